@@ -1,0 +1,1 @@
+//! Why a request was refused, in words that lead to the cure.

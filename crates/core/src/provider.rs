@@ -1,0 +1,348 @@
+//! Which requests are genuine, and what events they carry.
+//!
+//! A provider is one file below this one: an [`About`] that says what it is in words, `open` that turns a
+//! source's configuration into keys, and a [`Scheme`] that checks, reads and signs requests. All files have that
+//! shape in that order; adding a provider is adding its file and its line in [`ALL`]. No file does I/O: a scheme
+//! that needs a certificate names its URL, and the caller brings it along.
+
+mod certificate;
+mod signature;
+mod sns;
+mod standard_webhooks;
+mod stripe;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use http::{HeaderMap, Method};
+
+pub use certificate::Certificate;
+
+use crate::event::{Event, Trust};
+use crate::secret::Secret;
+use crate::time::Time;
+
+/// Every provider, in the order the README lists them.
+pub const ALL: &[&dyn Provider] =
+    &[&stripe::Stripe, &standard_webhooks::StandardWebhooks, &standard_webhooks::Svix, &sns::Sns];
+
+/// Finds a provider by its name; `-` and `_` are the same.
+pub fn find(name: &str) -> Option<&'static dyn Provider> {
+    let name = name.replace('-', "_");
+    ALL.iter().copied().find(|provider| provider.about().name == name)
+}
+
+pub trait Provider: Sync {
+    fn about(&self) -> &'static About;
+
+    /// Turns a source's configuration into a scheme with its keys ready. The error says what to write instead.
+    fn open(&self, setup: &Setup) -> Result<Box<dyn Scheme>, SetupError>;
+}
+
+/// What a provider is, in words: for the README, the example configuration, error messages and `doctor`.
+#[derive(Debug)]
+pub struct About {
+    /// As written in `provider = "…"`.
+    pub name: &'static str,
+    pub title: &'static str,
+    /// How its requests are proven, in one line.
+    pub proof: &'static str,
+    /// What `secrets` holds and where to find it; empty when the provider has none.
+    pub secret: &'static str,
+    pub trust: Trust,
+    /// Seconds a signed timestamp may lie in the past; `None` when the scheme signs no timestamp.
+    pub tolerance_s: Option<i64>,
+    /// The signature covers the address the provider calls, so `public_url` must be configured.
+    pub signs_url: bool,
+    /// Headers that carry a secret and so are never stored.
+    pub secret_headers: &'static [&'static str],
+    /// Settings of this provider alone, written beside the common ones in `[[source]]`.
+    pub settings: &'static [Setting],
+}
+
+impl About {
+    /// The common answers, to be overridden by the few that differ.
+    pub const fn new(name: &'static str, title: &'static str) -> Self {
+        Self {
+            name,
+            title,
+            proof: "",
+            secret: "",
+            trust: Trust::Signed,
+            tolerance_s: None,
+            signs_url: false,
+            secret_headers: &[],
+            settings: &[],
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct Setting {
+    pub name: &'static str,
+    pub help: &'static str,
+    pub example: &'static str,
+    pub required: bool,
+}
+
+/// A source's configuration as a provider sees it.
+#[derive(Debug, Default)]
+pub struct Setup {
+    pub secrets: Vec<Secret>,
+    pub public_url: Option<String>,
+    pub tolerance_s: Option<i64>,
+    /// By [`Setting::name`].
+    pub settings: BTreeMap<String, String>,
+}
+
+impl Setup {
+    pub fn setting(&self, name: &str) -> Option<&str> {
+        self.settings.get(name).map(String::as_str)
+    }
+
+    /// A setting or, in words, what to write.
+    fn required(&self, name: &'static str) -> Result<&str, SetupError> {
+        self.setting(name).filter(|value| !value.is_empty()).ok_or_else(|| {
+            SetupError(format!("`{name}` is missing: this provider can't verify anything without it"))
+        })
+    }
+
+    fn required_public_url(&self) -> Result<&str, SetupError> {
+        self.public_url.as_deref().ok_or_else(|| {
+            SetupError(
+                "`public_url` is missing: this provider signs the address it calls, so write it exactly as registered there"
+                    .into(),
+            )
+        })
+    }
+}
+
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("{0}")]
+pub struct SetupError(pub String);
+
+/// A request as it came in: raw, unparsed.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'r> {
+    pub method: &'r Method,
+    pub headers: &'r HeaderMap,
+    pub query: &'r str,
+    pub body: &'r [u8],
+    /// The certificate behind [`Scheme::certificate_url`], fetched by the caller.
+    pub certificate: Option<&'r Certificate>,
+}
+
+impl<'r> Request<'r> {
+    /// A header that must be there once, as text. Repeated headers are refused: which one was signed?
+    fn header(&self, name: &'static str) -> Result<&'r str, Refusal> {
+        let mut values = self.headers.get_all(name).iter();
+        let value = values.next().ok_or(Refusal::MissingHeader(name))?;
+        if values.next().is_some() {
+            return Err(Refusal::MalformedHeader(name));
+        }
+        value.to_str().map_err(|_| Refusal::MalformedHeader(name))
+    }
+
+    /// A header that need not be there; unreadable ones count as absent.
+    fn optional_header(&self, name: &str) -> Option<&'r str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+}
+
+/// A request whose scheme found it genuine. Only [`verify`] makes one, so nothing unverified can be read.
+#[derive(Clone, Copy, Debug)]
+pub struct Verified<'r>(Request<'r>);
+
+impl<'r> std::ops::Deref for Verified<'r> {
+    type Target = Request<'r>;
+    fn deref(&self) -> &Request<'r> {
+        &self.0
+    }
+}
+
+pub fn verify<'r>(scheme: &dyn Scheme, request: Request<'r>, now: Time) -> Result<Verified<'r>, Refusal> {
+    scheme.check(&request, now)?;
+    Ok(Verified(request))
+}
+
+/// One provider's rules with one source's keys.
+pub trait Scheme: Send + Sync {
+    /// The certificate this request names, if the scheme works with one and the URL may be trusted.
+    fn certificate_url(&self, _request: &Request<'_>) -> Result<Option<String>, Refusal> {
+        Ok(None)
+    }
+
+    /// Is the request genuine? Over the raw bytes, in constant time, failing closed.
+    fn check(&self, request: &Request<'_>, now: Time) -> Result<(), Refusal>;
+
+    /// What a genuine request says.
+    fn read<'r>(&self, request: &Verified<'r>) -> Result<Reading<'r>, Unusable>;
+
+    /// Signs as the provider would, for test traffic.
+    fn sign(&self, draft: Draft, now: Time) -> Result<Signed, CannotSign>;
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum Reading<'r> {
+    /// At least one.
+    Events(Vec<Event<'r>>),
+    Handshake(Handshake),
+}
+
+impl<'r> Reading<'r> {
+    fn event(event: Event<'r>) -> Self {
+        Self::Events(vec![event])
+    }
+}
+
+/// Genuine, but no event: the provider wants a certain answer.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Handshake {
+    /// A ping or an empty batch: the source's usual acknowledgement.
+    Acknowledge,
+    /// 200 with this text (Slack's challenge).
+    Echo { body: String },
+    /// 200 once a GET of this address succeeded (SNS subscription).
+    Confirm { url: String },
+}
+
+/// A genuine request that holds no usable event. Kept as evidence.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("{0}")]
+pub struct Unusable(pub String);
+
+impl Unusable {
+    fn missing(field: &str) -> Self {
+        Self(format!("the body has no usable field `{field}`"))
+    }
+
+    fn json(error: &serde_json::Error) -> Self {
+        Self(format!("the body is not the JSON this provider sends: {error}"))
+    }
+}
+
+/// Why a request is not believed. The sender learns none of this; the operator all of it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error("header {0} is missing")]
+    MissingHeader(&'static str),
+    #[error("header {0} can't be read")]
+    MalformedHeader(&'static str),
+    #[error("the body carries no readable signature")]
+    MalformedBody,
+    #[error("the signed time is {0} s old")]
+    StaleTimestamp(i64),
+    #[error("the signed time lies {0} s in the future")]
+    FutureTimestamp(i64),
+    #[error("no configured secret makes this signature")]
+    BadSignature,
+    #[error("the token is not the configured one")]
+    BadToken,
+    #[error("the certificate address {0} is not the provider's")]
+    ForeignCertificate(String),
+    #[error("the certificate {0}")]
+    BadCertificate(&'static str),
+    #[error("topic {0} is not a configured one")]
+    ForeignTopic(String),
+    #[error("signed for {0}, not for this endpoint")]
+    ForeignUrl(String),
+    #[error("the delivery is not signed at all")]
+    Unsigned,
+}
+
+impl Refusal {
+    /// Stable word for metrics, lists and filters.
+    pub const fn reason(&self) -> &'static str {
+        match self {
+            Self::MissingHeader(_) => "missing_header",
+            Self::MalformedHeader(_) => "malformed_header",
+            Self::MalformedBody => "malformed_body",
+            Self::StaleTimestamp(_) => "stale_timestamp",
+            Self::FutureTimestamp(_) => "future_timestamp",
+            Self::BadSignature => "bad_signature",
+            Self::BadToken => "bad_token",
+            Self::ForeignCertificate(_) => "foreign_certificate",
+            Self::BadCertificate(_) => "bad_certificate",
+            Self::ForeignTopic(_) => "foreign_topic",
+            Self::ForeignUrl(_) => "foreign_url",
+            Self::Unsigned => "unsigned",
+        }
+    }
+}
+
+/// The least clock difference into the future that is always forgiven.
+const FUTURE_SKEW_S: i64 = 60;
+
+/// Refuses a signed time outside the window. Measured at receipt, never again later.
+fn check_window(signed_at: i64, now: Time, tolerance_s: i64) -> Result<(), Refusal> {
+    let age = now.seconds().saturating_sub(signed_at);
+    if age > tolerance_s {
+        return Err(Refusal::StaleTimestamp(age));
+    }
+    if age < -tolerance_s.max(FUTURE_SKEW_S) {
+        return Err(Refusal::FutureTimestamp(-age));
+    }
+    Ok(())
+}
+
+/// A request to be signed as the provider would. `id` and `kind` are for schemes that carry them in headers.
+#[derive(Clone, Debug)]
+pub struct Draft {
+    pub id: String,
+    pub kind: String,
+    pub body: Vec<u8>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Signed {
+    pub headers: Vec<(Cow<'static, str>, String)>,
+    pub body: Vec<u8>,
+    /// To be appended to the URL, for the schemes that bind the body there.
+    pub query: Option<String>,
+}
+
+impl Signed {
+    fn json(draft: Draft, headers: Vec<(&'static str, String)>) -> Self {
+        let mut all = vec![(Cow::Borrowed("content-type"), "application/json".to_owned())];
+        all.extend(headers.into_iter().map(|(name, value)| (Cow::Borrowed(name), value)));
+        Self { headers: all, body: draft.body, query: None }
+    }
+}
+
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("{0}")]
+pub struct CannotSign(pub String);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a2_names_are_unique_and_found_in_both_spellings() {
+        let mut names: Vec<_> = ALL.iter().map(|provider| provider.about().name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), ALL.len());
+        assert_eq!(find("standard-webhooks").unwrap().about().name, "standard_webhooks");
+        assert!(find("nobody").is_none());
+    }
+
+    #[test]
+    fn a2_every_provider_without_its_keys_refuses_to_open() {
+        for provider in ALL {
+            assert!(provider.open(&Setup::default()).is_err(), "{}", provider.about().name);
+        }
+    }
+
+    #[test]
+    fn a2_the_window_has_two_sides_and_forgives_a_minute_of_skew() {
+        let now = Time::from_seconds(1000);
+        assert_eq!(check_window(700, now, 300), Ok(()));
+        assert_eq!(check_window(699, now, 300), Err(Refusal::StaleTimestamp(301)));
+        assert_eq!(check_window(1300, now, 300), Ok(()));
+        assert_eq!(check_window(1301, now, 300), Err(Refusal::FutureTimestamp(301)));
+        assert_eq!(check_window(1060, now, 5), Ok(()));
+        assert_eq!(check_window(1061, now, 5), Err(Refusal::FutureTimestamp(61)));
+        assert_eq!(check_window(i64::MIN, now, 300), Err(Refusal::StaleTimestamp(i64::MAX)));
+    }
+}

@@ -1,0 +1,74 @@
+//! The certificate some providers sign with. It is believed because it was fetched over TLS from a host that
+//! the provider's file allows by name (docs/adr/0003); here it must still be readable and in date.
+
+use ring::signature::{
+    RSA_PKCS1_2048_8192_SHA1_FOR_LEGACY_USE_ONLY, RSA_PKCS1_2048_8192_SHA256, UnparsedPublicKey,
+};
+use x509_cert::der::DecodePem;
+
+use super::Refusal;
+use crate::time::Time;
+
+#[derive(Clone, Debug)]
+pub struct Certificate {
+    valid_from: Time,
+    valid_until: Time,
+    /// PKCS #1, as ring wants it.
+    public_key: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hash {
+    Sha1,
+    Sha256,
+}
+
+impl Certificate {
+    /// Reads the first certificate of a PEM file.
+    pub fn from_pem(pem: &[u8]) -> Result<Self, &'static str> {
+        const END: &str = "-----END CERTIFICATE-----";
+        let text = std::str::from_utf8(pem).map_err(|_| "is not PEM text")?;
+        let start = text.find("-----BEGIN CERTIFICATE-----").ok_or("is not PEM text")?;
+        let length = text[start..].find(END).ok_or("is cut off")? + END.len();
+        let parsed = x509_cert::Certificate::from_pem(&text.as_bytes()[start..start + length])
+            .map_err(|_| "can't be read")?
+            .tbs_certificate;
+        let at = |time: x509_cert::time::Time| Time::from_seconds(time.to_unix_duration().as_secs() as i64);
+        Ok(Self {
+            valid_from: at(parsed.validity.not_before),
+            valid_until: at(parsed.validity.not_after),
+            public_key: parsed.subject_public_key_info.subject_public_key.raw_bytes().to_vec(),
+        })
+    }
+
+    pub fn verify(&self, hash: Hash, message: &[u8], signature: &[u8], now: Time) -> Result<(), Refusal> {
+        if now < self.valid_from || now > self.valid_until {
+            return Err(Refusal::BadCertificate("is out of date"));
+        }
+        let algorithm = match hash {
+            Hash::Sha1 => &RSA_PKCS1_2048_8192_SHA1_FOR_LEGACY_USE_ONLY,
+            Hash::Sha256 => &RSA_PKCS1_2048_8192_SHA256,
+        };
+        UnparsedPublicKey::new(algorithm, &self.public_key)
+            .verify(message, signature)
+            .map_err(|_| Refusal::BadSignature)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a2_what_is_not_a_certificate_is_refused() {
+        for bad in [
+            "",
+            "hello",
+            "-----BEGIN CERTIFICATE-----\nAAAA\n",
+            "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----",
+        ] {
+            assert!(Certificate::from_pem(bad.as_bytes()).is_err(), "{bad}");
+        }
+        assert!(Certificate::from_pem(&[0xff, 0xfe]).is_err());
+    }
+}

@@ -1,0 +1,143 @@
+//! Message authentication codes over several parts, with several active secrets, compared in constant time.
+
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use ring::hmac;
+use subtle::ConstantTimeEq;
+
+use super::{Setup, SetupError};
+use crate::secret::Secret;
+
+/// A source's keys, prepared once. Never empty.
+pub struct Keys(Vec<hmac::Key>);
+
+impl Keys {
+    /// The secret's text is the key.
+    pub fn from_text(setup: &Setup, algorithm: hmac::Algorithm) -> Result<Self, SetupError> {
+        Self::new(setup, algorithm, |secret| Ok(secret.as_bytes().to_vec()))
+    }
+
+    /// Each secret is decoded into key bytes; the error says what is wrong with it without showing it.
+    pub fn new(
+        setup: &Setup,
+        algorithm: hmac::Algorithm,
+        decode: impl Fn(&str) -> Result<Vec<u8>, &'static str>,
+    ) -> Result<Self, SetupError> {
+        let keys = secrets(setup)?
+            .iter()
+            .enumerate()
+            .map(|(n, secret)| match decode(secret.expose()) {
+                Ok(key) if key.is_empty() => Err(SetupError(format!("secret {} is empty", n + 1))),
+                Ok(key) => Ok(hmac::Key::new(algorithm, &key)),
+                Err(what) => Err(SetupError(format!("secret {} {what}", n + 1))),
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(Self(keys))
+    }
+
+    /// Does any key make any of the given codes over the parts, joined?
+    pub fn accept(&self, parts: &[&[u8]], given: &[Vec<u8>]) -> bool {
+        if given.is_empty() {
+            return false;
+        }
+        self.0.iter().any(|key| {
+            let tag = tag(key, parts);
+            given.iter().any(|code| bool::from(tag.as_ref().ct_eq(code)))
+        })
+    }
+
+    /// The code that the first key makes.
+    pub fn sign(&self, parts: &[&[u8]]) -> hmac::Tag {
+        tag(&self.0[0], parts)
+    }
+}
+
+fn tag(key: &hmac::Key, parts: &[&[u8]]) -> hmac::Tag {
+    let mut context = hmac::Context::with_key(key);
+    for part in parts {
+        context.update(part);
+    }
+    context.sign()
+}
+
+/// The configured secrets: at least one, none blank.
+pub fn secrets(setup: &Setup) -> Result<&[Secret], SetupError> {
+    if setup.secrets.is_empty() {
+        return Err(SetupError(
+            "`secrets` is missing: write secrets = [\"env:NAME\"] and put the secret there".into(),
+        ));
+    }
+    if let Some(n) = setup.secrets.iter().position(|secret| secret.expose().trim().is_empty()) {
+        return Err(SetupError(format!("secret {} is empty", n + 1)));
+    }
+    Ok(&setup.secrets)
+}
+
+/// Is the token one of the secrets? Takes as long whichever it is.
+pub fn is_token(secrets: &[Secret], token: &str) -> bool {
+    secrets
+        .iter()
+        .fold(false, |found, secret| found | bool::from(secret.expose().as_bytes().ct_eq(token.as_bytes())))
+}
+
+pub fn from_hex(text: &str) -> Option<Vec<u8>> {
+    if !text.len().is_multiple_of(2) {
+        return None;
+    }
+    let digit = |letter: u8| char::from(letter).to_digit(16).map(|digit| digit as u8);
+    text.as_bytes().chunks_exact(2).map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?)).collect()
+}
+
+pub fn to_hex(bytes: impl AsRef<[u8]>) -> String {
+    bytes.as_ref().iter().fold(String::new(), |mut text, byte| {
+        for digit in [byte >> 4, byte & 15] {
+            text.push(char::from_digit(u32::from(digit), 16).expect("four bits are a hex digit"));
+        }
+        text
+    })
+}
+
+/// Base 64 with or without padding.
+pub fn from_base64(text: &str) -> Option<Vec<u8>> {
+    STANDARD.decode(text).or_else(|_| STANDARD_NO_PAD.decode(text)).ok()
+}
+
+pub fn to_base64(bytes: impl AsRef<[u8]>) -> String {
+    STANDARD.encode(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn setup(secrets: &[&str]) -> Setup {
+        Setup { secrets: secrets.iter().map(|text| Secret::new(*text)).collect(), ..Setup::default() }
+    }
+
+    #[test]
+    fn a2_parts_are_joined_and_any_key_and_any_code_may_match() {
+        let keys = Keys::from_text(&setup(&["old", "new"]), hmac::HMAC_SHA256).unwrap();
+        let code = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, b"new"), b"12.body").as_ref().to_vec();
+        assert!(keys.accept(&[b"12", b".", b"body"], &[vec![1, 2], code.clone()]));
+        assert!(!keys.accept(&[b"12", b"body"], std::slice::from_ref(&code)));
+        assert!(!keys.accept(&[b"12.body"], &[]));
+        assert!(!keys.accept(&[b"12.body"], &[code[..31].to_vec()]));
+    }
+
+    #[test]
+    fn a2_no_secret_or_an_empty_one_is_refused_and_never_shown() {
+        for bad in [&[][..], &[""], &["good", " "]] {
+            assert!(Keys::from_text(&setup(bad), hmac::HMAC_SHA256).is_err());
+        }
+        let wrong = Keys::new(&setup(&["canary"]), hmac::HMAC_SHA256, |_| Err("is not hex"));
+        assert_eq!(wrong.err().unwrap().0, "secret 1 is not hex");
+    }
+
+    #[test]
+    fn hex_reads_back_and_refuses_garbage() {
+        assert_eq!(from_hex("00ff10"), Some(vec![0, 255, 16]));
+        assert_eq!(from_hex("00FF10"), Some(vec![0, 255, 16]));
+        assert_eq!(to_hex([0, 255, 16]), "00ff10");
+        assert!(["0", "0g", "é0"].iter().all(|text| from_hex(text).is_none()));
+    }
+}

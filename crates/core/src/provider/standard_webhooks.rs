@@ -1,0 +1,139 @@
+//! Standard Webhooks and Svix, which differ in header names only: HMAC-SHA256 in base 64 over `<id>.<time>.<body>`.
+//! Unlike Stripe's, the key is what base 64 decodes from the secret without its `whsec_`. The signature header
+//! is a list, `v1,… v1,…`; entries of other versions (`v1a` is ed25519) are passed over.
+
+use std::borrow::Cow;
+
+use ring::hmac;
+use serde::Deserialize;
+
+use super::signature::{Keys, from_base64, to_base64};
+use super::{
+    About, CannotSign, Draft, Provider, Reading, Refusal, Request, Scheme, Setup, SetupError, Signed,
+    Unusable, Verified, check_window,
+};
+use crate::event::Event;
+use crate::time::Time;
+
+pub struct StandardWebhooks;
+pub struct Svix;
+
+const TOLERANCE_S: i64 = 300;
+const PROOF: &str = "HMAC-SHA256 over id, timestamp and body";
+
+static STANDARD: About = About {
+    proof: PROOF,
+    secret: "the endpoint's secret, `whsec_…` and base 64",
+    tolerance_s: Some(TOLERANCE_S),
+    ..About::new("standard_webhooks", "Standard Webhooks")
+};
+
+static SVIX: About = About {
+    proof: PROOF,
+    secret: "the endpoint's signing secret, `whsec_…` and base 64",
+    tolerance_s: Some(TOLERANCE_S),
+    ..About::new("svix", "Svix")
+};
+
+impl Provider for StandardWebhooks {
+    fn about(&self) -> &'static About {
+        &STANDARD
+    }
+
+    fn open(&self, setup: &Setup) -> Result<Box<dyn Scheme>, SetupError> {
+        Ok(Box::new(Open { envelope: Envelope::open(setup, &PLAIN_NAMES)? }))
+    }
+}
+
+impl Provider for Svix {
+    fn about(&self) -> &'static About {
+        &SVIX
+    }
+
+    fn open(&self, setup: &Setup) -> Result<Box<dyn Scheme>, SetupError> {
+        Ok(Box::new(Open { envelope: Envelope::open(setup, &SVIX_NAMES)? }))
+    }
+}
+
+struct Open {
+    envelope: Envelope,
+}
+
+#[derive(Deserialize)]
+struct Body<'r> {
+    #[serde(borrow, rename = "type")]
+    kind: Option<Cow<'r, str>>,
+}
+
+impl Scheme for Open {
+    fn check(&self, request: &Request<'_>, now: Time) -> Result<(), Refusal> {
+        self.envelope.check(request, now)
+    }
+
+    fn read<'r>(&self, request: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
+        let body: Body<'r> = serde_json::from_slice(request.body).map_err(|error| Unusable::json(&error))?;
+        let kind = body.kind.ok_or_else(|| Unusable::missing("type"))?;
+        Ok(Reading::event(Event::new(self.envelope.id(request)?, kind, request.body)))
+    }
+
+    fn sign(&self, draft: Draft, now: Time) -> Result<Signed, CannotSign> {
+        let headers = self.envelope.sign(&draft, now);
+        Ok(Signed::json(draft, headers))
+    }
+}
+
+/// The three headers and the key behind them; GitLab's signing tokens use it too.
+pub struct Envelope {
+    names: &'static Names,
+    keys: Keys,
+    tolerance_s: i64,
+}
+
+pub struct Names {
+    id: &'static str,
+    timestamp: &'static str,
+    signature: &'static str,
+}
+
+pub static PLAIN_NAMES: Names =
+    Names { id: "webhook-id", timestamp: "webhook-timestamp", signature: "webhook-signature" };
+static SVIX_NAMES: Names = Names { id: "svix-id", timestamp: "svix-timestamp", signature: "svix-signature" };
+
+impl Envelope {
+    pub fn open(setup: &Setup, names: &'static Names) -> Result<Self, SetupError> {
+        let keys = Keys::new(setup, hmac::HMAC_SHA256, |secret| {
+            from_base64(secret.strip_prefix("whsec_").unwrap_or(secret))
+                .ok_or("is not base 64: copy it whole, with or without its `whsec_`")
+        })?;
+        Ok(Self { names, keys, tolerance_s: setup.tolerance_s.unwrap_or(TOLERANCE_S) })
+    }
+
+    pub fn check(&self, request: &Request<'_>, now: Time) -> Result<(), Refusal> {
+        let id = request.header(self.names.id)?;
+        let text = request.header(self.names.timestamp)?;
+        let signed_at = text.parse().map_err(|_| Refusal::MalformedHeader(self.names.timestamp))?;
+        let codes: Vec<_> = request
+            .header(self.names.signature)?
+            .split(' ')
+            .filter_map(|entry| from_base64(entry.strip_prefix("v1,")?))
+            .collect();
+        if !self.keys.accept(&[id.as_bytes(), b".", text.as_bytes(), b".", request.body], &codes) {
+            return Err(Refusal::BadSignature);
+        }
+        check_window(signed_at, now, self.tolerance_s)
+    }
+
+    pub fn id<'r>(&self, request: &Verified<'r>) -> Result<&'r str, Unusable> {
+        request.optional_header(self.names.id).ok_or_else(|| Unusable::missing(self.names.id))
+    }
+
+    pub fn sign(&self, draft: &Draft, now: Time) -> Vec<(&'static str, String)> {
+        let seconds = now.seconds().to_string();
+        let code = self.keys.sign(&[draft.id.as_bytes(), b".", seconds.as_bytes(), b".", &draft.body]);
+        vec![
+            (self.names.id, draft.id.clone()),
+            (self.names.signature, format!("v1,{}", to_base64(code))),
+            (self.names.timestamp, seconds),
+        ]
+    }
+}

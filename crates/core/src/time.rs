@@ -1,0 +1,73 @@
+//! A moment, in milliseconds since 1970. It always comes in as an argument: the core has no clock.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Time(i64);
+
+impl Time {
+    pub const fn from_ms(ms: i64) -> Self {
+        Self(ms)
+    }
+
+    pub const fn from_seconds(seconds: i64) -> Self {
+        Self(seconds.saturating_mul(1000))
+    }
+
+    pub const fn ms(self) -> i64 {
+        self.0
+    }
+
+    pub const fn seconds(self) -> i64 {
+        self.0.div_euclid(1000)
+    }
+
+    #[must_use]
+    pub const fn plus_ms(self, ms: i64) -> Self {
+        Self(self.0.saturating_add(ms))
+    }
+
+    /// Reads RFC 3339 text such as `2026-02-02T02:40:00.000Z` or `…+09:00`.
+    pub fn parse_rfc3339(text: &str) -> Option<Self> {
+        text.parse::<jiff::Timestamp>().ok().map(|stamp| Self(stamp.as_millisecond()))
+    }
+}
+
+/// RFC 3339 in UTC with milliseconds; a moment no calendar can name prints as its number.
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match jiff::Timestamp::from_millisecond(self.0) {
+            Ok(stamp) => write!(f, "{stamp:.3}"),
+            Err(_) => write!(f, "{}", self.0),
+        }
+    }
+}
+
+impl Serialize for Time {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_prints_as_rfc3339_and_reads_back() {
+        let time = Time::from_ms(1_770_000_000_123);
+        assert_eq!(time.to_string(), "2026-02-02T02:40:00.123Z");
+        assert_eq!(Time::parse_rfc3339("2026-02-02T02:40:00.123Z"), Some(time));
+        assert_eq!(Time::parse_rfc3339("2026-02-02T11:40:00.123+09:00"), Some(time));
+        assert_eq!(Time::parse_rfc3339("yesterday"), None);
+    }
+
+    #[test]
+    fn absurd_times_print_and_do_not_panic() {
+        assert_eq!(Time::from_ms(i64::MAX).to_string(), i64::MAX.to_string());
+        assert_eq!(Time::from_seconds(i64::MAX).ms(), i64::MAX);
+        assert_eq!(Time::from_ms(-1).seconds(), -1);
+    }
+}
