@@ -106,6 +106,11 @@ impl DedupeKey {
     pub const fn as_bytes(&self) -> &[u8; 16] {
         &self.0
     }
+
+    /// The half that does not depend on the provider's clock.
+    pub fn hash(&self) -> &[u8; 12] {
+        self.0.last_chunk().expect("16 bytes have a last 12")
+    }
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
-//! Message authentication codes over several parts, with several active secrets, compared in constant time.
+//! Message authentication codes over several parts, with several active secrets, compared in constant time; and
+//! [`BodyCode`], the most common way to send one.
 
 use base64::Engine;
-use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
-use ring::hmac;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use ring::{digest, hmac};
 use subtle::ConstantTimeEq;
 
-use super::{Setup, SetupError};
+use super::{Refusal, Request, Setup, SetupError};
 use crate::secret::Secret;
 
 /// A source's keys, prepared once. Never empty.
@@ -15,6 +16,21 @@ impl Keys {
     /// The secret's text is the key.
     pub fn from_text(setup: &Setup, algorithm: hmac::Algorithm) -> Result<Self, SetupError> {
         Self::new(setup, algorithm, |secret| Ok(secret.as_bytes().to_vec()))
+    }
+
+    /// The key is what base 64 decodes from the secret without its `whsec_`: Standard Webhooks' convention.
+    pub fn from_whsec(setup: &Setup) -> Result<Self, SetupError> {
+        Self::new(setup, hmac::HMAC_SHA256, |secret| {
+            from_base64(secret.strip_prefix("whsec_").unwrap_or(secret))
+                .ok_or("is not base 64: copy it whole, with or without its `whsec_`")
+        })
+    }
+
+    /// The key is what the secret's hex digits say.
+    pub fn from_hex(setup: &Setup) -> Result<Self, SetupError> {
+        Self::new(setup, hmac::HMAC_SHA256, |secret| {
+            from_hex(secret).ok_or("is not hex: copy the HMAC key whole, digits 0-9 and letters A-F only")
+        })
     }
 
     /// Each secret is decoded into key bytes; the error says what is wrong with it without showing it.
@@ -49,6 +65,78 @@ impl Keys {
     /// The code that the first key makes.
     pub fn sign(&self, parts: &[&[u8]]) -> hmac::Tag {
         tag(&self.0[0], parts)
+    }
+}
+
+/// A code over the raw body in one header of its own: the way most providers sign.
+pub struct BodyCode {
+    pub header: &'static str,
+    /// Stands before the code.
+    pub prefix: &'static str,
+    pub encoding: Encoding,
+}
+
+impl BodyCode {
+    pub const fn hex(header: &'static str) -> Self {
+        Self { header, prefix: "", encoding: Encoding::Hex }
+    }
+
+    pub const fn base64(header: &'static str) -> Self {
+        Self { header, prefix: "", encoding: Encoding::Base64 }
+    }
+
+    pub const fn after(self, prefix: &'static str) -> Self {
+        Self { prefix, ..self }
+    }
+
+    pub fn check(&self, keys: &Keys, request: &Request<'_>) -> Result<(), Refusal> {
+        let code =
+            self.decode(request.header(self.header)?).ok_or_else(|| Refusal::malformed(self.header))?;
+        if keys.accept(&[request.body], &[code]) { Ok(()) } else { Err(Refusal::BadSignature) }
+    }
+
+    /// For the provider that repeats the header, one per active secret.
+    pub fn check_any(&self, keys: &Keys, request: &Request<'_>) -> Result<(), Refusal> {
+        let mut values = request.headers.get_all(self.header).iter().peekable();
+        if values.peek().is_none() {
+            return Err(Refusal::missing(self.header));
+        }
+        let codes: Vec<_> = values
+            .filter_map(|value| value.to_str().ok())
+            .flat_map(|list| list.split(','))
+            .filter_map(|value| self.decode(value.trim()))
+            .collect();
+        if keys.accept(&[request.body], &codes) { Ok(()) } else { Err(Refusal::BadSignature) }
+    }
+
+    pub fn sign(&self, keys: &Keys, body: &[u8]) -> (&'static str, String) {
+        (self.header, format!("{}{}", self.prefix, self.encoding.write(keys.sign(&[body]))))
+    }
+
+    fn decode(&self, value: &str) -> Option<Vec<u8>> {
+        self.encoding.read(value.strip_prefix(self.prefix)?)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    Hex,
+    Base64,
+}
+
+impl Encoding {
+    pub fn read(self, text: &str) -> Option<Vec<u8>> {
+        match self {
+            Self::Hex => from_hex(text),
+            Self::Base64 => from_base64(text),
+        }
+    }
+
+    pub fn write(self, bytes: impl AsRef<[u8]>) -> String {
+        match self {
+            Self::Hex => to_hex(bytes),
+            Self::Base64 => to_base64(bytes),
+        }
     }
 }
 
@@ -104,6 +192,19 @@ pub fn from_base64(text: &str) -> Option<Vec<u8>> {
 
 pub fn to_base64(bytes: impl AsRef<[u8]>) -> String {
     STANDARD.encode(bytes)
+}
+
+/// The URL-safe alphabet, with or without padding.
+pub fn from_base64url(text: &str) -> Option<Vec<u8>> {
+    URL_SAFE_NO_PAD.decode(text.trim_end_matches('=')).ok()
+}
+
+pub fn to_base64url(bytes: impl AsRef<[u8]>) -> String {
+    URL_SAFE_NO_PAD.encode(bytes)
+}
+
+pub fn sha256(bytes: &[u8]) -> digest::Digest {
+    digest::digest(&digest::SHA256, bytes)
 }
 
 #[cfg(test)]

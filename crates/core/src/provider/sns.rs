@@ -92,11 +92,11 @@ impl Scheme for Open {
     fn certificate_url(&self, request: &Request<'_>) -> Result<Option<String>, Refusal> {
         let envelope = envelope(request)?;
         let url = envelope.signing_cert_url.as_ref();
-        let Some((_, path)) = sns_url(url).filter(|(_, path)| is_plain_pem(path)) else {
-            return Err(Refusal::ForeignCertificate(url.to_owned()));
-        };
-        debug_assert!(path.starts_with('/'));
-        Ok(Some(url.to_owned()))
+        if sns_url(url).is_some_and(|(_, path)| is_plain_pem(path)) {
+            Ok(Some(url.to_owned()))
+        } else {
+            Err(Refusal::foreign_certificate(url))
+        }
     }
 
     fn check(&self, request: &Request<'_>, now: Time) -> Result<(), Refusal> {
@@ -106,7 +106,7 @@ impl Scheme for Open {
         self.certificate_url(request)?;
         let envelope = envelope(request)?;
         if !self.topics.contains(envelope.topic_arn.as_ref()) {
-            return Err(Refusal::ForeignTopic(envelope.topic_arn.into_owned()));
+            return Err(Refusal::foreign_topic(&envelope.topic_arn));
         }
         let hash = match envelope.signature_version.as_ref() {
             "1" => Hash::Sha1,
@@ -141,7 +141,7 @@ impl Scheme for Open {
                     ..Event::new(envelope.message_id, kind.map_or(envelope.kind, Cow::Owned), request.body)
                 }))
             }
-            other => Err(Unusable(format!("SNS has no message of Type {other}"))),
+            other => Err(Unusable(format!("SNS has no message of Type {other:?}"))),
         }
     }
 
@@ -195,9 +195,9 @@ fn sns_url(url: &str) -> Option<(&str, &str)> {
 
 /// A certificate file at the top of the host. A query or a second segment could lead somewhere else.
 fn is_plain_pem(path: &str) -> bool {
-    let name = &path[1..];
-    name.ends_with(".pem")
-        && name.bytes().all(|letter| letter.is_ascii_alphanumeric() || b"-_.".contains(&letter))
+    let plain = |letter: u8| letter.is_ascii_alphanumeric() || b"-_.".contains(&letter);
+    let stem = path.strip_prefix('/').and_then(|name| name.strip_suffix(".pem"));
+    stem.is_some_and(|stem| stem.bytes().all(plain))
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@
 
 use std::borrow::Cow;
 
-use ring::hmac;
 use serde::Deserialize;
 
 use super::signature::{Keys, from_base64, to_base64};
@@ -20,11 +19,14 @@ pub struct Svix;
 
 const TOLERANCE_S: i64 = 300;
 const PROOF: &str = "HMAC-SHA256 over id, timestamp and body";
+const SAMPLE: &str = r#"{"type":"{type}","timestamp":"{rfc3339}","data":{"id":"{id}"}}"#;
 
 static STANDARD: About = About {
     proof: PROOF,
     secret: "the endpoint's secret, `whsec_…` and base 64",
     tolerance_s: Some(TOLERANCE_S),
+    sample_type: "invoice.paid",
+    sample: SAMPLE,
     ..About::new("standard_webhooks", "Standard Webhooks")
 };
 
@@ -32,6 +34,8 @@ static SVIX: About = About {
     proof: PROOF,
     secret: "the endpoint's signing secret, `whsec_…` and base 64",
     tolerance_s: Some(TOLERANCE_S),
+    sample_type: "invoice.paid",
+    sample: SAMPLE,
     ..About::new("svix", "Svix")
 };
 
@@ -71,7 +75,7 @@ impl Scheme for Open {
     }
 
     fn read<'r>(&self, request: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
-        let body: Body<'r> = serde_json::from_slice(request.body).map_err(|error| Unusable::json(&error))?;
+        let body: Body<'r> = request.json()?;
         let kind = body.kind.ok_or_else(|| Unusable::missing("type"))?;
         Ok(Reading::event(Event::new(self.envelope.id(request)?, kind, request.body)))
     }
@@ -101,17 +105,14 @@ static SVIX_NAMES: Names = Names { id: "svix-id", timestamp: "svix-timestamp", s
 
 impl Envelope {
     pub fn open(setup: &Setup, names: &'static Names) -> Result<Self, SetupError> {
-        let keys = Keys::new(setup, hmac::HMAC_SHA256, |secret| {
-            from_base64(secret.strip_prefix("whsec_").unwrap_or(secret))
-                .ok_or("is not base 64: copy it whole, with or without its `whsec_`")
-        })?;
+        let keys = Keys::from_whsec(setup)?;
         Ok(Self { names, keys, tolerance_s: setup.tolerance_s.unwrap_or(TOLERANCE_S) })
     }
 
     pub fn check(&self, request: &Request<'_>, now: Time) -> Result<(), Refusal> {
         let id = request.header(self.names.id)?;
         let text = request.header(self.names.timestamp)?;
-        let signed_at = text.parse().map_err(|_| Refusal::MalformedHeader(self.names.timestamp))?;
+        let signed_at = text.parse().map_err(|_| Refusal::malformed(self.names.timestamp))?;
         let codes: Vec<_> = request
             .header(self.names.signature)?
             .split(' ')
@@ -124,7 +125,7 @@ impl Envelope {
     }
 
     pub fn id<'r>(&self, request: &Verified<'r>) -> Result<&'r str, Unusable> {
-        request.optional_header(self.names.id).ok_or_else(|| Unusable::missing(self.names.id))
+        request.needed_header(self.names.id)
     }
 
     pub fn sign(&self, draft: &Draft, now: Time) -> Vec<(&'static str, String)> {

@@ -1,0 +1,162 @@
+//! `PayPal`: an RSA signature over `<transmission id>|<time>|<webhook id>|<CRC32 of the body>`, made with a
+//! certificate whose address stands in a header and so is believed only on `PayPal`'s own hosts. The webhook id, which
+//! the request does not carry, binds it to our endpoint.
+//!
+//! A CRC32 can be steered: whoever has seen one genuine request can write another body for it. The transport's
+//! secrecy stands against that; money is moved on what `PayPal`'s API says.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+
+use super::certificate::Hash;
+use super::signature::from_base64;
+use super::{
+    About, CannotSign, Draft, Provider, Reading, Refusal, Request, Scheme, Setting, Setup, SetupError,
+    Signed, Unusable, Verified, signed_time,
+};
+use crate::event::{Event, ObjectRef};
+use crate::time::Time;
+
+pub struct PayPal;
+
+const ID: &str = "paypal-transmission-id";
+const TIME: &str = "paypal-transmission-time";
+const SIGNATURE: &str = "paypal-transmission-sig";
+const CERTIFICATE: &str = "paypal-cert-url";
+const ALGORITHM: &str = "paypal-auth-algo";
+
+const CERTIFICATE_HOSTS: [&str; 4] =
+    ["api.paypal.com", "api.sandbox.paypal.com", "api-m.paypal.com", "api-m.sandbox.paypal.com"];
+
+static ABOUT: About = About {
+    proof: "RSA signature by PayPal's certificate over ids, time and the body's CRC32",
+    settings: &[Setting {
+        name: "webhook_id",
+        help: "the webhook's id at PayPal, which the signature covers (Developer Dashboard → app → Webhooks)",
+        example: "1JE4291016473214C",
+        required: true,
+    }],
+    sample_type: "PAYMENT.CAPTURE.COMPLETED",
+    ..About::new("paypal", "PayPal")
+};
+
+impl Provider for PayPal {
+    fn about(&self) -> &'static About {
+        &ABOUT
+    }
+
+    fn open(&self, setup: &Setup) -> Result<Box<dyn Scheme>, SetupError> {
+        Ok(Box::new(Open { webhook_id: setup.required("webhook_id")?.to_owned() }))
+    }
+}
+
+struct Open {
+    webhook_id: String,
+}
+
+#[derive(Deserialize)]
+struct Body<'r> {
+    #[serde(borrow)]
+    id: Cow<'r, str>,
+    #[serde(borrow)]
+    event_type: Cow<'r, str>,
+    #[serde(borrow)]
+    create_time: Option<Cow<'r, str>>,
+    #[serde(borrow)]
+    resource_type: Option<Cow<'r, str>>,
+    #[serde(borrow)]
+    resource: Option<Resource<'r>>,
+}
+
+#[derive(Deserialize)]
+struct Resource<'r> {
+    #[serde(borrow)]
+    id: Option<Cow<'r, str>>,
+}
+
+impl Scheme for Open {
+    fn certificate_url(&self, request: &Request<'_>) -> Result<Option<String>, Refusal> {
+        let url = request.header(CERTIFICATE)?;
+        if is_paypal_certificate(url) {
+            Ok(Some(url.to_owned()))
+        } else {
+            Err(Refusal::foreign_certificate(url))
+        }
+    }
+
+    fn check(&self, request: &Request<'_>, now: Time) -> Result<(), Refusal> {
+        let id = request.header(ID)?;
+        let time = request.header(TIME)?;
+        let signature =
+            from_base64(request.header(SIGNATURE)?).ok_or_else(|| Refusal::malformed(SIGNATURE))?;
+        if request.header(ALGORITHM)? != "SHA256withRSA" {
+            return Err(Refusal::malformed(ALGORITHM));
+        }
+        self.certificate_url(request)?;
+        let certificate = request.certificate.ok_or(Refusal::BadCertificate("was not at hand"))?;
+        let sum = crc32fast::hash(request.body);
+        let text = format!("{id}|{time}|{}|{sum}", self.webhook_id);
+        certificate.verify(Hash::Sha256, text.as_bytes(), &signature, now)
+    }
+
+    fn read<'r>(&self, request: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
+        let body: Body<'r> = request.json()?;
+        let object = body.resource_type.zip(body.resource.and_then(|resource| resource.id));
+        Ok(Reading::event(Event {
+            created: signed_time(body.create_time.as_deref()),
+            object: object.map(|(kind, id)| ObjectRef { kind, id }),
+            ..Event::new(body.id, body.event_type, request.body)
+        }))
+    }
+
+    fn sign(&self, _draft: Draft, _now: Time) -> Result<Signed, CannotSign> {
+        Err(CannotSign(
+            "only PayPal holds the key that signs its webhooks: pay something in the sandbox, or resend an event \
+             from the Developer Dashboard"
+                .into(),
+        ))
+    }
+}
+
+/// A plain file among the certificates of one of `PayPal`'s own hosts: no port, user, query or detour.
+fn is_paypal_certificate(url: &str) -> bool {
+    let plain = |letter: u8| letter.is_ascii_alphanumeric() || b"-_".contains(&letter);
+    url.strip_prefix("https://")
+        .and_then(|rest| rest.split_once('/'))
+        .filter(|(host, _)| CERTIFICATE_HOSTS.contains(host))
+        .and_then(|(_, path)| path.strip_prefix("v1/notifications/certs/"))
+        .is_some_and(|name| !name.is_empty() && name.bytes().all(plain))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a2_only_paypals_own_certificates_are_believed() {
+        for host in CERTIFICATE_HOSTS {
+            let url = format!("https://{host}/v1/notifications/certs/CERT-360caa42-fca2a594-5a29e601");
+            assert!(is_paypal_certificate(&url), "{url}");
+        }
+        for bad in [
+            "",
+            "http://api.paypal.com/v1/notifications/certs/CERT-1",
+            "https://api.paypal.com",
+            "https://api.paypal.com/v1/notifications/certs/",
+            "https://api.paypal.com/v1/notifications/certs/../x",
+            "https://api.paypal.com/v1/notifications/certs/a/b",
+            "https://api.paypal.com/v1/notifications/certs/a?b",
+            "https://api.paypal.com/v1/notifications/certs/%2e%2e",
+            "https://api.paypal.com/other/CERT-1",
+            "https://API.paypal.com/v1/notifications/certs/CERT-1",
+            "https://www.paypal.com/v1/notifications/certs/CERT-1",
+            "https://api.paypal.com:444/v1/notifications/certs/CERT-1",
+            "https://api.paypal.com@evil.example/v1/notifications/certs/CERT-1",
+            "https://evil@api.paypal.com/v1/notifications/certs/CERT-1",
+            "https://api.paypal.com.evil.example/v1/notifications/certs/CERT-1",
+        ] {
+            assert!(!is_paypal_certificate(bad), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,558 @@
+//! How many events per second, how fast, and which of them were acknowledged?
+//!
+//! Raw keep-alive connections over tokio, no HTTP client: the driver must cost little beside the server. In an
+//! open loop latency counts from the moment a request was due, so that a slow server can't hide its queue
+//! (coordinated omission). A dead connection leaves its event's outcome unknown, and the ledger says so. A load
+//! always ends by itself: at its count, its deadline or when told to.
+
+mod report;
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::Semaphore;
+
+pub use report::{Ledger, Report};
+
+use crate::http::{Body, Head};
+use crate::traffic::Traffic;
+use crate::{assert_loopback, measure};
+
+/// Pause before a refused connection is tried again: a server restarting is worth waiting for.
+const RECONNECT: Duration = Duration::from_millis(5);
+/// Shortest sleep of the pacer: finer would cost more than it measures.
+const PACE_STEP: Duration = Duration::from_micros(200);
+/// Largest answer worth reading.
+const ANSWER_MAX: usize = 1 << 20;
+/// Ten minutes in microseconds: the slowest answer the histograms tell apart.
+const LATENCY_MAX_US: u64 = 600_000_000;
+
+/// What to send, how fast and how long.
+#[derive(Clone, Debug)]
+pub struct Load {
+    pub address: SocketAddr,
+    pub connections: usize,
+    pub pace: Pace,
+    /// Sent before the figures count. The ledger holds these events too.
+    pub warm_up: Duration,
+    /// Measured time after the warm-up.
+    pub duration: Duration,
+    /// Most requests in all, warm-up included; resent ones don't count again.
+    pub requests_max: u64,
+    /// Number of the first request, so that a second load can go on where one ended.
+    pub first: u64,
+    /// How long one answer may take before its connection is given up.
+    pub answer_timeout: Duration,
+    pub resend: Resend,
+    pub ledger: Recording,
+    /// Set it to end the load early.
+    pub stop: Arc<AtomicBool>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pace {
+    /// Each connection sends as soon as it has its answer.
+    Closed,
+    /// Requests are due at this rate, whether or not the server keeps up.
+    Open { per_second: f64 },
+}
+
+/// What happens to an event that got no answer, or not a good one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resend {
+    Never,
+    /// As providers do, only sooner: the same event again until it gets 2xx or the load ends.
+    UntilAcknowledged,
+}
+
+#[derive(Clone, Debug, Default)]
+pub enum Recording {
+    #[default]
+    Off,
+    Memory,
+    /// In memory, and a line `acknowledged <event id>` the moment an answer came.
+    File(Arc<File>),
+}
+
+impl Recording {
+    pub fn to_file(path: &Path) -> io::Result<Self> {
+        OpenOptions::new().create(true).append(true).open(path).map(Arc::new).map(Self::File)
+    }
+}
+
+impl Load {
+    /// A closed loop of 16 connections for ten seconds, to be changed where needed.
+    pub fn new(address: SocketAddr) -> Self {
+        Self {
+            address,
+            connections: 16,
+            pace: Pace::Closed,
+            warm_up: Duration::ZERO,
+            duration: Duration::from_secs(10),
+            requests_max: u64::MAX,
+            first: 0,
+            answer_timeout: Duration::from_secs(30),
+            resend: Resend::Never,
+            ledger: Recording::Off,
+            stop: Arc::default(),
+        }
+    }
+
+    /// Runs on a thread of its own, which is also the cheapest way: one driver thread, no work stealing.
+    pub fn run_blocking(self, traffic: Arc<dyn Traffic>) -> Report {
+        let run = move || {
+            tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .expect("a runtime of one thread needs only an epoll instance")
+                .block_on(self.run(traffic))
+        };
+        std::thread::spawn(run).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+
+    /// Runs on the current tokio runtime, which needs its timer and network enabled.
+    pub async fn run(self, traffic: Arc<dyn Traffic>) -> Report {
+        assert_loopback(self.address);
+        measure::raise_open_files();
+        let run = Arc::new(Run::new(self, traffic));
+        let pacer = matches!(run.load.pace, Pace::Open { .. }).then(|| {
+            let run = Arc::clone(&run);
+            std::thread::spawn(move || run.pace())
+        });
+        let connections: Vec<_> = (0..run.load.connections)
+            .map(|_| {
+                let run = Arc::clone(&run);
+                tokio::spawn(async move { Connection::new(&run).drive().await })
+            })
+            .collect();
+        for connection in connections {
+            connection.await.expect("a connection reports its errors, it doesn't panic");
+        }
+        run.finished.store(true, Ordering::Relaxed);
+        if let Some(pacer) = pacer {
+            pacer.thread().unpark();
+            let _ = pacer.join();
+        }
+        run.report()
+    }
+}
+
+/// One load on its way, shared by its connections.
+struct Run {
+    load: Load,
+    traffic: Arc<dyn Traffic>,
+    started: Instant,
+    /// From here on the figures count.
+    measured_from: Instant,
+    deadline: Instant,
+    next: AtomicU64,
+    /// One permit per request that is due and not yet taken (open loop).
+    due: Semaphore,
+    paced: AtomicU64,
+    finished: AtomicBool,
+    tally: Mutex<Tally>,
+}
+
+struct Tally {
+    statuses: BTreeMap<u16, u64>,
+    unknown: u64,
+    unsent: u64,
+    connects: u64,
+    connects_refused: u64,
+    accepted: Histogram<u64>,
+    refused: Histogram<u64>,
+    last_answer: Option<Instant>,
+    acknowledged: Vec<u64>,
+    open: BTreeMap<u64, Outcome>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Unknown,
+    Refused,
+}
+
+impl Run {
+    fn new(load: Load, traffic: Arc<dyn Traffic>) -> Self {
+        let started = Instant::now();
+        let measured_from = started + load.warm_up;
+        let histogram = || Histogram::new_with_bounds(1, LATENCY_MAX_US, 3).expect("these bounds are valid");
+        Self {
+            started,
+            measured_from,
+            deadline: measured_from + load.duration,
+            next: AtomicU64::new(load.first),
+            due: Semaphore::new(0),
+            paced: AtomicU64::new(0),
+            finished: AtomicBool::new(false),
+            tally: Mutex::new(Tally {
+                statuses: BTreeMap::new(),
+                unknown: 0,
+                unsent: 0,
+                connects: 0,
+                connects_refused: 0,
+                accepted: histogram(),
+                refused: histogram(),
+                last_answer: None,
+                acknowledged: Vec::new(),
+                open: BTreeMap::new(),
+            }),
+            load,
+            traffic,
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        Instant::now() >= self.deadline
+            || self.load.stop.load(Ordering::Relaxed)
+            || self.finished.load(Ordering::Relaxed)
+    }
+
+    /// Releases requests as they fall due. A thread, because tokio's timer counts in milliseconds.
+    fn pace(&self) {
+        let mut released = 0;
+        while !self.is_over() && released < self.load.requests_max {
+            let due = self.due_by(Instant::now()).min(self.load.requests_max);
+            if due > released {
+                self.due.add_permits((due - released) as usize);
+                released = due;
+                self.paced.store(released, Ordering::Relaxed);
+            }
+            let wait = self.due_at(released).saturating_duration_since(Instant::now());
+            std::thread::park_timeout(wait.clamp(PACE_STEP, Duration::from_millis(50)));
+        }
+        if released >= self.load.requests_max {
+            // The connections see for themselves that the last request is taken; those who wait must be told.
+            self.due.add_permits(self.load.connections);
+        } else {
+            self.due.close();
+        }
+    }
+
+    /// How many requests are due until `now`.
+    fn due_by(&self, now: Instant) -> u64 {
+        match self.load.pace {
+            Pace::Closed => u64::MAX,
+            Pace::Open { per_second } => {
+                (now.saturating_duration_since(self.started).as_secs_f64() * per_second) as u64
+            }
+        }
+    }
+
+    fn due_at(&self, index: u64) -> Instant {
+        match self.load.pace {
+            Pace::Closed => Instant::now(),
+            Pace::Open { per_second } => {
+                self.started + Duration::from_secs_f64((index + 1) as f64 / per_second.max(1e-6))
+            }
+        }
+    }
+
+    /// The next request and when it is due, or `None` when the load is over.
+    async fn take(&self) -> Option<(u64, Instant)> {
+        if let Pace::Open { .. } = self.load.pace {
+            self.due.acquire().await.ok()?.forget();
+        }
+        if self.is_over() {
+            return None;
+        }
+        let n = self.next.fetch_add(1, Ordering::Relaxed);
+        if n - self.load.first >= self.load.requests_max {
+            self.next.fetch_sub(1, Ordering::Relaxed);
+            return None;
+        }
+        Some((n, self.due_at(n - self.load.first)))
+    }
+
+    fn tally(&self) -> MutexGuard<'_, Tally> {
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn records(&self) -> bool {
+        !matches!(self.load.ledger, Recording::Off)
+    }
+
+    fn answered(&self, n: u64, due: Instant, status: u16) {
+        let now = Instant::now();
+        let accepted = (200..300).contains(&status);
+        {
+            let mut tally = self.tally();
+            if due >= self.measured_from {
+                *tally.statuses.entry(status).or_default() += 1;
+                tally.last_answer = Some(now);
+                let micros = (now.saturating_duration_since(due).as_micros() as u64).clamp(1, LATENCY_MAX_US);
+                let histogram = if accepted { &mut tally.accepted } else { &mut tally.refused };
+                histogram.saturating_record(micros);
+            }
+            if self.records() && accepted {
+                tally.acknowledged.push(n);
+                tally.open.remove(&n);
+            } else if self.records() {
+                // An earlier attempt of unknown outcome may have been stored: no later refusal undoes that.
+                tally.open.entry(n).or_insert(Outcome::Refused);
+            }
+        }
+        if let (Recording::File(file), true) = (&self.load.ledger, accepted) {
+            let line = format!("acknowledged {}\n", self.traffic.event_id(n));
+            file.as_ref().write_all(line.as_bytes()).expect("the ledger is the oracle: it must be writable");
+        }
+    }
+
+    fn unanswered(&self, n: u64, due: Instant) {
+        let mut tally = self.tally();
+        tally.unknown += u64::from(due >= self.measured_from);
+        if self.records() {
+            tally.open.insert(n, Outcome::Unknown);
+        }
+    }
+
+    fn report(&self) -> Report {
+        let mut tally = self.tally();
+        let next = self.next.load(Ordering::Relaxed);
+        let taken = next - self.load.first;
+        let ended =
+            if taken < self.load.requests_max { Some(Instant::now().min(self.deadline)) } else { None };
+        // A server that answered nothing until the deadline gets no shorter time for it.
+        let ended = tally.last_answer.max(ended).unwrap_or(self.measured_from);
+        let ids = |numbers: Vec<u64>| numbers.into_iter().map(|n| self.traffic.event_id(n)).collect();
+        let open = std::mem::take(&mut tally.open);
+        let with = |outcome| open.iter().filter(|(_, own)| **own == outcome).map(|(n, _)| *n).collect();
+        Report {
+            statuses: std::mem::take(&mut tally.statuses),
+            unknown: tally.unknown,
+            unsent: tally.unsent + self.paced.load(Ordering::Relaxed).saturating_sub(taken),
+            connects: tally.connects,
+            connects_refused: tally.connects_refused,
+            elapsed: ended.saturating_duration_since(self.measured_from),
+            accepted: tally.accepted.clone(),
+            refused: tally.refused.clone(),
+            ledger: Ledger {
+                acknowledged: ids(std::mem::take(&mut tally.acknowledged)),
+                unknown: ids(with(Outcome::Unknown)),
+                refused: ids(with(Outcome::Refused)),
+            },
+            next,
+        }
+    }
+}
+
+/// One keep-alive connection, opened again whenever it ends.
+struct Connection<'r> {
+    run: &'r Run,
+    stream: Option<TcpStream>,
+    request: Vec<u8>,
+    answer: Vec<u8>,
+}
+
+impl<'r> Connection<'r> {
+    fn new(run: &'r Run) -> Self {
+        Self { run, stream: None, request: Vec::with_capacity(8 << 10), answer: Vec::with_capacity(4 << 10) }
+    }
+
+    async fn drive(&mut self) {
+        while let Some((n, due)) = self.run.take().await {
+            self.request.clear();
+            self.run.traffic.write(n, &mut self.request);
+            while !self.send(n, due).await && self.run.load.resend == Resend::UntilAcknowledged {
+                tokio::time::sleep(RECONNECT).await;
+                if self.run.is_over() {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Sends the request once; says whether it was acknowledged.
+    async fn send(&mut self, n: u64, due: Instant) -> bool {
+        let Some(mut stream) = self.connected().await else {
+            self.run.tally().unsent += 1;
+            return false;
+        };
+        let exchange = exchange(&mut stream, &self.request, &mut self.answer);
+        let Ok(Ok(head)) = tokio::time::timeout(self.run.load.answer_timeout, exchange).await else {
+            self.run.unanswered(n, due);
+            return false;
+        };
+        // Bodies of other framings are not read: the next request takes a new connection.
+        if !head.close && matches!(head.body, Body::Length(_)) {
+            self.stream = Some(stream);
+        }
+        self.run.answered(n, due, head.status);
+        (200..300).contains(&head.status)
+    }
+
+    /// An open connection, or `None` when the load ended before there was one.
+    async fn connected(&mut self) -> Option<TcpStream> {
+        if let Some(stream) = self.stream.take() {
+            return Some(stream);
+        }
+        loop {
+            match TcpStream::connect(self.run.load.address).await {
+                Ok(stream) => {
+                    self.run.tally().connects += 1;
+                    stream.set_nodelay(true).ok();
+                    return Some(stream);
+                }
+                Err(_) => self.run.tally().connects_refused += 1,
+            }
+            if self.run.is_over() {
+                return None;
+            }
+            tokio::time::sleep(RECONNECT).await;
+        }
+    }
+}
+
+async fn exchange(stream: &mut TcpStream, request: &[u8], answer: &mut Vec<u8>) -> io::Result<Head> {
+    stream.write_all(request).await?;
+    answer.clear();
+    loop {
+        if stream.read_buf(answer).await? == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if let Some(head) = Head::read(answer)? {
+            let whole = match head.body {
+                Body::Length(length) => head.length + length,
+                Body::Chunked | Body::UntilClose => head.length,
+            };
+            if answer.len() >= whole {
+                return Ok(head);
+            }
+        }
+        if answer.len() > ANSWER_MAX {
+            return Err(io::Error::other("the answer is too large"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sink::{BUSY, GOOD, serve};
+    use crate::traffic::StripeTraffic;
+
+    fn stripe() -> Arc<StripeTraffic> {
+        Arc::new(StripeTraffic::with_seed("/in", "whsec_lab", 500, 1))
+    }
+
+    #[tokio::test]
+    async fn a_closed_loop_ends_at_its_count_and_knows_every_answer() {
+        let address = serve(|n| if n % 4 == 3 { BUSY } else { GOOD }).await.unwrap();
+        let load =
+            Load { connections: 3, requests_max: 100, ledger: Recording::Memory, ..Load::new(address) };
+        let report = load.run(stripe()).await;
+        assert_eq!(report.statuses, BTreeMap::from([(204, 75), (503, 25)]));
+        assert_eq!((report.acknowledged(), report.refusals(), report.next), (75, 25, 100));
+        assert_eq!((report.accepted.len(), report.refused.len()), (75, 25));
+        assert_eq!((report.ledger.acknowledged.len(), report.ledger.refused.len()), (75, 25));
+        assert_eq!((report.unknown, report.unsent, report.connects), (0, 0, 3));
+        assert!(report.per_second() > 0.0 && report.latency_us(0.5) > 0);
+        assert!(report.to_string().contains("503: 25"), "{report}");
+    }
+
+    #[tokio::test]
+    async fn a_dead_connection_is_an_unknown_outcome_until_the_event_is_sent_again() {
+        let address = serve(|n| if n % 10 == 9 { "" } else { GOOD }).await.unwrap();
+        let once = Load { connections: 1, requests_max: 50, ledger: Recording::Memory, ..Load::new(address) };
+        let report = once.clone().run(stripe()).await;
+        assert_eq!((report.unknown, report.ledger.acknowledged.len()), (5, 45));
+        assert_eq!(report.ledger.unknown[0], stripe().event_id(9));
+        assert_eq!(
+            report.connects, 5,
+            "the tenth request of each connection closed it, the last one at the end"
+        );
+
+        let report = Load { resend: Resend::UntilAcknowledged, ..once }.run(stripe()).await;
+        assert_eq!(report.ledger.acknowledged.len(), 50);
+        assert_eq!(report.ledger.unknown, Vec::<String>::new());
+        assert!(report.unknown >= 5);
+    }
+
+    #[tokio::test]
+    async fn an_unknown_outcome_stays_unknown_when_later_attempts_are_refused() {
+        let address = serve(|n| if n == 0 { "" } else { BUSY }).await.unwrap();
+        let load = Load {
+            connections: 1,
+            duration: Duration::from_millis(100),
+            resend: Resend::UntilAcknowledged,
+            ledger: Recording::Memory,
+            ..Load::new(address)
+        };
+        let report = load.run(stripe()).await;
+        assert_eq!((report.ledger.unknown, report.ledger.refused), (vec![stripe().event_id(0)], vec![]));
+    }
+
+    #[test]
+    fn an_open_loop_keeps_its_rate_and_counts_from_the_due_time() {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let address = runtime.block_on(serve(|_| GOOD)).unwrap();
+        let load = Load {
+            connections: 4,
+            pace: Pace::Open { per_second: 500.0 },
+            warm_up: Duration::from_millis(200),
+            duration: Duration::from_millis(800),
+            ..Load::new(address)
+        };
+        let report = load.run_blocking(stripe());
+        assert!((300..=401).contains(&report.acknowledged()), "{report}");
+        assert!((400..=501).contains(&report.next), "{report}");
+        assert!(report.unsent <= 5, "{report}");
+    }
+
+    #[test]
+    fn an_open_loop_against_a_silent_server_ends_and_owns_up() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let load = Load {
+            connections: 2,
+            pace: Pace::Open { per_second: 1000.0 },
+            duration: Duration::from_millis(300),
+            answer_timeout: Duration::from_millis(200),
+            ledger: Recording::Memory,
+            ..Load::new(listener.local_addr().unwrap())
+        };
+        let report = load.run_blocking(stripe());
+        assert_eq!((report.acknowledged(), report.per_second() as u64), (0, 0));
+        assert!(report.unknown >= 2 && report.unsent > 100, "{report}");
+        assert_eq!(report.ledger.unknown.len() as u64, report.unknown);
+    }
+
+    #[tokio::test]
+    async fn a_refused_connection_is_tried_again_until_the_deadline_or_the_stop() {
+        let address = crate::free_address().unwrap();
+        let load = Load { connections: 2, duration: Duration::from_millis(100), ..Load::new(address) };
+        let report = load.clone().run(stripe()).await;
+        assert!(report.connects_refused > 5 && report.unsent == 2, "{report}");
+        load.stop.store(true, Ordering::Relaxed);
+        let report = Load { duration: Duration::from_mins(1), ..load }.run(stripe()).await;
+        assert_eq!((report.next, report.connects_refused), (0, 0));
+    }
+
+    #[tokio::test]
+    async fn a_ledger_file_holds_a_line_for_each_acknowledged_event() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("ledger");
+        let address = serve(|n| if n == 1 { BUSY } else { GOOD }).await.unwrap();
+        let ledger = Recording::to_file(&path).unwrap();
+        let load = Load { connections: 1, requests_max: 3, ledger, ..Load::new(address) };
+        let report = load.run(stripe()).await;
+        let lines: Vec<String> =
+            report.ledger.acknowledged.iter().map(|id| format!("acknowledged {id}\n")).collect();
+        assert_eq!(std::fs::read_to_string(path).unwrap(), lines.concat());
+        assert_eq!(lines.len(), 2);
+    }
+
+    #[tokio::test]
+    #[should_panic(expected = "loopback only")]
+    async fn a_load_against_another_machine_is_refused() {
+        Load::new("192.0.2.1:80".parse().unwrap()).run(stripe()).await;
+    }
+}

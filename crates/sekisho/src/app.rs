@@ -1,0 +1,155 @@
+//! One running process: opens the store, joins it, starts the roles asked for, and stops them in order.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use anyhow::Context;
+use sekisho_store::{Access, Store};
+use tokio::net::TcpListener;
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
+
+use crate::checkpoint::committer::{COMMITTERS, Committer};
+use crate::checkpoint::rejection::Recorder;
+use crate::checkpoint::{Checkpoint, gate, server};
+use crate::config::Config;
+use crate::http;
+use crate::node::{Health, Node};
+use crate::telemetry::Metrics;
+use crate::worker::Worker;
+
+/// What a process does. Several processes may share one PostgreSQL, each with its roles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Role {
+    /// Receives webhooks.
+    Gateway,
+    /// Works off what was stored.
+    Worker,
+}
+
+pub struct App {
+    pub address: SocketAddr,
+    stages: Vec<Stage>,
+    health: Arc<Health>,
+}
+
+/// Tasks that stop together. Stages stop one after the other: first what takes work in, last what others rely on.
+struct Stage {
+    stop: watch::Sender<bool>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Stage {
+    fn new() -> Self {
+        Self { stop: watch::channel(false).0, tasks: Vec::new() }
+    }
+
+    fn start<F: Future<Output = ()> + Send + 'static>(
+        &mut self,
+        task: impl FnOnce(watch::Receiver<bool>) -> F,
+    ) {
+        self.tasks.push(tokio::spawn(task(self.stop.subscribe())));
+    }
+
+    async fn stop(self) {
+        self.stop.send_replace(true);
+        for task in self.tasks {
+            if let Err(error) = task.await {
+                tracing::error!(%error, "a task ended badly");
+            }
+        }
+    }
+}
+
+impl App {
+    pub async fn start(config: Config, roles: &[Role]) -> anyhow::Result<Self> {
+        // Another part of the process may have installed it already; either way it is ring.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let access = Access::Serve { allow_unsafe_durability: config.store.allow_unsafe_durability };
+        let store = sekisho_store::open(&config.store.url, access).await?;
+        let listener = TcpListener::bind(config.server.listen).await;
+        let listener = listener.with_context(|| format!("can't listen on {}", config.server.listen))?;
+        Self::start_on(store, listener, config, roles).await
+    }
+
+    /// Starts on an open store and listener: tests bring their own.
+    pub async fn start_on(
+        store: Arc<dyn Store>,
+        listener: TcpListener,
+        config: Config,
+        roles: &[Role],
+    ) -> anyhow::Result<Self> {
+        let address = listener.local_addr()?;
+        let health = Arc::new(Health::default());
+        let metrics = Arc::new(Metrics::default());
+        let node = Arc::new(Node::join(Arc::clone(&store), Arc::clone(&health)).await?);
+        let stored = Arc::new(Notify::new());
+        let (mut doors, mut work, mut base) = (Stage::new(), Stage::new(), Stage::new());
+
+        let pages = http::router(Arc::clone(&health), Arc::clone(&metrics));
+        let gate = gate::open(&config.gate).context("the address of Redis can't be used")?;
+        let committer = Arc::new(Committer::new(
+            Arc::clone(&store),
+            gate,
+            Arc::clone(&health),
+            Arc::clone(&metrics),
+            config.admission.clone(),
+            Arc::clone(&stored),
+        ));
+        let recorder = Recorder::default();
+        let mut config = config;
+        if !roles.contains(&Role::Gateway) {
+            config.sources.clear();
+        }
+        let checkpoint = Checkpoint::new(
+            config,
+            Arc::clone(&node),
+            Arc::clone(&committer),
+            recorder.clone(),
+            Arc::clone(&metrics),
+        );
+        doors.start(|stop| server::run(listener, Arc::new(checkpoint), pages, stop));
+        for _ in 0..COMMITTERS {
+            let committer = Arc::clone(&committer);
+            work.start(|stop| async move { committer.run(stop).await });
+        }
+        if roles.contains(&Role::Worker) {
+            let worker = Worker {
+                store: Arc::clone(&store),
+                node: Arc::clone(&node),
+                health: Arc::clone(&health),
+                metrics: Arc::clone(&metrics),
+                wake: Arc::clone(&stored),
+            };
+            work.start(|stop| async move { worker.run(stop).await });
+        }
+        {
+            let (store, node) = (Arc::clone(&store), Arc::clone(&node));
+            work.start(|stop| recorder.run(store, node, stop));
+        }
+        base.start(|stop| async move { node.run(stop).await });
+        Ok(Self { address, stages: vec![doors, work, base], health })
+    }
+
+    /// Stops taking work in, finishes what is under way, leaves the store.
+    pub async fn stop(self) {
+        self.health.stop();
+        for stage in self.stages {
+            stage.stop().await;
+        }
+    }
+}
+
+/// Lets this process have as many open files as the system permits; says how many.
+pub fn raise_file_limit() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: both calls get a pointer to a live, properly typed struct and touch nothing else.
+    #[allow(unsafe_code)]
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 {
+            limit.rlim_cur = limit.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+        }
+    }
+    limit.rlim_cur
+}

@@ -1,0 +1,97 @@
+//! Webhooks in. The walk of a request: [`server`] accepts it, [`receive`] limits, verifies and reads it,
+//! [`committer`] stores it together with others, and only then is it answered.
+
+pub mod certificate;
+pub mod committer;
+pub mod gate;
+pub mod limits;
+pub mod receive;
+pub mod rejection;
+pub mod server;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use prometheus_client::metrics::counter::Counter;
+
+use crate::config::{Config, Server, Source};
+use crate::node::Node;
+use crate::telemetry::{Metrics, RequestLabels};
+use certificate::Certificates;
+use committer::Committer;
+use limits::{Bytes, Rate};
+use rejection::Recorder;
+
+/// Everything a request needs, shared by all of them.
+pub struct Checkpoint {
+    pub doors: HashMap<String, Door>,
+    pub server: Server,
+    pub node: Arc<Node>,
+    pub committer: Arc<Committer>,
+    pub certificates: Certificates,
+    pub rejections: Recorder,
+    pub bodies: Bytes,
+    pub metrics: Arc<Metrics>,
+}
+
+/// A source with what it keeps while running.
+pub struct Door {
+    pub source: Source,
+    pub rate: Option<Rate>,
+    pub counts: Counts,
+}
+
+/// Counters looked up once: the hot path only adds.
+pub struct Counts {
+    pub accepted: Counter,
+    pub duplicate: Counter,
+    pub unusable: Counter,
+    pub handshake: Counter,
+    pub rejected: Counter,
+    pub overloaded: Counter,
+    pub unavailable: Counter,
+    pub malformed: Counter,
+}
+
+impl Counts {
+    fn new(metrics: &Metrics, source: &str) -> Self {
+        let count = |outcome| {
+            metrics.requests.get_or_create_owned(&RequestLabels { source: source.to_owned(), outcome })
+        };
+        Self {
+            accepted: count("accepted"),
+            duplicate: count("duplicate"),
+            unusable: count("unusable"),
+            handshake: count("handshake"),
+            rejected: count("rejected"),
+            overloaded: count("overloaded"),
+            unavailable: count("unavailable"),
+            malformed: count("malformed"),
+        }
+    }
+}
+
+impl Checkpoint {
+    pub fn new(
+        config: Config,
+        node: Arc<Node>,
+        committer: Arc<Committer>,
+        rejections: Recorder,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        let doors = config.sources.into_iter().map(|source| {
+            let counts = Counts::new(&metrics, &source.name);
+            (source.path.clone(), Door { rate: source.rate.map(Rate::per_second), counts, source })
+        });
+        Self {
+            doors: doors.collect(),
+            bodies: Bytes::new(config.admission.waiting_bytes_max),
+            server: config.server,
+            node,
+            committer,
+            certificates: Certificates::default(),
+            rejections,
+            metrics,
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Group commit. Requests queue their events here; whenever a committer is free it takes all that wait and stores
+//! them in one transaction, so that durability costs one sync per batch. No timer: under no load a batch is one
+//! event, under much load it is many.
+//!
+//! The queue is bounded by events and by estimated wait, so that overload is answered early instead of late.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use sekisho_core::change::{Admission, Arrival};
+use sekisho_store::{ADMIT_MAX, Store};
+use tokio::sync::{Notify, oneshot, watch};
+
+use super::gate::Gate;
+use crate::config;
+use crate::node::Health;
+use crate::telemetry::Metrics;
+use crate::told_to_stop;
+
+/// Bytes of bodies in one batch.
+const BATCH_BYTES_MAX: usize = 4 << 20;
+/// Batches under way at once: one is being written while the next is gathered.
+pub const COMMITTERS: usize = 2;
+/// Pause before the same rows are tried again after the store did not answer.
+const RETRY: Duration = Duration::from_millis(50);
+
+pub struct Committer {
+    store: Arc<dyn Store>,
+    gate: Arc<dyn Gate>,
+    health: Arc<Health>,
+    metrics: Arc<Metrics>,
+    limits: config::Admission,
+    queue: Mutex<Queue>,
+    /// Calls a committer when something waits.
+    arrived: Notify,
+    /// Calls the worker when something was stored.
+    stored: Arc<Notify>,
+    /// Nanoseconds the store lately took per event.
+    pace: AtomicU64,
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<Waiting>,
+    events: usize,
+    closed: bool,
+}
+
+struct Waiting {
+    arrivals: Vec<Arrival>,
+    since: Instant,
+    reply: oneshot::Sender<Answer>,
+}
+
+/// One answer per event, in order, or nothing could be stored in time.
+pub type Answer = Result<Vec<Admission>, Unavailable>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unavailable;
+
+/// Too much waits already; come again after this many seconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overloaded {
+    pub retry_after: u64,
+}
+
+impl Committer {
+    pub fn new(
+        store: Arc<dyn Store>,
+        gate: Arc<dyn Gate>,
+        health: Arc<Health>,
+        metrics: Arc<Metrics>,
+        limits: config::Admission,
+        stored: Arc<Notify>,
+    ) -> Self {
+        let (queue, arrived, pace) = (Mutex::default(), Notify::new(), AtomicU64::new(0));
+        Self { store, gate, health, metrics, limits, queue, arrived, stored, pace }
+    }
+
+    /// Is there room for another request? Asked before its body is read.
+    pub fn check_room(&self) -> Result<(), Overloaded> {
+        self.room(self.queue.lock().expect("no code panics here").events)
+    }
+
+    fn room(&self, waiting: usize) -> Result<(), Overloaded> {
+        let wait = Duration::from_nanos(self.pace.load(Ordering::Relaxed).saturating_mul(waiting as u64));
+        if waiting < self.limits.waiting_max && wait < self.limits.deadline * 2 / 3 {
+            return Ok(());
+        }
+        Err(Overloaded { retry_after: wait.as_secs().clamp(1, 30) })
+    }
+
+    /// Stores a request's events together. `Err` in the answer means: not known to be stored, send it again.
+    pub async fn admit(&self, arrivals: Vec<Arrival>) -> Result<Answer, Overloaded> {
+        let (reply, answer) = oneshot::channel();
+        {
+            let mut queue = self.queue.lock().expect("no code panics here");
+            if queue.closed {
+                return Ok(Err(Unavailable));
+            }
+            self.room(queue.events)?;
+            queue.events += arrivals.len();
+            queue.waiting.push_back(Waiting { arrivals, since: Instant::now(), reply });
+        }
+        self.arrived.notify_one();
+        let answer = tokio::time::timeout(self.limits.deadline, answer).await;
+        Ok(answer.ok().and_then(Result::ok).unwrap_or(Err(Unavailable)))
+    }
+
+    /// One committer: takes what waits, stores it, answers; until told to stop and nothing waits any more.
+    pub async fn run(&self, mut stop: watch::Receiver<bool>) {
+        loop {
+            while let Some(batch) = self.take() {
+                self.store(batch).await;
+            }
+            if self.queue.lock().expect("no code panics here").closed {
+                // The other committers must hear it too.
+                self.arrived.notify_one();
+                return;
+            }
+            tokio::select! {
+                () = self.arrived.notified() => {}
+                () = told_to_stop(&mut stop) => self.queue.lock().expect("no code panics here").closed = true,
+            }
+        }
+    }
+
+    fn take(&self) -> Option<Vec<Waiting>> {
+        let mut queue = self.queue.lock().expect("no code panics here");
+        let mut batch = Vec::new();
+        let (mut events, mut bytes) = (0, 0);
+        while let Some(next) = queue.waiting.front() {
+            events += next.arrivals.len();
+            bytes += next.arrivals.iter().map(|arrival| arrival.body.len()).sum::<usize>();
+            if !batch.is_empty() && (events > ADMIT_MAX || bytes > BATCH_BYTES_MAX) {
+                break;
+            }
+            let next = queue.waiting.pop_front().expect("it was just seen");
+            queue.events -= next.arrivals.len();
+            batch.push(next);
+        }
+        self.metrics.waiting_events.set(queue.events as i64);
+        (!batch.is_empty()).then_some(batch)
+    }
+
+    async fn store(&self, batch: Vec<Waiting>) {
+        let started = Instant::now();
+        let deadline = batch.first().map_or(started, |first| first.since) + self.limits.deadline;
+        let mut replies = Vec::with_capacity(batch.len());
+        let mut arrivals = Vec::with_capacity(batch.len());
+        for waiting in batch {
+            replies.push((waiting.arrivals.len(), waiting.reply));
+            arrivals.extend(waiting.arrivals);
+        }
+        let events = arrivals.len();
+        let Some(admissions) = self.store_until(deadline, arrivals).await else {
+            replies.into_iter().for_each(|(_, reply)| drop(reply.send(Err(Unavailable))));
+            return;
+        };
+        let mut admissions = admissions.into_iter();
+        for (events, reply) in replies {
+            // A caller that gave up is gone; what was stored stays stored.
+            let _ = reply.send(Ok(admissions.by_ref().take(events).collect()));
+        }
+        let elapsed = started.elapsed();
+        self.note_pace(elapsed, events);
+        self.metrics.commit_seconds.observe(elapsed.as_secs_f64());
+        self.metrics.batch_events.observe(events as f64);
+        self.stored.notify_one();
+    }
+
+    /// Tries until the deadline. After an unknown outcome the very same rows are given again: what had been
+    /// stored is recognised by its number.
+    async fn store_until(&self, deadline: Instant, arrivals: Vec<Arrival>) -> Option<Vec<Admission>> {
+        let mut known = vec![None; arrivals.len()];
+        loop {
+            match self.try_store(&arrivals, &mut known).await {
+                Ok(admissions) => {
+                    self.health.store_answered();
+                    return Some(admissions);
+                }
+                Err(error) => self.health.store_failed(&error),
+            }
+            if Instant::now() + RETRY >= deadline {
+                return None;
+            }
+            tokio::time::sleep(RETRY).await;
+        }
+    }
+
+    async fn try_store(
+        &self,
+        arrivals: &[Arrival],
+        known: &mut [Option<Admission>],
+    ) -> sekisho_store::Result<Vec<Admission>> {
+        self.ask_gate(arrivals, known).await?;
+        let fresh: Arc<[Arrival]> = arrivals
+            .iter()
+            .zip(known.iter())
+            .filter(|(_, known)| known.is_none())
+            .map(|(one, _)| one.clone())
+            .collect();
+        let keys: Vec<_> = fresh.iter().map(|arrival| arrival.key).collect();
+        let mut stored =
+            if fresh.is_empty() { Vec::new() } else { self.store.admit(fresh).await? }.into_iter();
+        self.gate.fill(&keys);
+        Ok(known
+            .iter_mut()
+            .map(|known| known.take().or_else(|| stored.next()).expect("one answer each"))
+            .collect())
+    }
+
+    /// What the gate believes to be stored is confirmed by a read; only then is it a duplicate.
+    async fn ask_gate(
+        &self,
+        arrivals: &[Arrival],
+        known: &mut [Option<Admission>],
+    ) -> sekisho_store::Result<()> {
+        let keys: Vec<_> = arrivals.iter().map(|arrival| arrival.key).collect();
+        let seen = self.gate.seen(&keys).await;
+        let hints: Vec<_> = (0..keys.len()).filter(|n| seen[*n]).collect();
+        if hints.is_empty() {
+            return Ok(());
+        }
+        self.metrics.gate_hints.inc_by(hints.len() as u64);
+        let asked: Vec<_> = hints.iter().map(|n| keys[*n]).collect();
+        for (n, stored) in hints.into_iter().zip(self.store.known(&asked).await?) {
+            if let Some(seq) = stored.filter(|seq| *seq != arrivals[n].seq) {
+                self.metrics.gate_confirmed.inc();
+                known[n] = Some(Admission::Duplicate(seq));
+            }
+        }
+        Ok(())
+    }
+
+    fn note_pace(&self, elapsed: Duration, events: usize) {
+        let latest = elapsed.as_nanos() as u64 / events.max(1) as u64 / COMMITTERS as u64;
+        let before = self.pace.load(Ordering::Relaxed);
+        self.pace.store(before - before / 8 + latest / 8, Ordering::Relaxed);
+    }
+}

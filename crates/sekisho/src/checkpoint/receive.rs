@@ -1,0 +1,434 @@
+//! The walk of one webhook: limits → verify over the raw bytes → read → store with others → answer.
+//!
+//! Nothing is parsed before it is verified, nothing is answered 2xx before it is stored, and a refusal says
+//! nothing that helps a forger.
+
+use std::convert::Infallible;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header, request::Parts};
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Body as _, Incoming};
+use sekisho_core::change::{Admission, Arrival, Death, Next};
+use sekisho_core::event::{DedupeKey, Event, Trust};
+use sekisho_core::provider::{self, Handshake, Reading, Refusal, Request, Unusable};
+use sekisho_core::{Seq, Time};
+
+use super::committer::{Overloaded, Unavailable};
+use super::limits::{Held, caller};
+use super::{Checkpoint, Door, certificate};
+use crate::config::{Source, UnusableBody};
+use crate::http::Problem;
+use crate::now;
+use crate::telemetry::RejectionLabels;
+
+type Answer = Response<Full<Bytes>>;
+
+/// One request while it is judged.
+struct Visit<'c> {
+    checkpoint: &'c Checkpoint,
+    door: &'c Door,
+    peer: IpAddr,
+    id: Seq,
+    at: Time,
+}
+
+pub async fn receive(
+    checkpoint: &Checkpoint,
+    door: &Door,
+    connection: IpAddr,
+    request: http::Request<Incoming>,
+) -> Result<Answer, Infallible> {
+    let (parts, body) = request.into_parts();
+    let at = now();
+    let peer = caller(connection, &parts.headers, checkpoint.server.trusted_proxies);
+    let visit = Visit { checkpoint, door, peer, id: checkpoint.node.next_seq(at), at };
+    let answer = match visit.admit(&parts, body).await {
+        Ok(answer) => answer,
+        Err(no) => visit.refuse(no),
+    };
+    Ok(answer)
+}
+
+/// Every way in which a request does not become an event.
+enum No {
+    Method,
+    TooLarge,
+    TooSlow,
+    Broken,
+    Address,
+    Overloaded(Overloaded),
+    RateLimited,
+    Unavailable,
+    CertificateNotAtHand(String),
+    Forged(Refusal),
+    Unusable,
+}
+
+impl From<Refusal> for No {
+    fn from(refusal: Refusal) -> Self {
+        Self::Forged(refusal)
+    }
+}
+
+impl From<Overloaded> for No {
+    fn from(overloaded: Overloaded) -> Self {
+        Self::Overloaded(overloaded)
+    }
+}
+
+impl From<Unavailable> for No {
+    fn from(_: Unavailable) -> Self {
+        Self::Unavailable
+    }
+}
+
+impl Visit<'_> {
+    async fn admit(&self, parts: &Parts, body: Incoming) -> Result<Answer, No> {
+        let source = &self.door.source;
+        self.check_limits(parts)?;
+        let mut held = self.checkpoint.bodies.hold();
+        let body = self.read_body(body, &mut held).await?;
+        let received = Instant::now();
+        let mut request = Request {
+            method: &parts.method,
+            headers: &parts.headers,
+            query: parts.uri.query().unwrap_or_default(),
+            body: &body,
+            certificate: None,
+        };
+        let certificate = self.certificate(&request).await?;
+        request.certificate = certificate.as_deref();
+        let verified = provider::verify(&*source.scheme, request, self.at)?;
+        let events = match provider::read(&*source.scheme, &verified) {
+            Ok(Reading::Events(events)) => events,
+            Ok(Reading::Handshake(handshake)) => return self.shake_hands(handshake).await,
+            Err(unusable) => return self.keep_evidence(parts, &body, unusable).await,
+        };
+        let headers = stored_headers(&parts.headers, source);
+        let arrivals = events.iter().map(|event| self.arrival(event, &body, &headers)).collect();
+        let answer = self.store(arrivals).await;
+        self.checkpoint.metrics.acknowledge_seconds.observe(received.elapsed().as_secs_f64());
+        answer
+    }
+
+    fn check_limits(&self, parts: &Parts) -> Result<(), No> {
+        let source = &self.door.source;
+        let hint = source.provider.about().trust == Trust::Hint;
+        if parts.method != Method::POST && !(hint && parts.method == Method::GET) {
+            return Err(No::Method);
+        }
+        if !source.allow_ips.is_empty() && !source.allow_ips.iter().any(|net| net.contains(&self.peer)) {
+            return Err(No::Address);
+        }
+        if self.door.rate.as_ref().is_some_and(|rate| !rate.allow()) {
+            return Err(No::RateLimited);
+        }
+        Ok(self.checkpoint.committer.check_room()?)
+    }
+
+    /// Reads the body within its limits of size and time, and within what all bodies together may hold.
+    async fn read_body(&self, mut body: Incoming, held: &mut Held<'_>) -> Result<Bytes, No> {
+        let most = self.checkpoint.server.body_bytes_max;
+        let announced = body.size_hint().exact();
+        if announced.is_some_and(|bytes| bytes > most as u64) {
+            return Err(No::TooLarge);
+        }
+        let read = async {
+            let mut first = Bytes::new();
+            let mut rest = BytesMut::new();
+            while let Some(frame) = body.frame().await {
+                let Ok(data) = frame.map_err(|_| No::Broken)?.into_data() else { continue };
+                if first.len() + rest.len() + data.len() > most {
+                    return Err(No::TooLarge);
+                }
+                if !held.grow(data.len()) {
+                    return Err(No::Overloaded(Overloaded { retry_after: 1 }));
+                }
+                if first.is_empty() {
+                    first = data;
+                } else {
+                    if rest.is_empty() {
+                        rest.reserve(announced.unwrap_or_default().min(most as u64) as usize);
+                        rest.extend_from_slice(&first);
+                        first = Bytes::new();
+                    }
+                    rest.extend_from_slice(&data);
+                }
+            }
+            // Usually one frame: then nothing was copied.
+            Ok(if rest.is_empty() { first } else { rest.freeze() })
+        };
+        tokio::time::timeout(self.checkpoint.server.body_timeout, read).await.map_err(|_| No::TooSlow)?
+    }
+
+    async fn certificate(&self, request: &Request<'_>) -> Result<Option<Arc<provider::Certificate>>, No> {
+        let source = &self.door.source;
+        let Some(url) = source.scheme.certificate_url(request)? else { return Ok(None) };
+        if let Some(pinned) = &source.certificate {
+            return Ok(Some(Arc::clone(pinned)));
+        }
+        let fetched = self.checkpoint.certificates.get(&url).await;
+        fetched.map(Some).map_err(|certificate::NotAtHand(reason)| No::CertificateNotAtHand(reason))
+    }
+
+    async fn shake_hands(&self, handshake: Handshake) -> Result<Answer, No> {
+        self.door.counts.handshake.inc();
+        let source = &self.door.source;
+        Ok(match handshake {
+            Handshake::Acknowledge => self.acknowledge(source.ack_status),
+            Handshake::Echo { body } => {
+                let mut answer = self.acknowledge(StatusCode::OK);
+                *answer.body_mut() = Full::new(Bytes::from(body));
+                answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain"));
+                answer
+            }
+            Handshake::Confirm { url } => {
+                certificate::get(&url).await.map_err(No::CertificateNotAtHand)?;
+                tracing::info!(source = &*source.name, "the subscription was confirmed");
+                self.acknowledge(StatusCode::OK)
+            }
+        })
+    }
+
+    /// Genuine, so it must not be lost: stored, and put before a person.
+    async fn keep_evidence(&self, parts: &Parts, body: &Bytes, unusable: Unusable) -> Result<Answer, No> {
+        let source = &self.door.source;
+        tracing::warn!(source = &*source.name, reason = %unusable, request_id = %self.id.as_request(),
+            "a genuine request holds no usable event; it was kept as a dead letter");
+        let digest = ring::digest::digest(&ring::digest::SHA256, body);
+        let id = digest.as_ref().iter().fold("body:".to_owned(), |id, byte| id + &format!("{byte:02x}"));
+        let event = Event::new(id, "unusable", body);
+        let death = Death { reason: "unusable_body".into(), error: unusable.to_string() };
+        let headers = stored_headers(&parts.headers, source);
+        let arrival = Arrival { next: Next::Dead(death), ..self.arrival(&event, body, &headers) };
+        let answer = self.store(vec![arrival]).await?;
+        self.door.counts.unusable.inc();
+        match source.unusable {
+            UnusableBody::Acknowledge => Ok(answer),
+            UnusableBody::Refuse => Err(No::Unusable),
+        }
+    }
+
+    fn arrival(&self, event: &Event<'_>, body: &Bytes, headers: &str) -> Arrival {
+        let source = &self.door.source;
+        let wrong_mode = source.livemode.zip(event.livemode).is_some_and(|(wanted, found)| wanted != found);
+        let next = if wrong_mode {
+            let error = "the event's livemode is not the source's: test and live must not mix";
+            Next::Dead(Death { reason: "livemode_mismatch".into(), error: error.into() })
+        } else {
+            Next::Settle
+        };
+        Arrival {
+            key: DedupeKey::new(&source.name, &event.id, event.created),
+            seq: self.checkpoint.node.next_seq(self.at),
+            received_at: self.at,
+            source: Arc::clone(&source.name),
+            event_id: event.id.clone().into_owned(),
+            event_type: event.kind.clone().into_owned(),
+            created_at: event.created.map(|created| created.at),
+            object: event
+                .object
+                .as_ref()
+                .map(|object| (object.kind.clone().into_owned(), object.id.clone().into_owned())),
+            account: event.account.clone().map(std::borrow::Cow::into_owned),
+            livemode: event.livemode,
+            trust: source.provider.about().trust,
+            headers: headers.to_owned(),
+            body: body.slice_ref(event.body),
+            next,
+        }
+    }
+
+    async fn store(&self, arrivals: Vec<Arrival>) -> Result<Answer, No> {
+        let names: Vec<_> = arrivals.iter().map(|arrival| (arrival.event_id.clone(), arrival.seq)).collect();
+        let admissions = self.checkpoint.committer.admit(arrivals).await??;
+        let mut ids = Vec::with_capacity(names.len());
+        let mut accepted = false;
+        for ((event_id, seq), admission) in names.into_iter().zip(admissions) {
+            let stored = match admission {
+                Admission::Admitted => {
+                    accepted = true;
+                    self.door.counts.accepted.inc();
+                    seq
+                }
+                Admission::Duplicate(stored) => {
+                    self.door.counts.duplicate.inc();
+                    stored
+                }
+                Admission::Refused(reason) => {
+                    tracing::error!(
+                        source = &*self.door.source.name,
+                        event_id,
+                        reason,
+                        "the store refuses this event; the provider is asked to send it again"
+                    );
+                    return Err(No::Unavailable);
+                }
+            };
+            tracing::debug!(source = &*self.door.source.name, event_id, id = %stored.as_event(),
+                request_id = %self.id.as_request(), accepted, "an event was acknowledged");
+            ids.push((event_id, stored));
+        }
+        let mut answer = self.acknowledge(self.door.source.ack_status);
+        let headers = answer.headers_mut();
+        headers.insert("sekisho-event-id", list(ids.iter().map(|(event_id, _)| plain(event_id))));
+        headers.insert("sekisho-message-id", list(ids.iter().map(|(_, seq)| seq.as_message().to_string())));
+        let outcome = if accepted { "accepted" } else { "duplicate" };
+        headers.insert("sekisho-outcome", HeaderValue::from_static(outcome));
+        Ok(answer)
+    }
+
+    fn acknowledge(&self, status: StatusCode) -> Answer {
+        let mut answer = Response::new(Full::default());
+        *answer.status_mut() = status;
+        let id = HeaderValue::from_str(&self.id.as_request().to_string()).expect("ids are plain letters");
+        answer.headers_mut().insert("sekisho-request-id", id);
+        answer
+    }
+
+    /// One place turns every "no" into an answer, a count and, where somebody tried something, a record.
+    fn refuse(&self, no: No) -> Answer {
+        let counts = &self.door.counts;
+        let mut close = false;
+        let mut problem = match no {
+            No::Method => {
+                counts.malformed.inc();
+                Problem::new(
+                    StatusCode::METHOD_NOT_ALLOWED,
+                    "urn:sekisho:problem:method",
+                    "Webhooks are sent by POST",
+                )
+            }
+            No::TooLarge => {
+                counts.malformed.inc();
+                close = true;
+                Problem::new(
+                    StatusCode::PAYLOAD_TOO_LARGE,
+                    "urn:sekisho:problem:too-large",
+                    "The body is too large",
+                )
+            }
+            No::TooSlow => {
+                counts.malformed.inc();
+                close = true;
+                Problem::new(
+                    StatusCode::REQUEST_TIMEOUT,
+                    "urn:sekisho:problem:too-slow",
+                    "The body came too slowly",
+                )
+            }
+            No::Broken => {
+                counts.malformed.inc();
+                close = true;
+                Problem::new(StatusCode::BAD_REQUEST, "urn:sekisho:problem:broken", "The body broke off")
+            }
+            No::Overloaded(Overloaded { retry_after }) => {
+                counts.overloaded.inc();
+                come_again("urn:sekisho:problem:overloaded", "Too much is waiting already", retry_after)
+            }
+            No::RateLimited => {
+                counts.overloaded.inc();
+                come_again("urn:sekisho:problem:rate-limited", "Too many requests for this source", 1)
+            }
+            No::Unavailable => {
+                counts.unavailable.inc();
+                come_again("urn:sekisho:problem:unavailable", "The event could not be stored in time", 5)
+            }
+            No::CertificateNotAtHand(reason) => {
+                counts.unavailable.inc();
+                tracing::warn!(
+                    source = &*self.door.source.name,
+                    reason,
+                    "the provider is asked to send again"
+                );
+                come_again("urn:sekisho:problem:unavailable", "The request could not be checked in time", 5)
+            }
+            No::Unusable => Problem::new(
+                StatusCode::BAD_REQUEST,
+                "urn:sekisho:problem:unusable",
+                "The body holds no usable event",
+            ),
+            No::Address => self.reject("address_not_allowed", "the caller's address is not in allow_ips"),
+            No::Forged(refusal) => self.reject(refusal.reason(), &refusal.to_string()),
+        };
+        problem.request_id = Some(self.id.as_request().to_string());
+        let mut answer = problem.into_response();
+        if close {
+            answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        answer
+    }
+
+    fn reject(&self, reason: &'static str, detail: &str) -> Problem {
+        let source = &self.door.source;
+        self.door.counts.rejected.inc();
+        let labels = RejectionLabels { source: source.name.to_string(), reason };
+        self.checkpoint.metrics.rejections.get_or_create(&labels).inc();
+        let id = self.id.as_request().to_string();
+        self.checkpoint.rejections.record(&source.name, self.peer, reason, detail, &id, self.at);
+        Problem::new(source.reject_status, "urn:sekisho:problem:refused", "The request was refused")
+    }
+}
+
+fn come_again(kind: &'static str, title: &'static str, seconds: u64) -> Problem {
+    Problem { retry_after: Some(seconds), ..Problem::new(StatusCode::SERVICE_UNAVAILABLE, kind, title) }
+}
+
+/// As a header: several with commas between.
+fn list(ids: impl Iterator<Item = String>) -> HeaderValue {
+    let text = ids.collect::<Vec<_>>().join(",");
+    HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static(""))
+}
+
+/// Percent-encodes what a header list can't hold.
+fn plain(id: &str) -> String {
+    let mut text = String::with_capacity(id.len());
+    for byte in id.bytes() {
+        if byte.is_ascii_graphic() && byte != b',' && byte != b'%' {
+            text.push(char::from(byte));
+        } else {
+            text.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    text
+}
+
+/// Headers that belong to the connection or may hold a secret.
+const NOT_STORED: [&str; 10] = [
+    "authorization",
+    "connection",
+    "content-length",
+    "cookie",
+    "expect",
+    "host",
+    "keep-alive",
+    "proxy-authorization",
+    "te",
+    "transfer-encoding",
+];
+
+/// What is kept of the headers: enough to show and to deliver again as the provider sent it.
+fn stored_headers(headers: &HeaderMap, source: &Source) -> String {
+    let secret = source.provider.about().secret_headers;
+    let kept: Vec<_> = headers
+        .iter()
+        .filter(|(name, _)| !NOT_STORED.contains(&name.as_str()) && !secret.contains(&name.as_str()))
+        .map(|(name, value)| (name.as_str(), String::from_utf8_lossy(value.as_bytes())))
+        .collect();
+    serde_json::to_string(&kept).expect("texts always serialise")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a4_odd_ids_fit_into_a_header() {
+        assert_eq!(plain("evt_1"), "evt_1");
+        assert_eq!(plain("a,b 100%\r\n関"), "a%2Cb%20100%25%0D%0A%E9%96%A2");
+    }
+}

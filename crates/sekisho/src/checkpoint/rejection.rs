@@ -1,0 +1,103 @@
+//! Keeps a record of who was turned away, without letting them fill the disk: alike refusals become one line
+//! with a count, lines are written once a second, and the store keeps only the newest few thousand.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use sekisho_core::Time;
+use sekisho_core::change::Rejection;
+use sekisho_store::Store;
+use tokio::sync::watch;
+
+use crate::node::Node;
+use crate::told_to_stop;
+
+const FLUSH: Duration = Duration::from_secs(1);
+/// Different lines held between two flushes; beyond that only the counters grow.
+const LINES_MAX: usize = 1_000;
+/// Letters kept of a detail that an attacker may have chosen.
+const DETAIL_MAX: usize = 200;
+
+#[derive(Clone, Default)]
+pub struct Recorder {
+    lines: Arc<Mutex<BTreeMap<Alike, Line>>>,
+}
+
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Alike {
+    source: Arc<str>,
+    peer: IpAddr,
+    reason: &'static str,
+}
+
+struct Line {
+    at: Time,
+    detail: String,
+    request_id: String,
+    count: i64,
+}
+
+impl Recorder {
+    pub fn record(
+        &self,
+        source: &Arc<str>,
+        peer: IpAddr,
+        reason: &'static str,
+        detail: &str,
+        request_id: &str,
+        now: Time,
+    ) {
+        let mut lines = self.lines.lock().expect("no code panics here");
+        let alike = Alike { source: Arc::clone(source), peer, reason };
+        if let Some(line) = lines.get_mut(&alike) {
+            line.count += 1;
+        } else if lines.len() < LINES_MAX {
+            let detail: String =
+                detail.chars().filter(|letter| !letter.is_control()).take(DETAIL_MAX).collect();
+            // Logged once per flush and kind, so that a flood can't fill the log either.
+            tracing::warn!(source = &**source, %peer, reason, detail, request_id, "a request was refused");
+            lines.insert(alike, Line { at: now, detail, request_id: request_id.to_owned(), count: 1 });
+        }
+    }
+
+    /// Writes once a second until told to stop, then a last time.
+    pub async fn run(self, store: Arc<dyn Store>, node: Arc<Node>, mut stop: watch::Receiver<bool>) {
+        loop {
+            let stopped = tokio::select! {
+                () = tokio::time::sleep(FLUSH) => false,
+                () = told_to_stop(&mut stop) => true,
+            };
+            let rejections = self.take(&node);
+            if !rejections.is_empty() {
+                // A record of refusals is worth no retry: the counters have them.
+                if let Err(error) = store.reject(rejections).await {
+                    tracing::warn!(error = error.chain(), "refused requests could not be recorded");
+                }
+            }
+            if stopped {
+                return;
+            }
+        }
+    }
+
+    fn take(&self, node: &Node) -> Vec<Rejection> {
+        let lines = std::mem::take(&mut *self.lines.lock().expect("no code panics here"));
+        let mut rejections: Vec<_> = lines
+            .into_iter()
+            .map(|(alike, line)| Rejection {
+                seq: node.next_seq(line.at),
+                at: line.at,
+                source: alike.source.to_string(),
+                peer: alike.peer.to_string(),
+                reason: alike.reason.to_owned(),
+                detail: line.detail,
+                request_id: line.request_id,
+                count: line.count,
+            })
+            .collect();
+        rejections.sort_by_key(|rejection| rejection.at);
+        rejections
+    }
+}

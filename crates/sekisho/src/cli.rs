@@ -1,0 +1,204 @@
+//! What the operator types. Each command is one file: its arguments, then `run`. Tables for people, `--json` for
+//! programs; errors say what to do next; exit code 0 done, 1 failed, 2 wrongly called.
+
+mod bench;
+mod config;
+mod doctor;
+mod events;
+mod migrate;
+mod output;
+mod providers;
+mod rejections;
+mod request;
+mod send;
+mod serve;
+mod trigger;
+mod verify;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+use clap::{Parser, Subcommand};
+use sekisho_store::{Access, Store, StoreUrl};
+
+use crate::config::{Config, FILE, Loaded, Source, load};
+
+/// The checkpoint between payment providers and your application.
+///
+/// Without a command it serves, and without a configuration it serves on a local SQLite file.
+#[derive(Parser)]
+#[command(name = "sekisho", version, max_term_width = 110)]
+struct Cli {
+    /// The configuration; ./sekisho.toml if there is one, else built-in defaults
+    #[arg(long, short, global = true, value_name = "FILE", env = "SEKISHO_CONFIG")]
+    config: Option<PathBuf>,
+    /// Where events are kept: sqlite:PATH or postgres://…
+    #[arg(long, global = true, value_name = "URL")]
+    store: Option<String>,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Receive webhooks and work them off
+    Serve(serve::Args),
+    /// Send signed test events to a running server
+    Trigger(trigger::Args),
+    /// Sign any body as any provider would, and send it
+    Send(send::Args),
+    /// Say why a saved request is refused, or check a file of signature vectors
+    Verify(verify::Args),
+    /// Look at stored events
+    #[command(subcommand)]
+    Events(events::Command),
+    /// Show who was turned away, and why
+    Rejections(rejections::Args),
+    /// Say in words what is wrong with this set-up
+    Doctor(doctor::Args),
+    /// Check the configuration, or print an example of it
+    #[command(subcommand)]
+    Config(config::Command),
+    /// List the providers Sekisho knows
+    Providers(providers::Args),
+    /// Bring the store's schema up to date
+    Migrate(migrate::Args),
+    /// Measure this machine
+    #[command(subcommand)]
+    Bench(bench::Command),
+}
+
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("threads can be started");
+    let context = Context { config: cli.config, store: cli.store };
+    let command = cli.command.unwrap_or_else(|| Command::Serve(serve::Args::default()));
+    let result = runtime.block_on(async {
+        match command {
+            Command::Serve(args) => serve::run(args, &context).await,
+            Command::Trigger(args) => trigger::run(args, &context).await,
+            Command::Send(args) => send::run(args, &context).await,
+            Command::Verify(args) => verify::run(args, &context),
+            Command::Events(command) => events::run(command, &context).await,
+            Command::Rejections(args) => rejections::run(args, &context).await,
+            Command::Doctor(args) => doctor::run(args, &context).await,
+            Command::Config(command) => config::run(&command, &context),
+            Command::Providers(args) => providers::run(&args),
+            Command::Migrate(args) => migrate::run(args, &context).await,
+            Command::Bench(command) => bench::run(command, &context).await,
+        }
+    });
+    match result {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What was given before the command.
+struct Context {
+    config: Option<PathBuf>,
+    store: Option<String>,
+}
+
+impl Context {
+    /// The configuration this command works with. Without a file: the defaults and the source named `stripe`,
+    /// whose secret the first `serve` generates.
+    fn load(&self) -> anyhow::Result<Loaded> {
+        let found = self.config.clone().or_else(|| Some(PathBuf::from(FILE)).filter(|file| file.exists()));
+        let (file, text) = match found {
+            Some(file) => {
+                let text = std::fs::read_to_string(&file);
+                let text =
+                    text.with_context(|| format!("can't read the configuration {}", file.display()))?;
+                (file, text)
+            }
+            None => (PathBuf::from("(built-in configuration)"), self.built_in()?),
+        };
+        let mut loaded = match load(&file, &text, std::env::vars()) {
+            Ok(loaded) => loaded,
+            Err(problems) => {
+                let lines: Vec<_> = problems.iter().map(|problem| format!("  {problem}")).collect();
+                bail!(
+                    "the configuration has {} to mend:\n{}",
+                    output::count(lines.len(), "thing"),
+                    lines.join("\n")
+                );
+            }
+        };
+        if let Some(url) = self.store_url()? {
+            loaded.config.store.url = url;
+        }
+        Ok(loaded)
+    }
+
+    fn is_built_in(&self) -> bool {
+        self.config.is_none() && !Path::new(FILE).exists()
+    }
+
+    fn store_url(&self) -> anyhow::Result<Option<StoreUrl>> {
+        self.store
+            .as_ref()
+            .map(|url| url.parse().map_err(|error| anyhow::anyhow!("--store: {error}")))
+            .transpose()
+    }
+
+    fn built_in(&self) -> anyhow::Result<String> {
+        let secret = self.generated_secret()?;
+        if !secret.exists() {
+            bail!(
+                "there is no {FILE} here and no server was started in this folder yet: \
+                 start one with `sekisho serve`, or name a configuration with --config FILE"
+            );
+        }
+        Ok(format!(
+            "[[source]]\nname = \"stripe\"\nprovider = \"stripe\"\nsecrets = [{}]\n",
+            toml_text(&format!("file:{}", secret.display()))
+        ))
+    }
+
+    /// Where the generated secret is kept: beside the SQLite file.
+    fn generated_secret(&self) -> anyhow::Result<PathBuf> {
+        let folder = match self.store_url()? {
+            Some(StoreUrl::Sqlite(path)) => path.parent().map(Path::to_owned).unwrap_or_default(),
+            _ => Config::data_folder(),
+        };
+        Ok(folder.join("stripe-secret"))
+    }
+
+    /// Opens the configured store to look, beside a running server.
+    async fn open_store(&self, config: &Config) -> anyhow::Result<Arc<dyn Store>> {
+        if let StoreUrl::Sqlite(path) = &config.store.url
+            && !path.exists()
+        {
+            bail!(
+                "there is no store at {}: start the server first, or name another with --store",
+                config.store.url
+            );
+        }
+        Ok(sekisho_store::open(&config.store.url, Access::Read).await?)
+    }
+}
+
+fn toml_text(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// The source a command means: the one named, or the only one there is.
+fn choose<'c>(config: &'c Config, name: Option<&str>) -> anyhow::Result<&'c Source> {
+    let names = || config.sources.iter().map(|source| &*source.name).collect::<Vec<_>>().join(", ");
+    match (name, config.sources.as_slice()) {
+        (_, []) => bail!("the configuration has no [[source]]"),
+        (None, [only]) => Ok(only),
+        (None, _) => bail!("there are several sources: choose one with --source ({})", names()),
+        (Some(name), all) => match all.iter().find(|source| &*source.name == name) {
+            Some(source) => Ok(source),
+            None => bail!("there is no source {name}; configured are {}", names()),
+        },
+    }
+}

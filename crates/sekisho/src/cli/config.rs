@@ -1,0 +1,45 @@
+//! `sekisho config check` and `sekisho config example`.
+
+use std::process::ExitCode;
+
+use super::Context;
+use super::output::{count, line_out};
+use crate::config;
+
+#[derive(clap::Subcommand)]
+pub enum Command {
+    /// Read the configuration as the server would, and say everything that is wrong with it
+    Check,
+    /// Print every setting with its default, ready to be saved as sekisho.toml
+    Example,
+}
+
+pub fn run(command: &Command, context: &Context) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Example => line_out(config::example().trim_end()),
+        Command::Check => {
+            let loaded = context.load()?;
+            for warning in &loaded.warnings {
+                line_out(&format!("warning: {warning}"));
+            }
+            let config = &loaded.config;
+            line_out(&format!("listen  {}", config.server.listen));
+            line_out(&format!("store   {}", config.store.url));
+            for source in &config.sources {
+                let about = source.provider.about();
+                line_out(&format!(
+                    "source  {} ({}) at {}, {}",
+                    source.name,
+                    about.title,
+                    source.path,
+                    count(source.setup.secrets.len(), "secret")
+                ));
+            }
+            if config.sources.is_empty() {
+                anyhow::bail!("there is no [[source]], so nothing can be received");
+            }
+            line_out("the configuration is good");
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,177 @@
+//! `sekisho doctor`: looks at configuration, store, clock, server and surroundings, and says in words what is wrong
+//! and what to do about it.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use sekisho_core::event::Trust;
+use sekisho_store::{Access, StoreUrl};
+
+use super::Context;
+use super::output::{count, json_out, line_out};
+use crate::app::raise_file_limit;
+use crate::config::Config;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// One JSON object for each finding
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Grade {
+    Good,
+    Look,
+    Bad,
+}
+
+struct Finding {
+    about: &'static str,
+    grade: Grade,
+    text: String,
+}
+
+const SERVER_WAIT: Duration = Duration::from_secs(2);
+
+pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
+    let mut findings = Vec::new();
+    let mut add = |about, grade, text: String| findings.push(Finding { about, grade, text });
+    match context.load() {
+        Err(error) => add("configuration", Grade::Bad, format!("{error:#}")),
+        Ok(loaded) => {
+            let sources = count(loaded.config.sources.len(), "source");
+            add("configuration", Grade::Good, format!("readable, with {sources}"));
+            loaded.warnings.into_iter().for_each(|warning| add("configuration", Grade::Look, warning));
+            check_sources(&loaded.config, &mut add);
+            check_store(&loaded.config, &mut add).await;
+            check_gate(&loaded.config, &mut add).await;
+            check_server(&loaded.config, &mut add).await;
+            check_files(&loaded.config, &mut add);
+        }
+    }
+    for finding in &findings {
+        let word = match finding.grade {
+            Grade::Good => "ok",
+            Grade::Look => "look",
+            Grade::Bad => "bad",
+        };
+        if args.json {
+            json_out(&serde_json::json!({ "about": finding.about, "grade": word, "text": finding.text }));
+        } else {
+            line_out(&format!("{word:5} {:14} {}", finding.about, finding.text));
+        }
+    }
+    let bad = findings.iter().filter(|finding| finding.grade == Grade::Bad).count();
+    if !args.json {
+        line_out(if bad == 0 { "this set-up is sound" } else { "this set-up needs a hand" });
+    }
+    Ok(if bad == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn check_sources(config: &Config, add: &mut dyn FnMut(&'static str, Grade, String)) {
+    if config.sources.is_empty() {
+        add("sources", Grade::Bad, "there is no [[source]], so nothing can be received".into());
+    }
+    for source in &config.sources {
+        let (name, about) = (&source.name, source.provider.about());
+        match about.trust {
+            Trust::Signed => {}
+            Trust::Token => add(
+                "sources",
+                Grade::Look,
+                format!(
+                    "{name}: {} proves itself by a token only; set allow_ips to its addresses",
+                    about.title
+                ),
+            ),
+            Trust::Hint => add(
+                "sources",
+                Grade::Look,
+                format!("{name}: {} signs nothing, so its calls are only hints; set a rate", about.title),
+            ),
+        }
+        if !config.server.listen.ip().is_loopback() && source.setup.public_url.is_none() {
+            let text = format!("{name}: public_url is not set, so the address to register can't be shown");
+            add("sources", Grade::Look, text);
+        }
+    }
+}
+
+async fn check_store(config: &Config, add: &mut dyn FnMut(&'static str, Grade, String)) {
+    let url = &config.store.url;
+    if let StoreUrl::Sqlite(path) = url
+        && !path.exists()
+    {
+        add("store", Grade::Look, format!("{url} does not exist yet; `sekisho serve` makes it"));
+        return;
+    }
+    match sekisho_store::open(url, Access::Read).await {
+        Err(error) => add("store", Grade::Bad, error.to_string()),
+        Ok(store) => match store.describe().await {
+            Err(error) => add("store", Grade::Bad, error.chain()),
+            Ok(lines) => {
+                for (name, value) in lines {
+                    let unsafe_setting =
+                        matches!(name.as_str(), "fsync" | "full_page_writes" | "synchronous_commit")
+                            && value == "off";
+                    let grade = if unsafe_setting { Grade::Bad } else { Grade::Good };
+                    add("store", grade, format!("{name}: {value}"));
+                }
+            }
+        },
+    }
+    if config.store.allow_unsafe_durability {
+        let text = "allow_unsafe_durability is set: acknowledged events can be lost in a crash";
+        add("store", Grade::Bad, text.into());
+    }
+}
+
+async fn check_gate(config: &Config, add: &mut dyn FnMut(&'static str, Grade, String)) {
+    let Some(url) = &config.gate.redis else { return };
+    let ping = async {
+        let mut connection = redis::Client::open(url.as_str())?.get_multiplexed_async_connection().await?;
+        redis::cmd("PING").query_async::<String>(&mut connection).await
+    };
+    match tokio::time::timeout(SERVER_WAIT, ping).await {
+        Ok(Ok(_)) => add("gate", Grade::Good, "Redis answers".into()),
+        Ok(Err(error)) => {
+            add("gate", Grade::Look, format!("Redis does not answer ({error}); only speed suffers"))
+        }
+        Err(_) => add("gate", Grade::Look, "Redis does not answer in time; only speed suffers".into()),
+    }
+}
+
+async fn check_server(config: &Config, add: &mut dyn FnMut(&'static str, Grade, String)) {
+    let mut address = config.server.listen;
+    if address.ip().is_unspecified() {
+        address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
+    }
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let ask = async {
+        let client = reqwest::Client::builder().timeout(SERVER_WAIT).build()?;
+        let response = client.get(format!("http://{address}/health/ready")).send().await?;
+        let ready = response.status().is_success();
+        Ok::<_, reqwest::Error>((ready, response.text().await?))
+    };
+    match ask.await {
+        Ok((true, _)) => add("server", Grade::Good, format!("running at {address} and ready")),
+        Ok((false, body)) => {
+            add("server", Grade::Bad, format!("running at {address}, but not ready: {body}"))
+        }
+        Err(_) => add("server", Grade::Look, format!("not running at {address}")),
+    }
+}
+
+fn check_files(config: &Config, add: &mut dyn FnMut(&'static str, Grade, String)) {
+    let files = raise_file_limit();
+    let wanted = config.server.connections_max as u64;
+    if files < wanted {
+        let text = format!(
+            "{files} open files are permitted, fewer than server.connections_max ({wanted}); see ulimit -n"
+        );
+        add("system", Grade::Look, text);
+    } else {
+        add("system", Grade::Good, format!("{files} open files are permitted"));
+    }
+}

@@ -1,0 +1,25 @@
+//! `sekisho migrate`: brings the store's schema up to date. `serve` does it too; this is for those who do it apart.
+
+use std::process::ExitCode;
+
+use sekisho_store::Access;
+
+use super::Context;
+use super::output::line_out;
+use crate::telemetry;
+
+#[derive(clap::Args)]
+pub struct Args {}
+
+pub async fn run(_args: Args, context: &Context) -> anyhow::Result<ExitCode> {
+    // Only the store matters here, so a folder without any configuration will do.
+    let url = match context.store_url()? {
+        Some(url) => url,
+        None if context.is_built_in() => crate::config::Config::default().store.url,
+        None => context.load()?.config.store.url,
+    };
+    telemetry::start(crate::config::Config::default().log);
+    sekisho_store::open(&url, Access::Migrate).await?;
+    line_out(&format!("the schema of {url} is up to date"));
+    Ok(ExitCode::SUCCESS)
+}

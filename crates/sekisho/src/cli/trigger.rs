@@ -1,0 +1,212 @@
+//! `sekisho trigger`: correctly signed test events, and on request the weather of the real world: duplicates,
+//! reordering, forgeries. It says what the server made of them, and fails when that is not what it should be.
+
+mod fixtures;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use ring::rand::{SecureRandom, SystemRandom};
+use sekisho_core::provider::{Draft, Signed};
+
+use super::output::{Progress, count, json_out, line_out};
+use super::request::{Answer, Client, Target};
+use super::{Context, choose};
+use crate::config::Source;
+use crate::now;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// The event's type, such as payment_intent.succeeded
+    #[arg(value_name = "TYPE", required_unless_present = "list")]
+    event_type: Option<String>,
+    #[command(flatten)]
+    target: Target,
+    /// How many different events
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    count: u32,
+    /// Trouble to make; several with commas between
+    #[arg(long, value_delimiter = ',')]
+    chaos: Vec<Chaos>,
+    /// Your own body instead of a built-in one; `id` and `created` are set anew
+    #[arg(long, value_name = "FILE")]
+    body: Option<PathBuf>,
+    /// List the built-in Stripe types
+    #[arg(long)]
+    list: bool,
+    /// One JSON object for each request
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Chaos {
+    /// Every event is sent three times
+    Dup,
+    /// The order is shuffled
+    Reorder,
+    /// Each event is followed by a forged one
+    Forge,
+}
+
+/// Requests under way at once.
+const CONCURRENCY: usize = 16;
+const COPIES: usize = 3;
+
+struct Letter {
+    signed: Signed,
+    forged: bool,
+}
+
+pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
+    if args.list {
+        fixtures::STRIPE.iter().for_each(|(name, _)| line_out(name));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let config = context.load()?.config;
+    let source = choose(&config, args.target.source.as_deref())?;
+    let client = args.target.client(&config, source)?;
+    let letters = write_letters(&args, source)?;
+    let progress = Progress::new();
+    let mut tally = Tally::default();
+    let total = letters.len();
+    for (sent, group) in letters.chunks(CONCURRENCY).enumerate() {
+        for (letter, answer) in group.iter().zip(deliver(&client, group).await) {
+            let answer = answer?;
+            if args.json {
+                json_out(&answer.json());
+            } else if total == 1 {
+                line_out(&answer.sentence());
+            }
+            tally.add(letter, &answer);
+        }
+        progress.show(&format!("{} of {total}", (sent + 1) * CONCURRENCY));
+    }
+    drop(progress);
+    if !args.json && total > 1 {
+        tally.print();
+    }
+    Ok(if tally.wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn deliver(client: &Client, letters: &[Letter]) -> Vec<anyhow::Result<Answer>> {
+    futures_util::future::join_all(letters.iter().map(|letter| client.deliver(letter.signed.clone()))).await
+}
+
+/// Everything to be sent, in the order of sending.
+fn write_letters(args: &Args, source: &Source) -> anyhow::Result<Vec<Letter>> {
+    let copies = if args.chaos.contains(&Chaos::Dup) { COPIES } else { 1 };
+    let mut letters = Vec::new();
+    for n in 0..args.count {
+        let draft = draft(args, source, n)?;
+        let signed = source.scheme.sign(draft, now())?;
+        for _ in 0..copies {
+            letters.push(Letter { signed: signed.clone(), forged: false });
+        }
+        if args.chaos.contains(&Chaos::Forge) {
+            letters.push(Letter { signed: forge(signed), forged: true });
+        }
+    }
+    if args.chaos.contains(&Chaos::Reorder) {
+        shuffle(&mut letters)?;
+    }
+    Ok(letters)
+}
+
+fn draft(args: &Args, source: &Source, n: u32) -> anyhow::Result<Draft> {
+    let about = source.provider.about();
+    let kind = args.event_type.clone().unwrap_or_default();
+    let tag = format!("{:x}{}n{n}", now().ms(), random_letters()?);
+    let id = format!("evt_test_{tag}");
+    if let Some(file) = &args.body {
+        let body = std::fs::read(file).with_context(|| format!("can't read {}", file.display()))?;
+        return Ok(Draft { body: renew(&body, &id)?, id, kind });
+    }
+    if about.name != "stripe" {
+        return Ok(about.draft(&id, &kind, now()));
+    }
+    let Some((_, text)) = fixtures::STRIPE.iter().find(|(name, _)| *name == kind) else {
+        bail!(
+            "there is no built-in event {kind}: `sekisho trigger --list` shows them, and --body FILE sends your own"
+        );
+    };
+    let body = text.replace(fixtures::TAG, &format!("test{tag}"));
+    Ok(Draft { body: renew(body.as_bytes(), &id)?, id, kind })
+}
+
+/// A new id and the present time, so that it is not taken for an old event.
+fn renew(body: &[u8], id: &str) -> anyhow::Result<Vec<u8>> {
+    let mut value: serde_json::Value = serde_json::from_slice(body).context("the body is not JSON")?;
+    let object = value.as_object_mut().context("the body is not a JSON object")?;
+    if object.contains_key("id") {
+        object.insert("id".into(), id.into());
+    }
+    if object.get("created").is_some_and(serde_json::Value::is_number) {
+        object.insert("created".into(), now().seconds().into());
+    }
+    Ok(serde_json::to_vec(&value)?)
+}
+
+/// The same request with a changed body: the signature no longer fits.
+fn forge(mut signed: Signed) -> Signed {
+    match signed.body.iter().rposition(|byte| *byte == b'}') {
+        Some(end) => signed.body.splice(end..end, *b",\"forged\":true").for_each(drop),
+        None => signed.body.push(b'!'),
+    }
+    signed
+}
+
+fn random_letters() -> anyhow::Result<String> {
+    let mut bytes = [0u8; 4];
+    SystemRandom::new()
+        .fill(&mut bytes)
+        .map_err(|_| anyhow::anyhow!("the system gives no random numbers"))?;
+    Ok(bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}")))
+}
+
+fn shuffle(letters: &mut [Letter]) -> anyhow::Result<()> {
+    let random = SystemRandom::new();
+    for n in (1..letters.len()).rev() {
+        let mut bytes = [0u8; 8];
+        random.fill(&mut bytes).map_err(|_| anyhow::anyhow!("the system gives no random numbers"))?;
+        letters.swap(n, (u64::from_le_bytes(bytes) % (n as u64 + 1)) as usize);
+    }
+    Ok(())
+}
+
+#[derive(Default)]
+struct Tally {
+    accepted: usize,
+    duplicates: usize,
+    refused: usize,
+    asked_to_come_again: usize,
+    wrong: usize,
+}
+
+impl Tally {
+    fn add(&mut self, letter: &Letter, answer: &Answer) {
+        match (answer.status, answer.outcome.as_str()) {
+            (200..=299, "duplicate") => self.duplicates += 1,
+            (200..=299, _) => self.accepted += 1,
+            (503, _) => self.asked_to_come_again += 1,
+            _ => self.refused += 1,
+        }
+        let taken = answer.status < 300;
+        if taken == letter.forged {
+            self.wrong += 1;
+        }
+    }
+
+    fn print(&self) {
+        line_out(&format!("accepted    {}", self.accepted));
+        line_out(&format!("duplicates  {}", self.duplicates));
+        line_out(&format!("refused     {}", self.refused));
+        if self.asked_to_come_again > 0 {
+            line_out(&format!("come again  {}", self.asked_to_come_again));
+        }
+        if self.wrong > 0 {
+            line_out(&format!("{} not answered as it should be", count(self.wrong, "request")));
+        }
+    }
+}

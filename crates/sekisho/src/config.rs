@@ -1,0 +1,84 @@
+//! What the operator wants: one `sekisho.toml`, environment variables over it, secrets by reference.
+//!
+//! Every key is a line in [`settings`] or [`source`], with its default, its help and its setter; the example file,
+//! the environment overrides and the checks all come from those lines, so they can't drift apart. Anything unknown
+//! or senseless is refused at start, with file, line and what to write instead.
+
+mod given;
+mod load;
+mod settings;
+mod source;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use sekisho_store::StoreUrl;
+
+pub use load::{Loaded, Problem, example, load};
+pub use source::{Source, UnusableBody, resolve};
+
+/// Where the configuration is looked for when none is named.
+pub const FILE: &str = "sekisho.toml";
+
+#[derive(Debug)]
+pub struct Config {
+    pub server: Server,
+    pub store: Store,
+    pub gate: Gate,
+    pub admission: Admission,
+    pub log: Log,
+    pub sources: Vec<Source>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    pub listen: SocketAddr,
+    pub connections_max: usize,
+    pub header_timeout: Duration,
+    pub body_timeout: Duration,
+    pub body_bytes_max: usize,
+    pub trusted_proxies: usize,
+    pub shutdown_timeout: Duration,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Store {
+    pub url: StoreUrl,
+    pub allow_unsafe_durability: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gate {
+    pub entries: usize,
+    pub redis: Option<String>,
+    pub redis_ttl: Duration,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Admission {
+    pub deadline: Duration,
+    pub waiting_max: usize,
+    pub waiting_bytes_max: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Log {
+    pub format: LogFormat,
+    pub level: tracing::level_filters::LevelFilter,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// Pretty on a terminal, JSON elsewhere.
+    Auto,
+    Pretty,
+    Json,
+}
+
+impl Config {
+    /// The folder the default store lives in; generated secrets live there too.
+    pub fn data_folder() -> PathBuf {
+        PathBuf::from("./sekisho-data")
+    }
+}

@@ -1,0 +1,246 @@
+//! Every key outside `[[source]]`: where it stands, what it means when nobody writes it, and how it is set.
+
+use std::time::Duration;
+
+use sekisho_store::StoreUrl;
+use tracing::level_filters::LevelFilter;
+
+use super::given::Given;
+use super::{Admission, Config, Gate, Log, LogFormat, Server, Store};
+
+pub struct Setting {
+    pub section: &'static str,
+    pub key: &'static str,
+    /// As it would be written in TOML.
+    pub default: &'static str,
+    pub help: &'static str,
+    pub set: fn(&mut Config, &Given) -> Result<(), String>,
+}
+
+impl Setting {
+    /// `SEKISHO_SERVER_LISTEN`
+    pub fn variable(&self) -> String {
+        format!("SEKISHO_{}_{}", self.section, self.key).to_uppercase()
+    }
+}
+
+/// In the order of the example file.
+pub const SETTINGS: &[Setting] = &[
+    Setting {
+        section: "server",
+        key: "listen",
+        default: "\"127.0.0.1:8787\"",
+        help: "Address and port. TLS ends at the proxy in front.",
+        set: |config, given| {
+            let wanted = "expected an address and a port such as \"127.0.0.1:8787\" or \"0.0.0.0:8787\"";
+            config.server.listen = given.text()?.parse().map_err(|_| wanted)?;
+            Ok(())
+        },
+    },
+    Setting {
+        section: "server",
+        key: "connections_max",
+        default: "10_000",
+        help: "Open connections; further ones wait in the kernel's queue.",
+        set: |config, given| {
+            config.server.connections_max = given.count(1, 1_000_000)? as usize;
+            Ok(())
+        },
+    },
+    Setting {
+        section: "server",
+        key: "header_timeout",
+        default: "\"10s\"",
+        help: "A client that has not sent its headers by then is disconnected.",
+        set: |config, given| {
+            config.server.header_timeout = at_least(given.duration()?, Duration::from_millis(100))?;
+            Ok(())
+        },
+    },
+    Setting {
+        section: "server",
+        key: "body_timeout",
+        default: "\"10s\"",
+        help: "The same for the body; answered 408.",
+        set: |config, given| {
+            config.server.body_timeout = at_least(given.duration()?, Duration::from_millis(100))?;
+            Ok(())
+        },
+    },
+    Setting {
+        section: "server",
+        key: "body_bytes_max",
+        default: "\"1MiB\"",
+        help: "Larger bodies are answered 413.",
+        set: |config, given| {
+            let bytes = given.bytes()?;
+            if !(1 << 10..=64 << 20).contains(&bytes) {
+                return Err("expected a size between \"1KiB\" and \"64MiB\"".into());
+            }
+            config.server.body_bytes_max = bytes;
+            Ok(())
+        },
+    },
+    Setting {
+        section: "server",
+        key: "trusted_proxies",
+        default: "0",
+        help: "Proxies in front that append to X-Forwarded-For; 0 takes the connection's own address.",
+        set: |config, given| {
+            config.server.trusted_proxies = given.count(0, 16)? as usize;
+            Ok(())
+        },
+    },
+    Setting {
+        section: "server",
+        key: "shutdown_timeout",
+        default: "\"10s\"",
+        help: "How long requests under way may take to finish after SIGTERM.",
+        set: |config, given| {
+            config.server.shutdown_timeout = given.duration()?;
+            Ok(())
+        },
+    },
+    Setting {
+        section: "store",
+        key: "url",
+        default: "\"sqlite:./sekisho-data/sekisho.db\"",
+        help: "sqlite:PATH, or postgres://user:password@host:5432/database (14 or later); env:NAME and file:PATH work too.",
+        set: |config, given| {
+            config.store.url = super::source::resolve(&given.text()?)?.text.parse::<StoreUrl>()?;
+            Ok(())
+        },
+    },
+    Setting {
+        section: "store",
+        key: "allow_unsafe_durability",
+        default: "false",
+        help: "Start even if the database would lose acknowledged events in a crash. Never in production.",
+        set: |config, given| {
+            config.store.allow_unsafe_durability = given.boolean()?;
+            Ok(())
+        },
+    },
+    Setting {
+        section: "gate",
+        key: "entries",
+        default: "100_000",
+        help: "Event ids remembered in memory to answer repeated deliveries without a write; 0 turns it off.",
+        set: |config, given| {
+            config.gate.entries = given.count(0, 100_000_000)? as usize;
+            Ok(())
+        },
+    },
+    Setting {
+        section: "gate",
+        key: "redis",
+        default: "\"\"",
+        help: "Share that memory between nodes: redis://host:6379. Its loss changes nothing but speed.",
+        set: |config, given| {
+            let url = super::source::resolve(&given.text()?)?.text;
+            if !url.is_empty() && !url.starts_with("redis://") {
+                return Err("expected an address such as \"redis://127.0.0.1:6379\"".into());
+            }
+            config.gate.redis = Some(url).filter(|url| !url.is_empty());
+            Ok(())
+        },
+    },
+    Setting {
+        section: "gate",
+        key: "redis_ttl",
+        default: "\"24h\"",
+        help: "How long Redis remembers an event id.",
+        set: |config, given| {
+            config.gate.redis_ttl = at_least(given.duration()?, Duration::from_secs(1))?;
+            Ok(())
+        },
+    },
+    Setting {
+        section: "admission",
+        key: "deadline",
+        default: "\"1500ms\"",
+        help: "An event that is not durably stored by then is answered 503, so that the provider sends it again.",
+        set: |config, given| {
+            config.admission.deadline = at_least(given.duration()?, Duration::from_millis(50))?;
+            Ok(())
+        },
+    },
+    Setting {
+        section: "admission",
+        key: "waiting_max",
+        default: "8_192",
+        help: "Events waiting for the store; beyond that new ones are answered 503 at once.",
+        set: |config, given| {
+            config.admission.waiting_max = given.count(1, 1_000_000)? as usize;
+            Ok(())
+        },
+    },
+    Setting {
+        section: "admission",
+        key: "waiting_bytes_max",
+        default: "\"64MiB\"",
+        help: "The same, in bytes.",
+        set: |config, given| {
+            config.admission.waiting_bytes_max = given.bytes()?;
+            Ok(())
+        },
+    },
+    Setting {
+        section: "log",
+        key: "format",
+        default: "\"auto\"",
+        help: "pretty, json, or auto: pretty on a terminal, JSON elsewhere.",
+        set: |config, given| {
+            config.log.format = match given.text()?.as_str() {
+                "auto" => LogFormat::Auto,
+                "pretty" => LogFormat::Pretty,
+                "json" => LogFormat::Json,
+                _ => return Err("expected \"auto\", \"pretty\" or \"json\"".into()),
+            };
+            Ok(())
+        },
+    },
+    Setting {
+        section: "log",
+        key: "level",
+        default: "\"info\"",
+        help: "error, warn, info, debug or trace.",
+        set: |config, given| {
+            let wanted = "expected \"error\", \"warn\", \"info\", \"debug\" or \"trace\"";
+            config.log.level = given.text()?.parse().map_err(|_| wanted)?;
+            Ok(())
+        },
+    },
+];
+
+fn at_least(duration: Duration, least: Duration) -> Result<Duration, String> {
+    if duration < least { Err(format!("expected at least {} ms", least.as_millis())) } else { Ok(duration) }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            server: Server {
+                listen: ([127, 0, 0, 1], 8787).into(),
+                connections_max: 10_000,
+                header_timeout: Duration::from_secs(10),
+                body_timeout: Duration::from_secs(10),
+                body_bytes_max: 1 << 20,
+                trusted_proxies: 0,
+                shutdown_timeout: Duration::from_secs(10),
+            },
+            store: Store {
+                url: StoreUrl::Sqlite("./sekisho-data/sekisho.db".into()),
+                allow_unsafe_durability: false,
+            },
+            gate: Gate { entries: 100_000, redis: None, redis_ttl: Duration::from_secs(24 * 60 * 60) },
+            admission: Admission {
+                deadline: Duration::from_millis(1500),
+                waiting_max: 8_192,
+                waiting_bytes_max: 64 << 20,
+            },
+            log: Log { format: LogFormat::Auto, level: LevelFilter::INFO },
+            sources: Vec::new(),
+        }
+    }
+}

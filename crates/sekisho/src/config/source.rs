@@ -1,0 +1,325 @@
+//! `[[source]]`: where one provider's webhooks come in, and how they are judged.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use http::StatusCode;
+use ipnet::IpNet;
+use sekisho_core::Secret;
+use sekisho_core::provider::{self, Certificate, Provider, Scheme, Setup};
+
+use super::given::Given;
+
+/// A source, checked and ready: its keys are open.
+pub struct Source {
+    pub name: Arc<str>,
+    pub provider: &'static dyn Provider,
+    pub scheme: Box<dyn Scheme>,
+    /// What the scheme was opened with, for `verify`.
+    pub setup: Setup,
+    pub path: String,
+    pub reject_status: StatusCode,
+    pub ack_status: StatusCode,
+    pub unusable: UnusableBody,
+    pub allow_ips: Vec<IpNet>,
+    /// Events a second; `None` is no limit.
+    pub rate: Option<u32>,
+    pub livemode: Option<bool>,
+    /// Used instead of fetching, for tests and machines without a way out.
+    pub certificate: Option<Arc<Certificate>>,
+}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "source {} ({}) at {}", self.name, self.provider.about().name, self.path)
+    }
+}
+
+/// What a genuine request without a usable event is answered. It is stored as evidence either way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnusableBody {
+    Acknowledge,
+    Refuse,
+}
+
+/// A source as written, before it is checked.
+#[derive(Default)]
+pub struct Draft {
+    pub name: Option<String>,
+    pub provider: Option<String>,
+    pub secrets: Vec<String>,
+    path: Option<String>,
+    public_url: Option<String>,
+    tolerance_s: Option<i64>,
+    reject_status: Option<StatusCode>,
+    ack_status: Option<StatusCode>,
+    unusable: Option<UnusableBody>,
+    allow_ips: Vec<IpNet>,
+    rate: Option<u32>,
+    livemode: Option<bool>,
+    certificate: Option<String>,
+    /// Keys of the provider alone.
+    pub own: BTreeMap<String, String>,
+}
+
+pub struct SourceSetting {
+    pub key: &'static str,
+    /// As it would be written in TOML.
+    pub example: &'static str,
+    pub help: &'static str,
+    pub set: fn(&mut Draft, &Given) -> Result<(), String>,
+}
+
+/// In the order of the example file. A provider's own keys come from its file.
+pub const SETTINGS: &[SourceSetting] = &[
+    SourceSetting {
+        key: "name",
+        example: "\"stripe\"",
+        help: "Letters, digits, - and _. The webhook URL is /webhooks/NAME.",
+        set: |draft, given| {
+            let name = given.text()?;
+            let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
+            if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
+                return Err("expected 1 to 64 letters, digits, - or _".into());
+            }
+            draft.name = Some(name);
+            Ok(())
+        },
+    },
+    SourceSetting {
+        key: "provider",
+        example: "\"stripe\"",
+        help: "Who sends. `sekisho providers` lists them.",
+        set: |draft, given| {
+            draft.provider = Some(given.text()?);
+            Ok(())
+        },
+    },
+    SourceSetting {
+        key: "secrets",
+        example: "[\"env:STRIPE_WEBHOOK_SECRET\"]",
+        help: "env:NAME, file:PATH, or the text itself (with a warning). Several while you rotate.",
+        set: |draft, given| {
+            draft.secrets = given.list()?;
+            Ok(())
+        },
+    },
+    SourceSetting {
+        key: "path",
+        example: "\"/webhooks/stripe\"",
+        help: "Another path, so that a URL already registered at the provider can stay.",
+        set: |draft, given| {
+            let path = given.text()?;
+            let reserved =
+                ["/health", "/metrics", "/v1", "/console"].iter().any(|taken| path.starts_with(taken));
+            if !path.starts_with('/') || path.contains(['?', '#', ' ']) || reserved {
+                return Err(
+                    "expected a path such as \"/stripe/hook\" outside /health, /metrics, /v1 and /console"
+                        .into(),
+                );
+            }
+            draft.path = Some(path);
+            Ok(())
+        },
+    },
+    SourceSetting {
+        key: "public_url",
+        example: "\"https://pay.example.com/webhooks/stripe\"",
+        help: "The address as the provider calls it; Square, Twilio and QStash sign it.",
+        set: |draft, given| {
+            let url = given.text()?;
+            if !(url.starts_with("https://") || url.starts_with("http://")) {
+                return Err(
+                    "expected the whole address, such as \"https://pay.example.com/webhooks/square\"".into(),
+                );
+            }
+            draft.public_url = Some(url);
+            Ok(())
+        },
+    },
+    SourceSetting {
+        key: "tolerance",
+        example: "\"5m\"",
+        help: "How old a signed timestamp may be; the provider's own rule when not written.",
+        set: |draft, given| {
+            draft.tolerance_s = Some(given.duration()?.as_secs() as i64);
+            Ok(())
+        },
+    },
+    SourceSetting {
+        key: "reject_status",
+        example: "400",
+        help: "Answer to forged or unsigned requests: 400 or 401.",
+        set: |draft, given| {
+            let status = given.count(400, 401).map_err(|_| "expected 400 or 401")?;
+            draft.reject_status = StatusCode::from_u16(status as u16).ok();
+            Ok(())
+        },
+    },
+    SourceSetting {
+        key: "ack_status",
+        example: "204",
+        help: "Answer to accepted events and duplicates: 200 or 204.",
+        set: |draft, given| {
+            draft.ack_status = Some(match given.count(200, 204).map_err(|_| "expected 200 or 204")? {
+                200 => StatusCode::OK,
+                204 => StatusCode::NO_CONTENT,
+                _ => return Err("expected 200 or 204".into()),
+            });
+            Ok(())
+        },
+    },
+    SourceSetting {
+        key: "unusable",
+        example: "\"acknowledge\"",
+        help: "Answer to a genuine request without a usable event: acknowledge, or refuse (400). Stored either way.",
+        set: |draft, given| {
+            draft.unusable = Some(match given.text()?.as_str() {
+                "acknowledge" => UnusableBody::Acknowledge,
+                "refuse" => UnusableBody::Refuse,
+                _ => return Err("expected \"acknowledge\" or \"refuse\"".into()),
+            });
+            Ok(())
+        },
+    },
+    SourceSetting {
+        key: "allow_ips",
+        example: "[\"203.0.113.0/24\", \"2001:db8::/32\"]",
+        help: "Only these addresses may send; everybody when not written.",
+        set: |draft, given| {
+            for text in given.list()? {
+                let net = text.parse().or_else(|_| text.parse::<std::net::IpAddr>().map(IpNet::from));
+                draft.allow_ips.push(
+                    net.map_err(|_| format!("{text} is no address or network such as 203.0.113.0/24"))?,
+                );
+            }
+            Ok(())
+        },
+    },
+    SourceSetting {
+        key: "rate",
+        example: "500",
+        help: "Requests a second; beyond that 503 with Retry-After.",
+        set: |draft, given| {
+            draft.rate = Some(given.count(1, 1_000_000)? as u32);
+            Ok(())
+        },
+    },
+    SourceSetting {
+        key: "livemode",
+        example: "true",
+        help: "Events of the other mode are kept as dead letters: a test event must not move real money.",
+        set: |draft, given| {
+            draft.livemode = Some(given.boolean()?);
+            Ok(())
+        },
+    },
+    SourceSetting {
+        key: "certificate",
+        example: "\"file:./provider.pem\"",
+        help: "PayPal and SNS: use this certificate instead of fetching the one a request names.",
+        set: |draft, given| {
+            draft.certificate = Some(given.text()?);
+            Ok(())
+        },
+    },
+];
+
+impl Draft {
+    /// Checks the whole: known provider, secrets found, keys open. All that is wrong, not only the first thing.
+    pub fn finish(self, warnings: &mut Vec<String>) -> Result<Source, Vec<String>> {
+        let Some(name) = self.name else {
+            return Err(vec!["a source needs a name: write name = \"stripe\"".into()]);
+        };
+        let Some(provider_name) = self.provider else {
+            return Err(vec![format!("source {name} needs a provider: write provider = \"stripe\"")]);
+        };
+        let Some(provider) = provider::find(&provider_name) else {
+            let names: Vec<_> = provider::ALL.iter().map(|one| one.about().name).collect();
+            return Err(vec![format!(
+                "there is no provider {provider_name}; known are {}",
+                names.join(", ")
+            )]);
+        };
+        let about = provider.about();
+        let mut problems = Vec::new();
+        for key in self.own.keys() {
+            if !about.settings.iter().any(|setting| setting.name == key) {
+                let known =
+                    SETTINGS.iter().map(|one| one.key).chain(about.settings.iter().map(|one| one.name));
+                problems.push(super::load::unknown_key(key, &format!("a {} source", about.name), known));
+            }
+        }
+        let mut secrets = Vec::new();
+        for written in &self.secrets {
+            match resolve(written) {
+                Ok(resolved) => {
+                    if resolved.plain {
+                        warnings.push(format!(
+                            "source {name}: a secret stands in the configuration as plain text; env:NAME or file:PATH is safer"
+                        ));
+                    }
+                    secrets.push(Secret::new(resolved.text));
+                }
+                Err(problem) => problems.push(problem),
+            }
+        }
+        let certificate = self.certificate.map(|written| {
+            let pem = resolve(&written)?.text;
+            Certificate::from_pem(pem.as_bytes()).map_err(|what| format!("the certificate {what}"))
+        });
+        let certificate = match certificate.transpose() {
+            Ok(certificate) => certificate.map(Arc::new),
+            Err(problem) => {
+                problems.push(problem);
+                None
+            }
+        };
+        let setup =
+            Setup { secrets, public_url: self.public_url, tolerance_s: self.tolerance_s, settings: self.own };
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        let scheme = provider.open(&setup).map_err(|error| vec![format!("source {name}: {error}")])?;
+        Ok(Source {
+            path: self.path.unwrap_or_else(|| format!("/webhooks/{name}")),
+            name: name.into(),
+            provider,
+            scheme,
+            setup,
+            reject_status: self.reject_status.unwrap_or(StatusCode::BAD_REQUEST),
+            ack_status: self.ack_status.unwrap_or(StatusCode::NO_CONTENT),
+            unusable: self.unusable.unwrap_or(UnusableBody::Acknowledge),
+            allow_ips: self.allow_ips,
+            rate: self.rate,
+            livemode: self.livemode,
+            certificate,
+        })
+    }
+}
+
+pub struct Resolved {
+    pub text: String,
+    /// It stood there itself instead of a reference.
+    pub plain: bool,
+}
+
+/// Follows `env:NAME` and `file:PATH`. Errors name the reference, never what is behind it.
+pub fn resolve(written: &str) -> Result<Resolved, String> {
+    let text = if let Some(name) = written.strip_prefix("env:") {
+        std::env::var(name).map_err(|_| format!("the environment variable {name} is not set"))?
+    } else if let Some(path) = written.strip_prefix("file:") {
+        let text = std::fs::read_to_string(Path::new(path))
+            .map_err(|error| format!("can't read the file {path}: {error}"))?;
+        text.trim_end_matches(['\r', '\n']).to_owned()
+    } else {
+        return Ok(Resolved { text: written.to_owned(), plain: true });
+    };
+    if text.trim().is_empty() {
+        Err(format!("{written} is empty"))
+    } else {
+        Ok(Resolved { text, plain: false })
+    }
+}

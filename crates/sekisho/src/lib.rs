@@ -1,0 +1,31 @@
+//! What Sekisho does: it receives, asks the core, commits to the store, and carries out what was decided.
+//!
+//! - [`config`] what the operator wants · [`cli`] what the operator types
+//! - [`app`] one running process: opens the store, joins it as a [`node`], starts the roles, stops them again
+//! - [`checkpoint`] webhooks in · [`worker`] stored work done
+//! - [`http`] health, metrics and errors over HTTP · [`telemetry`] logs and figures
+
+pub mod app;
+pub mod checkpoint;
+pub mod cli;
+pub mod config;
+pub mod http;
+pub mod node;
+pub mod telemetry;
+pub mod worker;
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use sekisho_core::Time;
+use tokio::sync::watch;
+
+/// The wall clock: read here, handed to everything else as an argument.
+pub fn now() -> Time {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Time::from_ms(since.as_millis() as i64)
+}
+
+/// Waits until a task is told to stop, or until nobody is left who could tell it.
+async fn told_to_stop(stop: &mut watch::Receiver<bool>) {
+    let _ = stop.wait_for(|stop| *stop).await;
+}

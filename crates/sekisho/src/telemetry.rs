@@ -1,0 +1,123 @@
+//! Logs for people and programs, figures for Prometheus. No secret and no full mail address is ever a field.
+
+use std::io::IsTerminal;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use crate::config::{Log, LogFormat};
+
+/// Starts logging to standard error, so that standard output stays for answers.
+pub fn start(log: Log) {
+    let terminal = std::io::stderr().is_terminal();
+    let json = match log.format {
+        LogFormat::Json => true,
+        LogFormat::Pretty => false,
+        LogFormat::Auto => !terminal,
+    };
+    let registry = tracing_subscriber::registry().with(log.level);
+    // A second start, in a test, keeps the first.
+    let _ = if json {
+        let layer = tracing_subscriber::fmt::layer().json().flatten_event(true).with_current_span(true);
+        registry.with(layer.with_writer(std::io::stderr)).try_init()
+    } else {
+        let layer = tracing_subscriber::fmt::layer().compact().with_target(false).with_ansi(terminal);
+        registry.with(layer.with_writer(std::io::stderr)).try_init()
+    };
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct RequestLabels {
+    pub source: String,
+    pub outcome: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct RejectionLabels {
+    pub source: String,
+    pub reason: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct JobLabels {
+    pub lane: &'static str,
+    pub result: &'static str,
+}
+
+/// The figures of one process. Owned, not global, so that tests can have several.
+pub struct Metrics {
+    registry: Registry,
+    pub requests: Family<RequestLabels, Counter>,
+    pub rejections: Family<RejectionLabels, Counter>,
+    pub acknowledge_seconds: Histogram,
+    pub commit_seconds: Histogram,
+    pub batch_events: Histogram,
+    pub waiting_events: Gauge,
+    pub connections: Gauge,
+    pub gate_hints: Counter,
+    pub gate_confirmed: Counter,
+    pub ready: Gauge,
+    pub jobs: Family<JobLabels, Counter>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        const SECONDS: [f64; 14] =
+            [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 1.5, 5.0, 10.0];
+        const EVENTS: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 256.0, 1000.0];
+        let mut metrics = Self {
+            registry: Registry::with_prefix("sekisho"),
+            requests: Family::default(),
+            rejections: Family::default(),
+            acknowledge_seconds: Histogram::new(SECONDS),
+            commit_seconds: Histogram::new(SECONDS),
+            batch_events: Histogram::new(EVENTS),
+            waiting_events: Gauge::default(),
+            connections: Gauge::default(),
+            gate_hints: Counter::default(),
+            gate_confirmed: Counter::default(),
+            ready: Gauge::default(),
+            jobs: Family::default(),
+        };
+        let it = &mut metrics;
+        let registry = &mut it.registry;
+        registry.register("requests", "Webhook requests by source and outcome", it.requests.clone());
+        registry.register("rejections", "Refused requests by source and reason", it.rejections.clone());
+        registry.register_with_unit(
+            "acknowledge",
+            "From the end of the request to its acknowledgement",
+            Unit::Seconds,
+            it.acknowledge_seconds.clone(),
+        );
+        registry.register_with_unit(
+            "commit",
+            "Durable commits of arrivals",
+            Unit::Seconds,
+            it.commit_seconds.clone(),
+        );
+        registry.register("batch_events", "Events committed together", it.batch_events.clone());
+        registry.register("waiting_events", "Events waiting for the store", it.waiting_events.clone());
+        registry.register("connections", "Open connections", it.connections.clone());
+        registry.register("gate_hints", "Events the gate believed to be duplicates", it.gate_hints.clone());
+        registry.register("gate_confirmed", "Of those, confirmed by the store", it.gate_confirmed.clone());
+        registry.register("ready", "1 when events can be stored", it.ready.clone());
+        registry.register("jobs", "Runs of jobs by lane and result", it.jobs.clone());
+        metrics
+    }
+}
+
+impl Metrics {
+    /// The figures in the OpenMetrics text format.
+    pub fn encode(&self) -> String {
+        let mut text = String::new();
+        prometheus_client::encoding::text::encode(&mut text, &self.registry)
+            .expect("writing to a string can't fail");
+        text
+    }
+}

@@ -1,0 +1,135 @@
+//! The store on SQLite: one writer thread that commits everything queued at once, a few connections that read.
+//!
+//! One process serves a file; a lock beside it says so. WAL with synchronous=FULL: what was answered is on disk.
+
+mod admit;
+mod connection;
+mod find;
+mod migrate;
+mod upkeep;
+mod work;
+mod writer;
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use sekisho_core::change::{Admission, Arrival, ChangeSet, Committed, Job, Lane, Lease, Rejection};
+use sekisho_core::event::DedupeKey;
+use sekisho_core::{Epoch, Seq, Time};
+
+use crate::migration::Migration;
+use crate::{Access, EventFilter, EventRecord, EventSummary, Joined, OpenError, Pulse, Result, Store};
+use connection::Readers;
+use writer::Writer;
+
+pub const MIGRATIONS: &[Migration] = &[Migration {
+    number: 1,
+    name: "checkpoint",
+    sql: include_str!("migrations/sqlite/0001_checkpoint.sql"),
+}];
+
+pub struct SqliteStore {
+    /// Absent when the store was opened only to look.
+    writer: Option<Writer>,
+    readers: Readers,
+    /// Held for as long as this process serves the file.
+    _lock: Option<File>,
+}
+
+/// Opens or creates the file. The folder is created too, readable by its owner alone.
+pub async fn open(path: &Path, access: Access) -> std::result::Result<SqliteStore, OpenError> {
+    let path = path.to_owned();
+    let opened = tokio::task::spawn_blocking(move || open_blocking(&path, access)).await;
+    opened.expect("opening a file does not panic")
+}
+
+fn open_blocking(path: &Path, access: Access) -> std::result::Result<SqliteStore, OpenError> {
+    if access == Access::Read {
+        let readers = Readers::open(path)?;
+        readers.require_current()?;
+        return Ok(SqliteStore { writer: None, readers, _lock: None });
+    }
+    let lock = connection::lock(path)?;
+    let mut connection = connection::open_writer(path)?;
+    migrate::run(&mut connection, path)?;
+    if let Access::Serve { allow_unsafe_durability } = access {
+        connection::assert_durable(&connection, path, allow_unsafe_durability)?;
+        // One process serves the file, so every earlier node is dead.
+        connection.execute("DELETE FROM node", []).map_err(|error| connection::unreachable(path, error))?;
+    }
+    let readers = Readers::open(path)?;
+    Ok(SqliteStore { writer: Some(Writer::start(connection)), readers, _lock: Some(lock) })
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn join(&self, now: Time) -> Result<Joined> {
+        self.write(move |tx| work::join(tx, now)).await
+    }
+
+    async fn beat(&self, epoch: Epoch, n: i64) -> Result<Pulse> {
+        self.write(move |tx| work::beat(tx, epoch, n)).await
+    }
+
+    async fn end(&self, epoch: Epoch, n: i64) -> Result<bool> {
+        self.write(move |tx| work::end(tx, epoch, n)).await
+    }
+
+    async fn admit(&self, arrivals: Arc<[Arrival]>) -> Result<Vec<Admission>> {
+        admit::admit(self, arrivals).await
+    }
+
+    async fn known(&self, keys: &[DedupeKey]) -> Result<Vec<Option<Seq>>> {
+        let keys = keys.to_vec();
+        self.read(move |db| admit::known(db, &keys)).await
+    }
+
+    async fn claim(&self, epoch: Epoch, lane: &Lane, limit: usize, now: Time) -> Result<Vec<Job>> {
+        let lane = lane.clone();
+        self.write(move |tx| work::claim(tx, epoch, &lane, limit, now)).await
+    }
+
+    async fn commit(&self, sets: Vec<ChangeSet>) -> Result<Vec<Committed>> {
+        self.write(move |tx| work::commit(tx, &sets)).await
+    }
+
+    async fn sweep(&self, limit: usize) -> Result<usize> {
+        self.write(move |tx| work::sweep(tx, limit)).await
+    }
+
+    async fn release(&self, leases: Vec<Lease>) -> Result<()> {
+        self.write(move |tx| work::release(tx, &leases)).await
+    }
+
+    async fn reject(&self, rejections: Vec<Rejection>) -> Result<()> {
+        self.write(move |tx| upkeep::reject(tx, &rejections)).await
+    }
+
+    async fn upkeep(&self, _now: Time) -> Result<()> {
+        // Differs from PostgreSQL: no partitions to make, and the writer thread checkpoints by itself.
+        Ok(())
+    }
+
+    async fn find_events(&self, filter: EventFilter) -> Result<Vec<EventSummary>> {
+        self.read(move |db| find::events(db, &filter)).await
+    }
+
+    async fn find_event(&self, seq: Seq) -> Result<Option<EventRecord>> {
+        self.read(move |db| find::event(db, seq)).await
+    }
+
+    async fn find_seq(&self, source: &str, event_id: &str) -> Result<Option<Seq>> {
+        let hash = *DedupeKey::new(source, event_id, None).hash();
+        self.read(move |db| find::seq(db, &hash)).await
+    }
+
+    async fn find_rejections(&self, source: Option<String>, limit: usize) -> Result<Vec<Rejection>> {
+        self.read(move |db| find::rejections(db, source.as_deref(), limit)).await
+    }
+
+    async fn describe(&self) -> Result<Vec<(String, String)>> {
+        self.read(connection::describe).await
+    }
+}

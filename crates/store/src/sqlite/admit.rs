@@ -1,0 +1,103 @@
+//! Arrival: an event, its dedupe entry and its first job in one transaction.
+
+use std::sync::Arc;
+
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Connection, OptionalExtension, ToSql, params};
+use sekisho_core::Seq;
+use sekisho_core::change::{Admission, Arrival, Lane, Next};
+use sekisho_core::event::DedupeKey;
+
+use super::SqliteStore;
+use super::writer::Failure;
+use crate::error::Result;
+
+pub async fn admit(store: &SqliteStore, arrivals: Arc<[Arrival]>) -> Result<Vec<Admission>> {
+    match try_admit(store, Arc::clone(&arrivals)).await {
+        Ok(admissions) => Ok(admissions),
+        Err(Failure::Unavailable(error)) => Err(error),
+        Err(Failure::Refused(_)) => one_by_one(store, &arrivals).await,
+    }
+}
+
+/// Finds the row the database refuses, so that it can't fail its neighbours.
+async fn one_by_one(store: &SqliteStore, arrivals: &[Arrival]) -> Result<Vec<Admission>> {
+    let mut admissions = Vec::with_capacity(arrivals.len());
+    for arrival in arrivals {
+        admissions.push(match try_admit(store, Arc::new([arrival.clone()])).await {
+            Ok(mut alone) => alone.remove(0),
+            Err(Failure::Refused(reason)) => Admission::Refused(reason),
+            Err(Failure::Unavailable(error)) => return Err(error),
+        });
+    }
+    Ok(admissions)
+}
+
+async fn try_admit(
+    store: &SqliteStore,
+    arrivals: Arc<[Arrival]>,
+) -> std::result::Result<Vec<Admission>, Failure> {
+    store.try_write(move |tx| arrivals.iter().map(|arrival| insert(tx, arrival)).collect()).await
+}
+
+fn insert(tx: &Connection, arrival: &Arrival) -> rusqlite::Result<Admission> {
+    let seq = arrival.seq.as_i64();
+    let inserted = tx
+        .prepare_cached("INSERT INTO dedupe (key, seq) VALUES ($1, $2) ON CONFLICT DO NOTHING")?
+        .execute(params![arrival.key.as_bytes(), seq])?;
+    if inserted == 0 {
+        let stored = stored(tx, &arrival.key)?.expect("the conflict was with a stored key");
+        return Ok(if stored == arrival.seq { Admission::Admitted } else { Admission::Duplicate(stored) });
+    }
+    let (object_kind, object_id) =
+        arrival.object.as_ref().map_or((None, None), |(kind, id)| (Some(kind), Some(id)));
+    tx.prepare_cached(
+        "INSERT INTO event (seq, received_at, source, event_id, type, created_at, object_kind, object_id,
+                            account, livemode, trust, headers, body)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+    )?
+    .execute(params![
+        seq,
+        arrival.received_at.ms(),
+        &*arrival.source,
+        arrival.event_id,
+        arrival.event_type,
+        arrival.created_at.map(sekisho_core::Time::ms),
+        object_kind,
+        object_id,
+        arrival.account,
+        arrival.livemode,
+        arrival.trust.name(),
+        arrival.headers,
+        Body(&arrival.body),
+    ])?;
+    match &arrival.next {
+        Next::Settle => tx
+            .prepare_cached("INSERT INTO job (id, lane, due_at) VALUES ($1, $2, $3)")?
+            .execute(params![seq, Lane::settle().0, arrival.received_at.ms()])?,
+        Next::Dead(death) => tx
+            .prepare_cached("INSERT INTO dead (job, reason, error, attempts, at) VALUES ($1, $2, $3, 0, $4)")?
+            .execute(params![seq, death.reason, death.error, arrival.received_at.ms()])?,
+    };
+    Ok(Admission::Admitted)
+}
+
+/// Text when it is UTF-8, so that people can read it with SQL; else the bytes.
+struct Body<'a>(&'a [u8]);
+
+impl ToSql for Body<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        let is_utf8 = std::str::from_utf8(self.0).is_ok();
+        Ok(ToSqlOutput::Borrowed(if is_utf8 { ValueRef::Text(self.0) } else { ValueRef::Blob(self.0) }))
+    }
+}
+
+pub fn known(db: &Connection, keys: &[DedupeKey]) -> rusqlite::Result<Vec<Option<Seq>>> {
+    keys.iter().map(|key| stored(db, key)).collect()
+}
+
+fn stored(db: &Connection, key: &DedupeKey) -> rusqlite::Result<Option<Seq>> {
+    db.prepare_cached("SELECT seq FROM dedupe WHERE key = $1")?
+        .query_row([key.as_bytes()], |row| row.get(0).map(Seq::from_i64))
+        .optional()
+}

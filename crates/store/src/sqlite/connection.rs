@@ -1,0 +1,163 @@
+//! How the file is opened: the lock that keeps a second server out, the settings that make a commit durable,
+//! and the connections that only read.
+
+use std::fs::{File, TryLockError};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::{MIGRATIONS, SqliteStore, migrate};
+use crate::error::{Error, OpenError, Result};
+use crate::migration;
+
+/// Older versions can corrupt a WAL that two connections reset at once.
+const VERSION_MIN: i32 = 3_051_003;
+/// WAL pages before a commit also checkpoints: 16 MB.
+const CHECKPOINT_PAGES: i64 = 4_000;
+/// The WAL file is cut back to this after a checkpoint.
+const WAL_BYTES_KEPT: i64 = 64 << 20;
+const READERS: usize = 2;
+const BUSY_WAIT: Duration = Duration::from_secs(5);
+
+/// Takes the file for this process alone.
+pub fn lock(path: &Path) -> std::result::Result<File, OpenError> {
+    let io = |error: std::io::Error| OpenError::Unreachable {
+        url: display(path),
+        source: Error::unavailable(error),
+    };
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        create_private(folder).map_err(io)?;
+    }
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(path.with_extension("lock"))
+        .map_err(io)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(OpenError::InUse { path: display(path) }),
+        Err(TryLockError::Error(error)) => Err(io(error)),
+    }
+}
+
+/// Payloads are personal data: the folder is for its owner alone.
+fn create_private(folder: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    if folder.exists() {
+        return Ok(());
+    }
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+pub fn open_writer(path: &Path) -> std::result::Result<Connection, OpenError> {
+    let open = || -> rusqlite::Result<Connection> {
+        let connection = Connection::open(path)?;
+        connection.busy_timeout(BUSY_WAIT)?;
+        connection.pragma_update(None, "journal_mode", "wal")?;
+        connection.pragma_update(None, "synchronous", "full")?;
+        connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
+        connection.pragma_update(None, "journal_size_limit", WAL_BYTES_KEPT)?;
+        connection.pragma_update(None, "cache_size", -8192)?;
+        connection.set_prepared_statement_cache_capacity(64);
+        Ok(connection)
+    };
+    open().map_err(|error| unreachable(path, error))
+}
+
+/// Asserted, not hoped for: what `PRAGMA` answers is what the file will do.
+pub fn assert_durable(
+    connection: &Connection,
+    path: &Path,
+    allow_unsafe: bool,
+) -> std::result::Result<(), OpenError> {
+    let read = |pragma: &str| {
+        connection.pragma_query_value(None, pragma, |row| row.get::<_, rusqlite::types::Value>(0))
+    };
+    let journal = read("journal_mode").map_err(|error| unreachable(path, error))?;
+    let synchronous = read("synchronous").map_err(|error| unreachable(path, error))?;
+    let what = if rusqlite::version_number() < VERSION_MIN {
+        format!("SQLite {} has the WAL-reset fault", rusqlite::version())
+    } else if journal != rusqlite::types::Value::Text("wal".into()) {
+        "the file can't use write-ahead logging here".to_owned()
+    } else if synchronous != rusqlite::types::Value::Integer(2) {
+        "synchronous is not FULL".to_owned()
+    } else {
+        return Ok(());
+    };
+    if allow_unsafe {
+        tracing::warn!(what, "durability is not assured, and [store] allow_unsafe_durability permits it");
+        return Ok(());
+    }
+    Err(OpenError::Unsafe { what, cure: "Put the file on a local disk".into() })
+}
+
+pub fn unreachable(path: &Path, error: rusqlite::Error) -> OpenError {
+    OpenError::Unreachable { url: display(path), source: Error::unavailable(error) }
+}
+
+fn display(path: &Path) -> String {
+    format!("sqlite:{}", path.display())
+}
+
+/// Connections for reading. Each read runs on a thread of its own and borrows whichever is free.
+#[derive(Clone)]
+pub struct Readers(Arc<[Mutex<Connection>]>);
+
+impl Readers {
+    pub fn open(path: &Path) -> std::result::Result<Self, OpenError> {
+        let open = || -> rusqlite::Result<Mutex<Connection>> {
+            // Read-write without create: a reader of a WAL file must be able to make its index.
+            let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+            let connection = Connection::open_with_flags(path, flags)?;
+            connection.busy_timeout(BUSY_WAIT)?;
+            connection.pragma_update(None, "query_only", true)?;
+            // Only the writer checkpoints.
+            connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+            Ok(Mutex::new(connection))
+        };
+        let readers: rusqlite::Result<Vec<_>> = (0..READERS).map(|_| open()).collect();
+        Ok(Self(readers.map_err(|error| unreachable(path, error))?.into()))
+    }
+
+    pub fn require_current(&self) -> std::result::Result<(), OpenError> {
+        let connection = self.0[0].lock().expect("no read panics");
+        migration::require_current(MIGRATIONS, &migrate::applied(&connection))
+    }
+}
+
+impl SqliteStore {
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let readers = self.readers.clone();
+        let run = move || {
+            let free = readers.0.iter().find_map(|reader| reader.try_lock().ok());
+            let reader = free.unwrap_or_else(|| readers.0[0].lock().expect("no read panics"));
+            work(&reader)
+        };
+        let answer = tokio::task::spawn_blocking(run).await.map_err(Error::corrupt)?;
+        answer.map_err(|error| match error {
+            rusqlite::Error::FromSqlConversionFailure(..) | rusqlite::Error::InvalidColumnType(..) => {
+                Error::corrupt(error)
+            }
+            error => Error::unavailable(error),
+        })
+    }
+}
+
+pub fn describe(connection: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
+    let journal: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
+    let pages: i64 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
+    let page_size: i64 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
+    Ok(vec![
+        ("store".into(), format!("SQLite {}", rusqlite::version())),
+        ("file".into(), connection.path().unwrap_or_default().to_owned()),
+        ("size".into(), format!("{:.1} MB", (pages * page_size) as f64 / 1e6)),
+        ("journal_mode".into(), journal),
+        ("synchronous".into(), "full (asserted when the server starts)".into()),
+    ])
+}

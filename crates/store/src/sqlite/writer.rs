@@ -1,0 +1,183 @@
+//! The one thread that writes. It takes everything queued, runs it in one transaction, and answers only after
+//! COMMIT, so that durability costs one sync per batch and not per caller.
+//!
+//! No savepoints: after "disk full" inside one, SQLite ends the whole transaction and later commands would commit
+//! alone. Any error rolls back everything; a constraint error runs the commands again one by one, so that the
+//! guilty one fails alone; every other error fails them all.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use rusqlite::{Connection, ErrorCode, ffi};
+use tokio::sync::oneshot;
+
+use super::SqliteStore;
+use crate::error::{Error, Result};
+
+/// Most commands in one transaction.
+const BATCH_MAX: usize = 256;
+/// What the process exits with when the disk no longer takes a sync (EX_IOERR).
+const EXIT_SYNC_FAILED: i32 = 74;
+
+pub struct Writer {
+    commands: Option<Sender<Box<dyn Command>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Writer {
+    pub fn start(connection: Connection) -> Self {
+        let (commands, queue) = channel();
+        let thread = std::thread::Builder::new().name("sqlite-writer".into());
+        let thread = thread.spawn(move || run(connection, &queue)).expect("a thread can be started");
+        Self { commands: Some(commands), thread: Some(thread) }
+    }
+}
+
+/// Lets the queue run dry, then closes the file, which checkpoints it.
+impl Drop for Writer {
+    fn drop(&mut self) {
+        drop(self.commands.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl SqliteStore {
+    /// Queues work for the writer and waits until it is durable. The work may run more than once, each time
+    /// from the same committed state.
+    pub(super) async fn write<T: Send + 'static>(
+        &self,
+        work: impl FnMut(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.try_write(work).await.map_err(|failure| match failure {
+            Failure::Refused(error) => Error::corrupt(error),
+            Failure::Unavailable(error) => error,
+        })
+    }
+
+    pub(super) async fn try_write<T: Send + 'static>(
+        &self,
+        work: impl FnMut(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> std::result::Result<T, Failure> {
+        let closed = || Failure::Unavailable(Error::unavailable("the writer has stopped"));
+        let read_only = || Failure::Unavailable(Error::unavailable("this store was opened only to look"));
+        let (reply, answer) = oneshot::channel();
+        let queue = self.writer.as_ref().and_then(|writer| writer.commands.as_ref()).ok_or_else(read_only)?;
+        queue.send(Box::new(Call { work, answer: None, reply })).map_err(|_| closed())?;
+        answer.await.map_err(|_| closed())?
+    }
+}
+
+pub enum Failure {
+    /// A constraint said no to this command; its neighbours went through.
+    Refused(String),
+    Unavailable(Error),
+}
+
+trait Command: Send {
+    fn run(&mut self, connection: &Connection) -> rusqlite::Result<()>;
+    fn reply(self: Box<Self>, failure: Option<Failure>);
+}
+
+struct Call<T, F> {
+    work: F,
+    answer: Option<T>,
+    reply: oneshot::Sender<std::result::Result<T, Failure>>,
+}
+
+impl<T: Send, F: FnMut(&Connection) -> rusqlite::Result<T> + Send> Command for Call<T, F> {
+    fn run(&mut self, connection: &Connection) -> rusqlite::Result<()> {
+        self.answer = Some((self.work)(connection)?);
+        Ok(())
+    }
+
+    fn reply(self: Box<Self>, failure: Option<Failure>) {
+        let answer = match failure {
+            Some(failure) => Err(failure),
+            None => Ok(self.answer.expect("it ran before the commit")),
+        };
+        // The caller may have gone; what was written stays written.
+        let _ = self.reply.send(answer);
+    }
+}
+
+fn run(connection: Connection, queue: &Receiver<Box<dyn Command>>) {
+    while let Ok(first) = queue.recv() {
+        let mut batch = vec![first];
+        batch.extend(queue.try_iter().take(BATCH_MAX - 1));
+        match commit(&connection, &mut batch) {
+            Ok(()) => batch.into_iter().for_each(|command| command.reply(None)),
+            Err(error) if is_constraint(&error) && batch.len() > 1 => {
+                batch.into_iter().for_each(|command| run_alone(&connection, command));
+            }
+            Err(error) => fail(batch, &error),
+        }
+    }
+    if let Err((_, error)) = connection.close() {
+        tracing::error!(%error, "the SQLite file could not be closed cleanly; it will recover when opened next");
+    }
+}
+
+fn run_alone(connection: &Connection, command: Box<dyn Command>) {
+    let mut alone = [command];
+    let result = commit(connection, &mut alone);
+    let [command] = alone;
+    match result {
+        Ok(()) => command.reply(None),
+        Err(error) => fail(vec![command], &error),
+    }
+}
+
+fn commit(connection: &Connection, batch: &mut [Box<dyn Command>]) -> rusqlite::Result<()> {
+    let result = (|| {
+        connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        for command in batch.iter_mut() {
+            command.run(connection)?;
+        }
+        connection.prepare_cached("COMMIT")?.execute([]).map(drop)
+    })();
+    if let Err(error) = &result {
+        exit_if_sync_failed(error);
+        if !connection.is_autocommit() {
+            // If even this fails, the next BEGIN fails too and its callers hear of it.
+            let _ = connection.execute_batch("ROLLBACK");
+        }
+    }
+    result
+}
+
+fn fail(batch: Vec<Box<dyn Command>>, error: &rusqlite::Error) {
+    let text = error.to_string();
+    if !is_constraint(error) {
+        tracing::error!(
+            error = text,
+            commands = batch.len(),
+            "SQLite could not commit; the callers were told so"
+        );
+    }
+    for command in batch {
+        command.reply(Some(if is_constraint(error) {
+            Failure::Refused(text.clone())
+        } else {
+            Failure::Unavailable(Error::unavailable(text.clone()))
+        }));
+    }
+}
+
+fn is_constraint(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::ConstraintViolation | ErrorCode::TooBig | ErrorCode::TypeMismatch)
+    )
+}
+
+/// After a failed sync the kernel may have dropped the pages while calling them clean: a second sync would succeed
+/// and lie. Nothing was answered yet, so leave, and let recovery read what the disk really holds.
+fn exit_if_sync_failed(error: &rusqlite::Error) {
+    let code = error.sqlite_error().map(|error| error.extended_code);
+    if matches!(code, Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC)) {
+        tracing::error!(%error, "the disk refused a sync: leaving, because going on could lose acknowledged events");
+        std::process::exit(EXIT_SYNC_FAILED);
+    }
+}
