@@ -24,7 +24,8 @@ pub struct Options {
     pub binary: PathBuf,
     /// Working directory; also holds the configuration and what the process prints.
     pub dir: PathBuf,
-    pub command: String,
+    /// `serve`, or another command of the binary.
+    pub command: Vec<String>,
     pub config: Config,
     pub store: Option<String>,
     pub role: Option<String>,
@@ -52,7 +53,7 @@ impl Options {
         Self {
             binary: binary.into(),
             dir: dir.into(),
-            command: "serve".into(),
+            command: vec!["serve".into()],
             config: Config::None,
             store: None,
             role: None,
@@ -238,7 +239,7 @@ impl Server {
     fn command(&self) -> Result<Command, String> {
         let options = &self.options;
         let mut command = Command::new(&options.binary);
-        command.arg(&options.command).arg("--listen").arg(self.address.to_string());
+        command.args(&options.command).arg("--listen").arg(self.address.to_string());
         match &options.config {
             Config::None => {}
             Config::Text(_) => drop(command.arg("--config").arg("sekisho.toml")),

@@ -9,8 +9,9 @@ use tokio::net::TcpListener;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
-use crate::checkpoint::committer::{COMMITTERS, Committer};
+use crate::checkpoint::committer::Committer;
 use crate::checkpoint::rejection::Recorder;
+use crate::checkpoint::server::Front;
 use crate::checkpoint::{Checkpoint, gate, server};
 use crate::config::Config;
 use crate::http;
@@ -108,8 +109,10 @@ impl App {
             recorder.clone(),
             Arc::clone(&metrics),
         );
-        doors.start(|stop| server::run(listener, Arc::new(checkpoint), pages, stop));
-        for _ in 0..COMMITTERS {
+        let (settings, connections) = (checkpoint.server.clone(), metrics.connections.clone());
+        let front = Arc::new(Front { checkpoint, pages });
+        doors.start(|stop| server::run(listener, settings, connections, front, stop));
+        for _ in 0..store.committers() {
             let committer = Arc::clone(&committer);
             work.start(|stop| async move { committer.run(stop).await });
         }
@@ -138,18 +141,4 @@ impl App {
             stage.stop().await;
         }
     }
-}
-
-/// Lets this process have as many open files as the system permits; says how many.
-pub fn raise_file_limit() -> u64 {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: both calls get a pointer to a live, properly typed struct and touch nothing else.
-    #[allow(unsafe_code)]
-    unsafe {
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 {
-            limit.rlim_cur = limit.rlim_max;
-            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
-        }
-    }
-    limit.rlim_cur
 }

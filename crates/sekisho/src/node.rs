@@ -102,7 +102,8 @@ impl Node {
     async fn beat(&self, observed: &mut Observed) -> sekisho_store::Result<()> {
         let n = self.beats.fetch_add(1, Ordering::Relaxed) + 1;
         let Pulse::Alive { peers, store_time } = self.store.beat(self.epoch(), n).await? else {
-            return self.rejoin().await;
+            tracing::warn!("this node had been given up by another");
+            return self.join_anew().await;
         };
         if let Some(skew) =
             store_time.map(|time| time.ms() - now().ms()).filter(|skew| skew.abs() > SKEW_MAX_MS)
@@ -124,13 +125,19 @@ impl Node {
         self.store.upkeep(now()).await
     }
 
-    /// Others gave this node up, for instance after a long pause. What it had leased is no longer its own.
-    async fn rejoin(&self) -> sekisho_store::Result<()> {
+    /// Leaves and joins again, under a new epoch. What was leased is freed for anybody: the cure when the answer to a
+    /// claim was lost, and nobody knows what this node holds.
+    pub async fn start_anew(&self) -> sekisho_store::Result<()> {
+        self.store.end(self.epoch(), self.beats.load(Ordering::Relaxed)).await?;
+        self.join_anew().await
+    }
+
+    async fn join_anew(&self) -> sekisho_store::Result<()> {
         let joined = self.store.join(now()).await?;
         *self.sequence.lock().expect("no code panics here") = Sequence::new(joined.epoch, joined.floor);
         self.beats.store(0, Ordering::Relaxed);
         self.epoch.store(joined.epoch.0, Ordering::Release);
-        tracing::warn!(epoch = joined.epoch.0, "this node had been given up by another and joined anew");
+        tracing::info!(epoch = joined.epoch.0, "this node joined anew");
         Ok(())
     }
 }

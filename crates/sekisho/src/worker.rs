@@ -33,7 +33,13 @@ impl Worker {
             match self.settle().await {
                 Ok(BATCH) => continue,
                 Ok(_) => {}
-                Err(error) => self.health.store_failed(&error),
+                Err(error) => {
+                    self.health.store_failed(&error);
+                    // Whether the claim or the commit went through is not known.
+                    if let Err(error) = self.node.start_anew().await {
+                        tracing::debug!(error = error.chain(), "not yet");
+                    }
+                }
             }
             tokio::select! {
                 () = self.wake.notified() => {}

@@ -53,6 +53,9 @@ pub trait Store: Send + Sync {
     /// unknown outcome: what had been stored under its own number is `Admitted` again.
     async fn admit(&self, arrivals: Arc<[Arrival]>) -> Result<Vec<Admission>>;
 
+    /// How many `admit` calls are worth having under way at once.
+    fn committers(&self) -> usize;
+
     /// The numbers under which these keys are stored, in order. A read: it confirms what the gate believes.
     async fn known(&self, keys: &[DedupeKey]) -> Result<Vec<Option<Seq>>>;
 

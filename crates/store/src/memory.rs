@@ -79,6 +79,10 @@ impl Store for MemoryStore {
         Ok(arrivals.iter().map(|arrival| tables.admit(arrival)).collect())
     }
 
+    fn committers(&self) -> usize {
+        1
+    }
+
     async fn known(&self, keys: &[DedupeKey]) -> Result<Vec<Option<Seq>>> {
         let tables = self.tables();
         Ok(keys.iter().map(|key| tables.dedupe.get(key).copied()).collect())

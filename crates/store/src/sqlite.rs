@@ -81,6 +81,11 @@ impl Store for SqliteStore {
         admit::admit(self, arrivals).await
     }
 
+    fn committers(&self) -> usize {
+        // One writer: a second batch would only wait for it, and be smaller than it could be.
+        1
+    }
+
     async fn known(&self, keys: &[DedupeKey]) -> Result<Vec<Option<Seq>>> {
         let keys = keys.to_vec();
         self.read(move |db| admit::known(db, &keys)).await

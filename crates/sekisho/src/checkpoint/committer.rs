@@ -21,8 +21,6 @@ use crate::told_to_stop;
 
 /// Bytes of bodies in one batch.
 const BATCH_BYTES_MAX: usize = 4 << 20;
-/// Batches under way at once: one is being written while the next is gathered.
-pub const COMMITTERS: usize = 2;
 /// Pause before the same rows are tried again after the store did not answer.
 const RETRY: Duration = Duration::from_millis(50);
 
@@ -174,9 +172,33 @@ impl Committer {
     /// Tries until the deadline. After an unknown outcome the very same rows are given again: what had been
     /// stored is recognised by its number.
     async fn store_until(&self, deadline: Instant, arrivals: Vec<Arrival>) -> Option<Vec<Admission>> {
-        let mut known = vec![None; arrivals.len()];
+        let known = self.ask_gate(&arrivals).await;
+        let fresh: Arc<[Arrival]> = match &known {
+            None => arrivals.into(),
+            Some(known) => {
+                let unknown = arrivals.into_iter().zip(known).filter(|(_, known)| known.is_none());
+                unknown.map(|(arrival, _)| arrival).collect()
+            }
+        };
+        let stored = self.admit_until(deadline, &fresh).await?;
+        let keys: Vec<_> = fresh.iter().map(|arrival| arrival.key).collect();
+        self.gate.fill(&keys);
+        let Some(known) = known else { return Some(stored) };
+        let mut stored = stored.into_iter();
+        Some(
+            known
+                .into_iter()
+                .map(|known| known.or_else(|| stored.next()).expect("one answer each"))
+                .collect(),
+        )
+    }
+
+    async fn admit_until(&self, deadline: Instant, fresh: &Arc<[Arrival]>) -> Option<Vec<Admission>> {
+        if fresh.is_empty() {
+            return Some(Vec::new());
+        }
         loop {
-            match self.try_store(&arrivals, &mut known).await {
+            match self.store.admit(Arc::clone(fresh)).await {
                 Ok(admissions) => {
                     self.health.store_answered();
                     return Some(admissions);
@@ -190,53 +212,31 @@ impl Committer {
         }
     }
 
-    async fn try_store(
-        &self,
-        arrivals: &[Arrival],
-        known: &mut [Option<Admission>],
-    ) -> sekisho_store::Result<Vec<Admission>> {
-        self.ask_gate(arrivals, known).await?;
-        let fresh: Arc<[Arrival]> = arrivals
-            .iter()
-            .zip(known.iter())
-            .filter(|(_, known)| known.is_none())
-            .map(|(one, _)| one.clone())
-            .collect();
-        let keys: Vec<_> = fresh.iter().map(|arrival| arrival.key).collect();
-        let mut stored =
-            if fresh.is_empty() { Vec::new() } else { self.store.admit(fresh).await? }.into_iter();
-        self.gate.fill(&keys);
-        Ok(known
-            .iter_mut()
-            .map(|known| known.take().or_else(|| stored.next()).expect("one answer each"))
-            .collect())
-    }
-
-    /// What the gate believes to be stored is confirmed by a read; only then is it a duplicate.
-    async fn ask_gate(
-        &self,
-        arrivals: &[Arrival],
-        known: &mut [Option<Admission>],
-    ) -> sekisho_store::Result<()> {
+    /// What the gate believes to be stored is confirmed by a read; only then is it a duplicate. `None` when
+    /// nothing is: the usual case.
+    async fn ask_gate(&self, arrivals: &[Arrival]) -> Option<Vec<Option<Admission>>> {
         let keys: Vec<_> = arrivals.iter().map(|arrival| arrival.key).collect();
         let seen = self.gate.seen(&keys).await;
         let hints: Vec<_> = (0..keys.len()).filter(|n| seen[*n]).collect();
         if hints.is_empty() {
-            return Ok(());
+            return None;
         }
         self.metrics.gate_hints.inc_by(hints.len() as u64);
         let asked: Vec<_> = hints.iter().map(|n| keys[*n]).collect();
-        for (n, stored) in hints.into_iter().zip(self.store.known(&asked).await?) {
-            if let Some(seq) = stored.filter(|seq| *seq != arrivals[n].seq) {
+        // If the read fails, `admit` decides as it always does.
+        let confirmed = self.store.known(&asked).await.ok()?;
+        let mut known = vec![None; arrivals.len()];
+        for (n, seq) in hints.into_iter().zip(confirmed) {
+            if let Some(seq) = seq {
                 self.metrics.gate_confirmed.inc();
                 known[n] = Some(Admission::Duplicate(seq));
             }
         }
-        Ok(())
+        Some(known)
     }
 
     fn note_pace(&self, elapsed: Duration, events: usize) {
-        let latest = elapsed.as_nanos() as u64 / events.max(1) as u64 / COMMITTERS as u64;
+        let latest = elapsed.as_nanos() as u64 / events.max(1) as u64 / self.store.committers() as u64;
         let before = self.pace.load(Ordering::Relaxed);
         self.pace.store(before - before / 8 + latest / 8, Ordering::Relaxed);
     }

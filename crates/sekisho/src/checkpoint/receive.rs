@@ -3,7 +3,6 @@
 //! Nothing is parsed before it is verified, nothing is answered 2xx before it is stored, and a refusal says
 //! nothing that helps a forger.
 
-use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
@@ -27,6 +26,9 @@ use crate::telemetry::RejectionLabels;
 
 type Answer = Response<Full<Bytes>>;
 
+/// Most memory set aside on a mere announcement of a body.
+const BODY_RESERVED: u64 = 16 << 10;
+
 /// One request while it is judged.
 struct Visit<'c> {
     checkpoint: &'c Checkpoint,
@@ -41,16 +43,12 @@ pub async fn receive(
     door: &Door,
     connection: IpAddr,
     request: http::Request<Incoming>,
-) -> Result<Answer, Infallible> {
+) -> Answer {
     let (parts, body) = request.into_parts();
     let at = now();
     let peer = caller(connection, &parts.headers, checkpoint.server.trusted_proxies);
     let visit = Visit { checkpoint, door, peer, id: checkpoint.node.next_seq(at), at };
-    let answer = match visit.admit(&parts, body).await {
-        Ok(answer) => answer,
-        Err(no) => visit.refuse(no),
-    };
-    Ok(answer)
+    visit.admit(&parts, body).await.unwrap_or_else(|no| visit.refuse(no))
 }
 
 /// Every way in which a request does not become an event.
@@ -138,29 +136,20 @@ impl Visit<'_> {
             return Err(No::TooLarge);
         }
         let read = async {
-            let mut first = Bytes::new();
-            let mut rest = BytesMut::new();
+            // Copied once into memory of its own, so that hyper can reuse its buffer while the event waits.
+            let mut whole =
+                BytesMut::with_capacity(announced.unwrap_or_default().min(BODY_RESERVED) as usize);
             while let Some(frame) = body.frame().await {
                 let Ok(data) = frame.map_err(|_| No::Broken)?.into_data() else { continue };
-                if first.len() + rest.len() + data.len() > most {
+                if whole.len() + data.len() > most {
                     return Err(No::TooLarge);
                 }
                 if !held.grow(data.len()) {
                     return Err(No::Overloaded(Overloaded { retry_after: 1 }));
                 }
-                if first.is_empty() {
-                    first = data;
-                } else {
-                    if rest.is_empty() {
-                        rest.reserve(announced.unwrap_or_default().min(most as u64) as usize);
-                        rest.extend_from_slice(&first);
-                        first = Bytes::new();
-                    }
-                    rest.extend_from_slice(&data);
-                }
+                whole.extend_from_slice(&data);
             }
-            // Usually one frame: then nothing was copied.
-            Ok(if rest.is_empty() { first } else { rest.freeze() })
+            Ok(whole.freeze())
         };
         tokio::time::timeout(self.checkpoint.server.body_timeout, read).await.map_err(|_| No::TooSlow)?
     }

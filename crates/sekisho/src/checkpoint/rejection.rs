@@ -1,5 +1,5 @@
 //! Keeps a record of who was turned away, without letting them fill the disk: alike refusals become one line
-//! with a count, lines are written once a second, and the store keeps only the newest few thousand.
+//! with a count, lines are written a few times a second, and the store keeps only the newest few thousand.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use crate::node::Node;
 use crate::told_to_stop;
 
-const FLUSH: Duration = Duration::from_secs(1);
+const FLUSH: Duration = Duration::from_millis(300);
 /// Different lines held between two flushes; beyond that only the counters grow.
 const LINES_MAX: usize = 1_000;
 /// Letters kept of a detail that an attacker may have chosen.
@@ -62,7 +62,7 @@ impl Recorder {
         }
     }
 
-    /// Writes once a second until told to stop, then a last time.
+    /// Writes what gathered until told to stop, then a last time.
     pub async fn run(self, store: Arc<dyn Store>, node: Arc<Node>, mut stop: watch::Receiver<bool>) {
         loop {
             let stopped = tokio::select! {

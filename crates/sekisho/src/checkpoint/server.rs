@@ -9,16 +9,19 @@ use std::time::Duration;
 
 use axum::Router;
 use bytes::Bytes;
+use http::{Request, Response};
 use http_body_util::{Either, Full};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use prometheus_client::metrics::gauge::Gauge;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tower::ServiceExt;
 
 use super::{Checkpoint, receive};
+use crate::config::Server;
 use crate::told_to_stop;
 
 /// Most bytes of request line and headers together; more is answered 431.
@@ -27,41 +30,74 @@ const HEADERS_MAX: usize = 128;
 /// Pause when the system has no file descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-type Body = Either<Full<Bytes>, axum::body::Body>;
+pub type Body = Either<Full<Bytes>, axum::body::Body>;
+
+/// What answers a request, whatever it is.
+pub trait Handler: Send + Sync + 'static {
+    fn answer(
+        &self,
+        peer: SocketAddr,
+        request: Request<Incoming>,
+    ) -> impl Future<Output = Response<Body>> + Send;
+}
+
+/// The product's handler: webhooks by their path, everything else to the pages.
+pub struct Front {
+    pub checkpoint: Checkpoint,
+    pub pages: Router,
+}
+
+impl Handler for Front {
+    async fn answer(&self, peer: SocketAddr, request: Request<Incoming>) -> Response<Body> {
+        if let Some(door) = self.checkpoint.doors.get(request.uri().path()) {
+            return receive::receive(&self.checkpoint, door, peer.ip(), request).await.map(Either::Left);
+        }
+        let request = request.map(axum::body::Body::new);
+        let Ok(answer) = self.pages.clone().oneshot(request).await;
+        answer.map(Either::Right)
+    }
+}
 
 /// Accepts until told to stop, then waits for the requests under way, no longer than the configured time.
 pub async fn run(
     listener: TcpListener,
-    checkpoint: Arc<Checkpoint>,
-    pages: Router,
+    settings: Server,
+    connections: Gauge,
+    handler: Arc<impl Handler>,
     mut stop: watch::Receiver<bool>,
 ) {
-    let most = checkpoint.server.connections_max;
-    let room = Arc::new(Semaphore::new(most));
+    let room = Arc::new(Semaphore::new(settings.connections_max));
+    let settings = Arc::new(settings);
     loop {
-        let permit = Arc::clone(&room).acquire_owned().await.expect("the semaphore is never closed");
-        let (stream, peer) = tokio::select! {
-            accepted = listener.accept() => match accepted {
-                Ok(accepted) => accepted,
-                Err(error) => {
-                    tracing::warn!(%error, "a connection could not be accepted");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                    continue;
-                }
-            },
+        let accepted = async {
+            let permit = Arc::clone(&room).acquire_owned().await.expect("the semaphore is never closed");
+            (listener.accept().await, permit)
+        };
+        let (accepted, permit) = tokio::select! {
+            accepted = accepted => accepted,
             () = told_to_stop(&mut stop) => break,
         };
-        let (checkpoint, pages, stop) = (Arc::clone(&checkpoint), pages.clone(), stop.clone());
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        let (settings, handler, connections) =
+            (Arc::clone(&settings), Arc::clone(&handler), connections.clone());
+        let stop = stop.clone();
         tokio::spawn(async move {
-            checkpoint.metrics.connections.inc();
-            serve(stream, peer, &checkpoint, pages, stop).await;
-            checkpoint.metrics.connections.dec();
+            connections.inc();
+            serve(stream, peer, &settings, &*handler, stop).await;
+            connections.dec();
             drop(permit);
         });
     }
     drop(listener);
-    let idle = room.acquire_many(most as u32);
-    if tokio::time::timeout(checkpoint.server.shutdown_timeout, idle).await.is_err() {
+    let idle = room.acquire_many(settings.connections_max as u32);
+    if tokio::time::timeout(settings.shutdown_timeout, idle).await.is_err() {
         tracing::warn!("some requests did not finish in time; their senders will send again");
     }
 }
@@ -69,16 +105,16 @@ pub async fn run(
 async fn serve(
     stream: TcpStream,
     peer: SocketAddr,
-    checkpoint: &Checkpoint,
-    pages: Router,
+    settings: &Server,
+    handler: &impl Handler,
     mut stop: watch::Receiver<bool>,
 ) {
     let _ = stream.set_nodelay(true);
-    let service = service_fn(|request| answer(checkpoint, &pages, peer, request));
+    let service = service_fn(async |request| Ok::<_, Infallible>(handler.answer(peer, request).await));
     let mut connection = pin!(
         http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(checkpoint.server.header_timeout)
+            .header_read_timeout(settings.header_timeout)
             .max_buf_size(HEADER_BYTES_MAX)
             .max_headers(HEADERS_MAX)
             .serve_connection(TokioIo::new(stream), service)
@@ -90,19 +126,4 @@ async fn serve(
     }
     connection.as_mut().graceful_shutdown();
     let _ = connection.await;
-}
-
-async fn answer(
-    checkpoint: &Checkpoint,
-    pages: &Router,
-    peer: SocketAddr,
-    request: http::Request<Incoming>,
-) -> Result<http::Response<Body>, Infallible> {
-    if let Some(door) = checkpoint.doors.get(request.uri().path()) {
-        return receive::receive(checkpoint, door, peer.ip(), request)
-            .await
-            .map(|answer| answer.map(Either::Left));
-    }
-    let request = request.map(axum::body::Body::new);
-    pages.clone().oneshot(request).await.map(|answer| answer.map(Either::Right))
 }

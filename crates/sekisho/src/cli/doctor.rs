@@ -9,7 +9,6 @@ use sekisho_store::{Access, StoreUrl};
 
 use super::Context;
 use super::output::{count, json_out, line_out};
-use crate::app::raise_file_limit;
 use crate::config::Config;
 
 #[derive(clap::Args)]
@@ -164,7 +163,7 @@ async fn check_server(config: &Config, add: &mut dyn FnMut(&'static str, Grade, 
 }
 
 fn check_files(config: &Config, add: &mut dyn FnMut(&'static str, Grade, String)) {
-    let files = raise_file_limit();
+    let files = sekisho_lab::measure::raise_open_files();
     let wanted = config.server.connections_max as u64;
     if files < wanted {
         let text = format!(

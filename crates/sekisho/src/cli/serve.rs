@@ -11,7 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::Context;
 use super::output::line_out;
-use crate::app::{App, Role, raise_file_limit};
+use crate::app::{App, Role};
 use crate::telemetry;
 
 #[derive(clap::Args, Default)]
@@ -42,7 +42,7 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     if roles.contains(&Role::Gateway) && config.sources.is_empty() {
         bail!("the configuration has no [[source]]: add one (`sekisho config example` shows how)");
     }
-    let files = raise_file_limit();
+    let files = sekisho_lab::measure::raise_open_files();
     if files < config.server.connections_max as u64 + FILES_SPARE {
         config.server.connections_max = files.saturating_sub(FILES_SPARE).max(16) as usize;
         tracing::warn!(

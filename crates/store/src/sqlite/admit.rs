@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{Connection, OptionalExtension, ToSql, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, ToSql, params};
 use sekisho_core::Seq;
-use sekisho_core::change::{Admission, Arrival, Lane, Next};
+use sekisho_core::change::{Admission, Arrival, Next};
 use sekisho_core::event::DedupeKey;
 
 use super::SqliteStore;
@@ -37,49 +37,72 @@ async fn try_admit(
     store: &SqliteStore,
     arrivals: Arc<[Arrival]>,
 ) -> std::result::Result<Vec<Admission>, Failure> {
-    store.try_write(move |tx| arrivals.iter().map(|arrival| insert(tx, arrival)).collect()).await
+    let run = move |tx: &Connection| {
+        let mut inserts = Inserts::prepare(tx)?;
+        arrivals.iter().map(|arrival| inserts.run(arrival)).collect()
+    };
+    store.try_write(run).await
 }
 
-fn insert(tx: &Connection, arrival: &Arrival) -> rusqlite::Result<Admission> {
-    let seq = arrival.seq.as_i64();
-    let inserted = tx
-        .prepare_cached("INSERT INTO dedupe (key, seq) VALUES ($1, $2) ON CONFLICT DO NOTHING")?
-        .execute(params![arrival.key.as_bytes(), seq])?;
-    if inserted == 0 {
-        let stored = stored(tx, &arrival.key)?.expect("the conflict was with a stored key");
-        return Ok(if stored == arrival.seq { Admission::Admitted } else { Admission::Duplicate(stored) });
+/// The statements of a batch, looked up once.
+struct Inserts<'c> {
+    tx: &'c Connection,
+    dedupe: CachedStatement<'c>,
+    event: CachedStatement<'c>,
+    job: CachedStatement<'c>,
+}
+
+impl<'c> Inserts<'c> {
+    fn prepare(tx: &'c Connection) -> rusqlite::Result<Self> {
+        Ok(Self {
+            tx,
+            dedupe: tx.prepare_cached("INSERT INTO dedupe (key, seq) VALUES ($1, $2) ON CONFLICT DO NOTHING")?,
+            event: tx.prepare_cached(
+                "INSERT INTO event (seq, received_at, source, event_id, type, created_at, object_kind, object_id,
+                                    account, livemode, trust, headers, body)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+            )?,
+            job: tx.prepare_cached("INSERT INTO job (id, lane, due_at) VALUES ($1, 'settle', $2)")?,
+        })
     }
-    let (object_kind, object_id) =
-        arrival.object.as_ref().map_or((None, None), |(kind, id)| (Some(kind), Some(id)));
-    tx.prepare_cached(
-        "INSERT INTO event (seq, received_at, source, event_id, type, created_at, object_kind, object_id,
-                            account, livemode, trust, headers, body)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
-    )?
-    .execute(params![
-        seq,
-        arrival.received_at.ms(),
-        &*arrival.source,
-        arrival.event_id,
-        arrival.event_type,
-        arrival.created_at.map(sekisho_core::Time::ms),
-        object_kind,
-        object_id,
-        arrival.account,
-        arrival.livemode,
-        arrival.trust.name(),
-        arrival.headers,
-        Body(&arrival.body),
-    ])?;
-    match &arrival.next {
-        Next::Settle => tx
-            .prepare_cached("INSERT INTO job (id, lane, due_at) VALUES ($1, $2, $3)")?
-            .execute(params![seq, Lane::settle().0, arrival.received_at.ms()])?,
-        Next::Dead(death) => tx
-            .prepare_cached("INSERT INTO dead (job, reason, error, attempts, at) VALUES ($1, $2, $3, 0, $4)")?
-            .execute(params![seq, death.reason, death.error, arrival.received_at.ms()])?,
-    };
-    Ok(Admission::Admitted)
+
+    fn run(&mut self, arrival: &Arrival) -> rusqlite::Result<Admission> {
+        let seq = arrival.seq.as_i64();
+        if self.dedupe.execute(params![arrival.key.as_bytes(), seq])? == 0 {
+            let stored = stored(self.tx, &arrival.key)?.expect("the conflict was with a stored key");
+            return Ok(if stored == arrival.seq {
+                Admission::Admitted
+            } else {
+                Admission::Duplicate(stored)
+            });
+        }
+        let object = arrival.object.as_ref();
+        self.event.execute(params![
+            seq,
+            arrival.received_at.ms(),
+            &*arrival.source,
+            arrival.event_id,
+            arrival.event_type,
+            arrival.created_at.map(sekisho_core::Time::ms),
+            object.map(|(kind, _)| kind),
+            object.map(|(_, id)| id),
+            arrival.account,
+            arrival.livemode,
+            arrival.trust.name(),
+            arrival.headers,
+            Body(&arrival.body),
+        ])?;
+        match &arrival.next {
+            Next::Settle => self.job.execute(params![seq, arrival.received_at.ms()])?,
+            Next::Dead(death) => self
+                .tx
+                .prepare_cached(
+                    "INSERT INTO dead (job, reason, error, attempts, at) VALUES ($1, $2, $3, 0, $4)",
+                )?
+                .execute(params![seq, death.reason, death.error, arrival.received_at.ms()])?,
+        };
+        Ok(Admission::Admitted)
+    }
 }
 
 /// Text when it is UTF-8, so that people can read it with SQL; else the bytes.

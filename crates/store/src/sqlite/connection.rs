@@ -14,8 +14,9 @@ use crate::migration;
 
 /// Older versions can corrupt a WAL that two connections reset at once.
 const VERSION_MIN: i32 = 3_051_003;
+const PAGE_BYTES: i64 = 8_192;
 /// WAL pages before a commit also checkpoints: 16 MB.
-const CHECKPOINT_PAGES: i64 = 4_000;
+const CHECKPOINT_PAGES: i64 = 2_000;
 /// The WAL file is cut back to this after a checkpoint.
 const WAL_BYTES_KEPT: i64 = 64 << 20;
 const READERS: usize = 2;
@@ -56,6 +57,8 @@ pub fn open_writer(path: &Path) -> std::result::Result<Connection, OpenError> {
     let open = || -> rusqlite::Result<Connection> {
         let connection = Connection::open(path)?;
         connection.busy_timeout(BUSY_WAIT)?;
+        // Before the first table: two events with their usual 3 KB fit on a page.
+        connection.pragma_update(None, "page_size", PAGE_BYTES)?;
         connection.pragma_update(None, "journal_mode", "wal")?;
         connection.pragma_update(None, "synchronous", "full")?;
         connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;

@@ -1,0 +1,28 @@
+//! What Sekisho promises, told as stories and seen from outside: the real binary, a socket, the command line, SQL.
+//!
+//! One file per subject; `support` holds the people and places (providers, gateways, stores). Each story has its
+//! own folder, database and port. Whatever is random prints its seed. Every gateway that a story opened is searched
+//! for planted secrets when it closes (`support::Gateway`), so that each story also proves H3.
+
+#![allow(clippy::unwrap_used, reason = "a story that can't go on should stop where it stands")]
+
+mod support;
+
+mod batches;
+mod crashes;
+mod differences;
+mod disks;
+mod gate;
+mod handshakes;
+mod limits;
+mod once;
+mod operator;
+mod outages;
+mod promises;
+mod refusals;
+mod secrets;
+mod senders;
+mod start;
+mod unusable;
+mod views;
+mod walk;

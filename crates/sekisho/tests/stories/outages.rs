@@ -1,0 +1,64 @@
+//! H5: the database goes away and comes back; the provider is asked to come again, and nobody has to restart us.
+
+use sekisho_lab::postgres::Postgres;
+
+use crate::support::{Gateway, Place, Provider, each_store, say, stripe_source, wait_until};
+
+#[test]
+fn h5_while_postgresql_is_down_webhooks_get_503_and_afterwards_all_is_well() {
+    let server = Postgres::start().unwrap_or_else(|error| panic!("{error}"));
+    let place = Place::on(&server);
+    let gateway = Gateway::open(&place);
+    let letter = |id: &str| Provider::stripe().event(id);
+    assert_eq!(gateway.send(&letter("evt_before")).status, 204);
+
+    server.stop_immediate().unwrap();
+    let answer = gateway.send(&letter("evt_meanwhile"));
+    assert_eq!(answer.status, 503, "{}", answer.text());
+    assert!(answer.header("retry-after").unwrap().parse::<u64>().unwrap() >= 1);
+    assert_eq!(answer.header("content-type"), Some("application/problem+json"));
+    assert_eq!(answer.header("sekisho-outcome"), None);
+    wait_until("readiness red", || gateway.get("/health/ready").status == 503);
+    let ready = gateway.get("/health/ready").text();
+    assert!(ready.contains("reason") && ready.len() > 40, "{ready}");
+    assert_eq!(gateway.get("/health/live").status, 200, "alive all the same: a restart would not help");
+    assert_eq!(gateway.metric("sekisho_ready", &[]), 0.0);
+    assert!(gateway.server.stderr().contains("the store does not answer"));
+    // Even a duplicate that the gate remembers is not acknowledged on its word alone.
+    assert_eq!(gateway.send(&letter("evt_before")).status, 503);
+
+    server.start_again().unwrap();
+    wait_until("readiness green", || gateway.get("/health/ready").status == 200);
+    let after = gateway.send_until_acknowledged(&letter("evt_meanwhile"));
+    assert_eq!(after.status, 204);
+    assert_eq!(gateway.send(&letter("evt_before")).header("sekisho-outcome"), Some("duplicate"));
+    assert_eq!(gateway.event_ids(), ["evt_before", "evt_meanwhile"]);
+    assert!(gateway.server.stderr().contains("the store answers again"));
+}
+
+#[test]
+fn h5_a_database_that_is_down_at_the_start_is_a_clear_error() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("sekisho.toml"), stripe_source("")).unwrap();
+    let nowhere = sekisho_lab::free_address().unwrap();
+    let url = format!("postgres://app:canary_password@{nowhere}/shop");
+    let env = [("STRIPE_SECRET", "whsec_canary")];
+    let said = say(folder.path(), &["serve", "--store", &url, "--listen", "127.0.0.1:0"], &env).failed(1);
+    let said = said.mentions(&["can't reach the store", "postgres://app@", "refused"]);
+    assert!(!said.all().contains("canary"), "{}", said.all());
+    assert!(said.stderr.lines().any(|line| line.starts_with("error: ")), "{}", said.stderr);
+}
+
+#[test]
+fn h5_a_database_without_our_tables_is_explained_to_those_who_only_look() {
+    let place = Place::postgres();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("sekisho.toml"), stripe_source("")).unwrap();
+    let env = [("STRIPE_SECRET", "whsec_canary")];
+    say(folder.path(), &["events", "list", "--store", &place.url], &env)
+        .failed(1)
+        .mentions(&["sekisho migrate"]);
+    say(folder.path(), &["migrate", "--store", &place.url], &env).done().mentions(&["up to date"]);
+    say(folder.path(), &["migrate", "--store", &place.url], &env).done().mentions(&["up to date"]);
+    say(folder.path(), &["events", "list", "--store", &place.url], &env).done().mentions(&["no events"]);
+}

@@ -1,0 +1,50 @@
+//! The people and places of the stories: [`Place`] is a store, [`Gateway`] a running Sekisho, [`Provider`] somebody
+//! who signs and sends.
+
+mod gateway;
+mod ledger;
+mod place;
+mod provider;
+
+use std::time::{Duration, Instant};
+
+pub use gateway::{BINARY, Gateway, Said, say};
+pub use ledger::{Storm, together};
+pub use place::{Place, each_store};
+pub use provider::{Letter, Provider, vector};
+pub use sekisho_lab::http::Response;
+
+/// How long anything may take that must happen in the end. Generous: the machine may be busy.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The secrets of every gateway here. Whatever prints one of these has leaked it.
+pub const STRIPE_SECRET: &str = "whsec_canary_stripe_4fd1";
+
+/// A configuration with one Stripe source and whatever `more` says about it.
+pub fn stripe_source(more: &str) -> String {
+    format!(
+        "[[source]]\nname = \"stripe\"\nprovider = \"stripe\"\nsecrets = [\"env:STRIPE_SECRET\"]\n{more}\n"
+    )
+}
+
+/// Asks until the answer is yes, with a bound.
+pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !is_so() {
+        assert!(started.elapsed() < PATIENCE, "waited {PATIENCE:?} in vain: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A new seed each run, printed; `SEKISHO_SEED` replays one.
+pub fn seed(story: &str) -> u64 {
+    let given = std::env::var("SEKISHO_SEED").ok().and_then(|text| text.parse().ok());
+    let clock = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64;
+    let seed = given.unwrap_or(clock);
+    eprintln!("{story}: SEKISHO_SEED={seed}");
+    seed
+}
+
+pub fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+}

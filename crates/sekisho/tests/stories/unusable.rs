@@ -1,0 +1,78 @@
+//! A3: genuine, yet not usable: kept as evidence in the dead letters, because it must not be lost.
+
+use crate::support::{Gateway, Provider, each_store, stripe_source};
+
+const BODIES: [&str; 4] =
+    ["not json at all", "{\"object\":\"event\"}", "{\"id\":\"\",\"type\":\"x\",\"created\":1}", "[]"];
+
+#[test]
+fn a3_a_signed_body_without_an_event_is_acknowledged_and_kept() {
+    each_store(|place| {
+        let gateway = Gateway::open(place);
+        for body in BODIES {
+            let answer = gateway.send(&Provider::stripe().body(body));
+            assert_eq!((answer.status, answer.header("sekisho-outcome")), (204, Some("accepted")), "{body}");
+            let again = gateway.send(&Provider::stripe().body(body));
+            assert_eq!((again.status, again.header("sekisho-outcome")), (204, Some("duplicate")), "{body}");
+            let id = answer.header("sekisho-message-id").unwrap();
+            let kept = gateway.type_in(&["events", "show", id, "--body"]).done();
+            assert_eq!(kept.stdout, body);
+        }
+        let events = gateway.events();
+        assert_eq!(events.len(), BODIES.len());
+        for event in events {
+            assert_eq!(event["status"], "failed");
+            assert!(!event["note"].as_str().unwrap().is_empty());
+        }
+        assert_eq!(gateway.metric("sekisho_requests_total", &["unusable"]), 2.0 * BODIES.len() as f64);
+    });
+}
+
+#[test]
+fn a3_a_source_may_refuse_the_unusable_and_keeps_it_all_the_same() {
+    each_store(|place| {
+        let gateway = Gateway::with(place, &stripe_source("unusable = \"refuse\""));
+        let answer = gateway.send(&Provider::stripe().body(BODIES[0]));
+        assert_eq!(answer.status, 400);
+        assert_eq!(answer.header("content-type"), Some("application/problem+json"));
+        assert!(answer.text().contains("urn:sekisho:problem:unusable"));
+        let events = gateway.events();
+        assert_eq!((events.len(), &events[0]["status"]), (1, &"failed".into()));
+        assert!(gateway.rejections().is_empty(), "it was genuine, nobody attacked");
+    });
+}
+
+#[test]
+fn a1_test_and_live_must_not_mix() {
+    each_store(|place| {
+        let gateway = Gateway::with(place, &stripe_source("livemode = true"));
+        let body = |id: &str, live: bool| {
+            format!(
+                r#"{{"id":"{id}","object":"event","type":"charge.succeeded","created":1790000000,"livemode":{live}}}"#
+            )
+        };
+        let stripe = Provider::stripe();
+        assert_eq!(gateway.send(&stripe.body(&body("evt_live", true))).status, 204);
+        assert_eq!(gateway.send(&stripe.body(&body("evt_test", false))).status, 204);
+        let failed = gateway.type_in(&["events", "list", "--json", "--status", "failed"]).done().lines();
+        assert_eq!(failed.len(), 1);
+        assert_eq!(failed[0]["event_id"], "evt_test");
+        assert!(failed[0]["note"].as_str().unwrap().contains("livemode"));
+        assert_eq!(gateway.event_ids(), ["evt_live", "evt_test"]);
+    });
+}
+
+#[test]
+fn a5_bodies_come_back_byte_for_byte() {
+    each_store(|place| {
+        let gateway = Gateway::open(place);
+        let spaced =
+            "{ \"id\" : \"evt_s\",\r\n\t\"type\":\"x\" , \"n\": 1.50, \"名前\":\"関所\", \"n\": 2 }\n";
+        for body in [spaced, "{\"id\":\"evt_e\",\"type\":\"\\u0041\",\"x\":\"\\u0000\"}"] {
+            let answer = gateway.send(&Provider::stripe().body(body));
+            assert_eq!(answer.status, 204, "{}", answer.text());
+            let id = answer.header("sekisho-message-id").unwrap();
+            assert_eq!(gateway.type_in(&["events", "show", id, "--body"]).done().stdout, body);
+        }
+    });
+}

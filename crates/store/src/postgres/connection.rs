@@ -1,0 +1,370 @@
+//! Connections to PostgreSQL: how one is made, set up, found broken and replaced.
+//!
+//! A [`Link`] is one connection that makes itself anew when it broke. Every verb of the store is a single statement,
+//! sent whole: no transaction is ever open between two messages, so a dropped future leaves nothing to roll back.
+//! What it leaves is a statement the server still works on; its turn ends only when the server has answered, so that
+//! callers who give up can't pile up work behind them.
+
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+use tokio_postgres::config::{Config, SslMode, TargetSessionAttrs};
+use tokio_postgres::types::{FromSql, ToSql};
+use tokio_postgres::{AsyncMessage, Client, Connection, Row, Statement};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::durability;
+use super::failure::Failure;
+use super::tls;
+use crate::error::{Error, Result};
+
+/// To reach one host.
+const CONNECT_MAX: Duration = Duration::from_secs(1);
+/// To become a usable session, all hosts of the URL tried.
+const SESSION_MAX: Duration = Duration::from_secs(4);
+/// From the call to its answer. Longer than the server's own limits below, so that the server speaks first.
+const ANSWER_MAX: Duration = Duration::from_secs(8);
+
+/// What every session says first. The idle limit frees a frozen process's locks; lz4 where the server has it.
+const SETTINGS: &str = "
+    SET statement_timeout = '5s';
+    SET lock_timeout = '3s';
+    SET idle_in_transaction_session_timeout = '5s';
+    SET client_min_messages = 'warning';
+    SET jit = off;
+    SET work_mem = '32MB';
+    SELECT set_config(name, 'lz4', false) FROM pg_settings
+    WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals);";
+
+/// Work reaches its rows by key. A plan made while a table was empty must not scan it when it is full.
+const BY_KEY: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;";
+
+const READ_ONLY: &str = "SET default_transaction_read_only = on;";
+/// A migration may wait for locks and take its time.
+const UNHURRIED: &str = "SET statement_timeout = '10min'; SET lock_timeout = '1min';";
+
+/// Where the database is, and what is asked of it.
+pub struct Server {
+    config: Config,
+    tls: MakeRustlsConnect,
+    /// Only to look: sessions can't write, and any server of the URL will do.
+    read_only: bool,
+    allow_unsafe: bool,
+}
+
+impl Server {
+    pub fn new(url: &str, read_only: bool, allow_unsafe: bool) -> Result<Self> {
+        let mut config: Config = url.parse().map_err(Error::unavailable)?;
+        config
+            .application_name("sekisho")
+            .connect_timeout(CONNECT_MAX)
+            .keepalives_idle(Duration::from_secs(5))
+            .keepalives_interval(Duration::from_secs(2))
+            .keepalives_retries(3)
+            .tcp_user_timeout(Duration::from_secs(10));
+        if !read_only {
+            config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+        }
+        let tls = tls::connector(config.get_ssl_mode() == SslMode::Require)?;
+        Ok(Self { config, tls, read_only, allow_unsafe })
+    }
+}
+
+/// What a connection is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    Migrate,
+    Admit,
+    Work,
+    Read,
+}
+
+impl Purpose {
+    const fn settings(self) -> &'static str {
+        match self {
+            Self::Migrate => UNHURRIED,
+            Self::Work => BY_KEY,
+            Self::Admit | Self::Read => "",
+        }
+    }
+
+    /// Reads are answered one after the other anyway, but need not wait for each other's way there and back.
+    const fn turns(self) -> usize {
+        match self {
+            Self::Migrate | Self::Admit | Self::Work => 1,
+            Self::Read => 16,
+        }
+    }
+
+    /// Whether an acknowledgement rests on what this connection wrote.
+    const fn acknowledges(self) -> bool {
+        match self {
+            Self::Admit | Self::Work => true,
+            Self::Migrate | Self::Read => false,
+        }
+    }
+}
+
+/// One connection, made when first needed and made anew after it broke.
+pub struct Link {
+    server: Arc<Server>,
+    purpose: Purpose,
+    /// How many statements may be on their way at once.
+    turns: Arc<Semaphore>,
+    current: Arc<tokio::sync::Mutex<Option<Arc<Session>>>>,
+}
+
+impl Link {
+    pub fn new(server: &Arc<Server>, purpose: Purpose) -> Self {
+        let turns = Arc::new(Semaphore::new(purpose.turns()));
+        Self { server: Arc::clone(server), purpose, turns, current: Arc::default() }
+    }
+
+    /// Runs one prepared statement: one round trip once the session knows it.
+    pub async fn query(
+        &self,
+        sql: &'static str,
+        values: &[&(dyn ToSql + Sync)],
+    ) -> std::result::Result<Vec<Row>, Failure> {
+        self.run(async |session| {
+            let statement = session.prepared(sql).await?;
+            Ok(session.client.query(&statement, values).await?)
+        })
+        .await
+    }
+
+    /// Runs a statement put together for this one call.
+    pub async fn query_once(
+        &self,
+        sql: &str,
+        values: &[&(dyn ToSql + Sync)],
+    ) -> std::result::Result<Vec<Row>, Failure> {
+        self.run(async |session| Ok(session.client.query(sql, values).await?)).await
+    }
+
+    /// Runs several statements, whole or not at all: without BEGIN the server makes them one transaction, and a
+    /// failure leaves none open.
+    pub async fn script(&self, sql: &str) -> std::result::Result<(), Failure> {
+        self.run(async |session| Ok(session.client.batch_execute(sql).await?)).await
+    }
+
+    async fn run<T>(
+        &self,
+        act: impl AsyncFnOnce(&Session) -> std::result::Result<T, Failure>,
+    ) -> std::result::Result<T, Failure> {
+        let waiting = timeout(ANSWER_MAX, Arc::clone(&self.turns).acquire_owned()).await;
+        let turn = waiting.map_err(|_| Failure::Silent)?.expect("nobody closes the semaphore");
+        let session = self.session().await?;
+        let unanswered = Unanswered::new(&session, turn);
+        let limit = if self.purpose == Purpose::Migrate { Duration::MAX } else { ANSWER_MAX };
+        let answer = timeout(limit, act(&session)).await.unwrap_or(Err(Failure::Silent));
+        let answer =
+            answer.and_then(|rows| if session.take_doubt() { Err(Failure::Doubtful) } else { Ok(rows) });
+        if answer.as_ref().is_err_and(|failure| !failure.leaves_the_session_well()) {
+            self.discard(&session).await;
+        }
+        unanswered.settle();
+        answer
+    }
+
+    /// When the server has answered everything that was asked here.
+    async fn idle(&self) {
+        let all = u32::try_from(self.purpose.turns()).unwrap_or(u32::MAX);
+        let _ = self.turns.acquire_many(all).await;
+    }
+
+    fn is_idle(&self) -> bool {
+        self.turns.available_permits() == self.purpose.turns()
+    }
+
+    async fn session(&self) -> std::result::Result<Arc<Session>, Failure> {
+        let mut current = Arc::clone(&self.current).lock_owned().await;
+        if let Some(session) = current.as_ref().filter(|session| !session.client.is_closed()) {
+            return Ok(Arc::clone(session));
+        }
+        *current = None;
+        let (server, purpose) = (Arc::clone(&self.server), self.purpose);
+        // In a task of its own: callers with less patience than a connection takes would each start it anew, and
+        // none would ever have it.
+        let connecting = tokio::spawn(async move {
+            let connected = timeout(SESSION_MAX, Session::connect(&server, purpose)).await;
+            let session = Arc::new(connected.unwrap_or(Err(Failure::Silent))?);
+            Ok(Arc::clone(current.insert(session)))
+        });
+        connecting.await.unwrap_or(Err(Failure::Silent))
+    }
+
+    async fn discard(&self, session: &Arc<Session>) {
+        let mut current = self.current.lock().await;
+        if current.as_ref().is_some_and(|held| Arc::ptr_eq(held, session)) {
+            *current = None;
+        }
+    }
+}
+
+struct Session {
+    client: Client,
+    statements: Mutex<HashMap<&'static str, Statement>>,
+    doubt: Arc<AtomicBool>,
+    driver: AbortHandle,
+}
+
+impl Session {
+    async fn connect(server: &Server, purpose: Purpose) -> std::result::Result<Self, Failure> {
+        let (client, connection) = server.config.connect(server.tls.clone()).await?;
+        let doubt = Arc::new(AtomicBool::new(false));
+        let driver = tokio::spawn(drive(connection, Arc::clone(&doubt))).abort_handle();
+        let session = Self { client, statements: Mutex::default(), doubt, driver };
+        session.client.batch_execute(SETTINGS).await?;
+        session.client.batch_execute(purpose.settings()).await?;
+        if server.read_only {
+            session.client.batch_execute(READ_ONLY).await?;
+        }
+        // Asserted on every such connection: after a failover the server may be another one.
+        if purpose.acknowledges() && !server.read_only {
+            durability::require(&session.client, server.allow_unsafe).await?;
+        }
+        Ok(session)
+    }
+
+    async fn prepared(&self, sql: &'static str) -> std::result::Result<Statement, Failure> {
+        if let Some(statement) = lock(&self.statements).get(sql) {
+            return Ok(statement.clone());
+        }
+        let statement = self.client.prepare(sql).await?;
+        lock(&self.statements).insert(sql, statement.clone());
+        Ok(statement)
+    }
+
+    fn take_doubt(&self) -> bool {
+        self.doubt.swap(false, Ordering::AcqRel)
+    }
+}
+
+impl Drop for Session {
+    /// A server that went silent would keep the task, and the socket, for as long as the kernel hopes.
+    fn drop(&mut self) {
+        self.driver.abort();
+    }
+}
+
+/// Moves bytes until the connection ends. Order matters: a notice is seen here before its statement's answer is
+/// handed out.
+async fn drive<S, T>(mut connection: Connection<S, T>, doubt: Arc<AtomicBool>)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
+        match message {
+            // Somebody cancelled the wait for the standby. The server then reports success, though only it has the
+            // commit. Its routine is named because the text is translated.
+            Ok(AsyncMessage::Notice(notice)) if notice.routine() == Some("SyncRepWaitForLSN") => {
+                doubt.store(true, Ordering::Release);
+            }
+            Ok(_) => {}
+            Err(error) => {
+                tracing::debug!(error = %crate::error::chain(&error), "a connection to PostgreSQL ended");
+                return;
+            }
+        }
+    }
+}
+
+/// A statement whose answer is awaited. If its caller goes away first, the turn is kept until the server, which
+/// answers in order, has answered a question sent after it.
+struct Unanswered(Option<(Arc<Session>, OwnedSemaphorePermit)>);
+
+impl Unanswered {
+    fn new(session: &Arc<Session>, turn: OwnedSemaphorePermit) -> Self {
+        Self(Some((Arc::clone(session), turn)))
+    }
+
+    fn settle(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Unanswered {
+    fn drop(&mut self) {
+        let Some((session, turn)) = self.0.take() else { return };
+        in_background(async move {
+            let _ = timeout(ANSWER_MAX, session.client.check_connection()).await;
+            drop(turn);
+        });
+    }
+}
+
+/// Several links for one purpose; a caller gets one on which the server is not busy.
+pub struct Links {
+    free: Arc<Mutex<Vec<Link>>>,
+    permits: Arc<Semaphore>,
+}
+
+impl Links {
+    pub fn new(server: &Arc<Server>, purpose: Purpose, count: usize) -> Self {
+        let free = (0..count).map(|_| Link::new(server, purpose)).collect();
+        Self { free: Arc::new(Mutex::new(free)), permits: Arc::new(Semaphore::new(count)) }
+    }
+
+    pub async fn take(&self) -> Taken {
+        let permit = Arc::clone(&self.permits).acquire_owned().await.expect("nobody closes the semaphore");
+        let link = lock(&self.free).pop().expect("there are as many links as permits");
+        Taken { held: Some((link, permit)), free: Arc::clone(&self.free) }
+    }
+}
+
+pub struct Taken {
+    held: Option<(Link, OwnedSemaphorePermit)>,
+    free: Arc<Mutex<Vec<Link>>>,
+}
+
+impl std::ops::Deref for Taken {
+    type Target = Link;
+
+    fn deref(&self) -> &Link {
+        &self.held.as_ref().expect("it leaves only on drop").0
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        let Some((link, permit)) = self.held.take() else { return };
+        let free = Arc::clone(&self.free);
+        let give_back = move |link, permit: OwnedSemaphorePermit| {
+            // Order matters: a permit promises a link.
+            lock(&free).push(link);
+            drop(permit);
+        };
+        if link.is_idle() {
+            return give_back(link, permit);
+        }
+        in_background(async move {
+            link.idle().await;
+            give_back(link, permit);
+        });
+    }
+}
+
+/// Without a runtime the process is on its way out, and there is nothing left to wait for.
+fn in_background(task: impl Future<Output = ()> + Send + 'static) {
+    if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+        runtime.spawn(task);
+    }
+}
+
+/// One value of a row. What can't be read as its type should not have been there.
+pub fn value<'r, T: FromSql<'r>>(row: &'r Row, index: usize) -> Result<T> {
+    row.try_get(index).map_err(Error::corrupt)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

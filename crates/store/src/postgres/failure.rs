@@ -1,0 +1,87 @@
+//! What PostgreSQL's errors mean to us: the row's own fault, a missing partition, or the database's trouble.
+
+use tokio_postgres::error::SqlState;
+
+use super::durability::Unsafe;
+use crate::error::Error;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    #[error("PostgreSQL reported a failure")]
+    Database(#[from] tokio_postgres::Error),
+    #[error("PostgreSQL did not answer in time")]
+    Silent,
+    #[error("the wait for the synchronous standby was cancelled: only the primary has this commit")]
+    Doubtful,
+    #[error("rows came and went while we looked for them")]
+    Restless,
+    #[error(transparent)]
+    Unsafe(#[from] Unsafe),
+}
+
+impl Failure {
+    /// A value that can't be stored, whatever the server's state: another try ends the same.
+    pub fn refuses_the_row(&self) -> bool {
+        matches!(self.class(), "22" | "23" | "54") && !self.misses_a_partition()
+    }
+
+    /// No constraint is named: it is the partition bounds that were violated.
+    pub fn misses_a_partition(&self) -> bool {
+        let Self::Database(error) = self else { return false };
+        error
+            .as_db_error()
+            .is_some_and(|error| *error.code() == SqlState::CHECK_VIOLATION && error.constraint().is_none())
+    }
+
+    /// Somebody else made it at the same moment, or holds its lock.
+    pub fn is_a_race(&self) -> bool {
+        let states = [
+            SqlState::DUPLICATE_TABLE,
+            SqlState::DUPLICATE_OBJECT,
+            SqlState::UNIQUE_VIOLATION,
+            SqlState::WRONG_OBJECT_TYPE, // attached already
+            SqlState::LOCK_NOT_AVAILABLE,
+            SqlState::T_R_DEADLOCK_DETECTED,
+        ];
+        self.state().is_some_and(|state| states.contains(state))
+    }
+
+    /// After a failure that we did not foresee, a new connection is the safer one: another primary, another plan.
+    pub fn leaves_the_session_well(&self) -> bool {
+        match self {
+            Self::Database(_) => {
+                matches!(self.class(), "22" | "23" | "40" | "54")
+                    || self.state() == Some(&SqlState::LOCK_NOT_AVAILABLE)
+                    || self.state() == Some(&SqlState::QUERY_CANCELED)
+            }
+            Self::Doubtful | Self::Restless => true,
+            Self::Silent | Self::Unsafe(_) => false,
+        }
+    }
+
+    /// In one line, with what the server said.
+    pub fn message(&self) -> String {
+        crate::error::chain(self)
+    }
+
+    fn state(&self) -> Option<&SqlState> {
+        match self {
+            Self::Database(error) => error.code(),
+            Self::Silent | Self::Doubtful | Self::Restless | Self::Unsafe(_) => None,
+        }
+    }
+
+    fn class(&self) -> &str {
+        self.state().and_then(|state| state.code().get(..2)).unwrap_or_default()
+    }
+}
+
+/// Tables that are not there and pages that can't be read don't heal by waiting; everything else may.
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        let damaged = [SqlState::DATA_CORRUPTED, SqlState::INDEX_CORRUPTED];
+        let hopeless = matches!(failure.class(), "22" | "23" | "42")
+            || failure.state().is_some_and(|state| damaged.contains(state));
+        if hopeless { Self::corrupt(failure) } else { Self::unavailable(failure) }
+    }
+}
