@@ -1,9 +1,9 @@
-//! `PayPal`: an RSA signature over `<transmission id>|<time>|<webhook id>|<CRC32 of the body>`, made with a
-//! certificate whose address stands in a header and so is believed only on `PayPal`'s own hosts. The webhook id, which
+//! PayPal: an RSA signature over `<transmission id>|<time>|<webhook id>|<CRC32 of the body>`, made with a
+//! certificate whose address stands in a header and so is believed only on PayPal's own hosts. The webhook id, which
 //! the request does not carry, binds it to our endpoint.
 //!
 //! A CRC32 can be steered: whoever has seen one genuine request can write another body for it. The transport's
-//! secrecy stands against that; money is moved on what `PayPal`'s API says.
+//! secrecy stands against that; money is moved on what PayPal's API says.
 
 use std::borrow::Cow;
 
@@ -119,7 +119,7 @@ impl Scheme for Open {
     }
 }
 
-/// A plain file among the certificates of one of `PayPal`'s own hosts: no port, user, query or detour.
+/// A plain file among the certificates of one of PayPal's own hosts: no port, user, query or detour.
 fn is_paypal_certificate(url: &str) -> bool {
     let plain = |letter: u8| letter.is_ascii_alphanumeric() || b"-_".contains(&letter);
     url.strip_prefix("https://")

@@ -1,4 +1,4 @@
-//! `QStash`: `Upstash-Signature`, a JWT with HS256 that names issuer, our address, its time window and the body's
+//! QStash: `Upstash-Signature`, a JWT with HS256 that names issuer, our address, its time window and the body's
 //! SHA-256. The current and the next signing key are both configured. Messages have no type, and their id stands in a
 //! header that the token does not cover.
 

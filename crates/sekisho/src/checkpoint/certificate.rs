@@ -12,7 +12,7 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 const BYTES_MAX: usize = 64 << 10;
 /// Addresses remembered, good and bad; an attacker can name many on an allowed host.
 const KEPT_MAX: usize = 64;
-const KEEP_GOOD: Duration = Duration::from_secs(24 * 60 * 60);
+const KEEP_GOOD: Duration = Duration::from_hours(24);
 const KEEP_BAD: Duration = Duration::from_secs(30);
 
 /// Why a certificate is not at hand: the sender is asked to come again.

@@ -36,6 +36,8 @@ struct Visit<'c> {
     peer: IpAddr,
     id: Seq,
     at: Time,
+    /// From the caller's `traceparent`: the same word finds the request in the caller's traces and in our log.
+    trace_id: Option<&'c str>,
 }
 
 pub async fn receive(
@@ -47,7 +49,8 @@ pub async fn receive(
     let (parts, body) = request.into_parts();
     let at = now();
     let peer = caller(connection, &parts.headers, checkpoint.server.trusted_proxies);
-    let visit = Visit { checkpoint, door, peer, id: checkpoint.node.next_seq(at), at };
+    let id = checkpoint.node.next_seq(at);
+    let visit = Visit { checkpoint, door, peer, id, at, trace_id: trace_id(&parts.headers) };
     visit.admit(&parts, body).await.unwrap_or_else(|no| visit.refuse(no))
 }
 
@@ -187,7 +190,7 @@ impl Visit<'_> {
     async fn keep_evidence(&self, parts: &Parts, body: &Bytes, unusable: Unusable) -> Result<Answer, No> {
         let source = &self.door.source;
         tracing::warn!(source = &*source.name, reason = %unusable, request_id = %self.id.as_request(),
-            "a genuine request holds no usable event; it was kept as a dead letter");
+            trace_id = self.trace_id, "a genuine request holds no usable event; it was kept as a dead letter");
         let digest = ring::digest::digest(&ring::digest::SHA256, body);
         let id = digest.as_ref().iter().fold("body:".to_owned(), |id, byte| id + &format!("{byte:02x}"));
         let event = Event::new(id, "unusable", body);
@@ -259,7 +262,7 @@ impl Visit<'_> {
                 }
             };
             tracing::debug!(source = &*self.door.source.name, event_id, id = %stored.as_event(),
-                request_id = %self.id.as_request(), accepted, "an event was acknowledged");
+                request_id = %self.id.as_request(), trace_id = self.trace_id, accepted, "an event was acknowledged");
             ids.push((event_id, stored));
         }
         let mut answer = self.acknowledge(self.door.source.ack_status);
@@ -386,6 +389,16 @@ fn plain(id: &str) -> String {
     text
 }
 
+/// The trace id of a W3C `traceparent`: version, trace, span and flags in hex. Anything else is no trace.
+fn trace_id(headers: &HeaderMap) -> Option<&str> {
+    let text = headers.get("traceparent")?.to_str().ok()?;
+    let mut parts = text.split('-');
+    let (version, trace) = (parts.next()?, parts.next()?);
+    let hex = |text: &str| text.bytes().all(|letter| letter.is_ascii_digit() || (b'a'..=b'f').contains(&letter));
+    let real = version.len() == 2 && trace.len() == 32 && hex(trace) && trace.bytes().any(|letter| letter != b'0');
+    real.then_some(trace)
+}
+
 /// Headers that belong to the connection or may hold a secret.
 const NOT_STORED: [&str; 10] = [
     "authorization",
@@ -413,7 +426,22 @@ fn stored_headers(headers: &HeaderMap, source: &Source) -> String {
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderName;
+
     use super::*;
+
+    #[test]
+    fn a4_a_traceparent_is_honoured_when_it_is_one() {
+        let find = |text: &'static str| {
+            let headers = HeaderMap::from_iter([(HeaderName::from_static("traceparent"), HeaderValue::from_static(text))]);
+            trace_id(&headers).map(str::to_owned)
+        };
+        let good = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        assert_eq!(find(good).as_deref(), Some("4bf92f3577b34da6a3ce929d0e0e4736"));
+        for bad in ["", "00", "00-xyz-1-01", "00-00000000000000000000000000000000-00f067aa0ba902b7-01"] {
+            assert_eq!(find(bad), None, "{bad}");
+        }
+    }
 
     #[test]
     fn a4_odd_ids_fit_into_a_header() {

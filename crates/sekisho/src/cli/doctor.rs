@@ -135,7 +135,7 @@ async fn check_gate(config: &Config, add: &mut dyn FnMut(&'static str, Grade, St
     match tokio::time::timeout(SERVER_WAIT, ping).await {
         Ok(Ok(_)) => add("gate", Grade::Good, "Redis answers".into()),
         Ok(Err(error)) => {
-            add("gate", Grade::Look, format!("Redis does not answer ({error}); only speed suffers"))
+            add("gate", Grade::Look, format!("Redis does not answer ({error}); only speed suffers"));
         }
         Err(_) => add("gate", Grade::Look, "Redis does not answer in time; only speed suffers".into()),
     }
@@ -156,7 +156,7 @@ async fn check_server(config: &Config, add: &mut dyn FnMut(&'static str, Grade, 
     match ask.await {
         Ok((true, _)) => add("server", Grade::Good, format!("running at {address} and ready")),
         Ok((false, body)) => {
-            add("server", Grade::Bad, format!("running at {address}, but not ready: {body}"))
+            add("server", Grade::Bad, format!("running at {address}, but not ready: {body}"));
         }
         Err(_) => add("server", Grade::Look, format!("not running at {address}")),
     }

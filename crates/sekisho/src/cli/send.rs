@@ -55,9 +55,9 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     }
     let answer = client.deliver(signed).await?;
     if args.json {
-        json_out(&answer.json())
+        json_out(&answer.json());
     } else {
-        line_out(&answer.sentence())
+        line_out(&answer.sentence());
     }
     Ok(if answer.status < 300 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -77,7 +77,7 @@ impl Reader<'_> {
             let (name, span) = (key.get_ref().as_ref(), key.span());
             match value.get_ref() {
                 DeValue::Array(sources) if name == "source" => {
-                    sources.iter().for_each(|source| self.source(source))
+                    sources.iter().for_each(|source| self.source(source));
                 }
                 DeValue::Table(_) if name == "source" => {
                     self.problem(span, "sources are a list: write [[source]] with double brackets".into());

@@ -233,7 +233,7 @@ impl Default for Config {
                 url: StoreUrl::Sqlite("./sekisho-data/sekisho.db".into()),
                 allow_unsafe_durability: false,
             },
-            gate: Gate { entries: 100_000, redis: None, redis_ttl: Duration::from_secs(24 * 60 * 60) },
+            gate: Gate { entries: 100_000, redis: None, redis_ttl: Duration::from_hours(24) },
             admission: Admission {
                 deadline: Duration::from_millis(1500),
                 waiting_max: 8_192,

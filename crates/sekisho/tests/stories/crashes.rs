@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use sekisho_lab::postgres::Postgres;
+use sekisho_lab::process::Options;
 use sekisho_lab::proxy::{Choice, Cut, Faults, Lost, Point, Proxy};
 use sekisho_lab::rng::Rng;
 
@@ -125,7 +126,7 @@ fn r4_a_lost_answer_to_one_single_commit_is_asked_again_and_answered_accepted_on
     let proxy = runtime.block_on(Proxy::start(([127, 0, 0, 1], port).into(), 1)).unwrap();
     let url = place.url.replace(&port.to_string(), &proxy.address().port().to_string());
     // No worker: the only commits are arrivals and heartbeats.
-    let gateway = Gateway::started(&url, &stripe_source(""), &[], |options| sekisho_lab::process::Options {
+    let gateway = Gateway::started(&url, &stripe_source(""), &[], |options| Options {
         role: Some("gateway".into()),
         ..options
     })
@@ -150,4 +151,36 @@ fn r4_a_lost_answer_to_one_single_commit_is_asked_again_and_answered_accepted_on
         gateway.send_until_acknowledged(&letter);
     }
     assert_eq!(gateway.event_ids().len(), 10);
+}
+
+#[test]
+fn b2_work_claimed_before_an_outage_is_done_after_it() {
+    let runtime = runtime();
+    let place = Place::postgres();
+    let port =
+        sekisho_lab::postgres::shared().unwrap().port().expect("the stories need a private PostgreSQL");
+    let proxy = runtime.block_on(Proxy::start(([127, 0, 0, 1], port).into(), 1)).unwrap();
+    let url = place.url.replace(&port.to_string(), &proxy.address().port().to_string());
+    let node = |url: &str, role: &str| {
+        let role = Some(role.to_owned());
+        Gateway::started(url, &stripe_source(""), &[], |options| Options { role, ..options }).unwrap()
+    };
+    let (receiver, worker) = (node(&place.url, "gateway"), node(&url, "worker"));
+    let count = |what: &str| -> u32 { place.sql(&format!("SELECT count(*) FROM {what}")).parse().unwrap() };
+
+    // The worker claims, and before it can hear so or commit anything, the network is gone.
+    proxy.set(Faults { latency: Duration::from_millis(400), ..Faults::default() });
+    receiver.type_in_with_url(&["trigger", "charge.succeeded", "--count", "40", "--json"]).done();
+    wait_until("a claim", || count("job WHERE owner IS NOT NULL") > 0);
+    proxy.set(Faults { refuse: true, ..Faults::default() });
+    proxy.cut_all();
+    wait_until("the worker to notice", || worker.get("/health/ready").status == 503);
+    let refused = proxy.counts().refused;
+    wait_until("some attempts in vain", || proxy.counts().refused >= refused + 5);
+    assert!(count("job") > 0);
+
+    proxy.heal();
+    wait_until("the worker to do all of it", || count("webhook_events WHERE status = 'received'") == 0);
+    assert_eq!(count("job"), 0);
+    assert_eq!(receiver.events().len(), 40);
 }

@@ -184,7 +184,7 @@ impl Author {
     fn which(&mut self) -> Which {
         Which {
             lease: self.rng.below(64) as usize,
-            attempt: if self.rng.chance(0.15) { 1 } else { 0 },
+            attempt: i32::from(self.rng.chance(0.15)),
             other_node: self.rng.chance(0.1),
         }
     }

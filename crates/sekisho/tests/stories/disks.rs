@@ -43,9 +43,9 @@ impl Drop for SmallDisk {
 
 #[test]
 fn r5_a_full_disk_is_answered_503_and_recovers_by_itself() {
-    let disk = SmallDisk::mount(24 << 20);
+    let disk = SmallDisk::mount(64 << 20);
     let filler = disk.path().join("filler");
-    std::fs::write(&filler, vec![0; 12 << 20]).unwrap();
+    std::fs::write(&filler, vec![0; 52 << 20]).unwrap();
     let file = disk.path().join("sekisho.db");
     let gateway = Gateway::at(&format!("sqlite:{}", file.display()), &stripe_source(""), &[]).unwrap();
 
@@ -53,7 +53,7 @@ fn r5_a_full_disk_is_answered_503_and_recovers_by_itself() {
     wait_until("the disk to be full", || {
         gateway.metric("sekisho_requests_total", &["unavailable"])
             + gateway.metric("sekisho_requests_total", &["overloaded"])
-            > 20.0
+            > 20
     });
     wait_until("readiness red", || gateway.get("/health/ready").status == 503);
     let stored = gateway.event_ids().len();

@@ -84,13 +84,14 @@ fn a8_a_body_just_inside_the_limit_is_taken_and_one_byte_more_is_not() {
     each_store(|place| {
         let gateway = Gateway::with(place, &(STRICT.to_owned() + &stripe_source("")));
         let body = |bytes: usize| {
-            let frame = r#"{"id":"evt_large","type":"x","pad":""}"#.len();
-            format!(r#"{{"id":"evt_large","type":"x","pad":"{}"}}"#, "x".repeat(bytes - frame))
+            let frame = r#"{"id":"evt_large","type":"x","created":1790000000,"pad":""}"#.len();
+            let pad = "x".repeat(bytes - frame);
+            format!(r#"{{"id":"evt_large","type":"x","created":1790000000,"pad":"{pad}"}}"#)
         };
         let stripe = Provider::stripe();
         assert_eq!(gateway.send(&stripe.body(&body((128 << 10) + 1))).status, 413);
         assert_eq!(gateway.send(&stripe.body(&body(128 << 10))).status, 204);
-        assert_eq!(gateway.event_ids(), ["evt_large"], "{:?}", gateway.events());
+        assert_eq!(gateway.event_ids(), ["evt_large"]);
     });
 }
 
@@ -106,12 +107,12 @@ fn a8_thousands_of_slow_clients_are_closed_and_honest_traffic_goes_on() {
             assert_eq!((headers.still_open, headers.connects_refused), (0, 0), "{headers}");
             check_refused(&bodies, 408);
             // Fewer than the kernel's queue holds: one that was dropped there would never hear of its end.
-            let silent = hostile::silence(&target(&gateway, 300)).await;
+            let silent = hostile::silence(&target(&gateway, 100)).await;
             assert_eq!((silent.still_open, silent.connects_refused), (0, 0), "{silent}");
             memory
         });
         assert!(memory < MEMORY_MAX_KB, "{memory} KiB");
-        wait_until("the connections to be gone", || gateway.metric("sekisho_connections", &[]) < 10.0);
+        wait_until("the connections to be gone", || gateway.metric("sekisho_connections", &[]) < 10);
         honest.check(&gateway);
     });
 }
@@ -160,7 +161,8 @@ fn a8_bodies_that_wait_may_not_fill_the_memory() {
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let letter = |n: u32| {
         let pad = "x".repeat(100 << 10);
-        Provider::stripe().body(&format!(r#"{{"id":"evt_{n}","type":"x","pad":"{pad}"}}"#))
+        Provider::stripe()
+            .body(&format!(r#"{{"id":"evt_{n}","type":"x","created":1790000000,"pad":"{pad}"}}"#))
     };
     let answers: Vec<_> = std::thread::scope(|scope| {
         let gateway = &gateway;
@@ -271,7 +273,7 @@ fn a8_overload_of_a_slow_postgresql_is_told_early_to_come_again() {
     let report = overload(&gateway);
     assert!(report.acknowledged() > 0, "{report}");
     let over = gateway.metric("sekisho_requests_total", &["overloaded"]);
-    assert!(over > 0.0);
+    assert!(over > 0);
     proxy.heal();
     check_stored(&gateway, &report);
     let after = gateway.send_until_acknowledged(&Provider::stripe().event("evt_after_the_flood"));

@@ -10,6 +10,7 @@ mod support;
 
 mod batches;
 mod crashes;
+mod database;
 mod differences;
 mod disks;
 mod gate;

@@ -15,6 +15,7 @@ fn h6_the_first_minute_in_an_empty_folder() {
     let folder = tempfile::tempdir().unwrap();
     say(folder.path(), &["events", "list"], &[]).failed(1).mentions(&["sekisho serve"]);
     let server = Server::start(Options::new(BINARY, folder.path())).unwrap();
+    wait_until("the banner", || server.stdout().contains(" events list"));
     let banner = server.stdout();
     let url = format!("http://{}/webhooks/stripe", server.address());
     for words in [url.as_str(), "sqlite:./sekisho-data/sekisho.db", "secret", "stripe-secret"] {
@@ -51,20 +52,22 @@ fn h6_the_first_minute_in_an_empty_folder() {
 fn h6_without_any_word_it_serves() {
     let folder = tempfile::tempdir().unwrap();
     let address = sekisho_lab::free_address().unwrap();
+    let (banner, webhooks) = (folder.path().join("banner"), format!("http://{address}/webhooks/stripe"));
     let mut child = Command::new(BINARY)
         .env("SEKISHO_SERVER_LISTEN", address.to_string())
         .current_dir(folder.path())
         .stdin(Stdio::null())
-        .stdout(Stdio::piped())
+        .stdout(std::fs::File::create(&banner).unwrap())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    wait_until("it serves", || {
-        sekisho_lab::http::get(address, "/health/ready").is_ok_and(|answer| answer.status == 200)
+    let said = std::panic::catch_unwind(|| {
+        wait_until("the banner", || std::fs::read_to_string(&banner).unwrap().contains(&webhooks));
+        assert_eq!(sekisho_lab::http::get(address, "/health/ready").unwrap().status, 200);
     });
     child.kill().unwrap();
-    let banner = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
-    assert!(banner.contains(&format!("http://{address}/webhooks/stripe")), "{banner}");
+    child.wait().unwrap();
+    said.unwrap();
 }
 
 #[test]
@@ -284,7 +287,7 @@ fn h2_the_tail_misses_nothing_under_load() {
             seen.extend(std::iter::from_fn(|| seen_id(Duration::from_millis(20))).take(500));
             seen.len() >= 1_500
         });
-        storms.map(Storm::stop);
+        storms.into_iter().for_each(|storm| drop(storm.stop()));
         gateway.send(&Provider::stripe().event("evt_last"));
         wait_until("the last one", || {
             seen.extend(std::iter::from_fn(|| seen_id(Duration::from_millis(20))));

@@ -2,7 +2,7 @@
 
 use sekisho_lab::postgres::Postgres;
 
-use crate::support::{Gateway, Place, Provider, each_store, say, stripe_source, wait_until};
+use crate::support::{Gateway, Place, Provider, say, stripe_source, wait_until};
 
 #[test]
 fn h5_while_postgresql_is_down_webhooks_get_503_and_afterwards_all_is_well() {
@@ -22,7 +22,7 @@ fn h5_while_postgresql_is_down_webhooks_get_503_and_afterwards_all_is_well() {
     let ready = gateway.get("/health/ready").text();
     assert!(ready.contains("reason") && ready.len() > 40, "{ready}");
     assert_eq!(gateway.get("/health/live").status, 200, "alive all the same: a restart would not help");
-    assert_eq!(gateway.metric("sekisho_ready", &[]), 0.0);
+    assert_eq!(gateway.metric("sekisho_ready", &[]), 0);
     assert!(gateway.server.stderr().contains("the store does not answer"));
     // Even a duplicate that the gate remembers is not acknowledged on its word alone.
     assert_eq!(gateway.send(&letter("evt_before")).status, 503);

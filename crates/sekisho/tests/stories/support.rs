@@ -8,14 +8,14 @@ mod provider;
 
 use std::time::{Duration, Instant};
 
-pub use gateway::{BINARY, Gateway, Said, say};
+pub use gateway::{BINARY, Gateway, say};
 pub use ledger::{Storm, together};
 pub use place::{Place, each_store};
 pub use provider::{Letter, Provider, vector};
 pub use sekisho_lab::http::Response;
 
 /// How long anything may take that must happen in the end. Generous: the machine may be busy.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The secrets of every gateway here. Whatever prints one of these has leaked it.
 pub const STRIPE_SECRET: &str = "whsec_canary_stripe_4fd1";

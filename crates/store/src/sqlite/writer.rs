@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 
 /// Most commands in one transaction.
 const BATCH_MAX: usize = 256;
-/// What the process exits with when the disk no longer takes a sync (EX_IOERR).
+/// What the process exits with when the disk no longer takes a sync (`EX_IOERR`).
 const EXIT_SYNC_FAILED: i32 = 74;
 
 pub struct Writer {

@@ -137,13 +137,13 @@ impl Gateway {
     }
 
     /// The sum of a metric's lines that hold all these labels.
-    pub fn metric(&self, name: &str, labels: &[&str]) -> f64 {
+    pub fn metric(&self, name: &str, labels: &[&str]) -> u64 {
         let text = self.get("/metrics").text();
         let mut found = text
             .lines()
             .filter(|line| line.strip_prefix(name).is_some_and(|rest| rest.starts_with(['{', ' '])))
             .filter(|line| labels.iter().all(|label| line.contains(label)))
-            .map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap())
+            .map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap() as u64)
             .peekable();
         assert!(found.peek().is_some(), "no line {name} {labels:?} in\n{text}");
         found.sum()

@@ -64,7 +64,7 @@ impl Gateway {
         let sent =
             report.ledger.acknowledged.len() + report.ledger.unknown.len() + report.ledger.refused.len();
         assert!(stored.len() <= sent, "{} stored of {sent} sent", stored.len());
-        wait_until("all work done", || {
+        wait_until(&format!("all work done in {}", self.folder().display()), || {
             let left = self.type_in(&["events", "list", "--json", "--status", "received", "--limit", "1"]);
             left.done().stdout.is_empty()
         });
