@@ -37,8 +37,8 @@ use http::{HeaderMap, Method};
 use serde::Deserialize;
 
 pub use certificate::Certificate;
-pub use signature::from_base64 as decode_base64;
 pub(crate) use signature::to_base64;
+pub use signature::{from_base64 as decode_base64, to_base64 as encode_base64};
 pub(crate) use stripe::open_decoded as open_stripe_decoded;
 
 use crate::event::{Created, Event, Trust};

@@ -37,6 +37,8 @@ pub struct StripeTraffic {
     body_at: usize,
     signed_at: usize,
     signature_at: usize,
+    /// When the traffic was made: the creation time of all its events, the same in every copy.
+    created: [u8; SECONDS_DIGITS],
     /// Where ids and times stand.
     numbers_at: Vec<usize>,
     created_at: Vec<usize>,
@@ -82,6 +84,7 @@ impl StripeTraffic {
         Self {
             key: hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes()),
             repeats: 1,
+            created: digits(now_seconds()),
             body_at: head.len(),
             signed_at: place(SECONDS),
             signature_at: place(SIGNATURE),
@@ -107,14 +110,14 @@ impl Traffic for StripeTraffic {
         let request = &mut request[start..];
 
         let number: [u8; NUMBER_DIGITS] = digits(n / self.repeats);
-        let seconds = SystemTime::UNIX_EPOCH.elapsed().map_or(0, |age| age.as_secs());
-        let seconds: [u8; SECONDS_DIGITS] = digits(seconds);
+        let seconds: [u8; SECONDS_DIGITS] = digits(now_seconds());
         for &at in &self.numbers_at {
             request[at..at + NUMBER_DIGITS].copy_from_slice(&number);
         }
-        for &at in self.created_at.iter().chain([&self.signed_at]) {
-            request[at..at + SECONDS_DIGITS].copy_from_slice(&seconds);
+        for &at in &self.created_at {
+            request[at..at + SECONDS_DIGITS].copy_from_slice(&self.created);
         }
+        request[self.signed_at..self.signed_at + SECONDS_DIGITS].copy_from_slice(&seconds);
 
         let mut context = hmac::Context::with_key(&self.key);
         context.update(&seconds);
@@ -126,6 +129,10 @@ impl Traffic for StripeTraffic {
     fn event_id(&self, n: u64) -> String {
         format!("evt_{}{:0NUMBER_DIGITS$}", self.run, n / self.repeats)
     }
+}
+
+fn now_seconds() -> u64 {
+    SystemTime::UNIX_EPOCH.elapsed().map_or(0, |age| age.as_secs())
 }
 
 const ID_LETTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz123456789";

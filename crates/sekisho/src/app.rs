@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use sekisho_store::{Access, Store};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
@@ -62,19 +62,28 @@ impl Stage {
     }
 }
 
+/// Connections that may wait to be accepted: a burst of them is not turned away.
+const BACKLOG: u32 = 4_096;
+
+fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
 impl App {
     pub async fn start(config: Config, roles: &[Role]) -> anyhow::Result<Self> {
         // Another part of the process may have installed it already; either way it is ring.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let access = Access::Serve { allow_unsafe_durability: config.store.allow_unsafe_durability };
         let store = sekisho_store::open(&config.store.url, access).await?;
-        let listener = TcpListener::bind(config.server.listen).await;
+        let listener = listen(config.server.listen);
         let listener = listener.with_context(|| format!("can't listen on {}", config.server.listen))?;
         Self::start_on(store, listener, config, roles).await
     }
 
-    /// Starts on an open store and listener: tests bring their own.
-    pub async fn start_on(
+    async fn start_on(
         store: Arc<dyn Store>,
         listener: TcpListener,
         config: Config,

@@ -5,6 +5,7 @@ pub mod certificate;
 pub mod committer;
 pub mod gate;
 pub mod limits;
+pub mod patience;
 pub mod receive;
 pub mod rejection;
 pub mod server;
@@ -51,13 +52,15 @@ pub struct Counts {
     pub overloaded: Counter,
     pub unavailable: Counter,
     pub malformed: Counter,
+    pub events_accepted: Counter,
+    pub events_duplicate: Counter,
 }
 
 impl Counts {
     fn new(metrics: &Metrics, source: &str) -> Self {
-        let count = |outcome| {
-            metrics.requests.get_or_create_owned(&RequestLabels { source: source.to_owned(), outcome })
-        };
+        let labels = |outcome| RequestLabels { source: source.to_owned(), outcome };
+        let count = |outcome| metrics.requests.get_or_create_owned(&labels(outcome));
+        let events = |outcome| metrics.events.get_or_create_owned(&labels(outcome));
         Self {
             accepted: count("accepted"),
             duplicate: count("duplicate"),
@@ -67,6 +70,8 @@ impl Counts {
             overloaded: count("overloaded"),
             unavailable: count("unavailable"),
             malformed: count("malformed"),
+            events_accepted: events("accepted"),
+            events_duplicate: events("duplicate"),
         }
     }
 }

@@ -23,7 +23,7 @@ use anyhow::{Context as _, bail};
 use clap::{Parser, Subcommand};
 use sekisho_store::{Access, Store, StoreUrl};
 
-use crate::config::{Config, FILE, Loaded, Source, load};
+use crate::config::{Config, FILE, Glance, Loaded, Problem, Source, glance, load};
 
 /// The checkpoint between payment providers and your application.
 ///
@@ -110,31 +110,37 @@ impl Context {
     /// The configuration this command works with. Without a file: the defaults and the source named `stripe`,
     /// whose secret the first `serve` generates.
     fn load(&self) -> anyhow::Result<Loaded> {
-        let found = self.config.clone().or_else(|| Some(PathBuf::from(FILE)).filter(|file| file.exists()));
-        let (file, text) = match found {
-            Some(file) => {
-                let text = std::fs::read_to_string(&file);
-                let text =
-                    text.with_context(|| format!("can't read the configuration {}", file.display()))?;
-                (file, text)
-            }
+        let (file, text) = match self.read_file()? {
+            Some(read) => read,
             None => (PathBuf::from("(built-in configuration)"), self.built_in()?),
         };
-        let mut loaded = match load(&file, &text, std::env::vars()) {
-            Ok(loaded) => loaded,
-            Err(problems) => {
-                let lines: Vec<_> = problems.iter().map(|problem| format!("  {problem}")).collect();
-                bail!(
-                    "the configuration has {} to mend:\n{}",
-                    output::count(lines.len(), "thing"),
-                    lines.join("\n")
-                );
-            }
-        };
+        let mut loaded = load(&file, &text, std::env::vars()).map_err(to_mend)?;
         if let Some(url) = self.store_url()? {
             loaded.config.store.url = url;
         }
         Ok(loaded)
+    }
+
+    /// Where the store is and what the sources are called: all that is needed to look, and no secret.
+    fn glance(&self) -> anyhow::Result<Glance> {
+        let (file, text) = self.read_file()?.unwrap_or_default();
+        let mut seen = glance(&file, &text, std::env::vars()).map_err(to_mend)?;
+        if self.is_built_in() {
+            seen.sources.push("stripe".into());
+        }
+        if let Some(url) = self.store_url()? {
+            seen.store = url;
+        }
+        Ok(seen)
+    }
+
+    /// The named file, or the usual one if it is there.
+    fn read_file(&self) -> anyhow::Result<Option<(PathBuf, String)>> {
+        let found = self.config.clone().or_else(|| Some(PathBuf::from(FILE)).filter(|file| file.exists()));
+        let Some(file) = found else { return Ok(None) };
+        let text = std::fs::read_to_string(&file);
+        let text = text.with_context(|| format!("can't read the configuration {}", file.display()))?;
+        Ok(Some((file, text)))
     }
 
     fn is_built_in(&self) -> bool {
@@ -172,17 +178,28 @@ impl Context {
     }
 
     /// Opens the configured store to look, beside a running server.
-    async fn open_store(&self, config: &Config) -> anyhow::Result<Arc<dyn Store>> {
-        if let StoreUrl::Sqlite(path) = &config.store.url
+    async fn open_store(&self) -> anyhow::Result<(Arc<dyn Store>, Glance)> {
+        let seen = self.glance()?;
+        if let StoreUrl::Sqlite(path) = &seen.store
             && !path.exists()
         {
             bail!(
-                "there is no store at {}: start the server first, or name another with --store",
-                config.store.url
+                "there is no store at {}: start it with `sekisho serve`, or name another with --store",
+                seen.store
             );
         }
-        Ok(sekisho_store::open(&config.store.url, Access::Read).await?)
+        Ok((sekisho_store::open(&seen.store, Access::Read).await?, seen))
     }
+}
+
+/// Everything that is wrong, as one error.
+fn to_mend(problems: Vec<Problem>) -> anyhow::Error {
+    let lines: Vec<_> = problems.iter().map(|problem| format!("  {problem}")).collect();
+    anyhow::anyhow!(
+        "the configuration has {} to mend:\n{}",
+        output::count(lines.len(), "thing"),
+        lines.join("\n")
+    )
 }
 
 fn toml_text(text: &str) -> String {

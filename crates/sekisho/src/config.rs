@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use sekisho_store::StoreUrl;
 
-pub use load::{Loaded, Problem, example, load};
+pub use load::{Glance, Loaded, Problem, example, glance, load};
 pub use source::{Source, UnusableBody, resolve};
 
 /// Where the configuration is looked for when none is named.
@@ -37,6 +37,7 @@ pub struct Server {
     pub connections_max: usize,
     pub header_timeout: Duration,
     pub body_timeout: Duration,
+    pub idle_timeout: Duration,
     pub body_bytes_max: usize,
     pub trusted_proxies: usize,
     pub shutdown_timeout: Duration,

@@ -45,7 +45,15 @@ impl Health {
     }
 
     pub fn store_failed(&self, error: &sekisho_store::Error) {
-        let reason = error.chain();
+        self.store_is_down(error.chain());
+    }
+
+    /// Nothing failed, but an event was not stored in time.
+    pub fn store_is_late(&self) {
+        self.store_is_down("the store does not answer in time".into());
+    }
+
+    fn store_is_down(&self, reason: String) {
         if !self.down.swap(true, Ordering::Relaxed) {
             tracing::error!(reason, "the store does not answer; webhooks get 503 until it does");
         }

@@ -54,6 +54,7 @@ pub struct JobLabels {
 pub struct Metrics {
     registry: Registry,
     pub requests: Family<RequestLabels, Counter>,
+    pub events: Family<RequestLabels, Counter>,
     pub rejections: Family<RejectionLabels, Counter>,
     pub acknowledge_seconds: Histogram,
     pub commit_seconds: Histogram,
@@ -74,6 +75,7 @@ impl Default for Metrics {
         let mut metrics = Self {
             registry: Registry::with_prefix("sekisho"),
             requests: Family::default(),
+            events: Family::default(),
             rejections: Family::default(),
             acknowledge_seconds: Histogram::new(SECONDS),
             commit_seconds: Histogram::new(SECONDS),
@@ -88,6 +90,7 @@ impl Default for Metrics {
         let it = &mut metrics;
         let registry = &mut it.registry;
         registry.register("requests", "Webhook requests by source and outcome", it.requests.clone());
+        registry.register("events", "Events in them: accepted or duplicate", it.events.clone());
         registry.register("rejections", "Refused requests by source and reason", it.rejections.clone());
         registry.register_with_unit(
             "acknowledge",

@@ -29,15 +29,20 @@ pub struct Worker {
 impl Worker {
     /// Works until told to stop. What was claimed by then is finished.
     pub async fn run(&self, mut stop: watch::Receiver<bool>) {
+        // After a lost answer nobody knows what this node holds: it must start anew before it claims again, or what
+        // it claimed stays its own for as long as it lives.
+        let mut certain = true;
         while !*stop.borrow() {
-            match self.settle().await {
-                Ok(BATCH) => continue,
-                Ok(_) => {}
-                Err(error) => {
-                    self.health.store_failed(&error);
-                    // Whether the claim or the commit went through is not known.
-                    if let Err(error) = self.node.start_anew().await {
-                        tracing::debug!(error = error.chain(), "not yet");
+            if !certain {
+                certain = self.node.start_anew().await.is_ok();
+            }
+            if certain {
+                match self.settle().await {
+                    Ok(BATCH) => continue,
+                    Ok(_) => {}
+                    Err(error) => {
+                        self.health.store_failed(&error);
+                        certain = false;
                     }
                 }
             }

@@ -47,8 +47,8 @@ pub fn chain(error: &dyn std::error::Error) -> String {
 /// Why a store can't be opened, and what to do about it.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    #[error("can't reach the store {url}: {}", chain(source))]
-    Unreachable { url: String, source: Error },
+    #[error("can't reach the store {url}: {}", chain(error))]
+    Unreachable { url: String, error: Error },
     #[error("another Sekisho is running on {path}; SQLite serves one process (use PostgreSQL for several)")]
     InUse { path: String },
     #[error("the store would not keep what it acknowledged: {what}. {cure}")]

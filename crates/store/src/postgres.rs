@@ -46,7 +46,7 @@ pub struct PostgresStore {
 
 pub async fn open(url: &str, access: Access) -> std::result::Result<PostgresStore, OpenError> {
     let unreachable =
-        |source| OpenError::Unreachable { url: StoreUrl::Postgres(url.to_owned()).to_string(), source };
+        |error| OpenError::Unreachable { url: StoreUrl::Postgres(url.to_owned()).to_string(), error };
     let (read_only, allow_unsafe) = match access {
         Access::Serve { allow_unsafe_durability } => (false, allow_unsafe_durability),
         Access::Migrate => (false, true),

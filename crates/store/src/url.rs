@@ -25,6 +25,9 @@ impl FromStr for StoreUrl {
         if text.starts_with("postgres://") || text.starts_with("postgresql://") {
             return match tokio_postgres::Config::from_str(text) {
                 Ok(_) => Ok(Self::Postgres(text.to_owned())),
+                Err(_) if text.contains("sslmode=verify-") => {
+                    Err("sslmode is disable, prefer or require here; certificates are always verified".into())
+                }
                 // The driver's message may quote the address, password and all.
                 Err(_) => Err("not a PostgreSQL address: write postgres://user@host:5432/database".into()),
             };

@@ -22,7 +22,6 @@ const ORDER_BYTES_MAX: usize = 100;
 
 static ABOUT: About = About {
     proof: "none: a hint, to be confirmed with LINE Pay",
-    secret: "the channel secret, with which the payment is confirmed; the callback itself proves nothing",
     trust: Trust::Hint,
     sample_type: KIND,
     ..About::new("line_pay", "LINE Pay")

@@ -103,8 +103,11 @@ impl Committer {
             queue.waiting.push_back(Waiting { arrivals, since: Instant::now(), reply });
         }
         self.arrived.notify_one();
-        let answer = tokio::time::timeout(self.limits.deadline, answer).await;
-        Ok(answer.ok().and_then(Result::ok).unwrap_or(Err(Unavailable)))
+        let Ok(answer) = tokio::time::timeout(self.limits.deadline, answer).await else {
+            self.health.store_is_late();
+            return Ok(Err(Unavailable));
+        };
+        Ok(answer.unwrap_or(Err(Unavailable)))
     }
 
     /// One committer: takes what waits, stores it, answers; until told to stop and nothing waits any more.

@@ -111,15 +111,25 @@ impl Visit<'_> {
         };
         let headers = stored_headers(&parts.headers, source);
         let arrivals = events.iter().map(|event| self.arrival(event, &body, &headers)).collect();
-        let answer = self.store(arrivals).await;
+        let (answer, accepted) = self.store(arrivals).await?;
+        let counts = &self.door.counts;
+        if accepted {
+            counts.accepted.inc()
+        } else {
+            counts.duplicate.inc()
+        };
         self.checkpoint.metrics.acknowledge_seconds.observe(received.elapsed().as_secs_f64());
-        answer
+        Ok(answer)
+    }
+
+    /// Hints may come by a browser's redirect.
+    fn takes_get(&self) -> bool {
+        self.door.source.provider.about().trust == Trust::Hint
     }
 
     fn check_limits(&self, parts: &Parts) -> Result<(), No> {
         let source = &self.door.source;
-        let hint = source.provider.about().trust == Trust::Hint;
-        if parts.method != Method::POST && !(hint && parts.method == Method::GET) {
+        if parts.method != Method::POST && !(self.takes_get() && parts.method == Method::GET) {
             return Err(No::Method);
         }
         if !source.allow_ips.is_empty() && !source.allow_ips.iter().any(|net| net.contains(&self.peer)) {
@@ -197,7 +207,7 @@ impl Visit<'_> {
         let death = Death { reason: "unusable_body".into(), error: unusable.to_string() };
         let headers = stored_headers(&parts.headers, source);
         let arrival = Arrival { next: Next::Dead(death), ..self.arrival(&event, body, &headers) };
-        let answer = self.store(vec![arrival]).await?;
+        let (answer, _) = self.store(vec![arrival]).await?;
         self.door.counts.unusable.inc();
         match source.unusable {
             UnusableBody::Acknowledge => Ok(answer),
@@ -235,7 +245,8 @@ impl Visit<'_> {
         }
     }
 
-    async fn store(&self, arrivals: Vec<Arrival>) -> Result<Answer, No> {
+    /// Stores what one request brought, and answers; whether any of it was new is told beside.
+    async fn store(&self, arrivals: Vec<Arrival>) -> Result<(Answer, bool), No> {
         let names: Vec<_> = arrivals.iter().map(|arrival| (arrival.event_id.clone(), arrival.seq)).collect();
         let admissions = self.checkpoint.committer.admit(arrivals).await??;
         let mut ids = Vec::with_capacity(names.len());
@@ -244,11 +255,11 @@ impl Visit<'_> {
             let stored = match admission {
                 Admission::Admitted => {
                     accepted = true;
-                    self.door.counts.accepted.inc();
+                    self.door.counts.events_accepted.inc();
                     seq
                 }
                 Admission::Duplicate(stored) => {
-                    self.door.counts.duplicate.inc();
+                    self.door.counts.events_duplicate.inc();
                     stored
                 }
                 Admission::Refused(reason) => {
@@ -271,7 +282,7 @@ impl Visit<'_> {
         headers.insert("sekisho-message-id", list(ids.iter().map(|(_, seq)| seq.as_message().to_string())));
         let outcome = if accepted { "accepted" } else { "duplicate" };
         headers.insert("sekisho-outcome", HeaderValue::from_static(outcome));
-        Ok(answer)
+        Ok((answer, accepted))
     }
 
     fn acknowledge(&self, status: StatusCode) -> Answer {
@@ -285,10 +296,11 @@ impl Visit<'_> {
     /// One place turns every "no" into an answer, a count and, where somebody tried something, a record.
     fn refuse(&self, no: No) -> Answer {
         let counts = &self.door.counts;
-        let mut close = false;
+        let (mut close, mut allow) = (false, false);
         let mut problem = match no {
             No::Method => {
                 counts.malformed.inc();
+                allow = true;
                 Problem::new(
                     StatusCode::METHOD_NOT_ALLOWED,
                     "urn:sekisho:problem:method",
@@ -349,6 +361,10 @@ impl Visit<'_> {
         };
         problem.request_id = Some(self.id.as_request().to_string());
         let mut answer = problem.into_response();
+        if allow {
+            let methods = if self.takes_get() { "GET, POST" } else { "POST" };
+            answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static(methods));
+        }
         if close {
             answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
@@ -394,8 +410,10 @@ fn trace_id(headers: &HeaderMap) -> Option<&str> {
     let text = headers.get("traceparent")?.to_str().ok()?;
     let mut parts = text.split('-');
     let (version, trace) = (parts.next()?, parts.next()?);
-    let hex = |text: &str| text.bytes().all(|letter| letter.is_ascii_digit() || (b'a'..=b'f').contains(&letter));
-    let real = version.len() == 2 && trace.len() == 32 && hex(trace) && trace.bytes().any(|letter| letter != b'0');
+    let hex =
+        |text: &str| text.bytes().all(|letter| letter.is_ascii_digit() || (b'a'..=b'f').contains(&letter));
+    let real =
+        version.len() == 2 && trace.len() == 32 && hex(trace) && trace.bytes().any(|letter| letter != b'0');
     real.then_some(trace)
 }
 
@@ -433,7 +451,10 @@ mod tests {
     #[test]
     fn a4_a_traceparent_is_honoured_when_it_is_one() {
         let find = |text: &'static str| {
-            let headers = HeaderMap::from_iter([(HeaderName::from_static("traceparent"), HeaderValue::from_static(text))]);
+            let headers = HeaderMap::from_iter([(
+                HeaderName::from_static("traceparent"),
+                HeaderValue::from_static(text),
+            )]);
             trace_id(&headers).map(str::to_owned)
         };
         let good = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";

@@ -14,12 +14,13 @@ use http_body_util::{Either, Full};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tower::ServiceExt;
 
+use super::patience::{Patient, Phase, Phases};
 use super::{Checkpoint, receive};
 use crate::config::Server;
 use crate::told_to_stop;
@@ -110,11 +111,17 @@ async fn serve(
     mut stop: watch::Receiver<bool>,
 ) {
     let _ = stream.set_nodelay(true);
-    let service = service_fn(async |request| Ok::<_, Infallible>(handler.answer(peer, request).await));
+    let phases = Phases::default();
+    let stream = Patient::new(stream, phases.clone(), settings.header_timeout, settings.idle_timeout);
+    let service = service_fn(async |request| {
+        phases.set(Phase::Answer);
+        let answer = handler.answer(peer, request).await;
+        phases.set(Phase::Next);
+        Ok::<_, Infallible>(answer)
+    });
     let mut connection = pin!(
         http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(settings.header_timeout)
+            .header_read_timeout(None)
             .max_buf_size(HEADER_BYTES_MAX)
             .max_headers(HEADERS_MAX)
             .serve_connection(TokioIo::new(stream), service)

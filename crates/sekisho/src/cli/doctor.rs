@@ -76,6 +76,8 @@ fn check_sources(config: &Config, add: &mut dyn FnMut(&'static str, Grade, Strin
         let (name, about) = (&source.name, source.provider.about());
         match about.trust {
             Trust::Signed => {}
+            Trust::Token if !source.allow_ips.is_empty() => {}
+            Trust::Hint if source.rate.is_some() => {}
             Trust::Token => add(
                 "sources",
                 Grade::Look,
@@ -114,6 +116,11 @@ async fn check_store(config: &Config, add: &mut dyn FnMut(&'static str, Grade, S
                     let unsafe_setting =
                         matches!(name.as_str(), "fsync" | "full_page_writes" | "synchronous_commit")
                             && value == "off";
+                    if name == "synchronous_standby_names" && value.is_empty() {
+                        let text = "no synchronous standby: a failover to another server can lose acknowledged events";
+                        add("store", Grade::Look, text.into());
+                        continue;
+                    }
                     let grade = if unsafe_setting { Grade::Bad } else { Grade::Good };
                     add("store", grade, format!("{name}: {value}"));
                 }

@@ -1,16 +1,16 @@
 //! `sekisho events list|show|tail`: what came in, and where it stands.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::bail;
 use sekisho_core::Seq;
+use sekisho_core::provider::encode_base64;
 use sekisho_store::{EventFilter, EventSummary, Order, Status, Store};
 
 use super::Context;
 use super::output::{json_out, line_out, table};
-use crate::config::Config;
 
 #[derive(clap::Subcommand)]
 pub enum Command {
@@ -76,14 +76,15 @@ pub struct Tail {
 
 const PAGE: usize = 500;
 const TAIL_POLL: Duration = Duration::from_millis(300);
+/// Longer than an event can take from its receipt to its commit.
+const TAIL_OVERLAP_MS: i64 = 10_000;
 const HEADINGS: [&str; 6] = ["RECEIVED", "ID", "SOURCE", "TYPE", "EVENT ID", "STATUS"];
 
 pub async fn run(command: Command, context: &Context) -> anyhow::Result<ExitCode> {
-    let config = context.load()?.config;
-    let store = context.open_store(&config).await?;
+    let (store, seen) = context.open_store().await?;
     match command {
         Command::List(args) => list(args, &*store).await,
-        Command::Show(args) => show(args, &config, store).await,
+        Command::Show(args) => show(args, &seen.sources, &*store).await,
         Command::Tail(args) => tail(args, &*store).await,
     }
 }
@@ -128,9 +129,12 @@ async fn list(args: List, store: &dyn Store) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn show(args: Show, config: &Config, store: Arc<dyn Store>) -> anyhow::Result<ExitCode> {
-    let Some(seq) = find(&args, config, &*store).await? else {
-        bail!("no event has the id {}; `sekisho events list` shows what there is", args.id);
+async fn show(args: Show, sources: &[String], store: &dyn Store) -> anyhow::Result<ExitCode> {
+    let Some(seq) = find(&args, sources, store).await? else {
+        bail!(
+            "no event has the id {0}; if it names what events are about, try `sekisho events list --object {0}`",
+            args.id
+        );
     };
     let Some(record) = store.find_event(seq).await? else {
         bail!("no event has the id {}", args.id);
@@ -147,7 +151,7 @@ async fn show(args: Show, config: &Config, store: Arc<dyn Store>) -> anyhow::Res
         value["headers"] = headers;
         match std::str::from_utf8(&record.body) {
             Ok(text) => value["body"] = text.into(),
-            Err(_) => value["body_bytes"] = record.body.to_vec().into(),
+            Err(_) => value["body_base64"] = encode_base64(&record.body).into(),
         }
         json_out(&value);
         return Ok(ExitCode::SUCCESS);
@@ -185,16 +189,13 @@ async fn show(args: Show, config: &Config, store: Arc<dyn Store>) -> anyhow::Res
 }
 
 /// Our id first; else the provider's, in the named source or in any configured one.
-async fn find(args: &Show, config: &Config, store: &dyn Store) -> anyhow::Result<Option<Seq>> {
+async fn find(args: &Show, sources: &[String], store: &dyn Store) -> anyhow::Result<Option<Seq>> {
     if let Ok(seq) = args.id.parse::<Seq>()
         && store.find_event(seq).await?.is_some()
     {
         return Ok(Some(seq));
     }
-    let sources: Vec<&str> = match &args.source {
-        Some(source) => vec![source],
-        None => config.sources.iter().map(|source| &*source.name).collect(),
-    };
+    let sources = args.source.as_ref().map_or(sources, std::slice::from_ref);
     for source in sources {
         if let Some(seq) = store.find_seq(source, &args.id).await? {
             return Ok(Some(seq));
@@ -205,20 +206,38 @@ async fn find(args: &Show, config: &Config, store: &dyn Store) -> anyhow::Result
 
 async fn tail(args: Tail, store: &dyn Store) -> anyhow::Result<ExitCode> {
     let newest = store.find_events(EventFilter { limit: 1, ..EventFilter::default() }).await?;
-    let mut after = newest.first().map_or(Seq::ZERO, |event| event.seq);
+    let start = newest.first().map_or(Seq::ZERO, |event| event.seq);
     if !args.filter.json {
         eprintln!("waiting for events; Ctrl-C ends it");
     }
+    // Numbers are given at receipt and seen at commit, so a lower one may appear after a higher: the last moments are
+    // read again each time, and what was shown is passed over.
+    let mut shown = BTreeSet::new();
+    loop {
+        let newest = shown.last().copied().unwrap_or(start);
+        let from = Seq::floor_of(newest.made_at().plus_ms(-TAIL_OVERLAP_MS)).max(start);
+        for event in after(from, &args.filter, store).await? {
+            if shown.insert(event.seq) {
+                if args.filter.json { json_out(&json(&event)) } else { line_out(&row(&event).join("  ")) }
+            }
+        }
+        shown = shown.split_off(&from);
+        tokio::time::sleep(TAIL_POLL).await;
+    }
+}
+
+/// Every event with a higher number, oldest first.
+async fn after(mut from: Seq, filter: &Filter, store: &dyn Store) -> anyhow::Result<Vec<EventSummary>> {
+    let mut events = Vec::new();
     loop {
         let query =
-            EventFilter { after: Some(after), order: Order::OldestFirst, limit: PAGE, ..args.filter.query() };
+            EventFilter { after: Some(from), order: Order::OldestFirst, limit: PAGE, ..filter.query() };
         let page = store.find_events(query).await?;
-        for event in &page {
-            if args.filter.json { json_out(&json(event)) } else { line_out(&row(event).join("  ")) }
-        }
-        after = page.last().map_or(after, |event| event.seq);
-        if page.len() < PAGE {
-            tokio::time::sleep(TAIL_POLL).await;
+        let full = page.len() == PAGE;
+        from = page.last().map_or(from, |event| event.seq);
+        events.extend(page);
+        if !full {
+            return Ok(events);
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use sekisho_core::event::Trust;
 use sekisho_core::provider::{ALL, About};
 
 use super::output::{line_out, table};
@@ -62,13 +61,7 @@ fn needs(about: &About) -> String {
 pub fn markdown() -> String {
     let mut text = String::from("| `provider` | who | proven by | needs |\n|---|---|---|---|\n");
     for about in ALL.iter().map(|provider| provider.about()) {
-        let hint = match about.trust {
-            Trust::Signed => "",
-            Trust::Token => " (the body itself is not signed)",
-            Trust::Hint => " (a hint, to be confirmed)",
-        };
-        text +=
-            &format!("| `{}` | {} | {}{hint} | {} |\n", about.name, about.title, about.proof, needs(about));
+        text += &format!("| `{}` | {} | {} | {} |\n", about.name, about.title, about.proof, needs(about));
     }
     text
 }

@@ -19,8 +19,7 @@ pub struct Args {
 }
 
 pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
-    let config = context.load()?.config;
-    let store = context.open_store(&config).await?;
+    let (store, _) = context.open_store().await?;
     let found = store.find_rejections(args.source, args.limit.into()).await?;
     if args.json {
         for one in &found {

@@ -1,6 +1,6 @@
 //! `sekisho send`: signs any body as the source's provider would, and sends it.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -48,9 +48,13 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     if args.dry_run {
         let query = signed.query.as_deref().map(|query| format!("?{query}")).unwrap_or_default();
         line_out(&format!("{} {}{query}", signed.method, client.url()));
-        signed.headers.iter().for_each(|(name, value)| line_out(&format!("{name}: {value}")));
+        for (name, value) in &signed.headers {
+            let shown = if about.secret_headers.contains(&name.as_ref()) { "(secret)" } else { value };
+            line_out(&format!("{name}: {shown}"));
+        }
         line_out("");
-        line_out(&String::from_utf8_lossy(&signed.body));
+        // Byte for byte, so that it can be saved and judged by `verify`.
+        std::io::stdout().write_all(&signed.body)?;
         return Ok(ExitCode::SUCCESS);
     }
     let answer = client.deliver(signed).await?;

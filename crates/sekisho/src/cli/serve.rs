@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use ring::rand::{SecureRandom, SystemRandom};
+use sekisho_store::StoreUrl;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::Context;
@@ -71,7 +72,8 @@ fn banner(app: &App, context: &Context, store: &str, doors: &[(String, String)],
     if let Some(file) = &context.config {
         options += &format!(" --config {}", file.display());
     }
-    if let Some(url) = context.store_url().ok().flatten() {
+    // A PostgreSQL address may hold a password, which is never printed: there the environment or the file names it.
+    if let Some(url @ StoreUrl::Sqlite(_)) = context.store_url().ok().flatten() {
         options += &format!(" --store {url}");
     }
     if app.address.port() != 8787 {

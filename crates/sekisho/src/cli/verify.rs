@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use sekisho_core::diagnose::diagnose;
-use sekisho_core::provider::{self, Provider, Request, Setup, vectors};
+use sekisho_core::provider::{self, Certificate, Provider, Request, Setup, vectors};
 use sekisho_core::{Secret, Time};
 use serde::Deserialize;
 
@@ -40,6 +40,9 @@ pub struct Args {
     /// With --provider: one of its own settings, as name=value
     #[arg(long, requires = "provider", value_name = "NAME=VALUE")]
     set: Vec<String>,
+    /// PayPal and SNS: the certificate the request names, saved as PEM; a configured one is used otherwise
+    #[arg(long, value_name = "FILE")]
+    certificate: Option<PathBuf>,
     /// The time of receipt, in seconds since 1970; now if not given
     #[arg(long, value_name = "SECONDS")]
     at: Option<i64>,
@@ -55,15 +58,17 @@ pub fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     let file = args.request.as_deref().context("--request FILE is missing")?;
     let saved = read(file)?;
     let at = args.at.map_or_else(now, Time::from_seconds);
+    let given = args.certificate.as_deref().map(read_certificate).transpose()?;
     if let Some(name) = &args.provider {
         let Some(provider) = provider::find(name) else {
             bail!("there is no provider {name}; `sekisho providers` lists them");
         };
-        return judge(provider, &setup(&args)?, &saved, at, args.json);
+        return judge(provider, &setup(&args)?, given.as_ref(), &saved, at, args.json);
     }
     let config = context.load()?.config;
     let source = choose(&config, args.source.as_deref())?;
-    judge(source.provider, &source.setup, &saved, at, args.json)
+    let certificate = given.as_ref().or(source.certificate.as_deref());
+    judge(source.provider, &source.setup, certificate, &saved, at, args.json)
 }
 
 fn check_vectors(file: &Path) -> anyhow::Result<ExitCode> {
@@ -96,6 +101,7 @@ fn setup(args: &Args) -> anyhow::Result<Setup> {
 fn judge(
     provider: &dyn Provider,
     setup: &Setup,
+    certificate: Option<&Certificate>,
     saved: &Saved,
     at: Time,
     json: bool,
@@ -105,7 +111,7 @@ fn judge(
         headers: &saved.headers,
         query: &saved.query,
         body: &saved.body,
-        certificate: None,
+        certificate,
     };
     let diagnosis = diagnose(provider, setup, &request, at);
     if json {
@@ -126,6 +132,11 @@ fn judge(
         }
     }
     Ok(if diagnosis.genuine { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn read_certificate(file: &Path) -> anyhow::Result<Certificate> {
+    let pem = std::fs::read(file).with_context(|| format!("can't read {}", file.display()))?;
+    Certificate::from_pem(&pem).map_err(|what| anyhow::anyhow!("the certificate {} {what}", file.display()))
 }
 
 /// A request as somebody saved it.

@@ -8,9 +8,11 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use sekisho_store::StoreUrl;
+
 use super::Config;
 use super::given::Given;
-use super::settings::SETTINGS;
+use super::settings::{SETTINGS, Setting};
 use super::source::{Draft, SETTINGS as SOURCE_SETTINGS};
 
 pub struct Loaded {
@@ -38,13 +40,7 @@ pub fn load(
     text: &str,
     environment: impl Iterator<Item = (String, String)>,
 ) -> Result<Loaded, Vec<Problem>> {
-    let mut reader = Reader {
-        file: file.display().to_string(),
-        text,
-        config: Config::default(),
-        warnings: Vec::new(),
-        problems: Vec::new(),
-    };
+    let mut reader = Reader::new(file, text);
     match DeTable::parse(text) {
         Ok(table) => reader.read(table.get_ref()),
         Err(error) => reader.problem(error.span().unwrap_or_default(), error.message().to_owned()),
@@ -52,6 +48,44 @@ pub fn load(
     reader.overlay(environment);
     if reader.problems.is_empty() {
         Ok(Loaded { config: reader.config, warnings: reader.warnings })
+    } else {
+        Err(reader.problems)
+    }
+}
+
+/// What a command needs that only looks: no secret is resolved, no key opened.
+#[derive(Debug)]
+pub struct Glance {
+    pub store: StoreUrl,
+    pub sources: Vec<String>,
+}
+
+/// Reads only where the store is and what the sources are called.
+pub fn glance(
+    file: &Path,
+    text: &str,
+    environment: impl Iterator<Item = (String, String)>,
+) -> Result<Glance, Vec<Problem>> {
+    let mut reader = Reader::new(file, text);
+    let mut sources = Vec::new();
+    match DeTable::parse(text) {
+        Ok(table) => {
+            for (key, value) in table.get_ref() {
+                match (key.get_ref().as_ref(), value.get_ref()) {
+                    ("store", DeValue::Table(keys)) => reader.section("store", keys),
+                    ("source", DeValue::Array(all)) => {
+                        let names = all.iter().filter_map(|one| one.get_ref().get("name"));
+                        sources.extend(names.filter_map(|name| name.get_ref().as_str().map(str::to_owned)));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Err(error) => reader.problem(error.span().unwrap_or_default(), error.message().to_owned()),
+    }
+    reader.overlay(environment);
+    if reader.problems.is_empty() {
+        Ok(Glance { store: reader.config.store.url, sources })
     } else {
         Err(reader.problems)
     }
@@ -65,7 +99,17 @@ struct Reader<'t> {
     problems: Vec<Problem>,
 }
 
-impl Reader<'_> {
+impl<'t> Reader<'t> {
+    fn new(file: &Path, text: &'t str) -> Self {
+        Self {
+            file: file.display().to_string(),
+            text,
+            config: Config::default(),
+            warnings: Vec::new(),
+            problems: Vec::new(),
+        }
+    }
+
     fn problem(&mut self, span: Range<usize>, message: String) {
         let before = self.text.get(..span.start).unwrap_or(self.text);
         let line = before.matches('\n').count() + 1;
@@ -159,10 +203,26 @@ impl Reader<'_> {
 
     fn overlay(&mut self, environment: impl Iterator<Item = (String, String)>) {
         for (name, value) in environment {
-            let Some(setting) = SETTINGS.iter().find(|setting| setting.variable() == name) else { continue };
+            let Some(setting) = SETTINGS.iter().find(|setting| setting.variable() == name) else {
+                self.check_variable(&name);
+                continue;
+            };
             if let Err(message) = (setting.set)(&mut self.config, &Given::from_env(&value)) {
                 self.problems.push(Problem { place: name, message });
             }
+        }
+    }
+}
+
+impl Reader<'_> {
+    /// `SEKISHO_SERVER_LISTN` is a slip; `SEKISHO_ANYTHING_ELSE` is somebody else's.
+    fn check_variable(&mut self, name: &str) {
+        let ours =
+            |setting: &&Setting| name.starts_with(&format!("SEKISHO_{}_", setting.section.to_uppercase()));
+        if SETTINGS.iter().any(|setting| ours(&setting)) {
+            let known: Vec<_> = SETTINGS.iter().filter(ours).map(Setting::variable).collect();
+            let message = unknown_key(name, "the environment", known.iter().map(String::as_str));
+            self.problems.push(Problem { place: name.to_owned(), message });
         }
     }
 }
@@ -333,6 +393,20 @@ mod tests {
         assert_eq!(config.gate.entries, 7);
         let found = check(&text, &[("SEKISHO_LOG_LEVEL", "loud")]).unwrap_err();
         assert!(found.contains("SEKISHO_LOG_LEVEL: expected"));
+        let found = check(&text, &[("SEKISHO_SERVER_LISTN", "127.0.0.1:2")]).unwrap_err();
+        assert!(found.contains("did you mean `SEKISHO_SERVER_LISTEN`?"), "{found}");
+        check(&text, &[("SEKISHO_TEST_POSTGRES", "x")]).unwrap();
+    }
+
+    #[test]
+    fn h2_to_look_no_secret_is_needed() {
+        let text =
+            format!("[store]\nurl = \"sqlite:x.db\"\n{}", SOURCE.replace("whsec_1", "env:SEKISHO_NO_SUCH"));
+        let glance = glance(Path::new("s.toml"), &text, std::iter::empty()).ok().unwrap();
+        assert_eq!(
+            (glance.store.to_string().as_str(), glance.sources.as_slice()),
+            ("sqlite:x.db", &["stripe".to_owned()][..])
+        );
     }
 
     #[test]

@@ -69,6 +69,16 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         section: "server",
+        key: "idle_timeout",
+        default: "\"75s\"",
+        help: "How long a connection may stay open between two requests. Longer than a proxy in front keeps it.",
+        set: |config, given| {
+            config.server.idle_timeout = at_least(given.duration()?, Duration::from_millis(100))?;
+            Ok(())
+        },
+    },
+    Setting {
+        section: "server",
         key: "body_bytes_max",
         default: "\"1MiB\"",
         help: "Larger bodies are answered 413.",
@@ -225,6 +235,7 @@ impl Default for Config {
                 connections_max: 10_000,
                 header_timeout: Duration::from_secs(10),
                 body_timeout: Duration::from_secs(10),
+                idle_timeout: Duration::from_secs(75),
                 body_bytes_max: 1 << 20,
                 trusted_proxies: 0,
                 shutdown_timeout: Duration::from_secs(10),

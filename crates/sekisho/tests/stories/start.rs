@@ -85,8 +85,7 @@ fn h5_a_wrong_configuration_does_not_start_and_says_where_and_what() {
     let file = folder.path().join("sekisho.toml");
     let check = |text: &str, expected: &[&str]| {
         std::fs::write(&file, text).unwrap();
-        for command in [&["serve", "--listen", "127.0.0.1:0"][..], &["config", "check"], &["events", "list"]]
-        {
+        for command in [&["serve", "--listen", "127.0.0.1:0"][..], &["config", "check"], &["send"]] {
             say(folder.path(), command, &[]).failed(1).mentions(expected);
         }
     };

@@ -80,7 +80,9 @@ impl Failure {
 impl From<Failure> for Error {
     fn from(failure: Failure) -> Self {
         let damaged = [SqlState::DATA_CORRUPTED, SqlState::INDEX_CORRUPTED];
-        let hopeless = matches!(failure.class(), "22" | "23" | "42")
+        // Missing rights are mended by the operator, and then all is well.
+        let forbidden = failure.state() == Some(&SqlState::INSUFFICIENT_PRIVILEGE);
+        let hopeless = (matches!(failure.class(), "22" | "23" | "42") && !forbidden)
             || failure.state().is_some_and(|state| damaged.contains(state));
         if hopeless { Self::corrupt(failure) } else { Self::unavailable(failure) }
     }

@@ -26,7 +26,7 @@ const BUSY_WAIT: Duration = Duration::from_secs(5);
 pub fn lock(path: &Path) -> std::result::Result<File, OpenError> {
     let io = |error: std::io::Error| OpenError::Unreachable {
         url: display(path),
-        source: Error::unavailable(error),
+        error: Error::unavailable(error),
     };
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         create_private(folder).map_err(io)?;
@@ -44,7 +44,13 @@ pub fn lock(path: &Path) -> std::result::Result<File, OpenError> {
     }
 }
 
-/// Payloads are personal data: the folder is for its owner alone.
+/// Payloads are personal data: the file is for its owner alone, and SQLite gives its log the same rights.
+fn create_file(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt;
+    File::options().create(true).append(true).mode(0o600).open(path).map(drop)
+}
+
+/// The folder likewise, if it is made here.
 fn create_private(folder: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     if folder.exists() {
@@ -54,6 +60,8 @@ fn create_private(folder: &Path) -> std::io::Result<()> {
 }
 
 pub fn open_writer(path: &Path) -> std::result::Result<Connection, OpenError> {
+    create_file(path)
+        .map_err(|error| OpenError::Unreachable { url: display(path), error: Error::unavailable(error) })?;
     let open = || -> rusqlite::Result<Connection> {
         let connection = Connection::open(path)?;
         connection.busy_timeout(BUSY_WAIT)?;
@@ -98,7 +106,7 @@ pub fn assert_durable(
 }
 
 pub fn unreachable(path: &Path, error: rusqlite::Error) -> OpenError {
-    OpenError::Unreachable { url: display(path), source: Error::unavailable(error) }
+    OpenError::Unreachable { url: display(path), error: Error::unavailable(error) }
 }
 
 fn display(path: &Path) -> String {
