@@ -37,7 +37,7 @@ pub struct StripeTraffic {
     body_at: usize,
     signed_at: usize,
     signature_at: usize,
-    /// When the traffic was made: the creation time of all its events, the same in every copy.
+    /// When the traffic was made: the creation time of repeated events, the same in every copy.
     created: [u8; SECONDS_DIGITS],
     /// Where ids and times stand.
     numbers_at: Vec<usize>,
@@ -114,8 +114,9 @@ impl Traffic for StripeTraffic {
         for &at in &self.numbers_at {
             request[at..at + NUMBER_DIGITS].copy_from_slice(&number);
         }
+        let created = if self.repeats == 1 { &seconds } else { &self.created };
         for &at in &self.created_at {
-            request[at..at + SECONDS_DIGITS].copy_from_slice(&self.created);
+            request[at..at + SECONDS_DIGITS].copy_from_slice(created);
         }
         request[self.signed_at..self.signed_at + SECONDS_DIGITS].copy_from_slice(&seconds);
 

@@ -15,8 +15,9 @@ use crate::migration;
 /// Older versions can corrupt a WAL that two connections reset at once.
 const VERSION_MIN: i32 = 3_051_003;
 const PAGE_BYTES: i64 = 8_192;
-/// WAL pages before a commit also checkpoints: 16 MB.
-const CHECKPOINT_PAGES: i64 = 2_000;
+/// WAL pages before a commit also checkpoints: 4 MB. More would make the commits that do it slower, less would make
+/// them more frequent.
+const CHECKPOINT_PAGES: i64 = 512;
 /// The WAL file is cut back to this after a checkpoint.
 const WAL_BYTES_KEPT: i64 = 64 << 20;
 const READERS: usize = 2;
