@@ -308,6 +308,15 @@ mod tests {
     const SOURCE: &str = "[[source]]\nname = \"stripe\"\nprovider = \"stripe\"\nsecrets = [\"whsec_1\"]\n";
 
     #[test]
+    fn h5_the_example_file_is_the_one_the_program_prints() {
+        let file = include_str!("../../../../sekisho.example.toml");
+        assert!(
+            file.trim_end() == example().trim_end(),
+            "run `sekisho config example > sekisho.example.toml`"
+        );
+    }
+
+    #[test]
     fn h5_the_example_is_complete_and_says_the_defaults() {
         let text = example().replace("env:STRIPE_WEBHOOK_SECRET", "whsec_1");
         let config = check(&text, &[]).unwrap();
