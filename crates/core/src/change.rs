@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use crate::event::{DedupeKey, Trust};
 use crate::id::{Epoch, Seq};
+use crate::provider::Unusable;
 use crate::time::Time;
 
 /// One event on its way in, with everything its rows need. The event, its dedupe entry and its first job are
@@ -26,7 +27,8 @@ pub struct Arrival {
     pub livemode: Option<bool>,
     pub trust: Trust,
     /// JSON array of [name, value], as received, without what is secret or belongs to the connection.
-    pub headers: String,
+    /// Shared by the events of one request.
+    pub headers: Arc<str>,
     pub body: Bytes,
     pub next: Next,
 }
@@ -38,6 +40,22 @@ pub enum Next {
     Settle,
     /// Genuine but not usable: kept as evidence, waiting for a person.
     Dead(Death),
+}
+
+impl Next {
+    /// What becomes of an event at a source that takes only one mode, if it says which.
+    pub fn of_mode(wanted: Option<bool>, found: Option<bool>) -> Self {
+        if wanted.zip(found).is_some_and(|(wanted, found)| wanted != found) {
+            let error = "the event's livemode is not the source's: test and live must not mix";
+            return Self::Dead(Death { reason: "livemode_mismatch".into(), error: error.into() });
+        }
+        Self::Settle
+    }
+
+    /// What becomes of a genuine request without a usable event.
+    pub fn of_unusable(unusable: &Unusable) -> Self {
+        Self::Dead(Death { reason: "unusable_body".into(), error: unusable.to_string() })
+    }
 }
 
 /// The store's answer to one [`Arrival`].

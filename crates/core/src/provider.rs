@@ -249,7 +249,7 @@ impl<'r> Verified<'r> {
 
     /// An event id for providers that send none. Deliveries of one event have one body; two events whose bodies
     /// agree to the byte say the same thing.
-    fn digest_id(&self) -> String {
+    pub fn digest_id(&self) -> String {
         format!("sha256:{}", signature::to_hex(signature::sha256(self.request.body)))
     }
 }
@@ -278,6 +278,9 @@ pub fn read<'r>(scheme: &dyn Scheme, request: &Verified<'r>) -> Result<Reading<'
     if events.is_empty() {
         return Err(Unusable("the body holds no event".into()));
     }
+    if events.len() > EVENTS_MAX {
+        return Err(Unusable(format!("the body holds {} events, more than {EVENTS_MAX}", events.len())));
+    }
     for event in &mut events {
         for (what, name) in [("id", &event.id), ("type", &event.kind)] {
             if !is_usable(name) {
@@ -292,6 +295,9 @@ pub fn read<'r>(scheme: &dyn Scheme, request: &Verified<'r>) -> Result<Reading<'
     }
     Ok(Reading::Events(events))
 }
+
+/// Most events in one request: no provider sends nearly as many.
+const EVENTS_MAX: usize = 1_000;
 
 /// Reads without having verified: only to tell a person what an unproven request looks like.
 pub(crate) fn peek<'r>(

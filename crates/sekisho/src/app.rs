@@ -47,9 +47,18 @@ impl Stage {
 
     fn start<F: Future<Output = ()> + Send + 'static>(
         &mut self,
+        name: &'static str,
         task: impl FnOnce(watch::Receiver<bool>) -> F,
     ) {
-        self.tasks.push(tokio::spawn(task(self.stop.subscribe())));
+        let (stop, task) = (self.stop.subscribe(), task(self.stop.subscribe()));
+        self.tasks.push(tokio::spawn(async move {
+            let ended = tokio::spawn(task).await;
+            if ended.is_err() || !*stop.borrow() {
+                // Half a server would look alive and store nothing. What it acknowledged is safe: start again.
+                tracing::error!(name, "a part of the server ended unasked: leaving, to be started again");
+                std::process::exit(EXIT_PART_ENDED);
+            }
+        }));
     }
 
     async fn stop(self) {
@@ -62,6 +71,8 @@ impl Stage {
     }
 }
 
+/// What the process exits with when a part of it ended unasked (`EX_SOFTWARE`).
+const EXIT_PART_ENDED: i32 = 70;
 /// Connections that may wait to be accepted: a burst of them is not turned away.
 const BACKLOG: u32 = 4_096;
 
@@ -120,10 +131,10 @@ impl App {
         );
         let (settings, connections) = (checkpoint.server.clone(), metrics.connections.clone());
         let front = Arc::new(Front { checkpoint, pages });
-        doors.start(|stop| server::run(listener, settings, connections, front, stop));
+        doors.start("server", |stop| server::run(listener, settings, connections, front, stop));
         for _ in 0..store.committers() {
             let committer = Arc::clone(&committer);
-            work.start(|stop| async move { committer.run(stop).await });
+            work.start("committer", |stop| async move { committer.run(stop).await });
         }
         if roles.contains(&Role::Worker) {
             let worker = Worker {
@@ -133,13 +144,13 @@ impl App {
                 metrics: Arc::clone(&metrics),
                 wake: Arc::clone(&stored),
             };
-            work.start(|stop| async move { worker.run(stop).await });
+            work.start("worker", |stop| async move { worker.run(stop).await });
         }
         {
             let (store, node) = (Arc::clone(&store), Arc::clone(&node));
-            work.start(|stop| recorder.run(store, node, stop));
+            work.start("recorder", |stop| recorder.run(store, node, stop));
         }
-        base.start(|stop| async move { node.run(stop).await });
+        base.start("node", |stop| async move { node.run(stop).await });
         Ok(Self { address, stages: vec![doors, work, base], health })
     }
 

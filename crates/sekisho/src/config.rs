@@ -13,6 +13,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use sekisho_core::Secret;
 use sekisho_store::StoreUrl;
 
 pub use load::{Glance, Loaded, Problem, example, glance, load};
@@ -52,7 +53,8 @@ pub struct Store {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gate {
     pub entries: usize,
-    pub redis: Option<String>,
+    /// The address may hold a password.
+    pub redis: Option<Secret>,
     pub redis_ttl: Duration,
 }
 

@@ -19,6 +19,8 @@ const BEAT: Duration = Duration::from_secs(2);
 const BEAT_WHILE_DOWN: Duration = Duration::from_millis(250);
 const DEAD_AFTER: Duration = Duration::from_secs(10);
 const SWEEP_MAX: usize = 1_000;
+/// How far the newest stored id may lie ahead of the clock before it is said.
+const FLOOR_AHEAD_MAX_MS: i64 = 24 * 60 * 60 * 1000;
 /// Clocks further apart than this raise an alarm.
 const SKEW_MAX_MS: i64 = 60_000;
 
@@ -76,6 +78,10 @@ pub struct Node {
 impl Node {
     pub async fn join(store: Arc<dyn Store>, health: Arc<Health>) -> sekisho_store::Result<Self> {
         let joined = store.join(now()).await?;
+        if joined.floor.made_at() > now().plus_ms(FLOOR_AHEAD_MAX_MS) {
+            tracing::error!(newest = %joined.floor.made_at(),
+                "the newest stored event lies in the future: a clock was wrong, or is; new ids go on from there");
+        }
         let sequence = Mutex::new(Sequence::new(joined.epoch, joined.floor));
         Ok(Self { store, health, epoch: AtomicI64::new(joined.epoch.0), beats: AtomicI64::new(0), sequence })
     }
@@ -108,8 +114,10 @@ impl Node {
     }
 
     async fn beat(&self, observed: &mut Observed) -> sekisho_store::Result<()> {
-        let n = self.beats.fetch_add(1, Ordering::Relaxed) + 1;
-        let Pulse::Alive { peers, store_time } = self.store.beat(self.epoch(), n).await? else {
+        let n = self.beats.load(Ordering::Relaxed) + 1;
+        let pulse = self.store.beat(self.epoch(), n).await?;
+        self.beats.store(n, Ordering::Relaxed);
+        let Pulse::Alive { peers, store_time } = pulse else {
             tracing::warn!("this node had been given up by another");
             return self.join_anew().await;
         };
@@ -136,7 +144,11 @@ impl Node {
     /// Leaves and joins again, under a new epoch. What was leased is freed for anybody: the cure when the answer to a
     /// claim was lost, and nobody knows what this node holds.
     pub async fn start_anew(&self) -> sekisho_store::Result<()> {
-        self.store.end(self.epoch(), self.beats.load(Ordering::Relaxed)).await?;
+        // Said aloud once more, so that it is known at which beat this epoch ends: an answer may have been lost here too.
+        let n = self.beats.load(Ordering::Relaxed) + 1;
+        if self.store.beat(self.epoch(), n).await? != Pulse::Ended {
+            self.store.end(self.epoch(), n).await?;
+        }
         self.join_anew().await
     }
 

@@ -183,7 +183,7 @@ async fn comes_back_as_given(store: Arc<dyn Store>) {
         assert_eq!(seq, Some(given.seq));
         let found = store.find_event(given.seq).await.expect("the store is up").expect("it was stored");
         assert_eq!(found.body, given.body);
-        assert_eq!(found.headers, given.headers);
+        assert_eq!(found.headers, &*given.headers);
         let summary = found.summary;
         assert_eq!(summary.event_id, given.event_id);
         assert_eq!(summary.source, &*given.source);

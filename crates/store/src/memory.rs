@@ -164,7 +164,7 @@ impl Store for MemoryStore {
         let tables = self.tables();
         Ok(tables.events.get(&seq).map(|event| EventRecord {
             summary: tables.summary(event),
-            headers: event.headers.clone(),
+            headers: event.headers.to_string(),
             body: event.body.clone(),
         }))
     }

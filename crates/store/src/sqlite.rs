@@ -48,7 +48,7 @@ pub async fn open(path: &Path, access: Access) -> std::result::Result<SqliteStor
 fn open_blocking(path: &Path, access: Access) -> std::result::Result<SqliteStore, OpenError> {
     if access == Access::Read {
         let readers = Readers::open(path)?;
-        readers.require_current()?;
+        readers.require_current(path)?;
         return Ok(SqliteStore { writer: None, readers, _lock: None });
     }
     let lock = connection::lock(path)?;

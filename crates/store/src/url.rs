@@ -53,14 +53,14 @@ impl fmt::Debug for StoreUrl {
 }
 
 fn without_password(url: &str) -> String {
-    let (base, query) = url.split_once('?').map_or((url, None), |(base, query)| (base, Some(query)));
-    let base = match base.split_once("://") {
-        Some((scheme, rest)) => match rest.rsplit_once('@') {
-            Some((user, host)) => format!("{scheme}://{}@{host}", user.split(':').next().unwrap_or_default()),
-            None => base.to_owned(),
-        },
-        None => base.to_owned(),
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    // The driver takes everything up to the first @ for credentials, whatever stands in them.
+    let (user, rest) = match rest.split_once('@') {
+        Some((user, rest)) => (format!("{}@", user.split(':').next().unwrap_or_default()), rest),
+        None => (String::new(), rest),
     };
+    let (place, query) = rest.split_once('?').map_or((rest, None), |(place, query)| (place, Some(query)));
+    let base = format!("{scheme}://{user}{place}");
     let kept: Vec<_> = query
         .into_iter()
         .flat_map(|query| query.split('&'))
@@ -87,6 +87,7 @@ mod tests {
     fn h3_a_password_is_never_printed() {
         for url in [
             "postgres://app:canary@db:5432/x",
+            "postgres://app:pa?canary@db/x",
             "postgresql://app:canary@db/x?sslmode=require&password=canary",
         ] {
             let url: StoreUrl = url.parse().unwrap();

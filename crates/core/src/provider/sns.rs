@@ -90,7 +90,14 @@ struct InnerMail {
 
 impl Scheme for Open {
     fn certificate_url(&self, request: &Request<'_>) -> Result<Option<String>, Refusal> {
+        if request.headers.contains_key(RAW_DELIVERY) {
+            return Err(Refusal::Unsigned);
+        }
         let envelope = envelope(request)?;
+        // Before anything is fetched on a stranger's word.
+        if !self.topics.contains(envelope.topic_arn.as_ref()) {
+            return Err(Refusal::foreign_topic(&envelope.topic_arn));
+        }
         let url = envelope.signing_cert_url.as_ref();
         if sns_url(url).is_some_and(|(_, path)| is_plain_pem(path)) {
             Ok(Some(url.to_owned()))
@@ -100,14 +107,8 @@ impl Scheme for Open {
     }
 
     fn check(&self, request: &Request<'_>, now: Time) -> Result<(), Refusal> {
-        if request.headers.contains_key(RAW_DELIVERY) {
-            return Err(Refusal::Unsigned);
-        }
         self.certificate_url(request)?;
         let envelope = envelope(request)?;
-        if !self.topics.contains(envelope.topic_arn.as_ref()) {
-            return Err(Refusal::foreign_topic(&envelope.topic_arn));
-        }
         let hash = match envelope.signature_version.as_ref() {
             "1" => Hash::Sha1,
             "2" => Hash::Sha256,

@@ -14,6 +14,7 @@ use sekisho_store::{ADMIT_MAX, Store};
 use tokio::sync::{Notify, oneshot, watch};
 
 use super::gate::Gate;
+use super::limits::Held;
 use crate::config;
 use crate::node::Health;
 use crate::telemetry::Metrics;
@@ -52,6 +53,8 @@ struct Queue {
 
 struct Waiting {
     arrivals: Vec<Arrival>,
+    /// The memory they take, given back when they are stored or given up.
+    held: Held,
     since: Instant,
     reply: oneshot::Sender<Answer>,
 }
@@ -95,7 +98,7 @@ impl Committer {
     }
 
     /// Stores a request's events together. `Err` in the answer means: not known to be stored, send it again.
-    pub async fn admit(&self, arrivals: Vec<Arrival>) -> Result<Answer, Overloaded> {
+    pub async fn admit(&self, arrivals: Vec<Arrival>, held: Held) -> Result<Answer, Overloaded> {
         let (reply, answer) = oneshot::channel();
         {
             let mut queue = self.queue.lock().expect("no code panics here");
@@ -104,7 +107,7 @@ impl Committer {
             }
             self.room(queue.events)?;
             queue.events += arrivals.len();
-            queue.waiting.push_back(Waiting { arrivals, since: Instant::now(), reply });
+            queue.waiting.push_back(Waiting { arrivals, held, since: Instant::now(), reply });
         }
         self.arrived.notify_one();
         let Ok(answer) = tokio::time::timeout(self.limits.deadline, answer).await else {
@@ -167,8 +170,10 @@ impl Committer {
         let deadline = batch.first().map_or(started, |first| first.since) + self.limits.deadline;
         let mut replies = Vec::with_capacity(batch.len());
         let mut arrivals = Vec::with_capacity(batch.len());
+        let mut held = Vec::with_capacity(batch.len());
         for waiting in batch {
             replies.push((waiting.arrivals.len(), waiting.reply));
+            held.push(waiting.held);
             arrivals.extend(waiting.arrivals);
         }
         let events = arrivals.len();
@@ -176,6 +181,7 @@ impl Committer {
             replies.into_iter().for_each(|(_, reply)| drop(reply.send(Err(Unavailable))));
             return;
         };
+        drop(held);
         let mut admissions = admissions.into_iter();
         for (events, reply) in replies {
             // A caller that gave up is gone; what was stored stays stored.
@@ -242,8 +248,9 @@ impl Committer {
         }
         self.metrics.gate_hints.inc_by(hints.len() as u64);
         let asked: Vec<_> = hints.iter().map(|n| keys[*n]).collect();
-        // If the read fails, `admit` decides as it always does.
-        let confirmed = self.store.known(&asked).await.ok()?;
+        // If the read fails or dawdles, `admit` decides as it always does.
+        let confirmed =
+            tokio::time::timeout(self.limits.deadline / 4, self.store.known(&asked)).await.ok()?.ok()?;
         let mut known = vec![None; arrivals.len()];
         for (n, seq) in hints.into_iter().zip(confirmed) {
             if let Some(seq) = seq {

@@ -29,7 +29,7 @@ pub fn open(config: &config::Gate) -> Result<Arc<dyn Gate>, redis::RedisError> {
     let local = LocalGate(Cache::new(config.entries));
     Ok(match &config.redis {
         None => Arc::new(local),
-        Some(url) => Arc::new(RedisGate::open(local, url, config.redis_ttl)?),
+        Some(url) => Arc::new(RedisGate::open(local, url.expose(), config.redis_ttl)?),
     })
 }
 

@@ -1,34 +1,37 @@
 //! Limits that cost next to nothing: bytes held in memory, requests a second, and who is really calling.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use http::HeaderMap;
 
-/// How many bytes of request bodies may be in memory at once.
+/// How many bytes of requests may be in memory at once.
+#[derive(Clone)]
 pub struct Bytes {
-    held: AtomicUsize,
+    held: Arc<AtomicUsize>,
     most: usize,
 }
 
 impl Bytes {
     pub fn new(most: usize) -> Self {
-        Self { held: AtomicUsize::new(0), most }
+        Self { held: Arc::default(), most }
     }
 
-    pub fn hold(&self) -> Held<'_> {
-        Held { of: self, bytes: 0 }
+    pub fn hold(&self) -> Held {
+        Held { of: self.clone(), bytes: 0 }
     }
 }
 
-/// A share of [`Bytes`], given back when dropped.
-pub struct Held<'b> {
-    of: &'b Bytes,
+/// A share of [`Bytes`], given back when dropped. It goes where the bytes go: a caller who hangs up does not free
+/// what still waits for the store.
+pub struct Held {
+    of: Bytes,
     bytes: usize,
 }
 
-impl Held<'_> {
+impl Held {
     /// Takes more; false when there is no room.
     pub fn grow(&mut self, bytes: usize) -> bool {
         let before = self.of.held.fetch_add(bytes, Ordering::Relaxed);
@@ -37,7 +40,7 @@ impl Held<'_> {
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for Held {
     fn drop(&mut self) {
         self.of.held.fetch_sub(self.bytes, Ordering::Relaxed);
     }
@@ -77,7 +80,12 @@ impl Rate {
 }
 
 /// Who calls: the connection's address or, behind trusted proxies, what the outermost of them wrote.
+/// An IPv4 address stays one, also on a socket that speaks IPv6.
 pub fn caller(connection: IpAddr, headers: &HeaderMap, trusted_proxies: usize) -> IpAddr {
+    claimed(connection, headers, trusted_proxies).to_canonical()
+}
+
+fn claimed(connection: IpAddr, headers: &HeaderMap, trusted_proxies: usize) -> IpAddr {
     if trusted_proxies == 0 {
         return connection;
     }
@@ -124,5 +132,7 @@ mod tests {
         assert_eq!(from(2), "203.0.113.9");
         assert_eq!(from(9), "10.0.0.1", "fewer hops than trusted: believe nobody");
         assert_eq!(caller(connection, &HeaderMap::new(), 1).to_string(), "10.0.0.1");
+        let mapped = "::ffff:203.0.113.9".parse().unwrap();
+        assert_eq!(caller(mapped, &HeaderMap::new(), 0).to_string(), "203.0.113.9");
     }
 }

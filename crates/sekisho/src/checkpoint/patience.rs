@@ -1,6 +1,6 @@
 //! How long a connection may keep us waiting. Two silences are told apart: a client that dawdles over its headers is
 //! cut off soon, while one that merely keeps the line open between requests, as proxies do, is left alone for longer.
-//! (hyper has one time-out for both. Bodies have their own, in [`receive`](super::receive).)
+//! A client that does not take its answers is cut off too. (hyper has one time-out for all reading. Bodies have their own, in [`receive`](super::receive).)
 
 use std::io::{Error, ErrorKind, Result};
 use std::pin::Pin;
@@ -58,12 +58,26 @@ pub struct Patient<S> {
     /// The phase the alarm was set for.
     alarmed: u64,
     alarm: Pin<Box<Sleep>>,
+    /// Set while the client does not take what we send.
+    deaf: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Patient<S> {
     pub fn new(stream: S, phases: Phases, headers: Duration, next: Duration) -> Self {
         let alarm = Box::pin(tokio::time::sleep(headers));
-        Self { stream, phases, headers, next, alarmed: 0, alarm }
+        Self { stream, phases, headers, next, alarmed: 0, alarm, deaf: None }
+    }
+
+    /// A client that does not read holds its place no longer than one that does not write.
+    fn check_deaf<T>(&mut self, context: &mut Context<'_>, sent: Poll<Result<T>>) -> Poll<Result<T>> {
+        if sent.is_ready() {
+            self.deaf = None;
+            return sent;
+        }
+        let limit = self.headers;
+        let deaf = self.deaf.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
+        ready!(deaf.as_mut().poll(context));
+        Poll::Ready(Err(Error::from(ErrorKind::TimedOut)))
     }
 
     fn check_alarm(&mut self, context: &mut Context<'_>) -> Poll<Result<()>> {
@@ -102,11 +116,13 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        let sent = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.check_deaf(context, sent)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        let sent = Pin::new(&mut self.stream).poll_flush(context);
+        self.check_deaf(context, sent)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
@@ -122,7 +138,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         context: &mut Context<'_>,
         slices: &[std::io::IoSlice<'_>],
     ) -> Poll<Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+        let sent = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.check_deaf(context, sent)
     }
 }
 
@@ -173,6 +190,27 @@ mod tests {
         phases.set(Phase::Answer);
         let busy = tokio::time::timeout(NEXT * 10, silence(&mut server)).await;
         assert!(busy.is_err(), "while we answer, the client may be silent");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a8_a_client_that_never_reads_is_cut_off() {
+        let (mut client, server) = duplex(64);
+        let mut server = Patient::new(server, Phases::default(), HEADERS, NEXT);
+        let start = Instant::now();
+        let error = server.write_all(&[0; 1000]).await.unwrap_err();
+        assert_eq!((error.kind(), start.elapsed()), (ErrorKind::TimedOut, HEADERS));
+        // One that reads, however slowly, is not.
+        let (mut slow, server) = duplex(64);
+        let mut server = Patient::new(server, Phases::default(), HEADERS, NEXT);
+        let reading = async {
+            for _ in 0..20 {
+                tokio::time::sleep(HEADERS / 2).await;
+                slow.read_exact(&mut [0; 50]).await.unwrap();
+            }
+        };
+        let (written, ()) = tokio::join!(server.write_all(&[0; 1000]), reading);
+        written.unwrap();
+        client.read_exact(&mut [0; 64]).await.unwrap();
     }
 
     #[tokio::test(start_paused = true)]

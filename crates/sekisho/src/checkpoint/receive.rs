@@ -11,7 +11,7 @@ use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header, request::Parts};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body as _, Incoming};
-use sekisho_core::change::{Admission, Arrival, Death, Next};
+use sekisho_core::change::{Admission, Arrival, Next};
 use sekisho_core::event::{DedupeKey, Event, Trust};
 use sekisho_core::provider::{self, Handshake, Reading, Refusal, Request, Unusable};
 use sekisho_core::{Seq, Time};
@@ -25,6 +25,9 @@ use crate::now;
 use crate::telemetry::RejectionLabels;
 
 type Answer = Response<Full<Bytes>>;
+
+/// A hint is an id or two; whoever sends more is no provider.
+const HINT_BYTES_MAX: usize = 4 << 10;
 
 /// Most memory set aside on a mere announcement of a body.
 const BODY_RESERVED: u64 = 16 << 10;
@@ -104,14 +107,17 @@ impl Visit<'_> {
         let certificate = self.certificate(&request).await?;
         request.certificate = certificate.as_deref();
         let verified = provider::verify(&*source.scheme, request, self.at)?;
+        self.check_rate()?;
         let events = match provider::read(&*source.scheme, &verified) {
             Ok(Reading::Events(events)) => events,
             Ok(Reading::Handshake(handshake)) => return self.shake_hands(handshake).await,
-            Err(unusable) => return self.keep_evidence(parts, &body, unusable).await,
+            Err(unusable) => {
+                return self.keep_evidence(parts, &body, (verified.digest_id(), unusable), held).await;
+            }
         };
         let headers = stored_headers(&parts.headers, source);
         let arrivals = events.iter().map(|event| self.arrival(event, &body, &headers)).collect();
-        let (answer, accepted) = self.store(arrivals).await?;
+        let (answer, accepted) = self.store(arrivals, held).await?;
         let counts = &self.door.counts;
         if accepted {
             counts.accepted.inc()
@@ -135,15 +141,18 @@ impl Visit<'_> {
         if !source.allow_ips.is_empty() && !source.allow_ips.iter().any(|net| net.contains(&self.peer)) {
             return Err(No::Address);
         }
-        if self.door.rate.as_ref().is_some_and(|rate| !rate.allow()) {
-            return Err(No::RateLimited);
-        }
         Ok(self.checkpoint.committer.check_room()?)
     }
 
+    /// Asked once the request is proven, so that forgers can't spend the honest sender's share.
+    fn check_rate(&self) -> Result<(), No> {
+        if self.door.rate.as_ref().is_some_and(|rate| !rate.allow()) { Err(No::RateLimited) } else { Ok(()) }
+    }
+
     /// Reads the body within its limits of size and time, and within what all bodies together may hold.
-    async fn read_body(&self, mut body: Incoming, held: &mut Held<'_>) -> Result<Bytes, No> {
-        let most = self.checkpoint.server.body_bytes_max;
+    async fn read_body(&self, mut body: Incoming, held: &mut Held) -> Result<Bytes, No> {
+        let proves_nothing = self.door.source.provider.about().trust == Trust::Hint;
+        let most = if proves_nothing { HINT_BYTES_MAX } else { self.checkpoint.server.body_bytes_max };
         let announced = body.size_hint().exact();
         if announced.is_some_and(|bytes| bytes > most as u64) {
             return Err(No::TooLarge);
@@ -197,33 +206,31 @@ impl Visit<'_> {
     }
 
     /// Genuine, so it must not be lost: stored, and put before a person.
-    async fn keep_evidence(&self, parts: &Parts, body: &Bytes, unusable: Unusable) -> Result<Answer, No> {
+    async fn keep_evidence(
+        &self,
+        parts: &Parts,
+        body: &Bytes,
+        (id, unusable): (String, Unusable),
+        held: Held,
+    ) -> Result<Answer, No> {
         let source = &self.door.source;
-        tracing::warn!(source = &*source.name, reason = %unusable, request_id = %self.id.as_request(),
-            trace_id = self.trace_id, "a genuine request holds no usable event; it was kept as a dead letter");
-        let digest = ring::digest::digest(&ring::digest::SHA256, body);
-        let id = digest.as_ref().iter().fold("body:".to_owned(), |id, byte| id + &format!("{byte:02x}"));
-        let event = Event::new(id, "unusable", body);
-        let death = Death { reason: "unusable_body".into(), error: unusable.to_string() };
         let headers = stored_headers(&parts.headers, source);
-        let arrival = Arrival { next: Next::Dead(death), ..self.arrival(&event, body, &headers) };
-        let (answer, _) = self.store(vec![arrival]).await?;
+        let event = Event::new(id, "unusable", body);
+        let arrival = Arrival { next: Next::of_unusable(&unusable), ..self.arrival(&event, body, &headers) };
+        let (answer, new) = self.store(vec![arrival], held).await?;
         self.door.counts.unusable.inc();
+        if new {
+            tracing::warn!(source = &*source.name, reason = %unusable, request_id = %self.id.as_request(),
+                trace_id = self.trace_id, "a genuine request holds no usable event; it was kept as a dead letter");
+        }
         match source.unusable {
             UnusableBody::Acknowledge => Ok(answer),
             UnusableBody::Refuse => Err(No::Unusable),
         }
     }
 
-    fn arrival(&self, event: &Event<'_>, body: &Bytes, headers: &str) -> Arrival {
+    fn arrival(&self, event: &Event<'_>, body: &Bytes, headers: &Arc<str>) -> Arrival {
         let source = &self.door.source;
-        let wrong_mode = source.livemode.zip(event.livemode).is_some_and(|(wanted, found)| wanted != found);
-        let next = if wrong_mode {
-            let error = "the event's livemode is not the source's: test and live must not mix";
-            Next::Dead(Death { reason: "livemode_mismatch".into(), error: error.into() })
-        } else {
-            Next::Settle
-        };
         Arrival {
             key: DedupeKey::new(&source.name, &event.id, event.created),
             seq: self.checkpoint.node.next_seq(self.at),
@@ -239,16 +246,20 @@ impl Visit<'_> {
             account: event.account.clone().map(std::borrow::Cow::into_owned),
             livemode: event.livemode,
             trust: source.provider.about().trust,
-            headers: headers.to_owned(),
+            headers: Arc::clone(headers),
             body: body.slice_ref(event.body),
-            next,
+            next: Next::of_mode(source.livemode, event.livemode),
         }
     }
 
     /// Stores what one request brought, and answers; whether any of it was new is told beside.
-    async fn store(&self, arrivals: Vec<Arrival>) -> Result<(Answer, bool), No> {
+    async fn store(&self, arrivals: Vec<Arrival>, mut held: Held) -> Result<(Answer, bool), No> {
         let names: Vec<_> = arrivals.iter().map(|arrival| (arrival.event_id.clone(), arrival.seq)).collect();
-        let admissions = self.checkpoint.committer.admit(arrivals).await??;
+        let headers: usize = arrivals.first().map_or(0, |arrival| arrival.headers.len());
+        if !held.grow(headers) {
+            return Err(No::Overloaded(Overloaded { retry_after: 1 }));
+        }
+        let admissions = self.checkpoint.committer.admit(arrivals, held).await??;
         let mut ids = Vec::with_capacity(names.len());
         let mut accepted = false;
         for ((event_id, seq), admission) in names.into_iter().zip(admissions) {
@@ -344,7 +355,7 @@ impl Visit<'_> {
             }
             No::CertificateNotAtHand(reason) => {
                 counts.unavailable.inc();
-                tracing::warn!(
+                tracing::debug!(
                     source = &*self.door.source.name,
                     reason,
                     "the provider is asked to send again"
@@ -386,9 +397,13 @@ fn come_again(kind: &'static str, title: &'static str, seconds: u64) -> Problem 
     Problem { retry_after: Some(seconds), ..Problem::new(StatusCode::SERVICE_UNAVAILABLE, kind, title) }
 }
 
-/// As a header: several with commas between.
-fn list(ids: impl Iterator<Item = String>) -> HeaderValue {
-    let text = ids.collect::<Vec<_>>().join(",");
+/// Ids listed of a large batch: a proxy's buffer for headers is small.
+const LISTED_MAX: usize = 20;
+
+/// As a header: several with commas between, and an ellipsis where there are too many.
+fn list(ids: impl ExactSizeIterator<Item = String>) -> HeaderValue {
+    let rest = if ids.len() > LISTED_MAX { ",..." } else { "" };
+    let text = ids.take(LISTED_MAX).collect::<Vec<_>>().join(",") + rest;
     HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static(""))
 }
 
@@ -432,14 +447,14 @@ const NOT_STORED: [&str; 10] = [
 ];
 
 /// What is kept of the headers: enough to show and to deliver again as the provider sent it.
-fn stored_headers(headers: &HeaderMap, source: &Source) -> String {
+fn stored_headers(headers: &HeaderMap, source: &Source) -> Arc<str> {
     let secret = source.provider.about().secret_headers;
     let kept: Vec<_> = headers
         .iter()
         .filter(|(name, _)| !NOT_STORED.contains(&name.as_str()) && !secret.contains(&name.as_str()))
         .map(|(name, value)| (name.as_str(), String::from_utf8_lossy(value.as_bytes())))
         .collect();
-    serde_json::to_string(&kept).expect("texts always serialise")
+    serde_json::to_string(&kept).expect("texts always serialise").into()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! with a count, lines are written a few times a second, and the store keeps only the newest few thousand.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -28,11 +28,13 @@ pub struct Recorder {
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Alike {
     source: Arc<str>,
-    peer: IpAddr,
+    network: IpAddr,
     reason: &'static str,
 }
 
 struct Line {
+    /// The first of them.
+    peer: IpAddr,
     at: Time,
     detail: String,
     request_id: String,
@@ -50,7 +52,7 @@ impl Recorder {
         now: Time,
     ) {
         let mut lines = self.lines.lock().expect("no code panics here");
-        let alike = Alike { source: Arc::clone(source), peer, reason };
+        let alike = Alike { source: Arc::clone(source), network: network(peer), reason };
         if let Some(line) = lines.get_mut(&alike) {
             line.count += 1;
         } else if lines.len() < LINES_MAX {
@@ -58,7 +60,7 @@ impl Recorder {
                 detail.chars().filter(|letter| !letter.is_control()).take(DETAIL_MAX).collect();
             // Logged once per flush and kind, so that a flood can't fill the log either.
             tracing::warn!(source = &**source, %peer, reason, detail, request_id, "a request was refused");
-            lines.insert(alike, Line { at: now, detail, request_id: request_id.to_owned(), count: 1 });
+            lines.insert(alike, Line { peer, at: now, detail, request_id: request_id.to_owned(), count: 1 });
         }
     }
 
@@ -90,7 +92,7 @@ impl Recorder {
                 seq: node.next_seq(line.at),
                 at: line.at,
                 source: alike.source.to_string(),
-                peer: alike.peer.to_string(),
+                peer: line.peer.to_string(),
                 reason: alike.reason.to_owned(),
                 detail: line.detail,
                 request_id: line.request_id,
@@ -99,5 +101,30 @@ impl Recorder {
             .collect();
         rejections.sort_by_key(|rejection| rejection.at);
         rejections
+    }
+}
+
+/// Whoever has one IPv6 address has 2^64 of them: they are one caller.
+fn network(peer: IpAddr) -> IpAddr {
+    match peer {
+        IpAddr::V4(_) => peer,
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a3_one_callers_many_addresses_make_one_line() {
+        let recorder = Recorder::default();
+        let source: Arc<str> = "stripe".into();
+        for n in 0..5_000u128 {
+            let peer = Ipv6Addr::from_bits((0x2001_0db8 << 96) + n);
+            recorder.record(&source, peer.into(), "bad_signature", "x", "req_1", Time::from_ms(1));
+        }
+        let lines = recorder.lines.lock().unwrap();
+        assert_eq!(lines.values().map(|line| line.count).collect::<Vec<_>>(), [5_000]);
     }
 }

@@ -77,7 +77,6 @@ fn check_sources(config: &Config, add: &mut dyn FnMut(&'static str, Grade, Strin
         match about.trust {
             Trust::Signed => {}
             Trust::Token if !source.allow_ips.is_empty() => {}
-            Trust::Hint if source.rate.is_some() => {}
             Trust::Token => add(
                 "sources",
                 Grade::Look,
@@ -89,7 +88,7 @@ fn check_sources(config: &Config, add: &mut dyn FnMut(&'static str, Grade, Strin
             Trust::Hint => add(
                 "sources",
                 Grade::Look,
-                format!("{name}: {} signs nothing, so its calls are only hints; set a rate", about.title),
+                format!("{name}: {} signs nothing, so its calls are only hints", about.title),
             ),
         }
         if !config.server.listen.ip().is_loopback() && source.setup.public_url.is_none() {
@@ -136,7 +135,7 @@ async fn check_store(config: &Config, add: &mut dyn FnMut(&'static str, Grade, S
 async fn check_gate(config: &Config, add: &mut dyn FnMut(&'static str, Grade, String)) {
     let Some(url) = &config.gate.redis else { return };
     let ping = async {
-        let mut connection = redis::Client::open(url.as_str())?.get_multiplexed_async_connection().await?;
+        let mut connection = redis::Client::open(url.expose())?.get_multiplexed_async_connection().await?;
         redis::cmd("PING").query_async::<String>(&mut connection).await
     };
     match tokio::time::timeout(SERVER_WAIT, ping).await {

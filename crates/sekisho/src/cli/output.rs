@@ -19,11 +19,14 @@ pub fn table(headings: &[&str], rows: &[Vec<String>]) {
     }
 }
 
-/// Prints a line; a reader that went away (`| head`) is no error.
+/// Prints a line. A reader that went away (`| head`) is no error; a full disk is.
 pub fn line_out(line: &str) {
-    if writeln!(std::io::stdout(), "{line}").is_err() {
+    let Err(error) = writeln!(std::io::stdout(), "{line}") else { return };
+    if error.kind() == std::io::ErrorKind::BrokenPipe {
         std::process::exit(0);
     }
+    eprintln!("error: can't write the answer: {error}");
+    std::process::exit(1);
 }
 
 pub fn json_out(value: &serde_json::Value) {

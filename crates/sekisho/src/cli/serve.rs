@@ -11,9 +11,9 @@ use sekisho_store::StoreUrl;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::Context;
-use super::output::line_out;
 use crate::app::{App, Role};
-use crate::telemetry;
+use crate::config::Config;
+use crate::{now, telemetry};
 
 #[derive(clap::Args, Default)]
 pub struct Args {
@@ -31,6 +31,7 @@ const FILES_SPARE: u64 = 64;
 pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     let generated = context.is_built_in() && generate_secret(&context.generated_secret()?)?;
     let mut loaded = context.load()?;
+    let configured = loaded.config.server.listen;
     if let Some(listen) = args.listen {
         loaded.config.server.listen = listen;
     }
@@ -51,13 +52,11 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
             "the system permits fewer open files than server.connections_max; raise it with ulimit -n"
         );
     }
-    let store = config.store.url.to_string();
-    let doors: Vec<_> =
-        config.sources.iter().map(|source| (source.name.to_string(), source.path.clone())).collect();
+    let doors = Doors::of(&config, configured);
     let mut stop = Stop::new()?;
     let app = App::start(config, &roles).await?;
-    banner(&app, context, &store, &doors, generated);
-    tracing::info!(address = %app.address, store, roles = ?roles, "Sekisho is serving");
+    let _ = banner(&app, context, &doors, generated);
+    tracing::info!(address = %app.address, store = doors.store, roles = ?roles, "Sekisho is serving");
     stop.wait().await;
     tracing::info!("stopping: no new requests, finishing those under way");
     app.stop().await;
@@ -65,8 +64,9 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What to do next, for somebody who just started it.
-fn banner(app: &App, context: &Context, store: &str, doors: &[(String, String)], generated: bool) {
+/// What to do next, for somebody who just started it. A closed standard output is no reason to stop serving.
+fn banner(app: &App, context: &Context, doors: &Doors, generated: bool) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
     let program = std::env::args().next().unwrap_or_else(|| "sekisho".into());
     let mut options = String::new();
     if let Some(file) = &context.config {
@@ -76,30 +76,51 @@ fn banner(app: &App, context: &Context, store: &str, doors: &[(String, String)],
     if let Some(url @ StoreUrl::Sqlite(_)) = context.store_url().ok().flatten() {
         options += &format!(" --store {url}");
     }
-    if app.address.port() != 8787 {
-        options += &format!(" --url http://{}", app.address);
+    let url = if app.address == doors.configured {
+        String::new()
+    } else {
+        format!(" --url http://{}", app.address)
+    };
+    writeln!(out, "\n  Sekisho 関所 is open.\n")?;
+    for (name, path) in &doors.paths {
+        writeln!(out, "  webhooks   http://{}{path}   ({name})", app.address)?;
     }
-    line_out("");
-    line_out("  Sekisho 関所 is open.");
-    line_out("");
-    for (name, path) in doors {
-        line_out(&format!("  webhooks   http://{}{path}   ({name})", app.address));
-    }
-    line_out(&format!("  data       {store}"));
+    writeln!(out, "  data       {}", doors.store)?;
     if generated {
         let secret = context.generated_secret().unwrap_or_default();
-        line_out(&format!("  secret     generated for the source `stripe`, kept in {}", secret.display()));
+        writeln!(out, "  secret     generated for the source `stripe`, kept in {}", secret.display())?;
     }
-    if let Some((name, _)) = doors.first() {
-        let source = if doors.len() > 1 { format!(" --source {name}") } else { String::new() };
-        line_out("");
-        line_out("  Send a first signed event from another terminal:");
-        line_out(&format!("    {program} trigger payment_intent.succeeded{source}{options}"));
-        line_out("  and look at it:");
-        line_out(&format!("    {program} events list{}", options.split(" --url").next().unwrap_or_default()));
+    if let Some(words) = &doors.trigger {
+        writeln!(out, "\n  Send a first signed event from another terminal:")?;
+        writeln!(out, "    {program} trigger {words}{options}{url}")?;
+        writeln!(out, "  and look at it:\n    {program} events list{options}")?;
     }
-    line_out("");
-    let _ = std::io::stdout().flush();
+    writeln!(out)?;
+    out.flush()
+}
+
+/// What the banner says of the configuration, which the server has taken by then.
+struct Doors {
+    configured: SocketAddr,
+    store: String,
+    paths: Vec<(String, String)>,
+    /// The words that send a first event to the first source that can be signed for.
+    trigger: Option<String>,
+}
+
+impl Doors {
+    fn of(config: &Config, configured: SocketAddr) -> Self {
+        let paths =
+            config.sources.iter().map(|source| (source.name.to_string(), source.path.clone())).collect();
+        let signable = config.sources.iter().find_map(|source| {
+            let about = source.provider.about();
+            source.scheme.sign(about.draft("evt_1", about.sample_type, now()), now()).ok()?;
+            let option =
+                if config.sources.len() > 1 { format!(" --source {}", source.name) } else { String::new() };
+            Some(format!("{}{option}", about.sample_type))
+        });
+        Self { configured, store: config.store.url.to_string(), paths, trigger: signable }
+    }
 }
 
 /// Makes a secret for the built-in source, unless there is one already.

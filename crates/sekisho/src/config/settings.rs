@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use sekisho_core::Secret;
 use sekisho_store::StoreUrl;
 use tracing::level_filters::LevelFilter;
 
@@ -151,7 +152,7 @@ pub const SETTINGS: &[Setting] = &[
             if !url.is_empty() && !url.starts_with("redis://") {
                 return Err("expected an address such as \"redis://127.0.0.1:6379\"".into());
             }
-            config.gate.redis = Some(url).filter(|url| !url.is_empty());
+            config.gate.redis = (!url.is_empty()).then(|| Secret::new(url));
             Ok(())
         },
     },

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use http::StatusCode;
 use ipnet::IpNet;
 use sekisho_core::Secret;
+use sekisho_core::event::Trust;
 use sekisho_core::provider::{self, Certificate, Provider, Scheme, Setup};
 
 use super::given::Given;
@@ -24,7 +25,7 @@ pub struct Source {
     pub ack_status: StatusCode,
     pub unusable: UnusableBody,
     pub allow_ips: Vec<IpNet>,
-    /// Events a second; `None` is no limit.
+    /// Requests a second; `None` is no limit.
     pub rate: Option<u32>,
     pub livemode: Option<bool>,
     /// Used instead of fetching, for tests and machines without a way out.
@@ -36,6 +37,9 @@ impl fmt::Debug for Source {
         write!(f, "source {} ({}) at {}", self.name, self.provider.about().name, self.path)
     }
 }
+
+/// Hints a second, when the operator says nothing else.
+const HINT_RATE: u32 = 10;
 
 /// What a genuine request without a usable event is answered. It is stored as evidence either way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -201,7 +205,7 @@ pub const SETTINGS: &[SourceSetting] = &[
     SourceSetting {
         key: "rate",
         example: "500",
-        help: "Requests a second; beyond that 503 with Retry-After.",
+        help: "Genuine requests a second; beyond that 503 with Retry-After. Hints, which prove nothing, have 10.",
         set: |draft, given| {
             draft.rate = Some(given.count(1, 1_000_000)? as u32);
             Ok(())
@@ -293,7 +297,8 @@ impl Draft {
             ack_status: self.ack_status.unwrap_or(StatusCode::NO_CONTENT),
             unusable: self.unusable.unwrap_or(UnusableBody::Acknowledge),
             allow_ips: self.allow_ips,
-            rate: self.rate,
+            // What proves nothing may not come in any number: anybody could fill the disk.
+            rate: self.rate.or((about.trust == Trust::Hint).then_some(HINT_RATE)),
             livemode: self.livemode,
             certificate,
         })

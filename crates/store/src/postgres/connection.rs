@@ -57,6 +57,8 @@ pub struct Server {
     /// Only to look: sessions can't write, and any server of the URL will do.
     read_only: bool,
     allow_unsafe: bool,
+    /// Commits wait for a standby, so that what is merely seen here may not be there.
+    has_standby: AtomicBool,
 }
 
 impl Server {
@@ -73,7 +75,7 @@ impl Server {
             config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         }
         let tls = tls::connector(config.get_ssl_mode() == SslMode::Require)?;
-        Ok(Self { config, tls, read_only, allow_unsafe })
+        Ok(Self { config, tls, read_only, allow_unsafe, has_standby: AtomicBool::new(false) })
     }
 }
 
@@ -125,6 +127,10 @@ impl Link {
     pub fn new(server: &Arc<Server>, purpose: Purpose) -> Self {
         let turns = Arc::new(Semaphore::new(purpose.turns()));
         Self { server: Arc::clone(server), purpose, turns, current: Arc::default() }
+    }
+
+    pub fn has_standby(&self) -> bool {
+        self.server.has_standby.load(Ordering::Relaxed)
     }
 
     /// Runs one prepared statement: one round trip once the session knows it.
@@ -229,7 +235,8 @@ impl Session {
         }
         // Asserted on every such connection: after a failover the server may be another one.
         if purpose.acknowledges() && !server.read_only {
-            durability::require(&session.client, server.allow_unsafe).await?;
+            let has_standby = durability::require(&session.client, server.allow_unsafe).await?;
+            server.has_standby.store(has_standby, Ordering::Relaxed);
         }
         Ok(session)
     }

@@ -33,16 +33,20 @@ pub async fn require_for_opening(
 
 /// Every setting that must hold here.
 const ASK: &str = "SELECT name, setting FROM pg_settings WHERE name IN
-    ('server_version_num', 'server_encoding', 'fsync', 'full_page_writes', 'synchronous_commit')";
+    ('server_version_num', 'server_encoding', 'fsync', 'full_page_writes', 'synchronous_commit',
+     'synchronous_standby_names')";
 
 /// `allow_unsafe` forgives what could lose acknowledged events, but never a server that can't work at all.
-pub async fn require(client: &Client, allow_unsafe: bool) -> Result<(), Failure> {
+/// Says whether commits wait for a standby.
+pub async fn require(client: &Client, allow_unsafe: bool) -> Result<bool, Failure> {
     let rows = client.query(ASK, &[]).await?;
     let mut found = HashMap::new();
     for row in &rows {
         found.insert(row.try_get::<_, String>(0)?, row.try_get::<_, String>(1)?);
     }
-    Ok(check(|name| found.get(name).map_or("", String::as_str), allow_unsafe)?)
+    let setting = |name: &str| found.get(name).map_or("", String::as_str);
+    check(setting, allow_unsafe)?;
+    Ok(!setting("synchronous_standby_names").is_empty())
 }
 
 fn check<'s>(setting: impl Fn(&str) -> &'s str, allow_unsafe: bool) -> Result<(), Unsafe> {

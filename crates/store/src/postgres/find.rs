@@ -125,7 +125,7 @@ pub async fn event(link: &Link, seq: Seq) -> Result<Option<EventRecord>> {
 }
 
 /// When the event was created is not known here, so the whole of `dedupe` is scanned for the rest of the key.
-const SEQ: &str = "SELECT seq FROM dedupe WHERE substr(key, 5) = $1 LIMIT 1";
+const SEQ: &str = "SELECT seq FROM dedupe WHERE substr(key, 5) = $1 ORDER BY seq DESC LIMIT 1";
 
 pub async fn seq(link: &Link, source: &str, event_id: &str) -> Result<Option<Seq>> {
     let key = DedupeKey::new(source, event_id, None);

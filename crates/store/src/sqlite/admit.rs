@@ -89,7 +89,7 @@ impl<'c> Inserts<'c> {
             arrival.account,
             arrival.livemode,
             arrival.trust.name(),
-            arrival.headers,
+            &*arrival.headers,
             Body(&arrival.body),
         ])?;
         match &arrival.next {

@@ -134,9 +134,10 @@ impl Readers {
         Ok(Self(readers.map_err(|error| unreachable(path, error))?.into()))
     }
 
-    pub fn require_current(&self) -> std::result::Result<(), OpenError> {
+    pub fn require_current(&self, path: &Path) -> std::result::Result<(), OpenError> {
         let connection = self.0[0].lock().expect("no read panics");
-        migration::require_current(MIGRATIONS, &migrate::applied(&connection))
+        let applied = migrate::applied(&connection).map_err(|error| unreachable(path, error))?;
+        migration::require_current(MIGRATIONS, &applied)
     }
 }
 

@@ -15,7 +15,7 @@ pub fn run(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
         number INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, applied_at TEXT NOT NULL
     ) STRICT";
     connection.execute(create, []).map_err(unreachable)?;
-    for migration in pending(MIGRATIONS, &applied(connection))? {
+    for migration in pending(MIGRATIONS, &applied(connection).map_err(unreachable)?)? {
         let mut apply = || -> rusqlite::Result<()> {
             let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
             tx.execute_batch(migration.sql)?;
@@ -31,11 +31,12 @@ pub fn run(connection: &mut Connection, path: &Path) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Checksums of what was applied; empty for a new file.
-pub fn applied(connection: &Connection) -> BTreeMap<i64, String> {
-    let read = || -> rusqlite::Result<BTreeMap<i64, String>> {
-        let mut statement = connection.prepare("SELECT number, checksum FROM migration")?;
-        statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
-    };
-    read().unwrap_or_default()
+/// Checksums of what was applied; empty for a file without our tables.
+pub fn applied(connection: &Connection) -> rusqlite::Result<BTreeMap<i64, String>> {
+    let ours = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'migration'";
+    if connection.query_row(ours, [], |row| row.get::<_, i64>(0))? == 0 {
+        return Ok(BTreeMap::new());
+    }
+    let mut statement = connection.prepare("SELECT number, checksum FROM migration")?;
+    statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
 }

@@ -18,6 +18,8 @@ use crate::error::{Error, Result};
 const BATCH_MAX: usize = 256;
 /// What the process exits with when the disk no longer takes a sync (`EX_IOERR`).
 const EXIT_SYNC_FAILED: i32 = 74;
+/// The same when this thread panicked (`EX_SOFTWARE`).
+const EXIT_WRITER_PANICKED: i32 = 70;
 
 pub struct Writer {
     commands: Option<Sender<Box<dyn Command>>>,
@@ -28,8 +30,24 @@ impl Writer {
     pub fn start(connection: Connection) -> Self {
         let (commands, queue) = channel();
         let thread = std::thread::Builder::new().name("sqlite-writer".into());
-        let thread = thread.spawn(move || run(connection, &queue)).expect("a thread can be started");
+        let run = move || {
+            let _leave = LeaveOnPanic;
+            run(connection, &queue);
+        };
+        let thread = thread.spawn(run).expect("a thread can be started");
         Self { commands: Some(commands), thread: Some(thread) }
+    }
+}
+
+/// Without its writer the store could never write again, though it would look alive.
+struct LeaveOnPanic;
+
+impl Drop for LeaveOnPanic {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            tracing::error!("the SQLite writer panicked: leaving, to be started again");
+            std::process::exit(EXIT_WRITER_PANICKED);
+        }
     }
 }
 
