@@ -6,17 +6,18 @@ use std::borrow::Cow;
 use ring::hmac;
 use serde::Deserialize;
 
-use super::signature::{Keys, from_hex, to_hex};
+use super::signature::{Keys, StampedCode};
 use super::{
     About, CannotSign, Draft, Provider, Reading, Refusal, Request, Scheme, Setup, SetupError, Signed,
-    Unusable, Verified, check_window, signed_time, subject,
+    Unusable, Verified, signed_time, subject,
 };
 use crate::event::{Event, ObjectRef};
 use crate::time::Time;
 
 pub struct Paddle;
 
-const SIGNATURE: &str = "paddle-signature";
+const SIGNATURE: StampedCode =
+    StampedCode { header: "paddle-signature", between: ';', time: "ts", code: "h1", joint: b":" };
 const TOLERANCE_S: i64 = 5;
 
 static ABOUT: About = About {
@@ -66,21 +67,7 @@ struct Data<'r> {
 
 impl Scheme for Open {
     fn check(&self, request: &Request<'_>, now: Time) -> Result<(), Refusal> {
-        let mut signed_at = None;
-        let mut codes = Vec::new();
-        for part in request.header(SIGNATURE)?.split(';') {
-            match part.trim().split_once('=') {
-                Some(("ts", seconds)) => signed_at = Some(seconds),
-                Some(("h1", code)) => codes.extend(from_hex(code)),
-                _ => {}
-            }
-        }
-        let text = signed_at.ok_or_else(|| Refusal::malformed(SIGNATURE))?;
-        let signed_at = text.parse().map_err(|_| Refusal::malformed(SIGNATURE))?;
-        if !self.keys.accept(&[text.as_bytes(), b":", request.body], &codes) {
-            return Err(Refusal::BadSignature);
-        }
-        check_window(signed_at, now, self.tolerance_s)
+        SIGNATURE.check(&self.keys, request, now, self.tolerance_s)
     }
 
     fn read<'r>(&self, request: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
@@ -94,8 +81,7 @@ impl Scheme for Open {
     }
 
     fn sign(&self, draft: Draft, now: Time) -> Result<Signed, CannotSign> {
-        let seconds = now.seconds().to_string();
-        let code = to_hex(self.keys.sign(&[seconds.as_bytes(), b":", &draft.body]));
-        Ok(Signed::json(draft, vec![(SIGNATURE, format!("ts={seconds};h1={code}"))]))
+        let code = SIGNATURE.sign(&self.keys, &draft.body, now);
+        Ok(Signed::json(draft, vec![code]))
     }
 }

@@ -6,8 +6,9 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD
 use ring::{digest, hmac};
 use subtle::ConstantTimeEq;
 
-use super::{Refusal, Request, Setup, SetupError};
+use super::{Refusal, Request, Setup, SetupError, check_window};
 use crate::secret::Secret;
+use crate::time::Time;
 
 /// A source's keys, prepared once. Never empty.
 pub struct Keys(Vec<hmac::Key>);
@@ -65,6 +66,52 @@ impl Keys {
     /// The code that the first key makes.
     pub fn sign(&self, parts: &[&[u8]]) -> hmac::Tag {
         tag(&self.0[0], parts)
+    }
+}
+
+/// Codes over a time and the raw body, with that time beside them in one header: `t=…,v1=…,v1=…`.
+pub struct StampedCode {
+    pub header: &'static str,
+    /// Between the entries of the header.
+    pub between: char,
+    /// What the time and the codes are called there.
+    pub time: &'static str,
+    pub code: &'static str,
+    /// Between time and body in what is signed.
+    pub joint: &'static [u8],
+}
+
+impl StampedCode {
+    /// Any code may match; entries of other names are passed over.
+    pub fn check(
+        &self,
+        keys: &Keys,
+        request: &Request<'_>,
+        now: Time,
+        tolerance_s: i64,
+    ) -> Result<(), Refusal> {
+        let mut stamp = None;
+        let mut codes = Vec::new();
+        for entry in request.header(self.header)?.split(self.between) {
+            match entry.trim().split_once('=') {
+                Some((name, seconds)) if name == self.time => stamp = Some(seconds),
+                Some((name, code)) if name == self.code => codes.extend(from_hex(code)),
+                _ => {}
+            }
+        }
+        let stamp = stamp.ok_or_else(|| Refusal::malformed(self.header))?;
+        let signed_at = stamp.parse().map_err(|_| Refusal::malformed(self.header))?;
+        if !keys.accept(&[stamp.as_bytes(), self.joint, request.body], &codes) {
+            return Err(Refusal::BadSignature);
+        }
+        check_window(signed_at, now, tolerance_s)
+    }
+
+    pub fn sign(&self, keys: &Keys, body: &[u8], now: Time) -> (&'static str, String) {
+        let seconds = now.seconds().to_string();
+        let code = to_hex(keys.sign(&[seconds.as_bytes(), self.joint, body]));
+        let Self { header, between, time, code: name, .. } = self;
+        (header, format!("{time}={seconds}{between}{name}={code}"))
     }
 }
 
