@@ -256,7 +256,7 @@ async fn claims(store: Arc<dyn Store>) {
     let rows = [new.event("a"), new.event("b"), new.event("c")];
     admit(&store, vec![late.clone()]).await;
     admit(&store, rows.to_vec()).await;
-    let (one, two) = (join(&store).await, join_beside(&store).await);
+    let (one, two) = (join(&store).await, join(&store).await);
     let first = claim(&store, one, 2, NOW).await;
     assert_eq!(first.iter().map(|lease| lease.job).collect::<Vec<_>>(), [rows[0].seq, rows[1].seq]);
     assert!(first.iter().all(|lease| lease.epoch == one && lease.attempt == 1));
@@ -266,11 +266,6 @@ async fn claims(store: Arc<dyn Store>) {
     assert_eq!(claim(&store, one, 10, NOW.plus_ms(1)).await[0].job, late.seq);
     let jobs = store.claim(one, &Lane("other".into()), 10, NOW).await.expect("the store is up");
     assert!(jobs.is_empty(), "another lane's work");
-}
-
-/// A second node. On SQLite only one process serves, yet the interface must fence one epoch from another.
-async fn join_beside(store: &Arc<dyn Store>) -> Epoch {
-    join(store).await
 }
 
 async fn fences(store: Arc<dyn Store>) {
@@ -309,7 +304,7 @@ async fn status(store: &Arc<dyn Store>, seq: Seq) -> Status {
 async fn sweeps(store: Arc<dyn Store>) {
     let mut new = Arrivals::new(1);
     admit(&store, (0..5).map(|n| new.event(&n.to_string())).collect()).await;
-    let (dying, living) = (join(&store).await, join_beside(&store).await);
+    let (dying, living) = (join(&store).await, join(&store).await);
     let orphans = claim(&store, dying, 3, NOW).await;
     let held = claim(&store, living, 2, NOW).await;
     assert_eq!(store.sweep(10).await.expect("the store is up"), 0, "both nodes live");

@@ -2,7 +2,8 @@
 //! once and never edited afterwards; its checksum says so.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
+
+use sekisho_core::provider::encode_hex;
 
 use crate::error::OpenError;
 
@@ -14,11 +15,7 @@ pub struct Migration {
 
 impl Migration {
     pub fn checksum(&self) -> String {
-        let digest = ring::digest::digest(&ring::digest::SHA256, self.sql.as_bytes());
-        digest.as_ref().iter().fold(String::new(), |mut text, byte| {
-            write!(text, "{byte:02x}").expect("writing to a string can't fail");
-            text
-        })
+        encode_hex(ring::digest::digest(&ring::digest::SHA256, self.sql.as_bytes()))
     }
 }
 

@@ -119,11 +119,8 @@ impl Visit<'_> {
         let arrivals = events.iter().map(|event| self.arrival(event, &body, &headers)).collect();
         let (answer, accepted) = self.store(arrivals, held).await?;
         let counts = &self.door.counts;
-        if accepted {
-            counts.accepted.inc()
-        } else {
-            counts.duplicate.inc()
-        };
+        let count = if accepted { &counts.accepted } else { &counts.duplicate };
+        count.inc();
         self.checkpoint.metrics.acknowledge_seconds.observe(received.elapsed().as_secs_f64());
         Ok(answer)
     }

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use ring::rand::{SecureRandom, SystemRandom};
+use sekisho_core::provider::encode_hex;
 use sekisho_store::StoreUrl;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -133,7 +134,7 @@ fn generate_secret(file: &Path) -> anyhow::Result<bool> {
     SystemRandom::new()
         .fill(&mut bytes)
         .map_err(|_| anyhow::anyhow!("the system gives no random numbers"))?;
-    let secret = bytes.iter().fold("whsec_".to_owned(), |text, byte| text + &format!("{byte:02x}"));
+    let secret = format!("whsec_{}", encode_hex(bytes));
     let cannot = || format!("can't keep the generated secret in {}", file.display());
     if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).with_context(cannot)?;

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use ring::rand::{SecureRandom, SystemRandom};
-use sekisho_core::provider::{Draft, Signed};
+use sekisho_core::provider::{Draft, Signed, encode_hex};
 
 use super::output::{Progress, count, json_out, line_out};
 use super::request::{Answer, Client, Target};
@@ -162,7 +162,7 @@ fn random_letters() -> anyhow::Result<String> {
     SystemRandom::new()
         .fill(&mut bytes)
         .map_err(|_| anyhow::anyhow!("the system gives no random numbers"))?;
-    Ok(bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}")))
+    Ok(encode_hex(bytes))
 }
 
 fn shuffle(letters: &mut [Letter]) -> anyhow::Result<()> {

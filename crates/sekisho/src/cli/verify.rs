@@ -166,7 +166,7 @@ fn read_json(bytes: &[u8]) -> anyhow::Result<Saved> {
     let saved: SavedJson = serde_json::from_slice(bytes)?;
     let body = match (saved.body, saved.body_base64) {
         (Some(text), _) => text.into_bytes(),
-        (None, Some(text)) => base64(&text).context("body_base64 is not base 64")?,
+        (None, Some(text)) => provider::decode_base64(&text).context("body_base64 is not base 64")?,
         (None, None) => bail!("it has neither `body` nor `body_base64`"),
     };
     let mut headers = HeaderMap::new();
@@ -199,10 +199,6 @@ fn read_http(bytes: &[u8]) -> anyhow::Result<Saved> {
     }
     let query = target.split_once('?').map_or("", |(_, query)| query).to_owned();
     Ok(Saved { method, query, headers, body: bytes[end + skip..].to_vec() })
-}
-
-fn base64(text: &str) -> Option<Vec<u8>> {
-    provider::decode_base64(text)
 }
 
 #[cfg(test)]
