@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::event::{DedupeKey, Trust};
+use crate::event::{Created, DedupeKey, Stored, Trust};
 use crate::id::{Epoch, Seq};
 use crate::provider::Unusable;
+use crate::queue::Class;
 use crate::time::Time;
 
 /// One event on its way in, with everything its rows need. The event, its dedupe entry and its first job are
@@ -33,6 +34,26 @@ pub struct Arrival {
     pub next: Next,
 }
 
+impl Arrival {
+    /// The event as it will be read back.
+    pub fn stored(&self) -> Stored {
+        Stored {
+            seq: self.seq,
+            received_at: self.received_at,
+            source: Arc::clone(&self.source),
+            event_id: self.event_id.clone(),
+            event_type: self.event_type.clone(),
+            created_at: self.created_at,
+            object: self.object.clone(),
+            account: self.account.clone(),
+            livemode: self.livemode,
+            trust: self.trust,
+            headers: Arc::clone(&self.headers),
+            body: self.body.clone(),
+        }
+    }
+}
+
 /// What waits for an event once it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
@@ -47,14 +68,24 @@ impl Next {
     pub fn of_mode(wanted: Option<bool>, found: Option<bool>) -> Self {
         if wanted.zip(found).is_some_and(|(wanted, found)| wanted != found) {
             let error = "the event's livemode is not the source's: test and live must not mix";
-            return Self::Dead(Death { reason: "livemode_mismatch".into(), error: error.into() });
+            return Self::Dead(Death::terminal("livemode_mismatch", error));
         }
         Self::Settle
     }
 
+    /// What becomes of an event older than anything that is remembered: whether it came before can't be told.
+    #[must_use]
+    pub fn unless_older(self, created: Option<Created>, than: Time) -> Self {
+        if created.is_none_or(|created| !created.immutable || created.at >= than) {
+            return self;
+        }
+        let error = "the event is older than what is kept, so whether it was processed before can't be told";
+        Self::Dead(Death::terminal("too_old", error))
+    }
+
     /// What becomes of a genuine request without a usable event.
     pub fn of_unusable(unusable: &Unusable) -> Self {
-        Self::Dead(Death { reason: "unusable_body".into(), error: unusable.to_string() })
+        Self::Dead(Death::terminal("unusable_body", unusable.to_string()))
     }
 }
 
@@ -68,13 +99,60 @@ pub enum Admission {
     Refused(String),
 }
 
-/// What shares concurrency, rate and breaker.
+/// What shares concurrency, rate and breaker: all settling, all timers, or one destination.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Lane(pub String);
+pub struct Lane(pub Arc<str>);
 
 impl Lane {
     pub fn settle() -> Self {
         Self("settle".into())
+    }
+
+    pub fn timer() -> Self {
+        Self("timer".into())
+    }
+
+    /// Where jobs run alone that were under way at several crashes.
+    pub fn suspect() -> Self {
+        Self("suspect".into())
+    }
+
+    pub fn to_route(route: &str) -> Self {
+        Self(format!("{TO_ROUTE}{route}").into())
+    }
+
+    /// The route this lane leads to, if it is one.
+    pub fn route(&self) -> Option<&str> {
+        self.0.strip_prefix(TO_ROUTE)
+    }
+}
+
+const TO_ROUTE: &str = "to:";
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// Find out what an event means. The payload is empty, or `again` when delivered effects are to be repeated.
+    Settle,
+    /// Send an event to the app. The payload is the route's name.
+    Deliver,
+    /// Do what is due. The payload says what, in the words of [`crate::timer`].
+    Timer,
+}
+
+impl Kind {
+    pub const ALL: [Self; 3] = [Self::Settle, Self::Deliver, Self::Timer];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Settle => "settle",
+            Self::Deliver => "deliver",
+            Self::Timer => "timer",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == text)
     }
 }
 
@@ -87,20 +165,92 @@ pub struct Lease {
     pub attempt: i32,
 }
 
-/// Claimed work: settle the event that has the job's number.
+/// What the keys of an event's effects begin with. Public ids of one length sort as their numbers do, so the keys
+/// of old events are one range.
+pub fn effect_prefix(event: Seq) -> String {
+    format!("{}/", event.as_event())
+}
+
+/// The key of an event's delivery: the event and the lane are the fact. `again` counts forced repetitions.
+pub fn delivery_key(event: Seq, lane: &Lane, again: usize) -> String {
+    let repeated = if again == 0 { String::new() } else { format!("#{again}") };
+    format!("{}{}{repeated}", effect_prefix(event), lane.0)
+}
+
+/// Work to be queued.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewJob {
+    pub id: Seq,
+    /// Names the fact that causes it. A key makes one job, for ever.
+    pub key: Option<String>,
+    pub kind: Kind,
+    pub lane: Lane,
+    /// Jobs with the same text run one after the other, by their ids. One that was dead and is done again does not
+    /// stop its successor that runs already.
+    pub fifo: Option<String>,
+    pub due_at: Time,
+    pub event: Option<Seq>,
+    pub payload: String,
+    /// Born leased: the caller has room for it and runs it from memory. Only due jobs without `fifo`.
+    pub owner: Option<Epoch>,
+}
+
+/// Leased work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
     pub lease: Lease,
+    pub kind: Kind,
     pub lane: Lane,
-    pub event_type: String,
+    pub fifo: Option<String>,
+    pub due_at: Time,
+    pub event: Option<Seq>,
+    pub payload: String,
+    /// Attempts that are no tries: made before it was last taken out of the dead letters, or cut off by a crash.
+    pub base: i32,
+    /// How often its node died while it held this job.
+    pub crashes: i32,
 }
 
-/// How a run ends. Written only while its lease still holds.
+impl Job {
+    /// A job that was born leased, as the store would have given it.
+    pub fn born(new: NewJob, epoch: Epoch) -> Self {
+        let NewJob { id, kind, lane, fifo, due_at, event, payload, .. } = new;
+        let lease = Lease { job: id, epoch, attempt: 1 };
+        Self { lease, kind, lane, fifo, due_at, event, payload, base: 0, crashes: 0 }
+    }
+
+    /// The first job of an event that was born leased.
+    pub fn born_with(event: Seq, due_at: Time, epoch: Epoch) -> Self {
+        let lease = Lease { job: event, epoch, attempt: 1 };
+        let (kind, lane, payload) = (Kind::Settle, Lane::settle(), String::new());
+        Self { lease, kind, lane, fifo: None, due_at, event: Some(event), payload, base: 0, crashes: 0 }
+    }
+
+    /// Which try this is, since it was new or last taken out of the dead letters; from 1.
+    pub const fn tries(&self) -> i32 {
+        self.lease.attempt - self.base
+    }
+}
+
+/// What one run changes: written whole while its lease holds, else not at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeSet {
-    pub lease: Lease,
-    pub end: End,
     pub at: Time,
+    /// The job that ends. Without one, the set only queues jobs.
+    pub end: Option<(Lease, End)>,
+    /// What the run saw outside, if it called anybody.
+    pub attempt: Option<Attempt>,
+    pub jobs: Vec<NewJob>,
+}
+
+impl ChangeSet {
+    pub fn end(lease: Lease, end: End, at: Time) -> Self {
+        Self { at, end: Some((lease, end)), attempt: None, jobs: Vec::new() }
+    }
+
+    pub fn queue(jobs: Vec<NewJob>, at: Time) -> Self {
+        Self { at, end: None, attempt: None, jobs }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,22 +262,53 @@ pub enum End {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    Success,
-    Skipped { note: String },
+    Success {
+        note: Option<String>,
+    },
+    Skipped {
+        note: String,
+    },
+    /// Taken out of the dead letters by a person.
+    Discarded {
+        note: String,
+    },
 }
 
 impl Outcome {
+    pub const SUCCESS: Self = Self::Success { note: None };
+
     pub const fn name(&self) -> &'static str {
         match self {
-            Self::Success => "success",
+            Self::Success { .. } => "success",
             Self::Skipped { .. } => "skipped",
+            Self::Discarded { .. } => "discarded",
         }
     }
 
     pub fn note(&self) -> Option<&str> {
         match self {
-            Self::Success => None,
-            Self::Skipped { note } => Some(note),
+            Self::Success { note } => note.as_deref(),
+            Self::Skipped { note } | Self::Discarded { note } => Some(note),
+        }
+    }
+
+    /// The same, with something more to say.
+    #[must_use]
+    pub fn with_note(self, more: &str) -> Self {
+        let note = self.note().map_or_else(|| more.to_owned(), |note| format!("{note}; {more}"));
+        match self {
+            Self::Success { .. } => Self::Success { note: Some(note) },
+            Self::Skipped { .. } => Self::Skipped { note },
+            Self::Discarded { .. } => Self::Discarded { note },
+        }
+    }
+
+    pub fn parse(name: &str, note: Option<String>) -> Option<Self> {
+        match name {
+            "success" => Some(Self::Success { note }),
+            "skipped" => Some(Self::Skipped { note: note.unwrap_or_default() }),
+            "discarded" => Some(Self::Discarded { note: note.unwrap_or_default() }),
+            _ => None,
         }
     }
 }
@@ -135,18 +316,61 @@ impl Outcome {
 /// Why something went to the dead letters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Death {
+    pub class: Class,
     /// Stable word to filter by: `unusable_body`.
     pub reason: String,
     /// A sentence for a person.
     pub error: String,
 }
 
+impl Death {
+    pub fn terminal(reason: impl Into<String>, error: impl Into<String>) -> Self {
+        Self { class: Class::Terminal, reason: reason.into(), error: error.into() }
+    }
+}
+
+/// One call to somebody outside, and what came back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempt {
+    pub at: Time,
+    pub took_ms: i64,
+    pub status: Option<i32>,
+    /// Stable word; `None` when it went well.
+    pub reason: Option<String>,
+    pub error: Option<String>,
+    /// JSON array of [name, value].
+    pub headers: Option<String>,
+    /// The answer's first bytes.
+    pub body: Option<Bytes>,
+}
+
 /// The store's answer to one [`ChangeSet`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Committed {
-    Applied,
+    Applied {
+        /// Jobs of the set that were not queued, because their key had been there before.
+        repeated: Vec<Seq>,
+    },
     /// The lease was no longer held: nothing was written.
     Lost,
+}
+
+/// Who does something by hand, when and why. Kept with what was done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Act {
+    pub at: Time,
+    pub actor: String,
+    pub reason: String,
+}
+
+/// What became of an event that was to be settled again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replayed {
+    Queued,
+    /// Its work is not finished yet.
+    Unfinished,
+    /// No such event, or no longer kept.
+    Unknown,
 }
 
 /// A refused request, or several alike: who knocked, where, and why they were turned away.

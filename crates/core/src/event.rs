@@ -2,9 +2,12 @@
 //! makes it unique. Nothing here knows where the event is stored.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
+use bytes::Bytes;
 use ring::digest;
 
+use crate::id::Seq;
 use crate::time::Time;
 
 /// What a provider's file finds in a genuine request. Borrowed: nothing is copied before admission.
@@ -76,6 +79,29 @@ impl Trust {
             Self::Hint => "hint",
         }
     }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Signed, Self::Token, Self::Hint].into_iter().find(|trust| trust.name() == text)
+    }
+}
+
+/// An event as the store keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    pub seq: Seq,
+    pub received_at: Time,
+    pub source: Arc<str>,
+    pub event_id: String,
+    pub event_type: String,
+    pub created_at: Option<Time>,
+    /// (kind, id) as the provider names them.
+    pub object: Option<(String, String)>,
+    pub account: Option<String>,
+    pub livemode: Option<bool>,
+    pub trust: Trust,
+    /// JSON array of [name, value].
+    pub headers: Arc<str>,
+    pub body: Bytes,
 }
 
 /// 16 bytes: created seconds (0 where not immutable), then 12 bytes of SHA-256 over source and event id.
@@ -105,6 +131,12 @@ impl DedupeKey {
 
     pub const fn as_bytes(&self) -> &[u8; 16] {
         &self.0
+    }
+
+    /// Every key the event could be stored under: whether its creation time stands in it is not kept.
+    pub fn candidates(source: &str, event_id: &str, created_at: Option<Time>) -> [Self; 2] {
+        let created = created_at.map(|at| Created { at, immutable: true });
+        [Self::new(source, event_id, created), Self::new(source, event_id, None)]
     }
 
     /// The half that does not depend on the provider's clock.

@@ -5,16 +5,25 @@
 //! - [`event`] an event as read from a request, and the key that makes it unique
 //! - [`change`] the language between the crates: what `store` is asked to write, and what it answers
 //! - [`settlement`] what an event means
+//! - [`delivery`] which events go to the app, what is sent, and what its answer means
+//! - [`queue`] when failed work runs again, and when a destination is left alone for a while
+//! - [`timer`] what is due when · [`schedule`] when a cron line is due
+//! - [`rule`] an operator's expression over an event
 //! - [`id`], [`time`], [`secret`] the small words everything else is written in
 
 pub mod change;
+pub mod delivery;
 pub mod diagnose;
 pub mod event;
 pub mod id;
 pub mod provider;
+pub mod queue;
+pub mod rule;
+pub mod schedule;
 pub mod secret;
 pub mod settlement;
 pub mod time;
+pub mod timer;
 
 pub use id::{Epoch, Seq};
 pub use secret::Secret;

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use serde::{Serialize, Serializer};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time(i64);
@@ -51,6 +52,16 @@ impl Serialize for Time {
     }
 }
 
+/// Reads back what is printed.
+impl<'de> Deserialize<'de> for Time {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        Self::parse_rfc3339(&text)
+            .or_else(|| text.parse().ok().map(Self))
+            .ok_or_else(|| D::Error::custom("expected a time such as 2026-02-02T02:40:00.000Z"))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,6 +73,11 @@ mod tests {
         assert_eq!(Time::parse_rfc3339("2026-02-02T02:40:00.123Z"), Some(time));
         assert_eq!(Time::parse_rfc3339("2026-02-02T11:40:00.123+09:00"), Some(time));
         assert_eq!(Time::parse_rfc3339("yesterday"), None);
+        for time in [time, Time::from_ms(i64::MAX)] {
+            let json = serde_json::to_string(&time).unwrap();
+            assert_eq!(serde_json::from_str::<Time>(&json).unwrap(), time);
+        }
+        assert!(serde_json::from_str::<Time>("\"yesterday\"").is_err());
     }
 
     #[test]

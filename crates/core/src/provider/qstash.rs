@@ -61,6 +61,11 @@ struct Claims {
     sub: String,
     exp: i64,
     nbf: i64,
+    /// Not looked at, but receivers may want them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    iat: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    jti: Option<String>,
     body: String,
 }
 
@@ -103,7 +108,10 @@ impl Scheme for Open {
             iss: ISSUER.into(),
             sub: self.url.clone(),
             exp: now.seconds().saturating_add(LIFETIME_S),
-            nbf: now.seconds(),
+            // Receivers forgive no clock that is behind ours, so the token is valid since a while.
+            nbf: now.seconds().saturating_sub(FUTURE_SKEW_S),
+            iat: Some(now.seconds().saturating_sub(FUTURE_SKEW_S)),
+            jti: Some(format!("jwt_{}_{}", draft.id, now.ms())),
             body: to_base64url(sha256(&draft.body)),
         };
         let text = format!("{}.{}", encode(&head), encode(&claims));
@@ -119,4 +127,48 @@ fn decode<T: for<'de> Deserialize<'de>>(part: &str) -> Option<T> {
 
 fn encode(part: &impl Serialize) -> String {
     to_base64url(serde_json::to_vec(part).expect("a struct of text and numbers is JSON"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::provider::{Setup, verify};
+    use crate::secret::Secret;
+    use http::{HeaderMap, Method};
+
+    #[test]
+    fn a2_a_token_may_say_when_it_was_made_and_which_it_is_or_not() {
+        let now = Time::from_ms(1_770_000_000_000);
+        let setup = Setup {
+            secrets: vec![Secret::new("sig_1")],
+            public_url: Some("https://pay.example.com/q".into()),
+            ..Setup::default()
+        };
+        let keys = Keys::from_text(&setup, hmac::HMAC_SHA256).unwrap();
+        let scheme = QStash.open(&setup).unwrap();
+        for (iat, jti) in [(None, None), (Some(now.seconds()), Some("jwt_1".to_owned()))] {
+            let claims = Claims {
+                iss: ISSUER.into(),
+                sub: "https://pay.example.com/q".into(),
+                exp: now.seconds() + 300,
+                nbf: now.seconds(),
+                iat,
+                jti,
+                body: to_base64url(sha256(b"hello")),
+            };
+            let text =
+                format!("{}.{}", encode(&Head { alg: "HS256".into(), typ: "JWT".into() }), encode(&claims));
+            let token = format!("{text}.{}", to_base64url(keys.sign(&[text.as_bytes()])));
+            let mut headers = HeaderMap::new();
+            headers.insert(SIGNATURE, token.parse().unwrap());
+            let request = Request {
+                method: &Method::POST,
+                headers: &headers,
+                query: "",
+                body: b"hello",
+                certificate: None,
+            };
+            assert!(verify(scheme.as_ref(), request, now).is_ok());
+        }
+    }
 }

@@ -67,6 +67,11 @@ impl Keys {
     pub fn sign(&self, parts: &[&[u8]]) -> hmac::Tag {
         tag(&self.0[0], parts)
     }
+
+    /// The codes of all keys, for schemes that can carry several: the receiver may rotate its secret.
+    pub fn sign_with_all(&self, parts: &[&[u8]]) -> impl Iterator<Item = hmac::Tag> {
+        self.0.iter().map(move |key| tag(key, parts))
+    }
 }
 
 /// Codes over a time and the raw body, with that time beside them in one header: `t=…,v1=…,v1=…`.
@@ -109,9 +114,12 @@ impl StampedCode {
 
     pub fn sign(&self, keys: &Keys, body: &[u8], now: Time) -> (&'static str, String) {
         let seconds = now.seconds().to_string();
-        let code = to_hex(keys.sign(&[seconds.as_bytes(), self.joint, body]));
         let Self { header, between, time, code: name, .. } = self;
-        (header, format!("{time}={seconds}{between}{name}={code}"))
+        let mut value = format!("{time}={seconds}");
+        for code in keys.sign_with_all(&[seconds.as_bytes(), self.joint, body]) {
+            value.push_str(&format!("{between}{name}={}", to_hex(code)));
+        }
+        (header, value)
     }
 }
 

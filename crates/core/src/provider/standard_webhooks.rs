@@ -130,10 +130,12 @@ impl Envelope {
 
     pub fn sign(&self, draft: &Draft, now: Time) -> Vec<(&'static str, String)> {
         let seconds = now.seconds().to_string();
-        let code = self.keys.sign(&[draft.id.as_bytes(), b".", seconds.as_bytes(), b".", &draft.body]);
+        let parts: [&[u8]; 5] = [draft.id.as_bytes(), b".", seconds.as_bytes(), b".", &draft.body];
+        let codes: Vec<_> =
+            self.keys.sign_with_all(&parts).map(|code| format!("v1,{}", to_base64(code))).collect();
         vec![
             (self.names.id, draft.id.clone()),
-            (self.names.signature, format!("v1,{}", to_base64(code))),
+            (self.names.signature, codes.join(" ")),
             (self.names.timestamp, seconds),
         ]
     }

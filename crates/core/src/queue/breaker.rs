@@ -1,0 +1,216 @@
+//! Whether a destination is asked at all: after many failures in a row it is left alone for a while, then one probe
+//! decides.
+//!
+//! A plain value, stored and shown as JSON. Only failures that blame the destination belong here; which ones do, the
+//! caller knows.
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::Time;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum Breaker {
+    Closed {
+        /// In a row.
+        failures: u32,
+    },
+    Open {
+        since: Time,
+        until: Time,
+        /// Times in a row: each is longer than the one before.
+        opened: u32,
+    },
+    /// One probe is under way.
+    HalfOpen { since: Time, opened: u32 },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Policy {
+    /// So many failures in a row open it; 0 never.
+    pub failures: u32,
+    pub open_ms: i64,
+    /// Doubles each time in a row, up to this.
+    pub open_max_ms: i64,
+}
+
+/// A probe that never answered is forgotten by then: its node may have died.
+const PROBE_FORGOTTEN_MS: i64 = 120_000;
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self { failures: 30, open_ms: 5_000, open_max_ms: 60_000 }
+    }
+}
+
+impl Policy {
+    fn open_ms(&self, opened: u32) -> i64 {
+        let doubled = 2i64.saturating_pow(opened.saturating_sub(1));
+        self.open_ms.max(0).saturating_mul(doubled).min(self.open_max_ms.max(0))
+    }
+}
+
+impl Default for Breaker {
+    fn default() -> Self {
+        Self::Closed { failures: 0 }
+    }
+}
+
+impl Breaker {
+    /// `closed`, `open` or `half_open`. Compared before and after, it tells a change worth storing and logging.
+    pub const fn state(&self) -> &'static str {
+        match self {
+            Self::Closed { .. } => "closed",
+            Self::Open { .. } => "open",
+            Self::HalfOpen { .. } => "half_open",
+        }
+    }
+
+    /// Since when it is open.
+    pub const fn since(&self) -> Option<Time> {
+        match self {
+            Self::Closed { .. } => None,
+            Self::Open { since, .. } | Self::HalfOpen { since, .. } => Some(*since),
+        }
+    }
+
+    /// Neither closed nor trusted again yet.
+    pub const fn is_open(&self) -> bool {
+        match self {
+            Self::Closed { .. } => false,
+            Self::Open { .. } | Self::HalfOpen { .. } => true,
+        }
+    }
+
+    /// May work for this destination start now? Lets exactly one probe through when the time is up.
+    pub fn may_start(&mut self, now: Time) -> bool {
+        let (due_at, since, opened) = match *self {
+            Self::Closed { .. } => return true,
+            Self::Open { since, until, opened } => (until, since, opened),
+            Self::HalfOpen { since, opened } => (since.plus_ms(PROBE_FORGOTTEN_MS), since, opened),
+        };
+        // A clock that was set back must not keep it open for as long as it jumped.
+        if now < due_at && now >= since {
+            return false;
+        }
+        *self = Self::HalfOpen { since: now, opened };
+        true
+    }
+
+    /// Any answer that does not blame the destination.
+    pub fn succeeded(&mut self) {
+        *self = Self::default();
+    }
+
+    pub fn failed(&mut self, policy: &Policy, now: Time) {
+        if policy.failures == 0 {
+            return self.reset();
+        }
+        let opened = match *self {
+            Self::Closed { failures } => {
+                let failures = failures.saturating_add(1);
+                if failures < policy.failures {
+                    *self = Self::Closed { failures };
+                    return;
+                }
+                1
+            }
+            // Runs that started before it opened say nothing new.
+            Self::Open { .. } => return,
+            Self::HalfOpen { opened, .. } => opened.saturating_add(1),
+        };
+        *self = Self::Open { since: now, until: now.plus_ms(policy.open_ms(opened)), opened };
+    }
+
+    /// By hand, or because the policy was turned off.
+    pub fn reset(&mut self) {
+        *self = Self::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Time = Time::from_ms(1_770_000_000_000);
+
+    fn at(ms: i64) -> Time {
+        NOW.plus_ms(ms)
+    }
+
+    fn opened() -> Breaker {
+        let mut breaker = Breaker::default();
+        (0..30).for_each(|_| breaker.failed(&Policy::default(), NOW));
+        breaker
+    }
+
+    #[test]
+    fn c4_only_failures_in_a_row_open_it() {
+        let mut breaker = Breaker::default();
+        (0..29).for_each(|_| breaker.failed(&Policy::default(), NOW));
+        breaker.succeeded();
+        (0..29).for_each(|_| breaker.failed(&Policy::default(), NOW));
+        assert!(breaker.may_start(NOW) && breaker.state() == "closed");
+        breaker.failed(&Policy::default(), NOW);
+        assert!(breaker.is_open() && !breaker.may_start(NOW) && !breaker.may_start(at(4_999)));
+    }
+
+    #[test]
+    fn c4_one_probe_decides() {
+        let mut breaker = opened();
+        assert!(breaker.may_start(at(5_000)));
+        assert_eq!(breaker.state(), "half_open");
+        assert!(!breaker.may_start(at(5_000)), "exactly one");
+        breaker.succeeded();
+        assert_eq!(breaker, Breaker::default());
+        assert!(breaker.may_start(at(5_001)));
+    }
+
+    #[test]
+    fn c4_each_time_in_a_row_is_longer_up_to_the_limit() {
+        let mut breaker = opened();
+        let mut now = NOW;
+        for wait in [5_000, 10_000, 20_000, 40_000, 60_000, 60_000] {
+            assert!(!breaker.may_start(now.plus_ms(wait - 1)));
+            now = now.plus_ms(wait);
+            assert!(breaker.may_start(now), "after {wait} ms");
+            breaker.failed(&Policy::default(), now);
+        }
+        breaker.reset();
+        assert_eq!(breaker, Breaker::default());
+    }
+
+    #[test]
+    fn c4_late_failures_do_not_prolong_it_and_a_lost_probe_is_forgotten() {
+        let mut breaker = opened();
+        let before = breaker.clone();
+        breaker.failed(&Policy::default(), at(3_000));
+        assert_eq!(breaker, before);
+        assert!(breaker.may_start(at(5_000)));
+        assert!(!breaker.may_start(at(5_000 + PROBE_FORGOTTEN_MS - 1)));
+        assert!(breaker.may_start(at(5_000 + PROBE_FORGOTTEN_MS)));
+        assert!(!breaker.may_start(at(5_000 + PROBE_FORGOTTEN_MS)));
+    }
+
+    #[test]
+    fn c4_a_clock_set_back_and_absurd_policies_do_not_lock_it() {
+        assert!(opened().may_start(at(-3_600_000)));
+        let absurd = Policy { failures: 1, open_ms: i64::MAX, open_max_ms: i64::MAX };
+        let mut breaker = Breaker::HalfOpen { since: NOW, opened: u32::MAX };
+        breaker.failed(&absurd, NOW);
+        assert!(!breaker.may_start(at(1)));
+        breaker.failed(&Policy { failures: 0, ..absurd }, NOW);
+        assert!(breaker.may_start(NOW), "turned off");
+    }
+
+    #[test]
+    fn c4_it_is_stored_and_read_back() {
+        let mut half_open = opened();
+        half_open.may_start(at(5_000));
+        for breaker in [Breaker::default(), opened(), half_open] {
+            let json = serde_json::to_string(&breaker).unwrap();
+            assert!(json.contains(breaker.state()), "{json}");
+            assert_eq!(serde_json::from_str::<Breaker>(&json).unwrap(), breaker);
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! What is due when. A timer is a job with a key that names the moment, so that however many nodes plan it, it is
+//! one job; it fires late rather than never, and never early, because a job is not claimed before it is due.
+
+use serde::{Deserialize, Serialize};
+
+use crate::change::{Kind, Lane, NewJob};
+use crate::id::Seq;
+use crate::time::Time;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Timer {
+    /// An occurrence of a configured schedule: puts an event in.
+    Schedule(String),
+    /// Counts the events of the hour that ended before it was due.
+    Count,
+    /// Lets go of what was kept long enough.
+    Forget,
+}
+
+impl Timer {
+    /// The job that does it at `due_at`.
+    pub fn job(&self, id: Seq, due_at: Time) -> NewJob {
+        let name = match self {
+            Self::Schedule(name) => format!("schedule/{name}"),
+            Self::Count => "count".into(),
+            Self::Forget => "forget".into(),
+        };
+        NewJob {
+            id,
+            // The moment first: what is long past is one range.
+            key: Some(format!("timer/{due_at}/{name}")),
+            kind: Kind::Timer,
+            lane: Lane::timer(),
+            fifo: None,
+            due_at,
+            event: None,
+            payload: serde_json::to_string(self).expect("names always serialise"),
+            owner: None,
+        }
+    }
+
+    pub fn parse(payload: &str) -> Option<Self> {
+        serde_json::from_str(payload).ok()
+    }
+}
+
+pub const HOUR_MS: i64 = 3_600_000;
+
+/// The start of the hour a moment lies in.
+pub const fn hour_of(time: Time) -> Time {
+    Time::from_ms(time.ms().div_euclid(HOUR_MS) * HOUR_MS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn b1_a_timer_is_one_job_however_often_it_is_planned() {
+        let due_at = Time::parse_rfc3339("2026-05-28T09:00:00Z").unwrap();
+        let timer = Timer::Schedule("daily".into());
+        let (one, two) = (timer.job(Seq::from_i64(1), due_at), timer.job(Seq::from_i64(2), due_at));
+        assert_eq!(one.key, two.key);
+        assert_ne!(one.key, timer.job(Seq::from_i64(1), due_at.plus_ms(1)).key);
+        assert_ne!(one.key, Timer::Schedule("daily2".into()).job(Seq::from_i64(1), due_at).key);
+        for timer in [timer, Timer::Count, Timer::Forget] {
+            assert_eq!(Timer::parse(&timer.job(Seq::ZERO, due_at).payload), Some(timer));
+        }
+        assert_eq!(Timer::parse("no timer of ours"), None);
+        assert_eq!(hour_of(due_at.plus_ms(3_599_999)), due_at);
+    }
+}
