@@ -16,17 +16,22 @@ mod url;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use sekisho_core::change::{Admission, Arrival, ChangeSet, Committed, Job, Lane, Lease, Rejection};
-use sekisho_core::event::DedupeKey;
+use sekisho_core::change::{
+    Act, Admission, Arrival, Attempt, ChangeSet, Committed, Job, Lane, Lease, Rejection, Replayed,
+};
+use sekisho_core::event::{DedupeKey, Stored};
 use sekisho_core::{Epoch, Seq, Time};
 
 pub use error::{Error, OpenError, Result, chain};
-pub use find::{EventFilter, EventRecord, EventSummary, Order, Status};
+pub use find::{
+    AuditEntry, Count, DeadFilter, DeadLetter, EventFilter, EventRecord, EventSummary, Forgotten, Message,
+    Order, Standing, State, Status,
+};
 pub use url::StoreUrl;
 
 /// Most arrivals one `admit` takes.
 pub const ADMIT_MAX: usize = 1_000;
-/// Most jobs one `claim`, and change sets one `commit`, take.
+/// Most jobs of a lane one `claim`, and change sets one `commit`, take.
 pub const CLAIM_MAX: usize = 1_000;
 /// Most rows one `find_…` returns.
 pub const FIND_MAX: usize = 1_000;
@@ -49,9 +54,10 @@ pub trait Store: Send + Sync {
     // --- arrival ---------------------------------------------------------------------------------------------
 
     /// Stores each new event with its dedupe entry and its first job in one durable commit, and answers in
-    /// order. A row the database refuses fails alone. Safe to call again with the same rows after an
-    /// unknown outcome: what had been stored under its own number is `Admitted` again.
-    async fn admit(&self, arrivals: Arc<[Arrival]>) -> Result<Vec<Admission>>;
+    /// order. With `keep`, first jobs are born leased to that node, at attempt 1. A row the database refuses fails
+    /// alone. Safe to call again with the same rows after an unknown outcome: what had been stored under its own
+    /// number is `Admitted` again.
+    async fn admit(&self, arrivals: Arc<[Arrival]>, keep: Option<Epoch>) -> Result<Vec<Admission>>;
 
     /// How many `admit` calls are worth having under way at once.
     fn committers(&self) -> usize;
@@ -61,25 +67,73 @@ pub trait Store: Send + Sync {
 
     // --- work ------------------------------------------------------------------------------------------------
 
-    /// Leases up to `limit` due jobs of a lane to this node, oldest first.
-    async fn claim(&self, epoch: Epoch, lane: &Lane, limit: usize, now: Time) -> Result<Vec<Job>>;
+    /// Leases due jobs to this node, up to a number per lane, oldest first. Of jobs with the same `fifo` only the one
+    /// with the lowest id can be had, and only when no lower one is unfinished.
+    async fn claim(&self, epoch: Epoch, wants: Vec<(Lane, usize)>, now: Time) -> Result<Vec<Job>>;
 
     /// Writes each change set whole if its lease still holds, else not at all; answers in order.
     async fn commit(&self, sets: Vec<ChangeSet>) -> Result<Vec<Committed>>;
 
-    /// Frees up to `limit` jobs whose node is gone; says how many.
-    async fn sweep(&self, limit: usize) -> Result<usize>;
+    /// Notes that a leased job is about to run, so that a crash from here on is its own. Says whose lease held.
+    async fn start(&self, leases: Vec<Lease>) -> Result<Vec<bool>>;
 
-    /// Hands claimed jobs back untouched, at shutdown.
+    /// Hands claimed jobs back untouched: no attempt was spent.
     async fn release(&self, leases: Vec<Lease>) -> Result<()>;
 
-    // --- the rest --------------------------------------------------------------------------------------------
+    /// What this node has leased, by the store's account; at most [`CLAIM_MAX`].
+    async fn owned(&self, epoch: Epoch) -> Result<Vec<Lease>>;
+
+    /// Takes over leases that the node's memory does not hold, each under a new attempt, which is no try. A lease
+    /// that moved on is left out.
+    async fn adopt(&self, leases: Vec<Lease>) -> Result<Vec<Job>>;
+
+    /// Frees up to `limit` jobs whose node is gone, counts the crash, and moves those with too many crashes to the
+    /// suspect lane; there only a crash after `start` counts. The run that was cut off is no try. Says how many. Also
+    /// frees a `fifo` whose turn was lost.
+    async fn sweep(&self, limit: usize, suspect_after: i32) -> Result<usize>;
+
+    /// Every lane with unleased work, with when its oldest job is due.
+    async fn lanes(&self) -> Result<Vec<(Lane, Time)>>;
+
+    /// Events with body and headers, in the order of their numbers; unknown ones are left out.
+    async fn load_events(&self, seqs: Vec<Seq>) -> Result<Vec<Stored>>;
+
+    // --- acts of people --------------------------------------------------------------------------------------
+
+    /// Queues dead letters again, each under its own id; says which were there. Every one is audited.
+    async fn revive(&self, jobs: Vec<Seq>, act: Act) -> Result<Vec<bool>>;
+
+    /// Takes dead letters out for good; says which were there. Every one is audited.
+    async fn discard(&self, jobs: Vec<Seq>, act: Act) -> Result<Vec<bool>>;
+
+    /// Queues events to be settled again, under the event's own number; `payload` is the job's. Audited.
+    async fn replay(&self, events: Vec<Seq>, payload: String, act: Act) -> Result<Vec<Replayed>>;
+
+    // --- state -----------------------------------------------------------------------------------------------
+
+    /// Everything of a kind.
+    async fn states(&self, kind: &str) -> Result<Vec<State>>;
+
+    /// Writes a state if its version is still the one given (0: not there yet), and raises the version. Audited when a
+    /// person did it.
+    async fn put_state(&self, state: State, act: Option<Act>) -> Result<bool>;
+
+    // --- upkeep ----------------------------------------------------------------------------------------------
 
     /// Keeps refused requests, the newest [`REJECTIONS_MAX`] of them.
     async fn reject(&self, rejections: Vec<Rejection>) -> Result<()>;
 
     /// Work that keeps the store in shape: partitions ahead, checkpoints. Cheap when there is nothing to do.
     async fn upkeep(&self, now: Time) -> Result<()>;
+
+    /// Counts the events received in an hour by source, type and status, in place of an earlier count.
+    async fn count_hour(&self, hour: Time) -> Result<()>;
+
+    /// Lets go of up to `limit` events received before a time and numbered after `after`, with all their traces. An
+    /// event with unfinished work or a dead letter stays. Old traces of timers go too.
+    async fn forget(&self, before: Time, after: Seq, limit: usize) -> Result<Forgotten>;
+
+    // --- reads -----------------------------------------------------------------------------------------------
 
     /// One page of events; at most [`FIND_MAX`].
     async fn find_events(&self, filter: EventFilter) -> Result<Vec<EventSummary>>;
@@ -89,6 +143,24 @@ pub trait Store: Send + Sync {
 
     /// The number of an event by source and the provider's id, whenever it was created.
     async fn find_seq(&self, source: &str, event_id: &str) -> Result<Option<Seq>>;
+
+    /// One page of dead letters, newest first; at most [`FIND_MAX`].
+    async fn find_dead(&self, filter: DeadFilter) -> Result<Vec<DeadLetter>>;
+
+    /// Where a job stands, whether waiting, done or dead.
+    async fn find_message(&self, job: Seq) -> Result<Option<Message>>;
+
+    /// The jobs an event caused, by their keys.
+    async fn find_messages(&self, event: Seq) -> Result<Vec<Message>>;
+
+    /// Every call a job made, in order.
+    async fn find_attempts(&self, job: Seq) -> Result<Vec<(i32, Attempt)>>;
+
+    /// Counts of hours from one (with) to another (without).
+    async fn find_counts(&self, from: Time, to: Time) -> Result<Vec<Count>>;
+
+    /// What people did, newest first.
+    async fn find_audit(&self, limit: usize) -> Result<Vec<AuditEntry>>;
 
     /// The newest rejections first.
     async fn find_rejections(&self, source: Option<String>, limit: usize) -> Result<Vec<Rejection>>;
@@ -124,6 +196,8 @@ pub struct Peer {
 pub enum Access {
     /// To serve: brings the schema up to date, refuses unsafe durability settings.
     Serve { allow_unsafe_durability: bool },
+    /// To do one thing by hand while no server runs. The schema must be current.
+    Act,
     /// To bring the schema up to date, and nothing else.
     Migrate,
     /// To look, beside a running server. The schema must be current.

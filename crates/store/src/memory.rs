@@ -1,18 +1,20 @@
 //! The store in memory: the plainest possible reading of [`Store`]'s promises. Tests compare the databases with it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
 use sekisho_core::change::{
-    Admission, Arrival, ChangeSet, Committed, Death, End, Job, Lane, Lease, Next, Outcome, Rejection,
+    Act, Admission, Arrival, Attempt, ChangeSet, Committed, End, Job, Kind, Lane, Lease, NewJob, Next,
+    Outcome, Rejection, Replayed, effect_prefix,
 };
-use sekisho_core::event::DedupeKey;
+use sekisho_core::event::{DedupeKey, Stored};
+use sekisho_core::timer::HOUR_MS;
 use sekisho_core::{Epoch, Seq, Time};
 
 use crate::{
-    EventFilter, EventRecord, EventSummary, FIND_MAX, Joined, Order, Peer, Pulse, REJECTIONS_MAX, Result,
-    Status, Store,
+    AuditEntry, CLAIM_MAX, Count, DeadFilter, DeadLetter, EventFilter, EventRecord, EventSummary, FIND_MAX,
+    Forgotten, Joined, Message, Order, Peer, Pulse, REJECTIONS_MAX, Result, Standing, State, Status, Store,
 };
 
 #[derive(Default)]
@@ -27,16 +29,39 @@ struct Tables {
     dedupe: BTreeMap<DedupeKey, Seq>,
     events: BTreeMap<Seq, Arrival>,
     jobs: BTreeMap<Seq, JobRow>,
-    outcomes: BTreeMap<Seq, (Outcome, Time)>,
-    dead: BTreeMap<Seq, (Death, Time)>,
+    effects: BTreeMap<String, Seq>,
+    outcomes: BTreeMap<Seq, Ended>,
+    attempts: BTreeMap<(Seq, i32), Attempt>,
+    dead: BTreeMap<Seq, DeadLetter>,
+    states: BTreeMap<(String, String), State>,
+    counts: BTreeMap<(Time, String, String, &'static str), i64>,
+    audit: Vec<AuditEntry>,
     rejections: BTreeMap<Seq, Rejection>,
 }
 
+#[derive(Clone)]
 struct JobRow {
+    kind: Kind,
     lane: Lane,
+    /// The lane it was in before it became suspect.
+    home: Option<Lane>,
+    fifo: Option<String>,
     due_at: Time,
+    event: Option<Seq>,
+    payload: String,
     owner: Option<Epoch>,
     attempt: i32,
+    base: i32,
+    crashes: i32,
+    started: bool,
+}
+
+struct Ended {
+    outcome: Outcome,
+    at: Time,
+    attempts: i32,
+    lane: Lane,
+    event: Option<Seq>,
 }
 
 impl MemoryStore {
@@ -52,7 +77,17 @@ impl Store for MemoryStore {
         tables.last_epoch += 1;
         let epoch = Epoch(tables.last_epoch);
         tables.nodes.insert(epoch, 0);
-        let floor = tables.events.keys().chain(tables.jobs.keys()).max().copied().unwrap_or(Seq::ZERO);
+        let floor = [
+            tables.events.keys().max(),
+            tables.jobs.keys().max(),
+            tables.outcomes.keys().max(),
+            tables.dead.keys().max(),
+        ]
+        .into_iter()
+        .flatten()
+        .max()
+        .copied()
+        .unwrap_or(Seq::ZERO);
         Ok(Joined { epoch, floor })
     }
 
@@ -74,9 +109,9 @@ impl Store for MemoryStore {
         Ok(still)
     }
 
-    async fn admit(&self, arrivals: Arc<[Arrival]>) -> Result<Vec<Admission>> {
+    async fn admit(&self, arrivals: Arc<[Arrival]>, keep: Option<Epoch>) -> Result<Vec<Admission>> {
         let mut tables = self.tables();
-        Ok(arrivals.iter().map(|arrival| tables.admit(arrival)).collect())
+        Ok(arrivals.iter().map(|arrival| tables.admit(arrival, keep)).collect())
     }
 
     fn committers(&self) -> usize {
@@ -88,24 +123,22 @@ impl Store for MemoryStore {
         Ok(keys.iter().map(|key| tables.dedupe.get(key).copied()).collect())
     }
 
-    async fn claim(&self, epoch: Epoch, lane: &Lane, limit: usize, now: Time) -> Result<Vec<Job>> {
+    async fn claim(&self, epoch: Epoch, wants: Vec<(Lane, usize)>, now: Time) -> Result<Vec<Job>> {
         let mut tables = self.tables();
-        let mut ready: Vec<_> = tables
-            .jobs
-            .iter()
-            .filter(|(_, job)| job.owner.is_none() && job.lane == *lane && job.due_at <= now)
-            .map(|(&id, job)| (job.due_at, id))
-            .collect();
-        ready.sort_unstable();
-        ready.truncate(limit);
-        let claimed = ready.into_iter().map(|(_, id)| {
-            let event_type = tables.events.get(&id).map(|event| event.event_type.clone()).unwrap_or_default();
-            let job = tables.jobs.get_mut(&id).expect("it was just listed");
-            job.owner = Some(epoch);
-            job.attempt += 1;
-            Job { lease: Lease { job: id, epoch, attempt: job.attempt }, lane: job.lane.clone(), event_type }
-        });
-        Ok(claimed.collect())
+        let mut claimed = Vec::new();
+        for (lane, limit) in wants {
+            let mut ready: Vec<_> = tables
+                .jobs
+                .iter()
+                .filter(|(_, job)| job.owner.is_none() && job.lane == lane && job.due_at <= now)
+                .filter(|(id, job)| tables.has_its_turn(**id, job))
+                .map(|(&id, job)| (job.due_at, id))
+                .collect();
+            ready.sort_unstable();
+            ready.truncate(limit.min(CLAIM_MAX));
+            claimed.extend(ready.into_iter().map(|(_, id)| tables.lease(id, epoch)));
+        }
+        Ok(claimed)
     }
 
     async fn commit(&self, sets: Vec<ChangeSet>) -> Result<Vec<Committed>> {
@@ -113,11 +146,10 @@ impl Store for MemoryStore {
         Ok(sets.into_iter().map(|set| tables.commit(set)).collect())
     }
 
-    async fn sweep(&self, limit: usize) -> Result<usize> {
-        let Tables { nodes, jobs, .. } = &mut *self.tables();
-        let orphans =
-            jobs.values_mut().filter(|job| job.owner.is_some_and(|owner| !nodes.contains_key(&owner)));
-        Ok(orphans.take(limit).map(|job| job.owner = None).count())
+    async fn start(&self, leases: Vec<Lease>) -> Result<Vec<bool>> {
+        let mut tables = self.tables();
+        let start = |lease| tables.held(lease).map(|job| job.started = true).is_some();
+        Ok(leases.into_iter().map(start).collect())
     }
 
     async fn release(&self, leases: Vec<Lease>) -> Result<()> {
@@ -125,10 +157,96 @@ impl Store for MemoryStore {
         for lease in leases {
             if let Some(job) = tables.held(lease) {
                 job.owner = None;
+                job.started = false;
                 job.attempt -= 1;
             }
         }
         Ok(())
+    }
+
+    async fn owned(&self, epoch: Epoch) -> Result<Vec<Lease>> {
+        let tables = self.tables();
+        let own = tables.jobs.iter().filter(|(_, job)| job.owner == Some(epoch));
+        Ok(own.map(|(&job, row)| Lease { job, epoch, attempt: row.attempt }).take(CLAIM_MAX).collect())
+    }
+
+    async fn adopt(&self, leases: Vec<Lease>) -> Result<Vec<Job>> {
+        let mut tables = self.tables();
+        let adopt = |lease: Lease| {
+            let job = tables.held(lease)?;
+            // The run that never was, or was cut off, is no try.
+            job.base += 1;
+            Some(tables.lease(lease.job, lease.epoch))
+        };
+        Ok(leases.into_iter().filter_map(adopt).collect())
+    }
+
+    async fn sweep(&self, limit: usize, suspect_after: i32) -> Result<usize> {
+        let Tables { nodes, jobs, .. } = &mut *self.tables();
+        let orphans =
+            jobs.values_mut().filter(|job| job.owner.is_some_and(|owner| !nodes.contains_key(&owner)));
+        let free = |job: &mut JobRow| {
+            if job.lane != Lane::suspect() || job.started {
+                job.crashes += 1;
+            }
+            if job.crashes >= suspect_after && job.home.is_none() {
+                job.home = Some(std::mem::replace(&mut job.lane, Lane::suspect()));
+            }
+            // The run that was cut off is no try.
+            job.base += 1;
+            job.owner = None;
+            job.started = false;
+        };
+        Ok(orphans.take(limit.min(CLAIM_MAX)).map(free).count())
+    }
+
+    async fn lanes(&self) -> Result<Vec<(Lane, Time)>> {
+        let mut oldest: BTreeMap<Lane, Time> = BTreeMap::new();
+        for job in self.tables().jobs.values().filter(|job| job.owner.is_none()) {
+            let due_at = oldest.entry(job.lane.clone()).or_insert(job.due_at);
+            *due_at = job.due_at.min(*due_at);
+        }
+        Ok(oldest.into_iter().collect())
+    }
+
+    async fn load_events(&self, seqs: Vec<Seq>) -> Result<Vec<Stored>> {
+        let tables = self.tables();
+        let wanted: BTreeSet<_> = seqs.into_iter().collect();
+        Ok(wanted.iter().filter_map(|seq| tables.events.get(seq).map(Arrival::stored)).collect())
+    }
+
+    async fn revive(&self, jobs: Vec<Seq>, act: Act) -> Result<Vec<bool>> {
+        let mut tables = self.tables();
+        Ok(jobs.into_iter().map(|job| tables.revive(job, &act)).collect())
+    }
+
+    async fn discard(&self, jobs: Vec<Seq>, act: Act) -> Result<Vec<bool>> {
+        let mut tables = self.tables();
+        Ok(jobs.into_iter().map(|job| tables.discard(job, &act)).collect())
+    }
+
+    async fn replay(&self, events: Vec<Seq>, payload: String, act: Act) -> Result<Vec<Replayed>> {
+        let mut tables = self.tables();
+        Ok(events.into_iter().map(|event| tables.replay(event, &payload, &act)).collect())
+    }
+
+    async fn states(&self, kind: &str) -> Result<Vec<State>> {
+        let tables = self.tables();
+        Ok(tables.states.values().filter(|state| state.kind == kind).cloned().collect())
+    }
+
+    async fn put_state(&self, state: State, act: Option<Act>) -> Result<bool> {
+        let mut tables = self.tables();
+        let key = (state.kind.clone(), state.id.clone());
+        let version = tables.states.get(&key).map_or(0, |state| state.version);
+        if version != state.version {
+            return Ok(false);
+        }
+        if let Some(act) = &act {
+            tables.note(act, &format!("{}.set", state.kind), state.id.clone());
+        }
+        tables.states.insert(key, State { version: version + 1, ..state });
+        Ok(true)
     }
 
     async fn reject(&self, rejections: Vec<Rejection>) -> Result<()> {
@@ -142,6 +260,22 @@ impl Store for MemoryStore {
 
     async fn upkeep(&self, _now: Time) -> Result<()> {
         Ok(())
+    }
+
+    async fn count_hour(&self, hour: Time) -> Result<()> {
+        let mut tables = self.tables();
+        tables.counts.retain(|(counted, ..), _| *counted != hour);
+        let range = Seq::floor_of(hour)..Seq::floor_of(hour.plus_ms(HOUR_MS));
+        let events: Vec<_> = tables.events.range(range).map(|(_, event)| tables.summary(event)).collect();
+        for event in events {
+            let key = (hour, event.source, event.event_type, event.status.name());
+            *tables.counts.entry(key).or_default() += 1;
+        }
+        Ok(())
+    }
+
+    async fn forget(&self, before: Time, after: Seq, limit: usize) -> Result<Forgotten> {
+        Ok(self.tables().forget(before, after, limit.min(CLAIM_MAX)))
     }
 
     async fn find_events(&self, filter: EventFilter) -> Result<Vec<EventSummary>> {
@@ -171,9 +305,48 @@ impl Store for MemoryStore {
 
     async fn find_seq(&self, source: &str, event_id: &str) -> Result<Option<Seq>> {
         let tables = self.tables();
-        let found =
-            tables.events.values().find(|event| &*event.source == source && event.event_id == event_id);
+        let mut newest = tables.events.values().rev();
+        let found = newest.find(|event| &*event.source == source && event.event_id == event_id);
         Ok(found.map(|event| event.seq))
+    }
+
+    async fn find_dead(&self, filter: DeadFilter) -> Result<Vec<DeadLetter>> {
+        let tables = self.tables();
+        let newest = tables.dead.values().rev().map(|letter| tables.addressed(letter));
+        Ok(newest.filter(|letter| filter.matches(letter)).take(filter.limit.min(FIND_MAX)).collect())
+    }
+
+    async fn find_message(&self, job: Seq) -> Result<Option<Message>> {
+        Ok(self.tables().message(job))
+    }
+
+    async fn find_messages(&self, event: Seq) -> Result<Vec<Message>> {
+        let tables = self.tables();
+        Ok(tables.effects_of(event).into_iter().filter_map(|(_, job)| tables.message(job)).collect())
+    }
+
+    async fn find_attempts(&self, job: Seq) -> Result<Vec<(i32, Attempt)>> {
+        let tables = self.tables();
+        let own = tables.attempts.range((job, i32::MIN)..=(job, i32::MAX));
+        Ok(own.map(|((_, n), attempt)| (*n, attempt.clone())).collect())
+    }
+
+    async fn find_counts(&self, from: Time, to: Time) -> Result<Vec<Count>> {
+        let tables = self.tables();
+        let within = tables.counts.iter().filter(|((hour, ..), _)| (from..to).contains(hour));
+        Ok(within
+            .map(|((hour, source, event_type, status), events)| Count {
+                hour: *hour,
+                source: source.clone(),
+                event_type: event_type.clone(),
+                status: Status::parse(status).expect("it was one"),
+                events: *events,
+            })
+            .collect())
+    }
+
+    async fn find_audit(&self, limit: usize) -> Result<Vec<AuditEntry>> {
+        Ok(self.tables().audit.iter().rev().take(limit.min(FIND_MAX)).cloned().collect())
     }
 
     async fn find_rejections(&self, source: Option<String>, limit: usize) -> Result<Vec<Rejection>> {
@@ -189,7 +362,7 @@ impl Store for MemoryStore {
 }
 
 impl Tables {
-    fn admit(&mut self, arrival: &Arrival) -> Admission {
+    fn admit(&mut self, arrival: &Arrival, keep: Option<Epoch>) -> Admission {
         match self.dedupe.get(&arrival.key) {
             Some(&seq) if seq == arrival.seq => return Admission::Admitted,
             Some(&seq) => return Admission::Duplicate(seq),
@@ -199,12 +372,13 @@ impl Tables {
         self.events.insert(arrival.seq, arrival.clone());
         match &arrival.next {
             Next::Settle => {
-                let job =
-                    JobRow { lane: Lane::settle(), due_at: arrival.received_at, owner: None, attempt: 0 };
-                self.jobs.insert(arrival.seq, job);
+                let job = JobRow { owner: keep, ..JobRow::settle(arrival.seq, arrival.received_at) };
+                self.jobs.insert(arrival.seq, JobRow { attempt: i32::from(keep.is_some()), ..job });
             }
             Next::Dead(death) => {
-                self.dead.insert(arrival.seq, (death.clone(), arrival.received_at));
+                let row = JobRow::settle(arrival.seq, arrival.received_at);
+                let letter = row.letter(arrival.seq, death.clone(), arrival.received_at);
+                self.dead.insert(arrival.seq, letter);
             }
         }
         Admission::Admitted
@@ -216,30 +390,221 @@ impl Tables {
             .filter(|job| job.owner == Some(lease.epoch) && job.attempt == lease.attempt)
     }
 
+    /// No job of the same row is unfinished before it.
+    fn has_its_turn(&self, id: Seq, job: &JobRow) -> bool {
+        job.fifo.is_none() || !self.jobs.range(..id).any(|(_, earlier)| earlier.fifo == job.fifo)
+    }
+
+    fn lease(&mut self, id: Seq, epoch: Epoch) -> Job {
+        let job = self.jobs.get_mut(&id).expect("it was just seen");
+        job.owner = Some(epoch);
+        job.attempt += 1;
+        Job {
+            lease: Lease { job: id, epoch, attempt: job.attempt },
+            kind: job.kind,
+            lane: job.lane.clone(),
+            fifo: job.fifo.clone(),
+            due_at: job.due_at,
+            event: job.event,
+            payload: job.payload.clone(),
+            base: job.base,
+            crashes: job.crashes,
+        }
+    }
+
     fn commit(&mut self, set: ChangeSet) -> Committed {
-        let Some(job) = self.held(set.lease) else { return Committed::Lost };
-        match set.end {
-            End::Retry { due_at } => {
-                job.owner = None;
-                job.due_at = due_at;
-                return Committed::Applied;
+        if let Some((lease, end)) = set.end {
+            let Some(job) = self.held(lease) else { return Committed::Lost };
+            match end {
+                End::Retry { due_at } => {
+                    job.owner = None;
+                    job.started = false;
+                    job.due_at = due_at;
+                }
+                End::Done(outcome) => {
+                    let job = self.jobs.remove(&lease.job).expect("it is held");
+                    self.outcomes.insert(lease.job, job.ended(outcome, set.at));
+                }
+                End::Dead(death) => {
+                    let job = self.jobs.remove(&lease.job).expect("it is held");
+                    self.dead.insert(lease.job, job.letter(lease.job, death, set.at));
+                }
             }
-            End::Done(outcome) => {
-                self.outcomes.insert(set.lease.job, (outcome, set.at));
-            }
-            End::Dead(death) => {
-                self.dead.insert(set.lease.job, (death, set.at));
+            if let Some(attempt) = set.attempt {
+                self.attempts.insert((lease.job, lease.attempt), attempt);
             }
         }
-        self.jobs.remove(&set.lease.job);
-        Committed::Applied
+        let new = set.jobs.into_iter();
+        Committed::Applied { repeated: new.filter_map(|job| self.queue(job)).collect() }
+    }
+
+    /// Gives the id back when the key had been there before.
+    fn queue(&mut self, new: NewJob) -> Option<Seq> {
+        if let Some(key) = &new.key {
+            if self.effects.contains_key(key) {
+                return Some(new.id);
+            }
+            self.effects.insert(key.clone(), new.id);
+        }
+        let row = JobRow {
+            kind: new.kind,
+            lane: new.lane,
+            home: None,
+            fifo: new.fifo,
+            due_at: new.due_at,
+            event: new.event,
+            payload: new.payload,
+            owner: new.owner,
+            attempt: i32::from(new.owner.is_some()),
+            base: 0,
+            crashes: 0,
+            started: false,
+        };
+        self.jobs.insert(new.id, row);
+        None
+    }
+
+    fn revive(&mut self, job: Seq, act: &Act) -> bool {
+        let Some(letter) = self.dead.remove(&job) else { return false };
+        let row = JobRow {
+            kind: letter.kind,
+            lane: letter.lane,
+            home: None,
+            fifo: letter.fifo,
+            due_at: act.at,
+            event: letter.event,
+            payload: letter.payload,
+            owner: None,
+            attempt: letter.attempts,
+            base: letter.attempts,
+            crashes: 0,
+            started: false,
+        };
+        self.jobs.insert(job, row);
+        self.note(act, "dead_letter.retried", job.as_message().to_string());
+        true
+    }
+
+    fn discard(&mut self, job: Seq, act: &Act) -> bool {
+        let Some(letter) = self.dead.remove(&job) else { return false };
+        let note = format!("discarded by {}: {}", act.actor, act.reason);
+        let ended = Ended {
+            outcome: Outcome::Discarded { note },
+            at: act.at,
+            attempts: letter.attempts,
+            lane: letter.lane,
+            event: letter.event,
+        };
+        self.outcomes.insert(job, ended);
+        self.note(act, "dead_letter.discarded", job.as_message().to_string());
+        true
+    }
+
+    fn replay(&mut self, event: Seq, payload: &str, act: &Act) -> Replayed {
+        if !self.events.contains_key(&event) {
+            return Replayed::Unknown;
+        }
+        if self.jobs.contains_key(&event) {
+            return Replayed::Unfinished;
+        }
+        let dead = self.dead.remove(&event).map(|letter| letter.attempts);
+        let done = self.outcomes.remove(&event).map(|ended| ended.attempts);
+        let attempt = dead.or(done).unwrap_or_default();
+        let row = JobRow::settle(event, act.at);
+        self.jobs.insert(event, JobRow { payload: payload.into(), attempt, base: attempt, ..row });
+        self.note(act, "event.replayed", event.as_event().to_string());
+        Replayed::Queued
+    }
+
+    fn note(&mut self, act: &Act, action: &str, target: String) {
+        self.audit.push(AuditEntry {
+            at: act.at,
+            actor: act.actor.clone(),
+            action: action.into(),
+            target,
+            reason: act.reason.clone(),
+        });
+    }
+
+    fn effects_of(&self, event: Seq) -> Vec<(String, Seq)> {
+        let prefix = effect_prefix(event);
+        let from = self.effects.range(prefix.clone()..);
+        from.take_while(|(key, _)| key.starts_with(&prefix)).map(|(key, job)| (key.clone(), *job)).collect()
+    }
+
+    fn forget(&mut self, before: Time, after: Seq, limit: usize) -> Forgotten {
+        let old = self.events.range(..Seq::floor_of(before)).map(|(seq, _)| *seq);
+        let old: Vec<_> = old.filter(|seq| *seq > after).take(limit).collect();
+        let mut forgotten = Forgotten { events: 0, next: old.last().copied().filter(|_| old.len() == limit) };
+        for seq in old {
+            let unfinished = self.jobs.values().any(|job| job.event == Some(seq));
+            if unfinished || self.dead.values().any(|letter| letter.event == Some(seq)) {
+                continue;
+            }
+            forgotten.events += 1;
+            self.events.remove(&seq);
+            self.dedupe.retain(|_, stored| *stored != seq);
+            self.erase(seq);
+            for (key, job) in self.effects_of(seq) {
+                self.effects.remove(&key);
+                self.erase(job);
+            }
+        }
+        let timers = self.effects.range("timer/".to_owned()..format!("timer/{before}"));
+        let past: Vec<_> = timers
+            .filter(|(_, job)| !self.jobs.contains_key(job) && !self.dead.contains_key(job))
+            .map(|(key, job)| (key.clone(), *job))
+            .take(limit)
+            .collect();
+        for (key, job) in past {
+            self.effects.remove(&key);
+            self.erase(job);
+        }
+        forgotten
+    }
+
+    /// The traces of a finished job.
+    fn erase(&mut self, job: Seq) {
+        self.outcomes.remove(&job);
+        self.attempts.retain(|(of, _), _| *of != job);
+    }
+
+    fn addressed(&self, letter: &DeadLetter) -> DeadLetter {
+        let event = letter.event.and_then(|event| self.events.get(&event));
+        DeadLetter {
+            event_id: event.map(|event| event.event_id.clone()),
+            event_type: event.map(|event| event.event_type.clone()),
+            source: event.map(|event| event.source.to_string()),
+            ..letter.clone()
+        }
+    }
+
+    fn message(&self, id: Seq) -> Option<Message> {
+        if let Some(job) = self.jobs.get(&id) {
+            let standing = job.owner.map_or(Standing::Waiting(job.due_at), |_| Standing::Running);
+            let (lane, event) = (job.home.as_ref().unwrap_or(&job.lane).clone(), job.event);
+            return Some(Message { job: id, lane, event, attempts: job.attempt, standing });
+        }
+        if let Some(letter) = self.dead.get(&id) {
+            let standing = Standing::Dead(letter.death.clone(), letter.at);
+            let (lane, event) = (letter.lane.clone(), letter.event);
+            return Some(Message { job: id, lane, event, attempts: letter.attempts, standing });
+        }
+        self.outcomes.get(&id).map(|ended| Message {
+            job: id,
+            lane: ended.lane.clone(),
+            event: ended.event,
+            attempts: ended.attempts,
+            standing: Standing::Done(ended.outcome.clone(), ended.at),
+        })
     }
 
     fn summary(&self, event: &Arrival) -> EventSummary {
-        let (status, note, processed_at) = match (self.dead.get(&event.seq), self.outcomes.get(&event.seq)) {
-            (Some((death, at)), _) => (Status::Failed, Some(death.error.clone()), Some(*at)),
-            (None, Some((outcome, at))) => {
-                let status = Status::parse(outcome.name()).expect("every outcome is a status");
+        let letter = self.dead.values().find(|letter| letter.event == Some(event.seq));
+        let (status, note, processed_at) = match (letter, self.outcomes.get(&event.seq)) {
+            (Some(letter), _) => (Status::Failed, Some(letter.death.error.clone()), Some(letter.at)),
+            (None, Some(Ended { outcome, at, .. })) => {
+                let status = Status::of_result(outcome.name()).expect("every outcome is a status");
                 (status, outcome.note().map(str::to_owned), Some(*at))
             }
             (None, None) => (Status::Received, None, None),
@@ -262,15 +627,78 @@ impl Tables {
     }
 }
 
+impl JobRow {
+    fn settle(event: Seq, due_at: Time) -> Self {
+        Self {
+            kind: Kind::Settle,
+            lane: Lane::settle(),
+            home: None,
+            fifo: None,
+            due_at,
+            event: Some(event),
+            payload: String::new(),
+            owner: None,
+            attempt: 0,
+            base: 0,
+            crashes: 0,
+            started: false,
+        }
+    }
+
+    fn ended(self, outcome: Outcome, at: Time) -> Ended {
+        Ended { outcome, at, attempts: self.attempt, lane: self.home.unwrap_or(self.lane), event: self.event }
+    }
+
+    fn letter(self, job: Seq, death: sekisho_core::change::Death, at: Time) -> DeadLetter {
+        DeadLetter {
+            job,
+            kind: self.kind,
+            lane: self.home.unwrap_or(self.lane),
+            fifo: self.fifo,
+            payload: self.payload,
+            attempts: self.attempt,
+            crashes: self.crashes,
+            death,
+            at,
+            event: self.event,
+            event_id: None,
+            event_type: None,
+            source: None,
+        }
+    }
+}
+
+impl DeadFilter {
+    fn matches(&self, letter: &DeadLetter) -> bool {
+        let is = |wanted: &Option<String>, found: Option<&str>| {
+            wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
+        };
+        let kind = self.event_type.as_deref().is_none_or(|wanted| {
+            letter.event_type.as_deref().is_some_and(|found| matches_type(wanted, found))
+        });
+        kind && is(&self.source, letter.source.as_deref())
+            && is(&self.reason, Some(&letter.death.reason))
+            && self.lane.as_ref().is_none_or(|lane| *lane == letter.lane)
+            && self.event.is_none_or(|event| letter.event == Some(event))
+            && self.since.is_none_or(|since| letter.at >= since)
+            && self.until.is_none_or(|until| letter.at < until)
+            && self.before.is_none_or(|before| letter.job < before)
+    }
+}
+
+fn matches_type(wanted: &str, found: &str) -> bool {
+    match wanted.strip_suffix('*') {
+        Some(prefix) => found.starts_with(prefix),
+        None => found == wanted,
+    }
+}
+
 impl EventFilter {
     fn matches(&self, event: &EventSummary) -> bool {
         let is = |wanted: &Option<String>, found: Option<&str>| {
             wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
         };
-        let kind = self.event_type.as_deref().is_none_or(|wanted| match wanted.strip_suffix('*') {
-            Some(prefix) => event.event_type.starts_with(prefix),
-            None => event.event_type == wanted,
-        });
+        let kind = self.event_type.as_deref().is_none_or(|wanted| matches_type(wanted, &event.event_type));
         kind && is(&self.source, Some(&event.source))
             && is(&self.object_id, event.object.as_ref().map(|(_, id)| id.as_str()))
             && self.status.is_none_or(|status| status == event.status)

@@ -1,29 +1,35 @@
 //! The store on PostgreSQL: for several nodes, or a database that is already there.
 //!
 //! Every verb is one statement and so one transaction; arrays carry many rows in one round trip. Two connections
-//! admit, one works, two read. What the server says about durability is asserted before anything is written.
+//! admit, one works, three read, and one counts and forgets. What the server says about durability is asserted before
+//! anything is written.
 
+mod act;
 mod admit;
 mod connection;
 mod durability;
 mod failure;
 mod find;
+mod find_work;
 mod migrate;
 mod partition;
 mod tls;
 mod upkeep;
 mod work;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use sekisho_core::change::{Admission, Arrival, ChangeSet, Committed, Job, Lane, Lease, Rejection};
-use sekisho_core::event::DedupeKey;
+use sekisho_core::change::{
+    Act, Admission, Arrival, Attempt, ChangeSet, Committed, Job, Lane, Lease, Rejection, Replayed,
+};
+use sekisho_core::event::{DedupeKey, Stored};
 use sekisho_core::{Epoch, Seq, Time};
 
 use crate::migration::Migration;
 use crate::{
-    Access, EventFilter, EventRecord, EventSummary, Joined, OpenError, Pulse, Result, Store, StoreUrl,
+    Access, AuditEntry, Count, DeadFilter, DeadLetter, EventFilter, EventRecord, EventSummary, Forgotten,
+    Joined, Message, OpenError, Pulse, Result, State, Store, StoreUrl,
 };
 use connection::{Link, Links, Purpose, Server};
 
@@ -41,7 +47,12 @@ pub struct PostgresStore {
     work: Link,
     /// Apart from `pages`, so that a long look at history never holds up an arrival.
     gate: Link,
+    /// Apart from `work`, so that large bodies never hold up a beat.
+    bodies: Link,
     pages: Link,
+    upkeep: Link,
+    /// The fifo from which lost turns are looked for next.
+    turn: Mutex<String>,
 }
 
 pub async fn open(url: &str, access: Access) -> std::result::Result<PostgresStore, OpenError> {
@@ -49,7 +60,7 @@ pub async fn open(url: &str, access: Access) -> std::result::Result<PostgresStor
         |error| OpenError::Unreachable { url: StoreUrl::Postgres(url.to_owned()).to_string(), error };
     let (read_only, allow_unsafe) = match access {
         Access::Serve { allow_unsafe_durability } => (false, allow_unsafe_durability),
-        Access::Migrate => (false, true),
+        Access::Act | Access::Migrate => (false, true),
         Access::Read => (true, true),
     };
     let server = Arc::new(Server::new(url, read_only, allow_unsafe).map_err(unreachable)?);
@@ -57,7 +68,10 @@ pub async fn open(url: &str, access: Access) -> std::result::Result<PostgresStor
         committers: Links::new(&server, Purpose::Admit, COMMITTERS),
         work: Link::new(&server, Purpose::Work),
         gate: Link::new(&server, Purpose::Read),
+        bodies: Link::new(&server, Purpose::Read),
         pages: Link::new(&server, Purpose::Read),
+        upkeep: Link::new(&server, Purpose::Upkeep),
+        turn: Mutex::default(),
     };
     let migrating = Link::new(&server, Purpose::Migrate);
     match access {
@@ -65,6 +79,10 @@ pub async fn open(url: &str, access: Access) -> std::result::Result<PostgresStor
             // Order matters: an unsafe server is refused before it is changed.
             durability::require_for_opening(&store.work, unreachable).await?;
             migrate::bring_up_to_date(&migrating, unreachable).await?;
+        }
+        Access::Act => {
+            durability::require_for_opening(&store.work, unreachable).await?;
+            migrate::require_current(&migrating, unreachable).await?;
         }
         Access::Migrate => migrate::bring_up_to_date(&migrating, unreachable).await?,
         Access::Read => migrate::require_current(&migrating, unreachable).await?,
@@ -86,8 +104,8 @@ impl Store for PostgresStore {
         work::end(&self.work, epoch, n).await
     }
 
-    async fn admit(&self, arrivals: Arc<[Arrival]>) -> Result<Vec<Admission>> {
-        admit::admit(&self.committers, &self.work, &arrivals).await
+    async fn admit(&self, arrivals: Arc<[Arrival]>, keep: Option<Epoch>) -> Result<Vec<Admission>> {
+        admit::admit(&self.committers, &self.work, &arrivals, keep).await
     }
 
     fn committers(&self) -> usize {
@@ -98,20 +116,61 @@ impl Store for PostgresStore {
         admit::known(&self.gate, keys).await
     }
 
-    async fn claim(&self, epoch: Epoch, lane: &Lane, limit: usize, now: Time) -> Result<Vec<Job>> {
-        work::claim(&self.work, epoch, lane, limit, now).await
+    async fn claim(&self, epoch: Epoch, wants: Vec<(Lane, usize)>, now: Time) -> Result<Vec<Job>> {
+        work::claim(&self.work, epoch, &wants, now).await
     }
 
     async fn commit(&self, sets: Vec<ChangeSet>) -> Result<Vec<Committed>> {
         work::commit(&self.work, &sets).await
     }
 
-    async fn sweep(&self, limit: usize) -> Result<usize> {
-        work::sweep(&self.work, limit).await
+    async fn start(&self, leases: Vec<Lease>) -> Result<Vec<bool>> {
+        work::start(&self.work, &leases).await
     }
 
     async fn release(&self, leases: Vec<Lease>) -> Result<()> {
         work::release(&self.work, &leases).await
+    }
+
+    async fn owned(&self, epoch: Epoch) -> Result<Vec<Lease>> {
+        work::owned(&self.work, epoch).await
+    }
+
+    async fn adopt(&self, leases: Vec<Lease>) -> Result<Vec<Job>> {
+        work::adopt(&self.work, &leases).await
+    }
+
+    async fn sweep(&self, limit: usize, suspect_after: i32) -> Result<usize> {
+        work::sweep(&self.work, limit, suspect_after, &self.turn).await
+    }
+
+    async fn lanes(&self) -> Result<Vec<(Lane, Time)>> {
+        work::lanes(&self.work).await
+    }
+
+    async fn load_events(&self, seqs: Vec<Seq>) -> Result<Vec<Stored>> {
+        let seqs = seqs.into_iter().collect();
+        find::stored(&self.bodies, &seqs).await
+    }
+
+    async fn revive(&self, jobs: Vec<Seq>, act: Act) -> Result<Vec<bool>> {
+        act::revive(&self.work, &jobs, &act).await
+    }
+
+    async fn discard(&self, jobs: Vec<Seq>, act: Act) -> Result<Vec<bool>> {
+        act::discard(&self.work, &jobs, &act).await
+    }
+
+    async fn replay(&self, events: Vec<Seq>, payload: String, act: Act) -> Result<Vec<Replayed>> {
+        act::replay(&self.work, &events, &payload, &act).await
+    }
+
+    async fn states(&self, kind: &str) -> Result<Vec<State>> {
+        upkeep::states(&self.work, kind).await
+    }
+
+    async fn put_state(&self, state: State, act: Option<Act>) -> Result<bool> {
+        upkeep::put_state(&self.work, &state, act.as_ref()).await
     }
 
     async fn reject(&self, rejections: Vec<Rejection>) -> Result<()> {
@@ -120,6 +179,14 @@ impl Store for PostgresStore {
 
     async fn upkeep(&self, now: Time) -> Result<()> {
         upkeep::upkeep(&self.work, now).await
+    }
+
+    async fn count_hour(&self, hour: Time) -> Result<()> {
+        upkeep::count_hour(&self.upkeep, hour).await
+    }
+
+    async fn forget(&self, before: Time, after: Seq, limit: usize) -> Result<Forgotten> {
+        upkeep::forget(&self.upkeep, before, after, limit).await
     }
 
     async fn find_events(&self, filter: EventFilter) -> Result<Vec<EventSummary>> {
@@ -131,7 +198,32 @@ impl Store for PostgresStore {
     }
 
     async fn find_seq(&self, source: &str, event_id: &str) -> Result<Option<Seq>> {
-        find::seq(&self.pages, source, event_id).await
+        let hash = *DedupeKey::new(source, event_id, None).hash();
+        find::seq(&self.pages, &hash).await
+    }
+
+    async fn find_dead(&self, filter: DeadFilter) -> Result<Vec<DeadLetter>> {
+        find_work::dead(&self.pages, &filter).await
+    }
+
+    async fn find_message(&self, job: Seq) -> Result<Option<Message>> {
+        find_work::message(&self.pages, job).await
+    }
+
+    async fn find_messages(&self, event: Seq) -> Result<Vec<Message>> {
+        find_work::messages(&self.pages, event).await
+    }
+
+    async fn find_attempts(&self, job: Seq) -> Result<Vec<(i32, Attempt)>> {
+        find_work::attempts(&self.pages, job).await
+    }
+
+    async fn find_counts(&self, from: Time, to: Time) -> Result<Vec<Count>> {
+        find_work::counts(&self.pages, from, to).await
+    }
+
+    async fn find_audit(&self, limit: usize) -> Result<Vec<AuditEntry>> {
+        find_work::audit(&self.pages, limit).await
     }
 
     async fn find_rejections(&self, source: Option<String>, limit: usize) -> Result<Vec<Rejection>> {

@@ -2,9 +2,11 @@
 //!
 //! One process serves a file; a lock beside it says so. WAL with synchronous=FULL: what was answered is on disk.
 
+mod act;
 mod admit;
 mod connection;
 mod find;
+mod find_work;
 mod migrate;
 mod upkeep;
 mod work;
@@ -15,12 +17,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use sekisho_core::change::{Admission, Arrival, ChangeSet, Committed, Job, Lane, Lease, Rejection};
-use sekisho_core::event::DedupeKey;
+use sekisho_core::change::{
+    Act, Admission, Arrival, Attempt, ChangeSet, Committed, Job, Lane, Lease, Rejection, Replayed,
+};
+use sekisho_core::event::{DedupeKey, Stored};
 use sekisho_core::{Epoch, Seq, Time};
 
 use crate::migration::Migration;
-use crate::{Access, EventFilter, EventRecord, EventSummary, Joined, OpenError, Pulse, Result, Store};
+use crate::{
+    Access, AuditEntry, Count, DeadFilter, DeadLetter, EventFilter, EventRecord, EventSummary, Forgotten,
+    Joined, Message, OpenError, Pulse, Result, State, Store,
+};
 use connection::Readers;
 use writer::Writer;
 
@@ -51,9 +58,14 @@ fn open_blocking(path: &Path, access: Access) -> std::result::Result<SqliteStore
         readers.require_current(path)?;
         return Ok(SqliteStore { writer: None, readers, _lock: None });
     }
+    if access == Access::Act {
+        Readers::open(path)?.require_current(path)?;
+    }
     let lock = connection::lock(path)?;
     let mut connection = connection::open_writer(path)?;
-    migrate::run(&mut connection, path)?;
+    if access != Access::Act {
+        migrate::run(&mut connection, path)?;
+    }
     if let Access::Serve { allow_unsafe_durability } = access {
         connection::assert_durable(&connection, path, allow_unsafe_durability)?;
         // One process serves the file, so every earlier node is dead.
@@ -77,8 +89,8 @@ impl Store for SqliteStore {
         self.write(move |tx| work::end(tx, epoch, n)).await
     }
 
-    async fn admit(&self, arrivals: Arc<[Arrival]>) -> Result<Vec<Admission>> {
-        admit::admit(self, arrivals).await
+    async fn admit(&self, arrivals: Arc<[Arrival]>, keep: Option<Epoch>) -> Result<Vec<Admission>> {
+        admit::admit(self, arrivals, keep).await
     }
 
     fn committers(&self) -> usize {
@@ -91,21 +103,62 @@ impl Store for SqliteStore {
         self.read(move |db| admit::known(db, &keys)).await
     }
 
-    async fn claim(&self, epoch: Epoch, lane: &Lane, limit: usize, now: Time) -> Result<Vec<Job>> {
-        let lane = lane.clone();
-        self.write(move |tx| work::claim(tx, epoch, &lane, limit, now)).await
+    async fn claim(&self, epoch: Epoch, wants: Vec<(Lane, usize)>, now: Time) -> Result<Vec<Job>> {
+        self.write(move |tx| work::claim(tx, epoch, &wants, now)).await
     }
 
     async fn commit(&self, sets: Vec<ChangeSet>) -> Result<Vec<Committed>> {
         self.write(move |tx| work::commit(tx, &sets)).await
     }
 
-    async fn sweep(&self, limit: usize) -> Result<usize> {
-        self.write(move |tx| work::sweep(tx, limit)).await
+    async fn start(&self, leases: Vec<Lease>) -> Result<Vec<bool>> {
+        self.write(move |tx| work::start(tx, &leases)).await
     }
 
     async fn release(&self, leases: Vec<Lease>) -> Result<()> {
         self.write(move |tx| work::release(tx, &leases)).await
+    }
+
+    async fn owned(&self, epoch: Epoch) -> Result<Vec<Lease>> {
+        self.read(move |db| work::owned(db, epoch)).await
+    }
+
+    async fn adopt(&self, leases: Vec<Lease>) -> Result<Vec<Job>> {
+        self.write(move |tx| work::adopt(tx, &leases)).await
+    }
+
+    async fn sweep(&self, limit: usize, suspect_after: i32) -> Result<usize> {
+        self.write(move |tx| work::sweep(tx, limit, suspect_after)).await
+    }
+
+    async fn lanes(&self) -> Result<Vec<(Lane, Time)>> {
+        self.read(work::lanes).await
+    }
+
+    async fn load_events(&self, seqs: Vec<Seq>) -> Result<Vec<Stored>> {
+        let seqs = seqs.into_iter().collect();
+        self.read(move |db| find::stored(db, &seqs)).await
+    }
+
+    async fn revive(&self, jobs: Vec<Seq>, act: Act) -> Result<Vec<bool>> {
+        self.write(move |tx| act::revive(tx, &jobs, &act)).await
+    }
+
+    async fn discard(&self, jobs: Vec<Seq>, act: Act) -> Result<Vec<bool>> {
+        self.write(move |tx| act::discard(tx, &jobs, &act)).await
+    }
+
+    async fn replay(&self, events: Vec<Seq>, payload: String, act: Act) -> Result<Vec<Replayed>> {
+        self.write(move |tx| act::replay(tx, &events, &payload, &act)).await
+    }
+
+    async fn states(&self, kind: &str) -> Result<Vec<State>> {
+        let kind = kind.to_owned();
+        self.read(move |db| upkeep::states(db, &kind)).await
+    }
+
+    async fn put_state(&self, state: State, act: Option<Act>) -> Result<bool> {
+        self.write(move |tx| upkeep::put_state(tx, &state, act.as_ref())).await
     }
 
     async fn reject(&self, rejections: Vec<Rejection>) -> Result<()> {
@@ -115,6 +168,14 @@ impl Store for SqliteStore {
     async fn upkeep(&self, _now: Time) -> Result<()> {
         // Differs from PostgreSQL: no partitions to make, and the writer thread checkpoints by itself.
         Ok(())
+    }
+
+    async fn count_hour(&self, hour: Time) -> Result<()> {
+        self.write(move |tx| upkeep::count_hour(tx, hour)).await
+    }
+
+    async fn forget(&self, before: Time, after: Seq, limit: usize) -> Result<Forgotten> {
+        self.write(move |tx| upkeep::forget(tx, before, after, limit)).await
     }
 
     async fn find_events(&self, filter: EventFilter) -> Result<Vec<EventSummary>> {
@@ -128,6 +189,30 @@ impl Store for SqliteStore {
     async fn find_seq(&self, source: &str, event_id: &str) -> Result<Option<Seq>> {
         let hash = *DedupeKey::new(source, event_id, None).hash();
         self.read(move |db| find::seq(db, &hash)).await
+    }
+
+    async fn find_dead(&self, filter: DeadFilter) -> Result<Vec<DeadLetter>> {
+        self.read(move |db| find_work::dead(db, &filter)).await
+    }
+
+    async fn find_message(&self, job: Seq) -> Result<Option<Message>> {
+        self.read(move |db| find_work::message(db, job)).await
+    }
+
+    async fn find_messages(&self, event: Seq) -> Result<Vec<Message>> {
+        self.read(move |db| find_work::messages(db, event)).await
+    }
+
+    async fn find_attempts(&self, job: Seq) -> Result<Vec<(i32, Attempt)>> {
+        self.read(move |db| find_work::attempts(db, job)).await
+    }
+
+    async fn find_counts(&self, from: Time, to: Time) -> Result<Vec<Count>> {
+        self.read(move |db| find_work::counts(db, from, to)).await
+    }
+
+    async fn find_audit(&self, limit: usize) -> Result<Vec<AuditEntry>> {
+        self.read(move |db| find_work::audit(db, limit)).await
     }
 
     async fn find_rejections(&self, source: Option<String>, limit: usize) -> Result<Vec<Rejection>> {

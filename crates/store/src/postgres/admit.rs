@@ -5,9 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sekisho_core::Seq;
 use sekisho_core::change::{Admission, Arrival, Death, Next};
 use sekisho_core::event::DedupeKey;
+use sekisho_core::{Epoch, Seq};
 
 use super::connection::{Link, Links};
 use super::failure::Failure;
@@ -20,12 +20,17 @@ const ROUNDS_MAX: usize = 5;
 /// Per key: the number it is stored under, or why it can't be stored.
 type Stored = BTreeMap<DedupeKey, std::result::Result<Seq, String>>;
 
-pub async fn admit(committers: &Links, work: &Link, arrivals: &[Arrival]) -> Result<Vec<Admission>> {
+pub async fn admit(
+    committers: &Links,
+    work: &Link,
+    arrivals: &[Arrival],
+    keep: Option<Epoch>,
+) -> Result<Vec<Admission>> {
     let mut batch: BTreeMap<DedupeKey, &Arrival> = BTreeMap::new();
     for arrival in arrivals {
         batch.entry(arrival.key).or_insert(arrival);
     }
-    let stored = store(committers, work, batch.into_values().collect()).await?;
+    let stored = store(committers, work, batch.into_values().collect(), keep).await?;
     arrivals.iter().map(|arrival| answer(arrival, &stored)).collect()
 }
 
@@ -39,13 +44,13 @@ fn answer(arrival: &Arrival, stored: &Stored) -> Result<Admission> {
 }
 
 /// Stores a batch, and parts of it where the whole is refused: a bad row is found by halving.
-async fn store(committers: &Links, work: &Link, batch: Vec<&Arrival>) -> Result<Stored> {
+async fn store(committers: &Links, work: &Link, batch: Vec<&Arrival>, keep: Option<Epoch>) -> Result<Stored> {
     let mut stored = Stored::new();
     let mut parts = vec![batch];
     let mut rounds = 0;
     while let Some(part) = parts.pop() {
         let link = committers.take().await;
-        let failure = match store_part(&link, &part, &mut stored).await {
+        let failure = match store_part(&link, &part, keep, &mut stored).await {
             Ok(()) => continue,
             Err(failure) => failure,
         };
@@ -75,13 +80,18 @@ async fn store(committers: &Links, work: &Link, batch: Vec<&Arrival>) -> Result<
     Ok(stored)
 }
 
-async fn store_part(link: &Link, part: &[&Arrival], stored: &mut Stored) -> std::result::Result<(), Failure> {
+async fn store_part(
+    link: &Link,
+    part: &[&Arrival],
+    keep: Option<Epoch>,
+    stored: &mut Stored,
+) -> std::result::Result<(), Failure> {
     let mut waiting = part.to_vec();
     for _ in 0..ROUNDS_MAX {
         if waiting.is_empty() {
             return Ok(());
         }
-        let fresh = insert(link, &waiting).await?;
+        let fresh = insert(link, &waiting, keep).await?;
         waiting.retain(|row| !fresh.contains(&row.seq.as_i64()));
         let lost = waiting.clone();
         let found = numbers(link, lost.iter().map(|row| &row.key)).await?;
@@ -103,10 +113,10 @@ WITH given AS (
     SELECT * FROM unnest(
         $1::bytea[], $2::bigint[], $3::bigint[], $4::bigint[], $5::boolean[], $6::boolean[], $7::text[], $8::text[],
         $9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::bytea[], $16::text[],
-        $17::text[]
+        $17::text[], $18::text[]
     ) AS given (
         key, seq, received_at, created_at, livemode, is_text, trust, source, event_id, type, object_kind, object_id,
-        account, headers, body, reason, error
+        account, headers, body, class, reason, error
     )
 ), fresh AS (
     INSERT INTO dedupe (key, seq) SELECT key, seq FROM given ON CONFLICT (key) DO NOTHING RETURNING seq
@@ -120,16 +130,22 @@ WITH given AS (
         account, headers, body
     FROM given JOIN fresh USING (seq)
 ), queued AS (
-    INSERT INTO job (id, lane, due_at)
-    SELECT seq, 'settle', received_at FROM given JOIN fresh USING (seq) WHERE reason IS NULL
+    INSERT INTO job (id, lane, due_at, owner, attempt, kind, event, payload)
+    SELECT seq, 'settle', received_at, $19::bigint, ($19::bigint IS NOT NULL)::integer, 'settle', seq, ''
+    FROM given JOIN fresh USING (seq) WHERE reason IS NULL
 ), died AS (
-    INSERT INTO dead (job, at, attempts, reason, error)
-    SELECT seq, received_at, 0, reason, error FROM given JOIN fresh USING (seq) WHERE reason IS NOT NULL
+    INSERT INTO dead (job, at, class, reason, error, attempts, crashes, kind, lane, event, payload)
+    SELECT seq, received_at, class, reason, error, 0, 0, 'settle', 'settle', seq, ''
+    FROM given JOIN fresh USING (seq) WHERE reason IS NOT NULL
 )
 SELECT seq FROM fresh";
 
 /// The numbers of those that were new, and now are stored.
-async fn insert(link: &Link, rows: &[&Arrival]) -> std::result::Result<BTreeSet<i64>, Failure> {
+async fn insert(
+    link: &Link,
+    rows: &[&Arrival],
+    keep: Option<Epoch>,
+) -> std::result::Result<BTreeSet<i64>, Failure> {
     let column = |of: fn(&Arrival) -> i64| rows.iter().map(|row| of(row)).collect::<Vec<_>>();
     let keys: Vec<&[u8]> = rows.iter().map(|row| &row.key.as_bytes()[..]).collect();
     let bodies: Vec<&[u8]> = rows.iter().map(|row| &row.body[..]).collect();
@@ -152,8 +168,10 @@ async fn insert(link: &Link, rows: &[&Arrival]) -> std::result::Result<BTreeSet<
                 &texts(rows, |row| row.account.as_deref()),
                 &texts(rows, |row| Some(&row.headers)),
                 &bodies,
+                &texts(rows, |row| death(row).map(|death| death.class.name())),
                 &texts(rows, |row| death(row).map(|death| death.reason.as_str())),
                 &texts(rows, |row| death(row).map(|death| death.error.as_str())),
+                &keep.map(|epoch| epoch.0),
             ],
         )
         .await?;

@@ -49,6 +49,8 @@ const BY_KEY: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off; SET
 const READ_ONLY: &str = "SET default_transaction_read_only = on;";
 /// A migration may wait for locks and take its time.
 const UNHURRIED: &str = "SET statement_timeout = '10min'; SET lock_timeout = '1min';";
+/// Counting and forgetting take their time too, but whoever waits for a lock makes others wait behind it.
+const ASIDE: &str = "SET statement_timeout = '10min'; SET lock_timeout = '200ms';";
 
 /// Where the database is, and what is asked of it.
 pub struct Server {
@@ -86,21 +88,23 @@ pub enum Purpose {
     Admit,
     Work,
     Read,
+    Upkeep,
 }
 
 impl Purpose {
-    const fn settings(self) -> &'static str {
+    const fn settings(self) -> &'static [&'static str] {
         match self {
-            Self::Migrate => UNHURRIED,
-            Self::Work => BY_KEY,
-            Self::Admit | Self::Read => "",
+            Self::Migrate => &[UNHURRIED],
+            Self::Work => &[BY_KEY],
+            Self::Upkeep => &[BY_KEY, ASIDE],
+            Self::Admit | Self::Read => &[],
         }
     }
 
     /// Reads are answered one after the other anyway, but need not wait for each other's way there and back.
     const fn turns(self) -> usize {
         match self {
-            Self::Migrate | Self::Admit | Self::Work => 1,
+            Self::Migrate | Self::Admit | Self::Work | Self::Upkeep => 1,
             Self::Read => 16,
         }
     }
@@ -109,7 +113,15 @@ impl Purpose {
     const fn acknowledges(self) -> bool {
         match self {
             Self::Admit | Self::Work => true,
-            Self::Migrate | Self::Read => false,
+            Self::Migrate | Self::Read | Self::Upkeep => false,
+        }
+    }
+
+    /// How long an answer may take.
+    const fn patience(self) -> Duration {
+        match self {
+            Self::Admit | Self::Work | Self::Read => ANSWER_MAX,
+            Self::Migrate | Self::Upkeep => Duration::MAX,
         }
     }
 }
@@ -165,12 +177,12 @@ impl Link {
         &self,
         act: impl AsyncFnOnce(&Session) -> std::result::Result<T, Failure>,
     ) -> std::result::Result<T, Failure> {
-        let waiting = timeout(ANSWER_MAX, Arc::clone(&self.turns).acquire_owned()).await;
+        let patience = self.purpose.patience();
+        let waiting = timeout(patience, Arc::clone(&self.turns).acquire_owned()).await;
         let turn = waiting.map_err(|_| Failure::Silent)?.expect("nobody closes the semaphore");
         let session = self.session().await?;
         let unanswered = Unanswered::new(&session, turn);
-        let limit = if self.purpose == Purpose::Migrate { Duration::MAX } else { ANSWER_MAX };
-        let answer = timeout(limit, act(&session)).await.unwrap_or(Err(Failure::Silent));
+        let answer = timeout(patience, act(&session)).await.unwrap_or(Err(Failure::Silent));
         let answer =
             answer.and_then(|rows| if session.take_doubt() { Err(Failure::Doubtful) } else { Ok(rows) });
         if answer.as_ref().is_err_and(|failure| !failure.leaves_the_session_well()) {
@@ -229,7 +241,9 @@ impl Session {
         let driver = tokio::spawn(drive(connection, Arc::clone(&doubt))).abort_handle();
         let session = Self { client, statements: Mutex::default(), doubt, driver };
         session.client.batch_execute(SETTINGS).await?;
-        session.client.batch_execute(purpose.settings()).await?;
+        for settings in purpose.settings() {
+            session.client.batch_execute(settings).await?;
+        }
         if server.read_only {
             session.client.batch_execute(READ_ONLY).await?;
         }
@@ -372,6 +386,11 @@ pub fn value<'r, T: FromSql<'r>>(row: &'r Row, index: usize) -> Result<T> {
     row.try_get(index).map_err(Error::corrupt)
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+/// A word in a row that is none of ours.
+pub fn unreadable(what: &'static str) -> Error {
+    Error::corrupt(format!("the database holds a {what} that is not one"))
+}
+
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

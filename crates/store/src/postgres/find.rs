@@ -1,19 +1,21 @@
 //! Bounded reads for pages, API and CLI.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use sekisho_core::change::Rejection;
-use sekisho_core::event::DedupeKey;
+use sekisho_core::event::{Stored, Trust};
 use sekisho_core::{Seq, Time};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use super::connection::{Link, value};
+use super::connection::{Link, unreadable, value};
 use super::upkeep::limit_of;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::{EventFilter, EventRecord, EventSummary, FIND_MAX, Order, Status};
 
 /// A value that a statement numbers.
-type Value = Box<dyn ToSql + Sync + Send>;
+pub type Value = Box<dyn ToSql + Sync + Send>;
 
 /// The columns that [`summary`] reads, in its order.
 const SUMMARY: &str = "
@@ -21,8 +23,11 @@ const SUMMARY: &str = "
     event.object_id, event.account, event.livemode, event.trust, outcome.result, outcome.note, outcome.at, dead.error,
     dead.at";
 
+/// An event that left no trace of its settling was let go, and waits for its partition to be dropped.
 const FROM: &str = "
-FROM event LEFT JOIN outcome ON outcome.job = event.seq LEFT JOIN dead ON dead.job = event.seq";
+FROM event LEFT JOIN outcome ON outcome.job = event.seq
+LEFT JOIN LATERAL (SELECT * FROM dead WHERE dead.event = event.seq ORDER BY job LIMIT 1) AS dead ON true
+WHERE (outcome.job IS NOT NULL OR dead.job IS NOT NULL OR EXISTS (SELECT FROM job WHERE job.id = event.seq))";
 
 pub async fn events(link: &Link, filter: &EventFilter) -> Result<Vec<EventSummary>> {
     let (conditions, values) = conditions(filter);
@@ -31,14 +36,14 @@ pub async fn events(link: &Link, filter: &EventFilter) -> Result<Vec<EventSummar
         Order::OldestFirst => "ASC",
     };
     let limit = limit_of(filter.limit, FIND_MAX);
-    let sql = format!("SELECT {SUMMARY} {FROM} WHERE {conditions} ORDER BY event.seq {order} LIMIT {limit}");
+    let sql = format!("SELECT {SUMMARY} {FROM} {conditions} ORDER BY event.seq {order} LIMIT {limit}");
     let values: Vec<_> = values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect();
     link.query_once(&sql, &values).await?.iter().map(summary).collect()
 }
 
 /// The conditions as SQL, and the values they number. Nothing of the filter's text goes into the SQL.
 fn conditions(filter: &EventFilter) -> (String, Vec<Value>) {
-    let mut sql = String::from("true");
+    let mut sql = String::new();
     let mut values: Vec<Value> = Vec::new();
     let mut demand = |condition: &str, wanted: Option<Value>| {
         if let Some(wanted) = wanted {
@@ -65,13 +70,13 @@ fn conditions(filter: &EventFilter) -> (String, Vec<Value>) {
     (sql, values)
 }
 
-/// Written so that the few are not searched among the many: what waits is listed in `job`, what failed in `dead`.
+/// The few are not searched among the many: what waits is listed in `job`, what failed in `dead`.
 const fn standing(status: Status) -> &'static str {
     match status {
         Status::Received => "dead.job IS NULL AND outcome.job IS NULL AND event.seq IN (SELECT id FROM job)",
-        Status::Failed => "dead.job IS NOT NULL",
+        Status::Failed => "event.seq IN (SELECT event FROM dead)",
         Status::Success => "dead.job IS NULL AND outcome.result = 'success'",
-        Status::Skipped => "dead.job IS NULL AND outcome.result = 'skipped'",
+        Status::Skipped => "dead.job IS NULL AND outcome.result IN ('skipped', 'discarded')",
     }
 }
 
@@ -82,7 +87,10 @@ fn summary(row: &Row) -> Result<EventSummary> {
     let error: Option<String> = value(row, 14)?;
     let (status, note, processed_at) = match (error, result) {
         (Some(error), _) => (Status::Failed, Some(error), time(row, 15)?),
-        (None, Some(result)) => (outcome(result)?, note, time(row, 13)?),
+        (None, Some(result)) => {
+            let status = Status::of_result(result).ok_or_else(|| unreadable("result"))?;
+            (status, note, time(row, 13)?)
+        }
         (None, None) => (Status::Received, None, None),
     };
     Ok(EventSummary {
@@ -102,16 +110,12 @@ fn summary(row: &Row) -> Result<EventSummary> {
     })
 }
 
-fn outcome(result: &str) -> Result<Status> {
-    Status::parse(result).ok_or_else(|| Error::corrupt(format!("no outcome is called `{result}`")))
-}
-
 fn time(row: &Row, index: usize) -> Result<Option<Time>> {
     Ok(value::<Option<i64>>(row, index)?.map(Time::from_ms))
 }
 
 pub async fn event(link: &Link, seq: Seq) -> Result<Option<EventRecord>> {
-    let sql = format!("SELECT {SUMMARY}, event.headers, event.body {FROM} WHERE event.seq = $1");
+    let sql = format!("SELECT {SUMMARY}, event.headers, event.body {FROM} AND event.seq = $1");
     let rows = link.query_once(&sql, &[&seq.as_i64()]).await?;
     let record = |row| {
         let body: &[u8] = value(row, 17)?;
@@ -124,12 +128,45 @@ pub async fn event(link: &Link, seq: Seq) -> Result<Option<EventRecord>> {
     rows.first().map(record).transpose()
 }
 
+/// Looked up one by one, so that only the partitions of these events are visited.
+const STORED: &str = "
+SELECT found.*
+FROM unnest($1::bigint[]) AS wanted (seq)
+CROSS JOIN LATERAL (
+    SELECT seq, received_at, source, event_id, type, created_at, object_kind, object_id, account, livemode, trust,
+           headers, body
+    FROM event WHERE event.seq = wanted.seq LIMIT 1
+) AS found
+ORDER BY found.seq";
+
+pub async fn stored(link: &Link, seqs: &BTreeSet<Seq>) -> Result<Vec<Stored>> {
+    let seqs: Vec<i64> = seqs.iter().map(|seq| seq.as_i64()).collect();
+    let rows = link.query(STORED, &[&seqs]).await?;
+    let event = |row| {
+        let object: (Option<String>, Option<String>) = (value(row, 6)?, value(row, 7)?);
+        Ok(Stored {
+            seq: Seq::from_i64(value(row, 0)?),
+            received_at: Time::from_ms(value(row, 1)?),
+            source: value::<&str>(row, 2)?.into(),
+            event_id: value(row, 3)?,
+            event_type: value(row, 4)?,
+            created_at: time(row, 5)?,
+            object: object.0.zip(object.1),
+            account: value(row, 8)?,
+            livemode: value(row, 9)?,
+            trust: Trust::parse(value(row, 10)?).ok_or_else(|| unreadable("trust"))?,
+            headers: value::<&str>(row, 11)?.into(),
+            body: Bytes::copy_from_slice(value(row, 12)?),
+        })
+    };
+    rows.iter().map(event).collect()
+}
+
 /// When the event was created is not known here, so the whole of `dedupe` is scanned for the rest of the key.
 const SEQ: &str = "SELECT seq FROM dedupe WHERE substr(key, 5) = $1 ORDER BY seq DESC LIMIT 1";
 
-pub async fn seq(link: &Link, source: &str, event_id: &str) -> Result<Option<Seq>> {
-    let key = DedupeKey::new(source, event_id, None);
-    let rows = link.query(SEQ, &[&&key.as_bytes()[4..]]).await?;
+pub async fn seq(link: &Link, hash: &[u8; 12]) -> Result<Option<Seq>> {
+    let rows = link.query(SEQ, &[&&hash[..]]).await?;
     rows.first().map(|row| value(row, 0).map(Seq::from_i64)).transpose()
 }
 

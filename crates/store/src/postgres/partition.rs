@@ -1,5 +1,8 @@
 //! One partition of `event` per day, so that old days can go without a trace. Made ahead of time, and on demand when
-//! an event finds none. Differs from SQLite, which has no partitions.
+//! an event finds none; dropped when nothing in it is needed any more. Differs from SQLite, which has no partitions.
+//!
+//! A partition is detached first, which blocks nobody, and looked at once more when no arrival can reach it. Whatever
+//! stops halfway is found by its name and finished at the next call.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -7,6 +10,7 @@ use std::time::Duration;
 use sekisho_core::{Seq, Time};
 
 use super::connection::{Link, value};
+use super::failure::Failure;
 use crate::error::{Error, Result};
 
 const DAY_MS: i64 = 86_400_000;
@@ -17,6 +21,8 @@ const SANE: std::ops::Range<i64> = 20_089..45_291;
 /// Against other nodes that make the same partition, and against locks.
 const TRIES_MAX: usize = 20;
 const PAUSE: Duration = Duration::from_millis(50);
+/// Most partitions dropped at once; the others wait for the next call.
+const DROPS_MAX: usize = 31;
 
 /// A day, counted from 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,7 +43,14 @@ impl Day {
         format!("event_{}", date[..10].replace('-', ""))
     }
 
-    fn floor(self) -> i64 {
+    /// The day a partition is for, by its name.
+    fn of_partition(name: &str) -> Option<Self> {
+        let date = name.strip_prefix("event_").filter(|date| date.len() == 8 && date.is_ascii())?;
+        let (year, month, day) = (&date[..4], &date[4..6], &date[6..]);
+        Self::of(Time::parse_rfc3339(&format!("{year}-{month}-{day}T00:00:00Z"))?)
+    }
+
+    pub fn floor(self) -> i64 {
         Seq::floor_of(Time::from_ms(self.0 * DAY_MS)).as_i64()
     }
 
@@ -83,12 +96,117 @@ async fn missing(link: &Link, days: &BTreeSet<Day>) -> Result<Vec<Day>> {
 /// Created and then attached: CREATE … PARTITION OF would block ingest. The advisory lock saves nodes from racing;
 /// nothing depends on it.
 fn creation(day: Day) -> String {
-    let (name, from, to) = (day.partition(), day.floor(), day.next().floor());
+    let (name, attachment) = (day.partition(), attachment(day));
     format!(
         "SELECT set_config('lock_timeout', '200ms', true);
          SELECT pg_advisory_xact_lock(hashtext('sekisho event partition'));
          CREATE TABLE {name} (LIKE event INCLUDING ALL);
-         ALTER TABLE event ATTACH PARTITION {name} FOR VALUES FROM ({from}) TO ({to});"
+         {attachment};"
+    )
+}
+
+fn attachment(day: Day) -> String {
+    let (name, from, to) = (day.partition(), day.floor(), day.next().floor());
+    format!("ALTER TABLE event ATTACH PARTITION {name} FOR VALUES FROM ({from}) TO ({to})")
+}
+
+/// Tables that are named like partitions, and how they stand to `event`.
+const TABLES: &str = "
+SELECT relname::text, inhrelid IS NOT NULL, coalesce(inhdetachpending, false)
+FROM pg_class LEFT JOIN pg_inherits ON inhrelid = pg_class.oid AND inhparent = 'event'::regclass
+WHERE relkind = 'r' AND relname ~ '^event_[0-9]{8}$'
+AND relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'event'::regclass)
+ORDER BY relname";
+
+/// Drops every day that was over before a time and of which nothing is needed. What can't be dropped now, because
+/// somebody reads it or another node is at it, is dropped later: it blocks nobody meanwhile.
+pub async fn drop_before(link: &Link, before: Time) -> Result<()> {
+    let rows = link.query(TABLES, &[]).await?;
+    let horizon = Seq::floor_of(before).as_i64();
+    let mut drops = 0;
+    for row in &rows {
+        let name: &str = value(row, 0)?;
+        let Some(day) = Day::of_partition(name) else { continue };
+        let standing = match (value(row, 1)?, value(row, 2)?) {
+            (true, false) if day.next().floor() > horizon => continue,
+            (true, false) => Standing::Attached,
+            (true, true) => Standing::Detaching,
+            (false, _) => Standing::Detached,
+        };
+        match drop_day(link, day, standing).await {
+            Ok(dropped) => drops += usize::from(dropped),
+            Err(failure) => {
+                tracing::warn!(
+                    partition = name,
+                    error = failure.message(),
+                    "an old partition is dropped later"
+                );
+                break;
+            }
+        }
+        if drops == DROPS_MAX {
+            break;
+        }
+    }
+    Ok(())
+}
+
+enum Standing {
+    Attached,
+    Detaching,
+    Detached,
+}
+
+/// False when something of the day is needed.
+async fn drop_day(link: &Link, day: Day, standing: Standing) -> std::result::Result<bool, Failure> {
+    let name = day.partition();
+    match standing {
+        Standing::Attached if is_needed(link, day).await? => return Ok(false),
+        Standing::Attached => {
+            link.script(&format!("ALTER TABLE event DETACH PARTITION {name} CONCURRENTLY")).await?;
+        }
+        Standing::Detaching => {
+            link.script(&format!("ALTER TABLE event DETACH PARTITION {name} FINALIZE")).await?;
+        }
+        Standing::Detached => {}
+    }
+    link.script(&removal(day)).await?;
+    let rows = link.query(IS_LOOSE, &[&name]).await?;
+    let is_loose = rows.first().map_or(Ok(false), |row| row.try_get(0))?;
+    if is_loose {
+        link.script(&attachment(day)).await?;
+    }
+    Ok(!is_loose)
+}
+
+const IS_LOOSE: &str = "SELECT NOT relispartition FROM pg_class WHERE oid = to_regclass($1)";
+
+async fn is_needed(link: &Link, day: Day) -> std::result::Result<bool, Failure> {
+    let rows = link.query_once(&format!("SELECT {}", needs(day)), &[]).await?;
+    Ok(rows.first().map_or(Ok(true), |row| row.try_get(0))?)
+}
+
+/// Whether work or a dead letter is about an event of that day, or one was not let go yet.
+fn needs(day: Day) -> String {
+    let (name, from, to) = (day.partition(), day.floor(), day.next().floor());
+    format!(
+        "EXISTS (SELECT FROM outcome JOIN {name} ON seq = job WHERE job >= {from} AND job < {to})
+         OR EXISTS (SELECT FROM dead WHERE event >= {from} AND event < {to})
+         OR EXISTS (SELECT FROM job WHERE event >= {from} AND event < {to})"
+    )
+}
+
+/// Under a lock, and only while it is detached: another node may have put it back.
+fn removal(day: Day) -> String {
+    let (name, needed) = (day.partition(), needs(day));
+    format!(
+        "DO $$ BEGIN
+             IF (SELECT relispartition FROM pg_class WHERE oid = to_regclass('{name}')) IS NOT FALSE THEN RETURN; END IF;
+             LOCK TABLE {name} IN ACCESS EXCLUSIVE MODE;
+             IF (SELECT relispartition FROM pg_class WHERE oid = to_regclass('{name}')) THEN RETURN; END IF;
+             IF {needed} THEN RETURN; END IF;
+             DROP TABLE {name};
+         END $$"
     )
 }
 
@@ -101,6 +219,10 @@ mod tests {
         let day = Day::of(Time::parse_rfc3339("2026-05-28T23:59:59.999Z").unwrap()).unwrap();
         assert_eq!(day.partition(), "event_20260528");
         assert_eq!(day.next().partition(), "event_20260529");
+        assert_eq!(Day::of_partition("event_20260528"), Some(day));
+        for odd in ["event_20261328", "event_2026052", "event_archive1", "event_関所xx", "job"] {
+            assert_eq!(Day::of_partition(odd), None);
+        }
         let noon = Seq::floor_of(Time::parse_rfc3339("2026-05-28T12:00:00Z").unwrap());
         assert!(day.floor() < noon.as_i64() && noon.as_i64() < day.next().floor());
         assert_eq!(Day::of_seq(noon), Some(day));

@@ -1,14 +1,16 @@
-//! Refused requests, and what keeps the database in shape.
+//! Keeping what is bounded within its bounds.
 
 use std::borrow::Cow;
 
-use sekisho_core::Time;
-use sekisho_core::change::Rejection;
+use sekisho_core::change::{Act, Rejection, effect_prefix};
+use sekisho_core::event::DedupeKey;
+use sekisho_core::timer::HOUR_MS;
+use sekisho_core::{Seq, Time};
 
-use super::connection::Link;
-use super::partition;
-use crate::REJECTIONS_MAX;
+use super::connection::{Link, value};
+use super::partition::{self, Day};
 use crate::error::Result;
+use crate::{CLAIM_MAX, Forgotten, REJECTIONS_MAX, State};
 
 const REJECT: &str = "
 INSERT INTO rejection (seq, at, source, peer, reason, detail, request_id, count)
@@ -42,8 +44,171 @@ pub async fn reject(link: &Link, rejections: &[Rejection]) -> Result<()> {
     Ok(())
 }
 
+const STATES: &str = "SELECT kind, id, version, facts FROM state WHERE kind = $1 ORDER BY id";
+
+pub async fn states(link: &Link, kind: &str) -> Result<Vec<State>> {
+    let rows = link.query(STATES, &[&without_nul(kind)]).await?;
+    let state = |row| {
+        Ok(State { kind: value(row, 0)?, id: value(row, 1)?, version: value(row, 2)?, facts: value(row, 3)? })
+    };
+    rows.iter().map(state).collect()
+}
+
+const ADD_STATE: &str = "
+WITH written AS (
+    INSERT INTO state (version, facts, kind, id) VALUES ($1::bigint + 1, $2, $3, $4)
+    ON CONFLICT DO NOTHING RETURNING kind, id
+), noted AS (
+    INSERT INTO audit (at, actor, action, target, reason)
+    SELECT $5::bigint, $6::text, kind || '.set', id, $7::text FROM written WHERE $5 IS NOT NULL
+)
+SELECT FROM written";
+
+const PUT_STATE: &str = "
+WITH written AS (
+    UPDATE state SET version = $1::bigint + 1, facts = $2 WHERE kind = $3 AND id = $4 AND version = $1
+    RETURNING kind, id
+), noted AS (
+    INSERT INTO audit (at, actor, action, target, reason)
+    SELECT $5::bigint, $6::text, kind || '.set', id, $7::text FROM written WHERE $5 IS NOT NULL
+)
+SELECT FROM written";
+
+pub async fn put_state(link: &Link, state: &State, act: Option<&Act>) -> Result<bool> {
+    let State { kind, id, version, facts } = state;
+    let sql = if *version == 0 { ADD_STATE } else { PUT_STATE };
+    let values = [without_nul(facts), without_nul(kind), without_nul(id)];
+    let (at, who) = (act.map(|act| act.at.ms()), act.map(|act| without_nul(&act.actor)));
+    let why = act.map(|act| without_nul(&act.reason));
+    let rows = link.query(sql, &[version, &values[0], &values[1], &values[2], &at, &who, &why]).await?;
+    Ok(!rows.is_empty())
+}
+
 pub async fn upkeep(link: &Link, now: Time) -> Result<()> {
     partition::make_ahead(link, now).await
+}
+
+/// Differs from SQLite: counted anew over what was counted before, since one statement can't delete a row and then
+/// insert it. The bounds are given twice, because they don't follow from one table to the other.
+const COUNT_HOUR: &str = "
+WITH counted AS MATERIALIZED (
+    SELECT source, type,
+           CASE WHEN EXISTS (SELECT FROM dead WHERE dead.event = event.seq) THEN 'failed'
+                WHEN outcome.result = 'discarded' THEN 'skipped'
+                ELSE coalesce(outcome.result, 'received') END AS status,
+           count(*) AS events
+    FROM event LEFT JOIN outcome ON outcome.job = event.seq AND outcome.job >= $2 AND outcome.job < $3
+    WHERE event.seq >= $2 AND event.seq < $3 AND (
+        outcome.job IS NOT NULL OR EXISTS (SELECT FROM dead WHERE dead.event = event.seq)
+        OR EXISTS (SELECT FROM job WHERE job.id = event.seq)
+    )
+    GROUP BY 1, 2, 3
+), gone AS (
+    DELETE FROM hourly WHERE hour = $1 AND NOT EXISTS (
+        SELECT FROM counted
+        WHERE counted.source = hourly.source AND counted.type = hourly.type AND counted.status = hourly.status
+    )
+)
+INSERT INTO hourly (hour, source, type, status, events)
+SELECT $1::bigint, source, type, status, events FROM counted ORDER BY source COLLATE \"C\", type COLLATE \"C\", status COLLATE \"C\"
+ON CONFLICT (hour, source, type, status) DO UPDATE SET events = excluded.events";
+
+pub async fn count_hour(link: &Link, hour: Time) -> Result<()> {
+    let (from, to) = (Seq::floor_of(hour).as_i64(), Seq::floor_of(hour.plus_ms(HOUR_MS)).as_i64());
+    link.query(COUNT_HOUR, &[&hour.ms(), &from, &to]).await?;
+    Ok(())
+}
+
+const OLD: &str = "
+SELECT seq, source, event_id, created_at FROM event WHERE seq > $1 AND seq < $2 ORDER BY seq LIMIT $3";
+
+/// Differs from SQLite: an event is let go by taking out how its settling ended, which a replay would need too, so that
+/// one of the two comes first. The row itself is left to be dropped with its day, and until then shown to nobody; only
+/// where something else keeps the day, or it is not over, rows are deleted one by one. (The upper bits of a number are
+/// milliseconds since the start of a day, in 2025: divided, they name the day.)
+const FORGET: &str = "
+WITH needed AS MATERIALIZED (
+    SELECT event FROM job WHERE event < $2 UNION ALL SELECT event FROM dead WHERE event < $2
+), free AS MATERIALIZED (
+    SELECT job AS seq FROM outcome
+    WHERE job = ANY ($1::bigint[]) AND job NOT IN (SELECT event FROM needed)
+    ORDER BY job
+    FOR UPDATE
+), known AS (
+    DELETE FROM dedupe USING unnest($4::bigint[], $5::bytea[]) AS given (seq, key)
+    WHERE dedupe.key = given.key AND dedupe.seq = given.seq AND given.seq = ANY (ARRAY(SELECT seq FROM free))
+), finished AS MATERIALIZED (
+    SELECT found.key, found.job
+    FROM unnest($6::bigint[], $7::text[], $8::text[]) AS range (seq, low, high)
+    CROSS JOIN LATERAL (
+        SELECT key, job FROM effect WHERE effect.key >= range.low AND effect.key < range.high
+        AND NOT EXISTS (SELECT FROM job WHERE job.id = effect.job)
+        AND NOT EXISTS (SELECT FROM dead WHERE dead.job = effect.job)
+        ORDER BY key
+        LIMIT $9
+    ) AS found
+    WHERE range.seq IS NULL OR range.seq IN (SELECT seq FROM free)
+), effects AS (
+    DELETE FROM effect USING finished WHERE effect.key = finished.key
+), trace AS MATERIALIZED (
+    SELECT seq AS job FROM free UNION SELECT job FROM finished
+), outcomes AS (
+    DELETE FROM outcome USING trace WHERE outcome.job = trace.job
+), attempts AS (
+    DELETE FROM attempt USING trace WHERE attempt.job = trace.job
+), events AS (
+    DELETE FROM event WHERE seq >= $10 AND seq <= $11 AND seq = ANY (ARRAY(
+        SELECT given.seq FROM unnest($1::bigint[]) AS given (seq)
+        WHERE (given.seq IN (SELECT seq FROM free) OR NOT EXISTS (SELECT FROM outcome WHERE outcome.job = given.seq))
+        AND given.seq NOT IN (SELECT event FROM needed)
+        AND (given.seq >= $3 OR (given.seq >> 22) / 86400000 IN (SELECT (event >> 22) / 86400000 FROM needed))
+    ))
+)
+SELECT count(*) FROM free";
+
+pub async fn forget(link: &Link, before: Time, after: Seq, limit: usize) -> Result<Forgotten> {
+    let limit = limit.min(CLAIM_MAX);
+    let horizon = Seq::floor_of(before).as_i64();
+    let rows = link.query(OLD, &[&after.as_i64(), &horizon, &limit_of(limit, CLAIM_MAX)]).await?;
+    let mut old = Vec::with_capacity(rows.len());
+    let mut entries = (Vec::new(), Vec::new());
+    for row in &rows {
+        let seq: i64 = value(row, 0)?;
+        let created_at = value::<Option<i64>>(row, 3)?.map(Time::from_ms);
+        for key in DedupeKey::candidates(value(row, 1)?, value(row, 2)?, created_at) {
+            entries.0.push(seq);
+            entries.1.push(key.as_bytes().to_vec());
+        }
+        old.push(seq);
+    }
+    // `0` follows `/`: every key that begins with the prefix lies between. Past timers belong to no event.
+    let prefixes = old.iter().map(|seq| (Some(*seq), effect_prefix(Seq::from_i64(*seq))));
+    let mut ranges: Vec<_> = prefixes.map(|(seq, low)| (seq, low.replace('/', "0"), low)).collect();
+    ranges.push((None, format!("timer/{before}"), "timer/".to_owned()));
+    let rows = link
+        .query(
+            FORGET,
+            &[
+                &old,
+                &horizon,
+                &Day::of(before).map_or(horizon, Day::floor),
+                &entries.0,
+                &entries.1,
+                &ranges.iter().map(|(seq, ..)| *seq).collect::<Vec<_>>(),
+                &ranges.iter().map(|(.., low)| low).collect::<Vec<_>>(),
+                &ranges.iter().map(|(_, high, _)| high).collect::<Vec<_>>(),
+                &limit_of(CLAIM_MAX, CLAIM_MAX),
+                &old.first().copied().unwrap_or_default(),
+                &old.last().copied().unwrap_or_default(),
+            ],
+        )
+        .await?;
+    let events: i64 = rows.first().map_or(Ok(0), |row| value(row, 0))?;
+    let next = old.last().copied().filter(|_| old.len() == limit).map(Seq::from_i64);
+    if next.is_none() {
+        partition::drop_before(link, before).await?;
+    }
+    Ok(Forgotten { events: usize::try_from(events).unwrap_or(0), next })
 }
 
 /// Differs from SQLite: text can't hold NUL. Notes and details are for people, so a mark in its place will do.

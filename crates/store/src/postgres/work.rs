@@ -1,10 +1,20 @@
-//! Nodes and their work. A lease is checked where the row is locked, in the statement that writes; what it does not
-//! cover is not touched.
+//! Nodes and the work they lease. A lease is checked where the row is locked, in the statement that writes; rows are
+//! locked by id and keys in order, so that nodes wait for each other but never in a circle.
+//!
+//! A job of a fifo that waits behind another is parked, and freed when its turn comes. A statement sees the moment it
+//! began: an earlier job it does not see is finished, so nothing runs out of turn. One it still sees may be finished
+//! by now; so whoever parks or ends a job looks again in a later statement, and `sweep` finds what both missed.
 
-use sekisho_core::change::{ChangeSet, Committed, Death, End, Job, Lane, Lease, Outcome};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+
+use sekisho_core::change::{
+    Attempt, ChangeSet, Committed, Death, End, Job, Kind, Lane, Lease, NewJob, Outcome,
+};
 use sekisho_core::{Epoch, Seq, Time};
+use tokio_postgres::Row;
 
-use super::connection::{Link, value};
+use super::connection::{Link, lock, unreadable, value};
 use super::partition;
 use super::upkeep::{limit_of, without_nul};
 use crate::error::{Error, Result};
@@ -14,7 +24,8 @@ const JOIN: &str = "
 INSERT INTO node (beat, joined_at) VALUES (0, $1)
 RETURNING
     epoch,
-    greatest(coalesce((SELECT max(seq) FROM event), 0), coalesce((SELECT max(id) FROM job), 0))";
+    greatest(coalesce((SELECT max(seq) FROM event), 0), coalesce((SELECT max(id) FROM job), 0),
+             coalesce((SELECT max(job) FROM outcome), 0), coalesce((SELECT max(job) FROM dead), 0))";
 
 pub async fn join(link: &Link, now: Time) -> Result<Joined> {
     partition::make_ahead(link, now).await?;
@@ -45,91 +56,303 @@ pub async fn end(link: &Link, epoch: Epoch, n: i64) -> Result<bool> {
     Ok(!link.query(END, &[&epoch.0, &n]).await?.is_empty())
 }
 
-/// The type is looked up row by row, so that only the partitions of the claimed events are visited.
+/// How often a claim looks again, because what it met had to wait.
+const CLAIM_ROUNDS_MAX: usize = 5;
+/// And how much further each time.
+const CLAIM_REACH: usize = 4;
+
+/// Per lane: `most` to be taken of the first `met`. A row without an id was not taken but parked.
 const CLAIM: &str = "
 WITH ready AS MATERIALIZED (
-    SELECT id FROM job
-    WHERE lane = $2 AND owner IS NULL AND due_at <= $3
-    ORDER BY due_at, id
-    LIMIT $4
-    FOR UPDATE SKIP LOCKED
+    SELECT want.n, want.most, found.*
+    FROM unnest($2::text[], $3::bigint[], $4::bigint[]) WITH ORDINALITY AS want (lane, most, met, n)
+    CROSS JOIN LATERAL (
+        SELECT job.id, job.due_at, job.fifo IS NOT NULL AND EXISTS (
+            SELECT FROM job AS earlier WHERE earlier.fifo = job.fifo AND earlier.id < job.id
+        ) AS waits
+        FROM job
+        WHERE job.lane = want.lane AND job.owner IS NULL AND NOT job.parked AND job.due_at <= $5
+        ORDER BY job.due_at, job.id
+        LIMIT want.met
+        FOR UPDATE OF job SKIP LOCKED
+    ) AS found
+), turn AS (
+    SELECT n, id, most, row_number() OVER (PARTITION BY n ORDER BY due_at, id) AS place FROM ready WHERE NOT waits
 ), taken AS (
-    UPDATE job SET owner = $1, attempt = attempt + 1 FROM ready WHERE job.id = ready.id
-    RETURNING job.id, job.due_at, job.attempt
+    UPDATE job SET owner = $1, attempt = job.attempt + 1
+    FROM turn WHERE job.id = turn.id AND turn.place <= turn.most
+    RETURNING turn.n, job.*
+), parked AS (
+    UPDATE job SET parked = true FROM ready WHERE job.id = ready.id AND ready.waits RETURNING ready.n, job.fifo
 )
-SELECT id, attempt, (SELECT type FROM event WHERE event.seq = taken.id) FROM taken ORDER BY due_at, id";
+SELECT id, attempt, kind, lane, fifo, due_at, event, payload, base, crashes, n FROM taken
+UNION ALL
+SELECT NULL, NULL, NULL, NULL, fifo, NULL, NULL, NULL, NULL, NULL, n FROM parked";
 
-pub async fn claim(link: &Link, epoch: Epoch, lane: &Lane, limit: usize, now: Time) -> Result<Vec<Job>> {
-    let rows = link.query(CLAIM, &[&epoch.0, &lane.0, &now.ms(), &limit_of(limit, CLAIM_MAX)]).await?;
-    let job = |row| {
-        let lease = Lease { job: Seq::from_i64(value(row, 0)?), epoch, attempt: value(row, 1)? };
-        let event_type = value::<Option<String>>(row, 2)?.unwrap_or_default();
-        Ok(Job { lease, lane: lane.clone(), event_type })
-    };
-    rows.iter().map(job).collect()
+pub async fn claim(link: &Link, epoch: Epoch, wants: &[(Lane, usize)], now: Time) -> Result<Vec<Job>> {
+    let mut lanes: Vec<Wanted> = Vec::new();
+    for (lane, most) in wants {
+        let most = (*most).min(CLAIM_MAX);
+        match lanes.iter_mut().find(|known| known.lane == lane) {
+            Some(known) => known.most += most,
+            None => lanes.push(Wanted { lane, most, jobs: Vec::new(), open: true }),
+        }
+    }
+    let mut parked = BTreeSet::new();
+    let mut reach = 1;
+    for _ in 0..CLAIM_ROUNDS_MAX {
+        let open: Vec<_> = lanes.iter_mut().filter(|lane| lane.open).collect();
+        if open.is_empty() {
+            break;
+        }
+        claim_round(link, epoch, open, reach, now, &mut parked).await?;
+        reach *= CLAIM_REACH;
+    }
+    give_turns(link, parked).await;
+    Ok(lanes.into_iter().flat_map(|lane| lane.jobs).collect())
 }
 
-/// Exactly one of `due_at`, `result` and `reason` is set, and says how the run ended.
-const COMMIT: &str = "
-WITH given AS (
-    SELECT * FROM unnest(
-        $1::bigint[], $2::bigint[], $3::integer[], $4::bigint[], $5::bigint[], $6::text[], $7::text[], $8::text[],
-        $9::text[]
-    ) WITH ORDINALITY AS given (job, epoch, attempt, at, due_at, result, note, reason, error, n)
-), retried AS (
-    UPDATE job SET owner = NULL, due_at = given.due_at FROM given
-    WHERE job.id = given.job AND job.owner = given.epoch AND job.attempt = given.attempt AND given.due_at IS NOT NULL
-    RETURNING given.n
-), ended AS (
-    DELETE FROM job USING given
-    WHERE job.id = given.job AND job.owner = given.epoch AND job.attempt = given.attempt AND given.due_at IS NULL
-    RETURNING given.*
-), done AS (
-    INSERT INTO outcome (job, at, result, note) SELECT job, at, result, note FROM ended WHERE result IS NOT NULL
-), died AS (
-    INSERT INTO dead (job, at, attempts, reason, error)
-    SELECT job, at, attempt, reason, error FROM ended WHERE reason IS NOT NULL
+/// What is claimed of a lane.
+struct Wanted<'l> {
+    lane: &'l Lane,
+    most: usize,
+    jobs: Vec<Job>,
+    /// There may be more to be had.
+    open: bool,
+}
+
+async fn claim_round(
+    link: &Link,
+    epoch: Epoch,
+    mut lanes: Vec<&mut Wanted<'_>>,
+    reach: usize,
+    now: Time,
+    parked: &mut BTreeSet<String>,
+) -> Result<()> {
+    let most: Vec<usize> = lanes.iter().map(|lane| lane.most - lane.jobs.len()).collect();
+    let numbers = |of: fn(usize, usize) -> usize| {
+        most.iter().map(|most| limit_of(of(*most, reach), usize::MAX)).collect::<Vec<_>>()
+    };
+    let names: Vec<_> = lanes.iter().map(|lane| without_nul(&lane.lane.0)).collect();
+    let (take, meet) = (numbers(|most, _| most), numbers(|most, reach| most * reach));
+    let rows = link.query(CLAIM, &[&epoch.0, &names, &take, &meet, &now.ms()]).await?;
+    let mut unmet = meet;
+    for row in &rows {
+        let n = usize::try_from(value::<i64>(row, 10)? - 1).unwrap_or(usize::MAX);
+        let lane = lanes.get_mut(n).ok_or_else(|| Error::corrupt("an answer to no question"))?;
+        unmet[n] -= 1;
+        match value::<Option<i64>>(row, 0)? {
+            Some(_) => lane.jobs.push(job(row, epoch)?),
+            None => parked.extend(value::<Option<String>>(row, 4)?),
+        }
+    }
+    for (lane, unmet) in lanes.into_iter().zip(unmet) {
+        lane.jobs.sort_by_key(|job| (job.due_at, job.lease.job));
+        lane.open = unmet == 0 && lane.jobs.len() < lane.most;
+    }
+    Ok(())
+}
+
+/// Reads the columns id, attempt, kind, lane, fifo, `due_at`, event, payload, base and crashes.
+fn job(row: &Row, epoch: Epoch) -> Result<Job> {
+    Ok(Job {
+        lease: Lease { job: Seq::from_i64(value(row, 0)?), epoch, attempt: value(row, 1)? },
+        kind: Kind::parse(value(row, 2)?).ok_or_else(|| unreadable("kind"))?,
+        lane: Lane(value::<&str>(row, 3)?.into()),
+        fifo: value(row, 4)?,
+        due_at: Time::from_ms(value(row, 5)?),
+        event: value::<Option<i64>>(row, 6)?.map(Seq::from_i64),
+        payload: value(row, 7)?,
+        base: value(row, 8)?,
+        crashes: value(row, 9)?,
+    })
+}
+
+/// The first of each fifo.
+const GIVE_TURNS: &str = "
+WITH head AS MATERIALIZED (
+    SELECT job.id
+    FROM unnest($1::text[]) AS given (fifo)
+    CROSS JOIN LATERAL (SELECT id FROM job WHERE job.fifo = given.fifo ORDER BY id LIMIT 1) AS first
+    JOIN job ON job.id = first.id AND job.parked
+    ORDER BY job.id
+    FOR UPDATE OF job
 )
-SELECT n FROM retried UNION ALL SELECT n FROM ended";
+UPDATE job SET parked = false FROM head WHERE job.id = head.id";
+
+/// A failure here is none of what came before it: that is written, and `sweep` gives the turns later.
+async fn give_turns(link: &Link, fifos: BTreeSet<String>) {
+    if fifos.is_empty() {
+        return;
+    }
+    let fifos: Vec<String> = fifos.into_iter().collect();
+    if let Err(failure) = link.query(GIVE_TURNS, &[&fifos]).await {
+        tracing::debug!(error = failure.message(), "the next of a fifo waits for the sweep");
+    }
+}
+
+/// Order matters: leases first, then keys in their order. Which of `retry_at`, `result` and `reason` is set says how
+/// the run ended. A row without an id says whose lease held, and which fifo it left; one with an id, what was queued.
+const COMMIT: &str = "
+WITH held AS MATERIALIZED (
+    SELECT given.*, job.crashes, job.kind, coalesce(job.home, job.lane) AS lane, job.event, job.fifo, job.payload
+    FROM unnest(
+        $1::bigint[], $2::bigint[], $3::bigint[], $4::integer[], $5::bigint[], $6::bigint[], $7::text[], $8::text[],
+        $9::text[], $10::text[], $11::text[], $12::bigint[], $13::bigint[], $14::integer[], $15::text[], $16::text[],
+        $17::text[], $18::bytea[]
+    ) AS given (
+        n, job, epoch, attempt, at, retry_at, result, note, class, reason, error, tried_at, took_ms, status,
+        tried_reason, tried_error, headers, body
+    )
+    JOIN job ON job.id = given.job AND job.owner = given.epoch AND job.attempt = given.attempt
+    ORDER BY job.id
+    FOR UPDATE OF job
+), retried AS (
+    UPDATE job SET owner = NULL, started = false, due_at = held.retry_at
+    FROM held WHERE job.id = held.job AND held.retry_at IS NOT NULL
+), removed AS (
+    DELETE FROM job USING held WHERE job.id = held.job AND held.retry_at IS NULL
+), done AS (
+    INSERT INTO outcome (job, result, note, at, attempts, lane, event)
+    SELECT job, result, note, at, attempt, CASE WHEN NOT settles THEN lane END, CASE WHEN NOT settles THEN event END
+    FROM (SELECT *, lane = 'settle' AND event IS NOT DISTINCT FROM job AS settles FROM held) AS held
+    WHERE result IS NOT NULL
+), died AS (
+    INSERT INTO dead (job, at, class, reason, error, attempts, crashes, kind, lane, event, fifo, payload)
+    SELECT job, at, class, reason, error, attempt, crashes, kind, lane, event, fifo, payload
+    FROM held WHERE reason IS NOT NULL
+), tried AS (
+    INSERT INTO attempt (job, n, at, took_ms, status, reason, error, headers, body)
+    SELECT job, attempt, tried_at, took_ms, status, tried_reason, tried_error, headers, body
+    FROM held WHERE tried_at IS NOT NULL
+), new AS MATERIALIZED (
+    SELECT new.*, row_number() OVER (PARTITION BY key ORDER BY place) AS copy
+    FROM unnest(
+        $19::bigint[], $20::boolean[], $21::bigint[], $22::text[], $23::text[], $24::text[], $25::text[],
+        $26::bigint[], $27::bigint[], $28::text[], $29::bigint[]
+    ) WITH ORDINALITY AS new (n, fenced, id, key, kind, lane, fifo, due_at, event, payload, owner, place)
+    WHERE new.n IN (SELECT held.n FROM held) OR NOT new.fenced
+), fresh AS (
+    INSERT INTO effect (key, job)
+    SELECT key, id FROM new WHERE key IS NOT NULL AND copy = 1 ORDER BY key COLLATE \"C\"
+    ON CONFLICT (key) DO NOTHING RETURNING job
+), queued AS (
+    INSERT INTO job (id, lane, due_at, owner, attempt, kind, event, fifo, payload)
+    SELECT id, lane, due_at, owner, (owner IS NOT NULL)::integer, kind, event, fifo, payload
+    FROM new WHERE key IS NULL OR (copy = 1 AND id IN (SELECT job FROM fresh)) ORDER BY id
+    RETURNING id
+)
+SELECT n, NULL::bigint, CASE WHEN retry_at IS NULL THEN fifo END FROM held
+UNION ALL
+SELECT NULL, id, NULL FROM queued";
 
 pub async fn commit(link: &Link, sets: &[ChangeSet]) -> Result<Vec<Committed>> {
-    let mut answers = vec![Committed::Lost; sets.len()];
-    // Order matters: rows are locked by id. A lease can be spent once, so only its first set is sent.
-    let mut order: Vec<usize> = (0..sets.len()).collect();
-    order.sort_by_key(|&index| sets[index].lease);
-    order.dedup_by_key(|index| sets[*index].lease);
-    if order.is_empty() {
-        return Ok(answers);
+    // A lease can be spent once: of several sets that show it, the first.
+    let mut ends: BTreeMap<Lease, (usize, &ChangeSet, &End)> = BTreeMap::new();
+    for (n, set) in sets.iter().enumerate() {
+        if let Some((lease, end)) = &set.end {
+            ends.entry(*lease).or_insert((n, set, end));
+        }
     }
-    let sent: Vec<&ChangeSet> = order.iter().map(|&index| &sets[index]).collect();
-    let texts = |of: fn(&ChangeSet) -> Option<&str>| {
-        sent.iter().map(|set| of(set).map(without_nul)).collect::<Vec<_>>()
+    let shown = |n: usize, lease: &Lease| ends.get(lease).is_some_and(|(first, ..)| *first == n);
+    let sent = |(n, set): &(usize, &ChangeSet)| set.end.as_ref().is_none_or(|(lease, _)| shown(*n, lease));
+    let new: Vec<(usize, bool, &NewJob)> = sets
+        .iter()
+        .enumerate()
+        .filter(sent)
+        .flat_map(|(n, set)| set.jobs.iter().map(move |job| (n, set.end.is_some(), job)))
+        .collect();
+    if ends.is_empty() && new.is_empty() {
+        return Ok(vec![Committed::Applied { repeated: Vec::new() }; sets.len()]);
+    }
+    let written = write(link, &ends.into_iter().collect::<Vec<_>>(), &new).await?;
+    give_turns(link, written.fifos).await;
+    let mut queued = written.queued;
+    let answer = |(n, set): (usize, &ChangeSet)| {
+        if set.end.is_some() && !written.held.contains(&n) {
+            return Committed::Lost;
+        }
+        let repeated = set.jobs.iter().map(|job| job.id).filter(|id| !queued.remove(id));
+        Committed::Applied { repeated: repeated.collect() }
     };
+    Ok(sets.iter().enumerate().map(answer).collect())
+}
+
+/// What became of a commit.
+#[derive(Default)]
+struct Written {
+    /// The sets whose lease held.
+    held: BTreeSet<usize>,
+    queued: BTreeSet<Seq>,
+    /// Whose next has its turn.
+    fifos: BTreeSet<String>,
+}
+
+async fn write(
+    link: &Link,
+    ends: &[(Lease, (usize, &ChangeSet, &End))],
+    new: &[(usize, bool, &NewJob)],
+) -> Result<Written> {
+    let ended = |of: fn(&End) -> Option<&str>| {
+        ends.iter().map(|(_, (.., end))| of(end).map(without_nul)).collect::<Vec<_>>()
+    };
+    let tried = |of: fn(&Attempt) -> Option<&str>| {
+        let said =
+            |set: &ChangeSet| set.attempt.as_ref().and_then(of).map(|text| without_nul(text).into_owned());
+        ends.iter().map(|(_, (_, set, _))| said(set)).collect::<Vec<_>>()
+    };
+    let calls = || ends.iter().map(|(_, (_, set, _))| set.attempt.as_ref());
+    let texts = |of: fn(&NewJob) -> Option<&str>| {
+        new.iter().map(|(.., job)| of(job).map(without_nul)).collect::<Vec<_>>()
+    };
+    let numbers = |of: fn(&NewJob) -> Option<i64>| new.iter().map(|(.., job)| of(job)).collect::<Vec<_>>();
     let rows = link
         .query(
             COMMIT,
             &[
-                &sent.iter().map(|set| set.lease.job.as_i64()).collect::<Vec<_>>(),
-                &sent.iter().map(|set| set.lease.epoch.0).collect::<Vec<_>>(),
-                &sent.iter().map(|set| set.lease.attempt).collect::<Vec<_>>(),
-                &sent.iter().map(|set| set.at.ms()).collect::<Vec<_>>(),
-                &sent.iter().map(|set| due_at(&set.end)).collect::<Vec<_>>(),
-                &texts(|set| outcome(&set.end).map(Outcome::name)),
-                &texts(|set| outcome(&set.end).and_then(Outcome::note)),
-                &texts(|set| death(&set.end).map(|death| death.reason.as_str())),
-                &texts(|set| death(&set.end).map(|death| death.error.as_str())),
+                &ends.iter().map(|(_, (n, ..))| *n as i64).collect::<Vec<_>>(),
+                &ends.iter().map(|(lease, _)| lease.job.as_i64()).collect::<Vec<_>>(),
+                &ends.iter().map(|(lease, _)| lease.epoch.0).collect::<Vec<_>>(),
+                &ends.iter().map(|(lease, _)| lease.attempt).collect::<Vec<_>>(),
+                &ends.iter().map(|(_, (_, set, _))| set.at.ms()).collect::<Vec<_>>(),
+                &ends.iter().map(|(_, (.., end))| retry_at(end)).collect::<Vec<_>>(),
+                &ended(|end| outcome(end).map(Outcome::name)),
+                &ended(|end| outcome(end).and_then(Outcome::note)),
+                &ended(|end| death(end).map(|death| death.class.name())),
+                &ended(|end| death(end).map(|death| death.reason.as_str())),
+                &ended(|end| death(end).map(|death| death.error.as_str())),
+                &calls().map(|call| call.map(|call| call.at.ms())).collect::<Vec<_>>(),
+                &calls().map(|call| call.map(|call| call.took_ms)).collect::<Vec<_>>(),
+                &calls().map(|call| call.and_then(|call| call.status)).collect::<Vec<_>>(),
+                &tried(|call| call.reason.as_deref()),
+                &tried(|call| call.error.as_deref()),
+                &tried(|call| call.headers.as_deref()),
+                &calls().map(|call| call.and_then(|call| call.body.as_deref())).collect::<Vec<_>>(),
+                &new.iter().map(|(n, ..)| *n as i64).collect::<Vec<_>>(),
+                &new.iter().map(|(_, fenced, _)| *fenced).collect::<Vec<_>>(),
+                &numbers(|job| Some(job.id.as_i64())),
+                &texts(|job| job.key.as_deref()),
+                &texts(|job| Some(job.kind.name())),
+                &texts(|job| Some(&job.lane.0)),
+                &texts(|job| job.fifo.as_deref()),
+                &numbers(|job| Some(job.due_at.ms())),
+                &numbers(|job| job.event.map(Seq::as_i64)),
+                &texts(|job| Some(&job.payload)),
+                &numbers(|job| job.owner.map(|epoch| epoch.0)),
             ],
         )
         .await?;
+    let mut written = Written::default();
     for row in &rows {
-        let n: i64 = value(row, 0)?;
-        let index = usize::try_from(n - 1).ok().and_then(|n| order.get(n));
-        answers[*index.ok_or_else(|| Error::corrupt("an answer to no question"))?] = Committed::Applied;
+        let n: Option<i64> = value(row, 0)?;
+        written.held.extend(n.and_then(|n| usize::try_from(n).ok()));
+        written.queued.extend(value::<Option<i64>>(row, 1)?.map(Seq::from_i64));
+        written.fifos.extend(value::<Option<String>>(row, 2)?);
     }
-    Ok(answers)
+    Ok(written)
 }
 
-fn due_at(end: &End) -> Option<i64> {
+fn retry_at(end: &End) -> Option<i64> {
     match end {
         End::Retry { due_at } => Some(due_at.ms()),
         End::Done(_) | End::Dead(_) => None,
@@ -150,29 +373,138 @@ fn death(end: &End) -> Option<&Death> {
     }
 }
 
-const SWEEP: &str = "
-WITH orphan AS MATERIALIZED (
-    SELECT id FROM job
-    WHERE owner IS NOT NULL AND NOT EXISTS (SELECT FROM node WHERE node.epoch = job.owner)
-    ORDER BY id
-    LIMIT $1
-    FOR UPDATE OF job SKIP LOCKED
+const START: &str = "
+WITH held AS MATERIALIZED (
+    SELECT job.id FROM unnest($1::bigint[], $2::bigint[], $3::integer[]) AS lease (job, epoch, attempt)
+    JOIN job ON job.id = lease.job AND job.owner = lease.epoch AND job.attempt = lease.attempt
+    ORDER BY job.id
+    FOR UPDATE OF job
 )
-UPDATE job SET owner = NULL, crashes = crashes + 1 FROM orphan WHERE job.id = orphan.id RETURNING job.id";
+UPDATE job SET started = true FROM held WHERE job.id = held.id RETURNING job.id, job.owner, job.attempt";
 
-pub async fn sweep(link: &Link, limit: usize) -> Result<usize> {
-    Ok(link.query(SWEEP, &[&limit_of(limit, CLAIM_MAX)]).await?.len())
+pub async fn start(link: &Link, leases: &[Lease]) -> Result<Vec<bool>> {
+    let (jobs, epochs, attempts) = fences(leases);
+    let rows = link.query(START, &[&jobs, &epochs, &attempts]).await?;
+    let held = rows
+        .iter()
+        .map(|row| Ok((value(row, 0)?, value(row, 1)?, value(row, 2)?)))
+        .collect::<Result<BTreeSet<(i64, i64, i32)>>>()?;
+    Ok(leases
+        .iter()
+        .map(|lease| held.contains(&(lease.job.as_i64(), lease.epoch.0, lease.attempt)))
+        .collect())
 }
 
 const RELEASE: &str = "
-UPDATE job SET owner = NULL, attempt = job.attempt - 1
-FROM unnest($1::bigint[], $2::bigint[], $3::integer[]) AS held (job, epoch, attempt)
-WHERE job.id = held.job AND job.owner = held.epoch AND job.attempt = held.attempt";
+WITH held AS MATERIALIZED (
+    SELECT job.id FROM unnest($1::bigint[], $2::bigint[], $3::integer[]) AS lease (job, epoch, attempt)
+    JOIN job ON job.id = lease.job AND job.owner = lease.epoch AND job.attempt = lease.attempt
+    ORDER BY job.id
+    FOR UPDATE OF job
+)
+UPDATE job SET owner = NULL, started = false, attempt = job.attempt - 1 FROM held WHERE job.id = held.id";
 
 pub async fn release(link: &Link, leases: &[Lease]) -> Result<()> {
-    let jobs: Vec<i64> = leases.iter().map(|lease| lease.job.as_i64()).collect();
-    let epochs: Vec<i64> = leases.iter().map(|lease| lease.epoch.0).collect();
-    let attempts: Vec<i32> = leases.iter().map(|lease| lease.attempt).collect();
+    let (jobs, epochs, attempts) = fences(leases);
     link.query(RELEASE, &[&jobs, &epochs, &attempts]).await?;
     Ok(())
+}
+
+fn fences(leases: &[Lease]) -> (Vec<i64>, Vec<i64>, Vec<i32>) {
+    let job = leases.iter().map(|lease| lease.job.as_i64());
+    let epoch = leases.iter().map(|lease| lease.epoch.0);
+    let attempt = leases.iter().map(|lease| lease.attempt);
+    (job.collect(), epoch.collect(), attempt.collect())
+}
+
+const OWNED: &str = "SELECT id, attempt FROM job WHERE owner = $1 ORDER BY id LIMIT $2";
+
+pub async fn owned(link: &Link, epoch: Epoch) -> Result<Vec<Lease>> {
+    let rows = link.query(OWNED, &[&epoch.0, &limit_of(CLAIM_MAX, CLAIM_MAX)]).await?;
+    let lease = |row| Ok(Lease { job: Seq::from_i64(value(row, 0)?), epoch, attempt: value(row, 1)? });
+    rows.iter().map(lease).collect()
+}
+
+const ADOPT: &str = "
+WITH held AS MATERIALIZED (
+    SELECT job.id, lease.n
+    FROM unnest($1::bigint[], $2::bigint[], $3::integer[]) WITH ORDINALITY AS lease (job, epoch, attempt, n)
+    JOIN job ON job.id = lease.job AND job.owner = lease.epoch AND job.attempt = lease.attempt
+    ORDER BY job.id
+    FOR UPDATE OF job
+), adopted AS (
+    UPDATE job SET attempt = job.attempt + 1, base = job.base + 1 FROM held WHERE job.id = held.id RETURNING held.n, job.*
+)
+SELECT id, attempt, kind, lane, fifo, due_at, event, payload, base, crashes, owner FROM adopted ORDER BY n";
+
+pub async fn adopt(link: &Link, leases: &[Lease]) -> Result<Vec<Job>> {
+    let (jobs, epochs, attempts) = fences(leases);
+    let rows = link.query(ADOPT, &[&jobs, &epochs, &attempts]).await?;
+    rows.iter().map(|row| job(row, Epoch(value(row, 10)?))).collect()
+}
+
+/// The owner is compared again where the row is locked: one freed and leased anew meanwhile may belong to a node that
+/// this statement is too old to know.
+const SWEEP: &str = "
+WITH seen AS MATERIALIZED (
+    SELECT id, owner FROM job
+    WHERE owner IS NOT NULL AND NOT EXISTS (SELECT FROM node WHERE node.epoch = job.owner)
+    ORDER BY id
+    LIMIT $1
+), orphan AS MATERIALIZED (
+    SELECT job.id FROM seen JOIN job ON job.id = seen.id AND job.owner = seen.owner
+    ORDER BY job.id
+    FOR UPDATE OF job SKIP LOCKED
+)
+UPDATE job SET owner = NULL, started = false, base = base + 1,
+    crashes = crashes + (lane <> 'suspect' OR started)::integer,
+    home = CASE WHEN crashes + (lane <> 'suspect' OR started)::integer >= $2 THEN coalesce(home, lane) ELSE home END,
+    lane = CASE WHEN crashes + (lane <> 'suspect' OR started)::integer >= $2 THEN 'suspect' ELSE lane END
+FROM orphan WHERE job.id = orphan.id RETURNING job.id";
+
+/// Hops from fifo to fifo along the index. Says where it stopped before the end.
+const FIND_TURNS: &str = "
+WITH RECURSIVE hop AS (
+    (SELECT fifo, id, parked FROM job WHERE fifo >= $1 ORDER BY fifo, id LIMIT 1)
+    UNION ALL
+    SELECT next.* FROM hop CROSS JOIN LATERAL (
+        SELECT job.fifo, job.id, job.parked FROM job WHERE job.fifo > hop.fifo ORDER BY job.fifo, job.id LIMIT 1
+    ) AS next
+), head AS MATERIALIZED (
+    SELECT * FROM hop LIMIT $2
+), lost AS MATERIALIZED (
+    SELECT job.id FROM head JOIN job ON job.id = head.id AND job.parked WHERE head.parked
+    ORDER BY job.id
+    FOR UPDATE OF job
+), given AS (
+    UPDATE job SET parked = false FROM lost WHERE job.id = lost.id
+)
+SELECT max(fifo) FROM head HAVING count(*) = $2";
+
+/// `turn` is the fifo from which lost turns are looked for next.
+pub async fn sweep(link: &Link, limit: usize, suspect_after: i32, turn: &Mutex<String>) -> Result<usize> {
+    let freed = link.query(SWEEP, &[&limit_of(limit, CLAIM_MAX), &suspect_after]).await?.len();
+    let after = lock(turn).clone();
+    let rows = link.query(FIND_TURNS, &[&after, &limit_of(CLAIM_MAX, CLAIM_MAX)]).await?;
+    *lock(turn) = rows.first().map(|row| value(row, 0)).transpose()?.unwrap_or_default();
+    Ok(freed)
+}
+
+/// Hops from lane to lane along the index.
+const LANES: &str = "
+WITH RECURSIVE hop AS (
+    (SELECT lane, due_at FROM job WHERE owner IS NULL AND NOT parked ORDER BY lane, due_at LIMIT 1)
+    UNION ALL
+    SELECT next.* FROM hop CROSS JOIN LATERAL (
+        SELECT job.lane, job.due_at FROM job
+        WHERE job.owner IS NULL AND NOT job.parked AND job.lane > hop.lane
+        ORDER BY job.lane, job.due_at LIMIT 1
+    ) AS next
+)
+SELECT lane, due_at FROM hop ORDER BY lane";
+
+pub async fn lanes(link: &Link) -> Result<Vec<(Lane, Time)>> {
+    let rows = link.query(LANES, &[]).await?;
+    let lane = |row| Ok((Lane(value::<&str>(row, 0)?.into()), Time::from_ms(value(row, 1)?)));
+    rows.iter().map(lane).collect()
 }

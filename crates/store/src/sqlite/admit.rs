@@ -4,27 +4,35 @@ use std::sync::Arc;
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, ToSql, params};
-use sekisho_core::Seq;
-use sekisho_core::change::{Admission, Arrival, Next};
+use sekisho_core::change::{Admission, Arrival, Job, Next};
 use sekisho_core::event::DedupeKey;
+use sekisho_core::{Epoch, Seq};
 
-use super::SqliteStore;
 use super::writer::Failure;
+use super::{SqliteStore, work};
 use crate::error::Result;
 
-pub async fn admit(store: &SqliteStore, arrivals: Arc<[Arrival]>) -> Result<Vec<Admission>> {
-    match try_admit(store, Arc::clone(&arrivals)).await {
+pub async fn admit(
+    store: &SqliteStore,
+    arrivals: Arc<[Arrival]>,
+    keep: Option<Epoch>,
+) -> Result<Vec<Admission>> {
+    match try_admit(store, Arc::clone(&arrivals), keep).await {
         Ok(admissions) => Ok(admissions),
         Err(Failure::Unavailable(error)) => Err(error),
-        Err(Failure::Refused(_)) => one_by_one(store, &arrivals).await,
+        Err(Failure::Refused(_)) => one_by_one(store, &arrivals, keep).await,
     }
 }
 
 /// Finds the row the database refuses, so that it can't fail its neighbours.
-async fn one_by_one(store: &SqliteStore, arrivals: &[Arrival]) -> Result<Vec<Admission>> {
+async fn one_by_one(
+    store: &SqliteStore,
+    arrivals: &[Arrival],
+    keep: Option<Epoch>,
+) -> Result<Vec<Admission>> {
     let mut admissions = Vec::with_capacity(arrivals.len());
     for arrival in arrivals {
-        admissions.push(match try_admit(store, Arc::new([arrival.clone()])).await {
+        admissions.push(match try_admit(store, Arc::new([arrival.clone()]), keep).await {
             Ok(mut alone) => alone.remove(0),
             Err(Failure::Refused(reason)) => Admission::Refused(reason),
             Err(Failure::Unavailable(error)) => return Err(error),
@@ -36,9 +44,10 @@ async fn one_by_one(store: &SqliteStore, arrivals: &[Arrival]) -> Result<Vec<Adm
 async fn try_admit(
     store: &SqliteStore,
     arrivals: Arc<[Arrival]>,
+    keep: Option<Epoch>,
 ) -> std::result::Result<Vec<Admission>, Failure> {
     let run = move |tx: &Connection| {
-        let mut inserts = Inserts::prepare(tx)?;
+        let mut inserts = Inserts::prepare(tx, keep)?;
         arrivals.iter().map(|arrival| inserts.run(arrival)).collect()
     };
     store.try_write(run).await
@@ -47,22 +56,27 @@ async fn try_admit(
 /// The statements of a batch, looked up once.
 struct Inserts<'c> {
     tx: &'c Connection,
+    keep: Option<Epoch>,
     dedupe: CachedStatement<'c>,
     event: CachedStatement<'c>,
     job: CachedStatement<'c>,
 }
 
 impl<'c> Inserts<'c> {
-    fn prepare(tx: &'c Connection) -> rusqlite::Result<Self> {
+    fn prepare(tx: &'c Connection, keep: Option<Epoch>) -> rusqlite::Result<Self> {
         Ok(Self {
             tx,
+            keep,
             dedupe: tx.prepare_cached("INSERT INTO dedupe (key, seq) VALUES ($1, $2) ON CONFLICT DO NOTHING")?,
             event: tx.prepare_cached(
                 "INSERT INTO event (seq, received_at, source, event_id, type, created_at, object_kind, object_id,
                                     account, livemode, trust, headers, body)
                  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
             )?,
-            job: tx.prepare_cached("INSERT INTO job (id, lane, due_at) VALUES ($1, 'settle', $2)")?,
+            job: tx.prepare_cached(
+                "INSERT INTO job (id, lane, due_at, owner, attempt, kind, event, payload)
+                 VALUES ($1, 'settle', $2, $3, $4, 'settle', $1, '')",
+            )?,
         })
     }
 
@@ -93,14 +107,16 @@ impl<'c> Inserts<'c> {
             Body(&arrival.body),
         ])?;
         match &arrival.next {
-            Next::Settle => self.job.execute(params![seq, arrival.received_at.ms()])?,
-            Next::Dead(death) => self
-                .tx
-                .prepare_cached(
-                    "INSERT INTO dead (job, reason, error, attempts, at) VALUES ($1, $2, $3, 0, $4)",
-                )?
-                .execute(params![seq, death.reason, death.error, arrival.received_at.ms()])?,
-        };
+            Next::Settle => {
+                let (due_at, owner) = (arrival.received_at.ms(), self.keep.map(|epoch| epoch.0));
+                self.job.execute(params![seq, due_at, owner, i32::from(owner.is_some())])?;
+            }
+            Next::Dead(death) => {
+                let mut job = Job::born_with(arrival.seq, arrival.received_at, Epoch(0));
+                job.lease.attempt = 0;
+                work::bury(self.tx, &job, death, arrival.received_at)?;
+            }
+        }
         Ok(Admission::Admitted)
     }
 }

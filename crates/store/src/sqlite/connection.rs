@@ -162,6 +162,11 @@ impl SqliteStore {
     }
 }
 
+/// A column that holds what no version of ours wrote there.
+pub fn unreadable(column: usize, name: &str) -> rusqlite::Error {
+    rusqlite::Error::InvalidColumnType(column, name.to_owned(), rusqlite::types::Type::Text)
+}
+
 pub fn describe(connection: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
     let journal: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
     let pages: i64 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;

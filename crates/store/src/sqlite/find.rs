@@ -1,19 +1,23 @@
 //! Bounded reads for pages, API and CLI.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use rusqlite::types::{ToSql, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use sekisho_core::change::Rejection;
+use sekisho_core::event::{Stored, Trust};
 use sekisho_core::{Seq, Time};
 
+use super::connection::unreadable;
 use crate::{EventFilter, EventRecord, EventSummary, FIND_MAX, Order, Status};
 
 const SUMMARY: &str =
     "event.seq, event.event_id, event.source, event.type, event.received_at, event.created_at,
     event.object_kind, event.object_id, event.account, event.livemode, event.trust,
     dead.error, dead.at, outcome.result, outcome.note, outcome.at";
-const FROM: &str =
-    "FROM event LEFT JOIN outcome ON outcome.job = event.seq LEFT JOIN dead ON dead.job = event.seq";
+const FROM: &str = "FROM event LEFT JOIN outcome ON outcome.job = event.seq
+     LEFT JOIN dead ON dead.job = (SELECT min(job) FROM dead WHERE dead.event = event.seq)";
 
 pub fn events(db: &Connection, filter: &EventFilter) -> rusqlite::Result<Vec<EventSummary>> {
     let mut conditions = vec!["TRUE".to_owned()];
@@ -42,10 +46,12 @@ pub fn events(db: &Connection, filter: &EventFilter) -> rusqlite::Result<Vec<Eve
     }
     match filter.status {
         None => {}
-        Some(Status::Failed) => conditions.push("dead.job IS NOT NULL".into()),
+        // The few are not searched among the many.
+        Some(Status::Failed) => conditions.push("event.seq IN (SELECT event FROM dead)".into()),
         Some(Status::Received) => conditions.push("dead.job IS NULL AND outcome.job IS NULL".into()),
-        Some(done @ (Status::Success | Status::Skipped)) => {
-            add("dead.job IS NULL AND outcome.result = ?", Box::new(done.name()));
+        Some(Status::Success) => conditions.push("dead.job IS NULL AND outcome.result = 'success'".into()),
+        Some(Status::Skipped) => {
+            conditions.push("dead.job IS NULL AND outcome.result IN ('skipped', 'discarded')".into());
         }
     }
     values.push(Box::new(filter.limit.min(FIND_MAX) as i64));
@@ -65,15 +71,47 @@ pub fn events(db: &Connection, filter: &EventFilter) -> rusqlite::Result<Vec<Eve
 pub fn event(db: &Connection, seq: Seq) -> rusqlite::Result<Option<EventRecord>> {
     db.prepare_cached(&format!("SELECT {SUMMARY}, event.headers, event.body {FROM} WHERE event.seq = $1"))?
         .query_row([seq.as_i64()], |row| {
-            let body = match row.get_ref(17)? {
-                ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Bytes::copy_from_slice(bytes),
-                other => {
-                    return Err(rusqlite::Error::InvalidColumnType(17, "body".into(), other.data_type()));
-                }
-            };
-            Ok(EventRecord { summary: summary(row)?, headers: row.get(16)?, body })
+            Ok(EventRecord { summary: summary(row)?, headers: row.get(16)?, body: body(row, 17)? })
         })
         .optional()
+}
+
+/// Text or blob: the bytes are what came.
+fn body(row: &Row<'_>, column: usize) -> rusqlite::Result<Bytes> {
+    match row.get_ref(column)? {
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Ok(Bytes::copy_from_slice(bytes)),
+        _ => Err(unreadable(column, "body")),
+    }
+}
+
+pub fn stored(db: &Connection, seqs: &BTreeSet<Seq>) -> rusqlite::Result<Vec<Stored>> {
+    let mut statement = db.prepare_cached(
+        "SELECT seq, received_at, source, event_id, type, created_at, object_kind, object_id, account, livemode,
+                trust, headers, body
+         FROM event WHERE seq = $1",
+    )?;
+    let mut found = Vec::with_capacity(seqs.len());
+    for seq in seqs {
+        let event = statement.query_row([seq.as_i64()], |row| {
+            let object: (Option<String>, Option<String>) = (row.get(6)?, row.get(7)?);
+            Ok(Stored {
+                seq: Seq::from_i64(row.get(0)?),
+                received_at: Time::from_ms(row.get(1)?),
+                source: row.get::<_, String>(2)?.into(),
+                event_id: row.get(3)?,
+                event_type: row.get(4)?,
+                created_at: row.get::<_, Option<i64>>(5)?.map(Time::from_ms),
+                object: object.0.zip(object.1),
+                account: row.get(8)?,
+                livemode: row.get(9)?,
+                trust: Trust::parse(row.get_ref(10)?.as_str()?).ok_or_else(|| unreadable(10, "trust"))?,
+                headers: row.get::<_, String>(11)?.into(),
+                body: body(row, 12)?,
+            })
+        });
+        found.extend(event.optional()?);
+    }
+    Ok(found)
 }
 
 fn summary(row: &Row<'_>) -> rusqlite::Result<EventSummary> {
@@ -83,11 +121,7 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<EventSummary> {
     let status = match (&dead_at, result.as_deref()) {
         (Some(_), _) => Status::Failed,
         (None, None) => Status::Received,
-        (None, Some(result)) => Status::parse(result).ok_or(rusqlite::Error::InvalidColumnType(
-            13,
-            "result".into(),
-            rusqlite::types::Type::Text,
-        ))?,
+        (None, Some(result)) => Status::of_result(result).ok_or_else(|| unreadable(13, "result"))?,
     };
     let object: (Option<String>, Option<String>) = (row.get(6)?, row.get(7)?);
     Ok(EventSummary {

@@ -1,9 +1,13 @@
 //! Keeping what is bounded within its bounds.
 
 use rusqlite::{Connection, params};
-use sekisho_core::change::Rejection;
+use sekisho_core::change::{Act, Rejection, effect_prefix};
+use sekisho_core::event::DedupeKey;
+use sekisho_core::timer::HOUR_MS;
+use sekisho_core::{Seq, Time};
 
-use crate::REJECTIONS_MAX;
+use super::act;
+use crate::{CLAIM_MAX, Forgotten, REJECTIONS_MAX, State};
 
 pub fn reject(tx: &Connection, rejections: &[Rejection]) -> rusqlite::Result<()> {
     let mut insert = tx.prepare_cached(
@@ -26,5 +30,105 @@ pub fn reject(tx: &Connection, rejections: &[Rejection]) -> rusqlite::Result<()>
         "DELETE FROM rejection WHERE seq <= (SELECT seq FROM rejection ORDER BY seq DESC LIMIT 1 OFFSET $1)",
     )?
     .execute([REJECTIONS_MAX as i64])?;
+    Ok(())
+}
+
+pub fn states(db: &Connection, kind: &str) -> rusqlite::Result<Vec<State>> {
+    let mut all =
+        db.prepare_cached("SELECT kind, id, version, facts FROM state WHERE kind = $1 ORDER BY id")?;
+    let states = all.query_map([kind], |row| {
+        Ok(State { kind: row.get(0)?, id: row.get(1)?, version: row.get(2)?, facts: row.get(3)? })
+    })?;
+    states.collect()
+}
+
+pub fn put_state(tx: &Connection, state: &State, act: Option<&Act>) -> rusqlite::Result<bool> {
+    let State { kind, id, version, facts } = state;
+    let sql = if *version == 0 {
+        "INSERT INTO state (version, facts, kind, id) VALUES ($1 + 1, $2, $3, $4) ON CONFLICT DO NOTHING"
+    } else {
+        "UPDATE state SET version = $1 + 1, facts = $2 WHERE kind = $3 AND id = $4 AND version = $1"
+    };
+    let written = tx.prepare_cached(sql)?.execute(params![version, facts, kind, id])? == 1;
+    if let Some(act) = act.filter(|_| written) {
+        act::note(tx, act, &format!("{kind}.set"), id)?;
+    }
+    Ok(written)
+}
+
+pub fn count_hour(tx: &Connection, hour: Time) -> rusqlite::Result<()> {
+    tx.prepare_cached("DELETE FROM hourly WHERE hour = $1")?.execute([hour.ms()])?;
+    tx.prepare_cached(
+        "INSERT INTO hourly (hour, source, type, status, events)
+         SELECT $1, source, type,
+                CASE WHEN EXISTS (SELECT 1 FROM dead WHERE dead.event = event.seq) THEN 'failed'
+                     WHEN outcome.result = 'discarded' THEN 'skipped'
+                     ELSE coalesce(outcome.result, 'received') END AS status,
+                count(*)
+         FROM event LEFT JOIN outcome ON outcome.job = event.seq
+         WHERE event.seq >= $2 AND event.seq < $3
+         GROUP BY source, type, status",
+    )?
+    .execute([
+        hour.ms(),
+        Seq::floor_of(hour).as_i64(),
+        Seq::floor_of(hour.plus_ms(HOUR_MS)).as_i64(),
+    ])?;
+    Ok(())
+}
+
+/// What still needs its event is few and old: read once, then looked up.
+pub fn forget(tx: &Connection, before: Time, after: Seq, limit: usize) -> rusqlite::Result<Forgotten> {
+    let limit = limit.min(CLAIM_MAX);
+    let mut old = tx.prepare_cached(
+        "SELECT seq, source, event_id, created_at,
+                seq IN (SELECT event FROM job WHERE event < $1 UNION ALL SELECT event FROM dead WHERE event < $1)
+         FROM event WHERE seq > $2 AND seq < $1 ORDER BY seq LIMIT $3",
+    )?;
+    let values = [Seq::floor_of(before).as_i64(), after.as_i64(), limit as i64];
+    let rows = old.query_map(values, |row| {
+        let created_at = row.get::<_, Option<i64>>(3)?.map(Time::from_ms);
+        let keys = DedupeKey::candidates(row.get_ref(1)?.as_str()?, row.get_ref(2)?.as_str()?, created_at);
+        Ok((Seq::from_i64(row.get(0)?), keys, row.get::<_, bool>(4)?))
+    })?;
+    let rows: Vec<_> = rows.collect::<rusqlite::Result<_>>()?;
+    let next = rows.last().map(|(seq, ..)| *seq).filter(|_| rows.len() == limit);
+    let mut events = 0;
+    for (seq, keys, _) in rows.iter().filter(|(_, _, needed)| !needed) {
+        events += 1;
+        tx.prepare_cached("DELETE FROM event WHERE seq = $1")?.execute([seq.as_i64()])?;
+        let mut entry = tx.prepare_cached("DELETE FROM dedupe WHERE key = $1 AND seq = $2")?;
+        for key in keys {
+            entry.execute(params![key.as_bytes(), seq.as_i64()])?;
+        }
+        erase(tx, *seq)?;
+        // `0` follows `/`: every key that begins with the prefix lies between.
+        let prefix = effect_prefix(*seq);
+        erase_effects(tx, &prefix, &prefix.replace('/', "0"), i64::MAX)?;
+    }
+    erase_effects(tx, "timer/", &format!("timer/{before}"), limit as i64)?;
+    Ok(Forgotten { events, next })
+}
+
+/// Finished effects between two keys, with their traces.
+fn erase_effects(tx: &Connection, from: &str, to: &str, limit: i64) -> rusqlite::Result<()> {
+    let mut finished = tx.prepare_cached(
+        "SELECT key, job FROM effect WHERE key >= $1 AND key < $2
+         AND job NOT IN (SELECT id FROM job) AND job NOT IN (SELECT job FROM dead) ORDER BY key LIMIT $3",
+    )?;
+    let effects = finished.query_map(params![from, to, limit], |row| {
+        Ok((row.get::<_, String>(0)?, Seq::from_i64(row.get(1)?)))
+    })?;
+    for (key, job) in effects.collect::<rusqlite::Result<Vec<_>>>()? {
+        tx.prepare_cached("DELETE FROM effect WHERE key = $1")?.execute([key])?;
+        erase(tx, job)?;
+    }
+    Ok(())
+}
+
+/// The traces of a finished job.
+fn erase(tx: &Connection, job: Seq) -> rusqlite::Result<()> {
+    tx.prepare_cached("DELETE FROM outcome WHERE job = $1")?.execute([job.as_i64()])?;
+    tx.prepare_cached("DELETE FROM attempt WHERE job = $1")?.execute([job.as_i64()])?;
     Ok(())
 }

@@ -1,16 +1,17 @@
-//! Nodes and the work they lease.
+//! Nodes and the work they lease. One writer, so what a statement read is still true when the next one writes.
 
-use rusqlite::{Connection, OptionalExtension, params};
-use sekisho_core::change::{ChangeSet, Committed, End, Job, Lane, Lease};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use sekisho_core::change::{ChangeSet, Committed, Death, End, Job, Kind, Lane, Lease, NewJob, Outcome};
 use sekisho_core::{Epoch, Seq, Time};
 
+use super::connection::unreadable;
 use crate::{CLAIM_MAX, Joined, Peer, Pulse};
 
 pub fn join(tx: &Connection, now: Time) -> rusqlite::Result<Joined> {
     tx.prepare_cached("INSERT INTO node (beat, joined_at) VALUES (0, $1)")?.execute([now.ms()])?;
     let epoch = Epoch(tx.last_insert_rowid());
-    let floor =
-        "SELECT max(coalesce((SELECT max(seq) FROM event), 0), coalesce((SELECT max(id) FROM job), 0))";
+    let floor = "SELECT max(coalesce((SELECT max(seq) FROM event), 0), coalesce((SELECT max(id) FROM job), 0),
+                            coalesce((SELECT max(job) FROM outcome), 0), coalesce((SELECT max(job) FROM dead), 0))";
     let floor = tx.query_row(floor, [], |row| row.get(0))?;
     Ok(Joined { epoch, floor: Seq::from_i64(floor) })
 }
@@ -36,77 +37,288 @@ pub fn end(tx: &Connection, epoch: Epoch, n: i64) -> rusqlite::Result<bool> {
 pub fn claim(
     tx: &Connection,
     epoch: Epoch,
-    lane: &Lane,
-    limit: usize,
+    wants: &[(Lane, usize)],
     now: Time,
 ) -> rusqlite::Result<Vec<Job>> {
-    let mut ready = tx.prepare_cached(
-        "SELECT job.id, job.attempt + 1, coalesce(event.type, '')
-         FROM job LEFT JOIN event ON event.seq = job.id
-         WHERE job.owner IS NULL AND job.lane = $1 AND job.due_at <= $2
-         ORDER BY job.due_at, job.id LIMIT $3",
-    )?;
-    let jobs = ready.query_map(params![lane.0, now.ms(), limit.min(CLAIM_MAX) as i64], |row| {
-        let lease = Lease { job: Seq::from_i64(row.get(0)?), epoch, attempt: row.get(1)? };
-        Ok(Job { lease, lane: lane.clone(), event_type: row.get(2)? })
-    })?;
-    let jobs: Vec<_> = jobs.collect::<rusqlite::Result<_>>()?;
-    let mut take = tx.prepare_cached("UPDATE job SET owner = $1, attempt = $2 WHERE id = $3")?;
-    for Job { lease, .. } in &jobs {
-        take.execute(params![epoch.0, lease.attempt, lease.job.as_i64()])?;
+    let mut jobs = Vec::new();
+    for (lane, limit) in wants {
+        jobs.extend(claim_lane(tx, epoch, lane, (*limit).min(CLAIM_MAX), now)?);
     }
     Ok(jobs)
 }
 
-pub fn commit(tx: &Connection, sets: &[ChangeSet]) -> rusqlite::Result<Vec<Committed>> {
-    sets.iter().map(|set| if holds(tx, set.lease)? { apply(tx, set) } else { Ok(Committed::Lost) }).collect()
-}
-
-fn holds(tx: &Connection, lease: Lease) -> rusqlite::Result<bool> {
-    tx.prepare_cached("SELECT 1 FROM job WHERE id = $1 AND owner = $2 AND attempt = $3")?
-        .query_row(params![lease.job.as_i64(), lease.epoch.0, lease.attempt], |_| Ok(()))
-        .optional()
-        .map(|found| found.is_some())
-}
-
-fn apply(tx: &Connection, set: &ChangeSet) -> rusqlite::Result<Committed> {
-    let job = set.lease.job.as_i64();
-    match &set.end {
-        End::Retry { due_at } => {
-            tx.prepare_cached("UPDATE job SET owner = NULL, due_at = $1 WHERE id = $2")?
-                .execute([due_at.ms(), job])?;
-            return Ok(Committed::Applied);
+/// What waits behind another of its fifo is parked when it is met, so that it is met once and not at every claim.
+fn claim_lane(
+    tx: &Connection,
+    epoch: Epoch,
+    lane: &Lane,
+    limit: usize,
+    now: Time,
+) -> rusqlite::Result<Vec<Job>> {
+    let mut ready = tx.prepare_cached(&format!(
+        "SELECT {JOB},
+                fifo IS NOT NULL AND EXISTS (SELECT 1 FROM job AS earlier WHERE earlier.fifo = job.fifo AND earlier.id < job.id)
+         FROM job WHERE owner IS NULL AND parked = 0 AND lane = $1 AND due_at <= $2
+         ORDER BY due_at, id LIMIT $3"
+    ))?;
+    let mut taken = Vec::new();
+    while taken.len() < limit {
+        let wanted = (limit - taken.len()) as i64;
+        let found = ready
+            .query_map(params![lane.0, now.ms(), wanted], |row| Ok((job(row, epoch)?, row.get(10)?)))?
+            .collect::<rusqlite::Result<Vec<(Job, bool)>>>()?;
+        let last = (found.len() as i64) < wanted;
+        for (job, waits) in found {
+            if waits {
+                tx.prepare_cached("UPDATE job SET parked = 1 WHERE id = $1")?
+                    .execute([job.lease.job.as_i64()])?;
+            } else {
+                taken.push(take(tx, job)?);
+            }
         }
-        End::Done(outcome) => {
-            tx.prepare_cached("INSERT INTO outcome (job, result, note, at) VALUES ($1, $2, $3, $4)")?
-                .execute(params![job, outcome.name(), outcome.note(), set.at.ms()])?;
-        }
-        End::Dead(death) => {
-            tx.prepare_cached(
-                "INSERT INTO dead (job, reason, error, attempts, at) VALUES ($1, $2, $3, $4, $5)",
-            )?
-            .execute(params![job, death.reason, death.error, set.lease.attempt, set.at.ms()])?;
+        if last {
+            break;
         }
     }
-    tx.prepare_cached("DELETE FROM job WHERE id = $1")?.execute([job])?;
-    Ok(Committed::Applied)
+    Ok(taken)
 }
 
-pub fn sweep(tx: &Connection, limit: usize) -> rusqlite::Result<usize> {
+/// The columns that [`job`] reads, in its order.
+const JOB: &str = "id, attempt, kind, lane, fifo, due_at, event, payload, base, crashes";
+
+fn job(row: &Row<'_>, epoch: Epoch) -> rusqlite::Result<Job> {
+    Ok(Job {
+        lease: Lease { job: Seq::from_i64(row.get(0)?), epoch, attempt: row.get(1)? },
+        kind: Kind::parse(row.get_ref(2)?.as_str()?).ok_or_else(|| unreadable(2, "kind"))?,
+        lane: Lane(row.get::<_, String>(3)?.into()),
+        fifo: row.get(4)?,
+        due_at: Time::from_ms(row.get(5)?),
+        event: row.get::<_, Option<i64>>(6)?.map(Seq::from_i64),
+        payload: row.get(7)?,
+        base: row.get(8)?,
+        crashes: row.get(9)?,
+    })
+}
+
+/// Leases a job as one more attempt.
+fn take(tx: &Connection, mut job: Job) -> rusqlite::Result<Job> {
+    job.lease.attempt += 1;
+    tx.prepare_cached("UPDATE job SET owner = $1, attempt = $2 WHERE id = $3")?.execute(params![
+        job.lease.epoch.0,
+        job.lease.attempt,
+        job.lease.job.as_i64()
+    ])?;
+    Ok(job)
+}
+
+pub fn commit(tx: &Connection, sets: &[ChangeSet]) -> rusqlite::Result<Vec<Committed>> {
+    sets.iter().map(|set| commit_one(tx, set)).collect()
+}
+
+fn commit_one(tx: &Connection, set: &ChangeSet) -> rusqlite::Result<Committed> {
+    if let Some((lease, end)) = &set.end {
+        let Some(job) = held(tx, *lease)? else { return Ok(Committed::Lost) };
+        let job = at_home(tx, job)?;
+        match end {
+            End::Retry { due_at } => {
+                tx.prepare_cached("UPDATE job SET owner = NULL, started = 0, due_at = $1 WHERE id = $2")?
+                    .execute([due_at.ms(), lease.job.as_i64()])?;
+            }
+            End::Done(outcome) => {
+                remove(tx, &job)?;
+                done(tx, &job, outcome, set.at)?;
+            }
+            End::Dead(death) => {
+                remove(tx, &job)?;
+                bury(tx, &job, death, set.at)?;
+            }
+        }
+        if let Some(attempt) = &set.attempt {
+            tx.prepare_cached(
+                "INSERT INTO attempt (job, n, at, took_ms, status, reason, error, headers, body)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+            )?
+            .execute(params![
+                lease.job.as_i64(),
+                lease.attempt,
+                attempt.at.ms(),
+                attempt.took_ms,
+                attempt.status,
+                attempt.reason,
+                attempt.error,
+                attempt.headers,
+                attempt.body.as_deref(),
+            ])?;
+        }
+    }
+    let mut repeated = Vec::new();
+    for new in &set.jobs {
+        if !queue(tx, new)? {
+            repeated.push(new.id);
+        }
+    }
+    Ok(Committed::Applied { repeated })
+}
+
+fn held(tx: &Connection, lease: Lease) -> rusqlite::Result<Option<Job>> {
+    tx.prepare_cached(&format!("SELECT {JOB} FROM job WHERE id = $1 AND owner = $2 AND attempt = $3"))?
+        .query_row(params![lease.job.as_i64(), lease.epoch.0, lease.attempt], |row| job(row, lease.epoch))
+        .optional()
+}
+
+/// As it was before it became suspect: so it is remembered.
+fn at_home(tx: &Connection, mut job: Job) -> rusqlite::Result<Job> {
+    if job.lane == Lane::suspect() {
+        let mut home = tx.prepare_cached("SELECT coalesce(home, lane) FROM job WHERE id = $1")?;
+        job.lane = Lane(home.query_row([job.lease.job.as_i64()], |row| row.get::<_, String>(0))?.into());
+    }
+    Ok(job)
+}
+
+/// Takes a job out of the queue; the next of its fifo has its turn.
+fn remove(tx: &Connection, job: &Job) -> rusqlite::Result<()> {
+    tx.prepare_cached("DELETE FROM job WHERE id = $1")?.execute([job.lease.job.as_i64()])?;
+    if let Some(fifo) = &job.fifo {
+        tx.prepare_cached("UPDATE job SET parked = 0 WHERE id = (SELECT min(id) FROM job WHERE fifo = $1)")?
+            .execute([fifo])?;
+    }
+    Ok(())
+}
+
+fn done(tx: &Connection, job: &Job, outcome: &Outcome, at: Time) -> rusqlite::Result<()> {
+    let settles = job.lane == Lane::settle() && job.event == Some(job.lease.job);
     tx.prepare_cached(
-        "UPDATE job SET owner = NULL, crashes = crashes + 1
-         WHERE id IN (SELECT id FROM job WHERE owner IS NOT NULL
-                      AND owner NOT IN (SELECT epoch FROM node) ORDER BY id LIMIT $1)",
+        "INSERT INTO outcome (job, result, note, at, attempts, lane, event) VALUES ($1, $2, $3, $4, $5, $6, $7)",
     )?
-    .execute([limit.min(CLAIM_MAX) as i64])
+    .execute(params![
+        job.lease.job.as_i64(),
+        outcome.name(),
+        outcome.note(),
+        at.ms(),
+        job.lease.attempt,
+        (!settles).then_some(&*job.lane.0),
+        job.event.filter(|_| !settles).map(Seq::as_i64),
+    ])?;
+    Ok(())
+}
+
+/// Puts a job before a person, with all that is needed to do it again.
+pub fn bury(tx: &Connection, job: &Job, death: &Death, at: Time) -> rusqlite::Result<()> {
+    tx.prepare_cached(
+        "INSERT INTO dead (job, at, class, reason, error, attempts, crashes, kind, lane, event, fifo, payload)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+    )?
+    .execute(params![
+        job.lease.job.as_i64(),
+        at.ms(),
+        death.class.name(),
+        death.reason,
+        death.error,
+        job.lease.attempt,
+        job.crashes,
+        job.kind.name(),
+        job.lane.0,
+        job.event.map(Seq::as_i64),
+        job.fifo,
+        job.payload,
+    ])?;
+    Ok(())
+}
+
+/// False when its key had been there before.
+fn queue(tx: &Connection, new: &NewJob) -> rusqlite::Result<bool> {
+    if let Some(key) = &new.key {
+        let fresh = tx
+            .prepare_cached("INSERT INTO effect (key, job) VALUES ($1, $2) ON CONFLICT DO NOTHING")?
+            .execute(params![key, new.id.as_i64()])?;
+        if fresh == 0 {
+            return Ok(false);
+        }
+    }
+    tx.prepare_cached(
+        "INSERT INTO job (id, lane, due_at, owner, attempt, kind, event, fifo, payload)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+    )?
+    .execute(params![
+        new.id.as_i64(),
+        new.lane.0,
+        new.due_at.ms(),
+        new.owner.map(|epoch| epoch.0),
+        i32::from(new.owner.is_some()),
+        new.kind.name(),
+        new.event.map(Seq::as_i64),
+        new.fifo,
+        new.payload,
+    ])?;
+    Ok(true)
+}
+
+pub fn start(tx: &Connection, leases: &[Lease]) -> rusqlite::Result<Vec<bool>> {
+    let mut start =
+        tx.prepare_cached("UPDATE job SET started = 1 WHERE id = $1 AND owner = $2 AND attempt = $3")?;
+    leases.iter().map(|lease| start.execute(fence(lease)).map(|held| held == 1)).collect()
 }
 
 pub fn release(tx: &Connection, leases: &[Lease]) -> rusqlite::Result<()> {
     let mut give_back = tx.prepare_cached(
-        "UPDATE job SET owner = NULL, attempt = attempt - 1 WHERE id = $1 AND owner = $2 AND attempt = $3",
+        "UPDATE job SET owner = NULL, started = 0, attempt = attempt - 1
+         WHERE id = $1 AND owner = $2 AND attempt = $3",
     )?;
     for lease in leases {
-        give_back.execute(params![lease.job.as_i64(), lease.epoch.0, lease.attempt])?;
+        give_back.execute(fence(lease))?;
     }
     Ok(())
+}
+
+fn fence(lease: &Lease) -> [i64; 3] {
+    [lease.job.as_i64(), lease.epoch.0, lease.attempt.into()]
+}
+
+pub fn owned(db: &Connection, epoch: Epoch) -> rusqlite::Result<Vec<Lease>> {
+    let mut own = db.prepare_cached("SELECT id, attempt FROM job WHERE owner = $1 ORDER BY id LIMIT $2")?;
+    let leases = own.query_map([epoch.0, CLAIM_MAX as i64], |row| {
+        Ok(Lease { job: Seq::from_i64(row.get(0)?), epoch, attempt: row.get(1)? })
+    })?;
+    leases.collect()
+}
+
+pub fn adopt(tx: &Connection, leases: &[Lease]) -> rusqlite::Result<Vec<Job>> {
+    let mut adopted = Vec::new();
+    for lease in leases {
+        if let Some(mut job) = held(tx, *lease)? {
+            job.base += 1;
+            tx.prepare_cached("UPDATE job SET base = base + 1 WHERE id = $1")?
+                .execute([lease.job.as_i64()])?;
+            adopted.push(take(tx, job)?);
+        }
+    }
+    Ok(adopted)
+}
+
+pub fn sweep(tx: &Connection, limit: usize, suspect_after: i32) -> rusqlite::Result<usize> {
+    // Differs from PostgreSQL: a turn can't be lost between two transactions of one writer.
+    tx.prepare_cached(
+        "UPDATE job SET owner = NULL, started = 0, base = base + 1,
+             crashes = crashes + (lane <> 'suspect' OR started),
+             home = iif(crashes + (lane <> 'suspect' OR started) >= $1, coalesce(home, lane), home),
+             lane = iif(crashes + (lane <> 'suspect' OR started) >= $1, 'suspect', lane)
+         WHERE id IN (SELECT id FROM job WHERE owner IS NOT NULL
+                      AND owner NOT IN (SELECT epoch FROM node) ORDER BY id LIMIT $2)",
+    )?
+    .execute([i64::from(suspect_after), limit.min(CLAIM_MAX) as i64])
+}
+
+/// Hops from lane to lane along the index.
+pub fn lanes(db: &Connection) -> rusqlite::Result<Vec<(Lane, Time)>> {
+    let mut next = db.prepare_cached(
+        "SELECT lane, due_at FROM job WHERE owner IS NULL AND parked = 0 AND lane > $1
+         ORDER BY lane, due_at LIMIT 1",
+    )?;
+    let mut lanes: Vec<(Lane, Time)> = Vec::new();
+    loop {
+        let last = lanes.last().map_or("", |(lane, _)| &lane.0);
+        let found = next.query_row([last], |row| Ok((row.get::<_, String>(0)?, row.get(1)?))).optional()?;
+        let Some((lane, due_at)) = found else { return Ok(lanes) };
+        lanes.push((Lane(lane.into()), Time::from_ms(due_at)));
+    }
 }

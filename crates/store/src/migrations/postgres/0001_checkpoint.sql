@@ -42,16 +42,26 @@ ALTER TABLE event
     ALTER COLUMN headers SET STORAGE MAIN,
     ALTER COLUMN body SET STORAGE MAIN;
 
--- Unfinished work, and nothing else: small and short-lived, so vacuumed by count and not by share.
--- An event's first job has the event's number.
+-- Unfinished work, and nothing else: small and short-lived, so vacuumed by count and not by share; room on each page,
+-- so that a change can stay there. An event's first job has the event's number. Texts that are compared are compared
+-- byte by byte, whatever the database's language.
 CREATE TABLE job (
     id      bigint PRIMARY KEY,
     due_at  bigint NOT NULL,
     owner   bigint, -- epoch of the node that runs it
+    event   bigint, -- what it is about
     attempt integer NOT NULL DEFAULT 0,
+    base    integer NOT NULL DEFAULT 0, -- attempts that are no tries: before it was last revived, or cut off
     crashes integer NOT NULL DEFAULT 0,
-    lane    text NOT NULL
+    started boolean NOT NULL DEFAULT false, -- its run was announced: a crash from here on is its own
+    parked  boolean NOT NULL DEFAULT false, -- found waiting behind another of its fifo; freed when its turn comes
+    kind    text NOT NULL,
+    lane    text COLLATE "C" NOT NULL,
+    home    text COLLATE "C", -- the lane it was in before it became suspect
+    fifo    text COLLATE "C",
+    payload text NOT NULL
 ) WITH (
+    fillfactor = 70,
     autovacuum_vacuum_scale_factor = 0,
     autovacuum_vacuum_threshold = 5000,
     autovacuum_vacuum_insert_scale_factor = 0,
@@ -60,23 +70,84 @@ CREATE TABLE job (
     autovacuum_analyze_threshold = 10000,
     autovacuum_vacuum_cost_delay = 0
 );
-CREATE INDEX job_ready ON job (lane, due_at, id) WHERE owner IS NULL;
+CREATE INDEX job_ready ON job (lane, due_at, id) WHERE owner IS NULL AND NOT parked;
+CREATE INDEX job_fifo ON job (fifo, id) WHERE fifo IS NOT NULL;
 
--- How each job ended.
-CREATE TABLE outcome (
-    job    bigint PRIMARY KEY,
-    at     bigint NOT NULL,
-    result text NOT NULL,
-    note   text
+-- Which fact made which job. A key makes one job, for as long as it is kept.
+CREATE TABLE effect (
+    job bigint NOT NULL,
+    key text COLLATE "C" PRIMARY KEY
 );
 
--- What waits for a person.
+-- How each job ended. Without a lane it was the settling of the event that has its number.
+CREATE TABLE outcome (
+    job      bigint PRIMARY KEY,
+    at       bigint NOT NULL,
+    event    bigint,
+    attempts integer NOT NULL,
+    result   text NOT NULL,
+    note     text,
+    lane     text
+);
+
+-- Each call to somebody outside, and what came back.
+CREATE TABLE attempt (
+    job     bigint NOT NULL,
+    at      bigint NOT NULL,
+    took_ms bigint NOT NULL,
+    n       integer NOT NULL,
+    status  integer,
+    reason  text, -- null when it went well
+    error   text,
+    headers text,
+    body    bytea,
+    PRIMARY KEY (job, n)
+);
+
+-- What waits for a person, with all that is needed to do it again.
 CREATE TABLE dead (
     job      bigint PRIMARY KEY,
     at       bigint NOT NULL,
+    event    bigint,
     attempts integer NOT NULL,
+    crashes  integer NOT NULL,
+    class    text NOT NULL,
     reason   text NOT NULL,
-    error    text NOT NULL
+    error    text NOT NULL,
+    kind     text NOT NULL,
+    lane     text NOT NULL,
+    fifo     text,
+    payload  text NOT NULL
+);
+CREATE INDEX dead_event ON dead (event, job);
+
+-- Small facts shared by all nodes, such as breakers.
+CREATE TABLE state (
+    version bigint NOT NULL,
+    kind    text COLLATE "C" NOT NULL,
+    id      text COLLATE "C" NOT NULL,
+    facts   text NOT NULL, -- JSON
+    PRIMARY KEY (kind, id)
+);
+
+-- How many events an hour brought, kept when the events are gone.
+CREATE TABLE hourly (
+    hour   bigint NOT NULL,
+    events bigint NOT NULL,
+    source text COLLATE "C" NOT NULL,
+    type   text COLLATE "C" NOT NULL,
+    status text COLLATE "C" NOT NULL,
+    PRIMARY KEY (hour, source, type, status)
+);
+
+-- What people did.
+CREATE TABLE audit (
+    id     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    at     bigint NOT NULL,
+    actor  text NOT NULL,
+    action text NOT NULL,
+    target text NOT NULL,
+    reason text NOT NULL
 );
 
 -- Refused requests, the newest few thousand.
@@ -91,7 +162,8 @@ CREATE TABLE rejection (
     request_id text NOT NULL
 );
 
--- For people who look with SQL. billing_id, tenant_id and payment_id are null until settlement fills them.
+-- For people who look with SQL. billing_id, tenant_id and payment_id are null until settlement fills them. An event
+-- that left no trace of its settling was let go, and waits for its partition to be dropped.
 CREATE VIEW webhook_events AS
 SELECT event.seq AS id,
        event.event_id,
@@ -101,10 +173,31 @@ SELECT event.seq AS id,
        NULL::text AS tenant_id,
        NULL::text AS payment_id,
        CASE WHEN event.is_text THEN convert_from(event.body, 'UTF8') ELSE encode(event.body, 'base64') END AS payload,
-       CASE WHEN dead.job IS NOT NULL THEN 'failed' ELSE coalesce(outcome.result, 'received') END AS status,
+       CASE WHEN dead.job IS NOT NULL THEN 'failed'
+            WHEN outcome.result = 'discarded' THEN 'skipped'
+            ELSE coalesce(outcome.result, 'received') END AS status,
        coalesce(dead.error, outcome.note) AS error_message,
        to_timestamp(coalesce(dead.at, outcome.at) / 1000.0) AS processed_at,
        to_timestamp(event.received_at / 1000.0) AS created_at
 FROM event
 LEFT JOIN outcome ON outcome.job = event.seq
-LEFT JOIN dead ON dead.job = event.seq;
+LEFT JOIN LATERAL (SELECT * FROM dead WHERE dead.event = event.seq ORDER BY job LIMIT 1) AS dead ON true
+WHERE outcome.job IS NOT NULL OR dead.job IS NOT NULL OR EXISTS (SELECT FROM job WHERE job.id = event.seq);
+
+-- "Which events need reprocessing?" One row per dead letter; class says whether trying again can help.
+CREATE VIEW failed_webhook_events AS
+SELECT event.event_id,
+       NULL::text AS payment_id,
+       CASE WHEN event.is_text THEN convert_from(event.body, 'UTF8') ELSE encode(event.body, 'base64') END AS payload,
+       dead.error,
+       dead.class,
+       dead.attempts,
+       to_timestamp(event.received_at / 1000.0) AS created_at,
+       dead.job AS id,
+       dead.reason,
+       dead.lane,
+       event.source,
+       event.type AS event_type,
+       to_timestamp(dead.at / 1000.0) AS failed_at
+FROM dead
+JOIN event ON event.seq = dead.event;

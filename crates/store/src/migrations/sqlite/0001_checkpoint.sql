@@ -32,28 +32,97 @@ CREATE TABLE event (
 CREATE TABLE job (
     id      INTEGER PRIMARY KEY,
     lane    TEXT NOT NULL,
+    home    TEXT, -- the lane it was in before it became suspect
     due_at  INTEGER NOT NULL,
     owner   INTEGER, -- epoch of the node that runs it
     attempt INTEGER NOT NULL DEFAULT 0,
-    crashes INTEGER NOT NULL DEFAULT 0
+    base    INTEGER NOT NULL DEFAULT 0, -- attempts that are no tries: before it was last revived, or cut off
+    crashes INTEGER NOT NULL DEFAULT 0,
+    started INTEGER NOT NULL DEFAULT 0, -- its run was announced: a crash from here on is its own
+    parked  INTEGER NOT NULL DEFAULT 0, -- found waiting behind another of its fifo; freed when its turn comes
+    kind    TEXT NOT NULL,
+    event   INTEGER, -- what it is about
+    fifo    TEXT,
+    payload TEXT NOT NULL
 ) STRICT;
-CREATE INDEX job_ready ON job (lane, due_at, id) WHERE owner IS NULL;
+CREATE INDEX job_ready ON job (lane, due_at, id) WHERE owner IS NULL AND parked = 0;
+CREATE INDEX job_fifo ON job (fifo, id) WHERE fifo IS NOT NULL;
 
--- How each job ended.
+-- Which fact made which job. A key makes one job, for as long as it is kept.
+CREATE TABLE effect (
+    key TEXT PRIMARY KEY,
+    job INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- How each job ended. Without a lane it was the settling of the event that has its number.
 CREATE TABLE outcome (
-    job    INTEGER PRIMARY KEY,
-    result TEXT NOT NULL,
-    note   TEXT,
-    at     INTEGER NOT NULL
+    job      INTEGER PRIMARY KEY,
+    result   TEXT NOT NULL,
+    note     TEXT,
+    at       INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    lane     TEXT,
+    event    INTEGER
 ) STRICT;
 
--- What waits for a person.
+-- Each call to somebody outside, and what came back.
+CREATE TABLE attempt (
+    job     INTEGER NOT NULL,
+    n       INTEGER NOT NULL,
+    at      INTEGER NOT NULL,
+    took_ms INTEGER NOT NULL,
+    status  INTEGER,
+    reason  TEXT, -- null when it went well
+    error   TEXT,
+    headers TEXT,
+    body    BLOB,
+    PRIMARY KEY (job, n)
+) STRICT, WITHOUT ROWID;
+
+-- What waits for a person, with all that is needed to do it again.
 CREATE TABLE dead (
     job      INTEGER PRIMARY KEY,
+    at       INTEGER NOT NULL,
+    class    TEXT NOT NULL,
     reason   TEXT NOT NULL,
     error    TEXT NOT NULL,
     attempts INTEGER NOT NULL,
-    at       INTEGER NOT NULL
+    crashes  INTEGER NOT NULL,
+    kind     TEXT NOT NULL,
+    lane     TEXT NOT NULL,
+    event    INTEGER,
+    fifo     TEXT,
+    payload  TEXT NOT NULL
+) STRICT;
+CREATE INDEX dead_event ON dead (event, job);
+
+-- Small facts shared by all nodes, such as breakers.
+CREATE TABLE state (
+    kind    TEXT NOT NULL,
+    id      TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    facts   TEXT NOT NULL, -- JSON
+    PRIMARY KEY (kind, id)
+) STRICT, WITHOUT ROWID;
+
+-- How many events an hour brought, kept when the events are gone.
+CREATE TABLE hourly (
+    hour   INTEGER NOT NULL,
+    source TEXT NOT NULL,
+    type   TEXT NOT NULL,
+    status TEXT NOT NULL,
+    events INTEGER NOT NULL,
+    PRIMARY KEY (hour, source, type, status)
+) STRICT, WITHOUT ROWID;
+
+-- What people did.
+CREATE TABLE audit (
+    id     INTEGER PRIMARY KEY AUTOINCREMENT,
+    at     INTEGER NOT NULL,
+    actor  TEXT NOT NULL,
+    action TEXT NOT NULL,
+    target TEXT NOT NULL,
+    reason TEXT NOT NULL
 ) STRICT;
 
 -- Refused requests, the newest few thousand.
@@ -78,10 +147,30 @@ SELECT event.seq AS id,
        NULL AS tenant_id,
        NULL AS payment_id,
        event.body AS payload,
-       CASE WHEN dead.job IS NOT NULL THEN 'failed' ELSE coalesce(outcome.result, 'received') END AS status,
+       CASE WHEN dead.job IS NOT NULL THEN 'failed'
+            WHEN outcome.result = 'discarded' THEN 'skipped'
+            ELSE coalesce(outcome.result, 'received') END AS status,
        coalesce(dead.error, outcome.note) AS error_message,
        strftime('%Y-%m-%dT%H:%M:%fZ', coalesce(dead.at, outcome.at) / 1000.0, 'unixepoch') AS processed_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', event.received_at / 1000.0, 'unixepoch') AS created_at
 FROM event
 LEFT JOIN outcome ON outcome.job = event.seq
-LEFT JOIN dead ON dead.job = event.seq;
+LEFT JOIN dead ON dead.job = (SELECT min(job) FROM dead WHERE dead.event = event.seq);
+
+-- "Which events need reprocessing?" One row per dead letter; class says whether trying again can help.
+CREATE VIEW failed_webhook_events AS
+SELECT event.event_id,
+       NULL AS payment_id,
+       event.body AS payload,
+       dead.error,
+       dead.class,
+       dead.attempts,
+       strftime('%Y-%m-%dT%H:%M:%fZ', event.received_at / 1000.0, 'unixepoch') AS created_at,
+       dead.job AS id,
+       dead.reason,
+       dead.lane,
+       event.source,
+       event.type AS event_type,
+       strftime('%Y-%m-%dT%H:%M:%fZ', dead.at / 1000.0, 'unixepoch') AS failed_at
+FROM dead
+JOIN event ON event.seq = dead.event;

@@ -1,0 +1,299 @@
+//! What a store promises about shared facts, counts, and letting go.
+
+use std::sync::Arc;
+
+use sekisho_core::change::{Act, Admission, Arrival, ChangeSet, Death, End, Lane, NewJob, Next, Replayed};
+use sekisho_core::event::{Created, DedupeKey};
+use sekisho_core::timer::{HOUR_MS, Timer, hour_of};
+use sekisho_core::{Epoch, Seq, Time};
+
+use super::{
+    ALL, APPLIED, Arrivals, NOW, UP, act, admit, admit_one, attempt, claim, claim_from, commit, count, dead,
+    death, done, finish, join, leased, message, queue,
+};
+use crate::{Count, Forgotten, State, Status, Store};
+
+pub async fn states(store: Arc<dyn Store>) {
+    let state = |id: &str, version, facts: &str| State {
+        kind: "breaker".into(),
+        id: id.into(),
+        version,
+        facts: facts.into(),
+    };
+    let put = async |state: State| store.put_state(state, None).await.expect(UP);
+    assert_eq!(store.states("breaker").await.expect(UP), []);
+    assert!(!put(state("b", 1, "{}")).await, "it is not there yet");
+    assert!(put(state("b", 0, "{\"a\":1}")).await);
+    assert!(!put(state("b", 0, "{}")).await, "it is there now");
+    assert!(put(state("a", 0, "{\"名\":\"前\"}")).await);
+    assert!(put(state("b", 1, "{\"a\":2}")).await);
+    for stale in [0, 1, 3, -1] {
+        assert!(!put(state("b", stale, "{}")).await);
+    }
+    assert!(
+        put(State { kind: "quota".into(), ..state("b", 0, "{}") }).await,
+        "another kind is another state"
+    );
+    let expected = [state("a", 1, "{\"名\":\"前\"}"), state("b", 2, "{\"a\":2}")];
+    assert_eq!(store.states("breaker").await.expect(UP), expected);
+
+    let act = Act { at: NOW, actor: "tomo".into(), reason: "it is well again".into() };
+    assert!(store.put_state(state("b", 2, "{}"), Some(act.clone())).await.expect(UP));
+    assert!(!store.put_state(state("b", 2, "{}"), Some(act)).await.expect(UP));
+    let noted = store.find_audit(10).await.expect(UP);
+    assert_eq!(
+        noted.iter().map(|one| (&*one.action, &*one.target)).collect::<Vec<_>>(),
+        [("breaker.set", "b")]
+    );
+
+    for version in 0..10 {
+        let runs = (0..6).map(|n| {
+            let (store, state) = (Arc::clone(&store), state("raced", version, &format!("{{\"by\":{n}}}")));
+            tokio::spawn(
+                async move { store.put_state(state.clone(), None).await.expect(UP).then_some(state) },
+            )
+        });
+        let mut won = Vec::new();
+        for run in runs.collect::<Vec<_>>() {
+            won.extend(run.await.expect("no panic"));
+        }
+        assert_eq!(won.len(), 1, "exactly one from version {version}");
+        let stored = store.states("breaker").await.expect(UP).pop().expect("it was written");
+        assert_eq!(stored, State { version: version + 1, ..won.remove(0) });
+    }
+}
+
+pub async fn counts(store: Arc<dyn Store>) {
+    let hour = hour_of(NOW);
+    let next = hour.plus_ms(HOUR_MS);
+    let mut new = Arrivals::new(1);
+    let mut at = |id: &str, received_at| new.event_at(id, received_at);
+    let rows = vec![
+        at("before", hour.plus_ms(-1)),
+        at("first", hour),
+        at("second", hour.plus_ms(1)),
+        Arrival { event_type: "other".into(), ..at("typed", NOW) },
+        Arrival { source: "other".into(), next: Next::Dead(death()), ..at("dead", NOW) },
+        at("last", next.plus_ms(-1)),
+        at("after", next),
+    ];
+    admit(&store, rows.clone()).await;
+    let epoch = join(&store).await;
+    let find = async |from, to| store.find_counts(from, to).await.expect(UP);
+    assert_eq!(find(Time::from_ms(0), next).await, []);
+    let line = |source: &str, kind: &str, status, events| Count {
+        hour,
+        source: source.into(),
+        event_type: kind.into(),
+        status,
+        events,
+    };
+    let failed = line("other", "payment.paid", Status::Failed, 1);
+    let typed = line("shop", "other", Status::Received, 1);
+    for _ in 0..2 {
+        store.count_hour(hour).await.expect(UP);
+        let plain = line("shop", "payment.paid", Status::Received, 3);
+        assert_eq!(find(hour, next).await, [failed.clone(), typed.clone(), plain], "twice is fine");
+    }
+    for lease in claim(&store, epoch, ALL, next).await {
+        if lease.job == rows[1].seq {
+            assert_eq!(finish(&store, lease, done()).await, APPLIED);
+        } else if lease.job == rows[2].seq {
+            assert_eq!(finish(&store, lease, dead()).await, APPLIED);
+        }
+    }
+    store.discard(vec![rows[2].seq], act("no")).await.expect(UP);
+    store.count_hour(hour).await.expect(UP);
+    let paid = |status| line("shop", "payment.paid", status, 1);
+    let expected = [failed, typed, paid(Status::Received), paid(Status::Skipped), paid(Status::Success)];
+    assert_eq!(find(hour, next).await, expected, "the new count stands in place of the old");
+    store.count_hour(next).await.expect(UP);
+    assert_eq!(find(hour, next).await.len(), 5, "without the hour it ends with");
+    assert_eq!(find(next, next.plus_ms(1)).await.len(), 1);
+    assert_eq!(find(hour, next.plus_ms(1)).await.len(), 6, "in order of time");
+    store.count_hour(next.plus_ms(HOUR_MS)).await.expect(UP);
+    assert_eq!(find(hour, next.plus_ms(9 * HOUR_MS)).await.len(), 6, "an empty hour counts nothing");
+}
+
+const DAY_MS: i64 = 24 * HOUR_MS;
+
+async fn forget(store: &Arc<dyn Store>, before: Time, after: Seq, limit: usize) -> Forgotten {
+    store.forget(before, after, limit).await.expect(UP)
+}
+
+/// An event that came days ago, settled and delivered twice; gives back the jobs.
+async fn long_done(
+    store: &Arc<dyn Store>,
+    new: &mut Arrivals,
+    epoch: Epoch,
+    id: &str,
+    days: i64,
+) -> [Seq; 3] {
+    let received_at = NOW.plus_ms(-days * DAY_MS);
+    let event = admit_one(store, new.event_at(id, received_at)).await;
+    let jobs = claim(store, epoch, ALL, NOW).await;
+    let settle = jobs.into_iter().find(|lease| lease.job == event).expect("it is due");
+    let deliveries = ["a", "b"].map(|route| new.delivery(event, &format!("{route}-{id}")));
+    let set = ChangeSet {
+        attempt: Some(attempt(200)),
+        jobs: deliveries.to_vec(),
+        ..ChangeSet::end(settle, done(), NOW)
+    };
+    assert_eq!(commit(store, set).await, APPLIED);
+    for delivery in &deliveries {
+        let lease = claim_from(store, epoch, delivery.lane.clone(), 1, NOW).await[0].lease;
+        let set = ChangeSet { attempt: Some(attempt(200)), ..ChangeSet::end(lease, done(), NOW) };
+        assert_eq!(commit(store, set).await, APPLIED);
+    }
+    [event, deliveries[0].id, deliveries[1].id]
+}
+
+pub async fn forgets(store: Arc<dyn Store>) {
+    let mut new = Arrivals::new(1);
+    let epoch = join(&store).await;
+    let mut old = Vec::new();
+    for (id, days) in [("a", 9), ("b", 8), ("c", 7), ("d", 6), ("e", 5)] {
+        old.push(long_done(&store, &mut new, epoch, id, days).await);
+    }
+    let before = NOW.plus_ms(-5 * DAY_MS);
+    assert_eq!(forget(&store, before, Seq::ZERO, 0).await.events, 0);
+    let first = forget(&store, before, Seq::ZERO, 1).await;
+    assert_eq!(first, Forgotten { events: 1, next: Some(old[0][0]) }, "at most the limit");
+    let second = forget(&store, before, old[0][0], 2).await;
+    assert_eq!(second, Forgotten { events: 2, next: Some(old[2][0]) });
+    let third = forget(&store, before, old[2][0], 2).await;
+    assert_eq!(third, Forgotten { events: 1, next: None }, "nothing old is left");
+    assert_eq!(forget(&store, before, Seq::ZERO, 9).await, Forgotten { events: 0, next: None });
+    assert_eq!(forget(&store, before, Seq::MAX, 9).await, Forgotten { events: 0, next: None });
+    assert_eq!(count(&store).await, 1, "what came at that moment stays");
+
+    for jobs in &old[..4] {
+        assert_eq!(store.find_event(jobs[0]).await.expect(UP), None);
+        assert_eq!(store.load_events(jobs.to_vec()).await.expect(UP), []);
+        assert_eq!(store.find_messages(jobs[0]).await.expect(UP), []);
+        for job in jobs {
+            assert_eq!(message(&store, *job).await, None);
+            assert_eq!(store.find_attempts(*job).await.expect(UP), []);
+        }
+    }
+    for job in old[4] {
+        assert!(message(&store, job).await.is_some());
+        assert_eq!(store.find_attempts(job).await.expect(UP).len(), 1);
+    }
+    assert_eq!(store.find_messages(old[4][0]).await.expect(UP).len(), 2);
+    assert_eq!(store.find_seq("shop", "a").await.expect(UP), None);
+    let replayed = store.replay(vec![old[0][0]], String::new(), act("late")).await.expect(UP);
+    assert_eq!(replayed, [Replayed::Unknown], "no longer kept");
+
+    // The dedupe entry went too, also where the provider's clock stands in it.
+    let created = Some(Created { at: NOW, immutable: true });
+    let mut dated = new.event_at("dated", NOW.plus_ms(-9 * DAY_MS));
+    dated.key = DedupeKey::new("shop", "dated", created);
+    dated.next = Next::Dead(death());
+    admit_one(&store, dated.clone()).await;
+    assert_eq!(store.discard(vec![dated.seq], act("no")).await.expect(UP), [true]);
+    assert_eq!(forget(&store, before, Seq::ZERO, 9).await, Forgotten { events: 1, next: None });
+    assert_eq!(store.known(&[dated.key, new.event("a").key]).await.expect(UP), [None, None]);
+    let again = vec![Arrival { seq: new.id(), ..dated }, new.event("a"), new.event("e")];
+    let answers = admit(&store, again).await;
+    assert_eq!(answers, [Admission::Admitted, Admission::Admitted, Admission::Duplicate(old[4][0])]);
+}
+
+pub async fn keeps(store: Arc<dyn Store>) {
+    let mut new = Arrivals::new(1);
+    let epoch = join(&store).await;
+    let long_ago = NOW.plus_ms(-9 * DAY_MS);
+    // Waiting, running, dead, evidence, with a delivery that waits, runs, or is dead; and done among them.
+    let waits =
+        admit_one(&store, Arrival { received_at: NOW.plus_ms(1), ..new.event_at("waits", long_ago) }).await;
+    let runs = admit_one(&store, new.event_at("runs", long_ago)).await;
+    assert_eq!(claim(&store, epoch, 1, NOW).await[0].job, runs);
+    let dies = admit_one(&store, new.event_at("dies", long_ago)).await;
+    let lease = claim(&store, epoch, 1, NOW).await[0];
+    assert_eq!(finish(&store, lease, dead()).await, APPLIED);
+    let death = Death::terminal("odd", "odd");
+    let evidence = Arrival { next: Next::Dead(death), ..new.event_at("evidence", long_ago) };
+    let evidence = admit_one(&store, evidence).await;
+    let mut kept = vec![waits, runs, dies, evidence];
+    let mut deliveries = Vec::new();
+    for id in ["delivery-waits", "delivery-runs", "delivery-dies"] {
+        let [event, ..] = long_done(&store, &mut new, epoch, id, 9).await;
+        kept.push(event);
+        deliveries.push(NewJob { due_at: NOW.plus_ms(1), ..new.delivery(event, id) });
+    }
+    queue(&store, vec![deliveries[0].clone()]).await;
+    let running = NewJob { due_at: NOW, ..deliveries[1].clone() };
+    let running = leased(&store, epoch, running).await;
+    let lease = leased(&store, epoch, NewJob { due_at: NOW, ..deliveries[2].clone() }).await;
+    assert_eq!(finish(&store, lease, dead()).await, APPLIED);
+    let [gone, ..] = long_done(&store, &mut new, epoch, "done", 8).await;
+
+    let (mut after, mut forgotten, mut steps) = (Seq::ZERO, 0, 0);
+    loop {
+        let step = forget(&store, NOW, after, 2).await;
+        (forgotten, steps) = (forgotten + step.events, steps + 1);
+        let Some(next) = step.next else { break };
+        assert!(next > after, "it goes on past what is kept");
+        after = next;
+    }
+    assert_eq!((forgotten, steps), (1, 5));
+    assert_eq!(store.find_event(gone).await.expect(UP), None);
+    for event in &kept {
+        assert!(store.find_event(*event).await.expect(UP).is_some());
+        assert!(message(&store, *event).await.is_some());
+    }
+    for delivery in &deliveries {
+        let event = delivery.event.expect("a delivery is about an event");
+        assert_eq!(store.find_messages(event).await.expect(UP).len(), 3, "with all it caused");
+        assert_eq!(queue(&store, vec![NewJob { id: new.id(), ..delivery.clone() }]).await.len(), 1);
+    }
+    assert_eq!(store.known(&[new.event("waits").key]).await.expect(UP), [Some(waits)]);
+
+    // When the work is finished, or a person has seen it, they go.
+    assert_eq!(finish(&store, running, done()).await, APPLIED);
+    assert_eq!(store.discard(vec![evidence], act("seen")).await.expect(UP), [true]);
+    assert_eq!(forget(&store, NOW, Seq::ZERO, ALL).await, Forgotten { events: 2, next: None });
+    assert_eq!(count(&store).await, kept.len() - 2);
+}
+
+pub async fn forgets_timers(store: Arc<dyn Store>) {
+    let mut new = Arrivals::new(1);
+    let epoch = join(&store).await;
+    let at = |days: i64| NOW.plus_ms(-days * DAY_MS);
+    let timer = |new: &mut Arrivals, name: &str, days| Timer::Schedule(name.into()).job(new.id(), at(days));
+    let names = ["waits", "runs", "dies", "done"];
+    let old: Vec<_> = names.iter().map(|name| timer(&mut new, name, 9)).collect();
+    let young = timer(&mut new, "done", 5);
+    // Those that stay come first, so that a small step must look past them.
+    let mut jobs = old.clone();
+    jobs.push(young.clone());
+    queue(&store, jobs).await;
+    for job in claim_from(&store, epoch, Lane::timer(), ALL, NOW).await {
+        let end = match job.lease.job {
+            id if id == old[0].id => End::Retry { due_at: NOW },
+            id if id == old[1].id => continue,
+            id if id == old[2].id => dead(),
+            _ => done(),
+        };
+        let set = ChangeSet { attempt: Some(attempt(200)), ..ChangeSet::end(job.lease, end, NOW) };
+        assert_eq!(commit(&store, set).await, APPLIED);
+    }
+    for _ in 0..old.len() {
+        assert_eq!(forget(&store, at(5), Seq::ZERO, 1).await, Forgotten { events: 0, next: None });
+    }
+    assert_eq!(message(&store, old[3].id).await, None);
+    assert_eq!(store.find_attempts(old[3].id).await.expect(UP), []);
+    for stays in [&old[0], &old[1], &old[2], &young] {
+        assert!(message(&store, stays.id).await.is_some(), "{stays:?}");
+        let again = NewJob { id: new.id(), ..stays.clone() };
+        assert_eq!(queue(&store, vec![again.clone()]).await, [again.id], "still the same moment");
+    }
+}
+
+pub async fn upkeep(store: Arc<dyn Store>) {
+    for days in [0, 0, 1, 40] {
+        store.upkeep(NOW.plus_ms(days * DAY_MS)).await.expect(UP);
+    }
+    let mut new = Arrivals::new(1);
+    assert_eq!(admit(&store, vec![new.event("a")]).await, [Admission::Admitted]);
+}

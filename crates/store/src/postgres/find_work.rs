@@ -1,0 +1,191 @@
+//! Bounded reads about work: dead letters, messages and their attempts, counts, and what people did.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use sekisho_core::change::{Attempt, Death, Kind, Lane, Outcome, effect_prefix};
+use sekisho_core::queue::Class;
+use sekisho_core::{Seq, Time};
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+use super::connection::{Link, unreadable, value};
+use super::find::Value;
+use super::upkeep::limit_of;
+use crate::error::Result;
+use crate::{AuditEntry, Count, DeadFilter, DeadLetter, FIND_MAX, Message, Standing, Status};
+
+/// Events are looked up one by one, so that only their partitions are visited.
+pub async fn dead(link: &Link, filter: &DeadFilter) -> Result<Vec<DeadLetter>> {
+    let (conditions, values) = conditions(filter);
+    let sql = format!(
+        "SELECT dead.job, dead.kind, dead.lane, dead.fifo, dead.payload, dead.attempts, dead.crashes, dead.class,
+                dead.reason, dead.error, dead.at, dead.event, event.event_id, event.type, event.source
+         FROM dead LEFT JOIN LATERAL (
+             SELECT event_id, type, source FROM event WHERE event.seq = dead.event LIMIT 1
+         ) AS event ON true
+         WHERE {conditions} ORDER BY dead.job DESC LIMIT {}",
+        limit_of(filter.limit, FIND_MAX)
+    );
+    let values: Vec<_> = values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect();
+    link.query_once(&sql, &values).await?.iter().map(letter).collect()
+}
+
+/// The conditions as SQL, and the values they number. Nothing of the filter's text goes into the SQL.
+fn conditions(filter: &DeadFilter) -> (String, Vec<Value>) {
+    let mut sql = String::from("true");
+    let mut values: Vec<Value> = Vec::new();
+    let mut demand = |condition: &str, wanted: Option<Value>| {
+        if let Some(wanted) = wanted {
+            values.push(wanted);
+            let number = format!("${}", values.len());
+            sql.push_str(" AND ");
+            sql.push_str(&condition.replace('?', &number));
+        }
+    };
+    let text = |wanted: Option<&str>| wanted.map(|wanted| Box::new(wanted.to_owned()) as Value);
+    let number = |wanted: Option<i64>| wanted.map(|wanted| Box::new(wanted) as Value);
+    let prefix = filter.event_type.as_deref().and_then(|wanted| wanted.strip_suffix('*'));
+    demand("dead.job < ?", number(filter.before.map(Seq::as_i64)));
+    demand("dead.event = ?", number(filter.event.map(Seq::as_i64)));
+    demand("dead.at >= ?", number(filter.since.map(Time::ms)));
+    demand("dead.at < ?", number(filter.until.map(Time::ms)));
+    demand("dead.reason = ?", text(filter.reason.as_deref()));
+    demand("dead.lane = ?", text(filter.lane.as_ref().map(|lane| &*lane.0)));
+    demand("event.source = ?", text(filter.source.as_deref()));
+    demand("event.type = ?", text(filter.event_type.as_deref().filter(|_| prefix.is_none())));
+    demand("starts_with(event.type, ?)", text(prefix));
+    (sql, values)
+}
+
+fn letter(row: &Row) -> Result<DeadLetter> {
+    Ok(DeadLetter {
+        job: Seq::from_i64(value(row, 0)?),
+        kind: Kind::parse(value(row, 1)?).ok_or_else(|| unreadable("kind"))?,
+        lane: Lane(value::<&str>(row, 2)?.into()),
+        fifo: value(row, 3)?,
+        payload: value(row, 4)?,
+        attempts: value(row, 5)?,
+        crashes: value(row, 6)?,
+        death: death(row, 7)?,
+        at: Time::from_ms(value(row, 10)?),
+        event: value::<Option<i64>>(row, 11)?.map(Seq::from_i64),
+        event_id: value(row, 12)?,
+        event_type: value(row, 13)?,
+        source: value(row, 14)?,
+    })
+}
+
+fn death(row: &Row, first: usize) -> Result<Death> {
+    Ok(Death {
+        class: Class::parse(value(row, first)?).ok_or_else(|| unreadable("class"))?,
+        reason: value(row, first + 1)?,
+        error: value(row, first + 2)?,
+    })
+}
+
+pub async fn message(link: &Link, job: Seq) -> Result<Option<Message>> {
+    Ok(standing(link, &[job.as_i64()]).await?.remove(&job))
+}
+
+/// Where a job stands is one row in one of three tables; one statement sees it there whatever moves meanwhile.
+const STANDING: &str = "
+SELECT id, coalesce(home, lane), event, attempt, due_at, owner IS NOT NULL, NULL, NULL, NULL, NULL, NULL
+FROM job WHERE id = ANY ($1::bigint[])
+UNION ALL
+SELECT job, lane, event, attempts, at, NULL, class, reason, error, NULL, NULL
+FROM dead WHERE job = ANY ($1::bigint[])
+UNION ALL
+SELECT job, coalesce(lane, 'settle'), CASE WHEN lane IS NULL THEN job ELSE event END, attempts, at, NULL, NULL, NULL,
+       NULL, result, note
+FROM outcome WHERE job = ANY ($1::bigint[])";
+
+async fn standing(link: &Link, jobs: &[i64]) -> Result<BTreeMap<Seq, Message>> {
+    let rows = link.query(STANDING, &[&jobs]).await?;
+    let message = |row| {
+        let at = Time::from_ms(value(row, 4)?);
+        let standing = match (value(row, 5)?, value(row, 9)?) {
+            (Some(true), _) => Standing::Running,
+            (Some(false), _) => Standing::Waiting(at),
+            (None, None) => Standing::Dead(death(row, 6)?, at),
+            (None, Some(result)) => {
+                let outcome = Outcome::parse(result, value(row, 10)?);
+                Standing::Done(outcome.ok_or_else(|| unreadable("result"))?, at)
+            }
+        };
+        Ok(Message {
+            job: Seq::from_i64(value(row, 0)?),
+            lane: Lane(value::<&str>(row, 1)?.into()),
+            event: value::<Option<i64>>(row, 2)?.map(Seq::from_i64),
+            attempts: value(row, 3)?,
+            standing,
+        })
+    };
+    rows.iter().map(|row| message(row).map(|message| (message.job, message))).collect()
+}
+
+const EFFECTS: &str = "SELECT job FROM effect WHERE key >= $1 AND key < $2 ORDER BY key LIMIT $3";
+
+pub async fn messages(link: &Link, event: Seq) -> Result<Vec<Message>> {
+    let prefix = effect_prefix(event);
+    // `0` follows `/`: every key that begins with the prefix lies between.
+    let end = prefix.replace('/', "0");
+    let rows = link.query(EFFECTS, &[&prefix, &end, &limit_of(FIND_MAX, FIND_MAX)]).await?;
+    let jobs = rows.iter().map(|row| value(row, 0)).collect::<Result<Vec<i64>>>()?;
+    let mut standing = standing(link, &jobs).await?;
+    Ok(jobs.into_iter().filter_map(|job| standing.remove(&Seq::from_i64(job))).collect())
+}
+
+const ATTEMPTS: &str = "
+SELECT n, at, took_ms, status, reason, error, headers, body FROM attempt WHERE job = $1 ORDER BY n LIMIT $2";
+
+pub async fn attempts(link: &Link, job: Seq) -> Result<Vec<(i32, Attempt)>> {
+    let rows = link.query(ATTEMPTS, &[&job.as_i64(), &limit_of(FIND_MAX, FIND_MAX)]).await?;
+    let attempt = |row| {
+        let attempt = Attempt {
+            at: Time::from_ms(value(row, 1)?),
+            took_ms: value(row, 2)?,
+            status: value(row, 3)?,
+            reason: value(row, 4)?,
+            error: value(row, 5)?,
+            headers: value(row, 6)?,
+            body: value::<Option<Vec<u8>>>(row, 7)?.map(Bytes::from),
+        };
+        Ok((value(row, 0)?, attempt))
+    };
+    rows.iter().map(attempt).collect()
+}
+
+const COUNTS: &str = "
+SELECT hour, source, type, status, events FROM hourly WHERE hour >= $1 AND hour < $2
+ORDER BY hour, source, type, status";
+
+pub async fn counts(link: &Link, from: Time, to: Time) -> Result<Vec<Count>> {
+    let rows = link.query(COUNTS, &[&from.ms(), &to.ms()]).await?;
+    let count = |row| {
+        Ok(Count {
+            hour: Time::from_ms(value(row, 0)?),
+            source: value(row, 1)?,
+            event_type: value(row, 2)?,
+            status: Status::parse(value(row, 3)?).ok_or_else(|| unreadable("status"))?,
+            events: value(row, 4)?,
+        })
+    };
+    rows.iter().map(count).collect()
+}
+
+const AUDIT: &str = "SELECT at, actor, action, target, reason FROM audit ORDER BY id DESC LIMIT $1";
+
+pub async fn audit(link: &Link, limit: usize) -> Result<Vec<AuditEntry>> {
+    let rows = link.query(AUDIT, &[&limit_of(limit, FIND_MAX)]).await?;
+    let entry = |row| {
+        Ok(AuditEntry {
+            at: Time::from_ms(value(row, 0)?),
+            actor: value(row, 1)?,
+            action: value(row, 2)?,
+            target: value(row, 3)?,
+            reason: value(row, 4)?,
+        })
+    };
+    rows.iter().map(entry).collect()
+}

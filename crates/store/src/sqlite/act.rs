@@ -1,0 +1,77 @@
+//! What people do with what failed or is long done. Every act is audited in its own transaction.
+
+use rusqlite::{Connection, OptionalExtension, params};
+use sekisho_core::Seq;
+use sekisho_core::change::{Act, Replayed};
+
+pub fn revive(tx: &Connection, jobs: &[Seq], act: &Act) -> rusqlite::Result<Vec<bool>> {
+    let mut queue = tx.prepare_cached(
+        "INSERT INTO job (id, lane, due_at, attempt, base, kind, event, fifo, payload)
+         SELECT job, lane, $1, attempts, attempts, kind, event, fifo, payload FROM dead WHERE job = $2",
+    )?;
+    let mut revived = Vec::with_capacity(jobs.len());
+    for job in jobs {
+        let found = queue.execute([act.at.ms(), job.as_i64()])? == 1;
+        if found {
+            tx.prepare_cached("DELETE FROM dead WHERE job = $1")?.execute([job.as_i64()])?;
+            note(tx, act, "dead_letter.retried", &job.as_message().to_string())?;
+        }
+        revived.push(found);
+    }
+    Ok(revived)
+}
+
+pub fn discard(tx: &Connection, jobs: &[Seq], act: &Act) -> rusqlite::Result<Vec<bool>> {
+    let why = format!("discarded by {}: {}", act.actor, act.reason);
+    let mut put_aside = tx.prepare_cached(
+        "INSERT INTO outcome (job, result, note, at, attempts, lane, event)
+         SELECT job, 'discarded', $1, $2, attempts,
+                iif(lane = 'settle' AND event = job, NULL, lane), iif(lane = 'settle' AND event = job, NULL, event)
+         FROM dead WHERE job = $3",
+    )?;
+    let mut discarded = Vec::with_capacity(jobs.len());
+    for job in jobs {
+        let found = put_aside.execute(params![why, act.at.ms(), job.as_i64()])? == 1;
+        if found {
+            tx.prepare_cached("DELETE FROM dead WHERE job = $1")?.execute([job.as_i64()])?;
+            note(tx, act, "dead_letter.discarded", &job.as_message().to_string())?;
+        }
+        discarded.push(found);
+    }
+    Ok(discarded)
+}
+
+pub fn replay(tx: &Connection, events: &[Seq], payload: &str, act: &Act) -> rusqlite::Result<Vec<Replayed>> {
+    events.iter().map(|event| replay_one(tx, *event, payload, act)).collect()
+}
+
+fn replay_one(tx: &Connection, event: Seq, payload: &str, act: &Act) -> rusqlite::Result<Replayed> {
+    let seq = event.as_i64();
+    let found = tx
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM job WHERE id = $1),
+                    coalesce((SELECT attempts FROM dead WHERE job = $1), (SELECT attempts FROM outcome WHERE job = $1), 0)
+             FROM event WHERE seq = $1",
+        )?
+        .query_row([seq], |row| Ok((row.get::<_, bool>(0)?, row.get::<_, i32>(1)?)))
+        .optional()?;
+    let Some((unfinished, attempts)) = found else { return Ok(Replayed::Unknown) };
+    if unfinished {
+        return Ok(Replayed::Unfinished);
+    }
+    tx.prepare_cached("DELETE FROM dead WHERE job = $1")?.execute([seq])?;
+    tx.prepare_cached("DELETE FROM outcome WHERE job = $1")?.execute([seq])?;
+    tx.prepare_cached(
+        "INSERT INTO job (id, lane, due_at, attempt, base, kind, event, payload)
+         VALUES ($1, 'settle', $2, $3, $3, 'settle', $1, $4)",
+    )?
+    .execute(params![seq, act.at.ms(), attempts, payload])?;
+    note(tx, act, "event.replayed", &event.as_event().to_string())?;
+    Ok(Replayed::Queued)
+}
+
+pub fn note(tx: &Connection, act: &Act, action: &str, target: &str) -> rusqlite::Result<()> {
+    tx.prepare_cached("INSERT INTO audit (at, actor, action, target, reason) VALUES ($1, $2, $3, $4, $5)")?
+        .execute(params![act.at.ms(), act.actor, action, target, act.reason])?;
+    Ok(())
+}

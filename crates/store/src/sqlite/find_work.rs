@@ -1,0 +1,177 @@
+//! Bounded reads about work: dead letters, messages and their attempts, counts, and what people did.
+
+use bytes::Bytes;
+use rusqlite::types::ToSql;
+use rusqlite::{Connection, OptionalExtension, Row};
+use sekisho_core::change::{Attempt, Death, Kind, Lane, Outcome, effect_prefix};
+use sekisho_core::queue::Class;
+use sekisho_core::{Seq, Time};
+
+use super::connection::unreadable;
+use crate::{AuditEntry, Count, DeadFilter, DeadLetter, FIND_MAX, Message, Standing, Status};
+
+pub fn dead(db: &Connection, filter: &DeadFilter) -> rusqlite::Result<Vec<DeadLetter>> {
+    let mut conditions = vec!["TRUE".to_owned()];
+    let mut values: Vec<Box<dyn ToSql>> = Vec::new();
+    let mut demand = |condition: &str, wanted: Option<Box<dyn ToSql>>| {
+        if let Some(wanted) = wanted {
+            values.push(wanted);
+            conditions.push(condition.replace('?', &format!("${}", values.len())));
+        }
+    };
+    let text = |wanted: Option<&str>| wanted.map(|wanted| Box::new(wanted.to_owned()) as Box<dyn ToSql>);
+    let number = |wanted: Option<i64>| wanted.map(|wanted| Box::new(wanted) as Box<dyn ToSql>);
+    let prefix = filter.event_type.as_deref().and_then(|wanted| wanted.strip_suffix('*'));
+    demand("dead.job < ?", number(filter.before.map(Seq::as_i64)));
+    demand("dead.event = ?", number(filter.event.map(Seq::as_i64)));
+    demand("dead.at >= ?", number(filter.since.map(Time::ms)));
+    demand("dead.at < ?", number(filter.until.map(Time::ms)));
+    demand("dead.reason = ?", text(filter.reason.as_deref()));
+    demand("dead.lane = ?", text(filter.lane.as_ref().map(|lane| &*lane.0)));
+    demand("event.source = ?", text(filter.source.as_deref()));
+    demand("event.type = ?", text(filter.event_type.as_deref().filter(|_| prefix.is_none())));
+    demand("substr(event.type, 1, length(?)) = ?", text(prefix));
+    let sql = format!(
+        "SELECT dead.job, dead.kind, dead.lane, dead.fifo, dead.payload, dead.attempts, dead.crashes, dead.class,
+                dead.reason, dead.error, dead.at, dead.event, event.event_id, event.type, event.source
+         FROM dead LEFT JOIN event ON event.seq = dead.event
+         WHERE {} ORDER BY dead.job DESC LIMIT {}",
+        conditions.join(" AND "),
+        filter.limit.min(FIND_MAX)
+    );
+    let values: Vec<&dyn ToSql> = values.iter().map(AsRef::as_ref).collect();
+    db.prepare_cached(&sql)?.query_map(&values[..], letter)?.collect()
+}
+
+fn letter(row: &Row<'_>) -> rusqlite::Result<DeadLetter> {
+    Ok(DeadLetter {
+        job: Seq::from_i64(row.get(0)?),
+        kind: Kind::parse(row.get_ref(1)?.as_str()?).ok_or_else(|| unreadable(1, "kind"))?,
+        lane: Lane(row.get::<_, String>(2)?.into()),
+        fifo: row.get(3)?,
+        payload: row.get(4)?,
+        attempts: row.get(5)?,
+        crashes: row.get(6)?,
+        death: death(row, 7)?,
+        at: Time::from_ms(row.get(10)?),
+        event: row.get::<_, Option<i64>>(11)?.map(Seq::from_i64),
+        event_id: row.get(12)?,
+        event_type: row.get(13)?,
+        source: row.get(14)?,
+    })
+}
+
+fn death(row: &Row<'_>, first: usize) -> rusqlite::Result<Death> {
+    Ok(Death {
+        class: Class::parse(row.get_ref(first)?.as_str()?).ok_or_else(|| unreadable(first, "class"))?,
+        reason: row.get(first + 1)?,
+        error: row.get(first + 2)?,
+    })
+}
+
+pub fn message(db: &Connection, job: Seq) -> rusqlite::Result<Option<Message>> {
+    let waiting = db
+        .prepare_cached("SELECT coalesce(home, lane), event, attempt, owner, due_at FROM job WHERE id = $1")?
+        .query_row([job.as_i64()], |row| {
+            let standing = match row.get::<_, Option<i64>>(3)? {
+                Some(_) => Standing::Running,
+                None => Standing::Waiting(Time::from_ms(row.get(4)?)),
+            };
+            addressed(row, job, standing)
+        })
+        .optional()?;
+    if waiting.is_some() {
+        return Ok(waiting);
+    }
+    let dead = db
+        .prepare_cached("SELECT lane, event, attempts, class, reason, error, at FROM dead WHERE job = $1")?
+        .query_row([job.as_i64()], |row| {
+            addressed(row, job, Standing::Dead(death(row, 3)?, Time::from_ms(row.get(6)?)))
+        })
+        .optional()?;
+    if dead.is_some() {
+        return Ok(dead);
+    }
+    db.prepare_cached(
+        "SELECT coalesce(lane, 'settle'), iif(lane IS NULL, job, event), attempts, result, note, at
+         FROM outcome WHERE job = $1",
+    )?
+    .query_row([job.as_i64()], |row| {
+        let outcome = Outcome::parse(row.get_ref(3)?.as_str()?, row.get(4)?);
+        let outcome = outcome.ok_or_else(|| unreadable(3, "result"))?;
+        addressed(row, job, Standing::Done(outcome, Time::from_ms(row.get(5)?)))
+    })
+    .optional()
+}
+
+fn addressed(row: &Row<'_>, job: Seq, standing: Standing) -> rusqlite::Result<Message> {
+    Ok(Message {
+        job,
+        lane: Lane(row.get::<_, String>(0)?.into()),
+        event: row.get::<_, Option<i64>>(1)?.map(Seq::from_i64),
+        attempts: row.get(2)?,
+        standing,
+    })
+}
+
+pub fn messages(db: &Connection, event: Seq) -> rusqlite::Result<Vec<Message>> {
+    let prefix = effect_prefix(event);
+    let mut keys =
+        db.prepare_cached("SELECT job FROM effect WHERE key >= $1 AND key < $2 ORDER BY key LIMIT $3")?;
+    // `0` follows `/`: every key that begins with the prefix lies between.
+    let values = (&prefix, prefix.replace('/', "0"), FIND_MAX as i64);
+    let jobs = keys.query_map(values, |row| row.get(0).map(Seq::from_i64))?;
+    let jobs: Vec<_> = jobs.collect::<rusqlite::Result<_>>()?;
+    jobs.into_iter().filter_map(|job| message(db, job).transpose()).collect()
+}
+
+pub fn attempts(db: &Connection, job: Seq) -> rusqlite::Result<Vec<(i32, Attempt)>> {
+    let mut statement = db.prepare_cached(
+        "SELECT n, at, took_ms, status, reason, error, headers, body FROM attempt WHERE job = $1 ORDER BY n LIMIT $2",
+    )?;
+    let rows = statement.query_map([job.as_i64(), FIND_MAX as i64], |row| {
+        let attempt = Attempt {
+            at: Time::from_ms(row.get(1)?),
+            took_ms: row.get(2)?,
+            status: row.get(3)?,
+            reason: row.get(4)?,
+            error: row.get(5)?,
+            headers: row.get(6)?,
+            body: row.get::<_, Option<Vec<u8>>>(7)?.map(Bytes::from),
+        };
+        Ok((row.get(0)?, attempt))
+    })?;
+    rows.collect()
+}
+
+pub fn counts(db: &Connection, from: Time, to: Time) -> rusqlite::Result<Vec<Count>> {
+    let mut statement = db.prepare_cached(
+        "SELECT hour, source, type, status, events FROM hourly WHERE hour >= $1 AND hour < $2
+         ORDER BY hour, source, type, status",
+    )?;
+    let rows = statement.query_map([from.ms(), to.ms()], |row| {
+        Ok(Count {
+            hour: Time::from_ms(row.get(0)?),
+            source: row.get(1)?,
+            event_type: row.get(2)?,
+            status: Status::parse(row.get_ref(3)?.as_str()?).ok_or_else(|| unreadable(3, "status"))?,
+            events: row.get(4)?,
+        })
+    })?;
+    rows.collect()
+}
+
+pub fn audit(db: &Connection, limit: usize) -> rusqlite::Result<Vec<AuditEntry>> {
+    let mut statement =
+        db.prepare_cached("SELECT at, actor, action, target, reason FROM audit ORDER BY id DESC LIMIT $1")?;
+    let rows = statement.query_map([limit.min(FIND_MAX) as i64], |row| {
+        Ok(AuditEntry {
+            at: Time::from_ms(row.get(0)?),
+            actor: row.get(1)?,
+            action: row.get(2)?,
+            target: row.get(3)?,
+            reason: row.get(4)?,
+        })
+    })?;
+    rows.collect()
+}
