@@ -5,6 +5,7 @@
 //! (`warden`). Whatever looks random comes from a seed ([`rng`]). The product is only ever seen from outside,
 //! as a child process and a socket.
 
+pub mod app;
 pub mod hostile;
 pub mod http;
 pub mod load;
@@ -16,6 +17,8 @@ pub mod proxy;
 pub mod redis;
 pub mod rng;
 pub mod sink;
+pub mod sqlite;
+pub mod torture;
 pub mod traffic;
 mod warden;
 

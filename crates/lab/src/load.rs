@@ -14,6 +14,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
@@ -119,6 +120,12 @@ impl Load {
         std::thread::spawn(run).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 
+    /// Runs beside the caller until told to stop.
+    pub fn start(self, traffic: Arc<dyn Traffic>) -> Running {
+        let stop = Arc::clone(&self.stop);
+        Running { stop, thread: std::thread::spawn(move || self.run_blocking(traffic)) }
+    }
+
     /// Runs on the current tokio runtime, which needs its timer and network enabled.
     pub async fn run(self, traffic: Arc<dyn Traffic>) -> Report {
         assert_loopback(self.address);
@@ -143,6 +150,21 @@ impl Load {
             let _ = pacer.join();
         }
         run.report()
+    }
+}
+
+/// A load under way on a thread of its own.
+#[derive(Debug)]
+pub struct Running {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Report>,
+}
+
+impl Running {
+    /// Ends it and says what came of it.
+    pub fn stop(self) -> Report {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 

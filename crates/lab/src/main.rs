@@ -7,10 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use sekisho_lab::app::{self, App, Behaviour, Keep};
 use sekisho_lab::hostile::{self, Target};
 use sekisho_lab::load::{Load, Pace, Recording, Resend};
 use sekisho_lab::postgres::Postgres;
 use sekisho_lab::sink;
+use sekisho_lab::torture::faults::Fault;
+use sekisho_lab::torture::{self, Plan, StoreKind};
 use sekisho_lab::traffic::{BODY_BYTES, StripeTraffic};
 
 #[derive(Parser)]
@@ -20,6 +23,10 @@ enum Command {
     Load(LoadArguments),
     /// Run every hostile client once and print what the server did
     Hostile(HostileArguments),
+    /// Receive deliveries, well or badly, until standard input ends; each line of it is a new behaviour
+    App(AppArguments),
+    /// Load and faults together on the real binary, then a check of every promise
+    Torture(TortureArguments),
     /// Answer every request with 204, to see how fast `load` is by itself
     Sink,
     #[command(subcommand)]
@@ -73,10 +80,55 @@ struct HostileArguments {
     seconds: u64,
 }
 
+#[derive(Args)]
+struct AppArguments {
+    #[arg(long, default_value = "127.0.0.1:0")]
+    listen: SocketAddr,
+    /// ok, drop, silent, status:503, status:489;name=value, fail:2:503, delay:250:ok, slow:10,
+    /// mix:SEED:10=drop,20=status:500 (per cent, the rest ok)
+    #[arg(long, default_value = "ok")]
+    behaviour: Behaviour,
+    /// A path with a behaviour of its own, as /PATH=BEHAVIOUR
+    #[arg(long = "path", value_parser = path_behaviour)]
+    paths: Vec<(String, Behaviour)>,
+    /// Append a line for every processed request to this file
+    #[arg(long)]
+    ledger: Option<std::path::PathBuf>,
+}
+
+/// Prints what was found; fails when a promise was broken, and keeps everything for inspection
+#[derive(Args)]
+struct TortureArguments {
+    /// sqlite or postgres
+    #[arg(long)]
+    store: StoreKind,
+    /// Nodes on PostgreSQL; SQLite has one
+    #[arg(long, default_value_t = 3)]
+    nodes: usize,
+    #[arg(long, default_value_t = 10.0)]
+    minutes: f64,
+    /// kill, stop, pg-restart, pg-terminate, cut-after-commit, clock; those that fit the store are taken
+    #[arg(long, value_delimiter = ',', default_values_t = Fault::ALL.map(|fault| fault.name().to_owned()))]
+    faults: Vec<String>,
+    /// Mean pause between two faults, in milliseconds
+    #[arg(long, default_value_t = 1_000)]
+    every: u64,
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Events a second over all nodes
+    #[arg(long, default_value_t = 500.0)]
+    rate: f64,
+    /// The `sekisho` to torture; the one beside this program when not given
+    #[arg(long)]
+    binary: Option<std::path::PathBuf>,
+}
+
 fn main() -> ExitCode {
     let done = match Command::parse() {
         Command::Load(arguments) => load(arguments),
         Command::Hostile(arguments) => attack(arguments),
+        Command::App(arguments) => serve_app(arguments),
+        Command::Torture(arguments) => torture(arguments),
         Command::Sink => serve_sink(),
         Command::Start(Start::Postgres) => start_postgres(),
     };
@@ -129,6 +181,63 @@ fn attack(arguments: HostileArguments) -> Result<(), String> {
         println!("silence              {}", hostile::silence(&target).await);
     });
     Ok(())
+}
+
+fn serve_app(arguments: AppArguments) -> Result<(), String> {
+    let with_paths = |others: Behaviour| Behaviour::Paths(arguments.paths.clone(), Box::new(others));
+    let app = App::start_with(app::Settings {
+        listen: arguments.listen,
+        behaviour: with_paths(arguments.behaviour),
+        keep: Keep::Ids,
+        ledger: arguments.ledger,
+    })
+    .map_err(|error| format!("the application can't start: {error}"))?;
+    println!("{}", app.address());
+    for line in std::io::stdin().lines().map_while(Result::ok) {
+        match line.trim().parse() {
+            Ok(behaviour) => app.set(with_paths(behaviour)),
+            Err(error) => eprintln!("{error}"),
+        }
+    }
+    let (counts, ledger) = (app.counts(), app.ledger());
+    println!(
+        "{} requests, {} processed, {} messages, {} effects doubled",
+        counts.seen,
+        counts.processed,
+        counts.messages,
+        ledger.doubled().len()
+    );
+    Ok(())
+}
+
+fn torture(arguments: TortureArguments) -> Result<(), String> {
+    let beside = || {
+        let own = std::env::current_exe().map_err(|error| format!("this program has no path: {error}"))?;
+        Ok::<_, String>(own.with_file_name("sekisho"))
+    };
+    let clock = std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |age| age.as_nanos() as u64);
+    let plan = Plan {
+        store: arguments.store,
+        nodes: arguments.nodes,
+        lasts: Duration::from_secs_f64(arguments.minutes * 60.0),
+        faults: arguments.faults.iter().map(|name| name.parse()).collect::<Result<_, _>>()?,
+        every: Duration::from_millis(arguments.every),
+        seed: arguments.seed.unwrap_or(clock),
+        rate: arguments.rate,
+        binary: arguments.binary.map_or_else(beside, Ok)?,
+    };
+    eprintln!("seed {}", plan.seed);
+    let verdict = torture::run(&plan)?;
+    println!("{verdict}");
+    match verdict.violations().len() {
+        0 => Ok(()),
+        broken => Err(format!("{broken} kinds of promises were broken")),
+    }
+}
+
+fn path_behaviour(text: &str) -> Result<(String, Behaviour), String> {
+    let (path, behaviour) = text.split_once('=').ok_or("expected /PATH=BEHAVIOUR")?;
+    Ok((path.to_owned(), behaviour.parse()?))
 }
 
 fn serve_sink() -> Result<(), String> {

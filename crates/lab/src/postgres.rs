@@ -5,8 +5,9 @@
 //! the server runs as user `postgres`, because PostgreSQL refuses root.
 
 use std::ffi::{OsStr, OsString};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -39,6 +40,16 @@ pub struct Postgres {
     base: Base,
     psql: PathBuf,
     private: Option<Private>,
+}
+
+/// An open transaction of somebody who looks.
+pub struct Snapshot(Child);
+
+impl Drop for Snapshot {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// `postgres://user@host:port`, and what may follow the database's name.
@@ -127,6 +138,27 @@ impl Postgres {
             .output()
             .map_err(|error| format!("psql did not start: {error}; install `postgresql-client`"))?;
         said("psql", &output)
+    }
+
+    /// A transaction that looks at the database as it is now and stays open, until it is dropped or this long.
+    pub fn hold_snapshot(&self, database: &str, lasts: Duration) -> Result<Snapshot, String> {
+        let look = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM job;";
+        let url = self.url(database);
+        let mut psql = Command::new(&self.psql)
+            .args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", &url])
+            .args(["-c", look, "-c", &format!("SELECT pg_sleep({})", lasts.as_secs())])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("psql did not start: {error}; install `postgresql-client`"))?;
+        // The count is its first word: from then on the snapshot is held.
+        let mut line = String::new();
+        let stdout = psql.stdout.take().ok_or("psql says nothing")?;
+        BufReader::new(stdout).read_line(&mut line).map_err(|error| format!("psql broke off: {error}"))?;
+        if line.trim().is_empty() {
+            return Err("the transaction could not be opened".into());
+        }
+        Ok(Snapshot(psql))
     }
 
     /// Ends every session but its own, as a failover or an impatient operator would; says how many.

@@ -138,8 +138,9 @@ impl Server {
     /// Returns when `GET /health/ready` says 200; errs when it ends before or takes too long.
     pub fn wait_until_ready(&mut self) -> Result<(), String> {
         let started = self.running.as_ref().ok_or("sekisho is not running")?.since;
+        let asked = Instant::now();
         let mut last = "no answer".to_owned();
-        while started.elapsed() < self.options.ready_within {
+        while asked.elapsed() < self.options.ready_within {
             match http::get(self.address, READY_PATH) {
                 Ok(response) if response.status == 200 => {
                     self.started_in = started.elapsed();

@@ -12,8 +12,8 @@ pub const GOOD: &str = "HTTP/1.1 204 No Content\r\n\r\n";
 pub const BUSY: &str = "HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 4\r\n\r\nbusy";
 
 /// Largest request taken.
-const REQUEST_MAX: usize = 16 << 20;
-const HEADERS_MAX: usize = 64;
+pub(crate) const REQUEST_MAX: usize = 16 << 20;
+pub(crate) const HEADERS_MAX: usize = 64;
 
 /// Answers the `n`-th request of all with what `answer` says, an empty text closing the connection. Runs on the
 /// current tokio runtime until that ends.
@@ -57,10 +57,13 @@ fn request_end(bytes: &[u8]) -> io::Result<Option<usize>> {
     let httparse::Status::Complete(head) = request.parse(bytes).map_err(io::Error::other)? else {
         return Ok(None);
     };
-    let length = request.headers.iter().find(|header| header.name.eq_ignore_ascii_case("content-length"));
-    let length: usize = length
-        .and_then(|header| std::str::from_utf8(header.value).ok()?.trim().parse().ok())
-        .unwrap_or_default();
+    let length = content_length(request.headers);
     let end = head.saturating_add(length);
     Ok((bytes.len() >= end).then_some(end))
+}
+
+/// How long the body is that these headers announce.
+pub(crate) fn content_length(headers: &[httparse::Header<'_>]) -> usize {
+    let length = headers.iter().find(|header| header.name.eq_ignore_ascii_case("content-length"));
+    length.and_then(|header| std::str::from_utf8(header.value).ok()?.trim().parse().ok()).unwrap_or_default()
 }

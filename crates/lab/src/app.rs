@@ -1,0 +1,248 @@
+//! An application behind Sekisho, as good or as bad as a test wants it.
+//!
+//! It takes requests, behaves as told ([`Behaviour`], changed at run time) and keeps a [`Ledger`] of what it
+//! processed, so that a checker can find effects that were lost or doubled. Processed means: this application
+//! did its work, whether or not the caller ever hears of it; it stands in the ledger, and in the ledger's file,
+//! before the answer is sent. Runs on a thread of its own until dropped, and speaks HTTP by hand: the nasty ways
+//! to answer are those a server library prevents.
+
+mod behaviour;
+mod ledger;
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write as _};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+
+pub use behaviour::{Behaviour, Reply};
+pub use ledger::{Answered, Counts, Delivery, Ledger};
+
+use crate::sink::{HEADERS_MAX, REQUEST_MAX, content_length};
+use crate::{assert_loopback, measure};
+use behaviour::{Act, Ending};
+
+/// Pause after a connection could not be accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(5);
+
+/// How an application starts.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Port 0 is any free one.
+    pub listen: SocketAddr,
+    pub behaviour: Behaviour,
+    pub keep: Keep,
+    /// Gets a line per processed request; [`Ledger::read`] reads them back.
+    pub ledger: Option<PathBuf>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            listen: (Ipv4Addr::LOCALHOST, 0).into(),
+            behaviour: Behaviour::Ok,
+            keep: Keep::Everything,
+            ledger: None,
+        }
+    }
+}
+
+/// What is kept of each request besides the ledger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    Everything,
+    /// No headers and bodies, for many requests.
+    Ids,
+}
+
+#[derive(Debug)]
+pub struct App {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    behaviour: Mutex<Behaviour>,
+    keep: Keep,
+    ledger: Mutex<Ledger>,
+    file: Option<File>,
+}
+
+impl App {
+    pub fn start(behaviour: Behaviour) -> io::Result<Self> {
+        Self::start_with(Settings { behaviour, ..Settings::default() })
+    }
+
+    pub fn start_with(settings: Settings) -> io::Result<Self> {
+        assert_loopback(settings.listen);
+        measure::raise_open_files();
+        let listener = TcpListener::bind(settings.listen)?;
+        listener.set_nonblocking(true)?;
+        let address = listener.local_addr()?;
+        let open = |path| OpenOptions::new().create(true).append(true).open(path);
+        let shared = Arc::new(Shared {
+            behaviour: Mutex::new(settings.behaviour),
+            keep: settings.keep,
+            ledger: Mutex::default(),
+            file: settings.ledger.map(open).transpose()?,
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (stop, stopped) = oneshot::channel();
+        let serving = Arc::clone(&shared);
+        // Dropping the runtime at the end drops the connections too, however they hang.
+        let thread = std::thread::spawn(move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    () = accept(listener, serving) => {}
+                    _ = stopped => {}
+                }
+            });
+        });
+        Ok(Self { address, shared, stop: Some(stop), thread: Some(thread) })
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Without a path.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Sets how requests are treated that come from now on.
+    pub fn set(&self, behaviour: Behaviour) {
+        *locked(&self.shared.behaviour) = behaviour;
+    }
+
+    /// Every request taken so far, in order.
+    pub fn received(&self) -> Vec<Delivery> {
+        locked(&self.shared.ledger).received().to_vec()
+    }
+
+    pub fn counts(&self) -> Counts {
+        locked(&self.shared.ledger).counts()
+    }
+
+    pub fn ledger(&self) -> Ledger {
+        locked(&self.shared.ledger).clone()
+    }
+}
+
+impl Drop for App {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    /// The request is seen: from here its fate is fixed.
+    fn meet(&self, request: &mut Delivery) -> Act {
+        let seen = locked(&self.ledger).see(request);
+        let act = locked(&self.behaviour).decide(&request.path, &request.message, seen);
+        request.answered = act.answered();
+        act
+    }
+
+    /// Writes down what was done, the file first: who reads of an answer must find its line.
+    fn note(&self, mut request: Delivery) -> io::Result<()> {
+        if let (Some(mut file), true) = (self.file.as_ref(), request.is_processed()) {
+            file.write_all(request.line().as_bytes())?;
+        }
+        if self.keep == Keep::Ids {
+            (request.headers, request.body) = (Vec::new(), Vec::new());
+        }
+        locked(&self.ledger).note(request);
+        Ok(())
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn accept(listener: TcpListener, shared: Arc<Shared>) {
+    let listener = tokio::net::TcpListener::from_std(listener).expect("a bound listener that does not block");
+    loop {
+        // Out of file descriptors: some come back when callers leave.
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        let shared = Arc::clone(&shared);
+        tokio::spawn(async move { serve(stream, &shared).await });
+    }
+}
+
+async fn serve(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut bytes = Vec::with_capacity(8 << 10);
+    loop {
+        let Some((mut request, end)) = parse(&bytes)? else {
+            if bytes.len() > REQUEST_MAX || stream.read_buf(&mut bytes).await? == 0 {
+                return Ok(());
+            }
+            continue;
+        };
+        bytes.drain(..end);
+        let act = shared.meet(&mut request);
+        tokio::time::sleep(act.delay).await;
+        shared.note(request)?;
+        match act.ending {
+            Ending::Reply(reply) => stream.write_all(&reply.encode()).await?,
+            Ending::Trickle(reply, pause) => {
+                for byte in reply.encode() {
+                    stream.write_all(&[byte]).await?;
+                    tokio::time::sleep(pause).await;
+                }
+            }
+            // Until the caller leaves.
+            Ending::Silence => while stream.read(&mut [0; 4096]).await? > 0 {},
+            Ending::Drop => return Ok(()),
+        }
+    }
+}
+
+/// The first request in these bytes and where it ends, once it is whole.
+fn parse(bytes: &[u8]) -> io::Result<Option<(Delivery, usize)>> {
+    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
+    let mut request = httparse::Request::new(&mut headers);
+    let httparse::Status::Complete(head) = request.parse(bytes).map_err(io::Error::other)? else {
+        return Ok(None);
+    };
+    let end = head.saturating_add(content_length(request.headers));
+    let Some(body) = bytes.get(head..end) else { return Ok(None) };
+    let headers: Vec<_> = request
+        .headers
+        .iter()
+        .map(|header| (header.name.to_ascii_lowercase(), String::from_utf8_lossy(header.value).into_owned()))
+        .collect();
+    let value = |name: &str| headers.iter().find(|(own, _)| own == name).map(|(_, value)| value.clone());
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let delivery = Delivery {
+        message: value("sekisho-message-id").unwrap_or_default(),
+        event: value("sekisho-event-id").unwrap_or_default(),
+        attempt: value("sekisho-attempt").and_then(|text| text.parse().ok()).unwrap_or_default(),
+        path: request.path.unwrap_or_default().to_owned(),
+        at_ms: since.as_millis() as u64,
+        headers,
+        body: body.to_vec(),
+        answered: Answered::Nothing,
+    };
+    Ok(Some((delivery, end)))
+}
+
+#[cfg(test)]
+mod tests;

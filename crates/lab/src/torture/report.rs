@@ -1,0 +1,201 @@
+//! What a torture found, for people: a table of figures, then every violation with examples.
+
+use std::fmt::{self, Write as _};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::faults::Fault;
+use crate::measure::thousands;
+
+/// Examples shown of each kind of violation.
+const SHOWN: usize = 5;
+
+/// What the checker found. Each list is empty when all is well.
+#[derive(Clone, Debug, Default)]
+pub struct Findings {
+    pub acknowledged: u64,
+    pub stored: u64,
+    /// Different effects that happened: an event at a route.
+    pub effects: u64,
+    pub lost: Vec<String>,
+    pub doubled: Vec<String>,
+    pub invented: Vec<String>,
+    pub stale: Vec<String>,
+    pub disordered: Vec<String>,
+    pub buried: Vec<String>,
+    pub left: Vec<String>,
+    /// 2xx answers for a message beyond its first, and how many of them kills and pauses explain.
+    pub repeats: u64,
+    pub repeats_allowed: u64,
+    /// Requests the application processed and then dropped on purpose.
+    pub repeats_of_drops: u64,
+    /// Messages whose order was checked.
+    pub ordered: u64,
+    /// A key's message that came after one with a higher number of another node: allowed, since two nodes number
+    /// what they settle each by its own clock.
+    pub overtaken_across_nodes: u64,
+}
+
+impl Findings {
+    pub fn violations(&self) -> Vec<(&'static str, Vec<String>)> {
+        let beyond = self.repeats.saturating_sub(self.repeats_allowed);
+        let repeats = if beyond > 0 {
+            vec![format!("{} repeats, of which faults explain {}", self.repeats, self.repeats_allowed)]
+        } else {
+            Vec::new()
+        };
+        let all = [
+            ("lost", self.lost.clone()),
+            ("doubled effects", self.doubled.clone()),
+            ("invented", self.invented.clone()),
+            ("stale writes", self.stale.clone()),
+            ("disordered", self.disordered.clone()),
+            ("wrongly buried", self.buried.clone()),
+            ("unfinished", self.left.clone()),
+            ("unexplained repeats", repeats),
+        ];
+        all.into_iter().filter(|(_, examples)| !examples.is_empty()).collect()
+    }
+}
+
+/// All that came of a torture.
+#[derive(Debug)]
+pub struct Verdict {
+    pub seed: u64,
+    pub lasted: Duration,
+    /// How often each fault struck, and how long until events were acknowledged again.
+    pub faults: Vec<(Fault, u64, Times)>,
+    /// From a kill, or the last fault after it, until work the killed node had in hand was taken up again.
+    pub orphans: Times,
+    pub deaths: u64,
+    /// What did not recover by itself when all faults were over.
+    pub stuck: Vec<String>,
+    pub notes: Vec<String>,
+    pub answers: String,
+    pub forgeries: u64,
+    pub drained_in: Option<Duration>,
+    pub integrity: String,
+    pub findings: Findings,
+    /// Kept for inspection when something is wrong.
+    pub dir: PathBuf,
+}
+
+/// A few durations.
+#[derive(Clone, Debug, Default)]
+pub struct Times(pub Vec<Duration>);
+
+impl Times {
+    pub fn quantile(&self, quantile: f64) -> Option<Duration> {
+        let mut sorted = self.0.clone();
+        sorted.sort_unstable();
+        let at = ((sorted.len() as f64 * quantile) as usize).min(sorted.len().saturating_sub(1));
+        sorted.get(at).copied()
+    }
+
+    pub fn max(&self) -> Option<Duration> {
+        self.0.iter().max().copied()
+    }
+}
+
+impl fmt::Display for Times {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text =
+            |time: Option<Duration>| time.map_or("-".into(), |time| format!("{:.2} s", time.as_secs_f64()));
+        write!(
+            f,
+            "p50 {}, p99 {}, max {}",
+            text(self.quantile(0.5)),
+            text(self.quantile(0.99)),
+            text(self.max())
+        )
+    }
+}
+
+impl Verdict {
+    /// What is wrong, each with examples; empty when nothing is.
+    pub fn violations(&self) -> Vec<String> {
+        let mut wrong: Vec<String> = self
+            .findings
+            .violations()
+            .into_iter()
+            .map(|(kind, examples)| {
+                let mut text = format!("{kind}: {}", examples.len());
+                for example in examples.iter().take(SHOWN) {
+                    write!(text, "\n    {example}").expect("a string takes everything");
+                }
+                text
+            })
+            .collect();
+        wrong.extend(self.stuck.iter().map(|stuck| format!("stuck: {stuck}")));
+        if self.integrity != "ok" {
+            wrong.push(format!("integrity: {}", self.integrity));
+        }
+        if self.findings.acknowledged == 0 {
+            wrong.push("nothing was acknowledged: the torture tried nothing".into());
+        }
+        wrong
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let findings = &self.findings;
+        let mut line = |name: &str, text: String| writeln!(f, "{name:<22} {text}");
+        line("seed", self.seed.to_string())?;
+        line("lasted", format!("{:.0} s", self.lasted.as_secs_f64()))?;
+        for (fault, times, recovery) in &self.faults {
+            line(
+                &format!("fault {}", fault.name()),
+                format!("{times} times; acknowledged again: {recovery}"),
+            )?;
+        }
+        line("orphans taken up", format!("{} ({} jobs)", self.orphans, self.orphans.0.len()))?;
+        line("ended by themselves", self.deaths.to_string())?;
+        line("answers", self.answers.clone())?;
+        line("forgeries", format!("{} sent", self.forgeries))?;
+        let drained =
+            self.drained_in.map_or("not in time".into(), |time| format!("{:.1} s", time.as_secs_f64()));
+        line("drained in", drained)?;
+        line("acknowledged", thousands(findings.acknowledged))?;
+        line("stored", thousands(findings.stored))?;
+        line("effects", thousands(findings.effects))?;
+        line("lost", findings.lost.len().to_string())?;
+        line("doubled effects", findings.doubled.len().to_string())?;
+        line("invented", findings.invented.len().to_string())?;
+        line("stale writes", findings.stale.len().to_string())?;
+        line("wrongly buried", findings.buried.len().to_string())?;
+        line("unfinished", findings.left.len().to_string())?;
+        line("disordered", format!("{} of {}", findings.disordered.len(), thousands(findings.ordered)))?;
+        line("overtaken across nodes", findings.overtaken_across_nodes.to_string())?;
+        let bound =
+            format!("{} (bound: {} leased at kills and pauses)", findings.repeats, findings.repeats_allowed);
+        line("repeats by faults", bound)?;
+        line("dropped by the app", findings.repeats_of_drops.to_string())?;
+        line("integrity", self.integrity.clone())?;
+        for note in &self.notes {
+            line("note", note.clone())?;
+        }
+        let wrong = self.violations();
+        if wrong.is_empty() {
+            return write!(f, "all promises kept");
+        }
+        for violation in wrong {
+            writeln!(f, "VIOLATION {violation}")?;
+        }
+        write!(f, "everything is kept in {}; replay with --seed {}", self.dir.display(), self.seed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_of_few_times_are_some_of_them() {
+        assert_eq!(Times::default().quantile(0.5), None);
+        let times = Times([5, 1, 3].map(Duration::from_secs).to_vec());
+        assert_eq!(times.quantile(0.5), Some(Duration::from_secs(3)));
+        assert_eq!((times.quantile(0.99), times.max()), (times.max(), Some(Duration::from_secs(5))));
+        assert_eq!(times.to_string(), "p50 3.00 s, p99 5.00 s, max 5.00 s");
+    }
+}
