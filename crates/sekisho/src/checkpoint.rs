@@ -23,10 +23,14 @@ use committer::Committer;
 use limits::{Bytes, Rate};
 use rejection::Recorder;
 
+const DAY_MS: i64 = 86_400_000;
+
 /// Everything a request needs, shared by all of them.
 pub struct Checkpoint {
     pub doors: HashMap<String, Door>,
     pub server: Server,
+    /// How long events are kept, and with them the memory of what came before.
+    pub kept_ms: i64,
     pub node: Arc<Node>,
     pub committer: Arc<Committer>,
     pub certificates: Certificates,
@@ -91,6 +95,7 @@ impl Checkpoint {
         Self {
             doors: doors.collect(),
             bodies: Bytes::new(config.admission.waiting_bytes_max),
+            kept_ms: i64::from(config.retention.days) * DAY_MS,
             server: config.server,
             node,
             committer,

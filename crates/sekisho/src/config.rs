@@ -1,13 +1,20 @@
 //! What the operator wants: one `sekisho.toml`, environment variables over it, secrets by reference.
 //!
-//! Every key is a line in [`settings`] or [`source`], with its default, its help and its setter; the example file,
-//! the environment overrides and the checks all come from those lines, so they can't drift apart. Anything unknown
-//! or senseless is refused at start, with file, line and what to write instead.
+//! Every key is a line in [`settings`] or in the file of its block ([`source`], [`route`], [`schedule`], [`key`]), with
+//! its default, its help and its setter; the example file, the environment overrides and the checks all come from
+//! those lines, so they can't drift apart. Anything unknown or senseless is refused at start, with file, line and what
+//! to write instead.
 
 mod given;
+mod key;
 mod load;
+mod route;
+mod schedule;
+mod secret;
 mod settings;
 mod source;
+mod table;
+mod whole;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -16,8 +23,12 @@ use std::time::Duration;
 use sekisho_core::Secret;
 use sekisho_store::StoreUrl;
 
-pub use load::{Glance, Loaded, Problem, example, glance, load};
-pub use source::{Source, UnusableBody, resolve};
+pub use key::{Key, Scope};
+pub use load::{Glance, Loaded, Problem, example, glance, load, load_sources};
+pub use route::Route;
+pub use schedule::Schedule;
+pub use secret::resolve;
+pub use source::{Source, UnusableBody};
 
 /// Where the configuration is looked for when none is named.
 pub const FILE: &str = "sekisho.toml";
@@ -28,8 +39,12 @@ pub struct Config {
     pub store: Store,
     pub gate: Gate,
     pub admission: Admission,
+    pub retention: Retention,
     pub log: Log,
     pub sources: Vec<Source>,
+    pub routes: Vec<Route>,
+    pub schedules: Vec<Schedule>,
+    pub keys: Vec<Key>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,6 +78,11 @@ pub struct Admission {
     pub deadline: Duration,
     pub waiting_max: usize,
     pub waiting_bytes_max: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    pub days: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

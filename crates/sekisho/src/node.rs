@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use sekisho_core::id::Sequence;
+use sekisho_core::queue::SUSPECT_AFTER;
 use sekisho_core::{Epoch, Seq, Time};
 use sekisho_store::{Peer, Pulse, Store};
 use tokio::sync::watch;
@@ -18,7 +19,11 @@ const BEAT: Duration = Duration::from_secs(2);
 /// While the store does not answer, it is asked this often.
 const BEAT_WHILE_DOWN: Duration = Duration::from_millis(250);
 const DEAD_AFTER: Duration = Duration::from_secs(10);
+/// A node that could not beat for so long starts nothing: others may be about to give it up.
+const FRESH_FOR: Duration = Duration::from_secs(6);
 const SWEEP_MAX: usize = 1_000;
+/// Work of dead nodes is freed when a node goes, and this often in any case.
+const SWEEP_EVERY: Duration = Duration::from_secs(30);
 /// How far the newest stored id may lie ahead of the clock before it is said.
 const FLOOR_AHEAD_MAX_MS: i64 = 24 * 60 * 60 * 1000;
 /// Clocks further apart than this raise an alarm.
@@ -28,6 +33,7 @@ const SKEW_MAX_MS: i64 = 60_000;
 #[derive(Default)]
 pub struct Health {
     down: AtomicBool,
+    clock_in_doubt: AtomicBool,
     stopping: AtomicBool,
     reason: Mutex<String>,
 }
@@ -37,7 +43,14 @@ impl Health {
         if self.stopping.load(Ordering::Relaxed) {
             return Some("shutting down".into());
         }
+        if self.clock_in_doubt.load(Ordering::Relaxed) {
+            return Some("the clock jumped or disagrees with the database's; timers are held".into());
+        }
         self.down.load(Ordering::Relaxed).then(|| self.reason.lock().expect("no code panics here").clone())
+    }
+
+    pub fn clock_is_sure(&self, sure: bool) {
+        self.clock_in_doubt.store(!sure, Ordering::Relaxed);
     }
 
     pub fn store_answered(&self) {
@@ -73,6 +86,30 @@ pub struct Node {
     epoch: AtomicI64,
     beats: AtomicI64,
     sequence: Mutex<Sequence>,
+    /// When a beat last reached the store.
+    beaten: Mutex<Instant>,
+    clock: Clock,
+    clock_is_sure: AtomicBool,
+}
+
+/// The wall clock and the monotonic one at the start: they must go on agreeing.
+struct Clock {
+    wall: Time,
+    monotonic: Instant,
+}
+
+impl Clock {
+    /// The wall clock, or where it should be if it jumped: what is due must not hang on a jump.
+    fn steady(&self, wall: Time, monotonic: Instant) -> Time {
+        let jump = self.jump_ms(wall, monotonic);
+        if jump.abs() <= SKEW_MAX_MS { wall } else { wall.plus_ms(-jump) }
+    }
+
+    /// How far the wall clock has jumped since.
+    fn jump_ms(&self, wall: Time, monotonic: Instant) -> i64 {
+        let passed = monotonic.duration_since(self.monotonic).as_millis() as i64;
+        wall.ms() - self.wall.ms() - passed
+    }
 }
 
 impl Node {
@@ -82,8 +119,38 @@ impl Node {
             tracing::error!(newest = %joined.floor.made_at(),
                 "the newest stored event lies in the future: a clock was wrong, or is; new ids go on from there");
         }
-        let sequence = Mutex::new(Sequence::new(joined.epoch, joined.floor));
-        Ok(Self { store, health, epoch: AtomicI64::new(joined.epoch.0), beats: AtomicI64::new(0), sequence })
+        // What an earlier life of this process had in hand is freed before anything new begins.
+        while store.sweep(SWEEP_MAX, SUSPECT_AFTER).await? == SWEEP_MAX {}
+        Ok(Self {
+            store,
+            health,
+            epoch: AtomicI64::new(joined.epoch.0),
+            beats: AtomicI64::new(0),
+            sequence: Mutex::new(Sequence::new(joined.epoch, joined.floor)),
+            beaten: Mutex::new(Instant::now()),
+            clock: Clock { wall: now(), monotonic: Instant::now() },
+            clock_is_sure: AtomicBool::new(true),
+        })
+    }
+
+    /// Whether this node may start work: it was heard lately, so nobody gives it up.
+    pub fn may_work(&self) -> bool {
+        self.beaten.lock().expect("no code panics here").elapsed() < FRESH_FOR
+    }
+
+    /// The time by which work is due. A clock that jumped does not move it.
+    pub fn now(&self) -> Time {
+        self.clock.steady(now(), Instant::now())
+    }
+
+    /// How long this process has lived.
+    pub fn age(&self) -> Duration {
+        self.clock.monotonic.elapsed()
+    }
+
+    /// Whether what is due by the wall clock may be believed.
+    pub fn clock_is_sure(&self) -> bool {
+        self.clock_is_sure.load(Ordering::Relaxed)
     }
 
     /// The epoch under which work is claimed now. It changes when another node gave this one up.
@@ -115,20 +182,15 @@ impl Node {
 
     async fn beat(&self, observed: &mut Observed) -> sekisho_store::Result<()> {
         let n = self.beats.load(Ordering::Relaxed) + 1;
+        let asked = Instant::now();
         let pulse = self.store.beat(self.epoch(), n).await?;
         self.beats.store(n, Ordering::Relaxed);
         let Pulse::Alive { peers, store_time } = pulse else {
             tracing::warn!("this node had been given up by another");
             return self.join_anew().await;
         };
-        if let Some(skew) =
-            store_time.map(|time| time.ms() - now().ms()).filter(|skew| skew.abs() > SKEW_MAX_MS)
-        {
-            tracing::error!(
-                skew_ms = skew,
-                "this machine's clock and the database's disagree: set them by NTP"
-            );
-        }
+        *self.beaten.lock().expect("no code panics here") = asked;
+        self.check_clock(store_time);
         for dead in observed.dead(&peers, Instant::now()) {
             if self.store.end(dead.epoch, dead.beat).await? {
                 tracing::warn!(
@@ -137,19 +199,31 @@ impl Node {
                 );
             }
         }
-        while self.store.sweep(SWEEP_MAX).await? == SWEEP_MAX {}
+        if observed.must_sweep(&peers, Instant::now()) {
+            while self.store.sweep(SWEEP_MAX, SUSPECT_AFTER).await? == SWEEP_MAX {}
+        }
         self.store.upkeep(now()).await
     }
 
-    /// Leaves and joins again, under a new epoch. What was leased is freed for anybody: the cure when the answer to a
-    /// claim was lost, and nobody knows what this node holds.
-    pub async fn start_anew(&self) -> sekisho_store::Result<()> {
-        // Said aloud once more, so that it is known at which beat this epoch ends: an answer may have been lost here too.
-        let n = self.beats.load(Ordering::Relaxed) + 1;
-        if self.store.beat(self.epoch(), n).await? != Pulse::Ended {
-            self.store.end(self.epoch(), n).await?;
+    /// A clock that jumped moves nothing: timers wait until it agrees again, or somebody who looked restarts us.
+    fn check_clock(&self, store_time: Option<Time>) {
+        let jump = self.clock.jump_ms(now(), Instant::now());
+        let skew = store_time.map_or(0, |time| time.ms() - now().ms());
+        let sure = jump.abs() <= SKEW_MAX_MS && skew.abs() <= SKEW_MAX_MS;
+        if self.clock_is_sure.swap(sure, Ordering::Relaxed) == sure {
+            return;
         }
-        self.join_anew().await
+        self.health.clock_is_sure(sure);
+        if sure {
+            tracing::info!("the clocks agree again; timers go on");
+        } else {
+            tracing::error!(
+                jump_ms = jump,
+                skew_ms = skew,
+                "this machine's clock jumped, or disagrees with the database's: timers are held; set it by NTP, or \
+                 restart Sekisho if it is right now"
+            );
+        }
     }
 
     async fn join_anew(&self) -> sekisho_store::Result<()> {
@@ -157,6 +231,7 @@ impl Node {
         *self.sequence.lock().expect("no code panics here") = Sequence::new(joined.epoch, joined.floor);
         self.beats.store(0, Ordering::Relaxed);
         self.epoch.store(joined.epoch.0, Ordering::Release);
+        *self.beaten.lock().expect("no code panics here") = Instant::now();
         tracing::info!(epoch = joined.epoch.0, "this node joined anew");
         Ok(())
     }
@@ -164,13 +239,33 @@ impl Node {
 
 /// When each peer's beat was last seen to move.
 #[derive(Default)]
-struct Observed(BTreeMap<Epoch, (i64, Instant)>);
+struct Observed {
+    seen: BTreeMap<Epoch, (i64, Instant)>,
+    /// Who was there when work was last freed, and when that was.
+    swept: Option<(Vec<Epoch>, Instant)>,
+}
 
 impl Observed {
+    /// Somebody went since, whoever gave them up; or it is time anyway.
+    fn must_sweep(&mut self, peers: &[Peer], now: Instant) -> bool {
+        let alive = |epoch: &Epoch| peers.iter().any(|peer| peer.epoch == *epoch);
+        let must = self
+            .swept
+            .as_ref()
+            .is_none_or(|(before, at)| !before.iter().all(alive) || now.duration_since(*at) >= SWEEP_EVERY);
+        if must {
+            // The dead are still among them in this beat; in the next they are missed.
+            self.swept = Some((peers.iter().map(|peer| peer.epoch).collect(), now));
+        } else if let Some((before, _)) = &mut self.swept {
+            *before = peers.iter().map(|peer| peer.epoch).collect();
+        }
+        must
+    }
+
     fn dead(&mut self, peers: &[Peer], now: Instant) -> Vec<Peer> {
-        self.0.retain(|epoch, _| peers.iter().any(|peer| peer.epoch == *epoch));
+        self.seen.retain(|epoch, _| peers.iter().any(|peer| peer.epoch == *epoch));
         let still = |peer: &&Peer| {
-            let seen = self.0.entry(peer.epoch).or_insert((peer.beat, now));
+            let seen = self.seen.entry(peer.epoch).or_insert((peer.beat, now));
             if seen.0 != peer.beat {
                 *seen = (peer.beat, now);
             }
@@ -196,6 +291,40 @@ mod tests {
         assert!(observed.dead(&peer(101), at(20)).is_empty());
         assert_eq!(observed.dead(&peer(101), at(21)), peer(101));
         assert!(observed.dead(&[], at(22)).is_empty());
-        assert!(observed.0.is_empty(), "who left is forgotten");
+        assert!(observed.seen.is_empty(), "who left is forgotten");
+    }
+
+    #[test]
+    fn b2_work_is_freed_when_somebody_went_and_now_and_then() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let peers = |epochs: &[i64]| {
+            epochs.iter().map(|epoch| Peer { epoch: Epoch(*epoch), beat: 0 }).collect::<Vec<_>>()
+        };
+        let mut observed = Observed::default();
+        assert!(observed.must_sweep(&peers(&[1, 2]), at(0)));
+        assert!(!observed.must_sweep(&peers(&[1, 2, 3]), at(2)), "somebody came");
+        assert!(observed.must_sweep(&peers(&[1, 2]), at(4)), "and went");
+        assert!(!observed.must_sweep(&peers(&[1, 2]), at(6)));
+        assert!(observed.must_sweep(&peers(&[1, 2]), at(34)));
+    }
+
+    #[test]
+    fn r10_a_clock_that_jumped_is_noticed_and_one_that_runs_is_not() {
+        let (wall, monotonic) = (Time::from_ms(1_780_000_000_000), Instant::now());
+        let clock = Clock { wall, monotonic };
+        let later = monotonic + Duration::from_hours(2);
+        assert_eq!(clock.jump_ms(wall.plus_ms(7_200_000), later), 0);
+        assert_eq!(clock.jump_ms(wall.plus_ms(7_200_000 + 3_600_000), later), 3_600_000);
+        assert_eq!(clock.jump_ms(wall, later), -7_200_000, "frozen");
+        let there = wall.plus_ms(7_200_000);
+        for wrong in [3_600_000, -3_600_000, 86_400_000, -7_200_000] {
+            assert_eq!(clock.steady(there.plus_ms(wrong), later), there, "due times don't jump along");
+        }
+        assert_eq!(
+            clock.steady(there.plus_ms(30_000), later),
+            there.plus_ms(30_000),
+            "a small step is followed"
+        );
     }
 }

@@ -1,6 +1,7 @@
 //! Logs for people and programs, figures for Prometheus. No secret and no full mail address is ever a field.
 
 use std::io::IsTerminal;
+use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
@@ -46,8 +47,13 @@ pub struct RejectionLabels {
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub struct JobLabels {
-    pub lane: &'static str,
+    pub lane: String,
     pub result: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct KindLabels {
+    pub kind: &'static str,
 }
 
 /// The figures of one process. Owned, not global, so that tests can have several.
@@ -65,6 +71,8 @@ pub struct Metrics {
     pub gate_confirmed: Counter,
     pub ready: Gauge,
     pub jobs: Family<JobLabels, Counter>,
+    pub delivery_seconds: Histogram,
+    pub pick_up_seconds: Family<KindLabels, Histogram, fn() -> Histogram>,
 }
 
 impl Default for Metrics {
@@ -86,6 +94,8 @@ impl Default for Metrics {
             gate_confirmed: Counter::default(),
             ready: Gauge::default(),
             jobs: Family::default(),
+            delivery_seconds: Histogram::new(SECONDS),
+            pick_up_seconds: Family::new_with_constructor(|| Histogram::new(SECONDS)),
         };
         let it = &mut metrics;
         let registry = &mut it.registry;
@@ -111,11 +121,27 @@ impl Default for Metrics {
         registry.register("gate_confirmed", "Of those, confirmed by the store", it.gate_confirmed.clone());
         registry.register("ready", "1 when events can be stored", it.ready.clone());
         registry.register("jobs", "Runs of jobs by lane and result", it.jobs.clone());
+        registry.register_with_unit(
+            "delivery",
+            "Calls to destinations, from resolving to the end of the answer",
+            Unit::Seconds,
+            it.delivery_seconds.clone(),
+        );
+        registry.register_with_unit(
+            "pick_up",
+            "From when a job was due, and its commit known, to its start",
+            Unit::Seconds,
+            it.pick_up_seconds.clone(),
+        );
         metrics
     }
 }
 
 impl Metrics {
+    pub fn picked_up(&self, kind: &'static str, waited: Duration) {
+        self.pick_up_seconds.get_or_create(&KindLabels { kind }).observe(waited.as_secs_f64());
+    }
+
     /// The figures in the OpenMetrics text format.
     pub fn encode(&self) -> String {
         let mut text = String::new();

@@ -1,93 +1,431 @@
-//! Stored work, done: claims due jobs, asks the core how each ends, and commits that.
+//! Stored work, done. The dispatcher claims what is due for every lane that has room; the settler decides what events
+//! mean; runs call the outside; the closer commits how they ended. New work of this node comes to the [`desk`] from
+//! memory, leased since it was born, and is never read back.
+//!
+//! Promises: nothing runs here that another node was given; what was lost between the store and memory is adopted;
+//! a run that panics is a failed run; a job that keeps killing the process is buried.
 
-use std::sync::Arc;
-use std::time::Duration;
+pub mod closer;
+pub mod deliver;
+pub mod desk;
+mod settle;
+mod timer;
 
-use sekisho_core::change::{ChangeSet, Committed, End, Job, Lane};
-use sekisho_core::settlement;
-use sekisho_store::Store;
-use tokio::sync::{Notify, watch};
+use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
+use futures_util::FutureExt;
+use sekisho_core::change::{ChangeSet, Death, End, Job, Kind, Lane};
+use sekisho_core::queue::{self, Breaker, Failure, Retry, breaker};
+use sekisho_core::timer::Timer;
+use sekisho_core::{Seq, Time};
+use sekisho_store::{CLAIM_MAX, State, Store};
+use tokio::sync::watch;
+
+use crate::config::Config;
 use crate::node::{Health, Node};
-use crate::telemetry::{JobLabels, Metrics};
-use crate::{now, told_to_stop};
+use crate::telemetry::Metrics;
+use crate::told_to_stop;
+use closer::Closer;
+use deliver::Target;
+use desk::{Desk, LanePolicy, Next, Work};
 
-/// Jobs claimed and committed together.
-const BATCH: usize = 256;
-/// How long to look away when there was nothing to do and nobody called.
-const POLL: Duration = Duration::from_millis(500);
+pub use settle::AGAIN;
+pub use timer::SOURCE as SCHEDULE_SOURCE;
+
+/// How long to look away when nobody called.
+const POLL: Duration = Duration::from_millis(200);
+/// How often what is ours in the store is compared with what is held, even when nothing seems lost.
+const ADOPT: Duration = Duration::from_mins(1);
+/// After a lost answer the store may still be at work on the question: it is looked after once more.
+const ADOPT_AGAIN: Duration = Duration::from_secs(10);
+/// How often breakers of other nodes are read, and orphaned lanes looked for.
+const GLANCE: Duration = Duration::from_secs(2);
+/// A lane that no configuration knows is given this long: another node may be newer.
+const STRANGE_LANE_MS: i64 = 10 * 60_000;
+const TIMERS: usize = 4;
+/// How long a process must have lived before it tries a suspect.
+const SUSPECTS_AFTER: Duration = Duration::from_secs(5);
+/// What breakers are kept as.
+pub const BREAKER: &str = "breaker";
+
+/// Which parts of the work this node does.
+#[derive(Clone, Copy, Debug)]
+pub struct Parts {
+    pub works: bool,
+    pub schedules: bool,
+}
 
 pub struct Worker {
-    pub store: Arc<dyn Store>,
-    pub node: Arc<Node>,
-    pub health: Arc<Health>,
-    pub metrics: Arc<Metrics>,
-    /// Called when this process stored new work.
-    pub wake: Arc<Notify>,
+    store: Arc<dyn Store>,
+    node: Arc<Node>,
+    health: Arc<Health>,
+    metrics: Arc<Metrics>,
+    pub desk: Arc<Desk>,
+    closer: Closer,
+    parts: Parts,
+    /// In the order of the configuration.
+    targets: Vec<Arc<Target>>,
+    /// The provider behind each source.
+    providers: HashMap<String, &'static str>,
+    timers: timer::Timers,
+    /// What was planned lately, so that the store is not asked again and again.
+    planned: Mutex<Vec<(Timer, Time)>>,
+    stop_within: Duration,
 }
 
 impl Worker {
-    /// Works until told to stop. What was claimed by then is finished.
-    pub async fn run(&self, mut stop: watch::Receiver<bool>) {
-        // After a lost answer nobody knows what this node holds: it must start anew before it claims again, or what
-        // it claimed stays its own for as long as it lives.
-        let mut certain = true;
+    pub fn new(
+        config: &Config,
+        parts: Parts,
+        store: Arc<dyn Store>,
+        node: Arc<Node>,
+        health: Arc<Health>,
+        metrics: Arc<Metrics>,
+    ) -> anyhow::Result<Self> {
+        let targets = config.routes.iter().map(|route| Target::open(route).map(Arc::new));
+        let targets = targets.collect::<anyhow::Result<Vec<_>>>()?;
+        let plain = |concurrency| LanePolicy {
+            concurrency,
+            rate: None,
+            breaker: breaker::Policy { failures: 0, ..breaker::Policy::default() },
+        };
+        let mut lanes = Vec::new();
+        if parts.works {
+            lanes.extend(targets.iter().map(|target| (target.lane.clone(), target.policy())));
+            lanes.push((Lane::suspect(), plain(1)));
+        }
+        if parts.schedules {
+            lanes.push((Lane::timer(), plain(TIMERS)));
+        }
+        let desk = Arc::new(Desk::new(parts.works, lanes));
+        let providers = config.sources.iter();
+        let providers = providers.map(|source| (source.name.to_string(), source.provider.about().name));
+        Ok(Self {
+            closer: Closer::new(
+                Arc::clone(&store),
+                Arc::clone(&node),
+                Arc::clone(&health),
+                Arc::clone(&metrics),
+                Arc::clone(&desk),
+            ),
+            store,
+            node,
+            health,
+            metrics,
+            desk,
+            parts,
+            targets,
+            providers: providers.collect(),
+            timers: timer::Timers::of(config),
+            planned: Mutex::default(),
+            stop_within: config.server.shutdown_timeout,
+        })
+    }
+
+    /// Claims and hands out until told to stop; then lets what runs finish, and hands back the rest.
+    pub async fn dispatch(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
+        let mut rounds = Rounds::new();
+        let mut epoch = self.node.epoch();
         while !*stop.borrow() {
-            if !certain {
-                certain = self.node.start_anew().await.is_ok();
+            if epoch != self.node.epoch() {
+                epoch = self.node.epoch();
+                self.desk.clear();
+                self.desk.doubt();
             }
-            if certain {
-                match self.settle().await {
-                    Ok(BATCH) => continue,
-                    Ok(_) => {}
-                    Err(error) => {
-                        self.health.store_failed(&error);
-                        certain = false;
-                    }
-                }
+            if self.node.may_work()
+                && let Err(error) = self.round(&mut rounds).await
+            {
+                self.health.store_failed(&error);
+                self.desk.doubt();
             }
-            tokio::select! {
-                () = self.wake.notified() => {}
-                () = tokio::time::sleep(POLL) => {}
-                () = told_to_stop(&mut stop) => {}
-            }
-        }
-    }
-
-    /// One batch; says how many jobs it held.
-    async fn settle(&self) -> sekisho_store::Result<usize> {
-        let jobs = self.store.claim(self.node.epoch(), &Lane::settle(), BATCH, now()).await?;
-        if jobs.is_empty() {
-            return Ok(0);
-        }
-        let sets: Vec<_> = jobs.iter().map(decide).collect();
-        let answers = self.store.commit(sets.clone()).await?;
-        for (set, answer) in sets.iter().zip(&answers) {
-            let result = match answer {
-                Committed::Applied => result(&set.end),
-                Committed::Lost => "lost",
+            self.targets.iter().for_each(|target| self.pump(&target.lane));
+            rounds.all = tokio::select! {
+                () = self.desk.look.notified() => false,
+                () = tokio::time::sleep_until(rounds.next_poll.into()) => true,
+                () = told_to_stop(&mut stop) => break,
             };
-            self.metrics.jobs.get_or_create(&JobLabels { lane: "settle", result }).inc();
         }
-        let lost = answers.iter().filter(|answer| **answer == Committed::Lost).count();
-        if lost > 0 {
+        self.leave().await;
+    }
+
+    async fn round(self: &Arc<Self>, rounds: &mut Rounds) -> sekisho_store::Result<()> {
+        if self.desk.take_doubt() {
+            rounds.adopt_at = Instant::now();
+            rounds.adopt_again = true;
+        }
+        if rounds.adopt_at <= Instant::now() {
+            self.adopt().await?;
+            rounds.adopt_at = Instant::now() + if rounds.adopt_again { ADOPT_AGAIN } else { ADOPT };
+            rounds.adopt_again = false;
+        }
+        if rounds.glance_at <= Instant::now() {
+            rounds.glance_at = Instant::now() + GLANCE;
+            self.read_breakers().await?;
+            self.claim_strange_lanes().await?;
+            if self.parts.schedules {
+                self.plan().await?;
+            }
+        }
+        if rounds.all {
+            rounds.next_poll = Instant::now() + POLL;
+        }
+        let mut wants = self.desk.wants(rounds.all, self.node.now());
+        if !self.node.clock_is_sure() {
+            // Nothing is due by a clock that jumped.
+            wants.retain(|(lane, _)| *lane != Lane::timer());
+        }
+        if self.node.age() < SUSPECTS_AFTER {
+            // A process that dies young is not killed by what it has not begun; then suspects must not be blamed.
+            wants.retain(|(lane, _)| *lane != Lane::suspect());
+        }
+        if wants.is_empty() {
+            return Ok(());
+        }
+        let jobs = self.store.claim(self.node.epoch(), wants.clone(), self.node.now()).await?;
+        self.health.store_answered();
+        for (lane, wanted) in &wants {
+            if jobs.iter().filter(|job| job.lane == *lane).count() == *wanted {
+                self.desk.expect_more(lane);
+            }
+        }
+        self.hand_out(jobs).await
+    }
+
+    /// Takes over what the store counts as ours and nobody here holds.
+    async fn adopt(self: &Arc<Self>) -> sekisho_store::Result<()> {
+        let owned = self.store.owned(self.node.epoch()).await?;
+        // Order matters: what is not held now, after the read, was not held when it was read, or has ended since.
+        let lost: Vec<_> = owned.into_iter().filter(|lease| !self.desk.holds(lease.job)).collect();
+        if lost.is_empty() {
+            return Ok(());
+        }
+        let jobs = self.store.adopt(lost).await?;
+        tracing::info!(jobs = jobs.len(), "work that was lost on its way to memory was taken up again");
+        self.hand_out(jobs).await
+    }
+
+    /// Gives leased jobs to their lanes, each with its event.
+    async fn hand_out(self: &Arc<Self>, jobs: Vec<Job>) -> sekisho_store::Result<()> {
+        if jobs.is_empty() {
+            return Ok(());
+        }
+        self.desk.hold(jobs.iter().map(|job| job.lease.job));
+        let wanted: Vec<Seq> = jobs.iter().filter_map(|job| job.event).collect();
+        let events = match self.store.load_events(wanted).await {
+            Ok(events) => events,
+            Err(error) => {
+                self.desk.let_go(jobs.iter().map(|job| job.lease.job));
+                return Err(error);
+            }
+        };
+        let events: HashMap<_, _> = events.into_iter().map(|event| (event.seq, Arc::new(event))).collect();
+        let mut settle = Vec::new();
+        for job in jobs {
+            let event = job.event.and_then(|event| events.get(&event)).cloned();
+            let work = Work::claimed(job, event);
+            if work.job.event.is_some() && work.event.is_none() {
+                self.bury(work, Death::terminal("event_missing", "the event it is about is no longer kept"));
+            } else if work.job.lane == Lane::settle() {
+                settle.push(work);
+            } else {
+                self.desk.put(work);
+            }
+        }
+        self.desk.settle(settle);
+        self.desk.lanes().iter().for_each(|lane| self.pump(lane));
+        Ok(())
+    }
+
+    fn bury(&self, work: Work, death: Death) {
+        let set = ChangeSet::end(work.job.lease, End::Dead(death), self.node.now());
+        self.closer.push(&work, set);
+    }
+
+    /// Starts what a lane may run now.
+    pub fn pump(self: &Arc<Self>, lane: &Lane) {
+        loop {
+            match self.desk.next(lane, self.node.now()) {
+                Next::Run(work) => drop(tokio::spawn(Arc::clone(self).run(work))),
+                Next::Release(works) => {
+                    let worker = Arc::clone(self);
+                    return drop(tokio::spawn(async move { worker.release(works).await }));
+                }
+                Next::Nothing => return,
+            }
+        }
+    }
+
+    async fn release(&self, works: Vec<Work>) {
+        let leases = works.iter().map(|work| work.job.lease).collect();
+        if self.store.release(leases).await.is_err() {
+            self.desk.doubt();
+        }
+        self.desk.let_go(works.iter().map(Work::id));
+    }
+
+    async fn run(self: Arc<Self>, work: Work) {
+        let lane = work.job.lane.clone();
+        let set = self.perform(&work).await;
+        self.desk.ran(&lane, work.id());
+        match set {
+            Some(set) => self.closer.push(&work, set),
+            None => self.desk.let_go([work.id()]),
+        }
+        self.pump(&lane);
+    }
+
+    /// One run; `None` when it must not end here, because the job is another node's.
+    async fn perform(self: &Arc<Self>, work: &Work) -> Option<ChangeSet> {
+        while !self.node.may_work() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let job = &work.job;
+        if job.lease.epoch != self.node.epoch() {
+            return None;
+        }
+        if job.lane == Lane::suspect() {
+            if let Some(death) = queue::verdict(job.crashes) {
+                return Some(ChangeSet::end(job.lease, End::Dead(death), self.node.now()));
+            }
+            // Said before it runs: a crash from here on is its own.
+            let started = self.store.start(vec![job.lease]).await;
+            if !started.is_ok_and(|started| started == [true]) {
+                self.desk.doubt();
+                return None;
+            }
+        }
+        let run = async {
+            match job.kind {
+                Kind::Settle => Ok(self.settle_alone(work).await),
+                Kind::Deliver => self.deliver(work).await,
+                Kind::Timer => self.fire(job).await,
+            }
+        };
+        let set = AssertUnwindSafe(run).catch_unwind().await;
+        let failed = match set {
+            Ok(Ok(set)) => return Some(set),
+            Ok(Err(failure)) => failure,
+            Err(_) => Failure::transient("panicked", "the program failed while it worked on this"),
+        };
+        let end = queue::after(&failed, &RETRY, job.tries(), job.lease.job.as_i64() as u64, self.node.now());
+        Some(ChangeSet::end(job.lease, end, self.node.now()))
+    }
+
+    /// Delivers to the app, and tells the destination's breaker how it went.
+    async fn deliver(self: &Arc<Self>, work: &Work) -> Result<ChangeSet, Failure> {
+        let gone = || Failure::terminal("route_removed", "the configuration has no such route any more");
+        let lane = Lane::to_route(&work.job.payload);
+        let target = self.targets.iter().find(|target| target.lane == lane).ok_or_else(gone)?;
+        let event =
+            work.event.as_ref().ok_or_else(|| Failure::terminal("event_missing", "it has no event"))?;
+        self.metrics.picked_up(work.job.kind.name(), work.waited(self.node.now()));
+        let (set, well) = target.deliver(&work.job, event, &self.node, &self.metrics).await;
+        if let Some(well) = well
+            && let Some(breaker) = self.desk.judge(&lane, well, self.node.now())
+        {
             tracing::warn!(
-                jobs = lost,
-                "leases were lost before the work was committed; their new owners do it"
+                route = work.job.payload,
+                state = breaker.state(),
+                "the breaker of a route changed"
             );
+            let worker = Arc::clone(self);
+            tokio::spawn(async move { worker.write_breaker(&lane, &breaker).await });
         }
-        Ok(jobs.len())
+        Ok(set)
+    }
+
+    // --- breakers --------------------------------------------------------------------------------------------
+
+    async fn write_breaker(&self, lane: &Lane, breaker: &Breaker) {
+        let known = self.store.states(BREAKER).await.unwrap_or_default();
+        let version = known.iter().find(|state| *state.id == *lane.0).map_or(0, |state| state.version);
+        let facts = serde_json::to_string(breaker).expect("a breaker is plain data");
+        let state = State { kind: BREAKER.into(), id: lane.0.to_string(), version, facts };
+        // If another node was faster, its word is read in a moment.
+        let _ = self.store.put_state(state, None).await;
+    }
+
+    /// What other nodes and operators did to breakers.
+    async fn read_breakers(&self) -> sekisho_store::Result<()> {
+        for state in self.store.states(BREAKER).await? {
+            if let Ok(stored) = serde_json::from_str::<Breaker>(&state.facts) {
+                self.desk.believe(&Lane(state.id.into()), stored);
+            }
+        }
+        Ok(())
+    }
+
+    // --- lanes of routes that are gone -----------------------------------------------------------------------
+
+    /// Jobs of a route that no longer exists would wait for ever and be seen by nobody.
+    async fn claim_strange_lanes(self: &Arc<Self>) -> sekisho_store::Result<()> {
+        if !self.parts.works {
+            return Ok(());
+        }
+        let since = self.node.now().plus_ms(-STRANGE_LANE_MS);
+        let strange = |lane: &Lane, due_at: Time| {
+            due_at < since
+                && lane.route().is_some()
+                && !self.targets.iter().any(|target| target.lane == *lane)
+        };
+        let lanes = self.store.lanes().await?;
+        let wants: Vec<_> = lanes
+            .into_iter()
+            .filter(|(lane, due_at)| strange(lane, *due_at))
+            .map(|(lane, _)| (lane, CLAIM_MAX / 4))
+            .collect();
+        if wants.is_empty() {
+            return Ok(());
+        }
+        let jobs = self.store.claim(self.node.epoch(), wants, since).await?;
+        self.desk.hold(jobs.iter().map(|job| job.lease.job));
+        for job in jobs {
+            let error = format!("no node knows the route {} any more", job.payload);
+            self.bury(Work::claimed(job, None), Death::terminal("route_removed", error));
+        }
+        Ok(())
+    }
+
+    // --- the end ---------------------------------------------------------------------------------------------
+
+    /// Commits how runs ended, until told to stop and all have been.
+    pub async fn close(self: Arc<Self>, stop: watch::Receiver<bool>) {
+        self.closer.run(stop).await;
+    }
+
+    async fn leave(&self) {
+        let waiting = self.desk.take_waiting();
+        self.release(waiting).await;
+        let deadline = Instant::now() + self.stop_within;
+        while !self.desk.running().is_empty() && Instant::now() < deadline {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let unfinished = self.desk.running();
+        if !unfinished.is_empty() {
+            tracing::warn!(jobs = unfinished.len(), "some runs did not finish in time; they are handed back");
+            let _ = self.store.release(unfinished).await;
+        }
     }
 }
 
-fn decide(job: &Job) -> ChangeSet {
-    ChangeSet { lease: job.lease, end: settlement::decide(&job.event_type), at: now() }
+/// For what fails inside, not at a destination: the store or this program.
+const RETRY: Retry = Retry { retries: 9, first_ms: 1_000, factor: 2, cap_ms: 600_000, jitter_percent: 25 };
+
+/// When the dispatcher does what.
+struct Rounds {
+    all: bool,
+    next_poll: Instant,
+    adopt_at: Instant,
+    adopt_again: bool,
+    glance_at: Instant,
 }
 
-fn result(end: &End) -> &'static str {
-    match end {
-        End::Done(outcome) => outcome.name(),
-        End::Retry { .. } => "retry",
-        End::Dead(_) => "dead",
+impl Rounds {
+    fn new() -> Self {
+        let now = Instant::now();
+        Self { all: true, next_poll: now, adopt_at: now + ADOPT, adopt_again: false, glance_at: now }
     }
 }

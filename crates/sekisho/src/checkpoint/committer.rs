@@ -9,16 +9,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use sekisho_core::change::{Admission, Arrival};
+use sekisho_core::Epoch;
+use sekisho_core::change::{Admission, Arrival, Job, Next};
 use sekisho_store::{ADMIT_MAX, Store};
 use tokio::sync::{Notify, oneshot, watch};
 
 use super::gate::Gate;
 use super::limits::Held;
 use crate::config;
-use crate::node::Health;
+use crate::node::{Health, Node};
 use crate::telemetry::Metrics;
 use crate::told_to_stop;
+use crate::worker::desk::{Desk, Work};
 
 /// Bytes of bodies in one batch.
 const BATCH_BYTES_MAX: usize = 4 << 20;
@@ -38,8 +40,9 @@ pub struct Committer {
     queue: Mutex<Queue>,
     /// Calls a committer when something waits.
     arrived: Notify,
-    /// Calls the worker when something was stored.
-    stored: Arc<Notify>,
+    /// Where first jobs go on from memory, when this node also works.
+    desk: Arc<Desk>,
+    node: Arc<Node>,
     /// Nanoseconds the store lately took per event.
     pace: AtomicU64,
 }
@@ -78,10 +81,11 @@ impl Committer {
         health: Arc<Health>,
         metrics: Arc<Metrics>,
         limits: config::Admission,
-        stored: Arc<Notify>,
+        desk: Arc<Desk>,
+        node: Arc<Node>,
     ) -> Self {
         let (queue, arrived, pace) = (Mutex::default(), Notify::new(), AtomicU64::new(0));
-        Self { store, gate, health, metrics, limits, queue, arrived, stored, pace }
+        Self { store, gate, health, metrics, limits, queue, arrived, desk, node, pace }
     }
 
     /// Is there room for another request? Asked before its body is read.
@@ -191,7 +195,6 @@ impl Committer {
         self.note_pace(elapsed, events);
         self.metrics.commit_seconds.observe(elapsed.as_secs_f64());
         self.metrics.batch_events.observe(events as f64);
-        self.stored.notify_one();
     }
 
     /// Tries until the deadline. After an unknown outcome the very same rows are given again: what had been
@@ -222,8 +225,22 @@ impl Committer {
         if fresh.is_empty() {
             return Some(Vec::new());
         }
+        let keep = self.room_to_keep(fresh);
+        let admissions = self.try_until(deadline, fresh, keep).await;
+        if let Some(epoch) = keep {
+            self.hand_on(fresh, admissions.as_deref(), epoch);
+        }
+        admissions
+    }
+
+    async fn try_until(
+        &self,
+        deadline: Instant,
+        fresh: &Arc<[Arrival]>,
+        keep: Option<Epoch>,
+    ) -> Option<Vec<Admission>> {
         loop {
-            match self.store.admit(Arc::clone(fresh)).await {
+            match self.store.admit(Arc::clone(fresh), keep).await {
                 Ok(admissions) => {
                     self.health.store_answered();
                     return Some(admissions);
@@ -235,6 +252,35 @@ impl Committer {
             }
             tokio::time::sleep(RETRY).await;
         }
+    }
+
+    /// The epoch under which first jobs are born leased, if this node can settle them from memory. Order matters: they
+    /// are held before the store is asked.
+    fn room_to_keep(&self, fresh: &[Arrival]) -> Option<Epoch> {
+        let room = self.node.may_work() && self.desk.has_settle_room(fresh.len());
+        let epoch = room.then(|| self.node.epoch())?;
+        self.desk.hold(fresh.iter().map(|arrival| arrival.seq));
+        Some(epoch)
+    }
+
+    /// Gives what was stored to the settler; the rest is held no longer. After an unknown outcome all is: what was
+    /// stored after all is adopted.
+    fn hand_on(&self, fresh: &[Arrival], admissions: Option<&[Admission]>, epoch: Epoch) {
+        let Some(admissions) = admissions else {
+            self.desk.let_go(fresh.iter().map(|arrival| arrival.seq));
+            return self.desk.doubt();
+        };
+        let (mut works, mut gone) = (Vec::with_capacity(fresh.len()), Vec::new());
+        for (arrival, admission) in fresh.iter().zip(admissions) {
+            if *admission == Admission::Admitted && arrival.next == Next::Settle {
+                let job = Job::born_with(arrival.seq, arrival.received_at, epoch);
+                works.push(Work::born(job, Some(Arc::new(arrival.stored()))));
+            } else {
+                gone.push(arrival.seq);
+            }
+        }
+        self.desk.let_go(gone);
+        self.desk.settle(works);
     }
 
     /// What the gate believes to be stored is confirmed by a read; only then is it a duplicate. `None` when

@@ -228,10 +228,12 @@ impl Visit<'_> {
 
     fn arrival(&self, event: &Event<'_>, body: &Bytes, headers: &Arc<str>) -> Arrival {
         let source = &self.door.source;
+        // The provider's stamps are judged by the wall clock; what is due from here on goes by the steady one.
+        let received_at = self.checkpoint.node.now();
         Arrival {
             key: DedupeKey::new(&source.name, &event.id, event.created),
-            seq: self.checkpoint.node.next_seq(self.at),
-            received_at: self.at,
+            seq: self.checkpoint.node.next_seq(received_at),
+            received_at,
             source: Arc::clone(&source.name),
             event_id: event.id.clone().into_owned(),
             event_type: event.kind.clone().into_owned(),
@@ -245,7 +247,8 @@ impl Visit<'_> {
             trust: source.provider.about().trust,
             headers: Arc::clone(headers),
             body: body.slice_ref(event.body),
-            next: Next::of_mode(source.livemode, event.livemode),
+            next: Next::of_mode(source.livemode, event.livemode)
+                .unless_older(event.created, self.at.plus_ms(-self.checkpoint.kept_ms)),
         }
     }
 

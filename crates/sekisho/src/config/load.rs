@@ -13,7 +13,8 @@ use sekisho_store::StoreUrl;
 use super::Config;
 use super::given::Given;
 use super::settings::{SETTINGS, Setting};
-use super::source::{Draft, SETTINGS as SOURCE_SETTINGS};
+use super::table::Table;
+use super::{key, route, schedule, source};
 
 pub struct Loaded {
     pub config: Config,
@@ -25,6 +26,8 @@ pub struct Loaded {
 pub struct Problem {
     /// `sekisho.toml:12`, or the name of an environment variable.
     pub place: String,
+    /// In the file; after all lines for a variable.
+    line: usize,
     pub message: String,
 }
 
@@ -40,12 +43,32 @@ pub fn load(
     text: &str,
     environment: impl Iterator<Item = (String, String)>,
 ) -> Result<Loaded, Vec<Problem>> {
-    let mut reader = Reader::new(file, text);
+    read(Reader::new(file, text), text, environment)
+}
+
+/// The same without routes, schedules and keys: whoever only sends needs none of their secrets.
+pub fn load_sources(
+    file: &Path,
+    text: &str,
+    environment: impl Iterator<Item = (String, String)>,
+) -> Result<Loaded, Vec<Problem>> {
+    read(Reader { only_sources: true, ..Reader::new(file, text) }, text, environment)
+}
+
+fn read(
+    mut reader: Reader<'_>,
+    text: &str,
+    environment: impl Iterator<Item = (String, String)>,
+) -> Result<Loaded, Vec<Problem>> {
     match DeTable::parse(text) {
         Ok(table) => reader.read(table.get_ref()),
         Err(error) => reader.problem(error.span().unwrap_or_default(), error.message().to_owned()),
     }
     reader.overlay(environment);
+    let clashes = super::whole::clashes(&reader.config, &mut reader.warnings);
+    clashes.into_iter().for_each(|clash| reader.problem(0..0, clash));
+    // As a person reads the file.
+    reader.problems.sort_by_key(|problem| problem.line);
     if reader.problems.is_empty() {
         Ok(Loaded { config: reader.config, warnings: reader.warnings })
     } else {
@@ -97,6 +120,7 @@ struct Reader<'t> {
     config: Config,
     warnings: Vec<String>,
     problems: Vec<Problem>,
+    only_sources: bool,
 }
 
 impl<'t> Reader<'t> {
@@ -107,24 +131,37 @@ impl<'t> Reader<'t> {
             config: Config::default(),
             warnings: Vec::new(),
             problems: Vec::new(),
+            only_sources: false,
         }
     }
 
     fn problem(&mut self, span: Range<usize>, message: String) {
         let before = self.text.get(..span.start).unwrap_or(self.text);
         let line = before.matches('\n').count() + 1;
-        self.problems.push(Problem { place: format!("{}:{line}", self.file), message });
+        self.problems.push(Problem { place: format!("{}:{line}", self.file), line, message });
     }
 
     fn read(&mut self, table: &DeTable<'_>) {
         for (key, value) in table {
             let (name, span) = (key.get_ref().as_ref(), key.span());
             match value.get_ref() {
-                DeValue::Array(sources) if name == "source" => {
-                    sources.iter().for_each(|source| self.source(source));
+                _ if name == source::Draft::NAME => {
+                    let blocks = self.blocks::<source::Draft>(span, value);
+                    self.config.sources.extend(blocks);
                 }
-                DeValue::Table(_) if name == "source" => {
-                    self.problem(span, "sources are a list: write [[source]] with double brackets".into());
+                _ if self.only_sources
+                    && [route::Draft::NAME, schedule::Draft::NAME, key::Draft::NAME].contains(&name) => {}
+                _ if name == route::Draft::NAME => {
+                    let blocks = self.blocks::<route::Draft>(span, value);
+                    self.config.routes.extend(blocks);
+                }
+                _ if name == schedule::Draft::NAME => {
+                    let blocks = self.blocks::<schedule::Draft>(span, value);
+                    self.config.schedules.extend(blocks);
+                }
+                _ if name == key::Draft::NAME => {
+                    let blocks = self.blocks::<key::Draft>(span, value);
+                    self.config.keys.extend(blocks);
                 }
                 DeValue::Table(keys) if SETTINGS.iter().any(|setting| setting.section == name) => {
                     self.section(name, keys);
@@ -132,11 +169,12 @@ impl<'t> Reader<'t> {
                 _ => {
                     let mut sections: Vec<_> = SETTINGS.iter().map(|setting| setting.section).collect();
                     sections.dedup();
-                    self.problem(span, unknown_key(name, "the file", sections.into_iter().chain(["source"])));
+                    let blocks =
+                        [source::Draft::NAME, route::Draft::NAME, schedule::Draft::NAME, key::Draft::NAME];
+                    self.problem(span, unknown_key(name, "the file", sections.into_iter().chain(blocks)));
                 }
             }
         }
-        self.check_sources();
     }
 
     fn section(&mut self, section: &str, keys: &DeTable<'_>) {
@@ -155,50 +193,48 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn source(&mut self, value: &Spanned<DeValue<'_>>) {
-        let DeValue::Table(keys) = value.get_ref() else {
-            self.problem(value.span(), "a source is a table: write [[source]] above its keys".into());
-            return;
+    /// All blocks of one kind that are in order.
+    fn blocks<T: Table>(&mut self, span: Range<usize>, value: &Spanned<DeValue<'_>>) -> Vec<T::Ready> {
+        let DeValue::Array(blocks) = value.get_ref() else {
+            let name = T::NAME;
+            self.problem(span, format!("{name}s are a list: write [[{name}]] with double brackets"));
+            return Vec::new();
         };
-        let mut draft = Draft::default();
+        blocks.iter().filter_map(|block| self.block::<T>(block)).collect()
+    }
+
+    fn block<T: Table>(&mut self, value: &Spanned<DeValue<'_>>) -> Option<T::Ready> {
+        let section = T::NAME;
+        let DeValue::Table(keys) = value.get_ref() else {
+            self.problem(value.span(), format!("a {section} is a table: write [[{section}]] above its keys"));
+            return None;
+        };
+        let mut draft = T::default();
         let before = self.problems.len();
         for (key, value) in keys {
             let name = key.get_ref().as_ref();
             let given = Given::from_toml(value.get_ref());
-            let result = match SOURCE_SETTINGS.iter().find(|setting| setting.key == name) {
-                Some(setting) => (setting.set)(&mut draft, &given),
-                None => own_setting(&given).map(|text| {
-                    draft.own.insert(name.to_owned(), text);
-                }),
+            let known = T::KEYS.iter().find(|known| known.name == name);
+            let result = match known {
+                Some(known) => {
+                    (known.set)(&mut draft, &given).map_err(|message| format!("{section}.{name}: {message}"))
+                }
+                None => draft.set_other(name, &given),
             };
             if let Err(message) = result {
-                self.problem(value.span(), format!("source.{name}: {message}"));
+                self.problem(value.span(), message);
             }
         }
         if self.problems.len() > before {
-            return;
+            return None;
         }
         match draft.finish(&mut self.warnings) {
-            Ok(source) => self.config.sources.push(source),
-            Err(messages) => messages.into_iter().for_each(|message| self.problem(value.span(), message)),
-        }
-    }
-
-    fn check_sources(&mut self) {
-        let mut clashes = Vec::new();
-        for (n, source) in self.config.sources.iter().enumerate() {
-            for earlier in &self.config.sources[..n] {
-                if earlier.name == source.name {
-                    clashes.push(format!("two sources are named {}: give one another name", source.name));
-                } else if earlier.path == source.path {
-                    clashes.push(format!(
-                        "sources {} and {} share the path {}",
-                        earlier.name, source.name, source.path
-                    ));
-                }
+            Ok(ready) => Some(ready),
+            Err(messages) => {
+                messages.into_iter().for_each(|message| self.problem(value.span(), message));
+                None
             }
         }
-        clashes.into_iter().for_each(|clash| self.problem(0..0, clash));
     }
 
     fn overlay(&mut self, environment: impl Iterator<Item = (String, String)>) {
@@ -208,7 +244,7 @@ impl<'t> Reader<'t> {
                 continue;
             };
             if let Err(message) = (setting.set)(&mut self.config, &Given::from_env(&value)) {
-                self.problems.push(Problem { place: name, message });
+                self.problems.push(Problem { place: name, line: usize::MAX, message });
             }
         }
     }
@@ -222,17 +258,8 @@ impl Reader<'_> {
         if SETTINGS.iter().any(|setting| ours(&setting)) {
             let known: Vec<_> = SETTINGS.iter().filter(ours).map(Setting::variable).collect();
             let message = unknown_key(name, "the environment", known.iter().map(String::as_str));
-            self.problems.push(Problem { place: name.to_owned(), message });
+            self.problems.push(Problem { place: name.to_owned(), line: usize::MAX, message });
         }
-    }
-}
-
-/// A provider's own key takes a text or a number.
-fn own_setting(given: &Given) -> Result<String, String> {
-    match given {
-        Given::Integer(number) => Ok(number.to_string()),
-        Given::List(list) => Ok(list.join(",")),
-        other => other.text(),
     }
 }
 
@@ -268,9 +295,6 @@ pub fn example() -> String {
          # A variable such as SEKISHO_SERVER_LISTEN overrides the key `listen` of [server].\n",
     );
     let mut section = "";
-    let line = |text: &mut String, help: &str, key: &str, value: &str, comment: &str| {
-        writeln!(text, "# {help}\n{comment}{key} = {value}").expect("writing to a string can't fail");
-    };
     for setting in SETTINGS {
         if setting.section != section {
             section = setting.section;
@@ -278,11 +302,7 @@ pub fn example() -> String {
         }
         line(&mut text, setting.help, setting.key, setting.default, "");
     }
-    text.push_str("\n# One block per endpoint that a provider calls.\n[[source]]\n");
-    for (n, setting) in SOURCE_SETTINGS.iter().enumerate() {
-        // The first three are needed; the rest are shown as comments.
-        line(&mut text, setting.help, setting.key, setting.example, if n < 3 { "" } else { "# " });
-    }
+    block::<source::Draft>(&mut text);
     text.push_str("\n# Keys that only some providers have:\n");
     for provider in sekisho_core::provider::ALL {
         for setting in provider.about().settings {
@@ -291,146 +311,24 @@ pub fn example() -> String {
             line(&mut text, &format!("{name}: {}", setting.help), setting.name, &example, "# ");
         }
     }
+    block::<route::Draft>(&mut text);
+    block::<schedule::Draft>(&mut text);
+    block::<key::Draft>(&mut text);
     text
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check(text: &str, variables: &[(&str, &str)]) -> Result<Config, String> {
-        let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        load(Path::new("s.toml"), text, variables)
-            .map(|loaded| loaded.config)
-            .map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
-    }
-
-    const SOURCE: &str = "[[source]]\nname = \"stripe\"\nprovider = \"stripe\"\nsecrets = [\"whsec_1\"]\n";
-
-    #[test]
-    fn h5_the_example_file_is_the_one_the_program_prints() {
-        let file = include_str!("../../../../sekisho.example.toml");
-        assert!(
-            file.trim_end() == example().trim_end(),
-            "run `sekisho config example > sekisho.example.toml`"
-        );
-    }
-
-    #[test]
-    fn h5_the_example_is_complete_and_says_the_defaults() {
-        let text = example().replace("env:STRIPE_WEBHOOK_SECRET", "whsec_1");
-        let config = check(&text, &[]).unwrap();
-        let default = Config::default();
-        assert_eq!(config.server, default.server);
-        assert_eq!(config.store, default.store);
-        assert_eq!(config.gate, default.gate);
-        assert_eq!(config.admission, default.admission);
-        assert_eq!(config.log, default.log);
-        for setting in SETTINGS {
-            assert!(text.contains(&format!("\n{} = ", setting.key)), "{}", setting.key);
-        }
-        for setting in SOURCE_SETTINGS {
-            assert!(text.contains(&format!("{} = ", setting.key)), "{}", setting.key);
-        }
-    }
-
-    #[test]
-    fn h5_every_example_of_a_source_key_is_itself_valid() {
-        for setting in &SOURCE_SETTINGS[3..] {
-            let text = format!("{SOURCE}{} = {}\n", setting.key, setting.example);
-            let result = check(&text, &[]);
-            if setting.key == "certificate" {
-                assert!(result.unwrap_err().contains("can't read the file ./provider.pem"));
-            } else {
-                result.unwrap();
-            }
-        }
-    }
-
-    #[test]
-    fn h5_a_few_lines_are_a_complete_configuration() {
-        let config = check(SOURCE, &[]).unwrap();
-        assert_eq!(&*config.sources[0].name, "stripe");
-        assert_eq!(config.sources[0].path, "/webhooks/stripe");
-        assert_eq!(config.sources[0].ack_status, 204);
-    }
-
-    #[test]
-    fn h5_what_is_wrong_is_named_with_its_line_and_a_cure() {
-        let cases = [
-            (
-                "[server]\nlistn = \"x\"\n",
-                "s.toml:2: there is no key `listn` in [server]; did you mean `listen`?",
-            ),
-            ("[server]\nlisten = 80\n", "s.toml:2: server.listen: expected a text in quotes, found a number"),
-            ("[server]\n\n\nlisten = \"here\"\n", "s.toml:4: server.listen: expected an address and a port"),
-            ("[sever]\n", "s.toml:1: there is no key `sever` in the file; did you mean `server`?"),
-            ("listen = \"x\"\n", "s.toml:1: there is no key `listen` in the file; known are server, store"),
-            ("[source]\nname = \"x\"\n", "s.toml:1: sources are a list: write [[source]]"),
-            ("[[source]]\nname = \"x\"\n", "s.toml:1: source x needs a provider"),
-            (
-                "[[source]]\nname = \"x\"\nprovider = \"strip\"\n",
-                "there is no provider strip; known are stripe",
-            ),
-            ("[[source]]\nname = \"x y\"\n", "s.toml:2: source.name: expected 1 to 64 letters"),
-            ("[[source]]\nname = \"x\"\nprovider = \"stripe\"\n", "`secrets` is missing"),
-            ("[store]\nurl = \"mysql://x\"\n", "s.toml:2: store.url: a store is sqlite:PATH"),
-            ("[server\n", "s.toml:1: "),
-        ];
-        for (text, expected) in cases {
-            let found = check(text, &[]).unwrap_err();
-            assert!(found.contains(expected), "{text}\nexpected {expected}\nfound {found}");
-        }
-        let typo = format!("{SOURCE}tolerence = \"5m\"\n");
-        assert!(check(&typo, &[]).unwrap_err().contains("did you mean `tolerance`?"));
-        assert!(check(&SOURCE.repeat(2), &[]).unwrap_err().contains("two sources are named stripe"));
-    }
-
-    #[test]
-    fn h5_everything_wrong_is_reported_at_once() {
-        let found = check("[server]\nlisten = 1\nbody_timeout = \"soon\"\n[log]\nlevel = \"loud\"\n", &[])
-            .unwrap_err();
-        assert_eq!(found.lines().count(), 3, "{found}");
-    }
-
-    #[test]
-    fn h5_the_environment_overrides_the_file() {
-        let text = format!("[server]\nlisten = \"127.0.0.1:1\"\n{SOURCE}");
-        let config =
-            check(&text, &[("SEKISHO_SERVER_LISTEN", "127.0.0.1:2"), ("SEKISHO_GATE_ENTRIES", "7")]).unwrap();
-        assert_eq!(config.server.listen.port(), 2);
-        assert_eq!(config.gate.entries, 7);
-        let found = check(&text, &[("SEKISHO_LOG_LEVEL", "loud")]).unwrap_err();
-        assert!(found.contains("SEKISHO_LOG_LEVEL: expected"));
-        let found = check(&text, &[("SEKISHO_SERVER_LISTN", "127.0.0.1:2")]).unwrap_err();
-        assert!(found.contains("did you mean `SEKISHO_SERVER_LISTEN`?"), "{found}");
-        check(&text, &[("SEKISHO_TEST_POSTGRES", "x")]).unwrap();
-    }
-
-    #[test]
-    fn h2_to_look_no_secret_is_needed() {
-        let text =
-            format!("[store]\nurl = \"sqlite:x.db\"\n{}", SOURCE.replace("whsec_1", "env:SEKISHO_NO_SUCH"));
-        let glance = glance(Path::new("s.toml"), &text, std::iter::empty()).ok().unwrap();
-        assert_eq!(
-            (glance.store.to_string().as_str(), glance.sources.as_slice()),
-            ("sqlite:x.db", &["stripe".to_owned()][..])
-        );
-    }
-
-    #[test]
-    fn h3_a_secret_is_found_by_reference_and_never_shown() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("secret");
-        std::fs::write(&file, "whsec_canary\n").unwrap();
-        let text = SOURCE.replace("whsec_1", &format!("file:{}", file.display()));
-        let config = check(&text, &[]).unwrap();
-        assert_eq!(config.sources[0].setup.secrets[0].expose(), "whsec_canary");
-        assert!(!format!("{config:?} {:?}", config.sources[0].setup).contains("canary"));
-        let found = check(&SOURCE.replace("whsec_1", "env:SEKISHO_NO_SUCH"), &[]).unwrap_err();
-        assert!(found.contains("the environment variable SEKISHO_NO_SUCH is not set"), "{found}");
-        let loaded = load(Path::new("s.toml"), SOURCE, std::iter::empty()).ok().unwrap();
-        assert!(loaded.warnings[0].contains("plain text"));
-        assert!(!loaded.warnings[0].contains("whsec_1"));
+fn block<T: Table>(text: &mut String) {
+    let comment = |n: usize| if n < T::WRITTEN { "" } else { "# " };
+    writeln!(text, "\n# {}\n{}[[{}]]", T::ABOUT, comment(0), T::NAME)
+        .expect("writing to a string can't fail");
+    for (n, key) in T::KEYS.iter().enumerate() {
+        line(text, key.help, key.name, key.example, comment(n));
     }
 }
+
+fn line(text: &mut String, help: &str, key: &str, value: &str, comment: &str) {
+    writeln!(text, "# {help}\n{comment}{key} = {value}").expect("writing to a string can't fail");
+}
+
+#[cfg(test)]
+pub mod tests;

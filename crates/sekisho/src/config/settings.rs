@@ -1,4 +1,4 @@
-//! Every key outside `[[source]]`: where it stands, what it means when nobody writes it, and how it is set.
+//! Every key that stands in the file once: where it stands, what it means when nobody writes it, and how it is set.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use sekisho_store::StoreUrl;
 use tracing::level_filters::LevelFilter;
 
 use super::given::Given;
-use super::{Admission, Config, Gate, Log, LogFormat, Server, Store};
+use super::{Admission, Config, Gate, Log, LogFormat, Retention, Server, Store};
 
 pub struct Setting {
     pub section: &'static str,
@@ -118,7 +118,7 @@ pub const SETTINGS: &[Setting] = &[
         default: "\"sqlite:./sekisho-data/sekisho.db\"",
         help: "sqlite:PATH, or postgres://user:password@host:5432/database (14 or later); env:NAME and file:PATH work too.",
         set: |config, given| {
-            config.store.url = super::source::resolve(&given.text()?)?.text.parse::<StoreUrl>()?;
+            config.store.url = super::secret::resolve(&given.text()?)?.text.parse::<StoreUrl>()?;
             Ok(())
         },
     },
@@ -148,7 +148,7 @@ pub const SETTINGS: &[Setting] = &[
         default: "\"\"",
         help: "Share that memory between nodes: redis://host:6379. Its loss changes nothing but speed.",
         set: |config, given| {
-            let url = super::source::resolve(&given.text()?)?.text;
+            let url = super::secret::resolve(&given.text()?)?.text;
             if !url.is_empty() && !url.starts_with("redis://") {
                 return Err("expected an address such as \"redis://127.0.0.1:6379\"".into());
             }
@@ -190,9 +190,23 @@ pub const SETTINGS: &[Setting] = &[
         section: "admission",
         key: "waiting_bytes_max",
         default: "\"64MiB\"",
-        help: "The same, in bytes.",
+        help: "The same, in bytes; at least body_bytes_max.",
         set: |config, given| {
             config.admission.waiting_bytes_max = given.bytes()?;
+            Ok(())
+        },
+    },
+    Setting {
+        section: "retention",
+        key: "days",
+        default: "90",
+        help: "How long events and what became of them are kept. Providers send an event again for up to 35 days.",
+        set: |config, given| {
+            config.retention.days = given.count(35, 3_650).map_err(|message| {
+                format!(
+                    "{message}; below 35 an event that a provider sends again would be taken for a new one"
+                )
+            })? as u32;
             Ok(())
         },
     },
@@ -251,8 +265,12 @@ impl Default for Config {
                 waiting_max: 8_192,
                 waiting_bytes_max: 64 << 20,
             },
+            retention: Retention { days: 90 },
             log: Log { format: LogFormat::Auto, level: LevelFilter::INFO },
             sources: Vec::new(),
+            routes: Vec::new(),
+            schedules: Vec::new(),
+            keys: Vec::new(),
         }
     }
 }

@@ -2,16 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::Path;
 use std::sync::Arc;
 
 use http::StatusCode;
 use ipnet::IpNet;
-use sekisho_core::Secret;
 use sekisho_core::event::Trust;
 use sekisho_core::provider::{self, Certificate, Provider, Scheme, Setup};
 
 use super::given::Given;
+use super::load::unknown_key;
+use super::secret::{resolve, resolve_all};
+use super::table::{self, Key, Table};
 
 /// A source, checked and ready: its keys are open.
 pub struct Source {
@@ -51,9 +52,9 @@ pub enum UnusableBody {
 /// A source as written, before it is checked.
 #[derive(Default)]
 pub struct Draft {
-    pub name: Option<String>,
-    pub provider: Option<String>,
-    pub secrets: Vec<String>,
+    name: Option<String>,
+    provider: Option<String>,
+    secrets: Vec<String>,
     path: Option<String>,
     public_url: Option<String>,
     tolerance_s: Option<i64>,
@@ -65,35 +66,26 @@ pub struct Draft {
     livemode: Option<bool>,
     certificate: Option<String>,
     /// Keys of the provider alone.
-    pub own: BTreeMap<String, String>,
+    own: BTreeMap<String, String>,
 }
 
-pub struct SourceSetting {
-    pub key: &'static str,
-    /// As it would be written in TOML.
-    pub example: &'static str,
-    pub help: &'static str,
-    pub set: fn(&mut Draft, &Given) -> Result<(), String>,
-}
-
-/// In the order of the example file. A provider's own keys come from its file.
-pub const SETTINGS: &[SourceSetting] = &[
-    SourceSetting {
-        key: "name",
+/// A provider's own keys come from its file.
+const KEYS: &[Key<Draft>] = &[
+    Key {
+        name: "name",
         example: "\"stripe\"",
         help: "Letters, digits, - and _. The webhook URL is /webhooks/NAME.",
         set: |draft, given| {
-            let name = given.text()?;
-            let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-' || letter == '_';
-            if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
-                return Err("expected 1 to 64 letters, digits, - or _".into());
+            let name = table::name(given)?;
+            if name == crate::worker::SCHEDULE_SOURCE {
+                return Err("this name is taken by the events of schedules; choose another".into());
             }
             draft.name = Some(name);
             Ok(())
         },
     },
-    SourceSetting {
-        key: "provider",
+    Key {
+        name: "provider",
         example: "\"stripe\"",
         help: "Who sends. `sekisho providers` lists them.",
         set: |draft, given| {
@@ -101,8 +93,8 @@ pub const SETTINGS: &[SourceSetting] = &[
             Ok(())
         },
     },
-    SourceSetting {
-        key: "secrets",
+    Key {
+        name: "secrets",
         example: "[\"env:STRIPE_WEBHOOK_SECRET\"]",
         help: "env:NAME, file:PATH, or the text itself (with a warning). Several while you rotate.",
         set: |draft, given| {
@@ -110,8 +102,8 @@ pub const SETTINGS: &[SourceSetting] = &[
             Ok(())
         },
     },
-    SourceSetting {
-        key: "path",
+    Key {
+        name: "path",
         example: "\"/webhooks/stripe\"",
         help: "Another path, so that a URL already registered at the provider can stay.",
         set: |draft, given| {
@@ -128,8 +120,8 @@ pub const SETTINGS: &[SourceSetting] = &[
             Ok(())
         },
     },
-    SourceSetting {
-        key: "public_url",
+    Key {
+        name: "public_url",
         example: "\"https://pay.example.com/webhooks/stripe\"",
         help: "The address as the provider calls it; Square, Twilio and QStash sign it.",
         set: |draft, given| {
@@ -143,8 +135,8 @@ pub const SETTINGS: &[SourceSetting] = &[
             Ok(())
         },
     },
-    SourceSetting {
-        key: "tolerance",
+    Key {
+        name: "tolerance",
         example: "\"5m\"",
         help: "How old a signed timestamp may be; the provider's own rule when not written.",
         set: |draft, given| {
@@ -152,8 +144,8 @@ pub const SETTINGS: &[SourceSetting] = &[
             Ok(())
         },
     },
-    SourceSetting {
-        key: "reject_status",
+    Key {
+        name: "reject_status",
         example: "400",
         help: "Answer to forged or unsigned requests: 400 or 401.",
         set: |draft, given| {
@@ -162,8 +154,8 @@ pub const SETTINGS: &[SourceSetting] = &[
             Ok(())
         },
     },
-    SourceSetting {
-        key: "ack_status",
+    Key {
+        name: "ack_status",
         example: "204",
         help: "Answer to accepted events and duplicates: 200 or 204.",
         set: |draft, given| {
@@ -175,8 +167,8 @@ pub const SETTINGS: &[SourceSetting] = &[
             Ok(())
         },
     },
-    SourceSetting {
-        key: "unusable",
+    Key {
+        name: "unusable",
         example: "\"acknowledge\"",
         help: "Answer to a genuine request without a usable event: acknowledge, or refuse (400). Stored either way.",
         set: |draft, given| {
@@ -188,8 +180,8 @@ pub const SETTINGS: &[SourceSetting] = &[
             Ok(())
         },
     },
-    SourceSetting {
-        key: "allow_ips",
+    Key {
+        name: "allow_ips",
         example: "[\"203.0.113.0/24\", \"2001:db8::/32\"]",
         help: "Only these addresses may send; everybody when not written.",
         set: |draft, given| {
@@ -202,8 +194,8 @@ pub const SETTINGS: &[SourceSetting] = &[
             Ok(())
         },
     },
-    SourceSetting {
-        key: "rate",
+    Key {
+        name: "rate",
         example: "500",
         help: "Genuine requests a second; beyond that 503 with Retry-After. Hints, which prove nothing, have 10.",
         set: |draft, given| {
@@ -211,8 +203,8 @@ pub const SETTINGS: &[SourceSetting] = &[
             Ok(())
         },
     },
-    SourceSetting {
-        key: "livemode",
+    Key {
+        name: "livemode",
         example: "true",
         help: "Events of the other mode are kept as dead letters: a test event must not move real money.",
         set: |draft, given| {
@@ -220,8 +212,8 @@ pub const SETTINGS: &[SourceSetting] = &[
             Ok(())
         },
     },
-    SourceSetting {
-        key: "certificate",
+    Key {
+        name: "certificate",
         example: "\"file:./provider.pem\"",
         help: "PayPal and SNS: use this certificate instead of fetching the one a request names.",
         set: |draft, given| {
@@ -231,9 +223,25 @@ pub const SETTINGS: &[SourceSetting] = &[
     },
 ];
 
-impl Draft {
-    /// Checks the whole: known provider, secrets found, keys open. All that is wrong, not only the first thing.
-    pub fn finish(self, warnings: &mut Vec<String>) -> Result<Source, Vec<String>> {
+impl Table for Draft {
+    const NAME: &'static str = "source";
+    const ABOUT: &'static str = "One block per endpoint that a provider calls.";
+    const KEYS: &'static [Key<Self>] = KEYS;
+    const WRITTEN: usize = 3;
+    type Ready = Source;
+
+    /// Perhaps the provider's own, which takes a text or a number; known once the provider is.
+    fn set_other(&mut self, key: &str, given: &Given) -> Result<(), String> {
+        let text = match given {
+            Given::Integer(number) => number.to_string(),
+            Given::List(list) => list.join(","),
+            other => other.text()?,
+        };
+        self.own.insert(key.to_owned(), text);
+        Ok(())
+    }
+
+    fn finish(self, warnings: &mut Vec<String>) -> Result<Source, Vec<String>> {
         let Some(name) = self.name else {
             return Err(vec!["a source needs a name: write name = \"stripe\"".into()]);
         };
@@ -251,25 +259,11 @@ impl Draft {
         let mut problems = Vec::new();
         for key in self.own.keys() {
             if !about.settings.iter().any(|setting| setting.name == key) {
-                let known =
-                    SETTINGS.iter().map(|one| one.key).chain(about.settings.iter().map(|one| one.name));
-                problems.push(super::load::unknown_key(key, &format!("a {} source", about.name), known));
+                let known = KEYS.iter().map(|one| one.name).chain(about.settings.iter().map(|one| one.name));
+                problems.push(unknown_key(key, &format!("a {} source", about.name), known));
             }
         }
-        let mut secrets = Vec::new();
-        for written in &self.secrets {
-            match resolve(written) {
-                Ok(resolved) => {
-                    if resolved.plain {
-                        warnings.push(format!(
-                            "source {name}: a secret stands in the configuration as plain text; env:NAME or file:PATH is safer"
-                        ));
-                    }
-                    secrets.push(Secret::new(resolved.text));
-                }
-                Err(problem) => problems.push(problem),
-            }
-        }
+        let secrets = resolve_all(&format!("source {name}"), &self.secrets, warnings, &mut problems);
         let certificate = self.certificate.map(|written| {
             let pem = resolve(&written)?.text;
             Certificate::from_pem(pem.as_bytes()).map_err(|what| format!("the certificate {what}"))
@@ -302,29 +296,5 @@ impl Draft {
             livemode: self.livemode,
             certificate,
         })
-    }
-}
-
-pub struct Resolved {
-    pub text: String,
-    /// It stood there itself instead of a reference.
-    pub plain: bool,
-}
-
-/// Follows `env:NAME` and `file:PATH`. Errors name the reference, never what is behind it.
-pub fn resolve(written: &str) -> Result<Resolved, String> {
-    let text = if let Some(name) = written.strip_prefix("env:") {
-        std::env::var(name).map_err(|_| format!("the environment variable {name} is not set"))?
-    } else if let Some(path) = written.strip_prefix("file:") {
-        let text = std::fs::read_to_string(Path::new(path))
-            .map_err(|error| format!("can't read the file {path}: {error}"))?;
-        text.trim_end_matches(['\r', '\n']).to_owned()
-    } else {
-        return Ok(Resolved { text: written.to_owned(), plain: true });
-    };
-    if text.trim().is_empty() {
-        Err(format!("{written} is empty"))
-    } else {
-        Ok(Resolved { text, plain: false })
     }
 }

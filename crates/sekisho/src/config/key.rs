@@ -1,0 +1,153 @@
+//! `[[key]]`: who may use the API, and for what.
+
+use sekisho_core::Secret;
+
+use super::secret::resolve_all;
+use super::table::{self, Table};
+
+/// An API key, checked and ready.
+#[derive(Clone, Debug)]
+pub struct Key {
+    pub name: String,
+    pub secret: Secret,
+    /// The widest it has.
+    pub scope: Scope,
+}
+
+impl Key {
+    pub fn may(&self, wanted: Scope) -> bool {
+        self.scope >= wanted
+    }
+}
+
+/// Each includes the ones before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// Look at anything.
+    Read,
+    /// Retry, replay, reset.
+    Operate,
+}
+
+impl Scope {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Operate => "operate",
+        }
+    }
+
+    fn parse(name: &str) -> Option<Self> {
+        [Self::Read, Self::Operate].into_iter().find(|scope| scope.name() == name)
+    }
+}
+
+/// Shorter ones can be guessed.
+const SECRET_LETTERS_MIN: usize = 16;
+
+/// A key as written, before it is checked.
+#[derive(Default)]
+pub struct Draft {
+    name: Option<String>,
+    secret: Option<String>,
+    scope: Option<Scope>,
+}
+
+const KEYS: &[table::Key<Draft>] = &[
+    table::Key {
+        name: "name",
+        example: "\"deploys\"",
+        help: "Letters, digits, - and _. Stands in the audit log.",
+        set: |draft, given| {
+            draft.name = Some(table::name(given)?);
+            Ok(())
+        },
+    },
+    table::Key {
+        name: "secret",
+        example: "\"env:SEKISHO_KEY_DEPLOYS\"",
+        help: "env:NAME, file:PATH, or the text itself (with a warning); 16 letters or more.",
+        set: |draft, given| {
+            draft.secret = Some(given.text()?);
+            Ok(())
+        },
+    },
+    table::Key {
+        name: "scopes",
+        example: "[\"read\"]",
+        help: "read to look, operate to retry, replay and reset as well.",
+        set: |draft, given| {
+            let wanted = "expected a list of \"read\" and \"operate\"";
+            let scopes: Option<Vec<_>> = given.list()?.iter().map(|name| Scope::parse(name)).collect();
+            draft.scope = Some(scopes.ok_or(wanted)?.into_iter().max().ok_or(wanted)?);
+            Ok(())
+        },
+    },
+];
+
+impl Table for Draft {
+    const NAME: &'static str = "key";
+    const ABOUT: &'static str = "One block per key to the API.";
+    const KEYS: &'static [table::Key<Self>] = KEYS;
+    type Ready = Key;
+
+    fn finish(self, warnings: &mut Vec<String>) -> Result<Key, Vec<String>> {
+        let Some(name) = self.name else {
+            return Err(vec!["a key needs a name: write name = \"deploys\"".into()]);
+        };
+        let Some(written) = self.secret else {
+            return Err(vec![format!("key {name} needs a secret: write secret = \"env:NAME\"")]);
+        };
+        let mut problems = Vec::new();
+        let secrets = resolve_all(&format!("key {name}"), &[written], warnings, &mut problems);
+        let Some(secret) = secrets.into_iter().next() else { return Err(problems) };
+        if secret.expose().chars().count() < SECRET_LETTERS_MIN {
+            return Err(vec![format!(
+                "key {name}: its secret is shorter than {SECRET_LETTERS_MIN} letters; `openssl rand -hex 24` makes one"
+            )]);
+        }
+        Ok(Key { name, secret, scope: self.scope.unwrap_or(Scope::Read) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::load::tests::check;
+
+    const LONG: &str = "name = \"k\"\nsecret = \"canary-canary-canary\"\n";
+
+    fn key(keys: &str) -> Result<Key, String> {
+        check(&format!("[[key]]\n{keys}"), &[]).map(|mut config| config.keys.remove(0))
+    }
+
+    #[test]
+    fn h3_a_key_may_look_and_only_if_told_so_operate() {
+        let reader = key(LONG).unwrap();
+        assert!(reader.may(Scope::Read) && !reader.may(Scope::Operate));
+        for scopes in ["[\"operate\"]", "[\"read\", \"operate\"]", "\"operate, read\""] {
+            let operator = key(&format!("{LONG}scopes = {scopes}\n")).unwrap();
+            assert!(operator.may(Scope::Read) && operator.may(Scope::Operate), "{scopes}");
+        }
+        assert!(!format!("{reader:?}").contains("canary"));
+    }
+
+    #[test]
+    fn h3_what_is_wrong_with_a_key_is_said_without_showing_it() {
+        let cases = [
+            ("secret = \"x\"\n", "s.toml:1: a key needs a name"),
+            ("name = \"k\"\n", "s.toml:1: key k needs a secret"),
+            ("name = \"k\"\nsecret = \"canary\"\n", "key k: its secret is shorter than 16 letters"),
+            ("name = \"k\"\nsecret = \"env:SEKISHO_NO_SUCH\"\n", "SEKISHO_NO_SUCH is not set"),
+            ("scopes = []\n", "s.toml:2: key.scopes: expected a list of \"read\" and \"operate\""),
+            ("scopes = [\"root\"]\n", "s.toml:2: key.scopes: expected a list"),
+            ("scope = [\"read\"]\n", "did you mean `scopes`?"),
+        ];
+        for (keys, expected) in cases {
+            let found = key(keys).unwrap_err();
+            assert!(found.contains(expected) && !found.contains("canary"), "{keys}\nfound {found}");
+        }
+        let twice = format!("[[key]]\n{LONG}[[key]]\n{}", LONG.replace("\"k\"", "\"other\""));
+        assert!(check(&twice, &[]).unwrap_err().contains("keys k and other have the same secret"));
+    }
+}

@@ -1,0 +1,198 @@
+use super::*;
+
+pub fn check(text: &str, variables: &[(&str, &str)]) -> Result<Config, String> {
+    let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    load(Path::new("s.toml"), text, variables)
+        .map(|loaded| loaded.config)
+        .map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
+}
+
+pub const SOURCE: &str = "[[source]]\nname = \"stripe\"\nprovider = \"stripe\"\nsecrets = [\"whsec_1\"]\n";
+
+#[test]
+fn h5_the_example_file_is_the_one_the_program_prints() {
+    let file = include_str!("../../../../../sekisho.example.toml");
+    assert!(file.trim_end() == example().trim_end(), "run `sekisho config example > sekisho.example.toml`");
+}
+
+fn shows_every_key<T: Table>(text: &str) {
+    for key in T::KEYS {
+        assert!(text.contains(&format!("{} = {}\n", key.name, key.example)), "{}", key.name);
+    }
+}
+
+#[test]
+fn h5_the_example_is_complete_and_says_the_defaults() {
+    let text = example().replace("env:STRIPE_WEBHOOK_SECRET", "whsec_1");
+    let config = check(&text, &[]).unwrap();
+    let default = Config::default();
+    assert_eq!(config.server, default.server);
+    assert_eq!(config.store, default.store);
+    assert_eq!(config.gate, default.gate);
+    assert_eq!(config.admission, default.admission);
+    assert_eq!(config.retention, default.retention);
+    assert_eq!(config.log, default.log);
+    assert!(config.routes.is_empty() && config.schedules.is_empty() && config.keys.is_empty());
+    for setting in SETTINGS {
+        assert!(text.contains(&format!("\n{} = ", setting.key)), "{}", setting.key);
+    }
+    shows_every_key::<source::Draft>(&example());
+    shows_every_key::<route::Draft>(&example());
+    shows_every_key::<schedule::Draft>(&example());
+    shows_every_key::<key::Draft>(&example());
+}
+
+#[test]
+fn h5_every_example_of_a_source_key_is_itself_valid() {
+    for key in &source::Draft::KEYS[3..] {
+        let text = format!("{SOURCE}{} = {}\n", key.name, key.example);
+        let result = check(&text, &[]);
+        if key.name == "certificate" {
+            assert!(result.unwrap_err().contains("can't read the file ./provider.pem"));
+        } else {
+            result.unwrap();
+        }
+    }
+}
+
+/// The block as the example shows it, with its references replaced by a text that will do.
+pub fn example_of<T: Table>(keys: impl Fn(&str) -> bool) -> String {
+    let lines = T::KEYS.iter().filter(|key| keys(key.name)).map(|key| {
+        let value = if key.example.contains("env:") { SECRET } else { key.example };
+        let value =
+            if key.example.starts_with('[') && value == SECRET { &format!("[{SECRET}]") } else { value };
+        format!("{} = {value}\n", key.name)
+    });
+    format!("[[{}]]\n{}", T::NAME, lines.collect::<String>())
+}
+
+const SECRET: &str = "\"whsec_c2VjcmV0IG9mIHR3ZW50eQ==\"";
+
+#[test]
+fn h5_the_other_blocks_are_valid_as_the_example_shows_them() {
+    let all = example_of::<route::Draft>(|_| true)
+        + &example_of::<schedule::Draft>(|_| true)
+        + &example_of::<key::Draft>(|_| true);
+    let config = check(&(SOURCE.to_owned() + &all), &[]).unwrap();
+    assert_eq!((config.routes.len(), config.schedules.len(), config.keys.len()), (1, 1, 1));
+}
+
+#[test]
+fn h5_blocks_of_a_kind_have_different_names() {
+    let blocks = [
+        ("routes", example_of::<route::Draft>(|_| true)),
+        ("schedules", example_of::<schedule::Draft>(|_| true)),
+        ("keys", example_of::<key::Draft>(|_| true)),
+    ];
+    for (kind, block) in blocks {
+        let found = check(&block.repeat(3), &[]).unwrap_err();
+        assert!(found.contains(&format!("two {kind} are named")), "{found}");
+    }
+}
+
+#[test]
+fn a8_the_largest_body_must_fit_into_what_may_wait() {
+    let found = check("[admission]\nwaiting_bytes_max = \"512KiB\"\n", &[]).unwrap_err();
+    assert!(found.contains("server.body_bytes_max is 1048576"), "{found}");
+    let variable = ("SEKISHO_SERVER_BODY_BYTES_MAX", "65536");
+    check("[admission]\nwaiting_bytes_max = \"512KiB\"\n", &[variable]).unwrap();
+}
+
+#[test]
+fn a4_events_are_kept_at_least_as_long_as_providers_resend() {
+    assert_eq!(check("", &[]).unwrap().retention.days, 90);
+    assert_eq!(check("[retention]\ndays = 35\n", &[]).unwrap().retention.days, 35);
+    assert_eq!(check("", &[("SEKISHO_RETENTION_DAYS", "400")]).unwrap().retention.days, 400);
+    for days in [0, 34, 3_651] {
+        let found = check(&format!("[retention]\ndays = {days}\n"), &[]).unwrap_err();
+        assert!(found.contains("s.toml:2: retention.days") && found.contains("35"), "{found}");
+    }
+}
+
+#[test]
+fn h5_a_few_lines_are_a_complete_configuration() {
+    let config = check(SOURCE, &[]).unwrap();
+    assert_eq!(&*config.sources[0].name, "stripe");
+    assert_eq!(config.sources[0].path, "/webhooks/stripe");
+    assert_eq!(config.sources[0].ack_status, 204);
+}
+
+#[test]
+fn h5_what_is_wrong_is_named_with_its_line_and_a_cure() {
+    let cases = [
+        (
+            "[server]\nlistn = \"x\"\n",
+            "s.toml:2: there is no key `listn` in [server]; did you mean `listen`?",
+        ),
+        ("[server]\nlisten = 80\n", "s.toml:2: server.listen: expected a text in quotes, found a number"),
+        ("[server]\n\n\nlisten = \"here\"\n", "s.toml:4: server.listen: expected an address and a port"),
+        ("[sever]\n", "s.toml:1: there is no key `sever` in the file; did you mean `server`?"),
+        ("listen = \"x\"\n", "s.toml:1: there is no key `listen` in the file; known are server, store"),
+        ("[source]\nname = \"x\"\n", "s.toml:1: sources are a list: write [[source]]"),
+        ("[[source]]\nname = \"x\"\n", "s.toml:1: source x needs a provider"),
+        ("[[source]]\nname = \"x\"\nprovider = \"strip\"\n", "there is no provider strip; known are stripe"),
+        ("[[source]]\nname = \"x y\"\n", "s.toml:2: source.name: expected 1 to 64 letters"),
+        ("[[source]]\nname = \"x\"\nprovider = \"stripe\"\n", "`secrets` is missing"),
+        ("[store]\nurl = \"mysql://x\"\n", "s.toml:2: store.url: a store is sqlite:PATH"),
+        ("[route]\nname = \"x\"\n", "s.toml:1: routes are a list: write [[route]]"),
+        ("[[rout]]\n", "s.toml:1: there is no key `rout` in the file; did you mean `route`?"),
+        ("key = 5\n", "s.toml:1: keys are a list: write [[key]]"),
+        ("[server\n", "s.toml:1: "),
+    ];
+    for (text, expected) in cases {
+        let found = check(text, &[]).unwrap_err();
+        assert!(found.contains(expected), "{text}\nexpected {expected}\nfound {found}");
+    }
+    let typo = format!("{SOURCE}tolerence = \"5m\"\n");
+    assert!(check(&typo, &[]).unwrap_err().contains("did you mean `tolerance`?"));
+    assert!(check(&SOURCE.repeat(2), &[]).unwrap_err().contains("two sources are named stripe"));
+}
+
+#[test]
+fn h5_everything_wrong_is_reported_at_once() {
+    let found =
+        check("[server]\nlisten = 1\nbody_timeout = \"soon\"\n[log]\nlevel = \"loud\"\n", &[]).unwrap_err();
+    assert_eq!(found.lines().count(), 3, "{found}");
+}
+
+#[test]
+fn h5_the_environment_overrides_the_file() {
+    let text = format!("[server]\nlisten = \"127.0.0.1:1\"\n{SOURCE}");
+    let config =
+        check(&text, &[("SEKISHO_SERVER_LISTEN", "127.0.0.1:2"), ("SEKISHO_GATE_ENTRIES", "7")]).unwrap();
+    assert_eq!(config.server.listen.port(), 2);
+    assert_eq!(config.gate.entries, 7);
+    let found = check(&text, &[("SEKISHO_LOG_LEVEL", "loud")]).unwrap_err();
+    assert!(found.contains("SEKISHO_LOG_LEVEL: expected"));
+    let found = check(&text, &[("SEKISHO_SERVER_LISTN", "127.0.0.1:2")]).unwrap_err();
+    assert!(found.contains("did you mean `SEKISHO_SERVER_LISTEN`?"), "{found}");
+    check(&text, &[("SEKISHO_TEST_POSTGRES", "x")]).unwrap();
+}
+
+#[test]
+fn h2_to_look_no_secret_is_needed() {
+    let text =
+        format!("[store]\nurl = \"sqlite:x.db\"\n{}", SOURCE.replace("whsec_1", "env:SEKISHO_NO_SUCH"))
+            + "[[route]]\nsecrets = [\"env:SEKISHO_NO_SUCH\"]\n[[key]]\nsecret = \"env:SEKISHO_NO_SUCH\"\n";
+    let glance = glance(Path::new("s.toml"), &text, std::iter::empty()).ok().unwrap();
+    assert_eq!(
+        (glance.store.to_string().as_str(), glance.sources.as_slice()),
+        ("sqlite:x.db", &["stripe".to_owned()][..])
+    );
+}
+
+#[test]
+fn h3_a_secret_is_found_by_reference_and_never_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("secret");
+    std::fs::write(&file, "whsec_canary\n").unwrap();
+    let text = SOURCE.replace("whsec_1", &format!("file:{}", file.display()));
+    let config = check(&text, &[]).unwrap();
+    assert_eq!(config.sources[0].setup.secrets[0].expose(), "whsec_canary");
+    assert!(!format!("{config:?} {:?}", config.sources[0].setup).contains("canary"));
+    let found = check(&SOURCE.replace("whsec_1", "env:SEKISHO_NO_SUCH"), &[]).unwrap_err();
+    assert!(found.contains("the environment variable SEKISHO_NO_SUCH is not set"), "{found}");
+    let loaded = load(Path::new("s.toml"), SOURCE, std::iter::empty()).ok().unwrap();
+    assert!(loaded.warnings[0].contains("plain text"));
+    assert!(!loaded.warnings[0].contains("whsec_1"));
+}

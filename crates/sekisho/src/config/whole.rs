@@ -1,0 +1,67 @@
+//! What only shows once everything is read: blocks that clash, and limits that contradict each other.
+
+use std::collections::BTreeSet;
+
+use super::Config;
+
+pub fn clashes(config: &Config, warnings: &mut Vec<String>) -> Vec<String> {
+    let mut clashes = Vec::new();
+    clashes.extend(same_names("sources", config.sources.iter().map(|source| &*source.name)));
+    clashes.extend(same_names("routes", config.routes.iter().map(|route| route.route.name.as_str())));
+    clashes.extend(same_names("schedules", config.schedules.iter().map(|schedule| schedule.name.as_str())));
+    clashes.extend(same_names("keys", config.keys.iter().map(|key| key.name.as_str())));
+    clashes.extend(same_paths(config));
+    clashes.extend(same_secrets(config));
+    clashes.extend(too_little_room(config));
+    warnings.extend(missing_sources(config));
+    clashes
+}
+
+fn same_names<'n>(kind: &str, names: impl Iterator<Item = &'n str>) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    names
+        .filter(|name| !seen.insert(*name))
+        .map(|name| format!("two {kind} are named {name}: give one another name"))
+        .collect()
+}
+
+fn same_paths(config: &Config) -> Vec<String> {
+    let same = config.sources.iter().enumerate().filter_map(|(n, source)| {
+        let earlier = config.sources[..n].iter().find(|earlier| earlier.path == source.path)?;
+        let (one, other, path) = (&earlier.name, &source.name, &source.path);
+        (one != other).then(|| format!("sources {one} and {other} share the path {path}"))
+    });
+    same.collect()
+}
+
+fn same_secrets(config: &Config) -> Vec<String> {
+    let same = config.keys.iter().enumerate().filter_map(|(n, key)| {
+        let earlier = config.keys[..n].iter().find(|earlier| earlier.secret == key.secret)?;
+        let (one, other) = (&earlier.name, &key.name);
+        Some(format!("keys {one} and {other} have the same secret: give each its own"))
+    });
+    same.collect()
+}
+
+fn too_little_room(config: &Config) -> Option<String> {
+    let (waiting, body) = (config.admission.waiting_bytes_max, config.server.body_bytes_max);
+    (waiting < body).then(|| {
+        format!(
+            "admission.waiting_bytes_max is {waiting} bytes, but server.body_bytes_max is {body}: \
+             such a body could never be taken in; raise the first or lower the second"
+        )
+    })
+}
+
+/// Only a warning, and none where schedules make events: their sources are not in the list.
+fn missing_sources(config: &Config) -> Vec<String> {
+    let mut missing = Vec::new();
+    for route in config.routes.iter().map(|route| &route.route).filter(|_| config.schedules.is_empty()) {
+        for pattern in &route.sources {
+            if !config.sources.iter().any(|source| pattern.matches(&source.name)) {
+                missing.push(format!("route {}: there is no source {}", route.name, pattern.as_str()));
+            }
+        }
+    }
+    missing
+}

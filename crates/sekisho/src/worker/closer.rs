@@ -1,0 +1,162 @@
+//! How runs ended, committed together: whatever has ended by the time the store is free goes in one transaction.
+//!
+//! The store may lose its answer. The same sets are given again until it speaks: what had been written is then
+//! `Lost`, because its lease is spent, and nothing is written twice.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use sekisho_core::change::{ChangeSet, Committed, End, Lane};
+use sekisho_core::{Epoch, Seq};
+use sekisho_store::Store;
+use tokio::sync::{Notify, watch};
+
+use super::desk::{Desk, Work};
+use crate::node::{Health, Node};
+use crate::telemetry::{JobLabels, Metrics};
+use crate::told_to_stop;
+
+/// Sets committed together.
+const BATCH: usize = 256;
+/// Pause before the same sets are tried again.
+const AGAIN: Duration = Duration::from_millis(50);
+/// Tries after the process was told to stop.
+const TRIES_AT_THE_END: usize = 100;
+
+pub struct Closer {
+    store: Arc<dyn Store>,
+    node: Arc<Node>,
+    health: Arc<Health>,
+    metrics: Arc<Metrics>,
+    desk: Arc<Desk>,
+    ended: Mutex<Vec<Ended>>,
+    arrived: Notify,
+}
+
+struct Ended {
+    id: Seq,
+    epoch: Epoch,
+    /// The lane in which a successor now has its turn.
+    next_in: Option<Lane>,
+    set: ChangeSet,
+}
+
+impl Closer {
+    pub fn new(
+        store: Arc<dyn Store>,
+        node: Arc<Node>,
+        health: Arc<Health>,
+        metrics: Arc<Metrics>,
+        desk: Arc<Desk>,
+    ) -> Self {
+        Self { store, node, health, metrics, desk, ended: Mutex::default(), arrived: Notify::new() }
+    }
+
+    pub fn push(&self, work: &Work, set: ChangeSet) {
+        self.note(work, &set);
+        let next_in = work.job.fifo.is_some().then(|| work.job.lane.clone());
+        let ended = Ended { id: work.id(), epoch: work.job.lease.epoch, next_in, set };
+        self.ended.lock().expect("no code panics here").push(ended);
+        self.arrived.notify_one();
+    }
+
+    /// Commits until told to stop and nothing is left.
+    pub async fn run(&self, mut stop: watch::Receiver<bool>) {
+        loop {
+            let batch = self.take();
+            if !batch.is_empty() {
+                self.close(batch, &stop).await;
+                continue;
+            }
+            if *stop.borrow() {
+                return;
+            }
+            tokio::select! {
+                () = self.arrived.notified() => {}
+                () = told_to_stop(&mut stop) => {}
+            }
+        }
+    }
+
+    fn take(&self) -> Vec<Ended> {
+        let mut ended = self.ended.lock().expect("no code panics here");
+        let count = ended.len().min(BATCH);
+        ended.drain(..count).collect()
+    }
+
+    async fn close(&self, batch: Vec<Ended>, stop: &watch::Receiver<bool>) {
+        let epoch = self.node.epoch();
+        // What ran in an earlier life of this node is another's by now.
+        let (batch, stale): (Vec<_>, Vec<_>) = batch.into_iter().partition(|ended| ended.epoch == epoch);
+        self.desk.let_go(stale.iter().map(|ended| ended.id));
+        let ids: Vec<_> = batch.iter().map(|ended| ended.id).collect();
+        let next_in: Vec<_> = batch.iter().filter_map(|ended| ended.next_in.clone()).collect();
+        let sets: Vec<_> = batch.into_iter().map(|ended| ended.set).collect();
+        let answers = self.commit(epoch, &sets, stop).await;
+        let lost = answers.iter().flatten().filter(|answer| **answer == Committed::Lost).count();
+        if lost > 0 {
+            tracing::warn!(
+                jobs = lost,
+                "leases were lost before the runs were committed; their owners do them"
+            );
+        }
+        self.desk.let_go(ids);
+        if !next_in.is_empty() {
+            next_in.iter().for_each(|lane| self.desk.expect_more(lane));
+            self.desk.look.notify_one();
+        }
+    }
+
+    /// Commits, however often it takes; `None` when it became senseless, because another node was given it all.
+    pub async fn commit(
+        &self,
+        epoch: Epoch,
+        sets: &[ChangeSet],
+        stop: &watch::Receiver<bool>,
+    ) -> Option<Vec<Committed>> {
+        let mut tries_left = TRIES_AT_THE_END;
+        loop {
+            match self.store.commit(sets.to_vec()).await {
+                Ok(answers) => {
+                    self.health.store_answered();
+                    return Some(answers);
+                }
+                Err(error) => self.health.store_failed(&error),
+            }
+            // Whether it was written or not: what is still ours is found again.
+            self.desk.doubt();
+            if *stop.borrow() {
+                tries_left -= 1;
+            }
+            if tries_left == 0 || self.node.epoch() != epoch {
+                return None;
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+    }
+
+    /// Counts an end, and says what a person may want to know.
+    pub fn note(&self, work: &Work, set: &ChangeSet) {
+        let Some((lease, end)) = &set.end else { return };
+        let (message_id, lane) = (lease.job.as_message(), &*work.job.lane.0);
+        let event = work.event.as_deref();
+        let (event_id, source) = event.map(|event| (&*event.event_id, &*event.source)).unwrap_or_default();
+        let result = match end {
+            End::Done(outcome) => outcome.name(),
+            End::Retry { due_at } => {
+                let attempt = set.attempt.as_ref();
+                let reason = attempt.and_then(|attempt| attempt.reason.as_deref()).unwrap_or("internal");
+                let error = attempt.and_then(|attempt| attempt.error.as_deref()).unwrap_or_default();
+                tracing::warn!(%message_id, event_id, source, lane, error_type = reason, error,
+                    attempt = lease.attempt, next = %due_at, "a run failed and will be tried again");
+                "retry"
+            }
+            End::Dead(death) => {
+                tracing::error!(%message_id, event_id, source, lane, error_type = death.reason, error = death.error,
+                    attempt = lease.attempt, "a job went to the dead letters");
+                "dead"
+            }
+        };
+        self.metrics.jobs.get_or_create(&JobLabels { lane: lane.to_owned(), result }).inc();
+    }
+}

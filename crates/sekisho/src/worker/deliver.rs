@@ -1,0 +1,93 @@
+//! One destination, and one delivery to it: what is sent, how the answer is judged, and how the run ends.
+
+use std::sync::Arc;
+
+use sekisho_core::change::{Attempt, ChangeSet, End, Job, Lane, Outcome};
+use sekisho_core::delivery::{Answer, Fault, Route, Signer, judge, outgoing};
+use sekisho_core::event::Stored;
+use sekisho_core::queue::breaker::Policy;
+use sekisho_core::queue::{self, Failure, Retry};
+
+use super::desk::LanePolicy;
+use crate::config;
+use crate::effects::deliver::Client;
+use crate::node::Node;
+use crate::telemetry::Metrics;
+
+pub struct Target {
+    pub lane: Lane,
+    pub route: Route,
+    client: Client,
+    signer: Arc<Signer>,
+    retry: Retry,
+    concurrency: usize,
+    rate: Option<u32>,
+    breaker: Policy,
+}
+
+impl Target {
+    pub fn open(config: &config::Route) -> anyhow::Result<Self> {
+        Ok(Self {
+            lane: Lane::to_route(&config.route.name),
+            route: config.route.clone(),
+            client: Client::new(config.url.as_str(), config.timeout, config.allow_private)?,
+            signer: Arc::clone(&config.signer),
+            retry: config.retry.clone(),
+            concurrency: config.concurrency,
+            rate: config.rate,
+            breaker: config.breaker.clone(),
+        })
+    }
+
+    pub fn policy(&self) -> LanePolicy {
+        LanePolicy { concurrency: self.concurrency, rate: self.rate, breaker: self.breaker.clone() }
+    }
+
+    /// Delivers once. Says how the job ends, and whether the destination did well, if that can be said.
+    pub async fn deliver(
+        &self,
+        job: &Job,
+        event: &Stored,
+        node: &Node,
+        metrics: &Metrics,
+    ) -> (ChangeSet, Option<bool>) {
+        let (message, at) = (job.lease.job, node.now());
+        let out = outgoing(&self.route, &self.signer, event, message, job.lease.attempt, at);
+        let (answer, took) = self.client.post(&out.headers, out.body).await;
+        metrics.delivery_seconds.observe(took.as_secs_f64());
+        let judged = judge(&answer, node.now());
+        let (end, well) = match &judged {
+            Ok(()) => (End::Done(Outcome::SUCCESS), Some(true)),
+            Err(failure) => {
+                let end =
+                    queue::after(failure, &self.retry, job.tries(), message.as_i64() as u64, node.now());
+                // An answer that refuses this one message says that the destination lives.
+                (end, Some(!failure.blames_destination))
+            }
+        };
+        let attempt = record(answer, judged.err(), at, took.as_millis() as i64);
+        let set = ChangeSet { attempt: Some(attempt), ..ChangeSet::end(job.lease, end, node.now()) };
+        (set, well)
+    }
+}
+
+fn record(
+    answer: Result<Answer, Fault>,
+    failure: Option<Failure>,
+    at: sekisho_core::Time,
+    took_ms: i64,
+) -> Attempt {
+    let answer = answer.ok();
+    let (reason, error) = failure.map(|failure| (failure.reason.to_owned(), failure.error)).unzip();
+    Attempt {
+        at,
+        took_ms,
+        status: answer.as_ref().map(|answer| answer.status.into()),
+        reason,
+        error,
+        headers: answer
+            .as_ref()
+            .map(|answer| serde_json::to_string(&answer.headers).expect("texts always serialise")),
+        body: answer.map(|answer| answer.body).filter(|body| !body.is_empty()),
+    }
+}

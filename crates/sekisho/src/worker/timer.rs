@@ -1,0 +1,155 @@
+//! Timers: schedules that put events in, counts of closed hours, and letting go of what was kept long enough. Each
+//! firing plans the next; a key that names the moment keeps two nodes from planning it twice.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sekisho_core::change::{Arrival, ChangeSet, End, Job, Next, Outcome};
+use sekisho_core::event::{DedupeKey, Trust};
+use sekisho_core::queue::Failure;
+use sekisho_core::timer::{HOUR_MS, Timer, hour_of};
+use sekisho_core::{Seq, Time};
+
+use super::Worker;
+use crate::config::{Config, Schedule};
+
+/// An hour is counted when its last events have been settled.
+const COUNT_AFTER_MS: i64 = 5 * 60_000;
+const FORGET_AFTER_MS: i64 = 35 * 60_000;
+const DAY_MS: i64 = 24 * HOUR_MS;
+/// Events let go in one step, and the pause after it, so that others get their turn.
+const FORGET_MAX: usize = 1_000;
+const FORGET_PAUSE: Duration = Duration::from_millis(20);
+/// A schedule that this node does not know is left for others so long: they may have a newer configuration.
+const STRANGE_MS: i64 = 10 * 60_000;
+/// The source that events of schedules come from.
+pub const SOURCE: &str = "schedule";
+
+pub struct Timers {
+    schedules: Vec<Schedule>,
+    kept_ms: i64,
+}
+
+impl Timers {
+    pub fn of(config: &Config) -> Self {
+        let kept_ms = i64::from(config.retention.days) * DAY_MS;
+        Self { schedules: config.schedules.clone(), kept_ms }
+    }
+}
+
+impl Worker {
+    /// Makes sure that everything that repeats has its next moment.
+    pub(super) async fn plan(&self) -> sekisho_store::Result<()> {
+        let at = self.node.now();
+        let next_hour = hour_of(at).plus_ms(HOUR_MS);
+        let mut due = vec![
+            (Timer::Count, next_hour.plus_ms(COUNT_AFTER_MS)),
+            (Timer::Forget, next_hour.plus_ms(FORGET_AFTER_MS)),
+        ];
+        for schedule in &self.timers.schedules {
+            let next = schedule.times.next_after(at);
+            due.extend(next.map(|next| (Timer::Schedule(schedule.name.clone()), next)));
+        }
+        due.retain(|one| !self.is_planned(one));
+        if due.is_empty() {
+            return Ok(());
+        }
+        let jobs = due.iter().map(|(timer, due_at)| timer.job(self.node.next_seq(at), *due_at)).collect();
+        self.store.commit(vec![ChangeSet::queue(jobs, at)]).await?;
+        let mut planned = self.planned.lock().expect("no code panics here");
+        planned.retain(|(_, due_at)| *due_at > at);
+        planned.extend(due);
+        Ok(())
+    }
+
+    fn is_planned(&self, one: &(Timer, Time)) -> bool {
+        self.planned.lock().expect("no code panics here").contains(one)
+    }
+
+    pub(super) async fn fire(&self, job: &Job) -> Result<ChangeSet, Failure> {
+        let Some(timer) = Timer::parse(&job.payload) else {
+            return Err(Failure::terminal("unknown_timer", format!("no timer is called {}", job.payload)));
+        };
+        let (outcome, next) = match &timer {
+            Timer::Schedule(name) => self.put_event_in(name, job.due_at).await?,
+            Timer::Count => {
+                let closed = hour_of(job.due_at).plus_ms(-HOUR_MS);
+                // Once more a day later: what failed then may be mended now.
+                for hour in [closed, closed.plus_ms(-DAY_MS)] {
+                    self.store.count_hour(hour).await.map_err(unavailable)?;
+                }
+                (Outcome::SUCCESS, Some(job.due_at.plus_ms(HOUR_MS)))
+            }
+            Timer::Forget => {
+                let forgotten = self.forget().await.map_err(unavailable)?;
+                let note = (forgotten > 0).then(|| format!("{forgotten} events let go"));
+                (Outcome::Success { note }, Some(hour_of(self.node.now()).plus_ms(HOUR_MS + FORGET_AFTER_MS)))
+            }
+        };
+        let at = self.node.now();
+        let jobs = next.map(|due_at| timer.job(self.node.next_seq(at), due_at)).into_iter().collect();
+        Ok(ChangeSet { jobs, ..ChangeSet::end(job.lease, End::Done(outcome), at) })
+    }
+
+    /// One occurrence of a schedule becomes one event: its id names the schedule and the moment. Occurrences that were
+    /// missed are caught up by one.
+    async fn put_event_in(&self, name: &str, due_at: Time) -> Result<(Outcome, Option<Time>), Failure> {
+        let schedule = self.timers.schedules.iter().find(|schedule| schedule.name == name);
+        if schedule.is_none() && self.node.now().ms() - due_at.ms() < STRANGE_MS {
+            let error = format!("this node knows no schedule {name}; a newer one may");
+            return Err(Failure::transient("unknown_schedule", error));
+        }
+        let Some(schedule) = schedule.filter(|schedule| schedule.times.is_due_at(due_at)) else {
+            let note = format!("the schedule {name} is no longer due at {due_at}");
+            return Ok((Outcome::Skipped { note }, None));
+        };
+        let at = self.node.now();
+        let arrival = arrival(schedule, due_at, at, self.node.next_seq(at));
+        self.store.admit(Arc::new([arrival]), None).await.map_err(unavailable)?;
+        Ok((Outcome::SUCCESS, schedule.times.next_after(at.max(due_at))))
+    }
+
+    async fn forget(&self) -> sekisho_store::Result<usize> {
+        let before = self.node.now().plus_ms(-self.timers.kept_ms);
+        let (mut after, mut events) = (Seq::ZERO, 0);
+        loop {
+            let step = self.store.forget(before, after, FORGET_MAX).await?;
+            events += step.events;
+            let Some(next) = step.next else { return Ok(events) };
+            after = next;
+            tokio::time::sleep(FORGET_PAUSE).await;
+        }
+    }
+}
+
+fn arrival(schedule: &Schedule, due_at: Time, at: Time, seq: Seq) -> Arrival {
+    let event_id = format!("{}@{due_at}", schedule.name);
+    let body = serde_json::json!({
+        "id": event_id,
+        "type": schedule.event_type,
+        "schedule": schedule.name,
+        "due_at": due_at,
+        "fired_at": at,
+        "data": schedule.data.as_deref().map(|data| serde_json::from_str::<serde_json::Value>(data).ok()),
+    });
+    Arrival {
+        key: DedupeKey::new(SOURCE, &event_id, None),
+        seq,
+        received_at: at,
+        source: SOURCE.into(),
+        event_id,
+        event_type: schedule.event_type.clone(),
+        created_at: Some(due_at),
+        object: None,
+        account: None,
+        livemode: None,
+        trust: Trust::Signed,
+        headers: r#"[["content-type","application/json"]]"#.into(),
+        body: body.to_string().into(),
+        next: Next::Settle,
+    }
+}
+
+fn unavailable(error: sekisho_store::Error) -> Failure {
+    Failure::transient("store_unavailable", error.chain())
+}
