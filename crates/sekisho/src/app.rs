@@ -4,9 +4,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::Context;
+use sekisho_core::Secret;
 use sekisho_store::{Access, Store};
 use tokio::net::{TcpListener, TcpSocket};
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::checkpoint::committer::Committer;
@@ -14,18 +15,26 @@ use crate::checkpoint::rejection::Recorder;
 use crate::checkpoint::server::Front;
 use crate::checkpoint::{Checkpoint, gate, server};
 use crate::config::Config;
-use crate::http;
 use crate::node::{Health, Node};
 use crate::telemetry::Metrics;
-use crate::worker::Worker;
+use crate::worker::{Parts, Worker};
+use crate::{api, http};
 
 /// What a process does. Several processes may share one PostgreSQL, each with its roles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Role {
     /// Receives webhooks.
     Gateway,
-    /// Works off what was stored.
+    /// Settles events and delivers them.
     Worker,
+    /// Fires timers and schedules, and keeps the store in shape.
+    Scheduler,
+    /// Answers the API.
+    Console,
+}
+
+impl Role {
+    pub const ALL: [Self; 4] = [Self::Gateway, Self::Worker, Self::Scheduler, Self::Console];
 }
 
 pub struct App {
@@ -84,14 +93,15 @@ fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
 }
 
 impl App {
-    pub async fn start(config: Config, roles: &[Role]) -> anyhow::Result<Self> {
+    /// `key` opens the API to commands on this machine.
+    pub async fn start(config: Config, roles: &[Role], key: Option<Secret>) -> anyhow::Result<Self> {
         // Another part of the process may have installed it already; either way it is ring.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let access = Access::Serve { allow_unsafe_durability: config.store.allow_unsafe_durability };
         let store = sekisho_store::open(&config.store.url, access).await?;
         let listener = listen(config.server.listen);
         let listener = listener.with_context(|| format!("can't listen on {}", config.server.listen))?;
-        Self::start_on(store, listener, config, roles).await
+        Self::start_on(store, listener, config, roles, key).await
     }
 
     async fn start_on(
@@ -99,15 +109,29 @@ impl App {
         listener: TcpListener,
         config: Config,
         roles: &[Role],
+        key: Option<Secret>,
     ) -> anyhow::Result<Self> {
         let address = listener.local_addr()?;
         let health = Arc::new(Health::default());
         let metrics = Arc::new(Metrics::default());
         let node = Arc::new(Node::join(Arc::clone(&store), Arc::clone(&health)).await?);
-        let stored = Arc::new(Notify::new());
-        let (mut doors, mut work, mut base) = (Stage::new(), Stage::new(), Stage::new());
+        let (mut doors, mut intake) = (Stage::new(), Stage::new());
+        let (mut work, mut ends, mut base) = (Stage::new(), Stage::new(), Stage::new());
+        let parts =
+            Parts { works: roles.contains(&Role::Worker), schedules: roles.contains(&Role::Scheduler) };
+        let worker = Arc::new(Worker::new(
+            &config,
+            parts,
+            Arc::clone(&store),
+            Arc::clone(&node),
+            Arc::clone(&health),
+            Arc::clone(&metrics),
+        )?);
 
-        let pages = http::router(Arc::clone(&health), Arc::clone(&metrics));
+        let mut pages = http::router(Arc::clone(&health), Arc::clone(&metrics));
+        if roles.contains(&Role::Console) {
+            pages = pages.merge(api::router(&config, key, Arc::clone(&store), Arc::clone(&worker)));
+        }
         let gate = gate::open(&config.gate).context("the address of Redis can't be used")?;
         let committer = Arc::new(Committer::new(
             Arc::clone(&store),
@@ -115,7 +139,8 @@ impl App {
             Arc::clone(&health),
             Arc::clone(&metrics),
             config.admission.clone(),
-            Arc::clone(&stored),
+            Arc::clone(&worker.desk),
+            Arc::clone(&node),
         ));
         let recorder = Recorder::default();
         let mut config = config;
@@ -134,24 +159,21 @@ impl App {
         doors.start("server", |stop| server::run(listener, settings, connections, front, stop));
         for _ in 0..store.committers() {
             let committer = Arc::clone(&committer);
-            work.start("committer", |stop| async move { committer.run(stop).await });
-        }
-        if roles.contains(&Role::Worker) {
-            let worker = Worker {
-                store: Arc::clone(&store),
-                node: Arc::clone(&node),
-                health: Arc::clone(&health),
-                metrics: Arc::clone(&metrics),
-                wake: Arc::clone(&stored),
-            };
-            work.start("worker", |stop| async move { worker.run(stop).await });
+            intake.start("committer", |stop| async move { committer.run(stop).await });
         }
         {
             let (store, node) = (Arc::clone(&store), Arc::clone(&node));
-            work.start("recorder", |stop| recorder.run(store, node, stop));
+            intake.start("recorder", |stop| recorder.run(store, node, stop));
+        }
+        if parts.works {
+            work.start("settler", |stop| Arc::clone(&worker).settle(stop));
+        }
+        if parts.works || parts.schedules {
+            work.start("dispatcher", |stop| Arc::clone(&worker).dispatch(stop));
+            ends.start("closer", |stop| Arc::clone(&worker).close(stop));
         }
         base.start("node", |stop| async move { node.run(stop).await });
-        Ok(Self { address, stages: vec![doors, work, base], health })
+        Ok(Self { address, stages: vec![doors, intake, work, ends, base], health })
     }
 
     /// Stops taking work in, finishes what is under way, leaves the store.

@@ -1,19 +1,30 @@
 //! What the operator types. Each command is one file: its arguments, then `run`. Tables for people, `--json` for
 //! programs; errors say what to do next; exit code 0 done, 1 failed, 2 wrongly called.
 
+mod audit;
 mod bench;
 mod config;
+mod dead;
 mod doctor;
 mod events;
+mod listen;
+mod messages;
 mod migrate;
+mod notice;
+mod order;
 mod output;
+mod pages;
 mod providers;
 mod rejections;
 mod request;
+mod routes;
+mod schedules;
 mod send;
 mod serve;
+mod server;
 mod trigger;
 mod verify;
+mod when;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -23,7 +34,7 @@ use anyhow::{Context as _, bail};
 use clap::{Parser, Subcommand};
 use sekisho_store::{Access, Store, StoreUrl};
 
-use crate::config::{Config, FILE, Glance, Loaded, Problem, Source, glance, load};
+use crate::config::{Config, FILE, Glance, Loaded, Problem, Source, glance, load, load_sources};
 
 /// The checkpoint between payment providers and your application.
 ///
@@ -51,9 +62,23 @@ enum Command {
     Send(send::Args),
     /// Say why a saved request is refused, or check a file of signature vectors
     Verify(verify::Args),
-    /// Look at stored events
+    /// Look at stored events, and settle them again
     #[command(subcommand)]
     Events(events::Command),
+    /// Look at what failed for good; try it again or put it aside
+    #[command(subcommand)]
+    Dead(dead::Command),
+    /// Look at one piece of work
+    #[command(subcommand)]
+    Messages(messages::Command),
+    /// Look at routes and their breakers
+    Routes(routes::Args),
+    /// Show which events Sekisho makes itself, and when
+    Schedules(schedules::Args),
+    /// Forward new events to a local application, for development
+    Listen(listen::Args),
+    /// Show what people did by hand
+    Audit(audit::Args),
     /// Show who was turned away, and why
     Rejections(rejections::Args),
     /// Say in words what is wrong with this set-up
@@ -83,6 +108,12 @@ pub fn main() -> ExitCode {
             Command::Send(args) => send::run(args, &context).await,
             Command::Verify(args) => verify::run(args, &context),
             Command::Events(command) => events::run(command, &context).await,
+            Command::Dead(command) => dead::run(command, &context).await,
+            Command::Messages(command) => messages::run(command, &context).await,
+            Command::Routes(args) => routes::run(args, &context).await,
+            Command::Schedules(args) => schedules::run(args, &context).await,
+            Command::Listen(args) => listen::run(args, &context).await,
+            Command::Audit(args) => audit::run(args, &context).await,
             Command::Rejections(args) => rejections::run(args, &context).await,
             Command::Doctor(args) => doctor::run(args, &context).await,
             Command::Config(command) => config::run(&command, &context),
@@ -110,11 +141,24 @@ impl Context {
     /// The configuration this command works with. Without a file: the defaults and the source named `stripe`,
     /// whose secret the first `serve` generates.
     fn load(&self) -> anyhow::Result<Loaded> {
-        let (file, text) = match self.read_file()? {
-            Some(read) => read,
-            None => (PathBuf::from("(built-in configuration)"), self.built_in()?),
-        };
-        let mut loaded = load(&file, &text, std::env::vars()).map_err(to_mend)?;
+        let (file, text) = self.read()?;
+        self.with_store(load(&file, &text, std::env::vars()).map_err(to_mend)?)
+    }
+
+    /// The same without routes, schedules and keys, for whoever only sends.
+    fn load_sources(&self) -> anyhow::Result<Loaded> {
+        let (file, text) = self.read()?;
+        self.with_store(load_sources(&file, &text, std::env::vars()).map_err(to_mend)?)
+    }
+
+    fn read(&self) -> anyhow::Result<(PathBuf, String)> {
+        match self.read_file()? {
+            Some(read) => Ok(read),
+            None => Ok((PathBuf::from("(built-in configuration)"), self.built_in()?)),
+        }
+    }
+
+    fn with_store(&self, mut loaded: Loaded) -> anyhow::Result<Loaded> {
         if let Some(url) = self.store_url()? {
             loaded.config.store.url = url;
         }
@@ -180,16 +224,22 @@ impl Context {
     /// Opens the configured store to look, beside a running server.
     async fn open_store(&self) -> anyhow::Result<(Arc<dyn Store>, Glance)> {
         let seen = self.glance()?;
-        if let StoreUrl::Sqlite(path) = &seen.store
-            && !path.exists()
-        {
-            bail!(
-                "there is no store at {}: start it with `sekisho serve`, or name another with --store",
-                seen.store
-            );
-        }
+        require_store(&seen)?;
         Ok((sekisho_store::open(&seen.store, Access::Read).await?, seen))
     }
+}
+
+/// A slip in the path must not make a new, empty store.
+fn require_store(seen: &Glance) -> anyhow::Result<()> {
+    if let StoreUrl::Sqlite(path) = &seen.store
+        && !path.exists()
+    {
+        bail!(
+            "there is no store at {}: start it with `sekisho serve`, or name another with --store",
+            seen.store
+        );
+    }
+    Ok(())
 }
 
 /// Everything that is wrong, as one error.
@@ -217,5 +267,15 @@ fn choose<'c>(config: &'c Config, name: Option<&str>) -> anyhow::Result<&'c Sour
             Some(source) => Ok(source),
             None => bail!("there is no source {name}; configured are {}", names()),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn h2_every_command_can_be_parsed() {
+        super::Cli::command().debug_assert();
     }
 }

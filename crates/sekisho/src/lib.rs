@@ -2,16 +2,22 @@
 //!
 //! - [`config`] what the operator wants · [`cli`] what the operator types
 //! - [`app`] one running process: opens the store, joins it as a [`node`], starts the roles, stops them again
-//! - [`checkpoint`] webhooks in · [`worker`] stored work done
+//! - [`checkpoint`] webhooks in · [`worker`] stored work done · [`effects`] what reaches outside
+//! - [`transition`] what people do · [`view`] what they are shown · [`api`] both over HTTP
 //! - [`http`] health, metrics and errors over HTTP · [`telemetry`] logs and figures
 
+pub mod api;
 pub mod app;
 pub mod checkpoint;
 pub mod cli;
 pub mod config;
+pub mod effects;
+pub mod fault;
 pub mod http;
 pub mod node;
 pub mod telemetry;
+pub mod transition;
+pub mod view;
 pub mod worker;
 
 use std::time::{SystemTime, UNIX_EPOCH};

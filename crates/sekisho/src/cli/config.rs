@@ -35,6 +35,22 @@ pub fn run(command: &Command, context: &Context) -> anyhow::Result<ExitCode> {
                     count(source.setup.secrets.len(), "secret")
                 ));
             }
+            for route in &config.routes {
+                let rule = if route.route.filter.is_some() { ", filtered" } else { "" };
+                line_out(&format!(
+                    "route   {} to {}, signed {}{rule}",
+                    route.route.name,
+                    route.shown_url(),
+                    route.signer.kind().name()
+                ));
+            }
+            for schedule in &config.schedules {
+                let (cron, zone) = (&schedule.cron, &schedule.timezone);
+                line_out(&format!("schedule {} at {cron} ({zone})", schedule.name));
+            }
+            for key in &config.keys {
+                line_out(&format!("key     {} may {}", key.name, key.scope.name()));
+            }
             if config.sources.is_empty() {
                 anyhow::bail!("there is no [[source]], so nothing can be received");
             }

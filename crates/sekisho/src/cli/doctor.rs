@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use sekisho_core::event::Trust;
-use sekisho_store::{Access, StoreUrl};
+use sekisho_store::{Access, DeadFilter, FIND_MAX, Store, StoreUrl};
 
 use super::Context;
 use super::output::{count, json_out, line_out};
@@ -43,6 +43,7 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
             add("configuration", Grade::Good, format!("readable, with {sources}"));
             loaded.warnings.into_iter().for_each(|warning| add("configuration", Grade::Look, warning));
             check_sources(&loaded.config, &mut add);
+            check_routes(&loaded.config, &mut add).await;
             check_store(&loaded.config, &mut add).await;
             check_gate(&loaded.config, &mut add).await;
             check_server(&loaded.config, &mut add).await;
@@ -98,6 +99,36 @@ fn check_sources(config: &Config, add: &mut dyn FnMut(&'static str, Grade, Strin
     }
 }
 
+/// Whether somebody listens at the other end. Nothing is sent.
+async fn check_routes(config: &Config, add: &mut dyn FnMut(&'static str, Grade, String)) {
+    for route in &config.routes {
+        let (name, url) = (&route.route.name, route.shown_url());
+        let host = route.url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+        let port = route.url.port_or_known_default().unwrap_or(80);
+        let connected = tokio::time::timeout(SERVER_WAIT, tokio::net::TcpStream::connect((host, port))).await;
+        let (grade, text) = match connected {
+            Ok(Ok(_)) => (Grade::Good, format!("{name}: {url} answers")),
+            Ok(Err(error)) => (Grade::Look, format!("{name}: nobody answers at {url} ({error})")),
+            Err(_) => (Grade::Look, format!("{name}: nobody answers at {url} in time")),
+        };
+        add("routes", grade, text);
+    }
+}
+
+async fn check_dead_letters(store: &dyn Store, add: &mut dyn FnMut(&'static str, Grade, String)) {
+    let filter = DeadFilter { limit: FIND_MAX, ..DeadFilter::default() };
+    let Ok(letters) = store.find_dead(filter).await else { return };
+    if let Some(newest) = letters.first() {
+        let more = if letters.len() == FIND_MAX { " or more" } else { "" };
+        let what = count(letters.len(), "dead letter");
+        let text = format!(
+            "{what}{more} waiting for a person, the newest because: {}; see `sekisho dead list`",
+            newest.death.error
+        );
+        add("work", Grade::Look, text);
+    }
+}
+
 async fn check_store(config: &Config, add: &mut dyn FnMut(&'static str, Grade, String)) {
     let url = &config.store.url;
     if let StoreUrl::Sqlite(path) = url
@@ -111,6 +142,7 @@ async fn check_store(config: &Config, add: &mut dyn FnMut(&'static str, Grade, S
         Ok(store) => match store.describe().await {
             Err(error) => add("store", Grade::Bad, error.chain()),
             Ok(lines) => {
+                check_dead_letters(&*store, add).await;
                 for (name, value) in lines {
                     let unsafe_setting =
                         matches!(name.as_str(), "fsync" | "full_page_writes" | "synchronous_commit")

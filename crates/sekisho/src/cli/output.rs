@@ -2,6 +2,8 @@
 
 use std::io::{IsTerminal, Write};
 
+use serde_json::Value;
+
 /// Columns under headings, each as wide as it needs.
 pub fn table(headings: &[&str], rows: &[Vec<String>]) {
     let width = |n: usize| {
@@ -17,6 +19,81 @@ pub fn table(headings: &[&str], rows: &[Vec<String>]) {
     for row in rows {
         print(&mut row.iter().map(String::as_str));
     }
+}
+
+/// The named fields of each row under headings; `nothing` when there is none.
+pub fn rows_out(columns: &[(&str, &str)], rows: &[Value], nothing: &str) {
+    if rows.is_empty() {
+        return line_out(nothing);
+    }
+    let (headings, names): (Vec<_>, Vec<_>) = columns.iter().copied().unzip();
+    let row = |value: &Value| names.iter().map(|name| cell(&value[*name])).collect();
+    table(&headings, &rows.iter().map(row).collect::<Vec<_>>());
+}
+
+/// A list, for programs or for people.
+pub fn list_out(as_json: bool, columns: &[(&str, &str)], rows: &[Value], nothing: &str) {
+    if as_json { rows.iter().for_each(json_out) } else { rows_out(columns, rows, nothing) }
+}
+
+/// A line for each named field that has a value.
+pub fn fields_out(fields: &[(&str, &str)], value: &Value) {
+    for (label, name) in fields {
+        let text = cell(&value[*name]);
+        if !text.is_empty() {
+            line_out(&format!("{label:10} {text}"));
+        }
+    }
+}
+
+/// The headers and the body that `value` has.
+pub fn request_out(value: &Value) {
+    line_out("");
+    for header in value["headers"].as_array().into_iter().flatten() {
+        line_out(&format!("{}: {}", cell(&header[0]), cell(&header[1])));
+    }
+    line_out("");
+    if value["body_base64"].is_null() {
+        line_out(&cell(&value["body"]));
+    } else {
+        line_out(&format!("(base 64) {}", cell(&value["body_base64"])));
+    }
+}
+
+/// Every call of a message, each with what it was answered.
+pub fn calls_out(value: &Value) {
+    const ANSWER_LETTERS: usize = 500;
+    for call in value["calls"].as_array().into_iter().flatten() {
+        let status =
+            call["status"].as_i64().map_or_else(|| "no answer".to_owned(), |status| status.to_string());
+        let (attempt, at, took) = (&call["attempt"], cell(&call["at"]), &call["took_ms"]);
+        line_out(
+            format!("attempt {attempt}  {at}  {status}  {took} ms  {}", cell(&call["error"])).trim_end(),
+        );
+        let body: String = cell(&call["body"]).trim().chars().take(ANSWER_LETTERS).collect();
+        body.lines().for_each(|line| line_out(&format!("    {line}")));
+    }
+}
+
+pub fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Object(object) => format!("{} {}", cell(&object["kind"]), cell(&object["id"])),
+        other => other.to_string(),
+    }
+}
+
+/// Asks at the terminal. Where nobody sits there, who wrote the command is taken at their word.
+pub fn is_confirmed(question: &str) -> std::io::Result<bool> {
+    eprint!("{question} [y/N] ");
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+pub fn is_attended() -> bool {
+    std::io::stdin().is_terminal()
 }
 
 /// Prints a line. A reader that went away (`| head`) is no error; a full disk is.

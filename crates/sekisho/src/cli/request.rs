@@ -52,7 +52,7 @@ impl Target {
 }
 
 /// A server that listens everywhere is reached at this machine.
-fn reachable(mut address: std::net::SocketAddr) -> std::net::SocketAddr {
+pub fn reachable(mut address: std::net::SocketAddr) -> std::net::SocketAddr {
     if address.ip().is_unspecified() {
         address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
     }

@@ -34,7 +34,7 @@ pub struct Args {
 }
 
 pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
-    let config = context.load()?.config;
+    let config = context.load_sources()?.config;
     let source = choose(&config, args.target.source.as_deref())?;
     let about = source.provider.about();
     let id = args.id.unwrap_or_else(|| format!("evt_test_{:x}", now().ms()));

@@ -6,12 +6,13 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use ring::rand::{SecureRandom, SystemRandom};
-use sekisho_core::provider::encode_hex;
+use sekisho_core::Secret;
 use sekisho_store::StoreUrl;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::Context;
+use super::notice::{Notice, random_key};
+use super::request::reachable;
 use crate::app::{App, Role};
 use crate::config::Config;
 use crate::{now, telemetry};
@@ -41,7 +42,7 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
-    let roles = if args.role.is_empty() { vec![Role::Gateway, Role::Worker] } else { args.role };
+    let roles = if args.role.is_empty() { Role::ALL.to_vec() } else { args.role };
     if roles.contains(&Role::Gateway) && config.sources.is_empty() {
         bail!("the configuration has no [[source]]: add one (`sekisho config example` shows how)");
     }
@@ -55,14 +56,30 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     }
     let doors = Doors::of(&config, configured);
     let mut stop = Stop::new()?;
-    let app = App::start(config, &roles).await?;
+    let key = if roles.contains(&Role::Console) { Some(random_key()?) } else { None };
+    let store = config.store.url.clone();
+    let app = App::start(config, &roles, key.clone().map(Secret::new)).await?;
+    let notice = key.map(|key| leave_note(&app, key, &store));
     let _ = banner(&app, context, &doors, generated);
     tracing::info!(address = %app.address, store = doors.store, roles = ?roles, "Sekisho is serving");
     stop.wait().await;
     tracing::info!("stopping: no new requests, finishing those under way");
+    if let Some(notice) = notice {
+        notice.remove(&Notice::file(&store));
+    }
     app.stop().await;
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
+}
+
+/// So that commands beside this server find it. Without the note they can still be told with `--server`.
+fn leave_note(app: &App, key: String, store: &StoreUrl) -> Notice {
+    let notice = Notice::new(store, format!("http://{}", reachable(app.address)), key);
+    let file = Notice::file(store);
+    if let Err(error) = notice.write(&file) {
+        tracing::warn!(%error, file = %file.display(), "commands on this machine won't find this server by itself");
+    }
+    notice
 }
 
 /// What to do next, for somebody who just started it. A closed standard output is no reason to stop serving.
@@ -86,6 +103,9 @@ fn banner(app: &App, context: &Context, doors: &Doors, generated: bool) -> std::
     for (name, path) in &doors.paths {
         writeln!(out, "  webhooks   http://{}{path}   ({name})", app.address)?;
     }
+    for (name, url) in &doors.routes {
+        writeln!(out, "  delivers   to {url}   ({name})")?;
+    }
     writeln!(out, "  data       {}", doors.store)?;
     if generated {
         let secret = context.generated_secret().unwrap_or_default();
@@ -105,6 +125,7 @@ struct Doors {
     configured: SocketAddr,
     store: String,
     paths: Vec<(String, String)>,
+    routes: Vec<(String, String)>,
     /// The words that send a first event to the first source that can be signed for.
     trigger: Option<String>,
 }
@@ -120,7 +141,9 @@ impl Doors {
                 if config.sources.len() > 1 { format!(" --source {}", source.name) } else { String::new() };
             Some(format!("{}{option}", about.sample_type))
         });
-        Self { configured, store: config.store.url.to_string(), paths, trigger: signable }
+        let routes =
+            config.routes.iter().map(|route| (route.route.name.clone(), route.shown_url())).collect();
+        Self { configured, store: config.store.url.to_string(), paths, routes, trigger: signable }
     }
 }
 
@@ -130,11 +153,7 @@ fn generate_secret(file: &Path) -> anyhow::Result<bool> {
     if file.exists() {
         return Ok(false);
     }
-    let mut bytes = [0u8; 24];
-    SystemRandom::new()
-        .fill(&mut bytes)
-        .map_err(|_| anyhow::anyhow!("the system gives no random numbers"))?;
-    let secret = format!("whsec_{}", encode_hex(bytes));
+    let secret = format!("whsec_{}", random_key()?);
     let cannot = || format!("can't keep the generated secret in {}", file.display());
     if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).with_context(cannot)?;

@@ -64,7 +64,7 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
         fixtures::STRIPE.iter().for_each(|(name, _)| line_out(name));
         return Ok(ExitCode::SUCCESS);
     }
-    let config = context.load()?.config;
+    let config = context.load_sources()?.config;
     let source = choose(&config, args.target.source.as_deref())?;
     let client = args.target.client(&config, source)?;
     let letters = write_letters(&args, source)?;

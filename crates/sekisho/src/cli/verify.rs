@@ -65,7 +65,7 @@ pub fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
         };
         return judge(provider, &setup(&args)?, given.as_ref(), &saved, at, args.json);
     }
-    let config = context.load()?.config;
+    let config = context.load_sources()?.config;
     let source = choose(&config, args.source.as_deref())?;
     let certificate = given.as_ref().or(source.certificate.as_deref());
     judge(source.provider, &source.setup, certificate, &saved, at, args.json)

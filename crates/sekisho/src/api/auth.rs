@@ -1,0 +1,113 @@
+//! Who asks: `Authorization: Bearer KEY`. Keys are those of the configuration and the process' own, which commands on
+//! this machine use and which may act in somebody's name.
+
+use http::{HeaderMap, HeaderName, header};
+use ring::digest::{SHA256, digest};
+use sekisho_core::Secret;
+
+use crate::config::{Key, Scope};
+
+/// Says in whose name a command acts; believed only with the process' own key.
+pub const ACTOR: HeaderName = HeaderName::from_static("sekisho-actor");
+const ACTOR_LETTERS_MAX: usize = 100;
+
+pub struct Keys(Vec<Known>);
+
+/// A key by its hash: what is compared tells nothing about what is kept.
+struct Known {
+    hash: [u8; 32],
+    name: String,
+    scope: Scope,
+    is_own: bool,
+}
+
+pub struct Caller {
+    pub name: String,
+    pub scope: Scope,
+}
+
+impl Keys {
+    pub fn new(keys: &[Key], own: Option<&Secret>) -> Self {
+        let configured = keys.iter().map(|key| Known {
+            hash: hash(key.secret.expose()),
+            name: key.name.clone(),
+            scope: key.scope,
+            is_own: false,
+        });
+        let own = own.map(|secret| Known {
+            hash: hash(secret.expose()),
+            name: "cli".into(),
+            scope: Scope::Operate,
+            is_own: true,
+        });
+        Self(configured.chain(own).collect())
+    }
+
+    pub fn caller(&self, headers: &HeaderMap) -> Option<Caller> {
+        let given = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+        let (scheme, key) = given.split_once(' ')?;
+        if !scheme.eq_ignore_ascii_case("bearer") {
+            return None;
+        }
+        let given = hash(key.trim());
+        // All of them, always: how long it takes tells nothing.
+        let found = self
+            .0
+            .iter()
+            .fold(None, |found, known| if is_same(&known.hash, &given) { Some(known) } else { found })?;
+        let named = headers.get(ACTOR).filter(|_| found.is_own).and_then(|name| name.to_str().ok());
+        let named = named.filter(|name| !name.is_empty() && name.len() <= ACTOR_LETTERS_MAX);
+        Some(Caller { name: named.unwrap_or(&found.name).to_owned(), scope: found.scope })
+    }
+}
+
+fn hash(key: &str) -> [u8; 32] {
+    digest(&SHA256, key.as_bytes()).as_ref().try_into().expect("SHA-256 has 32 bytes")
+}
+
+fn is_same(one: &[u8; 32], other: &[u8; 32]) -> bool {
+    one.iter().zip(other).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys() -> Keys {
+        let reader =
+            Key { name: "reader".into(), secret: Secret::new("reader-reader-reader"), scope: Scope::Read };
+        Keys::new(&[reader], Some(&Secret::new("own-own-own-own")))
+    }
+
+    fn ask(lines: &[(HeaderName, &str)]) -> Option<(String, Scope)> {
+        let headers = lines.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect();
+        keys().caller(&headers).map(|caller| (caller.name, caller.scope))
+    }
+
+    #[test]
+    fn h2_only_a_key_that_is_known_opens_anything() {
+        let auth = header::AUTHORIZATION;
+        for wrong in [
+            "",
+            "Bearer",
+            "Bearer ",
+            "Bearer reader",
+            "Basic reader-reader-reader",
+            "reader-reader-reader",
+            "Bearer reader-reader-reader x",
+        ] {
+            assert_eq!(ask(&[(auth.clone(), wrong)]), None, "{wrong}");
+        }
+        assert_eq!(ask(&[]), None);
+        let found = ask(&[(auth, "bearer reader-reader-reader")]);
+        assert_eq!(found, Some(("reader".into(), Scope::Read)));
+    }
+
+    #[test]
+    fn h2_only_the_process_own_key_acts_in_another_name() {
+        let named = |key: &str| ask(&[(header::AUTHORIZATION, key), (ACTOR, "cli:tomo")]).unwrap().0;
+        assert_eq!(named("Bearer own-own-own-own"), "cli:tomo");
+        assert_eq!(named("Bearer reader-reader-reader"), "reader");
+        assert_eq!(ask(&[(header::AUTHORIZATION, "Bearer own-own-own-own")]).unwrap().0, "cli");
+    }
+}

@@ -1,0 +1,88 @@
+//! Dead letters: what waits for a person, and what the person decides.
+
+use serde_json::json;
+
+use super::endpoint::{Answer, BEFORE, Call, Endpoint, LIMIT, Parameter, Verb, page};
+use super::events::{SOURCE, TYPE};
+use super::problem;
+use crate::config::Scope;
+use crate::transition::{self, Actor, DeadQuery};
+use crate::{now, view};
+
+pub const ENDPOINTS: &[Endpoint] = &[
+    Endpoint {
+        method: Verb::Get,
+        path: "/v1/dead-letters",
+        scope: Some(Scope::Read),
+        summary: "Dead letters, the newest first",
+        parameters: &[
+            SOURCE,
+            TYPE,
+            Parameter { name: "reason", kind: "text", about: "Why it died, such as timeout" },
+            Parameter { name: "route", kind: "text", about: "Where it was to go" },
+            Parameter { name: "event", kind: "text", about: "What it is about: evt_…" },
+            Parameter { name: "since", kind: "time", about: "Died not before" },
+            Parameter { name: "until", kind: "time", about: "Died before" },
+            BEFORE,
+            LIMIT,
+        ],
+        body: None,
+        answer: "DeadLetterPage",
+        run: |call| Box::pin(list(call)),
+    },
+    Endpoint {
+        method: Verb::Get,
+        path: "/v1/dead-letters/{id}",
+        scope: Some(Scope::Read),
+        summary: "One dead letter with its event and every call that failed",
+        parameters: &[],
+        body: None,
+        answer: "DeadLetterDetail",
+        run: |call| Box::pin(show(call)),
+    },
+    Endpoint {
+        method: Verb::Post,
+        path: "/v1/dead-letters/retry",
+        scope: Some(Scope::Operate),
+        summary: "Try dead letters again; `dry_run` says which",
+        parameters: &[],
+        body: Some("Redo"),
+        answer: "DeadReport",
+        run: |call| Box::pin(retry(call)),
+    },
+    Endpoint {
+        method: Verb::Post,
+        path: "/v1/dead-letters/discard",
+        scope: Some(Scope::Operate),
+        summary: "Put dead letters aside for good, with a reason; `dry_run` says which",
+        parameters: &[],
+        body: Some("Redo"),
+        answer: "DeadReport",
+        run: |call| Box::pin(discard(call)),
+    },
+];
+
+async fn list(call: Call) -> Answer {
+    let mut filter = call.query::<DeadQuery>()?.filter()?;
+    (filter.limit, filter.before) = (call.limit()?, call.before()?);
+    let limit = filter.limit;
+    let found = call.api.store.find_dead(filter).await?;
+    Ok(page(found.iter().map(view::dead_letter).collect(), limit))
+}
+
+async fn show(call: Call) -> Answer {
+    let shown = view::dead_letter_with_all(&*call.api.store, call.id()?).await?;
+    shown.ok_or_else(|| {
+        problem::missing(format!("no dead letter has the id {}, or has it any more", call.path))
+    })
+}
+
+async fn retry(call: Call) -> Answer {
+    let actor = Actor { name: &call.actor, at: now() };
+    Ok(json!(transition::retry(&*call.api.store, &call.order()?, &actor).await?))
+}
+
+async fn discard(call: Call) -> Answer {
+    let actor = Actor { name: &call.actor, at: now() };
+    Ok(json!(transition::discard(&*call.api.store, &call.order()?, &actor).await?))
+}

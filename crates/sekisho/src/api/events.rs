@@ -1,0 +1,124 @@
+//! Events: what came in, and settling it again.
+
+use serde_json::{Value, json};
+
+use super::endpoint::{Answer, BEFORE, Call, Endpoint, LIMIT, Parameter, Verb, page};
+use super::problem;
+use crate::config::Scope;
+use crate::http::Problem;
+use crate::transition::{self, Actor, EventQuery};
+use crate::{now, view};
+
+pub const ENDPOINTS: &[Endpoint] = &[
+    Endpoint {
+        method: Verb::Get,
+        path: "/v1/events",
+        scope: Some(Scope::Read),
+        summary: "Events, the newest first",
+        parameters: &[
+            SOURCE,
+            TYPE,
+            Parameter { name: "status", kind: "text", about: "received, success, failed or skipped" },
+            Parameter { name: "object", kind: "text", about: "The provider's id of what it is about" },
+            Parameter { name: "since", kind: "time", about: "Received not before" },
+            Parameter { name: "until", kind: "time", about: "Received before" },
+            BEFORE,
+            LIMIT,
+        ],
+        body: None,
+        answer: "EventPage",
+        run: |call| Box::pin(list(call)),
+    },
+    Endpoint {
+        method: Verb::Get,
+        path: "/v1/events/{id}",
+        scope: Some(Scope::Read),
+        summary: "One event with headers, body and messages, by Sekisho's id or the provider's",
+        parameters: &[Parameter {
+            name: "source",
+            kind: "text",
+            about: "Whose id it is, if several know it",
+        }],
+        body: None,
+        answer: "EventDetail",
+        run: |call| Box::pin(show(call)),
+    },
+    Endpoint {
+        method: Verb::Post,
+        path: "/v1/events/replay",
+        scope: Some(Scope::Operate),
+        summary: "Settle events again; deliveries that were made are not repeated unless `again` says so",
+        parameters: &[],
+        body: Some("Replay"),
+        answer: "ReplayReport",
+        run: |call| Box::pin(replay(call)),
+    },
+    Endpoint {
+        method: Verb::Get,
+        path: "/v1/counts",
+        scope: Some(Scope::Read),
+        summary: "Events of closed hours by source, type and status",
+        parameters: &[
+            Parameter { name: "from", kind: "time", about: "A day ago when not written" },
+            Parameter {
+                name: "to",
+                kind: "time",
+                about: "Now when not written; at most 100 days after from",
+            },
+        ],
+        body: None,
+        answer: "CountList",
+        run: |call| Box::pin(counts(call)),
+    },
+];
+
+pub const SOURCE: Parameter = Parameter { name: "source", kind: "text", about: "Only this source" };
+pub const TYPE: Parameter =
+    Parameter { name: "type", kind: "text", about: "Only this type; a * at the end stands for anything" };
+
+const DAY_MS: i64 = 24 * 3_600_000;
+const COUNTED_DAYS_MAX: i64 = 100;
+
+async fn list(call: Call) -> Answer {
+    let mut filter = call.query::<EventQuery>()?.filter()?;
+    filter.limit = call.limit()?;
+    // The cursor lies within what `until` allows.
+    filter.before = [call.before()?, filter.before].into_iter().flatten().min();
+    let limit = filter.limit;
+    let found = call.api.store.find_events(filter).await?;
+    Ok(page(found.iter().map(view::event).collect(), limit))
+}
+
+async fn show(call: Call) -> Answer {
+    let store = &*call.api.store;
+    let named = call.param(SOURCE.name).map(|source| vec![source.to_owned()]);
+    let sources = named.as_ref().unwrap_or(&call.api.known.sources);
+    let shown = match transition::find_event(store, sources, &call.path).await? {
+        Some(seq) => view::event_with_all(store, seq).await?,
+        None => None,
+    };
+    shown.ok_or_else(|| problem::missing(format!("no event has the id {}", call.path)))
+}
+
+async fn replay(call: Call) -> Answer {
+    let actor = Actor { name: &call.actor, at: now() };
+    let report = transition::replay(&*call.api.store, &call.api.known, &call.order()?, &actor).await?;
+    Ok(json!(report))
+}
+
+async fn counts(call: Call) -> Answer {
+    let time = |name: &str, otherwise| -> Result<_, Problem> {
+        let Some(text) = call.param(name) else { return Ok(otherwise) };
+        let wanted = || problem::wrong(format!("{name}: expected a time such as 2026-02-02T02:40:00Z"));
+        sekisho_core::Time::parse_rfc3339(text).ok_or_else(wanted)
+    };
+    let to = time("to", now())?;
+    let from = time("from", to.plus_ms(-DAY_MS))?;
+    if from > to || to.ms() - from.ms() > COUNTED_DAYS_MAX * DAY_MS {
+        return Err(problem::wrong(format!(
+            "expected from before to, and at most {COUNTED_DAYS_MAX} days between"
+        )));
+    }
+    let found = call.api.store.find_counts(from, to).await?;
+    Ok(json!({ "items": found.iter().map(view::count).collect::<Vec<Value>>() }))
+}

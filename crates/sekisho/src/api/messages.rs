@@ -1,0 +1,22 @@
+//! Messages: one piece of work and where it stands.
+
+use super::endpoint::{Answer, Call, Endpoint, Verb};
+use super::problem;
+use crate::config::Scope;
+use crate::view;
+
+pub const ENDPOINTS: &[Endpoint] = &[Endpoint {
+    method: Verb::Get,
+    path: "/v1/messages/{id}",
+    scope: Some(Scope::Read),
+    summary: "Where a message stands, and every call it made",
+    parameters: &[],
+    body: None,
+    answer: "MessageDetail",
+    run: |call| Box::pin(show(call)),
+}];
+
+async fn show(call: Call) -> Answer {
+    let shown = view::message_with_all(&*call.api.store, call.id()?).await?;
+    shown.ok_or_else(|| problem::missing(format!("no message has the id {}", call.path)))
+}

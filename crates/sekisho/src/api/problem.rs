@@ -1,0 +1,81 @@
+//! Every "no" of the API. The one `match` from refusals to statuses stands here.
+
+use axum::body::Body;
+use http::{HeaderValue, Response, StatusCode, header};
+
+use crate::config::Scope;
+use crate::http::Problem;
+use crate::transition::Refusal;
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Wrong(detail) => wrong(detail),
+            Refusal::Missing(detail) => missing(detail),
+            Refusal::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<sekisho_store::Error> for Problem {
+    fn from(error: sekisho_store::Error) -> Self {
+        // What the database said is for the operator's log, not for whoever calls.
+        tracing::error!(error = error.chain(), "the API could not reach the store");
+        let mut problem = Self::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "urn:sekisho:problem:store-unavailable",
+            "The store does not answer",
+        );
+        problem.retry_after = Some(1);
+        problem
+    }
+}
+
+impl Problem {
+    pub fn into_answer(self) -> Response<Body> {
+        let needs_key = self.status == StatusCode::UNAUTHORIZED.as_u16();
+        let mut answer = self.into_response().map(Body::new);
+        if needs_key {
+            answer.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        answer
+    }
+}
+
+fn problem(status: StatusCode, kind: &'static str, title: &'static str, detail: String) -> Problem {
+    Problem { detail: Some(detail), ..Problem::new(status, kind, title) }
+}
+
+pub fn wrong(detail: String) -> Problem {
+    let title = "The request makes no sense";
+    problem(StatusCode::BAD_REQUEST, "urn:sekisho:problem:bad-request", title, detail)
+}
+
+pub fn missing(detail: String) -> Problem {
+    problem(StatusCode::NOT_FOUND, "urn:sekisho:problem:not-found", "There is no such thing", detail)
+}
+
+pub fn no_such_path() -> Problem {
+    missing("there is nothing at this path; GET /v1/openapi.json lists what there is".into())
+}
+
+pub fn wrong_method(allowed: &str) -> Problem {
+    let (kind, title) = ("urn:sekisho:problem:method-not-allowed", "Not with this method");
+    problem(StatusCode::METHOD_NOT_ALLOWED, kind, title, format!("this path takes {allowed}"))
+}
+
+pub fn no_key() -> Problem {
+    let detail =
+        "send the header `Authorization: Bearer KEY`; keys are the [[key]] blocks of the configuration";
+    let (kind, title) = ("urn:sekisho:problem:unauthorized", "A key is needed");
+    problem(StatusCode::UNAUTHORIZED, kind, title, detail.into())
+}
+
+pub fn no_scope(name: &str, wanted: Scope) -> Problem {
+    let detail = format!("the key {name} lacks the scope {}", wanted.name());
+    problem(StatusCode::FORBIDDEN, "urn:sekisho:problem:forbidden", "The key does not allow this", detail)
+}
+
+pub fn body(status: StatusCode, title: &'static str) -> Problem {
+    Problem::new(status, "urn:sekisho:problem:body", title)
+}

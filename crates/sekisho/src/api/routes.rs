@@ -1,0 +1,52 @@
+//! Routes: where events go, and whether the destinations are well.
+
+use sekisho_core::change::Lane;
+use sekisho_core::queue::Breaker;
+use serde_json::json;
+
+use super::endpoint::{Answer, Call, Endpoint, Verb};
+use super::problem;
+use crate::config::Scope;
+use crate::transition::Actor;
+use crate::{now, transition, view};
+
+pub const ENDPOINTS: &[Endpoint] = &[
+    Endpoint {
+        method: Verb::Get,
+        path: "/v1/routes",
+        scope: Some(Scope::Read),
+        summary: "Every route with its breaker and its oldest waiting message",
+        parameters: &[],
+        body: None,
+        answer: "RouteList",
+        run: |call| Box::pin(list(call)),
+    },
+    Endpoint {
+        method: Verb::Post,
+        path: "/v1/routes/{name}/reset",
+        scope: Some(Scope::Operate),
+        summary: "Close the breaker of a route: its destination is asked again at once",
+        parameters: &[],
+        body: None,
+        answer: "Reset",
+        run: |call| Box::pin(reset(call)),
+    },
+];
+
+async fn list(call: Call) -> Answer {
+    Ok(json!({ "items": view::routes(&call.api.places, &*call.api.store).await? }))
+}
+
+async fn reset(call: Call) -> Answer {
+    if !call.api.places.iter().any(|place| place.name == call.path) {
+        let names: Vec<_> = call.api.places.iter().map(|place| place.name.as_str()).collect();
+        let detail = format!("there is no route {}; configured are: {}", call.path, names.join(", "));
+        return Err(problem::missing(detail));
+    }
+    let actor = Actor { name: &call.actor, at: now() };
+    let reset = transition::reset(&*call.api.store, &call.path, &actor).await?;
+    // This node need not wait until it looks at the store again.
+    call.api.worker.desk.set_breaker(&Lane::to_route(&call.path), Breaker::default());
+    tracing::info!(route = call.path, actor = call.actor, was = reset.was, "a breaker was reset by hand");
+    Ok(json!(reset))
+}

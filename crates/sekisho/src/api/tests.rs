@@ -1,0 +1,134 @@
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use http::{Request, StatusCode, header};
+use sekisho_core::Secret;
+use sekisho_store::Store;
+use sekisho_store::memory::MemoryStore;
+use serde_json::Value;
+use tower::ServiceExt;
+
+use super::{Verb, endpoints};
+use crate::config::{Config, Key, Scope};
+use crate::node::{Health, Node};
+use crate::telemetry::Metrics;
+use crate::worker::{Parts, Worker};
+
+const OWN: &str = "own-own-own-own-own";
+const READER: &str = "reader-reader-reader";
+
+async fn router() -> Router {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let health = Arc::new(Health::default());
+    let node = Arc::new(Node::join(Arc::clone(&store), Arc::clone(&health)).await.unwrap());
+    let reader = Key { name: "reader".into(), secret: Secret::new(READER), scope: Scope::Read };
+    let config = Config { keys: vec![reader], ..Config::default() };
+    let parts = Parts { works: false, schedules: false };
+    let worker =
+        Worker::new(&config, parts, Arc::clone(&store), node, health, Arc::new(Metrics::default())).unwrap();
+    super::router(&config, Some(Secret::new(OWN)), store, Arc::new(worker))
+}
+
+async fn ask(method: &str, path: &str, key: &str, body: &str) -> (StatusCode, Value) {
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header(header::AUTHORIZATION, format!("Bearer {key}"))
+        .body(Body::from(body.to_owned()))
+        .unwrap();
+    let answer = router().await.oneshot(request).await.unwrap();
+    let (head, body) = answer.into_parts();
+    let body = axum::body::to_bytes(body, 1 << 20).await.unwrap();
+    let value: Value = serde_json::from_slice(&body).unwrap_or_else(|_| panic!("{method} {path}: {body:?}"));
+    let kind = head.headers[header::CONTENT_TYPE].to_str().unwrap();
+    let expected = if head.status.is_success() { "application/json" } else { "application/problem+json" };
+    assert_eq!(kind, expected, "{method} {path}");
+    if !head.status.is_success() {
+        assert_eq!(value["status"], head.status.as_u16());
+        assert!(value["type"].as_str().unwrap().starts_with("urn:sekisho:problem:"));
+    }
+    (head.status, value)
+}
+
+#[tokio::test]
+async fn h2_the_document_lists_exactly_the_routes() {
+    let (status, document) = ask("GET", "/v1/openapi.json", "", "").await;
+    assert_eq!((status, document["openapi"].as_str()), (StatusCode::OK, Some("3.1.0")));
+    let listed: BTreeSet<_> = document["paths"]
+        .as_object()
+        .unwrap()
+        .iter()
+        .flat_map(|(path, methods)| {
+            methods.as_object().unwrap().keys().map(|method| (path.clone(), method.to_uppercase()))
+        })
+        .collect();
+    let known: BTreeSet<_> =
+        endpoints().map(|one| (one.path.to_owned(), one.method.name().to_owned())).collect();
+    assert_eq!(listed, known);
+    assert_eq!(endpoints().count(), known.len(), "a path has one method");
+    for (path, method) in listed {
+        let path = path.replace("{id}", "msg_0000000000007").replace("{name}", "app");
+        let (status, answer) = ask(&method, &path, OWN, "{}").await;
+        assert_ne!(status, StatusCode::METHOD_NOT_ALLOWED, "{method} {path}");
+        let nothing_there = answer["detail"].as_str().is_some_and(|detail| detail.contains("at this path"));
+        assert!(!nothing_there, "{method} {path}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn h2_what_is_wrong_is_said_with_what_to_write_instead() {
+    let cases = [
+        ("GET", "/v1/events?limit=0", "", 400, "from 1 to 1000"),
+        ("GET", "/v1/events?before=x", "", 400, "evt_ or msg_"),
+        ("GET", "/v1/events?status=odd", "", 400, "received, success, failed or skipped"),
+        ("GET", "/v1/events?since=yesterday", "", 400, "expected a time such as"),
+        ("GET", "/v1/events?colour=red", "", 400, "known are: source, type"),
+        ("GET", "/v1/events?source=a&source=b", "", 400, "twice"),
+        ("GET", "/v1/dead-letters?event=7", "", 400, "evt_ and 13 letters"),
+        ("GET", "/v1/dead-letters/7", "", 400, "not an id of ours"),
+        ("GET", "/v1/dead-letters/msg_0000000000007", "", 404, "no dead letter"),
+        ("GET", "/v1/events/evt_none", "", 404, "no event has the id evt_none"),
+        ("GET", "/v1/messages/msg_0000000000007", "", 404, "no message"),
+        ("GET", "/v1/counts?from=2026-01-01T00:00:00Z&to=2025-01-01T00:00:00Z", "", 400, "from before to"),
+        ("POST", "/v1/dead-letters/retry", "", 400, "say which"),
+        ("POST", "/v1/dead-letters/retry", "{", 400, "the JSON that is expected"),
+        ("POST", "/v1/dead-letters/retry", r#"{"idz":[]}"#, 400, "unknown field `idz`"),
+        ("POST", "/v1/dead-letters/discard", r#"{"all":true}"#, 400, "needs a reason"),
+        ("POST", "/v1/events/replay", "{}", 400, "say which"),
+        ("POST", "/v1/routes/nowhere/reset", "", 404, "there is no route nowhere"),
+        ("GET", "/v1/nothing/here", "", 404, "/v1/openapi.json"),
+        ("DELETE", "/v1/events", "", 405, "takes GET"),
+        ("GET", "/v1/events/replay", "", 405, "takes POST"),
+    ];
+    for (method, path, body, status, words) in cases {
+        let (found, answer) = ask(method, path, OWN, body).await;
+        assert_eq!(found.as_u16(), status, "{method} {path} {body}: {answer}");
+        assert!(answer["detail"].as_str().unwrap().contains(words), "{method} {path} {body}: {answer}");
+    }
+    let large = " ".repeat(super::BODY_BYTES_MAX + 1);
+    assert_eq!(ask("POST", "/v1/events/replay", OWN, &large).await.0, StatusCode::PAYLOAD_TOO_LARGE);
+}
+
+#[tokio::test]
+async fn h2_a_key_must_be_known_and_wide_enough() {
+    for endpoint in endpoints() {
+        let path = endpoint.path.replace("{id}", "msg_0000000000007").replace("{name}", "app");
+        let method = endpoint.method.name();
+        let status = async |key| ask(method, &path, key, r#"{"all":true,"dry_run":true}"#).await.0;
+        let expected = |scope: Scope| match endpoint.scope {
+            Some(wanted) if scope < wanted => StatusCode::FORBIDDEN,
+            _ if path.contains("0007") || path.ends_with("/reset") => StatusCode::NOT_FOUND,
+            _ => StatusCode::OK,
+        };
+        for stranger in ["", "nobody-nobody-nobody"] {
+            let refused = endpoint.scope.map_or(StatusCode::OK, |_| StatusCode::UNAUTHORIZED);
+            assert_eq!(status(stranger).await, refused, "{method} {path}");
+        }
+        assert_eq!(status(READER).await, expected(Scope::Read), "{method} {path}");
+        assert_eq!(status(OWN).await, expected(Scope::Operate), "{method} {path}");
+    }
+    let writes: Vec<_> = endpoints().filter(|one| one.method == Verb::Post).collect();
+    assert!(writes.len() >= 4 && writes.iter().all(|one| one.scope == Some(Scope::Operate)));
+}

@@ -1,0 +1,128 @@
+//! `bench ingest`: what durability costs. Three servers take turns under the same driver: a bare axum that answers
+//! 204, one that verifies and reads but stores nothing, and the real thing.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::bail;
+use sekisho_lab::load::{Load, Pace};
+use sekisho_lab::measure::{millis, thousands};
+use sekisho_lab::process::Server;
+use sekisho_lab::traffic::BODY_BYTES;
+
+use super::{Stage, Turn, median, per_thousand};
+use crate::cli::output::{Progress, line_out, table};
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Connections that send at once
+    #[arg(long, default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    connections: u16,
+    /// Seconds of each turn
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=600))]
+    seconds: u16,
+    /// Turns of each server
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=100))]
+    rounds: u16,
+    /// Also run the worker, so that receiving and settling share the machine
+    #[arg(long)]
+    with_worker: bool,
+    /// Where the temporary data goes; the disk under it is what is measured
+    #[arg(long, default_value = ".", value_name = "FOLDER")]
+    pub folder: PathBuf,
+}
+
+const WARM_UP: Duration = Duration::from_secs(1);
+
+/// A server with the figures of its turns.
+struct Subject {
+    name: &'static str,
+    server: Server,
+    turns: Vec<Turn>,
+}
+
+pub fn run(args: &Args, stage: &Stage) -> anyhow::Result<ExitCode> {
+    let role = if args.with_worker { "gateway,worker" } else { "gateway" };
+    let store = stage.fresh_store("real")?;
+    let subject = |name, server| Subject { name, server, turns: Vec::new() };
+    let mut subjects = vec![
+        subject("bare", stage.reference("bare")?),
+        subject("verify-only", stage.reference("verify-only")?),
+        subject("real", stage.real("real", &store, role, "")?),
+    ];
+    let idle_kb = subjects[2].server.pss_kb().unwrap_or_default();
+    let progress = Progress::new();
+    for round in 1..=args.rounds {
+        for subject in &mut subjects {
+            progress.show(&format!("round {round} of {}: {}", args.rounds, subject.name));
+            let load = load(args, subject, Pace::Closed);
+            subject.turns.push(stage.turn(load, &subject.server, (u64::from(round) << 8) + 1));
+        }
+    }
+    let best = median(subjects[2].turns.iter().map(|turn| turn.report.per_second()));
+    let mut open = Vec::new();
+    for subject in &subjects[1..] {
+        progress.show(&format!("half load: {}", subject.name));
+        let load = load(args, subject, Pace::Open { per_second: best / 2.0 });
+        open.push((subject.name, stage.turn(load, &subject.server, 2)));
+    }
+    drop(progress);
+    print(args, stage, &subjects, &open, idle_kb);
+    let failures: u64 =
+        subjects.iter().flat_map(|subject| &subject.turns).map(|turn| turn.report.refusals()).sum();
+    if failures > 0 {
+        bail!("{failures} requests were not acknowledged, so these figures mean nothing");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn load(args: &Args, subject: &Subject, pace: Pace) -> Load {
+    let mut load = Load::new(subject.server.address());
+    load.connections = args.connections.into();
+    load.pace = pace;
+    load.warm_up = WARM_UP;
+    load.duration = Duration::from_secs(args.seconds.into());
+    load
+}
+
+fn print(args: &Args, stage: &Stage, subjects: &[Subject], open: &[(&str, Turn)], idle_kb: u64) {
+    let middle = |subject: &Subject, value: &dyn Fn(&Turn) -> f64| median(subject.turns.iter().map(value));
+    let latency = |quantile: f64| move |turn: &Turn| turn.report.latency_us(quantile) as f64;
+    let row = |subject: &Subject| {
+        vec![
+            subject.name.to_owned(),
+            thousands(middle(subject, &|turn| turn.report.per_second()) as u64),
+            millis(middle(subject, &latency(0.5)) as u64),
+            millis(middle(subject, &latency(0.99)) as u64),
+            millis(middle(subject, &latency(0.999)) as u64),
+            format!("{:.4} s", middle(subject, &|turn| per_thousand(turn.server_cpu, turn.report.next))),
+            format!("{:.4} s", middle(subject, &|turn| per_thousand(turn.database_cpu, turn.report.next))),
+            format!("{:.0} MB", middle(subject, &|turn| turn.pss_kb as f64) / 1024.0),
+        ]
+    };
+    let store = stage.kind.name();
+    line_out(&format!(
+        "{store}, {} connections, bodies of {BODY_BYTES} bytes, {} turns of {} s each, medians",
+        args.connections, args.rounds, args.seconds
+    ));
+    let headings = ["SERVER", "EVENTS/S", "P50", "P99", "P99.9", "CPU/1000", "DATABASE/1000", "MEMORY"];
+    table(&headings, &subjects.iter().map(row).collect::<Vec<_>>());
+    let rate = |n: usize| middle(&subjects[n], &|turn| turn.report.per_second());
+    line_out("");
+    line_out(&format!("real / verify-only  {:.2}", rate(2) / rate(1)));
+    line_out(&format!("real / bare         {:.2}", rate(2) / rate(0)));
+    line_out(&format!("memory idle         {:.1} MB", idle_kb as f64 / 1024.0));
+    line_out("");
+    line_out("At half of the real one's maximum, open loop:");
+    let row = |(name, turn): &(&str, Turn)| {
+        vec![
+            (*name).to_owned(),
+            thousands(turn.report.per_second() as u64),
+            millis(turn.report.latency_us(0.5)),
+            millis(turn.report.latency_us(0.99)),
+            millis(turn.report.latency_us(0.999)),
+        ]
+    };
+    table(&["SERVER", "EVENTS/S", "P50", "P99", "P99.9"], &open.iter().map(row).collect::<Vec<_>>());
+}

@@ -1,0 +1,150 @@
+//! `sekisho dead list|show|retry|discard`: what failed for good and waits for a person.
+
+mod redo;
+
+use std::process::ExitCode;
+
+use anyhow::bail;
+use sekisho_core::{Seq, Time};
+use sekisho_store::{DeadFilter, Store};
+
+use super::output::{calls_out, fields_out, json_out, line_out, request_out};
+use super::server::Verb;
+use super::when::moment;
+use super::{Context, pages};
+use crate::transition::DeadQuery;
+use crate::view;
+
+#[derive(clap::Subcommand)]
+pub enum Command {
+    /// The newest dead letters first
+    List(List),
+    /// One dead letter with its event and every call that failed
+    Show(Show),
+    /// Try dead letters again: by id, by filter, or all
+    Retry(redo::Args),
+    /// Put dead letters aside for good: by id, by filter, or all
+    Discard(redo::Discard),
+}
+
+#[derive(clap::Args)]
+struct Conditions {
+    /// Only of this source
+    #[arg(long)]
+    source: Option<String>,
+    /// Only of this event type; a * at the end stands for anything: payment_intent.*
+    #[arg(long = "type", value_name = "TYPE")]
+    event_type: Option<String>,
+    /// Only those to this route
+    #[arg(long, value_name = "NAME")]
+    route: Option<String>,
+    /// Only those about this event: evt_…
+    #[arg(long, value_name = "ID")]
+    event: Option<String>,
+    /// Only those that died since: 2026-02-02T02:40:00Z, 2026-02-02, or how long ago: 30m, 2h, 3d
+    #[arg(long, value_name = "WHEN", value_parser = moment)]
+    since: Option<Time>,
+    /// Only those that died before that
+    #[arg(long, value_name = "WHEN", value_parser = moment)]
+    until: Option<Time>,
+}
+
+#[derive(clap::Args)]
+pub struct List {
+    #[command(flatten)]
+    conditions: Conditions,
+    /// Only those that died of this, such as timeout or server_error
+    #[arg(long)]
+    reason: Option<String>,
+    #[command(flatten)]
+    pages: pages::Pages,
+}
+
+#[derive(clap::Args)]
+pub struct Show {
+    /// msg_…, as `dead list` writes it
+    id: Seq,
+    /// As one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+const COLUMNS: [(&str, &str); 7] = [
+    ("DIED", "died_at"),
+    ("ID", "id"),
+    ("LANE", "lane"),
+    ("TYPE", "type"),
+    ("EVENT ID", "event_id"),
+    ("ATTEMPTS", "attempts"),
+    ("REASON", "reason"),
+];
+
+const FIELDS: [(&str, &str); 13] = [
+    ("id", "id"),
+    ("lane", "lane"),
+    ("reason", "reason"),
+    ("class", "class"),
+    ("error", "error"),
+    ("attempts", "attempts"),
+    ("died", "died_at"),
+    ("event", "event"),
+    ("event id", "event_id"),
+    ("source", "source"),
+    ("type", "type"),
+    ("about", "object"),
+    ("timer", "timer"),
+];
+
+pub async fn run(command: Command, context: &Context) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::List(args) => list(args, context).await,
+        Command::Show(args) => show(args, context).await,
+        Command::Retry(args) => redo::run(Verb::Retry, args, context).await,
+        Command::Discard(args) => redo::run(Verb::Discard, args.into(), context).await,
+    }
+}
+
+impl Conditions {
+    fn query(self, reason: Option<String>) -> DeadQuery {
+        DeadQuery {
+            source: self.source,
+            event_type: self.event_type,
+            reason,
+            route: self.route,
+            event: self.event,
+            since: self.since,
+            until: self.until,
+        }
+    }
+}
+
+async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
+    let (store, _) = context.open_store().await?;
+    let store: &dyn Store = &*store;
+    let query = &args.conditions.query(args.reason).filter()?;
+    let fetch = async |before, limit| {
+        let found = store.find_dead(DeadFilter { before, limit, ..query.clone() }).await?;
+        Ok(found.iter().map(|letter| (letter.job, view::dead_letter(letter))).collect())
+    };
+    pages::out(&args.pages, &COLUMNS, "no dead letters", fetch).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn show(args: Show, context: &Context) -> anyhow::Result<ExitCode> {
+    let (store, _) = context.open_store().await?;
+    let id = args.id.as_message();
+    let Some(shown) = view::dead_letter_with_all(&*store, args.id).await? else {
+        bail!("no dead letter has the id {id}, or has it any more; try `sekisho messages show {id}`");
+    };
+    if args.json {
+        json_out(&shown);
+        return Ok(ExitCode::SUCCESS);
+    }
+    fields_out(&FIELDS, &shown);
+    line_out("");
+    calls_out(&shown);
+    if !shown["headers"].is_null() {
+        request_out(&shown);
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,118 @@
+//! Dead letters, tried again or put aside.
+
+use std::process::ExitCode;
+
+use serde_json::json;
+
+use super::Conditions;
+use crate::cli::Context;
+use crate::cli::order::{Manner, confirm};
+use crate::cli::output::{count, json_out, line_out, rows_out};
+use crate::cli::server::{Door, Verb};
+use crate::transition::{DeadReport, Redo};
+
+#[derive(clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    which: Which,
+    /// Only those that died of this, such as timeout or server_error
+    #[arg(long)]
+    reason: Option<String>,
+    /// Why; stands in the audit log
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    note: String,
+}
+
+/// The same, but `--reason` says why they are put aside.
+#[derive(clap::Args)]
+pub struct Discard {
+    #[command(flatten)]
+    which: Which,
+    /// Only those that died of this, such as timeout or server_error
+    #[arg(long = "died-of", value_name = "REASON")]
+    died_of: Option<String>,
+    /// Why they are put aside; stands in the audit log
+    #[arg(long, value_name = "TEXT", required_unless_present = "dry_run")]
+    reason: Option<String>,
+}
+
+#[derive(clap::Args)]
+struct Which {
+    /// Which, as `dead list` writes them: msg_…
+    ids: Vec<String>,
+    #[command(flatten)]
+    conditions: Conditions,
+    /// Every dead letter there is
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    manner: Manner,
+}
+
+impl From<Discard> for Args {
+    fn from(args: Discard) -> Self {
+        Self { which: args.which, reason: args.died_of, note: args.reason.unwrap_or_default() }
+    }
+}
+
+const GROUPS: [(&str, &str); 3] = [("COUNT", "count"), ("REASON", "reason"), ("LANE", "lane")];
+
+pub async fn run(verb: Verb, args: Args, context: &Context) -> anyhow::Result<ExitCode> {
+    let Args { which, reason, note } = args;
+    let redo = Redo {
+        ids: which.ids,
+        filter: which.conditions.query(reason),
+        all: which.all,
+        dry_run: which.manner.dry_run,
+        reason: note,
+    };
+    let door = Door::open(&which.manner.through, context).await?;
+    if which.manner.must_ask(&redo.ids) {
+        let preview = door.redo(verb, &Redo { dry_run: true, ..redo.clone() }).await?;
+        foretell(verb, &preview);
+        confirm(preview.found)?;
+    }
+    let report = door.redo(verb, &redo).await?;
+    if which.manner.json {
+        json_out(&json!(report));
+    } else if report.dry_run {
+        foretell(verb, &report);
+    } else {
+        tell(verb, &report, door.is_served());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn foretell(verb: Verb, report: &DeadReport) {
+    let act = match verb {
+        Verb::Retry => "tried again",
+        Verb::Discard => "discarded",
+    };
+    line_out(&format!("{} would be {act}", count(report.found, "dead letter")));
+    if report.found > 0 {
+        let groups: Vec<_> = report.groups.iter().map(|group| json!(group)).collect();
+        rows_out(&GROUPS, &groups, "");
+    }
+    remarks(report);
+}
+
+fn tell(verb: Verb, report: &DeadReport, is_served: bool) {
+    let letters = count(report.done, "dead letter");
+    match verb {
+        Verb::Retry => line_out(&format!("{letters} queued again")),
+        Verb::Discard => line_out(&format!("{letters} discarded")),
+    }
+    remarks(report);
+    if verb == Verb::Retry && report.done > 0 && !is_served {
+        line_out("no server was found running on this store: they wait until one does");
+    }
+}
+
+fn remarks(report: &DeadReport) {
+    if !report.missing.is_empty() {
+        line_out(&format!("no dead letter, or none any more: {}", report.missing.join(", ")));
+    }
+    if report.more {
+        line_out("there are more than one order may take: give the same order again for the next");
+    }
+}

@@ -1,0 +1,117 @@
+//! Past events, settled again.
+
+use std::process::ExitCode;
+
+use serde_json::json;
+
+use super::{Conditions, Range};
+use crate::cli::Context;
+use crate::cli::order::{Manner, confirm};
+use crate::cli::output::{count, json_out, line_out, rows_out};
+use crate::cli::server::Door;
+use crate::transition::{Replay, ReplayReport};
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Which events, by Sekisho's id or the provider's
+    ids: Vec<String>,
+    #[command(flatten)]
+    conditions: Conditions,
+    #[command(flatten)]
+    range: Range,
+    /// Every event there is
+    #[arg(long)]
+    all: bool,
+    /// Make deliveries again that were made before
+    #[arg(long)]
+    again: bool,
+    /// Why; stands in the audit log
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    reason: String,
+    #[command(flatten)]
+    manner: Manner,
+}
+
+const ROUTES: [(&str, &str); 6] = [
+    ("ROUTE", "route"),
+    ("NEW", "new"),
+    ("DELIVERED", "delivered"),
+    ("WAITING", "waiting"),
+    ("DEAD", "dead"),
+    ("DISCARDED", "discarded"),
+];
+
+pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
+    let order = Replay {
+        ids: args.ids,
+        filter: args.conditions.query(&args.range),
+        all: args.all,
+        again: args.again,
+        dry_run: args.manner.dry_run,
+        reason: args.reason,
+    };
+    let door = Door::open(&args.manner.through, context).await?;
+    if args.manner.must_ask(&order.ids) {
+        let preview = door.replay(&Replay { dry_run: true, ..order.clone() }).await?;
+        foretell(&preview);
+        confirm(preview.found)?;
+    }
+    let report = door.replay(&order).await?;
+    if args.manner.json {
+        json_out(&json!(report));
+    } else if report.dry_run {
+        foretell(&report);
+    } else {
+        tell(&report, door.is_served());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn foretell(report: &ReplayReport) {
+    line_out(&format!("{} would be settled again", count(report.found - report.unfinished, "event")));
+    if !report.routes.is_empty() {
+        let routes: Vec<_> = report.routes.iter().map(|route| json!(route)).collect();
+        rows_out(&ROUTES, &routes, "");
+    }
+    if report.without_route > 0 {
+        line_out(&format!("no route takes {} of them", report.without_route));
+    }
+    for rule in &report.unanswered {
+        line_out(&format!(
+            "route {} has no answer for {}: {}",
+            rule.route,
+            count(rule.count, "event"),
+            rule.error
+        ));
+    }
+    let before = report.routes.iter().any(|route| route.delivered + route.waiting + route.discarded > 0);
+    if before && report.again {
+        line_out("deliveries that were made before are made again (--again)");
+    } else if before {
+        line_out("deliveries that were made before are left alone; --again repeats them");
+    }
+    if !report.again && report.routes.iter().any(|route| route.dead > 0) {
+        line_out("dead deliveries are not redone by a replay: `sekisho dead retry` does that");
+    }
+    remarks(report);
+}
+
+fn tell(report: &ReplayReport, is_served: bool) {
+    line_out(&format!("{} queued to be settled again", count(report.queued, "event")));
+    remarks(report);
+    if report.queued > 0 && !is_served {
+        line_out("no server was found running on this store: they wait until one does");
+    }
+}
+
+fn remarks(report: &ReplayReport) {
+    if report.unfinished > 0 {
+        line_out(&format!("{} not finished yet, and left alone", count(report.unfinished, "event")));
+    }
+    if !report.missing.is_empty() {
+        line_out(&format!("no event has the id {}", report.missing.join(", ")));
+    }
+    if report.more {
+        line_out("there are more than one order may take; narrow it with --since and --until");
+    }
+}

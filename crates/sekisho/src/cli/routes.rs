@@ -1,0 +1,84 @@
+//! `sekisho routes [list|reset]`: where events go, and whether the destinations are well.
+
+use std::process::ExitCode;
+
+use serde_json::json;
+
+use super::Context;
+use super::output::{json_out, line_out, list_out};
+use super::server::{self, Door, Server};
+use crate::view::{self, Place};
+
+#[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    list: List,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Every route with its breaker and its oldest waiting message
+    List(List),
+    /// Close the breaker of a route: its destination is asked again at once
+    Reset(Reset),
+}
+
+#[derive(clap::Args)]
+struct List {
+    /// One JSON object a line
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    server: server::Through,
+}
+
+#[derive(clap::Args)]
+struct Reset {
+    /// The route
+    name: String,
+    /// As one JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    server: server::Through,
+}
+
+const COLUMNS: [(&str, &str); 5] = [
+    ("ROUTE", "name"),
+    ("BREAKER", "breaker"),
+    ("OPEN UNTIL", "open_until"),
+    ("OLDEST DUE", "oldest_due_at"),
+    ("URL", "url"),
+];
+
+pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
+    match args.command {
+        None => list(args.list, context).await,
+        Some(Command::List(args)) => list(args, context).await,
+        Some(Command::Reset(args)) => reset(args, context).await,
+    }
+}
+
+async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
+    let routes = if let Some(server) = Server::find(&args.server, context).await? {
+        server.items("/v1/routes").await?
+    } else {
+        let (store, _) = context.open_store().await?;
+        view::routes(&Place::all(&context.load()?.config), &*store).await?
+    };
+    list_out(args.json, &COLUMNS, &routes, "the configuration has no [[route]]");
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn reset(args: Reset, context: &Context) -> anyhow::Result<ExitCode> {
+    let reset = Door::open(&args.server, context).await?.reset(&args.name).await?;
+    if args.json {
+        json_out(&json!(reset));
+    } else {
+        line_out(&format!("the breaker of {} is closed; it was {}", reset.route, reset.was));
+    }
+    Ok(ExitCode::SUCCESS)
+}

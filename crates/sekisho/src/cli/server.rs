@@ -1,0 +1,199 @@
+//! The way in for commands that write: through the running server, found by its note or named with `--server`; with no
+//! server running they do the same themselves.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use sekisho_store::{Access, OpenError, Store};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::notice::Notice;
+use super::{Context, require_store};
+use crate::transition::{self, Actor, DeadReport, Known, Redo, Replay, ReplayReport, Reset};
+use crate::{api, now};
+
+#[derive(clap::Args)]
+pub struct Through {
+    /// Act through this server: http://host:8787. Without it, through the one that runs on the store, if there is one
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
+    /// The key for --server: one of its [[key]] blocks with the scope operate
+    #[arg(long, value_name = "KEY", env = "SEKISHO_API_KEY", hide_env_values = true)]
+    key: Option<String>,
+}
+
+/// How long a server may take to say that it is there, and to carry out an order.
+const ALIVE_WITHIN: Duration = Duration::from_secs(2);
+const ACT_WITHIN: Duration = Duration::from_mins(10);
+
+pub enum Door<'c> {
+    Server(Server),
+    /// No server runs: the command acts itself.
+    Own(Arc<dyn Store>, &'c Context),
+}
+
+pub struct Server {
+    client: reqwest::Client,
+    url: String,
+    key: String,
+}
+
+/// What is to be done with dead letters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    Retry,
+    Discard,
+}
+
+impl<'c> Door<'c> {
+    pub async fn open(through: &Through, context: &'c Context) -> anyhow::Result<Self> {
+        if let Some(server) = Server::find(through, context).await? {
+            return Ok(Self::Server(server));
+        }
+        let seen = context.glance()?;
+        require_store(&seen)?;
+        match sekisho_store::open(&seen.store, Access::Act).await {
+            Ok(store) => Ok(Self::Own(store, context)),
+            Err(OpenError::InUse { path }) => bail!(
+                "a server runs on {path}, but it can't be reached: it does not answer, or serves without the role \
+                 `console`. Name it with --server URL --key KEY, or stop it and try again"
+            ),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whether what was queued is worked off now.
+    pub fn is_served(&self) -> bool {
+        matches!(self, Self::Server(_))
+    }
+
+    pub async fn redo(&self, verb: Verb, redo: &Redo) -> anyhow::Result<DeadReport> {
+        let (store, actor) = match self {
+            Self::Server(server) => {
+                let path = match verb {
+                    Verb::Retry => "/v1/dead-letters/retry",
+                    Verb::Discard => "/v1/dead-letters/discard",
+                };
+                return server.post(path, redo).await;
+            }
+            Self::Own(store, _) => (&**store, os_actor()),
+        };
+        let actor = Actor { name: &actor, at: now() };
+        Ok(match verb {
+            Verb::Retry => transition::retry(store, redo, &actor).await?,
+            Verb::Discard => transition::discard(store, redo, &actor).await?,
+        })
+    }
+
+    pub async fn replay(&self, order: &Replay) -> anyhow::Result<ReplayReport> {
+        match self {
+            Self::Server(server) => server.post("/v1/events/replay", order).await,
+            Self::Own(store, context) => {
+                // Only a forecast needs the routes; without one, no secret need be at hand.
+                let known = if order.dry_run {
+                    Known::of(&context.load()?.config)
+                } else {
+                    Known { routes: Vec::new(), sources: context.glance()?.sources }
+                };
+                let actor = os_actor();
+                let actor = Actor { name: &actor, at: now() };
+                Ok(transition::replay(&**store, &known, order, &actor).await?)
+            }
+        }
+    }
+
+    pub async fn reset(&self, route: &str) -> anyhow::Result<Reset> {
+        match self {
+            Self::Server(server) => {
+                // What is no name must not lead to another path.
+                if !route.chars().all(|one| one.is_ascii_alphanumeric() || "-_".contains(one)) {
+                    bail!("there is no route {route:?}");
+                }
+                server.post(&format!("/v1/routes/{route}/reset"), &()).await
+            }
+            Self::Own(store, context) => {
+                let config = context.load()?.config;
+                if !config.routes.iter().any(|known| known.route.name == route) {
+                    let names: Vec<_> = config.routes.iter().map(|known| known.route.name.as_str()).collect();
+                    bail!("there is no route {route}; configured are: {}", names.join(", "));
+                }
+                let actor = os_actor();
+                let actor = Actor { name: &actor, at: now() };
+                Ok(transition::reset(&**store, route, &actor).await?)
+            }
+        }
+    }
+}
+
+impl Server {
+    /// The server named, or the one whose note lies beside the store and that answers.
+    pub async fn find(through: &Through, context: &Context) -> anyhow::Result<Option<Self>> {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build()?;
+        let notice = Notice::find(&context.glance()?.store);
+        if let Some(url) = &through.server {
+            let url = url.trim_end_matches('/').to_owned();
+            // The note's key goes to no other address.
+            let noted = notice.filter(|notice| notice.url == url.replace("localhost", "127.0.0.1"));
+            let Some(key) = through.key.clone().or(noted.map(|notice| notice.key)) else {
+                bail!("{url} wants a key: --key KEY, or the variable SEKISHO_API_KEY");
+            };
+            return Ok(Some(Self { client, url, key }));
+        }
+        let Some(Notice { url, key, .. }) = notice else { return Ok(None) };
+        let server = Self { client, url, key };
+        Ok(if server.is_alive().await { Some(server) } else { None })
+    }
+
+    /// A note may be left over from a server that was killed.
+    async fn is_alive(&self) -> bool {
+        let asked = self.client.get(format!("{}/health/live", self.url)).timeout(ALIVE_WITHIN).send().await;
+        asked.is_ok_and(|answer| answer.status().is_success())
+    }
+
+    /// The items of a list.
+    pub async fn items(&self, path: &str) -> anyhow::Result<Vec<Value>> {
+        let mut list: Value = self.ask(self.client.get(format!("{}{path}", self.url))).await?;
+        Ok(serde_json::from_value(list["items"].take())?)
+    }
+
+    async fn post<T: DeserializeOwned>(&self, path: &str, order: &impl Serialize) -> anyhow::Result<T> {
+        let request = self.client.post(format!("{}{path}", self.url));
+        self.ask(request.header("content-type", "application/json").body(serde_json::to_vec(order)?)).await
+    }
+
+    async fn ask<T: DeserializeOwned>(&self, request: reqwest::RequestBuilder) -> anyhow::Result<T> {
+        let request = request
+            .timeout(ACT_WITHIN)
+            .header("authorization", format!("Bearer {}", self.key))
+            .header(api::ACTOR, os_actor());
+        let answer = request.send().await.with_context(|| format!("no server answers at {}", self.url))?;
+        let status = answer.status();
+        let body = answer.bytes().await.with_context(|| format!("{} broke off its answer", self.url))?;
+        if status.is_success() {
+            return serde_json::from_slice(&body)
+                .with_context(|| format!("{} answered what this version does not understand", self.url));
+        }
+        let problem: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let said = problem["detail"].as_str().or(problem["title"].as_str()).unwrap_or("no explanation");
+        match status.as_u16() {
+            400 | 404 => bail!("{said}"),
+            401 => bail!("the server at {} does not know this key: {said}", self.url),
+            _ => bail!("the server at {} answered {status}: {said}", self.url),
+        }
+    }
+}
+
+/// Who acts, for the audit log.
+fn os_actor() -> String {
+    use std::os::unix::fs::MetadataExt;
+    let user = std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).unwrap_or_default();
+    let user: String = user.chars().filter(char::is_ascii_graphic).take(64).collect();
+    if !user.is_empty() {
+        return format!("cli:{user}");
+    }
+    std::fs::metadata("/proc/self").map_or("cli".into(), |own| format!("cli:uid-{}", own.uid()))
+}

@@ -1,0 +1,131 @@
+//! What people do: redo or put aside what failed, settle past events again, close a breaker. API and CLI write here and
+//! nowhere else.
+//!
+//! An order ([`Redo`], [`Replay`]) is plain data, the same over HTTP as in process, so both ways do the same. A dry run
+//! answers what would happen and changes nothing. An order that selects nothing is refused, never taken for "all"; one
+//! that selects much is bounded by [`SELECT_MAX`]. Each act is audited by the store in the act's own transaction.
+
+mod breaker;
+mod dead;
+mod forecast;
+mod replay;
+
+use std::fmt;
+
+use sekisho_core::delivery::Route;
+use sekisho_core::{Seq, Time};
+use sekisho_store::Store;
+
+use crate::config::Config;
+
+pub use breaker::{Reset, reset};
+pub use dead::{DeadGroup, DeadQuery, DeadReport, Redo, discard, retry};
+pub use forecast::{RouteForecast, Unanswered};
+pub use replay::{EventQuery, Replay, ReplayReport, replay};
+
+/// Most dead letters or events that one order touches.
+pub const SELECT_MAX: usize = 100_000;
+/// Most letters of a reason.
+pub const REASON_MAX: usize = 500;
+
+/// Why an order was not carried out.
+#[derive(Debug)]
+pub enum Refusal {
+    /// It makes no sense; says what to write instead.
+    Wrong(String),
+    /// What it names is not there.
+    Missing(String),
+    Store(sekisho_store::Error),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Wrong(message) | Self::Missing(message) => f.write_str(message),
+            Self::Store(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Refusal {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Wrong(_) | Self::Missing(_) => None,
+            Self::Store(error) => std::error::Error::source(error),
+        }
+    }
+}
+
+impl From<sekisho_store::Error> for Refusal {
+    fn from(error: sekisho_store::Error) -> Self {
+        Self::Store(error)
+    }
+}
+
+pub type Result<T> = std::result::Result<T, Refusal>;
+
+/// What of the configuration an order may need.
+pub struct Known {
+    pub routes: Vec<Route>,
+    /// Names of the sources that events come from.
+    pub sources: Vec<String>,
+}
+
+impl Known {
+    pub fn of(config: &Config) -> Self {
+        let sources = config.sources.iter().map(|source| source.name.to_string());
+        Self {
+            routes: config.routes.iter().map(|route| route.route.clone()).collect(),
+            sources: sources.collect(),
+        }
+    }
+}
+
+/// Who acts, and when.
+pub struct Actor<'a> {
+    pub name: &'a str,
+    pub at: Time,
+}
+
+/// An event by Sekisho's id, or by its provider's in any of these sources.
+pub async fn find_event(
+    store: &dyn Store,
+    sources: &[String],
+    id: &str,
+) -> sekisho_store::Result<Option<Seq>> {
+    if let Ok(seq) = id.parse::<Seq>()
+        && store.find_event(seq).await?.is_some()
+    {
+        return Ok(Some(seq));
+    }
+    for source in sources {
+        if let Some(seq) = store.find_seq(source, id).await? {
+            return Ok(Some(seq));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether an order says in exactly one way what it is about: by ids, by a filter, or all.
+fn check_selection(ids: &[String], is_filtered: bool, all: bool) -> Result<()> {
+    let ways = usize::from(!ids.is_empty()) + usize::from(is_filtered) + usize::from(all);
+    match ways {
+        0 => Err(Refusal::Wrong("say which: by ids, by a filter, or all of them (all)".into())),
+        1 if ids.len() > SELECT_MAX => {
+            Err(Refusal::Wrong(format!("{} ids are too many; at most {SELECT_MAX}", ids.len())))
+        }
+        1 => Ok(()),
+        _ => Err(Refusal::Wrong("ids, a filter and all exclude each other: write one of them".into())),
+    }
+}
+
+fn check_reason(reason: &str) -> Result<String> {
+    let reason = reason.trim();
+    if reason.chars().count() > REASON_MAX {
+        return Err(Refusal::Wrong(format!("the reason is longer than {REASON_MAX} letters")));
+    }
+    Ok(reason.to_owned())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,161 @@
+//! Dead letters: tried again, or put aside for good.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sekisho_core::change::{Act, Lane};
+use sekisho_core::{Seq, Time};
+use sekisho_store::{CLAIM_MAX, DeadFilter, FIND_MAX, Standing, Store};
+use serde::{Deserialize, Serialize};
+
+use super::{Actor, Refusal, Result, SELECT_MAX, check_reason, check_selection};
+
+/// Which dead letters. All conditions must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DeadQuery {
+    pub source: Option<String>,
+    /// Exact, or a prefix when it ends in `*`.
+    #[serde(rename = "type")]
+    pub event_type: Option<String>,
+    pub reason: Option<String>,
+    pub route: Option<String>,
+    /// `evt_…`
+    pub event: Option<String>,
+    /// When it died: not before, and before.
+    pub since: Option<Time>,
+    pub until: Option<Time>,
+}
+
+impl DeadQuery {
+    pub fn filter(&self) -> Result<DeadFilter> {
+        let event = self.event.as_ref().map(|id| {
+            let wanted = "expected the event's id as Sekisho writes it: evt_ and 13 letters";
+            id.parse::<Seq>().map_err(|_| Refusal::Wrong(wanted.into()))
+        });
+        Ok(DeadFilter {
+            source: self.source.clone(),
+            event_type: self.event_type.clone(),
+            reason: self.reason.clone(),
+            lane: self.route.as_deref().map(Lane::to_route),
+            event: event.transpose()?,
+            since: self.since,
+            until: self.until,
+            ..DeadFilter::default()
+        })
+    }
+}
+
+/// What to do with which dead letters.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Redo {
+    /// `msg_…`
+    pub ids: Vec<String>,
+    pub filter: DeadQuery,
+    pub all: bool,
+    pub dry_run: bool,
+    /// Stands in the audit log. Needed to discard.
+    pub reason: String,
+}
+
+/// What was done, or would be.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeadReport {
+    pub dry_run: bool,
+    pub found: usize,
+    /// Retried or discarded now; none in a dry run.
+    pub done: usize,
+    /// Ids that no dead letter has, or has any more.
+    pub missing: Vec<String>,
+    /// More fit than one order may touch: the same order again takes the next.
+    pub more: bool,
+    pub groups: Vec<DeadGroup>,
+}
+
+/// Dead letters that are alike.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeadGroup {
+    pub reason: String,
+    pub lane: String,
+    pub count: usize,
+}
+
+/// Queues dead letters again, each under its own id.
+pub async fn retry(store: &dyn Store, redo: &Redo, actor: &Actor<'_>) -> Result<DeadReport> {
+    let reason = check_reason(&redo.reason)?;
+    let (mut report, jobs) = select(store, redo).await?;
+    for chunk in chunks(&jobs, redo.dry_run) {
+        let revived = store.revive(chunk.to_vec(), act(actor, &reason)).await?;
+        report.done += revived.into_iter().filter(|was_there| *was_there).count();
+    }
+    Ok(report)
+}
+
+/// Takes dead letters out for good. Asks for a reason.
+pub async fn discard(store: &dyn Store, redo: &Redo, actor: &Actor<'_>) -> Result<DeadReport> {
+    let reason = check_reason(&redo.reason)?;
+    if reason.is_empty() && !redo.dry_run {
+        return Err(Refusal::Wrong("to discard needs a reason: who reads the audit log will ask".into()));
+    }
+    let (mut report, jobs) = select(store, redo).await?;
+    for chunk in chunks(&jobs, redo.dry_run) {
+        let discarded = store.discard(chunk.to_vec(), act(actor, &reason)).await?;
+        report.done += discarded.into_iter().filter(|was_there| *was_there).count();
+    }
+    Ok(report)
+}
+
+fn chunks(jobs: &[Seq], dry_run: bool) -> std::slice::Chunks<'_, Seq> {
+    if dry_run { [].chunks(CLAIM_MAX) } else { jobs.chunks(CLAIM_MAX) }
+}
+
+fn act(actor: &Actor<'_>, reason: &str) -> Act {
+    Act { at: actor.at, actor: actor.name.to_owned(), reason: reason.to_owned() }
+}
+
+/// Finds all of them before anything is done, so that one that dies again is not met twice.
+async fn select(store: &dyn Store, redo: &Redo) -> Result<(DeadReport, Vec<Seq>)> {
+    check_selection(&redo.ids, redo.filter != DeadQuery::default(), redo.all)?;
+    let mut report = DeadReport { dry_run: redo.dry_run, ..DeadReport::default() };
+    let mut groups = BTreeMap::new();
+    let mut jobs = BTreeSet::new();
+    if redo.ids.is_empty() {
+        let mut filter = DeadFilter { limit: FIND_MAX, ..redo.filter.filter()? };
+        loop {
+            let page = store.find_dead(filter.clone()).await?;
+            for letter in &page {
+                jobs.insert(letter.job);
+                *groups.entry((letter.death.reason.clone(), letter.lane.clone())).or_default() += 1;
+            }
+            let Some(last) = page.last().filter(|_| page.len() == FIND_MAX) else { break };
+            filter.before = Some(last.job);
+            if jobs.len() >= SELECT_MAX {
+                report.more = true;
+                break;
+            }
+        }
+    } else {
+        for id in &redo.ids {
+            let job = id.parse().map_err(|error| Refusal::Wrong(format!("{id:?} is {error}")))?;
+            let found = store.find_message(job).await?;
+            match found.map(|message| (message.lane, message.standing)) {
+                Some((lane, Standing::Dead(death, _))) => {
+                    if jobs.insert(job) {
+                        *groups.entry((death.reason, lane)).or_default() += 1;
+                    }
+                }
+                _ => report.missing.push(id.clone()),
+            }
+        }
+        if jobs.is_empty() {
+            let ids = report.missing.join(", ");
+            return Err(Refusal::Missing(format!("no dead letter has the id {ids}, or has it any more")));
+        }
+    }
+    report.found = jobs.len();
+    report.groups = groups
+        .into_iter()
+        .map(|((reason, lane), count)| DeadGroup { reason, lane: lane.0.to_string(), count })
+        .collect();
+    Ok((report, jobs.into_iter().collect()))
+}

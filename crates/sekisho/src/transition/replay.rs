@@ -1,0 +1,142 @@
+//! Past events, settled again: what routes and rules make of them now. A delivery that was made is not made again unless
+//! that is asked for.
+
+use std::collections::BTreeSet;
+
+use sekisho_core::change::{Act, Replayed};
+use sekisho_core::{Seq, Time};
+use sekisho_store::{CLAIM_MAX, EventFilter, FIND_MAX, Order, Status, Store};
+use serde::{Deserialize, Serialize};
+
+use super::forecast::{RouteForecast, Unanswered, forecast};
+use super::{Actor, Known, Refusal, Result, SELECT_MAX, check_reason, check_selection, find_event};
+use crate::worker::AGAIN;
+
+/// Which events. All conditions must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct EventQuery {
+    pub source: Option<String>,
+    /// Exact, or a prefix when it ends in `*`.
+    #[serde(rename = "type")]
+    pub event_type: Option<String>,
+    pub status: Option<String>,
+    /// The provider's id of what the event is about.
+    pub object: Option<String>,
+    /// When it was received: not before, and before.
+    pub since: Option<Time>,
+    pub until: Option<Time>,
+}
+
+impl EventQuery {
+    pub fn filter(&self) -> Result<EventFilter> {
+        let status = self.status.as_ref().map(|name| {
+            let wanted = "status: expected received, success, failed or skipped";
+            Status::parse(name).ok_or_else(|| Refusal::Wrong(wanted.into()))
+        });
+        Ok(EventFilter {
+            source: self.source.clone(),
+            event_type: self.event_type.clone(),
+            status: status.transpose()?,
+            object_id: self.object.clone(),
+            after: self.since.map(|since| Seq::from_i64(Seq::floor_of(since).as_i64() - 1)),
+            before: self.until.map(Seq::floor_of),
+            ..EventFilter::default()
+        })
+    }
+}
+
+/// Which events to settle again, and how.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Replay {
+    /// Sekisho's `evt_…`, or the provider's.
+    pub ids: Vec<String>,
+    pub filter: EventQuery,
+    pub all: bool,
+    /// Make deliveries again that were made before.
+    pub again: bool,
+    pub dry_run: bool,
+    /// Stands in the audit log.
+    pub reason: String,
+}
+
+/// What was queued; in a dry run, what would come of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplayReport {
+    pub dry_run: bool,
+    pub again: bool,
+    pub found: usize,
+    /// Queued to be settled again; none in a dry run.
+    pub queued: usize,
+    /// Their work is not finished yet, so they are left alone.
+    pub unfinished: usize,
+    /// Ids that no event has.
+    pub missing: Vec<String>,
+    /// More fit than one order may touch.
+    pub more: bool,
+    /// Only in a dry run, like the rest.
+    pub routes: Vec<RouteForecast>,
+    /// Events that no route takes.
+    pub without_route: usize,
+    /// Rules that have no answer for some of the events.
+    pub unanswered: Vec<Unanswered>,
+}
+
+/// Queues events to be settled again.
+pub async fn replay(
+    store: &dyn Store,
+    known: &Known,
+    order: &Replay,
+    actor: &Actor<'_>,
+) -> Result<ReplayReport> {
+    let reason = check_reason(&order.reason)?;
+    let (mut report, events) = select(store, known, order).await?;
+    if order.dry_run {
+        forecast(store, &known.routes, &events, &mut report).await?;
+        return Ok(report);
+    }
+    let payload = if order.again { AGAIN } else { "" };
+    for chunk in events.chunks(CLAIM_MAX) {
+        let act = Act { at: actor.at, actor: actor.name.to_owned(), reason: reason.clone() };
+        for replayed in store.replay(chunk.to_vec(), payload.to_owned(), act).await? {
+            match replayed {
+                Replayed::Queued => report.queued += 1,
+                Replayed::Unfinished => report.unfinished += 1,
+                // It was let go of since it was found.
+                Replayed::Unknown => report.found -= 1,
+            }
+        }
+    }
+    Ok(report)
+}
+
+/// The events meant, oldest first.
+async fn select(store: &dyn Store, known: &Known, order: &Replay) -> Result<(ReplayReport, Vec<Seq>)> {
+    check_selection(&order.ids, order.filter != EventQuery::default(), order.all)?;
+    let mut report = ReplayReport { dry_run: order.dry_run, again: order.again, ..ReplayReport::default() };
+    let mut events = BTreeSet::new();
+    for id in &order.ids {
+        match find_event(store, &known.sources, id).await? {
+            Some(seq) => _ = events.insert(seq),
+            None => report.missing.push(id.clone()),
+        }
+    }
+    if order.ids.is_empty() {
+        let mut filter = EventFilter { order: Order::OldestFirst, limit: FIND_MAX, ..order.filter.filter()? };
+        loop {
+            let page = store.find_events(filter.clone()).await?;
+            events.extend(page.iter().map(|event| event.seq));
+            let Some(last) = page.last().filter(|_| page.len() == FIND_MAX) else { break };
+            filter.after = Some(last.seq);
+            if events.len() >= SELECT_MAX {
+                report.more = true;
+                break;
+            }
+        }
+    } else if events.is_empty() {
+        return Err(Refusal::Missing(format!("no event has the id {}", report.missing.join(", "))));
+    }
+    report.found = events.len();
+    Ok((report, events.into_iter().collect()))
+}

@@ -1,0 +1,231 @@
+use std::sync::Arc;
+
+use bytes::Bytes;
+use sekisho_core::Epoch;
+use sekisho_core::change::{Arrival, ChangeSet, Death, End, Kind, Lane, NewJob, Next, Outcome, delivery_key};
+use sekisho_core::delivery::route::Send;
+use sekisho_core::event::{DedupeKey, Trust};
+use sekisho_core::id::Sequence;
+use sekisho_core::queue::{Breaker, Class};
+use sekisho_core::rule::Rule;
+use sekisho_store::memory::MemoryStore;
+use sekisho_store::{DeadFilter, FIND_MAX, State};
+
+use super::*;
+use crate::worker::BREAKER;
+
+const NOW: Time = Time::from_ms(1_780_000_000_000);
+const ACTOR: Actor<'static> = Actor { name: "tomo", at: NOW };
+
+/// A store where the first `dead` of `events` events died on their way to `app`, and the others arrived.
+async fn store(events: usize, dead: usize) -> MemoryStore {
+    let store = MemoryStore::default();
+    let epoch = store.join(NOW).await.unwrap().epoch;
+    let mut sequence = Sequence::new(epoch, Seq::ZERO);
+    let arrivals: Vec<_> = (0..events).map(|n| arrival(n, sequence.next(NOW))).collect();
+    for chunk in arrivals.chunks(CHUNK) {
+        store.admit(Arc::from(chunk), None).await.unwrap();
+    }
+    let app = Lane::to_route("app");
+    for job in claim_all(&store, epoch, &Lane::settle()).await {
+        let event = job.lease.job;
+        let delivery = NewJob {
+            id: sequence.next(NOW),
+            key: Some(delivery_key(event, &app, 0)),
+            kind: Kind::Deliver,
+            lane: app.clone(),
+            fifo: None,
+            due_at: NOW,
+            event: Some(event),
+            payload: "app".into(),
+            owner: None,
+        };
+        let set = ChangeSet { jobs: vec![delivery], ..ChangeSet::end(job.lease, DONE, NOW) };
+        store.commit(vec![set]).await.unwrap();
+    }
+    for (n, job) in claim_all(&store, epoch, &app).await.into_iter().enumerate() {
+        let reason = if n == 0 { "timeout" } else { "server_error" };
+        let death = Death { class: Class::Transient, reason: reason.into(), error: "down".into() };
+        let end = if n < dead { End::Dead(death) } else { DONE };
+        store.commit(vec![ChangeSet::end(job.lease, end, NOW)]).await.unwrap();
+    }
+    store
+}
+
+const CHUNK: usize = 500;
+const DONE: End = End::Done(Outcome::SUCCESS);
+
+async fn claim_all(store: &MemoryStore, epoch: Epoch, lane: &Lane) -> Vec<sekisho_core::change::Job> {
+    let mut all = Vec::new();
+    loop {
+        let jobs = store.claim(epoch, vec![(lane.clone(), CHUNK)], NOW).await.unwrap();
+        if jobs.is_empty() {
+            return all;
+        }
+        all.extend(jobs);
+    }
+}
+
+fn arrival(n: usize, seq: Seq) -> Arrival {
+    let event_id = format!("evt_{n}");
+    Arrival {
+        key: DedupeKey::new("shop", &event_id, None),
+        seq,
+        received_at: NOW,
+        source: "shop".into(),
+        event_id,
+        event_type: "payment.paid".into(),
+        created_at: None,
+        object: None,
+        account: None,
+        livemode: None,
+        trust: Trust::Signed,
+        headers: "[]".into(),
+        body: Bytes::from(format!(r#"{{"n":{n}}}"#)),
+        next: Next::Settle,
+    }
+}
+
+async fn dead(store: &MemoryStore) -> usize {
+    store.find_dead(DeadFilter { limit: FIND_MAX, ..DeadFilter::default() }).await.unwrap().len()
+}
+
+fn all() -> Redo {
+    Redo { all: true, ..Redo::default() }
+}
+
+fn wrong<T>(result: Result<T>) -> String {
+    match result {
+        Err(Refusal::Wrong(message)) => message,
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("it was not refused"),
+    }
+}
+
+fn route(name: &str, filter: &str) -> Route {
+    Route {
+        name: name.into(),
+        sources: vec![],
+        events: vec![],
+        filter: Some(Rule::compile(filter).unwrap()),
+        fifo: None,
+        send: Send::Raw,
+        headers: vec![],
+    }
+}
+
+#[tokio::test]
+async fn b4_an_order_says_in_one_way_what_it_is_about() {
+    let store = store(2, 2).await;
+    let known = Known { routes: vec![], sources: vec![] };
+    assert!(wrong(retry(&store, &Redo::default(), &ACTOR).await).contains("say which"));
+    assert!(wrong(replay(&store, &known, &Replay::default(), &ACTOR).await).contains("say which"));
+    let both = Redo { ids: vec!["msg_0000000000000".into()], ..all() };
+    assert!(wrong(retry(&store, &both, &ACTOR).await).contains("exclude each other"));
+    let odd = Redo { ids: vec!["7".into()], ..Redo::default() };
+    assert!(wrong(retry(&store, &odd, &ACTOR).await).contains("not an id of ours"));
+    let gone = Redo { ids: vec!["msg_0000000000007".into()], ..Redo::default() };
+    assert!(matches!(retry(&store, &gone, &ACTOR).await, Err(Refusal::Missing(_))));
+    assert_eq!(dead(&store).await, 2);
+}
+
+#[tokio::test]
+async fn b4_a_preview_says_how_many_and_what_and_changes_nothing() {
+    let store = store(4, 3).await;
+    let dry = Redo { dry_run: true, ..all() };
+    let report = retry(&store, &dry, &ACTOR).await.unwrap();
+    assert_eq!((report.found, report.done, report.more), (3, 0, false));
+    let groups: Vec<_> =
+        report.groups.iter().map(|group| (&*group.reason, &*group.lane, group.count)).collect();
+    assert_eq!(groups, [("server_error", "to:app", 2), ("timeout", "to:app", 1)]);
+    assert_eq!(discard(&store, &dry, &ACTOR).await.unwrap(), report, "no reason is needed to look");
+    assert_eq!(dead(&store).await, 3);
+    assert!(store.find_audit(10).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn b4_a_filter_finds_all_pages_and_only_what_it_says() {
+    let store = store(2_300, 2_200).await;
+    let timeouts = DeadQuery { reason: Some("timeout".into()), ..DeadQuery::default() };
+    let report = retry(&store, &Redo { filter: timeouts, ..Redo::default() }, &ACTOR).await.unwrap();
+    assert_eq!((report.found, report.done), (1, 1));
+    let report = retry(&store, &all(), &ACTOR).await.unwrap();
+    assert_eq!((report.found, report.done), (2_199, 2_199));
+    assert_eq!(dead(&store).await, 0);
+}
+
+#[tokio::test]
+async fn b4_to_discard_needs_a_reason_and_both_are_audited() {
+    let store = store(2, 2).await;
+    for reason in ["", "  \n"] {
+        let order = Redo { reason: reason.into(), ..all() };
+        assert!(wrong(discard(&store, &order, &ACTOR).await).contains("needs a reason"));
+    }
+    let long = Redo { reason: "あ".repeat(REASON_MAX + 1), ..all() };
+    assert!(wrong(discard(&store, &long, &ACTOR).await).contains("longer than"));
+    let order = Redo { reason: " test data ".into(), ..all() };
+    assert_eq!(discard(&store, &order, &ACTOR).await.unwrap().done, 2);
+    let audit = store.find_audit(10).await.unwrap();
+    let lines: Vec<_> = audit.iter().map(|one| (&*one.actor, &*one.action, &*one.reason)).collect();
+    assert_eq!(lines, [("tomo", "dead_letter.discarded", "test data"); 2]);
+}
+
+#[tokio::test]
+async fn b4_a_forecast_tells_new_deliveries_from_those_that_were_made() {
+    let store = store(5, 2).await;
+    let routes = vec![
+        route("app", "true"),
+        route("late", "body.n > 2"),
+        route("odd", "body.nothing == 1"),
+        route("never", "false"),
+    ];
+    let known = Known { routes, sources: vec!["shop".into()] };
+    let order = Replay { all: true, dry_run: true, ..Replay::default() };
+    let report = replay(&store, &known, &order, &ACTOR).await.unwrap();
+    assert_eq!((report.found, report.queued, report.unfinished), (5, 0, 0));
+    let app = RouteForecast { route: "app".into(), delivered: 3, dead: 2, ..RouteForecast::default() };
+    let late = RouteForecast { route: "late".into(), new: 2, ..RouteForecast::default() };
+    assert_eq!(report.routes, [app, late]);
+    assert_eq!(report.without_route, 0);
+    assert_eq!(
+        report.unanswered.iter().map(|rule| (&*rule.route, rule.count)).collect::<Vec<_>>(),
+        [("odd", 5)]
+    );
+
+    let order = Replay { ids: vec!["evt_3".into(), "evt_none".into()], ..Replay::default() };
+    let report = replay(&store, &known, &order, &ACTOR).await.unwrap();
+    assert_eq!((report.found, report.queued, report.missing), (1, 1, vec!["evt_none".to_owned()]));
+    let report = replay(&store, &known, &order, &ACTOR).await.unwrap();
+    assert_eq!((report.queued, report.unfinished), (0, 1), "it is still at work on the first");
+    let nobody = Replay { ids: vec!["evt_none".into()], ..Replay::default() };
+    assert!(matches!(replay(&store, &known, &nobody, &ACTOR).await, Err(Refusal::Missing(_))));
+}
+
+#[tokio::test]
+async fn b4_a_range_has_a_beginning_and_an_end() {
+    let store = store(3, 0).await;
+    let known = Known { routes: vec![], sources: vec![] };
+    let found = async |since: Option<Time>, until: Option<Time>| {
+        let filter = EventQuery { since, until, source: Some("shop".into()), ..EventQuery::default() };
+        let order = Replay { filter, dry_run: true, ..Replay::default() };
+        replay(&store, &known, &order, &ACTOR).await.unwrap().found
+    };
+    assert_eq!(found(Some(NOW), None).await, 3);
+    assert_eq!(found(Some(NOW.plus_ms(1_000)), None).await, 0);
+    assert_eq!(found(None, Some(NOW)).await, 0);
+    assert_eq!(found(None, Some(NOW.plus_ms(1_000))).await, 3);
+}
+
+#[tokio::test]
+async fn c4_a_breaker_is_closed_by_hand() {
+    let store = MemoryStore::default();
+    let was = async |route: &str| reset(&store, route, &ACTOR).await.unwrap().was;
+    assert_eq!(was("app").await, "closed", "it never opened");
+    let open = Breaker::Open { since: NOW, until: NOW.plus_ms(5_000), opened: 1 };
+    let facts = serde_json::to_string(&open).unwrap();
+    let state = State { kind: BREAKER.into(), id: Lane::to_route("app").0.to_string(), version: 0, facts };
+    assert!(store.put_state(state, None).await.unwrap());
+    assert_eq!(was("app").await, "open");
+    assert_eq!(store.find_audit(9).await.unwrap()[0].actor, "tomo");
+    assert_eq!(was("app").await, "closed");
+}

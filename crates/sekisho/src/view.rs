@@ -1,0 +1,195 @@
+//! What people are shown, as JSON: the same names in the API, in `--json` and behind every table. Times are RFC 3339,
+//! ids are `evt_…` and `msg_…`. A `…_with_all` reads what belongs to a thing from the store; the others only write down
+//! what they are given.
+
+mod detail;
+
+use sekisho_core::Time;
+use sekisho_core::change::{Attempt, Lane};
+use sekisho_core::provider::encode_base64;
+use sekisho_core::queue::Breaker;
+use sekisho_store::{AuditEntry, Count, DeadLetter, EventSummary, Message, Standing, State, Store};
+use serde_json::{Value, json};
+
+use crate::config::{Config, Schedule};
+use crate::worker::BREAKER;
+
+pub use detail::{dead_letter_with_all, event_with_all, message_with_all};
+
+pub fn event(event: &EventSummary) -> Value {
+    json!({
+        "id": event.seq.as_event().to_string(),
+        "event_id": event.event_id,
+        "source": event.source,
+        "type": event.event_type,
+        "status": event.status.name(),
+        "received_at": event.received_at,
+        "created_at": event.created_at,
+        "object": event.object.as_ref().map(|(kind, id)| json!({ "kind": kind, "id": id })),
+        "account": event.account,
+        "livemode": event.livemode,
+        "trust": event.trust,
+        "note": event.note,
+        "processed_at": event.processed_at,
+    })
+}
+
+pub fn dead_letter(letter: &DeadLetter) -> Value {
+    json!({
+        "id": letter.job.as_message().to_string(),
+        "kind": letter.kind.name(),
+        "lane": &*letter.lane.0,
+        "route": letter.lane.route(),
+        "reason": letter.death.reason,
+        "class": letter.death.class.name(),
+        "error": letter.death.error,
+        "attempts": letter.attempts,
+        "crashes": letter.crashes,
+        "died_at": letter.at,
+        "event": letter.event.map(|event| event.as_event().to_string()),
+        "event_id": letter.event_id,
+        "type": letter.event_type,
+        "source": letter.source,
+    })
+}
+
+pub fn message(message: &Message) -> Value {
+    let mut value = json!({
+        "id": message.job.as_message().to_string(),
+        "lane": &*message.lane.0,
+        "route": message.lane.route(),
+        "event": message.event.map(|event| event.as_event().to_string()),
+        "attempts": message.attempts,
+        "standing": "running",
+        "at": null,
+        "due_at": null,
+        "note": null,
+        "reason": null,
+        "class": null,
+        "error": null,
+    });
+    match &message.standing {
+        Standing::Running => {}
+        Standing::Waiting(due_at) => {
+            value["standing"] = "waiting".into();
+            value["due_at"] = json!(due_at);
+        }
+        Standing::Done(outcome, at) => {
+            value["standing"] = outcome.name().into();
+            value["note"] = json!(outcome.note());
+            value["at"] = json!(at);
+        }
+        Standing::Dead(death, at) => {
+            value["standing"] = "dead".into();
+            value["reason"] = death.reason.as_str().into();
+            value["class"] = death.class.name().into();
+            value["error"] = death.error.as_str().into();
+            value["at"] = json!(at);
+        }
+    }
+    value
+}
+
+/// One call to a destination, and what it answered.
+pub fn call(attempt: i32, call: &Attempt) -> Value {
+    let mut value = json!({
+        "attempt": attempt,
+        "at": call.at,
+        "took_ms": call.took_ms,
+        "status": call.status,
+        "reason": call.reason,
+        "error": call.error,
+        "headers": call.headers.as_deref().map(headers),
+    });
+    put_body(&mut value, call.body.as_deref());
+    value
+}
+
+pub fn audit(entry: &AuditEntry) -> Value {
+    json!({
+        "at": entry.at,
+        "actor": entry.actor,
+        "action": entry.action,
+        "target": entry.target,
+        "reason": entry.reason,
+    })
+}
+
+pub fn count(count: &Count) -> Value {
+    json!({
+        "hour": count.hour,
+        "source": count.source,
+        "type": count.event_type,
+        "status": count.status.name(),
+        "events": count.events,
+    })
+}
+
+pub fn schedule(schedule: &Schedule, now: Time) -> Value {
+    json!({
+        "name": schedule.name,
+        "type": schedule.event_type,
+        "cron": schedule.cron,
+        "timezone": schedule.timezone,
+        "next_at": schedule.times.next_after(now),
+    })
+}
+
+/// A route as configured, before the store is asked how it fares.
+#[derive(Clone, Debug)]
+pub struct Place {
+    pub name: String,
+    /// Without its query, which may hold a token.
+    pub url: String,
+}
+
+impl Place {
+    pub fn all(config: &Config) -> Vec<Self> {
+        let places = config.routes.iter().map(|route| {
+            let mut url = route.url.clone();
+            url.set_query(None);
+            Self { name: route.route.name.clone(), url: url.to_string() }
+        });
+        places.collect()
+    }
+}
+
+/// Every route with its breaker and its oldest work that waits.
+pub async fn routes(places: &[Place], store: &dyn Store) -> sekisho_store::Result<Vec<Value>> {
+    let (states, lanes) = (store.states(BREAKER).await?, store.lanes().await?);
+    let route = |place: &Place| {
+        let lane = Lane::to_route(&place.name);
+        let waiting = lanes.iter().find(|(own, _)| *own == lane).map(|(_, due_at)| due_at);
+        let breaker = breaker_of(&states, &lane);
+        let until = match breaker {
+            Breaker::Open { until, .. } => Some(until),
+            Breaker::Closed { .. } | Breaker::HalfOpen { .. } => None,
+        };
+        json!({
+            "name": place.name,
+            "url": place.url,
+            "breaker": breaker.state(),
+            "open_since": breaker.since(),
+            "open_until": until,
+            "oldest_due_at": waiting,
+        })
+    };
+    Ok(places.iter().map(route).collect())
+}
+
+fn breaker_of(states: &[State], lane: &Lane) -> Breaker {
+    let state = states.iter().find(|state| *state.id == *lane.0);
+    state.and_then(|state| serde_json::from_str(&state.facts).ok()).unwrap_or_default()
+}
+
+/// `body` when it is text, else `body_base64`. The other is null.
+fn put_body(value: &mut Value, body: Option<&[u8]>) {
+    let text = body.map(std::str::from_utf8);
+    value["body"] = json!(text.and_then(Result::ok));
+    value["body_base64"] = json!(body.filter(|_| text.is_some_and(|text| text.is_err())).map(encode_base64));
+}
+
+/// Stored as JSON already: a list of [name, value].
+fn headers(stored: &str) -> Value {
+    serde_json::from_str(stored).unwrap_or_default()
+}
