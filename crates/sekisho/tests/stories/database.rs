@@ -100,7 +100,7 @@ fn batch(new: &mut Arrivals, name: &str, count: usize) -> Arc<[Arrival]> {
 /// As the checkpoint does: the same rows again until there is an answer.
 async fn admit_until_answered(store: &dyn Store, rows: &Arc<[Arrival]>) -> (Vec<Admission>, usize) {
     for failures in 0..200 {
-        match store.admit(Arc::clone(rows)).await {
+        match store.admit(Arc::clone(rows), None).await {
             Ok(answers) => return (answers, failures),
             Err(Error::Unavailable(_)) => tokio::time::sleep(Duration::from_millis(10)).await,
             Err(error) => panic!("{}", error.chain()),
@@ -141,12 +141,12 @@ async fn a5_a_server_that_would_forget_is_refused() {
     server.admin().await.batch_execute(&turn("on")).await.unwrap();
     let store = serve(&url).await;
     let mut new = Arrivals::new(1);
-    store.admit(batch(&mut new, "before", 1)).await.unwrap();
+    store.admit(batch(&mut new, "before", 1), None).await.unwrap();
     // Settings may change under a running server: the next connection notices.
     server.admin().await.batch_execute(&turn("off")).await.unwrap();
     server.terminate(&url).await;
     tokio::time::sleep(Duration::from_millis(100)).await;
-    assert!(matches!(store.admit(batch(&mut new, "after", 1)).await, Err(Error::Unavailable(_))));
+    assert!(matches!(store.admit(batch(&mut new, "after", 1), None).await, Err(Error::Unavailable(_))));
     server.set("full_page_writes", Some("off")).await;
     let other = server.fresh().await;
     let refused = postgres::open(&other, SERVE).await;
@@ -228,17 +228,13 @@ async fn dropped_futures_leave_no_transaction_open() {
                     let patience = Duration::from_micros((round * 7919 * node).unsigned_abs() % 15_000);
                     let rows = batch(&mut new, &format!("{node}-{round}"), 10);
                     let keys: Vec<_> = rows.iter().map(|row| row.key).collect();
-                    let _ = tokio::time::timeout(patience, store.admit(rows)).await;
+                    let _ = tokio::time::timeout(patience, store.admit(rows, None)).await;
                     let _ = tokio::time::timeout(patience, store.known(&keys)).await;
                     let lane = Lane::settle();
-                    let claiming = store.claim(epoch, &lane, 5, NOW);
+                    let claiming = store.claim(epoch, vec![(lane, 5)], NOW);
                     if let Ok(Ok(jobs)) = tokio::time::timeout(patience, claiming).await {
-                        let end = End::Done(Outcome::Success);
-                        let sets = jobs.into_iter().map(|job| ChangeSet {
-                            lease: job.lease,
-                            end: end.clone(),
-                            at: NOW,
-                        });
+                        let end = End::Done(Outcome::SUCCESS);
+                        let sets = jobs.into_iter().map(|job| ChangeSet::end(job.lease, end.clone(), NOW));
                         let _ = tokio::time::timeout(patience, store.commit(sets.collect())).await;
                     }
                     let _ = tokio::time::timeout(
@@ -261,7 +257,7 @@ async fn dropped_futures_leave_no_transaction_open() {
     assert_eq!(open, 0, "no transaction was ever seen waiting for its client");
     assert!(server.sessions(&url, "true").await <= 5, "no connection was left behind");
     let mut new = Arrivals::new(9);
-    let answers = store.admit(batch(&mut new, "after", 10)).await.unwrap();
+    let answers = store.admit(batch(&mut new, "after", 10), None).await.unwrap();
     assert!(answers.iter().all(|answer| *answer == Admission::Admitted));
     let client = connect(&url).await;
     let sql = "SELECT (SELECT count(*) FROM event), (SELECT count(*) FROM dedupe),
@@ -283,17 +279,18 @@ async fn callers_who_give_up_pile_up_no_work_behind_them() {
     let store = serve(&url).await;
     let mut new = Arrivals::new(1);
     let warm = [batch(&mut new, "one", 1), batch(&mut new, "two", 1)];
-    let (one, two) = tokio::join!(store.admit(Arc::clone(&warm[0])), store.admit(Arc::clone(&warm[1])));
+    let (one, two) =
+        tokio::join!(store.admit(Arc::clone(&warm[0]), None), store.admit(Arc::clone(&warm[1]), None));
     assert!(one.is_ok() && two.is_ok());
     let mut other = connect(&url).await;
     let stalling = other.transaction().await.unwrap();
     stalling.batch_execute("LOCK TABLE dedupe IN ACCESS EXCLUSIVE MODE").await.unwrap();
     for n in 0..40 {
         let rows = batch(&mut new, &format!("abandoned-{n}"), 1);
-        assert!(tokio::time::timeout(Duration::from_millis(20), store.admit(rows)).await.is_err());
+        assert!(tokio::time::timeout(Duration::from_millis(20), store.admit(rows, None)).await.is_err());
     }
     stalling.rollback().await.unwrap();
-    store.admit(batch(&mut new, "after", 1)).await.unwrap();
+    store.admit(batch(&mut new, "after", 1), None).await.unwrap();
     let sql = "SELECT count(*) FROM event WHERE event_id LIKE 'abandoned%'";
     let ran: i64 = connect(&url).await.query_one(sql, &[]).await.unwrap().get(0);
     assert!((1..=2).contains(&ran), "one for each committer, not {ran} of 40");
@@ -307,11 +304,11 @@ async fn a5_no_answer_before_the_synchronous_standby_has_it() {
     let url = server.fresh().await;
     let store = Arc::new(serve(&url).await);
     let mut new = Arrivals::new(1);
-    store.admit(batch(&mut new, "before", 1)).await.unwrap();
+    store.admit(batch(&mut new, "before", 1), None).await.unwrap();
     let rows = batch(&mut new, "doubtful", 3);
     let call = |rows: &Arc<[Arrival]>| {
         let (store, rows) = (Arc::clone(&store), Arc::clone(rows));
-        tokio::spawn(async move { store.admit(rows).await })
+        tokio::spawn(async move { store.admit(rows, None).await })
     };
     let waits = "wait_event = 'SyncRep'";
     server.set("synchronous_standby_names", Some("nobody")).await;
@@ -333,7 +330,7 @@ async fn a5_no_answer_before_the_synchronous_standby_has_it() {
     assert_eq!(visible.first(), Some(&Some(rows[0].seq)), "the primary has it");
     assert!(again_waited, "the rerun waits as the first call did");
     assert!(matches!(cancelled, Err(Error::Unavailable(_))), "a cancelled wait is no answer: {cancelled:?}");
-    let answers = store.admit(rows).await.unwrap();
+    let answers = store.admit(rows, None).await.unwrap();
     assert!(answers.iter().all(|answer| *answer == Admission::Admitted));
     server.forget(&url).await;
 }
@@ -353,7 +350,7 @@ async fn partitions_appear_for_any_sane_date_and_two_nodes_may_need_them_at_once
                 Arrival { seq, ..new.event(&format!("{node}-{n}")) }
             };
             let rows: Arc<[Arrival]> = dates.into_iter().enumerate().map(row).collect();
-            store.admit(rows).await.unwrap()
+            store.admit(rows, None).await.unwrap()
         })
     });
     for run in runs {
@@ -363,7 +360,7 @@ async fn partitions_appear_for_any_sane_date_and_two_nodes_may_need_them_at_once
     let mut new = Arrivals::new(3);
     let wild = [Seq::from_i64(-5), Seq::MAX].map(|seq| Arrival { seq, ..new.event(&format!("{seq:?}")) });
     let rows = vec![wild[0].clone(), new.event("sane"), wild[1].clone()];
-    let answers = store.admit(rows.into()).await.unwrap();
+    let answers = store.admit(rows.into(), None).await.unwrap();
     assert!(
         matches!(&answers[..], [Admission::Refused(_), Admission::Admitted, Admission::Refused(_)]),
         "{answers:?}"
@@ -380,14 +377,17 @@ async fn a_partition_is_made_while_events_arrive_and_a_long_reader_looks() {
     let store = serve(&url).await;
     store.join(NOW).await.unwrap();
     let mut new = Arrivals::new(1);
-    store.admit(batch(&mut new, "a", 5)).await.unwrap();
+    store.admit(batch(&mut new, "a", 5), None).await.unwrap();
     let mut other = connect(&url).await;
     let reading = other.transaction().await.unwrap();
     reading.query("SELECT count(*) FROM event", &[]).await.unwrap();
-    reading.execute("INSERT INTO job (id, due_at, lane) VALUES (1, 1, 'held')", &[]).await.unwrap();
+    reading
+        .execute("INSERT INTO job (id, due_at, lane, kind, payload) VALUES (1, 1, 'held', 'timer', '')", &[])
+        .await
+        .unwrap();
     let before = Instant::now();
     store.upkeep(NOW.plus_ms(30 * 86_400_000)).await.unwrap();
-    store.admit(batch(&mut new, "b", 5)).await.unwrap();
+    store.admit(batch(&mut new, "b", 5), None).await.unwrap();
     assert!(before.elapsed() < Duration::from_secs(1), "{:?}", before.elapsed());
     reading.rollback().await.unwrap();
     server.forget(&url).await;
@@ -399,13 +399,14 @@ async fn a_text_of_an_outcome_or_rejection_may_hold_anything() {
     let url = server.fresh().await;
     let store = serve(&url).await;
     let mut new = Arrivals::new(1);
-    store.admit(batch(&mut new, "a", 2)).await.unwrap();
+    store.admit(batch(&mut new, "a", 2), None).await.unwrap();
     let epoch = store.join(NOW).await.unwrap().epoch;
-    let jobs = store.claim(epoch, &Lane::settle(), 2, NOW).await.unwrap();
+    let jobs = store.claim(epoch, vec![(Lane::settle(), 2)], NOW).await.unwrap();
     let end = End::Done(Outcome::Skipped { note: "a\0b".into() });
-    let set = |job: usize| ChangeSet { lease: jobs[job].lease, end: end.clone(), at: NOW };
+    let set = |job: usize| ChangeSet::end(jobs[job].lease, end.clone(), NOW);
     let answers = store.commit(vec![set(1), set(0), set(1)]).await.unwrap();
-    assert_eq!(answers, [Committed::Applied, Committed::Applied, Committed::Lost]);
+    let applied = || Committed::Applied { repeated: Vec::new() };
+    assert_eq!(answers, [applied(), applied(), Committed::Lost]);
     let note = store.find_event(jobs[0].lease.job).await.unwrap().unwrap().summary.note;
     assert_eq!(note.as_deref(), Some("a\u{FFFD}b"));
     server.forget(&url).await;
@@ -416,12 +417,12 @@ async fn a7_duplicates_cost_no_wal() {
     let server = Server::get().await;
     let url = server.fresh().await;
     let store = serve(&url).await;
-    store.admit(batch(&mut Arrivals::new(1), "same", 500)).await.unwrap();
+    store.admit(batch(&mut Arrivals::new(1), "same", 500), None).await.unwrap();
     let client = connect(&url).await;
     let lsn = "SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint";
     let before: i64 = client.query_one(lsn, &[]).await.unwrap().get(0);
     for node in 2..12 {
-        let answers = store.admit(batch(&mut Arrivals::new(node), "same", 500)).await.unwrap();
+        let answers = store.admit(batch(&mut Arrivals::new(node), "same", 500), None).await.unwrap();
         assert!(answers.iter().all(|answer| matches!(answer, Admission::Duplicate(_))));
     }
     let after: i64 = client.query_one(lsn, &[]).await.unwrap().get(0);

@@ -154,7 +154,9 @@ fn a5_a_client_that_hangs_up_at_once_does_no_harm() {
 #[test]
 fn a8_bodies_that_wait_may_not_fill_the_memory() {
     let place = Place::sqlite();
-    let config = "[admission]\nwaiting_bytes_max = \"256KiB\"\n".to_owned() + &stripe_source("");
+    let config = "[server]\nbody_bytes_max = \"128KiB\"\n[admission]\nwaiting_bytes_max = \"256KiB\"\n"
+        .to_owned()
+        + &stripe_source("");
     let gateway = Gateway::with(&place, &config);
     let other = rusqlite::Connection::open(place.file()).unwrap();
     other.busy_timeout(PATIENCE).unwrap();

@@ -8,22 +8,30 @@
 
 mod support;
 
+mod api;
+mod apps;
 mod batches;
 mod crashes;
 mod database;
+mod delivery;
 mod differences;
 mod disks;
+mod engine;
 mod gate;
 mod handshakes;
 mod limits;
+mod listen;
 mod once;
 mod operator;
 mod outages;
 mod promises;
+mod redo;
 mod refusals;
+mod replay;
 mod secrets;
 mod senders;
 mod start;
+mod torture;
 mod unusable;
 mod views;
 mod walk;

@@ -27,7 +27,7 @@ fn every_promise_of_a_store_holds_on_postgresql() {
             broken.push(name);
         }
     }
-    assert!(PROMISES.len() >= 17);
+    assert!(PROMISES.len() >= 53);
     assert!(broken.is_empty(), "{broken:?}");
 }
 
@@ -43,7 +43,7 @@ fn h5_eight_nodes_start_on_an_empty_postgresql_at_once() {
                     let joined = store.join(Time::from_ms(1_780_000_000_000)).await.unwrap();
                     let mut new = Arrivals::new(joined.epoch.0);
                     let rows = vec![new.event("same"), new.event(&format!("own {n}"))];
-                    store.admit(rows.into()).await.unwrap();
+                    store.admit(rows.into(), None).await.unwrap();
                     joined.epoch
                 })
             })

@@ -5,6 +5,7 @@ mod gateway;
 mod ledger;
 mod place;
 mod provider;
+mod watching;
 
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,7 @@ pub use ledger::{Storm, together};
 pub use place::{Place, each_store};
 pub use provider::{Letter, Provider, vector};
 pub use sekisho_lab::http::Response;
+pub use watching::Watching;
 
 /// How long anything may take that must happen in the end. Generous: the machine may be busy.
 pub const PATIENCE: Duration = Duration::from_mins(1);
@@ -24,6 +26,13 @@ pub const STRIPE_SECRET: &str = "whsec_canary_stripe_4fd1";
 pub fn stripe_source(more: &str) -> String {
     format!(
         "[[source]]\nname = \"stripe\"\nprovider = \"stripe\"\nsecrets = [\"env:STRIPE_SECRET\"]\n{more}\n"
+    )
+}
+
+/// A route to an application on this machine, and whatever `more` says about it.
+pub fn route_to(name: &str, url: &str, more: &str) -> String {
+    format!(
+        "[[route]]\nname = \"{name}\"\nurl = \"{url}\"\nsigning = \"none\"\nallow_private = true\n{more}\n"
     )
 }
 

@@ -36,7 +36,7 @@ fn b5_the_view_has_the_promised_columns_and_says_where_each_event_stands() {
 
         let worker = Gateway::open(place);
         wait_until("it is settled", || worker.events().iter().all(|event| event["status"] != "received"));
-        let settled = format!("charge.succeeded|stripe|skipped|{body}|{yes}|{yes}|||");
+        let settled = format!("charge.succeeded|stripe|success|{body}|{no}|{yes}|||");
         assert_eq!(place.sql(standing), format!("{settled}\n{unusable}"));
         // The question the view is for: what needs a person?
         let failed = "SELECT count(*) FROM webhook_events WHERE status = 'failed'";

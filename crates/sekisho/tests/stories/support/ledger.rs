@@ -3,19 +3,14 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 
-use sekisho_lab::load::{Load, Recording, Report, Resend};
+use sekisho_lab::load::{Load, Recording, Report, Resend, Running};
 use sekisho_lab::traffic::StripeTraffic;
 
 use super::{Gateway, PATIENCE, STRIPE_SECRET, wait_until};
 
 /// A provider that goes on sending, and sends again what was not acknowledged, until told to stop.
-pub struct Storm {
-    stop: Arc<AtomicBool>,
-    running: JoinHandle<Report>,
-}
+pub struct Storm(Running);
 
 impl Storm {
     pub fn start(address: SocketAddr, connections: usize) -> Self {
@@ -27,14 +22,12 @@ impl Storm {
             ledger: Recording::Memory,
             ..Load::new(address)
         };
-        let stop = Arc::clone(&load.stop);
         let traffic = StripeTraffic::new("/webhooks/stripe", STRIPE_SECRET, 1_500);
-        Self { stop, running: std::thread::spawn(move || load.run_blocking(Arc::new(traffic))) }
+        Self(load.start(Arc::new(traffic)))
     }
 
     pub fn stop(self) -> Report {
-        self.stop.store(true, Ordering::Relaxed);
-        self.running.join().unwrap()
+        self.0.stop()
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use sekisho_lab::postgres::{self, Postgres};
+use sekisho_lab::sqlite;
 use sekisho_store::{Access, Store};
 use tempfile::TempDir;
 
@@ -49,7 +50,7 @@ impl Place {
     pub fn sql(&self, query: &str) -> String {
         match &self.database {
             Some(database) => shared().psql_in(database, query).unwrap(),
-            None => sqlite(&self.file(), query),
+            None => sqlite::query(&self.file(), query).unwrap(),
         }
     }
 
@@ -74,24 +75,4 @@ pub fn each_store(story: impl Fn(&Place)) {
 
 pub fn shared() -> &'static Postgres {
     postgres::shared().unwrap_or_else(|error| panic!("{error}"))
-}
-
-fn sqlite(file: &std::path::Path, query: &str) -> String {
-    let connection = rusqlite::Connection::open(file).unwrap();
-    connection.busy_timeout(super::PATIENCE).unwrap();
-    let mut statement = connection.prepare(query).unwrap();
-    let columns = statement.column_count();
-    let mut rows = statement.query([]).unwrap();
-    let mut lines = Vec::new();
-    while let Some(row) = rows.next().unwrap() {
-        let cells = (0..columns).map(|n| match row.get::<_, rusqlite::types::Value>(n).unwrap() {
-            rusqlite::types::Value::Null => String::new(),
-            rusqlite::types::Value::Integer(number) => number.to_string(),
-            rusqlite::types::Value::Real(number) => number.to_string(),
-            rusqlite::types::Value::Text(text) => text,
-            rusqlite::types::Value::Blob(bytes) => format!("{} bytes", bytes.len()),
-        });
-        lines.push(cells.collect::<Vec<_>>().join("|"));
-    }
-    lines.join("\n")
 }

@@ -1,0 +1,393 @@
+//! Thinks of stories: the same seed tells the same one.
+
+use sekisho_core::change::{Act, Arrival, Attempt, Death, End, Lane, NewJob, Next, Outcome, Rejection};
+use sekisho_core::event::{Created, DedupeKey};
+use sekisho_core::queue::Class;
+use sekisho_core::timer::{HOUR_MS, Timer, hour_of};
+use sekisho_core::{Seq, Time};
+use sekisho_lab::rng::Rng;
+use sekisho_store::conformance::Arrivals;
+use sekisho_store::{DeadFilter, EventFilter, Order, State, Status};
+
+use super::{Draft, LATER, NOW, ORDERED, ROUTES, Set, Verb, Which, lanes};
+
+const IDS: u64 = 12;
+const VERBS: usize = 60;
+const ALL: usize = 1_000;
+
+/// Remembers enough to make its verbs interesting.
+pub struct Author {
+    rng: Rng,
+    arrivals: Arrivals,
+    /// Of events, and of all other jobs.
+    seqs: Vec<Seq>,
+    jobs: Vec<Seq>,
+    rows: Vec<Arrival>,
+    rejections: i64,
+}
+
+impl Author {
+    pub fn new(seed: u64) -> Self {
+        Self {
+            rng: Rng::new(seed),
+            arrivals: Arrivals::new(1),
+            seqs: vec![Seq::ZERO],
+            jobs: Vec::new(),
+            rows: Vec::new(),
+            rejections: 0,
+        }
+    }
+
+    pub fn story(&mut self) -> Vec<Verb> {
+        let mut verbs = vec![Verb::Join, Verb::Join];
+        verbs.extend((0..VERBS).map(|_| self.verb()));
+        verbs.extend(self.everything());
+        // What is left of the work can be had in the same order.
+        for _ in 0..3 {
+            let wants = lanes().into_iter().map(|lane| (lane, ALL)).collect();
+            verbs.push(Verb::Claim { node: 0, wants, now: LATER });
+            let end = |lease| (Which { lease, attempt: 0, other_node: false }, End::Done(Outcome::SUCCESS));
+            let set = |lease| Set { at: LATER, end: Some(end(lease)), attempt: None, jobs: Vec::new() };
+            verbs.push(Verb::Commit((0..40).map(set).collect()));
+        }
+        verbs.push(Verb::Forget { before: LATER, after: Seq::ZERO, limit: ALL });
+        verbs.extend(self.everything());
+        verbs
+    }
+
+    /// Whatever happened, all must agree on everything that can be seen.
+    fn everything(&self) -> Vec<Verb> {
+        let mut verbs = vec![
+            Verb::FindEvents(EventFilter { limit: ALL, ..EventFilter::default() }),
+            Verb::FindDead(DeadFilter { limit: ALL, ..DeadFilter::default() }),
+            Verb::FindCounts(Time::from_ms(0), LATER),
+            Verb::FindAudit(ALL),
+            Verb::FindRejections(None, ALL),
+            Verb::States("breaker".into()),
+            Verb::States("quota".into()),
+            Verb::LoadEvents(self.seqs.clone()),
+            Verb::Known(self.rows.iter().map(|row| row.key).collect()),
+            Verb::Lanes,
+        ];
+        verbs.extend((0..8).map(Verb::Owned));
+        for seq in &self.seqs {
+            verbs.extend([Verb::FindEvent(*seq), Verb::FindMessages(*seq)]);
+        }
+        for job in self.seqs.iter().chain(&self.jobs) {
+            verbs.extend([Verb::FindMessage(*job), Verb::FindAttempts(*job)]);
+        }
+        verbs
+    }
+
+    fn verb(&mut self) -> Verb {
+        match self.rng.below(40) {
+            0 => Verb::Join,
+            1 => Verb::Beat { node: self.node(), n: self.small() },
+            2..=3 => Verb::End { node: self.node(), n: self.small() },
+            4..=7 => {
+                let count = self.rng.between(1, 5);
+                let keep = self.rng.chance(0.3).then(|| self.node());
+                Verb::Admit { rows: (0..count).map(|_| self.arrival()).collect(), keep }
+            }
+            8 => Verb::Known((0..self.rng.below(4)).map(|_| self.key()).collect()),
+            9..=14 => Verb::Claim { node: self.node(), wants: self.wants(), now: self.time() },
+            15..=21 => {
+                let count = self.rng.between(1, 3);
+                Verb::Commit((0..count).map(|_| self.set()).collect())
+            }
+            22 => Verb::Start(self.leases()),
+            23 => Verb::Release(self.leases()),
+            24 => match self.rng.below(3) {
+                0 => Verb::Owned(self.node()),
+                1 => Verb::Adopt(self.leases()),
+                _ => Verb::AdoptOwned(self.node()),
+            },
+            25..=26 => Verb::Sweep {
+                limit: [0, 1, 3, ALL][self.rng.below(4) as usize],
+                suspect_after: self.rng.between(1, 3) as i32,
+            },
+            27..=28 => Verb::Revive(self.some_jobs(), self.act()),
+            29 => Verb::Discard(self.some_jobs(), self.act()),
+            30..=31 => {
+                let payload = ["", "again"][usize::from(self.rng.chance(0.5))].into();
+                Verb::Replay(self.some_events(), payload, self.act())
+            }
+            32 => Verb::PutState(self.state()),
+            33 => self.upkeep(),
+            34 => {
+                Verb::Forget { before: self.moment(), after: self.after(), limit: self.rng.below(7) as usize }
+            }
+            _ => self.find(),
+        }
+    }
+
+    fn upkeep(&mut self) -> Verb {
+        match self.rng.below(4) {
+            0 => Verb::Upkeep,
+            1 => {
+                let count = self.rng.below(3);
+                Verb::Reject((0..count).map(|_| self.rejection()).collect())
+            }
+            _ => Verb::CountHour(hour_of(self.moment())),
+        }
+    }
+
+    fn find(&mut self) -> Verb {
+        match self.rng.below(14) {
+            0 => Verb::Lanes,
+            1 => Verb::LoadEvents(self.some_events()),
+            2 => Verb::States(self.state().kind),
+            3 => Verb::FindEvent(self.event()),
+            4 => Verb::FindSeq(self.source(), self.id()),
+            5..=6 => Verb::FindDead(self.dead_filter()),
+            7 => Verb::FindMessage(self.job()),
+            8 => Verb::FindMessages(self.event()),
+            9 => Verb::FindAttempts(self.job()),
+            10 => Verb::FindCounts(self.moment(), self.moment()),
+            11 => Verb::FindAudit(self.rng.below(5) as usize),
+            12 => Verb::FindRejections(self.maybe_source(), self.rng.below(5) as usize),
+            _ => Verb::FindEvents(self.filter()),
+        }
+    }
+
+    fn arrival(&mut self) -> Arrival {
+        // Sometimes the very same row again, as after an unknown outcome.
+        if self.rng.chance(0.2)
+            && let Some(row) = self.rng.pick(&self.rows)
+        {
+            return row.clone();
+        }
+        let (id, source, at) = (self.id(), self.source(), self.moment());
+        let mut row = self.arrivals.event_at(&id, at);
+        row.created_at = self.rng.chance(0.8).then_some(NOW);
+        row.key = DedupeKey::new(&source, &id, self.created().filter(|_| row.created_at.is_some()));
+        row.source = source.into();
+        row.event_type = self.kind();
+        row.livemode = [None, Some(true), Some(false)][self.rng.below(3) as usize];
+        row.object = self.rng.chance(0.7).then(|| ("payment".into(), format!("pay_{}", self.rng.below(3))));
+        row.account = self.rng.chance(0.3).then(|| "acct_1".into());
+        if self.rng.chance(0.2) {
+            row.body = self.bytes();
+        }
+        if self.rng.chance(0.15) {
+            row.next = Next::Dead(self.death());
+        }
+        self.seqs.push(row.seq);
+        self.rows.push(row.clone());
+        row
+    }
+
+    fn set(&mut self) -> Set {
+        let end = self.rng.chance(0.8).then(|| (self.which(), self.end()));
+        let count = self.rng.below(4);
+        Set {
+            at: self.time(),
+            attempt: self.rng.chance(0.5).then(|| self.attempt()),
+            jobs: (0..count).map(|_| self.draft()).collect(),
+            end,
+        }
+    }
+
+    fn draft(&mut self) -> Draft {
+        let route = ROUTES[self.rng.below(3) as usize];
+        let mut job = NewJob { due_at: self.time(), ..self.arrivals.job(route) };
+        self.jobs.push(job.id);
+        let mut delivery = None;
+        match self.rng.below(8) {
+            0 => {
+                let name = self.rng.below(2).to_string();
+                job = Timer::Schedule(name).job(job.id, hour_of(self.moment()));
+            }
+            1 => job.key = Some(format!("fact/{}", self.rng.below(6))),
+            2 => job.lane = Lane::settle(),
+            _ => delivery = Some(usize::from(self.rng.chance(0.1))),
+        }
+        if job.lane == Lane::to_route(ORDERED) {
+            job.fifo = self.rng.chance(0.9).then(|| self.rng.below(2).to_string());
+        }
+        let owner = (job.fifo.is_none() && self.rng.chance(0.3)).then(|| self.node());
+        Draft { job, delivery, owner }
+    }
+
+    fn attempt(&mut self) -> Attempt {
+        Attempt {
+            at: self.time(),
+            took_ms: self.small(),
+            status: self.rng.chance(0.8).then_some(500),
+            reason: self.rng.chance(0.8).then(|| "app_error".into()),
+            error: self.rng.chance(0.8).then(|| "だめ".into()),
+            headers: self.rng.chance(0.8).then(|| "[]".into()),
+            body: self.rng.chance(0.8).then(|| self.bytes()),
+        }
+    }
+
+    fn bytes(&mut self) -> bytes::Bytes {
+        bytes::Bytes::from(vec![0, 159, 146, 150, self.rng.below(256) as u8])
+    }
+
+    fn end(&mut self) -> End {
+        match self.rng.below(7) {
+            0 => End::Done(Outcome::SUCCESS),
+            1 => End::Done(Outcome::Success { note: Some("済".into()) }),
+            2 => End::Done(Outcome::Skipped { note: "なし".into() }),
+            3..=4 => End::Retry { due_at: self.time() },
+            _ => End::Dead(self.death()),
+        }
+    }
+
+    fn death(&mut self) -> Death {
+        Death {
+            class: [Class::Terminal, Class::Transient][usize::from(self.rng.chance(0.5))],
+            reason: format!("reason {}", self.rng.below(2)),
+            error: format!("error {}", self.rng.below(3)),
+        }
+    }
+
+    fn act(&mut self) -> Act {
+        Act { at: self.time(), actor: "mika".into(), reason: format!("because {}", self.rng.below(3)) }
+    }
+
+    fn state(&mut self) -> State {
+        State {
+            kind: ["breaker", "quota"][usize::from(self.rng.chance(0.3))].into(),
+            id: ["a", "b"][usize::from(self.rng.chance(0.3))].into(),
+            version: self.small(),
+            facts: format!("{{\"n\":{}}}", self.rng.below(9)),
+        }
+    }
+
+    fn rejection(&mut self) -> Rejection {
+        self.rejections += 1;
+        Rejection {
+            seq: Seq::from_i64(self.rejections * 10),
+            at: self.time(),
+            source: self.source(),
+            peer: "203.0.113.9".into(),
+            reason: "bad_signature".into(),
+            detail: "x".repeat(self.rng.below(9) as usize),
+            request_id: format!("req_{}", self.rejections),
+            count: self.rng.between(1, 1_000) as i64,
+        }
+    }
+
+    fn filter(&mut self) -> EventFilter {
+        EventFilter {
+            source: self.maybe_source(),
+            event_type: self.maybe_type(),
+            status: if self.rng.chance(0.5) { self.rng.pick(&Status::ALL).copied() } else { None },
+            object_id: self.rng.chance(0.3).then(|| format!("pay_{}", self.rng.below(4))),
+            after: self.rng.chance(0.3).then(|| self.event()),
+            before: self.rng.chance(0.3).then(|| self.event()),
+            order: if self.rng.chance(0.5) { Order::NewestFirst } else { Order::OldestFirst },
+            limit: self.rng.below(8) as usize,
+        }
+    }
+
+    fn dead_filter(&mut self) -> DeadFilter {
+        DeadFilter {
+            source: self.maybe_source(),
+            event_type: self.maybe_type(),
+            reason: self.rng.chance(0.3).then(|| format!("reason {}", self.rng.below(3))),
+            lane: self.rng.chance(0.3).then(|| self.lane()),
+            event: self.rng.chance(0.1).then(|| self.event()),
+            since: self.rng.chance(0.2).then(|| self.time()),
+            until: self.rng.chance(0.2).then(|| self.time()),
+            before: self.rng.chance(0.3).then(|| self.job()),
+            limit: self.rng.below(8) as usize,
+        }
+    }
+
+    fn maybe_type(&mut self) -> Option<String> {
+        let texts = ["payment.paid", "payment.*", "pay%", "payment_*", "*", "Payment.*", ""];
+        self.rng.chance(0.5).then(|| texts[self.rng.below(7) as usize].into())
+    }
+
+    fn wants(&mut self) -> Vec<(Lane, usize)> {
+        let mut wants = Vec::new();
+        for lane in lanes() {
+            if self.rng.chance(0.5) {
+                wants.push((lane, self.rng.below(5) as usize));
+            }
+        }
+        wants
+    }
+
+    fn lane(&mut self) -> Lane {
+        self.rng.pick(&lanes()).expect("there are some").clone()
+    }
+
+    fn leases(&mut self) -> Vec<Which> {
+        (0..self.rng.below(4)).map(|_| self.which()).collect()
+    }
+
+    /// Mostly one that was given a moment ago: older ones rarely hold.
+    fn which(&mut self) -> Which {
+        let reach = if self.rng.chance(0.8) { 6 } else { 64 };
+        Which {
+            lease: self.rng.below(reach) as usize,
+            attempt: i32::from(self.rng.chance(0.1)),
+            other_node: self.rng.chance(0.05),
+        }
+    }
+
+    fn event(&mut self) -> Seq {
+        *self.rng.pick(&self.seqs).expect("never empty")
+    }
+
+    fn job(&mut self) -> Seq {
+        self.rng.pick(&self.jobs).copied().filter(|_| self.rng.chance(0.6)).unwrap_or_else(|| self.event())
+    }
+
+    fn some_events(&mut self) -> Vec<Seq> {
+        (0..self.rng.below(6)).map(|_| self.event()).collect()
+    }
+
+    fn some_jobs(&mut self) -> Vec<Seq> {
+        (0..self.rng.below(8)).map(|_| self.job()).collect()
+    }
+
+    fn after(&mut self) -> Seq {
+        if self.rng.chance(0.6) { Seq::ZERO } else { self.event() }
+    }
+
+    fn key(&mut self) -> DedupeKey {
+        DedupeKey::new(&self.source(), &self.id(), self.created())
+    }
+
+    fn created(&mut self) -> Option<Created> {
+        self.rng.chance(0.3).then_some(Created { at: NOW, immutable: true })
+    }
+
+    fn id(&mut self) -> String {
+        format!("id-{}", self.rng.below(IDS))
+    }
+
+    fn kind(&mut self) -> String {
+        ["payment.paid", "payment.failed", "payment_%", "pay%x"][self.rng.below(4) as usize].into()
+    }
+
+    fn source(&mut self) -> String {
+        ["shop", "other"][usize::from(self.rng.chance(0.3))].into()
+    }
+
+    fn maybe_source(&mut self) -> Option<String> {
+        self.rng.chance(0.4).then(|| self.source())
+    }
+
+    fn node(&mut self) -> usize {
+        self.rng.below(8) as usize
+    }
+
+    fn small(&mut self) -> i64 {
+        self.rng.below(3) as i64
+    }
+
+    fn time(&mut self) -> Time {
+        NOW.plus_ms(self.rng.below(20) as i64)
+    }
+
+    /// A time that retention and counts can tell from others.
+    fn moment(&mut self) -> Time {
+        NOW.plus_ms(self.small() - self.rng.below(8) as i64 * HOUR_MS / 3)
+    }
+}

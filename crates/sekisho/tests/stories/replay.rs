@@ -1,0 +1,96 @@
+//! B4, D6: past events are settled again, and nothing that was done is done twice.
+
+use sekisho_lab::app::{App, Behaviour};
+use serde_json::Value;
+
+use crate::support::{Gateway, Provider, each_store, route_to, stripe_source, wait_until};
+
+fn replay(gateway: &Gateway, words: &[&str]) -> Value {
+    gateway.type_in(&[&["events", "replay", "--json"], words].concat()).done().lines().remove(0)
+}
+
+/// Waits until no event has work of its own left.
+fn settled(gateway: &Gateway) {
+    wait_until("all settled", || gateway.events().iter().all(|event| event["status"] != "received"));
+}
+
+#[test]
+fn b4_replay_never_repeats_a_delivery_that_was_made() {
+    each_store(|place| {
+        let app = App::start(Behaviour::Ok).unwrap();
+        let config = stripe_source("") + &route_to("app", &format!("{}/hook", app.url()), "");
+        let gateway = Gateway::with(place, &config);
+        for id in ["evt_1", "evt_2"] {
+            assert_eq!(gateway.send(&Provider::stripe().event(id)).status, 204);
+        }
+        wait_until("both arrived", || app.counts().processed == 2);
+        settled(&gateway);
+
+        let foretold = replay(&gateway, &["--all", "--dry-run"]);
+        assert_eq!((&foretold["found"], &foretold["queued"]), (&2.into(), &0.into()));
+        wait_until("the ends are written", || {
+            let route = replay(&gateway, &["--all", "--dry-run"])["routes"][0].clone();
+            route["delivered"] == 2 && route["new"] == 0
+        });
+        let said = gateway.type_in(&["events", "replay", "--all", "--dry-run"]).done();
+        said.mentions(&["2 events would be settled again", "DELIVERED", "--again"]);
+        assert_eq!(gateway.type_in(&["audit", "--json"]).done().lines().len(), 0);
+
+        assert_eq!(replay(&gateway, &["--type", "payment_intent.*", "--since", "1h"])["queued"], 2);
+        settled(&gateway);
+        gateway.type_in(&["events", "replay", "evt_1", "--again"]).done().mentions(&["1 event queued"]);
+        wait_until("one came again", || app.counts().processed == 3);
+        settled(&gateway);
+        let messages = gateway.type_in(&["events", "show", "evt_1", "--json"]).done().lines().remove(0);
+        assert_eq!(
+            messages["messages"].as_array().unwrap().len(),
+            2,
+            "asked for, so with a message of its own"
+        );
+        assert_eq!(app.counts().processed, 3);
+        gateway.type_in(&["audit"]).done().mentions(&["event.replayed", "cli:"]);
+        gateway.type_in(&["events", "replay"]).failed(1).mentions(&["say which"]);
+        gateway
+            .type_in(&["events", "replay", "evt_none"])
+            .failed(1)
+            .mentions(&["no event has the id evt_none"]);
+    });
+}
+
+#[test]
+fn d6_replay_reaches_a_route_added_later() {
+    each_store(|place| {
+        let app = App::start(Behaviour::Ok).unwrap();
+        let first = route_to("first", &format!("{}/first", app.url()), "");
+        {
+            let mut gateway = Gateway::with(place, &(stripe_source("") + &first));
+            for id in ["evt_1", "evt_2"] {
+                assert_eq!(gateway.send(&Provider::stripe().event(id)).status, 204);
+            }
+            wait_until("both arrived", || app.counts().processed == 2);
+            settled(&gateway);
+            gateway.server.terminate().unwrap();
+        }
+        let filter = "filter = 'body.id == \"evt_2\"'";
+        let second = route_to("second", &format!("{}/second", app.url()), filter);
+        let mut gateway = Gateway::with(place, &(stripe_source("") + &first + &second));
+        let foretold = replay(&gateway, &["--all", "--dry-run"]);
+        let of = |name: &str| {
+            let routes = foretold["routes"].as_array().unwrap();
+            routes.iter().find(|route| route["route"] == name).unwrap().clone()
+        };
+        assert_eq!((&of("first")["delivered"], &of("first")["new"]), (&2.into(), &0.into()));
+        assert_eq!((&of("second")["delivered"], &of("second")["new"]), (&0.into(), &1.into()));
+        // The same forecast and the same act with no server running.
+        gateway.server.terminate().unwrap();
+        assert_eq!(replay(&gateway, &["--all", "--dry-run"]), foretold);
+        assert_eq!(replay(&gateway, &["--all"])["queued"], 2);
+        gateway.server.start_again().unwrap();
+        wait_until("the new route got it", || app.counts().processed == 3);
+        settled(&gateway);
+        let ledger = app.ledger();
+        let effects: Vec<_> = ledger.effects().collect();
+        assert_eq!(effects, [("evt_1", "/first"), ("evt_2", "/first"), ("evt_2", "/second")]);
+        assert!(ledger.doubled().is_empty());
+    });
+}

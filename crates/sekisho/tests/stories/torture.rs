@@ -1,0 +1,44 @@
+//! R1–R4, R10, R11 in short: load, every fault, an application with moods, and afterwards the whole account. The long
+//! version is `sekisho-lab torture`.
+
+use std::time::Duration;
+
+use sekisho_lab::torture::faults::Fault;
+use sekisho_lab::torture::{self, Plan, StoreKind};
+
+use crate::support::{BINARY, seed};
+
+/// Each store is troubled this long, or as many seconds as `SEKISHO_TROUBLE_SECONDS` says.
+fn trouble() -> Duration {
+    let given = std::env::var("SEKISHO_TROUBLE_SECONDS").ok().and_then(|text| text.parse().ok());
+    Duration::from_secs(given.unwrap_or(20))
+}
+
+/// All promises kept, and every fault struck.
+fn survives(store: StoreKind, nodes: usize, faults: &[Fault], every: Duration) {
+    let plan = Plan {
+        store,
+        nodes,
+        lasts: trouble(),
+        faults: faults.to_vec(),
+        every,
+        // Slow enough for a debug build that shares the machine with other stories.
+        rate: 100.0,
+        seed: seed(&format!("torture on {store:?}")),
+        binary: BINARY.into(),
+    };
+    let verdict = torture::run(&plan).unwrap_or_else(|error| panic!("{error}"));
+    eprintln!("{verdict}");
+    assert!(verdict.violations().is_empty(), "{verdict}");
+    assert!(verdict.faults.iter().any(|(_, times, _)| *times > 0), "nothing struck");
+}
+
+#[test]
+fn r1_killed_again_and_again_on_sqlite_every_event_reaches_every_route_once() {
+    survives(StoreKind::Sqlite, 1, &[Fault::Kill], Duration::from_millis(700));
+}
+
+#[test]
+fn r2_r3_r4_r10_r11_two_nodes_on_postgresql_survive_every_fault() {
+    survives(StoreKind::Postgres, 2, &Fault::ALL, Duration::from_millis(700));
+}
