@@ -115,7 +115,7 @@ impl App {
         let health = Arc::new(Health::default());
         let metrics = Arc::new(Metrics::default());
         let node = Arc::new(Node::join(Arc::clone(&store), Arc::clone(&health)).await?);
-        let (mut doors, mut intake) = (Stage::new(), Stage::new());
+        let (mut doors, mut intake, mut settling) = (Stage::new(), Stage::new(), Stage::new());
         let (mut work, mut ends, mut base) = (Stage::new(), Stage::new(), Stage::new());
         let parts =
             Parts { works: roles.contains(&Role::Worker), schedules: roles.contains(&Role::Scheduler) };
@@ -166,14 +166,14 @@ impl App {
             intake.start("recorder", |stop| recorder.run(store, node, stop));
         }
         if parts.works {
-            work.start("settler", |stop| Arc::clone(&worker).settle(stop));
+            settling.start("settler", |stop| Arc::clone(&worker).settle(stop));
         }
         if parts.works || parts.schedules {
             work.start("dispatcher", |stop| Arc::clone(&worker).dispatch(stop));
             ends.start("closer", |stop| Arc::clone(&worker).close(stop));
         }
         base.start("node", |stop| async move { node.run(stop).await });
-        Ok(Self { address, stages: vec![doors, intake, work, ends, base], health })
+        Ok(Self { address, stages: vec![doors, intake, settling, work, ends, base], health })
     }
 
     /// Stops taking work in, finishes what is under way, leaves the store.

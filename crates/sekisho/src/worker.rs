@@ -135,11 +135,13 @@ impl Worker {
                 self.desk.clear();
                 self.desk.doubt();
             }
-            if self.node.may_work()
-                && let Err(error) = self.round(&mut rounds).await
-            {
-                self.health.store_failed(&error);
-                self.desk.doubt();
+            if !self.try_round(&mut rounds).await {
+                // Whoever calls meanwhile must wait, too: a store that is down is not asked faster.
+                rounds.all = true;
+                tokio::select! {
+                    () = tokio::time::sleep(POLL) => continue,
+                    () = told_to_stop(&mut stop) => break,
+                }
             }
             self.targets.iter().for_each(|target| self.pump(&target.lane));
             rounds.all = tokio::select! {
@@ -149,6 +151,17 @@ impl Worker {
             };
         }
         self.leave().await;
+    }
+
+    /// False when this node may not work, or the store did not answer.
+    async fn try_round(self: &Arc<Self>, rounds: &mut Rounds) -> bool {
+        if !self.node.may_work() {
+            return false;
+        }
+        let Err(error) = self.round(rounds).await else { return true };
+        self.health.store_failed(&error);
+        self.desk.doubt();
+        false
     }
 
     async fn round(self: &Arc<Self>, rounds: &mut Rounds) -> sekisho_store::Result<()> {
@@ -222,7 +235,7 @@ impl Worker {
             }
         };
         let events: HashMap<_, _> = events.into_iter().map(|event| (event.seq, Arc::new(event))).collect();
-        let mut settle = Vec::new();
+        let (mut settle, mut strange) = (Vec::new(), Vec::new());
         for job in jobs {
             let event = job.event.and_then(|event| events.get(&event)).cloned();
             let work = Work::claimed(job, event);
@@ -231,8 +244,11 @@ impl Worker {
             } else if work.job.lane == Lane::settle() {
                 settle.push(work);
             } else {
-                self.desk.put(work);
+                strange.extend(self.desk.put(work));
             }
+        }
+        if !strange.is_empty() {
+            self.release(strange).await;
         }
         self.desk.settle(settle);
         self.desk.lanes().iter().for_each(|lane| self.pump(lane));

@@ -255,11 +255,12 @@ impl Desk {
         }
     }
 
-    /// A job that was claimed.
-    pub fn put(&self, work: Work) {
-        if let Some(lane) = self.hands().lanes.get_mut(&work.job.lane) {
-            lane.waiting.push_back(work);
-        }
+    /// A job that was claimed. Given back if this node has no such lane.
+    pub fn put(&self, work: Work) -> Option<Work> {
+        let mut hands = self.hands();
+        let Some(lane) = hands.lanes.get_mut(&work.job.lane) else { return Some(work) };
+        lane.waiting.push_back(work);
+        None
     }
 
     pub fn next(&self, lane: &Lane, now: Time) -> Next {
@@ -268,7 +269,7 @@ impl Desk {
         if lane.waiting.is_empty() || lane.running >= lane.policy.concurrency {
             return Next::Nothing;
         }
-        if !lane.breaker.may_start(now) {
+        if !lane.breaker.clone().may_start(now) {
             lane.has_more = true;
             return Next::Release(lane.waiting.drain(..).collect());
         }
@@ -277,6 +278,8 @@ impl Desk {
             return Next::Nothing;
         }
         let Some(work) = lane.waiting.pop_front() else { return Next::Nothing };
+        // Order matters: a probe is announced only when it really starts.
+        lane.breaker.may_start(now);
         lane.running += 1;
         hands.running.insert(work.id(), work.job.lease);
         Next::Run(work)
@@ -389,7 +392,7 @@ mod tests {
     fn c4_a_lane_runs_no_more_than_it_may_and_asks_in_halves() {
         let (desk, lane) = desk(2, None);
         assert_eq!(desk.wants(true, NOW), [(Lane::settle(), 1000), (lane.clone(), 4)]);
-        (1..=4).for_each(|id| desk.put(work(id, &lane)));
+        assert!((1..=4).all(|id| desk.put(work(id, &lane)).is_none()));
         assert!(!desk.reserve(&lane), "no room for a job born leased");
         assert!(
             matches!(desk.next(&lane, NOW), Next::Run(_)) && matches!(desk.next(&lane, NOW), Next::Run(_))
@@ -405,7 +408,8 @@ mod tests {
     #[test]
     fn c4_an_open_breaker_gives_work_back_and_lets_one_probe_through() {
         let (desk, lane) = desk(2, None);
-        desk.put(work(1, &lane));
+        assert!(desk.put(work(1, &lane)).is_none());
+        assert!(desk.put(work(9, &Lane::to_route("strange"))).is_some(), "it is nobody's here");
         assert!((0..2).all(|_| desk.judge(&lane, false, NOW).is_none()));
         assert!(desk.judge(&lane, false, NOW).is_some_and(|breaker| breaker.is_open()));
         assert!(!desk.reserve(&lane));
@@ -413,7 +417,7 @@ mod tests {
         assert!(desk.wants(true, NOW).iter().all(|(wanted, _)| *wanted != lane), "left alone");
         let later = NOW.plus_ms(5_000);
         assert_eq!(desk.wants(true, later)[1], (lane.clone(), 1), "one probe");
-        desk.put(work(2, &lane));
+        assert!(desk.put(work(2, &lane)).is_none());
         assert!(matches!(desk.next(&lane, later), Next::Run(_)));
         assert!(desk.judge(&lane, true, later).is_some_and(|breaker| !breaker.is_open()));
         desk.ran(&lane, Seq::from_i64(2));
@@ -423,7 +427,7 @@ mod tests {
     #[test]
     fn c4_a_rate_makes_work_wait() {
         let (desk, lane) = desk(9, Some(2));
-        (1..=3).for_each(|id| desk.put(work(id, &lane)));
+        assert!((1..=3).all(|id| desk.put(work(id, &lane)).is_none()));
         assert!(
             matches!(desk.next(&lane, NOW), Next::Run(_)) && matches!(desk.next(&lane, NOW), Next::Run(_))
         );

@@ -11,7 +11,7 @@ use crate::support::{BINARY, seed};
 /// Each store is troubled this long, or as many seconds as `SEKISHO_TROUBLE_SECONDS` says.
 fn trouble() -> Duration {
     let given = std::env::var("SEKISHO_TROUBLE_SECONDS").ok().and_then(|text| text.parse().ok());
-    Duration::from_secs(given.unwrap_or(20))
+    Duration::from_secs(given.unwrap_or(35))
 }
 
 /// All promises kept, and every fault struck.
