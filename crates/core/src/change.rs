@@ -177,6 +177,13 @@ pub fn delivery_key(event: Seq, lane: &Lane, again: usize) -> String {
     format!("{}{}{repeated}", effect_prefix(event), lane.0)
 }
 
+impl Lease {
+    /// What a job is leased under when it is born leased.
+    pub const fn born(job: Seq, epoch: Epoch) -> Self {
+        Self { job, epoch, attempt: 1 }
+    }
+}
+
 /// Work to be queued.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewJob {
@@ -215,13 +222,13 @@ impl Job {
     /// A job that was born leased, as the store would have given it.
     pub fn born(new: NewJob, epoch: Epoch) -> Self {
         let NewJob { id, kind, lane, fifo, due_at, event, payload, .. } = new;
-        let lease = Lease { job: id, epoch, attempt: 1 };
+        let lease = Lease::born(id, epoch);
         Self { lease, kind, lane, fifo, due_at, event, payload, base: 0, crashes: 0 }
     }
 
     /// The first job of an event that was born leased.
     pub fn born_with(event: Seq, due_at: Time, epoch: Epoch) -> Self {
-        let lease = Lease { job: event, epoch, attempt: 1 };
+        let lease = Lease::born(event, epoch);
         let (kind, lane, payload) = (Kind::Settle, Lane::settle(), String::new());
         Self { lease, kind, lane, fifo: None, due_at, event: Some(event), payload, base: 0, crashes: 0 }
     }

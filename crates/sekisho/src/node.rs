@@ -19,6 +19,8 @@ const BEAT: Duration = Duration::from_secs(2);
 /// While the store does not answer, it is asked this often.
 const BEAT_WHILE_DOWN: Duration = Duration::from_millis(250);
 const DEAD_AFTER: Duration = Duration::from_secs(10);
+/// Who has not looked for so long can't say that others stood still.
+const BLIND_AFTER: Duration = Duration::from_secs(5);
 /// A node that could not beat for so long starts nothing: others may be about to give it up.
 const FRESH_FOR: Duration = Duration::from_secs(6);
 const SWEEP_MAX: usize = 1_000;
@@ -26,6 +28,8 @@ const SWEEP_MAX: usize = 1_000;
 const SWEEP_EVERY: Duration = Duration::from_secs(30);
 /// How far the newest stored id may lie ahead of the clock before it is said.
 const FLOOR_AHEAD_MAX_MS: i64 = 24 * 60 * 60 * 1000;
+/// After so long without anything stored, a start lets go of nothing.
+const IDLE_MAX_MS: i64 = 30 * 24 * 60 * 60 * 1000;
 /// Clocks further apart than this raise an alarm.
 const SKEW_MAX_MS: i64 = 60_000;
 
@@ -49,8 +53,9 @@ impl Health {
         self.down.load(Ordering::Relaxed).then(|| self.reason.lock().expect("no code panics here").clone())
     }
 
-    pub fn clock_is_sure(&self, sure: bool) {
-        self.clock_in_doubt.store(!sure, Ordering::Relaxed);
+    /// Notes whether the clock is believed; says whether it was.
+    fn clock_is_sure(&self, sure: bool) -> bool {
+        !self.clock_in_doubt.swap(!sure, Ordering::Relaxed)
     }
 
     pub fn store_answered(&self) {
@@ -90,6 +95,8 @@ pub struct Node {
     beaten: Mutex<Instant>,
     clock: Clock,
     clock_is_sure: AtomicBool,
+    /// The newest number that was stored when this process joined.
+    newest: Seq,
 }
 
 /// The wall clock and the monotonic one at the start: they must go on agreeing.
@@ -129,7 +136,9 @@ impl Node {
             sequence: Mutex::new(Sequence::new(joined.epoch, joined.floor)),
             beaten: Mutex::new(Instant::now()),
             clock: Clock { wall: now(), monotonic: Instant::now() },
-            clock_is_sure: AtomicBool::new(true),
+            // Until the first beat has compared it with the database's.
+            clock_is_sure: AtomicBool::new(false),
+            newest: joined.floor,
         })
     }
 
@@ -141,6 +150,13 @@ impl Node {
     /// The time by which work is due. A clock that jumped does not move it.
     pub fn now(&self) -> Time {
         self.clock.steady(now(), Instant::now())
+    }
+
+    /// Whether the clock may be trusted with letting go of old events: if nothing was stored for very long before the
+    /// start, it may be the clock that is wrong.
+    pub fn may_forget(&self) -> bool {
+        let idle = self.clock.wall.ms() - self.newest.made_at().ms();
+        self.newest == Seq::ZERO || idle < IDLE_MAX_MS
     }
 
     /// How long this process has lived.
@@ -165,8 +181,8 @@ impl Node {
     /// Beats until told to stop, then leaves.
     pub async fn run(&self, mut stop: watch::Receiver<bool>) {
         let mut observed = Observed::default();
+        let mut wait = Duration::ZERO;
         loop {
-            let wait = if self.health.down.load(Ordering::Relaxed) { BEAT_WHILE_DOWN } else { BEAT };
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
                 () = told_to_stop(&mut stop) => break,
@@ -176,15 +192,20 @@ impl Node {
             } else {
                 self.health.store_answered();
             }
+            wait = if self.health.down.load(Ordering::Relaxed) { BEAT_WHILE_DOWN } else { BEAT };
         }
-        let _ = self.store.end(self.epoch(), self.beats.load(Ordering::Relaxed)).await;
+        // Once more, so that it is known at which beat this node ends.
+        let n = self.beats.fetch_add(1, Ordering::Relaxed) + 1;
+        if self.store.beat(self.epoch(), n).await.is_ok() {
+            let _ = self.store.end(self.epoch(), n).await;
+        }
     }
 
     async fn beat(&self, observed: &mut Observed) -> sekisho_store::Result<()> {
-        let n = self.beats.load(Ordering::Relaxed) + 1;
+        // Every try has its own number: one whose answer was lost was heard all the same.
+        let n = self.beats.fetch_add(1, Ordering::Relaxed) + 1;
         let asked = Instant::now();
         let pulse = self.store.beat(self.epoch(), n).await?;
-        self.beats.store(n, Ordering::Relaxed);
         let Pulse::Alive { peers, store_time } = pulse else {
             tracing::warn!("this node had been given up by another");
             return self.join_anew().await;
@@ -201,6 +222,7 @@ impl Node {
         }
         if observed.must_sweep(&peers, Instant::now()) {
             while self.store.sweep(SWEEP_MAX, SUSPECT_AFTER).await? == SWEEP_MAX {}
+            observed.has_swept(&peers, Instant::now());
         }
         self.store.upkeep(now()).await
     }
@@ -210,10 +232,10 @@ impl Node {
         let jump = self.clock.jump_ms(now(), Instant::now());
         let skew = store_time.map_or(0, |time| time.ms() - now().ms());
         let sure = jump.abs() <= SKEW_MAX_MS && skew.abs() <= SKEW_MAX_MS;
-        if self.clock_is_sure.swap(sure, Ordering::Relaxed) == sure {
+        self.clock_is_sure.store(sure, Ordering::Relaxed);
+        if self.health.clock_is_sure(sure) == sure {
             return;
         }
-        self.health.clock_is_sure(sure);
         if sure {
             tracing::info!("the clocks agree again; timers go on");
         } else {
@@ -240,6 +262,8 @@ impl Node {
 /// When each peer's beat was last seen to move.
 #[derive(Default)]
 struct Observed {
+    /// When we last looked.
+    looked: Option<Instant>,
     seen: BTreeMap<Epoch, (i64, Instant)>,
     /// Who was there when work was last freed, and when that was.
     swept: Option<(Vec<Epoch>, Instant)>,
@@ -253,17 +277,24 @@ impl Observed {
             .swept
             .as_ref()
             .is_none_or(|(before, at)| !before.iter().all(alive) || now.duration_since(*at) >= SWEEP_EVERY);
-        if must {
-            // The dead are still among them in this beat; in the next they are missed.
-            self.swept = Some((peers.iter().map(|peer| peer.epoch).collect(), now));
-        } else if let Some((before, _)) = &mut self.swept {
+        if !must && let Some((before, _)) = &mut self.swept {
             *before = peers.iter().map(|peer| peer.epoch).collect();
         }
         must
     }
 
+    /// The dead are still among them in this beat; in the next they are missed.
+    fn has_swept(&mut self, peers: &[Peer], now: Instant) {
+        self.swept = Some((peers.iter().map(|peer| peer.epoch).collect(), now));
+    }
+
     fn dead(&mut self, peers: &[Peer], now: Instant) -> Vec<Peer> {
         self.seen.retain(|epoch, _| peers.iter().any(|peer| peer.epoch == *epoch));
+        // While we could not look ourselves, a beat that stood still proves nothing: the store may have been away.
+        let blind = self.looked.replace(now).is_some_and(|at| now.duration_since(at) > BLIND_AFTER);
+        if blind {
+            self.seen.values_mut().for_each(|seen| seen.1 = now);
+        }
         let still = |peer: &&Peer| {
             let seen = self.seen.entry(peer.epoch).or_insert((peer.beat, now));
             if seen.0 != peer.beat {
@@ -285,12 +316,16 @@ mod tests {
         let at = |seconds| start + Duration::from_secs(seconds);
         let peer = |beat| [Peer { epoch: Epoch(7), beat }];
         let mut observed = Observed::default();
-        assert!(observed.dead(&peer(100), at(0)).is_empty(), "just met, however old the beat");
-        assert!(observed.dead(&peer(100), at(9)).is_empty());
-        assert!(observed.dead(&peer(101), at(11)).is_empty(), "it moved");
-        assert!(observed.dead(&peer(101), at(20)).is_empty());
-        assert_eq!(observed.dead(&peer(101), at(21)), peer(101));
-        assert!(observed.dead(&[], at(22)).is_empty());
+        let mut looks = |beat, seconds: std::ops::RangeInclusive<u64>| {
+            seconds.map(|second| observed.dead(&peer(beat), at(second))).collect::<Vec<_>>()
+        };
+        assert!(looks(100, 0..=9).iter().all(Vec::is_empty), "just met, however old the beat");
+        assert!(looks(101, 10..=19).iter().all(Vec::is_empty), "it moved");
+        assert_eq!(looks(101, 20..=20), [peer(101)]);
+        // The store was away for everybody: nobody is dead because of that.
+        assert!(looks(102, 21..=22).iter().chain(&looks(102, 40..=49)).all(Vec::is_empty));
+        assert_eq!(looks(102, 50..=50), [peer(102)]);
+        assert!(observed.dead(&[], at(51)).is_empty());
         assert!(observed.seen.is_empty(), "who left is forgotten");
     }
 
@@ -303,8 +338,11 @@ mod tests {
         };
         let mut observed = Observed::default();
         assert!(observed.must_sweep(&peers(&[1, 2]), at(0)));
+        assert!(observed.must_sweep(&peers(&[1, 2]), at(0)), "it failed, so it must be tried again");
+        observed.has_swept(&peers(&[1, 2]), at(0));
         assert!(!observed.must_sweep(&peers(&[1, 2, 3]), at(2)), "somebody came");
         assert!(observed.must_sweep(&peers(&[1, 2]), at(4)), "and went");
+        observed.has_swept(&peers(&[1, 2]), at(4));
         assert!(!observed.must_sweep(&peers(&[1, 2]), at(6)));
         assert!(observed.must_sweep(&peers(&[1, 2]), at(34)));
     }

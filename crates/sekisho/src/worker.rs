@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use sekisho_core::change::{ChangeSet, Death, End, Job, Kind, Lane};
+use sekisho_core::event::Stored;
 use sekisho_core::queue::{self, Breaker, Failure, Retry, breaker};
 use sekisho_core::timer::Timer;
 use sekisho_core::{Seq, Time};
@@ -43,8 +44,10 @@ const ADOPT: Duration = Duration::from_mins(1);
 const ADOPT_AGAIN: Duration = Duration::from_secs(10);
 /// How often breakers of other nodes are read, and orphaned lanes looked for.
 const GLANCE: Duration = Duration::from_secs(2);
-/// A lane that no configuration knows is given this long: another node may be newer.
-const STRANGE_LANE_MS: i64 = 10 * 60_000;
+/// A lane that this node's configuration does not know is given this long: another node may be newer.
+const STRANGE_LANE_MS: i64 = 24 * 3_600_000;
+/// Events loaded at once.
+const PIECE: usize = 64;
 const TIMERS: usize = 4;
 /// How long a process must have lived before it tries a suspect.
 const SUSPECTS_AFTER: Duration = Duration::from_secs(5);
@@ -170,7 +173,11 @@ impl Worker {
             rounds.adopt_again = true;
         }
         if rounds.adopt_at <= Instant::now() {
-            self.adopt().await?;
+            // A look that failed must not keep anything else from being done.
+            if let Err(error) = self.adopt().await {
+                self.health.store_failed(&error);
+                rounds.adopt_again = true;
+            }
             rounds.adopt_at = Instant::now() + if rounds.adopt_again { ADOPT_AGAIN } else { ADOPT };
             rounds.adopt_again = false;
         }
@@ -209,36 +216,50 @@ impl Worker {
 
     /// Takes over what the store counts as ours and nobody here holds.
     async fn adopt(self: &Arc<Self>) -> sekisho_store::Result<()> {
-        let owned = self.store.owned(self.node.epoch()).await?;
-        // Order matters: what is not held now, after the read, was not held when it was read, or has ended since.
-        let lost: Vec<_> = owned.into_iter().filter(|lease| !self.desk.holds(lease.job)).collect();
-        if lost.is_empty() {
-            return Ok(());
+        let (epoch, mut after) = (self.node.epoch(), Seq::ZERO);
+        loop {
+            let owned = self.store.owned(epoch, after).await?;
+            let more = owned.len() == CLAIM_MAX;
+            after = owned.last().map_or(after, |lease| lease.job);
+            // Order matters: what is not held now, after the read, was not held when it was read, or has ended since.
+            let lost: Vec<_> = owned.into_iter().filter(|lease| !self.desk.holds(lease.job)).collect();
+            if !lost.is_empty() {
+                let jobs = self.store.adopt(lost).await?;
+                tracing::info!(
+                    jobs = jobs.len(),
+                    "work that was lost on its way to memory was taken up again"
+                );
+                self.hand_out(jobs).await?;
+            }
+            if !more {
+                return Ok(());
+            }
         }
-        let jobs = self.store.adopt(lost).await?;
-        tracing::info!(jobs = jobs.len(), "work that was lost on its way to memory was taken up again");
-        self.hand_out(jobs).await
     }
 
-    /// Gives leased jobs to their lanes, each with its event.
+    /// Gives leased jobs to their lanes, each with its event. In pieces, so that large events are not all loaded at
+    /// once; a piece that can't be loaded now goes back.
     async fn hand_out(self: &Arc<Self>, jobs: Vec<Job>) -> sekisho_store::Result<()> {
-        if jobs.is_empty() {
-            return Ok(());
-        }
-        self.desk.hold(jobs.iter().map(|job| job.lease.job));
-        let wanted: Vec<Seq> = jobs.iter().filter_map(|job| job.event).collect();
-        let events = match self.store.load_events(wanted).await {
-            Ok(events) => events,
-            Err(error) => {
-                self.desk.let_go(jobs.iter().map(|job| job.lease.job));
-                return Err(error);
+        self.desk.hold(jobs.iter().map(|job| job.lease));
+        let mut result = Ok(());
+        for piece in jobs.chunks(PIECE) {
+            match self.store.load_events(piece.iter().filter_map(|job| job.event).collect()).await {
+                Ok(events) => self.place(piece, events).await,
+                Err(error) => {
+                    self.release(piece.iter().map(|job| Work::claimed(job.clone(), None)).collect()).await;
+                    result = Err(error);
+                }
             }
-        };
+        }
+        result
+    }
+
+    async fn place(self: &Arc<Self>, jobs: &[Job], events: Vec<Stored>) {
         let events: HashMap<_, _> = events.into_iter().map(|event| (event.seq, Arc::new(event))).collect();
         let (mut settle, mut strange) = (Vec::new(), Vec::new());
         for job in jobs {
             let event = job.event.and_then(|event| events.get(&event)).cloned();
-            let work = Work::claimed(job, event);
+            let work = Work::claimed(job.clone(), event);
             if work.job.event.is_some() && work.event.is_none() {
                 self.bury(work, Death::terminal("event_missing", "the event it is about is no longer kept"));
             } else if work.job.lane == Lane::settle() {
@@ -252,7 +273,6 @@ impl Worker {
         }
         self.desk.settle(settle);
         self.desk.lanes().iter().for_each(|lane| self.pump(lane));
-        Ok(())
     }
 
     fn bury(&self, work: Work, death: Death) {
@@ -279,17 +299,18 @@ impl Worker {
         if self.store.release(leases).await.is_err() {
             self.desk.doubt();
         }
-        self.desk.let_go(works.iter().map(Work::id));
+        self.desk.let_go(works.iter().map(|work| work.job.lease));
     }
 
     async fn run(self: Arc<Self>, work: Work) {
         let lane = work.job.lane.clone();
         let set = self.perform(&work).await;
-        self.desk.ran(&lane, work.id());
+        // Order matters: at a stop, what no longer runs must be with the closer.
         match set {
             Some(set) => self.closer.push(&work, set),
-            None => self.desk.let_go([work.id()]),
+            None => self.desk.let_go([work.job.lease]),
         }
+        self.desk.ran(&lane, work.job.lease);
         self.pump(&lane);
     }
 
@@ -300,6 +321,7 @@ impl Worker {
         }
         let job = &work.job;
         if job.lease.epoch != self.node.epoch() {
+            self.desk.unjudged(&job.lane, self.node.now());
             return None;
         }
         if job.lane == Lane::suspect() {
@@ -324,7 +346,10 @@ impl Worker {
         let failed = match set {
             Ok(Ok(set)) => return Some(set),
             Ok(Err(failure)) => failure,
-            Err(_) => Failure::transient("panicked", "the program failed while it worked on this"),
+            Err(_) => {
+                self.desk.unjudged(&job.lane, self.node.now());
+                Failure::transient("panicked", "the program failed while it worked on this")
+            }
         };
         let end = queue::after(&failed, &RETRY, job.tries(), job.lease.job.as_i64() as u64, self.node.now());
         Some(ChangeSet::end(job.lease, end, self.node.now()))
@@ -397,7 +422,7 @@ impl Worker {
             return Ok(());
         }
         let jobs = self.store.claim(self.node.epoch(), wants, since).await?;
-        self.desk.hold(jobs.iter().map(|job| job.lease.job));
+        self.desk.hold(jobs.iter().map(|job| job.lease));
         for job in jobs {
             let error = format!("no node knows the route {} any more", job.payload);
             self.bury(Work::claimed(job, None), Death::terminal("route_removed", error));

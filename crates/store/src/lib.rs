@@ -80,8 +80,8 @@ pub trait Store: Send + Sync {
     /// Hands claimed jobs back untouched: no attempt was spent.
     async fn release(&self, leases: Vec<Lease>) -> Result<()>;
 
-    /// What this node has leased, by the store's account; at most [`CLAIM_MAX`].
-    async fn owned(&self, epoch: Epoch) -> Result<Vec<Lease>>;
+    /// What this node has leased, by the store's account, with ids above `after`; at most [`CLAIM_MAX`].
+    async fn owned(&self, epoch: Epoch, after: Seq) -> Result<Vec<Lease>>;
 
     /// Takes over leases that the node's memory does not hold, each under a new attempt, which is no try. A lease
     /// that moved on is left out.

@@ -164,9 +164,9 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    async fn owned(&self, epoch: Epoch) -> Result<Vec<Lease>> {
+    async fn owned(&self, epoch: Epoch, after: Seq) -> Result<Vec<Lease>> {
         let tables = self.tables();
-        let own = tables.jobs.iter().filter(|(_, job)| job.owner == Some(epoch));
+        let own = tables.jobs.iter().filter(|(id, job)| **id > after && job.owner == Some(epoch));
         Ok(own.map(|(&job, row)| Lease { job, epoch, attempt: row.attempt }).take(CLAIM_MAX).collect())
     }
 
@@ -420,6 +420,11 @@ impl Tables {
                     job.owner = None;
                     job.started = false;
                     job.due_at = due_at;
+                    // It ran and nobody died: it is no suspect any more.
+                    if let Some(home) = job.home.take() {
+                        job.lane = home;
+                        job.crashes = 0;
+                    }
                 }
                 End::Done(outcome) => {
                     let job = self.jobs.remove(&lease.job).expect("it is held");

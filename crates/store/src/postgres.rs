@@ -132,8 +132,8 @@ impl Store for PostgresStore {
         work::release(&self.work, &leases).await
     }
 
-    async fn owned(&self, epoch: Epoch) -> Result<Vec<Lease>> {
-        work::owned(&self.work, epoch).await
+    async fn owned(&self, epoch: Epoch, after: Seq) -> Result<Vec<Lease>> {
+        work::owned(&self.pages, epoch, after).await
     }
 
     async fn adopt(&self, leases: Vec<Lease>) -> Result<Vec<Job>> {
@@ -141,7 +141,7 @@ impl Store for PostgresStore {
     }
 
     async fn sweep(&self, limit: usize, suspect_after: i32) -> Result<usize> {
-        work::sweep(&self.work, limit, suspect_after, &self.turn).await
+        work::sweep(&self.pages, &self.work, limit, suspect_after, &self.turn).await
     }
 
     async fn lanes(&self) -> Result<Vec<(Lane, Time)>> {

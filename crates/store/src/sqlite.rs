@@ -119,8 +119,8 @@ impl Store for SqliteStore {
         self.write(move |tx| work::release(tx, &leases)).await
     }
 
-    async fn owned(&self, epoch: Epoch) -> Result<Vec<Lease>> {
-        self.read(move |db| work::owned(db, epoch)).await
+    async fn owned(&self, epoch: Epoch, after: Seq) -> Result<Vec<Lease>> {
+        self.read(move |db| work::owned(db, epoch, after)).await
     }
 
     async fn adopt(&self, leases: Vec<Lease>) -> Result<Vec<Job>> {

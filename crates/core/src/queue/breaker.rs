@@ -123,6 +123,13 @@ impl Breaker {
     }
 
     /// By hand, or because the policy was turned off.
+    /// The probe ended without an answer: another may start at once.
+    pub fn unanswered(&mut self, now: Time) {
+        if let Self::HalfOpen { opened, .. } = *self {
+            *self = Self::Open { since: now, until: now, opened };
+        }
+    }
+
     pub fn reset(&mut self) {
         *self = Self::default();
     }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use sekisho_core::Epoch;
-use sekisho_core::change::{Admission, Arrival, Job, Next};
+use sekisho_core::change::{Admission, Arrival, Job, Lease, Next};
 use sekisho_store::{ADMIT_MAX, Store};
 use tokio::sync::{Notify, oneshot, watch};
 
@@ -257,9 +257,10 @@ impl Committer {
     /// The epoch under which first jobs are born leased, if this node can settle them from memory. Order matters: they
     /// are held before the store is asked.
     fn room_to_keep(&self, fresh: &[Arrival]) -> Option<Epoch> {
-        let room = self.node.may_work() && self.desk.has_settle_room(fresh.len());
+        let bytes = fresh.iter().map(|arrival| arrival.body.len() + arrival.headers.len()).sum();
+        let room = self.node.may_work() && self.desk.has_settle_room(fresh.len(), bytes);
         let epoch = room.then(|| self.node.epoch())?;
-        self.desk.hold(fresh.iter().map(|arrival| arrival.seq));
+        self.desk.hold(fresh.iter().map(|arrival| Lease::born(arrival.seq, epoch)));
         Some(epoch)
     }
 
@@ -267,7 +268,7 @@ impl Committer {
     /// stored after all is adopted.
     fn hand_on(&self, fresh: &[Arrival], admissions: Option<&[Admission]>, epoch: Epoch) {
         let Some(admissions) = admissions else {
-            self.desk.let_go(fresh.iter().map(|arrival| arrival.seq));
+            self.desk.let_go(fresh.iter().map(|arrival| Lease::born(arrival.seq, epoch)));
             return self.desk.doubt();
         };
         let (mut works, mut gone) = (Vec::with_capacity(fresh.len()), Vec::new());
@@ -276,7 +277,7 @@ impl Committer {
                 let job = Job::born_with(arrival.seq, arrival.received_at, epoch);
                 works.push(Work::born(job, Some(Arc::new(arrival.stored()))));
             } else {
-                gone.push(arrival.seq);
+                gone.push(Lease::born(arrival.seq, epoch));
             }
         }
         self.desk.let_go(gone);

@@ -6,9 +6,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sekisho_core::change::{ChangeSet, Committed, End, Lane};
-use sekisho_core::{Epoch, Seq};
-use sekisho_store::Store;
+use sekisho_core::Epoch;
+use sekisho_core::change::{ChangeSet, Committed, Death, End, Lane, Lease};
+use sekisho_store::{Error, Store};
 use tokio::sync::{Notify, watch};
 
 use super::desk::{Desk, Work};
@@ -34,8 +34,7 @@ pub struct Closer {
 }
 
 struct Ended {
-    id: Seq,
-    epoch: Epoch,
+    lease: Lease,
     /// The lane in which a successor now has its turn.
     next_in: Option<Lane>,
     set: ChangeSet,
@@ -55,7 +54,7 @@ impl Closer {
     pub fn push(&self, work: &Work, set: ChangeSet) {
         self.note(work, &set);
         let next_in = work.job.fifo.is_some().then(|| work.job.lane.clone());
-        let ended = Ended { id: work.id(), epoch: work.job.lease.epoch, next_in, set };
+        let ended = Ended { lease: work.job.lease, next_in, set };
         self.ended.lock().expect("no code panics here").push(ended);
         self.arrived.notify_one();
     }
@@ -87,9 +86,10 @@ impl Closer {
     async fn close(&self, batch: Vec<Ended>, stop: &watch::Receiver<bool>) {
         let epoch = self.node.epoch();
         // What ran in an earlier life of this node is another's by now.
-        let (batch, stale): (Vec<_>, Vec<_>) = batch.into_iter().partition(|ended| ended.epoch == epoch);
-        self.desk.let_go(stale.iter().map(|ended| ended.id));
-        let ids: Vec<_> = batch.iter().map(|ended| ended.id).collect();
+        let (batch, stale): (Vec<_>, Vec<_>) =
+            batch.into_iter().partition(|ended| ended.lease.epoch == epoch);
+        self.desk.let_go(stale.iter().map(|ended| ended.lease));
+        let leases: Vec<_> = batch.iter().map(|ended| ended.lease).collect();
         let next_in: Vec<_> = batch.iter().filter_map(|ended| ended.next_in.clone()).collect();
         let sets: Vec<_> = batch.into_iter().map(|ended| ended.set).collect();
         let answers = self.commit(epoch, &sets, stop).await;
@@ -100,14 +100,15 @@ impl Closer {
                 "leases were lost before the runs were committed; their owners do them"
             );
         }
-        self.desk.let_go(ids);
+        self.desk.let_go(leases);
         if !next_in.is_empty() {
             next_in.iter().for_each(|lane| self.desk.expect_more(lane));
             self.desk.look.notify_one();
         }
     }
 
-    /// Commits, however often it takes; `None` when it became senseless, because another node was given it all.
+    /// Commits, however often it takes; `None` when it became senseless, because another node was given it all. A set
+    /// that the store refuses for good is found by halving, and its job put before a person.
     pub async fn commit(
         &self,
         epoch: Epoch,
@@ -121,6 +122,7 @@ impl Closer {
                     self.health.store_answered();
                     return Some(answers);
                 }
+                Err(Error::Corrupt(error)) => return self.commit_parts(epoch, sets, stop, &*error).await,
                 Err(error) => self.health.store_failed(&error),
             }
             // Whether it was written or not: what is still ours is found again.
@@ -133,6 +135,29 @@ impl Closer {
             }
             tokio::time::sleep(AGAIN).await;
         }
+    }
+
+    async fn commit_parts(
+        &self,
+        epoch: Epoch,
+        sets: &[ChangeSet],
+        stop: &watch::Receiver<bool>,
+        error: &(dyn std::error::Error + Send + Sync),
+    ) -> Option<Vec<Committed>> {
+        if let [set] = sets {
+            let error = sekisho_store::chain(error);
+            tracing::error!(error, "the store refuses how a run ended; its job goes to the dead letters");
+            self.desk.doubt();
+            let (lease, _) = set.end.as_ref()?;
+            let death = Death::terminal("unstorable", format!("the store refused how it ended: {error}"));
+            let dead = ChangeSet::end(*lease, End::Dead(death), set.at);
+            // Its jobs were not queued: to the caller that is as if the lease were lost.
+            return self.store.commit(vec![dead]).await.ok().map(|_| vec![Committed::Lost]);
+        }
+        let (left, right) = sets.split_at(sets.len() / 2);
+        let mut answers = Box::pin(self.commit(epoch, left, stop)).await?;
+        answers.extend(Box::pin(self.commit(epoch, right, stop)).await?);
+        Some(answers)
     }
 
     /// Counts an end, and says what a person may want to know.

@@ -21,6 +21,8 @@ use crate::checkpoint::limits::Rate;
 /// Jobs that may wait in memory to be settled.
 const SETTLE_MAX: usize = 4_096;
 
+/// And what their bodies may take.
+const SETTLE_BYTES_MAX: usize = 64 << 20;
 /// So long after this node changed a breaker, what the store says of it may be older.
 const ON_ITS_WAY: Duration = Duration::from_secs(3);
 
@@ -51,6 +53,10 @@ impl Work {
         self.born.map_or(due, |born| born.elapsed())
     }
 
+    fn bytes(&self) -> usize {
+        self.event.as_ref().map_or(0, |event| event.body.len() + event.headers.len())
+    }
+
     pub fn id(&self) -> Seq {
         self.job.lease.job
     }
@@ -69,9 +75,11 @@ pub struct Desk {
 
 #[derive(Default)]
 struct Hands {
-    held: HashSet<Seq>,
-    running: HashMap<Seq, Lease>,
+    /// By id, with the lease under which it is held: an earlier run that ends late lets go of nothing newer.
+    held: HashMap<Seq, Lease>,
+    running: HashSet<Lease>,
     settle: VecDeque<Work>,
+    settle_bytes: usize,
     settle_has_more: bool,
     lanes: HashMap<Lane, LaneState>,
 }
@@ -148,19 +156,21 @@ impl Desk {
 
     // --- held ------------------------------------------------------------------------------------------------
 
-    pub fn hold(&self, ids: impl IntoIterator<Item = Seq>) {
-        self.hands().held.extend(ids);
+    pub fn hold(&self, leases: impl IntoIterator<Item = Lease>) {
+        self.hands().held.extend(leases.into_iter().map(|lease| (lease.job, lease)));
     }
 
-    pub fn let_go(&self, ids: impl IntoIterator<Item = Seq>) {
+    pub fn let_go(&self, leases: impl IntoIterator<Item = Lease>) {
         let mut hands = self.hands();
-        for id in ids {
-            hands.held.remove(&id);
+        for lease in leases {
+            if hands.held.get(&lease.job) == Some(&lease) {
+                hands.held.remove(&lease.job);
+            }
         }
     }
 
     pub fn holds(&self, id: Seq) -> bool {
-        self.hands().held.contains(&id)
+        self.hands().held.contains_key(&id)
     }
 
     /// An answer was lost, or a run broke: something may be ours in the store only.
@@ -177,6 +187,7 @@ impl Desk {
     pub fn clear(&self) {
         let mut hands = self.hands();
         let mut gone: Vec<Seq> = hands.settle.drain(..).map(|work| work.id()).collect();
+        hands.settle_bytes = 0;
         for lane in hands.lanes.values_mut() {
             gone.extend(lane.waiting.drain(..).map(|work| work.id()));
             lane.has_more = true;
@@ -190,6 +201,7 @@ impl Desk {
     pub fn take_waiting(&self) -> Vec<Work> {
         let mut hands = self.hands();
         let mut waiting: Vec<_> = hands.settle.drain(..).collect();
+        hands.settle_bytes = 0;
         for lane in hands.lanes.values_mut() {
             waiting.extend(lane.waiting.drain(..));
         }
@@ -198,31 +210,38 @@ impl Desk {
 
     /// What runs right now.
     pub fn running(&self) -> Vec<Lease> {
-        self.hands().running.values().copied().collect()
+        self.hands().running.iter().copied().collect()
     }
 
     // --- settling --------------------------------------------------------------------------------------------
 
     /// Whether so many new events can be settled from memory.
-    pub fn has_settle_room(&self, events: usize) -> bool {
+    pub fn has_settle_room(&self, events: usize, bytes: usize) -> bool {
         if !self.settles {
             return false;
         }
         let mut hands = self.hands();
-        let room = hands.settle.len() + events <= SETTLE_MAX;
+        let room =
+            hands.settle.len() + events <= SETTLE_MAX && hands.settle_bytes + bytes <= SETTLE_BYTES_MAX;
         hands.settle_has_more |= !room;
         room
     }
 
     pub fn settle(&self, works: impl IntoIterator<Item = Work>) {
-        self.hands().settle.extend(works);
+        let mut hands = self.hands();
+        for work in works {
+            hands.settle_bytes += work.bytes();
+            hands.settle.push_back(work);
+        }
+        drop(hands);
         self.to_settle.notify_one();
     }
 
     pub fn take_settle(&self, most: usize) -> Vec<Work> {
         let mut hands = self.hands();
         let count = hands.settle.len().min(most);
-        let taken = hands.settle.drain(..count).collect();
+        let taken: Vec<_> = hands.settle.drain(..count).collect();
+        hands.settle_bytes -= taken.iter().map(Work::bytes).sum::<usize>();
         if hands.settle_has_more && hands.settle.len() < SETTLE_MAX / 2 {
             self.look.notify_one();
         }
@@ -281,14 +300,14 @@ impl Desk {
         // Order matters: a probe is announced only when it really starts.
         lane.breaker.may_start(now);
         lane.running += 1;
-        hands.running.insert(work.id(), work.job.lease);
+        hands.running.insert(work.job.lease);
         Next::Run(work)
     }
 
     /// A run of this lane ended; its place is free.
-    pub fn ran(&self, lane: &Lane, id: Seq) {
+    pub fn ran(&self, lane: &Lane, lease: Lease) {
         let mut hands = self.hands();
-        hands.running.remove(&id);
+        hands.running.remove(&lease);
         let Some(lane) = hands.lanes.get_mut(lane) else { return };
         lane.running -= 1;
         if lane.has_more && lane.room() >= lane.policy.concurrency {
@@ -300,7 +319,8 @@ impl Desk {
     pub fn wants(&self, all: bool, now: Time) -> Vec<(Lane, usize)> {
         let mut hands = self.hands();
         let mut wants = Vec::new();
-        let settle_room = if self.settles { SETTLE_MAX.saturating_sub(hands.settle.len()) } else { 0 };
+        let full = !self.settles || hands.settle_bytes > SETTLE_BYTES_MAX / 2;
+        let settle_room = if full { 0 } else { SETTLE_MAX.saturating_sub(hands.settle.len()) };
         if settle_room >= SETTLE_MAX / 2 && (all || hands.settle_has_more) {
             wants.push((Lane::settle(), settle_room.min(sekisho_store::CLAIM_MAX)));
             hands.settle_has_more = false;
@@ -346,6 +366,13 @@ impl Desk {
         }
         lane.judged = Some(Instant::now());
         Some(lane.breaker.clone())
+    }
+
+    /// A run of this lane ended without a verdict: if it was the probe, the next may be one at once.
+    pub fn unjudged(&self, lane: &Lane, now: Time) {
+        if let Some(lane) = self.hands().lanes.get_mut(lane) {
+            lane.breaker.unanswered(now);
+        }
     }
 
     /// Takes over what another node or an operator wrote, unless our own word is on its way there.
@@ -398,10 +425,10 @@ mod tests {
             matches!(desk.next(&lane, NOW), Next::Run(_)) && matches!(desk.next(&lane, NOW), Next::Run(_))
         );
         assert!(matches!(desk.next(&lane, NOW), Next::Nothing));
-        desk.ran(&lane, Seq::from_i64(1));
+        desk.ran(&lane, work(1, &lane).job.lease);
         assert!(desk.wants(true, NOW).iter().all(|(wanted, _)| *wanted != lane), "half is still full");
         assert!(matches!(desk.next(&lane, NOW), Next::Run(_)));
-        desk.ran(&lane, Seq::from_i64(2));
+        desk.ran(&lane, work(2, &lane).job.lease);
         assert_eq!(desk.wants(true, NOW)[1], (lane, 2));
     }
 
@@ -420,8 +447,21 @@ mod tests {
         assert!(desk.put(work(2, &lane)).is_none());
         assert!(matches!(desk.next(&lane, later), Next::Run(_)));
         assert!(desk.judge(&lane, true, later).is_some_and(|breaker| !breaker.is_open()));
-        desk.ran(&lane, Seq::from_i64(2));
+        desk.ran(&lane, work(2, &lane).job.lease);
         assert_eq!(desk.wants(true, later)[1], (lane, 4));
+    }
+
+    #[test]
+    fn b2_a_run_that_ends_late_lets_go_of_nothing_newer() {
+        let (desk, lane) = desk(1, None);
+        let first = work(1, &lane).job.lease;
+        let second = Lease { attempt: 2, ..first };
+        desk.hold([first]);
+        desk.hold([second]);
+        desk.let_go([first]);
+        assert!(desk.holds(first.job), "the second run is under way");
+        desk.let_go([second]);
+        assert!(!desk.holds(first.job));
     }
 
     #[test]

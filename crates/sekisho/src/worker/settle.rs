@@ -4,7 +4,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use sekisho_core::change::{ChangeSet, Committed, End, Job, Kind, NewJob, delivery_key};
+use sekisho_core::change::{ChangeSet, Committed, End, Job, Kind, Lane, Lease, NewJob, delivery_key};
 use sekisho_core::event::Stored;
 use sekisho_core::queue::{self, Failure};
 use sekisho_core::settlement::{self, Settled};
@@ -36,7 +36,7 @@ impl Worker {
             works.retain(|work| {
                 let ours = work.job.lease.epoch == epoch;
                 if !ours {
-                    self.desk.let_go([work.id()]);
+                    self.desk.let_go([work.job.lease]);
                 }
                 ours
             });
@@ -50,7 +50,7 @@ impl Worker {
             sets.push(self.decide(work, Some(epoch)).await);
         }
         // Order matters: held before the store is asked.
-        self.desk.hold(sets.iter().flat_map(born).map(|job| job.id));
+        self.desk.hold(sets.iter().flat_map(born).map(|job| Lease::born(job.id, epoch)));
         works.iter().zip(&sets).for_each(|(work, set)| self.closer.note(work, set));
         let answers = self.closer.commit(epoch, &sets, stop).await;
         let mut answers = answers.into_iter().flatten();
@@ -61,12 +61,12 @@ impl Worker {
 
     /// Hands on what was queued, gives up what was not.
     fn settled(self: &Arc<Self>, work: &Work, set: ChangeSet, answer: Option<Committed>, epoch: Epoch) {
-        self.desk.let_go([work.id()]);
+        self.desk.let_go([work.job.lease]);
         let Some(Committed::Applied { repeated }) = answer else {
             // Not ours any more, or written while the answer was lost: then its jobs are ours and are adopted.
             for job in born(&set) {
                 self.desk.unreserve(&job.lane);
-                self.desk.let_go([job.id]);
+                self.desk.let_go([Lease::born(job.id, epoch)]);
             }
             self.desk.doubt();
             return;
@@ -75,7 +75,7 @@ impl Worker {
             let lane = job.lane.clone();
             if repeated.contains(&job.id) {
                 self.desk.unreserve(&lane);
-                self.desk.let_go([job.id]);
+                self.desk.let_go([Lease::born(job.id, epoch)]);
             } else {
                 self.desk.arrive(Work::born(Job::born(job, epoch), work.event.clone()));
                 self.pump(&lane);
@@ -97,15 +97,17 @@ impl Worker {
             Some(event) => self.ask(event),
             None => Err(Failure::terminal("event_missing", "it has no event")),
         };
-        let settled = match decided {
+        // Order matters: before anything is reserved. Without knowing what was made, nothing could be made again.
+        let event = work.event.as_ref().map_or(lease.job, |event| event.seq);
+        let before = if work.job.payload == AGAIN { self.made_before(event).await } else { Ok(Vec::new()) };
+        let decided = decided.and_then(|settled| before.map(|before| (settled, before)));
+        let (settled, before) = match decided {
             Ok(settled) => settled,
             Err(failure) => {
                 let end = queue::after(&failure, &RETRY, work.job.tries(), lease.job.as_i64() as u64, at);
                 return ChangeSet::end(lease, end, at);
             }
         };
-        let event = work.event.as_ref().map_or(lease.job, |event| event.seq);
-        let before = if work.job.payload == AGAIN { self.made_before(event).await } else { Vec::new() };
         let jobs = settled.deliveries.into_iter().map(|delivery| {
             let again = before.iter().filter(|lane| **lane == delivery.lane).count();
             let leased = delivery.fifo.is_none() && keep.is_some() && self.desk.reserve(&delivery.lane);
@@ -134,9 +136,10 @@ impl Worker {
     }
 
     /// The lanes of deliveries this event already caused.
-    async fn made_before(&self, event: Seq) -> Vec<sekisho_core::change::Lane> {
-        let messages = self.store.find_messages(event).await.unwrap_or_default();
-        messages.into_iter().map(|message| message.lane).collect()
+    async fn made_before(&self, event: Seq) -> Result<Vec<Lane>, Failure> {
+        let messages = self.store.find_messages(event).await;
+        let messages = messages.map_err(|error| Failure::transient("store_unavailable", error.chain()))?;
+        Ok(messages.into_iter().map(|message| message.lane).collect())
     }
 }
 

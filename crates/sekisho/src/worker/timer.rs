@@ -110,6 +110,13 @@ impl Worker {
     }
 
     async fn forget(&self) -> sekisho_store::Result<usize> {
+        if !self.node.may_forget() {
+            tracing::warn!(
+                "nothing had been stored for more than 30 days when Sekisho started: nothing is let go \
+                            until the next start, because the clock may be wrong"
+            );
+            return Ok(0);
+        }
         let before = self.node.now().plus_ms(-self.timers.kept_ms);
         let (mut after, mut events) = (Seq::ZERO, 0);
         loop {

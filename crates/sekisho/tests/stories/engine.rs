@@ -170,8 +170,8 @@ fn b2_jobs_of_a_route_that_is_gone_come_before_a_person() {
         place.sql("SELECT count(*) FROM job WHERE lane = 'to:app' AND owner IS NULL") == "1"
     });
     gateway.server.terminate().unwrap();
-    // An hour passes, and ten minutes.
-    place.sql("UPDATE job SET due_at = due_at - 3600000 - 3600000 WHERE lane = 'to:app'");
+    // An hour passes, and a day.
+    place.sql("UPDATE job SET due_at = due_at - 2 * 3600000 - 86400000 WHERE lane = 'to:app'");
     let _without = Gateway::open(&place);
     wait_until("it is buried", || place.sql("SELECT reason FROM dead") == "route_removed");
 }

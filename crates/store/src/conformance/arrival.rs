@@ -160,7 +160,7 @@ pub async fn evidence(store: Arc<dyn Store>) {
         (Status::Failed, Some(death.error), Some(NOW))
     );
     assert!(claim(&store, epoch, 10, NOW).await.is_empty(), "a dead letter is no work");
-    assert_eq!(store.owned(epoch).await.expect(UP), [], "nor is it anybody's");
+    assert_eq!(store.owned(epoch, Seq::ZERO).await.expect(UP), [], "nor is it anybody's");
 }
 
 pub async fn known_is_exact(store: Arc<dyn Store>) {
@@ -179,7 +179,7 @@ pub async fn first_jobs_born_leased(store: Arc<dyn Store>) {
     let rows = [new.event("a"), new.event("b")];
     store.admit(rows.to_vec().into(), Some(own)).await.expect(UP);
     let born = rows.each_ref().map(|row| Lease { job: row.seq, epoch: own, attempt: 1 });
-    assert_eq!(store.owned(own).await.expect(UP), born);
+    assert_eq!(store.owned(own, Seq::ZERO).await.expect(UP), born);
     assert!(claim(&store, other, 10, NOW).await.is_empty(), "they are held");
     assert_eq!(finish(&store, born[0], done()).await, APPLIED);
     assert_eq!(status(&store, rows[0].seq).await, Status::Success);

@@ -161,7 +161,7 @@ pub async fn finished_once(store: Arc<dyn Store>) {
     }
     assert_eq!(applied, 1);
     assert_eq!(store.find_messages(event).await.expect(UP).len(), 1, "and it had its effect once");
-    assert_eq!(store.owned(living).await.expect(UP), []);
+    assert_eq!(store.owned(living, Seq::ZERO).await.expect(UP), []);
     assert!(claim(&store, living, 10, NOW).await.is_empty());
     let letters = store.find_dead(DeadFilter { limit: 10, ..DeadFilter::default() }).await.expect(UP);
     match standing(&store, event).await.expect("a job is never lost") {
@@ -178,7 +178,7 @@ pub async fn adopts(store: Arc<dyn Store>) {
     queue(&store, vec![lost.clone()]).await;
     let finished = leased(&store, own, new.job("b")).await;
     let theirs = leased(&store, other, new.job("c")).await;
-    let seen = store.owned(own).await.expect(UP);
+    let seen = store.owned(own, Seq::ZERO).await.expect(UP);
     let lease = Lease { job: lost.id, epoch: own, attempt: 1 };
     assert_eq!(seen, [lease, finished]);
     assert_eq!(finish(&store, finished, done()).await, APPLIED, "between the look and the act");
@@ -189,11 +189,11 @@ pub async fn adopts(store: Arc<dyn Store>) {
     let adopted = store.adopt(asked).await.expect(UP);
     let again = Lease { attempt: 2, ..lease };
     assert_eq!(adopted, [Job { lease: again, base: 1, ..Job::born(lost, own) }]);
-    assert_eq!(store.owned(other).await.expect(UP), [theirs]);
+    assert_eq!(store.owned(other, Seq::ZERO).await.expect(UP), [theirs]);
     assert_eq!(store.adopt(vec![lease, lease]).await.expect(UP), [], "it moved on");
     assert_eq!(finish(&store, lease, done()).await, Committed::Lost, "the earlier run is fenced off");
     let twice = store.adopt(vec![again, again]).await.expect(UP);
     assert_eq!(leases(&twice), [Lease { attempt: 3, ..lease }], "asked twice, adopted once");
     assert_eq!(finish(&store, twice[0].lease, done()).await, APPLIED);
-    assert_eq!(store.owned(own).await.expect(UP), []);
+    assert_eq!(store.owned(own, Seq::ZERO).await.expect(UP), []);
 }

@@ -212,8 +212,8 @@ pub async fn born_leased(store: Arc<dyn Store>) {
     queue(&store, vec![born.clone()]).await;
     assert_eq!(queue(&store, vec![copy.clone()]).await, [copy.id]);
     let job = Job::born(born.clone(), own);
-    assert_eq!(store.owned(own).await.expect(UP), [job.lease]);
-    assert_eq!(store.owned(other).await.expect(UP), [], "what was repeated is nobody's");
+    assert_eq!(store.owned(own, Seq::ZERO).await.expect(UP), [job.lease]);
+    assert_eq!(store.owned(other, Seq::ZERO).await.expect(UP), [], "what was repeated is nobody's");
     assert_eq!((job.lease.attempt, standing(&store, born.id).await), (1, Some(Standing::Running)));
     for epoch in [own, other] {
         assert!(claim_from(&store, epoch, job.lane.clone(), 10, NOW).await.is_empty(), "it is held");

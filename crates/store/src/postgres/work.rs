@@ -208,7 +208,8 @@ WITH held AS MATERIALIZED (
     ORDER BY job.id
     FOR UPDATE OF job
 ), retried AS (
-    UPDATE job SET owner = NULL, started = false, due_at = held.retry_at
+    UPDATE job SET owner = NULL, started = false, due_at = held.retry_at, lane = held.lane, home = NULL,
+        crashes = CASE WHEN job.home IS NULL THEN job.crashes ELSE 0 END
     FROM held WHERE job.id = held.job AND held.retry_at IS NOT NULL
 ), removed AS (
     DELETE FROM job USING held WHERE job.id = held.job AND held.retry_at IS NULL
@@ -417,10 +418,12 @@ fn fences(leases: &[Lease]) -> (Vec<i64>, Vec<i64>, Vec<i32>) {
     (job.collect(), epoch.collect(), attempt.collect())
 }
 
-const OWNED: &str = "SELECT id, attempt FROM job WHERE owner = $1 ORDER BY id LIMIT $2";
+/// No index serves this: it would cost every job, and the question is rare. Asked where a scan is allowed.
+const OWNED: &str = "SELECT id, attempt FROM job WHERE owner = $1 AND id > $2 ORDER BY id LIMIT $3";
 
-pub async fn owned(link: &Link, epoch: Epoch) -> Result<Vec<Lease>> {
-    let rows = link.query(OWNED, &[&epoch.0, &limit_of(CLAIM_MAX, CLAIM_MAX)]).await?;
+pub async fn owned(pages: &Link, epoch: Epoch, after: Seq) -> Result<Vec<Lease>> {
+    let limit = limit_of(CLAIM_MAX, CLAIM_MAX);
+    let rows = pages.query(OWNED, &[&epoch.0, &after.as_i64(), &limit]).await?;
     let lease = |row| Ok(Lease { job: Seq::from_i64(value(row, 0)?), epoch, attempt: value(row, 1)? });
     rows.iter().map(lease).collect()
 }
@@ -443,16 +446,19 @@ pub async fn adopt(link: &Link, leases: &[Lease]) -> Result<Vec<Job>> {
     rows.iter().map(|row| job(row, Epoch(value(row, 10)?))).collect()
 }
 
+/// As for [`OWNED`]: no index, and asked where a scan is allowed.
+const ORPHANS: &str = "
+SELECT id, owner FROM job
+WHERE owner IS NOT NULL AND NOT EXISTS (SELECT FROM node WHERE node.epoch = job.owner)
+ORDER BY id
+LIMIT $1";
+
 /// The owner is compared again where the row is locked: one freed and leased anew meanwhile may belong to a node that
 /// this statement is too old to know.
 const SWEEP: &str = "
-WITH seen AS MATERIALIZED (
-    SELECT id, owner FROM job
-    WHERE owner IS NOT NULL AND NOT EXISTS (SELECT FROM node WHERE node.epoch = job.owner)
-    ORDER BY id
-    LIMIT $1
-), orphan AS MATERIALIZED (
-    SELECT job.id FROM seen JOIN job ON job.id = seen.id AND job.owner = seen.owner
+WITH orphan AS MATERIALIZED (
+    SELECT job.id FROM unnest($1::bigint[], $3::bigint[]) AS seen (id, owner)
+    JOIN job ON job.id = seen.id AND job.owner = seen.owner
     ORDER BY job.id
     FOR UPDATE OF job SKIP LOCKED
 )
@@ -482,8 +488,18 @@ WITH RECURSIVE hop AS (
 SELECT max(fifo) FROM head HAVING count(*) = $2";
 
 /// `turn` is the fifo from which lost turns are looked for next.
-pub async fn sweep(link: &Link, limit: usize, suspect_after: i32, turn: &Mutex<String>) -> Result<usize> {
-    let freed = link.query(SWEEP, &[&limit_of(limit, CLAIM_MAX), &suspect_after]).await?.len();
+pub async fn sweep(
+    pages: &Link,
+    link: &Link,
+    limit: usize,
+    suspect_after: i32,
+    turn: &Mutex<String>,
+) -> Result<usize> {
+    let rows = pages.query(ORPHANS, &[&limit_of(limit, CLAIM_MAX)]).await?;
+    let ids = rows.iter().map(|row| value(row, 0)).collect::<Result<Vec<i64>>>()?;
+    let owners = rows.iter().map(|row| value(row, 1)).collect::<Result<Vec<i64>>>()?;
+    let freed =
+        if ids.is_empty() { 0 } else { link.query(SWEEP, &[&ids, &suspect_after, &owners]).await?.len() };
     let after = lock(turn).clone();
     let rows = link.query(FIND_TURNS, &[&after, &limit_of(CLAIM_MAX, CLAIM_MAX)]).await?;
     *lock(turn) = rows.first().map(|row| value(row, 0)).transpose()?.unwrap_or_default();

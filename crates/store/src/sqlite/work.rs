@@ -121,8 +121,13 @@ fn commit_one(tx: &Connection, set: &ChangeSet) -> rusqlite::Result<Committed> {
         let job = at_home(tx, job)?;
         match end {
             End::Retry { due_at } => {
-                tx.prepare_cached("UPDATE job SET owner = NULL, started = 0, due_at = $1 WHERE id = $2")?
-                    .execute([due_at.ms(), lease.job.as_i64()])?;
+                // A suspect that ran while nobody died is none any more.
+                tx.prepare_cached(
+                    "UPDATE job SET owner = NULL, started = 0, due_at = $1, lane = coalesce(home, lane), home = NULL,
+                         crashes = iif(home IS NULL, crashes, 0)
+                     WHERE id = $2",
+                )?
+                .execute([due_at.ms(), lease.job.as_i64()])?;
             }
             End::Done(outcome) => {
                 remove(tx, &job)?;
@@ -274,9 +279,10 @@ fn fence(lease: &Lease) -> [i64; 3] {
     [lease.job.as_i64(), lease.epoch.0, lease.attempt.into()]
 }
 
-pub fn owned(db: &Connection, epoch: Epoch) -> rusqlite::Result<Vec<Lease>> {
-    let mut own = db.prepare_cached("SELECT id, attempt FROM job WHERE owner = $1 ORDER BY id LIMIT $2")?;
-    let leases = own.query_map([epoch.0, CLAIM_MAX as i64], |row| {
+pub fn owned(db: &Connection, epoch: Epoch, after: Seq) -> rusqlite::Result<Vec<Lease>> {
+    let mut own =
+        db.prepare_cached("SELECT id, attempt FROM job WHERE owner = $1 AND id > $2 ORDER BY id LIMIT $3")?;
+    let leases = own.query_map([epoch.0, after.as_i64(), CLAIM_MAX as i64], |row| {
         Ok(Lease { job: Seq::from_i64(row.get(0)?), epoch, attempt: row.get(1)? })
     })?;
     leases.collect()

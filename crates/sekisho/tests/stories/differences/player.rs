@@ -58,7 +58,7 @@ impl Player {
             Verb::Start(which) => format!("{:?}", store.start(self.leases(which)).await.unwrap()),
             Verb::Release(which) => format!("{:?}", store.release(self.leases(which)).await.unwrap()),
             Verb::Owned(node) => {
-                let mut leases = store.owned(self.epoch(node)).await.unwrap();
+                let mut leases = store.owned(self.epoch(node), Seq::ZERO).await.unwrap();
                 leases.sort_unstable();
                 format!("{:?}", leases.iter().map(|lease| (lease.job, lease.attempt)).collect::<Vec<_>>())
             }
@@ -69,7 +69,7 @@ impl Player {
                 self.adopt(leases.iter().copied().filter(first).collect()).await
             }
             Verb::AdoptOwned(node) => {
-                let own = store.owned(self.epoch(node)).await.unwrap();
+                let own = store.owned(self.epoch(node), Seq::ZERO).await.unwrap();
                 self.adopt(own).await
             }
             Verb::Sweep { limit, suspect_after } => {
