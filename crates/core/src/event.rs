@@ -104,6 +104,26 @@ pub struct Stored {
     pub body: Bytes,
 }
 
+impl Stored {
+    /// An event with nothing in its fields, to try rules on.
+    pub fn nothing() -> Self {
+        Self {
+            seq: Seq::ZERO,
+            received_at: Time::from_ms(0),
+            source: "".into(),
+            event_id: String::new(),
+            event_type: String::new(),
+            created_at: None,
+            object: Some((String::new(), String::new())),
+            account: Some(String::new()),
+            livemode: Some(false),
+            trust: Trust::Signed,
+            headers: "[]".into(),
+            body: Bytes::from_static(b"{}"),
+        }
+    }
+}
+
 /// 16 bytes: created seconds (0 where not immutable), then 12 bytes of SHA-256 over source and event id.
 /// Rising with time, so that index inserts stay at the edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -54,6 +54,18 @@ impl Rule {
         Ok(Self(Arc::new(Compiled { text: text.to_owned(), expression })))
     }
 
+    /// Whether it can ever be a condition: names only what there is, and where it has an answer for an empty event, that is
+    /// true or false. A key that an event may have is no reason to complain.
+    pub fn check_condition(&self) -> Result<(), RuleError> {
+        let nothing = Stored::nothing();
+        let facts = Facts::of(&nothing);
+        match self.evaluate(&facts)? {
+            Err(error @ ExecutionError::UndeclaredReference(_)) => Err(explain(&error)),
+            Ok(Value::Bool(_)) | Err(_) => Ok(()),
+            Ok(other) => Err(RuleError(format!("expected true or false, found {}", other.type_of()))),
+        }
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0.text
     }

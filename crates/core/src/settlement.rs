@@ -1,10 +1,33 @@
 //! What an event means. Types that move money are known; what each of them changes is decided in the books. Every
 //! other event is kept, marked `skipped`, can be delivered by routes, and replayed once a rule for it exists (D6).
 
-use crate::change::{Lane, Outcome};
+use crate::change::{Death, Lane, Next, Outcome};
 use crate::delivery::Route;
 use crate::event::Stored;
 use crate::rule::Facts;
+
+/// What is known of the source an event came by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    pub provider: &'static str,
+    /// The one mode it takes, if it takes only one.
+    pub livemode: Option<bool>,
+}
+
+/// The type under which a genuine request without a usable event is kept.
+pub const UNUSABLE: &str = "unusable";
+
+/// Why an event must not be acted upon, however it comes to be settled: what was held back at the door is not let in by a
+/// replay.
+pub fn held_back(origin: Origin, event: &Stored) -> Option<Death> {
+    if event.event_type == UNUSABLE {
+        return Some(Death::terminal("unusable_body", "the request holds no usable event"));
+    }
+    match Next::of_mode(origin.livemode, event.livemode) {
+        Next::Settle => None,
+        Next::Dead(death) => Some(death),
+    }
+}
 
 /// What an event leads to.
 #[derive(Debug, PartialEq, Eq)]
@@ -24,7 +47,14 @@ pub struct Delivery {
 
 /// Decides what becomes of an event: how its settling ends, and where it is sent. A rule that can't be answered for
 /// this event does not match, and the outcome says so.
-pub fn settle<'r>(provider: &str, event: &Stored, routes: impl Iterator<Item = &'r Route>) -> Settled {
+pub fn settle<'r>(
+    origin: Origin,
+    event: &Stored,
+    routes: impl Iterator<Item = &'r Route>,
+) -> Result<Settled, Death> {
+    if let Some(death) = held_back(origin, event) {
+        return Err(death);
+    }
     let facts = Facts::of(event);
     let mut deliveries = Vec::new();
     let mut unanswered = Vec::new();
@@ -42,11 +72,11 @@ pub fn settle<'r>(provider: &str, event: &Stored, routes: impl Iterator<Item = &
             Err(error) => unanswered.push(format!("route {}: {error}", route.name)),
         }
     }
-    let mut outcome = decide(provider, &event.event_type);
+    let mut outcome = decide(origin.provider, &event.event_type);
     if !unanswered.is_empty() {
         outcome = outcome.with_note(&unanswered.join("; "));
     }
-    Settled { outcome, deliveries }
+    Ok(Settled { outcome, deliveries })
 }
 
 /// Decides how the settling of an event ends.
@@ -88,12 +118,23 @@ mod tests {
             filter: Some(Rule::compile("body.nothing.here == 1").unwrap()),
             ..route()
         };
-        let settled = settle("stripe", &event, [route(), rich, odd].iter());
+        let stripe = Origin { provider: "stripe", livemode: None };
+        let settled = settle(stripe, &event, [route(), rich, odd].iter()).unwrap();
         let lanes: Vec<_> =
             settled.deliveries.iter().map(|one| (&*one.lane.0, one.fifo.as_deref())).collect();
         assert_eq!(lanes, [("to:app", None), ("to:rich", Some("to:rich/cus_1"))]);
         let Outcome::Success { note: Some(note) } = settled.outcome else { panic!("{settled:?}") };
         assert!(note.contains("route odd"), "{note}");
+    }
+
+    #[test]
+    fn a3_what_was_held_back_at_the_door_is_held_back_again() {
+        let event = stored("{}");
+        let test_only = Origin { provider: "stripe", livemode: Some(false) };
+        let held = settle(test_only, &event, std::iter::empty()).unwrap_err();
+        assert_eq!(held.reason, "livemode_mismatch");
+        let unusable = Stored { event_type: UNUSABLE.into(), ..event };
+        assert_eq!(held_back(Origin::default(), &unusable).unwrap().reason, "unusable_body");
     }
 
     #[test]

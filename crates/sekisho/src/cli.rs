@@ -202,7 +202,7 @@ impl Context {
         let secret = self.generated_secret()?;
         if !secret.exists() {
             bail!(
-                "there is no {FILE} here and no server was started in this folder yet: \
+                "there is no {FILE} here, and no server was started in this folder without one: \
                  start one with `sekisho serve`, or name a configuration with --config FILE"
             );
         }

@@ -16,11 +16,13 @@ mod source;
 mod table;
 mod whole;
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use sekisho_core::Secret;
+use sekisho_core::settlement::Origin;
 use sekisho_store::StoreUrl;
 
 pub use key::{Key, Scope};
@@ -100,6 +102,13 @@ pub enum LogFormat {
 }
 
 impl Config {
+    /// What settling needs to know of each source.
+    pub fn origins(&self) -> BTreeMap<String, Origin> {
+        let origin =
+            |source: &Source| Origin { provider: source.provider.about().name, livemode: source.livemode };
+        self.sources.iter().map(|source| (source.name.to_string(), origin(source))).collect()
+    }
+
     /// The folder the default store lives in; generated secrets live there too.
     pub fn data_folder() -> PathBuf {
         PathBuf::from("./sekisho-data")

@@ -10,9 +10,11 @@ mod dead;
 mod forecast;
 mod replay;
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use sekisho_core::delivery::Route;
+use sekisho_core::settlement::Origin;
 use sekisho_core::{Seq, Time};
 use sekisho_store::Store;
 
@@ -65,8 +67,11 @@ impl From<sekisho_store::Error> for Refusal {
 pub type Result<T> = std::result::Result<T, Refusal>;
 
 /// What of the configuration an order may need.
+#[derive(Default)]
 pub struct Known {
     pub routes: Vec<Route>,
+    /// What is behind each source.
+    pub origins: BTreeMap<String, Origin>,
     /// Names of the sources that events come from.
     pub sources: Vec<String>,
 }
@@ -76,6 +81,7 @@ impl Known {
         let sources = config.sources.iter().map(|source| source.name.to_string());
         Self {
             routes: config.routes.iter().map(|route| route.route.clone()).collect(),
+            origins: config.origins(),
             sources: sources.collect(),
         }
     }
@@ -110,7 +116,7 @@ pub async fn find_event(
 fn check_selection(ids: &[String], is_filtered: bool, all: bool) -> Result<()> {
     let ways = usize::from(!ids.is_empty()) + usize::from(is_filtered) + usize::from(all);
     match ways {
-        0 => Err(Refusal::Wrong("say which: by ids, by a filter, or all of them (all)".into())),
+        0 => Err(Refusal::Wrong("say which: ids, a filter, or `all`".into())),
         1 if ids.len() > SELECT_MAX => {
             Err(Refusal::Wrong(format!("{} ids are too many; at most {SELECT_MAX}", ids.len())))
         }

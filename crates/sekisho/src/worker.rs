@@ -11,7 +11,7 @@ pub mod desk;
 mod settle;
 mod timer;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -20,6 +20,7 @@ use futures_util::FutureExt;
 use sekisho_core::change::{ChangeSet, Death, End, Job, Kind, Lane};
 use sekisho_core::event::Stored;
 use sekisho_core::queue::{self, Breaker, Failure, Retry, breaker};
+use sekisho_core::settlement::Origin;
 use sekisho_core::timer::Timer;
 use sekisho_core::{Seq, Time};
 use sekisho_store::{CLAIM_MAX, State, Store};
@@ -71,8 +72,8 @@ pub struct Worker {
     parts: Parts,
     /// In the order of the configuration.
     targets: Vec<Arc<Target>>,
-    /// The provider behind each source.
-    providers: HashMap<String, &'static str>,
+    /// What is behind each source.
+    origins: BTreeMap<String, Origin>,
     timers: timer::Timers,
     /// What was planned lately, so that the store is not asked again and again.
     planned: Mutex<Vec<(Timer, Time)>>,
@@ -104,8 +105,6 @@ impl Worker {
             lanes.push((Lane::timer(), plain(TIMERS)));
         }
         let desk = Arc::new(Desk::new(parts.works, lanes));
-        let providers = config.sources.iter();
-        let providers = providers.map(|source| (source.name.to_string(), source.provider.about().name));
         Ok(Self {
             closer: Closer::new(
                 Arc::clone(&store),
@@ -121,7 +120,7 @@ impl Worker {
             desk,
             parts,
             targets,
-            providers: providers.collect(),
+            origins: config.origins(),
             timers: timer::Timers::of(config),
             planned: Mutex::default(),
             stop_within: config.server.shutdown_timeout,

@@ -40,7 +40,8 @@ pub const MIGRATIONS: &[Migration] = &[Migration {
 pub struct SqliteStore {
     /// Absent when the store was opened only to look.
     writer: Option<Writer>,
-    readers: Readers,
+    pages: Readers,
+    engine: Readers,
     /// Held for as long as this process serves the file.
     _lock: Option<File>,
 }
@@ -54,12 +55,12 @@ pub async fn open(path: &Path, access: Access) -> std::result::Result<SqliteStor
 
 fn open_blocking(path: &Path, access: Access) -> std::result::Result<SqliteStore, OpenError> {
     if access == Access::Read {
-        let readers = Readers::open(path)?;
-        readers.require_current(path)?;
-        return Ok(SqliteStore { writer: None, readers, _lock: None });
+        let pages = Readers::for_pages(path)?;
+        pages.require_current(path)?;
+        return Ok(SqliteStore { writer: None, pages, engine: Readers::for_engine(path)?, _lock: None });
     }
     if access == Access::Act {
-        Readers::open(path)?.require_current(path)?;
+        Readers::for_pages(path)?.require_current(path)?;
     }
     let lock = connection::lock(path)?;
     let mut connection = connection::open_writer(path)?;
@@ -71,8 +72,8 @@ fn open_blocking(path: &Path, access: Access) -> std::result::Result<SqliteStore
         // One process serves the file, so every earlier node is dead.
         connection.execute("DELETE FROM node", []).map_err(|error| connection::unreachable(path, error))?;
     }
-    let readers = Readers::open(path)?;
-    Ok(SqliteStore { writer: Some(Writer::start(connection)), readers, _lock: Some(lock) })
+    let (pages, engine) = (Readers::for_pages(path)?, Readers::for_engine(path)?);
+    Ok(SqliteStore { writer: Some(Writer::start(connection)), pages, engine, _lock: Some(lock) })
 }
 
 #[async_trait]
@@ -100,7 +101,7 @@ impl Store for SqliteStore {
 
     async fn known(&self, keys: &[DedupeKey]) -> Result<Vec<Option<Seq>>> {
         let keys = keys.to_vec();
-        self.read(move |db| admit::known(db, &keys)).await
+        self.look_up(move |db| admit::known(db, &keys)).await
     }
 
     async fn claim(&self, epoch: Epoch, wants: Vec<(Lane, usize)>, now: Time) -> Result<Vec<Job>> {
@@ -120,7 +121,7 @@ impl Store for SqliteStore {
     }
 
     async fn owned(&self, epoch: Epoch, after: Seq) -> Result<Vec<Lease>> {
-        self.read(move |db| work::owned(db, epoch, after)).await
+        self.look_up(move |db| work::owned(db, epoch, after)).await
     }
 
     async fn adopt(&self, leases: Vec<Lease>) -> Result<Vec<Job>> {
@@ -132,12 +133,12 @@ impl Store for SqliteStore {
     }
 
     async fn lanes(&self) -> Result<Vec<(Lane, Time)>> {
-        self.read(work::lanes).await
+        self.look_up(work::lanes).await
     }
 
     async fn load_events(&self, seqs: Vec<Seq>) -> Result<Vec<Stored>> {
         let seqs = seqs.into_iter().collect();
-        self.read(move |db| find::stored(db, &seqs)).await
+        self.look_up(move |db| find::stored(db, &seqs)).await
     }
 
     async fn revive(&self, jobs: Vec<Seq>, act: Act) -> Result<Vec<bool>> {
@@ -154,7 +155,7 @@ impl Store for SqliteStore {
 
     async fn states(&self, kind: &str) -> Result<Vec<State>> {
         let kind = kind.to_owned();
-        self.read(move |db| upkeep::states(db, &kind)).await
+        self.look_up(move |db| upkeep::states(db, &kind)).await
     }
 
     async fn put_state(&self, state: State, act: Option<Act>) -> Result<bool> {

@@ -14,6 +14,7 @@ use hyper::body::{Body as _, Incoming};
 use sekisho_core::change::{Admission, Arrival, Next};
 use sekisho_core::event::{DedupeKey, Event, Trust};
 use sekisho_core::provider::{self, Handshake, Reading, Refusal, Request, Unusable};
+use sekisho_core::settlement;
 use sekisho_core::{Seq, Time};
 
 use super::committer::{Overloaded, Unavailable};
@@ -212,7 +213,7 @@ impl Visit<'_> {
     ) -> Result<Answer, No> {
         let source = &self.door.source;
         let headers = stored_headers(&parts.headers, source);
-        let event = Event::new(id, "unusable", body);
+        let event = Event::new(id, settlement::UNUSABLE, body);
         let arrival = Arrival { next: Next::of_unusable(&unusable), ..self.arrival(&event, body, &headers) };
         let (answer, new) = self.store(vec![arrival], held).await?;
         self.door.counts.unusable.inc();

@@ -1,6 +1,6 @@
 //! Sending a signed request to a running server, and hearing what became of it.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use sekisho_core::provider::Signed;
@@ -8,6 +8,8 @@ use sekisho_core::provider::Signed;
 use crate::config::{Config, Source};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a server is given to start listening.
+const STARTING: Duration = Duration::from_secs(2);
 
 /// Where test traffic goes.
 #[derive(clap::Args)]
@@ -73,7 +75,18 @@ impl Client {
         for (name, value) in &signed.headers {
             request = request.header(name.as_ref(), value);
         }
-        let response = request.body(signed.body).send().await;
+        let request = request.body(signed.body);
+        let started = Instant::now();
+        let response = loop {
+            let attempt = request.try_clone().expect("the body is in memory");
+            match attempt.send().await {
+                // It may have been started a moment ago.
+                Err(error) if error.is_connect() && started.elapsed() < STARTING => {
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+                other => break other,
+            }
+        };
         let response = response.with_context(|| {
             format!("no server answers at {}: is `sekisho serve` running? Another address can be named with --url", self.url)
         })?;

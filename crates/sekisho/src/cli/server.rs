@@ -96,7 +96,7 @@ impl<'c> Door<'c> {
                 let known = if order.dry_run {
                     Known::of(&context.load()?.config)
                 } else {
-                    Known { routes: Vec::new(), sources: context.glance()?.sources }
+                    Known { sources: context.glance()?.sources, ..Known::default() }
                 };
                 let actor = os_actor();
                 let actor = Actor { name: &actor, at: now() };

@@ -151,7 +151,9 @@ const KEYS: &[Key<Draft>] = &[
         example: "\"event.livemode == true && body.data.object.amount > 1000\"",
         help: "Only events for which this CEL expression is true. `event` and `body` are known; has(body.x) asks for a key.",
         set: |draft, given| {
-            draft.filter = Some(rule(given)?);
+            let filter = rule(given)?;
+            filter.check_condition().map_err(|error| error.to_string())?;
+            draft.filter = Some(filter);
             Ok(())
         },
     },

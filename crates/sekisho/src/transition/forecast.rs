@@ -8,10 +8,11 @@ use sekisho_core::change::{Lane, Outcome};
 use sekisho_core::delivery::Route;
 use sekisho_core::event::Stored;
 use sekisho_core::rule::{Facts, RuleError};
+use sekisho_core::settlement::held_back;
 use sekisho_store::{Message, Standing, Store};
 use serde::{Deserialize, Serialize};
 
-use super::{ReplayReport, Result};
+use super::{Known, ReplayReport, Result};
 
 /// Events whose bodies are in memory at once.
 const LOADED: usize = 100;
@@ -41,10 +42,11 @@ pub struct Unanswered {
 /// Fills in what a dry run adds to the report.
 pub async fn forecast(
     store: &dyn Store,
-    routes: &[Route],
+    known: &Known,
     events: &[Seq],
     report: &mut ReplayReport,
 ) -> Result<()> {
+    let routes = &known.routes;
     let mut forecasts: Vec<_> = routes
         .iter()
         .map(|route| RouteForecast { route: route.name.clone(), ..RouteForecast::default() })
@@ -55,6 +57,11 @@ pub async fn forecast(
             let settling = store.find_message(event.seq).await?;
             if settling.is_some_and(|message| is_unfinished(&message)) {
                 report.unfinished += 1;
+                continue;
+            }
+            let origin = known.origins.get(&*event.source).copied().unwrap_or_default();
+            if held_back(origin, &event).is_some() {
+                report.without_route += 1;
                 continue;
             }
             let before = store.find_messages(event.seq).await?;

@@ -93,7 +93,7 @@ pub async fn replay(
     let reason = check_reason(&order.reason)?;
     let (mut report, events) = select(store, known, order).await?;
     if order.dry_run {
-        forecast(store, &known.routes, &events, &mut report).await?;
+        forecast(store, known, &events, &mut report).await?;
         return Ok(report);
     }
     let payload = if order.again { AGAIN } else { "" };

@@ -117,7 +117,7 @@ fn route(name: &str, filter: &str) -> Route {
 #[tokio::test]
 async fn b4_an_order_says_in_one_way_what_it_is_about() {
     let store = store(2, 2).await;
-    let known = Known { routes: vec![], sources: vec![] };
+    let known = Known::default();
     assert!(wrong(retry(&store, &Redo::default(), &ACTOR).await).contains("say which"));
     assert!(wrong(replay(&store, &known, &Replay::default(), &ACTOR).await).contains("say which"));
     let both = Redo { ids: vec!["msg_0000000000000".into()], ..all() };
@@ -179,7 +179,7 @@ async fn b4_a_forecast_tells_new_deliveries_from_those_that_were_made() {
         route("odd", "body.nothing == 1"),
         route("never", "false"),
     ];
-    let known = Known { routes, sources: vec!["shop".into()] };
+    let known = Known { routes, sources: vec!["shop".into()], ..Known::default() };
     let order = Replay { all: true, dry_run: true, ..Replay::default() };
     let report = replay(&store, &known, &order, &ACTOR).await.unwrap();
     assert_eq!((report.found, report.queued, report.unfinished), (5, 0, 0));
@@ -204,7 +204,7 @@ async fn b4_a_forecast_tells_new_deliveries_from_those_that_were_made() {
 #[tokio::test]
 async fn b4_a_range_has_a_beginning_and_an_end() {
     let store = store(3, 0).await;
-    let known = Known { routes: vec![], sources: vec![] };
+    let known = Known::default();
     let found = async |since: Option<Time>, until: Option<Time>| {
         let filter = EventQuery { since, until, source: Some("shop".into()), ..EventQuery::default() };
         let order = Replay { filter, dry_run: true, ..Replay::default() };

@@ -4,7 +4,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use sekisho_core::change::{ChangeSet, Committed, End, Job, Kind, Lane, Lease, NewJob, delivery_key};
+use sekisho_core::change::{ChangeSet, Committed, Death, End, Job, Kind, Lane, Lease, NewJob, delivery_key};
 use sekisho_core::event::Stored;
 use sekisho_core::queue::{self, Failure};
 use sekisho_core::settlement::{self, Settled};
@@ -94,7 +94,12 @@ impl Worker {
         let lease = work.job.lease;
         self.metrics.picked_up(work.job.kind.name(), work.waited(at));
         let decided = match &work.event {
-            Some(event) => self.ask(event),
+            Some(event) => match self.ask(event) {
+                // What was held back at the door stays held back, and comes before a person again.
+                Ok(Err(death)) => return ChangeSet::end(lease, End::Dead(death), at),
+                Ok(Ok(settled)) => Ok(settled),
+                Err(failure) => Err(failure),
+            },
             None => Err(Failure::terminal("event_missing", "it has no event")),
         };
         // Order matters: before anything is reserved. Without knowing what was made, nothing could be made again.
@@ -127,11 +132,11 @@ impl Worker {
         ChangeSet { jobs, ..ChangeSet::end(lease, End::Done(settled.outcome), at) }
     }
 
-    fn ask(&self, event: &Stored) -> Result<Settled, Failure> {
+    fn ask(&self, event: &Stored) -> Result<Result<Settled, Death>, Failure> {
         fault::crash_on(&event.event_type);
-        let provider = self.providers.get(&*event.source).copied().unwrap_or_default();
+        let origin = self.origins.get(&*event.source).copied().unwrap_or_default();
         let routes = self.targets.iter().map(|target| &target.route);
-        catch_unwind(AssertUnwindSafe(|| settlement::settle(provider, event, routes)))
+        catch_unwind(AssertUnwindSafe(|| settlement::settle(origin, event, routes)))
             .map_err(|_| Failure::transient("panicked", "the program failed while it settled this event"))
     }
 

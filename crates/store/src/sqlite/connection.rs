@@ -20,7 +20,9 @@ const PAGE_BYTES: i64 = 8_192;
 const CHECKPOINT_PAGES: i64 = 512;
 /// The WAL file is cut back to this after a checkpoint.
 const WAL_BYTES_KEPT: i64 = 64 << 20;
-const READERS: usize = 2;
+/// Connections for pages and people, and one for the engine alone: a long look at history must not hold up work.
+const PAGES: usize = 2;
+const ENGINE: usize = 1;
 const BUSY_WAIT: Duration = Duration::from_secs(5);
 
 /// Takes the file for this process alone.
@@ -119,7 +121,15 @@ fn display(path: &Path) -> String {
 pub struct Readers(Arc<[Mutex<Connection>]>);
 
 impl Readers {
-    pub fn open(path: &Path) -> std::result::Result<Self, OpenError> {
+    pub fn for_pages(path: &Path) -> std::result::Result<Self, OpenError> {
+        Self::open(path, PAGES)
+    }
+
+    pub fn for_engine(path: &Path) -> std::result::Result<Self, OpenError> {
+        Self::open(path, ENGINE)
+    }
+
+    fn open(path: &Path, count: usize) -> std::result::Result<Self, OpenError> {
         let open = || -> rusqlite::Result<Mutex<Connection>> {
             // Read-write without create: a reader of a WAL file must be able to make its index.
             let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -130,7 +140,7 @@ impl Readers {
             connection.pragma_update(None, "wal_autocheckpoint", 0)?;
             Ok(Mutex::new(connection))
         };
-        let readers: rusqlite::Result<Vec<_>> = (0..READERS).map(|_| open()).collect();
+        let readers: rusqlite::Result<Vec<_>> = (0..count).map(|_| open()).collect();
         Ok(Self(readers.map_err(|error| unreachable(path, error))?.into()))
     }
 
@@ -142,11 +152,29 @@ impl Readers {
 }
 
 impl SqliteStore {
+    /// A look for pages and people.
     pub(super) async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T> {
-        let readers = self.readers.clone();
+        self.pages.read(work).await
+    }
+
+    /// A look that work waits for.
+    pub(super) async fn look_up<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.engine.read(work).await
+    }
+}
+
+impl Readers {
+    async fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let readers = self.clone();
         let run = move || {
             let free = readers.0.iter().find_map(|reader| reader.try_lock().ok());
             let reader = free.unwrap_or_else(|| readers.0[0].lock().expect("no read panics"));

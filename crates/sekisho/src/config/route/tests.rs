@@ -178,3 +178,20 @@ fn h3_a_routes_secrets_are_never_shown() {
     assert!(warnings.contains("route app: there is no source strip"), "{warnings}");
     assert!(!warnings.contains("canary"));
 }
+
+#[test]
+fn c1_a_filter_that_can_never_be_one_is_refused_at_start() {
+    for (filter, expected) in [
+        ("evnt.type == 'x'", "`evnt` is not known"),
+        ("event.type", "expected true or false, found"),
+        ("1 + 1", "expected true or false, found"),
+    ] {
+        let found = route(&format!("{SECRETS}filter = \"{filter}\"\n")).unwrap_err();
+        assert!(found.contains(expected), "{filter}: {found}");
+    }
+    for filter in
+        ["event.livemode", "body.amount > 1000", "has(body.a) && body.a.b == 'c'", "event.object.id != ''"]
+    {
+        route(&format!("{SECRETS}filter = \"{filter}\"\n")).unwrap();
+    }
+}
