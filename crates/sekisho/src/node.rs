@@ -93,13 +93,16 @@ pub struct Node {
     sequence: Mutex<Sequence>,
     /// When a beat last reached the store.
     beaten: Mutex<Instant>,
-    clock: Clock,
+    clock: Mutex<Clock>,
+    born: Instant,
     clock_is_sure: AtomicBool,
     /// The newest number that was stored when this process joined.
     newest: Seq,
 }
 
-/// The wall clock and the monotonic one at the start: they must go on agreeing.
+/// The wall clock and the monotonic one at a moment when the time was known: they must go on agreeing. The database's
+/// time is believed before this machine's, because all nodes share it.
+#[derive(Clone, Copy)]
 struct Clock {
     wall: Time,
     monotonic: Instant,
@@ -128,18 +131,24 @@ impl Node {
         }
         // What an earlier life of this process had in hand is freed before anything new begins.
         while store.sweep(SWEEP_MAX, SUSPECT_AFTER).await? == SWEEP_MAX {}
-        Ok(Self {
+        let node = Self {
             store,
             health,
             epoch: AtomicI64::new(joined.epoch.0),
             beats: AtomicI64::new(0),
             sequence: Mutex::new(Sequence::new(joined.epoch, joined.floor)),
             beaten: Mutex::new(Instant::now()),
-            clock: Clock { wall: now(), monotonic: Instant::now() },
+            clock: Mutex::new(Clock { wall: now(), monotonic: Instant::now() }),
+            born: Instant::now(),
             // Until the first beat has compared it with the database's.
             clock_is_sure: AtomicBool::new(false),
             newest: joined.floor,
-        })
+        };
+        // The database's time is asked before anything is due by ours.
+        if let Pulse::Alive { store_time, .. } = node.store.beat(joined.epoch, 0).await? {
+            node.check_clock(store_time);
+        }
+        Ok(node)
     }
 
     /// Whether this node may start work: it was heard lately, so nobody gives it up.
@@ -149,19 +158,23 @@ impl Node {
 
     /// The time by which work is due. A clock that jumped does not move it.
     pub fn now(&self) -> Time {
-        self.clock.steady(now(), Instant::now())
+        self.clock().steady(now(), Instant::now())
+    }
+
+    fn clock(&self) -> Clock {
+        *self.clock.lock().expect("no code panics here")
     }
 
     /// Whether the clock may be trusted with letting go of old events: if nothing was stored for very long before the
     /// start, it may be the clock that is wrong.
     pub fn may_forget(&self) -> bool {
-        let idle = self.clock.wall.ms() - self.newest.made_at().ms();
+        let idle = self.now().ms() - self.newest.made_at().ms();
         self.newest == Seq::ZERO || idle < IDLE_MAX_MS
     }
 
     /// How long this process has lived.
     pub fn age(&self) -> Duration {
-        self.clock.monotonic.elapsed()
+        self.born.elapsed()
     }
 
     /// Whether what is due by the wall clock may be believed.
@@ -229,9 +242,14 @@ impl Node {
 
     /// A clock that jumped moves nothing: timers wait until it agrees again, or somebody who looked restarts us.
     fn check_clock(&self, store_time: Option<Time>) {
-        let jump = self.clock.jump_ms(now(), Instant::now());
-        let skew = store_time.map_or(0, |time| time.ms() - now().ms());
-        let sure = jump.abs() <= SKEW_MAX_MS && skew.abs() <= SKEW_MAX_MS;
+        let (wall, monotonic) = (now(), Instant::now());
+        let jump = self.clock().jump_ms(wall, monotonic);
+        let skew = store_time.map_or(0, |time| time.ms() - wall.ms());
+        let sure = if store_time.is_some() { skew.abs() <= SKEW_MAX_MS } else { jump.abs() <= SKEW_MAX_MS };
+        if let Some(time) = store_time {
+            let wall = if sure { wall } else { time };
+            *self.clock.lock().expect("no code panics here") = Clock { wall, monotonic };
+        }
         self.clock_is_sure.store(sure, Ordering::Relaxed);
         if self.health.clock_is_sure(sure) == sure {
             return;

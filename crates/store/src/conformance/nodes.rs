@@ -76,19 +76,22 @@ pub async fn suspects(store: Arc<dyn Store>) {
     }
     let held = claim_from(&store, survivor, Lane::suspect(), 10, NOW).await.remove(0);
     assert_eq!((held.crashes, held.lease.job, &held.payload), (4, job.id, &job.payload));
-    // What was announced in an earlier run says nothing about the next.
+    // One that ran while nobody died is no suspect any more, and goes home.
     assert_eq!(store.start(vec![held.lease]).await.expect(UP), [true]);
     assert_eq!(finish(&store, held.lease, End::Retry { due_at: NOW }).await, APPLIED);
-    assert_eq!(crash(&store, Lane::suspect(), false, 2).await.crashes, 4);
+    for crashes in 0..2 {
+        assert_eq!(crash(&store, job.lane.clone(), false, 2).await.crashes, crashes);
+    }
+    // What was announced in an earlier run says nothing about the next.
     let held = claim_from(&store, survivor, Lane::suspect(), 10, NOW).await.remove(0);
     assert_eq!(store.start(vec![held.lease]).await.expect(UP), [true]);
     store.release(vec![held.lease]).await.expect(UP);
-    assert_eq!(crash(&store, Lane::suspect(), false, 2).await.crashes, 4);
-    assert_eq!(crash(&store, Lane::suspect(), false, 2).await.crashes, 4);
+    assert_eq!(crash(&store, Lane::suspect(), false, 2).await.crashes, 2);
+    assert_eq!(crash(&store, Lane::suspect(), false, 2).await.crashes, 2);
     let held = claim_from(&store, survivor, Lane::suspect(), 10, NOW).await.remove(0);
     assert_eq!(finish(&store, held.lease, dead()).await, APPLIED);
     let letters = store.find_dead(DeadFilter { limit: 10, ..DeadFilter::default() }).await.expect(UP);
-    assert_eq!((letters[0].crashes, &letters[0].lane), (4, &job.lane), "it is remembered where it belongs");
+    assert_eq!((letters[0].crashes, &letters[0].lane), (2, &job.lane), "it is remembered where it belongs");
 }
 
 /// A node takes the one job of a lane, dies, and is swept up after.
