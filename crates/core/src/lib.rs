@@ -9,12 +9,13 @@
 //! - [`queue`] when failed work runs again, and when a destination is left alone for a while
 //! - [`timer`] what is due when · [`schedule`] when a cron line is due
 //! - [`rule`] an operator's expression over an event
-//! - [`id`], [`time`], [`secret`] the small words everything else is written in
+//! - [`header`], [`id`], [`time`], [`secret`] the small words everything else is written in
 
 pub mod change;
 pub mod delivery;
 pub mod diagnose;
 pub mod event;
+pub mod header;
 pub mod id;
 pub mod provider;
 pub mod queue;

@@ -46,6 +46,7 @@ impl Timer {
 }
 
 pub const HOUR_MS: i64 = 3_600_000;
+pub const DAY_MS: i64 = 24 * HOUR_MS;
 
 /// The start of the hour a moment lies in.
 pub const fn hour_of(time: Time) -> Time {

@@ -23,8 +23,6 @@ use committer::Committer;
 use limits::{Bytes, Rate};
 use rejection::Recorder;
 
-const DAY_MS: i64 = 86_400_000;
-
 /// Everything a request needs, shared by all of them.
 pub struct Checkpoint {
     pub doors: HashMap<String, Door>,
@@ -95,7 +93,7 @@ impl Checkpoint {
         Self {
             doors: doors.collect(),
             bodies: Bytes::new(config.admission.waiting_bytes_max),
-            kept_ms: i64::from(config.retention.days) * DAY_MS,
+            kept_ms: config.retention.kept_ms(),
             server: config.server,
             node,
             committer,

@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use sekisho_core::Secret;
 use sekisho_core::settlement::Origin;
+use sekisho_core::timer::DAY_MS;
 use sekisho_store::StoreUrl;
 
 pub use key::{Key, Scope};
@@ -85,6 +86,12 @@ pub struct Admission {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
     pub days: u32,
+}
+
+impl Retention {
+    pub fn kept_ms(self) -> i64 {
+        i64::from(self.days) * DAY_MS
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

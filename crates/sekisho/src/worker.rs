@@ -363,9 +363,7 @@ impl Worker {
             work.event.as_ref().ok_or_else(|| Failure::terminal("event_missing", "it has no event"))?;
         self.metrics.picked_up(work.job.kind.name(), work.waited(self.node.now()));
         let (set, well) = target.deliver(&work.job, event, &self.node, &self.metrics).await;
-        if let Some(well) = well
-            && let Some(breaker) = self.desk.judge(&lane, well, self.node.now())
-        {
+        if let Some(breaker) = self.desk.judge(&lane, well, self.node.now()) {
             tracing::warn!(
                 route = work.job.payload,
                 state = breaker.state(),

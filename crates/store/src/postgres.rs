@@ -6,6 +6,7 @@
 
 mod act;
 mod admit;
+mod condition;
 mod connection;
 mod durability;
 mod failure;

@@ -4,6 +4,7 @@
 
 mod act;
 mod admit;
+mod condition;
 mod connection;
 mod find;
 mod find_work;

@@ -4,8 +4,6 @@
 //! around it. Both say which event, message and attempt they are, and the same attempt at the same moment is the same
 //! bytes.
 
-use std::fmt::Write as _;
-
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -13,6 +11,7 @@ use serde_json::value::RawValue;
 use super::route::{Route, Send};
 use super::sign::{Signer, Signing};
 use crate::event::Stored;
+use crate::header::{plain, trace_id};
 use crate::id::Seq;
 use crate::provider::encode_base64;
 use crate::time::Time;
@@ -44,7 +43,8 @@ pub fn outgoing(
     now: Time,
 ) -> Outgoing {
     let stored: Vec<(String, String)> = serde_json::from_str(&event.headers).unwrap_or_default();
-    let trace = stored.iter().find(|(name, value)| name == "traceparent" && is_trace(value)).cloned();
+    let trace =
+        stored.iter().find(|(name, value)| name == "traceparent" && trace_id(value).is_some()).cloned();
     let message = message.as_message().to_string();
     let (kept, body) = match route.send {
         Send::Raw => (stored, event.body.clone()),
@@ -125,31 +125,6 @@ fn wrapped(event: &Stored) -> Bytes {
         data_base64: data.is_none().then(|| encode_base64(&event.body)),
     };
     serde_json::to_vec(&envelope).expect("texts, numbers and checked JSON serialise").into()
-}
-
-/// Percent-encodes what a header can't hold.
-fn plain(text: &str) -> String {
-    text.bytes().fold(String::with_capacity(text.len()), |mut plain, byte| {
-        if byte.is_ascii_graphic() && byte != b'%' {
-            plain.push(char::from(byte));
-        } else {
-            write!(plain, "%{byte:02X}").expect("writing to a string can't fail");
-        }
-        plain
-    })
-}
-
-/// A W3C `traceparent`: version, trace, span and flags in hex, neither trace nor span zero.
-fn is_trace(value: &str) -> bool {
-    let hex = |text: &str, len| {
-        text.len() == len
-            && text.bytes().all(|letter| letter.is_ascii_digit() || (b'a'..=b'f').contains(&letter))
-    };
-    let real = |text: &str, len| hex(text, len) && text.bytes().any(|letter| letter != b'0');
-    match value.split('-').collect::<Vec<_>>().as_slice() {
-        ["00", trace, span, flags] => real(trace, 32) && real(span, 16) && hex(flags, 2),
-        _ => false,
-    }
 }
 
 #[cfg(test)]

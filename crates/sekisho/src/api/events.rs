@@ -1,5 +1,6 @@
 //! Events: what came in, and settling it again.
 
+use sekisho_core::timer::DAY_MS;
 use serde_json::{Value, json};
 
 use super::endpoint::{Answer, BEFORE, Call, Endpoint, LIMIT, Parameter, Verb, page};
@@ -76,7 +77,6 @@ pub const SOURCE: Parameter = Parameter { name: "source", kind: "text", about: "
 pub const TYPE: Parameter =
     Parameter { name: "type", kind: "text", about: "Only this type; a * at the end stands for anything" };
 
-const DAY_MS: i64 = 24 * 3_600_000;
 const COUNTED_DAYS_MAX: i64 = 100;
 
 async fn list(call: Call) -> Answer {

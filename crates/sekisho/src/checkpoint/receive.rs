@@ -54,7 +54,11 @@ pub async fn receive(
     let at = now();
     let peer = caller(connection, &parts.headers, checkpoint.server.trusted_proxies);
     let id = checkpoint.node.next_seq(at);
-    let visit = Visit { checkpoint, door, peer, id, at, trace_id: trace_id(&parts.headers) };
+    let trace_id = parts
+        .headers
+        .get("traceparent")
+        .and_then(|value| sekisho_core::header::trace_id(value.to_str().ok()?));
+    let visit = Visit { checkpoint, door, peer, id, at, trace_id };
     visit.admit(&parts, body).await.unwrap_or_else(|no| visit.refuse(no))
 }
 
@@ -290,7 +294,10 @@ impl Visit<'_> {
         }
         let mut answer = self.acknowledge(self.door.source.ack_status);
         let headers = answer.headers_mut();
-        headers.insert("sekisho-event-id", list(ids.iter().map(|(event_id, _)| plain(event_id))));
+        headers.insert(
+            "sekisho-event-id",
+            list(ids.iter().map(|(event_id, _)| sekisho_core::header::plain(event_id))),
+        );
         headers.insert("sekisho-message-id", list(ids.iter().map(|(_, seq)| seq.as_message().to_string())));
         let outcome = if accepted { "accepted" } else { "duplicate" };
         headers.insert("sekisho-outcome", HeaderValue::from_static(outcome));
@@ -408,31 +415,6 @@ fn list(ids: impl ExactSizeIterator<Item = String>) -> HeaderValue {
     HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static(""))
 }
 
-/// Percent-encodes what a header list can't hold.
-fn plain(id: &str) -> String {
-    let mut text = String::with_capacity(id.len());
-    for byte in id.bytes() {
-        if byte.is_ascii_graphic() && byte != b',' && byte != b'%' {
-            text.push(char::from(byte));
-        } else {
-            text.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    text
-}
-
-/// The trace id of a W3C `traceparent`: version, trace, span and flags in hex. Anything else is no trace.
-fn trace_id(headers: &HeaderMap) -> Option<&str> {
-    let text = headers.get("traceparent")?.to_str().ok()?;
-    let mut parts = text.split('-');
-    let (version, trace) = (parts.next()?, parts.next()?);
-    let hex =
-        |text: &str| text.bytes().all(|letter| letter.is_ascii_digit() || (b'a'..=b'f').contains(&letter));
-    let real =
-        version.len() == 2 && trace.len() == 32 && hex(trace) && trace.bytes().any(|letter| letter != b'0');
-    real.then_some(trace)
-}
-
 /// Headers that belong to the connection or may hold a secret.
 const NOT_STORED: [&str; 10] = [
     "authorization",
@@ -456,33 +438,4 @@ fn stored_headers(headers: &HeaderMap, source: &Source) -> Arc<str> {
         .map(|(name, value)| (name.as_str(), String::from_utf8_lossy(value.as_bytes())))
         .collect();
     serde_json::to_string(&kept).expect("texts always serialise").into()
-}
-
-#[cfg(test)]
-mod tests {
-    use http::HeaderName;
-
-    use super::*;
-
-    #[test]
-    fn a4_a_traceparent_is_honoured_when_it_is_one() {
-        let find = |text: &'static str| {
-            let headers = HeaderMap::from_iter([(
-                HeaderName::from_static("traceparent"),
-                HeaderValue::from_static(text),
-            )]);
-            trace_id(&headers).map(str::to_owned)
-        };
-        let good = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-        assert_eq!(find(good).as_deref(), Some("4bf92f3577b34da6a3ce929d0e0e4736"));
-        for bad in ["", "00", "00-xyz-1-01", "00-00000000000000000000000000000000-00f067aa0ba902b7-01"] {
-            assert_eq!(find(bad), None, "{bad}");
-        }
-    }
-
-    #[test]
-    fn a4_odd_ids_fit_into_a_header() {
-        assert_eq!(plain("evt_1"), "evt_1");
-        assert_eq!(plain("a,b 100%\r\n関"), "a%2Cb%20100%25%0D%0A%E9%96%A2");
-    }
 }

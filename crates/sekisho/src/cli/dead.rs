@@ -17,7 +17,7 @@ use crate::view;
 
 #[derive(clap::Subcommand)]
 pub enum Command {
-    /// The newest dead letters first
+    /// What failed for good, the newest messages first
     List(List),
     /// One dead letter with its event and every call that failed
     Show(Show),

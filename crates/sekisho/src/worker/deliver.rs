@@ -43,26 +43,26 @@ impl Target {
         LanePolicy { concurrency: self.concurrency, rate: self.rate, breaker: self.breaker.clone() }
     }
 
-    /// Delivers once. Says how the job ends, and whether the destination did well, if that can be said.
+    /// Delivers once. Says how the job ends, and whether the destination is well.
     pub async fn deliver(
         &self,
         job: &Job,
         event: &Stored,
         node: &Node,
         metrics: &Metrics,
-    ) -> (ChangeSet, Option<bool>) {
+    ) -> (ChangeSet, bool) {
         let (message, at) = (job.lease.job, node.now());
         let out = outgoing(&self.route, &self.signer, event, message, job.lease.attempt, at);
         let (answer, took) = self.client.post(&out.headers, out.body).await;
         metrics.delivery_seconds.observe(took.as_secs_f64());
         let judged = judge(&answer, node.now());
         let (end, well) = match &judged {
-            Ok(()) => (End::Done(Outcome::SUCCESS), Some(true)),
+            Ok(()) => (End::Done(Outcome::SUCCESS), true),
             Err(failure) => {
                 let end =
                     queue::after(failure, &self.retry, job.tries(), message.as_i64() as u64, node.now());
                 // An answer that refuses this one message says that the destination lives.
-                (end, Some(!failure.blames_destination))
+                (end, !failure.blames_destination)
             }
         };
         let attempt = record(answer, judged.err(), at, took.as_millis() as i64);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use sekisho_core::change::{Arrival, ChangeSet, End, Job, Next, Outcome};
 use sekisho_core::event::{DedupeKey, Trust};
 use sekisho_core::queue::Failure;
-use sekisho_core::timer::{HOUR_MS, Timer, hour_of};
+use sekisho_core::timer::{DAY_MS, HOUR_MS, Timer, hour_of};
 use sekisho_core::{Seq, Time};
 
 use super::Worker;
@@ -16,7 +16,6 @@ use crate::config::{Config, Schedule};
 /// An hour is counted when its last events have been settled.
 const COUNT_AFTER_MS: i64 = 5 * 60_000;
 const FORGET_AFTER_MS: i64 = 35 * 60_000;
-const DAY_MS: i64 = 24 * HOUR_MS;
 /// Events let go in one step, and the pause after it, so that others get their turn.
 const FORGET_MAX: usize = 1_000;
 const FORGET_PAUSE: Duration = Duration::from_millis(20);
@@ -32,8 +31,7 @@ pub struct Timers {
 
 impl Timers {
     pub fn of(config: &Config) -> Self {
-        let kept_ms = i64::from(config.retention.days) * DAY_MS;
-        Self { schedules: config.schedules.clone(), kept_ms }
+        Self { schedules: config.schedules.clone(), kept_ms: config.retention.kept_ms() }
     }
 }
 

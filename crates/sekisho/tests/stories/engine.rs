@@ -42,46 +42,43 @@ fn b2_work_of_a_killed_process_is_done_by_the_next() {
 fn b2_an_event_that_kills_the_process_is_buried_and_its_neighbours_live() {
     // Every life of it is a crash: on PostgreSQL each would take the time that it takes to notice one. How crashes are
     // counted there is a promise of the store.
-    let place = Place::sqlite();
-    {
-        let place = &place;
-        let app = App::start(Behaviour::Ok).unwrap();
-        let config = config(&[route("app", &app, "")]);
-        let env = [("SEKISHO_FAULT_CRASH_ON", "poison")];
-        let quiet = Gateway::started(&place.url, &config, &[], |options| Options {
-            role: Some("gateway".into()),
-            ..options
-        });
-        let mut quiet = quiet.unwrap();
-        assert_eq!(quiet.send(&event("evt_bad", "poison", "")).status, 204);
-        for n in 0..5 {
-            assert_eq!(quiet.send(&event(&format!("evt_{n}"), "charge.failed", "")).status, 204);
+    let place = &Place::sqlite();
+    let app = App::start(Behaviour::Ok).unwrap();
+    let config = config(&[route("app", &app, "")]);
+    let env = [("SEKISHO_FAULT_CRASH_ON", "poison")];
+    let quiet = Gateway::started(&place.url, &config, &[], |options| Options {
+        role: Some("gateway".into()),
+        ..options
+    });
+    let mut quiet = quiet.unwrap();
+    assert_eq!(quiet.send(&event("evt_bad", "poison", "")).status, 204);
+    for n in 0..5 {
+        assert_eq!(quiet.send(&event(&format!("evt_{n}"), "charge.failed", "")).status, 204);
+    }
+    quiet.server.terminate().unwrap();
+    let started = Instant::now();
+    let mut lives = 0;
+    let mut server: Option<Gateway> = None;
+    while place.sql("SELECT count(*) FROM dead") != "1" {
+        assert!(started.elapsed() < Duration::from_mins(4) && lives < 40, "it was never buried");
+        if server.as_mut().is_some_and(|living| living.server.exited().is_none()) {
+            std::thread::sleep(Duration::from_millis(50));
+        } else {
+            lives += 1;
+            server = Gateway::try_with(place, &config, &env).ok();
         }
-        quiet.server.terminate().unwrap();
-        let started = Instant::now();
-        let mut lives = 0;
-        let mut server: Option<Gateway> = None;
-        while place.sql("SELECT count(*) FROM dead") != "1" {
-            assert!(started.elapsed() < Duration::from_mins(4) && lives < 40, "it was never buried");
-            if server.as_mut().is_some_and(|living| living.server.exited().is_none()) {
-                std::thread::sleep(Duration::from_millis(50));
-            } else {
-                lives += 1;
-                server = Gateway::try_with(place, &config, &env).ok();
-            }
-        }
-        assert_eq!(place.sql("SELECT reason, class FROM dead"), "crashed|terminal");
-        wait_until("the others came", || app.counts().processed == 5);
-        wait_until("and ended", || unfinished(place) == "0");
-        assert!(lives >= 6, "{lives} lives");
-        assert!(app.ledger().doubled().is_empty());
-        if let Some(server) = server {
-            let status = |id: &str| {
-                let events = server.events();
-                events.iter().find(|event| event["event_id"] == id).unwrap()["status"].clone()
-            };
-            assert_eq!((status("evt_bad"), status("evt_0")), ("failed".into(), "success".into()));
-        }
+    }
+    assert_eq!(place.sql("SELECT reason, class FROM dead"), "crashed|terminal");
+    wait_until("the others came", || app.counts().processed == 5);
+    wait_until("and ended", || unfinished(place) == "0");
+    assert!(lives >= 6, "{lives} lives");
+    assert!(app.ledger().doubled().is_empty());
+    if let Some(server) = server {
+        let status = |id: &str| {
+            let events = server.events();
+            events.iter().find(|event| event["event_id"] == id).unwrap()["status"].clone()
+        };
+        assert_eq!((status("evt_bad"), status("evt_0")), ("failed".into(), "success".into()));
     }
 }
 

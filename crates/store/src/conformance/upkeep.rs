@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sekisho_core::change::{Act, Admission, Arrival, ChangeSet, Death, End, Lane, NewJob, Next, Replayed};
 use sekisho_core::event::{Created, DedupeKey};
-use sekisho_core::timer::{HOUR_MS, Timer, hour_of};
+use sekisho_core::timer::{DAY_MS, HOUR_MS, Timer, hour_of};
 use sekisho_core::{Epoch, Seq, Time};
 
 use super::{
@@ -114,8 +114,6 @@ pub async fn counts(store: Arc<dyn Store>) {
     store.count_hour(next.plus_ms(HOUR_MS)).await.expect(UP);
     assert_eq!(find(hour, next.plus_ms(9 * HOUR_MS)).await.len(), 6, "an empty hour counts nothing");
 }
-
-const DAY_MS: i64 = 24 * HOUR_MS;
 
 async fn forget(store: &Arc<dyn Store>, before: Time, after: Seq, limit: usize) -> Forgotten {
     store.forget(before, after, limit).await.expect(UP)

@@ -7,15 +7,12 @@ use sekisho_core::change::Rejection;
 use sekisho_core::event::{Stored, Trust};
 use sekisho_core::{Seq, Time};
 use tokio_postgres::Row;
-use tokio_postgres::types::ToSql;
 
+use super::condition::Conditions;
 use super::connection::{Link, unreadable, value};
 use super::upkeep::limit_of;
 use crate::error::Result;
 use crate::{EventFilter, EventRecord, EventSummary, FIND_MAX, Order, Status};
-
-/// A value that a statement numbers.
-pub type Value = Box<dyn ToSql + Sync + Send>;
 
 /// The columns that [`summary`] reads, in its order.
 const SUMMARY: &str = "
@@ -30,44 +27,29 @@ LEFT JOIN LATERAL (SELECT * FROM dead WHERE dead.event = event.seq ORDER BY job 
 WHERE (outcome.job IS NOT NULL OR dead.job IS NOT NULL OR EXISTS (SELECT FROM job WHERE job.id = event.seq))";
 
 pub async fn events(link: &Link, filter: &EventFilter) -> Result<Vec<EventSummary>> {
-    let (conditions, values) = conditions(filter);
+    let conditions = conditions(filter);
     let order = match filter.order {
         Order::NewestFirst => "DESC",
         Order::OldestFirst => "ASC",
     };
     let limit = limit_of(filter.limit, FIND_MAX);
-    let sql = format!("SELECT {SUMMARY} {FROM} {conditions} ORDER BY event.seq {order} LIMIT {limit}");
-    let values: Vec<_> = values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect();
-    link.query_once(&sql, &values).await?.iter().map(summary).collect()
+    let wanted = conditions.sql();
+    let sql = format!("SELECT {SUMMARY} {FROM} {wanted} ORDER BY event.seq {order} LIMIT {limit}");
+    link.query_once(&sql, &conditions.values()).await?.iter().map(summary).collect()
 }
 
-/// The conditions as SQL, and the values they number. Nothing of the filter's text goes into the SQL.
-fn conditions(filter: &EventFilter) -> (String, Vec<Value>) {
-    let mut sql = String::new();
-    let mut values: Vec<Value> = Vec::new();
-    let mut demand = |condition: &str, wanted: Option<Value>| {
-        if let Some(wanted) = wanted {
-            values.push(wanted);
-            let number = format!("${}", values.len());
-            sql.push_str(" AND ");
-            sql.push_str(&condition.replace('?', &number));
-        }
-    };
-    let text = |wanted: Option<&str>| wanted.map(|wanted| Box::new(wanted.to_owned()) as Value);
-    let seq = |wanted: Option<Seq>| wanted.map(|wanted| Box::new(wanted.as_i64()) as Value);
-    let prefix = filter.event_type.as_deref().and_then(|wanted| wanted.strip_suffix('*'));
-    let exact = filter.event_type.as_deref().filter(|_| prefix.is_none());
-    demand("event.seq > ?", seq(filter.after));
-    demand("event.seq < ?", seq(filter.before));
-    demand("event.source = ?", text(filter.source.as_deref()));
-    demand("event.type = ?", text(exact));
-    demand("starts_with(event.type, ?)", text(prefix));
-    demand("event.object_id = ?", text(filter.object_id.as_deref()));
+/// Which events are meant.
+fn conditions(filter: &EventFilter) -> Conditions {
+    let mut conditions = Conditions::default();
+    conditions.demand("event.seq > ?", filter.after.map(Seq::as_i64));
+    conditions.demand("event.seq < ?", filter.before.map(Seq::as_i64));
+    conditions.demand("event.source = ?", filter.source.clone());
+    conditions.demand_type(filter.event_type.as_deref());
+    conditions.demand("event.object_id = ?", filter.object_id.clone());
     if let Some(status) = filter.status {
-        sql.push_str(" AND ");
-        sql.push_str(standing(status));
+        conditions.state(standing(status));
     }
-    (sql, values)
+    conditions
 }
 
 /// The few are not searched among the many: what waits is listed in `job`, what failed in `dead`.

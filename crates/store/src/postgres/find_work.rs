@@ -7,55 +7,41 @@ use sekisho_core::change::{Attempt, Death, Kind, Lane, Outcome, effect_prefix};
 use sekisho_core::queue::Class;
 use sekisho_core::{Seq, Time};
 use tokio_postgres::Row;
-use tokio_postgres::types::ToSql;
 
+use super::condition::Conditions;
 use super::connection::{Link, unreadable, value};
-use super::find::Value;
 use super::upkeep::limit_of;
 use crate::error::Result;
 use crate::{AuditEntry, Count, DeadFilter, DeadLetter, FIND_MAX, Message, Standing, Status};
 
 /// Events are looked up one by one, so that only their partitions are visited.
 pub async fn dead(link: &Link, filter: &DeadFilter) -> Result<Vec<DeadLetter>> {
-    let (conditions, values) = conditions(filter);
+    let conditions = conditions(filter);
     let sql = format!(
         "SELECT dead.job, dead.kind, dead.lane, dead.fifo, dead.payload, dead.attempts, dead.crashes, dead.class,
                 dead.reason, dead.error, dead.at, dead.event, event.event_id, event.type, event.source
          FROM dead LEFT JOIN LATERAL (
              SELECT event_id, type, source FROM event WHERE event.seq = dead.event LIMIT 1
          ) AS event ON true
-         WHERE {conditions} ORDER BY dead.job DESC LIMIT {}",
+         WHERE true{} ORDER BY dead.job DESC LIMIT {}",
+        conditions.sql(),
         limit_of(filter.limit, FIND_MAX)
     );
-    let values: Vec<_> = values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect();
-    link.query_once(&sql, &values).await?.iter().map(letter).collect()
+    link.query_once(&sql, &conditions.values()).await?.iter().map(letter).collect()
 }
 
-/// The conditions as SQL, and the values they number. Nothing of the filter's text goes into the SQL.
-fn conditions(filter: &DeadFilter) -> (String, Vec<Value>) {
-    let mut sql = String::from("true");
-    let mut values: Vec<Value> = Vec::new();
-    let mut demand = |condition: &str, wanted: Option<Value>| {
-        if let Some(wanted) = wanted {
-            values.push(wanted);
-            let number = format!("${}", values.len());
-            sql.push_str(" AND ");
-            sql.push_str(&condition.replace('?', &number));
-        }
-    };
-    let text = |wanted: Option<&str>| wanted.map(|wanted| Box::new(wanted.to_owned()) as Value);
-    let number = |wanted: Option<i64>| wanted.map(|wanted| Box::new(wanted) as Value);
-    let prefix = filter.event_type.as_deref().and_then(|wanted| wanted.strip_suffix('*'));
-    demand("dead.job < ?", number(filter.before.map(Seq::as_i64)));
-    demand("dead.event = ?", number(filter.event.map(Seq::as_i64)));
-    demand("dead.at >= ?", number(filter.since.map(Time::ms)));
-    demand("dead.at < ?", number(filter.until.map(Time::ms)));
-    demand("dead.reason = ?", text(filter.reason.as_deref()));
-    demand("dead.lane = ?", text(filter.lane.as_ref().map(|lane| &*lane.0)));
-    demand("event.source = ?", text(filter.source.as_deref()));
-    demand("event.type = ?", text(filter.event_type.as_deref().filter(|_| prefix.is_none())));
-    demand("starts_with(event.type, ?)", text(prefix));
-    (sql, values)
+/// Which dead letters are meant.
+fn conditions(filter: &DeadFilter) -> Conditions {
+    let mut conditions = Conditions::default();
+    conditions.demand("dead.job < ?", filter.before.map(Seq::as_i64));
+    conditions.demand("dead.event = ?", filter.event.map(Seq::as_i64));
+    conditions.demand("dead.at >= ?", filter.since.map(Time::ms));
+    conditions.demand("dead.at < ?", filter.until.map(Time::ms));
+    conditions.demand("dead.reason = ?", filter.reason.clone());
+    conditions.demand("dead.lane = ?", filter.lane.as_ref().map(|lane| lane.0.to_string()));
+    conditions.demand("event.source = ?", filter.source.clone());
+    conditions.demand_type(filter.event_type.as_deref());
+    conditions
 }
 
 fn letter(row: &Row) -> Result<DeadLetter> {

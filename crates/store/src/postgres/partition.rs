@@ -7,13 +7,13 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use sekisho_core::timer::DAY_MS;
 use sekisho_core::{Seq, Time};
 
 use super::connection::{Link, value};
 use super::failure::Failure;
 use crate::error::{Error, Result};
 
-const DAY_MS: i64 = 86_400_000;
 /// Today and three more: a weekend without upkeep.
 const DAYS_AHEAD: i64 = 3;
 /// 2025-01-01 to 2094-01-01, what numbers can name. A wild clock makes no partition outside.

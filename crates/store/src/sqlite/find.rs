@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use rusqlite::types::{ToSql, ValueRef};
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use sekisho_core::change::Rejection;
 use sekisho_core::event::{Stored, Trust};
 use sekisho_core::{Seq, Time};
 
+use super::condition::Conditions;
 use super::connection::unreadable;
 use crate::{EventFilter, EventRecord, EventSummary, FIND_MAX, Order, Status};
 
@@ -20,52 +21,41 @@ const FROM: &str = "FROM event LEFT JOIN outcome ON outcome.job = event.seq
      LEFT JOIN dead ON dead.job = (SELECT min(job) FROM dead WHERE dead.event = event.seq)";
 
 pub fn events(db: &Connection, filter: &EventFilter) -> rusqlite::Result<Vec<EventSummary>> {
-    let mut conditions = vec!["TRUE".to_owned()];
-    let mut values: Vec<Box<dyn ToSql>> = Vec::new();
-    let mut add = |condition: &str, value: Box<dyn ToSql>| {
-        values.push(value);
-        conditions.push(condition.replace('?', &format!("${}", values.len())));
-    };
-    if let Some(source) = &filter.source {
-        add("event.source = ?", Box::new(source.clone()));
-    }
-    if let Some(kind) = &filter.event_type {
-        match kind.strip_suffix('*') {
-            Some(prefix) => add("substr(event.type, 1, length(?)) = ?", Box::new(prefix.to_owned())),
-            None => add("event.type = ?", Box::new(kind.clone())),
-        }
-    }
-    if let Some(object_id) = &filter.object_id {
-        add("event.object_id = ?", Box::new(object_id.clone()));
-    }
-    if let Some(after) = filter.after {
-        add("event.seq > ?", Box::new(after.as_i64()));
-    }
-    if let Some(before) = filter.before {
-        add("event.seq < ?", Box::new(before.as_i64()));
-    }
-    match filter.status {
-        None => {}
-        // The few are not searched among the many.
-        Some(Status::Failed) => conditions.push("event.seq IN (SELECT event FROM dead)".into()),
-        Some(Status::Received) => conditions.push("dead.job IS NULL AND outcome.job IS NULL".into()),
-        Some(Status::Success) => conditions.push("dead.job IS NULL AND outcome.result = 'success'".into()),
-        Some(Status::Skipped) => {
-            conditions.push("dead.job IS NULL AND outcome.result IN ('skipped', 'discarded')".into());
-        }
-    }
-    values.push(Box::new(filter.limit.min(FIND_MAX) as i64));
+    let conditions = conditions(filter);
     let direction = match filter.order {
         Order::NewestFirst => "DESC",
         Order::OldestFirst => "ASC",
     };
     let sql = format!(
-        "SELECT {SUMMARY} {FROM} WHERE {} ORDER BY event.seq {direction} LIMIT ${}",
-        conditions.join(" AND "),
-        values.len()
+        "SELECT {SUMMARY} {FROM} WHERE TRUE{} ORDER BY event.seq {direction} LIMIT {}",
+        conditions.sql(),
+        filter.limit.min(FIND_MAX)
     );
-    let values: Vec<&dyn ToSql> = values.iter().map(AsRef::as_ref).collect();
-    db.prepare_cached(&sql)?.query_map(&values[..], summary)?.collect()
+    db.prepare_cached(&sql)?.query_map(&conditions.values()[..], summary)?.collect()
+}
+
+/// Which events are meant.
+fn conditions(filter: &EventFilter) -> Conditions {
+    let mut conditions = Conditions::default();
+    conditions.demand("event.seq > ?", filter.after.map(Seq::as_i64));
+    conditions.demand("event.seq < ?", filter.before.map(Seq::as_i64));
+    conditions.demand("event.source = ?", filter.source.clone());
+    conditions.demand_type(filter.event_type.as_deref());
+    conditions.demand("event.object_id = ?", filter.object_id.clone());
+    if let Some(status) = filter.status {
+        conditions.state(standing(status));
+    }
+    conditions
+}
+
+/// The few are not searched among the many: what failed is listed in `dead`.
+const fn standing(status: Status) -> &'static str {
+    match status {
+        Status::Received => "dead.job IS NULL AND outcome.job IS NULL",
+        Status::Failed => "event.seq IN (SELECT event FROM dead)",
+        Status::Success => "dead.job IS NULL AND outcome.result = 'success'",
+        Status::Skipped => "dead.job IS NULL AND outcome.result IN ('skipped', 'discarded')",
+    }
 }
 
 pub fn event(db: &Connection, seq: Seq) -> rusqlite::Result<Option<EventRecord>> {

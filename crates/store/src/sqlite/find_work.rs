@@ -1,46 +1,40 @@
 //! Bounded reads about work: dead letters, messages and their attempts, counts, and what people did.
 
 use bytes::Bytes;
-use rusqlite::types::ToSql;
 use rusqlite::{Connection, OptionalExtension, Row};
 use sekisho_core::change::{Attempt, Death, Kind, Lane, Outcome, effect_prefix};
 use sekisho_core::queue::Class;
 use sekisho_core::{Seq, Time};
 
+use super::condition::Conditions;
 use super::connection::unreadable;
 use crate::{AuditEntry, Count, DeadFilter, DeadLetter, FIND_MAX, Message, Standing, Status};
 
 pub fn dead(db: &Connection, filter: &DeadFilter) -> rusqlite::Result<Vec<DeadLetter>> {
-    let mut conditions = vec!["TRUE".to_owned()];
-    let mut values: Vec<Box<dyn ToSql>> = Vec::new();
-    let mut demand = |condition: &str, wanted: Option<Box<dyn ToSql>>| {
-        if let Some(wanted) = wanted {
-            values.push(wanted);
-            conditions.push(condition.replace('?', &format!("${}", values.len())));
-        }
-    };
-    let text = |wanted: Option<&str>| wanted.map(|wanted| Box::new(wanted.to_owned()) as Box<dyn ToSql>);
-    let number = |wanted: Option<i64>| wanted.map(|wanted| Box::new(wanted) as Box<dyn ToSql>);
-    let prefix = filter.event_type.as_deref().and_then(|wanted| wanted.strip_suffix('*'));
-    demand("dead.job < ?", number(filter.before.map(Seq::as_i64)));
-    demand("dead.event = ?", number(filter.event.map(Seq::as_i64)));
-    demand("dead.at >= ?", number(filter.since.map(Time::ms)));
-    demand("dead.at < ?", number(filter.until.map(Time::ms)));
-    demand("dead.reason = ?", text(filter.reason.as_deref()));
-    demand("dead.lane = ?", text(filter.lane.as_ref().map(|lane| &*lane.0)));
-    demand("event.source = ?", text(filter.source.as_deref()));
-    demand("event.type = ?", text(filter.event_type.as_deref().filter(|_| prefix.is_none())));
-    demand("substr(event.type, 1, length(?)) = ?", text(prefix));
+    let conditions = conditions(filter);
     let sql = format!(
         "SELECT dead.job, dead.kind, dead.lane, dead.fifo, dead.payload, dead.attempts, dead.crashes, dead.class,
                 dead.reason, dead.error, dead.at, dead.event, event.event_id, event.type, event.source
          FROM dead LEFT JOIN event ON event.seq = dead.event
-         WHERE {} ORDER BY dead.job DESC LIMIT {}",
-        conditions.join(" AND "),
+         WHERE TRUE{} ORDER BY dead.job DESC LIMIT {}",
+        conditions.sql(),
         filter.limit.min(FIND_MAX)
     );
-    let values: Vec<&dyn ToSql> = values.iter().map(AsRef::as_ref).collect();
-    db.prepare_cached(&sql)?.query_map(&values[..], letter)?.collect()
+    db.prepare_cached(&sql)?.query_map(&conditions.values()[..], letter)?.collect()
+}
+
+/// Which dead letters are meant.
+fn conditions(filter: &DeadFilter) -> Conditions {
+    let mut conditions = Conditions::default();
+    conditions.demand("dead.job < ?", filter.before.map(Seq::as_i64));
+    conditions.demand("dead.event = ?", filter.event.map(Seq::as_i64));
+    conditions.demand("dead.at >= ?", filter.since.map(Time::ms));
+    conditions.demand("dead.at < ?", filter.until.map(Time::ms));
+    conditions.demand("dead.reason = ?", filter.reason.clone());
+    conditions.demand("dead.lane = ?", filter.lane.as_ref().map(|lane| lane.0.to_string()));
+    conditions.demand("event.source = ?", filter.source.clone());
+    conditions.demand_type(filter.event_type.as_deref());
+    conditions
 }
 
 fn letter(row: &Row<'_>) -> rusqlite::Result<DeadLetter> {
