@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::audit::Entry;
 use crate::event::{Created, DedupeKey, Stored, Trust};
 use crate::id::{Epoch, Seq};
 use crate::provider::Unusable;
 use crate::queue::Class;
+use crate::state::{Naming, Posting, Write};
 use crate::time::Time;
 
 /// One event on its way in, with everything its rows need. The event, its dedupe entry and its first job are
@@ -112,6 +114,11 @@ impl Lane {
         Self("timer".into())
     }
 
+    /// Where a provider's API is asked.
+    pub fn fetch(provider: &str) -> Self {
+        Self(format!("fetch:{provider}").into())
+    }
+
     /// Where jobs run alone that were under way at several crashes.
     pub fn suspect() -> Self {
         Self("suspect".into())
@@ -138,16 +145,19 @@ pub enum Kind {
     Deliver,
     /// Do what is due. The payload says what, in the words of [`crate::timer`].
     Timer,
+    /// Read something from the provider; the answer becomes an event. The payload is a [`crate::settlement::Fetch`].
+    Fetch,
 }
 
 impl Kind {
-    pub const ALL: [Self; 3] = [Self::Settle, Self::Deliver, Self::Timer];
+    pub const ALL: [Self; 4] = [Self::Settle, Self::Deliver, Self::Timer, Self::Fetch];
 
     pub const fn name(self) -> &'static str {
         match self {
             Self::Settle => "settle",
             Self::Deliver => "deliver",
             Self::Timer => "timer",
+            Self::Fetch => "fetch",
         }
     }
 
@@ -239,25 +249,81 @@ impl Job {
     }
 }
 
-/// What one run changes: written whole while its lease holds, else not at all.
+/// What is to change: written whole while every lease is held and every version still holds, else not at all. The sets
+/// of one commit touch different things.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeSet {
     pub at: Time,
-    /// The job that ends. Without one, the set only queues jobs.
-    pub end: Option<(Lease, End)>,
-    /// What the run saw outside, if it called anybody.
-    pub attempt: Option<Attempt>,
+    /// The jobs that end. Without any, nothing but versions and names guards the set.
+    pub ends: Vec<Ended>,
     pub jobs: Vec<NewJob>,
+    pub writes: Vec<Write>,
+    pub names: Vec<Naming>,
+    /// Sum to zero.
+    pub postings: Vec<Posting>,
+    pub audit: Vec<Entry>,
+    /// Events that this change makes. One whose dedupe key had been there before is left out.
+    pub events: Vec<Arrival>,
+    /// The node that runs the first jobs of those events, if it has room for them.
+    pub keep: Option<Epoch>,
 }
 
 impl ChangeSet {
+    /// Changes nothing.
+    pub const fn nothing(at: Time) -> Self {
+        Self {
+            at,
+            ends: Vec::new(),
+            jobs: Vec::new(),
+            writes: Vec::new(),
+            names: Vec::new(),
+            postings: Vec::new(),
+            audit: Vec::new(),
+            events: Vec::new(),
+            keep: None,
+        }
+    }
+
     pub fn end(lease: Lease, end: End, at: Time) -> Self {
-        Self { at, end: Some((lease, end)), attempt: None, jobs: Vec::new() }
+        Self { ends: vec![Ended::new(lease, end)], ..Self::nothing(at) }
     }
 
     pub fn queue(jobs: Vec<NewJob>, at: Time) -> Self {
-        Self { at, end: None, attempt: None, jobs }
+        Self { jobs, ..Self::nothing(at) }
     }
+
+    /// The same, with what its one run saw outside.
+    #[must_use]
+    pub fn with_attempt(mut self, attempt: Attempt) -> Self {
+        if let Some(ended) = self.ends.first_mut() {
+            ended.attempt = Some(attempt);
+        }
+        self
+    }
+}
+
+/// How a leased job ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    pub lease: Lease,
+    pub end: End,
+    /// What the run saw outside, if it called anybody.
+    pub attempt: Option<Attempt>,
+    pub about: About,
+}
+
+impl Ended {
+    pub const fn new(lease: Lease, end: End) -> Self {
+        Self { lease, end, attempt: None, about: About { payment: None, billing: None, tenant: None } }
+    }
+}
+
+/// What an event turned out to be about; kept with its outcome.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct About {
+    pub payment: Option<String>,
+    pub billing: Option<String>,
+    pub tenant: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -355,10 +421,12 @@ pub struct Attempt {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Committed {
     Applied {
-        /// Jobs of the set that were not queued, because their key had been there before.
+        /// Jobs and events of the set that were left out, because their key had been there before.
         repeated: Vec<Seq>,
     },
-    /// The lease was no longer held: nothing was written.
+    /// A version had moved on, or a name was taken: nothing was written. Load and decide again.
+    Stale,
+    /// A lease was no longer held: nothing was written.
     Lost,
 }
 

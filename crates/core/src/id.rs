@@ -40,6 +40,11 @@ impl Seq {
         Time::from_ms((self.0 >> (NODE_BITS + COUNTER_BITS)) + ORIGIN_MS)
     }
 
+    /// The public form of what got its id from this number.
+    pub fn tagged(self, tag: &'static str) -> String {
+        Tagged(tag, self).to_string()
+    }
+
     pub fn as_event(self) -> Tagged {
         Tagged("evt_", self)
     }

@@ -4,25 +4,29 @@
 //! - [`diagnose`] why a request was refused, in words that lead to the cure
 //! - [`event`] an event as read from a request, and the key that makes it unique
 //! - [`change`] the language between the crates: what `store` is asked to write, and what it answers
-//! - [`settlement`] what an event means
+//! - [`state`] what is remembered of one thing · [`audit`] who changed it, so that anybody can check
+//! - [`settlement`] what an event means · [`money`] amounts and currencies
 //! - [`delivery`] which events go to the app, what is sent, and what its answer means
 //! - [`queue`] when failed work runs again, and when a destination is left alone for a while
 //! - [`timer`] what is due when · [`schedule`] when a cron line is due
 //! - [`rule`] an operator's expression over an event
 //! - [`header`], [`id`], [`time`], [`secret`] the small words everything else is written in
 
+pub mod audit;
 pub mod change;
 pub mod delivery;
 pub mod diagnose;
 pub mod event;
 pub mod header;
 pub mod id;
+pub mod money;
 pub mod provider;
 pub mod queue;
 pub mod rule;
 pub mod schedule;
 pub mod secret;
 pub mod settlement;
+pub mod state;
 pub mod time;
 pub mod timer;
 

@@ -1,10 +1,30 @@
-//! What an event means. Types that move money are known; what each of them changes is decided in the books. Every
-//! other event is kept, marked `skipped`, can be delivered by routes, and replayed once a rule for it exists (D6).
+//! What an event means. Each provider's file [`read`]s its events into facts; [`decide`] joins them with what is known and
+//! says what is written, announced and asked for. Every other event is kept, marked `skipped`, can be delivered by
+//! routes, and replayed once a rule for it exists (D6).
 
-use crate::change::{Death, Lane, Next, Outcome};
+pub mod billing;
+pub mod decide;
+mod fetch;
+mod komoju;
+mod payjp;
+pub mod payment;
+mod paypal;
+pub mod reading;
+mod square;
+mod stripe;
+
+use serde_json::{Value, json};
+
+use crate::change::{Arrival, Death, Lane, Next, Outcome};
 use crate::delivery::Route;
-use crate::event::Stored;
+use crate::event::{DedupeKey, Stored, Trust};
+use crate::id::Seq;
 use crate::rule::Facts;
+use crate::time::Time;
+
+pub use decide::{Cause, Change, Input, decide, names};
+pub use fetch::{Fetch, Provider};
+pub use reading::{Part, Reading, Realm, References, Unreadable};
 
 /// What is known of the source an event came by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,13 +49,6 @@ pub fn held_back(origin: Origin, event: &Stored) -> Option<Death> {
     }
 }
 
-/// What an event leads to.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Settled {
-    pub outcome: Outcome,
-    pub deliveries: Vec<Delivery>,
-}
-
 /// A delivery to be made.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Delivery {
@@ -45,19 +58,13 @@ pub struct Delivery {
     pub route: String,
 }
 
-/// Decides what becomes of an event: how its settling ends, and where it is sent. A rule that can't be answered for
-/// this event does not match, and the outcome says so.
-pub fn settle<'r>(
-    origin: Origin,
+/// Where an event is sent. A rule that can't be answered for this event does not match, and is told.
+pub fn deliveries<'r>(
     event: &Stored,
     routes: impl Iterator<Item = &'r Route>,
-) -> Result<Settled, Death> {
-    if let Some(death) = held_back(origin, event) {
-        return Err(death);
-    }
+) -> (Vec<Delivery>, Vec<String>) {
     let facts = Facts::of(event);
-    let mut deliveries = Vec::new();
-    let mut unanswered = Vec::new();
+    let (mut deliveries, mut unanswered) = (Vec::new(), Vec::new());
     for route in routes {
         let lane = Lane::to_route(&route.name);
         let found = route.matches(event, &facts).and_then(|matches| {
@@ -72,35 +79,96 @@ pub fn settle<'r>(
             Err(error) => unanswered.push(format!("route {}: {error}", route.name)),
         }
     }
-    let mut outcome = decide(origin.provider, &event.event_type);
-    if !unanswered.is_empty() {
-        outcome = outcome.with_note(&unanswered.join("; "));
-    }
-    Ok(Settled { outcome, deliveries })
+    (deliveries, unanswered)
 }
 
-/// Decides how the settling of an event ends.
-pub fn decide(provider: &str, event_type: &str) -> Outcome {
-    if provider == "stripe" && STRIPE.iter().any(|known| event_type.starts_with(known)) {
+/// What an event adds to the books; `None` when there is no rule for it. A hint adds nothing: nobody has proven it.
+pub fn read(origin: Origin, event: &Stored, references: &References) -> Result<Option<Reading>, Unreadable> {
+    if event.trust == Trust::Hint {
+        return Ok(None);
+    }
+    match origin.provider {
+        "stripe" => stripe::read(event, references),
+        "paypal" => paypal::read(event, references),
+        "komoju" => komoju::read(event, references),
+        "payjp" => payjp::read(event, references),
+        "square" => square::read(event, references),
+        _ => Ok(None),
+    }
+}
+
+/// How the settling of an event ends that could be read.
+pub fn outcome(event: &Stored, is_known: bool) -> Outcome {
+    if is_known || is_own(event) {
         return Outcome::SUCCESS;
     }
-    Outcome::Skipped { note: format!("no rule for events of type {event_type}") }
+    Outcome::Skipped { note: format!("no rule for events of type {}", event.event_type) }
 }
 
-/// Families of Stripe's events that speak of payments and billing.
-const STRIPE: &[&str] = &[
-    "charge.",
-    "checkout.session.",
-    "customer.subscription.",
-    "invoice.",
-    "invoice_payment.",
-    "payment_intent.",
-    "refund.",
-];
+/// Where our own announcements come from, as far as routes and lists are concerned.
+pub const SOURCE: &str = "sekisho";
+/// Where answers come from that were read from a provider.
+pub const FETCHED: &str = "fetched";
+
+/// An announcement of ours, and no provider's event.
+pub fn is_own(event: &Stored) -> bool {
+    &*event.source == SOURCE
+}
+
+/// Something to be told: a fact of business that has just become true.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Announcement {
+    /// Names the fact by the provider's objects: the same for ever, whatever announces it.
+    pub id: String,
+    pub event_type: String,
+    pub livemode: Option<bool>,
+    /// (kind, id).
+    pub object: (&'static str, String),
+    pub tenant: Option<String>,
+    /// What exactly changed: the refund, the dispute, the amount.
+    pub about: Value,
+    /// The thing as it is now.
+    pub data: Value,
+    pub at: Time,
+}
+
+impl Announcement {
+    /// As an event that is stored, found, replayed and delivered like any other.
+    pub fn arrival(self, seq: Seq) -> Arrival {
+        let body = json!({
+            "id": self.id,
+            "type": self.event_type,
+            "created_at": self.at,
+            "livemode": self.livemode,
+            "tenant": self.tenant,
+            "about": self.about,
+            "data": self.data,
+        });
+        Arrival {
+            key: DedupeKey::new(SOURCE, &self.id, None),
+            seq,
+            received_at: self.at,
+            source: SOURCE.into(),
+            event_id: self.id,
+            event_type: self.event_type,
+            created_at: Some(self.at),
+            object: Some((self.object.0.to_owned(), self.object.1)),
+            account: None,
+            livemode: self.livemode,
+            trust: Trust::Signed,
+            headers: JSON_HEADERS.into(),
+            body: body.to_string().into(),
+            next: Next::Settle,
+        }
+    }
+}
+
+const JSON_HEADERS: &str = r#"[["content-type","application/json"]]"#;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::delivery::route::Pattern;
     use crate::delivery::route::tests::{route, stored};
     use crate::rule::Rule;
 
@@ -118,32 +186,61 @@ mod tests {
             filter: Some(Rule::compile("body.nothing.here == 1").unwrap()),
             ..route()
         };
-        let stripe = Origin { provider: "stripe", livemode: None };
-        let settled = settle(stripe, &event, [route(), rich, odd].iter()).unwrap();
-        let lanes: Vec<_> =
-            settled.deliveries.iter().map(|one| (&*one.lane.0, one.fifo.as_deref())).collect();
+        let (deliveries, unanswered) = deliveries(&event, [route(), rich, odd].iter());
+        let lanes: Vec<_> = deliveries.iter().map(|one| (&*one.lane.0, one.fifo.as_deref())).collect();
         assert_eq!(lanes, [("to:app", None), ("to:rich", Some("to:rich/cus_1"))]);
-        let Outcome::Success { note: Some(note) } = settled.outcome else { panic!("{settled:?}") };
-        assert!(note.contains("route odd"), "{note}");
+        assert!(unanswered.concat().contains("route odd"), "{unanswered:?}");
     }
 
     #[test]
     fn a3_what_was_held_back_at_the_door_is_held_back_again() {
         let event = stored("{}");
         let test_only = Origin { provider: "stripe", livemode: Some(false) };
-        let held = settle(test_only, &event, std::iter::empty()).unwrap_err();
-        assert_eq!(held.reason, "livemode_mismatch");
+        assert_eq!(held_back(test_only, &event).unwrap().reason, "livemode_mismatch");
         let unusable = Stored { event_type: UNUSABLE.into(), ..event };
         assert_eq!(held_back(Origin::default(), &unusable).unwrap().reason, "unusable_body");
     }
 
     #[test]
     fn d6_an_unknown_type_is_skipped_and_a_known_one_is_not() {
-        assert_eq!(decide("stripe", "payment_intent.succeeded"), Outcome::SUCCESS);
-        for (provider, kind) in
-            [("stripe", "product.created"), ("github", "payment_intent.succeeded"), ("", "")]
-        {
-            assert!(matches!(decide(provider, kind), Outcome::Skipped { .. }), "{provider} {kind}");
+        let read = |provider, body: &str| {
+            let event = stored(body);
+            let origin = Origin { provider, livemode: None };
+            let reading = read(origin, &event, &References::default()).unwrap();
+            outcome(&event, reading.is_some())
+        };
+        let intent =
+            r#"{"data":{"object":{"object":"payment_intent","id":"pi_1","amount":100,"currency":"jpy"}}}"#;
+        assert_eq!(read("stripe", intent), Outcome::SUCCESS);
+        let product = r#"{"data":{"object":{"object":"product","id":"prod_1"}}}"#;
+        for (provider, body) in [("stripe", product), ("github", intent), ("", "{}"), ("stripe", "{}")] {
+            assert!(matches!(read(provider, body), Outcome::Skipped { .. }), "{provider} {body}");
         }
+    }
+
+    #[test]
+    fn d6_a_hint_moves_no_money() {
+        let intent =
+            r#"{"data":{"object":{"object":"payment_intent","id":"pi_1","amount":100,"currency":"jpy"}}}"#;
+        let event = Stored { trust: Trust::Hint, ..stored(intent) };
+        let stripe = Origin { provider: "stripe", livemode: None };
+        assert_eq!(read(stripe, &event, &References::default()), Ok(None));
+    }
+
+    #[test]
+    fn c1_announcements_go_only_where_they_are_asked_for() {
+        let own = Stored { source: SOURCE.into(), event_type: "payment.paid".into(), ..stored("{}") };
+        let fetched = Stored { source: FETCHED.into(), ..stored("{}") };
+        let settled =
+            Route { name: "settled".into(), send: crate::delivery::route::Send::Settled, ..route() };
+        let named = Route { name: "named".into(), events: vec![Pattern::new("payment.paid")], ..route() };
+        let wide = Route { name: "wide".into(), events: vec![Pattern::new("payment.*")], ..route() };
+        let routes = [route(), settled, named, wide];
+        let lanes = |event: &Stored| -> Vec<String> {
+            deliveries(event, routes.iter()).0.into_iter().map(|one| one.route).collect()
+        };
+        assert_eq!(lanes(&own), ["settled", "named"]);
+        assert_eq!(lanes(&stored("{}")), ["app"]);
+        assert_eq!(lanes(&fetched), [""; 0]);
     }
 }

@@ -16,6 +16,8 @@ pub enum Timer {
     Count,
     /// Lets go of what was kept long enough.
     Forget,
+    /// Writes down where the audit log ends.
+    Anchor,
 }
 
 impl Timer {
@@ -25,6 +27,7 @@ impl Timer {
             Self::Schedule(name) => format!("schedule/{name}"),
             Self::Count => "count".into(),
             Self::Forget => "forget".into(),
+            Self::Anchor => "anchor".into(),
         };
         NewJob {
             id,
@@ -65,7 +68,7 @@ mod tests {
         assert_eq!(one.key, two.key);
         assert_ne!(one.key, timer.job(Seq::from_i64(1), due_at.plus_ms(1)).key);
         assert_ne!(one.key, Timer::Schedule("daily2".into()).job(Seq::from_i64(1), due_at).key);
-        for timer in [timer, Timer::Count, Timer::Forget] {
+        for timer in [timer, Timer::Count, Timer::Forget, Timer::Anchor] {
             assert_eq!(Timer::parse(&timer.job(Seq::ZERO, due_at).payload), Some(timer));
         }
         assert_eq!(Timer::parse("no timer of ours"), None);

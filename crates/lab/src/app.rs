@@ -11,25 +11,20 @@ mod ledger;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, Mutex};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::sync::oneshot;
 
 pub use behaviour::{Behaviour, Reply};
 pub use ledger::{Answered, Counts, Delivery, Ledger};
 
-use crate::sink::{HEADERS_MAX, REQUEST_MAX, content_length};
-use crate::{assert_loopback, measure};
+use crate::server::{Request, Server, locked};
+use crate::sink::REQUEST_MAX;
 use behaviour::{Act, Ending};
-
-/// Pause after a connection could not be accepted.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(5);
 
 /// How an application starts.
 #[derive(Clone, Debug)]
@@ -63,10 +58,8 @@ pub enum Keep {
 
 #[derive(Debug)]
 pub struct App {
-    address: SocketAddr,
+    server: Server,
     shared: Arc<Shared>,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
@@ -83,11 +76,6 @@ impl App {
     }
 
     pub fn start_with(settings: Settings) -> io::Result<Self> {
-        assert_loopback(settings.listen);
-        measure::raise_open_files();
-        let listener = TcpListener::bind(settings.listen)?;
-        listener.set_nonblocking(true)?;
-        let address = listener.local_addr()?;
         let open = |path| OpenOptions::new().create(true).append(true).open(path);
         let shared = Arc::new(Shared {
             behaviour: Mutex::new(settings.behaviour),
@@ -95,28 +83,18 @@ impl App {
             ledger: Mutex::default(),
             file: settings.ledger.map(open).transpose()?,
         });
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let (stop, stopped) = oneshot::channel();
         let serving = Arc::clone(&shared);
-        // Dropping the runtime at the end drops the connections too, however they hang.
-        let thread = std::thread::spawn(move || {
-            runtime.block_on(async {
-                tokio::select! {
-                    () = accept(listener, serving) => {}
-                    _ = stopped => {}
-                }
-            });
-        });
-        Ok(Self { address, shared, stop: Some(stop), thread: Some(thread) })
+        let server = Server::start(settings.listen, move |stream| serve(stream, Arc::clone(&serving)))?;
+        Ok(Self { server, shared })
     }
 
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.server.address()
     }
 
     /// Without a path.
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        format!("http://{}", self.address())
     }
 
     /// Sets how requests are treated that come from now on.
@@ -135,15 +113,6 @@ impl App {
 
     pub fn ledger(&self) -> Ledger {
         locked(&self.shared.ledger).clone()
-    }
-}
-
-impl Drop for App {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
     }
 }
 
@@ -169,24 +138,7 @@ impl Shared {
     }
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-async fn accept(listener: TcpListener, shared: Arc<Shared>) {
-    let listener = tokio::net::TcpListener::from_std(listener).expect("a bound listener that does not block");
-    loop {
-        // Out of file descriptors: some come back when callers leave.
-        let Ok((stream, _)) = listener.accept().await else {
-            tokio::time::sleep(ACCEPT_PAUSE).await;
-            continue;
-        };
-        let shared = Arc::clone(&shared);
-        tokio::spawn(async move { serve(stream, &shared).await });
-    }
-}
-
-async fn serve(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
+async fn serve(mut stream: TcpStream, shared: Arc<Shared>) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut bytes = Vec::with_capacity(8 << 10);
     loop {
@@ -217,28 +169,17 @@ async fn serve(mut stream: TcpStream, shared: &Shared) -> io::Result<()> {
 
 /// The first request in these bytes and where it ends, once it is whole.
 fn parse(bytes: &[u8]) -> io::Result<Option<(Delivery, usize)>> {
-    let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
-    let mut request = httparse::Request::new(&mut headers);
-    let httparse::Status::Complete(head) = request.parse(bytes).map_err(io::Error::other)? else {
-        return Ok(None);
-    };
-    let end = head.saturating_add(content_length(request.headers));
-    let Some(body) = bytes.get(head..end) else { return Ok(None) };
-    let headers: Vec<_> = request
-        .headers
-        .iter()
-        .map(|header| (header.name.to_ascii_lowercase(), String::from_utf8_lossy(header.value).into_owned()))
-        .collect();
-    let value = |name: &str| headers.iter().find(|(own, _)| own == name).map(|(_, value)| value.clone());
+    let Some((request, end)) = Request::parse(bytes)? else { return Ok(None) };
+    let value = |name: &str| request.header(name).unwrap_or_default().to_owned();
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let delivery = Delivery {
-        message: value("sekisho-message-id").unwrap_or_default(),
-        event: value("sekisho-event-id").unwrap_or_default(),
-        attempt: value("sekisho-attempt").and_then(|text| text.parse().ok()).unwrap_or_default(),
-        path: request.path.unwrap_or_default().to_owned(),
+        message: value("sekisho-message-id"),
+        event: value("sekisho-event-id"),
+        attempt: value("sekisho-attempt").parse().unwrap_or_default(),
+        path: request.path,
         at_ms: since.as_millis() as u64,
-        headers,
-        body: body.to_vec(),
+        headers: request.headers,
+        body: request.body,
         answered: Answered::Nothing,
     };
     Ok(Some((delivery, end)))

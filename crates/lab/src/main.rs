@@ -1,7 +1,7 @@
 //! `sekisho-lab`: the lab's tools by hand, against a server on this machine.
 
 use std::io::Read;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +12,7 @@ use sekisho_lab::hostile::{self, Target};
 use sekisho_lab::load::{Load, Pace, Recording, Resend};
 use sekisho_lab::postgres::Postgres;
 use sekisho_lab::sink;
+use sekisho_lab::stripe::{self, Stripe};
 use sekisho_lab::torture::faults::Fault;
 use sekisho_lab::torture::{self, Plan, StoreKind};
 use sekisho_lab::traffic::{BODY_BYTES, StripeTraffic};
@@ -25,6 +26,8 @@ enum Command {
     Hostile(HostileArguments),
     /// Receive deliveries, well or badly, until standard input ends; each line of it is a new behaviour
     App(AppArguments),
+    /// Be Stripe's API until standard input ends; each line of it is a fault for the next request, or `forget_keys`
+    Stripe(StripeArguments),
     /// Load and faults together on the real binary, then a check of every promise
     Torture(TortureArguments),
     /// Answer every request with 204, to see how fast `load` is by itself
@@ -96,6 +99,19 @@ struct AppArguments {
     ledger: Option<std::path::PathBuf>,
 }
 
+#[derive(Args)]
+struct StripeArguments {
+    /// On loopback; 0 is any free one
+    #[arg(long, default_value_t = 0)]
+    port: u16,
+    /// The secret key callers must send
+    #[arg(long, env = "SEKISHO_LAB_STRIPE_KEY", hide_env_values = true, default_value = stripe::KEY)]
+    key: String,
+    /// A JSON file with an object that is there from the start; of an event, the object in it too
+    #[arg(long = "put")]
+    objects: Vec<std::path::PathBuf>,
+}
+
 /// Prints what was found; fails when a promise was broken, and keeps everything for inspection
 #[derive(Args)]
 struct TortureArguments {
@@ -128,6 +144,7 @@ fn main() -> ExitCode {
         Command::Load(arguments) => load(arguments),
         Command::Hostile(arguments) => attack(arguments),
         Command::App(arguments) => serve_app(arguments),
+        Command::Stripe(arguments) => serve_stripe(arguments),
         Command::Torture(arguments) => torture(arguments),
         Command::Sink => serve_sink(),
         Command::Start(Start::Postgres) => start_postgres(),
@@ -207,6 +224,31 @@ fn serve_app(arguments: AppArguments) -> Result<(), String> {
         counts.messages,
         ledger.doubled().len()
     );
+    Ok(())
+}
+
+fn serve_stripe(arguments: StripeArguments) -> Result<(), String> {
+    let listen = (Ipv4Addr::LOCALHOST, arguments.port).into();
+    let stripe = Stripe::start_with(stripe::Settings { listen, key: arguments.key })
+        .map_err(|error| format!("Stripe can't start: {error}"))?;
+    for path in &arguments.objects {
+        let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        stripe.put_text(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    println!("{}", stripe.address());
+    for line in std::io::stdin().lines().map_while(Result::ok) {
+        match line.trim() {
+            "forget_keys" => stripe.forget_keys(),
+            fault => match fault.parse() {
+                Ok(fault) => stripe.order(fault),
+                Err(error) => eprintln!("{error}"),
+            },
+        }
+    }
+    let calls = stripe.calls();
+    let worked = calls.iter().filter(|call| call.worked).count();
+    let replayed = calls.iter().filter(|call| call.replayed).count();
+    println!("{} requests, {worked} created something, {replayed} replayed", calls.len());
     Ok(())
 }
 

@@ -33,7 +33,7 @@ use crate::http::Problem;
 use crate::transition::Known;
 use crate::view::Place;
 use crate::worker::Worker;
-use auth::Keys;
+use auth::{Caller, Keys};
 use endpoint::Call;
 
 pub use auth::ACTOR;
@@ -123,19 +123,19 @@ async fn carry_out(
     path: String,
     request: Request,
 ) -> Result<serde_json::Value, Problem> {
-    let actor = admit(endpoint, &api.keys, request.headers())?;
+    let caller = admit(endpoint, &api, request.headers()).await?;
     let params = params(endpoint, request.uri())?;
     let body = read(endpoint, request.into_body()).await?;
-    (endpoint.run)(Call { api, actor, path, params, body }).await
+    (endpoint.run)(Call { api, actor: caller.name, tenant: caller.tenant, path, params, body }).await
 }
 
-fn admit(endpoint: &Endpoint, keys: &Keys, headers: &HeaderMap) -> Result<String, Problem> {
-    let Some(scope) = endpoint.scope else { return Ok(String::new()) };
-    let caller = keys.caller(headers).ok_or_else(problem::no_key)?;
+async fn admit(endpoint: &Endpoint, api: &Api, headers: &HeaderMap) -> Result<Caller, Problem> {
+    let Some(scope) = endpoint.scope else { return Ok(Caller::nobody()) };
+    let caller = api.keys.find(headers, &*api.store).await?.ok_or_else(problem::no_key)?;
     if caller.scope < scope {
         return Err(problem::no_scope(&caller.name, scope));
     }
-    Ok(caller.name)
+    Ok(caller)
 }
 
 fn params(endpoint: &Endpoint, uri: &Uri) -> Result<Vec<(String, String)>, Problem> {

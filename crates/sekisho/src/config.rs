@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use sekisho_core::Secret;
-use sekisho_core::settlement::Origin;
+use sekisho_core::settlement::{Origin, References};
 use sekisho_core::timer::DAY_MS;
 use sekisho_store::StoreUrl;
 
@@ -31,7 +31,7 @@ pub use load::{Glance, Loaded, Problem, example, glance, load, load_sources};
 pub use route::Route;
 pub use schedule::Schedule;
 pub use secret::resolve;
-pub use source::{Source, UnusableBody};
+pub use source::{Api, Source, UnusableBody};
 
 /// Where the configuration is looked for when none is named.
 pub const FILE: &str = "sekisho.toml";
@@ -43,6 +43,8 @@ pub struct Config {
     pub gate: Gate,
     pub admission: Admission,
     pub retention: Retention,
+    /// Where events say what they are for.
+    pub references: References,
     pub log: Log,
     pub sources: Vec<Source>,
     pub routes: Vec<Route>,

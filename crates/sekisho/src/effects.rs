@@ -4,3 +4,5 @@
 //! nothing: what an outcome means for the job is the core's business, writing it down the worker's.
 
 pub mod deliver;
+mod http;
+pub mod stripe;

@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use crate::node::Health;
 use crate::telemetry::Metrics;
+use crate::transition::FieldError;
 
 /// An error as clients see it: a stable `type`, a title, the request's id, and nothing that helps a forger.
 #[derive(Debug, Serialize)]
@@ -23,6 +24,9 @@ pub struct Problem {
     pub status: u16,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
+    /// Field by field, where it is fields that are wrong.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<FieldError>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
     /// Seconds, sent as a header.
@@ -32,7 +36,15 @@ pub struct Problem {
 
 impl Problem {
     pub fn new(status: StatusCode, kind: &'static str, title: &'static str) -> Self {
-        Self { kind, title, status: status.as_u16(), detail: None, request_id: None, retry_after: None }
+        Self {
+            kind,
+            title,
+            status: status.as_u16(),
+            detail: None,
+            errors: Vec::new(),
+            request_id: None,
+            retry_after: None,
+        }
     }
 
     pub fn into_response(self) -> Response<Full<Bytes>> {

@@ -5,25 +5,39 @@
 //! answers what would happen and changes nothing. An order that selects nothing is refused, never taken for "all"; one
 //! that selects much is bounded by [`SELECT_MAX`]. Each act is audited by the store in the act's own transaction.
 
+mod api_key;
 mod breaker;
 mod dead;
+mod directory;
+mod fields;
 mod forecast;
+mod payment;
 mod replay;
+mod request;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
+use ring::rand::SecureRandom;
+
+use sekisho_core::audit::Entry;
 use sekisho_core::delivery::Route;
 use sekisho_core::settlement::Origin;
 use sekisho_core::{Seq, Time};
 use sekisho_store::Store;
+use serde_json::Value;
 
 use crate::config::Config;
 
+pub use api_key::{ApiKey, Made, create_key, find_key, list_keys, revoke_key};
 pub use breaker::{Reset, reset};
 pub use dead::{DeadGroup, DeadQuery, DeadReport, Redo, discard, retry};
+pub use directory::{create_customer, create_tenant};
+pub use fields::{FieldError, Fields};
 pub use forecast::{RouteForecast, Unanswered};
+pub use payment::create_payment;
 pub use replay::{EventQuery, Replay, ReplayReport, replay};
+pub use request::{Answered, Request};
 
 /// Most dead letters or events that one order touches.
 pub const SELECT_MAX: usize = 100_000;
@@ -35,15 +49,26 @@ pub const REASON_MAX: usize = 500;
 pub enum Refusal {
     /// It makes no sense; says what to write instead.
     Wrong(String),
+    /// Some of its fields do: what is wrong with each.
+    Fields(Vec<FieldError>),
     /// What it names is not there.
     Missing(String),
+    /// It contradicts what is there already.
+    Conflict(String),
+    /// It reaches for what is another's.
+    Foreign(FieldError),
     Store(sekisho_store::Error),
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Wrong(message) | Self::Missing(message) => f.write_str(message),
+            Self::Wrong(message) | Self::Missing(message) | Self::Conflict(message) => f.write_str(message),
+            Self::Foreign(error) => error.fmt(f),
+            Self::Fields(errors) => {
+                let errors: Vec<_> = errors.iter().map(FieldError::to_string).collect();
+                f.write_str(&errors.join("; "))
+            }
             Self::Store(error) => error.fmt(f),
         }
     }
@@ -52,7 +77,9 @@ impl fmt::Display for Refusal {
 impl std::error::Error for Refusal {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Wrong(_) | Self::Missing(_) => None,
+            Self::Wrong(_) | Self::Fields(_) | Self::Missing(_) | Self::Conflict(_) | Self::Foreign(_) => {
+                None
+            }
             Self::Store(error) => std::error::Error::source(error),
         }
     }
@@ -90,7 +117,25 @@ impl Known {
 /// Who acts, and when.
 pub struct Actor<'a> {
     pub name: &'a str,
+    /// The one tenant whose things it may touch, if it may not touch all.
+    pub tenant: Option<&'a str>,
     pub at: Time,
+}
+
+impl Actor<'_> {
+    /// What they did, for the audit log.
+    fn entry(&self, action: &str, target: (&str, &str), details: Value) -> Entry {
+        Entry {
+            at: self.at,
+            actor: Some(self.name.to_owned()),
+            role: None,
+            action: action.to_owned(),
+            target: (target.0.to_owned(), target.1.to_owned()),
+            tenant: None,
+            event: None,
+            details: details.to_string(),
+        }
+    }
 }
 
 /// An event by Sekisho's id, or by its provider's in any of these sources.
@@ -123,6 +168,20 @@ fn check_selection(ids: &[String], is_filtered: bool, all: bool) -> Result<()> {
         1 => Ok(()),
         _ => Err(Refusal::Wrong("ids, a filter and all exclude each other: write one of them".into())),
     }
+}
+
+/// An id nobody has: the moment, then chance. Two that meet all the same find each other's version in the way.
+fn fresh(at: Time) -> Seq {
+    let mut bytes = [0; 4];
+    let _ = ring::rand::SystemRandom::new().fill(&mut bytes);
+    Seq::from_i64(Seq::floor_of(at).as_i64() | i64::from(u32::from_be_bytes(bytes) >> 10))
+}
+
+/// How often others may be faster before an order is given up.
+const TRIES: usize = 10;
+
+fn contended() -> Refusal {
+    Refusal::Conflict("others change the same things all the time; try again".into())
 }
 
 fn check_reason(reason: &str) -> Result<String> {

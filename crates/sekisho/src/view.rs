@@ -8,11 +8,13 @@ use sekisho_core::Time;
 use sekisho_core::change::{Attempt, Lane};
 use sekisho_core::provider::encode_base64;
 use sekisho_core::queue::Breaker;
-use sekisho_store::{AuditEntry, Count, DeadLetter, EventSummary, Message, Standing, State, Store};
+use sekisho_core::state::{Kind, State};
+use sekisho_store::{
+    AuditEntry, Count, DeadLetter, EventSummary, FIND_MAX, Message, Standing, StateFilter, Store,
+};
 use serde_json::{Value, json};
 
 use crate::config::{Config, Schedule};
-use crate::worker::BREAKER;
 
 pub use detail::{dead_letter_with_all, event_with_all, message_with_all};
 
@@ -106,12 +108,20 @@ pub fn call(attempt: i32, call: &Attempt) -> Value {
 }
 
 pub fn audit(entry: &AuditEntry) -> Value {
+    let AuditEntry { number, entry } = entry;
+    let details: Value = serde_json::from_str(&entry.details).unwrap_or_default();
     json!({
+        "id": number,
         "at": entry.at,
         "actor": entry.actor,
+        "role": entry.role,
         "action": entry.action,
-        "target": entry.target,
-        "reason": entry.reason,
+        "target": entry.target.1,
+        "target_type": entry.target.0,
+        "tenant": entry.tenant,
+        "event": entry.event.map(|event| event.as_event().to_string()),
+        "reason": details.get("reason"),
+        "details": details,
     })
 }
 
@@ -156,7 +166,8 @@ impl Place {
 
 /// Every route with its breaker and its oldest work that waits.
 pub async fn routes(places: &[Place], store: &dyn Store) -> sekisho_store::Result<Vec<Value>> {
-    let (states, lanes) = (store.states(BREAKER).await?, store.lanes().await?);
+    let states = store.find_states(StateFilter::all(Kind::Breaker, FIND_MAX)).await?;
+    let lanes = store.lanes().await?;
     let route = |place: &Place| {
         let lane = Lane::to_route(&place.name);
         let waiting = lanes.iter().find(|(own, _)| *own == lane).map(|(_, due_at)| due_at);
@@ -178,7 +189,7 @@ pub async fn routes(places: &[Place], store: &dyn Store) -> sekisho_store::Resul
 }
 
 fn breaker_of(states: &[State], lane: &Lane) -> Breaker {
-    let state = states.iter().find(|state| *state.id == *lane.0);
+    let state = states.iter().find(|state| *state.key.id == *lane.0);
     state.and_then(|state| serde_json::from_str(&state.facts).ok()).unwrap_or_default()
 }
 

@@ -8,6 +8,7 @@
 pub mod closer;
 pub mod deliver;
 pub mod desk;
+mod fetch;
 mod settle;
 mod timer;
 
@@ -20,10 +21,11 @@ use futures_util::FutureExt;
 use sekisho_core::change::{ChangeSet, Death, End, Job, Kind, Lane};
 use sekisho_core::event::Stored;
 use sekisho_core::queue::{self, Breaker, Failure, Retry, breaker};
-use sekisho_core::settlement::Origin;
+use sekisho_core::settlement::{Origin, Provider, References};
+use sekisho_core::state::{self, Index, Key, Write};
 use sekisho_core::timer::Timer;
 use sekisho_core::{Seq, Time};
-use sekisho_store::{CLAIM_MAX, State, Store};
+use sekisho_store::{CLAIM_MAX, FIND_MAX, StateFilter, Store};
 use tokio::sync::watch;
 
 use crate::config::Config;
@@ -33,6 +35,7 @@ use crate::told_to_stop;
 use closer::Closer;
 use deliver::Target;
 use desk::{Desk, LanePolicy, Next, Work};
+use fetch::Fetchers;
 
 pub use settle::AGAIN;
 pub use timer::SOURCE as SCHEDULE_SOURCE;
@@ -50,10 +53,11 @@ const STRANGE_LANE_MS: i64 = 24 * 3_600_000;
 /// Events loaded at once.
 const PIECE: usize = 64;
 const TIMERS: usize = 4;
+/// Calls to one provider's API at once, and in a second: Stripe takes 25 of one kind.
+const FETCHES: usize = 4;
+const FETCH_RATE: u32 = 20;
 /// How long a process must have lived before it tries a suspect.
 const SUSPECTS_AFTER: Duration = Duration::from_secs(5);
-/// What breakers are kept as.
-pub const BREAKER: &str = "breaker";
 
 /// Which parts of the work this node does.
 #[derive(Clone, Copy, Debug)]
@@ -74,6 +78,8 @@ pub struct Worker {
     targets: Vec<Arc<Target>>,
     /// What is behind each source.
     origins: BTreeMap<String, Origin>,
+    references: References,
+    fetchers: Fetchers,
     timers: timer::Timers,
     /// What was planned lately, so that the store is not asked again and again.
     planned: Mutex<Vec<(Timer, Time)>>,
@@ -100,6 +106,10 @@ impl Worker {
         if parts.works {
             lanes.extend(targets.iter().map(|target| (target.lane.clone(), target.policy())));
             lanes.push((Lane::suspect(), plain(1)));
+            for provider in Provider::ALL {
+                let policy = LanePolicy { rate: Some(FETCH_RATE), ..plain(FETCHES) };
+                lanes.push((Lane::fetch(provider.name()), policy));
+            }
         }
         if parts.schedules {
             lanes.push((Lane::timer(), plain(TIMERS)));
@@ -121,6 +131,8 @@ impl Worker {
             parts,
             targets,
             origins: config.origins(),
+            references: config.references.clone(),
+            fetchers: Fetchers::open(config)?,
             timers: timer::Timers::of(config),
             planned: Mutex::default(),
             stop_within: config.server.shutdown_timeout,
@@ -313,7 +325,7 @@ impl Worker {
         self.pump(&lane);
     }
 
-    /// One run; `None` when it must not end here, because the job is another node's.
+    /// One run; `None` when it does not end here: the job is another node's, or its end was committed already.
     async fn perform(self: &Arc<Self>, work: &Work) -> Option<ChangeSet> {
         while !self.node.may_work() {
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -336,14 +348,19 @@ impl Worker {
         }
         let run = async {
             match job.kind {
-                Kind::Settle => Ok(self.settle_alone(work).await),
-                Kind::Deliver => self.deliver(work).await,
-                Kind::Timer => self.fire(job).await,
+                Kind::Settle => {
+                    self.metrics.picked_up(job.kind.name(), work.waited(self.node.now()));
+                    self.settle_alone(work).await;
+                    Ok(None)
+                }
+                Kind::Deliver => self.deliver(work).await.map(Some),
+                Kind::Timer => self.fire(job).await.map(Some),
+                Kind::Fetch => self.fetch(job).await.map(Some),
             }
         };
         let set = AssertUnwindSafe(run).catch_unwind().await;
         let failed = match set {
-            Ok(Ok(set)) => return Some(set),
+            Ok(Ok(set)) => return set,
             Ok(Err(failure)) => failure,
             Err(_) => {
                 self.desk.unjudged(&job.lane, self.node.now());
@@ -378,19 +395,21 @@ impl Worker {
     // --- breakers --------------------------------------------------------------------------------------------
 
     async fn write_breaker(&self, lane: &Lane, breaker: &Breaker) {
-        let known = self.store.states(BREAKER).await.unwrap_or_default();
-        let version = known.iter().find(|state| *state.id == *lane.0).map_or(0, |state| state.version);
+        let key = Key::new(state::Kind::Breaker, &*lane.0);
+        let known = self.store.load(Vec::new(), vec![key.clone()]).await.unwrap_or_default();
+        let version = known.states.get(&key).map_or(0, |state| state.version);
         let facts = serde_json::to_string(breaker).expect("a breaker is plain data");
-        let state = State { kind: BREAKER.into(), id: lane.0.to_string(), version, facts };
+        let write = Write { key, version, facts, index: Index::default() };
         // If another node was faster, its word is read in a moment.
-        let _ = self.store.put_state(state, None).await;
+        let set = ChangeSet { writes: vec![write], ..ChangeSet::nothing(self.node.now()) };
+        let _ = self.store.commit(vec![set]).await;
     }
 
     /// What other nodes and operators did to breakers.
     async fn read_breakers(&self) -> sekisho_store::Result<()> {
-        for state in self.store.states(BREAKER).await? {
+        for state in self.store.find_states(StateFilter::all(state::Kind::Breaker, FIND_MAX)).await? {
             if let Ok(stored) = serde_json::from_str::<Breaker>(&state.facts) {
-                self.desk.believe(&Lane(state.id.into()), stored);
+                self.desk.believe(&Lane(state.key.id.into()), stored);
             }
         }
         Ok(())

@@ -2,9 +2,14 @@
 
 mod acts;
 mod arrival;
+mod books;
+mod chain;
 mod fifo;
 mod find;
+mod group;
+mod made;
 mod nodes;
+mod state;
 mod upkeep;
 mod work;
 
@@ -13,15 +18,17 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use sekisho_core::audit::Entry;
 use sekisho_core::change::{
     Act, Admission, Arrival, Attempt, ChangeSet, Committed, Death, End, Job, Kind, Lane, Lease, NewJob, Next,
     Outcome, delivery_key,
 };
 use sekisho_core::event::{DedupeKey, Trust};
 use sekisho_core::id::Sequence;
+use sekisho_core::state::{self as things, Index, Key, Naming, Posting, State, Write};
 use sekisho_core::{Epoch, Seq, Time};
 
-use crate::{EventFilter, Message, Standing, Status, Store};
+use crate::{AuditFilter, EventFilter, LineFilter, Message, Standing, Status, Store};
 
 pub type Promise = (&'static str, fn(Arc<dyn Store>) -> Pin<Box<dyn Future<Output = ()> + Send>>);
 
@@ -81,10 +88,39 @@ pub const PROMISES: &[Promise] = &[
     ("h2: a message is found in every standing", |s| Box::pin(find::messages(s))),
     ("a3: rejections are kept newest first and bounded", |s| Box::pin(find::rejections(s))),
 
-    ("c4: of those who write a state from one version exactly one wins", |s| Box::pin(upkeep::states(s))),
+    ("b2: a set ends several jobs, each with its own end, attempt and subject", |s| Box::pin(group::several_ends(s))),
+    ("b2: one lost lease refuses the whole set", |s| Box::pin(group::one_lost_lease(s))),
+    ("b2: a lease shown twice in one call is spent once, by the first set", |s| Box::pin(group::a_lease_twice(s))),
+    ("b2: a set that contradicts itself is never written", |s| Box::pin(group::contradictions(s))),
+    ("b5: what an event turned out to be about is kept with its outcome", |s| Box::pin(group::about(s))),
+
+    ("d1: a write must show the version that is stored, and 0 means absent", |s| Box::pin(state::versions(s))),
+    ("c4: of those who write a state from one version exactly one wins", |s| Box::pin(state::races(s))),
+    ("d1: writes of several things at once neither deadlock nor lose one", |s| Box::pin(state::transfers(s))),
+    ("d1: a name leads to one thing, and giving it again to the same is fine", |s| Box::pin(state::names(s))),
+    ("d1: a name moves only from where it is", |s| Box::pin(state::moves(s))),
+    ("d1: of those who claim a name at once exactly one has it", |s| Box::pin(state::name_races(s))),
+    ("d1: a stale set writes nothing at all, and disturbs no other", |s| Box::pin(state::stale_sets(s))),
+    ("d1: sets of one call that touch the same thing come one after the other", |s| Box::pin(state::same_thing(s))),
+    ("d1: load sees what was applied, by name and by key, and leaves out the unknown", |s| Box::pin(state::loads(s))),
+    ("h2: things are filtered and paged, newest first", |s| Box::pin(state::pages(s))),
+
+    ("d6: what an account holds is the sum of its lines, by currency and mode", |s| Box::pin(books::sums(s))),
+    ("d6: lines are filtered and paged, newest first", |s| Box::pin(books::lines(s))),
+
+    ("h4: entries come back as they were given, filtered and paged", |s| Box::pin(chain::entries(s))),
+    ("h4: every entry hangs on a link, and every link on the one before it", |s| Box::pin(chain::links(s))),
+    ("h4: chains hold when many write at once", |s| Box::pin(chain::many_writers(s))),
+
+    ("d3: an event made by a change comes once, with its first job", |s| Box::pin(made::once(s))),
+    ("d3: first jobs of made events are born leased to the set's node", |s| Box::pin(made::born_leased(s))),
+    ("d3: an event that is known is left out with everything of it", |s| Box::pin(made::known(s))),
+    ("d3: an event made by many changes at once comes once", |s| Box::pin(made::at_once(s))),
+
     ("b6: an hour is counted once, and counting again replaces", |s| Box::pin(upkeep::counts(s))),
     ("b6: forgetting is bounded and leaves no trace", |s| Box::pin(upkeep::forgets(s))),
     ("b6: what has unfinished work or a dead letter is never forgotten (convoy #1723)", |s| Box::pin(upkeep::keeps(s))),
+    ("b6: requests that nobody sends again go, with their names", |s| Box::pin(upkeep::forgets_requests(s))),
     ("b6: traces of timers go, unfinished timers stay", |s| Box::pin(upkeep::forgets_timers(s))),
     ("h5: upkeep may run at any time, twice", |s| Box::pin(upkeep::upkeep(s))),
 ];
@@ -209,7 +245,7 @@ async fn finish(store: &Arc<dyn Store>, lease: Lease, end: End) -> Committed {
 async fn queue(store: &Arc<dyn Store>, jobs: Vec<NewJob>) -> Vec<Seq> {
     match commit(store, ChangeSet::queue(jobs, NOW)).await {
         Committed::Applied { repeated } => repeated,
-        Committed::Lost => panic!("a set without a lease can't lose it"),
+        refused => panic!("a set without a guard can't be refused: {refused:?}"),
     }
 }
 
@@ -251,6 +287,69 @@ fn attempt(status: i32) -> Attempt {
     }
 }
 
+fn payment(id: &str) -> Key {
+    Key::new(things::Kind::Payment, id)
+}
+
+fn write(key: &Key, version: i64, facts: &str) -> Write {
+    Write { key: key.clone(), version, facts: facts.into(), index: Index::default() }
+}
+
+fn writes(writes: Vec<Write>) -> ChangeSet {
+    ChangeSet { writes, ..ChangeSet::nothing(NOW) }
+}
+
+fn claim_name(name: &str, key: &Key) -> Naming {
+    Naming { name: name.into(), key: key.clone(), was: None }
+}
+
+fn posting(account: &str, amount: i64, payment: &str) -> Posting {
+    Posting {
+        account: account.into(),
+        currency: "JPY".into(),
+        livemode: Some(true),
+        amount,
+        payment: payment.into(),
+        cause: "captured".into(),
+    }
+}
+
+fn entry(action: &str, target: &str) -> Entry {
+    Entry {
+        at: NOW,
+        actor: None,
+        role: None,
+        action: action.into(),
+        target: ("payment".into(), target.into()),
+        tenant: None,
+        event: None,
+        details: "{}".into(),
+    }
+}
+
+async fn stored(store: &Arc<dyn Store>, key: &Key) -> Option<State> {
+    store.load(Vec::new(), vec![key.clone()]).await.expect(UP).states.remove(key)
+}
+
+async fn version(store: &Arc<dyn Store>, key: &Key) -> i64 {
+    stored(store, key).await.map_or(0, |state| state.version)
+}
+
+async fn leads_to(store: &Arc<dyn Store>, name: &str) -> Option<Key> {
+    store.load(vec![name.into()], Vec::new()).await.expect(UP).names.remove(name)
+}
+
+/// The newest first.
+async fn audited(store: &Arc<dyn Store>) -> Vec<Entry> {
+    let filter = AuditFilter { limit: ALL, ..AuditFilter::default() };
+    store.find_audit(filter).await.expect(UP).into_iter().map(|found| found.entry).collect()
+}
+
+async fn booked(store: &Arc<dyn Store>) -> Vec<Posting> {
+    let filter = LineFilter { limit: ALL, ..LineFilter::default() };
+    store.find_lines(filter).await.expect(UP).into_iter().map(|line| line.posting).collect()
+}
+
 async fn status(store: &Arc<dyn Store>, seq: Seq) -> Status {
     store.find_event(seq).await.expect(UP).expect("it was stored").summary.status
 }
@@ -283,6 +382,17 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let access = crate::Access::Serve { allow_unsafe_durability: false };
             promise(Arc::new(crate::sqlite::open(&folder.path().join("s.db"), access).await.unwrap())).await;
+        }
+    }
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn postgresql_keeps_every_promise() {
+        let server = sekisho_lab::postgres::shared().unwrap();
+        for (name, promise) in PROMISES {
+            println!("{name}");
+            let database = server.fresh_database().unwrap();
+            let access = crate::Access::Serve { allow_unsafe_durability: false };
+            promise(Arc::new(crate::postgres::open(&server.url(&database), access).await.unwrap())).await;
+            server.drop_database(&database).unwrap();
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Bounded reads for pages, API and CLI, in words both databases understand.
 
 use bytes::Bytes;
-use sekisho_core::change::{Death, Kind, Lane, Outcome};
+use sekisho_core::change::{About, Death, Kind, Lane, Outcome};
+use sekisho_core::state::{self, Posting, State};
 use sekisho_core::{Seq, Time};
 
 /// Where an event stands. `failed` means: in the dead letters, waiting for a person.
@@ -78,6 +79,7 @@ pub struct EventSummary {
     /// Why it failed or was skipped.
     pub note: Option<String>,
     pub processed_at: Option<Time>,
+    pub about: About,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -144,13 +146,75 @@ pub enum Standing {
     Dead(Death, Time),
 }
 
-/// A small fact shared by all nodes, such as a breaker: who it is about, and its JSON.
+/// Which things. All conditions must hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct State {
-    pub kind: String,
-    pub id: String,
-    pub version: i64,
-    pub facts: String,
+pub struct StateFilter {
+    pub kind: state::Kind,
+    pub status: Option<String>,
+    pub tenant: Option<String>,
+    pub customer: Option<String>,
+    pub livemode: Option<bool>,
+    /// Only those that a person should look at, for this reason; empty is any.
+    pub attention: Option<String>,
+    /// Only lower ids: the cursor of a page.
+    pub before: Option<String>,
+    pub limit: usize,
+}
+
+impl StateFilter {
+    /// Everything of a kind.
+    pub const fn all(kind: state::Kind, limit: usize) -> Self {
+        Self {
+            kind,
+            status: None,
+            tenant: None,
+            customer: None,
+            livemode: None,
+            attention: None,
+            before: None,
+            limit,
+        }
+    }
+
+    pub fn matches(&self, state: &State) -> bool {
+        let is = |wanted: &Option<String>, found: &Option<String>| wanted.is_none() || wanted == found;
+        state.key.kind == self.kind
+            && is(&self.status, &state.index.status)
+            && is(&self.tenant, &state.index.tenant)
+            && is(&self.customer, &state.index.customer)
+            && (self.livemode.is_none() || self.livemode == state.index.livemode)
+            && self.attention.as_ref().is_none_or(|wanted| {
+                state.index.attention.as_ref().is_some_and(|found| wanted.is_empty() || wanted == found)
+            })
+            && self.before.as_ref().is_none_or(|before| state.key.id < *before)
+    }
+}
+
+/// What an account holds.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Sum {
+    pub account: String,
+    pub currency: String,
+    pub livemode: Option<bool>,
+    pub amount: i64,
+    pub lines: i64,
+}
+
+/// Which lines of the books. All conditions must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LineFilter {
+    pub account: Option<String>,
+    pub payment: Option<String>,
+    /// Only lower numbers: the cursor of a page.
+    pub before: Option<i64>,
+    pub limit: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BookedLine {
+    pub number: i64,
+    pub at: Time,
+    pub posting: Posting,
 }
 
 /// Events of one hour that are alike.
@@ -171,13 +235,24 @@ pub struct Forgotten {
     pub next: Option<Seq>,
 }
 
-/// Something done by hand.
+/// Which entries of the audit log. All conditions must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AuditFilter {
+    pub tenant: Option<String>,
+    /// Exact, or a prefix when it ends in `*`.
+    pub action: Option<String>,
+    pub target: Option<String>,
+    pub actor: Option<String>,
+    pub since: Option<Time>,
+    pub until: Option<Time>,
+    /// Only lower numbers: the cursor of a page.
+    pub before: Option<i64>,
+    pub limit: usize,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AuditEntry {
-    pub at: Time,
-    pub actor: String,
-    /// `dead_letter.retried`, `dead_letter.discarded`, `event.replayed`.
-    pub action: String,
-    pub target: String,
-    pub reason: String,
+pub struct ChainHead {
+    pub chain: i64,
+    pub n: i64,
+    pub hash: Vec<u8>,
 }

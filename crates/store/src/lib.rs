@@ -4,9 +4,11 @@
 //! promise of [`Store`] is a test in [`conformance`], run for all three. `sqlite/` and `postgres/` hold the same
 //! files in the same order, so that a diff of the two shows only what really differs.
 
+mod audit;
 pub mod conformance;
 mod error;
 mod find;
+mod guard;
 pub mod memory;
 mod migration;
 pub mod postgres;
@@ -20,13 +22,16 @@ use sekisho_core::change::{
     Act, Admission, Arrival, Attempt, ChangeSet, Committed, Job, Lane, Lease, Rejection, Replayed,
 };
 use sekisho_core::event::{DedupeKey, Stored};
+use sekisho_core::state::{Key, State};
 use sekisho_core::{Epoch, Seq, Time};
 
 pub use error::{Error, OpenError, Result, chain};
 pub use find::{
-    AuditEntry, Count, DeadFilter, DeadLetter, EventFilter, EventRecord, EventSummary, Forgotten, Message,
-    Order, Standing, State, Status,
+    AuditFilter, BookedLine, ChainHead, Count, DeadFilter, DeadLetter, EventFilter, EventRecord,
+    EventSummary, Forgotten, LineFilter, Message, Order, Standing, StateFilter, Status, Sum,
 };
+pub use sekisho_core::audit::{Link, Numbered as AuditEntry};
+pub use sekisho_core::state::Loaded;
 pub use url::StoreUrl;
 
 /// Most arrivals one `admit` takes.
@@ -71,7 +76,9 @@ pub trait Store: Send + Sync {
     /// with the lowest id can be had, and only when no lower one is unfinished.
     async fn claim(&self, epoch: Epoch, wants: Vec<(Lane, usize)>, now: Time) -> Result<Vec<Job>>;
 
-    /// Writes each change set whole if its lease still holds, else not at all; answers in order.
+    /// Writes each change set whole if its leases and versions still hold and its names are free, else not at all; answers
+    /// in order. `Lost` comes before `Stale`. The sets of one call touch different things. First jobs of new events are
+    /// born leased to the set's `keep`.
     async fn commit(&self, sets: Vec<ChangeSet>) -> Result<Vec<Committed>>;
 
     /// Notes that a leased job is about to run, so that a crash from here on is its own. Says whose lease held.
@@ -109,14 +116,31 @@ pub trait Store: Send + Sync {
     /// Queues events to be settled again, under the event's own number; `payload` is the job's. Audited.
     async fn replay(&self, events: Vec<Seq>, payload: String, act: Act) -> Result<Vec<Replayed>>;
 
-    // --- state -----------------------------------------------------------------------------------------------
+    // --- things ----------------------------------------------------------------------------------------------
 
-    /// Everything of a kind.
-    async fn states(&self, kind: &str) -> Result<Vec<State>>;
+    /// The things these names and keys lead to, in one consistent read. What was applied before is seen.
+    async fn load(&self, names: Vec<String>, keys: Vec<Key>) -> Result<Loaded>;
 
-    /// Writes a state if its version is still the one given (0: not there yet), and raises the version. Audited when a
-    /// person did it.
-    async fn put_state(&self, state: State, act: Option<Act>) -> Result<bool>;
+    /// One page of things of a kind, newest first; at most [`FIND_MAX`].
+    async fn find_states(&self, filter: StateFilter) -> Result<Vec<State>>;
+
+    /// What the books say of each account: the sum of its lines, by currency and mode.
+    async fn find_sums(&self, account: Option<String>) -> Result<Vec<Sum>>;
+
+    /// Lines of the books, newest first; at most [`FIND_MAX`].
+    async fn find_lines(&self, filter: LineFilter) -> Result<Vec<BookedLine>>;
+
+    // --- audit -----------------------------------------------------------------------------------------------
+
+    /// Entries, newest first; at most [`FIND_MAX`].
+    async fn find_audit(&self, filter: AuditFilter) -> Result<Vec<AuditEntry>>;
+
+    /// Links with their entries, by chain and number, after one; at most `limit` and [`FIND_MAX`]. Entries that hang on no
+    /// link show up in their place, under a link without a hash.
+    async fn find_links(&self, after: Option<(i64, i64)>, limit: usize) -> Result<Vec<Link>>;
+
+    /// The last link of every chain.
+    async fn chain_heads(&self) -> Result<Vec<ChainHead>>;
 
     // --- upkeep ----------------------------------------------------------------------------------------------
 
@@ -130,7 +154,8 @@ pub trait Store: Send + Sync {
     async fn count_hour(&self, hour: Time) -> Result<()>;
 
     /// Lets go of up to `limit` events received before a time and numbered after `after`, with all their traces. An
-    /// event with unfinished work or a dead letter stays. Old traces of timers go too.
+    /// event with unfinished work or a dead letter stays. Old traces of timers go too, and requests to the API that were
+    /// remembered so that they are not carried out twice.
     async fn forget(&self, before: Time, after: Seq, limit: usize) -> Result<Forgotten>;
 
     // --- reads -----------------------------------------------------------------------------------------------
@@ -158,9 +183,6 @@ pub trait Store: Send + Sync {
 
     /// Counts of hours from one (with) to another (without).
     async fn find_counts(&self, from: Time, to: Time) -> Result<Vec<Count>>;
-
-    /// What people did, newest first.
-    async fn find_audit(&self, limit: usize) -> Result<Vec<AuditEntry>>;
 
     /// The newest rejections first.
     async fn find_rejections(&self, source: Option<String>, limit: usize) -> Result<Vec<Rejection>>;

@@ -1,21 +1,30 @@
 //! The store in memory: the plainest possible reading of [`Store`]'s promises. Tests compare the databases with it.
 
+mod commit;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
+use sekisho_core::audit::{self as chained, BEGINNING, Entry};
 use sekisho_core::change::{
-    Act, Admission, Arrival, Attempt, ChangeSet, Committed, End, Job, Kind, Lane, Lease, NewJob, Next,
+    About, Act, Admission, Arrival, Attempt, ChangeSet, Committed, Death, Job, Kind, Lane, Lease, Next,
     Outcome, Rejection, Replayed, effect_prefix,
 };
 use sekisho_core::event::{DedupeKey, Stored};
+use sekisho_core::state::{self, Key, State};
 use sekisho_core::timer::HOUR_MS;
 use sekisho_core::{Epoch, Seq, Time};
 
+use crate::audit;
 use crate::{
-    AuditEntry, CLAIM_MAX, Count, DeadFilter, DeadLetter, EventFilter, EventRecord, EventSummary, FIND_MAX,
-    Forgotten, Joined, Message, Order, Peer, Pulse, REJECTIONS_MAX, Result, Standing, State, Status, Store,
+    AuditEntry, AuditFilter, BookedLine, CLAIM_MAX, ChainHead, Count, DeadFilter, DeadLetter, EventFilter,
+    EventRecord, EventSummary, FIND_MAX, Forgotten, Joined, LineFilter, Link, Loaded, Message, Order, Peer,
+    Pulse, REJECTIONS_MAX, Result, Standing, StateFilter, Status, Store, Sum,
 };
+
+/// One process, one writer: one chain.
+const CHAIN: i64 = 1;
 
 #[derive(Default)]
 pub struct MemoryStore {
@@ -33,9 +42,12 @@ struct Tables {
     outcomes: BTreeMap<Seq, Ended>,
     attempts: BTreeMap<(Seq, i32), Attempt>,
     dead: BTreeMap<Seq, DeadLetter>,
-    states: BTreeMap<(String, String), State>,
+    states: BTreeMap<Key, State>,
+    names: BTreeMap<String, Key>,
+    lines: Vec<BookedLine>,
     counts: BTreeMap<(Time, String, String, &'static str), i64>,
     audit: Vec<AuditEntry>,
+    links: Vec<Link>,
     rejections: BTreeMap<Seq, Rejection>,
 }
 
@@ -62,6 +74,7 @@ struct Ended {
     attempts: i32,
     lane: Lane,
     event: Option<Seq>,
+    about: About,
 }
 
 impl MemoryStore {
@@ -143,7 +156,9 @@ impl Store for MemoryStore {
 
     async fn commit(&self, sets: Vec<ChangeSet>) -> Result<Vec<Committed>> {
         let mut tables = self.tables();
-        Ok(sets.into_iter().map(|set| tables.commit(set)).collect())
+        let answers = sets.into_iter().map(|set| tables.commit(set)).collect();
+        tables.link();
+        Ok(answers)
     }
 
     async fn start(&self, leases: Vec<Lease>) -> Result<Vec<bool>> {
@@ -217,36 +232,82 @@ impl Store for MemoryStore {
 
     async fn revive(&self, jobs: Vec<Seq>, act: Act) -> Result<Vec<bool>> {
         let mut tables = self.tables();
-        Ok(jobs.into_iter().map(|job| tables.revive(job, &act)).collect())
+        let answers = jobs.into_iter().map(|job| tables.revive(job, &act)).collect();
+        tables.link();
+        Ok(answers)
     }
 
     async fn discard(&self, jobs: Vec<Seq>, act: Act) -> Result<Vec<bool>> {
         let mut tables = self.tables();
-        Ok(jobs.into_iter().map(|job| tables.discard(job, &act)).collect())
+        let answers = jobs.into_iter().map(|job| tables.discard(job, &act)).collect();
+        tables.link();
+        Ok(answers)
     }
 
     async fn replay(&self, events: Vec<Seq>, payload: String, act: Act) -> Result<Vec<Replayed>> {
         let mut tables = self.tables();
-        Ok(events.into_iter().map(|event| tables.replay(event, &payload, &act)).collect())
+        let answers = events.into_iter().map(|event| tables.replay(event, &payload, &act)).collect();
+        tables.link();
+        Ok(answers)
     }
 
-    async fn states(&self, kind: &str) -> Result<Vec<State>> {
+    async fn load(&self, names: Vec<String>, keys: Vec<Key>) -> Result<Loaded> {
         let tables = self.tables();
-        Ok(tables.states.values().filter(|state| state.kind == kind).cloned().collect())
+        let named =
+            names.into_iter().filter_map(|name| tables.names.get(&name).cloned().map(|key| (name, key)));
+        let names: BTreeMap<_, _> = named.collect();
+        let states = keys.iter().chain(names.values()).filter_map(|key| tables.states.get(key));
+        let states = states.map(|state| (state.key.clone(), state.clone())).collect();
+        Ok(Loaded { names, states })
     }
 
-    async fn put_state(&self, state: State, act: Option<Act>) -> Result<bool> {
-        let mut tables = self.tables();
-        let key = (state.kind.clone(), state.id.clone());
-        let version = tables.states.get(&key).map_or(0, |state| state.version);
-        if version != state.version {
-            return Ok(false);
+    async fn find_states(&self, filter: StateFilter) -> Result<Vec<State>> {
+        let tables = self.tables();
+        let newest = tables.states.values().rev().filter(|state| filter.matches(state));
+        Ok(newest.take(filter.limit.min(FIND_MAX)).cloned().collect())
+    }
+
+    async fn find_sums(&self, account: Option<String>) -> Result<Vec<Sum>> {
+        let tables = self.tables();
+        let mut sums: BTreeMap<_, (i64, i64)> = BTreeMap::new();
+        for BookedLine { posting: line, .. } in &tables.lines {
+            if account.as_ref().is_none_or(|account| line.account == *account) {
+                let sum = sums.entry((&line.account, &line.currency, line.livemode)).or_default();
+                *sum = (sum.0 + line.amount, sum.1 + 1);
+            }
         }
-        if let Some(act) = &act {
-            tables.note(act, &format!("{}.set", state.kind), state.id.clone());
-        }
-        tables.states.insert(key, State { version: version + 1, ..state });
-        Ok(true)
+        let sum = |((account, currency, livemode), (amount, lines)): ((&String, &String, _), _)| Sum {
+            account: account.clone(),
+            currency: currency.clone(),
+            livemode,
+            amount,
+            lines,
+        };
+        Ok(sums.into_iter().map(sum).collect())
+    }
+
+    async fn find_lines(&self, filter: LineFilter) -> Result<Vec<BookedLine>> {
+        let tables = self.tables();
+        let newest = tables.lines.iter().rev().filter(|line| filter.matches(line));
+        Ok(newest.take(filter.limit.min(FIND_MAX)).cloned().collect())
+    }
+
+    async fn find_audit(&self, filter: AuditFilter) -> Result<Vec<AuditEntry>> {
+        let tables = self.tables();
+        let newest = tables.audit.iter().rev().filter(|entry| filter.matches(entry));
+        Ok(newest.take(filter.limit.min(FIND_MAX)).cloned().collect())
+    }
+
+    async fn find_links(&self, after: Option<(i64, i64)>, limit: usize) -> Result<Vec<Link>> {
+        let tables = self.tables();
+        let links = tables.links.iter().filter(|link| after.is_none_or(|after| (link.chain, link.n) > after));
+        Ok(links.take(limit.min(FIND_MAX)).cloned().collect())
+    }
+
+    async fn chain_heads(&self) -> Result<Vec<ChainHead>> {
+        let tables = self.tables();
+        let head = |link: &Link| ChainHead { chain: link.chain, n: link.n, hash: link.hash.clone() };
+        Ok(tables.links.last().map(head).into_iter().collect())
     }
 
     async fn reject(&self, rejections: Vec<Rejection>) -> Result<()> {
@@ -345,10 +406,6 @@ impl Store for MemoryStore {
             .collect())
     }
 
-    async fn find_audit(&self, limit: usize) -> Result<Vec<AuditEntry>> {
-        Ok(self.tables().audit.iter().rev().take(limit.min(FIND_MAX)).cloned().collect())
-    }
-
     async fn find_rejections(&self, source: Option<String>, limit: usize) -> Result<Vec<Rejection>> {
         let tables = self.tables();
         let newest = tables.rejections.values().rev();
@@ -412,63 +469,6 @@ impl Tables {
         }
     }
 
-    fn commit(&mut self, set: ChangeSet) -> Committed {
-        if let Some((lease, end)) = set.end {
-            let Some(job) = self.held(lease) else { return Committed::Lost };
-            match end {
-                End::Retry { due_at } => {
-                    job.owner = None;
-                    job.started = false;
-                    job.due_at = due_at;
-                    // It ran and nobody died: it is no suspect any more.
-                    if let Some(home) = job.home.take() {
-                        job.lane = home;
-                        job.crashes = 0;
-                    }
-                }
-                End::Done(outcome) => {
-                    let job = self.jobs.remove(&lease.job).expect("it is held");
-                    self.outcomes.insert(lease.job, job.ended(outcome, set.at));
-                }
-                End::Dead(death) => {
-                    let job = self.jobs.remove(&lease.job).expect("it is held");
-                    self.dead.insert(lease.job, job.letter(lease.job, death, set.at));
-                }
-            }
-            if let Some(attempt) = set.attempt {
-                self.attempts.insert((lease.job, lease.attempt), attempt);
-            }
-        }
-        let new = set.jobs.into_iter();
-        Committed::Applied { repeated: new.filter_map(|job| self.queue(job)).collect() }
-    }
-
-    /// Gives the id back when the key had been there before.
-    fn queue(&mut self, new: NewJob) -> Option<Seq> {
-        if let Some(key) = &new.key {
-            if self.effects.contains_key(key) {
-                return Some(new.id);
-            }
-            self.effects.insert(key.clone(), new.id);
-        }
-        let row = JobRow {
-            kind: new.kind,
-            lane: new.lane,
-            home: None,
-            fifo: new.fifo,
-            due_at: new.due_at,
-            event: new.event,
-            payload: new.payload,
-            owner: new.owner,
-            attempt: i32::from(new.owner.is_some()),
-            base: 0,
-            crashes: 0,
-            started: false,
-        };
-        self.jobs.insert(new.id, row);
-        None
-    }
-
     fn revive(&mut self, job: Seq, act: &Act) -> bool {
         let Some(letter) = self.dead.remove(&job) else { return false };
         let row = JobRow {
@@ -486,7 +486,7 @@ impl Tables {
             started: false,
         };
         self.jobs.insert(job, row);
-        self.note(act, "dead_letter.retried", job.as_message().to_string());
+        self.note(audit::of_message(act, audit::RETRIED, job));
         true
     }
 
@@ -499,9 +499,10 @@ impl Tables {
             attempts: letter.attempts,
             lane: letter.lane,
             event: letter.event,
+            about: About::default(),
         };
         self.outcomes.insert(job, ended);
-        self.note(act, "dead_letter.discarded", job.as_message().to_string());
+        self.note(audit::of_message(act, audit::DISCARDED, job));
         true
     }
 
@@ -517,18 +518,28 @@ impl Tables {
         let attempt = dead.or(done).unwrap_or_default();
         let row = JobRow::settle(event, act.at);
         self.jobs.insert(event, JobRow { payload: payload.into(), attempt, base: attempt, ..row });
-        self.note(act, "event.replayed", event.as_event().to_string());
+        self.note(audit::of_event(act, audit::REPLAYED, event));
         Replayed::Queued
     }
 
-    fn note(&mut self, act: &Act, action: &str, target: String) {
-        self.audit.push(AuditEntry {
-            at: act.at,
-            actor: act.actor.clone(),
-            action: action.into(),
-            target,
-            reason: act.reason.clone(),
-        });
+    fn note(&mut self, entry: Entry) {
+        let number = self.audit.last().map_or(0, |last| last.number) + 1;
+        self.audit.push(AuditEntry { number, entry });
+    }
+
+    /// Hangs what was noted since on one link.
+    fn link(&mut self) {
+        let linked = self.links.iter().map(|link| link.entries.len()).sum();
+        let entries = self.audit[linked..].to_vec();
+        if entries.is_empty() {
+            return;
+        }
+        let last = self.links.last();
+        let previous = last.map_or(BEGINNING.to_vec(), |link| link.hash.clone());
+        let before = previous.as_slice().try_into().expect("every hash has 32 bytes");
+        let hash = chained::link(before, entries.iter().map(|entry| entry.entry.digest())).to_vec();
+        let n = last.map_or(0, |link| link.n) + 1;
+        self.links.push(Link { chain: CHAIN, n, previous, hash, entries });
     }
 
     fn effects_of(&self, event: Seq) -> Vec<(String, Seq)> {
@@ -565,7 +576,17 @@ impl Tables {
             self.effects.remove(&key);
             self.erase(job);
         }
+        self.forget_requests(before, limit);
         forgotten
+    }
+
+    fn forget_requests(&mut self, before: Time, limit: usize) {
+        let requests = self.states.values().filter(|state| state.key.kind == state::Kind::Request);
+        let mut old: Vec<_> = requests.filter(|state| state.changed_at < before).collect();
+        old.sort_by_key(|state| (state.changed_at, state.key.id.clone()));
+        let old: BTreeSet<Key> = old.into_iter().take(limit).map(|state| state.key.clone()).collect();
+        self.states.retain(|key, _| !old.contains(key));
+        self.names.retain(|_, key| !old.contains(key));
     }
 
     /// The traces of a finished job.
@@ -628,6 +649,7 @@ impl Tables {
             trust: event.trust.name().into(),
             note,
             processed_at,
+            about: self.outcomes.get(&event.seq).map(|ended| ended.about.clone()).unwrap_or_default(),
         }
     }
 }
@@ -650,11 +672,12 @@ impl JobRow {
         }
     }
 
-    fn ended(self, outcome: Outcome, at: Time) -> Ended {
-        Ended { outcome, at, attempts: self.attempt, lane: self.home.unwrap_or(self.lane), event: self.event }
+    fn ended(self, outcome: Outcome, about: About, at: Time) -> Ended {
+        let lane = self.home.unwrap_or(self.lane);
+        Ended { outcome, at, attempts: self.attempt, lane, event: self.event, about }
     }
 
-    fn letter(self, job: Seq, death: sekisho_core::change::Death, at: Time) -> DeadLetter {
+    fn letter(self, job: Seq, death: Death, at: Time) -> DeadLetter {
         DeadLetter {
             job,
             kind: self.kind,
@@ -691,6 +714,7 @@ impl DeadFilter {
     }
 }
 
+/// Exact, or a prefix when it ends in `*`.
 fn matches_type(wanted: &str, found: &str) -> bool {
     match wanted.strip_suffix('*') {
         Some(prefix) => found.starts_with(prefix),
@@ -709,5 +733,27 @@ impl EventFilter {
             && self.status.is_none_or(|status| status == event.status)
             && self.after.is_none_or(|after| event.seq > after)
             && self.before.is_none_or(|before| event.seq < before)
+    }
+}
+
+impl LineFilter {
+    fn matches(&self, line: &BookedLine) -> bool {
+        self.account.as_ref().is_none_or(|account| line.posting.account == *account)
+            && self.payment.as_ref().is_none_or(|payment| line.posting.payment == *payment)
+            && self.before.is_none_or(|before| line.number < before)
+    }
+}
+
+impl AuditFilter {
+    fn matches(&self, AuditEntry { number, entry }: &AuditEntry) -> bool {
+        let is =
+            |wanted: &Option<String>, found: Option<&String>| wanted.is_none() || wanted.as_ref() == found;
+        is(&self.tenant, entry.tenant.as_ref())
+            && is(&self.target, Some(&entry.target.1))
+            && is(&self.actor, entry.actor.as_ref())
+            && self.action.as_deref().is_none_or(|wanted| matches_type(wanted, &entry.action))
+            && self.since.is_none_or(|since| entry.at >= since)
+            && self.until.is_none_or(|until| entry.at < until)
+            && self.before.is_none_or(|before| *number < before)
     }
 }

@@ -6,11 +6,15 @@
 
 mod act;
 mod admit;
+mod chain;
+mod commit;
 mod condition;
 mod connection;
 mod durability;
 mod failure;
 mod find;
+mod find_audit;
+mod find_state;
 mod find_work;
 mod migrate;
 mod partition;
@@ -25,20 +29,19 @@ use sekisho_core::change::{
     Act, Admission, Arrival, Attempt, ChangeSet, Committed, Job, Lane, Lease, Rejection, Replayed,
 };
 use sekisho_core::event::{DedupeKey, Stored};
+use sekisho_core::state::{Key, State};
 use sekisho_core::{Epoch, Seq, Time};
 
 use crate::migration::Migration;
 use crate::{
-    Access, AuditEntry, Count, DeadFilter, DeadLetter, EventFilter, EventRecord, EventSummary, Forgotten,
-    Joined, Message, OpenError, Pulse, Result, State, Store, StoreUrl,
+    Access, AuditEntry, AuditFilter, BookedLine, ChainHead, Count, DeadFilter, DeadLetter, EventFilter,
+    EventRecord, EventSummary, Forgotten, Joined, LineFilter, Loaded, Message, OpenError, Pulse, Result,
+    StateFilter, Store, StoreUrl, Sum,
 };
 use connection::{Link, Links, Purpose, Server};
 
-pub const MIGRATIONS: &[Migration] = &[Migration {
-    number: 1,
-    name: "checkpoint",
-    sql: include_str!("migrations/postgres/0001_checkpoint.sql"),
-}];
+pub const MIGRATIONS: &[Migration] =
+    &[Migration { number: 1, name: "schema", sql: include_str!("migrations/postgres/0001_schema.sql") }];
 
 /// While one batch waits for the disk, the next is on its way; more would only make batches smaller.
 const COMMITTERS: usize = 2;
@@ -48,7 +51,7 @@ pub struct PostgresStore {
     work: Link,
     /// Apart from `pages`, so that a long look at history never holds up an arrival.
     gate: Link,
-    /// Apart from `work`, so that large bodies never hold up a beat.
+    /// What work waits to read. Apart from `work`, so that large bodies never hold up a beat.
     bodies: Link,
     pages: Link,
     upkeep: Link,
@@ -69,7 +72,7 @@ pub async fn open(url: &str, access: Access) -> std::result::Result<PostgresStor
         committers: Links::new(&server, Purpose::Admit, COMMITTERS),
         work: Link::new(&server, Purpose::Work),
         gate: Link::new(&server, Purpose::Read),
-        bodies: Link::new(&server, Purpose::Read),
+        bodies: Link::new(&server, Purpose::Load),
         pages: Link::new(&server, Purpose::Read),
         upkeep: Link::new(&server, Purpose::Upkeep),
         turn: Mutex::default(),
@@ -122,7 +125,7 @@ impl Store for PostgresStore {
     }
 
     async fn commit(&self, sets: Vec<ChangeSet>) -> Result<Vec<Committed>> {
-        work::commit(&self.work, &sets).await
+        commit::commit(&self.work, &sets).await
     }
 
     async fn start(&self, leases: Vec<Lease>) -> Result<Vec<bool>> {
@@ -166,12 +169,32 @@ impl Store for PostgresStore {
         act::replay(&self.work, &events, &payload, &act).await
     }
 
-    async fn states(&self, kind: &str) -> Result<Vec<State>> {
-        upkeep::states(&self.work, kind).await
+    async fn load(&self, names: Vec<String>, keys: Vec<Key>) -> Result<Loaded> {
+        find_state::load(&self.bodies, &names, &keys).await
     }
 
-    async fn put_state(&self, state: State, act: Option<Act>) -> Result<bool> {
-        upkeep::put_state(&self.work, &state, act.as_ref()).await
+    async fn find_states(&self, filter: StateFilter) -> Result<Vec<State>> {
+        find_state::states(&self.pages, &filter).await
+    }
+
+    async fn find_sums(&self, account: Option<String>) -> Result<Vec<Sum>> {
+        find_state::sums(&self.pages, account.as_deref()).await
+    }
+
+    async fn find_lines(&self, filter: LineFilter) -> Result<Vec<BookedLine>> {
+        find_state::lines(&self.pages, &filter).await
+    }
+
+    async fn find_audit(&self, filter: AuditFilter) -> Result<Vec<AuditEntry>> {
+        find_audit::audit(&self.pages, &filter).await
+    }
+
+    async fn find_links(&self, after: Option<(i64, i64)>, limit: usize) -> Result<Vec<crate::Link>> {
+        find_audit::links(&self.pages, after, limit).await
+    }
+
+    async fn chain_heads(&self) -> Result<Vec<ChainHead>> {
+        find_audit::heads(&self.pages).await
     }
 
     async fn reject(&self, rejections: Vec<Rejection>) -> Result<()> {
@@ -221,10 +244,6 @@ impl Store for PostgresStore {
 
     async fn find_counts(&self, from: Time, to: Time) -> Result<Vec<Count>> {
         find_work::counts(&self.pages, from, to).await
-    }
-
-    async fn find_audit(&self, limit: usize) -> Result<Vec<AuditEntry>> {
-        find_work::audit(&self.pages, limit).await
     }
 
     async fn find_rejections(&self, source: Option<String>, limit: usize) -> Result<Vec<Rejection>> {

@@ -4,9 +4,13 @@
 
 mod act;
 mod admit;
+mod chain;
+mod commit;
 mod condition;
 mod connection;
 mod find;
+mod find_audit;
+mod find_state;
 mod find_work;
 mod migrate;
 mod upkeep;
@@ -22,21 +26,20 @@ use sekisho_core::change::{
     Act, Admission, Arrival, Attempt, ChangeSet, Committed, Job, Lane, Lease, Rejection, Replayed,
 };
 use sekisho_core::event::{DedupeKey, Stored};
+use sekisho_core::state::{Key, State};
 use sekisho_core::{Epoch, Seq, Time};
 
 use crate::migration::Migration;
 use crate::{
-    Access, AuditEntry, Count, DeadFilter, DeadLetter, EventFilter, EventRecord, EventSummary, Forgotten,
-    Joined, Message, OpenError, Pulse, Result, State, Store,
+    Access, AuditEntry, AuditFilter, BookedLine, ChainHead, Count, DeadFilter, DeadLetter, EventFilter,
+    EventRecord, EventSummary, Forgotten, Joined, LineFilter, Link, Loaded, Message, OpenError, Pulse,
+    Result, StateFilter, Store, Sum,
 };
 use connection::Readers;
 use writer::Writer;
 
-pub const MIGRATIONS: &[Migration] = &[Migration {
-    number: 1,
-    name: "checkpoint",
-    sql: include_str!("migrations/sqlite/0001_checkpoint.sql"),
-}];
+pub const MIGRATIONS: &[Migration] =
+    &[Migration { number: 1, name: "schema", sql: include_str!("migrations/sqlite/0001_schema.sql") }];
 
 pub struct SqliteStore {
     /// Absent when the store was opened only to look.
@@ -110,7 +113,7 @@ impl Store for SqliteStore {
     }
 
     async fn commit(&self, sets: Vec<ChangeSet>) -> Result<Vec<Committed>> {
-        self.write(move |tx| work::commit(tx, &sets)).await
+        self.write(move |tx| commit::commit(tx, &sets)).await
     }
 
     async fn start(&self, leases: Vec<Lease>) -> Result<Vec<bool>> {
@@ -154,13 +157,32 @@ impl Store for SqliteStore {
         self.write(move |tx| act::replay(tx, &events, &payload, &act)).await
     }
 
-    async fn states(&self, kind: &str) -> Result<Vec<State>> {
-        let kind = kind.to_owned();
-        self.look_up(move |db| upkeep::states(db, &kind)).await
+    async fn load(&self, names: Vec<String>, keys: Vec<Key>) -> Result<Loaded> {
+        self.look_up(move |db| find_state::load(db, names, keys)).await
     }
 
-    async fn put_state(&self, state: State, act: Option<Act>) -> Result<bool> {
-        self.write(move |tx| upkeep::put_state(tx, &state, act.as_ref())).await
+    async fn find_states(&self, filter: StateFilter) -> Result<Vec<State>> {
+        self.read(move |db| find_state::states(db, &filter)).await
+    }
+
+    async fn find_sums(&self, account: Option<String>) -> Result<Vec<Sum>> {
+        self.read(move |db| find_state::sums(db, account.as_deref())).await
+    }
+
+    async fn find_lines(&self, filter: LineFilter) -> Result<Vec<BookedLine>> {
+        self.read(move |db| find_state::lines(db, &filter)).await
+    }
+
+    async fn find_audit(&self, filter: AuditFilter) -> Result<Vec<AuditEntry>> {
+        self.read(move |db| find_audit::audit(db, &filter)).await
+    }
+
+    async fn find_links(&self, after: Option<(i64, i64)>, limit: usize) -> Result<Vec<Link>> {
+        self.read(move |db| find_audit::links(db, after, limit)).await
+    }
+
+    async fn chain_heads(&self) -> Result<Vec<ChainHead>> {
+        self.read(find_audit::heads).await
     }
 
     async fn reject(&self, rejections: Vec<Rejection>) -> Result<()> {
@@ -211,10 +233,6 @@ impl Store for SqliteStore {
 
     async fn find_counts(&self, from: Time, to: Time) -> Result<Vec<Count>> {
         self.read(move |db| find_work::counts(db, from, to)).await
-    }
-
-    async fn find_audit(&self, limit: usize) -> Result<Vec<AuditEntry>> {
-        self.read(move |db| find_work::audit(db, limit)).await
     }
 
     async fn find_rejections(&self, source: Option<String>, limit: usize) -> Result<Vec<Rejection>> {

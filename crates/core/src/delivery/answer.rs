@@ -21,8 +21,13 @@ pub struct Answer {
 }
 
 impl Answer {
-    fn header(&self, name: &str) -> Option<&str> {
+    pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+    }
+
+    /// How long it asks to be left alone.
+    pub fn retry_after_ms(&self, now: Time) -> Option<i64> {
+        self.header("retry-after").and_then(|value| retry_after_ms(value, now))
     }
 
     /// The app says that no retry can help.
@@ -72,7 +77,7 @@ fn judge_answer(answer: &Answer, now: Time) -> Result<(), Failure> {
         0..=199 => again("broken", ", which is no final answer").blaming_destination(),
         500.. => again("server_error", "").blaming_destination(),
     };
-    Err(failure.after_ms(answer.header("retry-after").and_then(|value| retry_after_ms(value, now))))
+    Err(failure.after_ms(answer.retry_after_ms(now)))
 }
 
 fn judge_fault(fault: &Fault) -> Failure {

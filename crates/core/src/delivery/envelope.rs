@@ -47,7 +47,7 @@ pub fn outgoing(
         stored.iter().find(|(name, value)| name == "traceparent" && trace_id(value).is_some()).cloned();
     let message = message.as_message().to_string();
     let (kept, body) = match route.send {
-        Send::Raw => (stored, event.body.clone()),
+        Send::Raw | Send::Settled => (stored, event.body.clone()),
         Send::Event => (vec![("content-type".into(), "application/json".into())], wrapped(event)),
     };
 

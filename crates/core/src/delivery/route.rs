@@ -7,6 +7,7 @@ use crate::event::Stored;
 use crate::provider::encode_hex;
 use crate::rule::{Facts, Rule, RuleError};
 use crate::secret::Secret;
+use crate::settlement::{FETCHED, SOURCE};
 
 #[derive(Clone, Debug)]
 pub struct Route {
@@ -30,6 +31,8 @@ pub enum Send {
     Raw,
     /// Sekisho's envelope around it.
     Event,
+    /// What it came to: our own announcements, and nothing of a provider's.
+    Settled,
 }
 
 impl Send {
@@ -37,11 +40,12 @@ impl Send {
         match self {
             Self::Raw => "raw",
             Self::Event => "event",
+            Self::Settled => "settled",
         }
     }
 
     pub fn parse(name: &str) -> Option<Self> {
-        [Self::Raw, Self::Event].into_iter().find(|send| send.name() == name)
+        [Self::Raw, Self::Event, Self::Settled].into_iter().find(|send| send.name() == name)
     }
 }
 
@@ -55,10 +59,28 @@ impl Route {
         let any = |patterns: &[Pattern], text: &str| {
             patterns.is_empty() || patterns.iter().any(|pattern| pattern.matches(text))
         };
-        if !any(&self.sources, &event.source) || !any(&self.events, &event.event_type) {
+        if !self.is_meant_for(event)
+            || !any(&self.sources, &event.source)
+            || !any(&self.events, &event.event_type)
+        {
             return Ok(false);
         }
         self.filter.as_ref().map_or(Ok(true), |filter| filter.is_true(facts))
+    }
+
+    /// An app that knows its provider's events must not be surprised by ours: they go only where they are asked for, by
+    /// what is sent, by their source, or by their own name. Answers that we read ourselves go nowhere.
+    fn is_meant_for(&self, event: &Stored) -> bool {
+        let says = |patterns: &[Pattern], text: &str| patterns.iter().any(|pattern| pattern.0 == text);
+        match &*event.source {
+            FETCHED => false,
+            SOURCE => {
+                self.send == Send::Settled
+                    || says(&self.sources, SOURCE)
+                    || says(&self.events, &event.event_type)
+            }
+            _ => self.send != Send::Settled,
+        }
     }
 
     /// What the event must keep its order with; `None` when it may overtake others.

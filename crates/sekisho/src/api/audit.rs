@@ -1,5 +1,6 @@
 //! The audit log: what people did.
 
+use sekisho_store::AuditFilter;
 use serde_json::{Value, json};
 
 use super::endpoint::{Answer, Call, Endpoint, LIMIT, Verb};
@@ -18,6 +19,7 @@ pub const ENDPOINTS: &[Endpoint] = &[Endpoint {
 }];
 
 async fn list(call: Call) -> Answer {
-    let found = call.api.store.find_audit(call.limit()?).await?;
+    let found =
+        call.api.store.find_audit(AuditFilter { limit: call.limit()?, ..AuditFilter::default() }).await?;
     Ok(json!({ "items": found.iter().map(view::audit).collect::<Vec<Value>>() }))
 }

@@ -1,11 +1,13 @@
-//! Who asks: `Authorization: Bearer KEY`. Keys are those of the configuration and the process' own, which commands on
-//! this machine use and which may act in somebody's name.
+//! Who asks: `Authorization: Bearer KEY`. Keys are those of the configuration, those that were made by command, and the
+//! process' own, which commands on this machine use and which may act in somebody's name.
 
 use http::{HeaderMap, HeaderName, header};
 use ring::digest::{SHA256, digest};
 use sekisho_core::Secret;
+use sekisho_store::Store;
 
 use crate::config::{Key, Scope};
+use crate::transition;
 
 /// Says in whose name a command acts; believed only with the process' own key.
 pub const ACTOR: HeaderName = HeaderName::from_static("sekisho-actor");
@@ -21,9 +23,19 @@ struct Known {
     is_own: bool,
 }
 
+#[derive(Debug, PartialEq, Eq)]
 pub struct Caller {
     pub name: String,
     pub scope: Scope,
+    /// The one tenant it may speak for, if it may not speak for all.
+    pub tenant: Option<String>,
+}
+
+impl Caller {
+    /// Whoever asks for what everybody may see.
+    pub const fn nobody() -> Self {
+        Self { name: String::new(), scope: Scope::Read, tenant: None }
+    }
 }
 
 impl Keys {
@@ -43,19 +55,34 @@ impl Keys {
         Self(configured.chain(own).collect())
     }
 
-    pub fn caller(&self, headers: &HeaderMap) -> Option<Caller> {
-        let given = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
-        let (scheme, key) = given.split_once(' ')?;
-        if !scheme.eq_ignore_ascii_case("bearer") {
-            return None;
+    /// Who shows a key of the configuration, or one that was made by command.
+    pub async fn find(&self, headers: &HeaderMap, store: &dyn Store) -> transition::Result<Option<Caller>> {
+        if let Some(caller) = self.caller(headers) {
+            return Ok(Some(caller));
         }
-        let given = hash(key.trim());
+        let Some(shown) = bearer(headers) else { return Ok(None) };
+        let key = transition::find_key(store, shown).await?;
+        Ok(key.and_then(|key| {
+            let scope = key.scopes.iter().copied().max()?;
+            Some(Caller { name: key.name, scope, tenant: key.tenant })
+        }))
+    }
+
+    fn caller(&self, headers: &HeaderMap) -> Option<Caller> {
+        let given = hash(bearer(headers)?);
         // Hashes are compared, so how long it takes tells nothing about a key.
         let found = self.0.iter().find(|known| known.hash == given)?;
         let named = headers.get(ACTOR).filter(|_| found.is_own).and_then(|name| name.to_str().ok());
         let named = named.filter(|name| !name.is_empty() && name.len() <= ACTOR_LETTERS_MAX);
-        Some(Caller { name: named.unwrap_or(&found.name).to_owned(), scope: found.scope })
+        let name = named.unwrap_or(&found.name).to_owned();
+        Some(Caller { name, scope: found.scope, tenant: None })
     }
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let given = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, key) = given.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
 }
 
 fn hash(key: &str) -> [u8; 32] {

@@ -6,8 +6,8 @@ use super::endpoint::{Answer, BEFORE, Call, Endpoint, LIMIT, Parameter, Verb, pa
 use super::events::{SOURCE, TYPE};
 use super::problem;
 use crate::config::Scope;
-use crate::transition::{self, Actor, DeadQuery};
-use crate::{now, view};
+use crate::transition::{self, DeadQuery};
+use crate::view;
 
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
@@ -78,11 +78,11 @@ async fn show(call: Call) -> Answer {
 }
 
 async fn retry(call: Call) -> Answer {
-    let actor = Actor { name: &call.actor, at: now() };
+    let actor = call.actor();
     Ok(json!(transition::retry(&*call.api.store, &call.order()?, &actor).await?))
 }
 
 async fn discard(call: Call) -> Answer {
-    let actor = Actor { name: &call.actor, at: now() };
+    let actor = call.actor();
     Ok(json!(transition::discard(&*call.api.store, &call.order()?, &actor).await?))
 }

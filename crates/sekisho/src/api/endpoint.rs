@@ -13,6 +13,8 @@ use serde_json::{Map, Value, json};
 use super::{Api, problem};
 use crate::config::Scope;
 use crate::http::Problem;
+use crate::now;
+use crate::transition::Actor;
 
 pub struct Endpoint {
     pub method: Verb,
@@ -72,6 +74,8 @@ pub struct Call {
     pub api: Arc<Api>,
     /// Who asks, for the audit log.
     pub actor: String,
+    /// The one tenant whose things it may see and touch, if not all.
+    pub tenant: Option<String>,
     /// What stands for the braces of the path.
     pub path: String,
     pub params: Vec<(String, String)>,
@@ -100,6 +104,10 @@ impl Call {
         let others: Map<_, _> =
             others.map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect();
         serde_json::from_value(others.into()).map_err(|error| problem::wrong(error.to_string()))
+    }
+
+    pub fn actor(&self) -> Actor<'_> {
+        Actor { name: &self.actor, tenant: self.tenant.as_deref(), at: now() }
     }
 
     /// The order in the body. None at all is an empty one.

@@ -7,7 +7,7 @@ use super::endpoint::{Answer, BEFORE, Call, Endpoint, LIMIT, Parameter, Verb, pa
 use super::problem;
 use crate::config::Scope;
 use crate::http::Problem;
-use crate::transition::{self, Actor, EventQuery};
+use crate::transition::{self, EventQuery};
 use crate::{now, view};
 
 pub const ENDPOINTS: &[Endpoint] = &[
@@ -101,7 +101,7 @@ async fn show(call: Call) -> Answer {
 }
 
 async fn replay(call: Call) -> Answer {
-    let actor = Actor { name: &call.actor, at: now() };
+    let actor = call.actor();
     let report = transition::replay(&*call.api.store, &call.api.known, &call.order()?, &actor).await?;
     Ok(json!(report))
 }

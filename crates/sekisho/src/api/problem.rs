@@ -5,12 +5,18 @@ use http::{HeaderValue, Response, StatusCode, header};
 
 use crate::config::Scope;
 use crate::http::Problem;
-use crate::transition::Refusal;
+use crate::transition::{FieldError, Refusal};
 
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
         match refusal {
             Refusal::Wrong(detail) => wrong(detail),
+            Refusal::Fields(errors) => fields(StatusCode::UNPROCESSABLE_ENTITY, errors),
+            Refusal::Foreign(error) => fields(StatusCode::FORBIDDEN, vec![error]),
+            Refusal::Conflict(detail) => {
+                let (kind, title) = ("urn:sekisho:problem:conflict", "It contradicts what is there already");
+                problem(StatusCode::CONFLICT, kind, title, detail)
+            }
             Refusal::Missing(detail) => missing(detail),
             Refusal::Store(error) => error.into(),
         }
@@ -49,6 +55,13 @@ fn problem(status: StatusCode, kind: &'static str, title: &'static str, detail: 
 pub fn wrong(detail: String) -> Problem {
     let title = "The request makes no sense";
     problem(StatusCode::BAD_REQUEST, "urn:sekisho:problem:bad-request", title, detail)
+}
+
+fn fields(status: StatusCode, errors: Vec<FieldError>) -> Problem {
+    let detail = errors.iter().map(FieldError::to_string).collect::<Vec<_>>().join("; ");
+    let problem =
+        problem(status, "urn:sekisho:problem:fields", "Some fields can't be taken as they are", detail);
+    Problem { errors, ..problem }
 }
 
 pub fn missing(detail: String) -> Problem {

@@ -7,8 +7,7 @@ use serde_json::json;
 use super::endpoint::{Answer, Call, Endpoint, Verb};
 use super::problem;
 use crate::config::Scope;
-use crate::transition::Actor;
-use crate::{now, transition, view};
+use crate::{transition, view};
 
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
@@ -43,7 +42,7 @@ async fn reset(call: Call) -> Answer {
         let detail = format!("there is no route {}; configured are: {}", call.path, names.join(", "));
         return Err(problem::missing(detail));
     }
-    let actor = Actor { name: &call.actor, at: now() };
+    let actor = call.actor();
     let reset = transition::reset(&*call.api.store, &call.path, &actor).await?;
     // This node need not wait until it looks at the store again.
     call.api.worker.desk.set_breaker(&Lane::to_route(&call.path), Breaker::default());

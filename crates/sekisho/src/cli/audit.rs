@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use sekisho_store::AuditFilter;
+
 use super::Context;
 use super::output::list_out;
 use crate::view;
@@ -21,7 +23,8 @@ const COLUMNS: [(&str, &str); 5] =
 
 pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     let (store, _) = context.open_store().await?;
-    let entries = store.find_audit(args.limit.into()).await?;
+    let entries =
+        store.find_audit(AuditFilter { limit: args.limit.into(), ..AuditFilter::default() }).await?;
     let entries: Vec<_> = entries.iter().map(view::audit).collect();
     list_out(args.json, &COLUMNS, &entries, "nobody did anything by hand");
     Ok(ExitCode::SUCCESS)

@@ -81,7 +81,7 @@ impl<'c> Door<'c> {
             }
             Self::Own(store, _) => (&**store, os_actor()),
         };
-        let actor = Actor { name: &actor, at: now() };
+        let actor = Actor { name: &actor, tenant: None, at: now() };
         Ok(match verb {
             Verb::Retry => transition::retry(store, redo, &actor).await?,
             Verb::Discard => transition::discard(store, redo, &actor).await?,
@@ -99,7 +99,7 @@ impl<'c> Door<'c> {
                     Known { sources: context.glance()?.sources, ..Known::default() }
                 };
                 let actor = os_actor();
-                let actor = Actor { name: &actor, at: now() };
+                let actor = Actor { name: &actor, tenant: None, at: now() };
                 Ok(transition::replay(&**store, &known, order, &actor).await?)
             }
         }
@@ -121,7 +121,7 @@ impl<'c> Door<'c> {
                     bail!("there is no route {route}; configured are: {}", names.join(", "));
                 }
                 let actor = os_actor();
-                let actor = Actor { name: &actor, at: now() };
+                let actor = Actor { name: &actor, tenant: None, at: now() };
                 Ok(transition::reset(&**store, route, &actor).await?)
             }
         }

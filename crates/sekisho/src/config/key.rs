@@ -1,6 +1,7 @@
 //! `[[key]]`: who may use the API, and for what.
 
 use sekisho_core::Secret;
+use serde::{Deserialize, Serialize};
 
 use super::secret::resolve_all;
 use super::table::{self, Table};
@@ -21,10 +22,13 @@ impl Key {
 }
 
 /// Each includes the ones before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Scope {
     /// Look at anything.
     Read,
+    /// Create payments, tenants and customers.
+    Write,
     /// Retry, replay, reset.
     Operate,
 }
@@ -33,12 +37,13 @@ impl Scope {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
+            Self::Write => "write",
             Self::Operate => "operate",
         }
     }
 
-    fn parse(name: &str) -> Option<Self> {
-        [Self::Read, Self::Operate].into_iter().find(|scope| scope.name() == name)
+    pub fn parse(name: &str) -> Option<Self> {
+        [Self::Read, Self::Write, Self::Operate].into_iter().find(|scope| scope.name() == name)
     }
 }
 
@@ -75,9 +80,9 @@ const KEYS: &[table::Key<Draft>] = &[
     table::Key {
         name: "scopes",
         example: "[\"read\"]",
-        help: "read to look, operate to retry, replay and reset as well.",
+        help: "read to look, write to create payments as well, operate to retry, replay and reset as well.",
         set: |draft, given| {
-            let wanted = "expected a list of \"read\" and \"operate\"";
+            let wanted = "expected a list of \"read\", \"write\" and \"operate\"";
             let scopes: Option<Vec<_>> = given.list()?.iter().map(|name| Scope::parse(name)).collect();
             draft.scope = Some(scopes.ok_or(wanted)?.into_iter().max().ok_or(wanted)?);
             Ok(())
@@ -139,7 +144,7 @@ mod tests {
             ("name = \"k\"\n", "s.toml:1: key k needs a secret"),
             ("name = \"k\"\nsecret = \"canary\"\n", "key k: its secret is shorter than 16 letters"),
             ("name = \"k\"\nsecret = \"env:SEKISHO_NO_SUCH\"\n", "SEKISHO_NO_SUCH is not set"),
-            ("scopes = []\n", "s.toml:2: key.scopes: expected a list of \"read\" and \"operate\""),
+            ("scopes = []\n", "s.toml:2: key.scopes: expected a list of \"read\", \"write\" and \"operate\""),
             ("scopes = [\"root\"]\n", "s.toml:2: key.scopes: expected a list"),
             ("scope = [\"read\"]\n", "did you mean `scopes`?"),
         ];

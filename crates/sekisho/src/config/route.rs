@@ -162,7 +162,7 @@ const KEYS: &[Key<Draft>] = &[
         example: "\"raw\"",
         help: "raw: the provider's request, byte for byte. event: Sekisho's envelope around it.",
         set: |draft, given| {
-            draft.send = Send::parse(&given.text()?).ok_or("expected \"raw\" or \"event\"")?;
+            draft.send = Send::parse(&given.text()?).ok_or("expected \"raw\", \"event\" or \"settled\"")?;
             Ok(())
         },
     },

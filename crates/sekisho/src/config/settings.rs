@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use sekisho_core::Secret;
+use sekisho_core::settlement::References;
 use sekisho_store::StoreUrl;
 use tracing::level_filters::LevelFilter;
 
@@ -211,6 +212,46 @@ pub const SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        section: "settlement",
+        key: "order",
+        default: "[\"client_reference_id\", \"metadata.order_id\", \"custom_id\", \"invoice_id\", \"external_order_num\", \"reference_id\"]",
+        help: "Where the provider's objects carry your order's reference; the first that is there counts.",
+        set: |config, given| {
+            config.references.order = given.list()?;
+            Ok(())
+        },
+    },
+    Setting {
+        section: "settlement",
+        key: "tenant",
+        default: "[\"metadata.tenant_id\", \"metadata.tenant\"]",
+        help: "The same for your tenant (office, shop) whose money it is.",
+        set: |config, given| {
+            config.references.tenant = given.list()?;
+            Ok(())
+        },
+    },
+    Setting {
+        section: "settlement",
+        key: "customer",
+        default: "[\"metadata.customer_id\", \"metadata.customer\"]",
+        help: "The same for your customer.",
+        set: |config, given| {
+            config.references.customer = given.list()?;
+            Ok(())
+        },
+    },
+    Setting {
+        section: "settlement",
+        key: "purpose",
+        default: "[\"metadata.purpose\"]",
+        help: "The same for what it is for. \"balance\" credits the customer's balance.",
+        set: |config, given| {
+            config.references.purpose = given.list()?;
+            Ok(())
+        },
+    },
+    Setting {
         section: "log",
         key: "format",
         default: "\"auto\"",
@@ -266,6 +307,7 @@ impl Default for Config {
                 waiting_bytes_max: 64 << 20,
             },
             retention: Retention { days: 90 },
+            references: References::default(),
             log: Log { format: LogFormat::Auto, level: LevelFilter::INFO },
             sources: Vec::new(),
             routes: Vec::new(),

@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use ipnet::IpNet;
+use reqwest::Url;
 use sekisho_core::event::Trust;
 use sekisho_core::provider::{self, Certificate, Provider, Scheme, Setup};
+use sekisho_core::{Secret, settlement};
 
 use super::given::Given;
 use super::load::unknown_key;
@@ -29,6 +31,8 @@ pub struct Source {
     /// Requests a second; `None` is no limit.
     pub rate: Option<u32>,
     pub livemode: Option<bool>,
+    /// The provider's own API, where what events leave out is read.
+    pub api: Option<Api>,
     /// Used instead of fetching, for tests and machines without a way out.
     pub certificate: Option<Arc<Certificate>>,
 }
@@ -37,6 +41,15 @@ impl fmt::Debug for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "source {} ({}) at {}", self.name, self.provider.about().name, self.path)
     }
+}
+
+/// How a provider's API is reached.
+#[derive(Clone, Debug)]
+pub struct Api {
+    pub key: Secret,
+    pub url: Url,
+    /// Which mode's objects it shows, if the key says so.
+    pub livemode: Option<bool>,
 }
 
 /// Hints a second, when the operator says nothing else.
@@ -64,6 +77,8 @@ pub struct Draft {
     allow_ips: Vec<IpNet>,
     rate: Option<u32>,
     livemode: Option<bool>,
+    api_key: Option<String>,
+    api_url: Option<Url>,
     certificate: Option<String>,
     /// Keys of the provider alone.
     own: BTreeMap<String, String>,
@@ -77,8 +92,8 @@ const KEYS: &[Key<Draft>] = &[
         help: "Letters, digits, - and _. The webhook URL is /webhooks/NAME.",
         set: |draft, given| {
             let name = table::name(given)?;
-            if name == crate::worker::SCHEDULE_SOURCE {
-                return Err("this name is taken by the events of schedules; choose another".into());
+            if [crate::worker::SCHEDULE_SOURCE, settlement::SOURCE, settlement::FETCHED].contains(&&*name) {
+                return Err("this name is taken by Sekisho's own events; choose another".into());
             }
             draft.name = Some(name);
             Ok(())
@@ -213,6 +228,27 @@ const KEYS: &[Key<Draft>] = &[
         },
     },
     Key {
+        name: "api_key",
+        example: "\"env:STRIPE_API_KEY\"",
+        help: "Stripe: a key that may read balance transactions; without it fees stay unknown.",
+        set: |draft, given| {
+            draft.api_key = Some(given.text()?);
+            Ok(())
+        },
+    },
+    Key {
+        name: "api_url",
+        example: "\"https://api.stripe.com\"",
+        help: "Where that API is, when it is not the provider's own.",
+        set: |draft, given| {
+            let wanted = "expected an address such as \"https://api.stripe.com\"";
+            let url = Url::parse(&given.text()?).map_err(|_| wanted)?;
+            draft.api_url =
+                Some(Some(url).filter(|url| matches!(url.scheme(), "http" | "https")).ok_or(wanted)?);
+            Ok(())
+        },
+    },
+    Key {
         name: "certificate",
         example: "\"file:./provider.pem\"",
         help: "PayPal and SNS: use this certificate instead of fetching the one a request names.",
@@ -275,6 +311,7 @@ impl Table for Draft {
                 None
             }
         };
+        let api = api(&name, about.name, self.api_key, self.api_url, warnings, &mut problems);
         let setup =
             Setup { secrets, public_url: self.public_url, tolerance_s: self.tolerance_s, settings: self.own };
         if !problems.is_empty() {
@@ -294,7 +331,29 @@ impl Table for Draft {
             // What proves nothing may not come in any number: anybody could fill the disk.
             rate: self.rate.or((about.trust == Trust::Hint).then_some(HINT_RATE)),
             livemode: self.livemode,
+            api,
             certificate,
         })
     }
+}
+
+fn api(
+    name: &str,
+    provider: &str,
+    key: Option<String>,
+    url: Option<Url>,
+    warnings: &mut Vec<String>,
+    problems: &mut Vec<String>,
+) -> Option<Api> {
+    let key = key?;
+    if settlement::Provider::parse(provider).is_none() {
+        problems.push(format!("source {name}: nothing is read from {provider} yet; leave api_key out"));
+        return None;
+    }
+    let key =
+        resolve_all(&format!("source {name}, api_key"), &[key], warnings, problems).into_iter().next()?;
+    let says = |mode: &str| key.expose().get(2..).is_some_and(|rest| rest.starts_with(mode));
+    let livemode = if says("_live_") { Some(true) } else { says("_test_").then_some(false) };
+    let url = url.unwrap_or_else(|| Url::parse("https://api.stripe.com").expect("it is an address"));
+    Some(Api { key, url, livemode })
 }

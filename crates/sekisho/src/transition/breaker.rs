@@ -1,15 +1,12 @@
 //! Breakers, closed by hand.
 
-use sekisho_core::change::{Act, Lane};
+use sekisho_core::change::{ChangeSet, Committed, Lane};
 use sekisho_core::queue::Breaker;
-use sekisho_store::{State, Store};
+use sekisho_core::state::{Index, Key, Kind, Write};
+use sekisho_store::Store;
 use serde::{Deserialize, Serialize};
 
-use super::{Actor, Refusal, Result};
-use crate::worker::BREAKER;
-
-/// How often nodes may be faster before one gives up.
-const TRIES: usize = 10;
+use super::{Actor, Result, TRIES, contended};
 
 /// What a reset did.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,16 +20,18 @@ pub struct Reset {
 pub async fn reset(store: &dyn Store, route: &str, actor: &Actor<'_>) -> Result<Reset> {
     let lane = Lane::to_route(route);
     for _ in 0..TRIES {
-        let states = store.states(BREAKER).await?;
-        let stored = states.into_iter().find(|state| *state.id == *lane.0);
+        let key = Key::new(Kind::Breaker, &*lane.0);
+        let stored = store.load(Vec::new(), vec![key.clone()]).await?.states.remove(&key);
         let breaker = stored.as_ref().and_then(|state| serde_json::from_str::<Breaker>(&state.facts).ok());
         let reset = Reset { route: route.to_owned(), was: breaker.unwrap_or_default().state().to_owned() };
         let Some(stored) = stored else { return Ok(reset) };
         let facts = serde_json::to_string(&Breaker::default()).expect("a breaker is plain data");
-        let act = Act { at: actor.at, actor: actor.name.to_owned(), reason: "reset by hand".into() };
-        if store.put_state(State { facts, ..stored }, Some(act)).await? {
+        let write = Write { key, version: stored.version, facts, index: Index::default() };
+        let entry = actor.entry("breaker.reset", ("route", route), serde_json::json!({ "was": reset.was }));
+        let set = ChangeSet { writes: vec![write], audit: vec![entry], ..ChangeSet::nothing(actor.at) };
+        if store.commit(vec![set]).await? != [Committed::Stale] {
             return Ok(reset);
         }
     }
-    Err(Refusal::Wrong(format!("the breaker of {route} changes all the time; try again")))
+    Err(contended())
 }

@@ -8,14 +8,14 @@ use sekisho_core::event::{DedupeKey, Trust};
 use sekisho_core::id::Sequence;
 use sekisho_core::queue::{Breaker, Class};
 use sekisho_core::rule::Rule;
+use sekisho_core::state::{self, Index, Key, Write};
 use sekisho_store::memory::MemoryStore;
-use sekisho_store::{DeadFilter, FIND_MAX, State};
+use sekisho_store::{AuditFilter, DeadFilter, FIND_MAX};
 
 use super::*;
-use crate::worker::BREAKER;
 
 const NOW: Time = Time::from_ms(1_780_000_000_000);
-const ACTOR: Actor<'static> = Actor { name: "tomo", at: NOW };
+const ACTOR: Actor<'static> = Actor { name: "tomo", tenant: None, at: NOW };
 
 /// A store where the first `dead` of `events` events died on their way to `app`, and the others arrived.
 async fn store(events: usize, dead: usize) -> MemoryStore {
@@ -102,6 +102,11 @@ fn wrong<T>(result: Result<T>) -> String {
     }
 }
 
+async fn audited(store: &MemoryStore) -> Vec<Entry> {
+    let filter = AuditFilter { limit: 10, ..AuditFilter::default() };
+    store.find_audit(filter).await.unwrap().into_iter().map(|one| one.entry).collect()
+}
+
 fn route(name: &str, filter: &str) -> Route {
     Route {
         name: name.into(),
@@ -140,7 +145,7 @@ async fn b4_a_preview_says_how_many_and_what_and_changes_nothing() {
     assert_eq!(groups, [("server_error", "to:app", 2), ("timeout", "to:app", 1)]);
     assert_eq!(discard(&store, &dry, &ACTOR).await.unwrap(), report, "no reason is needed to look");
     assert_eq!(dead(&store).await, 3);
-    assert!(store.find_audit(10).await.unwrap().is_empty());
+    assert!(audited(&store).await.is_empty());
 }
 
 #[tokio::test]
@@ -165,9 +170,9 @@ async fn b4_to_discard_needs_a_reason_and_both_are_audited() {
     assert!(wrong(discard(&store, &long, &ACTOR).await).contains("longer than"));
     let order = Redo { reason: " test data ".into(), ..all() };
     assert_eq!(discard(&store, &order, &ACTOR).await.unwrap().done, 2);
-    let audit = store.find_audit(10).await.unwrap();
-    let lines: Vec<_> = audit.iter().map(|one| (&*one.actor, &*one.action, &*one.reason)).collect();
-    assert_eq!(lines, [("tomo", "dead_letter.discarded", "test data"); 2]);
+    let audit = audited(&store).await;
+    let lines: Vec<_> = audit.iter().map(|one| (one.actor.as_deref(), &*one.action, &*one.details)).collect();
+    assert_eq!(lines, [(Some("tomo"), "dead_letter.discarded", r#"{"reason":"test data"}"#); 2]);
 }
 
 #[tokio::test]
@@ -223,9 +228,11 @@ async fn c4_a_breaker_is_closed_by_hand() {
     assert_eq!(was("app").await, "closed", "it never opened");
     let open = Breaker::Open { since: NOW, until: NOW.plus_ms(5_000), opened: 1 };
     let facts = serde_json::to_string(&open).unwrap();
-    let state = State { kind: BREAKER.into(), id: Lane::to_route("app").0.to_string(), version: 0, facts };
-    assert!(store.put_state(state, None).await.unwrap());
+    let key = Key::new(state::Kind::Breaker, &*Lane::to_route("app").0);
+    let write = Write { key, version: 0, facts, index: Index::default() };
+    let set = ChangeSet { writes: vec![write], ..ChangeSet::nothing(NOW) };
+    store.commit(vec![set]).await.unwrap();
     assert_eq!(was("app").await, "open");
-    assert_eq!(store.find_audit(9).await.unwrap()[0].actor, "tomo");
+    assert_eq!(audited(&store).await[0].actor.as_deref(), Some("tomo"));
     assert_eq!(was("app").await, "closed");
 }

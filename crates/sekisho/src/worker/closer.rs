@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sekisho_core::Epoch;
-use sekisho_core::change::{ChangeSet, Committed, Death, End, Lane, Lease};
+use sekisho_core::change::{ChangeSet, Committed, Death, End, Ended, Lane, Lease};
 use sekisho_store::{Error, Store};
 use tokio::sync::{Notify, watch};
 
@@ -29,11 +29,11 @@ pub struct Closer {
     health: Arc<Health>,
     metrics: Arc<Metrics>,
     desk: Arc<Desk>,
-    ended: Mutex<Vec<Ended>>,
+    ended: Mutex<Vec<Run>>,
     arrived: Notify,
 }
 
-struct Ended {
+struct Run {
     lease: Lease,
     /// The lane in which a successor now has its turn.
     next_in: Option<Lane>,
@@ -52,9 +52,9 @@ impl Closer {
     }
 
     pub fn push(&self, work: &Work, set: ChangeSet) {
-        self.note(work, &set);
+        set.ends.iter().for_each(|ended| self.note(work, ended));
         let next_in = work.job.fifo.is_some().then(|| work.job.lane.clone());
-        let ended = Ended { lease: work.job.lease, next_in, set };
+        let ended = Run { lease: work.job.lease, next_in, set };
         self.ended.lock().expect("no code panics here").push(ended);
         self.arrived.notify_one();
     }
@@ -77,13 +77,13 @@ impl Closer {
         }
     }
 
-    fn take(&self) -> Vec<Ended> {
+    fn take(&self) -> Vec<Run> {
         let mut ended = self.ended.lock().expect("no code panics here");
         let count = ended.len().min(BATCH);
         ended.drain(..count).collect()
     }
 
-    async fn close(&self, batch: Vec<Ended>, stop: &watch::Receiver<bool>) {
+    async fn close(&self, batch: Vec<Run>, stop: &watch::Receiver<bool>) {
         let epoch = self.node.epoch();
         // What ran in an earlier life of this node is another's by now.
         let (batch, stale): (Vec<_>, Vec<_>) =
@@ -148,9 +148,9 @@ impl Closer {
             let error = sekisho_store::chain(error);
             tracing::error!(error, "the store refuses how a run ended; its job goes to the dead letters");
             self.desk.doubt();
-            let (lease, _) = set.end.as_ref()?;
             let death = Death::terminal("unstorable", format!("the store refused how it ended: {error}"));
-            let dead = ChangeSet::end(*lease, End::Dead(death), set.at);
+            let ends = set.ends.iter().map(|ended| Ended::new(ended.lease, End::Dead(death.clone())));
+            let dead = ChangeSet { ends: ends.collect(), ..ChangeSet::nothing(set.at) };
             // Its jobs were not queued: to the caller that is as if the lease were lost.
             return self.store.commit(vec![dead]).await.ok().map(|_| vec![Committed::Lost]);
         }
@@ -161,17 +161,17 @@ impl Closer {
     }
 
     /// Counts an end, and says what a person may want to know.
-    pub fn note(&self, work: &Work, set: &ChangeSet) {
-        let Some((lease, end)) = &set.end else { return };
+    pub fn note(&self, work: &Work, ended: &Ended) {
+        let Ended { lease, end, attempt, .. } = ended;
         let (message_id, lane) = (lease.job.as_message(), &*work.job.lane.0);
         let event = work.event.as_deref();
         let (event_id, source) = event.map(|event| (&*event.event_id, &*event.source)).unwrap_or_default();
         let result = match end {
             End::Done(outcome) => outcome.name(),
             End::Retry { due_at } => {
-                let attempt = set.attempt.as_ref();
-                let reason = attempt.and_then(|attempt| attempt.reason.as_deref()).unwrap_or("internal");
-                let error = attempt.and_then(|attempt| attempt.error.as_deref()).unwrap_or_default();
+                let seen = attempt.as_ref();
+                let reason = seen.and_then(|attempt| attempt.reason.as_deref()).unwrap_or("internal");
+                let error = seen.and_then(|attempt| attempt.error.as_deref()).unwrap_or_default();
                 tracing::warn!(%message_id, event_id, source, lane, error_type = reason, error,
                     attempt = lease.attempt, next = %due_at, "a run failed and will be tried again");
                 "retry"

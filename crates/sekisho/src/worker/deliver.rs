@@ -66,8 +66,7 @@ impl Target {
             }
         };
         let attempt = record(answer, judged.err(), at, took.as_millis() as i64);
-        let set = ChangeSet { attempt: Some(attempt), ..ChangeSet::end(job.lease, end, node.now()) };
-        (set, well)
+        (ChangeSet::end(job.lease, end, node.now()).with_attempt(attempt), well)
     }
 }
 

@@ -1,14 +1,23 @@
-//! Settling: takes the events that wait, asks the core what each leads to, and commits that with the jobs it causes.
-//! Jobs for lanes with room are born leased and go on from memory.
+//! Settling: takes the events that wait, reads what each says, loads what is known of the things they speak of, asks the
+//! core what follows, and commits it. Jobs for lanes with room are born leased and go on from memory, and so do the
+//! events that a change makes.
+//!
+//! Another node may settle an event of the same payment at the same moment: then one of the two finds its versions
+//! stale, loads again and decides again. Nothing is written by halves.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
-use sekisho_core::change::{ChangeSet, Committed, Death, End, Job, Kind, Lane, Lease, NewJob, delivery_key};
+use sekisho_core::change::{
+    ChangeSet, Committed, Death, End, Ended, Job, Kind, Lane, Lease, NewJob, Outcome, delivery_key,
+};
 use sekisho_core::event::Stored;
 use sekisho_core::queue::{self, Failure};
-use sekisho_core::settlement::{self, Settled};
-use sekisho_core::{Epoch, Seq};
+use sekisho_core::settlement::{self, Cause, Change, Delivery, FETCHED, Fetch, Input, Origin, Reading};
+use sekisho_core::state::Loaded;
+use sekisho_core::{Epoch, Seq, Time};
 use tokio::sync::watch;
 
 use super::desk::Work;
@@ -17,8 +26,31 @@ use crate::{fault, told_to_stop};
 
 /// Events settled in one commit.
 const BATCH: usize = 256;
+/// How often a batch is decided again because others were faster; then each of it goes alone.
+const ROUNDS_TOGETHER: usize = 3;
+/// And how often alone, before it waits for a quieter time.
+const ROUNDS_ALONE: usize = 20;
+/// Pause before the store is asked again.
+const AGAIN_AFTER: Duration = Duration::from_millis(50);
 /// The payload of a settling that repeats deliveries which were made before.
 pub const AGAIN: &str = "again";
+
+/// An event as it was read, before the books are opened.
+struct Paper {
+    work: Work,
+    event: Arc<Stored>,
+    reading: Option<Reading>,
+    deliveries: Vec<Delivery>,
+    /// The lanes of deliveries that were made before, if they are to be made again.
+    before: Vec<Lane>,
+    outcome: Outcome,
+}
+
+/// What is to be written, and for whom.
+struct Draft {
+    works: Vec<Work>,
+    set: ChangeSet,
+}
 
 impl Worker {
     /// Settles until told to stop.
@@ -40,104 +72,295 @@ impl Worker {
                 }
                 ours
             });
-            self.settle_batch(works, epoch, &stop).await;
+            let at = self.node.now();
+            works.iter().for_each(|work| self.metrics.picked_up(work.job.kind.name(), work.waited(at)));
+            self.settle_all(works, epoch, Some(epoch), &stop).await;
         }
     }
 
-    async fn settle_batch(self: &Arc<Self>, works: Vec<Work>, epoch: Epoch, stop: &watch::Receiver<bool>) {
-        let mut sets = Vec::with_capacity(works.len());
-        for work in &works {
-            sets.push(self.decide(work, Some(epoch)).await);
+    /// The settling of a suspect: by itself, and its jobs go through the store.
+    pub(super) async fn settle_alone(self: &Arc<Self>, work: &Work) {
+        let (_never, stop) = watch::channel(false);
+        self.settle_all(vec![work.clone()], work.job.lease.epoch, None, &stop).await;
+    }
+
+    /// Goes on until each is settled, put before a person, put off, or another node's.
+    async fn settle_all(
+        self: &Arc<Self>,
+        works: Vec<Work>,
+        epoch: Epoch,
+        keep: Option<Epoch>,
+        stop: &watch::Receiver<bool>,
+    ) {
+        let mut left = works;
+        for _ in 0..ROUNDS_TOGETHER {
+            if left.is_empty() {
+                return;
+            }
+            left = self.settle_batch(left, epoch, keep, stop).await;
         }
+        for work in left {
+            let mut again = vec![work.clone()];
+            for round in 0..ROUNDS_ALONE {
+                again = self.settle_batch(again, epoch, keep, stop).await;
+                if again.is_empty() {
+                    break;
+                }
+                // Nodes that met here once must not meet again and again.
+                let spread = (epoch.0.unsigned_abs() * 7 + round as u64 * 13) % 50;
+                tokio::time::sleep(Duration::from_millis(spread)).await;
+            }
+            if let Some(work) = again.pop() {
+                let failure = Failure::transient("contended", "others changed the same things all the time");
+                self.closer.push(&work, self.failed(&work, &failure));
+            }
+        }
+    }
+
+    /// Settles what can be settled now; gives back what must be decided again.
+    async fn settle_batch(
+        self: &Arc<Self>,
+        works: Vec<Work>,
+        epoch: Epoch,
+        keep: Option<Epoch>,
+        stop: &watch::Receiver<bool>,
+    ) -> Vec<Work> {
+        let (mut drafts, mut papers) = (Vec::new(), Vec::new());
+        for work in works {
+            match self.look_at(&work).await {
+                Ok(paper) => papers.push(paper),
+                Err(set) => drafts.push(Draft { works: vec![work], set }),
+            }
+        }
+        let names = settlement::names(&inputs(&papers)).into_iter().collect();
+        let Some(loaded) = self.load(names, epoch, stop).await else {
+            // Another node was given it all, or this one stops: what is still ours is found again.
+            self.desk.doubt();
+            let works = papers
+                .into_iter()
+                .map(|paper| paper.work)
+                .chain(drafts.into_iter().flat_map(|draft| draft.works));
+            self.desk.let_go(works.map(|work| work.job.lease));
+            return Vec::new();
+        };
+        drafts.extend(self.draft(papers, &loaded, keep));
+
         // Order matters: held before the store is asked.
-        self.desk.hold(sets.iter().flat_map(born).map(|job| Lease::born(job.id, epoch)));
-        works.iter().zip(&sets).for_each(|(work, set)| self.closer.note(work, set));
+        self.desk.hold(drafts.iter().flat_map(|draft| born(&draft.set, epoch)));
+        let sets: Vec<_> = drafts.iter().map(|draft| draft.set.clone()).collect();
         let answers = self.closer.commit(epoch, &sets, stop).await;
         let mut answers = answers.into_iter().flatten();
-        for (work, set) in works.into_iter().zip(sets) {
-            self.settled(&work, set, answers.next(), epoch);
+        drafts.into_iter().flat_map(|draft| self.settled(draft, answers.next(), epoch)).collect()
+    }
+
+    /// Reads an event. What can't be settled at all ends here.
+    async fn look_at(&self, work: &Work) -> Result<Paper, ChangeSet> {
+        let dead = |death| ChangeSet::end(work.job.lease, End::Dead(death), self.node.now());
+        let failed = |failure: Failure| self.failed(work, &failure);
+        let Some(event) = &work.event else {
+            return Err(failed(Failure::terminal("event_missing", "it has no event")));
+        };
+        fault::crash_on(&event.event_type);
+        let origin = self.origin(event);
+        // What was held back at the door stays held back, and comes before a person again.
+        if let Some(death) = settlement::held_back(origin, event) {
+            return Err(dead(death));
+        }
+        let routes = self.targets.iter().map(|target| &target.route);
+        let seen = catch_unwind(AssertUnwindSafe(|| {
+            (settlement::read(origin, event, &self.references), settlement::deliveries(event, routes))
+        }));
+        let (read, (deliveries, unanswered)) = seen.map_err(|_| failed(panicked()))?;
+        let reading = read.map_err(|error| dead(Death::terminal("unreadable_event", error.to_string())))?;
+        let mut outcome = settlement::outcome(event, reading.is_some());
+        if !unanswered.is_empty() {
+            outcome = outcome.with_note(&unanswered.join("; "));
+        }
+        let before = if work.job.payload == AGAIN {
+            self.made_before(event.seq).await.map_err(failed)?
+        } else {
+            Vec::new()
+        };
+        Ok(Paper { work: work.clone(), event: Arc::clone(event), reading, deliveries, before, outcome })
+    }
+
+    fn origin(&self, event: &Stored) -> Origin {
+        if &*event.source == FETCHED {
+            return Fetch::origin(event);
+        }
+        self.origins.get(&*event.source).copied().unwrap_or_default()
+    }
+
+    fn failed(&self, work: &Work, failure: &Failure) -> ChangeSet {
+        let (lease, at) = (work.job.lease, self.node.now());
+        let end = queue::after(failure, &RETRY, work.job.tries(), lease.job.as_i64() as u64, at);
+        ChangeSet::end(lease, end, at)
+    }
+
+    /// What is known of these names, however often it takes; `None` when it became senseless to ask.
+    async fn load(&self, names: Vec<String>, epoch: Epoch, stop: &watch::Receiver<bool>) -> Option<Loaded> {
+        if names.is_empty() {
+            return Some(Loaded::default());
+        }
+        while self.node.epoch() == epoch && !*stop.borrow() {
+            match self.store.load(names.clone(), Vec::new()).await {
+                Ok(loaded) => return Some(loaded),
+                Err(error) => self.health.store_failed(&error),
+            }
+            tokio::time::sleep(AGAIN_AFTER).await;
+        }
+        None
+    }
+
+    /// What is written for these events: one set for each group that speaks of the same things, and one for each event
+    /// that speaks of none.
+    fn draft(&self, papers: Vec<Paper>, loaded: &Loaded, keep: Option<Epoch>) -> Vec<Draft> {
+        let at = self.node.now();
+        let can_fetch = |realm: &str| self.fetchers.can_fetch(realm);
+        let decided =
+            catch_unwind(AssertUnwindSafe(|| settlement::decide(&inputs(&papers), loaded, &can_fetch, at)));
+        let Ok(changes) = decided else {
+            return self.draft_singly(papers, loaded, keep);
+        };
+        let (known, plain): (Vec<_>, Vec<_>) = papers.into_iter().partition(|paper| paper.reading.is_some());
+        let mut known: Vec<_> = known.into_iter().map(Some).collect();
+        let mut drafts: Vec<_> = plain
+            .into_iter()
+            .map(|paper| {
+                self.write_down(
+                    vec![paper],
+                    Change { about: vec![Default::default()], ..Change::default() },
+                    keep,
+                    at,
+                )
+            })
+            .collect();
+        for change in changes {
+            let group = change.inputs.iter().filter_map(|n| known[*n].take()).collect();
+            drafts.push(self.write_down(group, change, keep, at));
+        }
+        drafts
+    }
+
+    /// Finds the one that makes the program fail, so that the others get through.
+    fn draft_singly(&self, papers: Vec<Paper>, loaded: &Loaded, keep: Option<Epoch>) -> Vec<Draft> {
+        if let [paper] = &*papers {
+            let set = self.failed(&paper.work, &panicked());
+            return vec![Draft { works: vec![paper.work.clone()], set }];
+        }
+        papers.into_iter().flat_map(|paper| self.draft(vec![paper], loaded, keep)).collect()
+    }
+
+    fn write_down(&self, papers: Vec<Paper>, change: Change, keep: Option<Epoch>, at: Time) -> Draft {
+        let works: Vec<_> = papers.iter().map(|paper| paper.work.clone()).collect();
+        if let Some(refused) = change.refused {
+            let death = Death::terminal("unreadable_state", refused);
+            let ends = works.iter().map(|work| Ended::new(work.job.lease, End::Dead(death.clone())));
+            return Draft { set: ChangeSet { ends: ends.collect(), ..ChangeSet::nothing(at) }, works };
+        }
+        let mut set = ChangeSet::nothing(at);
+        for (paper, about) in papers.into_iter().zip(change.about) {
+            let end = End::Done(paper.outcome.clone());
+            set.ends.push(Ended { about, ..Ended::new(paper.work.job.lease, end) });
+            set.jobs.extend(self.jobs(paper, keep, at));
+        }
+        for fetch in change.fetches {
+            set.jobs.push(fetch.job(self.node.next_seq(at), at));
+        }
+        let made = change.announcements.into_iter().map(|told| told.arrival(self.node.next_seq(at)));
+        set.events = made.collect();
+        let bytes = set.events.iter().map(|event| event.body.len()).sum();
+        set.keep = keep.filter(|_| self.desk.has_settle_room(set.events.len(), bytes));
+        (set.writes, set.names, set.postings, set.audit) =
+            (change.writes, change.names, change.postings, change.audit);
+        Draft { works, set }
+    }
+
+    /// The deliveries of an event. With `keep`, they are born leased where there is room.
+    fn jobs(&self, paper: Paper, keep: Option<Epoch>, at: Time) -> Vec<NewJob> {
+        let Paper { event, deliveries, before, .. } = paper;
+        let job = |delivery: Delivery| {
+            let again = before.iter().filter(|lane| **lane == delivery.lane).count();
+            let leased = delivery.fifo.is_none() && keep.is_some() && self.desk.reserve(&delivery.lane);
+            NewJob {
+                id: self.node.next_seq(at),
+                key: Some(delivery_key(event.seq, &delivery.lane, again)),
+                kind: Kind::Deliver,
+                lane: delivery.lane,
+                fifo: delivery.fifo,
+                due_at: at,
+                event: Some(event.seq),
+                payload: delivery.route,
+                owner: keep.filter(|_| leased),
+            }
+        };
+        deliveries.into_iter().map(job).collect()
+    }
+
+    /// Hands on what was queued, gives up what was not; gives back what must be decided again.
+    fn settled(self: &Arc<Self>, draft: Draft, answer: Option<Committed>, epoch: Epoch) -> Vec<Work> {
+        let Draft { works, set } = draft;
+        match answer {
+            Some(Committed::Applied { repeated }) => {
+                works.iter().zip(&set.ends).for_each(|(work, ended)| self.closer.note(work, ended));
+                self.desk.let_go(works.iter().map(|work| work.job.lease));
+                self.hand_on(&works, set, &repeated, epoch);
+                Vec::new()
+            }
+            Some(Committed::Stale) => {
+                self.give_up(&set, epoch);
+                works
+            }
+            // One of several is not ours any more: the others are settled without it.
+            Some(Committed::Lost) if works.len() > 1 => {
+                self.give_up(&set, epoch);
+                let worker = Arc::clone(self);
+                tokio::spawn(async move {
+                    for work in works {
+                        worker.settle_alone(&work).await;
+                    }
+                });
+                Vec::new()
+            }
+            // Not ours any more, or written while the answer was lost: then its jobs are ours and are adopted.
+            Some(Committed::Lost) | None => {
+                self.give_up(&set, epoch);
+                self.desk.let_go(works.iter().map(|work| work.job.lease));
+                self.desk.doubt();
+                Vec::new()
+            }
         }
     }
 
-    /// Hands on what was queued, gives up what was not.
-    fn settled(self: &Arc<Self>, work: &Work, set: ChangeSet, answer: Option<Committed>, epoch: Epoch) {
-        self.desk.let_go([work.job.lease]);
-        let Some(Committed::Applied { repeated }) = answer else {
-            // Not ours any more, or written while the answer was lost: then its jobs are ours and are adopted.
-            for job in born(&set) {
-                self.desk.unreserve(&job.lane);
-                self.desk.let_go([Lease::born(job.id, epoch)]);
-            }
-            self.desk.doubt();
-            return;
-        };
+    fn hand_on(self: &Arc<Self>, works: &[Work], set: ChangeSet, repeated: &[Seq], epoch: Epoch) {
+        let events: BTreeMap<_, _> =
+            works.iter().filter_map(|work| work.event.as_ref()).map(|event| (event.seq, event)).collect();
         for job in set.jobs.into_iter().filter(|job| job.owner.is_some()) {
             let lane = job.lane.clone();
             if repeated.contains(&job.id) {
                 self.desk.unreserve(&lane);
                 self.desk.let_go([Lease::born(job.id, epoch)]);
             } else {
-                self.desk.arrive(Work::born(Job::born(job, epoch), work.event.clone()));
+                let event = job.event.and_then(|event| events.get(&event)).map(|event| Arc::clone(event));
+                self.desk.arrive(Work::born(Job::born(job, epoch), event));
                 self.pump(&lane);
             }
         }
+        if set.keep.is_none() {
+            return;
+        }
+        let (again, fresh): (Vec<_>, Vec<_>) =
+            set.events.into_iter().partition(|event| repeated.contains(&event.seq));
+        self.desk.let_go(again.iter().map(|event| Lease::born(event.seq, epoch)));
+        self.desk.settle(fresh.into_iter().map(|event| {
+            let job = Job::born_with(event.seq, event.received_at, epoch);
+            Work::born(job, Some(Arc::new(event.stored())))
+        }));
     }
 
-    /// The settling of a suspect: by itself, and its jobs go through the store.
-    pub(super) async fn settle_alone(&self, work: &Work) -> ChangeSet {
-        self.decide(work, None).await
-    }
-
-    /// What settling this event changes. With `keep`, jobs are born leased where there is room.
-    async fn decide(&self, work: &Work, keep: Option<Epoch>) -> ChangeSet {
-        let at = self.node.now();
-        let lease = work.job.lease;
-        self.metrics.picked_up(work.job.kind.name(), work.waited(at));
-        let decided = match &work.event {
-            Some(event) => match self.ask(event) {
-                // What was held back at the door stays held back, and comes before a person again.
-                Ok(Err(death)) => return ChangeSet::end(lease, End::Dead(death), at),
-                Ok(Ok(settled)) => Ok(settled),
-                Err(failure) => Err(failure),
-            },
-            None => Err(Failure::terminal("event_missing", "it has no event")),
-        };
-        // Order matters: before anything is reserved. Without knowing what was made, nothing could be made again.
-        let event = work.event.as_ref().map_or(lease.job, |event| event.seq);
-        let before = if work.job.payload == AGAIN { self.made_before(event).await } else { Ok(Vec::new()) };
-        let decided = decided.and_then(|settled| before.map(|before| (settled, before)));
-        let (settled, before) = match decided {
-            Ok(settled) => settled,
-            Err(failure) => {
-                let end = queue::after(&failure, &RETRY, work.job.tries(), lease.job.as_i64() as u64, at);
-                return ChangeSet::end(lease, end, at);
-            }
-        };
-        let jobs = settled.deliveries.into_iter().map(|delivery| {
-            let again = before.iter().filter(|lane| **lane == delivery.lane).count();
-            let leased = delivery.fifo.is_none() && keep.is_some() && self.desk.reserve(&delivery.lane);
-            NewJob {
-                id: self.node.next_seq(at),
-                key: Some(delivery_key(event, &delivery.lane, again)),
-                kind: Kind::Deliver,
-                lane: delivery.lane,
-                fifo: delivery.fifo,
-                due_at: at,
-                event: Some(event),
-                payload: delivery.route,
-                owner: keep.filter(|_| leased),
-            }
-        });
-        let jobs = jobs.collect();
-        ChangeSet { jobs, ..ChangeSet::end(lease, End::Done(settled.outcome), at) }
-    }
-
-    fn ask(&self, event: &Stored) -> Result<Result<Settled, Death>, Failure> {
-        fault::crash_on(&event.event_type);
-        let origin = self.origins.get(&*event.source).copied().unwrap_or_default();
-        let routes = self.targets.iter().map(|target| &target.route);
-        catch_unwind(AssertUnwindSafe(|| settlement::settle(origin, event, routes)))
-            .map_err(|_| Failure::transient("panicked", "the program failed while it settled this event"))
+    fn give_up(&self, set: &ChangeSet, epoch: Epoch) {
+        set.jobs.iter().filter(|job| job.owner.is_some()).for_each(|job| self.desk.unreserve(&job.lane));
+        self.desk.let_go(born(set, epoch));
     }
 
     /// The lanes of deliveries this event already caused.
@@ -148,6 +371,22 @@ impl Worker {
     }
 }
 
-fn born(set: &ChangeSet) -> impl Iterator<Item = &NewJob> {
-    set.jobs.iter().filter(|job| job.owner.is_some())
+/// Those of the events that say something, in their order.
+fn inputs(papers: &[Paper]) -> Vec<Input> {
+    let read = papers.iter().filter_map(|paper| {
+        let reading = paper.reading.clone()?;
+        Some(Input { seq: paper.event.seq, reading, cause: Cause::of(&paper.event) })
+    });
+    read.collect()
+}
+
+/// Whatever of a set will be ours without having been claimed.
+fn born(set: &ChangeSet, epoch: Epoch) -> impl Iterator<Item = Lease> {
+    let jobs = set.jobs.iter().filter(|job| job.owner.is_some()).map(|job| job.id);
+    let events = set.events.iter().filter(|_| set.keep.is_some()).map(|event| event.seq);
+    jobs.chain(events).map(move |id| Lease::born(id, epoch))
+}
+
+fn panicked() -> Failure {
+    Failure::transient("panicked", "the program failed while it settled this event")
 }

@@ -4,8 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use sekisho_core::audit::{self, Entry};
 use sekisho_core::change::{Arrival, ChangeSet, End, Job, Next, Outcome};
 use sekisho_core::event::{DedupeKey, Trust};
+use sekisho_core::provider::encode_hex;
 use sekisho_core::queue::Failure;
 use sekisho_core::timer::{DAY_MS, HOUR_MS, Timer, hour_of};
 use sekisho_core::{Seq, Time};
@@ -16,6 +18,7 @@ use crate::config::{Config, Schedule};
 /// An hour is counted when its last events have been settled.
 const COUNT_AFTER_MS: i64 = 5 * 60_000;
 const FORGET_AFTER_MS: i64 = 35 * 60_000;
+const ANCHOR_AFTER_MS: i64 = 50 * 60_000;
 /// Events let go in one step, and the pause after it, so that others get their turn.
 const FORGET_MAX: usize = 1_000;
 const FORGET_PAUSE: Duration = Duration::from_millis(20);
@@ -43,6 +46,7 @@ impl Worker {
         let mut due = vec![
             (Timer::Count, next_hour.plus_ms(COUNT_AFTER_MS)),
             (Timer::Forget, next_hour.plus_ms(FORGET_AFTER_MS)),
+            (Timer::Anchor, next_hour.plus_ms(ANCHOR_AFTER_MS)),
         ];
         for schedule in &self.timers.schedules {
             let next = schedule.times.next_after(at);
@@ -83,10 +87,26 @@ impl Worker {
                 let note = (forgotten > 0).then(|| format!("{forgotten} events let go"));
                 (Outcome::Success { note }, Some(hour_of(self.node.now()).plus_ms(HOUR_MS + FORGET_AFTER_MS)))
             }
+            Timer::Anchor => (Outcome::SUCCESS, Some(job.due_at.plus_ms(HOUR_MS))),
         };
         let at = self.node.now();
+        let audit = if timer == Timer::Anchor { vec![self.anchor(at).await?] } else { Vec::new() };
         let jobs = next.map(|due_at| timer.job(self.node.next_seq(at), due_at)).into_iter().collect();
-        Ok(ChangeSet { jobs, ..ChangeSet::end(job.lease, End::Done(outcome), at) })
+        Ok(ChangeSet { jobs, audit, ..ChangeSet::end(job.lease, End::Done(outcome), at) })
+    }
+
+    /// Where every chain of the audit log ends now, as an entry of its own and in the log.
+    async fn anchor(&self, at: Time) -> Result<Entry, Failure> {
+        let heads = self.store.chain_heads().await.map_err(unavailable)?;
+        let heads: Vec<_> =
+            heads.into_iter().map(|head| (head.chain, head.n, encode_hex(head.hash))).collect();
+        let entry = audit::anchor(&heads, at);
+        tracing::info!(
+            anchor = encode_hex(entry.digest()),
+            chains = heads.len(),
+            "the audit log was anchored"
+        );
+        Ok(entry)
     }
 
     /// One occurrence of a schedule becomes one event: its id names the schedule and the moment. Occurrences that were

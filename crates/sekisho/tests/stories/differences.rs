@@ -5,12 +5,14 @@ mod player;
 
 use std::sync::Arc;
 
-use sekisho_core::change::{Act, Arrival, Attempt, End, Lane, NewJob, Rejection};
+use sekisho_core::audit::Entry;
+use sekisho_core::change::{About, Act, Arrival, Attempt, End, Lane, NewJob, Rejection};
 use sekisho_core::event::DedupeKey;
+use sekisho_core::state::{Key, Naming, Posting, Write};
 use sekisho_core::timer::HOUR_MS;
 use sekisho_core::{Seq, Time};
 use sekisho_store::memory::MemoryStore;
-use sekisho_store::{Access, DeadFilter, EventFilter, State};
+use sekisho_store::{Access, AuditFilter, DeadFilter, EventFilter, LineFilter, StateFilter};
 
 use crate::support::{Place, runtime, seed};
 use author::Author;
@@ -45,8 +47,13 @@ enum Verb {
     Revive(Vec<Seq>, Act),
     Discard(Vec<Seq>, Act),
     Replay(Vec<Seq>, String, Act),
-    States(String),
-    PutState(State),
+    Load(Vec<String>, Vec<Key>),
+    FindStates(StateFilter),
+    FindSums(Option<String>),
+    FindLines(LineFilter),
+    FindAudit(AuditFilter),
+    FindLinks(Option<(i64, i64)>, usize),
+    ChainHeads,
     Reject(Vec<Rejection>),
     Upkeep,
     CountHour(Time),
@@ -59,7 +66,6 @@ enum Verb {
     FindMessages(Seq),
     FindAttempts(Seq),
     FindCounts(Time, Time),
-    FindAudit(usize),
     FindRejections(Option<String>, usize),
 }
 
@@ -74,9 +80,38 @@ struct Which {
 #[derive(Clone, Debug)]
 struct Set {
     at: Time,
-    end: Option<(Which, End)>,
-    attempt: Option<Attempt>,
+    ends: Vec<Ending>,
     jobs: Vec<Draft>,
+    writes: Vec<Write>,
+    names: Vec<Naming>,
+    postings: Vec<Posting>,
+    audit: Vec<Entry>,
+    events: Vec<Arrival>,
+    keep: Option<usize>,
+}
+
+impl Set {
+    fn nothing(at: Time) -> Self {
+        Self {
+            at,
+            ends: Vec::new(),
+            jobs: Vec::new(),
+            writes: Vec::new(),
+            names: Vec::new(),
+            postings: Vec::new(),
+            audit: Vec::new(),
+            events: Vec::new(),
+            keep: None,
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Ending {
+    which: Which,
+    end: End,
+    attempt: Option<Attempt>,
+    about: About,
 }
 
 /// A job to be queued, as far as it can be known before the story is played.
@@ -140,6 +175,7 @@ fn r13_the_stories_reach_every_kind_of_answer() {
         "Applied { repeated: [] }",
         "Applied { repeated: [Seq",
         "Lost",
+        "Stale",
         "ended",
         "attempt: 2",
         "attempt: 3",
@@ -174,6 +210,13 @@ fn r13_the_stories_reach_every_kind_of_answer() {
         "Count {",
         "events: 2 }",
         "State {",
+        "Loaded {",
+        "Sum {",
+        "BookedLine {",
+        "Link {",
+        "ChainHead {",
+        "payment.noted",
+        "payment: Some",
         "version: 3",
         "Rejection {",
         "true",

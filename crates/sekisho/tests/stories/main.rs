@@ -28,6 +28,7 @@ mod promises;
 mod redo;
 mod refusals;
 mod replay;
+mod schedules;
 mod secrets;
 mod senders;
 mod start;

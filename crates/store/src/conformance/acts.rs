@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
+use sekisho_core::audit::Entry;
 use sekisho_core::change::{
     Arrival, ChangeSet, Committed, End, Job, Lane, Lease, NewJob, Next, Outcome, Replayed,
 };
 use sekisho_core::{Epoch, Seq};
 
 use super::{
-    APPLIED, Arrivals, NOW, UP, act, admit, admit_one, attempt, claim, claim_from, commit, dead, death, done,
-    finish, join, leased, message, standing, status,
+    APPLIED, Arrivals, NOW, UP, act, admit, admit_one, attempt, audited, claim, claim_from, commit, dead,
+    death, done, finish, join, leased, message, standing, status,
 };
-use crate::{AuditEntry, DeadFilter, Standing, Status, Store};
+use crate::{DeadFilter, Standing, Status, Store};
 
 /// Jobs that failed for good, about nothing.
 async fn dead_letters(store: &Arc<dyn Store>, new: &mut Arrivals, epoch: Epoch, count: usize) -> Vec<Seq> {
@@ -32,7 +33,7 @@ pub async fn revives(store: Arc<dyn Store>) {
     let first = leased(&store, epoch, delivery.clone()).await;
     assert_eq!(finish(&store, first, End::Retry { due_at: NOW }).await, APPLIED);
     let second = claim_from(&store, epoch, delivery.lane.clone(), 1, NOW).await[0].lease;
-    let set = ChangeSet { attempt: Some(attempt(500)), ..ChangeSet::end(second, dead(), NOW) };
+    let set = ChangeSet::end(second, dead(), NOW).with_attempt(attempt(500));
     assert_eq!(commit(&store, set).await, APPLIED);
 
     let unknown = Seq::from_i64(5);
@@ -48,7 +49,7 @@ pub async fn revives(store: Arc<dyn Store>) {
     let expected = Job { lease, base: 2, due_at: act("").at, ..Job::born(delivery, epoch) };
     assert_eq!((jobs[0].tries(), &jobs[..]), (1, &[expected][..]));
     assert_eq!(finish(&store, second, done()).await, Committed::Lost, "the run that died");
-    let set = ChangeSet { attempt: Some(attempt(200)), ..ChangeSet::end(lease, done(), NOW) };
+    let set = ChangeSet::end(lease, done(), NOW).with_attempt(attempt(200));
     assert_eq!(commit(&store, set).await, APPLIED);
     let calls = store.find_attempts(lease.job).await.expect(UP);
     assert_eq!(calls, [(2, attempt(500)), (3, attempt(200))], "one story, from its first call to its last");
@@ -156,7 +157,7 @@ pub async fn acts_at_once(store: Arc<dyn Store>) {
         found += run.await.expect("no panic");
     }
     assert_eq!(found, letters.len());
-    assert_eq!(store.find_audit(100).await.expect(UP).len(), letters.len());
+    assert_eq!(audited(&store).await.len(), letters.len());
     let revived = claim_from(&store, epoch, Lane::to_route("app"), 100, act("").at).await.len();
     let mut discarded = 0;
     for job in letters {
@@ -186,26 +187,28 @@ pub async fn audits(store: Arc<dyn Store>) {
     let event = claim(&store, epoch, 1, NOW).await[0];
     assert_eq!(finish(&store, event, done()).await, APPLIED);
     let letters = dead_letters(&store, &mut new, epoch, 3).await;
-    assert_eq!(store.find_audit(10).await.expect(UP), []);
+    assert_eq!(audited(&store).await, []);
     let unknown = Seq::from_i64(5);
     store.revive(vec![letters[0], unknown, letters[1]], act("one")).await.expect(UP);
     store.discard(vec![unknown, letters[2], letters[2]], act("二")).await.expect(UP);
     store.replay(vec![event.job, unknown, event.job], String::new(), act("three")).await.expect(UP);
-    let entry = |action: &str, target: String, reason: &str| AuditEntry {
+    let entry = |action: &str, target: (&str, String), event, reason: &str| Entry {
         at: act("").at,
-        actor: "mika".into(),
+        actor: Some("mika".into()),
+        role: None,
         action: action.into(),
-        target,
-        reason: reason.into(),
+        target: (target.0.into(), target.1),
+        tenant: None,
+        event,
+        details: format!(r#"{{"reason":"{reason}"}}"#),
     };
-    let letter = |n: usize| letters[n].as_message().to_string();
+    let letter = |n: usize| ("message", letters[n].as_message().to_string());
+    let replayed = ("event", event.job.as_event().to_string());
     let expected = [
-        entry("event.replayed", event.job.as_event().to_string(), "three"),
-        entry("dead_letter.discarded", letter(2), "二"),
-        entry("dead_letter.retried", letter(1), "one"),
-        entry("dead_letter.retried", letter(0), "one"),
+        entry("event.replayed", replayed, Some(event.job), "three"),
+        entry("dead_letter.discarded", letter(2), None, "二"),
+        entry("dead_letter.retried", letter(1), None, "one"),
+        entry("dead_letter.retried", letter(0), None, "one"),
     ];
-    assert_eq!(store.find_audit(10).await.expect(UP), expected, "what was done, and nothing that was not");
-    assert_eq!(store.find_audit(1).await.expect(UP), expected[..1]);
-    assert_eq!(store.find_audit(0).await.expect(UP), []);
+    assert_eq!(audited(&store).await, expected, "what was done, and nothing that was not");
 }

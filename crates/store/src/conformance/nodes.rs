@@ -133,6 +133,7 @@ pub async fn sweep_against_commit(store: Arc<dyn Store>) {
             let standing = standing(&store, lease.job).await.expect("a job is never lost");
             match answer {
                 Committed::Lost => assert_eq!(standing, Standing::Waiting(NOW)),
+                Committed::Stale => panic!("nothing but the lease guards it"),
                 Committed::Applied { .. } => assert_eq!(standing, Standing::Done(Outcome::SUCCESS, NOW)),
             }
         }

@@ -1,67 +1,19 @@
-//! What a store promises about shared facts, counts, and letting go.
+//! What a store promises about counts, and letting go.
 
 use std::sync::Arc;
 
-use sekisho_core::change::{Act, Admission, Arrival, ChangeSet, Death, End, Lane, NewJob, Next, Replayed};
+use sekisho_core::change::{Admission, Arrival, ChangeSet, Death, End, Lane, NewJob, Next, Replayed};
 use sekisho_core::event::{Created, DedupeKey};
+use sekisho_core::state::{self as things, Key};
 use sekisho_core::timer::{DAY_MS, HOUR_MS, Timer, hour_of};
 use sekisho_core::{Epoch, Seq, Time};
 
 use super::{
-    ALL, APPLIED, Arrivals, NOW, UP, act, admit, admit_one, attempt, claim, claim_from, commit, count, dead,
-    death, done, finish, join, leased, message, queue,
+    ALL, APPLIED, Arrivals, NOW, UP, act, admit, admit_one, attempt, claim, claim_from, claim_name, commit,
+    count, dead, death, done, finish, join, leads_to, leased, message, payment, queue, version, write,
+    writes,
 };
-use crate::{Count, Forgotten, State, Status, Store};
-
-pub async fn states(store: Arc<dyn Store>) {
-    let state = |id: &str, version, facts: &str| State {
-        kind: "breaker".into(),
-        id: id.into(),
-        version,
-        facts: facts.into(),
-    };
-    let put = async |state: State| store.put_state(state, None).await.expect(UP);
-    assert_eq!(store.states("breaker").await.expect(UP), []);
-    assert!(!put(state("b", 1, "{}")).await, "it is not there yet");
-    assert!(put(state("b", 0, "{\"a\":1}")).await);
-    assert!(!put(state("b", 0, "{}")).await, "it is there now");
-    assert!(put(state("a", 0, "{\"名\":\"前\"}")).await);
-    assert!(put(state("b", 1, "{\"a\":2}")).await);
-    for stale in [0, 1, 3, -1] {
-        assert!(!put(state("b", stale, "{}")).await);
-    }
-    assert!(
-        put(State { kind: "quota".into(), ..state("b", 0, "{}") }).await,
-        "another kind is another state"
-    );
-    let expected = [state("a", 1, "{\"名\":\"前\"}"), state("b", 2, "{\"a\":2}")];
-    assert_eq!(store.states("breaker").await.expect(UP), expected);
-
-    let act = Act { at: NOW, actor: "tomo".into(), reason: "it is well again".into() };
-    assert!(store.put_state(state("b", 2, "{}"), Some(act.clone())).await.expect(UP));
-    assert!(!store.put_state(state("b", 2, "{}"), Some(act)).await.expect(UP));
-    let noted = store.find_audit(10).await.expect(UP);
-    assert_eq!(
-        noted.iter().map(|one| (&*one.action, &*one.target)).collect::<Vec<_>>(),
-        [("breaker.set", "b")]
-    );
-
-    for version in 0..10 {
-        let runs = (0..6).map(|n| {
-            let (store, state) = (Arc::clone(&store), state("raced", version, &format!("{{\"by\":{n}}}")));
-            tokio::spawn(
-                async move { store.put_state(state.clone(), None).await.expect(UP).then_some(state) },
-            )
-        });
-        let mut won = Vec::new();
-        for run in runs.collect::<Vec<_>>() {
-            won.extend(run.await.expect("no panic"));
-        }
-        assert_eq!(won.len(), 1, "exactly one from version {version}");
-        let stored = store.states("breaker").await.expect(UP).pop().expect("it was written");
-        assert_eq!(stored, State { version: version + 1, ..won.remove(0) });
-    }
-}
+use crate::{Count, Forgotten, Status, Store};
 
 pub async fn counts(store: Arc<dyn Store>) {
     let hour = hour_of(NOW);
@@ -132,15 +84,12 @@ async fn long_done(
     let jobs = claim(store, epoch, ALL, NOW).await;
     let settle = jobs.into_iter().find(|lease| lease.job == event).expect("it is due");
     let deliveries = ["a", "b"].map(|route| new.delivery(event, &format!("{route}-{id}")));
-    let set = ChangeSet {
-        attempt: Some(attempt(200)),
-        jobs: deliveries.to_vec(),
-        ..ChangeSet::end(settle, done(), NOW)
-    };
+    let set = ChangeSet { jobs: deliveries.to_vec(), ..ChangeSet::end(settle, done(), NOW) };
+    let set = set.with_attempt(attempt(200));
     assert_eq!(commit(store, set).await, APPLIED);
     for delivery in &deliveries {
         let lease = claim_from(store, epoch, delivery.lane.clone(), 1, NOW).await[0].lease;
-        let set = ChangeSet { attempt: Some(attempt(200)), ..ChangeSet::end(lease, done(), NOW) };
+        let set = ChangeSet::end(lease, done(), NOW).with_attempt(attempt(200));
         assert_eq!(commit(store, set).await, APPLIED);
     }
     [event, deliveries[0].id, deliveries[1].id]
@@ -254,6 +203,41 @@ pub async fn keeps(store: Arc<dyn Store>) {
     assert_eq!(count(&store).await, kept.len() - 2);
 }
 
+pub async fn forgets_requests(store: Arc<dyn Store>) {
+    let at = |days: i64| NOW.plus_ms(-days * DAY_MS);
+    let request = |id: &str| Key::new(things::Kind::Request, id);
+    let ask = async |key: Key, asked_at| {
+        let names =
+            vec![claim_name(&format!("name of {}", key.id), &key), claim_name(&format!("{key:?}"), &key)];
+        let set = ChangeSet { writes: vec![write(&key, 0, "{}")], names, ..ChangeSet::nothing(asked_at) };
+        assert_eq!(commit(&store, set).await, APPLIED);
+    };
+    for (id, days) in [("a", 9), ("b", 8), ("c", 7), ("young", 4)] {
+        ask(request(id), at(days)).await;
+    }
+    ask(payment("a"), at(9)).await;
+    // What was touched lately is not old.
+    let touched = ChangeSet { at: at(1), ..writes(vec![write(&request("c"), 1, "{}")]) };
+    assert_eq!(commit(&store, touched).await, APPLIED);
+    forget(&store, at(5), Seq::ZERO, 1).await;
+    assert_eq!(
+        (version(&store, &request("a")).await, version(&store, &request("b")).await),
+        (0, 1),
+        "a step at a time"
+    );
+    forget(&store, at(5), Seq::ZERO, 10).await;
+    for (key, stays) in [
+        (request("a"), false),
+        (request("b"), false),
+        (request("c"), true),
+        (request("young"), true),
+        (payment("a"), true),
+    ] {
+        assert_eq!(version(&store, &key).await > 0, stays, "{key:?}");
+        assert_eq!(leads_to(&store, &format!("{key:?}")).await.is_some(), stays, "{key:?}");
+    }
+}
+
 pub async fn forgets_timers(store: Arc<dyn Store>) {
     let mut new = Arrivals::new(1);
     let epoch = join(&store).await;
@@ -273,7 +257,7 @@ pub async fn forgets_timers(store: Arc<dyn Store>) {
             id if id == old[2].id => dead(),
             _ => done(),
         };
-        let set = ChangeSet { attempt: Some(attempt(200)), ..ChangeSet::end(job.lease, end, NOW) };
+        let set = ChangeSet::end(job.lease, end, NOW).with_attempt(attempt(200));
         assert_eq!(commit(&store, set).await, APPLIED);
     }
     for _ in 0..old.len() {

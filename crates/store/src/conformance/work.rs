@@ -117,9 +117,8 @@ pub async fn lost_sets(store: Arc<dyn Store>) {
     let lease = claim(&store, epoch, 1, NOW).await[0];
     let (delivery, plain) = (new.delivery(event, "app"), new.job("app"));
     let set = |lease| ChangeSet {
-        attempt: Some(attempt(200)),
         jobs: vec![delivery.clone(), plain.clone()],
-        ..ChangeSet::end(lease, done(), NOW)
+        ..ChangeSet::end(lease, done(), NOW).with_attempt(attempt(200))
     };
     for wrong in not_quite(lease) {
         assert_eq!(commit(&store, set(wrong)).await, Committed::Lost);
@@ -250,7 +249,7 @@ pub async fn attempts(store: Arc<dyn Store>) {
     let mut lease = leased(&store, epoch, job.clone()).await;
     for (n, seen) in (1..).zip(&given) {
         let end = if n == given.len() { done() } else { End::Retry { due_at: NOW } };
-        let set = ChangeSet { attempt: Some(seen.clone()), ..ChangeSet::end(lease, end, NOW) };
+        let set = ChangeSet::end(lease, end, NOW).with_attempt(seen.clone());
         assert_eq!(commit(&store, set).await, APPLIED);
         lease.attempt += 1;
         claim_from(&store, epoch, job.lane.clone(), 1, NOW).await;

@@ -6,11 +6,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sekisho_core::Seq;
+use sekisho_core::audit::Entry;
 use sekisho_core::change::{Act, Replayed};
+use tokio_postgres::types::ToSql;
 
+use super::chain::storable;
 use super::connection::{Link, value};
 use super::failure::Failure;
 use super::upkeep::without_nul;
+use crate::audit;
 use crate::error::Result;
 
 /// How often a replay looks again where an event stands that somebody else moved meanwhile.
@@ -18,52 +22,74 @@ const ROUNDS_MAX: usize = 5;
 
 const REVIVE: &str = "
 WITH given AS MATERIALIZED (
-    SELECT * FROM unnest($1::bigint[], $2::text[]) WITH ORDINALITY AS given (job, target, n)
+    SELECT * FROM unnest($1::bigint[], $2::text[], $3::bytea[]) WITH ORDINALITY AS given (job, target, digest, place)
 ), locked AS MATERIALIZED (
     SELECT dead.job FROM given JOIN dead ON dead.job = given.job ORDER BY dead.job FOR UPDATE OF dead
 ), letter AS (
     DELETE FROM dead USING locked WHERE dead.job = locked.job RETURNING dead.*
 ), queued AS (
     INSERT INTO job (id, lane, due_at, attempt, base, kind, event, fifo, payload)
-    SELECT job, lane, $3::bigint, attempts, attempts, kind, event, fifo, payload FROM letter
+    SELECT job, lane, $4::bigint, attempts, attempts, kind, event, fifo, payload FROM letter
 ), noted AS (
-    INSERT INTO audit (at, actor, action, target, reason)
-    SELECT $3::bigint, $4::text, 'dead_letter.retried', target, $5::text FROM given JOIN letter USING (job) ORDER BY n
+    INSERT INTO audit (at, actor, action, target_kind, target_id, details, digest, chain, n)
+    SELECT $4::bigint, $5::text, $6::text, 'message', target, $7::text, digest, $8::bigint, $9::bigint
+    FROM given JOIN letter USING (job) ORDER BY place
+    RETURNING number, digest
+), linked AS (
+    INSERT INTO link (chain, n, previous, hash)
+    SELECT $8::bigint, $9::bigint, $10::bytea,
+           sha256($10::bytea || string_agg(digest, ''::bytea ORDER BY number))
+    FROM noted HAVING count(*) > 0
+    RETURNING hash
 )
-SELECT job FROM letter";
+SELECT job, (SELECT hash FROM linked) FROM letter";
 
 pub async fn revive(link: &Link, jobs: &[Seq], act: &Act) -> Result<Vec<bool>> {
-    let (ids, targets) = once(jobs, |job| job.as_message().to_string());
-    let (actor, reason) = (without_nul(&act.actor), without_nul(&act.reason));
-    let rows = link.query(REVIVE, &[&ids, &targets, &act.at.ms(), &actor, &reason]).await?;
+    let noted = Noted::of(jobs, |job| audit::of_message(act, audit::RETRIED, job));
+    let Some(entry) = noted.first() else { return Ok(Vec::new()) };
+    let Noted { ids, targets, digests, .. } = &noted;
+    let values: [&(dyn ToSql + Sync); 7] =
+        [ids, targets, digests, &entry.at.ms(), &entry.actor, &entry.action, &entry.details];
+    let rows = link.query_chained(REVIVE, &values).await?;
     let mut revived = rows.iter().map(|row| value(row, 0)).collect::<Result<BTreeSet<i64>>>()?;
     Ok(jobs.iter().map(|job| revived.remove(&job.as_i64())).collect())
 }
 
 const DISCARD: &str = "
 WITH given AS MATERIALIZED (
-    SELECT * FROM unnest($1::bigint[], $2::text[]) WITH ORDINALITY AS given (job, target, n)
+    SELECT * FROM unnest($1::bigint[], $2::text[], $3::bytea[]) WITH ORDINALITY AS given (job, target, digest, place)
 ), locked AS MATERIALIZED (
     SELECT dead.job FROM given JOIN dead ON dead.job = given.job ORDER BY dead.job FOR UPDATE OF dead
 ), letter AS (
     DELETE FROM dead USING locked WHERE dead.job = locked.job RETURNING dead.*
 ), put_aside AS (
     INSERT INTO outcome (job, result, note, at, attempts, lane, event)
-    SELECT job, 'discarded', $6::text, $3::bigint, attempts,
+    SELECT job, 'discarded', $8::text, $4::bigint, attempts,
            CASE WHEN lane <> 'settle' OR event IS DISTINCT FROM job THEN lane END,
            CASE WHEN lane <> 'settle' OR event IS DISTINCT FROM job THEN event END
     FROM letter
 ), noted AS (
-    INSERT INTO audit (at, actor, action, target, reason)
-    SELECT $3::bigint, $4::text, 'dead_letter.discarded', target, $5::text FROM given JOIN letter USING (job) ORDER BY n
+    INSERT INTO audit (at, actor, action, target_kind, target_id, details, digest, chain, n)
+    SELECT $4::bigint, $5::text, $6::text, 'message', target, $7::text, digest, $9::bigint, $10::bigint
+    FROM given JOIN letter USING (job) ORDER BY place
+    RETURNING number, digest
+), linked AS (
+    INSERT INTO link (chain, n, previous, hash)
+    SELECT $9::bigint, $10::bigint, $11::bytea,
+           sha256($11::bytea || string_agg(digest, ''::bytea ORDER BY number))
+    FROM noted HAVING count(*) > 0
+    RETURNING hash
 )
-SELECT job FROM letter";
+SELECT job, (SELECT hash FROM linked) FROM letter";
 
 pub async fn discard(link: &Link, jobs: &[Seq], act: &Act) -> Result<Vec<bool>> {
-    let (ids, targets) = once(jobs, |job| job.as_message().to_string());
-    let (actor, reason) = (without_nul(&act.actor), without_nul(&act.reason));
-    let why = format!("discarded by {actor}: {reason}");
-    let rows = link.query(DISCARD, &[&ids, &targets, &act.at.ms(), &actor, &reason, &why]).await?;
+    let noted = Noted::of(jobs, |job| audit::of_message(act, audit::DISCARDED, job));
+    let Some(entry) = noted.first() else { return Ok(Vec::new()) };
+    let Noted { ids, targets, digests, .. } = &noted;
+    let why = format!("discarded by {}: {}", without_nul(&act.actor), without_nul(&act.reason));
+    let values: [&(dyn ToSql + Sync); 8] =
+        [ids, targets, digests, &entry.at.ms(), &entry.actor, &entry.action, &entry.details, &why];
+    let rows = link.query_chained(DISCARD, &values).await?;
     let mut discarded = rows.iter().map(|row| value(row, 0)).collect::<Result<BTreeSet<i64>>>()?;
     Ok(jobs.iter().map(|job| discarded.remove(&job.as_i64())).collect())
 }
@@ -72,7 +98,7 @@ pub async fn discard(link: &Link, jobs: &[Seq], act: &Act) -> Result<Vec<bool>> 
 const REPLAY: &str = "
 WITH given AS MATERIALIZED (
     SELECT given.*, EXISTS (SELECT FROM job WHERE job.id = given.seq) AS unfinished
-    FROM unnest($1::bigint[], $2::text[]) WITH ORDINALITY AS given (seq, target, n)
+    FROM unnest($1::bigint[], $2::text[], $3::bytea[]) WITH ORDINALITY AS given (seq, target, digest, place)
     CROSS JOIN LATERAL (SELECT FROM event WHERE event.seq = given.seq LIMIT 1) AS present
     ORDER BY given.seq
 ), died AS MATERIALIZED (
@@ -89,25 +115,38 @@ WITH given AS MATERIALIZED (
     DELETE FROM outcome USING done WHERE outcome.job = done.job RETURNING outcome.job, outcome.attempts
 ), queued AS (
     INSERT INTO job (id, lane, due_at, attempt, base, kind, event, payload)
-    SELECT job, 'settle', $3::bigint, attempts, attempts, 'settle', job, $4::text
+    SELECT job, 'settle', $4::bigint, attempts, attempts, 'settle', job, $8::text
     FROM (SELECT * FROM undead UNION ALL SELECT * FROM undone) AS ended
     ORDER BY job
     RETURNING id
 ), noted AS (
-    INSERT INTO audit (at, actor, action, target, reason)
-    SELECT $3::bigint, $5::text, 'event.replayed', target, $6::text FROM given JOIN queued ON queued.id = given.seq ORDER BY n
+    INSERT INTO audit (at, actor, action, target_kind, target_id, event, details, digest, chain, n)
+    SELECT $4::bigint, $5::text, $6::text, 'event', target, seq, $7::text, digest, $9::bigint, $10::bigint
+    FROM given JOIN queued ON queued.id = given.seq ORDER BY place
+    RETURNING number, digest
+), linked AS (
+    INSERT INTO link (chain, n, previous, hash)
+    SELECT $9::bigint, $10::bigint, $11::bytea,
+           sha256($11::bytea || string_agg(digest, ''::bytea ORDER BY number))
+    FROM noted HAVING count(*) > 0
+    RETURNING hash
 )
 SELECT seq, unfinished, queued.id IS NOT NULL,
-       EXISTS (SELECT FROM dead WHERE dead.job = seq) OR EXISTS (SELECT FROM outcome WHERE outcome.job = seq)
+       EXISTS (SELECT FROM dead WHERE dead.job = seq) OR EXISTS (SELECT FROM outcome WHERE outcome.job = seq),
+       (SELECT hash FROM linked)
 FROM given LEFT JOIN queued ON queued.id = given.seq";
 
 pub async fn replay(link: &Link, events: &[Seq], payload: &str, act: &Act) -> Result<Vec<Replayed>> {
-    let (actor, reason) = (without_nul(&act.actor), without_nul(&act.reason));
     let payload = without_nul(payload);
-    let (mut ids, mut targets) = once(events, |event| event.as_event().to_string());
+    let mut rest = events.to_vec();
     let mut answers: BTreeMap<i64, Replayed> = BTreeMap::new();
     for _ in 0..ROUNDS_MAX {
-        let rows = link.query(REPLAY, &[&ids, &targets, &act.at.ms(), &payload, &actor, &reason]).await?;
+        let noted = Noted::of(&rest, |event| audit::of_event(act, audit::REPLAYED, event));
+        let Some(entry) = noted.first() else { return Ok(Vec::new()) };
+        let Noted { ids, targets, digests, .. } = &noted;
+        let values: [&(dyn ToSql + Sync); 8] =
+            [ids, targets, digests, &entry.at.ms(), &entry.actor, &entry.action, &entry.details, &payload];
+        let rows = link.query_chained(REPLAY, &values).await?;
         let mut moved = BTreeSet::new();
         for row in &rows {
             let event = value(row, 0)?;
@@ -124,9 +163,7 @@ pub async fn replay(link: &Link, events: &[Seq], payload: &str, act: &Act) -> Re
         if moved.is_empty() {
             return Ok(events.iter().map(|event| answer(*event, &mut answers)).collect());
         }
-        targets =
-            targets.into_iter().zip(&ids).filter(|(_, id)| moved.contains(id)).map(|(t, _)| t).collect();
-        ids.retain(|id| moved.contains(id));
+        rest.retain(|event| moved.contains(&event.as_i64()));
     }
     Err(Failure::Restless.into())
 }
@@ -139,8 +176,29 @@ fn answer(event: Seq, answers: &mut BTreeMap<i64, Replayed>) -> Replayed {
     }
 }
 
-/// Each number once, in the order given, and how the audit names it.
-fn once(given: &[Seq], name: fn(&Seq) -> String) -> (Vec<i64>, Vec<String>) {
-    let mut seen = BTreeSet::new();
-    given.iter().filter(|seq| seen.insert(**seq)).map(|seq| (seq.as_i64(), name(seq))).unzip()
+/// What is to be noted of each number, once, in the order given.
+struct Noted {
+    ids: Vec<i64>,
+    targets: Vec<String>,
+    digests: Vec<Vec<u8>>,
+    entries: Vec<Entry>,
+}
+
+impl Noted {
+    fn of(given: &[Seq], entry: impl Fn(Seq) -> Entry) -> Self {
+        let mut seen = BTreeSet::new();
+        let once: Vec<Seq> = given.iter().copied().filter(|seq| seen.insert(*seq)).collect();
+        let entries: Vec<Entry> = once.iter().map(|seq| storable(entry(*seq))).collect();
+        Self {
+            ids: once.iter().map(|seq| seq.as_i64()).collect(),
+            targets: entries.iter().map(|entry| entry.target.1.clone()).collect(),
+            digests: entries.iter().map(|entry| entry.digest().to_vec()).collect(),
+            entries,
+        }
+    }
+
+    /// What all have in common can be read from one.
+    fn first(&self) -> Option<&Entry> {
+        self.entries.first()
+    }
 }

@@ -182,14 +182,14 @@ fn texts<'r>(rows: &[&'r Arrival], of: fn(&'r Arrival) -> Option<&'r str>) -> Ve
     rows.iter().map(|row| of(row)).collect()
 }
 
-fn death(row: &Arrival) -> Option<&Death> {
+pub fn death(row: &Arrival) -> Option<&Death> {
     match &row.next {
         Next::Settle => None,
         Next::Dead(death) => Some(death),
     }
 }
 
-fn is_text(body: &[u8]) -> bool {
+pub fn is_text(body: &[u8]) -> bool {
     !body.contains(&0) && std::str::from_utf8(body).is_ok()
 }
 

@@ -21,11 +21,15 @@ impl Conditions {
         }
     }
 
-    /// Exact, or a prefix when it ends in `*`.
     pub fn demand_type(&mut self, wanted: Option<&str>) {
+        self.demand_word("event.type", wanted);
+    }
+
+    /// Exact, or a prefix when it ends in `*`.
+    pub fn demand_word(&mut self, column: &str, wanted: Option<&str>) {
         let prefix = wanted.and_then(|wanted| wanted.strip_suffix('*'));
-        self.demand("event.type = ?", wanted.filter(|_| prefix.is_none()).map(str::to_owned));
-        self.demand("starts_with(event.type, ?)", prefix.map(str::to_owned));
+        self.demand(&format!("{column} = ?"), wanted.filter(|_| prefix.is_none()).map(str::to_owned));
+        self.demand(&format!("starts_with({column}, ?)"), prefix.map(str::to_owned));
     }
 
     /// A condition without a value.

@@ -20,6 +20,7 @@ use tokio_postgres::types::{FromSql, ToSql};
 use tokio_postgres::{AsyncMessage, Client, Connection, Row, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use super::chain::{Head, NEW_CHAIN};
 use super::durability;
 use super::failure::Failure;
 use super::tls;
@@ -87,6 +88,8 @@ pub enum Purpose {
     Migrate,
     Admit,
     Work,
+    /// Reads that work waits for.
+    Load,
     Read,
     Upkeep,
 }
@@ -95,7 +98,7 @@ impl Purpose {
     const fn settings(self) -> &'static [&'static str] {
         match self {
             Self::Migrate => &[UNHURRIED],
-            Self::Work => &[BY_KEY],
+            Self::Work | Self::Load => &[BY_KEY],
             Self::Upkeep => &[BY_KEY, ASIDE],
             Self::Admit | Self::Read => &[],
         }
@@ -105,7 +108,7 @@ impl Purpose {
     const fn turns(self) -> usize {
         match self {
             Self::Migrate | Self::Admit | Self::Work | Self::Upkeep => 1,
-            Self::Read => 16,
+            Self::Load | Self::Read => 16,
         }
     }
 
@@ -113,14 +116,14 @@ impl Purpose {
     const fn acknowledges(self) -> bool {
         match self {
             Self::Admit | Self::Work => true,
-            Self::Migrate | Self::Read | Self::Upkeep => false,
+            Self::Migrate | Self::Load | Self::Read | Self::Upkeep => false,
         }
     }
 
     /// How long an answer may take.
     const fn patience(self) -> Duration {
         match self {
-            Self::Admit | Self::Work | Self::Read => ANSWER_MAX,
+            Self::Admit | Self::Work | Self::Load | Self::Read => ANSWER_MAX,
             Self::Migrate | Self::Upkeep => Duration::MAX,
         }
     }
@@ -154,6 +157,35 @@ impl Link {
         self.run(async |session| {
             let statement = session.prepared(sql).await?;
             Ok(session.client.query(&statement, values).await?)
+        })
+        .await
+    }
+
+    /// Runs one prepared statement that may write audit entries. After its own values it is given the chain, the number
+    /// and the predecessor of the link they hang on.
+    pub async fn query_chained(
+        &self,
+        sql: &'static str,
+        values: &[&(dyn ToSql + Sync)],
+    ) -> std::result::Result<Vec<Row>, Failure> {
+        debug_assert_eq!(self.purpose.turns(), 1, "a chain goes on after the answer");
+        self.run(async |session| {
+            let statement = session.prepared(sql).await?;
+            // Taken, so that whoever goes away before the answer leaves none.
+            let kept = lock(&session.chain).take();
+            let head = match kept {
+                Some(head) => head,
+                None => Head::beginning(session.client.query_one(NEW_CHAIN, &[]).await?.try_get(0)?),
+            };
+            let mut values = values.to_vec();
+            values.extend([&head.chain as &(dyn ToSql + Sync), &head.next, &head.hash]);
+            let answer = session.client.query(&statement, &values).await.map_err(Failure::from);
+            let head = match &answer {
+                Ok(rows) => Some(head.after(rows)?),
+                Err(failure) => Some(head).filter(|_| failure.leaves_the_session_well()),
+            };
+            *lock(&session.chain) = head;
+            answer
         })
         .await
     }
@@ -230,6 +262,8 @@ impl Link {
 struct Session {
     client: Client,
     statements: Mutex<HashMap<&'static str, Statement>>,
+    /// Absent before the first entry, and while nobody knows where it ends.
+    chain: Mutex<Option<Head>>,
     doubt: Arc<AtomicBool>,
     driver: AbortHandle,
 }
@@ -239,7 +273,7 @@ impl Session {
         let (client, connection) = server.config.connect(server.tls.clone()).await?;
         let doubt = Arc::new(AtomicBool::new(false));
         let driver = tokio::spawn(drive(connection, Arc::clone(&doubt))).abort_handle();
-        let session = Self { client, statements: Mutex::default(), doubt, driver };
+        let session = Self { client, statements: Mutex::default(), chain: Mutex::default(), doubt, driver };
         session.client.batch_execute(SETTINGS).await?;
         for settings in purpose.settings() {
             session.client.batch_execute(settings).await?;

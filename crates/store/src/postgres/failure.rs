@@ -33,6 +33,15 @@ impl Failure {
             .is_some_and(|error| *error.code() == SqlState::CHECK_VIOLATION && error.constraint().is_none())
     }
 
+    /// Somebody else wrote the thing or gave the name at the same moment: nothing was written.
+    pub fn lost_a_race(&self) -> bool {
+        let Self::Database(error) = self else { return false };
+        error.as_db_error().is_some_and(|error| {
+            *error.code() == SqlState::UNIQUE_VIOLATION
+                && matches!(error.constraint(), Some("state_pkey" | "name_pkey"))
+        })
+    }
+
     /// Somebody else made it at the same moment, or holds its lock.
     pub fn is_a_race(&self) -> bool {
         let states = [

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use sekisho_core::change::Rejection;
+use sekisho_core::change::{About, Rejection};
 use sekisho_core::event::{Stored, Trust};
 use sekisho_core::{Seq, Time};
 use tokio_postgres::Row;
@@ -18,7 +18,7 @@ use crate::{EventFilter, EventRecord, EventSummary, FIND_MAX, Order, Status};
 const SUMMARY: &str = "
     event.seq, event.event_id, event.source, event.type, event.received_at, event.created_at, event.object_kind,
     event.object_id, event.account, event.livemode, event.trust, outcome.result, outcome.note, outcome.at, dead.error,
-    dead.at";
+    dead.at, outcome.payment, outcome.billing, outcome.tenant";
 
 /// An event that left no trace of its settling was let go, and waits for its partition to be dropped.
 const FROM: &str = "
@@ -89,6 +89,7 @@ fn summary(row: &Row) -> Result<EventSummary> {
         trust: value(row, 10)?,
         note,
         processed_at,
+        about: About { payment: value(row, 16)?, billing: value(row, 17)?, tenant: value(row, 18)? },
     })
 }
 
@@ -100,10 +101,10 @@ pub async fn event(link: &Link, seq: Seq) -> Result<Option<EventRecord>> {
     let sql = format!("SELECT {SUMMARY}, event.headers, event.body {FROM} AND event.seq = $1");
     let rows = link.query_once(&sql, &[&seq.as_i64()]).await?;
     let record = |row| {
-        let body: &[u8] = value(row, 17)?;
+        let body: &[u8] = value(row, 20)?;
         Ok(EventRecord {
             summary: summary(row)?,
-            headers: value(row, 16)?,
+            headers: value(row, 19)?,
             body: Bytes::copy_from_slice(body),
         })
     };

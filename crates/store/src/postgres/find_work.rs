@@ -1,4 +1,4 @@
-//! Bounded reads about work: dead letters, messages and their attempts, counts, and what people did.
+//! Bounded reads about work: dead letters, messages and their attempts, counts.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::condition::Conditions;
 use super::connection::{Link, unreadable, value};
 use super::upkeep::limit_of;
 use crate::error::Result;
-use crate::{AuditEntry, Count, DeadFilter, DeadLetter, FIND_MAX, Message, Standing, Status};
+use crate::{Count, DeadFilter, DeadLetter, FIND_MAX, Message, Standing, Status};
 
 /// Events are looked up one by one, so that only their partitions are visited.
 pub async fn dead(link: &Link, filter: &DeadFilter) -> Result<Vec<DeadLetter>> {
@@ -158,20 +158,4 @@ pub async fn counts(link: &Link, from: Time, to: Time) -> Result<Vec<Count>> {
         })
     };
     rows.iter().map(count).collect()
-}
-
-const AUDIT: &str = "SELECT at, actor, action, target, reason FROM audit ORDER BY id DESC LIMIT $1";
-
-pub async fn audit(link: &Link, limit: usize) -> Result<Vec<AuditEntry>> {
-    let rows = link.query(AUDIT, &[&limit_of(limit, FIND_MAX)]).await?;
-    let entry = |row| {
-        Ok(AuditEntry {
-            at: Time::from_ms(value(row, 0)?),
-            actor: value(row, 1)?,
-            action: value(row, 2)?,
-            target: value(row, 3)?,
-            reason: value(row, 4)?,
-        })
-    };
-    rows.iter().map(entry).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use sekisho_core::change::{Act, Rejection, effect_prefix};
+use sekisho_core::change::{Rejection, effect_prefix};
 use sekisho_core::event::DedupeKey;
 use sekisho_core::timer::HOUR_MS;
 use sekisho_core::{Seq, Time};
@@ -10,7 +10,7 @@ use sekisho_core::{Seq, Time};
 use super::connection::{Link, value};
 use super::partition::{self, Day};
 use crate::error::Result;
-use crate::{CLAIM_MAX, Forgotten, REJECTIONS_MAX, State};
+use crate::{CLAIM_MAX, Forgotten, REJECTIONS_MAX};
 
 const REJECT: &str = "
 INSERT INTO rejection (seq, at, source, peer, reason, detail, request_id, count)
@@ -42,46 +42,6 @@ pub async fn reject(link: &Link, rejections: &[Rejection]) -> Result<()> {
     .await?;
     link.query(MAKE_ROOM, &[&limit_of(REJECTIONS_MAX - 1, REJECTIONS_MAX)]).await?;
     Ok(())
-}
-
-const STATES: &str = "SELECT kind, id, version, facts FROM state WHERE kind = $1 ORDER BY id";
-
-pub async fn states(link: &Link, kind: &str) -> Result<Vec<State>> {
-    let rows = link.query(STATES, &[&without_nul(kind)]).await?;
-    let state = |row| {
-        Ok(State { kind: value(row, 0)?, id: value(row, 1)?, version: value(row, 2)?, facts: value(row, 3)? })
-    };
-    rows.iter().map(state).collect()
-}
-
-const ADD_STATE: &str = "
-WITH written AS (
-    INSERT INTO state (version, facts, kind, id) VALUES ($1::bigint + 1, $2, $3, $4)
-    ON CONFLICT DO NOTHING RETURNING kind, id
-), noted AS (
-    INSERT INTO audit (at, actor, action, target, reason)
-    SELECT $5::bigint, $6::text, kind || '.set', id, $7::text FROM written WHERE $5 IS NOT NULL
-)
-SELECT FROM written";
-
-const PUT_STATE: &str = "
-WITH written AS (
-    UPDATE state SET version = $1::bigint + 1, facts = $2 WHERE kind = $3 AND id = $4 AND version = $1
-    RETURNING kind, id
-), noted AS (
-    INSERT INTO audit (at, actor, action, target, reason)
-    SELECT $5::bigint, $6::text, kind || '.set', id, $7::text FROM written WHERE $5 IS NOT NULL
-)
-SELECT FROM written";
-
-pub async fn put_state(link: &Link, state: &State, act: Option<&Act>) -> Result<bool> {
-    let State { kind, id, version, facts } = state;
-    let sql = if *version == 0 { ADD_STATE } else { PUT_STATE };
-    let values = [without_nul(facts), without_nul(kind), without_nul(id)];
-    let (at, who) = (act.map(|act| act.at.ms()), act.map(|act| without_nul(&act.actor)));
-    let why = act.map(|act| without_nul(&act.reason));
-    let rows = link.query(sql, &[version, &values[0], &values[1], &values[2], &at, &who, &why]).await?;
-    Ok(!rows.is_empty())
 }
 
 pub async fn upkeep(link: &Link, now: Time) -> Result<()> {
@@ -166,6 +126,18 @@ WITH needed AS MATERIALIZED (
 )
 SELECT count(*) FROM free";
 
+/// Requests that nobody will send again, with their names.
+const FORGET_REQUESTS: &str = "
+WITH old AS MATERIALIZED (
+    SELECT id FROM state WHERE kind = 'request' AND changed_at < $1
+    ORDER BY changed_at, id
+    LIMIT $2
+    FOR UPDATE SKIP LOCKED
+), names AS (
+    DELETE FROM name USING old WHERE name.kind = 'request' AND name.id = old.id
+)
+DELETE FROM state USING old WHERE state.kind = 'request' AND state.id = old.id";
+
 pub async fn forget(link: &Link, before: Time, after: Seq, limit: usize) -> Result<Forgotten> {
     let limit = limit.min(CLAIM_MAX);
     let horizon = Seq::floor_of(before).as_i64();
@@ -203,6 +175,7 @@ pub async fn forget(link: &Link, before: Time, after: Seq, limit: usize) -> Resu
             ],
         )
         .await?;
+    link.query(FORGET_REQUESTS, &[&before.ms(), &limit_of(limit, CLAIM_MAX)]).await?;
     let events: i64 = rows.first().map_or(Ok(0), |row| value(row, 0))?;
     let next = old.last().copied().filter(|_| old.len() == limit).map(Seq::from_i64);
     if next.is_none() {

@@ -5,12 +5,10 @@
 //! began: an earlier job it does not see is finished, so nothing runs out of turn. One it still sees may be finished
 //! by now; so whoever parks or ends a job looks again in a later statement, and `sweep` finds what both missed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Mutex;
 
-use sekisho_core::change::{
-    Attempt, ChangeSet, Committed, Death, End, Job, Kind, Lane, Lease, NewJob, Outcome,
-};
+use sekisho_core::change::{Job, Kind, Lane, Lease};
 use sekisho_core::{Epoch, Seq, Time};
 use tokio_postgres::Row;
 
@@ -181,196 +179,13 @@ WITH head AS MATERIALIZED (
 UPDATE job SET parked = false FROM head WHERE job.id = head.id";
 
 /// A failure here is none of what came before it: that is written, and `sweep` gives the turns later.
-async fn give_turns(link: &Link, fifos: BTreeSet<String>) {
+pub async fn give_turns(link: &Link, fifos: BTreeSet<String>) {
     if fifos.is_empty() {
         return;
     }
     let fifos: Vec<String> = fifos.into_iter().collect();
     if let Err(failure) = link.query(GIVE_TURNS, &[&fifos]).await {
         tracing::debug!(error = failure.message(), "the next of a fifo waits for the sweep");
-    }
-}
-
-/// Order matters: leases first, then keys in their order. Which of `retry_at`, `result` and `reason` is set says how
-/// the run ended. A row without an id says whose lease held, and which fifo it left; one with an id, what was queued.
-const COMMIT: &str = "
-WITH held AS MATERIALIZED (
-    SELECT given.*, job.crashes, job.kind, coalesce(job.home, job.lane) AS lane, job.event, job.fifo, job.payload
-    FROM unnest(
-        $1::bigint[], $2::bigint[], $3::bigint[], $4::integer[], $5::bigint[], $6::bigint[], $7::text[], $8::text[],
-        $9::text[], $10::text[], $11::text[], $12::bigint[], $13::bigint[], $14::integer[], $15::text[], $16::text[],
-        $17::text[], $18::bytea[]
-    ) AS given (
-        n, job, epoch, attempt, at, retry_at, result, note, class, reason, error, tried_at, took_ms, status,
-        tried_reason, tried_error, headers, body
-    )
-    JOIN job ON job.id = given.job AND job.owner = given.epoch AND job.attempt = given.attempt
-    ORDER BY job.id
-    FOR UPDATE OF job
-), retried AS (
-    UPDATE job SET owner = NULL, started = false, due_at = held.retry_at, lane = held.lane, home = NULL,
-        crashes = CASE WHEN job.home IS NULL THEN job.crashes ELSE 0 END
-    FROM held WHERE job.id = held.job AND held.retry_at IS NOT NULL
-), removed AS (
-    DELETE FROM job USING held WHERE job.id = held.job AND held.retry_at IS NULL
-), done AS (
-    INSERT INTO outcome (job, result, note, at, attempts, lane, event)
-    SELECT job, result, note, at, attempt, CASE WHEN NOT settles THEN lane END, CASE WHEN NOT settles THEN event END
-    FROM (SELECT *, lane = 'settle' AND event IS NOT DISTINCT FROM job AS settles FROM held) AS held
-    WHERE result IS NOT NULL
-), died AS (
-    INSERT INTO dead (job, at, class, reason, error, attempts, crashes, kind, lane, event, fifo, payload)
-    SELECT job, at, class, reason, error, attempt, crashes, kind, lane, event, fifo, payload
-    FROM held WHERE reason IS NOT NULL
-), tried AS (
-    INSERT INTO attempt (job, n, at, took_ms, status, reason, error, headers, body)
-    SELECT job, attempt, tried_at, took_ms, status, tried_reason, tried_error, headers, body
-    FROM held WHERE tried_at IS NOT NULL
-), new AS MATERIALIZED (
-    SELECT new.*, row_number() OVER (PARTITION BY key ORDER BY place) AS copy
-    FROM unnest(
-        $19::bigint[], $20::boolean[], $21::bigint[], $22::text[], $23::text[], $24::text[], $25::text[],
-        $26::bigint[], $27::bigint[], $28::text[], $29::bigint[]
-    ) WITH ORDINALITY AS new (n, fenced, id, key, kind, lane, fifo, due_at, event, payload, owner, place)
-    WHERE new.n IN (SELECT held.n FROM held) OR NOT new.fenced
-), fresh AS (
-    INSERT INTO effect (key, job)
-    SELECT key, id FROM new WHERE key IS NOT NULL AND copy = 1 ORDER BY key COLLATE \"C\"
-    ON CONFLICT (key) DO NOTHING RETURNING job
-), queued AS (
-    INSERT INTO job (id, lane, due_at, owner, attempt, kind, event, fifo, payload)
-    SELECT id, lane, due_at, owner, (owner IS NOT NULL)::integer, kind, event, fifo, payload
-    FROM new WHERE key IS NULL OR (copy = 1 AND id IN (SELECT job FROM fresh)) ORDER BY id
-    RETURNING id
-)
-SELECT n, NULL::bigint, CASE WHEN retry_at IS NULL THEN fifo END FROM held
-UNION ALL
-SELECT NULL, id, NULL FROM queued";
-
-pub async fn commit(link: &Link, sets: &[ChangeSet]) -> Result<Vec<Committed>> {
-    // A lease can be spent once: of several sets that show it, the first.
-    let mut ends: BTreeMap<Lease, (usize, &ChangeSet, &End)> = BTreeMap::new();
-    for (n, set) in sets.iter().enumerate() {
-        if let Some((lease, end)) = &set.end {
-            ends.entry(*lease).or_insert((n, set, end));
-        }
-    }
-    let shown = |n: usize, lease: &Lease| ends.get(lease).is_some_and(|(first, ..)| *first == n);
-    let sent = |(n, set): &(usize, &ChangeSet)| set.end.as_ref().is_none_or(|(lease, _)| shown(*n, lease));
-    let new: Vec<(usize, bool, &NewJob)> = sets
-        .iter()
-        .enumerate()
-        .filter(sent)
-        .flat_map(|(n, set)| set.jobs.iter().map(move |job| (n, set.end.is_some(), job)))
-        .collect();
-    if ends.is_empty() && new.is_empty() {
-        return Ok(vec![Committed::Applied { repeated: Vec::new() }; sets.len()]);
-    }
-    let written = write(link, &ends.into_iter().collect::<Vec<_>>(), &new).await?;
-    give_turns(link, written.fifos).await;
-    let mut queued = written.queued;
-    let answer = |(n, set): (usize, &ChangeSet)| {
-        if set.end.is_some() && !written.held.contains(&n) {
-            return Committed::Lost;
-        }
-        let repeated = set.jobs.iter().map(|job| job.id).filter(|id| !queued.remove(id));
-        Committed::Applied { repeated: repeated.collect() }
-    };
-    Ok(sets.iter().enumerate().map(answer).collect())
-}
-
-/// What became of a commit.
-#[derive(Default)]
-struct Written {
-    /// The sets whose lease held.
-    held: BTreeSet<usize>,
-    queued: BTreeSet<Seq>,
-    /// Whose next has its turn.
-    fifos: BTreeSet<String>,
-}
-
-async fn write(
-    link: &Link,
-    ends: &[(Lease, (usize, &ChangeSet, &End))],
-    new: &[(usize, bool, &NewJob)],
-) -> Result<Written> {
-    let ended = |of: fn(&End) -> Option<&str>| {
-        ends.iter().map(|(_, (.., end))| of(end).map(without_nul)).collect::<Vec<_>>()
-    };
-    let tried = |of: fn(&Attempt) -> Option<&str>| {
-        let said =
-            |set: &ChangeSet| set.attempt.as_ref().and_then(of).map(|text| without_nul(text).into_owned());
-        ends.iter().map(|(_, (_, set, _))| said(set)).collect::<Vec<_>>()
-    };
-    let calls = || ends.iter().map(|(_, (_, set, _))| set.attempt.as_ref());
-    let texts = |of: fn(&NewJob) -> Option<&str>| {
-        new.iter().map(|(.., job)| of(job).map(without_nul)).collect::<Vec<_>>()
-    };
-    let numbers = |of: fn(&NewJob) -> Option<i64>| new.iter().map(|(.., job)| of(job)).collect::<Vec<_>>();
-    let rows = link
-        .query(
-            COMMIT,
-            &[
-                &ends.iter().map(|(_, (n, ..))| *n as i64).collect::<Vec<_>>(),
-                &ends.iter().map(|(lease, _)| lease.job.as_i64()).collect::<Vec<_>>(),
-                &ends.iter().map(|(lease, _)| lease.epoch.0).collect::<Vec<_>>(),
-                &ends.iter().map(|(lease, _)| lease.attempt).collect::<Vec<_>>(),
-                &ends.iter().map(|(_, (_, set, _))| set.at.ms()).collect::<Vec<_>>(),
-                &ends.iter().map(|(_, (.., end))| retry_at(end)).collect::<Vec<_>>(),
-                &ended(|end| outcome(end).map(Outcome::name)),
-                &ended(|end| outcome(end).and_then(Outcome::note)),
-                &ended(|end| death(end).map(|death| death.class.name())),
-                &ended(|end| death(end).map(|death| death.reason.as_str())),
-                &ended(|end| death(end).map(|death| death.error.as_str())),
-                &calls().map(|call| call.map(|call| call.at.ms())).collect::<Vec<_>>(),
-                &calls().map(|call| call.map(|call| call.took_ms)).collect::<Vec<_>>(),
-                &calls().map(|call| call.and_then(|call| call.status)).collect::<Vec<_>>(),
-                &tried(|call| call.reason.as_deref()),
-                &tried(|call| call.error.as_deref()),
-                &tried(|call| call.headers.as_deref()),
-                &calls().map(|call| call.and_then(|call| call.body.as_deref())).collect::<Vec<_>>(),
-                &new.iter().map(|(n, ..)| *n as i64).collect::<Vec<_>>(),
-                &new.iter().map(|(_, fenced, _)| *fenced).collect::<Vec<_>>(),
-                &numbers(|job| Some(job.id.as_i64())),
-                &texts(|job| job.key.as_deref()),
-                &texts(|job| Some(job.kind.name())),
-                &texts(|job| Some(&job.lane.0)),
-                &texts(|job| job.fifo.as_deref()),
-                &numbers(|job| Some(job.due_at.ms())),
-                &numbers(|job| job.event.map(Seq::as_i64)),
-                &texts(|job| Some(&job.payload)),
-                &numbers(|job| job.owner.map(|epoch| epoch.0)),
-            ],
-        )
-        .await?;
-    let mut written = Written::default();
-    for row in &rows {
-        let n: Option<i64> = value(row, 0)?;
-        written.held.extend(n.and_then(|n| usize::try_from(n).ok()));
-        written.queued.extend(value::<Option<i64>>(row, 1)?.map(Seq::from_i64));
-        written.fifos.extend(value::<Option<String>>(row, 2)?);
-    }
-    Ok(written)
-}
-
-fn retry_at(end: &End) -> Option<i64> {
-    match end {
-        End::Retry { due_at } => Some(due_at.ms()),
-        End::Done(_) | End::Dead(_) => None,
-    }
-}
-
-fn outcome(end: &End) -> Option<&Outcome> {
-    match end {
-        End::Done(outcome) => Some(outcome),
-        End::Retry { .. } | End::Dead(_) => None,
-    }
-}
-
-fn death(end: &End) -> Option<&Death> {
-    match end {
-        End::Dead(death) => Some(death),
-        End::Retry { .. } | End::Done(_) => None,
     }
 }
 

@@ -1,10 +1,13 @@
 //! What people do with what failed or is long done. Every act is audited in its own transaction.
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{OptionalExtension, params};
 use sekisho_core::Seq;
 use sekisho_core::change::{Act, Replayed};
 
-pub fn revive(tx: &Connection, jobs: &[Seq], act: &Act) -> rusqlite::Result<Vec<bool>> {
+use super::chain::Tx;
+use crate::audit;
+
+pub fn revive(tx: &Tx<'_>, jobs: &[Seq], act: &Act) -> rusqlite::Result<Vec<bool>> {
     let mut queue = tx.prepare_cached(
         "INSERT INTO job (id, lane, due_at, attempt, base, kind, event, fifo, payload)
          SELECT job, lane, $1, attempts, attempts, kind, event, fifo, payload FROM dead WHERE job = $2",
@@ -14,14 +17,14 @@ pub fn revive(tx: &Connection, jobs: &[Seq], act: &Act) -> rusqlite::Result<Vec<
         let found = queue.execute([act.at.ms(), job.as_i64()])? == 1;
         if found {
             tx.prepare_cached("DELETE FROM dead WHERE job = $1")?.execute([job.as_i64()])?;
-            note(tx, act, "dead_letter.retried", &job.as_message().to_string())?;
+            tx.note(&audit::of_message(act, audit::RETRIED, *job))?;
         }
         revived.push(found);
     }
     Ok(revived)
 }
 
-pub fn discard(tx: &Connection, jobs: &[Seq], act: &Act) -> rusqlite::Result<Vec<bool>> {
+pub fn discard(tx: &Tx<'_>, jobs: &[Seq], act: &Act) -> rusqlite::Result<Vec<bool>> {
     let why = format!("discarded by {}: {}", act.actor, act.reason);
     let mut put_aside = tx.prepare_cached(
         "INSERT INTO outcome (job, result, note, at, attempts, lane, event)
@@ -34,18 +37,18 @@ pub fn discard(tx: &Connection, jobs: &[Seq], act: &Act) -> rusqlite::Result<Vec
         let found = put_aside.execute(params![why, act.at.ms(), job.as_i64()])? == 1;
         if found {
             tx.prepare_cached("DELETE FROM dead WHERE job = $1")?.execute([job.as_i64()])?;
-            note(tx, act, "dead_letter.discarded", &job.as_message().to_string())?;
+            tx.note(&audit::of_message(act, audit::DISCARDED, *job))?;
         }
         discarded.push(found);
     }
     Ok(discarded)
 }
 
-pub fn replay(tx: &Connection, events: &[Seq], payload: &str, act: &Act) -> rusqlite::Result<Vec<Replayed>> {
+pub fn replay(tx: &Tx<'_>, events: &[Seq], payload: &str, act: &Act) -> rusqlite::Result<Vec<Replayed>> {
     events.iter().map(|event| replay_one(tx, *event, payload, act)).collect()
 }
 
-fn replay_one(tx: &Connection, event: Seq, payload: &str, act: &Act) -> rusqlite::Result<Replayed> {
+fn replay_one(tx: &Tx<'_>, event: Seq, payload: &str, act: &Act) -> rusqlite::Result<Replayed> {
     let seq = event.as_i64();
     let found = tx
         .prepare_cached(
@@ -66,12 +69,6 @@ fn replay_one(tx: &Connection, event: Seq, payload: &str, act: &Act) -> rusqlite
          VALUES ($1, 'settle', $2, $3, $3, 'settle', $1, $4)",
     )?
     .execute(params![seq, act.at.ms(), attempts, payload])?;
-    note(tx, act, "event.replayed", &event.as_event().to_string())?;
+    tx.note(&audit::of_event(act, audit::REPLAYED, event))?;
     Ok(Replayed::Queued)
-}
-
-pub fn note(tx: &Connection, act: &Act, action: &str, target: &str) -> rusqlite::Result<()> {
-    tx.prepare_cached("INSERT INTO audit (at, actor, action, target, reason) VALUES ($1, $2, $3, $4, $5)")?
-        .execute(params![act.at.ms(), act.actor, action, target, act.reason])?;
-    Ok(())
 }

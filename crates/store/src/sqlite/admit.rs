@@ -8,8 +8,9 @@ use sekisho_core::change::{Admission, Arrival, Job, Next};
 use sekisho_core::event::DedupeKey;
 use sekisho_core::{Epoch, Seq};
 
+use super::chain::Tx;
 use super::writer::Failure;
-use super::{SqliteStore, work};
+use super::{SqliteStore, commit};
 use crate::error::Result;
 
 pub async fn admit(
@@ -46,7 +47,7 @@ async fn try_admit(
     arrivals: Arc<[Arrival]>,
     keep: Option<Epoch>,
 ) -> std::result::Result<Vec<Admission>, Failure> {
-    let run = move |tx: &Connection| {
+    let run = move |tx: &Tx<'_>| {
         let mut inserts = Inserts::prepare(tx, keep)?;
         arrivals.iter().map(|arrival| inserts.run(arrival)).collect()
     };
@@ -54,7 +55,7 @@ async fn try_admit(
 }
 
 /// The statements of a batch, looked up once.
-struct Inserts<'c> {
+pub struct Inserts<'c> {
     tx: &'c Connection,
     keep: Option<Epoch>,
     dedupe: CachedStatement<'c>,
@@ -63,7 +64,7 @@ struct Inserts<'c> {
 }
 
 impl<'c> Inserts<'c> {
-    fn prepare(tx: &'c Connection, keep: Option<Epoch>) -> rusqlite::Result<Self> {
+    pub fn prepare(tx: &'c Connection, keep: Option<Epoch>) -> rusqlite::Result<Self> {
         Ok(Self {
             tx,
             keep,
@@ -81,14 +82,18 @@ impl<'c> Inserts<'c> {
     }
 
     fn run(&mut self, arrival: &Arrival) -> rusqlite::Result<Admission> {
+        if self.add(arrival)? {
+            return Ok(Admission::Admitted);
+        }
+        let stored = stored(self.tx, &arrival.key)?.expect("the conflict was with a stored key");
+        Ok(if stored == arrival.seq { Admission::Admitted } else { Admission::Duplicate(stored) })
+    }
+
+    /// False when its key had been there before.
+    pub fn add(&mut self, arrival: &Arrival) -> rusqlite::Result<bool> {
         let seq = arrival.seq.as_i64();
         if self.dedupe.execute(params![arrival.key.as_bytes(), seq])? == 0 {
-            let stored = stored(self.tx, &arrival.key)?.expect("the conflict was with a stored key");
-            return Ok(if stored == arrival.seq {
-                Admission::Admitted
-            } else {
-                Admission::Duplicate(stored)
-            });
+            return Ok(false);
         }
         let object = arrival.object.as_ref();
         self.event.execute(params![
@@ -114,10 +119,10 @@ impl<'c> Inserts<'c> {
             Next::Dead(death) => {
                 let mut job = Job::born_with(arrival.seq, arrival.received_at, Epoch(0));
                 job.lease.attempt = 0;
-                work::bury(self.tx, &job, death, arrival.received_at)?;
+                commit::bury(self.tx, &job, death, arrival.received_at)?;
             }
         }
-        Ok(Admission::Admitted)
+        Ok(true)
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use sekisho_core::change::Rejection;
+use sekisho_core::change::{About, Rejection};
 use sekisho_core::event::{Stored, Trust};
 use sekisho_core::{Seq, Time};
 
@@ -16,7 +16,8 @@ use crate::{EventFilter, EventRecord, EventSummary, FIND_MAX, Order, Status};
 const SUMMARY: &str =
     "event.seq, event.event_id, event.source, event.type, event.received_at, event.created_at,
     event.object_kind, event.object_id, event.account, event.livemode, event.trust,
-    dead.error, dead.at, outcome.result, outcome.note, outcome.at";
+    dead.error, dead.at, outcome.result, outcome.note, outcome.at, outcome.payment,
+    outcome.billing, outcome.tenant";
 const FROM: &str = "FROM event LEFT JOIN outcome ON outcome.job = event.seq
      LEFT JOIN dead ON dead.job = (SELECT min(job) FROM dead WHERE dead.event = event.seq)";
 
@@ -61,7 +62,7 @@ const fn standing(status: Status) -> &'static str {
 pub fn event(db: &Connection, seq: Seq) -> rusqlite::Result<Option<EventRecord>> {
     db.prepare_cached(&format!("SELECT {SUMMARY}, event.headers, event.body {FROM} WHERE event.seq = $1"))?
         .query_row([seq.as_i64()], |row| {
-            Ok(EventRecord { summary: summary(row)?, headers: row.get(16)?, body: body(row, 17)? })
+            Ok(EventRecord { summary: summary(row)?, headers: row.get(19)?, body: body(row, 20)? })
         })
         .optional()
 }
@@ -128,6 +129,7 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<EventSummary> {
         trust: row.get(10)?,
         note: dead_error.or(note),
         processed_at: dead_at.or(time(15)?),
+        about: About { payment: row.get(16)?, billing: row.get(17)?, tenant: row.get(18)? },
     })
 }
 

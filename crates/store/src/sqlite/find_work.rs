@@ -1,4 +1,4 @@
-//! Bounded reads about work: dead letters, messages and their attempts, counts, and what people did.
+//! Bounded reads about work: dead letters, messages and their attempts, counts.
 
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Row};
@@ -8,7 +8,7 @@ use sekisho_core::{Seq, Time};
 
 use super::condition::Conditions;
 use super::connection::unreadable;
-use crate::{AuditEntry, Count, DeadFilter, DeadLetter, FIND_MAX, Message, Standing, Status};
+use crate::{Count, DeadFilter, DeadLetter, FIND_MAX, Message, Standing, Status};
 
 pub fn dead(db: &Connection, filter: &DeadFilter) -> rusqlite::Result<Vec<DeadLetter>> {
     let conditions = conditions(filter);
@@ -150,21 +150,6 @@ pub fn counts(db: &Connection, from: Time, to: Time) -> rusqlite::Result<Vec<Cou
             event_type: row.get(2)?,
             status: Status::parse(row.get_ref(3)?.as_str()?).ok_or_else(|| unreadable(3, "status"))?,
             events: row.get(4)?,
-        })
-    })?;
-    rows.collect()
-}
-
-pub fn audit(db: &Connection, limit: usize) -> rusqlite::Result<Vec<AuditEntry>> {
-    let mut statement =
-        db.prepare_cached("SELECT at, actor, action, target, reason FROM audit ORDER BY id DESC LIMIT $1")?;
-    let rows = statement.query_map([limit.min(FIND_MAX) as i64], |row| {
-        Ok(AuditEntry {
-            at: Time::from_ms(row.get(0)?),
-            actor: row.get(1)?,
-            action: row.get(2)?,
-            target: row.get(3)?,
-            reason: row.get(4)?,
         })
     })?;
     rows.collect()

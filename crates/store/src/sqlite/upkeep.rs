@@ -1,13 +1,12 @@
 //! Keeping what is bounded within its bounds.
 
 use rusqlite::{Connection, params};
-use sekisho_core::change::{Act, Rejection, effect_prefix};
+use sekisho_core::change::{Rejection, effect_prefix};
 use sekisho_core::event::DedupeKey;
 use sekisho_core::timer::HOUR_MS;
 use sekisho_core::{Seq, Time};
 
-use super::act;
-use crate::{CLAIM_MAX, Forgotten, REJECTIONS_MAX, State};
+use crate::{CLAIM_MAX, Forgotten, REJECTIONS_MAX};
 
 pub fn reject(tx: &Connection, rejections: &[Rejection]) -> rusqlite::Result<()> {
     let mut insert = tx.prepare_cached(
@@ -31,29 +30,6 @@ pub fn reject(tx: &Connection, rejections: &[Rejection]) -> rusqlite::Result<()>
     )?
     .execute([REJECTIONS_MAX as i64])?;
     Ok(())
-}
-
-pub fn states(db: &Connection, kind: &str) -> rusqlite::Result<Vec<State>> {
-    let mut all =
-        db.prepare_cached("SELECT kind, id, version, facts FROM state WHERE kind = $1 ORDER BY id")?;
-    let states = all.query_map([kind], |row| {
-        Ok(State { kind: row.get(0)?, id: row.get(1)?, version: row.get(2)?, facts: row.get(3)? })
-    })?;
-    states.collect()
-}
-
-pub fn put_state(tx: &Connection, state: &State, act: Option<&Act>) -> rusqlite::Result<bool> {
-    let State { kind, id, version, facts } = state;
-    let sql = if *version == 0 {
-        "INSERT INTO state (version, facts, kind, id) VALUES ($1 + 1, $2, $3, $4) ON CONFLICT DO NOTHING"
-    } else {
-        "UPDATE state SET version = $1 + 1, facts = $2 WHERE kind = $3 AND id = $4 AND version = $1"
-    };
-    let written = tx.prepare_cached(sql)?.execute(params![version, facts, kind, id])? == 1;
-    if let Some(act) = act.filter(|_| written) {
-        act::note(tx, act, &format!("{kind}.set"), id)?;
-    }
-    Ok(written)
 }
 
 pub fn count_hour(tx: &Connection, hour: Time) -> rusqlite::Result<()> {
@@ -107,6 +83,7 @@ pub fn forget(tx: &Connection, before: Time, after: Seq, limit: usize) -> rusqli
         erase_effects(tx, &prefix, &prefix.replace('/', "0"), i64::MAX)?;
     }
     erase_effects(tx, "timer/", &format!("timer/{before}"), limit as i64)?;
+    forget_requests(tx, before, limit as i64)?;
     Ok(Forgotten { events, next })
 }
 
@@ -122,6 +99,19 @@ fn erase_effects(tx: &Connection, from: &str, to: &str, limit: i64) -> rusqlite:
     for (key, job) in effects.collect::<rusqlite::Result<Vec<_>>>()? {
         tx.prepare_cached("DELETE FROM effect WHERE key = $1")?.execute([key])?;
         erase(tx, job)?;
+    }
+    Ok(())
+}
+
+/// Requests that nobody will send again, with their names.
+fn forget_requests(tx: &Connection, before: Time, limit: i64) -> rusqlite::Result<()> {
+    let mut old = tx.prepare_cached(
+        "SELECT id FROM state WHERE kind = 'request' AND changed_at < $1 ORDER BY changed_at, id LIMIT $2",
+    )?;
+    let ids = old.query_map([before.ms(), limit], |row| row.get::<_, String>(0))?;
+    for id in ids.collect::<rusqlite::Result<Vec<_>>>()? {
+        tx.prepare_cached("DELETE FROM name WHERE kind = 'request' AND id = $1")?.execute([&id])?;
+        tx.prepare_cached("DELETE FROM state WHERE kind = 'request' AND id = $1")?.execute([&id])?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Nodes and the work they lease. One writer, so what a statement read is still true when the next one writes.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use sekisho_core::change::{ChangeSet, Committed, Death, End, Job, Kind, Lane, Lease, NewJob, Outcome};
+use sekisho_core::change::{Job, Kind, Lane, Lease};
 use sekisho_core::{Epoch, Seq, Time};
 
 use super::connection::unreadable;
@@ -111,151 +111,10 @@ fn take(tx: &Connection, mut job: Job) -> rusqlite::Result<Job> {
     Ok(job)
 }
 
-pub fn commit(tx: &Connection, sets: &[ChangeSet]) -> rusqlite::Result<Vec<Committed>> {
-    sets.iter().map(|set| commit_one(tx, set)).collect()
-}
-
-fn commit_one(tx: &Connection, set: &ChangeSet) -> rusqlite::Result<Committed> {
-    if let Some((lease, end)) = &set.end {
-        let Some(job) = held(tx, *lease)? else { return Ok(Committed::Lost) };
-        let job = at_home(tx, job)?;
-        match end {
-            End::Retry { due_at } => {
-                // A suspect that ran while nobody died is none any more.
-                tx.prepare_cached(
-                    "UPDATE job SET owner = NULL, started = 0, due_at = $1, lane = coalesce(home, lane), home = NULL,
-                         crashes = iif(home IS NULL, crashes, 0)
-                     WHERE id = $2",
-                )?
-                .execute([due_at.ms(), lease.job.as_i64()])?;
-            }
-            End::Done(outcome) => {
-                remove(tx, &job)?;
-                done(tx, &job, outcome, set.at)?;
-            }
-            End::Dead(death) => {
-                remove(tx, &job)?;
-                bury(tx, &job, death, set.at)?;
-            }
-        }
-        if let Some(attempt) = &set.attempt {
-            tx.prepare_cached(
-                "INSERT INTO attempt (job, n, at, took_ms, status, reason, error, headers, body)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
-            )?
-            .execute(params![
-                lease.job.as_i64(),
-                lease.attempt,
-                attempt.at.ms(),
-                attempt.took_ms,
-                attempt.status,
-                attempt.reason,
-                attempt.error,
-                attempt.headers,
-                attempt.body.as_deref(),
-            ])?;
-        }
-    }
-    let mut repeated = Vec::new();
-    for new in &set.jobs {
-        if !queue(tx, new)? {
-            repeated.push(new.id);
-        }
-    }
-    Ok(Committed::Applied { repeated })
-}
-
-fn held(tx: &Connection, lease: Lease) -> rusqlite::Result<Option<Job>> {
+pub fn held(tx: &Connection, lease: Lease) -> rusqlite::Result<Option<Job>> {
     tx.prepare_cached(&format!("SELECT {JOB} FROM job WHERE id = $1 AND owner = $2 AND attempt = $3"))?
         .query_row(params![lease.job.as_i64(), lease.epoch.0, lease.attempt], |row| job(row, lease.epoch))
         .optional()
-}
-
-/// As it was before it became suspect: so it is remembered.
-fn at_home(tx: &Connection, mut job: Job) -> rusqlite::Result<Job> {
-    if job.lane == Lane::suspect() {
-        let mut home = tx.prepare_cached("SELECT coalesce(home, lane) FROM job WHERE id = $1")?;
-        job.lane = Lane(home.query_row([job.lease.job.as_i64()], |row| row.get::<_, String>(0))?.into());
-    }
-    Ok(job)
-}
-
-/// Takes a job out of the queue; the next of its fifo has its turn.
-fn remove(tx: &Connection, job: &Job) -> rusqlite::Result<()> {
-    tx.prepare_cached("DELETE FROM job WHERE id = $1")?.execute([job.lease.job.as_i64()])?;
-    if let Some(fifo) = &job.fifo {
-        tx.prepare_cached("UPDATE job SET parked = 0 WHERE id = (SELECT min(id) FROM job WHERE fifo = $1)")?
-            .execute([fifo])?;
-    }
-    Ok(())
-}
-
-fn done(tx: &Connection, job: &Job, outcome: &Outcome, at: Time) -> rusqlite::Result<()> {
-    let settles = job.lane == Lane::settle() && job.event == Some(job.lease.job);
-    tx.prepare_cached(
-        "INSERT INTO outcome (job, result, note, at, attempts, lane, event) VALUES ($1, $2, $3, $4, $5, $6, $7)",
-    )?
-    .execute(params![
-        job.lease.job.as_i64(),
-        outcome.name(),
-        outcome.note(),
-        at.ms(),
-        job.lease.attempt,
-        (!settles).then_some(&*job.lane.0),
-        job.event.filter(|_| !settles).map(Seq::as_i64),
-    ])?;
-    Ok(())
-}
-
-/// Puts a job before a person, with all that is needed to do it again.
-pub fn bury(tx: &Connection, job: &Job, death: &Death, at: Time) -> rusqlite::Result<()> {
-    tx.prepare_cached(
-        "INSERT INTO dead (job, at, class, reason, error, attempts, crashes, kind, lane, event, fifo, payload)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
-    )?
-    .execute(params![
-        job.lease.job.as_i64(),
-        at.ms(),
-        death.class.name(),
-        death.reason,
-        death.error,
-        job.lease.attempt,
-        job.crashes,
-        job.kind.name(),
-        job.lane.0,
-        job.event.map(Seq::as_i64),
-        job.fifo,
-        job.payload,
-    ])?;
-    Ok(())
-}
-
-/// False when its key had been there before.
-fn queue(tx: &Connection, new: &NewJob) -> rusqlite::Result<bool> {
-    if let Some(key) = &new.key {
-        let fresh = tx
-            .prepare_cached("INSERT INTO effect (key, job) VALUES ($1, $2) ON CONFLICT DO NOTHING")?
-            .execute(params![key, new.id.as_i64()])?;
-        if fresh == 0 {
-            return Ok(false);
-        }
-    }
-    tx.prepare_cached(
-        "INSERT INTO job (id, lane, due_at, owner, attempt, kind, event, fifo, payload)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
-    )?
-    .execute(params![
-        new.id.as_i64(),
-        new.lane.0,
-        new.due_at.ms(),
-        new.owner.map(|epoch| epoch.0),
-        i32::from(new.owner.is_some()),
-        new.kind.name(),
-        new.event.map(Seq::as_i64),
-        new.fifo,
-        new.payload,
-    ])?;
-    Ok(true)
 }
 
 pub fn start(tx: &Connection, leases: &[Lease]) -> rusqlite::Result<Vec<bool>> {

@@ -12,6 +12,7 @@ use rusqlite::{Connection, ErrorCode, ffi};
 use tokio::sync::oneshot;
 
 use super::SqliteStore;
+use super::chain::{Chain, Tx};
 use crate::error::{Error, Result};
 
 /// Most commands in one transaction.
@@ -66,7 +67,7 @@ impl SqliteStore {
     /// from the same committed state.
     pub(super) async fn write<T: Send + 'static>(
         &self,
-        work: impl FnMut(&Connection) -> rusqlite::Result<T> + Send + 'static,
+        work: impl FnMut(&Tx<'_>) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T> {
         self.try_write(work).await.map_err(|failure| match failure {
             Failure::Refused(error) => Error::corrupt(error),
@@ -76,7 +77,7 @@ impl SqliteStore {
 
     pub(super) async fn try_write<T: Send + 'static>(
         &self,
-        work: impl FnMut(&Connection) -> rusqlite::Result<T> + Send + 'static,
+        work: impl FnMut(&Tx<'_>) -> rusqlite::Result<T> + Send + 'static,
     ) -> std::result::Result<T, Failure> {
         let closed = || Failure::Unavailable(Error::unavailable("the writer has stopped"));
         let read_only = || Failure::Unavailable(Error::unavailable("this store was opened only to look"));
@@ -94,7 +95,7 @@ pub enum Failure {
 }
 
 trait Command: Send {
-    fn run(&mut self, connection: &Connection) -> rusqlite::Result<()>;
+    fn run(&mut self, tx: &Tx<'_>) -> rusqlite::Result<()>;
     fn reply(self: Box<Self>, failure: Option<Failure>);
 }
 
@@ -104,9 +105,9 @@ struct Call<T, F> {
     reply: oneshot::Sender<std::result::Result<T, Failure>>,
 }
 
-impl<T: Send, F: FnMut(&Connection) -> rusqlite::Result<T> + Send> Command for Call<T, F> {
-    fn run(&mut self, connection: &Connection) -> rusqlite::Result<()> {
-        self.answer = Some((self.work)(connection)?);
+impl<T: Send, F: FnMut(&Tx<'_>) -> rusqlite::Result<T> + Send> Command for Call<T, F> {
+    fn run(&mut self, tx: &Tx<'_>) -> rusqlite::Result<()> {
+        self.answer = Some((self.work)(tx)?);
         Ok(())
     }
 
@@ -121,13 +122,14 @@ impl<T: Send, F: FnMut(&Connection) -> rusqlite::Result<T> + Send> Command for C
 }
 
 fn run(connection: Connection, queue: &Receiver<Box<dyn Command>>) {
+    let mut chain = Chain::default();
     while let Ok(first) = queue.recv() {
         let mut batch = vec![first];
         batch.extend(queue.try_iter().take(BATCH_MAX - 1));
-        match commit(&connection, &mut batch) {
+        match commit(&connection, &mut chain, &mut batch) {
             Ok(()) => batch.into_iter().for_each(|command| command.reply(None)),
             Err(error) if is_constraint(&error) && batch.len() > 1 => {
-                batch.into_iter().for_each(|command| run_alone(&connection, command));
+                batch.into_iter().for_each(|command| run_alone(&connection, &mut chain, command));
             }
             Err(error) => fail(batch, &error),
         }
@@ -137,9 +139,9 @@ fn run(connection: Connection, queue: &Receiver<Box<dyn Command>>) {
     }
 }
 
-fn run_alone(connection: &Connection, command: Box<dyn Command>) {
+fn run_alone(connection: &Connection, chain: &mut Chain, command: Box<dyn Command>) {
     let mut alone = [command];
-    let result = commit(connection, &mut alone);
+    let result = commit(connection, chain, &mut alone);
     let [command] = alone;
     match result {
         Ok(()) => command.reply(None),
@@ -147,22 +149,37 @@ fn run_alone(connection: &Connection, command: Box<dyn Command>) {
     }
 }
 
-fn commit(connection: &Connection, batch: &mut [Box<dyn Command>]) -> rusqlite::Result<()> {
+fn commit(
+    connection: &Connection,
+    chain: &mut Chain,
+    batch: &mut [Box<dyn Command>],
+) -> rusqlite::Result<()> {
     let result = (|| {
         connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        let tx = Tx::new(connection, chain);
         for command in batch.iter_mut() {
-            command.run(connection)?;
+            command.run(&tx)?;
         }
-        connection.prepare_cached("COMMIT")?.execute([]).map(drop)
+        let linked = tx.link()?;
+        connection.prepare_cached("COMMIT")?.execute([])?;
+        Ok(linked)
     })();
-    if let Err(error) = &result {
-        exit_if_sync_failed(error);
-        if !connection.is_autocommit() {
-            // If even this fails, the next BEGIN fails too and its callers hear of it.
-            let _ = connection.execute_batch("ROLLBACK");
+    match result {
+        Ok(linked) => *chain = linked,
+        Err(error) => {
+            exit_if_sync_failed(&error);
+            if !connection.is_autocommit() {
+                // If even this fails, the next BEGIN fails too and its callers hear of it.
+                let _ = connection.execute_batch("ROLLBACK");
+            }
+            // A chain goes on only where it is sure to have ended.
+            if !is_constraint(&error) {
+                *chain = Chain::default();
+            }
+            return Err(error);
         }
     }
-    result
+    Ok(())
 }
 
 fn fail(batch: Vec<Box<dyn Command>>, error: &rusqlite::Error) {

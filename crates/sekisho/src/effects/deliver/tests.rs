@@ -205,12 +205,6 @@ async fn c2_a_connection_that_breaks_before_the_status_is_a_fault() {
 
 #[tokio::test]
 async fn c2_headers_are_bounded() {
-    let mut map = HeaderMap::new();
-    map.append("set-cookie", "c".repeat(HEADERS_KEPT_BYTES).parse().unwrap());
-    map.append("retry-after", "7".parse().unwrap());
-    map.append("x-raw", HeaderValue::from_bytes(b"\xff").unwrap());
-    assert_eq!(kept_headers(&map), [("retry-after".into(), "7".into()), ("x-raw".into(), "\u{fffd}".into())]);
-
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     tokio::spawn(async move {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sekisho_core::change::{
-    Admission, Arrival, ChangeSet, Committed, Job, Lane, Lease, NewJob, delivery_key,
+    Admission, Arrival, ChangeSet, Committed, Ended, Job, Lane, Lease, NewJob, delivery_key,
 };
 use sekisho_core::{Epoch, Seq};
 use sekisho_store::{Joined, Pulse, Store};
@@ -87,8 +87,13 @@ impl Player {
             Verb::Replay(events, payload, act) => {
                 format!("{:?}", store.replay(events, payload, act).await.unwrap())
             }
-            Verb::States(kind) => format!("{:?}", store.states(&kind).await.unwrap()),
-            Verb::PutState(state) => format!("{:?}", store.put_state(state, None).await.unwrap()),
+            Verb::Load(names, keys) => format!("{:?}", store.load(names, keys).await.unwrap()),
+            Verb::FindStates(filter) => format!("{:?}", store.find_states(filter).await.unwrap()),
+            Verb::FindSums(account) => format!("{:?}", store.find_sums(account).await.unwrap()),
+            Verb::FindLines(filter) => format!("{:?}", store.find_lines(filter).await.unwrap()),
+            Verb::FindAudit(filter) => format!("{:?}", store.find_audit(filter).await.unwrap()),
+            Verb::FindLinks(after, limit) => format!("{:?}", store.find_links(after, limit).await.unwrap()),
+            Verb::ChainHeads => format!("{:?}", store.chain_heads().await.unwrap()),
             Verb::Reject(rejections) => format!("{:?}", store.reject(rejections).await.unwrap()),
             Verb::Upkeep => format!("{:?}", store.upkeep(NOW).await.unwrap()),
             Verb::CountHour(hour) => format!("{:?}", store.count_hour(hour).await.unwrap()),
@@ -103,7 +108,6 @@ impl Player {
             Verb::FindMessages(event) => format!("{:?}", store.find_messages(event).await.unwrap()),
             Verb::FindAttempts(job) => format!("{:?}", store.find_attempts(job).await.unwrap()),
             Verb::FindCounts(from, to) => format!("{:?}", store.find_counts(from, to).await.unwrap()),
-            Verb::FindAudit(limit) => format!("{:?}", store.find_audit(limit).await.unwrap()),
             Verb::FindRejections(source, limit) => {
                 format!("{:?}", store.find_rejections(source, limit).await.unwrap())
             }
@@ -129,7 +133,12 @@ impl Player {
             let Committed::Applied { repeated } = answer else { continue };
             for job in set.jobs.into_iter().filter(|job| !repeated.contains(&job.id)) {
                 if let Some(epoch) = job.owner {
-                    self.leases.push((Lease { job: job.id, epoch, attempt: 1 }, job.event));
+                    self.leases.push((Lease::born(job.id, epoch), job.event));
+                }
+            }
+            for event in set.events.into_iter().filter(|event| !repeated.contains(&event.seq)) {
+                if let Some(epoch) = set.keep {
+                    self.leases.push((Lease::born(event.seq, epoch), Some(event.seq)));
                 }
             }
         }
@@ -139,14 +148,12 @@ impl Player {
     /// Nothing when no lease was given yet.
     fn change_set(&self, set: Set) -> Option<ChangeSet> {
         let mut about = None;
-        let end = match set.end {
-            Some((which, end)) => {
-                let (lease, event) = self.lease(which)?;
-                about = event;
-                Some((lease, end))
-            }
-            None => None,
-        };
+        let mut ends = Vec::new();
+        for ending in set.ends {
+            let (lease, event) = self.lease(ending.which)?;
+            about = about.or(event);
+            ends.push(Ended { lease, end: ending.end, attempt: ending.attempt, about: ending.about });
+        }
         let job = |Draft { job, delivery, owner }: Draft| {
             let owner = owner.map(|node| self.epoch(node));
             let (event, key) = match delivery.zip(about) {
@@ -156,7 +163,17 @@ impl Player {
             NewJob { event, key, owner, ..job }
         };
         let jobs = set.jobs.into_iter().map(job).collect();
-        Some(ChangeSet { at: set.at, attempt: set.attempt.filter(|_| end.is_some()), end, jobs })
+        Some(ChangeSet {
+            at: set.at,
+            ends,
+            jobs,
+            writes: set.writes,
+            names: set.names,
+            postings: set.postings,
+            audit: set.audit,
+            events: set.events,
+            keep: set.keep.map(|node| self.epoch(node)),
+        })
     }
 
     async fn adopt(&mut self, leases: Vec<Lease>) -> String {

@@ -62,7 +62,10 @@ CREATE TABLE outcome (
     at       INTEGER NOT NULL,
     attempts INTEGER NOT NULL,
     lane     TEXT,
-    event    INTEGER
+    event    INTEGER,
+    payment  TEXT, -- what the event turned out to be about
+    billing  TEXT,
+    tenant   TEXT
 ) STRICT;
 
 -- Each call to somebody outside, and what came back.
@@ -96,14 +99,50 @@ CREATE TABLE dead (
 ) STRICT;
 CREATE INDEX dead_event ON dead (event, job);
 
--- Small facts shared by all nodes, such as breakers.
+-- What is remembered of each thing: payments, billings, breakers, … Every write must show the version it was decided
+-- on. The columns after the facts are derived from them, and rewritten with them.
 CREATE TABLE state (
-    kind    TEXT NOT NULL,
-    id      TEXT NOT NULL,
-    version INTEGER NOT NULL,
-    facts   TEXT NOT NULL, -- JSON
+    kind       TEXT NOT NULL,
+    id         TEXT NOT NULL,
+    version    INTEGER NOT NULL,
+    facts      TEXT NOT NULL, -- JSON
+    status     TEXT,
+    tenant     TEXT,
+    customer   TEXT,
+    livemode   INTEGER,
+    amount     INTEGER,
+    currency   TEXT,
+    attention  TEXT, -- why a person should look at it
+    created_at INTEGER NOT NULL,
+    changed_at INTEGER NOT NULL,
     PRIMARY KEY (kind, id)
+) STRICT;
+CREATE INDEX state_tenant ON state (kind, tenant, id) WHERE tenant IS NOT NULL;
+CREATE INDEX state_customer ON state (kind, customer, id) WHERE customer IS NOT NULL;
+CREATE INDEX state_attention ON state (kind, id) WHERE attention IS NOT NULL;
+CREATE INDEX state_request ON state (changed_at) WHERE kind = 'request';
+
+-- What each thing is called. A name leads to one thing.
+CREATE TABLE name (
+    name TEXT PRIMARY KEY,
+    kind TEXT NOT NULL,
+    id   TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX name_request ON name (id) WHERE kind = 'request';
+
+-- Lines of the books. Those of one change sum to zero; what an account holds is the sum of its lines.
+CREATE TABLE posting (
+    number   INTEGER PRIMARY KEY AUTOINCREMENT,
+    at       INTEGER NOT NULL,
+    account  TEXT NOT NULL,
+    currency TEXT NOT NULL,
+    livemode INTEGER,
+    amount   INTEGER NOT NULL, -- in the currency's smallest unit
+    payment  TEXT NOT NULL,
+    cause    TEXT NOT NULL
+) STRICT;
+CREATE INDEX posting_account ON posting (account, number);
+CREATE INDEX posting_payment ON posting (payment, number);
 
 -- How many events an hour brought, kept when the events are gone.
 CREATE TABLE hourly (
@@ -115,15 +154,34 @@ CREATE TABLE hourly (
     PRIMARY KEY (hour, source, type, status)
 ) STRICT, WITHOUT ROWID;
 
--- What people did.
+-- Who did what to which thing. Entries that were written together hang on one link.
 CREATE TABLE audit (
-    id     INTEGER PRIMARY KEY AUTOINCREMENT,
-    at     INTEGER NOT NULL,
-    actor  TEXT NOT NULL,
-    action TEXT NOT NULL,
-    target TEXT NOT NULL,
-    reason TEXT NOT NULL
+    number      INTEGER PRIMARY KEY AUTOINCREMENT,
+    at          INTEGER NOT NULL,
+    actor       TEXT, -- null is the system itself
+    role        TEXT,
+    action      TEXT NOT NULL,
+    target_kind TEXT NOT NULL,
+    target_id   TEXT NOT NULL,
+    tenant      TEXT,
+    event       INTEGER,
+    details     TEXT NOT NULL, -- JSON
+    digest      BLOB NOT NULL,
+    chain       INTEGER NOT NULL,
+    n           INTEGER NOT NULL
 ) STRICT;
+CREATE INDEX audit_target ON audit (target_id, number);
+CREATE INDEX audit_tenant ON audit (tenant, number) WHERE tenant IS NOT NULL;
+CREATE INDEX audit_link ON audit (chain, n);
+
+-- Each holds the hash of the one before it, so that nothing can be changed, removed or slipped in unseen.
+CREATE TABLE link (
+    chain    INTEGER NOT NULL,
+    n        INTEGER NOT NULL,
+    previous BLOB NOT NULL,
+    hash     BLOB NOT NULL,
+    PRIMARY KEY (chain, n)
+) STRICT, WITHOUT ROWID;
 
 -- Refused requests, the newest few thousand.
 CREATE TABLE rejection (
@@ -137,15 +195,15 @@ CREATE TABLE rejection (
     count      INTEGER NOT NULL
 ) STRICT;
 
--- For people who look with SQL. billing_id, tenant_id and payment_id are null until settlement fills them.
+-- For people who look with SQL. billing_id, tenant_id and payment_id are null until the event is settled.
 CREATE VIEW webhook_events AS
 SELECT event.seq AS id,
        event.event_id,
        event.type AS event_type,
        event.source,
-       NULL AS billing_id,
-       NULL AS tenant_id,
-       NULL AS payment_id,
+       outcome.billing AS billing_id,
+       outcome.tenant AS tenant_id,
+       outcome.payment AS payment_id,
        event.body AS payload,
        CASE WHEN dead.job IS NOT NULL THEN 'failed'
             WHEN outcome.result = 'discarded' THEN 'skipped'
@@ -160,7 +218,7 @@ LEFT JOIN dead ON dead.job = (SELECT min(job) FROM dead WHERE dead.event = event
 -- "Which events need reprocessing?" One row per dead letter; class says whether trying again can help.
 CREATE VIEW failed_webhook_events AS
 SELECT event.event_id,
-       NULL AS payment_id,
+       outcome.payment AS payment_id,
        event.body AS payload,
        dead.error,
        dead.class,
@@ -173,4 +231,31 @@ SELECT event.event_id,
        event.type AS event_type,
        strftime('%Y-%m-%dT%H:%M:%fZ', dead.at / 1000.0, 'unixepoch') AS failed_at
 FROM dead
-JOIN event ON event.seq = dead.event;
+JOIN event ON event.seq = dead.event
+LEFT JOIN outcome ON outcome.job = event.seq;
+
+CREATE VIEW payments AS
+SELECT id,
+       status,
+       amount,
+       currency,
+       tenant AS tenant_id,
+       customer AS customer_id,
+       livemode,
+       attention,
+       strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1000.0, 'unixepoch') AS created_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', changed_at / 1000.0, 'unixepoch') AS changed_at
+FROM state WHERE kind = 'payment';
+
+CREATE VIEW billings AS
+SELECT id,
+       status,
+       amount,
+       currency,
+       tenant AS tenant_id,
+       customer AS customer_id,
+       livemode,
+       attention,
+       strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1000.0, 'unixepoch') AS created_at,
+       strftime('%Y-%m-%dT%H:%M:%fZ', changed_at / 1000.0, 'unixepoch') AS changed_at
+FROM state WHERE kind = 'billing';

@@ -1,4 +1,4 @@
-//! Which address does a delivery really connect to?
+//! Which address does a request really go to?
 //!
 //! A name is resolved once per connection, every address found is checked, and only checked ones are connected
 //! to: a name that changes its mind in between changes nothing, and a kept connection keeps its address. Hosts

@@ -87,7 +87,10 @@ CREATE TABLE outcome (
     attempts integer NOT NULL,
     result   text NOT NULL,
     note     text,
-    lane     text
+    lane     text,
+    payment  text, -- what the event turned out to be about
+    billing  text,
+    tenant   text
 );
 
 -- Each call to somebody outside, and what came back.
@@ -121,14 +124,51 @@ CREATE TABLE dead (
 );
 CREATE INDEX dead_event ON dead (event, job);
 
--- Small facts shared by all nodes, such as breakers.
+-- What is remembered of each thing: payments, billings, breakers, … Every write must show the version it was decided
+-- on. The columns after the facts are derived from them, and rewritten with them. Room on each page, so that a change
+-- can stay there.
 CREATE TABLE state (
-    version bigint NOT NULL,
-    kind    text COLLATE "C" NOT NULL,
-    id      text COLLATE "C" NOT NULL,
-    facts   text NOT NULL, -- JSON
+    version    bigint NOT NULL,
+    created_at bigint NOT NULL,
+    changed_at bigint NOT NULL,
+    amount     bigint,
+    livemode   boolean,
+    kind       text COLLATE "C" NOT NULL,
+    id         text COLLATE "C" NOT NULL,
+    facts      text NOT NULL, -- JSON
+    status     text COLLATE "C",
+    tenant     text COLLATE "C",
+    customer   text COLLATE "C",
+    currency   text COLLATE "C",
+    attention  text COLLATE "C", -- why a person should look at it
     PRIMARY KEY (kind, id)
+) WITH (fillfactor = 70);
+CREATE INDEX state_tenant ON state (kind, tenant, id) WHERE tenant IS NOT NULL;
+CREATE INDEX state_customer ON state (kind, customer, id) WHERE customer IS NOT NULL;
+CREATE INDEX state_attention ON state (kind, id) WHERE attention IS NOT NULL;
+CREATE INDEX state_request ON state (changed_at) WHERE kind = 'request';
+
+-- What each thing is called. A name leads to one thing.
+CREATE TABLE name (
+    name text COLLATE "C" PRIMARY KEY,
+    kind text COLLATE "C" NOT NULL,
+    id   text COLLATE "C" NOT NULL
 );
+CREATE INDEX name_request ON name (id) WHERE kind = 'request';
+
+-- Lines of the books. Those of one change sum to zero; what an account holds is the sum of its lines.
+CREATE TABLE posting (
+    number   bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    at       bigint NOT NULL,
+    amount   bigint NOT NULL, -- in the currency's smallest unit
+    livemode boolean,
+    account  text COLLATE "C" NOT NULL,
+    currency text COLLATE "C" NOT NULL,
+    payment  text COLLATE "C" NOT NULL,
+    cause    text NOT NULL
+);
+CREATE INDEX posting_account ON posting (account, number);
+CREATE INDEX posting_payment ON posting (payment, number);
 
 -- How many events an hour brought, kept when the events are gone.
 CREATE TABLE hourly (
@@ -140,15 +180,36 @@ CREATE TABLE hourly (
     PRIMARY KEY (hour, source, type, status)
 );
 
--- What people did.
+-- Who did what to which thing. Entries that were written together hang on one link.
 CREATE TABLE audit (
-    id     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    at     bigint NOT NULL,
-    actor  text NOT NULL,
-    action text NOT NULL,
-    target text NOT NULL,
-    reason text NOT NULL
+    number      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    at          bigint NOT NULL,
+    event       bigint,
+    chain       bigint NOT NULL,
+    n           bigint NOT NULL,
+    actor       text COLLATE "C", -- null is the system itself
+    role        text,
+    action      text COLLATE "C" NOT NULL,
+    target_kind text NOT NULL,
+    target_id   text COLLATE "C" NOT NULL,
+    tenant      text COLLATE "C",
+    details     text NOT NULL, -- JSON
+    digest      bytea NOT NULL
 );
+CREATE INDEX audit_target ON audit (target_id, number);
+CREATE INDEX audit_tenant ON audit (tenant, number) WHERE tenant IS NOT NULL;
+CREATE INDEX audit_link ON audit (chain, n);
+
+-- Each holds the hash of the one before it, so that nothing can be changed, removed or slipped in unseen.
+CREATE TABLE link (
+    chain    bigint NOT NULL,
+    n        bigint NOT NULL,
+    previous bytea NOT NULL,
+    hash     bytea NOT NULL,
+    PRIMARY KEY (chain, n)
+);
+-- Chains belong to connections, and each has its own number.
+CREATE SEQUENCE chain;
 
 -- Refused requests, the newest few thousand.
 CREATE TABLE rejection (
@@ -162,16 +223,16 @@ CREATE TABLE rejection (
     request_id text NOT NULL
 );
 
--- For people who look with SQL. billing_id, tenant_id and payment_id are null until settlement fills them. An event
+-- For people who look with SQL. billing_id, tenant_id and payment_id are null until the event is settled. An event
 -- that left no trace of its settling was let go, and waits for its partition to be dropped.
 CREATE VIEW webhook_events AS
 SELECT event.seq AS id,
        event.event_id,
        event.type AS event_type,
        event.source,
-       NULL::text AS billing_id,
-       NULL::text AS tenant_id,
-       NULL::text AS payment_id,
+       outcome.billing AS billing_id,
+       outcome.tenant AS tenant_id,
+       outcome.payment AS payment_id,
        CASE WHEN event.is_text THEN convert_from(event.body, 'UTF8') ELSE encode(event.body, 'base64') END AS payload,
        CASE WHEN dead.job IS NOT NULL THEN 'failed'
             WHEN outcome.result = 'discarded' THEN 'skipped'
@@ -187,7 +248,7 @@ WHERE outcome.job IS NOT NULL OR dead.job IS NOT NULL OR EXISTS (SELECT FROM job
 -- "Which events need reprocessing?" One row per dead letter; class says whether trying again can help.
 CREATE VIEW failed_webhook_events AS
 SELECT event.event_id,
-       NULL::text AS payment_id,
+       outcome.payment AS payment_id,
        CASE WHEN event.is_text THEN convert_from(event.body, 'UTF8') ELSE encode(event.body, 'base64') END AS payload,
        dead.error,
        dead.class,
@@ -200,4 +261,31 @@ SELECT event.event_id,
        event.type AS event_type,
        to_timestamp(dead.at / 1000.0) AS failed_at
 FROM dead
-JOIN event ON event.seq = dead.event;
+JOIN event ON event.seq = dead.event
+LEFT JOIN outcome ON outcome.job = event.seq;
+
+CREATE VIEW payments AS
+SELECT id,
+       status,
+       amount,
+       currency,
+       tenant AS tenant_id,
+       customer AS customer_id,
+       livemode,
+       attention,
+       to_timestamp(created_at / 1000.0) AS created_at,
+       to_timestamp(changed_at / 1000.0) AS changed_at
+FROM state WHERE kind = 'payment';
+
+CREATE VIEW billings AS
+SELECT id,
+       status,
+       amount,
+       currency,
+       tenant AS tenant_id,
+       customer AS customer_id,
+       livemode,
+       attention,
+       to_timestamp(created_at / 1000.0) AS created_at,
+       to_timestamp(changed_at / 1000.0) AS changed_at
+FROM state WHERE kind = 'billing';

@@ -1,0 +1,161 @@
+//! What a tenant subscribed to, and until when it is paid: facts that only grow, joined like a payment's.
+//!
+//! A subscription goes back and forth between `active` and `past_due`, so it has no rank. The newest snapshot counts;
+//! snapshots of one second are ordered by what they are (created before updated before deleted) and then by status, never
+//! by arrival. Invoices do have a rank, and what they say beyond the snapshot is believed.
+
+mod derive;
+mod due;
+#[cfg(test)]
+mod laws;
+#[cfg(test)]
+mod tests;
+mod thing;
+mod view;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::payment::{each, greater};
+use crate::money::Currency;
+
+pub use derive::{Derived, Status};
+pub use due::{Due, anchor, due};
+pub use view::view;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Facts {
+    /// Where it went when it turned out to be another's part. Then nothing else counts.
+    pub merged_into: Option<String>,
+    pub names: BTreeSet<String>,
+    pub livemode: Option<bool>,
+    pub tenants: BTreeSet<String>,
+    pub realms: BTreeSet<String>,
+    pub provider_customers: BTreeSet<String>,
+    pub subscriptions: BTreeMap<String, Subscription>,
+    pub invoices: BTreeMap<String, Invoice>,
+    /// The status that was announced last.
+    pub announced: Option<Announced>,
+    pub emitted: BTreeSet<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Subscription {
+    pub newest: Option<Snapshot>,
+    pub currency: Option<Currency>,
+}
+
+/// A subscription as it was at a moment. The order of the fields is the order of snapshots.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// Ended for good: nothing is newer.
+    pub ended: bool,
+    /// Seconds.
+    pub at: i64,
+    /// What took it: 0 created, 1 updated, 2 deleted.
+    pub by: u8,
+    pub status: SubscriptionStatus,
+    pub period_start: Option<i64>,
+    pub period_end: Option<i64>,
+    pub trial_end: Option<i64>,
+    pub cancel_at: Option<i64>,
+    pub ended_at: Option<i64>,
+}
+
+/// In the order in which one second's snapshots are believed: the later in life, the later here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SubscriptionStatus {
+    Incomplete,
+    Trialing,
+    PastDue,
+    Active,
+    Paused,
+    Unpaid,
+    IncompleteExpired,
+    Canceled,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Invoice {
+    pub status: InvoiceStatus,
+    pub subscription: Option<String>,
+    /// Seconds; the latest moment at which somebody said that a payment of it failed, and that it was paid.
+    pub failed_at: Option<i64>,
+    pub paid_at: Option<i64>,
+    pub amount_due: i64,
+    pub amount_paid: i64,
+    pub currency: Option<Currency>,
+    /// The end of what it pays for, in seconds.
+    pub paid_through: Option<i64>,
+    /// What pays it.
+    pub intents: BTreeSet<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InvoiceStatus {
+    #[default]
+    Draft,
+    Open,
+    Uncollectible,
+    Void,
+    Paid,
+}
+
+/// A status that was told, by the latest moment that was known of then: one told later is greater.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Announced {
+    /// Seconds.
+    pub at: i64,
+    /// How often the status had turned already while nothing later was known: one second can hold a failure, its cure
+    /// and the next failure.
+    pub turn: u32,
+    pub status: String,
+}
+
+impl Facts {
+    /// Adds what another knows.
+    pub fn join(&mut self, other: &Self) {
+        greater(&mut self.merged_into, &other.merged_into);
+        greater(&mut self.livemode, &other.livemode);
+        self.names.extend(other.names.iter().cloned());
+        self.tenants.extend(other.tenants.iter().cloned());
+        self.realms.extend(other.realms.iter().cloned());
+        self.provider_customers.extend(other.provider_customers.iter().cloned());
+        self.emitted.extend(other.emitted.iter().cloned());
+        greater(&mut self.announced, &other.announced);
+        each(&mut self.subscriptions, &other.subscriptions, Subscription::join);
+        each(&mut self.invoices, &other.invoices, Invoice::join);
+    }
+}
+
+impl Subscription {
+    fn join(&mut self, other: &Self) {
+        greater(&mut self.newest, &other.newest);
+        greater(&mut self.currency, &other.currency);
+    }
+}
+
+impl Invoice {
+    /// Whether money was paid for it: what a trial or a coupon made free is no payment.
+    pub fn is_payment(&self) -> bool {
+        self.status == InvoiceStatus::Paid && self.amount_paid > 0
+    }
+
+    fn join(&mut self, other: &Self) {
+        greater(&mut self.status, &other.status);
+        greater(&mut self.subscription, &other.subscription);
+        greater(&mut self.failed_at, &other.failed_at);
+        greater(&mut self.paid_at, &other.paid_at);
+        greater(&mut self.amount_due, &other.amount_due);
+        greater(&mut self.amount_paid, &other.amount_paid);
+        greater(&mut self.currency, &other.currency);
+        greater(&mut self.paid_through, &other.paid_through);
+        self.intents.extend(other.intents.iter().cloned());
+    }
+}

@@ -1,0 +1,94 @@
+//! A tenant's billing, as the decision sees it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::{Derived, Facts, anchor, due, view};
+use crate::settlement::decide::Thing;
+use crate::settlement::{Announcement, Fetch};
+use crate::state::{Index, Kind};
+use crate::time::Time;
+
+impl Thing for Facts {
+    const KIND: Kind = Kind::Billing;
+    const TAG: &'static str = "bil_";
+    const NAMES: &'static str = "b:";
+
+    fn join(&mut self, other: &Self) {
+        Self::join(self, other);
+    }
+
+    fn names(&self) -> &BTreeSet<String> {
+        &self.names
+    }
+
+    fn names_mut(&mut self) -> &mut BTreeSet<String> {
+        &mut self.names
+    }
+
+    fn merged_into(&mut self) -> &mut Option<String> {
+        &mut self.merged_into
+    }
+
+    fn livemode(&self) -> Option<bool> {
+        self.livemode
+    }
+
+    /// Nobody outside knows its id.
+    fn is_ours(&self) -> bool {
+        false
+    }
+
+    fn index(&self) -> Index {
+        let derived = Derived::of(self);
+        Index {
+            status: Some(derived.status.name().to_owned()),
+            tenant: derived.tenant,
+            customer: None,
+            livemode: self.livemode,
+            amount: Some(derived.amount_paid_total),
+            currency: derived.currency.map(String::from),
+            attention: derived.attention.map(str::to_owned),
+        }
+    }
+
+    fn summary(&self) -> Value {
+        let derived = Derived::of(self);
+        json!({
+            "status": derived.status.name(),
+            "paid_invoices": derived.paid_invoices,
+            "amount_paid_total": derived.amount_paid_total,
+        })
+    }
+
+    fn ask(
+        &mut self,
+        id: &str,
+        _can_fetch: &dyn Fn(&str) -> bool,
+        at: Time,
+    ) -> (Vec<Announcement>, Vec<Fetch>) {
+        let derived = Derived::of(self);
+        let anchor = anchor(self);
+        let mut announcements = Vec::new();
+        for due in due(self, &derived) {
+            announcements.push(Announcement {
+                id: format!("{anchor}/{}", due.key),
+                event_type: due.event_type.to_owned(),
+                livemode: self.livemode,
+                object: (Kind::Billing.name(), id.to_owned()),
+                tenant: derived.tenant.clone(),
+                about: due.about.clone(),
+                data: view(id, self, &derived, at),
+                at,
+            });
+            self.announce(&due);
+        }
+        (announcements, Vec::new())
+    }
+
+    /// Money is booked by the payments.
+    fn lines(&self) -> BTreeMap<(String, String), i64> {
+        BTreeMap::new()
+    }
+}

@@ -1,0 +1,143 @@
+//! Something to be read from a provider. The answer comes in as an event, and is one more fact like any other.
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use super::{FETCHED, JSON_HEADERS, Origin, Realm};
+use crate::change::{Arrival, Kind, Lane, NewJob, Next};
+use crate::event::{DedupeKey, Stored, Trust};
+use crate::id::Seq;
+use crate::time::Time;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fetch {
+    pub provider: Provider,
+    pub account: Option<String>,
+    pub livemode: Option<bool>,
+    /// What it is, in the provider's words: `balance_transaction`.
+    pub object: String,
+    pub id: String,
+}
+
+/// Who can be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Provider {
+    Stripe,
+}
+
+impl Provider {
+    pub const ALL: [Self; 1] = [Self::Stripe];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Stripe => "stripe",
+        }
+    }
+
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|provider| provider.name() == name)
+    }
+}
+
+impl Fetch {
+    /// An object of a realm, if somebody can be asked for it.
+    pub fn of(realm: &str, object: &str, id: &str) -> Option<Self> {
+        let (provider, rest) = realm.split_once('/')?;
+        let (account, mode) = rest.rsplit_once('/')?;
+        Some(Self {
+            provider: Provider::parse(provider)?,
+            account: Some(account).filter(|account| *account != "-").map(str::to_owned),
+            livemode: match mode {
+                "live" => Some(true),
+                "test" => Some(false),
+                _ => None,
+            },
+            object: object.to_owned(),
+            id: id.to_owned(),
+        })
+    }
+
+    pub fn realm(&self) -> Realm {
+        Realm { provider: self.provider.name(), account: self.account.clone(), livemode: self.livemode }
+    }
+
+    /// The job that reads it: one, whatever asks for it.
+    pub fn job(&self, id: Seq, at: Time) -> NewJob {
+        NewJob {
+            id,
+            key: Some(format!("fetch/{}", self.realm().name(&self.id))),
+            kind: Kind::Fetch,
+            lane: Lane::fetch(self.provider.name()),
+            fifo: None,
+            due_at: at,
+            event: None,
+            payload: serde_json::to_string(self).expect("texts serialise"),
+            owner: None,
+        }
+    }
+
+    pub fn parse(payload: &str) -> Option<Self> {
+        serde_json::from_str(payload).ok()
+    }
+
+    /// The answer as an event.
+    pub fn arrival(&self, seq: Seq, at: Time, answer: &RawValue) -> Arrival {
+        let event_id = self.realm().name(&self.id);
+        let event_type = format!("{}.{}", self.provider.name(), self.object);
+        let body = json!({
+            "id": event_id,
+            "type": event_type,
+            "created": at.seconds(),
+            "account": self.account,
+            "livemode": self.livemode,
+            "data": { "object": answer },
+        });
+        Arrival {
+            key: DedupeKey::new(FETCHED, &event_id, None),
+            seq,
+            received_at: at,
+            source: FETCHED.into(),
+            event_id,
+            event_type,
+            created_at: Some(at),
+            object: Some((self.object.clone(), self.id.clone())),
+            account: self.account.clone(),
+            livemode: self.livemode,
+            trust: Trust::Signed,
+            headers: JSON_HEADERS.into(),
+            body: body.to_string().into(),
+            next: Next::Settle,
+        }
+    }
+
+    /// Where an answer comes from.
+    pub fn origin(event: &Stored) -> Origin {
+        let provider = event.event_type.split_once('.').and_then(|(name, _)| Provider::parse(name));
+        Origin { provider: provider.map(Provider::name).unwrap_or_default(), livemode: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn d2_an_answer_comes_in_as_an_event_of_its_provider() {
+        let fetch = Fetch {
+            provider: Provider::Stripe,
+            account: Some("acct_1".into()),
+            livemode: Some(false),
+            object: "balance_transaction".into(),
+            id: "txn_1".into(),
+        };
+        let job = fetch.job(Seq::from_i64(7), Time::from_ms(1));
+        assert_eq!(job.key.as_deref(), Some("fetch/stripe/acct_1/test/txn_1"));
+        assert_eq!(Fetch::parse(&job.payload), Some(fetch.clone()));
+        let answer = RawValue::from_string(r#"{"object":"balance_transaction","fee":43}"#.into()).unwrap();
+        let event = fetch.arrival(Seq::from_i64(8), Time::from_ms(1), &answer).stored();
+        assert_eq!(Fetch::origin(&event).provider, "stripe");
+        assert!(std::str::from_utf8(&event.body).unwrap().contains(r#""fee":43"#));
+    }
+}

@@ -1,0 +1,189 @@
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+use serde_json::json;
+
+use super::*;
+use crate::settlement::payment::Facts;
+use crate::settlement::reading::Part;
+
+const FAILED: (&str, &str) = (
+    "payment.failed",
+    r#"{"id":"evt_1","type":"payment.failed","resource":"event","data":{"id":"7mom8rbw56emtroziokdt9q2i","resource":"payment","status":"pending","amount":1000,"tax":100,"customer":null,"payment_deadline":"2026-03-08T14:59:59Z","payment_details":{"type":"konbini","store":"lawson","email":"customer@example.com"},"payment_method_fee":190,"total":1290,"currency":"JPY","description":null,"captured_at":null,"external_order_num":"order-7","metadata":{"tenant":"office-1","count":3}},"created_at":"2026-03-01T01:00:00Z","reason":null}"#,
+);
+const AUTHORIZED: (&str, &str) = (
+    "payment.authorized",
+    r#"{"id":"evt_2","type":"payment.authorized","resource":"event","data":{"id":"7mom8rbw56emtroziokdt9q2i","resource":"payment","status":"authorized","amount":1000,"tax":100,"customer":null,"payment_deadline":"2026-03-08T14:59:59Z","payment_details":{"type":"konbini","store":"lawson","email":"customer@example.com"},"payment_method_fee":190,"total":1290,"currency":"JPY","description":null,"captured_at":null,"external_order_num":"order-7","metadata":{"tenant":"office-1","count":3}},"created_at":"2026-03-01T01:00:00Z","reason":null}"#,
+);
+const CAPTURED: (&str, &str) = (
+    "payment.captured",
+    r#"{"id":"evt_3","type":"payment.captured","resource":"event","data":{"id":"7mom8rbw56emtroziokdt9q2i","resource":"payment","status":"captured","amount":1000,"tax":100,"customer":null,"payment_deadline":"2026-03-08T14:59:59Z","payment_details":{"type":"konbini","store":"lawson","email":"customer@example.com"},"payment_method_fee":190,"total":1290,"currency":"JPY","description":null,"captured_at":null,"external_order_num":"order-7","metadata":{"tenant":"office-1","count":3}},"created_at":"2026-03-01T01:00:00Z","reason":null}"#,
+);
+const REFUNDED_PARTLY: (&str, &str) = (
+    "payment.refund.created",
+    r#"{"id":"evt_4","type":"payment.refund.created","resource":"event","data":{"id":"7mom8rbw56emtroziokdt9q2i","resource":"payment","status":"captured","amount":1000,"tax":100,"customer":null,"payment_deadline":"2026-03-08T14:59:59Z","payment_details":{"type":"konbini","store":"lawson","email":"customer@example.com"},"payment_method_fee":190,"total":1290,"currency":"JPY","description":null,"captured_at":null,"external_order_num":"order-7","metadata":{"tenant":"office-1","count":3},"amount_refunded":500,"refunds":[{"id":"ref_1","resource":"refund","amount":500,"currency":"JPY","payment":"7mom8rbw56emtroziokdt9q2i","description":"damaged","redirect_url":null,"chargeback":false,"created_at":"2026-03-05T01:00:00Z"}]},"created_at":"2026-03-01T01:00:00Z","reason":null}"#,
+);
+const REFUNDED: (&str, &str) = (
+    "payment.refunded",
+    r#"{"id":"evt_5","type":"payment.refunded","resource":"event","data":{"id":"7mom8rbw56emtroziokdt9q2i","resource":"payment","status":"refunded","amount":1000,"tax":100,"customer":null,"payment_deadline":"2026-03-08T14:59:59Z","payment_details":{"type":"konbini","store":"lawson","email":"customer@example.com"},"payment_method_fee":190,"total":1290,"currency":"JPY","description":null,"captured_at":null,"external_order_num":"order-7","metadata":{"tenant":"office-1","count":3},"amount_refunded":1290,"refunds":[{"id":"ref_1","resource":"refund","amount":500,"currency":"JPY","payment":"7mom8rbw56emtroziokdt9q2i","description":"damaged","redirect_url":null,"chargeback":false,"created_at":"2026-03-05T01:00:00Z"},{"id":"ref_2","resource":"refund","amount":790,"currency":"JPY","payment":"7mom8rbw56emtroziokdt9q2i","description":null,"redirect_url":"https://komoju.com/refunds/ref_2","chargeback":false,"created_at":"2026-03-06T01:00:00Z"}]},"created_at":"2026-03-01T01:00:00Z","reason":null}"#,
+);
+const CANCELLED: (&str, &str) = (
+    "payment.cancelled",
+    r#"{"id":"evt_6","type":"payment.cancelled","resource":"event","data":{"id":"7mom8rbw56emtroziokdt9q2i","resource":"payment","status":"cancelled","amount":1000,"tax":100,"customer":null,"payment_deadline":"2026-03-08T14:59:59Z","payment_details":{"type":"konbini","store":"lawson","email":"customer@example.com"},"payment_method_fee":190,"total":1290,"currency":"JPY","description":null,"captured_at":null,"external_order_num":"order-7","metadata":{"tenant":"office-1","count":3}},"created_at":"2026-03-01T01:00:00Z","reason":null}"#,
+);
+const ALL: [(&str, &str); 6] = [FAILED, AUTHORIZED, CAPTURED, REFUNDED_PARTLY, REFUNDED, CANCELLED];
+const ID: &str = "7mom8rbw56emtroziokdt9q2i";
+
+fn event((kind, body): (&str, &str)) -> Stored {
+    let body = Bytes::from(body.to_owned());
+    Stored { event_type: kind.into(), account: None, livemode: None, body, ..Stored::nothing() }
+}
+
+fn references() -> References {
+    let mut references = References::default();
+    references.order.push("external_order_num".to_owned());
+    references
+}
+
+fn part(told: (&str, &str)) -> Part<Facts> {
+    read(&event(told), &references()).unwrap().unwrap().payment.unwrap()
+}
+
+fn joined(told: &[(&str, &str)]) -> Facts {
+    let mut facts = Facts::default();
+    told.iter().for_each(|one| facts.join(&part(*one).facts));
+    facts
+}
+
+fn jpy() -> Option<Currency> {
+    Currency::parse("jpy")
+}
+
+#[test]
+fn d2_at_the_konbini_authorized_means_yet_to_be_paid() {
+    let part = part(AUTHORIZED);
+    let names = ["any/order/order-7", "komoju/-/any/7mom8rbw56emtroziokdt9q2i"].map(str::to_owned);
+    assert_eq!(part.names, BTreeSet::from(names));
+    assert_eq!(part.facts.tenants, BTreeSet::from(["office-1".to_owned()]));
+    let intent = &part.facts.intents[ID];
+    assert_eq!((intent.status, intent.amount, intent.received), (IntentStatus::RequiresAction, 1290, 0));
+    assert!(part.facts.charges.is_empty());
+    let card = AUTHORIZED.1.replace("konbini", "credit_card");
+    assert_eq!(self::part((AUTHORIZED.0, &card)).facts.intents[ID].status, IntentStatus::Processing);
+}
+
+#[test]
+fn d2_a_captured_payment_is_paid_with_tax_and_fee() {
+    let facts = part(CAPTURED).facts;
+    let (intent, charge) = (&facts.intents[ID], &facts.charges[ID]);
+    assert_eq!((intent.status, intent.received, intent.failed), (IntentStatus::Succeeded, 1290, false));
+    assert_eq!((charge.status, charge.captured, charge.currency), (ChargeStatus::Succeeded, 1290, jpy()));
+}
+
+#[test]
+fn d2_failed_may_be_tried_again_and_expired_may_not() {
+    let failed = &part(FAILED).facts.intents[ID];
+    assert_eq!((failed.status, failed.failed), (IntentStatus::Waiting, true));
+    let expired = AUTHORIZED.1.replace("\"authorized\"", "\"expired\"");
+    let expired = &part(("payment.expired", &expired)).facts.intents[ID];
+    assert_eq!((expired.status, expired.failure.as_deref()), (IntentStatus::Cancelled, Some("expired")));
+    assert_eq!(part(CANCELLED).facts.intents[ID].status, IntentStatus::Cancelled);
+}
+
+#[test]
+fn d2_refunds_are_told_one_by_one() {
+    let facts = joined(&[CAPTURED, REFUNDED_PARTLY]);
+    assert_eq!((facts.charges[ID].captured, facts.charges[ID].refunded), (1290, 500));
+    let facts = joined(&[REFUNDED, REFUNDED_PARTLY]);
+    assert_eq!((facts.charges[ID].captured, facts.charges[ID].refunded), (1290, 1290));
+    let refunds: Vec<_> = facts.refunds.values().map(|one| (one.status, one.amount)).collect();
+    assert_eq!(refunds, [(RefundStatus::Succeeded, 500), (RefundStatus::Succeeded, 790)]);
+    let waiting = REFUNDED.1.replace("\"refunded\"", "\"captured\"");
+    let waiting = part(("payment.refund.created", &waiting)).facts;
+    assert_eq!(waiting.refunds["ref_2"].status, RefundStatus::RequiresAction);
+    let alone =
+        r#"{"data":{"id":"ref_1","resource":"refund","amount":500,"currency":"JPY","payment":"pay_1"}}"#;
+    let alone = part(("payment.refund.created", alone));
+    assert_eq!(alone.facts.refunds["ref_1"].charge.as_deref(), Some("pay_1"));
+    assert!(alone.names.contains("komoju/-/any/pay_1"));
+}
+
+#[test]
+fn d6_what_speaks_of_no_payment_is_left_alone() {
+    for (kind, body) in [
+        ("settlement.created", "{}"),
+        ("subscription.captured", "not even JSON"),
+        ("payment.newer", r#"{"data":{"id":"x","resource":"newer"}}"#),
+    ] {
+        assert_eq!(read(&event((kind, body)), &references()), Ok(None), "{kind} {body}");
+    }
+}
+
+#[test]
+fn d2_what_can_be_no_amount_or_currency_is_unreadable() {
+    let refused = |(kind, body): (&str, &str), from: &str, to: &str| {
+        assert!(body.contains(from), "{body}");
+        read(&event((kind, &body.replace(from, to))), &references()).unwrap_err()
+    };
+    assert_eq!(refused(CAPTURED, "1290", "-1290"), Unreadable::Amount("-1290".into()));
+    assert_eq!(refused(REFUNDED, ":790", ":10000000000001"), Unreadable::Amount("10000000000001".into()));
+    assert_eq!(refused(CAPTURED, "JPY", "YEN$"), Unreadable::Currency("YEN$".into()));
+    assert!(matches!(refused(CAPTURED, "1290", "\"1290\""), Unreadable::Body(_)));
+    assert_eq!(refused(CAPTURED, "\"currency\"", "\"other\""), Unreadable::Amount("nothing".into()));
+    assert!(matches!(refused(CAPTURED, ID, ""), Unreadable::Body(_)));
+}
+
+/// The places of everything in a body.
+fn places(value: &Value, at: &str) -> Vec<String> {
+    let inside: Vec<(String, &Value)> = match value {
+        Value::Object(fields) => fields.iter().map(|(key, value)| (key.clone(), value)).collect(),
+        Value::Array(items) => items.iter().enumerate().map(|(i, value)| (i.to_string(), value)).collect(),
+        _ => Vec::new(),
+    };
+    let below = inside.into_iter().flat_map(|(key, value)| places(value, &format!("{at}/{key}")));
+    std::iter::once(at.to_owned()).chain(below).collect()
+}
+
+fn odd() -> impl Strategy<Value = Value> {
+    let odd =
+        [json!(null), json!(-1), json!(0.5), json!(1e300), json!(i64::MAX), json!(u64::MAX), json!(true)];
+    let texts =
+        ["", "x", "-1.00", "1e9", "円円円", "99999999999999999999", "COMPLETED"].map(|text| json!(text));
+    select(
+        [odd.to_vec(), texts.to_vec(), vec![json!([]), json!([null]), json!({}), json!({"id": ""})]].concat(),
+    )
+}
+
+proptest! {
+    #[test]
+    fn d1_any_order_and_any_repetition_ends_the_same(
+        shuffled in Just(ALL.to_vec()).prop_shuffle(), again in any::<Index>(),
+    ) {
+        let mut facts = joined(&shuffled);
+        prop_assert_eq!(&facts, &joined(&ALL));
+        facts.join(&part(*again.get(&ALL)).facts);
+        prop_assert_eq!(&facts, &joined(&ALL));
+    }
+
+    #[test]
+    fn d1_no_body_makes_the_reader_panic(
+        which in any::<Index>(), at in any::<Index>(), cut in any::<Index>(), odd in odd(),
+    ) {
+        let (kind, body) = *which.get(&ALL);
+        let short = event((kind, &body[..cut.index(body.len())]));
+        prop_assert!(read(&short, &references()).is_err());
+        let mut changed: Value = serde_json::from_str(body).unwrap();
+        let places = places(&changed, "");
+        *changed.pointer_mut(at.get(&places).as_str()).unwrap() = odd;
+        if let Ok(Some(reading)) = read(&event((kind, &changed.to_string())), &references()) {
+            let part = reading.payment.unwrap();
+            prop_assert!(part.names.iter().all(|name| !name.ends_with('/')));
+            let charges = part.facts.charges.values();
+            let mut amounts = charges.flat_map(|one| [one.amount, one.captured, one.refunded]);
+            prop_assert!(amounts.all(|amount| money::checked(amount).is_some()));
+            prop_assert!(part.facts.refunds.values().all(|one| money::checked(one.amount).is_some()));
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! PAY.JP's events: each carries the charge as it is then. The charge is an intent, and once money was taken also a charge
+//! of the same id. Refunds are no objects of their own: only their sum is known, and only its growth. Amounts are integers
+//! in the currency's smallest unit.
+//!
+//! A refund of what was never captured gives no money back; the authorisation was released, or ran out.
+
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+use super::payment::{Charge, ChargeStatus, Intent, IntentStatus};
+use super::reading::{Labels, Reading, References, Told, Unreadable, named, parse, unreadable};
+use crate::event::Stored;
+use crate::money::{self, Currency};
+
+/// The family of events that speaks of payments.
+const FAMILY: &str = "charge.";
+
+/// What PAY.JP's event adds; `None` when it speaks of no payment.
+pub fn read(event: &Stored, references: &References) -> Result<Option<Reading>, Unreadable> {
+    if !event.event_type.starts_with(FAMILY) {
+        return Ok(None);
+    }
+    let envelope: Envelope<'_> = serde_json::from_slice(&event.body).map_err(unreadable)?;
+    let Some(data) = envelope.data else { return Ok(None) };
+    let Kind { object: kind } = parse(data)?;
+    let told = match &*kind {
+        "charge" => charge(parse(data)?, &event.event_type)?,
+        _ => return Ok(None),
+    };
+    Ok(Some(told.into_reading("payjp", event, references)))
+}
+
+#[derive(Deserialize)]
+struct Envelope<'e> {
+    #[serde(borrow)]
+    data: Option<&'e RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Kind<'e> {
+    #[serde(borrow, default)]
+    object: Cow<'e, str>,
+}
+
+#[derive(Deserialize)]
+struct ChargeObject {
+    id: String,
+    amount: Option<i64>,
+    amount_refunded: Option<i64>,
+    /// The authorisation was given.
+    paid: Option<bool>,
+    captured: Option<bool>,
+    /// Something of it was given back, or the authorisation ran out.
+    refunded: Option<bool>,
+    currency: Option<String>,
+    customer: Option<String>,
+    failure_code: Option<String>,
+    metadata: Option<Value>,
+}
+
+fn charge(charge: ChargeObject, event_type: &str) -> Result<Told, Unreadable> {
+    let id = named(charge.id)?;
+    let taken = charge.captured == Some(true) && charge.paid != Some(false);
+    if taken && (charge.amount.is_none() || charge.currency.is_none()) {
+        return Err(Unreadable::Amount("nothing".to_owned()));
+    }
+    let total = amount(charge.amount)?;
+    let refunded = amount(charge.amount_refunded)?;
+    let currency = currency(charge.currency.as_deref())?;
+    let released = charge.refunded == Some(true) || refunded > 0;
+    let status = match (taken, released) {
+        (true, _) => IntentStatus::Succeeded,
+        (false, true) => IntentStatus::Cancelled,
+        (false, false) if charge.paid == Some(true) => IntentStatus::Processing,
+        (false, false) => IntentStatus::Waiting,
+    };
+    let mut told = Told { ids: vec![id.clone()], labels: labels(charge.metadata), ..Told::default() };
+    told.facts.intents.insert(
+        id.clone(),
+        Intent {
+            status,
+            amount: total,
+            received: if taken { total } else { 0 },
+            currency,
+            failed: charge.failure_code.is_some() || event_type == "charge.failed",
+            failure: charge.failure_code,
+        },
+    );
+    if taken {
+        let charge = Charge {
+            status: ChargeStatus::Succeeded,
+            intent: Some(id.clone()),
+            amount: total,
+            captured: total,
+            refunded,
+            currency,
+            ..Charge::default()
+        };
+        told.facts.charges.insert(id, charge);
+    }
+    told.facts.provider_customers.extend(charge.customer);
+    Ok(told)
+}
+
+fn labels(metadata: Option<Value>) -> Labels {
+    let mut labels = Labels::default();
+    if let Some(Value::Object(metadata)) = metadata {
+        for (key, value) in metadata {
+            if let Value::String(value) = value {
+                labels.0.insert(format!("metadata.{key}"), value);
+            }
+        }
+    }
+    labels
+}
+
+fn amount(amount: Option<i64>) -> Result<i64, Unreadable> {
+    let amount = amount.unwrap_or(0);
+    money::checked(amount).ok_or_else(|| Unreadable::Amount(amount.to_string()))
+}
+
+fn currency(text: Option<&str>) -> Result<Option<Currency>, Unreadable> {
+    let parse = |text: &str| Currency::parse(text).ok_or_else(|| Unreadable::Currency(text.to_owned()));
+    text.map(parse).transpose()
+}
+
+#[cfg(test)]
+mod tests;

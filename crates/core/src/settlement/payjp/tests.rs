@@ -1,0 +1,171 @@
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+use serde_json::json;
+
+use super::*;
+use crate::settlement::payment::Facts;
+use crate::settlement::reading::Part;
+
+const FAILED: (&str, &str) = (
+    "charge.failed",
+    r#"{"id":"evnt_1","object":"event","type":"charge.failed","livemode":false,"created":1772326800,"pending_webhooks":1,"data":{"id":"ch_1","object":"charge","amount":3500,"amount_refunded":0,"captured":false,"captured_at":null,"card":{"id":"car_1","object":"card","brand":"Visa"},"created":1772326800,"currency":"jpy","customer":"cus_1","description":null,"expired_at":null,"failure_code":"card_declined","failure_message":null,"fee_rate":"3.00","livemode":false,"metadata":{"order_id":"order-7","purpose":"book"},"paid":false,"refund_reason":null,"refunded":false,"subscription":null}}"#,
+);
+const AUTHORIZED: (&str, &str) = (
+    "charge.succeeded",
+    r#"{"id":"evnt_2","object":"event","type":"charge.succeeded","livemode":false,"created":1772326800,"pending_webhooks":1,"data":{"id":"ch_1","object":"charge","amount":3500,"amount_refunded":0,"captured":false,"captured_at":null,"card":{"id":"car_1","object":"card","brand":"Visa"},"created":1772326800,"currency":"jpy","customer":"cus_1","description":null,"expired_at":null,"failure_code":null,"failure_message":null,"fee_rate":"3.00","livemode":false,"metadata":{"order_id":"order-7","purpose":"book"},"paid":true,"refund_reason":null,"refunded":false,"subscription":null}}"#,
+);
+const CAPTURED: (&str, &str) = (
+    "charge.captured",
+    r#"{"id":"evnt_3","object":"event","type":"charge.captured","livemode":false,"created":1772326800,"pending_webhooks":1,"data":{"id":"ch_1","object":"charge","amount":3500,"amount_refunded":0,"captured":true,"captured_at":null,"card":{"id":"car_1","object":"card","brand":"Visa"},"created":1772326800,"currency":"jpy","customer":"cus_1","description":null,"expired_at":null,"failure_code":null,"failure_message":null,"fee_rate":"3.00","livemode":false,"metadata":{"order_id":"order-7","purpose":"book"},"paid":true,"refund_reason":null,"refunded":false,"subscription":null}}"#,
+);
+const REFUNDED_PARTLY: (&str, &str) = (
+    "charge.refunded",
+    r#"{"id":"evnt_4","object":"event","type":"charge.refunded","livemode":false,"created":1772326800,"pending_webhooks":1,"data":{"id":"ch_1","object":"charge","amount":3500,"amount_refunded":1500,"captured":true,"captured_at":null,"card":{"id":"car_1","object":"card","brand":"Visa"},"created":1772326800,"currency":"jpy","customer":"cus_1","description":null,"expired_at":null,"failure_code":null,"failure_message":null,"fee_rate":"3.00","livemode":false,"metadata":{"order_id":"order-7","purpose":"book"},"paid":true,"refund_reason":null,"refunded":true,"subscription":null}}"#,
+);
+const REFUNDED: (&str, &str) = (
+    "charge.refunded",
+    r#"{"id":"evnt_5","object":"event","type":"charge.refunded","livemode":false,"created":1772326800,"pending_webhooks":1,"data":{"id":"ch_1","object":"charge","amount":3500,"amount_refunded":3500,"captured":true,"captured_at":null,"card":{"id":"car_1","object":"card","brand":"Visa"},"created":1772326800,"currency":"jpy","customer":"cus_1","description":null,"expired_at":null,"failure_code":null,"failure_message":null,"fee_rate":"3.00","livemode":false,"metadata":{"order_id":"order-7","purpose":"book"},"paid":true,"refund_reason":null,"refunded":true,"subscription":null}}"#,
+);
+const ALL: [(&str, &str); 5] = [FAILED, AUTHORIZED, CAPTURED, REFUNDED_PARTLY, REFUNDED];
+
+fn event((kind, body): (&str, &str)) -> Stored {
+    let body = Bytes::from(body.to_owned());
+    Stored { event_type: kind.into(), account: None, livemode: Some(false), body, ..Stored::nothing() }
+}
+
+fn references() -> References {
+    References::default()
+}
+
+fn part(told: (&str, &str)) -> Part<Facts> {
+    read(&event(told), &references()).unwrap().unwrap().payment.unwrap()
+}
+
+fn joined(told: &[(&str, &str)]) -> Facts {
+    let mut facts = Facts::default();
+    told.iter().for_each(|one| facts.join(&part(*one).facts));
+    facts
+}
+
+fn jpy() -> Option<Currency> {
+    Currency::parse("jpy")
+}
+
+#[test]
+fn d2_a_captured_charge_is_paid() {
+    let part = part(CAPTURED);
+    let names = ["payjp/-/test/ch_1", "test/order/order-7"].map(str::to_owned);
+    assert_eq!(part.names, BTreeSet::from(names));
+    assert_eq!(part.facts.purposes, BTreeSet::from(["book".to_owned()]));
+    let (intent, charge) = (&part.facts.intents["ch_1"], &part.facts.charges["ch_1"]);
+    assert_eq!((intent.status, intent.received), (IntentStatus::Succeeded, 3500));
+    assert_eq!((charge.status, charge.captured, charge.currency), (ChargeStatus::Succeeded, 3500, jpy()));
+}
+
+#[test]
+fn d2_an_authorisation_is_no_payment_and_can_be_released() {
+    let authorized = part(AUTHORIZED).facts;
+    let intent = &authorized.intents["ch_1"];
+    assert_eq!((intent.status, intent.received), (IntentStatus::Processing, 0));
+    let released = AUTHORIZED.1.replace("\"amount_refunded\":0", "\"amount_refunded\":3500");
+    let released = part(("charge.refunded", &released)).facts;
+    assert_eq!(released.intents["ch_1"].status, IntentStatus::Cancelled);
+    assert!(authorized.charges.is_empty() && released.charges.is_empty());
+}
+
+#[test]
+fn d2_a_failed_charge_says_why() {
+    let facts = part(FAILED).facts;
+    let intent = &facts.intents["ch_1"];
+    assert_eq!((intent.status, intent.failed), (IntentStatus::Waiting, true));
+    assert_eq!(intent.failure.as_deref(), Some("card_declined"));
+    assert!(facts.charges.is_empty());
+}
+
+#[test]
+fn d2_only_the_sum_of_refunds_is_known() {
+    let refunded = |told: &[(&str, &str)]| joined(told).charges["ch_1"].refunded;
+    assert_eq!(refunded(&[CAPTURED, REFUNDED_PARTLY]), 1500);
+    assert_eq!(refunded(&[REFUNDED, REFUNDED_PARTLY, CAPTURED]), 3500);
+    assert!(joined(&ALL).refunds.is_empty());
+}
+
+#[test]
+fn d6_what_speaks_of_no_payment_is_left_alone() {
+    for (kind, body) in [
+        ("customer.created", "{}"),
+        ("subscription.renewed", "not even JSON"),
+        ("charge.newer", r#"{"data":{"id":"x","object":"newer"}}"#),
+    ] {
+        assert_eq!(read(&event((kind, body)), &references()), Ok(None), "{kind} {body}");
+    }
+}
+
+#[test]
+fn d2_what_can_be_no_amount_or_currency_is_unreadable() {
+    let refused = |(kind, body): (&str, &str), from: &str, to: &str| {
+        assert!(body.contains(from), "{body}");
+        read(&event((kind, &body.replace(from, to))), &references()).unwrap_err()
+    };
+    assert_eq!(refused(CAPTURED, ":3500", ":-3500"), Unreadable::Amount("-3500".into()));
+    assert_eq!(refused(CAPTURED, "\"jpy\"", "\"yen$\""), Unreadable::Currency("yen$".into()));
+    assert!(matches!(refused(CAPTURED, ":3500", ":35.5"), Unreadable::Body(_)));
+    assert_eq!(refused(CAPTURED, "\"amount\"", "\"other\""), Unreadable::Amount("nothing".into()));
+    assert!(matches!(refused(CAPTURED, "\"ch_1\"", "\"\""), Unreadable::Body(_)));
+}
+
+/// The places of everything in a body.
+fn places(value: &Value, at: &str) -> Vec<String> {
+    let inside: Vec<(String, &Value)> = match value {
+        Value::Object(fields) => fields.iter().map(|(key, value)| (key.clone(), value)).collect(),
+        Value::Array(items) => items.iter().enumerate().map(|(i, value)| (i.to_string(), value)).collect(),
+        _ => Vec::new(),
+    };
+    let below = inside.into_iter().flat_map(|(key, value)| places(value, &format!("{at}/{key}")));
+    std::iter::once(at.to_owned()).chain(below).collect()
+}
+
+fn odd() -> impl Strategy<Value = Value> {
+    let odd =
+        [json!(null), json!(-1), json!(0.5), json!(1e300), json!(i64::MAX), json!(u64::MAX), json!(true)];
+    let texts =
+        ["", "x", "-1.00", "1e9", "円円円", "99999999999999999999", "COMPLETED"].map(|text| json!(text));
+    select(
+        [odd.to_vec(), texts.to_vec(), vec![json!([]), json!([null]), json!({}), json!({"id": ""})]].concat(),
+    )
+}
+
+proptest! {
+    #[test]
+    fn d1_any_order_and_any_repetition_ends_the_same(
+        shuffled in Just(ALL.to_vec()).prop_shuffle(), again in any::<Index>(),
+    ) {
+        let mut facts = joined(&shuffled);
+        prop_assert_eq!(&facts, &joined(&ALL));
+        facts.join(&part(*again.get(&ALL)).facts);
+        prop_assert_eq!(&facts, &joined(&ALL));
+    }
+
+    #[test]
+    fn d1_no_body_makes_the_reader_panic(
+        which in any::<Index>(), at in any::<Index>(), cut in any::<Index>(), odd in odd(),
+    ) {
+        let (kind, body) = *which.get(&ALL);
+        let short = event((kind, &body[..cut.index(body.len())]));
+        prop_assert!(read(&short, &references()).is_err());
+        let mut changed: Value = serde_json::from_str(body).unwrap();
+        let places = places(&changed, "");
+        *changed.pointer_mut(at.get(&places).as_str()).unwrap() = odd;
+        if let Ok(Some(reading)) = read(&event((kind, &changed.to_string())), &references()) {
+            let part = reading.payment.unwrap();
+            prop_assert!(part.names.iter().all(|name| !name.ends_with('/')));
+            let charges = part.facts.charges.values();
+            let mut amounts = charges.flat_map(|one| [one.amount, one.captured, one.refunded]);
+            prop_assert!(amounts.all(|amount| money::checked(amount).is_some()));
+            prop_assert!(part.facts.refunds.values().all(|one| money::checked(one.amount).is_some()));
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! The traps of payments, one by one.
+
+use serde_json::json;
+
+use super::samples::*;
+use super::scenarios::stored;
+use super::*;
+use crate::settlement::reading::{References, Unreadable};
+use crate::settlement::stripe;
+
+#[test]
+fn d2_an_unpaid_session_is_not_paid() {
+    let waiting = ("checkout.session.completed", session("complete", "unpaid"));
+    assert_eq!(derived(std::slice::from_ref(&waiting)).status, Status::Processing);
+    let claimed = ("checkout.session.completed", session("complete", "paid"));
+    assert_eq!(derived(&[waiting.clone(), claimed]).received, 0, "a session is no evidence of money");
+    let failed = ("checkout.session.async_payment_failed", session("complete", "unpaid"));
+    assert_eq!(derived(&[waiting, failed]).status, Status::Failed);
+    let free = facts(&[("checkout.session.completed", session("complete", "no_payment_required"))]);
+    assert!(free.sessions["cs_1"].paid);
+}
+
+#[test]
+fn d2_a_session_expires_unless_the_customer_went_on() {
+    let expired = ("checkout.session.expired", session("expired", "unpaid"));
+    assert_eq!(derived(std::slice::from_ref(&expired)).status, Status::Expired);
+    let voucher = ("payment_intent.requires_action", intent("requires_action", 0));
+    assert_eq!(derived(&[expired.clone(), voucher]).status, Status::Processing);
+    assert_eq!(derived(&[expired, paid()]).status, Status::Paid);
+}
+
+#[test]
+fn d2_a_failed_attempt_is_not_final() {
+    let error = json!({ "last_payment_error": { "code": "card_declined" } });
+    let declined = ("payment_intent.payment_failed", with(intent("requires_payment_method", 0), error));
+    let known = facts(std::slice::from_ref(&declined));
+    assert_eq!(known.intents["pi_1"].failure.as_deref(), Some("card_declined"));
+    assert_eq!(Derived::of(&known).status, Status::Failed);
+    let succeeded = ("payment_intent.succeeded", intent("succeeded", 1200));
+    assert_eq!(derived(&[succeeded, declined]).status, Status::Paid, "also when it is heard of last");
+}
+
+#[test]
+fn d2_only_all_intents_cancelled_is_cancelled() {
+    let cancelled = ("payment_intent.canceled", intent("canceled", 0));
+    assert_eq!(derived(std::slice::from_ref(&cancelled)).status, Status::Cancelled);
+    let renamed = ("payment_intent.canceled", intent("called_off", 0));
+    assert_eq!(derived(&[renamed]).status, Status::Cancelled, "the event's type says it too");
+    let second = with(intent("processing", 0), json!({ "id": "pi_2" }));
+    assert_eq!(derived(&[cancelled, ("payment_intent.processing", second)]).status, Status::Processing);
+}
+
+#[test]
+fn d2_a_captured_charge_alone_is_evidence_and_an_authorised_one_is_not() {
+    assert_eq!(derived(&[paid()]).status, Status::Paid);
+    let authorised = charge(json!({ "captured": false, "amount_captured": 0 }));
+    assert_eq!(derived(&[("charge.succeeded", authorised.clone())]).received, 0);
+    let released = with(authorised, json!({ "refunded": true, "amount_refunded": 1200 }));
+    let let_go =
+        derived(&[("charge.refunded", released), ("payment_intent.canceled", intent("canceled", 0))]);
+    assert_eq!((let_go.status, let_go.refunded), (Status::Cancelled, 0));
+    let part = charge(json!({ "amount_captured": 800 }));
+    assert_eq!(derived(&[("charge.captured", part)]).received, 800);
+}
+
+#[test]
+fn d2_several_charges_of_an_intent_count_each_once() {
+    let failed = ("charge.failed", charge(json!({ "id": "ch_0", "status": "failed", "paid": false })));
+    let succeeded = ("payment_intent.succeeded", intent("succeeded", 1200));
+    assert_eq!(derived(&[failed, paid(), succeeded]).received, 1200);
+    let rest = charge(json!({ "id": "ch_2", "amount_captured": 300, "amount": 300 }));
+    assert_eq!(derived(&[paid(), ("charge.succeeded", rest.clone())]).received, 1500);
+    let loose = with(rest, json!({ "payment_intent": null }));
+    assert_eq!(derived(&[paid(), ("charge.succeeded", loose)]).received, 1500);
+}
+
+#[test]
+fn d2_a_refund_before_its_charge_waits_for_it() {
+    let mut known = facts(&[refund("re_1", "succeeded", 500)]);
+    let early = Derived::of(&known);
+    assert_eq!((early.status, early.refunded, early.attention), (Status::Unpaid, 500, None));
+    assert!(ask(&mut known).is_empty());
+    assert!(lines(&known, &early).is_empty());
+    let (event_type, object) = paid();
+    known.join(&read(event_type, object).facts);
+    assert_eq!(ask(&mut known), ["payment.paid", "payment.partially_refunded/500"]);
+    assert_eq!(lines(&known, &Derived::of(&known))[&("refunded".into(), "sales".into())], 500);
+}
+
+#[test]
+fn d2_a_charge_that_says_more_than_its_refunds_is_believed() {
+    let said = ("charge.refunded", charge(json!({ "amount_refunded": 700 })));
+    assert_eq!(derived(std::slice::from_ref(&said)).refunded, 700);
+    assert_eq!(derived(&[said.clone(), refund("re_1", "succeeded", 400)]).refunded, 700);
+    assert_eq!(derived(&[said, refund("re_1", "failed", 400)]).refunded, 300, "less what came back");
+}
+
+#[test]
+fn d2_a_refund_whose_charge_is_not_said_is_not_counted_twice() {
+    let (event_type, object) = refund("re_1", "succeeded", 400);
+    let homeless = (event_type, with(object, json!({ "charge": null })));
+    let said = ("charge.refunded", charge(json!({ "amount_refunded": 400 })));
+    assert_eq!(derived(&[said, homeless]).refunded, 400);
+}
+
+#[test]
+fn d1_a_refund_that_fails_later_gives_the_money_back() {
+    let whole = ("charge.refunded", charge(json!({ "amount_refunded": 1200 })));
+    let mut known = facts(&[whole, refund("re_1", "succeeded", 1200)]);
+    assert_eq!(ask(&mut known), ["payment.paid", "payment.refunded/1200"]);
+    let (event_type, failed) = refund("re_1", "failed", 1200);
+    known.join(&read(event_type, failed).facts);
+    let (event_type, late) = refund("re_1", "succeeded", 1200);
+    known.join(&read(event_type, late).facts);
+    let now = Derived::of(&known);
+    assert_eq!((now.status, now.refunded, now.attention), (Status::Paid, 0, Some("refund_failed")));
+    assert_eq!(ask(&mut known), ["payment.refund_failed/re_1"]);
+    let (event_type, second) = refund("re_2", "succeeded", 1200);
+    known.join(&read(event_type, second).facts);
+    assert_eq!(ask(&mut known), ["payment.refunded/1200-1200"]);
+    assert_ne!(Derived::of(&known).attention, Some("refund_failed"), "the second one reached the customer");
+}
+
+#[test]
+fn d2_a_dispute_is_an_axis_of_its_own() {
+    let taken = json!([{ "id": "txn_2", "amount": -1200, "fee": 1300, "currency": "jpy" }]);
+    let back = json!([
+        { "id": "txn_2", "amount": -1200, "fee": 1300, "currency": "jpy" },
+        { "id": "txn_3", "amount": 1200, "fee": 0, "currency": "jpy" },
+    ]);
+    let mut known = facts(&[paid(), dispute("needs_response", taken.clone())]);
+    assert_eq!(ask(&mut known), ["payment.paid", "payment.disputed/du_1"]);
+    let open = Derived::of(&known);
+    assert_eq!((open.status, open.net_of_dispute, open.dispute_fee), (Status::Paid, 0, 1300));
+    let closed = dispute("won", back);
+    assert_eq!(derived(std::slice::from_ref(&closed)).disputed_amount, 0);
+    assert_eq!(derived(&[paid(), closed.clone()]).dispute_fee, 1300, "the fee is not given back");
+    let won = derived(&[paid(), closed, dispute("needs_response", taken.clone())]);
+    assert_eq!((won.dispute_status, won.net_of_dispute), (Some(DisputeStatus::Won), 1200));
+    let mut lost = facts(&[paid(), dispute("lost", taken)]);
+    assert_eq!(ask(&mut lost), ["payment.paid", "payment.dispute_lost/du_1"], "what is over is not news");
+    let entries = lines(&lost, &Derived::of(&lost));
+    assert_eq!(entries[&("disputed".into(), "disputes".into())], 1200);
+    assert_eq!(entries[&("dispute_fee".into(), "dispute_fees".into())], 1300);
+}
+
+#[test]
+fn d2_an_inquiry_is_no_dispute() {
+    for status in ["warning_needs_response", "warning_under_review", "warning_closed", "prevented"] {
+        let mut known = facts(&[paid(), dispute(status, json!([]))]);
+        assert!(!Derived::of(&known).disputed, "{status}");
+        assert_eq!(ask(&mut known), ["payment.paid"], "{status}");
+    }
+}
+
+#[test]
+fn d2_a_dispute_settled_in_another_currency_takes_the_disputed_amount() {
+    let taken = json!([{ "id": "txn_2", "amount": -900, "fee": 1500, "currency": "usd" }]);
+    let now = derived(&[paid(), dispute("lost", taken)]);
+    assert_eq!((now.disputed_amount, now.dispute_fee), (1200, 0));
+}
+
+#[test]
+fn d2_a_bank_transfer_in_parts_is_paid_when_it_is_whole() {
+    let partly = ("payment_intent.partially_funded", intent("requires_action", 0));
+    assert_eq!(derived(std::slice::from_ref(&partly)).status, Status::Processing);
+    assert_eq!(derived(&[("payment_intent.succeeded", intent("succeeded", 1200)), partly]).received, 1200);
+}
+
+#[test]
+fn d2_amounts_are_whole_numbers_in_any_currency() {
+    for (currency, amount) in [("jpy", 1200), ("kwd", 12_345), ("USD", 1)] {
+        let object = charge(json!({ "currency": currency, "amount_captured": amount, "amount": amount }));
+        let now = derived(&[("charge.succeeded", object)]);
+        let lower = currency.to_lowercase();
+        assert_eq!((now.received, now.currency.unwrap().as_str()), (amount, &*lower));
+    }
+}
+
+#[test]
+fn d2_a_session_s_currency_and_amount_give_way_to_those_of_the_money() {
+    let dollars = with(session("complete", "paid"), json!({ "currency": "aud", "amount_total": 9 }));
+    let opened = ("checkout.session.completed", dollars);
+    let early = derived(std::slice::from_ref(&opened));
+    assert_eq!((early.amount, early.currency.unwrap().as_str()), (9, "aud"));
+    let tried = with(intent("canceled", 0), json!({ "id": "pi_0", "amount": 50 }));
+    let events = [opened, paid(), ("x", tried), ("x", intent("succeeded", 1200))];
+    let now = derived(&events);
+    assert_eq!((now.amount, now.received, now.currency.unwrap().as_str()), (1200, 1200, "jpy"));
+    let euros = charge(json!({ "id": "ch_2", "payment_intent": "pi_2", "currency": "eur" }));
+    let both = derived(&[paid(), ("charge.succeeded", euros)]);
+    assert_eq!((both.currency.unwrap().as_str(), both.received), ("eur", 1200));
+    assert_eq!(both.attention, Some("currency_mismatch"), "nothing is added up across currencies");
+}
+
+#[test]
+fn d1_live_and_test_and_accounts_never_share_a_name() {
+    let event = |livemode, account| read_of_account(livemode, account, intent("succeeded", 1200));
+    let (live, test) = (event(true, None), event(false, None));
+    assert!(live.names.is_disjoint(&test.names), "{:?}", live.names);
+    let [one, other] = [event(true, Some("acct_1")), event(true, Some("acct_2"))];
+    let shared: Vec<_> = one.names.intersection(&other.names).collect();
+    assert_eq!(shared, ["live/order/o_1"], "an order is ours, whoever is paid");
+    let mut mixed = live.facts;
+    mixed.join(&test.facts);
+    assert_eq!(Derived::of(&mixed).attention, Some("mode_mismatch"));
+}
+
+#[test]
+fn d2_older_shapes_say_the_same() {
+    let old = with(
+        charge(
+            json!({ "invoice": "in_1", "refunds": { "object": "list", "data": [refund("re_1", "succeeded", 200).1] } }),
+        ),
+        json!({ "amount_captured": null, "amount_refunded": 200 }),
+    );
+    let reading = try_read("charge.refunded", old.clone()).unwrap().unwrap();
+    let invoices = &reading.billing.as_ref().unwrap().facts.invoices;
+    assert!(invoices["in_1"].intents.contains("pi_1"));
+    assert_eq!(reading.billing.unwrap().names.into_iter().collect::<Vec<_>>(), ["stripe/-/live/in_1"]);
+    let now = derived(&[("charge.refunded", old.clone())]);
+    assert_eq!((now.received, now.refunded, now.linked), (1200, 200, true));
+    let with_list = with(
+        intent("succeeded", 1200),
+        json!({ "charges": { "data": [old] }, "customer": { "id": "cus_1" } }),
+    );
+    let known = facts(&[("payment_intent.succeeded", with_list)]);
+    assert_eq!((known.charges.len(), known.refunds.len()), (1, 1));
+    assert!(known.provider_customers.contains("cus_1"));
+}
+
+#[test]
+fn d6_unknown_words_move_nothing() {
+    let strange = "brand_new_status";
+    let all = [
+        ("payment_intent.updated", intent(strange, 0)),
+        ("charge.updated", charge(json!({ "status": strange }))),
+        ("checkout.session.updated", session(strange, strange)),
+        refund("re_1", strange, 100),
+        dispute(strange, json!(null)),
+    ];
+    let now = derived(&all);
+    assert_eq!((now.received, now.disputed, now.refund_pending), (0, false, 100));
+    let bare = ["payment_intent", "charge", "checkout.session", "refund", "dispute", "balance_transaction"];
+    for kind in bare {
+        let part = read("x.y", json!({ "object": kind, "id": "x_1" }));
+        assert_eq!(part.names.into_iter().collect::<Vec<_>>(), ["stripe/-/live/x_1"], "{kind}");
+    }
+}
+
+#[test]
+fn d6_an_event_without_an_object_says_nothing() {
+    let thin = json!({ "type": "v1.charge.succeeded", "object": "v2.core.event", "data": {},
+        "created": "2026-02-02T02:40:00.000Z", "related_object": { "id": "ch_1", "type": "charge" } });
+    assert_eq!(stripe::read(&stored(&thin), &References::default()), Ok(None));
+    assert_eq!(try_read("charge.succeeded", json!(null)), Ok(None));
+    assert_eq!(try_read("product.created", json!({ "object": "product", "id": "prod_1" })), Ok(None));
+}
+
+#[test]
+fn d2_absurd_amounts_and_currencies_are_refused() {
+    for amount in [json!(-1), json!(i64::MAX), json!(i64::MIN), json!(10_000_000_000_001_i64)] {
+        let refused = try_read("charge.succeeded", charge(json!({ "amount_captured": amount })));
+        assert!(matches!(refused, Err(Unreadable::Amount(_))), "{refused:?}");
+        let (event_type, entry) = transaction(json!({ "net": i64::MIN }));
+        assert!(matches!(try_read(event_type, entry), Err(Unreadable::Amount(_))));
+    }
+    for wrong in
+        [json!({ "amount": 1.5 }), json!({ "amount": 1e30 }), json!({ "amount": "12" }), json!({ "id": 1 })]
+    {
+        let refused = try_read("charge.succeeded", charge(wrong));
+        assert!(matches!(refused, Err(Unreadable::Body(_))), "{refused:?}");
+    }
+    let refused = try_read("charge.succeeded", charge(json!({ "currency": "bitcoin" })));
+    assert!(matches!(refused, Err(Unreadable::Currency(_))), "{refused:?}");
+}
+
+#[test]
+fn d2_a_subscription_s_session_is_no_payment() {
+    let subscribed =
+        with(session("complete", "paid"), json!({ "mode": "subscription", "payment_intent": null }));
+    assert_eq!(try_read("checkout.session.completed", subscribed.clone()).unwrap(), None);
+    let with_intent = with(subscribed, json!({ "payment_intent": "pi_1" }));
+    let part = read("checkout.session.completed", with_intent);
+    assert!(part.facts.orders.is_empty(), "who subscribes is not what is ordered");
+}
+
+#[test]
+fn d2_what_we_asked_for_is_what_counts() {
+    let ours = |amount, currency| Ours {
+        amount,
+        currency: crate::money::Currency::parse(currency),
+        ..Ours::default()
+    };
+    let cases = [
+        (ours(1200, "jpy"), None),
+        (ours(1000, "jpy"), Some("overpaid")),
+        (ours(1500, "jpy"), Some("underpaid")),
+        (ours(1200, "usd"), Some("currency_mismatch")),
+    ];
+    for (ours, expected) in cases {
+        let mut known = facts(&[paid()]);
+        assert_eq!(Derived::of(&known).attention, Some("unlinked"));
+        known.ours.insert("pay_1".into(), ours.clone());
+        let now = Derived::of(&known);
+        assert_eq!((now.attention, now.amount, now.linked), (expected, ours.amount, true));
+    }
+    let many = derived(&[paid(), refund("re_1", "succeeded", 1300), ("x", intent("succeeded", 1200))]);
+    assert_eq!(many.attention, Some("over_refunded"));
+}
+
+#[test]
+fn d2_a_payment_is_shown_with_everything_that_belongs_to_it() {
+    let known = facts(&[paid(), refund("re_1", "requires_action", 200), ("x", session("complete", "paid"))]);
+    let shown = view("pay_1", &known, &Derived::of(&known));
+    assert_eq!(shown["status"], "partially_refunded");
+    assert_eq!((&shown["amount_received"], &shown["amount_refund_pending"]), (&json!(1200), &json!(200)));
+    assert_eq!(
+        (&shown["currency"], &shown["livemode"], &shown["fee"]),
+        (&json!("jpy"), &json!(true), &json!(null))
+    );
+    assert_eq!(shown["references"]["charges"], json!(["ch_1"]));
+    assert_eq!(shown["references"]["orders"], json!(["o_1"]));
+    assert_eq!(shown["refunds"][0]["status"], "requires_action");
+    assert_eq!(shown["facts"]["charges"]["ch_1"]["captured"], 1200);
+    assert!(Status::ALL.into_iter().all(|status| Status::parse(status.name()) == Some(status)));
+}

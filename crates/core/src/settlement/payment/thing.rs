@@ -1,0 +1,96 @@
+//! A payment, as the decision sees it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::{Derived, Facts, What, anchor, due, lines, view};
+use crate::settlement::decide::Thing;
+use crate::settlement::{Announcement, Fetch};
+use crate::state::{Index, Kind};
+use crate::time::Time;
+
+impl Thing for Facts {
+    const KIND: Kind = Kind::Payment;
+    const TAG: &'static str = "pay_";
+    const NAMES: &'static str = "p:";
+
+    fn join(&mut self, other: &Self) {
+        Self::join(self, other);
+    }
+
+    fn names(&self) -> &BTreeSet<String> {
+        &self.names
+    }
+
+    fn names_mut(&mut self) -> &mut BTreeSet<String> {
+        &mut self.names
+    }
+
+    fn merged_into(&mut self) -> &mut Option<String> {
+        &mut self.merged_into
+    }
+
+    fn livemode(&self) -> Option<bool> {
+        self.livemode
+    }
+
+    fn is_ours(&self) -> bool {
+        !self.ours.is_empty()
+    }
+
+    fn index(&self) -> Index {
+        let derived = Derived::of(self);
+        Index {
+            status: Some(derived.status.name().to_owned()),
+            tenant: derived.tenant,
+            customer: derived.customer,
+            livemode: self.livemode,
+            amount: Some(derived.amount),
+            currency: derived.currency.map(String::from),
+            attention: derived.attention.map(str::to_owned),
+        }
+    }
+
+    fn summary(&self) -> Value {
+        let derived = Derived::of(self);
+        json!({
+            "status": derived.status.name(),
+            "amount_received": derived.received,
+            "amount_refunded": derived.refunded,
+            "fee": derived.fee,
+            "disputed": derived.disputed,
+        })
+    }
+
+    fn ask(
+        &mut self,
+        id: &str,
+        can_fetch: &dyn Fn(&str) -> bool,
+        at: Time,
+    ) -> (Vec<Announcement>, Vec<Fetch>) {
+        let derived = Derived::of(self);
+        let (anchor, mut announcements, mut fetches) = (anchor(self), Vec::new(), Vec::new());
+        for due in due(self, &derived, can_fetch) {
+            match due.what {
+                What::Fetch(fetch) => fetches.push(fetch),
+                What::Announce { event_type, about } => announcements.push(Announcement {
+                    id: format!("{anchor}/{}", due.key),
+                    event_type: event_type.to_owned(),
+                    livemode: self.livemode,
+                    object: (Kind::Payment.name(), id.to_owned()),
+                    tenant: derived.tenant.clone(),
+                    about,
+                    data: view(id, self, &derived),
+                    at,
+                }),
+            }
+            self.emitted.insert(due.key);
+        }
+        (announcements, fetches)
+    }
+
+    fn lines(&self) -> BTreeMap<(String, String), i64> {
+        lines(self, &Derived::of(self))
+    }
+}

@@ -1,0 +1,87 @@
+//! A payment as people and programs read it: the answer of `GET /v1/payments/{id}` and the data of business events.
+//! Amounts are whole numbers in the currency's smallest unit.
+
+use serde_json::{Value, json};
+
+use super::{Derived, Facts};
+
+pub fn view(id: &str, facts: &Facts, derived: &Derived) -> Value {
+    let ours = facts.ours.values().next();
+    json!({
+        "id": id,
+        "object": "payment",
+        "status": derived.status.name(),
+        "amount": derived.amount,
+        "currency": derived.currency,
+        "amount_received": derived.received,
+        "amount_refunded": derived.refunded,
+        "amount_refund_pending": derived.refund_pending,
+        "fee": derived.fee,
+        "net": derived.net,
+        "disputed": derived.disputed,
+        "dispute_status": derived.dispute_status,
+        "dispute_fee": derived.dispute_fee,
+        "net_of_dispute": derived.net_of_dispute,
+        "livemode": facts.livemode,
+        "tenant": derived.tenant,
+        "customer": derived.customer,
+        "purpose": derived.purpose,
+        "reference": derived.reference,
+        "description": ours.and_then(|ours| ours.description.as_ref()),
+        "metadata": ours.map(|ours| ours.metadata.clone()).unwrap_or_default(),
+        "linked": derived.linked,
+        "attention": derived.attention,
+        "references": references(facts),
+        "refunds": refunds(facts),
+        "disputes": disputes(facts),
+        "receipt_url": facts.charges.values().rev().find_map(|charge| charge.receipt_url.as_ref()),
+        "facts": {
+            "intents": facts.intents,
+            "charges": facts.charges,
+            "sessions": facts.sessions,
+            "transactions": facts.transactions,
+            "refunds": facts.refunds,
+            "disputes": facts.disputes,
+        },
+    })
+}
+
+/// What the provider calls everything that belongs to it.
+fn references(facts: &Facts) -> Value {
+    json!({
+        "payment_intents": facts.intents.keys().collect::<Vec<_>>(),
+        "charges": facts.charges.keys().collect::<Vec<_>>(),
+        "sessions": facts.sessions.keys().collect::<Vec<_>>(),
+        "orders": facts.orders,
+        "invoices": facts.invoices,
+        "customers": facts.provider_customers,
+    })
+}
+
+fn refunds(facts: &Facts) -> Vec<Value> {
+    let each = facts.refunds.iter().map(|(id, refund)| {
+        json!({
+            "id": id,
+            "status": refund.status,
+            "amount": refund.amount,
+            "reason": refund.reason,
+            "failure": refund.failure,
+        })
+    });
+    each.collect()
+}
+
+fn disputes(facts: &Facts) -> Vec<Value> {
+    let each = facts.disputes.iter().map(|(id, dispute)| {
+        json!({
+            "id": id,
+            "status": dispute.status,
+            "amount": dispute.amount,
+            "reason": dispute.reason,
+            "withdrawn": dispute.withdrawn,
+            "reinstated": dispute.reinstated,
+            "fee": dispute.fee,
+        })
+    });
+    each.collect()
+}

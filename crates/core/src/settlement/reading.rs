@@ -1,0 +1,163 @@
+//! What one event says, in our own words: which things it speaks of, and what it adds to what is known of them. Each
+//! provider has one file that reads its events into this; nothing after it knows providers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{billing, payment};
+use crate::event::Stored;
+
+/// Whose objects: ids of one provider, account and mode never meet those of another.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Realm {
+    pub provider: &'static str,
+    pub account: Option<String>,
+    pub livemode: Option<bool>,
+}
+
+impl Realm {
+    /// The name of a provider's object.
+    pub fn name(&self, id: &str) -> String {
+        format!("{self}/{id}")
+    }
+}
+
+impl std::fmt::Display for Realm {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let account = self.account.as_deref().unwrap_or("-");
+        write!(f, "{}/{account}/{}", self.provider, mode(self.livemode))
+    }
+}
+
+pub const fn mode(livemode: Option<bool>) -> &'static str {
+    match livemode {
+        Some(true) => "live",
+        Some(false) => "test",
+        None => "any",
+    }
+}
+
+/// The name of an order of ours in a mode; `any` where the provider knows no modes.
+pub fn order_name(livemode: Option<bool>, reference: &str) -> String {
+    format!("{}/order/{reference}", mode(livemode))
+}
+
+/// The name under which a tenant's billing is found.
+pub fn billing_name(livemode: Option<bool>, tenant: &str) -> String {
+    format!("{}/billing/{tenant}", mode(livemode))
+}
+
+/// What an event adds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reading {
+    pub payment: Option<Part<payment::Facts>>,
+    pub billing: Option<Part<billing::Facts>>,
+}
+
+/// What an event adds to one thing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part<F> {
+    /// All of these lead to the thing, or shall, unless they lead to one of another mode.
+    pub names: BTreeSet<String>,
+    pub facts: F,
+}
+
+/// Why an event that should be understood is not.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unreadable {
+    #[error("its body can't be read as what its type promises: {0}")]
+    Body(String),
+    #[error("{0} is no amount")]
+    Amount(String),
+    #[error("{0:?} is no currency")]
+    Currency(String),
+}
+
+/// Where an event says what it is for: fields in the order they are looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct References {
+    pub order: Vec<String>,
+    pub tenant: Vec<String>,
+    pub customer: Vec<String>,
+    pub purpose: Vec<String>,
+}
+
+impl Default for References {
+    fn default() -> Self {
+        let list = |fields: &[&str]| fields.iter().map(|field| (*field).to_owned()).collect();
+        Self {
+            order: list(&[
+                "client_reference_id",
+                "metadata.order_id",
+                "custom_id",
+                "invoice_id",
+                "external_order_num",
+                "reference_id",
+            ]),
+            tenant: list(&["metadata.tenant_id", "metadata.tenant"]),
+            customer: list(&["metadata.customer_id", "metadata.customer"]),
+            purpose: list(&["metadata.purpose"]),
+        }
+    }
+}
+
+/// What the merchant wrote on a provider's object: `metadata.order_id`, `client_reference_id`, …
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Labels(pub BTreeMap<String, String>);
+
+/// Longer references are not taken for one.
+const REFERENCE_BYTES_MAX: usize = 200;
+
+impl Labels {
+    /// The first of these fields that says something.
+    pub fn first(&self, fields: &[String]) -> Option<String> {
+        let found = fields.iter().filter_map(|field| self.0.get(field)).map(|value| value.trim());
+        let mut usable = found.filter(|value| {
+            !value.is_empty() && value.len() <= REFERENCE_BYTES_MAX && !value.contains(char::is_control)
+        });
+        usable.next().map(str::to_owned)
+    }
+}
+
+/// What one object of a provider says of a payment.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    /// Every id it mentions, its own first.
+    pub ids: Vec<String>,
+    pub labels: Labels,
+    pub facts: payment::Facts,
+}
+
+impl Told {
+    pub fn into_reading(self, provider: &'static str, event: &Stored, references: &References) -> Reading {
+        let Self { ids, labels, mut facts } = self;
+        let realm = Realm { provider, account: event.account.clone(), livemode: event.livemode };
+        let ids = ids.iter().filter(|id| !id.is_empty());
+        let mut names: BTreeSet<_> = ids.map(|id| realm.name(id)).collect();
+        if let Some(order) = labels.first(&references.order) {
+            names.insert(order_name(event.livemode, &order));
+            facts.orders.insert(order);
+        }
+        facts.tenants.extend(labels.first(&references.tenant));
+        facts.customers.extend(labels.first(&references.customer));
+        facts.purposes.extend(labels.first(&references.purpose));
+        facts.livemode = event.livemode;
+        facts.realms.insert(realm.to_string());
+        Reading { payment: Some(Part { names, facts }), billing: None }
+    }
+}
+
+/// An object without a name can't be told from the next one.
+pub(super) fn named(id: String) -> Result<String, Unreadable> {
+    if id.is_empty() { Err(Unreadable::Body("an object has no id".to_owned())) } else { Ok(id) }
+}
+
+pub(super) fn parse<'e, T: Deserialize<'e>>(object: &'e RawValue) -> Result<T, Unreadable> {
+    serde_json::from_str(object.get()).map_err(unreadable)
+}
+
+pub(super) fn unreadable(error: serde_json::Error) -> Unreadable {
+    Unreadable::Body(error.to_string())
+}

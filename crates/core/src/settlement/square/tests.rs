@@ -1,0 +1,210 @@
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::settlement::reading::Part;
+
+const APPROVED: (&str, &str) = (
+    "payment.created",
+    r#"{"merchant_id":"6SSW7HV8K2ST5","type":"payment.created","event_id":"evt-1","created_at":"2026-03-01T01:00:00.000Z","data":{"type":"payment","id":"hYy9pRFVxpDsO1FB05SunFWUe9JZY","object":{"payment":{"id":"hYy9pRFVxpDsO1FB05SunFWUe9JZY","amount_money":{"amount":1000,"currency":"JPY"},"tip_money":{"amount":100,"currency":"JPY"},"total_money":{"amount":1100,"currency":"JPY"},"status":"APPROVED","source_type":"CARD","location_id":"S8GWD5R9QB376","order_id":"03O3USaPaAaFnI6kkwB1JxGgBsUZY","reference_id":"order-7","customer_id":"RDX9Z4XTIZR7MRZJUXNY9HUK6I","receipt_url":"https://squareup.com/receipt/preview/hYy9"}}}}"#,
+);
+const FAILED: (&str, &str) = (
+    "payment.updated",
+    r#"{"merchant_id":"6SSW7HV8K2ST5","type":"payment.updated","event_id":"evt-2","created_at":"2026-03-01T01:00:00.000Z","data":{"type":"payment","id":"hYy9pRFVxpDsO1FB05SunFWUe9JZY","object":{"payment":{"id":"hYy9pRFVxpDsO1FB05SunFWUe9JZY","amount_money":{"amount":1000,"currency":"JPY"},"tip_money":{"amount":100,"currency":"JPY"},"total_money":{"amount":1100,"currency":"JPY"},"status":"FAILED","source_type":"CARD","location_id":"S8GWD5R9QB376","order_id":"03O3USaPaAaFnI6kkwB1JxGgBsUZY","reference_id":"order-7","customer_id":"RDX9Z4XTIZR7MRZJUXNY9HUK6I","receipt_url":"https://squareup.com/receipt/preview/hYy9","card_details":{"status":"FAILED","errors":[{"category":"PAYMENT_METHOD_ERROR","code":"GENERIC_DECLINE"}]}}}}}"#,
+);
+const COMPLETED: (&str, &str) = (
+    "payment.updated",
+    r#"{"merchant_id":"6SSW7HV8K2ST5","type":"payment.updated","event_id":"evt-3","created_at":"2026-03-01T01:00:00.000Z","data":{"type":"payment","id":"hYy9pRFVxpDsO1FB05SunFWUe9JZY","object":{"payment":{"id":"hYy9pRFVxpDsO1FB05SunFWUe9JZY","amount_money":{"amount":1000,"currency":"JPY"},"tip_money":{"amount":100,"currency":"JPY"},"total_money":{"amount":1100,"currency":"JPY"},"status":"COMPLETED","source_type":"CARD","location_id":"S8GWD5R9QB376","order_id":"03O3USaPaAaFnI6kkwB1JxGgBsUZY","reference_id":"order-7","customer_id":"RDX9Z4XTIZR7MRZJUXNY9HUK6I","receipt_url":"https://squareup.com/receipt/preview/hYy9"}}}}"#,
+);
+const BOOKED: (&str, &str) = (
+    "payment.updated",
+    r#"{"merchant_id":"6SSW7HV8K2ST5","type":"payment.updated","event_id":"evt-4","created_at":"2026-03-01T01:00:00.000Z","data":{"type":"payment","id":"hYy9pRFVxpDsO1FB05SunFWUe9JZY","object":{"payment":{"id":"hYy9pRFVxpDsO1FB05SunFWUe9JZY","amount_money":{"amount":1000,"currency":"JPY"},"tip_money":{"amount":100,"currency":"JPY"},"total_money":{"amount":1100,"currency":"JPY"},"status":"COMPLETED","source_type":"CARD","location_id":"S8GWD5R9QB376","order_id":"03O3USaPaAaFnI6kkwB1JxGgBsUZY","reference_id":"order-7","customer_id":"RDX9Z4XTIZR7MRZJUXNY9HUK6I","receipt_url":"https://squareup.com/receipt/preview/hYy9","processing_fee":[{"effective_at":"2026-03-01T03:00:00.000Z","type":"INITIAL","amount_money":{"amount":40,"currency":"JPY"}},{"effective_at":"2026-03-01T03:00:00.000Z","type":"ADJUSTMENT","amount_money":{"amount":-4,"currency":"JPY"}}],"refunded_money":{"amount":400,"currency":"JPY"}}}}}"#,
+);
+const REFUND_PENDING: (&str, &str) = (
+    "refund.created",
+    r#"{"merchant_id":"6SSW7HV8K2ST5","type":"refund.created","event_id":"evt-5","created_at":"2026-03-02T01:00:00.000Z","data":{"type":"refund","id":"hYy9_1","object":{"refund":{"id":"hYy9_1","amount_money":{"amount":400,"currency":"JPY"},"status":"PENDING","payment_id":"hYy9pRFVxpDsO1FB05SunFWUe9JZY","order_id":"9ltv0bx5PuvGXUYHYHxYSKEqC3IZY","location_id":"S8GWD5R9QB376","reason":"damaged","processing_fee":[{"amount_money":{"amount":-34,"currency":"JPY"},"type":"INITIAL"}]}}}}"#,
+);
+const REFUNDED_PARTLY: (&str, &str) = (
+    "refund.updated",
+    r#"{"merchant_id":"6SSW7HV8K2ST5","type":"refund.updated","event_id":"evt-6","created_at":"2026-03-02T01:00:00.000Z","data":{"type":"refund","id":"hYy9_1","object":{"refund":{"id":"hYy9_1","amount_money":{"amount":400,"currency":"JPY"},"status":"COMPLETED","payment_id":"hYy9pRFVxpDsO1FB05SunFWUe9JZY","order_id":"9ltv0bx5PuvGXUYHYHxYSKEqC3IZY","location_id":"S8GWD5R9QB376","reason":"damaged","processing_fee":[{"amount_money":{"amount":-34,"currency":"JPY"},"type":"INITIAL"}]}}}}"#,
+);
+const REFUNDED: (&str, &str) = (
+    "refund.updated",
+    r#"{"merchant_id":"6SSW7HV8K2ST5","type":"refund.updated","event_id":"evt-7","created_at":"2026-03-02T01:00:00.000Z","data":{"type":"refund","id":"hYy9_2","object":{"refund":{"id":"hYy9_2","amount_money":{"amount":700,"currency":"JPY"},"status":"COMPLETED","payment_id":"hYy9pRFVxpDsO1FB05SunFWUe9JZY","order_id":"9ltv0bx5PuvGXUYHYHxYSKEqC3IZY","location_id":"S8GWD5R9QB376","reason":"damaged","processing_fee":[{"amount_money":{"amount":-34,"currency":"JPY"},"type":"INITIAL"}]}}}}"#,
+);
+const DISPUTED: (&str, &str) = (
+    "dispute.state.updated",
+    r#"{"merchant_id":"6SSW7HV8K2ST5","type":"dispute.state.updated","event_id":"evt-9","created_at":"2026-03-09T01:00:00.000Z","data":{"type":"dispute","id":"ORSEVtZAJxb37RA1EiGw","object":{"dispute":{"id":"ORSEVtZAJxb37RA1EiGw","dispute_id":"ORSEVtZAJxb37RA1EiGw","amount_money":{"amount":1100,"currency":"JPY"},"disputed_payment":{"payment_id":"hYy9pRFVxpDsO1FB05SunFWUe9JZY"},"reason":"AMOUNT_DIFFERS","state":"LOST","version":6}}}}"#,
+);
+const ALL: [(&str, &str); 8] =
+    [APPROVED, FAILED, COMPLETED, BOOKED, REFUND_PENDING, REFUNDED_PARTLY, REFUNDED, DISPUTED];
+const ID: &str = "hYy9pRFVxpDsO1FB05SunFWUe9JZY";
+
+fn event((kind, body): (&str, &str)) -> Stored {
+    let body = Bytes::from(body.to_owned());
+    Stored {
+        event_type: kind.into(),
+        account: Some("6SSW7HV8K2ST5".into()),
+        livemode: None,
+        body,
+        ..Stored::nothing()
+    }
+}
+
+fn references() -> References {
+    let mut references = References::default();
+    references.order.push("reference_id".to_owned());
+    references
+}
+
+fn part(told: (&str, &str)) -> Part<Facts> {
+    read(&event(told), &references()).unwrap().unwrap().payment.unwrap()
+}
+
+fn joined(told: &[(&str, &str)]) -> Facts {
+    let mut facts = Facts::default();
+    told.iter().for_each(|one| facts.join(&part(*one).facts));
+    facts
+}
+
+fn jpy() -> Option<Currency> {
+    Currency::parse("jpy")
+}
+
+#[test]
+fn d2_an_approved_payment_is_no_payment_yet() {
+    let part = part(APPROVED);
+    let realm = "square/6SSW7HV8K2ST5/any";
+    let ids = [ID, "03O3USaPaAaFnI6kkwB1JxGgBsUZY"].map(|id| format!("{realm}/{id}"));
+    let names = ids.into_iter().chain(["any/order/order-7".to_owned()]).collect();
+    assert_eq!(part.names, names);
+    let intent = &part.facts.intents[ID];
+    assert_eq!((intent.status, intent.amount, intent.received), (IntentStatus::Processing, 1100, 0));
+    assert!(part.facts.charges.is_empty());
+    let cancelled = APPROVED.1.replace("\"APPROVED\"", "\"CANCELED\"");
+    assert_eq!(self::part((APPROVED.0, &cancelled)).facts.intents[ID].status, IntentStatus::Cancelled);
+}
+
+#[test]
+fn d2_a_completed_payment_is_paid_and_its_fee_comes_later() {
+    let facts = part(COMPLETED).facts;
+    let charge = &facts.charges[ID];
+    assert_eq!((charge.status, charge.captured, charge.currency), (ChargeStatus::Succeeded, 1100, jpy()));
+    assert_eq!((charge.transaction.as_ref(), facts.transactions.len()), (None, 0));
+    let facts = joined(&[BOOKED, COMPLETED]);
+    let transaction = &facts.transactions[facts.charges[ID].transaction.as_ref().unwrap()];
+    assert_eq!((transaction.amount, transaction.fee, transaction.net), (1100, 36, 1064));
+}
+
+#[test]
+fn d2_a_failed_payment_says_why() {
+    let facts = part(FAILED).facts;
+    let intent = &facts.intents[ID];
+    assert_eq!((intent.status, intent.failed), (IntentStatus::Waiting, true));
+    assert_eq!(intent.failure.as_deref(), Some("GENERIC_DECLINE"));
+}
+
+#[test]
+fn d2_refunds_move_up_their_own_rank() {
+    let facts = joined(&[REFUNDED_PARTLY, COMPLETED, REFUND_PENDING, REFUNDED]);
+    let refunds: Vec<_> =
+        facts.refunds.values().map(|one| (one.status, one.amount, one.charge.as_deref())).collect();
+    assert_eq!(refunds, [(RefundStatus::Succeeded, 400, Some(ID)), (RefundStatus::Succeeded, 700, Some(ID))]);
+    let rejected = REFUNDED.1.replace("\"COMPLETED\"", "\"REJECTED\"");
+    let facts = joined(&[(REFUNDED.0, &rejected), REFUNDED]);
+    let refund = &facts.refunds["hYy9_2"];
+    assert_eq!((refund.status, refund.failure.as_deref()), (RefundStatus::Failed, Some("REJECTED")));
+}
+
+#[test]
+fn d2_a_lost_dispute_took_the_money() {
+    let dispute = &part(DISPUTED).facts.disputes["ORSEVtZAJxb37RA1EiGw"];
+    assert_eq!((dispute.status, dispute.amount, dispute.withdrawn), (DisputeStatus::Lost, 1100, 1100));
+    assert_eq!(dispute.charge.as_deref(), Some(ID));
+    let open = DISPUTED.1.replace("\"LOST\"", "\"EVIDENCE_REQUIRED\"");
+    let open = &part(("dispute.created", &open)).facts.disputes["ORSEVtZAJxb37RA1EiGw"];
+    assert_eq!((open.status, open.withdrawn), (DisputeStatus::NeedsResponse, 0));
+}
+
+#[test]
+fn d6_what_speaks_of_no_payment_is_left_alone() {
+    for (kind, body) in [
+        ("order.created", "{}"),
+        ("customer.created", "not even JSON"),
+        ("dispute.evidence.added", r#"{"data":{"type":"dispute_evidence","object":{"evidence":{}}}}"#),
+        ("payment.updated", r#"{"merchant_id":"M0","data":{"type":"payment","id":"x"}}"#),
+    ] {
+        assert_eq!(read(&event((kind, body)), &references()), Ok(None), "{kind} {body}");
+    }
+}
+
+#[test]
+fn d2_what_can_be_no_amount_or_currency_is_unreadable() {
+    let refused = |(kind, body): (&str, &str), from: &str, to: &str| {
+        assert!(body.contains(from), "{body}");
+        read(&event((kind, &body.replace(from, to))), &references()).unwrap_err()
+    };
+    assert_eq!(refused(COMPLETED, ":1100", ":-1100"), Unreadable::Amount("-1100".into()));
+    assert_eq!(refused(BOOKED, ":-4", ":-10000000000001"), Unreadable::Amount("-10000000000001".into()));
+    assert_eq!(refused(REFUNDED, "JPY", "UNKNOWN_CURRENCY"), Unreadable::Currency("UNKNOWN_CURRENCY".into()));
+    assert!(matches!(refused(COMPLETED, ":1100", ":\"1100\""), Unreadable::Body(_)));
+    assert_eq!(refused(COMPLETED, "_money", "_other"), Unreadable::Amount("nothing".into()));
+    assert!(matches!(refused(COMPLETED, ID, ""), Unreadable::Body(_)));
+}
+
+/// The places of everything in a body.
+fn places(value: &Value, at: &str) -> Vec<String> {
+    let inside: Vec<(String, &Value)> = match value {
+        Value::Object(fields) => fields.iter().map(|(key, value)| (key.clone(), value)).collect(),
+        Value::Array(items) => items.iter().enumerate().map(|(i, value)| (i.to_string(), value)).collect(),
+        _ => Vec::new(),
+    };
+    let below = inside.into_iter().flat_map(|(key, value)| places(value, &format!("{at}/{key}")));
+    std::iter::once(at.to_owned()).chain(below).collect()
+}
+
+fn odd() -> impl Strategy<Value = Value> {
+    let odd =
+        [json!(null), json!(-1), json!(0.5), json!(1e300), json!(i64::MAX), json!(u64::MAX), json!(true)];
+    let texts =
+        ["", "x", "-1.00", "1e9", "円円円", "99999999999999999999", "COMPLETED"].map(|text| json!(text));
+    select(
+        [odd.to_vec(), texts.to_vec(), vec![json!([]), json!([null]), json!({}), json!({"id": ""})]].concat(),
+    )
+}
+
+proptest! {
+    #[test]
+    fn d1_any_order_and_any_repetition_ends_the_same(
+        shuffled in Just(ALL.to_vec()).prop_shuffle(), again in any::<Index>(),
+    ) {
+        let mut facts = joined(&shuffled);
+        prop_assert_eq!(&facts, &joined(&ALL));
+        facts.join(&part(*again.get(&ALL)).facts);
+        prop_assert_eq!(&facts, &joined(&ALL));
+    }
+
+    #[test]
+    fn d1_no_body_makes_the_reader_panic(
+        which in any::<Index>(), at in any::<Index>(), cut in any::<Index>(), odd in odd(),
+    ) {
+        let (kind, body) = *which.get(&ALL);
+        let short = event((kind, &body[..cut.index(body.len())]));
+        prop_assert!(read(&short, &references()).is_err());
+        let mut changed: Value = serde_json::from_str(body).unwrap();
+        let places = places(&changed, "");
+        *changed.pointer_mut(at.get(&places).as_str()).unwrap() = odd;
+        if let Ok(Some(reading)) = read(&event((kind, &changed.to_string())), &references()) {
+            let part = reading.payment.unwrap();
+            prop_assert!(part.names.iter().all(|name| !name.ends_with('/')));
+            let charges = part.facts.charges.values();
+            let mut amounts = charges.flat_map(|one| [one.amount, one.captured, one.refunded]);
+            prop_assert!(amounts.all(|amount| money::checked(amount).is_some()));
+            prop_assert!(part.facts.refunds.values().all(|one| money::checked(one.amount).is_some()));
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! What is remembered of one thing: its facts, under a version that every write must show. One shape for all kinds, so
+//! that a new kind is no new table.
+
+use std::collections::BTreeMap;
+
+use crate::time::Time;
+
+/// Which thing.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key {
+    pub kind: Kind,
+    pub id: String,
+}
+
+impl Key {
+    pub fn new(kind: Kind, id: impl Into<String>) -> Self {
+        Self { kind, id: id.into() }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    Payment,
+    Billing,
+    Tenant,
+    Customer,
+    /// A key to the API.
+    ApiKey,
+    /// A request to the API that must not be carried out twice.
+    Request,
+    Breaker,
+}
+
+impl Kind {
+    pub const ALL: [Self; 7] = [
+        Self::Payment,
+        Self::Billing,
+        Self::Tenant,
+        Self::Customer,
+        Self::ApiKey,
+        Self::Request,
+        Self::Breaker,
+    ];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Payment => "payment",
+            Self::Billing => "billing",
+            Self::Tenant => "tenant",
+            Self::Customer => "customer",
+            Self::ApiKey => "api_key",
+            Self::Request => "request",
+            Self::Breaker => "breaker",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == text)
+    }
+}
+
+/// A thing as the store has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct State {
+    pub key: Key,
+    /// Raised by every write; 0 is not there yet.
+    pub version: i64,
+    /// JSON.
+    pub facts: String,
+    pub index: Index,
+    /// When it was written first, and last.
+    pub created_at: Time,
+    pub changed_at: Time,
+}
+
+/// What lists are filtered by: derived from the facts and rewritten with them, never edited.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Index {
+    pub status: Option<String>,
+    pub tenant: Option<String>,
+    pub customer: Option<String>,
+    pub livemode: Option<bool>,
+    pub amount: Option<i64>,
+    pub currency: Option<String>,
+    /// Why a person should look at it: `unlinked`, `refund_failed`, …
+    pub attention: Option<String>,
+}
+
+/// Writes a thing, if its version is still the one that was loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Write {
+    pub key: Key,
+    /// As it was loaded; 0 when it must not be there yet.
+    pub version: i64,
+    pub facts: String,
+    pub index: Index,
+}
+
+/// Gives a name to a thing. A name leads to one thing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Naming {
+    pub name: String,
+    pub key: Key,
+    /// Whose it was, when it moves; the thing it moves away from is written in the same set, so its version guards the
+    /// move. Without: the name must be free.
+    pub was: Option<Key>,
+}
+
+/// One line of the books. The lines of a change set sum to zero, per currency and mode.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Posting {
+    pub account: String,
+    pub currency: String,
+    pub livemode: Option<bool>,
+    /// In the currency's smallest unit.
+    pub amount: i64,
+    /// The payment it belongs to.
+    pub payment: String,
+    /// Why: `captured`, `refunded`, `fee`, …
+    pub cause: String,
+}
+
+/// What names and keys lead to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Loaded {
+    /// Names nobody has are left out.
+    pub names: BTreeMap<String, Key>,
+    /// Those that are named or were asked for, and exist.
+    pub states: BTreeMap<Key, State>,
+}

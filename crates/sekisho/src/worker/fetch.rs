@@ -1,0 +1,84 @@
+//! Reading from providers what their events leave out. The answer is put in as an event and settled like any other.
+
+use std::time::Duration;
+
+use sekisho_core::change::{ChangeSet, End, Job, Outcome};
+use sekisho_core::queue::{self, Failure};
+use sekisho_core::settlement::{Fetch, Provider, reading};
+
+use super::{RETRY, Worker};
+use crate::config::{self, Config};
+use crate::effects::stripe;
+
+/// How long an answer may take.
+const WITHIN: Duration = Duration::from_secs(20);
+
+/// Every provider's API that the configuration has a key to.
+pub struct Fetchers(Vec<Fetcher>);
+
+struct Fetcher {
+    provider: Provider,
+    /// `None` shows both modes, as far as we know.
+    livemode: Option<bool>,
+    client: stripe::Client,
+}
+
+impl Fetchers {
+    pub fn open(config: &Config) -> anyhow::Result<Self> {
+        let mut fetchers = Vec::new();
+        for source in &config.sources {
+            let (Some(api), Some(provider)) = (&source.api, Provider::parse(source.provider.about().name))
+            else {
+                continue;
+            };
+            let config::Api { key, url, livemode } = api;
+            let client = stripe::Client::new(url.as_str(), key.clone(), WITHIN)?;
+            fetchers.push(Fetcher { provider, livemode: livemode.or(source.livemode), client });
+        }
+        Ok(Self(fetchers))
+    }
+
+    /// Can objects of this realm be read?
+    pub fn can_fetch(&self, realm: &str) -> bool {
+        self.0.iter().any(|fetcher| {
+            let of_provider = realm.split('/').next() == Some(fetcher.provider.name());
+            let of_mode = fetcher.livemode.is_none_or(|mode| realm.ends_with(reading::mode(Some(mode))));
+            of_provider && of_mode
+        })
+    }
+
+    fn find(&self, fetch: &Fetch) -> Option<&Fetcher> {
+        let fits = |mode: Option<bool>| mode.is_none() || mode == fetch.livemode;
+        self.0.iter().find(|fetcher| fetcher.provider == fetch.provider && fits(fetcher.livemode))
+    }
+}
+
+impl Worker {
+    pub(super) async fn fetch(&self, job: &Job) -> Result<ChangeSet, Failure> {
+        let unknown =
+            || Failure::terminal("unknown_fetch", format!("nobody knows how to read {}", job.payload));
+        let fetch = Fetch::parse(&job.payload).ok_or_else(unknown)?;
+        let no_key = || Failure::terminal("no_api_key", "no source has an api_key for it any more");
+        let fetcher = self.fetchers.find(&fetch).ok_or_else(no_key)?;
+        let client = match &fetch.account {
+            Some(account) => fetcher.client.for_account(account),
+            None => fetcher.client.clone(),
+        };
+        let called = match &*fetch.object {
+            "balance_transaction" => client.balance_transaction(&fetch.id, self.node.now()).await,
+            _ => return Err(unknown()),
+        };
+        let at = self.node.now();
+        let set = match called.result {
+            Ok(answer) => ChangeSet {
+                events: vec![fetch.arrival(self.node.next_seq(at), at, &answer)],
+                ..ChangeSet::end(job.lease, End::Done(Outcome::SUCCESS), at)
+            },
+            Err(failure) => {
+                let end = queue::after(&failure, &RETRY, job.tries(), job.lease.job.as_i64() as u64, at);
+                ChangeSet::end(job.lease, end, at)
+            }
+        };
+        Ok(set.with_attempt(called.attempt))
+    }
+}

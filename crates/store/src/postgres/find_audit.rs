@@ -1,0 +1,105 @@
+//! Reads of the audit log, and of the chains that its entries hang on.
+
+use std::collections::BTreeMap;
+
+use sekisho_core::audit::Entry;
+use sekisho_core::{Seq, Time};
+use tokio_postgres::Row;
+
+use super::condition::Conditions;
+use super::connection::{Link, value};
+use super::upkeep::limit_of;
+use crate::error::Result;
+use crate::{AuditEntry, AuditFilter, ChainHead, FIND_MAX};
+
+/// The columns that [`entry`] reads, in its order.
+const ENTRY: &str = "number, at, actor, role, action, target_kind, target_id, tenant, event, details";
+
+pub async fn audit(link: &Link, filter: &AuditFilter) -> Result<Vec<AuditEntry>> {
+    let conditions = conditions(filter);
+    let sql = format!(
+        "SELECT {ENTRY} FROM audit WHERE true{} ORDER BY number DESC LIMIT {}",
+        conditions.sql(),
+        limit_of(filter.limit, FIND_MAX)
+    );
+    link.query_once(&sql, &conditions.values()).await?.iter().map(|row| entry(row, 0)).collect()
+}
+
+/// Which entries are meant.
+fn conditions(filter: &AuditFilter) -> Conditions {
+    let mut conditions = Conditions::default();
+    conditions.demand("tenant = ?", filter.tenant.clone());
+    conditions.demand_word("action", filter.action.as_deref());
+    conditions.demand("target_id = ?", filter.target.clone());
+    conditions.demand("actor = ?", filter.actor.clone());
+    conditions.demand("at >= ?", filter.since.map(Time::ms));
+    conditions.demand("at < ?", filter.until.map(Time::ms));
+    conditions.demand("number < ?", filter.before);
+    conditions
+}
+
+fn entry(row: &Row, first: usize) -> Result<AuditEntry> {
+    let entry = Entry {
+        at: Time::from_ms(value(row, first + 1)?),
+        actor: value(row, first + 2)?,
+        role: value(row, first + 3)?,
+        action: value(row, first + 4)?,
+        target: (value(row, first + 5)?, value(row, first + 6)?),
+        tenant: value(row, first + 7)?,
+        event: value::<Option<i64>>(row, first + 8)?.map(Seq::from_i64),
+        details: value(row, first + 9)?,
+    };
+    Ok(AuditEntry { number: value(row, first)?, entry })
+}
+
+/// A page of links, then the entries as far as the page goes: also those that hang on none of them.
+const LINKS: &str = "
+WITH page AS MATERIALIZED (
+    SELECT chain, n, previous, hash FROM link WHERE (chain, n) > ($1, $2) ORDER BY chain, n LIMIT $3
+), last AS MATERIALIZED (
+    SELECT chain, n FROM page ORDER BY chain, n LIMIT 1 OFFSET $3 - 1
+)
+SELECT chain, n, previous, hash, NULL::bigint, NULL::bigint, NULL, NULL, NULL, NULL, NULL, NULL, NULL::bigint, NULL FROM page
+UNION ALL
+SELECT chain, n, NULL, NULL, number, at, actor, role, action, target_kind, target_id, tenant, event, details FROM audit
+WHERE (chain, n) > ($1, $2) AND NOT EXISTS (SELECT FROM last WHERE (audit.chain, audit.n) > (last.chain, last.n))";
+
+pub async fn links(link: &Link, after: Option<(i64, i64)>, limit: usize) -> Result<Vec<crate::Link>> {
+    let limit = limit.min(FIND_MAX);
+    if limit == 0 {
+        return Ok(Vec::new());
+    }
+    let (chain, n) = after.unwrap_or((i64::MIN, i64::MIN));
+    let rows = link.query(LINKS, &[&chain, &n, &limit_of(limit, FIND_MAX)]).await?;
+    let mut links: BTreeMap<(i64, i64), crate::Link> = BTreeMap::new();
+    for row in &rows {
+        let (chain, n) = (value(row, 0)?, value(row, 1)?);
+        let loose = crate::Link { chain, n, previous: Vec::new(), hash: Vec::new(), entries: Vec::new() };
+        let link = links.entry((chain, n)).or_insert(loose);
+        match value(row, 2)? {
+            Some(previous) => (link.previous, link.hash) = (previous, value(row, 3)?),
+            None => link.entries.push(entry(row, 4)?),
+        }
+    }
+    let mut links: Vec<_> = links.into_values().take(limit).collect();
+    links.iter_mut().for_each(|link| link.entries.sort_by_key(|entry| entry.number));
+    Ok(links)
+}
+
+/// Hops from chain to chain along the index.
+const HEADS: &str = "
+WITH RECURSIVE hop AS (
+    (SELECT chain, n, hash FROM link ORDER BY chain DESC, n DESC LIMIT 1)
+    UNION ALL
+    SELECT next.* FROM hop CROSS JOIN LATERAL (
+        SELECT link.chain, link.n, link.hash FROM link WHERE link.chain < hop.chain
+        ORDER BY link.chain DESC, link.n DESC LIMIT 1
+    ) AS next
+)
+SELECT chain, n, hash FROM hop ORDER BY chain";
+
+pub async fn heads(link: &Link) -> Result<Vec<ChainHead>> {
+    let rows = link.query(HEADS, &[]).await?;
+    let head = |row| Ok(ChainHead { chain: value(row, 0)?, n: value(row, 1)?, hash: value(row, 2)? });
+    rows.iter().map(head).collect()
+}

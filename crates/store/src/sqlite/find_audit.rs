@@ -1,0 +1,95 @@
+//! Reads of the audit log, and of the chains that its entries hang on.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, Row};
+use sekisho_core::audit::Entry;
+use sekisho_core::{Seq, Time};
+
+use super::condition::Conditions;
+use crate::{AuditEntry, AuditFilter, ChainHead, FIND_MAX, Link};
+
+/// The columns that [`entry`] reads, in its order.
+const ENTRY: &str = "number, at, actor, role, action, target_kind, target_id, tenant, event, details";
+
+pub fn audit(db: &Connection, filter: &AuditFilter) -> rusqlite::Result<Vec<AuditEntry>> {
+    let conditions = conditions(filter);
+    let sql = format!(
+        "SELECT {ENTRY} FROM audit WHERE TRUE{} ORDER BY number DESC LIMIT {}",
+        conditions.sql(),
+        filter.limit.min(FIND_MAX)
+    );
+    db.prepare_cached(&sql)?.query_map(&conditions.values()[..], |row| entry(row, 0))?.collect()
+}
+
+/// Which entries are meant.
+fn conditions(filter: &AuditFilter) -> Conditions {
+    let mut conditions = Conditions::default();
+    conditions.demand("tenant = ?", filter.tenant.clone());
+    conditions.demand_word("action", filter.action.as_deref());
+    conditions.demand("target_id = ?", filter.target.clone());
+    conditions.demand("actor = ?", filter.actor.clone());
+    conditions.demand("at >= ?", filter.since.map(Time::ms));
+    conditions.demand("at < ?", filter.until.map(Time::ms));
+    conditions.demand("number < ?", filter.before);
+    conditions
+}
+
+fn entry(row: &Row<'_>, first: usize) -> rusqlite::Result<AuditEntry> {
+    let entry = Entry {
+        at: Time::from_ms(row.get(first + 1)?),
+        actor: row.get(first + 2)?,
+        role: row.get(first + 3)?,
+        action: row.get(first + 4)?,
+        target: (row.get(first + 5)?, row.get(first + 6)?),
+        tenant: row.get(first + 7)?,
+        event: row.get::<_, Option<i64>>(first + 8)?.map(Seq::from_i64),
+        details: row.get(first + 9)?,
+    };
+    Ok(AuditEntry { number: row.get(first)?, entry })
+}
+
+/// A page of links, then the entries as far as the page goes: also those that hang on none of them.
+const LINKS: &str = "
+WITH page AS MATERIALIZED (
+    SELECT chain, n, previous, hash FROM link WHERE (chain, n) > ($1, $2) ORDER BY chain, n LIMIT $3
+), last AS MATERIALIZED (
+    SELECT chain, n FROM page ORDER BY chain, n LIMIT 1 OFFSET $3 - 1
+)
+SELECT chain, n, previous, hash, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM page
+UNION ALL
+SELECT chain, n, NULL, NULL, number, at, actor, role, action, target_kind, target_id, tenant, event, details FROM audit
+WHERE (chain, n) > ($1, $2) AND NOT EXISTS (SELECT 1 FROM last WHERE (audit.chain, audit.n) > (last.chain, last.n))";
+
+pub fn links(db: &Connection, after: Option<(i64, i64)>, limit: usize) -> rusqlite::Result<Vec<Link>> {
+    let limit = limit.min(FIND_MAX);
+    if limit == 0 {
+        return Ok(Vec::new());
+    }
+    let (chain, n) = after.unwrap_or((i64::MIN, i64::MIN));
+    let mut statement = db.prepare_cached(LINKS)?;
+    let mut rows = statement.query([chain, n, limit as i64])?;
+    let mut links: BTreeMap<(i64, i64), Link> = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        let (chain, n) = (row.get(0)?, row.get(1)?);
+        let loose = Link { chain, n, previous: Vec::new(), hash: Vec::new(), entries: Vec::new() };
+        let link = links.entry((chain, n)).or_insert(loose);
+        match row.get(2)? {
+            Some(previous) => (link.previous, link.hash) = (previous, row.get(3)?),
+            None => link.entries.push(entry(row, 4)?),
+        }
+    }
+    let mut links: Vec<_> = links.into_values().take(limit).collect();
+    links.iter_mut().for_each(|link| link.entries.sort_by_key(|entry| entry.number));
+    Ok(links)
+}
+
+const HEADS: &str = "
+SELECT chain, n, hash FROM link
+WHERE n = (SELECT max(n) FROM link AS later WHERE later.chain = link.chain) ORDER BY chain";
+
+pub fn heads(db: &Connection) -> rusqlite::Result<Vec<ChainHead>> {
+    let mut statement = db.prepare_cached(HEADS)?;
+    let head = |row: &Row<'_>| Ok(ChainHead { chain: row.get(0)?, n: row.get(1)?, hash: row.get(2)? });
+    statement.query_map([], head)?.collect()
+}
