@@ -194,6 +194,7 @@ impl Check {
     }
 
     /// What was found, once everything was shown.
+    #[must_use]
     pub fn finish(mut self) -> Self {
         for (chain, n, hash, anchor) in std::mem::take(&mut self.anchored) {
             if self.seen.get(&(chain, n)) != Some(&hash) {

@@ -67,10 +67,11 @@ impl StripeTraffic {
 
     /// As [`StripeTraffic::new`], with the same ids for the same seed.
     pub fn with_seed(path: &str, secret: &str, body_bytes: usize, seed: u64) -> Self {
-        let mut rng = Rng::new(seed);
-        let run: String =
-            (0..RUN_LETTERS).filter_map(|_| rng.pick(ID_LETTERS)).map(|&letter| char::from(letter)).collect();
-        let body = body(&run, body_bytes);
+        let run = run_of(seed);
+        Self::of_body(path, secret, run.clone(), body(&run, body_bytes))
+    }
+
+    fn of_body(path: &str, secret: &str, run: String, body: String) -> Self {
         let head = format!(
             "POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nuser-agent: Stripe/1.0 (+https://stripe.com/docs/webhooks)\r\n\
              accept: */*\r\ncontent-type: application/json; charset=utf-8\r\ncontent-length: {}\r\n\
@@ -100,6 +101,63 @@ impl StripeTraffic {
     pub fn repeated(mut self, times: u64) -> Self {
         self.repeats = times.max(1);
         self
+    }
+}
+
+fn run_of(seed: u64) -> String {
+    let mut rng = Rng::new(seed);
+    (0..RUN_LETTERS).filter_map(|_| rng.pick(ID_LETTERS)).map(|&letter| char::from(letter)).collect()
+}
+
+/// Signed Stripe events as a shop has them: [`CheckoutTraffic::EVENTS`] for each payment, one after the other.
+#[derive(Debug)]
+pub struct CheckoutTraffic {
+    each: Vec<StripeTraffic>,
+}
+
+impl CheckoutTraffic {
+    /// Events that speak of one payment.
+    pub const EVENTS: u64 = 4;
+
+    pub fn with_seed(path: &str, secret: &str, body_bytes: usize, seed: u64) -> Self {
+        let run = run_of(seed);
+        let succeeded = body(&run, body_bytes);
+        let created = succeeded
+            .replace("\"amount_received\": 4980", "\"amount_received\": 0")
+            .replace("\"latest_charge\": \"ch_", "\"latest_charge\": null, \"unused\": \"ch_")
+            .replace("\"status\": \"succeeded\"", "\"status\": \"requires_confirmation\"")
+            .replace("payment_intent.succeeded", "payment_intent.created");
+        let charge = |kind: &str| {
+            succeeded
+                .replace(&format!("\"id\": \"pi_{run}{NUMBER}\""), &format!("\"id\": \"ch_{run}{NUMBER}\", \"payment_intent\": \"pi_{run}{NUMBER}\", \"amount_captured\": 4980, \"captured\": true, \"paid\": true"))
+                .replace("\"object\": \"payment_intent\"", "\"object\": \"charge\"")
+                .replace("payment_intent.succeeded", kind)
+        };
+        let (taken, updated) = (charge("charge.succeeded"), charge("charge.updated"));
+        let bodies = [created, taken, succeeded, updated].into_iter().enumerate();
+        let each = bodies.map(|(n, body)| {
+            // Each kind of event counts for itself.
+            let own = format!("{}{n}", &run[..RUN_LETTERS - 1]);
+            let body = body.replace(&format!("\"id\": \"evt_{run}"), &format!("\"id\": \"evt_{own}"));
+            StripeTraffic::of_body(path, secret, own, body)
+        });
+        Self { each: each.collect() }
+    }
+
+    fn part(&self, n: u64) -> (&StripeTraffic, u64) {
+        (&self.each[(n % Self::EVENTS) as usize], n / Self::EVENTS)
+    }
+}
+
+impl Traffic for CheckoutTraffic {
+    fn write(&self, n: u64, request: &mut Vec<u8>) {
+        let (traffic, payment) = self.part(n);
+        traffic.write(payment, request);
+    }
+
+    fn event_id(&self, n: u64) -> String {
+        let (traffic, payment) = self.part(n);
+        traffic.event_id(payment)
     }
 }
 
@@ -170,7 +228,7 @@ fn body(run: &str, bytes: usize) -> String {
       "last_payment_error": null,
       "latest_charge": "ch_{run}{NUMBER}",
       "livemode": false,
-      "metadata": {{ "order_id": "ord_{NUMBER}", "note": "{padding}" }},
+      "metadata": {{ "order_id": "ord_{run}{NUMBER}", "note": "{padding}" }},
       "next_action": null,
       "payment_method": "pm_{run}{NUMBER}",
       "payment_method_options": {{ "card": {{ "installments": null, "mandate_options": null, "network": null, "request_three_d_secure": "automatic" }} }},
@@ -244,6 +302,27 @@ mod tests {
         assert_ne!(traffic.event_id(41), traffic.event_id(42));
         let (one, two) = (StripeTraffic::new("/", "s", 0), StripeTraffic::new("/", "s", 0));
         assert_ne!(one.event_id(0), two.event_id(0), "two runs never share an id");
+    }
+
+    #[test]
+    fn a_checkout_is_four_events_about_one_payment() {
+        let traffic = CheckoutTraffic::with_seed("/", "s", BODY_BYTES, 7);
+        let texts: Vec<_> = (8..12)
+            .map(|n| {
+                let mut bytes = Vec::new();
+                traffic.write(n, &mut bytes);
+                let text = String::from_utf8(bytes).unwrap();
+                assert!(text.contains(&traffic.event_id(n)), "{text}");
+                text
+            })
+            .collect();
+        let intent = format!("pi_{}{:012}", run_of(7), 2);
+        assert!(texts.iter().all(|text| text.contains(&intent)), "{texts:?}");
+        for (text, kind) in
+            texts.iter().zip(["intent.created", "charge.succeeded", "intent.succeeded", "charge.updated"])
+        {
+            assert!(text.contains(kind));
+        }
     }
 
     #[test]

@@ -1,12 +1,18 @@
 //! What the operator types. Each command is one file: its arguments, then `run`. Tables for people, `--json` for
 //! programs; errors say what to do next; exit code 0 done, 1 failed, 2 wrongly called.
 
+mod amount;
 mod audit;
+mod balances;
 mod bench;
+mod billing;
+mod books;
 mod config;
+mod customers;
 mod dead;
 mod doctor;
 mod events;
+mod keys;
 mod listen;
 mod messages;
 mod migrate;
@@ -14,6 +20,7 @@ mod notice;
 mod order;
 mod output;
 mod pages;
+mod payments;
 mod providers;
 mod rejections;
 mod request;
@@ -22,6 +29,8 @@ mod schedules;
 mod send;
 mod serve;
 mod server;
+mod states;
+mod tenants;
 mod trigger;
 mod verify;
 mod when;
@@ -35,6 +44,7 @@ use clap::{Parser, Subcommand};
 use sekisho_store::{Access, Store, StoreUrl};
 
 use crate::config::{Config, FILE, Glance, Loaded, Problem, Source, glance, load, load_sources};
+use crate::transition::Refusal;
 
 /// The checkpoint between payment providers and your application.
 ///
@@ -77,7 +87,21 @@ enum Command {
     Schedules(schedules::Args),
     /// Forward new events to a local application, for development
     Listen(listen::Args),
-    /// Show what people did by hand
+    /// Look at payments, or create one
+    Payments(payments::Args),
+    /// Look at what tenants subscribed to, and until when it is paid
+    Billing(billing::Args),
+    /// Show what a customer has with us
+    Balances(balances::Args),
+    /// Look at the books, or check them against the payments
+    Books(books::Args),
+    /// Look at tenants, or create one
+    Tenants(tenants::Args),
+    /// Look at customers, or create one
+    Customers(customers::Args),
+    /// Look at keys to the API; create or revoke one
+    Keys(keys::Args),
+    /// Look at the audit log: who did what. Check that nobody changed it, or write it out
     Audit(audit::Args),
     /// Show who was turned away, and why
     Rejections(rejections::Args),
@@ -113,6 +137,13 @@ pub fn main() -> ExitCode {
             Command::Routes(args) => routes::run(args, &context).await,
             Command::Schedules(args) => schedules::run(args, &context).await,
             Command::Listen(args) => listen::run(args, &context).await,
+            Command::Payments(args) => payments::run(args, &context).await,
+            Command::Billing(args) => billing::run(args, &context).await,
+            Command::Balances(args) => balances::run(args, &context).await,
+            Command::Books(args) => books::run(args, &context).await,
+            Command::Tenants(args) => tenants::run(args, &context).await,
+            Command::Customers(args) => customers::run(args, &context).await,
+            Command::Keys(args) => keys::run(args, &context).await,
             Command::Audit(args) => audit::run(args, &context).await,
             Command::Rejections(args) => rejections::run(args, &context).await,
             Command::Doctor(args) => doctor::run(args, &context).await,
@@ -126,10 +157,14 @@ pub fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error:#}");
-            ExitCode::FAILURE
+            let is_misused = matches!(error.downcast_ref(), Some(Refusal::Fields(_)));
+            if is_misused { ExitCode::from(MISUSED) } else { ExitCode::FAILURE }
         }
     }
 }
+
+/// How clap ends, too, when a command was wrongly called.
+const MISUSED: u8 = 2;
 
 /// What was given before the command.
 struct Context {

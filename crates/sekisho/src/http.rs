@@ -25,8 +25,8 @@ pub struct Problem {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
     /// Field by field, where it is fields that are wrong.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub errors: Vec<FieldError>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    pub errors: Box<[FieldError]>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
     /// Seconds, sent as a header.
@@ -41,7 +41,7 @@ impl Problem {
             title,
             status: status.as_u16(),
             detail: None,
-            errors: Vec::new(),
+            errors: Box::default(),
             request_id: None,
             retry_after: None,
         }

@@ -6,6 +6,8 @@
 //! that selects much is bounded by [`SELECT_MAX`]. Each act is audited by the store in the act's own transaction.
 
 mod api_key;
+mod audit;
+mod books;
 mod breaker;
 mod dead;
 mod directory;
@@ -30,6 +32,8 @@ use serde_json::Value;
 use crate::config::Config;
 
 pub use api_key::{ApiKey, Made, create_key, find_key, list_keys, revoke_key};
+pub use audit::{Verified, each_link, exported, verify_audit};
+pub use books::{BooksReport, Difference, Warning, check_books, is_merged};
 pub use breaker::{Reset, reset};
 pub use dead::{DeadGroup, DeadQuery, DeadReport, Redo, discard, retry};
 pub use directory::{create_customer, create_tenant};

@@ -3,7 +3,7 @@
 mod acts;
 mod arrival;
 mod books;
-mod chain;
+pub mod chain;
 mod fifo;
 mod find;
 mod group;

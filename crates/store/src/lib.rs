@@ -77,8 +77,8 @@ pub trait Store: Send + Sync {
     async fn claim(&self, epoch: Epoch, wants: Vec<(Lane, usize)>, now: Time) -> Result<Vec<Job>>;
 
     /// Writes each change set whole if its leases and versions still hold and its names are free, else not at all; answers
-    /// in order. `Lost` comes before `Stale`. The sets of one call touch different things. First jobs of new events are
-    /// born leased to the set's `keep`.
+    /// in order. `Lost` comes before `Stale`. The sets of one call are meant to touch different things; those that don't
+    /// come one after the other. First jobs of new events are born leased to the set's `keep`.
     async fn commit(&self, sets: Vec<ChangeSet>) -> Result<Vec<Committed>>;
 
     /// Notes that a leased job is about to run, so that a crash from here on is its own. Says whose lease held.

@@ -1,12 +1,13 @@
 //! The store in memory: the plainest possible reading of [`Store`]'s promises. Tests compare the databases with it.
 
 mod commit;
+mod filter;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
-use sekisho_core::audit::{self as chained, BEGINNING, Entry};
+use sekisho_core::audit::{BEGINNING, Entry};
 use sekisho_core::change::{
     About, Act, Admission, Arrival, Attempt, ChangeSet, Committed, Death, Job, Kind, Lane, Lease, Next,
     Outcome, Rejection, Replayed, effect_prefix,
@@ -537,7 +538,8 @@ impl Tables {
         let last = self.links.last();
         let previous = last.map_or(BEGINNING.to_vec(), |link| link.hash.clone());
         let before = previous.as_slice().try_into().expect("every hash has 32 bytes");
-        let hash = chained::link(before, entries.iter().map(|entry| entry.entry.digest())).to_vec();
+        let hash =
+            sekisho_core::audit::link(before, entries.iter().map(|entry| entry.entry.digest())).to_vec();
         let n = last.map_or(0, |link| link.n) + 1;
         self.links.push(Link { chain: CHAIN, n, previous, hash, entries });
     }
@@ -693,67 +695,5 @@ impl JobRow {
             event_type: None,
             source: None,
         }
-    }
-}
-
-impl DeadFilter {
-    fn matches(&self, letter: &DeadLetter) -> bool {
-        let is = |wanted: &Option<String>, found: Option<&str>| {
-            wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
-        };
-        let kind = self.event_type.as_deref().is_none_or(|wanted| {
-            letter.event_type.as_deref().is_some_and(|found| matches_type(wanted, found))
-        });
-        kind && is(&self.source, letter.source.as_deref())
-            && is(&self.reason, Some(&letter.death.reason))
-            && self.lane.as_ref().is_none_or(|lane| *lane == letter.lane)
-            && self.event.is_none_or(|event| letter.event == Some(event))
-            && self.since.is_none_or(|since| letter.at >= since)
-            && self.until.is_none_or(|until| letter.at < until)
-            && self.before.is_none_or(|before| letter.job < before)
-    }
-}
-
-/// Exact, or a prefix when it ends in `*`.
-fn matches_type(wanted: &str, found: &str) -> bool {
-    match wanted.strip_suffix('*') {
-        Some(prefix) => found.starts_with(prefix),
-        None => found == wanted,
-    }
-}
-
-impl EventFilter {
-    fn matches(&self, event: &EventSummary) -> bool {
-        let is = |wanted: &Option<String>, found: Option<&str>| {
-            wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
-        };
-        let kind = self.event_type.as_deref().is_none_or(|wanted| matches_type(wanted, &event.event_type));
-        kind && is(&self.source, Some(&event.source))
-            && is(&self.object_id, event.object.as_ref().map(|(_, id)| id.as_str()))
-            && self.status.is_none_or(|status| status == event.status)
-            && self.after.is_none_or(|after| event.seq > after)
-            && self.before.is_none_or(|before| event.seq < before)
-    }
-}
-
-impl LineFilter {
-    fn matches(&self, line: &BookedLine) -> bool {
-        self.account.as_ref().is_none_or(|account| line.posting.account == *account)
-            && self.payment.as_ref().is_none_or(|payment| line.posting.payment == *payment)
-            && self.before.is_none_or(|before| line.number < before)
-    }
-}
-
-impl AuditFilter {
-    fn matches(&self, AuditEntry { number, entry }: &AuditEntry) -> bool {
-        let is =
-            |wanted: &Option<String>, found: Option<&String>| wanted.is_none() || wanted.as_ref() == found;
-        is(&self.tenant, entry.tenant.as_ref())
-            && is(&self.target, Some(&entry.target.1))
-            && is(&self.actor, entry.actor.as_ref())
-            && self.action.as_deref().is_none_or(|wanted| matches_type(wanted, &entry.action))
-            && self.since.is_none_or(|since| entry.at >= since)
-            && self.until.is_none_or(|until| entry.at < until)
-            && self.before.is_none_or(|before| *number < before)
     }
 }

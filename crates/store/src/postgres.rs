@@ -18,6 +18,8 @@ mod find_state;
 mod find_work;
 mod migrate;
 mod partition;
+#[cfg(test)]
+mod tests;
 mod tls;
 mod upkeep;
 mod work;

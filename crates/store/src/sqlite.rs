@@ -13,6 +13,8 @@ mod find_audit;
 mod find_state;
 mod find_work;
 mod migrate;
+#[cfg(test)]
+mod tests;
 mod upkeep;
 mod work;
 mod writer;

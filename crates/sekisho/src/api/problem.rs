@@ -61,7 +61,7 @@ fn fields(status: StatusCode, errors: Vec<FieldError>) -> Problem {
     let detail = errors.iter().map(FieldError::to_string).collect::<Vec<_>>().join("; ");
     let problem =
         problem(status, "urn:sekisho:problem:fields", "Some fields can't be taken as they are", detail);
-    Problem { errors, ..problem }
+    Problem { errors: errors.into(), ..problem }
 }
 
 pub fn missing(detail: String) -> Problem {

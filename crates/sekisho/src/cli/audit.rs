@@ -1,31 +1,192 @@
-//! `sekisho audit`: what people did.
+//! `sekisho audit [list|verify|export]`: who did what, and whether nobody changed it afterwards.
 
 use std::process::ExitCode;
 
-use sekisho_store::AuditFilter;
+use sekisho_core::Time;
+use sekisho_store::{AuditFilter, Link, Store};
+use serde_json::json;
 
-use super::Context;
-use super::output::list_out;
+use super::output::{Progress, json_out, line_out};
+use super::pages::Pages;
+use super::when::moment;
+use super::{Context, pages};
+use crate::transition::{self, Verified};
 use crate::view;
 
 #[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Args {
-    /// How many lines
-    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    limit: u16,
-    /// One JSON object a line
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    list: List,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// The newest entries first
+    List(List),
+    /// Check every entry and every link between them; ends with 1 when something was touched
+    Verify(Verify),
+    /// Write the log to standard output, one JSON object a line, each chain from its beginning, with all that is needed
+    /// to check it
+    Export(Export),
+}
+
+#[derive(clap::Args)]
+struct List {
+    /// Only what concerns this tenant
+    #[arg(long, value_name = "ID")]
+    tenant: Option<String>,
+    /// Only this action; a * at the end stands for anything: payment.*
+    #[arg(long)]
+    action: Option<String>,
+    /// Only what was done to this: pay_…, evt_…, msg_…, a route
+    #[arg(long, value_name = "ID")]
+    target: Option<String>,
+    /// Only what they did, as the list names them: cli:tomo
+    #[arg(long, value_name = "NAME")]
+    actor: Option<String>,
+    #[command(flatten)]
+    range: Range,
+    #[command(flatten)]
+    pages: Pages<i64>,
+}
+
+#[derive(clap::Args)]
+struct Range {
+    /// Only since: 2026-02-02T02:40:00Z, 2026-02-02, or how long ago: 30m, 2h, 3d
+    #[arg(long, value_name = "WHEN", value_parser = moment)]
+    since: Option<Time>,
+    /// Only before that
+    #[arg(long, value_name = "WHEN", value_parser = moment)]
+    until: Option<Time>,
+}
+
+#[derive(clap::Args)]
+struct Verify {
+    /// The report as one JSON object
     #[arg(long)]
     json: bool,
 }
 
-const COLUMNS: [(&str, &str); 5] =
-    [("AT", "at"), ("WHO", "actor"), ("DID", "action"), ("TO", "target"), ("REASON", "reason")];
+/// What was written together stays together: an entry outside the range is written out with those on its link that are
+/// inside, because the hash is over all of them.
+#[derive(clap::Args)]
+struct Export {
+    #[command(flatten)]
+    range: Range,
+}
+
+const COLUMNS: [(&str, &str); 6] = [
+    ("AT", "at"),
+    ("WHO", "actor"),
+    ("DID", "action"),
+    ("TO", "target"),
+    ("TENANT", "tenant"),
+    ("REASON", "reason"),
+];
 
 pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
+    match args.command {
+        None => list(args.list, context).await,
+        Some(Command::List(args)) => list(args, context).await,
+        Some(Command::Verify(args)) => verify(args, context).await,
+        Some(Command::Export(args)) => export(args, context).await,
+    }
+}
+
+async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
     let (store, _) = context.open_store().await?;
-    let entries =
-        store.find_audit(AuditFilter { limit: args.limit.into(), ..AuditFilter::default() }).await?;
-    let entries: Vec<_> = entries.iter().map(view::audit).collect();
-    list_out(args.json, &COLUMNS, &entries, "nobody did anything by hand");
+    let store: &dyn Store = &*store;
+    let query = &AuditFilter {
+        tenant: args.tenant,
+        action: args.action,
+        target: args.target,
+        actor: args.actor,
+        since: args.range.since,
+        until: args.range.until,
+        ..AuditFilter::default()
+    };
+    let fetch = async |before, limit| {
+        let found = store.find_audit(AuditFilter { before, limit, ..query.clone() }).await?;
+        Ok(found.iter().map(|entry| (entry.number, view::audit(entry))).collect())
+    };
+    pages::out(&args.pages, &COLUMNS, "no entries", fetch).await?;
     Ok(ExitCode::SUCCESS)
+}
+
+async fn verify(args: Verify, context: &Context) -> anyhow::Result<ExitCode> {
+    let (store, _) = context.open_store().await?;
+    let progress = Progress::new();
+    progress.show("reading the audit log");
+    let verified = transition::verify_audit(&*store).await?;
+    drop(progress);
+    let Verified { check, anchor } = &verified;
+    if args.json {
+        let faults: Vec<_> = check.faults.iter().map(ToString::to_string).collect();
+        json_out(&json!({
+            "entries": check.entries,
+            "links": check.links,
+            "anchors": check.anchors,
+            "faults": faults,
+            "anchored_at": anchor.map(|(_, at)| at),
+            "anchor": anchor.map(|(number, _)| number),
+        }));
+    } else {
+        tell(&verified);
+    }
+    Ok(if check.faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn tell(Verified { check, anchor }: &Verified) {
+    line_out(&format!(
+        "checked {} entries on {} links, and {} anchors",
+        check.entries, check.links, check.anchors
+    ));
+    check.faults.iter().for_each(|fault| line_out(&fault.to_string()));
+    line_out(&match check.faults.len() {
+        0 => "nothing was changed, removed or slipped in".to_owned(),
+        1 => "1 thing is not as it was written: compare with a backup or an earlier export".to_owned(),
+        n => format!("{n} things are not as they were written: compare with a backup or an earlier export"),
+    });
+    line_out(&match anchor {
+        Some((number, at)) => format!(
+            "what can't be seen: whether the end of the log was cut off after the newest anchor, entry {number} of {at}"
+        ),
+        None => "what can't be seen: whether the end of the log was cut off. There is no anchor yet; a running server \
+                 writes one an hour"
+            .to_owned(),
+    });
+}
+
+async fn export(args: Export, context: &Context) -> anyhow::Result<ExitCode> {
+    let (store, _) = context.open_store().await?;
+    let write = |link: &Link| {
+        if link.entries.iter().any(|one| args.range.holds(one.entry.at)) {
+            transition::exported(link).for_each(|entry| json_out(&entry));
+        }
+    };
+    transition::each_link(&*store, write).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Range {
+    fn holds(&self, at: Time) -> bool {
+        self.since.is_none_or(|since| at >= since) && self.until.is_none_or(|until| at < until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn d8_a_range_begins_with_its_first_moment_and_ends_before_its_last() {
+        let (since, until) = (Time::from_ms(10), Time::from_ms(20));
+        let range = Range { since: Some(since), until: Some(until) };
+        let inside = |ms| range.holds(Time::from_ms(ms));
+        assert_eq!([9, 10, 19, 20].map(inside), [false, true, true, false]);
+        assert!(Range { since: None, until: None }.holds(since));
+    }
 }

@@ -1,7 +1,7 @@
 //! `sekisho bench`: what this machine can do. Absolute figures mean little on shared machines, so everything is
 //! measured beside a peer in the same run, and what counts is the ratio.
 //!
-//! [`ingest`] receiving alone · [`e2e`] received, decided, delivered · [`growth`] cost against history · [`crowd`] cost
+//! [`ingest`] receiving alone · [`settle`] received and settled · [`e2e`] received, decided, delivered · [`growth`] cost against history · [`crowd`] cost
 //! beside a destination that is down
 
 mod crowd;
@@ -9,6 +9,7 @@ mod e2e;
 mod growth;
 mod ingest;
 mod servers;
+mod settle;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -28,6 +29,8 @@ pub enum Command {
     /// How many webhooks a second are stored durably, beside what is possible without storing; --store sqlite
     /// or --store postgres says on what, and a fresh database is made for it
     Ingest(ingest::Args),
+    /// How many events a second are received and settled into payments, beside receiving alone
+    Settle(settle::Args),
     /// How many events a second are received, decided and delivered to an application, and what the queue costs
     E2e(e2e::Args),
     /// Whether an event costs more when many are stored already
@@ -66,6 +69,7 @@ pub async fn run(command: Command, context: &Context) -> anyhow::Result<ExitCode
         sekisho_lab::measure::raise_open_files();
         match command {
             Command::Ingest(args) => on_stage(kind, &args.folder, |stage| ingest::run(&args, stage)),
+            Command::Settle(args) => on_stage(kind, &args.folder, |stage| settle::run(&args, stage)),
             Command::E2e(args) => on_stage(kind, &args.folder, |stage| e2e::run(&args, stage)),
             Command::Growth(args) => on_stage(kind, &args.folder, |stage| growth::run(&args, stage)),
             Command::Crowd(args) => on_stage(kind, &args.folder, |stage| crowd::run(&args, stage)),

@@ -8,11 +8,14 @@ use anyhow::{Context as _, bail};
 use sekisho_store::{Access, OpenError, Store};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use super::notice::Notice;
 use super::{Context, require_store};
-use crate::transition::{self, Actor, DeadReport, Known, Redo, Replay, ReplayReport, Reset};
+use crate::config::Scope;
+use crate::transition::{
+    self, Actor, DeadReport, FieldError, Known, Redo, Refusal, Replay, ReplayReport, Request, Reset,
+};
 use crate::{api, now};
 
 #[derive(clap::Args)]
@@ -20,7 +23,7 @@ pub struct Through {
     /// Act through this server: http://host:8787. Without it, through the one that runs on the store, if there is one
     #[arg(long, value_name = "URL")]
     server: Option<String>,
-    /// The key for --server: one of its [[key]] blocks with the scope operate
+    /// The key for --server: of a [[key]] block or from `sekisho keys create`, with the scope operate
     #[arg(long, value_name = "KEY", env = "SEKISHO_API_KEY", hide_env_values = true)]
     key: Option<String>,
 }
@@ -46,6 +49,24 @@ pub struct Server {
 pub enum Verb {
     Retry,
     Discard,
+}
+
+/// What can be made by an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum New {
+    Payment,
+    Tenant,
+    Customer,
+}
+
+impl New {
+    const fn path(self) -> &'static str {
+        match self {
+            Self::Payment => "/v1/payments",
+            Self::Tenant => "/v1/tenants",
+            Self::Customer => "/v1/customers",
+        }
+    }
 }
 
 impl<'c> Door<'c> {
@@ -126,6 +147,66 @@ impl<'c> Door<'c> {
             }
         }
     }
+
+    /// `idempotency_key`: the same order under the same key is carried out once.
+    pub async fn create(
+        &self,
+        new: New,
+        order: Map<String, Value>,
+        idempotency_key: Option<&str>,
+    ) -> anyhow::Result<Value> {
+        let store = match self {
+            Self::Server(server) => return server.post_once(new.path(), &order, idempotency_key).await,
+            Self::Own(store, _) => &**store,
+        };
+        let actor = os_actor();
+        let actor = Actor { name: &actor, tenant: None, at: now() };
+        let what = format!("{}\n{}", new.path(), Value::from(order.clone()));
+        let request =
+            idempotency_key.map(|key| Request::new(actor.name, key, what.as_bytes())).transpose()?;
+        let request = request.as_ref();
+        let answered = match new {
+            New::Payment => transition::create_payment(store, order, request, &actor).await?,
+            New::Tenant => transition::create_tenant(store, order, request, &actor).await?,
+            New::Customer => transition::create_customer(store, order, request, &actor).await?,
+        };
+        Ok(answered.answer)
+    }
+
+    /// The answer holds the key itself.
+    pub async fn create_key(
+        &self,
+        name: Option<&str>,
+        scopes: &[Scope],
+        tenant: Option<&str>,
+    ) -> anyhow::Result<Value> {
+        match self {
+            Self::Server(server) => {
+                let order = json!({ "name": name, "scopes": scopes, "tenant": tenant });
+                server.post("/v1/keys", &order).await
+            }
+            Self::Own(store, _) => {
+                let actor = os_actor();
+                let actor = Actor { name: &actor, tenant: None, at: now() };
+                let tenant = tenant.map(str::to_owned);
+                let made = transition::create_key(&**store, name, scopes.to_vec(), tenant, &actor).await?;
+                let mut shown = json!(made.key);
+                shown["key"] = made.secret.expose().into();
+                Ok(shown)
+            }
+        }
+    }
+
+    pub async fn revoke_key(&self, which: &str) -> anyhow::Result<Value> {
+        match self {
+            Self::Server(server) => server.post("/v1/keys/revoke", &json!({ "key": which })).await,
+            Self::Own(store, _) => {
+                let actor = os_actor();
+                let actor = Actor { name: &actor, tenant: None, at: now() };
+                Ok(json!(transition::revoke_key(&**store, which, &actor).await?))
+            }
+        }
+    }
 }
 
 impl Server {
@@ -161,7 +242,19 @@ impl Server {
     }
 
     async fn post<T: DeserializeOwned>(&self, path: &str, order: &impl Serialize) -> anyhow::Result<T> {
-        let request = self.client.post(format!("{}{path}", self.url));
+        self.post_once(path, order, None).await
+    }
+
+    async fn post_once<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        order: &impl Serialize,
+        idempotency_key: Option<&str>,
+    ) -> anyhow::Result<T> {
+        let mut request = self.client.post(format!("{}{path}", self.url));
+        if let Some(key) = idempotency_key {
+            request = request.header("idempotency-key", key);
+        }
         self.ask(request.header("content-type", "application/json").body(serde_json::to_vec(order)?)).await
     }
 
@@ -180,11 +273,21 @@ impl Server {
         let problem: Value = serde_json::from_slice(&body).unwrap_or_default();
         let said = problem["detail"].as_str().or(problem["title"].as_str()).unwrap_or("no explanation");
         match status.as_u16() {
-            400 | 404 => bail!("{said}"),
+            400 | 404 | 409 => bail!("{said}"),
+            422 => Err(Refusal::Fields(fields(&problem, said)).into()),
             401 => bail!("the server at {} does not know this key: {said}", self.url),
             _ => bail!("the server at {} answered {status}: {said}", self.url),
         }
     }
+}
+
+/// What is wrong with each field, as the server says.
+fn fields(problem: &Value, said: &str) -> Vec<FieldError> {
+    let errors = problem["errors"].as_array().into_iter().flatten();
+    let errors =
+        errors.filter_map(|error| Some(FieldError::new(error["field"].as_str()?, error["detail"].as_str()?)));
+    let errors: Vec<_> = errors.collect();
+    if errors.is_empty() { vec![FieldError::new("order", said)] } else { errors }
 }
 
 /// Who acts, for the audit log.

@@ -37,11 +37,17 @@ pub struct Made {
 
 pub async fn create_key(
     store: &dyn Store,
-    name: &str,
+    name: Option<&str>,
     scopes: Vec<Scope>,
     tenant: Option<String>,
     actor: &Actor<'_>,
 ) -> Result<Made> {
+    let mut bytes = [0; 24];
+    let random = SystemRandom::new().fill(&mut bytes);
+    random.map_err(|_| Refusal::Wrong("this machine gives no random numbers".into()))?;
+    let secret = format!("{PREFIX}{}", encode_hex(bytes));
+    let hint = secret[..PREFIX.len() + 6].to_owned();
+    let name = &*name.map_or_else(|| format!("key-{hint}"), str::to_owned);
     if name.is_empty() || name.chars().count() > 100 || name.contains(char::is_control) {
         return Err(Refusal::Wrong("the name of a key has 1 to 100 letters".into()));
     }
@@ -50,11 +56,6 @@ pub async fn create_key(
             "there is a key named {name} already; revoke it or choose another name"
         )));
     }
-    let mut bytes = [0; 24];
-    let random = SystemRandom::new().fill(&mut bytes);
-    random.map_err(|_| Refusal::Wrong("this machine gives no random numbers".into()))?;
-    let secret = format!("{PREFIX}{}", encode_hex(bytes));
-    let hint = secret[..PREFIX.len() + 6].to_owned();
     let key = ApiKey { name: name.to_owned(), scopes, tenant, hint, created_at: actor.at, revoked_at: None };
     let write = write(&hash(&secret), 0, &key);
     let entry =

@@ -83,13 +83,11 @@ impl Fields {
     }
 
     pub fn boolean(&mut self, field: &'static str) -> Option<bool> {
-        match self.take(field)? {
-            Value::Bool(value) => Some(value),
-            _ => {
-                self.wrong(field, "expected true or false");
-                None
-            }
+        let value = self.take(field)?;
+        if value.as_bool().is_none() {
+            self.wrong(field, "expected true or false");
         }
+        value.as_bool()
     }
 
     /// An amount in the smallest unit: 1200 is 1,200 yen, or 12 dollars.
@@ -136,7 +134,7 @@ impl Fields {
                     metadata.insert(key, text);
                 }
                 Value::String(_) => {
-                    self.wrong(&place, format!("expected at most {METADATA_VALUE_MAX} letters"))
+                    self.wrong(&place, format!("expected at most {METADATA_VALUE_MAX} letters"));
                 }
                 _ => self.wrong(&place, "expected a text"),
             }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sekisho_core::change::{
-    ChangeSet, Committed, Death, End, Ended, Job, Kind, Lane, Lease, NewJob, Outcome, delivery_key,
+    About, ChangeSet, Committed, Death, End, Ended, Job, Kind, Lane, Lease, NewJob, Outcome, delivery_key,
 };
 use sekisho_core::event::Stored;
 use sekisho_core::queue::{self, Failure};
@@ -229,7 +229,7 @@ impl Worker {
             .map(|paper| {
                 self.write_down(
                     vec![paper],
-                    Change { about: vec![Default::default()], ..Change::default() },
+                    Change { about: vec![About::default()], ..Change::default() },
                     keep,
                     at,
                 )

@@ -11,6 +11,8 @@ mod support;
 mod api;
 mod apps;
 mod batches;
+mod books;
+mod books_cli;
 mod crashes;
 mod database;
 mod delivery;

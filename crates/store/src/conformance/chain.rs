@@ -71,24 +71,53 @@ async fn links_of(store: &Arc<dyn Store>, limit: usize) -> Vec<Link> {
     }
 }
 
-/// Every link follows the one before it, holds its entries, and is the head of its chain or has a successor.
-async fn assert_whole(store: &Arc<dyn Store>, links: &[Link]) {
-    let mut heads: BTreeMap<i64, (i64, Vec<u8>)> = BTreeMap::new();
-    for link in links {
-        let (n, previous) = heads.remove(&link.chain).unwrap_or((0, BEGINNING.to_vec()));
-        assert_eq!((link.n, &link.previous), (n + 1, &previous));
-        assert!(!link.entries.is_empty(), "a link is written for entries");
-        assert!(link.entries.windows(2).all(|pair| pair[0].number < pair[1].number));
-        let previous = previous.as_slice().try_into().expect("32 bytes");
-        let hash = audit::link(previous, link.entries.iter().map(|one| one.entry.digest()));
-        assert_eq!(link.hash, hash);
-        heads.insert(link.chain, (link.n, link.hash.clone()));
+/// Ways to tamper with the log, in SQL that both databases understand. Each must be seen.
+pub const TAMPERINGS: &[(&str, &str)] = &[
+    ("an entry was changed", "UPDATE audit SET details = '{}  ' WHERE number = 2"),
+    ("an entry has another author", "UPDATE audit SET actor = 'kei' WHERE number = 1"),
+    ("an entry was removed", "DELETE FROM audit WHERE number = 2"),
+    ("an entry was slipped in", SLIPPED_IN),
+    ("an entry hangs on nothing", HANGS_ON_NOTHING),
+    ("a link was changed", "UPDATE link SET hash = previous WHERE n = 2"),
+    ("a link was removed", "DELETE FROM link WHERE n = 1"),
+    ("a link was removed with its entries", "DELETE FROM audit WHERE n = 1; DELETE FROM link WHERE n = 1"),
+];
+const SLIPPED_IN: &str = "
+INSERT INTO audit (at, action, target_kind, target_id, details, digest, chain, n)
+SELECT at, 'payment.forgiven', target_kind, target_id, details, digest, chain, n FROM audit WHERE number = 1";
+const HANGS_ON_NOTHING: &str = "
+INSERT INTO audit (at, action, target_kind, target_id, details, digest, chain, n)
+SELECT at, action, target_kind, target_id, details, digest, chain + 7, n FROM audit WHERE number = 1";
+
+/// Something to tamper with: three links in one chain.
+pub async fn write_three_links(store: &Arc<dyn Store>) {
+    note(store, vec![entry("a", "1"), entry("a", "2")]).await;
+    note(store, vec![entry("a", "3")]).await;
+    note(store, vec![entry("a", "4")]).await;
+}
+
+/// What is wrong with the log, if anything: every link must follow the one before it and hold its entries, and every
+/// chain must end in its head.
+pub async fn fault(store: &Arc<dyn Store>) -> Option<String> {
+    let mut ends: BTreeMap<i64, (i64, Vec<u8>)> = BTreeMap::new();
+    for link in links_of(store, 2).await {
+        let (n, previous) = ends.remove(&link.chain).unwrap_or((0, BEGINNING.to_vec()));
+        let before = previous.as_slice().try_into().expect("32 bytes");
+        let hash = audit::link(before, link.entries.iter().map(|one| one.entry.digest()));
+        let in_order = link.entries.windows(2).all(|pair| pair[0].number < pair[1].number);
+        if link.n != n + 1
+            || link.previous != previous
+            || link.hash != hash
+            || !in_order
+            || link.entries.is_empty()
+        {
+            return Some(format!("{link:?}"));
+        }
+        ends.insert(link.chain, (link.n, link.hash));
     }
-    let found = store.chain_heads().await.expect(UP);
-    assert_eq!(
-        found.into_iter().map(|head| (head.chain, (head.n, head.hash))).collect::<BTreeMap<_, _>>(),
-        heads
-    );
+    let heads = store.chain_heads().await.expect(UP);
+    let heads: BTreeMap<_, _> = heads.into_iter().map(|head| (head.chain, (head.n, head.hash))).collect();
+    (heads != ends).then(|| format!("{heads:?} are not {ends:?}"))
 }
 
 pub async fn links(store: Arc<dyn Store>) {
@@ -119,7 +148,7 @@ pub async fn links(store: Arc<dyn Store>) {
     let links = links_of(&store, ALL).await;
     let sizes: Vec<_> = links.iter().map(|link| link.entries.len()).collect();
     assert_eq!(sizes, [2, 1, 2, 2, 1], "one link for everything written together");
-    assert_whole(&store, &links).await;
+    assert_eq!(fault(&store).await, None);
     let targets: Vec<_> =
         links[..3].iter().flat_map(|link| &link.entries).map(|one| &*one.entry.target.1).collect();
     assert_eq!(targets, ["1", "2", "3", "4", "5"]);
@@ -143,6 +172,6 @@ pub async fn many_writers(store: Arc<dyn Store>) {
         run.await.expect("no panic");
     }
     let links = links_of(&store, 7).await;
-    assert_whole(&store, &links).await;
+    assert_eq!(fault(&store).await, None);
     assert_eq!(links.iter().map(|link| link.entries.len()).sum::<usize>(), 160);
 }

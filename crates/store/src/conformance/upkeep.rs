@@ -207,8 +207,7 @@ pub async fn forgets_requests(store: Arc<dyn Store>) {
     let at = |days: i64| NOW.plus_ms(-days * DAY_MS);
     let request = |id: &str| Key::new(things::Kind::Request, id);
     let ask = async |key: Key, asked_at| {
-        let names =
-            vec![claim_name(&format!("name of {}", key.id), &key), claim_name(&format!("{key:?}"), &key)];
+        let names = vec![claim_name(&format!("{key:?}"), &key), claim_name(&format!("again {key:?}"), &key)];
         let set = ChangeSet { writes: vec![write(&key, 0, "{}")], names, ..ChangeSet::nothing(asked_at) };
         assert_eq!(commit(&store, set).await, APPLIED);
     };

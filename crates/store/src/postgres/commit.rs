@@ -31,8 +31,8 @@ pub async fn commit(link: &Link, sets: &[ChangeSet]) -> Result<Vec<Committed>> {
     let mut rest: Vec<Placed<'_>> =
         sets.iter().enumerate().filter(|(n, set)| answers[*n] == APPLIED && !is_empty(set)).collect();
     while !rest.is_empty() {
-        let (apart, later) = divide(rest);
-        for (n, answer) in write_all(link, apart).await? {
+        let later = rest.split_off(apart(&rest));
+        for (n, answer) in write_all(link, rest).await? {
             answers[n] = answer;
         }
         rest = later;
@@ -52,10 +52,10 @@ fn is_plain(set: &ChangeSet) -> bool {
     writes.is_empty() && names.is_empty() && postings.is_empty() && audit.is_empty() && events.is_empty()
 }
 
-/// Sets that touch different things, and those that must wait for them.
-fn divide(sets: Vec<Placed<'_>>) -> (Vec<Placed<'_>>, Vec<Placed<'_>>) {
+/// How many, from the first, touch different things. The next must wait for them, and all after it for their turn.
+fn apart(sets: &[Placed<'_>]) -> usize {
     let mut touched = Touched::default();
-    sets.into_iter().partition(|(_, set)| touched.add(set))
+    sets.iter().position(|(_, set)| !touched.add(set)).unwrap_or(sets.len())
 }
 
 #[derive(Default)]

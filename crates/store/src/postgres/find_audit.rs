@@ -62,7 +62,9 @@ WITH page AS MATERIALIZED (
 SELECT chain, n, previous, hash, NULL::bigint, NULL::bigint, NULL, NULL, NULL, NULL, NULL, NULL, NULL::bigint, NULL FROM page
 UNION ALL
 SELECT chain, n, NULL, NULL, number, at, actor, role, action, target_kind, target_id, tenant, event, details FROM audit
-WHERE (chain, n) > ($1, $2) AND NOT EXISTS (SELECT FROM last WHERE (audit.chain, audit.n) > (last.chain, last.n))";
+WHERE (chain, n) > ($1, $2) AND (chain, n) <= (
+    coalesce((SELECT chain FROM last), 9223372036854775807), coalesce((SELECT n FROM last), 9223372036854775807)
+)";
 
 pub async fn links(link: &Link, after: Option<(i64, i64)>, limit: usize) -> Result<Vec<crate::Link>> {
     let limit = limit.min(FIND_MAX);

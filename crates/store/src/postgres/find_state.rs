@@ -1,5 +1,7 @@
 //! Reads about things: what names and keys lead to, lists, and the books.
 
+use std::borrow::Cow;
+
 use sekisho_core::Time;
 use sekisho_core::state::{Index, Key, Kind, Posting, State};
 use tokio_postgres::Row;
@@ -34,10 +36,10 @@ CROSS JOIN LATERAL (
 ) AS found";
 
 pub async fn load(link: &Link, names: &[String], keys: &[Key]) -> Result<Loaded> {
-    let names: Vec<_> = names.iter().map(|name| without_nul(name)).collect();
+    let given: Vec<_> = names.iter().map(|name| without_nul(name)).collect();
     let kinds: Vec<_> = keys.iter().map(|key| key.kind.name()).collect();
     let ids: Vec<_> = keys.iter().map(|key| without_nul(&key.id)).collect();
-    let rows = link.query(LOAD, &[&names, &kinds, &ids]).await?;
+    let rows = link.query(LOAD, &[&given, &kinds, &ids]).await?;
     let mut loaded = Loaded::default();
     for row in &rows {
         match value::<Option<String>>(row, 13)? {
@@ -45,7 +47,24 @@ pub async fn load(link: &Link, names: &[String], keys: &[Key]) -> Result<Loaded>
             None => drop(loaded.states.insert(key(row)?, state(row)?)),
         }
     }
+    answer_as_asked(&mut loaded, names, keys);
     Ok(loaded)
+}
+
+/// What can't be stored as it is, is found under what was stored in its place.
+fn answer_as_asked(loaded: &mut Loaded, names: &[String], keys: &[Key]) {
+    for name in names {
+        if let Cow::Owned(stored) = without_nul(name) {
+            let found = loaded.names.remove(&stored);
+            loaded.names.extend(found.map(|key| (name.clone(), key)));
+        }
+    }
+    for key in keys {
+        if let Cow::Owned(id) = without_nul(&key.id) {
+            let found = loaded.states.remove(&Key { kind: key.kind, id });
+            loaded.states.extend(found.map(|state| (key.clone(), State { key: key.clone(), ..state })));
+        }
+    }
 }
 
 fn key(row: &Row) -> Result<Key> {

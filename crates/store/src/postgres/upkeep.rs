@@ -99,13 +99,13 @@ WITH needed AS MATERIALIZED (
     WHERE dedupe.key = given.key AND dedupe.seq = given.seq AND given.seq = ANY (ARRAY(SELECT seq FROM free))
 ), finished AS MATERIALIZED (
     SELECT found.key, found.job
-    FROM unnest($6::bigint[], $7::text[], $8::text[]) AS range (seq, low, high)
+    FROM unnest($6::bigint[], $7::text[], $8::text[], $9::bigint[]) AS range (seq, low, high, most)
     CROSS JOIN LATERAL (
         SELECT key, job FROM effect WHERE effect.key >= range.low AND effect.key < range.high
         AND NOT EXISTS (SELECT FROM job WHERE job.id = effect.job)
         AND NOT EXISTS (SELECT FROM dead WHERE dead.job = effect.job)
         ORDER BY key
-        LIMIT $9
+        LIMIT range.most
     ) AS found
     WHERE range.seq IS NULL OR range.seq IN (SELECT seq FROM free)
 ), effects AS (
@@ -157,6 +157,7 @@ pub async fn forget(link: &Link, before: Time, after: Seq, limit: usize) -> Resu
     let prefixes = old.iter().map(|seq| (Some(*seq), effect_prefix(Seq::from_i64(*seq))));
     let mut ranges: Vec<_> = prefixes.map(|(seq, low)| (seq, low.replace('/', "0"), low)).collect();
     ranges.push((None, format!("timer/{before}"), "timer/".to_owned()));
+    let most = |seq: Option<i64>| limit_of(seq.map_or(limit, |_| CLAIM_MAX), CLAIM_MAX);
     let rows = link
         .query(
             FORGET,
@@ -169,7 +170,7 @@ pub async fn forget(link: &Link, before: Time, after: Seq, limit: usize) -> Resu
                 &ranges.iter().map(|(seq, ..)| *seq).collect::<Vec<_>>(),
                 &ranges.iter().map(|(.., low)| low).collect::<Vec<_>>(),
                 &ranges.iter().map(|(_, high, _)| high).collect::<Vec<_>>(),
-                &limit_of(CLAIM_MAX, CLAIM_MAX),
+                &ranges.iter().map(|(seq, ..)| most(*seq)).collect::<Vec<_>>(),
                 &old.first().copied().unwrap_or_default(),
                 &old.last().copied().unwrap_or_default(),
             ],

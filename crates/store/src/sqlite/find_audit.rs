@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::{Connection, Row};
+use rusqlite::{Connection, OptionalExtension, Row};
 use sekisho_core::audit::Entry;
 use sekisho_core::{Seq, Time};
 
@@ -59,7 +59,9 @@ WITH page AS MATERIALIZED (
 SELECT chain, n, previous, hash, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL FROM page
 UNION ALL
 SELECT chain, n, NULL, NULL, number, at, actor, role, action, target_kind, target_id, tenant, event, details FROM audit
-WHERE (chain, n) > ($1, $2) AND NOT EXISTS (SELECT 1 FROM last WHERE (audit.chain, audit.n) > (last.chain, last.n))";
+WHERE (chain, n) > ($1, $2) AND (chain, n) <= (
+    coalesce((SELECT chain FROM last), 9223372036854775807), coalesce((SELECT n FROM last), 9223372036854775807)
+)";
 
 pub fn links(db: &Connection, after: Option<(i64, i64)>, limit: usize) -> rusqlite::Result<Vec<Link>> {
     let limit = limit.min(FIND_MAX);
@@ -84,12 +86,18 @@ pub fn links(db: &Connection, after: Option<(i64, i64)>, limit: usize) -> rusqli
     Ok(links)
 }
 
-const HEADS: &str = "
-SELECT chain, n, hash FROM link
-WHERE n = (SELECT max(n) FROM link AS later WHERE later.chain = link.chain) ORDER BY chain";
-
+/// Hops from chain to chain along the index.
 pub fn heads(db: &Connection) -> rusqlite::Result<Vec<ChainHead>> {
-    let mut statement = db.prepare_cached(HEADS)?;
-    let head = |row: &Row<'_>| Ok(ChainHead { chain: row.get(0)?, n: row.get(1)?, hash: row.get(2)? });
-    statement.query_map([], head)?.collect()
+    let mut next = db.prepare_cached(
+        "SELECT chain, n, hash FROM link WHERE chain < $1 ORDER BY chain DESC, n DESC LIMIT 1",
+    )?;
+    let mut heads: Vec<ChainHead> = Vec::new();
+    loop {
+        let before = heads.last().map_or(i64::MAX, |head| head.chain);
+        let head = |row: &Row<'_>| Ok(ChainHead { chain: row.get(0)?, n: row.get(1)?, hash: row.get(2)? });
+        let Some(head) = next.query_row([before], head).optional()? else { break };
+        heads.push(head);
+    }
+    heads.reverse();
+    Ok(heads)
 }

@@ -1,12 +1,12 @@
 //! Thinks of stories: the same seed tells the same one.
 
-use sekisho_core::audit::Entry;
+mod things;
+
 use sekisho_core::change::{
     About, Act, Arrival, Attempt, Death, End, Lane, NewJob, Next, Outcome, Rejection,
 };
 use sekisho_core::event::{Created, DedupeKey};
 use sekisho_core::queue::Class;
-use sekisho_core::state::{Index, Key, Kind, Naming, Posting, Write};
 use sekisho_core::timer::{HOUR_MS, Timer, hour_of};
 use sekisho_core::{Seq, Time};
 use sekisho_lab::rng::Rng;
@@ -14,12 +14,9 @@ use sekisho_store::conformance::Arrivals;
 use sekisho_store::{AuditFilter, DeadFilter, EventFilter, LineFilter, Order, StateFilter, Status};
 
 use super::{Draft, Ending, LATER, NOW, ORDERED, ROUTES, Set, Verb, Which, lanes};
+use things::{KINDS, NAMES};
 
 const IDS: u64 = 12;
-/// Few things and names, so that sets get in each other's way.
-const KINDS: [Kind; 3] = [Kind::Payment, Kind::Breaker, Kind::Request];
-const THINGS: [&str; 3] = ["a", "b", "客"];
-const NAMES: [&str; 4] = ["one", "two", "三", "four"];
 const VERBS: usize = 60;
 const ALL: usize = 1_000;
 
@@ -80,8 +77,7 @@ impl Author {
             Verb::FindSums(None),
             Verb::FindLines(LineFilter { limit: ALL, ..LineFilter::default() }),
             Verb::FindAudit(AuditFilter { limit: ALL, ..AuditFilter::default() }),
-            Verb::FindLinks(None, ALL),
-            Verb::ChainHeads,
+            Verb::FindFault,
             Verb::LoadEvents(self.seqs.clone()),
             Verb::Known(self.rows.iter().map(|row| row.key).collect()),
             Verb::Lanes,
@@ -166,10 +162,7 @@ impl Author {
             13 => Verb::Load(self.some_names(), (0..self.rng.below(3)).map(|_| self.thing()).collect()),
             14 => Verb::FindSums(self.rng.chance(0.5).then(|| self.account())),
             15 => Verb::FindLines(self.line_filter()),
-            16 => {
-                let after = self.rng.chance(0.5).then(|| (1, self.small()));
-                Verb::FindLinks(after, self.rng.below(4) as usize)
-            }
+            16 => Verb::FindFault,
             _ => Verb::FindEvents(self.filter()),
         }
     }
@@ -202,7 +195,11 @@ impl Author {
     }
 
     fn set(&mut self) -> Set {
-        let ends = if self.rng.chance(0.7) { 1 } else { self.rng.below(3) };
+        // Some are guarded by one version alone, so that things grow older.
+        if self.rng.chance(0.2) {
+            return Set { writes: vec![self.write()], ..Set::nothing(self.time()) };
+        }
+        let ends = if self.rng.chance(0.5) { 1 } else { self.rng.below(3) };
         let mut set = Set {
             ends: (0..ends).map(|_| self.ending()).collect(),
             jobs: (0..self.rng.below(4)).map(|_| self.draft()).collect(),
@@ -211,7 +208,7 @@ impl Author {
         // Most sets change nothing else.
         if self.rng.chance(0.5) {
             set.writes = (0..self.rng.below(3)).map(|_| self.write()).collect();
-            set.names = (0..self.rng.below(3)).map(|_| self.naming()).collect();
+            set.names = (0..self.rng.below(5) / 3).map(|_| self.naming()).collect();
             set.postings = (0..self.rng.below(3)).map(|_| self.posting()).collect();
             set.audit = (0..self.rng.below(3)).map(|_| self.entry()).collect();
             set.events = (0..self.rng.below(2)).map(|_| self.arrival()).collect();
@@ -225,64 +222,6 @@ impl Author {
         let about = About { payment: said(self, "p"), billing: said(self, "b"), tenant: said(self, "t") };
         let attempt = self.rng.chance(0.5).then(|| self.attempt());
         Ending { which: self.which(), end: self.end(), attempt, about }
-    }
-
-    fn thing(&mut self) -> Key {
-        Key::new(KINDS[self.rng.below(3) as usize], THINGS[self.rng.below(3) as usize])
-    }
-
-    fn write(&mut self) -> Write {
-        let said = |author: &mut Self, words: [&str; 2]| {
-            author.rng.chance(0.6).then(|| words[author.rng.below(2) as usize].to_owned())
-        };
-        let index = Index {
-            status: said(self, ["paid", "open"]),
-            tenant: said(self, ["t1", "t2"]),
-            customer: said(self, ["客", "c"]),
-            livemode: [None, Some(true), Some(false)][self.rng.below(3) as usize],
-            amount: self.rng.chance(0.5).then(|| self.small()),
-            currency: said(self, ["JPY", "USD"]),
-            attention: said(self, ["unlinked", "refund_failed"]),
-        };
-        let facts = format!("{{\"n\":{}}}", self.rng.below(9));
-        Write { key: self.thing(), version: self.small(), facts, index }
-    }
-
-    fn naming(&mut self) -> Naming {
-        let was = self.rng.chance(0.4).then(|| self.thing());
-        Naming { name: NAMES[self.rng.below(4) as usize].into(), key: self.thing(), was }
-    }
-
-    fn posting(&mut self) -> Posting {
-        Posting {
-            account: self.account(),
-            currency: ["JPY", "USD"][self.rng.below(2) as usize].into(),
-            livemode: [None, Some(true), Some(false)][self.rng.below(3) as usize],
-            amount: self.small() - 1,
-            payment: THINGS[self.rng.below(3) as usize].into(),
-            cause: "captured".into(),
-        }
-    }
-
-    fn account(&mut self) -> String {
-        ["cash", "owed"][self.rng.below(2) as usize].into()
-    }
-
-    fn entry(&mut self) -> Entry {
-        Entry {
-            at: self.time(),
-            actor: self.rng.chance(0.5).then(|| "mika".into()),
-            role: self.rng.chance(0.5).then(|| "operator".into()),
-            action: ["payment.noted", "tenant.made"][self.rng.below(2) as usize].into(),
-            target: ("payment".into(), THINGS[self.rng.below(3) as usize].into()),
-            tenant: self.rng.chance(0.5).then(|| "t1".into()),
-            event: self.rng.chance(0.5).then(|| self.event()),
-            details: "{}".into(),
-        }
-    }
-
-    fn some_names(&mut self) -> Vec<String> {
-        (0..self.rng.below(4)).map(|_| NAMES[self.rng.below(4) as usize].into()).collect()
     }
 
     fn draft(&mut self) -> Draft {
@@ -382,47 +321,6 @@ impl Author {
             until: self.rng.chance(0.2).then(|| self.time()),
             before: self.rng.chance(0.3).then(|| self.job()),
             limit: self.rng.below(8) as usize,
-        }
-    }
-
-    fn state_filter(&mut self) -> StateFilter {
-        let like = self.write();
-        let maybe = |author: &mut Self, word: Option<String>| word.filter(|_| author.rng.chance(0.4));
-        StateFilter {
-            status: maybe(self, like.index.status),
-            tenant: maybe(self, like.index.tenant),
-            customer: maybe(self, like.index.customer),
-            livemode: like.index.livemode.filter(|_| self.rng.chance(0.4)),
-            attention: if self.rng.chance(0.2) {
-                Some(String::new())
-            } else {
-                maybe(self, like.index.attention)
-            },
-            before: self.rng.chance(0.3).then(|| THINGS[self.rng.below(3) as usize].into()),
-            ..StateFilter::all(like.key.kind, self.rng.below(4) as usize)
-        }
-    }
-
-    fn line_filter(&mut self) -> LineFilter {
-        LineFilter {
-            account: self.rng.chance(0.5).then(|| self.account()),
-            payment: self.rng.chance(0.5).then(|| THINGS[self.rng.below(3) as usize].into()),
-            before: self.rng.chance(0.3).then(|| self.small()),
-            limit: self.rng.below(5) as usize,
-        }
-    }
-
-    fn audit_filter(&mut self) -> AuditFilter {
-        let texts = ["payment.noted", "payment.*", "event.*", "pay%", "*", ""];
-        AuditFilter {
-            tenant: self.rng.chance(0.2).then(|| "t1".into()),
-            action: self.rng.chance(0.4).then(|| texts[self.rng.below(6) as usize].into()),
-            target: self.rng.chance(0.3).then(|| THINGS[self.rng.below(3) as usize].into()),
-            actor: self.rng.chance(0.3).then(|| "mika".into()),
-            since: self.rng.chance(0.2).then(|| self.time()),
-            until: self.rng.chance(0.2).then(|| self.time()),
-            before: self.rng.chance(0.3).then(|| self.small() + 1),
-            limit: self.rng.below(5) as usize,
         }
     }
 

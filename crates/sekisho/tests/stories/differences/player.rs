@@ -6,6 +6,7 @@ use sekisho_core::change::{
     Admission, Arrival, ChangeSet, Committed, Ended, Job, Lane, Lease, NewJob, delivery_key,
 };
 use sekisho_core::{Epoch, Seq};
+use sekisho_store::conformance::chain::fault;
 use sekisho_store::{Joined, Pulse, Store};
 
 use super::{Draft, NOW, ORDERED, Set, Verb, Which};
@@ -92,8 +93,8 @@ impl Player {
             Verb::FindSums(account) => format!("{:?}", store.find_sums(account).await.unwrap()),
             Verb::FindLines(filter) => format!("{:?}", store.find_lines(filter).await.unwrap()),
             Verb::FindAudit(filter) => format!("{:?}", store.find_audit(filter).await.unwrap()),
-            Verb::FindLinks(after, limit) => format!("{:?}", store.find_links(after, limit).await.unwrap()),
-            Verb::ChainHeads => format!("{:?}", store.chain_heads().await.unwrap()),
+            // Which entries share a link is a store's own affair; that they hang together is not.
+            Verb::FindFault => format!("{:?}", fault(&store).await),
             Verb::Reject(rejections) => format!("{:?}", store.reject(rejections).await.unwrap()),
             Verb::Upkeep => format!("{:?}", store.upkeep(NOW).await.unwrap()),
             Verb::CountHour(hour) => format!("{:?}", store.count_hour(hour).await.unwrap()),

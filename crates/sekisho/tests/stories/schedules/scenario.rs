@@ -1,6 +1,6 @@
 //! The fixtures: what Stripe sends in each story, what its API answers, and what must be known in the end.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use bytes::Bytes;

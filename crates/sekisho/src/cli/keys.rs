@@ -1,0 +1,133 @@
+//! `sekisho keys [list|create|revoke]`: who may use the API, beside the [[key]] blocks of the configuration.
+
+use std::process::ExitCode;
+
+use serde_json::json;
+
+use super::Context;
+use super::output::{cell, json_out, line_out, list_out};
+use super::server::{self, Door, Server};
+use crate::config::Scope;
+use crate::transition;
+
+#[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    list: List,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Every key that was made by command, the oldest first; never the secret itself
+    List(List),
+    /// Make a key. It is printed once, alone on its line: KEY=$(sekisho keys create --scopes read)
+    Create(Create),
+    /// Take a key back: it is refused from now on
+    Revoke(Revoke),
+}
+
+#[derive(clap::Args)]
+struct List {
+    /// One JSON object a line
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    server: server::Through,
+}
+
+#[derive(clap::Args)]
+struct Create {
+    /// What it allows: read, write (create payments, tenants and customers), operate (retry, replay, reset)
+    #[arg(long, required = true, value_delimiter = ',', value_parser = scope)]
+    scopes: Vec<Scope>,
+    /// What it is called in lists and in the audit log; without: key- and its first letters
+    #[arg(long)]
+    name: Option<String>,
+    /// The one tenant it may speak for; without: all
+    #[arg(long, value_name = "ID")]
+    tenant: Option<String>,
+    /// As one JSON object, the key in its field `key`
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    server: server::Through,
+}
+
+#[derive(clap::Args)]
+struct Revoke {
+    /// Its name or its first letters, as `keys list` writes them
+    name: String,
+    /// As one JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    server: server::Through,
+}
+
+const COLUMNS: [(&str, &str); 6] = [
+    ("NAME", "name"),
+    ("KEY", "hint"),
+    ("SCOPES", "scopes"),
+    ("TENANT", "tenant"),
+    ("CREATED", "created_at"),
+    ("REVOKED", "revoked_at"),
+];
+
+pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
+    match args.command {
+        None => list(args.list, context).await,
+        Some(Command::List(args)) => list(args, context).await,
+        Some(Command::Create(args)) => create(args, context).await,
+        Some(Command::Revoke(args)) => revoke(args, context).await,
+    }
+}
+
+async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
+    let mut keys = if let Some(server) = Server::find(&args.server, context).await? {
+        server.items("/v1/keys").await?
+    } else {
+        let (store, _) = context.open_store().await?;
+        transition::list_keys(&*store).await?.iter().map(|key| json!(key)).collect()
+    };
+    if !args.json {
+        for key in &mut keys {
+            let scopes: Vec<_> = key["scopes"].as_array().into_iter().flatten().map(cell).collect();
+            key["scopes"] = scopes.join(",").into();
+        }
+    }
+    list_out(args.json, &COLUMNS, &keys, "no key was made by command; make one with `sekisho keys create`");
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn create(args: Create, context: &Context) -> anyhow::Result<ExitCode> {
+    let door = Door::open(&args.server, context).await?;
+    let made = door.create_key(args.name.as_deref(), &args.scopes, args.tenant.as_deref()).await?;
+    if args.json {
+        json_out(&made);
+    } else {
+        line_out(&cell(&made["key"]));
+    }
+    eprintln!("the key {} is shown only now: keep it where only its user can read it", cell(&made["name"]));
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn revoke(args: Revoke, context: &Context) -> anyhow::Result<ExitCode> {
+    let revoked = Door::open(&args.server, context).await?.revoke_key(&args.name).await?;
+    if args.json {
+        json_out(&revoked);
+    } else {
+        line_out(&format!(
+            "the key {} ({}…) is revoked; who shows it is refused",
+            cell(&revoked["name"]),
+            cell(&revoked["hint"])
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn scope(text: &str) -> Result<Scope, String> {
+    Scope::parse(text.trim()).ok_or_else(|| "expected read, write or operate, split by commas".into())
+}

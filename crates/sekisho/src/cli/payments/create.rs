@@ -1,0 +1,109 @@
+//! A payment that the app announces.
+
+use std::process::ExitCode;
+
+use sekisho_core::money::Currency;
+use serde_json::{Map, Value, json};
+
+use crate::cli::Context;
+use crate::cli::amount::{Mode, amount_text, currency, minor};
+use crate::cli::output::{cell, json_out, line_out};
+use crate::cli::server::{self, Door, New};
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// What is to be paid, in the currency's smallest unit: 1200 is 1,200 yen or 12 dollars
+    #[arg(long, value_name = "NUMBER", value_parser = minor, allow_negative_numbers = true)]
+    amount: i64,
+    /// Three letters of ISO 4217, such as jpy
+    #[arg(long, value_parser = currency)]
+    currency: Currency,
+    /// The app's own id of the order; the provider's objects find the payment by it
+    #[arg(long, value_name = "ID")]
+    reference: Option<String>,
+    /// Whose money it is
+    #[arg(long, value_name = "ID")]
+    tenant: Option<String>,
+    /// Who pays
+    #[arg(long, value_name = "ID")]
+    customer: Option<String>,
+    /// What it is for; `balance` fills the customer's balance
+    #[arg(long, value_name = "TEXT")]
+    purpose: Option<String>,
+    /// For people
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+    /// For programs; may be written several times
+    #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
+    metadata: Vec<(String, String)>,
+    #[command(flatten)]
+    mode: Mode,
+    /// The same order under the same key is carried out once
+    #[arg(long, value_name = "TEXT")]
+    idempotency_key: Option<String>,
+    /// As one JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    server: server::Through,
+}
+
+pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
+    let door = Door::open(&args.server, context).await?;
+    let created = door.create(New::Payment, args.order(), args.idempotency_key.as_deref()).await?;
+    if args.json {
+        json_out(&created);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (id, reference) = (cell(&created["id"]), cell(&created["reference"]));
+    let amount = amount_text(&created["amount"], &created["currency"]);
+    line_out(&format!("{id}: {amount}, {}", cell(&created["status"])));
+    let known_as = if reference.is_empty() { id } else { format!("{reference} or {id}") };
+    line_out(&format!("the provider's objects find it by the order id {known_as}"));
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Args {
+    fn order(&self) -> Map<String, Value> {
+        let texts = [
+            ("reference", &self.reference),
+            ("tenant", &self.tenant),
+            ("customer", &self.customer),
+            ("purpose", &self.purpose),
+            ("description", &self.description),
+        ];
+        let mut order: Map<_, _> = texts
+            .into_iter()
+            .filter_map(|(field, text)| Some((field.to_owned(), json!(text.as_ref()?))))
+            .collect();
+        order.insert("amount".into(), self.amount.into());
+        order.insert("currency".into(), json!(self.currency));
+        order.extend(self.mode.livemode().map(|livemode| ("livemode".to_owned(), livemode.into())));
+        if !self.metadata.is_empty() {
+            let metadata =
+                self.metadata.iter().map(|(key, value)| (key.clone(), Value::from(value.as_str())));
+            order.insert("metadata".into(), Value::Object(metadata.collect()));
+        }
+        order
+    }
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE")?;
+    if key.is_empty() {
+        return Err("expected KEY=VALUE with a key before the =".into());
+    }
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn h2_metadata_is_a_key_and_a_value() {
+        assert_eq!(pair("a=b=c"), Ok(("a".into(), "b=c".into())));
+        assert_eq!(pair("a="), Ok(("a".into(), String::new())));
+        assert!(pair("a").is_err() && pair("=b").is_err());
+    }
+}
