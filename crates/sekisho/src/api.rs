@@ -6,35 +6,43 @@
 
 mod audit;
 mod auth;
+mod balances;
+mod billing;
+mod books;
+mod customers;
 mod dead_letters;
 mod endpoint;
 mod events;
+mod keys;
 mod messages;
 mod openapi;
+mod payments;
 mod problem;
 mod routes;
 mod schedules;
 mod schema;
+mod tenants;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Query, RawPathParams, Request, State};
-use axum::routing::{MethodRouter, any, on};
+use axum::routing::{MethodRouter, any};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Response, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Uri, header};
 use sekisho_core::Secret;
 use sekisho_store::Store;
 
 use crate::config::{Config, Schedule};
 use crate::http::Problem;
-use crate::transition::Known;
+use crate::transition::{self, Known};
 use crate::view::Place;
 use crate::worker::Worker;
 use auth::{Caller, Keys};
-use endpoint::Call;
+use endpoint::{Answer, Call, Success};
 
 pub use auth::ACTOR;
 pub use endpoint::{Endpoint, Verb};
@@ -43,15 +51,26 @@ pub use endpoint::{Endpoint, Verb};
 const BODY_BYTES_MAX: usize = 1 << 20;
 const BODY_WITHIN: Duration = Duration::from_secs(10);
 
+/// Under which name an order is sent, so that it is carried out once; and what is said of an answer that is repeated.
+const ONCE: HeaderName = HeaderName::from_static("idempotency-key");
+const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+
 /// Every endpoint, in the order of the document.
 pub fn endpoints() -> impl Iterator<Item = &'static Endpoint> {
     [
+        payments::ENDPOINTS,
+        billing::ENDPOINTS,
+        balances::ENDPOINTS,
+        books::ENDPOINTS,
+        tenants::ENDPOINTS,
+        customers::ENDPOINTS,
         events::ENDPOINTS,
         dead_letters::ENDPOINTS,
         messages::ENDPOINTS,
         routes::ENDPOINTS,
         schedules::ENDPOINTS,
         audit::ENDPOINTS,
+        keys::ENDPOINTS,
         openapi::ENDPOINTS,
     ]
     .into_iter()
@@ -79,21 +98,31 @@ pub fn router(config: &Config, own: Option<Secret>, store: Arc<dyn Store>, worke
         keys: Keys::new(&config.keys, own.as_ref()),
     };
     let mut router = Router::new().route("/v1/{*rest}", any(async || problem::no_such_path().into_answer()));
+    let mut paths: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for endpoint in endpoints() {
-        router = router.route(endpoint.path, method(endpoint));
+        paths.entry(endpoint.path).or_default().push(endpoint);
+    }
+    for (path, own) in paths {
+        router = router.route(path, methods(own));
     }
     router.with_state(Arc::new(api))
 }
 
-/// A path has one method; every other is told so.
-fn method(endpoint: &'static Endpoint) -> MethodRouter<Arc<Api>> {
-    let run = async move |State(api): State<Arc<Api>>, path: RawPathParams, request: Request| {
-        let path = path.iter().next().map(|(_, value)| value.to_owned()).unwrap_or_default();
-        answer(endpoint, api, path, request).await
-    };
-    on(endpoint.method.filter(), run).fallback(async || {
-        let mut answer = problem::wrong_method(endpoint.method.name()).into_answer();
-        answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static(endpoint.method.name()));
+/// The methods of one path; every other is told so.
+fn methods(own: Vec<&'static Endpoint>) -> MethodRouter<Arc<Api>> {
+    let allowed = own.iter().map(|endpoint| endpoint.method.name()).collect::<Vec<_>>().join(", ");
+    let mut methods = MethodRouter::new();
+    for endpoint in own {
+        let run = async move |State(api): State<Arc<Api>>, path: RawPathParams, request: Request| {
+            let path = path.iter().next().map(|(_, value)| value.to_owned()).unwrap_or_default();
+            answer(endpoint, api, path, request).await
+        };
+        methods = methods.on(endpoint.method.filter(), run);
+    }
+    methods.fallback(async move || {
+        let mut answer = problem::wrong_method(&allowed).into_answer();
+        let allowed = HeaderValue::from_str(&allowed).expect("names of methods are ASCII");
+        answer.headers_mut().insert(header::ALLOW, allowed);
         answer
     })
 }
@@ -105,11 +134,15 @@ async fn answer(
     request: Request,
 ) -> Response<Body> {
     match carry_out(endpoint, api, path, request).await {
-        Ok(value) => {
-            let mut answer = Response::new(Body::from(value.to_string()));
-            let kind = HeaderValue::from_static("application/json");
-            answer.headers_mut().insert(header::CONTENT_TYPE, kind);
-            answer.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        Ok(reply) => {
+            let mut answer = Response::new(Body::from(reply.value.to_string()));
+            *answer.status_mut() = endpoint.success.status();
+            let headers = answer.headers_mut();
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+            if reply.repeated {
+                headers.insert(REPLAYED, HeaderValue::from_static("true"));
+            }
             answer
         }
         Err(problem) => problem.into_answer(),
@@ -117,16 +150,32 @@ async fn answer(
 }
 
 /// Who asks, what they ask for, then the endpoint itself.
-async fn carry_out(
-    endpoint: &'static Endpoint,
-    api: Arc<Api>,
-    path: String,
-    request: Request,
-) -> Result<serde_json::Value, Problem> {
+async fn carry_out(endpoint: &'static Endpoint, api: Arc<Api>, path: String, request: Request) -> Answer {
     let caller = admit(endpoint, &api, request.headers()).await?;
+    if path.contains(char::is_control) {
+        return Err(problem::missing("nothing has an id with control characters".into()));
+    }
     let params = params(endpoint, request.uri())?;
+    let key = request.headers().get(ONCE).filter(|_| endpoint.success == Success::CreatedOnce).cloned();
     let body = read(endpoint, request.into_body()).await?;
-    (endpoint.run)(Call { api, actor: caller.name, tenant: caller.tenant, path, params, body }).await
+    let request = key.map(|key| order_once(endpoint, &caller, &key, &body)).transpose()?;
+    let Caller { name: actor, tenant, .. } = caller;
+    (endpoint.run)(Call { api, actor, tenant, path, params, body, request }).await
+}
+
+/// Which order it is, by its sender's `Idempotency-Key`.
+fn order_once(
+    endpoint: &Endpoint,
+    caller: &Caller,
+    key: &HeaderValue,
+    body: &[u8],
+) -> Result<transition::Request, Problem> {
+    let unreadable = |_| problem::parameter("Idempotency-Key", "expected ASCII letters".into());
+    let key = key.to_str().map_err(unreadable)?;
+    // A key of another tenant that took over the name does not get the answers of the old one.
+    let tenant = caller.tenant.as_deref().unwrap_or_default();
+    let what = [endpoint.path.as_bytes(), tenant.as_bytes(), body].join(&0);
+    Ok(transition::Request::new(&caller.name, key, &what)?)
 }
 
 async fn admit(endpoint: &Endpoint, api: &Api, headers: &HeaderMap) -> Result<Caller, Problem> {
@@ -135,20 +184,30 @@ async fn admit(endpoint: &Endpoint, api: &Api, headers: &HeaderMap) -> Result<Ca
     if caller.scope < scope {
         return Err(problem::no_scope(&caller.name, scope));
     }
-    Ok(caller)
+    match &caller.tenant {
+        Some(tenant) if !endpoint.for_tenants => Err(problem::not_for_tenants(&caller.name, tenant)),
+        _ => Ok(caller),
+    }
 }
 
 fn params(endpoint: &Endpoint, uri: &Uri) -> Result<Vec<(String, String)>, Problem> {
     let unreadable = |_| problem::wrong("the part of the address after ? can't be read".into());
     let Query(given) = Query::<Vec<(String, String)>>::try_from_uri(uri).map_err(unreadable)?;
-    for (n, (name, _)) in given.iter().enumerate() {
+    for (n, (name, value)) in given.iter().enumerate() {
         if !endpoint.parameters.iter().any(|known| known.name == *name) {
             let known: Vec<_> = endpoint.parameters.iter().map(|known| known.name).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            return Err(problem::wrong(format!("there is no parameter {name:?} here; known are: {known}")));
+            let shown: String = name.chars().take(100).collect();
+            return Err(problem::parameter(
+                &shown,
+                format!("there is no such parameter here; known are: {known}"),
+            ));
         }
         if given[..n].iter().any(|(earlier, _)| earlier == name) {
-            return Err(problem::wrong(format!("the parameter {name} stands there twice")));
+            return Err(problem::parameter(name, "stands there twice".into()));
+        }
+        if value.contains(char::is_control) {
+            return Err(problem::parameter(name, "expected a text without control characters".into()));
         }
     }
     Ok(given)

@@ -13,6 +13,7 @@ mod dead;
 mod directory;
 mod fields;
 mod forecast;
+mod look_up;
 mod payment;
 mod replay;
 mod request;
@@ -36,11 +37,12 @@ pub use audit::{Verified, each_link, exported, verify_audit};
 pub use books::{BooksReport, Difference, Warning, check_books, is_merged};
 pub use breaker::{Reset, reset};
 pub use dead::{DeadGroup, DeadQuery, DeadReport, Redo, discard, retry};
-pub use directory::{create_customer, create_tenant};
+pub use directory::{Member, check_tenant, create_customer, create_tenant, view as member_view};
 pub use fields::{FieldError, Fields};
 pub use forecast::{RouteForecast, Unanswered};
+pub use look_up::{balance, billing, is_customer_of, member, payment, payments_by_reference};
 pub use payment::create_payment;
-pub use replay::{EventQuery, Replay, ReplayReport, replay};
+pub use replay::{EventQuery, Flag, Replay, ReplayReport, replay};
 pub use request::{Answered, Request};
 
 /// Most dead letters or events that one order touches.
@@ -135,7 +137,7 @@ impl Actor<'_> {
             role: None,
             action: action.to_owned(),
             target: (target.0.to_owned(), target.1.to_owned()),
-            tenant: None,
+            tenant: self.tenant.map(str::to_owned),
             event: None,
             details: details.to_string(),
         }

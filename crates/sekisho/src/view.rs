@@ -2,10 +2,11 @@
 //! ids are `evt_…` and `msg_…`. A `…_with_all` reads what belongs to a thing from the store; the others only write down
 //! what they are given.
 
+mod books;
 mod detail;
 
 use sekisho_core::Time;
-use sekisho_core::change::{Attempt, Lane};
+use sekisho_core::change::{About, Attempt, Lane};
 use sekisho_core::provider::encode_base64;
 use sekisho_core::queue::Breaker;
 use sekisho_core::state::{Kind, State};
@@ -16,6 +17,7 @@ use serde_json::{Value, json};
 
 use crate::config::{Config, Schedule};
 
+pub use books::{balance, billing, books, key, line, member, payment};
 pub use detail::{dead_letter_with_all, event_with_all, message_with_all};
 
 pub fn event(event: &EventSummary) -> Value {
@@ -33,6 +35,16 @@ pub fn event(event: &EventSummary) -> Value {
         "trust": event.trust,
         "note": event.note,
         "processed_at": event.processed_at,
+        "about": about(Some(&event.about)),
+    })
+}
+
+/// What an event turned out to be about, in our ids.
+fn about(about: Option<&About>) -> Value {
+    json!({
+        "payment": about.and_then(|about| about.payment.as_ref()),
+        "billing": about.and_then(|about| about.billing.as_ref()),
+        "tenant": about.and_then(|about| about.tenant.as_ref()),
     })
 }
 

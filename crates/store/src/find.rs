@@ -51,6 +51,8 @@ pub enum Order {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventFilter {
     pub source: Option<String>,
+    /// Only what came in from outside: nothing that Sekisho announced or fetched itself.
+    pub received: bool,
     /// Exact, or a prefix when it ends in `*`.
     pub event_type: Option<String>,
     pub status: Option<Status>,

@@ -1,5 +1,5 @@
 //! PAY.JP: a fixed token in `X-Payjp-Webhook-Token`. The body is not signed: whoever has seen the token once can
-//! write any body, so what an event says is confirmed with PAY.JP's API before it moves money.
+//! write any body. What such an event says is believed as far as the token is secret.
 
 use std::borrow::Cow;
 

@@ -2,8 +2,8 @@
 //! certificate whose address stands in a header and so is believed only on PayPal's own hosts. The webhook id, which
 //! the request does not carry, binds it to our endpoint.
 //!
-//! A CRC32 can be steered: whoever has seen one genuine request can write another body for it. The transport's
-//! secrecy stands against that; money is moved on what PayPal's API says.
+//! A CRC32 can be steered: whoever has seen one genuine request can write another body for it. Only the transport's
+//! secrecy stands against that.
 
 use std::borrow::Cow;
 

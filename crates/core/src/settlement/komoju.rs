@@ -4,6 +4,8 @@
 //! `authorized` means two things: at the konbini, by bank transfer and by Pay-easy the customer has yet to pay; on a
 //! card the merchant has yet to capture.
 
+use std::collections::BTreeSet;
+
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -99,6 +101,7 @@ fn payment(payment: PaymentObject, event_type: &str) -> Result<Told, Unreadable>
             currency,
             failed: state == Some("failed") || event_type == "payment.failed",
             failure: (state == Some("expired")).then(|| "expired".to_owned()),
+            charges: BTreeSet::new(),
         },
     );
     if taken {

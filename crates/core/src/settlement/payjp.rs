@@ -4,6 +4,8 @@
 //!
 //! A refund of what was never captured gives no money back; the authorisation was released, or ran out.
 
+use std::collections::BTreeSet;
+
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -86,6 +88,7 @@ fn charge(charge: ChargeObject, event_type: &str) -> Result<Told, Unreadable> {
             currency,
             failed: charge.failure_code.is_some() || event_type == "charge.failed",
             failure: charge.failure_code,
+            charges: BTreeSet::new(),
         },
     );
     if taken {

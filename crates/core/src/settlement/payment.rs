@@ -106,6 +106,8 @@ pub struct Intent {
     /// An attempt failed. More may follow.
     pub failed: bool,
     pub failure: Option<String>,
+    /// The attempts it calls its own; a charge may not say so itself.
+    pub charges: BTreeSet<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -255,6 +257,7 @@ impl Intent {
         greater(&mut self.currency, &other.currency);
         greater(&mut self.failed, &other.failed);
         greater(&mut self.failure, &other.failure);
+        self.charges.extend(other.charges.iter().cloned());
     }
 }
 

@@ -4,6 +4,8 @@
 //!
 //! A refund belongs to an order of its own, which says nothing of what was bought.
 
+use std::collections::BTreeSet;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -112,6 +114,7 @@ fn payment(payment: PaymentObject) -> Result<Told, Unreadable> {
             currency,
             failed: payment.status.as_deref() == Some("FAILED"),
             failure: errors.and_then(|errors| errors.into_iter().find_map(|error| error.code)),
+            charges: BTreeSet::new(),
         },
     );
     if taken {

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::endpoint::{Answer, BEFORE, Call, Endpoint, LIMIT, Parameter, Verb, page};
+use super::endpoint::{Answer, BEFORE, Call, Endpoint, LIMIT, Parameter, Success, Verb, page};
 use super::events::{SOURCE, TYPE};
 use super::problem;
 use crate::config::Scope;
@@ -14,6 +14,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         method: Verb::Get,
         path: "/v1/dead-letters",
         scope: Some(Scope::Read),
+        for_tenants: false,
         summary: "Dead letters, the newest first",
         parameters: &[
             SOURCE,
@@ -28,36 +29,43 @@ pub const ENDPOINTS: &[Endpoint] = &[
         ],
         body: None,
         answer: "DeadLetterPage",
+        success: Success::Done,
         run: |call| Box::pin(list(call)),
     },
     Endpoint {
         method: Verb::Get,
         path: "/v1/dead-letters/{id}",
         scope: Some(Scope::Read),
+        for_tenants: false,
         summary: "One dead letter with its event and every call that failed",
         parameters: &[],
         body: None,
         answer: "DeadLetterDetail",
+        success: Success::Done,
         run: |call| Box::pin(show(call)),
     },
     Endpoint {
         method: Verb::Post,
         path: "/v1/dead-letters/retry",
         scope: Some(Scope::Operate),
+        for_tenants: false,
         summary: "Try dead letters again; `dry_run` says which",
         parameters: &[],
         body: Some("Redo"),
         answer: "DeadReport",
+        success: Success::Done,
         run: |call| Box::pin(retry(call)),
     },
     Endpoint {
         method: Verb::Post,
         path: "/v1/dead-letters/discard",
         scope: Some(Scope::Operate),
+        for_tenants: false,
         summary: "Put dead letters aside for good, with a reason; `dry_run` says which",
         parameters: &[],
         body: Some("Redo"),
         answer: "DeadReport",
+        success: Success::Done,
         run: |call| Box::pin(discard(call)),
     },
 ];
@@ -72,17 +80,16 @@ async fn list(call: Call) -> Answer {
 
 async fn show(call: Call) -> Answer {
     let shown = view::dead_letter_with_all(&*call.api.store, call.id()?).await?;
-    shown.ok_or_else(|| {
-        problem::missing(format!("no dead letter has the id {}, or has it any more", call.path))
-    })
+    let missing = || problem::missing(format!("no dead letter has the id {}, or has it any more", call.path));
+    Ok(shown.ok_or_else(missing)?.into())
 }
 
 async fn retry(call: Call) -> Answer {
     let actor = call.actor();
-    Ok(json!(transition::retry(&*call.api.store, &call.order()?, &actor).await?))
+    Ok(json!(transition::retry(&*call.api.store, &call.order()?, &actor).await?).into())
 }
 
 async fn discard(call: Call) -> Answer {
     let actor = call.actor();
-    Ok(json!(transition::discard(&*call.api.store, &call.order()?, &actor).await?))
+    Ok(json!(transition::discard(&*call.api.store, &call.order()?, &actor).await?).into())
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use axum::routing::MethodFilter;
 use bytes::Bytes;
-use sekisho_core::Seq;
+use http::StatusCode;
+use sekisho_core::state::State;
+use sekisho_core::{Seq, Time};
 use sekisho_store::FIND_MAX;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -14,23 +16,63 @@ use super::{Api, problem};
 use crate::config::Scope;
 use crate::http::Problem;
 use crate::now;
-use crate::transition::Actor;
+use crate::transition::{Actor, Answered, Request, check_tenant};
 
 pub struct Endpoint {
     pub method: Verb,
     pub path: &'static str,
     /// What its caller's key must allow; `None` is for everybody.
     pub scope: Option<Scope>,
+    /// Whether a key of one tenant may use it; it then sees and touches only what is that tenant's.
+    pub for_tenants: bool,
     pub summary: &'static str,
     /// Those after the `?`.
     pub parameters: &'static [Parameter],
     /// Names in [`super::schema`].
     pub body: Option<&'static str>,
     pub answer: &'static str,
+    pub success: Success,
     pub run: fn(Call) -> Running,
 }
 
-pub type Answer = Result<Value, Problem>;
+/// How it is said that all went well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Success {
+    Done,
+    Created,
+    /// The same order under the same `Idempotency-Key` gets the same answer again.
+    CreatedOnce,
+}
+
+impl Success {
+    pub const fn status(self) -> StatusCode {
+        match self {
+            Self::Done => StatusCode::OK,
+            Self::Created | Self::CreatedOnce => StatusCode::CREATED,
+        }
+    }
+}
+
+/// What an endpoint has to say.
+pub struct Reply {
+    pub value: Value,
+    /// Carried out before: this is the answer of then.
+    pub repeated: bool,
+}
+
+impl From<Value> for Reply {
+    fn from(value: Value) -> Self {
+        Self { value, repeated: false }
+    }
+}
+
+impl From<Answered> for Reply {
+    fn from(answered: Answered) -> Self {
+        Self { value: answered.answer, repeated: answered.repeated }
+    }
+}
+
+pub type Answer = Result<Reply, Problem>;
 pub type Running = Pin<Box<dyn Future<Output = Answer> + Send>>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +108,9 @@ pub const LIMIT: Parameter =
     Parameter { name: "limit", kind: "integer", about: "At most so many; 50 when not written, 1 to 1000" };
 pub const BEFORE: Parameter =
     Parameter { name: "before", kind: "text", about: "Only older ones: `next` of the page before" };
+pub const LIVEMODE: Parameter =
+    Parameter { name: "livemode", kind: "flag", about: "Only live ones, or only those of a test mode" };
+pub const TENANT: Parameter = Parameter { name: "tenant", kind: "text", about: "Only this tenant's" };
 
 const LIMIT_DEFAULT: usize = 50;
 
@@ -80,6 +125,8 @@ pub struct Call {
     pub path: String,
     pub params: Vec<(String, String)>,
     pub body: Bytes,
+    /// Which order it is, if the caller says so.
+    pub request: Option<Request>,
 }
 
 impl Call {
@@ -90,12 +137,39 @@ impl Call {
     pub fn limit(&self) -> Result<usize, Problem> {
         let Some(text) = self.param(LIMIT.name) else { return Ok(LIMIT_DEFAULT) };
         let limit = text.parse().ok().filter(|limit| (1..=FIND_MAX).contains(limit));
-        limit.ok_or_else(|| problem::wrong(format!("limit: expected a number from 1 to {FIND_MAX}")))
+        limit.ok_or_else(|| problem::parameter(LIMIT.name, format!("expected a number from 1 to {FIND_MAX}")))
     }
 
     pub fn before(&self) -> Result<Option<Seq>, Problem> {
-        let parse = |text: &str| text.parse().map_err(|error| problem::wrong(format!("before: {error}")));
+        let parse =
+            |text: &str| text.parse().map_err(|error| problem::parameter(BEFORE.name, format!("{error}")));
         self.param(BEFORE.name).map(parse).transpose()
+    }
+
+    pub fn flag(&self, name: &str) -> Result<Option<bool>, Problem> {
+        let parse =
+            |text: &str| text.parse().map_err(|_| problem::parameter(name, "expected true or false".into()));
+        self.param(name).map(parse).transpose()
+    }
+
+    pub fn time(&self, name: &str) -> Result<Option<Time>, Problem> {
+        let wanted = "expected a time such as 2026-02-02T02:40:00Z";
+        let parse =
+            |text: &str| Time::parse_rfc3339(text).ok_or_else(|| problem::parameter(name, wanted.into()));
+        self.param(name).map(parse).transpose()
+    }
+
+    /// Whose things are listed: those of the caller's own tenant, where it has one.
+    pub fn of_tenant(&self) -> Result<Option<String>, Problem> {
+        let asked = self.param(TENANT.name);
+        let wanted = asked.or(self.tenant.as_deref());
+        check_tenant(&self.actor(), wanted)?;
+        Ok(wanted.map(str::to_owned))
+    }
+
+    /// Whether it may see what belongs to this tenant; `None` is nobody's.
+    pub fn may_see(&self, tenant: Option<&str>) -> bool {
+        self.tenant.is_none() || self.tenant.as_deref() == tenant
     }
 
     /// The other parameters, as the query they make up.
@@ -125,7 +199,22 @@ impl Call {
 }
 
 /// A page of a list; `next` leads to the one after it.
-pub fn page(items: Vec<Value>, limit: usize) -> Value {
+pub fn page(items: Vec<Value>, limit: usize) -> Reply {
     let next = items.last().filter(|_| items.len() == limit).map(|last| last["id"].clone());
-    json!({ "items": items, "next": next })
+    json!({ "items": items, "next": next }).into()
 }
+
+/// A page of things. What was merged into another is left out: such a page is shorter, and still leads on.
+pub fn page_of_states(
+    states: &[State],
+    limit: usize,
+    view: impl Fn(&State) -> sekisho_store::Result<Value>,
+) -> Answer {
+    let next = states.last().filter(|_| states.len() == limit).map(|last| &last.key.id);
+    let whole = states.iter().filter(|state| state.index.status.as_deref() != Some(MERGED));
+    let items: Vec<_> = whole.map(view).collect::<Result<_, _>>()?;
+    Ok(json!({ "items": items, "next": next }).into())
+}
+
+/// How the store lists what was merged into another.
+const MERGED: &str = "merged";

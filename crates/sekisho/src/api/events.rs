@@ -3,10 +3,9 @@
 use sekisho_core::timer::DAY_MS;
 use serde_json::{Value, json};
 
-use super::endpoint::{Answer, BEFORE, Call, Endpoint, LIMIT, Parameter, Verb, page};
+use super::endpoint::{Answer, BEFORE, Call, Endpoint, LIMIT, Parameter, Success, Verb, page};
 use super::problem;
 use crate::config::Scope;
-use crate::http::Problem;
 use crate::transition::{self, EventQuery};
 use crate::{now, view};
 
@@ -15,12 +14,18 @@ pub const ENDPOINTS: &[Endpoint] = &[
         method: Verb::Get,
         path: "/v1/events",
         scope: Some(Scope::Read),
+        for_tenants: false,
         summary: "Events, the newest first",
         parameters: &[
             SOURCE,
             TYPE,
             Parameter { name: "status", kind: "text", about: "received, success, failed or skipped" },
             Parameter { name: "object", kind: "text", about: "The provider's id of what it is about" },
+            Parameter {
+                name: "own",
+                kind: "flag",
+                about: "true: also what Sekisho announced or fetched itself",
+            },
             Parameter { name: "since", kind: "time", about: "Received not before" },
             Parameter { name: "until", kind: "time", about: "Received before" },
             BEFORE,
@@ -28,12 +33,14 @@ pub const ENDPOINTS: &[Endpoint] = &[
         ],
         body: None,
         answer: "EventPage",
+        success: Success::Done,
         run: |call| Box::pin(list(call)),
     },
     Endpoint {
         method: Verb::Get,
         path: "/v1/events/{id}",
         scope: Some(Scope::Read),
+        for_tenants: false,
         summary: "One event with headers, body and messages, by Sekisho's id or the provider's",
         parameters: &[Parameter {
             name: "source",
@@ -42,22 +49,26 @@ pub const ENDPOINTS: &[Endpoint] = &[
         }],
         body: None,
         answer: "EventDetail",
+        success: Success::Done,
         run: |call| Box::pin(show(call)),
     },
     Endpoint {
         method: Verb::Post,
         path: "/v1/events/replay",
         scope: Some(Scope::Operate),
+        for_tenants: false,
         summary: "Settle events again; deliveries that were made are not repeated unless `again` says so",
         parameters: &[],
         body: Some("Replay"),
         answer: "ReplayReport",
+        success: Success::Done,
         run: |call| Box::pin(replay(call)),
     },
     Endpoint {
         method: Verb::Get,
         path: "/v1/counts",
         scope: Some(Scope::Read),
+        for_tenants: false,
         summary: "Events of closed hours by source, type and status",
         parameters: &[
             Parameter { name: "from", kind: "time", about: "A day ago when not written" },
@@ -69,6 +80,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         ],
         body: None,
         answer: "CountList",
+        success: Success::Done,
         run: |call| Box::pin(counts(call)),
     },
 ];
@@ -97,28 +109,24 @@ async fn show(call: Call) -> Answer {
         Some(seq) => view::event_with_all(store, seq).await?,
         None => None,
     };
-    shown.ok_or_else(|| problem::missing(format!("no event has the id {}", call.path)))
+    let missing = || problem::missing(format!("no event has the id {}", call.path));
+    Ok(shown.ok_or_else(missing)?.into())
 }
 
 async fn replay(call: Call) -> Answer {
     let actor = call.actor();
     let report = transition::replay(&*call.api.store, &call.api.known, &call.order()?, &actor).await?;
-    Ok(json!(report))
+    Ok(json!(report).into())
 }
 
 async fn counts(call: Call) -> Answer {
-    let time = |name: &str, otherwise| -> Result<_, Problem> {
-        let Some(text) = call.param(name) else { return Ok(otherwise) };
-        let wanted = || problem::wrong(format!("{name}: expected a time such as 2026-02-02T02:40:00Z"));
-        sekisho_core::Time::parse_rfc3339(text).ok_or_else(wanted)
-    };
-    let to = time("to", now())?;
-    let from = time("from", to.plus_ms(-DAY_MS))?;
+    let to = call.time("to")?.unwrap_or_else(now);
+    let from = call.time("from")?.unwrap_or_else(|| to.plus_ms(-DAY_MS));
     if from > to || to.ms() - from.ms() > COUNTED_DAYS_MAX * DAY_MS {
         return Err(problem::wrong(format!(
             "expected from before to, and at most {COUNTED_DAYS_MAX} days between"
         )));
     }
     let found = call.api.store.find_counts(from, to).await?;
-    Ok(json!({ "items": found.iter().map(view::count).collect::<Vec<Value>>() }))
+    Ok(json!({ "items": found.iter().map(view::count).collect::<Vec<Value>>() }).into())
 }

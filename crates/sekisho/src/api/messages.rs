@@ -1,6 +1,6 @@
 //! Messages: one piece of work and where it stands.
 
-use super::endpoint::{Answer, Call, Endpoint, Verb};
+use super::endpoint::{Answer, Call, Endpoint, Success, Verb};
 use super::problem;
 use crate::config::Scope;
 use crate::view;
@@ -9,14 +9,17 @@ pub const ENDPOINTS: &[Endpoint] = &[Endpoint {
     method: Verb::Get,
     path: "/v1/messages/{id}",
     scope: Some(Scope::Read),
+    for_tenants: false,
     summary: "Where a message stands, and every call it made",
     parameters: &[],
     body: None,
     answer: "MessageDetail",
+    success: Success::Done,
     run: |call| Box::pin(show(call)),
 }];
 
 async fn show(call: Call) -> Answer {
     let shown = view::message_with_all(&*call.api.store, call.id()?).await?;
-    shown.ok_or_else(|| problem::missing(format!("no message has the id {}", call.path)))
+    let missing = || problem::missing(format!("no message has the id {}", call.path));
+    Ok(shown.ok_or_else(missing)?.into())
 }

@@ -4,7 +4,7 @@ use std::future::ready;
 
 use serde_json::{Map, Value, json};
 
-use super::endpoint::{Endpoint, Verb};
+use super::endpoint::{Endpoint, Success, Verb};
 use super::{endpoints, schema};
 use crate::config::Scope;
 
@@ -12,25 +12,28 @@ pub const ENDPOINTS: &[Endpoint] = &[Endpoint {
     method: Verb::Get,
     path: "/v1/openapi.json",
     scope: None,
+    for_tenants: false,
     summary: "This document",
     parameters: &[],
     body: None,
     answer: "any",
-    run: |_| Box::pin(ready(Ok(document()))),
+    success: Success::Done,
+    run: |_| Box::pin(ready(Ok(document().into()))),
 }];
 
 pub fn document() -> Value {
     let mut paths = Map::new();
     for endpoint in endpoints() {
         let method = endpoint.method.name().to_lowercase();
-        paths.insert(endpoint.path.into(), json!({ method: operation(endpoint) }));
+        let path = paths.entry(endpoint.path).or_insert_with(|| json!({}));
+        path[method] = operation(endpoint);
     }
     json!({
         "openapi": "3.1.0",
         "info": {
             "title": "Sekisho",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "Events, dead letters and routes. Times are RFC 3339; errors are Problem Details (RFC 9457).",
+            "description": "Payments, billing, balances, events, dead letters and routes. Times are RFC 3339, amounts are whole numbers in the currency's smallest unit; errors are Problem Details (RFC 9457).",
         },
         "paths": paths,
         "components": {
@@ -38,7 +41,7 @@ pub fn document() -> Value {
             "securitySchemes": { "key": {
                 "type": "http",
                 "scheme": "bearer",
-                "description": "A [[key]] of the configuration, with the scope that the endpoint names",
+                "description": "A [[key]] of the configuration, or one made by `sekisho keys`, with the scope that the endpoint names",
             } },
         },
     })
@@ -46,12 +49,25 @@ pub fn document() -> Value {
 
 fn operation(endpoint: &Endpoint) -> Value {
     let mut answers = json!({
-        "200": { "description": "Done", "content": { "application/json": { "schema": schema::of(endpoint.answer) } } },
         "default": {
             "description": "What is wrong",
             "content": { "application/problem+json": { "schema": schema::of("Problem") } },
         },
     });
+    let content = json!({ "application/json": { "schema": schema::of(endpoint.answer) } });
+    let mut good = match endpoint.success {
+        Success::Done => json!({ "description": "Done" }),
+        Success::Created => json!({ "description": "Created" }),
+        Success::CreatedOnce => json!({
+            "description": "Created, now or when it was sent before",
+            "headers": { "Idempotent-Replayed": {
+                "description": "`true` when it was sent before: this is the answer of then",
+                "schema": schema::of("text"),
+            } },
+        }),
+    };
+    good["content"] = content;
+    answers[endpoint.success.status().as_str()] = good;
     let mut operation = json!({ "summary": endpoint.summary, "parameters": parameters(endpoint) });
     if let Some(body) = endpoint.body {
         let content = json!({ "application/json": { "schema": schema::of(body) } });
@@ -62,9 +78,10 @@ fn operation(endpoint: &Endpoint) -> Value {
         Some(scope) => {
             operation["security"] = json!([{ "key": [scope.name()] }]);
             answers["401"] = json!({ "description": "No key, or none that is known" });
-            if scope > Scope::Read {
-                answers["403"] =
-                    json!({ "description": format!("The key lacks the scope {}", scope.name()) });
+            if scope > Scope::Read || !endpoint.for_tenants {
+                let lacks =
+                    format!("The key lacks the scope {}, or belongs to one tenant only", scope.name());
+                answers["403"] = json!({ "description": lacks });
             }
         }
     }
@@ -80,5 +97,9 @@ fn parameters(endpoint: &Endpoint) -> Vec<Value> {
         let schema = schema::of(parameter.kind);
         json!({ "name": parameter.name, "in": "query", "description": parameter.about, "schema": schema })
     });
-    in_path.chain(in_query).collect()
+    let once = (endpoint.success == Success::CreatedOnce).then(|| {
+        let about = "Sent again with the same key and body, the order is not carried out twice";
+        json!({ "name": "Idempotency-Key", "in": "header", "description": about, "schema": schema::of("text") })
+    });
+    in_path.chain(in_query).chain(once).collect()
 }

@@ -57,6 +57,13 @@ pub fn wrong(detail: String) -> Problem {
     problem(StatusCode::BAD_REQUEST, "urn:sekisho:problem:bad-request", title, detail)
 }
 
+/// A parameter after the `?`, or a header, that can't be taken as it is.
+pub fn parameter(name: &str, detail: String) -> Problem {
+    let error = FieldError::new(name, detail);
+    let problem = wrong(error.to_string());
+    Problem { errors: [error].into(), ..problem }
+}
+
 fn fields(status: StatusCode, errors: Vec<FieldError>) -> Problem {
     let detail = errors.iter().map(FieldError::to_string).collect::<Vec<_>>().join("; ");
     let problem =
@@ -78,14 +85,19 @@ pub fn wrong_method(allowed: &str) -> Problem {
 }
 
 pub fn no_key() -> Problem {
-    let detail =
-        "send the header `Authorization: Bearer KEY`; keys are the [[key]] blocks of the configuration";
+    let detail = "send the header `Authorization: Bearer KEY`; `sekisho keys` and [[key]] blocks of the configuration make keys";
     let (kind, title) = ("urn:sekisho:problem:unauthorized", "A key is needed");
     problem(StatusCode::UNAUTHORIZED, kind, title, detail.into())
 }
 
 pub fn no_scope(name: &str, wanted: Scope) -> Problem {
     let detail = format!("the key {name} lacks the scope {}", wanted.name());
+    problem(StatusCode::FORBIDDEN, "urn:sekisho:problem:forbidden", "The key does not allow this", detail)
+}
+
+pub fn not_for_tenants(name: &str, tenant: &str) -> Problem {
+    let detail =
+        format!("the key {name} belongs to the tenant {tenant}; this can't be limited to one tenant");
     problem(StatusCode::FORBIDDEN, "urn:sekisho:problem:forbidden", "The key does not allow this", detail)
 }
 

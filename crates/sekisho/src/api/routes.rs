@@ -4,7 +4,7 @@ use sekisho_core::change::Lane;
 use sekisho_core::queue::Breaker;
 use serde_json::json;
 
-use super::endpoint::{Answer, Call, Endpoint, Verb};
+use super::endpoint::{Answer, Call, Endpoint, Success, Verb};
 use super::problem;
 use crate::config::Scope;
 use crate::{transition, view};
@@ -14,26 +14,30 @@ pub const ENDPOINTS: &[Endpoint] = &[
         method: Verb::Get,
         path: "/v1/routes",
         scope: Some(Scope::Read),
+        for_tenants: false,
         summary: "Every route with its breaker and its oldest waiting message",
         parameters: &[],
         body: None,
         answer: "RouteList",
+        success: Success::Done,
         run: |call| Box::pin(list(call)),
     },
     Endpoint {
         method: Verb::Post,
         path: "/v1/routes/{name}/reset",
         scope: Some(Scope::Operate),
+        for_tenants: false,
         summary: "Close the breaker of a route: its destination is asked again at once",
         parameters: &[],
         body: None,
         answer: "Reset",
+        success: Success::Done,
         run: |call| Box::pin(reset(call)),
     },
 ];
 
 async fn list(call: Call) -> Answer {
-    Ok(json!({ "items": view::routes(&call.api.places, &*call.api.store).await? }))
+    Ok(json!({ "items": view::routes(&call.api.places, &*call.api.store).await? }).into())
 }
 
 async fn reset(call: Call) -> Answer {
@@ -47,5 +51,5 @@ async fn reset(call: Call) -> Answer {
     // This node need not wait until it looks at the store again.
     call.api.worker.desk.set_breaker(&Lane::to_route(&call.path), Breaker::default());
     tracing::info!(route = call.path, actor = call.actor, was = reset.was, "a breaker was reset by hand");
-    Ok(json!(reset))
+    Ok(json!(reset).into())
 }

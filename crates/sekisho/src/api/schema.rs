@@ -1,12 +1,15 @@
 //! What bodies and answers look like, in a short notation: `text`, `time`, `integer`, `flag`, `any`, the name of another
 //! schema; `?` for "or null", `[]` for a list.
 
+mod books;
+
 use serde_json::{Map, Value, json};
 
 type Fields = &'static [(&'static str, &'static str)];
 
 const SCHEMAS: &[(&str, Fields)] = &[
     ("Object", &[("kind", "text"), ("id", "text")]),
+    ("About", &[("payment", "text?"), ("billing", "text?"), ("tenant", "text?")]),
     ("Event", EVENT),
     ("EventDetail", EVENT_DETAIL),
     ("EventPage", &[("items", "Event[]"), ("next", "text?")]),
@@ -21,11 +24,8 @@ const SCHEMAS: &[(&str, Fields)] = &[
     ("Reset", &[("route", "text"), ("was", "text")]),
     ("Schedule", SCHEDULE),
     ("ScheduleList", &[("items", "Schedule[]")]),
-    (
-        "AuditEntry",
-        &[("at", "time"), ("actor", "text"), ("action", "text"), ("target", "text"), ("reason", "text")],
-    ),
-    ("AuditList", &[("items", "AuditEntry[]")]),
+    ("AuditEntry", AUDIT_ENTRY),
+    ("AuditPage", &[("items", "AuditEntry[]"), ("next", "integer?")]),
     (
         "Count",
         &[("hour", "time"), ("source", "text"), ("type", "text"), ("status", "text"), ("events", "integer")],
@@ -56,9 +56,11 @@ const SCHEMAS: &[(&str, Fields)] = &[
             ("title", "text"),
             ("status", "integer"),
             ("detail", "text"),
+            ("errors", "FieldError[]"),
             ("request_id", "text"),
         ],
     ),
+    ("FieldError", &[("field", "text"), ("detail", "text")]),
 ];
 
 const EVENT: Fields = &[
@@ -75,6 +77,7 @@ const EVENT: Fields = &[
     ("trust", "text"),
     ("note", "text?"),
     ("processed_at", "time?"),
+    ("about", "About"),
 ];
 
 /// Besides what [`EVENT`] has. The other details likewise.
@@ -100,6 +103,7 @@ const DEAD_LETTER: Fields = &[
 
 const DEAD_LETTER_DETAIL: Fields = &[
     ("object", "Object?"),
+    ("about", "About"),
     ("timer", "text?"),
     ("headers", "any"),
     ("body", "text?"),
@@ -143,6 +147,20 @@ const ROUTE: Fields = &[
     ("oldest_due_at", "time?"),
 ];
 
+const AUDIT_ENTRY: Fields = &[
+    ("id", "integer"),
+    ("at", "time"),
+    ("actor", "text?"),
+    ("role", "text?"),
+    ("action", "text"),
+    ("target", "text"),
+    ("target_type", "text"),
+    ("tenant", "text?"),
+    ("event", "text?"),
+    ("reason", "text?"),
+    ("details", "any"),
+];
+
 const SCHEDULE: Fields =
     &[("name", "text"), ("type", "text"), ("cron", "text"), ("timezone", "text"), ("next_at", "time?")];
 
@@ -172,6 +190,7 @@ const EVENT_QUERY: Fields = &[
     ("object", "text?"),
     ("since", "time?"),
     ("until", "time?"),
+    ("own", "flag"),
 ];
 
 const REPLAY: Fields = &[
@@ -205,9 +224,13 @@ const REPLAY_REPORT: Fields = &[
     ("unanswered", "Unanswered[]"),
 ];
 
+fn each() -> impl Iterator<Item = &'static (&'static str, Fields)> {
+    SCHEMAS.iter().chain(books::SCHEMAS)
+}
+
 /// Every schema, by name. A `…Detail` has all that the short form has, too.
 pub fn all() -> Value {
-    let schemas = SCHEMAS.iter().map(|(name, fields)| {
+    let schemas = each().map(|(name, fields)| {
         let own = object(fields);
         let short = name.strip_suffix("Detail");
         let schema = short.map_or(own.clone(), |short| json!({ "allOf": [of(short), own] }));
@@ -246,7 +269,7 @@ pub mod tests {
     use super::*;
 
     fn fields(name: &str) -> BTreeSet<&'static str> {
-        let (_, own) = SCHEMAS.iter().find(|(known, _)| *known == name).unwrap_or_else(|| panic!("{name}"));
+        let (_, own) = each().find(|(known, _)| *known == name).unwrap_or_else(|| panic!("{name}"));
         let mut all: BTreeSet<_> = own.iter().map(|(field, _)| *field).collect();
         if let Some(short) = name.strip_suffix("Detail") {
             all.extend(fields(short));
@@ -277,6 +300,7 @@ pub mod tests {
     async fn h2_what_is_shown_has_the_fields_that_the_document_names() {
         use std::sync::Arc;
 
+        use sekisho_core::audit::Entry;
         use sekisho_core::change::{Arrival, Attempt, Death, Next};
         use sekisho_core::event::{DedupeKey, Trust};
         use sekisho_core::{Seq, Time};
@@ -307,6 +331,7 @@ pub mod tests {
         let event = view::event_with_all(&store, seq).await.unwrap().unwrap();
         check("EventDetail", &event);
         check("Object", &event["object"]);
+        check("About", &event["about"]);
         check("DeadLetterDetail", &view::dead_letter_with_all(&store, seq).await.unwrap().unwrap());
         check("MessageDetail", &view::message_with_all(&store, seq).await.unwrap().unwrap());
         let events = store.find_events(EventFilter { limit: 1, ..EventFilter::default() }).await.unwrap();
@@ -317,8 +342,11 @@ pub mod tests {
         let (reason, error, headers, body) = (None, None, None, None);
         let call = Attempt { at: now, took_ms: 1, status: None, reason, error, headers, body };
         check("Call", &view::call(1, &call));
-        let entry = AuditEntry { at: now, actor: text(), action: text(), target: text(), reason: text() };
-        check("AuditEntry", &view::audit(&entry));
+        let target = (text(), text());
+        let (actor, role, tenant, event) = (None, None, None, None);
+        let (action, details) = (text(), "{}".into());
+        let entry = Entry { at: now, actor, role, action, target, tenant, event, details };
+        check("AuditEntry", &view::audit(&AuditEntry { number: 1, entry }));
         let (source, event_type) = (text(), text());
         let count = Count { hour: now, source, event_type, status: Status::Failed, events: 1 };
         check("Count", &view::count(&count));
@@ -331,7 +359,7 @@ pub mod tests {
         let text = crate::api::openapi::document().to_string();
         for name in text.split("#/components/schemas/").skip(1) {
             let name = name.split('"').next().unwrap();
-            assert!(SCHEMAS.iter().any(|(known, _)| *known == name), "{name}");
+            assert!(each().any(|(known, _)| *known == name), "{name}");
         }
     }
 }

@@ -68,7 +68,7 @@ pub fn sum_shown(sum: &Sum, as_json: bool) -> Value {
         "currency": sum.currency,
         "livemode": sum.livemode,
         "balance": balance_of(&sum.account, sum.amount),
-        "posted": sum.amount,
+        "sum": sum.amount,
         "lines": sum.lines,
     });
     if !as_json {

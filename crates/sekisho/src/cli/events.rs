@@ -11,7 +11,7 @@ use sekisho_store::{EventFilter, Status, Store};
 
 use super::when::moment;
 use super::{Context, pages};
-use crate::transition::EventQuery;
+use crate::transition::{EventQuery, Flag};
 use crate::view;
 
 pub use tail::Follower;
@@ -39,6 +39,9 @@ pub struct Conditions {
     /// Only events that stand there: received, success, failed or skipped
     #[arg(long, value_parser = |text: &str| Status::parse(text).ok_or("received, success, failed or skipped"))]
     status: Option<Status>,
+    /// Also what Sekisho announced (payment.paid, …) or fetched itself
+    #[arg(long)]
+    own: bool,
     /// Only events about this object, by the provider's id: pi_…
     #[arg(long, value_name = "ID")]
     object: Option<String>,
@@ -95,6 +98,7 @@ impl Conditions {
             object: self.object.clone(),
             since: range.since,
             until: range.until,
+            own: Flag(self.own),
         }
     }
 

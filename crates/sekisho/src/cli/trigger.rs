@@ -29,6 +29,9 @@ pub struct Args {
     /// Trouble to make; several with commas between
     #[arg(long, value_delimiter = ',')]
     chaos: Vec<Chaos>,
+    /// The order that a built-in Stripe event is about; each has one of its own when not written
+    #[arg(long, value_name = "REFERENCE")]
+    order: Option<String>,
     /// Your own body instead of a built-in one; `id` and `created` are set anew
     #[arg(long, value_name = "FILE")]
     body: Option<PathBuf>,
@@ -132,7 +135,8 @@ fn draft(args: &Args, source: &Source, n: u32) -> anyhow::Result<Draft> {
         );
     };
     let body = text.replace(fixtures::TAG, &format!("test{tag}"));
-    Ok(Draft { body: renew(body.as_bytes(), &id)?, id, kind })
+    let order = args.order.clone().unwrap_or_else(|| format!("ORD-{tag}"));
+    Ok(Draft { body: with_order(&renew(body.as_bytes(), &id)?, &order)?, id, kind })
 }
 
 /// A new id and the present time, so that it is not taken for an old event.
@@ -144,6 +148,17 @@ fn renew(body: &[u8], id: &str) -> anyhow::Result<Vec<u8>> {
     }
     if object.get("created").is_some_and(serde_json::Value::is_number) {
         object.insert("created".into(), now().seconds().into());
+    }
+    Ok(serde_json::to_vec(&value)?)
+}
+
+/// Under another order's reference, wherever the object carries one.
+fn with_order(body: &[u8], order: &str) -> anyhow::Result<Vec<u8>> {
+    let mut value: serde_json::Value = serde_json::from_slice(body)?;
+    for place in ["/data/object/metadata/order_id", "/data/object/client_reference_id"] {
+        if let Some(reference) = value.pointer_mut(place).filter(|reference| reference.is_string()) {
+            *reference = order.into();
+        }
     }
     Ok(serde_json::to_vec(&value)?)
 }

@@ -160,7 +160,7 @@ const KEYS: &[Key<Draft>] = &[
     Key {
         name: "send",
         example: "\"raw\"",
-        help: "raw: the provider's request, byte for byte. event: Sekisho's envelope around it.",
+        help: "raw: the provider's request, byte for byte. event: Sekisho's envelope around it. settled: what it came to (payment.paid, …).",
         set: |draft, given| {
             draft.send = Send::parse(&given.text()?).ok_or("expected \"raw\", \"event\" or \"settled\"")?;
             Ok(())

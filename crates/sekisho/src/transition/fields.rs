@@ -82,6 +82,16 @@ impl Fields {
         Some(text)
     }
 
+    /// A list of texts, one or more.
+    pub fn texts(&mut self, field: &'static str) -> Option<Vec<String>> {
+        let texts = serde_json::from_value(self.take(field)?).ok();
+        let texts = texts.filter(|texts: &Vec<_>| !texts.is_empty());
+        if texts.is_none() {
+            self.wrong(field, "expected a list of texts that is not empty");
+        }
+        texts
+    }
+
     pub fn boolean(&mut self, field: &'static str) -> Option<bool> {
         let value = self.take(field)?;
         if value.as_bool().is_none() {

@@ -12,7 +12,7 @@ use sekisho_store::Store;
 use serde_json::{Map, Value};
 
 use super::directory;
-use super::fields::Fields;
+use super::fields::{FieldError, Fields};
 use super::request::{Answered, Request};
 use super::{Actor, Refusal, Result, TRIES, contended, fresh};
 
@@ -105,7 +105,7 @@ async fn load(store: &dyn Store, new: &NewPayment, request: Option<&Request>) ->
 fn input(new: &NewPayment, id: String, loaded: &Loaded, actor: &Actor<'_>) -> Result<Input> {
     if let Some(reference) = &new.ours.reference {
         for name in order_names(new, reference) {
-            check_free(new, reference, &name, loaded)?;
+            check_free(new, reference, &name, loaded, actor)?;
         }
     }
     // Our own id is as good a reference as the app's.
@@ -119,9 +119,20 @@ fn input(new: &NewPayment, id: String, loaded: &Loaded, actor: &Actor<'_>) -> Re
 }
 
 /// A reference names one payment of the app's, in a mode.
-fn check_free(new: &NewPayment, reference: &str, name: &str, loaded: &Loaded) -> Result<()> {
+fn check_free(
+    new: &NewPayment,
+    reference: &str,
+    name: &str,
+    loaded: &Loaded,
+    actor: &Actor<'_>,
+) -> Result<()> {
     let Some(key) = loaded.names.get(&format!("p:{name}")) else { return Ok(()) };
     let facts = loaded.states.get(key).and_then(|state| serde_json::from_str::<Facts>(&state.facts).ok());
+    let owner = facts.as_ref().and_then(|facts| Derived::of(facts).tenant);
+    if actor.tenant.is_some() && owner.is_some() && owner.as_deref() != actor.tenant {
+        let detail = format!("the reference {reference:?} belongs to another tenant");
+        return Err(Refusal::Foreign(FieldError::new("reference", detail)));
+    }
     let is_taken = facts.is_some_and(|facts| {
         let both = facts.livemode.zip(new.livemode);
         !facts.ours.is_empty() && both.is_none_or(|(known, wanted)| known == wanted)

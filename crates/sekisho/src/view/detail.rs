@@ -5,7 +5,7 @@ use sekisho_core::change::Kind;
 use sekisho_store::{DeadFilter, EventRecord, Result, Store};
 use serde_json::{Value, json};
 
-use super::{call, dead_letter, event, headers, message, put_body};
+use super::{about, call, dead_letter, event, headers, message, put_body};
 
 /// An event with headers, body, and the messages it caused.
 pub async fn event_with_all(store: &dyn Store, seq: Seq) -> Result<Option<Value>> {
@@ -31,6 +31,7 @@ pub async fn dead_letter_with_all(store: &dyn Store, job: Seq) -> Result<Option<
     };
     let object = record.as_ref().and_then(|record| record.summary.object.as_ref());
     value["object"] = json!(object.map(|(kind, id)| json!({ "kind": kind, "id": id })));
+    value["about"] = about(record.as_ref().map(|record| &record.summary.about));
     put_request(&mut value, record.as_ref());
     put_calls(&mut value, store, job).await?;
     Ok(Some(value))

@@ -52,6 +52,7 @@ impl Closer {
     }
 
     pub fn push(&self, work: &Work, set: ChangeSet) {
+        let set = set.with_deaths_noted();
         set.ends.iter().for_each(|ended| self.note(work, ended));
         let next_in = work.job.fifo.is_some().then(|| work.job.lane.clone());
         let ended = Run { lease: work.job.lease, next_in, set };
@@ -150,7 +151,7 @@ impl Closer {
             self.desk.doubt();
             let death = Death::terminal("unstorable", format!("the store refused how it ended: {error}"));
             let ends = set.ends.iter().map(|ended| Ended::new(ended.lease, End::Dead(death.clone())));
-            let dead = ChangeSet { ends: ends.collect(), ..ChangeSet::nothing(set.at) };
+            let dead = ChangeSet { ends: ends.collect(), ..ChangeSet::nothing(set.at) }.with_deaths_noted();
             // Its jobs were not queued: to the caller that is as if the lease were lost.
             return self.store.commit(vec![dead]).await.ok().map(|_| vec![Committed::Lost]);
         }

@@ -129,7 +129,7 @@ impl Worker {
         for work in works {
             match self.look_at(&work).await {
                 Ok(paper) => papers.push(paper),
-                Err(set) => drafts.push(Draft { works: vec![work], set }),
+                Err(set) => drafts.push(Draft { works: vec![work], set: set.with_deaths_noted() }),
             }
         }
         let names = settlement::names(&inputs(&papers)).into_iter().collect();
@@ -256,7 +256,8 @@ impl Worker {
         if let Some(refused) = change.refused {
             let death = Death::terminal("unreadable_state", refused);
             let ends = works.iter().map(|work| Ended::new(work.job.lease, End::Dead(death.clone())));
-            return Draft { set: ChangeSet { ends: ends.collect(), ..ChangeSet::nothing(at) }, works };
+            let set = ChangeSet { ends: ends.collect(), ..ChangeSet::nothing(at) };
+            return Draft { set: set.with_deaths_noted(), works };
         }
         let mut set = ChangeSet::nothing(at);
         for (paper, about) in papers.into_iter().zip(change.about) {

@@ -42,7 +42,10 @@ fn h2_every_route_needs_a_key() {
         let order = json!({ "all": true, "dry_run": true });
         for endpoint in endpoints() {
             let method = endpoint.method.name();
-            let path = endpoint.path.replace("{id}", "msg_0000000000007").replace("{name}", "app");
+            let mut path = endpoint.path.replace("{name}", "app");
+            for id in ["{id}", "{tenant}", "{customer}"] {
+                path = path.replace(id, "msg_0000000000007");
+            }
             let status = |key: &str| ask(&gateway, method, &path, key, &order).status;
             let Some(scope) = endpoint.scope else {
                 assert_eq!(status(""), 200, "{path}");
@@ -50,7 +53,12 @@ fn h2_every_route_needs_a_key() {
             };
             assert_eq!(status(""), 401, "{method} {path}");
             assert_eq!(status("another-key-0123456789"), 401, "{method} {path}");
-            let found = if path.contains("0007") { 404 } else { 200 };
+            let found = match (path.contains("0007"), endpoint.success.status().as_u16()) {
+                (true, _) => 404,
+                (false, 201) => 422,
+                (false, _) if path == "/v1/keys/revoke" => 422,
+                (false, done) => done,
+            };
             let read = if scope == Scope::Read { found } else { 403 };
             assert_eq!(status(READ), read, "{method} {path}");
             assert_eq!(status(OPERATE), found, "{method} {path}");
@@ -69,7 +77,7 @@ fn h2_openapi_lists_every_route() {
     let document: Value = serde_json::from_slice(&gateway.get("/v1/openapi.json").body).unwrap();
     assert_eq!(document["openapi"], "3.1.0");
     let paths = document["paths"].as_object().unwrap();
-    assert_eq!(paths.len(), endpoints().count());
+    assert_eq!(paths.values().map(|one| one.as_object().unwrap().len()).sum::<usize>(), endpoints().count());
     for endpoint in endpoints() {
         let operation = &paths[endpoint.path][endpoint.method.name().to_lowercase()];
         assert_eq!(operation["summary"], endpoint.summary, "{}", endpoint.path);

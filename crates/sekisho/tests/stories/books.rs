@@ -213,10 +213,7 @@ fn d2_the_story_of_one_konbini_order_as_an_accountant_reads_it() {
         let sums = office.get("/v1/books");
         let account = |name: &str| {
             let accounts = sums["accounts"].as_array().unwrap();
-            accounts
-                .iter()
-                .find(|one| one["account"] == name)
-                .map_or(0, |one| one["amount"].as_i64().unwrap())
+            accounts.iter().find(|one| one["account"] == name).map_or(0, |one| one["sum"].as_i64().unwrap())
         };
         assert_eq!(account("sales"), -3000, "{sums}");
         assert_eq!((account("fees"), account("dispute_fees"), account("disputes")), (143, 1300, 0), "{sums}");

@@ -12,6 +12,7 @@ mod api;
 mod apps;
 mod batches;
 mod books;
+mod books_api;
 mod books_cli;
 mod crashes;
 mod database;

@@ -129,7 +129,10 @@ fn b4_a_preview_changes_nothing() {
         let report = &gateway.type_in(&["dead", "retry", "--all", "--dry-run", "--json"]).done().lines()[0];
         assert_eq!((&report["found"], &report["done"]), (&3.into(), &0.into()));
         assert_eq!((dead(&gateway, &[]).len(), app.counts().seen), (3, 3));
-        gateway.type_in(&["audit"]).done().mentions(&["nobody did anything by hand"]);
+        gateway
+            .type_in(&["audit", "list", "--action", "dead_letter.retried"])
+            .done()
+            .mentions(&["no entries"]);
         gateway.type_in(&["dead", "retry"]).failed(1).mentions(&["say which"]);
     });
 }
@@ -186,7 +189,8 @@ fn b4_discard_needs_a_reason_and_is_audited() {
         let shown = &gateway.type_in(&["messages", "show", id(&letters[0]), "--json"]).done().lines()[0];
         assert_eq!(shown["standing"], "discarded");
         assert!(shown["note"].as_str().unwrap().contains("a test of ours"), "{shown}");
-        let audit = gateway.type_in(&["audit", "--json"]).done().lines();
+        let audit =
+            gateway.type_in(&["audit", "list", "--action", "dead_letter.discarded", "--json"]).done().lines();
         assert_eq!(audit.len(), 1);
         assert_eq!(
             (&audit[0]["action"], &audit[0]["target"], &audit[0]["reason"]),

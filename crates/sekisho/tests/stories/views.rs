@@ -15,7 +15,7 @@ fn b5_the_view_has_the_promised_columns_and_says_where_each_event_stands() {
             ..options
         });
         let mut gateway = receiver.unwrap();
-        let body = r#"{"id":"evt_waits","type":"charge.succeeded","created":1790000000}"#;
+        let body = r#"{"id":"evt_waits","type":"charge.succeeded","created":1790000000,"livemode":false,"data":{"object":{"object":"charge","id":"ch_1","amount":5,"currency":"jpy","metadata":{"tenant":"ginza"}}}}"#;
         assert_eq!(gateway.send(&Provider::stripe().body(body)).status, 204);
         assert_eq!(gateway.send(&Provider::stripe().body("no event")).status, 204);
 
@@ -36,7 +36,9 @@ fn b5_the_view_has_the_promised_columns_and_says_where_each_event_stands() {
 
         let worker = Gateway::open(place);
         wait_until("it is settled", || worker.events().iter().all(|event| event["status"] != "received"));
-        let settled = format!("charge.succeeded|stripe|success|{body}|{no}|{yes}|||");
+        let payment = place.sql("SELECT id FROM payments");
+        assert!(payment.starts_with("pay_"), "{payment}");
+        let settled = format!("charge.succeeded|stripe|success|{body}|{no}|{yes}||ginza|{payment}");
         assert_eq!(place.sql(standing), format!("{settled}\n{unusable}"));
         // The question the view is for: what needs a person?
         let failed = "SELECT count(*) FROM webhook_events WHERE status = 'failed'";

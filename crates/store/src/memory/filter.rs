@@ -3,6 +3,7 @@
 use crate::{
     AuditEntry, AuditFilter, BookedLine, DeadFilter, DeadLetter, EventFilter, EventSummary, LineFilter,
 };
+use sekisho_core::settlement;
 
 impl DeadFilter {
     pub(super) fn matches(&self, letter: &DeadLetter) -> bool {
@@ -36,7 +37,9 @@ impl EventFilter {
             wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
         };
         let kind = self.event_type.as_deref().is_none_or(|wanted| matches_type(wanted, &event.event_type));
-        kind && is(&self.source, Some(&event.source))
+        let is_ours = [settlement::SOURCE, settlement::FETCHED].contains(&&*event.source);
+        kind && !(self.received && is_ours)
+            && is(&self.source, Some(&event.source))
             && is(&self.object_id, event.object.as_ref().map(|(_, id)| id.as_str()))
             && self.status.is_none_or(|status| status == event.status)
             && self.after.is_none_or(|after| event.seq > after)

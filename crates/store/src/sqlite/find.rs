@@ -41,6 +41,9 @@ fn conditions(filter: &EventFilter) -> Conditions {
     conditions.demand("event.seq > ?", filter.after.map(Seq::as_i64));
     conditions.demand("event.seq < ?", filter.before.map(Seq::as_i64));
     conditions.demand("event.source = ?", filter.source.clone());
+    if filter.received {
+        conditions.state("event.source NOT IN ('sekisho', 'fetched')");
+    }
     conditions.demand_type(filter.event_type.as_deref());
     conditions.demand("event.object_id = ?", filter.object_id.clone());
     if let Some(status) = filter.status {

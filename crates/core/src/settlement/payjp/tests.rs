@@ -1,5 +1,3 @@
-use std::collections::BTreeSet;
-
 use bytes::Bytes;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};

@@ -41,8 +41,13 @@ impl Amounts {
 /// An intent and its charges speak of the same money, so the greater counts; a charge without an intent speaks alone.
 fn received(facts: &Facts, fits: impl Fn(Option<Currency>) -> bool) -> i64 {
     let mut by_intent: BTreeMap<Option<&str>, i64> = BTreeMap::new();
-    for charge in facts.charges.values().filter(|charge| fits(charge.currency)) {
-        let captured = by_intent.entry(charge.intent.as_deref()).or_default();
+    let claims = |id: &String| {
+        let mut intents = facts.intents.iter();
+        intents.find(|(_, intent)| intent.charges.contains(id)).map(|(intent, _)| intent.as_str())
+    };
+    for (id, charge) in facts.charges.iter().filter(|(_, charge)| fits(charge.currency)) {
+        let intent = charge.intent.as_deref().or_else(|| claims(id));
+        let captured = by_intent.entry(intent).or_default();
         *captured = captured.saturating_add(charge.captured);
     }
     for (id, intent) in facts.intents.iter().filter(|(_, intent)| fits(intent.currency)) {

@@ -46,7 +46,11 @@ pub fn due(facts: &Facts, derived: &Derived, can_fetch: impl Fn(&str) -> bool) -
 pub fn anchor(facts: &Facts) -> String {
     let of_charges = facts.charges.values().filter_map(|charge| charge.intent.as_ref());
     let intent = facts.intents.keys().chain(of_charges).min();
-    let object = intent.or_else(|| facts.charges.keys().next()).or_else(|| facts.sessions.keys().next());
+    let object = intent
+        .or_else(|| facts.charges.keys().next())
+        .or_else(|| facts.sessions.keys().next())
+        .or_else(|| facts.disputes.keys().next())
+        .or_else(|| facts.refunds.keys().next());
     let qualified = |id: &String| match facts.realm_of(id) {
         Some(realm) => format!("{realm}/{id}"),
         None => id.clone(),

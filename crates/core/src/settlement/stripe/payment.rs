@@ -15,7 +15,8 @@ use crate::settlement::reading::{Labels, Part, Reading, Unreadable, order_name};
 pub(super) fn intent(context: &Context<'_>, object: &str) -> Result<Reading, Unreadable> {
     let said: SaidIntent = serde_json::from_str(object).map_err(unreadable)?;
     let mut draft = Draft::about(context, &said.id);
-    draft.name(id(said.latest_charge).as_deref());
+    let latest = id(said.latest_charge);
+    draft.name(latest.as_deref());
     draft.bought_by(said.customer);
     let labels = labels(said.metadata, None);
     draft.labelled(&labels);
@@ -38,7 +39,8 @@ pub(super) fn intent(context: &Context<'_>, object: &str) -> Result<Reading, Unr
     let failed = context.event_type == "payment_intent.payment_failed" || gave_up;
     let failure = said.last_payment_error.and_then(|error| error.code.or(error.kind)).filter(|_| failed);
     let currency = currency(said.currency.as_deref())?;
-    let intent = Intent { status, amount: wanted, received, currency, failed, failure };
+    let charges = latest.into_iter().collect();
+    let intent = Intent { status, amount: wanted, received, currency, failed, failure, charges };
     draft.facts.intents.insert(said.id, intent);
     Ok(draft.finish())
 }

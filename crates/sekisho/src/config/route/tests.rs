@@ -145,7 +145,7 @@ fn c1_what_is_wrong_with_a_route_is_said_with_a_cure() {
         ("events = [\"\"]\n", "a pattern is empty"),
         ("filter = \"event.type = 1\"\n", "s.toml:4: route.filter: line 1, column 12"),
         ("fifo = \"(\"\n", "route.fifo: line 1"),
-        ("send = \"all\"\n", "expected \"raw\" or \"event\""),
+        ("send = \"all\"\n", "expected \"raw\", \"event\" or \"settled\""),
         ("timeout = \"16m\"\n", "expected between 1000 ms and 900 s"),
         ("timeout = \"500ms\"\n", "expected between 1000 ms and 900 s"),
         ("concurrency = 0\n", "0 is not between 1 and 1000"),

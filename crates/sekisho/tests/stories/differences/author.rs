@@ -299,6 +299,7 @@ impl Author {
 
     fn filter(&mut self) -> EventFilter {
         EventFilter {
+            received: self.rng.chance(0.3),
             source: self.maybe_source(),
             event_type: self.maybe_type(),
             status: if self.rng.chance(0.5) { self.rng.pick(&Status::ALL).copied() } else { None },

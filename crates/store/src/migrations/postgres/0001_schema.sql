@@ -243,7 +243,8 @@ SELECT event.seq AS id,
 FROM event
 LEFT JOIN outcome ON outcome.job = event.seq
 LEFT JOIN LATERAL (SELECT * FROM dead WHERE dead.event = event.seq ORDER BY job LIMIT 1) AS dead ON true
-WHERE outcome.job IS NOT NULL OR dead.job IS NOT NULL OR EXISTS (SELECT FROM job WHERE job.id = event.seq);
+WHERE event.source NOT IN ('sekisho', 'fetched')
+  AND (outcome.job IS NOT NULL OR dead.job IS NOT NULL OR EXISTS (SELECT FROM job WHERE job.id = event.seq));
 
 -- "Which events need reprocessing?" One row per dead letter; class says whether trying again can help.
 CREATE VIEW failed_webhook_events AS

@@ -213,7 +213,8 @@ SELECT event.seq AS id,
        strftime('%Y-%m-%dT%H:%M:%fZ', event.received_at / 1000.0, 'unixepoch') AS created_at
 FROM event
 LEFT JOIN outcome ON outcome.job = event.seq
-LEFT JOIN dead ON dead.job = (SELECT min(job) FROM dead WHERE dead.event = event.seq);
+LEFT JOIN dead ON dead.job = (SELECT min(job) FROM dead WHERE dead.event = event.seq)
+WHERE event.source NOT IN ('sekisho', 'fetched');
 
 -- "Which events need reprocessing?" One row per dead letter; class says whether trying again can help.
 CREATE VIEW failed_webhook_events AS

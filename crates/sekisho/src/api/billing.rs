@@ -1,0 +1,88 @@
+//! Billing: what tenants subscribed to, and until when they may come in.
+
+use sekisho_core::settlement::billing::Status;
+use sekisho_core::state::Kind;
+use sekisho_store::StateFilter;
+
+use super::endpoint::{
+    Answer, BEFORE, Call, Endpoint, LIMIT, LIVEMODE, Parameter, Success, TENANT, Verb, page_of_states,
+};
+use super::problem;
+use crate::config::Scope;
+use crate::{now, transition, view};
+
+pub const ENDPOINTS: &[Endpoint] = &[
+    Endpoint {
+        method: Verb::Get,
+        path: "/v1/billing",
+        scope: Some(Scope::Read),
+        for_tenants: true,
+        summary: "Billing of every tenant, the newest first",
+        parameters: &[
+            Parameter {
+                name: "status",
+                kind: "text",
+                about: "Such as trialing, active, past_due or cancelled",
+            },
+            TENANT,
+            LIVEMODE,
+            Parameter {
+                name: "attention",
+                kind: "text",
+                about: "Only what a person should look at, for this reason; empty is any",
+            },
+            BEFORE,
+            LIMIT,
+        ],
+        body: None,
+        answer: "BillingPage",
+        success: Success::Done,
+        run: |call| Box::pin(list(call)),
+    },
+    Endpoint {
+        method: Verb::Get,
+        path: "/v1/billing/{tenant}",
+        scope: Some(Scope::Read),
+        for_tenants: true,
+        summary: "A tenant's billing: subscriptions, invoices, and whether it may come in",
+        parameters: &[Parameter {
+            name: "livemode",
+            kind: "flag",
+            about: "Which of both, if there are two; the live one when not written",
+        }],
+        body: None,
+        answer: "Billing",
+        success: Success::Done,
+        run: |call| Box::pin(show(call)),
+    },
+];
+
+async fn list(call: Call) -> Answer {
+    let status = call.param("status");
+    if status.is_some_and(|status| Status::parse(status).is_none()) {
+        let names = Status::ALL.map(Status::name).join(", ");
+        return Err(problem::parameter("status", format!("expected one of {names}")));
+    }
+    let filter = StateFilter {
+        status: status.map(str::to_owned),
+        tenant: call.of_tenant()?,
+        livemode: call.flag(LIVEMODE.name)?,
+        attention: call.param("attention").map(str::to_owned),
+        before: call.param(BEFORE.name).map(str::to_owned),
+        ..StateFilter::all(Kind::Billing, call.limit()?)
+    };
+    let (limit, at) = (filter.limit, now());
+    let states = call.api.store.find_states(filter).await?;
+    page_of_states(&states, limit, |state| view::billing(state, at))
+}
+
+async fn show(call: Call) -> Answer {
+    let livemode = call.flag(LIVEMODE.name)?;
+    let tenant = Some(&*call.path).filter(|tenant| call.may_see(Some(tenant)));
+    let found = match tenant {
+        Some(tenant) => transition::billing(&*call.api.store, tenant, livemode).await?,
+        None => None,
+    };
+    let missing = || problem::missing(format!("nothing is known of billing of the tenant {}", call.path));
+    Ok(found.ok_or_else(missing)?.into())
+}

@@ -1,0 +1,68 @@
+//! Customers: who pays, under the ids that the app uses. Each belongs to one tenant, or to none.
+
+use sekisho_core::state::Kind;
+use sekisho_store::StateFilter;
+use serde_json::Value;
+
+use super::endpoint::{Answer, BEFORE, Call, Endpoint, LIMIT, Success, TENANT, Verb, page_of_states};
+use super::problem;
+use crate::config::Scope;
+use crate::{transition, view};
+
+pub const ENDPOINTS: &[Endpoint] = &[
+    Endpoint {
+        method: Verb::Get,
+        path: "/v1/customers",
+        scope: Some(Scope::Read),
+        for_tenants: true,
+        summary: "Customers, by id, the highest first",
+        parameters: &[TENANT, BEFORE, LIMIT],
+        body: None,
+        answer: "CustomerPage",
+        success: Success::Done,
+        run: |call| Box::pin(list(call)),
+    },
+    Endpoint {
+        method: Verb::Post,
+        path: "/v1/customers",
+        scope: Some(Scope::Write),
+        for_tenants: true,
+        summary: "Enter a customer, or change what is said of it",
+        parameters: &[],
+        body: Some("NewCustomer"),
+        answer: "Customer",
+        success: Success::CreatedOnce,
+        run: |call| Box::pin(create(call)),
+    },
+    Endpoint {
+        method: Verb::Get,
+        path: "/v1/customers/{id}",
+        scope: Some(Scope::Read),
+        for_tenants: true,
+        summary: "One customer",
+        parameters: &[],
+        body: None,
+        answer: "CustomerDetail",
+        success: Success::Done,
+        run: |call| Box::pin(show(call)),
+    },
+];
+
+async fn list(call: Call) -> Answer {
+    let before = call.param(BEFORE.name).map(str::to_owned);
+    let filter =
+        StateFilter { before, tenant: call.of_tenant()?, ..StateFilter::all(Kind::Customer, call.limit()?) };
+    let limit = filter.limit;
+    page_of_states(&call.api.store.find_states(filter).await?, limit, view::member)
+}
+
+async fn create(call: Call) -> Answer {
+    let (store, actor) = (&*call.api.store, call.actor());
+    Ok(transition::create_customer(store, call.order()?, call.request.as_ref(), &actor).await?.into())
+}
+
+async fn show(call: Call) -> Answer {
+    let found = transition::member(&*call.api.store, Kind::Customer, &call.path).await?;
+    let found = found.filter(|customer: &Value| call.may_see(customer["tenant"].as_str()));
+    Ok(found.ok_or_else(|| problem::missing(format!("there is no customer {}", call.path)))?.into())
+}

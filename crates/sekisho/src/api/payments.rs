@@ -1,0 +1,141 @@
+//! Payments: announced by the app, found by any name they have, and shown with every fact behind them.
+
+use sekisho_core::settlement::payment::Status;
+use sekisho_core::state::Kind;
+use sekisho_store::StateFilter;
+use serde_json::Value;
+
+use super::endpoint::{
+    Answer, BEFORE, Call, Endpoint, LIMIT, LIVEMODE, Parameter, Success, TENANT, Verb, page_of_states,
+};
+use super::problem;
+use crate::config::Scope;
+use crate::http::Problem;
+use crate::{transition, view};
+
+pub const ENDPOINTS: &[Endpoint] = &[
+    Endpoint {
+        method: Verb::Get,
+        path: "/v1/payments",
+        scope: Some(Scope::Read),
+        for_tenants: true,
+        summary: "Payments, the newest first; or those that a reference leads to",
+        parameters: &[
+            REFERENCE,
+            ACCOUNT,
+            STATUS,
+            TENANT,
+            Parameter { name: "customer", kind: "text", about: "Only this customer's" },
+            LIVEMODE,
+            Parameter {
+                name: "attention",
+                kind: "text",
+                about: "Only those a person should look at, for this reason; empty is any",
+            },
+            BEFORE,
+            LIMIT,
+        ],
+        body: None,
+        answer: "PaymentPage",
+        success: Success::Done,
+        run: |call| Box::pin(list(call)),
+    },
+    Endpoint {
+        method: Verb::Post,
+        path: "/v1/payments",
+        scope: Some(Scope::Write),
+        for_tenants: true,
+        summary: "Announce a payment; what the provider says of the same reference is joined with it",
+        parameters: &[],
+        body: Some("NewPayment"),
+        answer: "Payment",
+        success: Success::CreatedOnce,
+        run: |call| Box::pin(create(call)),
+    },
+    Endpoint {
+        method: Verb::Get,
+        path: "/v1/payments/{id}",
+        scope: Some(Scope::Read),
+        for_tenants: true,
+        summary: "One payment with every fact; one that was merged is shown as what it became",
+        parameters: &[],
+        body: None,
+        answer: "PaymentDetail",
+        success: Success::Done,
+        run: |call| Box::pin(show(call)),
+    },
+];
+
+const REFERENCE: Parameter = Parameter {
+    name: "reference",
+    kind: "text",
+    about: "Our id, or that of the payment intent, session, charge, refund or order",
+};
+const ACCOUNT: Parameter = Parameter {
+    name: "account",
+    kind: "text",
+    about: "With reference: the connected account whose id it is",
+};
+const STATUS: Parameter = Parameter {
+    name: "status",
+    kind: "text",
+    about: "unpaid, processing, failed, expired, cancelled, paid, partially_refunded or refunded",
+};
+
+async fn list(call: Call) -> Answer {
+    let filter = filter(&call)?;
+    let limit = filter.limit;
+    let store = &*call.api.store;
+    let states = match call.param(REFERENCE.name) {
+        Some(reference) => {
+            let found = transition::payments_by_reference(store, reference, call.param(ACCOUNT.name)).await?;
+            let mut found: Vec<_> = found.into_iter().filter(|state| filter.matches(state)).collect();
+            // In the order of every page, so that its cursor holds here too.
+            found.sort_by(|one, other| other.key.id.cmp(&one.key.id));
+            found.truncate(limit);
+            found
+        }
+        None => store.find_states(filter).await?,
+    };
+    page_of_states(&states, limit, view::payment)
+}
+
+fn filter(call: &Call) -> Result<StateFilter, Problem> {
+    let text = |name: &str| call.param(name).map(str::to_owned);
+    if let Some(status) = call.param(STATUS.name)
+        && Status::parse(status).is_none()
+    {
+        return Err(problem::parameter(STATUS.name, format!("expected {}", STATUS.about)));
+    }
+    if call.param(ACCOUNT.name).is_some() && call.param(REFERENCE.name).is_none() {
+        return Err(problem::parameter(ACCOUNT.name, "says something only together with reference".into()));
+    }
+    let before = text(BEFORE.name);
+    if before.as_ref().is_some_and(|before| !before.starts_with("pay_")) {
+        return Err(problem::parameter(BEFORE.name, "expected `next` of the page before: pay_…".into()));
+    }
+    Ok(StateFilter {
+        status: text(STATUS.name),
+        tenant: call.of_tenant()?,
+        customer: text("customer"),
+        livemode: call.flag(LIVEMODE.name)?,
+        attention: text("attention"),
+        before,
+        ..StateFilter::all(Kind::Payment, call.limit()?)
+    })
+}
+
+async fn create(call: Call) -> Answer {
+    let (store, actor) = (&*call.api.store, call.actor());
+    Ok(transition::create_payment(store, call.order()?, call.request.as_ref(), &actor).await?.into())
+}
+
+async fn show(call: Call) -> Answer {
+    let found = transition::payment(&*call.api.store, &call.path).await?;
+    let found = found.filter(|payment: &Value| call.may_see(payment["tenant"].as_str()));
+    let missing = || {
+        let hint = "GET /v1/payments?reference=… finds one by the provider's id or the order";
+        problem::missing(format!("no payment has the id {}; {hint}", call.path))
+    };
+    Ok(found.ok_or_else(missing)?.into())
+}

@@ -1,0 +1,230 @@
+//! Finding what is in the books by whatever name is at hand: our own id, the provider's, or the app's. API and CLI read
+//! here, so both find the same.
+
+use std::collections::BTreeSet;
+
+use sekisho_core::settlement::payment::{Facts, customer_account};
+use sekisho_core::settlement::reading::{Realm, billing_name, order_name};
+use sekisho_core::state::{Key, Kind, State};
+use sekisho_store::{Error, FIND_MAX, LineFilter, Result, StateFilter, Store};
+use serde_json::Value;
+
+use super::Member;
+use crate::{now, view};
+
+/// Live comes before test, and that before what has no mode.
+const MODES: [Option<bool>; 3] = [Some(true), Some(false), None];
+/// Whose events are settled, and so whose ids lead somewhere.
+const PROVIDERS: [&str; 5] = ["stripe", "paypal", "komoju", "payjp", "square"];
+/// What names of payments and of billing begin with in the store.
+const PAYMENT: &str = "p:";
+const BILLING: &str = "b:";
+/// How often what a payment became may have been merged in its turn.
+const MERGES_MAX: usize = 1_000;
+/// Entries that are shown with a balance.
+const ENTRIES_MAX: usize = 50;
+
+/// Payments by our id, or by that of an intent, session, charge, refund or order. `account` is the connected account
+/// whose ids are meant. A reference can lead to one live payment and one of the test mode: both are found.
+pub async fn payments_by_reference(
+    store: &dyn Store,
+    reference: &str,
+    account: Option<&str>,
+) -> Result<Vec<State>> {
+    let mut found: Vec<State> = by_id(store, reference).await?.into_iter().collect();
+    let names = names(reference, account);
+    let mut loaded = store.load(names.clone(), Vec::new()).await?;
+    for name in names {
+        let key = loaded.names.remove(&name);
+        found.extend(key.and_then(|key| loaded.states.remove(&key)));
+    }
+    let mut seen = BTreeSet::new();
+    found.retain(|state| seen.insert(state.key.clone()));
+    Ok(found)
+}
+
+/// One payment by our id; one that was merged is shown as what it became.
+pub async fn payment(store: &dyn Store, id: &str) -> Result<Option<Value>> {
+    by_id(store, id).await?.as_ref().map(view::payment).transpose()
+}
+
+/// What a tenant subscribed to. Without a mode: the live one, or else that of the test mode.
+pub async fn billing(store: &dyn Store, tenant: &str, livemode: Option<bool>) -> Result<Option<Value>> {
+    let modes = MODES.into_iter().filter(|mode| livemode.is_none() || *mode == livemode);
+    let names: Vec<_> = modes.map(|mode| format!("{BILLING}{}", billing_name(mode, tenant))).collect();
+    let loaded = store.load(names.clone(), Vec::new()).await?;
+    let mut found = names.iter().filter_map(|name| loaded.states.get(loaded.names.get(name)?));
+    found.next().map(|state| view::billing(state, now())).transpose()
+}
+
+/// A tenant or a customer of the directory.
+pub async fn member(store: &dyn Store, kind: Kind, id: &str) -> Result<Option<Value>> {
+    load(store, kind, id).await?.as_ref().map(view::member).transpose()
+}
+
+/// What a customer has with us; `None` when nobody has heard of it.
+pub async fn balance(store: &dyn Store, customer: &str) -> Result<Option<Value>> {
+    let account = customer_account(customer);
+    let filter = LineFilter { account: Some(account.clone()), limit: ENTRIES_MAX, ..LineFilter::default() };
+    let lines = store.find_lines(filter).await?;
+    if lines.is_empty() && load(store, Kind::Customer, customer).await?.is_none() {
+        return Ok(None);
+    }
+    let sums = store.find_sums(Some(account)).await?;
+    Ok(Some(view::balance(customer, &sums, &lines)))
+}
+
+/// Whether a customer is this tenant's and nobody else's, by the directory and by its newest payments.
+pub async fn is_customer_of(store: &dyn Store, customer: &str, tenant: &str) -> Result<bool> {
+    let member = load(store, Kind::Customer, customer).await?;
+    let member: Option<Member> =
+        member.map(|state| serde_json::from_str(&state.facts)).transpose().map_err(Error::corrupt)?;
+    let filter =
+        StateFilter { customer: Some(customer.to_owned()), ..StateFilter::all(Kind::Payment, FIND_MAX) };
+    let payments = store.find_states(filter).await?;
+    let by_payments = payments.into_iter().filter_map(|state| state.index.tenant);
+    let mut owners = by_payments.chain(member.and_then(|member| member.tenant)).peekable();
+    Ok(owners.peek().is_some() && owners.all(|owner| owner == tenant))
+}
+
+/// Every name a payment may have by this reference.
+fn names(reference: &str, account: Option<&str>) -> Vec<String> {
+    let orders = MODES.into_iter().map(|mode| order_name(mode, reference));
+    let objects = PROVIDERS.into_iter().flat_map(|provider| {
+        MODES.into_iter().map(move |livemode| {
+            Realm { provider, account: account.map(str::to_owned), livemode }.name(reference)
+        })
+    });
+    orders.chain(objects).map(|name| format!("{PAYMENT}{name}")).collect()
+}
+
+async fn by_id(store: &dyn Store, id: &str) -> Result<Option<State>> {
+    let mut id = id.to_owned();
+    for _ in 0..MERGES_MAX {
+        let Some(state) = load(store, Kind::Payment, &id).await? else { return Ok(None) };
+        let facts: Facts = serde_json::from_str(&state.facts).map_err(Error::corrupt)?;
+        match facts.merged_into {
+            Some(into) => id = into,
+            None => return Ok(Some(state)),
+        }
+    }
+    Err(Error::corrupt(format!("payments are merged in a circle at {id}")))
+}
+
+async fn load(store: &dyn Store, kind: Kind, id: &str) -> Result<Option<State>> {
+    let key = Key::new(kind, id);
+    Ok(store.load(Vec::new(), vec![key.clone()]).await?.states.remove(&key))
+}
+
+#[cfg(test)]
+mod tests {
+    use sekisho_core::Time;
+    use sekisho_core::change::{ChangeSet, Committed};
+    use sekisho_core::state::{Index, Naming, Write};
+    use sekisho_store::memory::MemoryStore;
+
+    use super::*;
+
+    const NOW: Time = Time::from_ms(1_780_000_000_000);
+
+    /// Keeps a thing with a name, as settlement does.
+    async fn keep(store: &dyn Store, key: Key, name: Option<&str>, facts: &str, index: Index) {
+        let names = name.map(|name| Naming { name: name.into(), key: key.clone(), was: None });
+        let write = Write { key, version: 0, facts: facts.into(), index };
+        let names = names.into_iter().collect();
+        let set = ChangeSet { writes: vec![write], names, ..ChangeSet::nothing(NOW) };
+        let [Committed::Applied { .. }] = &*store.commit(vec![set]).await.unwrap() else {
+            panic!("not kept")
+        };
+    }
+
+    async fn keep_payment(store: &dyn Store, id: &str, name: Option<&str>, facts: &str) {
+        keep(store, Key::new(Kind::Payment, id), name, facts, Index::default()).await;
+    }
+
+    async fn found(store: &dyn Store, reference: &str, account: Option<&str>) -> Vec<String> {
+        let found = payments_by_reference(store, reference, account).await.unwrap();
+        found.into_iter().map(|state| state.key.id).collect()
+    }
+
+    #[tokio::test]
+    async fn d1_a_reference_leads_to_every_mode_and_to_no_other_account() {
+        let store = MemoryStore::default();
+        for (id, name) in [
+            ("pay_1", "p:test/order/ORD-1"),
+            ("pay_2", "p:live/order/ORD-1"),
+            ("pay_3", "p:any/order/ORD-2"),
+            ("pay_4", "p:stripe/-/live/pi_1"),
+            ("pay_5", "p:stripe/acct_1/live/pi_1"),
+            ("pay_6", "p:square/-/any/sq_1"),
+            ("pay_7", "b:stripe/-/live/sub_1"),
+        ] {
+            keep_payment(&store, id, Some(name), "{}").await;
+        }
+        assert_eq!(found(&store, "ORD-1", None).await, ["pay_2", "pay_1"], "live before test");
+        assert_eq!(found(&store, "ORD-2", Some("acct_1")).await, ["pay_3"], "orders have no account");
+        assert_eq!(found(&store, "pi_1", None).await, ["pay_4"]);
+        assert_eq!(found(&store, "pi_1", Some("acct_1")).await, ["pay_5"]);
+        assert_eq!(found(&store, "sq_1", None).await, ["pay_6"]);
+        for nothing in ["sub_1", "", "live/order/ORD-1", "pay_9"] {
+            assert!(found(&store, nothing, None).await.is_empty(), "{nothing}");
+        }
+    }
+
+    #[tokio::test]
+    async fn d1_a_payment_that_was_merged_is_shown_as_what_it_became() {
+        let store = MemoryStore::default();
+        keep_payment(&store, "pay_3", None, r#"{"merged_into":"pay_2"}"#).await;
+        keep_payment(&store, "pay_2", None, r#"{"merged_into":"pay_1"}"#).await;
+        keep_payment(&store, "pay_1", Some("p:live/order/pay_3"), "{}").await;
+        keep_payment(&store, "pay_8", None, r#"{"merged_into":"pay_8"}"#).await;
+        assert_eq!(payment(&store, "pay_3").await.unwrap().unwrap()["id"], "pay_1");
+        assert_eq!(found(&store, "pay_3", None).await, ["pay_1"], "by both ways, and once");
+        assert!(payment(&store, "pay_9").await.unwrap().is_none());
+        assert!(payment(&store, "pay_8").await.is_err(), "a circle has an end");
+    }
+
+    #[tokio::test]
+    async fn d3_live_billing_comes_before_that_of_the_test_mode() {
+        let store = MemoryStore::default();
+        for (id, mode) in [("bil_1", "any"), ("bil_2", "test"), ("bil_3", "live")] {
+            let name = format!("b:{mode}/billing/office");
+            keep(&store, Key::new(Kind::Billing, id), Some(&name), "{}", Index::default()).await;
+            let shown = billing(&store, "office", None).await.unwrap().unwrap();
+            assert_eq!(shown["id"], id, "the best there is so far");
+        }
+        let test = billing(&store, "office", Some(false)).await.unwrap().unwrap();
+        assert_eq!(test["id"], "bil_2");
+        assert!(billing(&store, "nobody", None).await.unwrap().is_none());
+    }
+
+    #[tokio::test]
+    async fn h2_a_customer_is_a_tenants_only_if_nothing_says_otherwise() {
+        let store = MemoryStore::default();
+        let of = |tenant: Option<&str>, customer: &str| Index {
+            tenant: tenant.map(str::to_owned),
+            customer: Some(customer.to_owned()),
+            ..Index::default()
+        };
+        for (n, (customer, directory, payment)) in [
+            ("listed", Some("a"), None),
+            ("paid", None, Some("a")),
+            ("claimed", Some("a"), Some("b")),
+            ("free", None, None),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let facts = serde_json::json!({ "tenant": directory }).to_string();
+            keep(&store, Key::new(Kind::Customer, customer), None, &facts, Index::default()).await;
+            let key = Key::new(Kind::Payment, format!("pay_{n}"));
+            keep(&store, key, None, "{}", of(payment, customer)).await;
+        }
+        for (customer, expected) in
+            [("listed", true), ("paid", true), ("claimed", false), ("free", false), ("unknown", false)]
+        {
+            assert_eq!(is_customer_of(&store, customer, "a").await.unwrap(), expected, "{customer}");
+            assert!(!is_customer_of(&store, customer, "c").await.unwrap(), "{customer}");
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! What the books say: payments, billing, balances, and who they belong to. Payments and billing look as the core
+//! writes them in business events, with when they were written first and last.
+
+use std::collections::BTreeMap;
+
+use sekisho_core::Time;
+use sekisho_core::settlement::payment::{balance_of, customer_account};
+use sekisho_core::settlement::{billing as bill, payment as pay};
+use sekisho_core::state::State;
+use sekisho_store::{BookedLine, Error, Result, Sum};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::transition::{ApiKey, Member, member_view};
+
+pub fn payment(state: &State) -> Result<Value> {
+    let facts: pay::Facts = facts(state)?;
+    Ok(with_times(pay::view(&state.key.id, &facts, &pay::Derived::of(&facts)), state))
+}
+
+/// `now` decides whether the tenant may still come in.
+pub fn billing(state: &State, now: Time) -> Result<Value> {
+    let facts: bill::Facts = facts(state)?;
+    Ok(with_times(bill::view(&state.key.id, &facts, &bill::Derived::of(&facts), now), state))
+}
+
+/// A tenant or a customer.
+pub fn member(state: &State) -> Result<Value> {
+    let member: Member = facts(state)?;
+    Ok(with_times(member_view(&state.key, &member), state))
+}
+
+/// What a customer has, and the newest entries that made it so.
+pub fn balance(customer: &str, sums: &[Sum], lines: &[BookedLine]) -> Value {
+    let account = customer_account(customer);
+    let balances = sums.iter().map(|sum| {
+        json!({
+            "currency": sum.currency,
+            "livemode": sum.livemode,
+            "balance": balance_of(&account, sum.amount),
+        })
+    });
+    json!({
+        "customer": customer,
+        "balances": balances.collect::<Vec<_>>(),
+        "entries": lines.iter().map(line).collect::<Vec<_>>(),
+    })
+}
+
+/// One line of the books; its amount has the sign that the account's owner expects.
+pub fn line(line: &BookedLine) -> Value {
+    let BookedLine { number, at, posting } = line;
+    json!({
+        "id": number,
+        "at": at,
+        "account": posting.account,
+        "currency": posting.currency,
+        "livemode": posting.livemode,
+        "amount": balance_of(&posting.account, posting.amount),
+        "payment": posting.payment,
+        "cause": posting.cause,
+    })
+}
+
+/// Every account, and whether all that was booked sums to zero.
+pub fn books(sums: &[Sum]) -> Value {
+    let accounts = sums.iter().map(|sum| {
+        json!({
+            "account": sum.account,
+            "currency": sum.currency,
+            "livemode": sum.livemode,
+            "sum": sum.amount,
+            "balance": balance_of(&sum.account, sum.amount),
+            "lines": sum.lines,
+        })
+    });
+    let mut totals: BTreeMap<_, i128> = BTreeMap::new();
+    for sum in sums {
+        *totals.entry((&sum.currency, sum.livemode)).or_default() += i128::from(sum.amount);
+    }
+    let balanced = totals.values().all(|sum| *sum == 0);
+    let totals = totals.into_iter().map(|((currency, livemode), sum)| {
+        let shown = i64::try_from(sum).unwrap_or(if sum < 0 { i64::MIN } else { i64::MAX });
+        json!({ "currency": currency, "livemode": livemode, "sum": shown, "balanced": sum == 0 })
+    });
+    json!({
+        "balanced": balanced,
+        "totals": totals.collect::<Vec<_>>(),
+        "accounts": accounts.collect::<Vec<_>>(),
+    })
+}
+
+/// A key to the API, without what opens it.
+pub fn key(key: &ApiKey) -> Value {
+    json!({
+        "name": key.name,
+        "hint": key.hint,
+        "scopes": key.scopes,
+        "tenant": key.tenant,
+        "created_at": key.created_at,
+        "revoked_at": key.revoked_at,
+    })
+}
+
+fn with_times(mut value: Value, state: &State) -> Value {
+    value["created_at"] = json!(state.created_at);
+    value["changed_at"] = json!(state.changed_at);
+    value
+}
+
+fn facts<T: DeserializeOwned>(state: &State) -> Result<T> {
+    serde_json::from_str(&state.facts).map_err(Error::corrupt)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sum(account: &str, currency: &str, livemode: Option<bool>, amount: i64) -> Sum {
+        Sum { account: account.into(), currency: currency.into(), livemode, amount, lines: 1 }
+    }
+
+    #[test]
+    fn d7_the_books_are_balanced_in_each_currency_and_mode_by_itself() {
+        let mut sums = vec![
+            sum("provider/stripe/-/live", "jpy", Some(true), 1200),
+            sum("customer/c1", "jpy", Some(true), -1200),
+            sum("sales", "usd", Some(false), i64::MIN),
+        ];
+        let shown = books(&sums);
+        assert_eq!(shown["accounts"][1]["balance"], 1200);
+        assert_eq!(shown["balanced"], false);
+        let totals: Vec<_> = shown["totals"].as_array().unwrap().iter().map(|one| &one["balanced"]).collect();
+        assert_eq!(totals, [true, false]);
+        // What is missing in one mode is not made good in another.
+        sums[2] = sum("sales", "jpy", Some(false), -1);
+        sums.push(sum("fees", "jpy", Some(true), 1));
+        assert_eq!(books(&sums)["balanced"], false);
+        assert_eq!(books(&[])["balanced"], true);
+    }
+}
