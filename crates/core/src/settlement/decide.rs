@@ -119,10 +119,8 @@ pub(super) trait Thing: Clone + Default + PartialEq + Serialize + DeserializeOwn
     fn livemode(&self) -> Option<bool>;
     /// Made by the app itself, so its id is known outside.
     fn is_ours(&self) -> bool;
-    /// What is kept beside the facts.
-    fn index(&self) -> Index;
-    /// What a person sees of it, in a few words: status and amounts.
-    fn summary(&self) -> Value;
+    /// What follows from the facts.
+    fn look(&self) -> Look;
     /// What it asks for; noted as asked for.
     fn ask(
         &mut self,
@@ -130,12 +128,20 @@ pub(super) trait Thing: Clone + Default + PartialEq + Serialize + DeserializeOwn
         can_fetch: &dyn Fn(&str) -> bool,
         at: Time,
     ) -> (Vec<Announcement>, Vec<Fetch>);
-    /// What the books say of it, by cause and account.
-    fn lines(&self) -> BTreeMap<(String, String), i64>;
-
     fn full(name: &str) -> String {
         format!("{}{name}", Self::NAMES)
     }
+}
+
+/// What follows from the facts of a thing.
+#[derive(Clone)]
+pub(super) struct Look {
+    /// What is kept beside the facts.
+    pub index: Index,
+    /// What a person sees of it, in a few words: status and amounts.
+    pub summary: Value,
+    /// What the books say of it, by cause and account.
+    pub lines: BTreeMap<(String, String), i64>,
 }
 
 /// Where the parts of inputs lead, for one kind of thing.
@@ -196,13 +202,18 @@ impl<'i, F: Thing> Found<'i, F> {
         };
         let mut facts = F::default();
         befores.iter().for_each(|(_, before)| facts.join(before));
+        let looks: Vec<Look> = befores.iter().map(|(_, before)| before.look()).collect();
+        let mut look = match &looks[..] {
+            [only] => only.clone(),
+            _ => facts.look(),
+        };
 
         let cause = |n: &usize| &inputs[*n].cause;
+        let last = own.last().map(cause).cloned().unwrap_or_default();
         if befores.len() > 1 {
             let others: Vec<_> = befores.iter().skip(1).map(|(key, _)| key.id.clone()).collect();
-            let details = json!({ "merged": others, "after": facts.summary() });
-            let last = own.last().map(cause).cloned().unwrap_or_default();
-            change.audit.push(entry(&key, "merged", &last, &facts, details, at));
+            let details = json!({ "merged": others, "after": look.summary });
+            change.audit.push(entry(&key, "merged", &last, &look, details, at));
         }
         let is_new = befores.is_empty();
         for (place, n) in own.iter().enumerate() {
@@ -212,24 +223,26 @@ impl<'i, F: Thing> Found<'i, F> {
             facts.names_mut().extend(lead.names.iter().map(|name| (*name).to_owned()));
             if facts != before {
                 let action = if is_new && place == 0 { "found" } else { "changed" };
-                let details = json!({ "before": before.summary(), "after": facts.summary() });
-                change.audit.push(entry(&key, action, cause(n), &facts, details, at));
+                let after = facts.look();
+                let details = json!({ "before": look.summary, "after": after.summary });
+                look = after;
+                change.audit.push(entry(&key, action, cause(n), &look, details, at));
             }
         }
 
+        // Invariant: asking adds only that it was asked, so the look stays what it is.
         let (announcements, fetches) = facts.ask(&key.id, can_fetch, at);
-        let last = own.last().map(cause).cloned().unwrap_or_default();
         for told in &announcements {
-            let details = json!({ "id": told.id, "after": facts.summary() });
-            let entry = entry(&key, &told.event_type, &last, &facts, details, at);
+            let details = json!({ "id": told.id, "after": look.summary });
+            let entry = entry(&key, &told.event_type, &last, &look, details, at);
             change.audit.push(Entry { action: told.event_type.clone(), ..entry });
         }
         change.announcements.extend(announcements);
         change.fetches.extend(fetches);
-        change.postings.extend(postings(&key.id, &befores, &facts));
+        change.postings.extend(postings(&key.id, &looks, &look, facts.livemode()));
         for n in &own {
             let place = members.iter().position(|member| member == n).expect("its own are members");
-            note(&mut change.about[place], &key, facts.index().tenant);
+            note(&mut change.about[place], &key, look.index.tenant.clone());
         }
         claim(&key, &befores, &facts, loaded, change);
         let mut befores = befores.into_iter();
@@ -241,7 +254,7 @@ impl<'i, F: Thing> Found<'i, F> {
             change.writes.push(write(other, &stone, index, loaded));
         }
         if before.is_none_or(|(_, before)| before != facts) {
-            change.writes.push(write(&key, &facts, facts.index(), loaded));
+            change.writes.push(write(&key, &facts, look.index, loaded));
         }
         Ok(())
     }
@@ -254,7 +267,7 @@ impl<'i, F: Thing> Lead<'i, F> {
         let mut lead = Self { part, names: BTreeSet::new(), keys: BTreeSet::new() };
         for name in &part.names {
             if let Some(key) = loaded.names.get(&F::full(name)) {
-                let mode = parse::<F>(loaded, key).ok().and_then(|facts| facts.livemode());
+                let mode = loaded.states.get(key).and_then(|state| state.index.livemode);
                 if mode.is_some() && own.is_some() && mode != own {
                     continue;
                 }
@@ -303,7 +316,7 @@ fn write<F: Thing>(key: &Key, facts: &F, index: Index, loaded: &Loaded) -> Write
     Write { key: key.clone(), version, facts, index }
 }
 
-fn entry<F: Thing>(key: &Key, action: &str, cause: &Cause, facts: &F, details: Value, at: Time) -> Entry {
+fn entry(key: &Key, action: &str, cause: &Cause, look: &Look, details: Value, at: Time) -> Entry {
     let mut all = json!(cause.details);
     if let (Value::Object(all), Value::Object(details)) = (&mut all, details) {
         all.extend(details);
@@ -312,26 +325,26 @@ fn entry<F: Thing>(key: &Key, action: &str, cause: &Cause, facts: &F, details: V
         at,
         actor: cause.actor.clone(),
         role: cause.role.clone(),
-        action: format!("{}.{action}", F::KIND.name()),
-        target: (F::KIND.name().to_owned(), key.id.clone()),
-        tenant: facts.index().tenant,
+        action: format!("{}.{action}", key.kind.name()),
+        target: (key.kind.name().to_owned(), key.id.clone()),
+        tenant: look.index.tenant.clone(),
         event: cause.event,
         details: all.to_string(),
     }
 }
 
 /// What the books need so that they say what the facts say now.
-fn postings<F: Thing>(payment: &str, befores: &[(&Key, F)], after: &F) -> Vec<Posting> {
+fn postings(payment: &str, befores: &[Look], after: &Look, livemode: Option<bool>) -> Vec<Posting> {
     let mut lines: BTreeMap<(String, String, String), i64> = BTreeMap::new();
-    let mut add = |facts: &F, sign: i64| {
-        let currency = facts.index().currency.unwrap_or_default();
-        for ((cause, account), amount) in facts.lines() {
-            *lines.entry((currency.clone(), cause, account)).or_default() += sign * amount;
+    let mut add = |look: &Look, sign: i64| {
+        let currency = look.index.currency.clone().unwrap_or_default();
+        for ((cause, account), amount) in &look.lines {
+            let line = (currency.clone(), cause.clone(), account.clone());
+            *lines.entry(line).or_default() += sign * amount;
         }
     };
-    befores.iter().for_each(|(_, before)| add(before, -1));
+    befores.iter().for_each(|before| add(before, -1));
     add(after, 1);
-    let livemode = after.livemode();
     let changed = lines.into_iter().filter(|(_, amount)| *amount != 0);
     let line = |((currency, cause, account), amount)| Posting {
         account,

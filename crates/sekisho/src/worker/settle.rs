@@ -132,7 +132,8 @@ impl Worker {
                 Err(set) => drafts.push(Draft { works: vec![work], set: set.with_deaths_noted() }),
             }
         }
-        let names = settlement::names(&inputs(&papers)).into_iter().collect();
+        let inputs = inputs(&papers);
+        let names = settlement::names(&inputs).into_iter().collect();
         let Some(loaded) = self.load(names, epoch, stop).await else {
             // Another node was given it all, or this one stops: what is still ours is found again.
             self.desk.doubt();
@@ -143,7 +144,7 @@ impl Worker {
             self.desk.let_go(works.map(|work| work.job.lease));
             return Vec::new();
         };
-        drafts.extend(self.draft(papers, &loaded, keep));
+        drafts.extend(self.draft(papers, &inputs, &loaded, keep));
 
         // Order matters: held before the store is asked.
         self.desk.hold(drafts.iter().flat_map(|draft| born(&draft.set, epoch)));
@@ -214,11 +215,16 @@ impl Worker {
 
     /// What is written for these events: one set for each group that speaks of the same things, and one for each event
     /// that speaks of none.
-    fn draft(&self, papers: Vec<Paper>, loaded: &Loaded, keep: Option<Epoch>) -> Vec<Draft> {
+    fn draft(
+        &self,
+        papers: Vec<Paper>,
+        inputs: &[Input],
+        loaded: &Loaded,
+        keep: Option<Epoch>,
+    ) -> Vec<Draft> {
         let at = self.node.now();
         let can_fetch = |realm: &str| self.fetchers.can_fetch(realm);
-        let decided =
-            catch_unwind(AssertUnwindSafe(|| settlement::decide(&inputs(&papers), loaded, &can_fetch, at)));
+        let decided = catch_unwind(AssertUnwindSafe(|| settlement::decide(inputs, loaded, &can_fetch, at)));
         let Ok(changes) = decided else {
             return self.draft_singly(papers, loaded, keep);
         };
@@ -248,7 +254,11 @@ impl Worker {
             let set = self.failed(&paper.work, &panicked());
             return vec![Draft { works: vec![paper.work.clone()], set }];
         }
-        papers.into_iter().flat_map(|paper| self.draft(vec![paper], loaded, keep)).collect()
+        let alone = |paper: Paper| {
+            let inputs = inputs(std::slice::from_ref(&paper));
+            self.draft(vec![paper], &inputs, loaded, keep)
+        };
+        papers.into_iter().flat_map(alone).collect()
     }
 
     fn write_down(&self, papers: Vec<Paper>, change: Change, keep: Option<Epoch>, at: Time) -> Draft {

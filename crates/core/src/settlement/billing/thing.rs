@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{Derived, Facts, anchor, due, view};
-use crate::settlement::decide::Thing;
+use crate::settlement::decide::{Look, Thing};
 use crate::settlement::{Announcement, Fetch};
 use crate::state::{Index, Kind};
 use crate::time::Time;
@@ -40,9 +40,14 @@ impl Thing for Facts {
         false
     }
 
-    fn index(&self) -> Index {
+    fn look(&self) -> Look {
         let derived = Derived::of(self);
-        Index {
+        let summary = json!({
+            "status": derived.status.name(),
+            "paid_invoices": derived.paid_invoices,
+            "amount_paid_total": derived.amount_paid_total,
+        });
+        let index = Index {
             status: Some(derived.status.name().to_owned()),
             tenant: derived.tenant,
             customer: None,
@@ -50,16 +55,9 @@ impl Thing for Facts {
             amount: Some(derived.amount_paid_total),
             currency: derived.currency.map(String::from),
             attention: derived.attention.map(str::to_owned),
-        }
-    }
-
-    fn summary(&self) -> Value {
-        let derived = Derived::of(self);
-        json!({
-            "status": derived.status.name(),
-            "paid_invoices": derived.paid_invoices,
-            "amount_paid_total": derived.amount_paid_total,
-        })
+        };
+        // Money is booked by the payments.
+        Look { index, summary, lines: BTreeMap::new() }
     }
 
     fn ask(
@@ -85,10 +83,5 @@ impl Thing for Facts {
             self.announce(&due);
         }
         (announcements, Vec::new())
-    }
-
-    /// Money is booked by the payments.
-    fn lines(&self) -> BTreeMap<(String, String), i64> {
-        BTreeMap::new()
     }
 }

@@ -1,11 +1,11 @@
 //! A payment, as the decision sees it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{Derived, Facts, What, anchor, due, lines, view};
-use crate::settlement::decide::Thing;
+use crate::settlement::decide::{Look, Thing};
 use crate::settlement::{Announcement, Fetch};
 use crate::state::{Index, Kind};
 use crate::time::Time;
@@ -39,9 +39,17 @@ impl Thing for Facts {
         !self.ours.is_empty()
     }
 
-    fn index(&self) -> Index {
+    fn look(&self) -> Look {
         let derived = Derived::of(self);
-        Index {
+        let summary = json!({
+            "status": derived.status.name(),
+            "amount_received": derived.received,
+            "amount_refunded": derived.refunded,
+            "fee": derived.fee,
+            "disputed": derived.disputed,
+        });
+        let lines = lines(self, &derived);
+        let index = Index {
             status: Some(derived.status.name().to_owned()),
             tenant: derived.tenant,
             customer: derived.customer,
@@ -49,18 +57,8 @@ impl Thing for Facts {
             amount: Some(derived.amount),
             currency: derived.currency.map(String::from),
             attention: derived.attention.map(str::to_owned),
-        }
-    }
-
-    fn summary(&self) -> Value {
-        let derived = Derived::of(self);
-        json!({
-            "status": derived.status.name(),
-            "amount_received": derived.received,
-            "amount_refunded": derived.refunded,
-            "fee": derived.fee,
-            "disputed": derived.disputed,
-        })
+        };
+        Look { index, summary, lines }
     }
 
     fn ask(
@@ -88,9 +86,5 @@ impl Thing for Facts {
             self.emitted.insert(due.key);
         }
         (announcements, fetches)
-    }
-
-    fn lines(&self) -> BTreeMap<(String, String), i64> {
-        lines(self, &Derived::of(self))
     }
 }
