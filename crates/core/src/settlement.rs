@@ -87,6 +87,14 @@ pub fn read(origin: Origin, event: &Stored, references: &References) -> Result<O
     if event.trust == Trust::Hint {
         return Ok(None);
     }
+    // Where the provider's events know no mode, the operator's word for the source is taken.
+    let told;
+    let event = if event.livemode.is_none() && origin.livemode.is_some() {
+        told = Stored { livemode: origin.livemode, ..event.clone() };
+        &told
+    } else {
+        event
+    };
     match origin.provider {
         "stripe" => stripe::read(event, references),
         "paypal" => paypal::read(event, references),

@@ -172,10 +172,8 @@ fn order_once(
 ) -> Result<transition::Request, Problem> {
     let unreadable = |_| problem::parameter("Idempotency-Key", "expected ASCII letters".into());
     let key = key.to_str().map_err(unreadable)?;
-    // A key of another tenant that took over the name does not get the answers of the old one.
-    let tenant = caller.tenant.as_deref().unwrap_or_default();
-    let what = [endpoint.path.as_bytes(), tenant.as_bytes(), body].join(&0);
-    Ok(transition::Request::new(&caller.name, key, &what)?)
+    let order = endpoint::order(body)?;
+    Ok(transition::Request::new(&caller.name, caller.tenant.as_deref(), key, endpoint.path, &order)?)
 }
 
 async fn admit(endpoint: &Endpoint, api: &Api, headers: &HeaderMap) -> Result<Caller, Problem> {

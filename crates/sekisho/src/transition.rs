@@ -130,14 +130,14 @@ pub struct Actor<'a> {
 
 impl Actor<'_> {
     /// What they did, for the audit log.
-    fn entry(&self, action: &str, target: (&str, &str), details: Value) -> Entry {
+    fn entry(&self, tenant: Option<&str>, action: &str, target: (&str, &str), details: Value) -> Entry {
         Entry {
             at: self.at,
             actor: Some(self.name.to_owned()),
             role: None,
             action: action.to_owned(),
             target: (target.0.to_owned(), target.1.to_owned()),
-            tenant: self.tenant.map(str::to_owned),
+            tenant: tenant.or(self.tenant).map(str::to_owned),
             event: None,
             details: details.to_string(),
         }

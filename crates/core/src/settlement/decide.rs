@@ -3,6 +3,9 @@
 //!
 //! Pure and total: what can't be decided is an answer, and the same inputs give the same bytes.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
@@ -119,6 +122,11 @@ pub(super) trait Thing: Clone + Default + PartialEq + Serialize + DeserializeOwn
     fn livemode(&self) -> Option<bool>;
     /// Made by the app itself, so its id is known outside.
     fn is_ours(&self) -> bool;
+    fn tenants(&self) -> &BTreeSet<String>;
+    /// A name that things of different tenants may share without being one.
+    fn is_loose(part: &Part<Self>, name: &str) -> bool;
+    /// Remembers another that it must not be merged with.
+    fn conflict_with(&mut self, other: String);
     /// What follows from the facts.
     fn look(&self) -> Look;
     /// What it asks for; noted as asked for.
@@ -155,6 +163,30 @@ struct Lead<'i, F> {
     /// Those of its names that are its own.
     names: BTreeSet<&'i str>,
     keys: BTreeSet<Key>,
+    /// Things of the app's that it also named, though it belongs to another.
+    conflicts: Vec<String>,
+}
+
+/// Who else uses a name or a thing, as far as that keeps others away.
+#[derive(Clone, Default)]
+struct Owner {
+    livemode: Option<bool>,
+    tenants: BTreeSet<String>,
+}
+
+impl Owner {
+    /// Live and test never meet, and a name that people gave does not tie tenants together.
+    fn keeps_away(&self, other: &Self, is_loose: bool) -> bool {
+        let modes = self.livemode.zip(other.livemode).is_some_and(|(own, other)| own != other);
+        let strangers =
+            !self.tenants.is_empty() && !other.tenants.is_empty() && self.tenants.is_disjoint(&other.tenants);
+        modes || is_loose && strangers
+    }
+
+    fn take_over(&mut self, other: &Self) {
+        self.livemode = self.livemode.or(other.livemode);
+        self.tenants.extend(other.tenants.iter().cloned());
+    }
 }
 
 impl<'i, F: Thing> Found<'i, F> {
@@ -167,9 +199,10 @@ impl<'i, F: Thing> Found<'i, F> {
         let mut parts = BTreeMap::new();
         let mut first_of_name: BTreeMap<&str, usize> = BTreeMap::new();
         let mut first_of_key: BTreeMap<Key, usize> = BTreeMap::new();
+        let mut owners = Owners::default();
         for (n, input) in inputs.iter().enumerate() {
             let Some(part) = part(&input.reading) else { continue };
-            let lead = Lead::of(part, loaded);
+            let lead = Lead::of(part, loaded, &mut owners);
             for name in &lead.names {
                 ties.tie(n, *first_of_name.entry(name).or_insert(n));
             }
@@ -221,6 +254,12 @@ impl<'i, F: Thing> Found<'i, F> {
             let lead = &self.parts[n];
             facts.join(&lead.part.facts);
             facts.names_mut().extend(lead.names.iter().map(|name| (*name).to_owned()));
+            for name in lead.part.names.iter().filter(|name| !lead.names.contains(name.as_str())) {
+                if !before.names().contains(name) {
+                    facts.names_mut().remove(name);
+                }
+            }
+            lead.conflicts.iter().for_each(|other| facts.conflict_with(other.clone()));
             if facts != before {
                 let action = if is_new && place == 0 { "found" } else { "changed" };
                 let after = facts.look();
@@ -239,7 +278,7 @@ impl<'i, F: Thing> Found<'i, F> {
         }
         change.announcements.extend(announcements);
         change.fetches.extend(fetches);
-        change.postings.extend(postings(&key.id, &looks, &look, facts.livemode()));
+        change.postings.extend(postings(&key.id, &looks, &look));
         for n in &own {
             let place = members.iter().position(|member| member == n).expect("its own are members");
             note(&mut change.about[place], &key, look.index.tenant.clone());
@@ -260,23 +299,51 @@ impl<'i, F: Thing> Found<'i, F> {
     }
 }
 
+/// Who uses what in this batch.
+#[derive(Default)]
+struct Owners<'i> {
+    of_names: BTreeMap<&'i str, Owner>,
+    of_keys: BTreeMap<Key, Owner>,
+}
+
 impl<'i, F: Thing> Lead<'i, F> {
-    /// Live and test never meet: a name that leads to the other mode is passed by.
-    fn of(part: &'i Part<F>, loaded: &Loaded) -> Self {
-        let mut own = part.facts.livemode();
-        let mut lead = Self { part, names: BTreeSet::new(), keys: BTreeSet::new() };
+    /// Names that lead to what must stay apart are passed by.
+    fn of(part: &'i Part<F>, loaded: &Loaded, owners: &mut Owners<'i>) -> Self {
+        let mut own = Owner { livemode: part.facts.livemode(), tenants: part.facts.tenants().clone() };
+        let mut lead = Self { part, names: BTreeSet::new(), keys: BTreeSet::new(), conflicts: Vec::new() };
         for name in &part.names {
-            if let Some(key) = loaded.names.get(&F::full(name)) {
-                let mode = loaded.states.get(key).and_then(|state| state.index.livemode);
-                if mode.is_some() && own.is_some() && mode != own {
-                    continue;
-                }
-                own = own.or(mode);
-                lead.keys.insert(key.clone());
+            let key = loaded.names.get(&F::full(name));
+            let stored = |key: &Key| {
+                let index = loaded.states.get(key).map(|state| &state.index);
+                let tenants = index.and_then(|index| index.tenant.clone()).into_iter().collect();
+                Owner { livemode: index.and_then(|index| index.livemode), tenants }
+            };
+            let owner = match key {
+                Some(key) => owners.of_keys.entry(key.clone()).or_insert_with(|| stored(key)),
+                None => owners.of_names.entry(name).or_default(),
+            };
+            if owner.keeps_away(&own, F::is_loose(part, name)) {
+                continue;
             }
+            own.take_over(owner);
+            owner.take_over(&own);
+            lead.keys.extend(key.cloned());
             lead.names.insert(name);
         }
+        lead.stay_with_one(loaded);
         lead
+    }
+
+    /// Two that the app made are two, whatever names both.
+    fn stay_with_one(&mut self, loaded: &Loaded) {
+        if self.keys.len() < 2 {
+            return;
+        }
+        let is_ours = |key: &&Key| parse::<F>(loaded, key).is_ok_and(|facts| facts.is_ours());
+        let others: BTreeSet<Key> = self.keys.iter().filter(is_ours).skip(1).cloned().collect();
+        self.names.retain(|name| loaded.names.get(&F::full(name)).is_none_or(|key| !others.contains(key)));
+        self.keys.retain(|key| !others.contains(key));
+        self.conflicts = others.into_iter().map(|key| key.id).collect();
     }
 }
 
@@ -333,20 +400,21 @@ fn entry(key: &Key, action: &str, cause: &Cause, look: &Look, details: Value, at
     }
 }
 
-/// What the books need so that they say what the facts say now.
-fn postings(payment: &str, befores: &[Look], after: &Look, livemode: Option<bool>) -> Vec<Posting> {
-    let mut lines: BTreeMap<(String, String, String), i64> = BTreeMap::new();
+/// What the books need so that they say what the facts say now. A currency or mode that became known later moves all of
+/// it there.
+fn postings(payment: &str, befores: &[Look], after: &Look) -> Vec<Posting> {
+    let mut lines: BTreeMap<(String, Option<bool>, String, String), i64> = BTreeMap::new();
     let mut add = |look: &Look, sign: i64| {
         let currency = look.index.currency.clone().unwrap_or_default();
         for ((cause, account), amount) in &look.lines {
-            let line = (currency.clone(), cause.clone(), account.clone());
+            let line = (currency.clone(), look.index.livemode, cause.clone(), account.clone());
             *lines.entry(line).or_default() += sign * amount;
         }
     };
     befores.iter().for_each(|before| add(before, -1));
     add(after, 1);
     let changed = lines.into_iter().filter(|(_, amount)| *amount != 0);
-    let line = |((currency, cause, account), amount)| Posting {
+    let line = |((currency, livemode, cause, account), amount)| Posting {
         account,
         currency,
         livemode,

@@ -57,6 +57,8 @@ pub struct Facts {
     pub transactions: BTreeMap<String, Transaction>,
     pub refunds: BTreeMap<String, Refund>,
     pub disputes: BTreeMap<String, Dispute>,
+    /// Other payments of the app's that something of this one also named. Two of them are never made one.
+    pub conflicts: BTreeSet<String>,
     /// The keys of everything that was announced or asked for. What fired fired, also after a merge.
     pub emitted: BTreeSet<String>,
 }
@@ -71,6 +73,7 @@ pub struct Ours {
     pub customer: Option<String>,
     pub purpose: Option<String>,
     pub reference: Option<String>,
+    pub account: Option<String>,
     pub description: Option<String>,
     pub metadata: BTreeMap<String, String>,
 }
@@ -220,6 +223,7 @@ impl Facts {
         self.realms.extend(other.realms.iter().cloned());
         self.provider_customers.extend(other.provider_customers.iter().cloned());
         self.invoices.extend(other.invoices.iter().cloned());
+        self.conflicts.extend(other.conflicts.iter().cloned());
         self.emitted.extend(other.emitted.iter().cloned());
         each(&mut self.ours, &other.ours, greater);
         each(&mut self.sessions, &other.sessions, Session::join);

@@ -39,9 +39,17 @@ pub const fn mode(livemode: Option<bool>) -> &'static str {
     }
 }
 
-/// The name of an order of ours in a mode; `any` where the provider knows no modes.
-pub fn order_name(livemode: Option<bool>, reference: &str) -> String {
-    format!("{}/order/{reference}", mode(livemode))
+/// The name of an order in a mode; `any` where the provider knows no modes. Orders of a connected account are its own.
+pub fn order_name(livemode: Option<bool>, account: Option<&str>, reference: &str) -> String {
+    match account {
+        Some(account) => format!("{}/{account}/order/{reference}", mode(livemode)),
+        None => format!("{}/order/{reference}", mode(livemode)),
+    }
+}
+
+/// Is it a name that people gave? Such a name may be given twice, where a provider's never is.
+pub fn is_order_name(name: &str) -> bool {
+    name.contains("/order/")
 }
 
 /// The name under which a tenant's billing is found.
@@ -137,7 +145,7 @@ impl Told {
         let ids = ids.iter().filter(|id| !id.is_empty());
         let mut names: BTreeSet<_> = ids.map(|id| realm.name(id)).collect();
         if let Some(order) = labels.first(&references.order) {
-            names.insert(order_name(event.livemode, &order));
+            names.insert(order_name(event.livemode, None, &order));
             facts.orders.insert(order);
         }
         facts.tenants.extend(labels.first(&references.tenant));

@@ -186,16 +186,20 @@ impl Call {
 
     /// The order in the body. None at all is an empty one.
     pub fn order<T: DeserializeOwned>(&self) -> Result<T, Problem> {
-        let body = if self.body.trim_ascii().is_empty() { b"{}" } else { &*self.body };
-        serde_json::from_slice(body).map_err(|error| {
-            problem::wrong(format!("the body is not the JSON that is expected here: {error}"))
-        })
+        order(&self.body)
     }
 
     /// The id in the path.
     pub fn id(&self) -> Result<Seq, Problem> {
         self.path.parse().map_err(|error| problem::wrong(format!("{:?} is {error}", self.path)))
     }
+}
+
+/// What a body orders.
+pub fn order<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+    let body = if body.trim_ascii().is_empty() { b"{}" } else { body };
+    serde_json::from_slice(body)
+        .map_err(|error| problem::wrong(format!("the body is not the JSON that is expected here: {error}")))
 }
 
 /// A page of a list; `next` leads to the one after it.

@@ -161,9 +161,8 @@ impl<'c> Door<'c> {
         };
         let actor = os_actor();
         let actor = Actor { name: &actor, tenant: None, at: now() };
-        let what = format!("{}\n{}", new.path(), Value::from(order.clone()));
-        let request =
-            idempotency_key.map(|key| Request::new(actor.name, key, what.as_bytes())).transpose()?;
+        let request = idempotency_key.map(|key| Request::new(actor.name, None, key, new.path(), &order));
+        let request = request.transpose()?;
         let request = request.as_ref();
         let answered = match new {
             New::Payment => transition::create_payment(store, order, request, &actor).await?,

@@ -4,7 +4,7 @@ use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom, SystemRandom};
 use sekisho_core::change::{ChangeSet, Committed};
 use sekisho_core::provider::encode_hex;
-use sekisho_core::state::{Index, Key, Kind, Write};
+use sekisho_core::state::{Index, Key, Kind, State, Write};
 use sekisho_core::{Secret, Time};
 use sekisho_store::{FIND_MAX, StateFilter, Store};
 use serde::{Deserialize, Serialize};
@@ -58,8 +58,12 @@ pub async fn create_key(
     }
     let key = ApiKey { name: name.to_owned(), scopes, tenant, hint, created_at: actor.at, revoked_at: None };
     let write = write(&hash(&secret), 0, &key);
-    let entry =
-        actor.entry("api_key.created", ("api_key", name), json!({ "scopes": key.scopes, "hint": key.hint }));
+    let entry = actor.entry(
+        key.tenant.as_deref(),
+        "api_key.created",
+        ("api_key", name),
+        json!({ "scopes": key.scopes, "hint": key.hint }),
+    );
     let set = ChangeSet { writes: vec![write], audit: vec![entry], ..ChangeSet::nothing(actor.at) };
     store.commit(vec![set]).await?;
     Ok(Made { secret: Secret::new(secret), key })
@@ -68,8 +72,7 @@ pub async fn create_key(
 /// Takes a key back, by its name or its first letters.
 pub async fn revoke_key(store: &dyn Store, which: &str, actor: &Actor<'_>) -> Result<ApiKey> {
     for _ in 0..TRIES {
-        let states = store.find_states(StateFilter::all(Kind::ApiKey, FIND_MAX)).await?;
-        let found = states.into_iter().find_map(|state| {
+        let found = all(store).await?.into_iter().find_map(|state| {
             let key: ApiKey = serde_json::from_str(&state.facts).ok()?;
             let is_meant = key.revoked_at.is_none() && (key.name == which || key.hint == which);
             is_meant.then_some((state, key))
@@ -79,7 +82,12 @@ pub async fn revoke_key(store: &dyn Store, which: &str, actor: &Actor<'_>) -> Re
         };
         key.revoked_at = Some(actor.at);
         let write = write(&state.key.id, state.version, &key);
-        let entry = actor.entry("api_key.revoked", ("api_key", &key.name), json!({ "hint": key.hint }));
+        let entry = actor.entry(
+            key.tenant.as_deref(),
+            "api_key.revoked",
+            ("api_key", &key.name),
+            json!({ "hint": key.hint }),
+        );
         let set = ChangeSet { writes: vec![write], audit: vec![entry], ..ChangeSet::nothing(actor.at) };
         if let [Committed::Applied { .. }] = &*store.commit(vec![set]).await? {
             return Ok(key);
@@ -89,11 +97,26 @@ pub async fn revoke_key(store: &dyn Store, which: &str, actor: &Actor<'_>) -> Re
 }
 
 pub async fn list_keys(store: &dyn Store) -> Result<Vec<ApiKey>> {
-    let states = store.find_states(StateFilter::all(Kind::ApiKey, FIND_MAX)).await?;
+    let states = all(store).await?;
     let mut keys: Vec<ApiKey> =
         states.iter().filter_map(|state| serde_json::from_str(&state.facts).ok()).collect();
     keys.sort_by_key(|key| key.created_at);
     Ok(keys)
+}
+
+/// Every key there ever was, page after page.
+async fn all(store: &dyn Store) -> Result<Vec<State>> {
+    let mut states: Vec<State> = Vec::new();
+    loop {
+        let before = states.last().map(|state| state.key.id.clone());
+        let page =
+            store.find_states(StateFilter { before, ..StateFilter::all(Kind::ApiKey, FIND_MAX) }).await?;
+        let is_last = page.len() < FIND_MAX;
+        states.extend(page);
+        if is_last {
+            return Ok(states);
+        }
+    }
 }
 
 /// The key that somebody shows, if it is one of ours and was not taken back.

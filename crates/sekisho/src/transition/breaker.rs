@@ -27,7 +27,8 @@ pub async fn reset(store: &dyn Store, route: &str, actor: &Actor<'_>) -> Result<
         let Some(stored) = stored else { return Ok(reset) };
         let facts = serde_json::to_string(&Breaker::default()).expect("a breaker is plain data");
         let write = Write { key, version: stored.version, facts, index: Index::default() };
-        let entry = actor.entry("breaker.reset", ("route", route), serde_json::json!({ "was": reset.was }));
+        let entry =
+            actor.entry(None, "breaker.reset", ("route", route), serde_json::json!({ "was": reset.was }));
         let set = ChangeSet { writes: vec![write], audit: vec![entry], ..ChangeSet::nothing(actor.at) };
         if store.commit(vec![set]).await? != [Committed::Stale] {
             return Ok(reset);

@@ -74,7 +74,7 @@ async fn put(
             return Ok(answered);
         }
         if key.kind == Kind::Customer {
-            check_customer(&loaded, Some(&key.id), member.tenant.as_deref())?;
+            check_customer(&loaded, Some(&key.id), member.tenant.as_deref(), actor)?;
         }
         let version = loaded.states.get(&key).map_or(0, |state| state.version);
         let action = if version == 0 { "created" } else { "changed" };
@@ -84,7 +84,9 @@ async fn put(
             facts: serde_json::to_string(member).expect("texts serialise"),
             index: Index { tenant: member.tenant.clone(), ..Index::default() },
         };
+        let tenant = if key.kind == Kind::Tenant { Some(&*key.id) } else { member.tenant.as_deref() };
         let entry = actor.entry(
+            tenant,
             &format!("{}.{action}", key.kind.name()),
             (key.kind.name(), &key.id),
             json!({ "after": member }),
@@ -110,11 +112,18 @@ pub fn check_tenant(actor: &Actor<'_>, tenant: Option<&str>) -> Result<()> {
 }
 
 /// A customer that is known belongs to its tenant and to nobody else.
-pub fn check_customer(loaded: &Loaded, customer: Option<&str>, tenant: Option<&str>) -> Result<()> {
+pub fn check_customer(
+    loaded: &Loaded,
+    customer: Option<&str>,
+    tenant: Option<&str>,
+    actor: &Actor<'_>,
+) -> Result<()> {
     let Some(id) = customer else { return Ok(()) };
     let Some(state) = loaded.states.get(&Key::new(Kind::Customer, id)) else { return Ok(()) };
     let known: Member = serde_json::from_str(&state.facts).unwrap_or_default();
-    if known.tenant.is_some() && known.tenant.as_deref() != tenant {
+    // What is nobody's yet is not for one tenant's key to take.
+    let is_claimed = known.tenant.is_some() || actor.tenant.is_some();
+    if is_claimed && known.tenant.as_deref() != tenant {
         let detail = format!("the customer {id} belongs to another tenant");
         return Err(Refusal::Foreign(FieldError::new("customer", detail)));
     }

@@ -82,14 +82,21 @@ pub async fn is_customer_of(store: &dyn Store, customer: &str, tenant: &str) -> 
     let filter =
         StateFilter { customer: Some(customer.to_owned()), ..StateFilter::all(Kind::Payment, FIND_MAX) };
     let payments = store.find_states(filter).await?;
-    let by_payments = payments.into_iter().filter_map(|state| state.index.tenant);
-    let mut owners = by_payments.chain(member.and_then(|member| member.tenant)).peekable();
-    Ok(owners.peek().is_some() && owners.all(|owner| owner == tenant))
+    // More than can be looked at may hold anybody's.
+    if payments.len() == FIND_MAX {
+        return Ok(false);
+    }
+    let by_payments = payments.into_iter().map(|state| state.index.tenant);
+    let mut owners = by_payments.chain(member.map(|member| member.tenant)).peekable();
+    Ok(owners.peek().is_some() && owners.all(|owner| owner.as_deref() == Some(tenant)))
 }
 
 /// Every name a payment may have by this reference.
 fn names(reference: &str, account: Option<&str>) -> Vec<String> {
-    let orders = MODES.into_iter().map(|mode| order_name(mode, reference));
+    let orders = MODES.into_iter().flat_map(|mode| {
+        let own = account.map(|account| order_name(mode, Some(account), reference));
+        [Some(order_name(mode, None, reference)), own].into_iter().flatten()
+    });
     let objects = PROVIDERS.into_iter().flat_map(|provider| {
         MODES.into_iter().map(move |livemode| {
             Realm { provider, account: account.map(str::to_owned), livemode }.name(reference)
@@ -208,7 +215,7 @@ mod tests {
         };
         for (n, (customer, directory, payment)) in [
             ("listed", Some("a"), None),
-            ("paid", None, Some("a")),
+            ("paid", Some("a"), Some("a")),
             ("claimed", Some("a"), Some("b")),
             ("free", None, None),
         ]
@@ -217,8 +224,10 @@ mod tests {
         {
             let facts = serde_json::json!({ "tenant": directory }).to_string();
             keep(&store, Key::new(Kind::Customer, customer), None, &facts, Index::default()).await;
-            let key = Key::new(Kind::Payment, format!("pay_{n}"));
-            keep(&store, key, None, "{}", of(payment, customer)).await;
+            if payment.is_some() {
+                let key = Key::new(Kind::Payment, format!("pay_{n}"));
+                keep(&store, key, None, "{}", of(payment, customer)).await;
+            }
         }
         for (customer, expected) in
             [("listed", true), ("paid", true), ("claimed", false), ("free", false), ("unknown", false)]

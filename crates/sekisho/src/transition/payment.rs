@@ -35,7 +35,7 @@ pub async fn create_payment(
         if let Some(answered) = request.map(|request| request.answered(&loaded)).transpose()?.flatten() {
             return Ok(answered);
         }
-        directory::check_customer(&loaded, new.ours.customer.as_deref(), new.ours.tenant.as_deref())?;
+        directory::check_customer(&loaded, new.ours.customer.as_deref(), new.ours.tenant.as_deref(), actor)?;
         let id = fresh(actor.at);
         let input = input(&new, id.tagged("pay_"), &loaded, actor)?;
         let input = Input { seq: id, ..input };
@@ -73,6 +73,7 @@ fn check(order: Map<String, Value>, actor: &Actor<'_>) -> Result<NewPayment> {
         customer: fields.id("customer"),
         purpose: fields.text("purpose", 100),
         reference: fields.text("reference", 200),
+        account: fields.id("account"),
         description: fields.text("description", 500),
         metadata: fields.metadata("metadata"),
     };
@@ -89,7 +90,8 @@ fn order_names(new: &NewPayment, reference: &str) -> BTreeSet<String> {
         Some(mode) => vec![None, Some(mode)],
         None => vec![None, Some(true), Some(false)],
     };
-    modes.into_iter().map(|mode| order_name(mode, reference)).collect()
+    let account = new.ours.account.as_deref();
+    modes.into_iter().map(|mode| order_name(mode, account, reference)).collect()
 }
 
 async fn load(store: &dyn Store, new: &NewPayment, request: Option<&Request>) -> Result<Loaded> {
@@ -129,7 +131,7 @@ fn check_free(
     let Some(key) = loaded.names.get(&format!("p:{name}")) else { return Ok(()) };
     let facts = loaded.states.get(key).and_then(|state| serde_json::from_str::<Facts>(&state.facts).ok());
     let owner = facts.as_ref().and_then(|facts| Derived::of(facts).tenant);
-    if actor.tenant.is_some() && owner.is_some() && owner.as_deref() != actor.tenant {
+    if actor.tenant.is_some() && owner.as_deref() != actor.tenant {
         let detail = format!("the reference {reference:?} belongs to another tenant");
         return Err(Refusal::Foreign(FieldError::new("reference", detail)));
     }

@@ -6,7 +6,7 @@ use ring::digest::{SHA256, digest};
 use sekisho_core::provider::encode_hex;
 use sekisho_core::state::{Index, Key, Kind, Loaded, Write};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{Refusal, Result};
 
@@ -37,13 +37,22 @@ struct Facts {
 }
 
 impl Request {
-    /// `caller` keeps the keys of different callers apart; `what` is the path and the body.
-    pub fn new(caller: &str, key: &str, what: &[u8]) -> Result<Self> {
+    /// `caller` keeps the keys of different callers apart, and a tenant the answers of one from another's. The order counts
+    /// as what it says, not as it was written.
+    pub fn new(
+        caller: &str,
+        tenant: Option<&str>,
+        key: &str,
+        path: &str,
+        order: &Map<String, Value>,
+    ) -> Result<Self> {
         if key.is_empty() || key.chars().count() > KEY_MAX || key.contains(char::is_control) {
             return Err(Refusal::Wrong(format!("Idempotency-Key: expected 1 to {KEY_MAX} letters")));
         }
+        let order = serde_json::to_string(order).expect("JSON serialises");
+        let what = [path, tenant.unwrap_or_default(), &*order].join("\0");
         let id = encode_hex(digest(&SHA256, format!("{caller}\0{key}").as_bytes()));
-        Ok(Self { key: Key::new(Kind::Request, id), hash: encode_hex(digest(&SHA256, what)) })
+        Ok(Self { key: Key::new(Kind::Request, id), hash: encode_hex(digest(&SHA256, what.as_bytes())) })
     }
 
     /// What must be loaded to know whether it was carried out before.

@@ -13,6 +13,9 @@ use crate::effects::stripe;
 /// How long an answer may take.
 const WITHIN: Duration = Duration::from_secs(20);
 
+/// How an account says that an object is not its own.
+const NOT_FOUND: &str = "stripe_not_found";
+
 /// Every provider's API that the configuration has a key to.
 pub struct Fetchers(Vec<Fetcher>);
 
@@ -47,9 +50,10 @@ impl Fetchers {
         })
     }
 
-    fn find(&self, fetch: &Fetch) -> Option<&Fetcher> {
+    /// Everybody who may know it: with several accounts of one provider, only one of them does.
+    fn find(&self, fetch: &Fetch) -> impl Iterator<Item = &Fetcher> {
         let fits = |mode: Option<bool>| mode.is_none() || mode == fetch.livemode;
-        self.0.iter().find(|fetcher| fetcher.provider == fetch.provider && fits(fetcher.livemode))
+        self.0.iter().filter(move |fetcher| fetcher.provider == fetch.provider && fits(fetcher.livemode))
     }
 }
 
@@ -59,15 +63,23 @@ impl Worker {
             || Failure::terminal("unknown_fetch", format!("nobody knows how to read {}", job.payload));
         let fetch = Fetch::parse(&job.payload).ok_or_else(unknown)?;
         let no_key = || Failure::terminal("no_api_key", "no source has an api_key for it any more");
-        let fetcher = self.fetchers.find(&fetch).ok_or_else(no_key)?;
-        let client = match &fetch.account {
-            Some(account) => fetcher.client.for_account(account),
-            None => fetcher.client.clone(),
-        };
-        let called = match &*fetch.object {
-            "balance_transaction" => client.balance_transaction(&fetch.id, self.node.now()).await,
-            _ => return Err(unknown()),
-        };
+        let mut called = None;
+        for fetcher in self.fetchers.find(&fetch) {
+            let client = match &fetch.account {
+                Some(account) => fetcher.client.for_account(account),
+                None => fetcher.client.clone(),
+            };
+            let call = match &*fetch.object {
+                "balance_transaction" => client.balance_transaction(&fetch.id, self.node.now()).await,
+                _ => return Err(unknown()),
+            };
+            let is_anothers = call.result.as_ref().is_err_and(|failure| failure.reason == NOT_FOUND);
+            called = Some(call);
+            if !is_anothers {
+                break;
+            }
+        }
+        let called = called.ok_or_else(no_key)?;
         let at = self.node.now();
         let set = match called.result {
             Ok(answer) => ChangeSet {

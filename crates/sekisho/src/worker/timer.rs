@@ -1,7 +1,8 @@
 //! Timers: schedules that put events in, counts of closed hours, and letting go of what was kept long enough. Each
 //! firing plans the next; a key that names the moment keeps two nodes from planning it twice.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sekisho_core::audit::{self, Entry};
@@ -30,11 +31,17 @@ pub const SOURCE: &str = "schedule";
 pub struct Timers {
     schedules: Vec<Schedule>,
     kept_ms: i64,
+    /// The ends of the audit log's chains that were written down.
+    anchored: Mutex<BTreeMap<i64, i64>>,
 }
 
 impl Timers {
     pub fn of(config: &Config) -> Self {
-        Self { schedules: config.schedules.clone(), kept_ms: config.retention.kept_ms() }
+        Self {
+            schedules: config.schedules.clone(),
+            kept_ms: config.retention.kept_ms(),
+            anchored: Mutex::default(),
+        }
     }
 }
 
@@ -98,8 +105,14 @@ impl Worker {
     /// Where every chain of the audit log ends now, as an entry of its own and in the log.
     async fn anchor(&self, at: Time) -> Result<Entry, Failure> {
         let heads = self.store.chain_heads().await.map_err(unavailable)?;
-        let heads: Vec<_> =
-            heads.into_iter().map(|head| (head.chain, head.n, encode_hex(head.hash))).collect();
+        // What stood still since this process last wrote it down stands there already.
+        let mut anchored = self.timers.anchored.lock().expect("no code panics here");
+        let heads: Vec<_> = heads
+            .into_iter()
+            .filter(|head| anchored.insert(head.chain, head.n) != Some(head.n))
+            .map(|head| (head.chain, head.n, encode_hex(head.hash)))
+            .collect();
+        drop(anchored);
         let entry = audit::anchor(&heads, at);
         tracing::info!(
             anchor = encode_hex(entry.digest()),

@@ -286,7 +286,7 @@ fn d1_money_that_nobody_asked_for_is_listed_and_finds_its_order_later() {
         assert!(unlinked().as_array().unwrap().is_empty());
         let followed = office.get(&format!("/v1/payments/{}", found.as_str().unwrap()));
         assert_eq!(followed["id"], ours["id"], "the old id leads to where it went");
-        office.is_told(&["payment.paid"]);
+        office.is_told(&["payment.linked", "payment.paid"]);
         office.gateway.type_in(&["books", "check"]).done();
     });
 }

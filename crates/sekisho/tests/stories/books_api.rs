@@ -232,7 +232,7 @@ fn h2_a_tenants_key_sees_nothing_of_another_and_a_revoked_key_nothing_at_all() {
         }
         for path in ["/v1/payments", "/v1/payments?reference=ORD-1", "/v1/customers", "/v1/audit?limit=1000"]
         {
-            assert_eq!(two.items(path), [] as [Value; 0], "{path}");
+            assert!(two.items(path).iter().all(|item| item["tenant"] == "office-2"), "{path}");
         }
         assert_eq!(one.items("/v1/payments").len(), 1);
         for path in ["/v1/events", "/v1/dead-letters", "/v1/books", "/v1/tenants", "/v1/keys", "/v1/routes"] {

@@ -91,7 +91,7 @@ impl From<Failure> for Error {
         let damaged = [SqlState::DATA_CORRUPTED, SqlState::INDEX_CORRUPTED];
         // Missing rights are mended by the operator, and then all is well.
         let forbidden = failure.state() == Some(&SqlState::INSUFFICIENT_PRIVILEGE);
-        let hopeless = (matches!(failure.class(), "22" | "23" | "42") && !forbidden)
+        let hopeless = (matches!(failure.class(), "22" | "23" | "42" | "54") && !forbidden)
             || failure.state().is_some_and(|state| damaged.contains(state));
         if hopeless { Self::corrupt(failure) } else { Self::unavailable(failure) }
     }

@@ -52,19 +52,30 @@ fn entry(row: &Row, first: usize) -> Result<AuditEntry> {
     Ok(AuditEntry { number: value(row, first)?, entry })
 }
 
-/// A page of links, then the entries as far as the page goes: also those that hang on none of them.
+/// A page of links, then the entries as far as the page goes: also those that hang on none of them. In three parts, the
+/// rest of the first chain, whole chains, and the beginning of the last, so that each is one range of the index.
 const LINKS: &str = "
 WITH page AS MATERIALIZED (
     SELECT chain, n, previous, hash FROM link WHERE (chain, n) > ($1, $2) ORDER BY chain, n LIMIT $3
 ), last AS MATERIALIZED (
-    SELECT chain, n FROM page ORDER BY chain, n LIMIT 1 OFFSET $3 - 1
+    SELECT coalesce(max(chain), 9223372036854775807) AS chain, coalesce(max(n), 9223372036854775807) AS n
+    FROM (SELECT chain, n FROM page ORDER BY chain, n LIMIT 1 OFFSET $3 - 1) AS last
+), part AS MATERIALIZED (
+    SELECT $1::bigint AS low, $1::bigint AS high, $2::bigint AS above,
+           CASE WHEN chain = $1 THEN n ELSE 9223372036854775807 END AS upto
+    FROM last
+    UNION ALL
+    SELECT $1 + 1, chain - 1, -9223372036854775808, 9223372036854775807 FROM last WHERE chain - 1 > $1
+    UNION ALL
+    SELECT chain, chain, -9223372036854775808, n FROM last WHERE chain > $1
 )
 SELECT chain, n, previous, hash, NULL::bigint, NULL::bigint, NULL, NULL, NULL, NULL, NULL, NULL, NULL::bigint, NULL FROM page
 UNION ALL
-SELECT chain, n, NULL, NULL, number, at, actor, role, action, target_kind, target_id, tenant, event, details FROM audit
-WHERE (chain, n) > ($1, $2) AND (chain, n) <= (
-    coalesce((SELECT chain FROM last), 9223372036854775807), coalesce((SELECT n FROM last), 9223372036854775807)
-)";
+SELECT entry.* FROM part CROSS JOIN LATERAL (
+    SELECT chain, n, NULL::bytea, NULL::bytea, number, at, actor, role, action, target_kind, target_id, tenant, event, details
+    FROM audit
+    WHERE chain >= part.low AND chain <= part.high AND n > part.above AND n <= part.upto
+) AS entry";
 
 pub async fn links(link: &Link, after: Option<(i64, i64)>, limit: usize) -> Result<Vec<crate::Link>> {
     let limit = limit.min(FIND_MAX);

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{Derived, Facts, anchor, due, view};
 use crate::settlement::decide::{Look, Thing};
-use crate::settlement::{Announcement, Fetch};
+use crate::settlement::{Announcement, Fetch, Part};
 use crate::state::{Index, Kind};
 use crate::time::Time;
 
@@ -39,6 +39,18 @@ impl Thing for Facts {
     fn is_ours(&self) -> bool {
         false
     }
+
+    fn tenants(&self) -> &BTreeSet<String> {
+        &self.tenants
+    }
+
+    /// One customer of the provider's may subscribe for several tenants.
+    fn is_loose(part: &Part<Self>, name: &str) -> bool {
+        let customer = name.rsplit('/').next().unwrap_or_default();
+        part.facts.provider_customers.contains(customer)
+    }
+
+    fn conflict_with(&mut self, _other: String) {}
 
     fn look(&self) -> Look {
         let derived = Derived::of(self);

@@ -227,13 +227,23 @@ fn attention(facts: &Facts, derived: &Derived) -> Option<&'static str> {
     let reasons = [
         ("currency_mismatch", other_money(facts, derived.currency)),
         ("mode_mismatch", of_mode("/live") && of_mode("/test")),
+        ("conflict", !facts.conflicts.is_empty()),
         ("refund_failed", failed && !given_back),
-        ("overpaid", wanted.is_some_and(|wanted| received > wanted)),
+        ("overpaid", is_overpaid(facts, derived)),
         ("underpaid", wanted.is_some_and(|wanted| received > 0 && received < wanted)),
         ("over_refunded", received > 0 && refunded > received),
         ("unlinked", received > 0 && !derived.linked),
     ];
     reasons.into_iter().find(|(_, holds)| *holds).map(|(reason, _)| reason)
+}
+
+/// More came than was asked for: by us, or by any one of several that were each paid.
+pub(super) fn is_overpaid(facts: &Facts, derived: &Derived) -> bool {
+    if let Some(wanted) = wanted(facts) {
+        return derived.received > wanted;
+    }
+    let paid = facts.intents.values().filter(|intent| intent.received > 0).count();
+    paid > 1 && derived.received > derived.amount
 }
 
 /// Money came in another currency than the payment's.

@@ -4,6 +4,7 @@
 
 use serde_json::{Value, json};
 
+use super::derive::is_overpaid;
 use super::{Derived, Dispute, DisputeStatus, Facts, Lines, RefundStatus, Status, lines};
 use crate::settlement::Fetch;
 use crate::settlement::reading::order_name;
@@ -23,6 +24,8 @@ pub enum What {
         about: Value,
     },
     Fetch(Fetch),
+    /// Nothing yet: only to be remembered.
+    Remember,
 }
 
 /// What is to be asked for now. `can_fetch` says of a realm whether its provider can be asked.
@@ -33,6 +36,8 @@ pub fn due(facts: &Facts, derived: &Derived, can_fetch: impl Fn(&str) -> bool) -
     let mut due = Vec::new();
     due.extend(standing(derived));
     due.extend(paid(derived));
+    due.extend(linked(facts, derived));
+    due.extend(overpaid(facts, derived));
     due.extend(refunds(facts, derived));
     due.extend(facts.disputes.iter().filter_map(|(id, one)| dispute(id, one)));
     due.extend(fee(derived));
@@ -55,7 +60,7 @@ pub fn anchor(facts: &Facts) -> String {
         Some(realm) => format!("{realm}/{id}"),
         None => id.clone(),
     };
-    let order = || facts.orders.first().map(|order| order_name(facts.livemode, order));
+    let order = || facts.orders.first().map(|order| order_name(facts.livemode, None, order));
     let own = || facts.ours.keys().next().cloned();
     object.map(qualified).or_else(order).or_else(own).unwrap_or_default()
 }
@@ -80,6 +85,27 @@ fn paid(derived: &Derived) -> Option<Due> {
     let about = json!({ "amount_received": derived.received });
     let is_paid = derived.received > 0 || derived.status == Status::Paid;
     is_paid.then(|| announce("payment.paid", "payment.paid", about))
+}
+
+/// It was announced as paid before anybody knew for what.
+const PAID_UNLINKED: &str = "paid_unlinked";
+
+/// Whoever was told of money without an order, and so could do nothing, is told again when the order is known.
+fn linked(facts: &Facts, derived: &Derived) -> Option<Due> {
+    if facts.emitted.contains(PAID_UNLINKED) {
+        let about = json!({ "reference": derived.reference, "tenant": derived.tenant });
+        return derived.linked.then(|| announce("payment.linked", "payment.linked", about));
+    }
+    let is_first = !facts.emitted.contains("payment.paid");
+    let remembers = derived.received > 0 && !derived.linked && is_first;
+    remembers.then(|| Due { key: PAID_UNLINKED.to_owned(), what: What::Remember })
+}
+
+/// More money came after it was paid: each time it grows, somebody must look.
+fn overpaid(facts: &Facts, derived: &Derived) -> Option<Due> {
+    let about = json!({ "amount": derived.amount, "amount_received": derived.received });
+    let key = format!("payment.overpaid/{}", derived.received);
+    is_overpaid(facts, derived).then(|| announce(key, "payment.overpaid", about))
 }
 
 fn refunds(facts: &Facts, derived: &Derived) -> Vec<Due> {
@@ -190,14 +216,14 @@ fn fetches(facts: &Facts, can_fetch: impl Fn(&str) -> bool) -> Vec<Due> {
 mod tests {
     use super::super::samples::*;
     use super::super::{Ours, balance_of, customer_account};
-    use super::{Derived, Facts, Status, What, anchor, due, json, lines};
+    use super::{Derived, Facts, PAID_UNLINKED, Status, What, anchor, due, json, lines};
 
     #[test]
     fn d2_the_fee_is_known_by_the_balance_transaction_only() {
         let named = ("charge.updated", charge(json!({ "balance_transaction": "txn_1" })));
         let mut known = facts(&[named]);
         assert_eq!(Derived::of(&known).fee, None);
-        let [due] = &due(&known, &Derived::of(&known), |realm| realm == "stripe/-/live")[1..] else {
+        let [_, _, due] = &due(&known, &Derived::of(&known), |realm| realm == "stripe/-/live")[..] else {
             panic!()
         };
         assert_eq!(due.key, "fetch/txn_1");
@@ -233,7 +259,7 @@ mod tests {
         let known = facts(&[("charge.updated", charge(json!({ "balance_transaction": "txn_1" })))]);
         let keys: Vec<_> =
             due(&known, &Derived::of(&known), |_| false).into_iter().map(|due| due.key).collect();
-        assert_eq!(keys, ["payment.paid"]);
+        assert_eq!(keys, ["payment.paid", PAID_UNLINKED]);
     }
 
     #[test]

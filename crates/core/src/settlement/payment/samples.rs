@@ -91,9 +91,9 @@ pub(super) fn paid() -> (&'static str, Value) {
     ("charge.succeeded", charge(json!({})))
 }
 
-/// What is asked for, which then counts as asked for.
+/// What is asked for, beside what is only remembered; all of it then counts as asked for.
 pub(super) fn ask(facts: &mut Facts) -> Vec<String> {
     let due = due(facts, &Derived::of(facts), |_| true);
     facts.emitted.extend(due.iter().map(|due| due.key.clone()));
-    due.into_iter().map(|due| due.key).collect()
+    due.into_iter().filter(|due| due.what != What::Remember).map(|due| due.key).collect()
 }

@@ -6,7 +6,8 @@ use serde_json::json;
 
 use super::{Derived, Facts, What, anchor, due, lines, view};
 use crate::settlement::decide::{Look, Thing};
-use crate::settlement::{Announcement, Fetch};
+use crate::settlement::reading::is_order_name;
+use crate::settlement::{Announcement, Fetch, Part};
 use crate::state::{Index, Kind};
 use crate::time::Time;
 
@@ -37,6 +38,18 @@ impl Thing for Facts {
 
     fn is_ours(&self) -> bool {
         !self.ours.is_empty()
+    }
+
+    fn tenants(&self) -> &BTreeSet<String> {
+        &self.tenants
+    }
+
+    fn is_loose(_: &Part<Self>, name: &str) -> bool {
+        is_order_name(name)
+    }
+
+    fn conflict_with(&mut self, other: String) {
+        self.conflicts.insert(other);
     }
 
     fn look(&self) -> Look {
@@ -72,6 +85,7 @@ impl Thing for Facts {
         for due in due(self, &derived, can_fetch) {
             match due.what {
                 What::Fetch(fetch) => fetches.push(fetch),
+                What::Remember => {}
                 What::Announce { event_type, about } => announcements.push(Announcement {
                     id: format!("{anchor}/{}", due.key),
                     event_type: event_type.to_owned(),

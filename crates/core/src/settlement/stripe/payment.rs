@@ -10,7 +10,7 @@ use crate::settlement::payment::{
     Charge, ChargeStatus, Dispute, DisputeStatus, Facts, Intent, IntentStatus, Refund, RefundStatus, Session,
     SessionStatus, Transaction,
 };
-use crate::settlement::reading::{Labels, Part, Reading, Unreadable, order_name};
+use crate::settlement::reading::{Labels, Part, Reading, Realm, Unreadable, order_name};
 
 pub(super) fn intent(context: &Context<'_>, object: &str) -> Result<Reading, Unreadable> {
     let said: SaidIntent = serde_json::from_str(object).map_err(unreadable)?;
@@ -64,7 +64,9 @@ pub(super) fn session(context: &Context<'_>, object: &str) -> Result<Reading, Un
     let mut draft = Draft::about(context, &said.id);
     draft.name(intent.as_deref());
     draft.bought_by(said.customer);
-    let labels = labels(said.metadata, said.client_reference_id);
+    // Whoever opens a payment link can write any reference into its address.
+    let reference = said.client_reference_id.filter(|_| said.payment_link.is_none());
+    let labels = labels(said.metadata, reference);
     draft.labelled(&labels);
     // Who subscribes is written where a shop writes its order, and would tie all its payments into one.
     if !subscribes {
@@ -159,9 +161,9 @@ impl<'c> Draft<'c> {
 
     /// Takes over which order of ours it pays.
     fn ordered(&mut self, labels: &Labels) {
-        let livemode = self.context.realm.livemode;
+        let Realm { livemode, account, .. } = &self.context.realm;
         let Some(order) = labels.first(&self.context.references.order) else { return };
-        self.facts.names.insert(order_name(livemode, &order));
+        self.facts.names.insert(order_name(*livemode, account.as_deref(), &order));
         self.facts.orders.insert(order);
     }
 
@@ -394,6 +396,7 @@ struct SaidSession {
     invoice: Option<Ref>,
     metadata: Option<Metadata>,
     payment_intent: Option<Ref>,
+    payment_link: Option<Ref>,
 }
 
 #[derive(Deserialize)]

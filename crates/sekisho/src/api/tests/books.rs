@@ -158,7 +158,8 @@ async fn h2_a_key_of_one_tenant_sees_nothing_of_another() {
     for path in ["/v1/payments", "/v1/payments?reference=ORD-1", "/v1/customers", "/v1/audit", "/v1/billing"]
     {
         let (status, page) = get(&router, &b, path).await;
-        assert_eq!((status, &page["items"]), (200, &json!([])), "{path}");
+        let of_others = page["items"].as_array().unwrap().iter().filter(|item| item["tenant"] != "b");
+        assert_eq!((status, of_others.count()), (200, 0), "{path}");
         let asked = format!("{path}{}tenant=a", if path.contains('?') { '&' } else { '?' });
         let (status, refused) = get(&router, &b, &asked).await;
         assert_eq!((status, &refused["errors"][0]["field"]), (403, &json!("tenant")), "{asked}");

@@ -99,8 +99,10 @@ impl Scenario {
             ..Ours::default()
         };
         let facts = Facts { ours: BTreeMap::from([(format!("pay_{order}"), ours)]), ..Facts::default() };
-        let part =
-            Part { names: [None, Some(true), Some(false)].map(|mode| order_name(mode, order)).into(), facts };
+        let part = Part {
+            names: [None, Some(true), Some(false)].map(|mode| order_name(mode, None, order)).into(),
+            facts,
+        };
         told.push(Reading { payment: Some(part), billing: None });
         told
     }
