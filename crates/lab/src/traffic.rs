@@ -71,6 +71,15 @@ impl StripeTraffic {
         Self::of_body(path, secret, run.clone(), body(&run, body_bytes))
     }
 
+    /// The same about products, which no rule settles: what they cost is the queue alone.
+    pub fn of_products(path: &str, secret: &str, body_bytes: usize, seed: u64) -> Self {
+        let run = run_of(seed);
+        let body = body(&run, body_bytes)
+            .replace("\"object\": \"payment_intent\"", "\"object\": \"product\"")
+            .replace("payment_intent.succeeded", "product.updated");
+        Self::of_body(path, secret, run, body)
+    }
+
     fn of_body(path: &str, secret: &str, run: String, body: String) -> Self {
         let head = format!(
             "POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nuser-agent: Stripe/1.0 (+https://stripe.com/docs/webhooks)\r\n\
