@@ -128,7 +128,7 @@ fn torture(plan: &Plan, dir: &Path) -> Result<Verdict, String> {
         answers: answers(&sent),
         forgeries: sent.iter().map(|sent| sent.forgeries).sum(),
         drained_in,
-        integrity: cluster.store.integrity(),
+        integrity: cluster.store.integrity(&plan.binary),
         findings: checker::check(&evidence),
         dir: dir.to_owned(),
     })

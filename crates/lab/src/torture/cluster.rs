@@ -88,11 +88,43 @@ impl Store {
         Some(format!("connections cut around commits: {replies} after the commit, {requests} before"))
     }
 
-    pub fn integrity(&self) -> String {
-        match self {
+    /// `ok`, or what is wrong with the file, the books, the audit log or the announcements. Nobody else may have the store.
+    pub fn integrity(&self, binary: &Path) -> String {
+        let file = match self {
             Self::Sqlite { .. } => self.sql("PRAGMA integrity_check").unwrap_or_else(|error| error),
             Self::Postgres { .. } => "ok".into(),
+        };
+        let mut wrong = if file == "ok" { Vec::new() } else { vec![file] };
+        wrong.extend(self.announcements().err());
+        for words in [["books", "check"], ["audit", "verify"]] {
+            wrong.extend(self.command(binary, words).err());
         }
+        if wrong.is_empty() { "ok".into() } else { wrong.join("; ") }
+    }
+
+    /// Each payment that has money was announced as paid, once.
+    fn announcements(&self) -> Result<(), String> {
+        let told =
+            self.sql("SELECT count(*) FROM event WHERE source = 'sekisho' AND type = 'payment.paid'")?;
+        let paid = self.sql("SELECT count(*) FROM state WHERE kind = 'payment' AND status = 'paid'")?;
+        if told != paid || paid == "0" {
+            return Err(format!("{paid} payments are paid, and {told} were announced"));
+        }
+        Ok(())
+    }
+
+    fn command(&self, binary: &Path, words: [&str; 2]) -> Result<(), String> {
+        let url = match self {
+            Self::Sqlite { .. } => self.url(),
+            Self::Postgres { server, database, .. } => server.url(database),
+        };
+        let output = std::process::Command::new(binary).args(words).args(["--store", &url]).output();
+        let output = output.map_err(|error| format!("{words:?} did not run: {error}"))?;
+        let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        if output.status.success() {
+            return Ok(());
+        }
+        Err(format!("{words:?}: {}{}", said(&output.stdout), said(&output.stderr)))
     }
 }
 

@@ -14,11 +14,16 @@ pub fn unfinished(store: &Store) -> Result<u64, String> {
     number(&store.sql("SELECT count(*) FROM job WHERE kind <> 'timer'")?)
 }
 
+/// What the provider sent.
 pub fn events(store: &Store) -> Result<Vec<Event>, String> {
-    rows(store, "SELECT seq, event_id, type, coalesce(object_id, '') FROM event", |row| {
-        let &[seq, id, kind, object] = row else { return None };
-        Some(Event { seq: seq.parse().ok()?, id: id.into(), kind: kind.into(), object: object.into() })
-    })
+    rows(
+        store,
+        "SELECT seq, event_id, type, coalesce(object_id, '') FROM event WHERE source = 'stripe'",
+        |row| {
+            let &[seq, id, kind, object] = row else { return None };
+            Some(Event { seq: seq.parse().ok()?, id: id.into(), kind: kind.into(), object: object.into() })
+        },
+    )
 }
 
 /// Which delivery a job was is read from its effect: a suspect's own lane is not in its outcome.

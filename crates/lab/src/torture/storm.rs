@@ -59,15 +59,18 @@ impl Events {
 impl Traffic for Events {
     fn write(&self, n: u64, request: &mut Vec<u8>) {
         let (number, at) = (Self::number(n), now_seconds());
+        let is_paid = Self::kind(number) == "payment_intent.succeeded";
         let body = format!(
-            r#"{{"id":"{}","object":"event","created":{},"livemode":false,"type":"{}","data":{{"object":{{"id":"pi_{}{}_{}","object":"payment_intent","amount":{}}}}}}}"#,
+            r#"{{"id":"{}","object":"event","created":{},"livemode":false,"type":"{}","data":{{"object":{{"id":"pi_{}{}_{}","object":"payment_intent","amount":{},"amount_received":{},"currency":"jpy","status":"{}"}}}}}}"#,
             self.event_id(n),
             self.created,
             Self::kind(number),
             self.run,
             self.node,
             number % self.objects,
-            100 + number
+            100 + number,
+            if is_paid { 100 + number } else { 0 },
+            if is_paid { "succeeded" } else { "processing" }
         );
         let tag = hmac::sign(&self.key, format!("{at}.{body}").as_bytes());
         let signature = tag.as_ref().iter().fold(String::new(), |mut hex, byte| {

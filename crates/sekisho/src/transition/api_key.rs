@@ -51,6 +51,11 @@ pub async fn create_key(
     if name.is_empty() || name.chars().count() > 100 || name.contains(char::is_control) {
         return Err(Refusal::Wrong("the name of a key has 1 to 100 letters".into()));
     }
+    if name == "cli" || name.starts_with("cli:") || name.starts_with(PREFIX) {
+        return Err(Refusal::Wrong(format!(
+            "the name {name} would be taken for somebody at a terminal, or for a key; choose another"
+        )));
+    }
     if list_keys(store).await?.iter().any(|key| key.name == name && key.revoked_at.is_none()) {
         return Err(Refusal::Conflict(format!(
             "there is a key named {name} already; revoke it or choose another name"

@@ -291,6 +291,81 @@ fn d1_money_that_nobody_asked_for_is_listed_and_finds_its_order_later() {
     });
 }
 
+/// Every table that the settling of one event writes to.
+const WRITTEN: [&str; 8] = ["state", "name", "posting", "audit", "link", "dedupe", "job", "outcome"];
+
+#[test]
+fn d4_a_failure_at_any_write_leaves_nothing_behind_and_is_made_good() {
+    each_store(|place| {
+        let office = Office::open(place);
+        let count = |table: &str| place.sql(&format!("SELECT count(*) FROM {table}"));
+        for (n, table) in WRITTEN.into_iter().enumerate() {
+            let kept = ["state", "name", "posting", "audit", "link"].map(count);
+            let made = || count("event WHERE source = 'sekisho'");
+            let announced = made();
+            break_writes(place, table);
+            // Where the queue itself can't be written, the event is not even taken in: Stripe will send it again.
+            let mut event = intent("succeeded", 3980);
+            event["id"] = format!("pi_{n}").into();
+            event["latest_charge"] = Value::Null;
+            event["metadata"] = json!({ "order_id": format!("order-{n}") });
+            let body = json!({
+                "id": format!("evt_{n}"), "object": "event", "type": "payment_intent.succeeded", "livemode": false,
+                "created": ORDERED_AT.seconds(), "data": { "object": event },
+            });
+            let letter = Provider::stripe().body(&body.to_string());
+            let taken = office.gateway.send(&letter).status == 204;
+            assert_eq!(taken, !["dedupe", "job"].contains(&table), "{table}");
+            std::thread::sleep(Duration::from_millis(400));
+            if table != "link" && table != "audit" {
+                // The one thing that may be written is that it failed.
+                assert_eq!(
+                    ["state", "name", "posting"].map(count),
+                    [&*kept[0], &*kept[1], &*kept[2]],
+                    "{table}"
+                );
+            } else {
+                assert_eq!(["state", "name", "posting", "audit", "link"].map(count), kept, "{table}");
+            }
+            assert_eq!(made(), announced, "{table}");
+
+            mend_writes(place, table);
+            office.gateway.send_until_acknowledged(&letter);
+            office.gateway.type_in(&["dead", "retry", "--all", "--yes"]);
+            wait_until(&format!("what {table} had held up"), || {
+                office.gateway.type_in(&["dead", "retry", "--all", "--yes"]);
+                office.get(&format!("/v1/payments?reference=order-{n}"))["items"][0]["status"] == "paid"
+            });
+        }
+        wait_until("each was told once", || came_to(&office.app, "settled").len() == WRITTEN.len());
+        office.gateway.type_in(&["books", "check"]).done();
+        office.gateway.type_in(&["audit", "verify"]).done();
+    });
+}
+
+/// From now on nobody can add a row to this table.
+fn break_writes(place: &Place, table: &str) {
+    if place.is_sqlite() {
+        let refuse = format!(
+            "CREATE TRIGGER broken BEFORE INSERT ON {table} BEGIN SELECT RAISE(ABORT, 'broken'); END"
+        );
+        place.sql(&refuse);
+        return;
+    }
+    place.sql(
+        "CREATE OR REPLACE FUNCTION broken() RETURNS trigger LANGUAGE plpgsql AS \
+         $$ BEGIN RAISE EXCEPTION 'broken'; END $$",
+    );
+    place.sql(&format!(
+        "CREATE TRIGGER broken BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION broken()"
+    ));
+}
+
+fn mend_writes(place: &Place, table: &str) {
+    let of_table = if place.is_sqlite() { String::new() } else { format!(" ON {table}") };
+    place.sql(&format!("DROP TRIGGER broken{of_table}"));
+}
+
 #[test]
 fn d1_live_and_test_are_never_mixed() {
     each_store(|place| {
