@@ -45,6 +45,7 @@ const NEW_PAYMENT: Fields = &[
     ("customer", "text?"),
     ("purpose", "text?"),
     ("reference", "text?"),
+    ("account", "text?"),
     ("description", "text?"),
     ("metadata", "any"),
     ("livemode", "flag?"),

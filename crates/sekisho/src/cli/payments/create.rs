@@ -21,6 +21,9 @@ pub struct Args {
     /// The app's own id of the order; the provider's objects find the payment by it
     #[arg(long, value_name = "ID")]
     reference: Option<String>,
+    /// The provider's connected account that is paid, if it is one
+    #[arg(long, value_name = "ID")]
+    account: Option<String>,
     /// Whose money it is
     #[arg(long, value_name = "ID")]
     tenant: Option<String>,
@@ -67,6 +70,7 @@ impl Args {
     fn order(&self) -> Map<String, Value> {
         let texts = [
             ("reference", &self.reference),
+            ("account", &self.account),
             ("tenant", &self.tenant),
             ("customer", &self.customer),
             ("purpose", &self.purpose),
