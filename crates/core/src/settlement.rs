@@ -6,10 +6,13 @@ pub mod billing;
 pub mod decide;
 mod fetch;
 mod komoju;
+pub mod order;
 mod payjp;
 pub mod payment;
 mod paypal;
 pub mod reading;
+#[cfg(test)]
+mod spoiled;
 mod square;
 mod stripe;
 
@@ -104,6 +107,9 @@ pub fn read(origin: Origin, event: &Stored, references: &References) -> Result<O
         _ => Ok(None),
     }
 }
+
+/// Whose events are settled.
+pub const PROVIDERS: [&str; 5] = ["stripe", "paypal", "komoju", "payjp", "square"];
 
 /// How the settling of an event ends that could be read.
 pub fn outcome(event: &Stored, is_known: bool) -> Outcome {

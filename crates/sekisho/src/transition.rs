@@ -42,7 +42,7 @@ pub use fields::{FieldError, Fields};
 pub use forecast::{RouteForecast, Unanswered};
 pub use look_up::{balance, billing, is_customer_of, member, payment, payments_by_reference};
 pub use payment::create_payment;
-pub use replay::{EventQuery, Flag, Replay, ReplayReport, replay};
+pub use replay::{EventQuery, Replay, ReplayReport, replay};
 pub use request::{Answered, Request};
 
 /// Most dead letters or events that one order touches.

@@ -1,7 +1,9 @@
 //! The store in memory: the plainest possible reading of [`Store`]'s promises. Tests compare the databases with it.
 
+mod act;
 mod commit;
 mod filter;
+mod upkeep;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -13,11 +15,10 @@ use sekisho_core::change::{
     Outcome, Rejection, Replayed, effect_prefix,
 };
 use sekisho_core::event::{DedupeKey, Stored};
-use sekisho_core::state::{self, Key, State};
+use sekisho_core::state::{Key, State};
 use sekisho_core::timer::HOUR_MS;
 use sekisho_core::{Epoch, Seq, Time};
 
-use crate::audit;
 use crate::{
     AuditEntry, AuditFilter, BookedLine, CLAIM_MAX, ChainHead, Count, DeadFilter, DeadLetter, EventFilter,
     EventRecord, EventSummary, FIND_MAX, Forgotten, Joined, LineFilter, Link, Loaded, Message, Order, Peer,
@@ -470,59 +471,6 @@ impl Tables {
         }
     }
 
-    fn revive(&mut self, job: Seq, act: &Act) -> bool {
-        let Some(letter) = self.dead.remove(&job) else { return false };
-        let row = JobRow {
-            kind: letter.kind,
-            lane: letter.lane,
-            home: None,
-            fifo: letter.fifo,
-            due_at: act.at,
-            event: letter.event,
-            payload: letter.payload,
-            owner: None,
-            attempt: letter.attempts,
-            base: letter.attempts,
-            crashes: 0,
-            started: false,
-        };
-        self.jobs.insert(job, row);
-        self.note(audit::of_message(act, audit::RETRIED, job));
-        true
-    }
-
-    fn discard(&mut self, job: Seq, act: &Act) -> bool {
-        let Some(letter) = self.dead.remove(&job) else { return false };
-        let note = format!("discarded by {}: {}", act.actor, act.reason);
-        let ended = Ended {
-            outcome: Outcome::Discarded { note },
-            at: act.at,
-            attempts: letter.attempts,
-            lane: letter.lane,
-            event: letter.event,
-            about: About::default(),
-        };
-        self.outcomes.insert(job, ended);
-        self.note(audit::of_message(act, audit::DISCARDED, job));
-        true
-    }
-
-    fn replay(&mut self, event: Seq, payload: &str, act: &Act) -> Replayed {
-        if !self.events.contains_key(&event) {
-            return Replayed::Unknown;
-        }
-        if self.jobs.contains_key(&event) {
-            return Replayed::Unfinished;
-        }
-        let dead = self.dead.remove(&event).map(|letter| letter.attempts);
-        let done = self.outcomes.remove(&event).map(|ended| ended.attempts);
-        let attempt = dead.or(done).unwrap_or_default();
-        let row = JobRow::settle(event, act.at);
-        self.jobs.insert(event, JobRow { payload: payload.into(), attempt, base: attempt, ..row });
-        self.note(audit::of_event(act, audit::REPLAYED, event));
-        Replayed::Queued
-    }
-
     fn note(&mut self, entry: Entry) {
         let number = self.audit.last().map_or(0, |last| last.number) + 1;
         self.audit.push(AuditEntry { number, entry });
@@ -548,53 +496,6 @@ impl Tables {
         let prefix = effect_prefix(event);
         let from = self.effects.range(prefix.clone()..);
         from.take_while(|(key, _)| key.starts_with(&prefix)).map(|(key, job)| (key.clone(), *job)).collect()
-    }
-
-    fn forget(&mut self, before: Time, after: Seq, limit: usize) -> Forgotten {
-        let old = self.events.range(..Seq::floor_of(before)).map(|(seq, _)| *seq);
-        let old: Vec<_> = old.filter(|seq| *seq > after).take(limit).collect();
-        let mut forgotten = Forgotten { events: 0, next: old.last().copied().filter(|_| old.len() == limit) };
-        for seq in old {
-            let unfinished = self.jobs.values().any(|job| job.event == Some(seq));
-            if unfinished || self.dead.values().any(|letter| letter.event == Some(seq)) {
-                continue;
-            }
-            forgotten.events += 1;
-            self.events.remove(&seq);
-            self.dedupe.retain(|_, stored| *stored != seq);
-            self.erase(seq);
-            for (key, job) in self.effects_of(seq) {
-                self.effects.remove(&key);
-                self.erase(job);
-            }
-        }
-        let timers = self.effects.range("timer/".to_owned()..format!("timer/{before}"));
-        let past: Vec<_> = timers
-            .filter(|(_, job)| !self.jobs.contains_key(job) && !self.dead.contains_key(job))
-            .map(|(key, job)| (key.clone(), *job))
-            .take(limit)
-            .collect();
-        for (key, job) in past {
-            self.effects.remove(&key);
-            self.erase(job);
-        }
-        self.forget_requests(before, limit);
-        forgotten
-    }
-
-    fn forget_requests(&mut self, before: Time, limit: usize) {
-        let requests = self.states.values().filter(|state| state.key.kind == state::Kind::Request);
-        let mut old: Vec<_> = requests.filter(|state| state.changed_at < before).collect();
-        old.sort_by_key(|state| (state.changed_at, state.key.id.clone()));
-        let old: BTreeSet<Key> = old.into_iter().take(limit).map(|state| state.key.clone()).collect();
-        self.states.retain(|key, _| !old.contains(key));
-        self.names.retain(|_, key| !old.contains(key));
-    }
-
-    /// The traces of a finished job.
-    fn erase(&mut self, job: Seq) {
-        self.outcomes.remove(&job);
-        self.attempts.retain(|(of, _), _| *of != job);
     }
 
     fn addressed(&self, letter: &DeadLetter) -> DeadLetter {

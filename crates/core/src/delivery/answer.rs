@@ -5,6 +5,7 @@
 
 use bytes::Bytes;
 
+use crate::change::Attempt;
 use crate::queue::Failure;
 use crate::time::Time;
 
@@ -18,6 +19,27 @@ pub struct Answer {
     /// Its first [`BODY_KEPT_BYTES`].
     pub body: Bytes,
     pub truncated: bool,
+}
+
+impl Attempt {
+    /// What is kept of a call: how it was judged, and the beginning of what came back.
+    pub fn of(answer: Option<&Answer>, failure: Option<&Failure>, at: Time, took_ms: i64) -> Self {
+        let kept = |answer: &Answer| match answer.body.get(..BODY_KEPT_BYTES) {
+            // A copy, so that a large answer is not held for its beginning.
+            Some(beginning) => Bytes::copy_from_slice(beginning),
+            None => answer.body.clone(),
+        };
+        Self {
+            at,
+            took_ms,
+            status: answer.map(|answer| answer.status.into()),
+            reason: failure.map(|failure| failure.reason.to_owned()),
+            error: failure.map(|failure| failure.error.clone()),
+            headers: answer
+                .map(|answer| serde_json::to_string(&answer.headers).expect("texts always serialise")),
+            body: answer.map(kept).filter(|body| !body.is_empty()),
+        }
+    }
 }
 
 impl Answer {

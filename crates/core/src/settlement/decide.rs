@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::reading::{Part, Reading};
 use super::{Announcement, Fetch, billing, payment};
 use crate::audit::Entry;
-use crate::change::About;
+use crate::change::{About, ChangeSet};
 use crate::event::Stored;
 use crate::id::Seq;
 use crate::state::{Index, Key, Kind, Loaded, Naming, Posting, Write};
@@ -68,6 +68,20 @@ pub struct Change {
     pub fetches: Vec<Fetch>,
     /// Why it can't be decided; then nothing else is set.
     pub refused: Option<String>,
+}
+
+impl Change {
+    /// What is to be written, with an id for every event that it makes. Jobs and ends are the caller's.
+    pub fn into_set(self, at: Time, mut next_seq: impl FnMut() -> Seq) -> ChangeSet {
+        ChangeSet {
+            writes: self.writes,
+            names: self.names,
+            postings: self.postings,
+            audit: self.audit,
+            events: self.announcements.into_iter().map(|told| told.arrival(next_seq())).collect(),
+            ..ChangeSet::nothing(at)
+        }
+    }
 }
 
 /// What must be loaded before [`decide`] can be asked.

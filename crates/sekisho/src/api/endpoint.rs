@@ -106,6 +106,8 @@ pub struct Parameter {
 
 pub const LIMIT: Parameter =
     Parameter { name: "limit", kind: "integer", about: "At most so many; 50 when not written, 1 to 1000" };
+pub const OWN: Parameter =
+    Parameter { name: "own", kind: "flag", about: "true: also what Sekisho announced or fetched itself" };
 pub const BEFORE: Parameter =
     Parameter { name: "before", kind: "text", about: "Only older ones: `next` of the page before" };
 pub const LIVEMODE: Parameter =
@@ -174,7 +176,8 @@ impl Call {
 
     /// The other parameters, as the query they make up.
     pub fn query<T: DeserializeOwned>(&self) -> Result<T, Problem> {
-        let others = self.params.iter().filter(|(name, _)| *name != LIMIT.name && *name != BEFORE.name);
+        let own = [LIMIT.name, BEFORE.name, OWN.name];
+        let others = self.params.iter().filter(|(name, _)| !own.contains(&&**name));
         let others: Map<_, _> =
             others.map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect();
         serde_json::from_value(others.into()).map_err(|error| problem::wrong(error.to_string()))

@@ -3,7 +3,7 @@
 use sekisho_core::timer::DAY_MS;
 use serde_json::{Value, json};
 
-use super::endpoint::{Answer, BEFORE, Call, Endpoint, LIMIT, Parameter, Success, Verb, page};
+use super::endpoint::{Answer, BEFORE, Call, Endpoint, LIMIT, OWN, Parameter, Success, Verb, page};
 use super::problem;
 use crate::config::Scope;
 use crate::transition::{self, EventQuery};
@@ -21,11 +21,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
             TYPE,
             Parameter { name: "status", kind: "text", about: "received, success, failed or skipped" },
             Parameter { name: "object", kind: "text", about: "The provider's id of what it is about" },
-            Parameter {
-                name: "own",
-                kind: "flag",
-                about: "true: also what Sekisho announced or fetched itself",
-            },
+            OWN,
             Parameter { name: "since", kind: "time", about: "Received not before" },
             Parameter { name: "until", kind: "time", about: "Received before" },
             BEFORE,
@@ -92,7 +88,8 @@ pub const TYPE: Parameter =
 const COUNTED_DAYS_MAX: i64 = 100;
 
 async fn list(call: Call) -> Answer {
-    let mut filter = call.query::<EventQuery>()?.filter()?;
+    let own = call.flag(OWN.name)?.unwrap_or(false);
+    let mut filter = EventQuery { own, ..call.query()? }.filter()?;
     filter.limit = call.limit()?;
     // The cursor lies within what `until` allows.
     filter.before = [call.before()?, filter.before].into_iter().flatten().min();

@@ -11,7 +11,7 @@ use sekisho_store::{EventFilter, Status, Store};
 
 use super::when::moment;
 use super::{Context, pages};
-use crate::transition::{EventQuery, Flag};
+use crate::transition::EventQuery;
 use crate::view;
 
 pub use tail::Follower;
@@ -98,7 +98,7 @@ impl Conditions {
             object: self.object.clone(),
             since: range.since,
             until: range.until,
-            own: Flag(self.own),
+            own: self.own,
         }
     }
 

@@ -15,7 +15,7 @@ use http::{HeaderValue, Request, Uri, header};
 use http_body_util::Full;
 use reqwest::Url;
 use sekisho_core::change::Attempt;
-use sekisho_core::delivery::{Answer, BODY_KEPT_BYTES, Fault};
+use sekisho_core::delivery::{Answer, Fault};
 use sekisho_core::queue::Failure;
 use sekisho_core::{Secret, Time};
 use serde_json::value::RawValue;
@@ -148,7 +148,7 @@ impl Client {
         let took_ms = started.elapsed().as_millis() as i64;
         let result = answer::judge(&answered, BODY_MAX, now.plus_ms(took_ms), understand)
             .map_err(|failure| Failure { error: self.hide(&failure.error), ..failure });
-        let attempt = self.record(answered.ok(), result.as_ref().err(), now, took_ms);
+        let attempt = self.record(answered.as_ref().ok(), result.as_ref().err(), now, took_ms);
         Call { result, attempt }
     }
 
@@ -186,29 +186,16 @@ impl Client {
         Call { result: Err(failure), attempt }
     }
 
-    fn record(&self, answer: Option<Answer>, failure: Option<&Failure>, at: Time, took_ms: i64) -> Attempt {
-        let headers = answer.as_ref().map(|answer| {
-            self.hide(&serde_json::to_string(&answer.headers).expect("texts always serialise"))
-        });
-        Attempt {
-            at,
-            took_ms,
-            status: answer.as_ref().map(|answer| answer.status.into()),
-            reason: failure.map(|failure| failure.reason.to_owned()),
-            error: failure.map(|failure| failure.error.clone()),
-            headers,
-            body: answer.map(|answer| self.kept(&answer.body)).filter(|body| !body.is_empty()),
-        }
-    }
-
-    /// A copy, so that a large answer is not held for its beginning.
-    fn kept(&self, body: &[u8]) -> Bytes {
-        let kept = &body[..body.len().min(BODY_KEPT_BYTES)];
+    fn record(&self, answer: Option<&Answer>, failure: Option<&Failure>, at: Time, took_ms: i64) -> Attempt {
+        let attempt = Attempt::of(answer, failure, at, took_ms);
         let key = self.key.expose().as_bytes();
-        if kept.windows(key.len()).any(|part| part == key) {
-            return Bytes::from(self.hide(&String::from_utf8_lossy(kept)));
+        let says_it = |body: &Bytes| body.windows(key.len()).any(|part| part == key);
+        let hidden = |body: Bytes| Bytes::from(self.hide(&String::from_utf8_lossy(&body)));
+        Attempt {
+            headers: attempt.headers.map(|headers| self.hide(&headers)),
+            body: attempt.body.map(|body| if says_it(&body) { hidden(body) } else { body }),
+            ..attempt
         }
-        Bytes::copy_from_slice(kept)
     }
 
     /// Somebody on the way may say the key back to us.

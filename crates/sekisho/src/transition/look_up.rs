@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use sekisho_core::settlement::order::{billing_known_as, payment_known_as};
 use sekisho_core::settlement::payment::{Facts, customer_account};
-use sekisho_core::settlement::reading::{Realm, billing_name, order_name};
 use sekisho_core::state::{Key, Kind, State};
 use sekisho_store::{Error, FIND_MAX, LineFilter, Result, StateFilter, Store};
 use serde_json::Value;
@@ -12,13 +12,6 @@ use serde_json::Value;
 use super::Member;
 use crate::{now, view};
 
-/// Live comes before test, and that before what has no mode.
-const MODES: [Option<bool>; 3] = [Some(true), Some(false), None];
-/// Whose events are settled, and so whose ids lead somewhere.
-const PROVIDERS: [&str; 5] = ["stripe", "paypal", "komoju", "payjp", "square"];
-/// What names of payments and of billing begin with in the store.
-const PAYMENT: &str = "p:";
-const BILLING: &str = "b:";
 /// How often what a payment became may have been merged in its turn.
 const MERGES_MAX: usize = 1_000;
 /// Entries that are shown with a balance.
@@ -32,7 +25,7 @@ pub async fn payments_by_reference(
     account: Option<&str>,
 ) -> Result<Vec<State>> {
     let mut found: Vec<State> = by_id(store, reference).await?.into_iter().collect();
-    let names = names(reference, account);
+    let names = payment_known_as(reference, account);
     let mut loaded = store.load(names.clone(), Vec::new()).await?;
     for name in names {
         let key = loaded.names.remove(&name);
@@ -50,8 +43,7 @@ pub async fn payment(store: &dyn Store, id: &str) -> Result<Option<Value>> {
 
 /// What a tenant subscribed to. Without a mode: the live one, or else that of the test mode.
 pub async fn billing(store: &dyn Store, tenant: &str, livemode: Option<bool>) -> Result<Option<Value>> {
-    let modes = MODES.into_iter().filter(|mode| livemode.is_none() || *mode == livemode);
-    let names: Vec<_> = modes.map(|mode| format!("{BILLING}{}", billing_name(mode, tenant))).collect();
+    let names = billing_known_as(tenant, livemode);
     let loaded = store.load(names.clone(), Vec::new()).await?;
     let mut found = names.iter().filter_map(|name| loaded.states.get(loaded.names.get(name)?));
     found.next().map(|state| view::billing(state, now())).transpose()
@@ -89,20 +81,6 @@ pub async fn is_customer_of(store: &dyn Store, customer: &str, tenant: &str) -> 
     let by_payments = payments.into_iter().map(|state| state.index.tenant);
     let mut owners = by_payments.chain(member.map(|member| member.tenant)).peekable();
     Ok(owners.peek().is_some() && owners.all(|owner| owner.as_deref() == Some(tenant)))
-}
-
-/// Every name a payment may have by this reference.
-fn names(reference: &str, account: Option<&str>) -> Vec<String> {
-    let orders = MODES.into_iter().flat_map(|mode| {
-        let own = account.map(|account| order_name(mode, Some(account), reference));
-        [Some(order_name(mode, None, reference)), own].into_iter().flatten()
-    });
-    let objects = PROVIDERS.into_iter().flat_map(|provider| {
-        MODES.into_iter().map(move |livemode| {
-            Realm { provider, account: account.map(str::to_owned), livemode }.name(reference)
-        })
-    });
-    orders.chain(objects).map(|name| format!("{PAYMENT}{name}")).collect()
 }
 
 async fn by_id(store: &dyn Store, id: &str) -> Result<Option<State>> {

@@ -27,34 +27,7 @@ pub struct EventQuery {
     pub since: Option<Time>,
     pub until: Option<Time>,
     /// Also what Sekisho announced or fetched itself.
-    pub own: Flag,
-}
-
-/// True or false; as a parameter of an address, a text.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Said", into = "bool")]
-pub struct Flag(pub bool);
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Said {
-    Flag(bool),
-    Text(String),
-}
-
-impl From<Said> for Flag {
-    fn from(said: Said) -> Self {
-        match said {
-            Said::Flag(flag) => Self(flag),
-            Said::Text(text) => Self(text == "true"),
-        }
-    }
-}
-
-impl From<Flag> for bool {
-    fn from(flag: Flag) -> Self {
-        flag.0
-    }
+    pub own: bool,
 }
 
 impl EventQuery {
@@ -65,7 +38,7 @@ impl EventQuery {
         });
         Ok(EventFilter {
             source: self.source.clone(),
-            received: self.source.is_none() && !self.own.0,
+            received: self.source.is_none() && !self.own,
             event_type: self.event_type.clone(),
             status: status.transpose()?,
             object_id: self.object.clone(),

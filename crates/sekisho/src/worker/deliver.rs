@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use sekisho_core::change::{Attempt, ChangeSet, End, Job, Lane, Outcome};
-use sekisho_core::delivery::{Answer, Fault, Route, Signer, judge, outgoing};
+use sekisho_core::delivery::{Route, Signer, judge, outgoing};
 use sekisho_core::event::Stored;
 use sekisho_core::queue::breaker::Policy;
-use sekisho_core::queue::{self, Failure, Retry};
+use sekisho_core::queue::{self, Retry};
 
 use super::desk::LanePolicy;
 use crate::config;
@@ -65,28 +65,8 @@ impl Target {
                 (end, !failure.blames_destination)
             }
         };
-        let attempt = record(answer, judged.err(), at, took.as_millis() as i64);
+        let (answer, failure) = (answer.as_ref().ok(), judged.as_ref().err());
+        let attempt = Attempt::of(answer, failure, at, took.as_millis() as i64);
         (ChangeSet::end(job.lease, end, node.now()).with_attempt(attempt), well)
-    }
-}
-
-fn record(
-    answer: Result<Answer, Fault>,
-    failure: Option<Failure>,
-    at: sekisho_core::Time,
-    took_ms: i64,
-) -> Attempt {
-    let answer = answer.ok();
-    let (reason, error) = failure.map(|failure| (failure.reason.to_owned(), failure.error)).unzip();
-    Attempt {
-        at,
-        took_ms,
-        status: answer.as_ref().map(|answer| answer.status.into()),
-        reason,
-        error,
-        headers: answer
-            .as_ref()
-            .map(|answer| serde_json::to_string(&answer.headers).expect("texts always serialise")),
-        body: answer.map(|answer| answer.body).filter(|body| !body.is_empty()),
     }
 }

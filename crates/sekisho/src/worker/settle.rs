@@ -269,21 +269,16 @@ impl Worker {
             let set = ChangeSet { ends: ends.collect(), ..ChangeSet::nothing(at) };
             return Draft { set: set.with_deaths_noted(), works };
         }
-        let mut set = ChangeSet::nothing(at);
-        for (paper, about) in papers.into_iter().zip(change.about) {
+        let (mut ends, mut jobs) = (Vec::new(), Vec::new());
+        for (paper, about) in papers.into_iter().zip(change.about.clone()) {
             let end = End::Done(paper.outcome.clone());
-            set.ends.push(Ended { about, ..Ended::new(paper.work.job.lease, end) });
-            set.jobs.extend(self.jobs(paper, keep, at));
+            ends.push(Ended { about, ..Ended::new(paper.work.job.lease, end) });
+            jobs.extend(self.jobs(paper, keep, at));
         }
-        for fetch in change.fetches {
-            set.jobs.push(fetch.job(self.node.next_seq(at), at));
-        }
-        let made = change.announcements.into_iter().map(|told| told.arrival(self.node.next_seq(at)));
-        set.events = made.collect();
+        jobs.extend(change.fetches.iter().map(|fetch| fetch.job(self.node.next_seq(at), at)));
+        let mut set = ChangeSet { ends, jobs, ..change.into_set(at, || self.node.next_seq(at)) };
         let bytes = set.events.iter().map(|event| event.body.len()).sum();
         set.keep = keep.filter(|_| self.desk.has_settle_room(set.events.len(), bytes));
-        (set.writes, set.names, set.postings, set.audit) =
-            (change.writes, change.names, change.postings, change.audit);
         Draft { works, set }
     }
 

@@ -79,6 +79,7 @@ impl Worker {
         let Some(timer) = Timer::parse(&job.payload) else {
             return Err(Failure::terminal("unknown_timer", format!("no timer is called {}", job.payload)));
         };
+        let mut audit = Vec::new();
         let (outcome, next) = match &timer {
             Timer::Schedule(name) => self.put_event_in(name, job.due_at).await?,
             Timer::Count => {
@@ -94,10 +95,12 @@ impl Worker {
                 let note = (forgotten > 0).then(|| format!("{forgotten} events let go"));
                 (Outcome::Success { note }, Some(hour_of(self.node.now()).plus_ms(HOUR_MS + FORGET_AFTER_MS)))
             }
-            Timer::Anchor => (Outcome::SUCCESS, Some(job.due_at.plus_ms(HOUR_MS))),
+            Timer::Anchor => {
+                audit.push(self.anchor(self.node.now()).await?);
+                (Outcome::SUCCESS, Some(job.due_at.plus_ms(HOUR_MS)))
+            }
         };
         let at = self.node.now();
-        let audit = if timer == Timer::Anchor { vec![self.anchor(at).await?] } else { Vec::new() };
         let jobs = next.map(|due_at| timer.job(self.node.next_seq(at), due_at)).into_iter().collect();
         Ok(ChangeSet { jobs, audit, ..ChangeSet::end(job.lease, End::Done(outcome), at) })
     }

@@ -1,35 +1,15 @@
-//! The promises of `Store` on PostgreSQL (memory and SQLite keep theirs in the store's own tests), and many nodes
-//! that start on an empty database at once.
+//! Many nodes that start on an empty PostgreSQL at once. What every store promises is tested beside the stores.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sekisho_core::Time;
-use sekisho_store::conformance::{Arrivals, PROMISES};
+use sekisho_store::conformance::Arrivals;
 use sekisho_store::{Access, EventFilter};
 
 use crate::support::{Gateway, Place, Provider, runtime};
 
 const SERVE: Access = Access::Serve { allow_unsafe_durability: false };
-
-#[test]
-fn every_promise_of_a_store_holds_on_postgresql() {
-    let runtime = runtime();
-    let mut broken = Vec::new();
-    for (name, promise) in PROMISES {
-        let place = Place::postgres();
-        let kept = runtime.block_on(async {
-            let store = place.open(SERVE).await;
-            tokio::spawn(promise(store)).await
-        });
-        eprintln!("{} {name}", if kept.is_ok() { "kept  " } else { "BROKEN" });
-        if kept.is_err() {
-            broken.push(name);
-        }
-    }
-    assert!(PROMISES.len() >= 53);
-    assert!(broken.is_empty(), "{broken:?}");
-}
 
 #[test]
 fn h5_eight_nodes_start_on_an_empty_postgresql_at_once() {

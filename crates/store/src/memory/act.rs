@@ -1,0 +1,62 @@
+//! What people do with what failed or is long done.
+
+use sekisho_core::Seq;
+use sekisho_core::change::{About, Act, Outcome, Replayed};
+
+use super::{Ended, JobRow, Tables};
+use crate::audit;
+
+impl Tables {
+    pub(super) fn revive(&mut self, job: Seq, act: &Act) -> bool {
+        let Some(letter) = self.dead.remove(&job) else { return false };
+        let row = JobRow {
+            kind: letter.kind,
+            lane: letter.lane,
+            home: None,
+            fifo: letter.fifo,
+            due_at: act.at,
+            event: letter.event,
+            payload: letter.payload,
+            owner: None,
+            attempt: letter.attempts,
+            base: letter.attempts,
+            crashes: 0,
+            started: false,
+        };
+        self.jobs.insert(job, row);
+        self.note(audit::of_message(act, audit::RETRIED, job));
+        true
+    }
+
+    pub(super) fn discard(&mut self, job: Seq, act: &Act) -> bool {
+        let Some(letter) = self.dead.remove(&job) else { return false };
+        let note = format!("discarded by {}: {}", act.actor, act.reason);
+        let ended = Ended {
+            outcome: Outcome::Discarded { note },
+            at: act.at,
+            attempts: letter.attempts,
+            lane: letter.lane,
+            event: letter.event,
+            about: About::default(),
+        };
+        self.outcomes.insert(job, ended);
+        self.note(audit::of_message(act, audit::DISCARDED, job));
+        true
+    }
+
+    pub(super) fn replay(&mut self, event: Seq, payload: &str, act: &Act) -> Replayed {
+        if !self.events.contains_key(&event) {
+            return Replayed::Unknown;
+        }
+        if self.jobs.contains_key(&event) {
+            return Replayed::Unfinished;
+        }
+        let dead = self.dead.remove(&event).map(|letter| letter.attempts);
+        let done = self.outcomes.remove(&event).map(|ended| ended.attempts);
+        let attempt = dead.or(done).unwrap_or_default();
+        let row = JobRow::settle(event, act.at);
+        self.jobs.insert(event, JobRow { payload: payload.into(), attempt, base: attempt, ..row });
+        self.note(audit::of_event(act, audit::REPLAYED, event));
+        Replayed::Queued
+    }
+}

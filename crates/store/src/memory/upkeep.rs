@@ -1,0 +1,58 @@
+//! Letting go of what was kept long enough.
+
+use std::collections::BTreeSet;
+
+use sekisho_core::state::{self, Key};
+use sekisho_core::{Seq, Time};
+
+use super::Tables;
+use crate::Forgotten;
+
+impl Tables {
+    pub(super) fn forget(&mut self, before: Time, after: Seq, limit: usize) -> Forgotten {
+        let old = self.events.range(..Seq::floor_of(before)).map(|(seq, _)| *seq);
+        let old: Vec<_> = old.filter(|seq| *seq > after).take(limit).collect();
+        let mut forgotten = Forgotten { events: 0, next: old.last().copied().filter(|_| old.len() == limit) };
+        for seq in old {
+            let unfinished = self.jobs.values().any(|job| job.event == Some(seq));
+            if unfinished || self.dead.values().any(|letter| letter.event == Some(seq)) {
+                continue;
+            }
+            forgotten.events += 1;
+            self.events.remove(&seq);
+            self.dedupe.retain(|_, stored| *stored != seq);
+            self.erase(seq);
+            for (key, job) in self.effects_of(seq) {
+                self.effects.remove(&key);
+                self.erase(job);
+            }
+        }
+        let timers = self.effects.range("timer/".to_owned()..format!("timer/{before}"));
+        let past: Vec<_> = timers
+            .filter(|(_, job)| !self.jobs.contains_key(job) && !self.dead.contains_key(job))
+            .map(|(key, job)| (key.clone(), *job))
+            .take(limit)
+            .collect();
+        for (key, job) in past {
+            self.effects.remove(&key);
+            self.erase(job);
+        }
+        self.forget_requests(before, limit);
+        forgotten
+    }
+
+    fn forget_requests(&mut self, before: Time, limit: usize) {
+        let requests = self.states.values().filter(|state| state.key.kind == state::Kind::Request);
+        let mut old: Vec<_> = requests.filter(|state| state.changed_at < before).collect();
+        old.sort_by_key(|state| (state.changed_at, state.key.id.clone()));
+        let old: BTreeSet<Key> = old.into_iter().take(limit).map(|state| state.key.clone()).collect();
+        self.states.retain(|key, _| !old.contains(key));
+        self.names.retain(|_, key| !old.contains(key));
+    }
+
+    /// The traces of a finished job.
+    fn erase(&mut self, job: Seq) {
+        self.outcomes.remove(&job);
+        self.attempts.retain(|(of, _), _| *of != job);
+    }
+}
