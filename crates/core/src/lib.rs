@@ -7,6 +7,7 @@
 //! - [`state`] what is remembered of one thing · [`audit`] who changed it, so that anybody can check
 //! - [`settlement`] what an event means · [`money`] amounts and currencies
 //! - [`delivery`] which events go to the app, what is sent, and what its answer means
+//! - [`notification`] who is told what, by mail, chat or phone, and what became of it
 //! - [`queue`] when failed work runs again, and when a destination is left alone for a while
 //! - [`timer`] what is due when · [`schedule`] when a cron line is due
 //! - [`rule`] an operator's expression over an event
@@ -20,6 +21,7 @@ pub mod event;
 pub mod header;
 pub mod id;
 pub mod money;
+pub mod notification;
 pub mod provider;
 pub mod queue;
 pub mod rule;

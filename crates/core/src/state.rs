@@ -24,6 +24,16 @@ pub enum Kind {
     Billing,
     Tenant,
     Customer,
+    /// Who works for a tenant, and is reminded.
+    Staff,
+    /// What has deadlines.
+    Subject,
+    /// One message to one recipient.
+    Notice,
+    /// A mail address that nothing is sent to.
+    Suppression,
+    /// How much a channel may still send.
+    Quota,
     /// A key to the API.
     ApiKey,
     /// A request to the API that must not be carried out twice.
@@ -32,11 +42,16 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 12] = [
         Self::Payment,
         Self::Billing,
         Self::Tenant,
         Self::Customer,
+        Self::Staff,
+        Self::Subject,
+        Self::Notice,
+        Self::Suppression,
+        Self::Quota,
         Self::ApiKey,
         Self::Request,
         Self::Breaker,
@@ -48,6 +63,11 @@ impl Kind {
             Self::Billing => "billing",
             Self::Tenant => "tenant",
             Self::Customer => "customer",
+            Self::Staff => "staff",
+            Self::Subject => "subject",
+            Self::Notice => "notice",
+            Self::Suppression => "suppression",
+            Self::Quota => "quota",
             Self::ApiKey => "api_key",
             Self::Request => "request",
             Self::Breaker => "breaker",

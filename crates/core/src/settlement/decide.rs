@@ -289,7 +289,16 @@ fn note(about: &mut About, key: &Key, tenant: Option<String>) {
     match key.kind {
         Kind::Payment => about.payment = Some(key.id.clone()),
         Kind::Billing => about.billing = Some(key.id.clone()),
-        Kind::Tenant | Kind::Customer | Kind::ApiKey | Kind::Request | Kind::Breaker => {}
+        Kind::Tenant
+        | Kind::Customer
+        | Kind::Staff
+        | Kind::Subject
+        | Kind::Notice
+        | Kind::Suppression
+        | Kind::Quota
+        | Kind::ApiKey
+        | Kind::Request
+        | Kind::Breaker => {}
     }
 }
 

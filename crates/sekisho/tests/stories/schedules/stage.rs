@@ -115,7 +115,16 @@ impl<'s> Stage<'s> {
                     joined.join(&was);
                     assert!(joined == now || now.merged_into.is_some(), "{}: {was:?}\n{now:?}", self.place);
                 }
-                Kind::Tenant | Kind::Customer | Kind::ApiKey | Kind::Request | Kind::Breaker => {}
+                Kind::Tenant
+                | Kind::Customer
+                | Kind::Staff
+                | Kind::Subject
+                | Kind::Notice
+                | Kind::Suppression
+                | Kind::Quota
+                | Kind::ApiKey
+                | Kind::Request
+                | Kind::Breaker => {}
             }
         }
     }

@@ -1,0 +1,39 @@
+//! Who is told what, by which channel, and what became of it.
+//!
+//! A [`Notice`] is one message to one recipient by one channel: it is written down before anything is sent, under a key
+//! that names the fact it tells, so that the same thing is told once. [`message`] is what a channel is handed and what it
+//! says of it. Mail, chat and phone know no dedupe: a send whose end nobody saw is *uncertain*, and a policy decides.
+
+pub mod address;
+pub mod message;
+pub mod notice;
+
+use serde::{Deserialize, Serialize};
+
+pub use address::MailAddress;
+pub use message::{Message, Receipt, Sent};
+pub use notice::{Audience, Notice, Status};
+
+/// What a person reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Language {
+    #[default]
+    Ja,
+    En,
+}
+
+impl Language {
+    pub const ALL: [Self; 2] = [Self::Ja, Self::En];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ja => "ja",
+            Self::En => "en",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|language| language.name() == text)
+    }
+}
