@@ -124,6 +124,21 @@ impl Lane {
         Self("suspect".into())
     }
 
+    /// Where it is worked out who is told what.
+    pub fn notify() -> Self {
+        Self("notify".into())
+    }
+
+    /// Where notices go out by one channel.
+    pub fn by_channel(channel: &str) -> Self {
+        Self(format!("{BY_CHANNEL}{channel}").into())
+    }
+
+    /// The channel this lane sends by, if it is one.
+    pub fn channel(&self) -> Option<&str> {
+        self.0.strip_prefix(BY_CHANNEL)
+    }
+
     pub fn to_route(route: &str) -> Self {
         Self(format!("{TO_ROUTE}{route}").into())
     }
@@ -135,6 +150,7 @@ impl Lane {
 }
 
 const TO_ROUTE: &str = "to:";
+const BY_CHANNEL: &str = "by:";
 
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -147,10 +163,15 @@ pub enum Kind {
     Timer,
     /// Read something from the provider; the answer becomes an event. The payload is a [`crate::settlement::Fetch`].
     Fetch,
+    /// Work out who is told what. The payload is a [`crate::notification::Task`].
+    Notify,
+    /// Send one notice. The payload is its id.
+    Send,
 }
 
 impl Kind {
-    pub const ALL: [Self; 4] = [Self::Settle, Self::Deliver, Self::Timer, Self::Fetch];
+    pub const ALL: [Self; 6] =
+        [Self::Settle, Self::Deliver, Self::Timer, Self::Fetch, Self::Notify, Self::Send];
 
     pub const fn name(self) -> &'static str {
         match self {
@@ -158,6 +179,8 @@ impl Kind {
             Self::Deliver => "deliver",
             Self::Timer => "timer",
             Self::Fetch => "fetch",
+            Self::Notify => "notify",
+            Self::Send => "send",
         }
     }
 

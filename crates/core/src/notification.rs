@@ -5,14 +5,29 @@
 //! says of it. Mail, chat and phone know no dedupe: a send whose end nobody saw is *uncertain*, and a policy decides.
 
 pub mod address;
+pub mod compose;
+pub mod directory;
+pub mod feedback;
 pub mod message;
 pub mod notice;
+pub mod post;
+pub mod quota;
+pub mod reminder;
+pub mod rule;
+pub mod suppression;
+pub mod template;
+pub mod tries;
 
 use serde::{Deserialize, Serialize};
 
 pub use address::MailAddress;
+pub use compose::{House, Parties, Person, Place, compose};
 pub use message::{Message, Receipt, Sent};
-pub use notice::{Audience, Notice, Status};
+pub use notice::{Audience, Notice, Status, Step};
+pub use quota::{Limits, Quota, Reserved};
+pub use rule::{Rule, Task, To, tasks};
+pub use suppression::Suppression;
+pub use tries::{Doubt, Then, Tries};
 
 /// What a person reads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

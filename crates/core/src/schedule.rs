@@ -19,14 +19,19 @@ pub struct Schedule {
 /// A date to look from whether a line is ever due: 2025-01-01.
 const ANY_DAY: Time = Time::from_ms(1_735_689_600_000);
 
+/// A time zone by its IANA name.
+pub fn zone(name: &str) -> Result<TimeZone, String> {
+    TimeZoneDatabase::bundled().get(name).map_err(|_| {
+        format!(
+            "there is no time zone {name:?}; expected a name such as \"UTC\", \"Asia/Tokyo\" or \"Europe/Berlin\""
+        )
+    })
+}
+
 impl Schedule {
     /// Five fields, or six with seconds first; the zone by its IANA name.
     pub fn parse(cron: &str, zone: &str) -> Result<Self, String> {
-        let zone = TimeZoneDatabase::bundled().get(zone).map_err(|_| {
-            format!(
-                "there is no time zone {zone:?}; expected a name such as \"UTC\", \"Asia/Tokyo\" or \"Europe/Berlin\""
-            )
-        })?;
+        let zone = self::zone(zone)?;
         let parser = CronParser::builder().seconds(Seconds::Optional).year(Year::Disallowed).build();
         let cron = parser.parse(cron).map_err(|error| {
             format!(

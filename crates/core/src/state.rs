@@ -93,6 +93,25 @@ pub struct State {
     pub changed_at: Time,
 }
 
+/// The status of what became part of another, and of what was deleted: both are kept for what leads to them, and shown
+/// to nobody.
+pub const MERGED: &str = "merged";
+pub const DELETED: &str = "deleted";
+
+impl State {
+    pub fn is_merged(&self) -> bool {
+        self.index.status.as_deref() == Some(MERGED)
+    }
+
+    pub fn is_deleted(&self) -> bool {
+        self.index.status.as_deref() == Some(DELETED)
+    }
+
+    pub fn is_shown(&self) -> bool {
+        !self.is_merged() && !self.is_deleted()
+    }
+}
+
 /// What lists are filtered by: derived from the facts and rewritten with them, never edited.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Index {

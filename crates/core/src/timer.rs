@@ -18,6 +18,8 @@ pub enum Timer {
     Forget,
     /// Writes down where the audit log ends.
     Anchor,
+    /// Looks whose morning it is, and has their reminders worked out.
+    Remind,
 }
 
 impl Timer {
@@ -28,6 +30,7 @@ impl Timer {
             Self::Count => "count".into(),
             Self::Forget => "forget".into(),
             Self::Anchor => "anchor".into(),
+            Self::Remind => "remind".into(),
         };
         NewJob {
             id,
@@ -68,7 +71,7 @@ mod tests {
         assert_eq!(one.key, two.key);
         assert_ne!(one.key, timer.job(Seq::from_i64(1), due_at.plus_ms(1)).key);
         assert_ne!(one.key, Timer::Schedule("daily2".into()).job(Seq::from_i64(1), due_at).key);
-        for timer in [timer, Timer::Count, Timer::Forget, Timer::Anchor] {
+        for timer in [timer, Timer::Count, Timer::Forget, Timer::Anchor, Timer::Remind] {
             assert_eq!(Timer::parse(&timer.job(Seq::ZERO, due_at).payload), Some(timer));
         }
         assert_eq!(Timer::parse("no timer of ours"), None);

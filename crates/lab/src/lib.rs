@@ -6,6 +6,7 @@
 //! as a child process and a socket.
 
 pub mod app;
+pub mod chat;
 pub mod hostile;
 pub mod http;
 pub mod load;
@@ -18,6 +19,7 @@ pub mod redis;
 pub mod rng;
 mod server;
 pub mod sink;
+pub mod smtp;
 pub mod sqlite;
 pub mod stripe;
 pub mod torture;

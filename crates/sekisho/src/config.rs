@@ -1,13 +1,15 @@
 //! What the operator wants: one `sekisho.toml`, environment variables over it, secrets by reference.
 //!
-//! Every key is a line in [`settings`] or in the file of its block ([`source`], [`route`], [`schedule`], [`key`]), with
-//! its default, its help and its setter; the example file, the environment overrides and the checks all come from
+//! Every key is a line in [`settings`] or in the file of its block ([`source`], [`route`], [`channel`], [`notify`],
+//! [`schedule`], [`key`]), with its default, its help and its setter; the example file, the environment overrides and the checks all come from
 //! those lines, so they can't drift apart. Anything unknown or senseless is refused at start, with file, line and what
 //! to write instead.
 
+mod channel;
 mod given;
 mod key;
 mod load;
+mod notify;
 mod route;
 mod schedule;
 mod secret;
@@ -22,10 +24,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use sekisho_core::Secret;
+use sekisho_core::delivery::Pattern;
+use sekisho_core::notification::template::Templates;
+use sekisho_core::notification::{House, Rule, To};
 use sekisho_core::settlement::{Origin, References};
 use sekisho_core::timer::DAY_MS;
 use sekisho_store::StoreUrl;
 
+pub use channel::{Channel, ChannelKind};
 pub use key::{Key, Scope};
 pub use load::{Glance, Loaded, Problem, example, glance, load, load_sources};
 pub use route::Route;
@@ -45,9 +51,14 @@ pub struct Config {
     pub retention: Retention,
     /// Where events say what they are for.
     pub references: References,
+    pub notifications: Notifications,
+    /// The shipped ones, and the user's own over them.
+    pub templates: Templates,
     pub log: Log,
     pub sources: Vec<Source>,
     pub routes: Vec<Route>,
+    pub channels: Vec<Channel>,
+    pub rules: Vec<Rule>,
     pub schedules: Vec<Schedule>,
     pub keys: Vec<Key>,
 }
@@ -96,6 +107,22 @@ impl Retention {
     }
 }
 
+/// What holds for everything that is told.
+#[derive(Clone, Debug)]
+pub struct Notifications {
+    pub house: House,
+    /// The folder of the user's own templates.
+    pub templates: Option<PathBuf>,
+    /// The channel that operators hear of trouble by.
+    pub alerts: Option<String>,
+    /// The channel that staff are reminded by.
+    pub reminders: Option<String>,
+    /// When, on the clock of each tenant: minutes since midnight.
+    pub remind_at: i64,
+    /// `{tenant}` stands for the office.
+    pub dashboard_url: Option<String>,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Log {
     pub format: LogFormat,
@@ -110,7 +137,32 @@ pub enum LogFormat {
     Json,
 }
 
+/// Notices that failed in so long are one alert.
+const ALERT_EVERY_MS: i64 = 10 * 60_000;
+
 impl Config {
+    /// Who is told what: the operator's rules, and what operators hear of trouble.
+    pub fn rules(&self) -> Vec<Rule> {
+        let mut rules = self.rules.clone();
+        let alerts = self.notifications.alerts.as_ref();
+        if let Some(channel) =
+            alerts.and_then(|name| self.channels.iter().find(|channel| channel.name == *name))
+        {
+            let alert = |name: &str, events: &str, every_ms| Rule {
+                name: name.to_owned(),
+                events: vec![Pattern::new(events)],
+                filter: None,
+                to: if channel.is_mail() { To::Operators } else { To::Place },
+                channel: channel.name.clone(),
+                template: "operator-alert".into(),
+                every_ms,
+            };
+            rules.push(alert("sekisho-channels", "channel.*", None));
+            rules.push(alert("sekisho-notices", "notice.failed", Some(ALERT_EVERY_MS)));
+        }
+        rules
+    }
+
     /// What settling needs to know of each source.
     pub fn origins(&self) -> BTreeMap<String, Origin> {
         let origin =

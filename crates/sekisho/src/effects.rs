@@ -3,6 +3,14 @@
 //! An effect is handed everything it needs and returns what happened. It never touches the store and decides
 //! nothing: what an outcome means for the job is the core's business, writing it down the worker's.
 
+pub mod channel;
 pub mod deliver;
+pub mod discord;
 mod http;
+pub mod mail;
+pub mod pagerduty;
+mod post;
+pub mod slack;
 pub mod stripe;
+pub mod twilio;
+pub mod webhook;

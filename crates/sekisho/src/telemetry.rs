@@ -52,6 +52,12 @@ pub struct JobLabels {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct NoticeLabels {
+    pub channel: String,
+    pub status: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub struct KindLabels {
     pub kind: &'static str,
 }
@@ -71,6 +77,7 @@ pub struct Metrics {
     pub gate_confirmed: Counter,
     pub ready: Gauge,
     pub jobs: Family<JobLabels, Counter>,
+    pub notices: Family<NoticeLabels, Counter>,
     pub delivery_seconds: Histogram,
     pub pick_up_seconds: Family<KindLabels, Histogram, fn() -> Histogram>,
 }
@@ -94,6 +101,7 @@ impl Default for Metrics {
             gate_confirmed: Counter::default(),
             ready: Gauge::default(),
             jobs: Family::default(),
+            notices: Family::default(),
             delivery_seconds: Histogram::new(SECONDS),
             pick_up_seconds: Family::new_with_constructor(|| Histogram::new(SECONDS)),
         };
@@ -121,6 +129,11 @@ impl Default for Metrics {
         registry.register("gate_confirmed", "Of those, confirmed by the store", it.gate_confirmed.clone());
         registry.register("ready", "1 when events can be stored", it.ready.clone());
         registry.register("jobs", "Runs of jobs by lane and result", it.jobs.clone());
+        registry.register(
+            "notices",
+            "Notices that came to an end, by channel and status",
+            it.notices.clone(),
+        );
         registry.register_with_unit(
             "delivery",
             "Calls to destinations, from resolving to the end of the answer",

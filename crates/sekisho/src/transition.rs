@@ -14,9 +14,12 @@ mod directory;
 mod fields;
 mod forecast;
 mod look_up;
+mod notices;
 mod payment;
+mod reminders;
 mod replay;
 mod request;
+mod suppressions;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -41,9 +44,12 @@ pub use directory::{Member, check_tenant, create_customer, create_tenant, view a
 pub use fields::{FieldError, Fields};
 pub use forecast::{RouteForecast, Unanswered};
 pub use look_up::{balance, billing, is_customer_of, member, payment, payments_by_reference};
+pub use notices::{parties, post_notices, reminders, resend};
 pub use payment::create_payment;
+pub use reminders::{Remind, RemindReport, run_reminders, summary as reminders_summary};
 pub use replay::{EventQuery, Replay, ReplayReport, replay};
 pub use request::{Answered, Request};
+pub use suppressions::{release, suppress, view_state as suppression_view};
 
 /// Most dead letters or events that one order touches.
 pub const SELECT_MAX: usize = 100_000;
@@ -129,6 +135,11 @@ pub struct Actor<'a> {
 }
 
 impl Actor<'_> {
+    /// Whether it may touch what belongs to this tenant; `None` is nobody's.
+    fn may_touch(&self, tenant: Option<&str>) -> bool {
+        self.tenant.is_none() || self.tenant == tenant
+    }
+
     /// What they did, for the audit log.
     fn entry(&self, tenant: Option<&str>, action: &str, target: (&str, &str), details: Value) -> Entry {
         Entry {

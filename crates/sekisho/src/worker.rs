@@ -9,17 +9,23 @@ pub mod closer;
 pub mod deliver;
 pub mod desk;
 mod fetch;
+mod notify;
+mod outlet;
+mod send;
 mod settle;
 mod timer;
 
 use std::collections::{BTreeMap, HashMap};
 use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use sekisho_core::change::{ChangeSet, Death, End, Job, Kind, Lane};
 use sekisho_core::event::Stored;
+use sekisho_core::notification::template::Templates;
+use sekisho_core::notification::{self};
 use sekisho_core::queue::{self, Breaker, Failure, Retry, breaker};
 use sekisho_core::settlement::{Origin, Provider, References};
 use sekisho_core::state::{self, Index, Key, Write};
@@ -28,7 +34,7 @@ use sekisho_core::{Seq, Time};
 use sekisho_store::{CLAIM_MAX, FIND_MAX, StateFilter, Store};
 use tokio::sync::watch;
 
-use crate::config::Config;
+use crate::config::{Config, Notifications};
 use crate::node::{Health, Node};
 use crate::telemetry::Metrics;
 use crate::told_to_stop;
@@ -36,6 +42,7 @@ use closer::Closer;
 use deliver::Target;
 use desk::{Desk, LanePolicy, Next, Work};
 use fetch::Fetchers;
+use outlet::Outlet;
 
 pub use settle::AGAIN;
 pub use timer::SOURCE as SCHEDULE_SOURCE;
@@ -53,6 +60,8 @@ const STRANGE_LANE_MS: i64 = 24 * 3_600_000;
 /// Events loaded at once.
 const PIECE: usize = 64;
 const TIMERS: usize = 4;
+/// Events, or offices, of which it is worked out at once who is told.
+const NOTIFIED: usize = 4;
 /// Calls to one provider's API at once, and in a second: Stripe takes 25 of one kind.
 const FETCHES: usize = 4;
 const FETCH_RATE: u32 = 20;
@@ -80,10 +89,16 @@ pub struct Worker {
     origins: BTreeMap<String, Origin>,
     references: References,
     fetchers: Fetchers,
+    outlets: Vec<Outlet>,
+    rules: Vec<notification::Rule>,
+    templates: Templates,
+    notifications: Notifications,
     timers: timer::Timers,
     /// What was planned lately, so that the store is not asked again and again.
     planned: Mutex<Vec<(Timer, Time)>>,
     stop_within: Duration,
+    /// Told to stop: nothing new is begun.
+    leaving: AtomicBool,
 }
 
 impl Worker {
@@ -97,6 +112,7 @@ impl Worker {
     ) -> anyhow::Result<Self> {
         let targets = config.routes.iter().map(|route| Target::open(route).map(Arc::new));
         let targets = targets.collect::<anyhow::Result<Vec<_>>>()?;
+        let outlets = config.channels.iter().map(Outlet::open).collect::<anyhow::Result<Vec<_>>>()?;
         let plain = |concurrency| LanePolicy {
             concurrency,
             rate: None,
@@ -105,6 +121,8 @@ impl Worker {
         let mut lanes = Vec::new();
         if parts.works {
             lanes.extend(targets.iter().map(|target| (target.lane.clone(), target.policy())));
+            lanes.extend(outlets.iter().map(|outlet| (outlet.lane.clone(), outlet.policy())));
+            lanes.push((Lane::notify(), plain(NOTIFIED)));
             lanes.push((Lane::suspect(), plain(1)));
             for provider in Provider::ALL {
                 let policy = LanePolicy { rate: Some(FETCH_RATE), ..plain(FETCHES) };
@@ -133,9 +151,14 @@ impl Worker {
             origins: config.origins(),
             references: config.references.clone(),
             fetchers: Fetchers::open(config)?,
+            outlets,
+            rules: config.rules(),
+            templates: config.templates.clone(),
+            notifications: config.notifications.clone(),
             timers: timer::Timers::of(config),
             planned: Mutex::default(),
             stop_within: config.server.shutdown_timeout,
+            leaving: AtomicBool::new(false),
         })
     }
 
@@ -356,6 +379,8 @@ impl Worker {
                 Kind::Deliver => self.deliver(work).await.map(Some),
                 Kind::Timer => self.fire(job).await.map(Some),
                 Kind::Fetch => self.fetch(job).await.map(Some),
+                Kind::Notify => self.notify(work).await.map(Some),
+                Kind::Send => self.send(work).await,
             }
         };
         let set = AssertUnwindSafe(run).catch_unwind().await;
@@ -415,9 +440,9 @@ impl Worker {
         Ok(())
     }
 
-    // --- lanes of routes that are gone -----------------------------------------------------------------------
+    // --- lanes that are gone ---------------------------------------------------------------------------------
 
-    /// Jobs of a route that no longer exists would wait for ever and be seen by nobody.
+    /// Jobs of a route or a channel that no longer exists would wait for ever and be seen by nobody.
     async fn claim_strange_lanes(self: &Arc<Self>) -> sekisho_store::Result<()> {
         if !self.parts.works {
             return Ok(());
@@ -425,8 +450,9 @@ impl Worker {
         let since = self.node.now().plus_ms(-STRANGE_LANE_MS);
         let strange = |lane: &Lane, due_at: Time| {
             due_at < since
-                && lane.route().is_some()
+                && (lane.route().is_some() || lane.channel().is_some())
                 && !self.targets.iter().any(|target| target.lane == *lane)
+                && !self.outlets.iter().any(|outlet| outlet.lane == *lane)
         };
         let lanes = self.store.lanes().await?;
         let wants: Vec<_> = lanes
@@ -440,8 +466,17 @@ impl Worker {
         let jobs = self.store.claim(self.node.epoch(), wants, since).await?;
         self.desk.hold(jobs.iter().map(|job| job.lease));
         for job in jobs {
-            let error = format!("no node knows the route {} any more", job.payload);
-            self.bury(Work::claimed(job, None), Death::terminal("route_removed", error));
+            let death = match job.lane.channel() {
+                Some(channel) => {
+                    let error = format!("no node knows the channel {channel} any more");
+                    Death::terminal("channel_removed", error)
+                }
+                None => {
+                    let error = format!("no node knows the route {} any more", job.payload);
+                    Death::terminal("route_removed", error)
+                }
+            };
+            self.bury(Work::claimed(job, None), death);
         }
         Ok(())
     }
@@ -453,7 +488,12 @@ impl Worker {
         self.closer.run(stop).await;
     }
 
+    pub fn is_leaving(&self) -> bool {
+        self.leaving.load(Ordering::Relaxed)
+    }
+
     async fn leave(&self) {
+        self.leaving.store(true, Ordering::Relaxed);
         let waiting = self.desk.take_waiting();
         self.release(waiting).await;
         let deadline = Instant::now() + self.stop_within;

@@ -20,6 +20,9 @@ pub enum Breaker {
         until: Time,
         /// Times in a row: each is longer than the one before.
         opened: u32,
+        /// What is wrong, where the other side said so; otherwise it failed too often in a row.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
     },
     /// One probe is under way.
     HalfOpen { since: Time, opened: u32 },
@@ -84,10 +87,10 @@ impl Breaker {
 
     /// May work for this destination start now? Lets exactly one probe through when the time is up.
     pub fn may_start(&mut self, now: Time) -> bool {
-        let (due_at, since, opened) = match *self {
+        let (due_at, since, opened) = match self {
             Self::Closed { .. } => return true,
-            Self::Open { since, until, opened } => (until, since, opened),
-            Self::HalfOpen { since, opened } => (since.plus_ms(PROBE_FORGOTTEN_MS), since, opened),
+            Self::Open { since, until, opened, .. } => (*until, *since, *opened),
+            Self::HalfOpen { since, opened } => (since.plus_ms(PROBE_FORGOTTEN_MS), *since, *opened),
         };
         // A clock that was set back must not keep it open for as long as it jumped.
         if now < due_at && now >= since {
@@ -119,17 +122,30 @@ impl Breaker {
             Self::Open { .. } => return,
             Self::HalfOpen { opened, .. } => opened.saturating_add(1),
         };
-        *self = Self::Open { since: now, until: now.plus_ms(policy.open_ms(opened)), opened };
+        *self = Self::Open { since: now, until: now.plus_ms(policy.open_ms(opened)), opened, why: None };
     }
 
-    /// By hand, or because the policy was turned off.
-    /// The probe ended without an answer: another may start at once.
-    pub fn unanswered(&mut self, now: Time) {
-        if let Self::HalfOpen { opened, .. } = *self {
-            *self = Self::Open { since: now, until: now, opened };
+    /// The other side said that nothing goes before a time, and why.
+    pub fn shut(&mut self, why: impl Into<String>, until: Time, now: Time) {
+        *self = Self::Open { since: now, until, opened: 1, why: Some(why.into()) };
+    }
+
+    /// Why it is open, where the other side said so.
+    pub fn why(&self) -> Option<&str> {
+        match self {
+            Self::Open { why, .. } => why.as_deref(),
+            Self::Closed { .. } | Self::HalfOpen { .. } => None,
         }
     }
 
+    /// The probe ended without an answer: another may start at once.
+    pub fn unanswered(&mut self, now: Time) {
+        if let Self::HalfOpen { opened, .. } = *self {
+            *self = Self::Open { since: now, until: now, opened, why: None };
+        }
+    }
+
+    /// By hand, or because the policy was turned off.
     pub fn reset(&mut self) {
         *self = Self::default();
     }

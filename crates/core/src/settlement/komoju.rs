@@ -67,12 +67,14 @@ struct PaymentObject {
 struct Details {
     #[serde(rename = "type")]
     method: Option<String>,
+    email: Option<String>,
 }
 
 fn payment(payment: PaymentObject, event_type: &str) -> Result<Told, Unreadable> {
     let id = named(payment.id)?;
     let state = payment.status.as_deref();
-    let method = payment.payment_details.and_then(|details| details.method);
+    let details = payment.payment_details;
+    let method = details.as_ref().and_then(|details| details.method.clone());
     let status = match state {
         Some("captured" | "refunded") => IntentStatus::Succeeded,
         Some("cancelled" | "expired") => IntentStatus::Cancelled,
@@ -120,6 +122,8 @@ fn payment(payment: PaymentObject, event_type: &str) -> Result<Told, Unreadable>
         told.add_refund(refund, Some(&id), currency, returned)?;
     }
     told.facts.provider_customers.extend(payment.customer);
+    let email = details.and_then(|details| details.email);
+    told.facts.emails.extend(email.and_then(|email| email.parse().ok()));
     Ok(told)
 }
 

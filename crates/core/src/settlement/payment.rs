@@ -21,6 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::money::Currency;
+use crate::notification::MailAddress;
 
 pub use derive::{Derived, Status};
 pub use due::{Due, What, anchor, due};
@@ -46,6 +47,8 @@ pub struct Facts {
     pub realms: BTreeSet<String>,
     /// The provider's own customers.
     pub provider_customers: BTreeSet<String>,
+    /// Where whoever paid can be reached, as typed at the till.
+    pub emails: BTreeSet<MailAddress>,
     /// Invoices it pays.
     pub invoices: BTreeSet<String>,
     pub sessions: BTreeMap<String, Session>,
@@ -222,6 +225,7 @@ impl Facts {
         self.purposes.extend(other.purposes.iter().cloned());
         self.realms.extend(other.realms.iter().cloned());
         self.provider_customers.extend(other.provider_customers.iter().cloned());
+        self.emails.extend(other.emails.iter().cloned());
         self.invoices.extend(other.invoices.iter().cloned());
         self.conflicts.extend(other.conflicts.iter().cloned());
         self.emitted.extend(other.emitted.iter().cloned());
@@ -236,6 +240,11 @@ impl Facts {
 }
 
 impl Facts {
+    /// Where whoever paid can be told something.
+    pub fn email(&self) -> Option<&MailAddress> {
+        self.emails.first()
+    }
+
     /// The realm an object of it belongs to.
     pub fn realm_of(&self, id: &str) -> Option<&str> {
         let mut named = self.realms.iter().filter(|realm| self.names.contains(&format!("{realm}/{id}")));

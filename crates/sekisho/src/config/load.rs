@@ -14,7 +14,7 @@ use super::Config;
 use super::given::Given;
 use super::settings::{SETTINGS, Setting};
 use super::table::Table;
-use super::{key, route, schedule, source};
+use super::{channel, key, notify, route, schedule, source};
 
 pub struct Loaded {
     pub config: Config,
@@ -114,6 +114,16 @@ pub fn glance(
     }
 }
 
+/// What may stand in the file several times. Who only sends needs the first.
+const BLOCKS: [&str; 6] = [
+    source::Draft::NAME,
+    route::Draft::NAME,
+    channel::Draft::NAME,
+    notify::Draft::NAME,
+    schedule::Draft::NAME,
+    key::Draft::NAME,
+];
+
 struct Reader<'t> {
     file: String,
     text: &'t str,
@@ -149,11 +159,18 @@ impl<'t> Reader<'t> {
                     let blocks = self.blocks::<source::Draft>(span, value);
                     self.config.sources.extend(blocks);
                 }
-                _ if self.only_sources
-                    && [route::Draft::NAME, schedule::Draft::NAME, key::Draft::NAME].contains(&name) => {}
+                _ if self.only_sources && BLOCKS[1..].contains(&name) => {}
                 _ if name == route::Draft::NAME => {
                     let blocks = self.blocks::<route::Draft>(span, value);
                     self.config.routes.extend(blocks);
+                }
+                _ if name == channel::Draft::NAME => {
+                    let blocks = self.blocks::<channel::Draft>(span, value);
+                    self.config.channels.extend(blocks);
+                }
+                _ if name == notify::Draft::NAME => {
+                    let blocks = self.blocks::<notify::Draft>(span, value);
+                    self.config.rules.extend(blocks);
                 }
                 _ if name == schedule::Draft::NAME => {
                     let blocks = self.blocks::<schedule::Draft>(span, value);
@@ -169,9 +186,7 @@ impl<'t> Reader<'t> {
                 _ => {
                     let mut sections: Vec<_> = SETTINGS.iter().map(|setting| setting.section).collect();
                     sections.dedup();
-                    let blocks =
-                        [source::Draft::NAME, route::Draft::NAME, schedule::Draft::NAME, key::Draft::NAME];
-                    self.problem(span, unknown_key(name, "the file", sections.into_iter().chain(blocks)));
+                    self.problem(span, unknown_key(name, "the file", sections.into_iter().chain(BLOCKS)));
                 }
             }
         }
@@ -312,6 +327,8 @@ pub fn example() -> String {
         }
     }
     block::<route::Draft>(&mut text);
+    block::<channel::Draft>(&mut text);
+    block::<notify::Draft>(&mut text);
     block::<schedule::Draft>(&mut text);
     block::<key::Draft>(&mut text);
     text

@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use sekisho_core::Secret;
+use sekisho_core::notification::template::Templates;
+use sekisho_core::notification::{House, Language};
+use sekisho_core::schedule;
 use sekisho_core::settlement::References;
 use sekisho_store::StoreUrl;
 use tracing::level_filters::LevelFilter;
 
 use super::given::Given;
-use super::{Admission, Config, Gate, Log, LogFormat, Retention, Server, Store};
+use super::{Admission, Config, Gate, Log, LogFormat, Notifications, Retention, Server, Store};
 
 pub struct Setting {
     pub section: &'static str,
@@ -252,6 +255,125 @@ pub const SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        section: "notifications",
+        key: "language",
+        default: "\"ja\"",
+        help: "What is read by whoever said nothing else: ja or en.",
+        set: |config, given| {
+            let wanted = "expected \"ja\" or \"en\"";
+            config.notifications.house.language = Language::parse(&given.text()?).ok_or(wanted)?;
+            Ok(())
+        },
+    },
+    Setting {
+        section: "notifications",
+        key: "time_zone",
+        default: "\"Asia/Tokyo\"",
+        help: "Whose clock times are told by, and tenants without one of their own are reminded by.",
+        set: |config, given| {
+            let zone = given.text()?;
+            schedule::zone(&zone)?;
+            config.notifications.house.time_zone = zone;
+            Ok(())
+        },
+    },
+    Setting {
+        section: "notifications",
+        key: "brand",
+        default: "\"\"",
+        help: "Who speaks: the name of your shop or service, as customers know it.",
+        set: |config, given| {
+            config.notifications.house.brand.name = given.text()?;
+            Ok(())
+        },
+    },
+    Setting {
+        section: "notifications",
+        key: "brand_url",
+        default: "\"\"",
+        help: "Its address on the web.",
+        set: |config, given| {
+            config.notifications.house.brand.url = link(given)?;
+            Ok(())
+        },
+    },
+    Setting {
+        section: "notifications",
+        key: "support",
+        default: "\"\"",
+        help: "Where customers turn to: a mail address, or the address of a page.",
+        set: |config, given| {
+            config.notifications.house.brand.support = Some(given.text()?).filter(|text| !text.is_empty());
+            Ok(())
+        },
+    },
+    Setting {
+        section: "notifications",
+        key: "operators",
+        default: "[]",
+        help: "Mail addresses of those who run this.",
+        set: |config, given| {
+            let each = given.list()?.into_iter().map(|text| {
+                text.parse().map_err(|_| {
+                    format!("{text:?} is no mail address; expected one such as \"ops@example.jp\"")
+                })
+            });
+            config.notifications.house.operators = each.collect::<Result<_, _>>()?;
+            Ok(())
+        },
+    },
+    Setting {
+        section: "notifications",
+        key: "templates",
+        default: "\"\"",
+        help: "A folder with templates of your own; `sekisho templates export DIR` writes one to begin with.",
+        set: |config, given| {
+            config.notifications.templates =
+                Some(given.text()?).filter(|text| !text.is_empty()).map(Into::into);
+            Ok(())
+        },
+    },
+    Setting {
+        section: "notifications",
+        key: "alerts",
+        default: "\"\"",
+        help: "The [[channel]] by which operators hear of trouble: a shut channel, notices that failed.",
+        set: |config, given| {
+            config.notifications.alerts = Some(given.text()?).filter(|text| !text.is_empty());
+            Ok(())
+        },
+    },
+    Setting {
+        section: "notifications",
+        key: "reminders",
+        default: "\"\"",
+        help: "The [[channel]] by which staff are reminded of deadlines, every day; nobody is when not written.",
+        set: |config, given| {
+            config.notifications.reminders = Some(given.text()?).filter(|text| !text.is_empty());
+            Ok(())
+        },
+    },
+    Setting {
+        section: "notifications",
+        key: "remind_at",
+        default: "\"09:00\"",
+        help: "When, on the clock of each tenant; on a quarter of an hour.",
+        set: |config, given| {
+            config.notifications.remind_at = quarter(&given.text()?)?;
+            Ok(())
+        },
+    },
+    Setting {
+        section: "notifications",
+        key: "dashboard_url",
+        default: "\"\"",
+        help: "Where a reminder leads; {tenant} stands for the office: https://app.example.jp/offices/{tenant}",
+        set: |config, given| {
+            config.notifications.dashboard_url = link(given)?;
+            Ok(())
+        },
+    },
+    Setting {
         section: "log",
         key: "format",
         default: "\"auto\"",
@@ -278,6 +400,31 @@ pub const SETTINGS: &[Setting] = &[
         },
     },
 ];
+
+/// Where a reader is led; nothing but the web.
+fn link(given: &Given) -> Result<Option<String>, String> {
+    let text = given.text()?;
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let is_web = text.starts_with("https://") || text.starts_with("http://");
+    if !is_web || text.contains(|letter: char| letter.is_whitespace() || letter.is_control()) {
+        return Err("expected an address such as \"https://app.example.jp\"".into());
+    }
+    Ok(Some(text))
+}
+
+/// Minutes since midnight.
+fn quarter(text: &str) -> Result<i64, String> {
+    let wanted = || "expected a time on a quarter of an hour such as \"09:00\" or \"17:45\"".to_owned();
+    let (hour, minute) = text.split_once(':').ok_or_else(wanted)?;
+    let two = |text: &str| Some(text).filter(|text| text.len() == 2)?.parse::<i64>().ok();
+    let (hour, minute) = two(hour).zip(two(minute)).ok_or_else(wanted)?;
+    if !(0..24).contains(&hour) || !(0..60).contains(&minute) || minute % 15 != 0 {
+        return Err(wanted());
+    }
+    Ok(hour * 60 + minute)
+}
 
 fn at_least(duration: Duration, least: Duration) -> Result<Duration, String> {
     if duration < least { Err(format!("expected at least {} ms", least.as_millis())) } else { Ok(duration) }
@@ -308,9 +455,20 @@ impl Default for Config {
             },
             retention: Retention { days: 90 },
             references: References::default(),
+            notifications: Notifications {
+                house: House { time_zone: "Asia/Tokyo".into(), ..House::default() },
+                templates: None,
+                alerts: None,
+                reminders: None,
+                remind_at: 9 * 60,
+                dashboard_url: None,
+            },
+            templates: Templates::shipped(),
             log: Log { format: LogFormat::Auto, level: LevelFilter::INFO },
             sources: Vec::new(),
             routes: Vec::new(),
+            channels: Vec::new(),
+            rules: Vec::new(),
             schedules: Vec::new(),
             keys: Vec::new(),
         }

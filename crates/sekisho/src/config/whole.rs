@@ -2,12 +2,17 @@
 
 use std::collections::BTreeSet;
 
+use sekisho_core::notification::To;
+
 use super::Config;
 
 pub fn clashes(config: &Config, warnings: &mut Vec<String>) -> Vec<String> {
     let mut clashes = Vec::new();
     clashes.extend(same_names("sources", config.sources.iter().map(|source| &*source.name)));
     clashes.extend(same_names("routes", config.routes.iter().map(|route| route.route.name.as_str())));
+    clashes.extend(same_names("channels", config.channels.iter().map(|channel| channel.name.as_str())));
+    clashes.extend(same_names("notify blocks", config.rules.iter().map(|rule| rule.name.as_str())));
+    clashes.extend(missing_channels(config));
     clashes.extend(same_names("schedules", config.schedules.iter().map(|schedule| schedule.name.as_str())));
     clashes.extend(same_names("keys", config.keys.iter().map(|key| key.name.as_str())));
     clashes.extend(same_paths(config));
@@ -15,6 +20,63 @@ pub fn clashes(config: &Config, warnings: &mut Vec<String>) -> Vec<String> {
     clashes.extend(too_little_room(config));
     warnings.extend(missing_sources(config));
     clashes
+}
+
+/// Whoever is told something by a channel needs one, and by mail one that is mail.
+fn missing_channels(config: &Config) -> Vec<String> {
+    let find = |name: &str| config.channels.iter().find(|channel| channel.name == name);
+    let missing = |who: &str, name: &str| {
+        let known: Vec<_> = config.channels.iter().map(|channel| channel.name.as_str()).collect();
+        let known = if known.is_empty() {
+            "none is written".into()
+        } else {
+            format!("known are {}", known.join(", "))
+        };
+        format!("{who}: there is no channel {name}; {known}")
+    };
+    let mut problems = Vec::new();
+    for rule in &config.rules {
+        let who = format!("notify {}", rule.name);
+        match find(&rule.channel) {
+            None => problems.push(missing(&who, &rule.channel)),
+            Some(channel) if !channel.is_mail() && rule.to != To::Place => problems.push(format!(
+                "{who}: {} is no mail channel; write to = \"channel\", or the name of one with kind = \"smtp\"",
+                channel.name
+            )),
+            Some(channel) if channel.is_mail() && rule.to == To::Place => problems.push(format!(
+                "{who}: {} is a mail channel, so say whom: write to = \"customer\", \"staff\" or \"operators\"",
+                channel.name
+            )),
+            Some(_) => {}
+        }
+        if rule.to == To::Operators && config.notifications.house.operators.is_empty() {
+            problems.push(format!(
+                "{who}: nobody is an operator; write [notifications] operators = [\"ops@example.jp\"]"
+            ));
+        }
+    }
+    let notifications = &config.notifications;
+    if let Some(name) = &notifications.reminders {
+        match find(name) {
+            None => problems.push(missing("notifications.reminders", name)),
+            Some(channel) if !channel.is_mail() => {
+                problems.push(format!(
+                    "notifications.reminders: {name} is no mail channel; staff are reminded by mail"
+                ));
+            }
+            Some(_) => {}
+        }
+    }
+    if let Some(name) = &notifications.alerts {
+        match find(name) {
+            None => problems.push(missing("notifications.alerts", name)),
+            Some(channel) if channel.is_mail() && notifications.house.operators.is_empty() => problems.push(
+                "notifications.alerts: it goes by mail, and nobody is an operator; write operators = [\"ops@example.jp\"]".into(),
+            ),
+            Some(_) => {}
+        }
+    }
+    problems
 }
 
 fn same_names<'n>(kind: &str, names: impl Iterator<Item = &'n str>) -> Vec<String> {

@@ -368,6 +368,16 @@ impl Desk {
         Some(lane.breaker.clone())
     }
 
+    /// The other side said that nothing goes before a time; the breaker as it is now, if it was not shut for that already.
+    pub fn shut(&self, lane: &Lane, why: &str, until: Time, now: Time) -> Option<Breaker> {
+        let mut hands = self.hands();
+        let lane = hands.lanes.get_mut(lane)?;
+        let was_shut = lane.breaker.why() == Some(why);
+        lane.breaker.shut(why, until, now);
+        lane.judged = Some(Instant::now());
+        (!was_shut).then(|| lane.breaker.clone())
+    }
+
     /// A run of this lane ended without a verdict: if it was the probe, the next may be one at once.
     pub fn unjudged(&self, lane: &Lane, now: Time) {
         if let Some(lane) = self.hands().lanes.get_mut(lane) {

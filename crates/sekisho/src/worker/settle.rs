@@ -14,6 +14,7 @@ use sekisho_core::change::{
     About, ChangeSet, Committed, Death, End, Ended, Job, Kind, Lane, Lease, NewJob, Outcome, delivery_key,
 };
 use sekisho_core::event::Stored;
+use sekisho_core::notification::{self, Task};
 use sekisho_core::queue::{self, Failure};
 use sekisho_core::settlement::{self, Cause, Change, Delivery, FETCHED, Fetch, Input, Origin, Reading};
 use sekisho_core::state::Loaded;
@@ -41,6 +42,8 @@ struct Paper {
     event: Arc<Stored>,
     reading: Option<Reading>,
     deliveries: Vec<Delivery>,
+    /// Who may have to be told of it.
+    tasks: Vec<Task>,
     /// The lanes of deliveries that were made before, if they are to be made again.
     before: Vec<Lane>,
     outcome: Outcome,
@@ -169,9 +172,14 @@ impl Worker {
         }
         let routes = self.targets.iter().map(|target| &target.route);
         let seen = catch_unwind(AssertUnwindSafe(|| {
-            (settlement::read(origin, event, &self.references), settlement::deliveries(event, routes))
+            (
+                settlement::read(origin, event, &self.references),
+                settlement::deliveries(event, routes),
+                notification::tasks(origin, event, self.rules.iter()),
+            )
         }));
-        let (read, (deliveries, unanswered)) = seen.map_err(|_| failed(panicked()))?;
+        let (read, (deliveries, mut unanswered), (tasks, untold)) = seen.map_err(|_| failed(panicked()))?;
+        unanswered.extend(untold);
         let reading = read.map_err(|error| dead(Death::terminal("unreadable_event", error.to_string())))?;
         let mut outcome = settlement::outcome(event, reading.is_some());
         if !unanswered.is_empty() {
@@ -182,7 +190,8 @@ impl Worker {
         } else {
             Vec::new()
         };
-        Ok(Paper { work: work.clone(), event: Arc::clone(event), reading, deliveries, before, outcome })
+        let (work, event) = (work.clone(), Arc::clone(event));
+        Ok(Paper { work, event, reading, deliveries, tasks, before, outcome })
     }
 
     fn origin(&self, event: &Stored) -> Origin {
@@ -282,9 +291,11 @@ impl Worker {
         Draft { works, set }
     }
 
-    /// The deliveries of an event. With `keep`, they are born leased where there is room.
+    /// The deliveries of an event, and what is worked out because of it. With `keep`, they are born leased where there is room.
     fn jobs(&self, paper: Paper, keep: Option<Epoch>, at: Time) -> Vec<NewJob> {
-        let Paper { event, deliveries, before, .. } = paper;
+        let Paper { event, deliveries, tasks, before, .. } = paper;
+        let told = tasks.iter().map(|task| task.job(self.node.next_seq(at), Some(event.seq), at));
+        let told: Vec<_> = told.collect();
         let job = |delivery: Delivery| {
             let again = before.iter().filter(|lane| **lane == delivery.lane).count();
             let leased = delivery.fifo.is_none() && keep.is_some() && self.desk.reserve(&delivery.lane);
@@ -300,7 +311,7 @@ impl Worker {
                 owner: keep.filter(|_| leased),
             }
         };
-        deliveries.into_iter().map(job).collect()
+        deliveries.into_iter().map(job).chain(told).collect()
     }
 
     /// Hands on what was queued, gives up what was not; gives back what must be decided again.

@@ -8,10 +8,16 @@ use std::time::Duration;
 use sekisho_core::audit::{self, Entry};
 use sekisho_core::change::{Arrival, ChangeSet, End, Job, Next, Outcome};
 use sekisho_core::event::{DedupeKey, Trust};
+use sekisho_core::notification::Task;
+use sekisho_core::notification::directory::{Tenant, local_date};
+use sekisho_core::notification::reminder::{QUARTER_MS, due_day};
 use sekisho_core::provider::encode_hex;
 use sekisho_core::queue::Failure;
+use sekisho_core::state;
 use sekisho_core::timer::{DAY_MS, HOUR_MS, Timer, hour_of};
 use sekisho_core::{Seq, Time};
+
+use sekisho_store::{FIND_MAX, StateFilter};
 
 use super::Worker;
 use crate::config::{Config, Schedule};
@@ -55,6 +61,10 @@ impl Worker {
             (Timer::Forget, next_hour.plus_ms(FORGET_AFTER_MS)),
             (Timer::Anchor, next_hour.plus_ms(ANCHOR_AFTER_MS)),
         ];
+        if self.notifications.reminders.is_some() {
+            let next = at.ms().div_euclid(QUARTER_MS) * QUARTER_MS + QUARTER_MS;
+            due.push((Timer::Remind, Time::from_ms(next)));
+        }
         for schedule in &self.timers.schedules {
             let next = schedule.times.next_after(at);
             due.extend(next.map(|next| (Timer::Schedule(schedule.name.clone()), next)));
@@ -94,6 +104,11 @@ impl Worker {
                 let forgotten = self.forget().await.map_err(unavailable)?;
                 let note = (forgotten > 0).then(|| format!("{forgotten} events let go"));
                 (Outcome::Success { note }, Some(hour_of(self.node.now()).plus_ms(HOUR_MS + FORGET_AFTER_MS)))
+            }
+            Timer::Remind => {
+                let offices = self.remind_offices(job.due_at).await?;
+                let note = (offices > 0).then(|| format!("{offices} offices"));
+                (Outcome::Success { note }, Some(job.due_at.plus_ms(QUARTER_MS)))
             }
             Timer::Anchor => {
                 audit.push(self.anchor(self.node.now()).await?);
@@ -141,6 +156,38 @@ impl Worker {
         let arrival = arrival(schedule, due_at, at, self.node.next_seq(at));
         self.store.admit(Arc::new([arrival]), None).await.map_err(unavailable)?;
         Ok((Outcome::SUCCESS, schedule.times.next_after(at.max(due_at))))
+    }
+
+    /// Queues the day's reminders of every office whose clock shows the time for them; says how many there are.
+    async fn remind_offices(&self, due_at: Time) -> Result<usize, Failure> {
+        let notifications = &self.notifications;
+        if notifications.reminders.is_none() {
+            return Ok(0);
+        }
+        let (mut offices, mut before) = (0, None);
+        loop {
+            let filter = StateFilter { before, ..StateFilter::all(state::Kind::Tenant, FIND_MAX) };
+            let page = self.store.find_states(filter).await.map_err(unavailable)?;
+            let at = self.node.now();
+            let due = page.iter().filter(|state| state.is_shown()).filter_map(|state| {
+                let tenant: Tenant = serde_json::from_str(&state.facts).ok()?;
+                let zone =
+                    tenant.time_zone.as_ref().map_or(&*notifications.house.time_zone, |zone| zone.name());
+                let day = due_day(zone, due_at, notifications.remind_at)?;
+                // Late rather than never; but not a day late, when the next ones are about to come.
+                let is_today = local_date(zone, at) == Some(day);
+                is_today.then(|| Task::Remind { tenant: state.key.id.clone(), date: day.to_string() })
+            });
+            let jobs: Vec<_> = due.map(|task| task.job(self.node.next_seq(at), None, at)).collect();
+            offices += jobs.len();
+            if !jobs.is_empty() {
+                self.store.commit(vec![ChangeSet::queue(jobs, at)]).await.map_err(unavailable)?;
+            }
+            if page.len() < FIND_MAX {
+                return Ok(offices);
+            }
+            before = page.last().map(|last| last.key.id.clone());
+        }
     }
 
     async fn forget(&self) -> sekisho_store::Result<usize> {

@@ -18,6 +18,7 @@ pub(super) fn intent(context: &Context<'_>, object: &str) -> Result<Reading, Unr
     let latest = id(said.latest_charge);
     draft.name(latest.as_deref());
     draft.bought_by(said.customer);
+    draft.reached_at(said.receipt_email);
     let labels = labels(said.metadata, None);
     draft.labelled(&labels);
     draft.ordered(&labels);
@@ -64,6 +65,8 @@ pub(super) fn session(context: &Context<'_>, object: &str) -> Result<Reading, Un
     let mut draft = Draft::about(context, &said.id);
     draft.name(intent.as_deref());
     draft.bought_by(said.customer);
+    draft.reached_at(said.customer_details.and_then(|details| details.email));
+    draft.reached_at(said.customer_email);
     // Whoever opens a payment link can write any reference into its address.
     let reference = said.client_reference_id.filter(|_| said.payment_link.is_none());
     let labels = labels(said.metadata, reference);
@@ -159,6 +162,11 @@ impl<'c> Draft<'c> {
         self.facts.provider_customers.extend(id(customer));
     }
 
+    /// What is no address is no fact.
+    fn reached_at(&mut self, email: Option<String>) {
+        self.facts.emails.extend(email.and_then(|email| email.parse().ok()));
+    }
+
     /// Takes over which order of ours it pays.
     fn ordered(&mut self, labels: &Labels) {
         let Realm { livemode, account, .. } = &self.context.realm;
@@ -198,6 +206,8 @@ impl<'c> Draft<'c> {
         self.name(Some(&said.id));
         self.name(intent.as_deref());
         self.bought_by(said.customer);
+        self.reached_at(said.receipt_email);
+        self.reached_at(said.billing_details.and_then(|details| details.email));
         let labels = labels(said.metadata, None);
         self.labelled(&labels);
         self.ordered(&labels);
@@ -350,6 +360,7 @@ struct SaidIntent {
     customer: Option<Ref>,
     invoice: Option<Ref>,
     last_payment_error: Option<SaidError>,
+    receipt_email: Option<String>,
     latest_charge: Option<Ref>,
     /// Before `latest_charge` there was a list of all.
     charges: Option<List<SaidCharge>>,
@@ -373,12 +384,14 @@ struct SaidCharge {
     amount_captured: Option<i64>,
     amount_refunded: Option<i64>,
     balance_transaction: Option<Ref>,
+    billing_details: Option<Details>,
     currency: Option<String>,
     customer: Option<Ref>,
     failure_code: Option<String>,
     invoice: Option<Ref>,
     metadata: Option<Metadata>,
     payment_intent: Option<Ref>,
+    receipt_email: Option<String>,
     receipt_url: Option<String>,
     refunds: Option<List<SaidRefund>>,
 }
@@ -393,10 +406,18 @@ struct SaidSession {
     client_reference_id: Option<String>,
     currency: Option<String>,
     customer: Option<Ref>,
+    customer_details: Option<Details>,
+    customer_email: Option<String>,
     invoice: Option<Ref>,
     metadata: Option<Metadata>,
     payment_intent: Option<Ref>,
     payment_link: Option<Ref>,
+}
+
+/// Of whoever pays.
+#[derive(Deserialize)]
+struct Details {
+    email: Option<String>,
 }
 
 #[derive(Deserialize)]

@@ -1,0 +1,297 @@
+//! What is told to whom because of an event: the notices of one rule, with everything a template may ask for.
+//!
+//! Whoever has no address, or wants no mail, gets a notice all the same, which says so: the record must answer why
+//! nothing came.
+
+use serde_json::{Value, json};
+
+use super::directory::{Customer, Staff, Tenant};
+use super::notice::Step;
+use super::rule::{Rule, To};
+use super::{Audience, Language, MailAddress, Notice, Status};
+use crate::event::Stored;
+use crate::settlement::is_own;
+use crate::time::Time;
+
+/// What holds for everything that is told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct House {
+    pub language: Language,
+    /// IANA name.
+    pub time_zone: String,
+    pub brand: Brand,
+    pub operators: Vec<MailAddress>,
+}
+
+/// Who speaks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Brand {
+    pub name: String,
+    pub url: Option<String>,
+    pub support: Option<String>,
+}
+
+/// Somebody who may be told something.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Person {
+    pub id: String,
+    pub name: Option<String>,
+    pub address: Option<MailAddress>,
+    pub language: Option<Language>,
+    /// Wants no notices.
+    pub is_off: bool,
+}
+
+impl Step {
+    /// Where a notice to somebody begins: in the queue, or at its end.
+    pub fn first(person: &Person, now: Time) -> Self {
+        if person.is_off {
+            let note = "this person has notifications switched off; switch them on to have the next one sent";
+            return Self::new(now, Status::Off).because("notifications_off", note);
+        }
+        if person.address.is_none() {
+            let note = "no mail address is known; enter one, then resend with `--to`";
+            return Self::new(now, Status::Failed).because("no_address", note);
+        }
+        Self::new(now, Status::Queued)
+    }
+}
+
+/// Whose event it is, as far as that is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Parties {
+    pub tenant: Option<Place>,
+    pub customer: Option<Person>,
+    pub staff: Vec<Person>,
+}
+
+impl Person {
+    pub fn of_staff(id: &str, staff: &Staff) -> Self {
+        Self {
+            id: id.to_owned(),
+            name: staff.name(),
+            address: Some(staff.email.clone()),
+            language: staff.language,
+            is_off: !staff.notifications,
+        }
+    }
+
+    pub fn of_customer(id: &str, customer: &Customer) -> Self {
+        Self {
+            id: id.to_owned(),
+            name: customer.name.clone(),
+            address: customer.email.clone(),
+            language: customer.language,
+            is_off: false,
+        }
+    }
+}
+
+/// A tenant: an office, a shop.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    pub id: String,
+    pub name: Option<String>,
+    pub language: Option<Language>,
+    pub time_zone: Option<String>,
+}
+
+impl Place {
+    pub fn of_tenant(id: &str, tenant: &Tenant) -> Self {
+        Self {
+            id: id.to_owned(),
+            name: tenant.name.clone(),
+            language: tenant.language,
+            time_zone: tenant.time_zone.as_ref().map(ToString::to_string),
+        }
+    }
+}
+
+pub fn compose(rule: &Rule, event: &Stored, parties: &Parties, house: &House, now: Time) -> Vec<Notice> {
+    let body: Value = serde_json::from_slice(&event.body).unwrap_or_default();
+    let fact = match rule.every_ms {
+        Some(every) => format!("{}/{}", rule.name, event.received_at.ms().div_euclid(every.max(1))),
+        None => format!("{}/{}/{}", event.source, event.event_id, rule.name),
+    };
+    let payment = body["data"]["id"].as_str().filter(|_| body["data"]["object"] == "payment");
+    let notice = |whom: &str, audience, person: &Person| {
+        let language = person.language.or(parties.tenant.as_ref().and_then(|tenant| tenant.language));
+        let language = language.unwrap_or(house.language);
+        Notice {
+            key: format!("{fact}/{whom}"),
+            channel: rule.channel.clone(),
+            audience,
+            to: person.address.clone(),
+            name: person.name.clone(),
+            language,
+            template: rule.template.clone(),
+            data: data(event, &body, parties, person, house, language),
+            details: Value::Null,
+            tenant: parties.tenant.as_ref().map(|tenant| tenant.id.clone()),
+            payment: payment.map(str::to_owned),
+            event: Some(event.seq.as_event().to_string()),
+            batch: None,
+            again: 0,
+            steps: vec![match rule.to {
+                To::Place => Step::new(now, Status::Queued),
+                To::Customer | To::Staff | To::Operators => Step::first(person, now),
+            }],
+        }
+    };
+    match rule.to {
+        To::Place => vec![notice("channel", Audience::Operator, &Person::default())],
+        To::Customer => {
+            let nobody = Person::default();
+            let customer = parties.customer.as_ref().unwrap_or(&nobody);
+            vec![notice("customer", Audience::Customer, customer)]
+        }
+        To::Staff => {
+            let each =
+                parties.staff.iter().map(|one| notice(&format!("staff/{}", one.id), Audience::Staff, one));
+            each.collect()
+        }
+        To::Operators => {
+            let operator = |address: &MailAddress| {
+                let person = Person { address: Some(address.clone()), ..Person::default() };
+                notice(&format!("operator/{}", address.whole()), Audience::Operator, &person)
+            };
+            house.operators.iter().map(operator).collect()
+        }
+    }
+}
+
+/// Everything a template may ask for. Every key is there; what is not known is null.
+fn data(
+    event: &Stored,
+    body: &Value,
+    parties: &Parties,
+    person: &Person,
+    house: &House,
+    language: Language,
+) -> Value {
+    let own = is_own(event);
+    let of_object = |object: &str| {
+        let mut data = (own && body["data"]["object"] == object).then(|| body["data"].clone())?;
+        // What it was derived from is not for telling.
+        data.as_object_mut().map(|data| data.remove("facts"));
+        Some(data)
+    };
+    let mut data = frame(parties.tenant.as_ref(), person, house, language);
+    data["customer"] =
+        json!(parties.customer.as_ref().map(|customer| json!({ "id": customer.id, "name": customer.name })));
+    data["event"] = json!({
+        "id": event.event_id,
+        "type": event.event_type,
+        "at": event.created_at.unwrap_or(event.received_at),
+    });
+    data["payment"] = json!(of_object("payment"));
+    data["billing"] = json!(of_object("billing"));
+    data["about"] = if own { body["about"].clone() } else { Value::Null };
+    data["fulfilment"] = json!(of_object("fulfilment"));
+    data["alert"] = match of_object("alert") {
+        Some(alert) => alert,
+        None => alert_of(event),
+    };
+    data
+}
+
+/// What every notice's data begins with.
+pub fn frame(tenant: Option<&Place>, person: &Person, house: &House, language: Language) -> Value {
+    let zone = tenant.and_then(|tenant| tenant.time_zone.as_ref()).unwrap_or(&house.time_zone);
+    json!({
+        "recipient": { "name": person.name, "language": language },
+        "tenant": tenant.map(|tenant| json!({ "id": tenant.id, "name": tenant.name })),
+        "customer": null,
+        "time_zone": zone,
+        "brand": { "name": house.brand.name, "url": house.brand.url, "support": house.brand.support },
+        "event": null,
+        "payment": null,
+        "billing": null,
+        "about": null,
+        "reminder": null,
+        "alert": null,
+        "fulfilment": null,
+    })
+}
+
+/// Any event can be told to an operator: then it is an alert about itself.
+fn alert_of(event: &Stored) -> Value {
+    let object = event.object.as_ref().map(|(kind, id)| format!("{kind} {id}"));
+    let fields = [("event", event.event_id.clone()), ("source", event.source.to_string())];
+    let fields = fields.into_iter().chain(object.map(|object| ("object", object)));
+    json!({
+        "title": event.event_type,
+        "detail": null,
+        "happened_at": event.created_at.unwrap_or(event.received_at),
+        "link": null,
+        "fields": fields.map(|(name, value)| json!({ "name": name, "value": value })).collect::<Vec<_>>(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rule::tests::rule;
+    use super::*;
+    use crate::delivery::route::tests::stored;
+    use crate::settlement::SOURCE;
+
+    const NOW: Time = Time::from_ms(1_780_000_000_000);
+
+    fn paid() -> Stored {
+        let body = r#"{"id":"stripe/live/pi_1/paid","data":{"object":"payment","id":"pay_1","amount":5000,"currency":"jpy"},"about":{"amount":5000}}"#;
+        Stored {
+            source: SOURCE.into(),
+            event_id: "stripe/live/pi_1/paid".into(),
+            event_type: "payment.paid".into(),
+            ..stored(body)
+        }
+    }
+
+    fn person(id: &str) -> Person {
+        let address = format!("{id}@example.jp").parse().ok();
+        Person { id: id.into(), name: Some(format!("山田 {id}")), address, ..Person::default() }
+    }
+
+    fn house() -> House {
+        let operators = vec!["ops@example.jp".parse().unwrap()];
+        House { time_zone: "Asia/Tokyo".into(), operators, ..House::default() }
+    }
+
+    fn told(to: To, parties: &Parties) -> Vec<Notice> {
+        compose(&rule("receipt", "payment.paid", to), &paid(), parties, &house(), NOW)
+    }
+
+    #[test]
+    fn g5_one_fact_is_one_notice_for_each_person() {
+        let parties = Parties {
+            customer: Some(Person { language: Some(Language::En), ..person("taro") }),
+            staff: vec![person("a"), Person { is_off: true, ..person("b") }],
+            ..Parties::default()
+        };
+        let customer = told(To::Customer, &parties);
+        assert_eq!(customer[0].key, "sekisho/stripe/live/pi_1/paid/receipt/customer");
+        assert_eq!((customer[0].language, customer[0].status()), (Language::En, Status::Queued));
+        assert_eq!(customer[0].payment.as_deref(), Some("pay_1"));
+        assert_eq!(customer[0].data["payment"]["amount"], 5000);
+        let staff = told(To::Staff, &parties);
+        assert_eq!(staff.iter().map(Notice::status).collect::<Vec<_>>(), [Status::Queued, Status::Off]);
+        assert_eq!(told(To::Operators, &parties)[0].audience, Audience::Operator);
+        assert_eq!(told(To::Place, &parties)[0].to, None);
+    }
+
+    #[test]
+    fn g5_whoever_has_no_address_is_in_the_record_with_the_reason() {
+        let notices = told(To::Customer, &Parties::default());
+        assert_eq!(notices[0].status(), Status::Failed);
+        assert_eq!(notices[0].steps[0].reason.as_deref(), Some("no_address"));
+    }
+
+    #[test]
+    fn g5_what_is_told_once_in_a_while_has_one_key_for_that_while() {
+        let often = Rule { every_ms: Some(600_000), ..rule("alerts", "*", To::Place) };
+        let at = |ms| Stored { received_at: Time::from_ms(ms), event_id: format!("e{ms}"), ..paid() };
+        let key = |ms| compose(&often, &at(ms), &Parties::default(), &house(), NOW)[0].key.clone();
+        assert_eq!(key(600_000), key(1_199_999));
+        assert_ne!(key(600_000), key(1_200_000));
+    }
+}

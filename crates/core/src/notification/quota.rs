@@ -1,0 +1,125 @@
+//! How fast and how much a channel may send, on all nodes together: moments to send at, reserved in blocks.
+//!
+//! Whoever wants to send takes the next free moments and moves the mark behind them, by a write that only one node can
+//! win. So there are no bursts, whoever sends, and a node that dies takes no more than its block with it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::Time;
+use crate::timer::DAY_MS;
+
+/// What was given out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Quota {
+    /// The next free moment, in milliseconds.
+    pub next_ms: i64,
+    /// The day (UTC, since 1970) that `used` belongs to.
+    pub day: i64,
+    pub used: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Between two sends.
+    pub gap_ms: i64,
+    /// On one day; `None` is no limit.
+    pub daily: Option<u64>,
+}
+
+impl Limits {
+    /// So many a second at most, and never closer than `spacing_ms`.
+    pub fn new(per_second: Option<u32>, spacing_ms: i64, daily: Option<u64>) -> Self {
+        let by_rate = per_second.map_or(0, |rate| i64::from(1_000_u32.div_ceil(rate.max(1))));
+        Self { gap_ms: by_rate.max(spacing_ms), daily }
+    }
+
+    /// Nothing to keep to.
+    pub const fn is_free(self) -> bool {
+        self.gap_ms == 0 && self.daily.is_none()
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum Reserved {
+    /// Send at these moments; write this down first.
+    At(Vec<Time>, Quota),
+    /// The day's quota is used up; there is more from this moment on.
+    UsedUp { until: Time },
+}
+
+/// A mark further ahead than this was left by a clock that was wrong.
+const AHEAD_MAX_MS: i64 = 60_000;
+
+impl Quota {
+    /// Up to `wanted` moments from now on.
+    pub fn reserve(&self, limits: Limits, wanted: usize, now: Time) -> Reserved {
+        let now_ms = now.ms();
+        let today = now_ms.div_euclid(DAY_MS);
+        let used = if self.day == today { self.used } else { 0 };
+        let left = limits.daily.map_or(u64::MAX, |daily| daily.saturating_sub(used));
+        if left == 0 {
+            return Reserved::UsedUp { until: Time::from_ms((today + 1) * DAY_MS) };
+        }
+        let count = (wanted.max(1) as u64).min(left) as i64;
+        let mark = self.next_ms.saturating_sub(now_ms);
+        let first = if (0..=AHEAD_MAX_MS).contains(&mark) { self.next_ms } else { now_ms };
+        let moments = (0..count).map(|n| Time::from_ms(first + n * limits.gap_ms)).collect();
+        let next_ms = first + count * limits.gap_ms;
+        Reserved::At(moments, Self { next_ms, day: today, used: used + count as u64 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const NOW: Time = Time::from_ms(1_780_000_000_000);
+
+    #[test]
+    fn g2_ses_is_sent_to_every_100_ms_and_no_more_than_its_day() {
+        assert_eq!(Limits::new(Some(14), 100, Some(50_000)).gap_ms, 100);
+        assert_eq!(Limits::new(Some(5), 100, None).gap_ms, 200);
+        assert_eq!(Limits::new(Some(14), 0, None).gap_ms, 72, "never above 14 a second");
+        let limits = Limits::new(Some(14), 100, Some(3));
+        let Reserved::At(moments, quota) = Quota::default().reserve(limits, 2, NOW) else {
+            panic!("there is room")
+        };
+        assert_eq!(moments, [NOW, NOW.plus_ms(100)]);
+        let Reserved::At(moments, quota) = quota.reserve(limits, 10, NOW.plus_ms(50)) else {
+            panic!("one is left")
+        };
+        assert_eq!(moments, [NOW.plus_ms(200)]);
+        let Reserved::UsedUp { until } = quota.reserve(limits, 1, NOW) else { panic!("used up") };
+        assert!(until > NOW && until.ms() % DAY_MS == 0);
+        assert!(matches!(quota.reserve(limits, 1, until), Reserved::At(..)), "a new day");
+    }
+
+    #[test]
+    fn g2_a_mark_of_a_wrong_clock_holds_nothing_up() {
+        let limits = Limits::new(None, 100, None);
+        let ahead = Quota { next_ms: NOW.ms() + 3_600_000, ..Quota::default() };
+        let Reserved::At(moments, _) = ahead.reserve(limits, 1, NOW) else { panic!("there is room") };
+        assert_eq!(moments, [NOW]);
+    }
+
+    proptest! {
+        #[test]
+        fn g2_moments_are_never_closer_than_the_gap(steps in prop::collection::vec((0i64..500, 1usize..12), 1..60)) {
+            let limits = Limits::new(Some(14), 100, None);
+            let (mut quota, mut now, mut all) = (Quota::default(), NOW, Vec::new());
+            for (wait, wanted) in steps {
+                now = now.plus_ms(wait);
+                let Reserved::At(moments, next) = quota.reserve(limits, wanted, now) else { panic!("no daily limit") };
+                all.extend(moments);
+                quota = next;
+            }
+            // A mark that ran more than a minute ahead is not reached here: 60 steps of 12 are 72 s at most.
+            for pair in all.windows(2) {
+                prop_assert!(pair[1].ms() - pair[0].ms() >= 100 || pair[1].ms() < pair[0].ms());
+            }
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Addresses that nothing is sent to, because mail to them came back or was called spam, and what such news changes.
+
+use serde::{Deserialize, Serialize};
+
+use serde_json::Value;
+
+use super::MailAddress;
+use crate::audit::Entry;
+use crate::id::Seq;
+use crate::state::{self, Index, Key, State, Write};
+use crate::time::Time;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Suppression {
+    pub address: MailAddress,
+    pub history: Vec<Turn>,
+}
+
+/// It was suppressed, or released.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turn {
+    pub at: Time,
+    pub cause: Cause,
+    /// What the mail server or the operator said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// Who did it, if it was a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    Bounce,
+    Complaint,
+    /// Entered by a person.
+    Manual,
+    Released,
+}
+
+impl Cause {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Bounce => "bounce",
+            Self::Complaint => "complaint",
+            Self::Manual => "manual",
+            Self::Released => "released",
+        }
+    }
+}
+
+impl Suppression {
+    pub fn key(address: &MailAddress) -> Key {
+        Key::new(state::Kind::Suppression, address.whole())
+    }
+
+    pub fn new(address: MailAddress) -> Self {
+        Self { address, history: Vec::new() }
+    }
+
+    pub fn read(state: &State) -> Option<Self> {
+        serde_json::from_str(&state.facts).ok()
+    }
+
+    /// Why nothing may be sent there, if that is so.
+    pub fn cause(&self) -> Option<&Turn> {
+        self.history.last().filter(|turn| turn.cause != Cause::Released)
+    }
+
+    pub fn turn(&mut self, turn: Turn) {
+        self.history.push(turn);
+    }
+
+    /// What the audit log says of a turn. The address is masked; its state has it whole.
+    pub fn entry(&self, action: &str, event: Option<Seq>, at: Time, details: Value) -> Entry {
+        Entry {
+            at,
+            actor: None,
+            role: None,
+            action: action.to_owned(),
+            target: ("address".into(), self.address.masked()),
+            tenant: None,
+            event,
+            details: details.to_string(),
+        }
+    }
+
+    pub fn write(&self, version: i64) -> Write {
+        let status = self.history.last().map(|turn| turn.cause.name().to_owned());
+        Write {
+            key: Self::key(&self.address),
+            version,
+            facts: serde_json::to_string(self).expect("a suppression is plain data"),
+            index: Index {
+                attention: self.cause().map(|turn| turn.cause.name().to_owned()),
+                status,
+                ..Index::default()
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn g2_an_address_is_suppressed_until_a_person_releases_it() {
+        let mut suppression = Suppression::new("taro@example.jp".parse().unwrap());
+        assert_eq!(suppression.cause(), None);
+        let at = Time::from_ms(1);
+        suppression.turn(Turn { at, cause: Cause::Bounce, note: Some("550".into()), by: None });
+        assert_eq!(suppression.cause().map(|turn| turn.cause), Some(Cause::Bounce));
+        suppression.turn(Turn { at, cause: Cause::Released, note: None, by: Some("tomo".into()) });
+        assert_eq!(suppression.cause(), None);
+        assert_eq!(suppression.write(3).index.attention, None);
+    }
+}

@@ -1,0 +1,67 @@
+//! A way to tell somebody something. One try, and what became of it: whether it is tried again is decided elsewhere.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use async_trait::async_trait;
+use sekisho_core::notification::{Message, Sent};
+
+use super::discord::{self, Discord};
+use super::mail::Mailer;
+use super::pagerduty::{self, PagerDuty};
+use super::slack::{self, Slack};
+use super::twilio::{self, Twilio};
+use super::webhook::{self, Webhook};
+use crate::config::{self, ChannelKind};
+
+#[async_trait]
+pub trait Channel: Send + Sync {
+    /// Tries once. It ends within the time it is given, whatever the other side does.
+    async fn send(&self, message: &Message, within: Duration) -> Sent;
+}
+
+/// Opens what a channel's configuration names.
+pub fn open(config: &config::Channel) -> anyhow::Result<Box<dyn Channel>> {
+    let allow_private = config.allow_private;
+    let opened = || -> anyhow::Result<Box<dyn Channel>> {
+        Ok(match config.kind.clone() {
+            ChannelKind::Smtp(settings) => Box::new(Mailer::new(settings)?),
+            ChannelKind::Slack { url } => Box::new(Slack::new(slack::Settings { url, allow_private })?),
+            ChannelKind::Discord { url } => Box::new(Discord::new(discord::Settings { url, allow_private })?),
+            ChannelKind::Webhook { url, secrets } => {
+                Box::new(Webhook::new(webhook::Settings { url, secrets, allow_private })?)
+            }
+            ChannelKind::PagerDuty { url, routing_key } => {
+                let url = url.unwrap_or_else(|| pagerduty::BASE_URL.to_owned());
+                Box::new(PagerDuty::new(pagerduty::Settings { url, routing_key, allow_private })?)
+            }
+            ChannelKind::Twilio { url, account, token, from, to } => {
+                let url = url.unwrap_or_else(|| twilio::BASE_URL.to_owned());
+                let (account_sid, auth_token) = (account, token);
+                Box::new(Twilio::new(twilio::Settings {
+                    url,
+                    account_sid,
+                    auth_token,
+                    from,
+                    to,
+                    allow_private,
+                })?)
+            }
+        })
+    };
+    opened().with_context(|| format!("channel {}", config.name))
+}
+
+/// Each of them sends in its own way.
+macro_rules! channels {
+    ($($channel:ty),*) => {$(
+        #[async_trait]
+        impl Channel for $channel {
+            async fn send(&self, message: &Message, within: Duration) -> Sent {
+                <$channel>::send(self, message, within).await
+            }
+        }
+    )*};
+}
+
+channels!(Mailer, Slack, Discord, Webhook, PagerDuty, Twilio);

@@ -1,0 +1,86 @@
+//! A message to a program of the operator's own, as signed JSON: one try, and what became of it.
+//!
+//! Promises: signed by Standard Webhooks, with the message's id as `webhook-id`, which is the same on every try.
+//! The receiver tells copies by it, so a lost answer is not uncertain: it is just tried again. Answers mean what
+//! they mean of deliveries ([`sekisho_core::delivery::judge`]).
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use sekisho_core::Secret;
+use sekisho_core::delivery::{self, Signer, Signing};
+use sekisho_core::notification::{Message, Sent};
+use serde_json::{Value, json};
+
+use super::http as exchange;
+use super::post::{Copies, Post, Said};
+
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub url: String,
+    /// The first signs; others sign too, so that the receiver can rotate. `whsec_…`.
+    pub secrets: Vec<Secret>,
+    /// For a receiver on the operator's own network.
+    pub allow_private: bool,
+}
+
+#[derive(Debug)]
+pub struct Webhook {
+    post: Post,
+    signer: Signer,
+}
+
+impl Webhook {
+    pub fn new(settings: Settings) -> anyhow::Result<Self> {
+        let url = exchange::callable(&settings.url)?;
+        let post =
+            Post::new("the receiver", Copies::Folded, &url, "application/json", settings.allow_private)?;
+        let signer = Signer::open(Signing::StandardWebhooks, settings.secrets, &settings.url)
+            .context("a webhook channel signs what it sends; write a secret such as whsec_…")?;
+        Ok(Self { post, signer })
+    }
+
+    pub async fn send(&self, message: &Message, within: Duration) -> Sent {
+        let body = Bytes::from(payload(message).to_string());
+        let signed = self.signer.sign(&message.id, &body, crate::now());
+        match self.post.send(headers(signed), body, within).await {
+            Ok(said) => judge(&said),
+            Err(sent) => sent,
+        }
+    }
+}
+
+fn payload(message: &Message) -> Value {
+    let mut payload = json!({
+        "id": message.id,
+        "key": message.key,
+        "template": message.template,
+        "language": message.language.name(),
+        "subject": message.subject,
+        "text": message.text,
+        "data": message.data,
+    });
+    if let Some(to) = &message.to {
+        payload["to"] = json!({ "address": to.address.whole(), "name": to.name });
+    }
+    payload
+}
+
+fn headers(signed: Vec<(String, String)>) -> HeaderMap {
+    let sendable = |(name, value): (String, String)| {
+        Some((name.parse::<HeaderName>().ok()?, value.parse::<HeaderValue>().ok()?))
+    };
+    signed.into_iter().filter_map(sendable).collect()
+}
+
+fn judge(said: &Said) -> Sent {
+    match delivery::judge(&Ok(said.answer.clone()), crate::now()) {
+        Ok(()) => said.accepted(None),
+        Err(failure) => Sent::Failed(failure),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,187 @@
+//! A day's reminders, run by hand: for every office or one, for real or only to see. Whoever was written down for that day
+//! before is not written down again, so that a run that broke off is simply started once more.
+
+use std::collections::BTreeMap;
+
+use ring::rand::SecureRandom;
+use sekisho_core::id::Sequence;
+use sekisho_core::notification::directory::{Day, Tenant, local_date};
+use sekisho_core::notification::{Notice, Status, post, reminder};
+use sekisho_core::state::{Key, Kind};
+use sekisho_core::timer::DAY_MS;
+use sekisho_core::{Epoch, Seq, Time};
+use sekisho_store::{FIND_MAX, StateFilter, Store};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::notices::{post_notices, reminders};
+use super::{Actor, Refusal, Result};
+use crate::config::Notifications;
+
+/// What is to be run.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Remind {
+    /// The day, for all; otherwise the one that each office has now.
+    pub date: Option<String>,
+    /// One office; otherwise all.
+    pub tenant: Option<String>,
+    pub dry_run: bool,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct RemindReport {
+    pub dry_run: bool,
+    /// The days that were run, each with the name under which its notices are found.
+    pub days: Vec<String>,
+    pub offices: usize,
+    /// Reminders that are due, and those of them that were not written down before.
+    pub due: usize,
+    pub new: usize,
+    /// Of the new ones: to be sent, and not, because notifications are switched off.
+    pub queued: usize,
+    pub off: usize,
+    /// Whom they go to, masked; the first of them.
+    pub recipients: Vec<Value>,
+}
+
+/// Recipients that a report names.
+const NAMED_MAX: usize = 1_000;
+/// Notices that are looked through for a summary.
+const LOOKED_MAX: usize = 1_000_000;
+
+pub async fn run_reminders(
+    store: &dyn Store,
+    notifications: &Notifications,
+    order: &Remind,
+    actor: &Actor<'_>,
+) -> Result<RemindReport> {
+    let wrong = || Refusal::Wrong("date: expected a day such as 2026-11-16".into());
+    let date = order.date.as_deref().map(|text| text.parse::<Day>().map_err(|_| wrong())).transpose()?;
+    let mut report = RemindReport { dry_run: order.dry_run, ..RemindReport::default() };
+    let mut ids = ids();
+    for (id, tenant) in offices(store, order.tenant.as_deref()).await? {
+        let zone = tenant.time_zone.as_ref().map_or(&*notifications.house.time_zone, |zone| zone.name());
+        let Some(day) = date.or_else(|| local_date(zone, actor.at)) else { continue };
+        let notices = reminders(store, notifications, &id, day, actor.at).await?;
+        report.offices += 1;
+        if !report.days.contains(&day.to_string()) {
+            report.days.push(day.to_string());
+        }
+        let fresh = unknown(store, notices, &mut report).await?;
+        if !order.dry_run {
+            post_notices(store, &fresh, actor.at, || ids.next(actor.at)).await?;
+        }
+        report.count(&fresh);
+    }
+    if !order.dry_run && report.new > 0 {
+        let details = json!({ "days": report.days, "offices": report.offices, "new": report.new });
+        let entry = actor.entry(
+            order.tenant.as_deref(),
+            "reminders.run",
+            ("reminders", &report.days.join(",")),
+            details,
+        );
+        let set = sekisho_core::change::ChangeSet {
+            audit: vec![entry],
+            ..sekisho_core::change::ChangeSet::nothing(actor.at)
+        };
+        store.commit(vec![set]).await?;
+    }
+    Ok(report)
+}
+
+impl RemindReport {
+    fn count(&mut self, fresh: &[Notice]) {
+        self.new += fresh.len();
+        for notice in fresh {
+            match notice.status() {
+                Status::Off => self.off += 1,
+                _ => self.queued += 1,
+            }
+            if self.recipients.len() < NAMED_MAX {
+                self.recipients.push(json!({
+                    "to": notice.to.as_ref().map(|to| to.masked()),
+                    "status": notice.status(),
+                    "language": notice.language,
+                    "details": notice.details,
+                }));
+            }
+        }
+    }
+}
+
+/// Those that were not written down before.
+async fn unknown(store: &dyn Store, notices: Vec<Notice>, report: &mut RemindReport) -> Result<Vec<Notice>> {
+    report.due += notices.len();
+    let mut fresh = Vec::new();
+    for piece in notices.chunks(FIND_MAX) {
+        let known = store.load(piece.iter().map(post::name).collect(), Vec::new()).await?;
+        fresh.extend(piece.iter().filter(|notice| !known.names.contains_key(&post::name(notice))).cloned());
+    }
+    Ok(fresh)
+}
+
+/// Every office, or the one that is named.
+async fn offices(store: &dyn Store, only: Option<&str>) -> Result<Vec<(String, Tenant)>> {
+    if let Some(id) = only {
+        let key = Key::new(Kind::Tenant, id);
+        let loaded = store.load(Vec::new(), vec![key.clone()]).await?;
+        let state = loaded.states.get(&key).filter(|state| state.is_shown());
+        let state = state.ok_or_else(|| Refusal::Missing(format!("there is no tenant {id}")))?;
+        return Ok(vec![(id.to_owned(), serde_json::from_str(&state.facts).unwrap_or_default())]);
+    }
+    let (mut all, mut before) = (Vec::new(), None);
+    loop {
+        let filter = StateFilter { before, ..StateFilter::all(Kind::Tenant, FIND_MAX) };
+        let page = store.find_states(filter).await?;
+        let shown = page.iter().filter(|state| state.is_shown());
+        all.extend(
+            shown.map(|state| (state.key.id.clone(), serde_json::from_str(&state.facts).unwrap_or_default())),
+        );
+        if page.len() < FIND_MAX {
+            return Ok(all);
+        }
+        before = page.last().map(|last| last.key.id.clone());
+    }
+}
+
+/// How a day's reminders stand: how many there are of each status.
+pub async fn summary(store: &dyn Store, date: &str, now: Time) -> Result<Value> {
+    let wrong = || Refusal::Wrong(format!("{date:?} is no day; expected one such as 2026-11-16"));
+    let day: Day = date.parse().map_err(|_| wrong())?;
+    let batch = reminder::batch(day);
+    let midnight = Time::parse_rfc3339(&format!("{day}T00:00:00Z")).ok_or_else(wrong)?;
+    // A day begins up to a day earlier elsewhere, and may be run ahead of its time.
+    let oldest = midnight.min(now).plus_ms(-2 * DAY_MS);
+    let (mut counts, mut before, mut looked) = (BTreeMap::<&str, usize>::new(), None, 0);
+    loop {
+        let filter = StateFilter { before, ..StateFilter::all(Kind::Notice, FIND_MAX) };
+        let page = store.find_states(filter).await?;
+        looked += page.len();
+        for state in &page {
+            let notice = serde_json::from_str::<Notice>(&state.facts).ok();
+            if let Some(notice) = notice.filter(|notice| notice.batch.as_deref() == Some(&batch)) {
+                *counts.entry(notice.status().name()).or_default() += 1;
+            }
+        }
+        let last = page.last();
+        if page.len() < FIND_MAX || looked >= LOOKED_MAX || last.is_some_and(|last| last.created_at < oldest)
+        {
+            break;
+        }
+        before = last.map(|last| last.key.id.clone());
+    }
+    let total: usize = counts.values().sum();
+    let waiting = Status::ALL.into_iter().filter(|status| !status.is_over());
+    let waiting: usize = waiting.filter_map(|status| counts.get(status.name())).sum();
+    Ok(json!({ "object": "reminders", "date": day, "total": total, "waiting": waiting, "by_status": counts }))
+}
+
+/// Ids for one run: more at once than chance alone keeps apart.
+fn ids() -> Sequence {
+    let mut bytes = [0; 8];
+    let _ = ring::rand::SystemRandom::new().fill(&mut bytes);
+    Sequence::new(Epoch(i64::from_be_bytes(bytes)), Seq::ZERO)
+}

@@ -1,0 +1,150 @@
+//! Working out who is told what: the notices that a rule makes of an event, a day's reminders of one office, and what a
+//! bounce or a complaint changes. All of it can be done again from the beginning: what was written down before is known
+//! by its name and left as it is.
+
+use std::sync::Arc;
+
+use sekisho_core::change::{ChangeSet, Committed, End, Job, Outcome};
+use sekisho_core::event::Stored;
+use sekisho_core::notification::feedback::{self, Feedback, What};
+use sekisho_core::notification::post::{self, notice_of, reference_name};
+use sekisho_core::notification::suppression::{Cause, Suppression, Turn};
+use sekisho_core::notification::{Notice, Status, Step, Task, compose};
+use sekisho_core::queue::Failure;
+use sekisho_core::state::{self, Key};
+use serde_json::json;
+
+use super::Worker;
+use super::desk::Work;
+use crate::transition::{self, Refusal};
+
+/// How often others may be faster.
+const TRIES: usize = 10;
+
+impl Worker {
+    pub(super) async fn notify(&self, work: &Work) -> Result<ChangeSet, Failure> {
+        let job = &work.job;
+        let unknown = || Failure::terminal("unknown_task", format!("nobody knows how to do {}", job.payload));
+        let no_event = || Failure::terminal("event_missing", "it has no event");
+        let note = match Task::parse(&job.payload).ok_or_else(unknown)? {
+            Task::Tell(rule) => self.tell(&rule, work.event.as_ref().ok_or_else(no_event)?).await?,
+            Task::Feedback => self.hear(work.event.as_ref().ok_or_else(no_event)?).await?,
+            Task::Remind { tenant, date } => self.remind(&tenant, &date).await?,
+        };
+        Ok(self.done(job, note))
+    }
+
+    fn done(&self, job: &Job, note: String) -> ChangeSet {
+        ChangeSet::end(job.lease, End::Done(Outcome::Success { note: Some(note) }), self.node.now())
+    }
+
+    /// Whom a rule tells of an event.
+    async fn tell(&self, rule: &str, event: &Arc<Stored>) -> Result<String, Failure> {
+        let gone = || {
+            Failure::terminal("rule_removed", format!("the configuration has no [[notify]] {rule} any more"))
+        };
+        let rule = self.rules.iter().find(|known| known.name == rule).ok_or_else(gone)?;
+        let parties = transition::parties(&*self.store, rule.to, event).await.map_err(unavailable)?;
+        let notices = compose(rule, event, &parties, &self.notifications.house, self.node.now());
+        let posted = self.post(&notices).await?;
+        Ok(format!("{posted} of {} notices are new", notices.len()))
+    }
+
+    /// A day's reminders of one office.
+    async fn remind(&self, tenant: &str, date: &str) -> Result<String, Failure> {
+        let wrong = || Failure::terminal("unknown_task", format!("{date} is no day"));
+        let today = date.parse().map_err(|_| wrong())?;
+        let at = self.node.now();
+        let notices = transition::reminders(&*self.store, &self.notifications, tenant, today, at);
+        let notices = notices.await.map_err(refused)?;
+        let posted = self.post(&notices).await?;
+        Ok(format!("{posted} of {} reminders are new", notices.len()))
+    }
+
+    async fn post(&self, notices: &[Notice]) -> Result<usize, Failure> {
+        let at = self.node.now();
+        transition::post_notices(&*self.store, notices, at, || self.node.next_seq(at)).await.map_err(refused)
+    }
+
+    // --- bounces and complaints ------------------------------------------------------------------------------
+
+    /// What the mail service says became of a mail: its notice hears of it, and an address that does not work, or does
+    /// not want us, gets nothing more.
+    async fn hear(&self, event: &Stored) -> Result<String, Failure> {
+        let feedback = match feedback::read(&event.body) {
+            None => return Ok("it says nothing of a mail".into()),
+            Some(Err(error)) => return Err(Failure::terminal("unreadable_event", error.to_string())),
+            Some(Ok(feedback)) => feedback,
+        };
+        for _ in 0..TRIES {
+            let set = self.heard(event, &feedback).await.map_err(unavailable)?;
+            if set.writes.is_empty() {
+                return Ok("it changes nothing".into());
+            }
+            let count = set.writes.len();
+            let answers = self.store.commit(vec![set]).await.map_err(unavailable)?;
+            if let [Committed::Applied { .. }] = &*answers {
+                return Ok(format!("{count} records heard of it"));
+            }
+        }
+        Err(Failure::transient("contended", "others changed the same things all the time"))
+    }
+
+    async fn heard(&self, event: &Stored, feedback: &Feedback) -> sekisho_store::Result<ChangeSet> {
+        let at = self.node.now();
+        let mut set = ChangeSet::nothing(at);
+        let (status, cause, reason) = match &feedback.kind {
+            What::Bounced { permanent: true, .. } => (Status::Bounced, Cause::Bounce, "bounced"),
+            What::Bounced { permanent: false, .. } => (Status::Bounced, Cause::Bounce, "bounced_for_now"),
+            What::Rejected => (Status::Bounced, Cause::Bounce, "rejected"),
+            What::Complained { .. } => (Status::Complained, Cause::Complaint, "complained"),
+            What::Delivered => return Ok(set),
+        };
+        let name = reference_name(&feedback.ses_id);
+        let own = feedback.message_id.as_deref().and_then(notice_of);
+        let mut keys: Vec<_> = own.map(|id| Key::new(state::Kind::Notice, id)).into_iter().collect();
+        keys.extend(feedback.addresses.iter().map(|(address, _)| Suppression::key(address)));
+        let loaded = self.store.load(vec![name.clone()], keys).await?;
+        let first_note = feedback.addresses.first().and_then(|(_, note)| note.clone());
+        let notice = loaded.names.get(&name).cloned().or(own.map(|id| Key::new(state::Kind::Notice, id)));
+        if let Some(state) = notice.and_then(|key| loaded.states.get(&key))
+            && let Ok(notice) = serde_json::from_str::<Notice>(&state.facts)
+            && notice.status() != status
+        {
+            let step = Step { reason: Some(reason.to_owned()), note: first_note, ..Step::new(at, status) };
+            let notice = notice.with(step);
+            set.audit.push(post::entry(&state.key.id, &notice, at));
+            set.writes.push(post::write(&state.key.id, state.version, &notice));
+        }
+        for (address, note) in feedback.addresses.iter().filter(|_| feedback.suppresses()) {
+            let state = loaded.states.get(&Suppression::key(address));
+            let known = state.and_then(Suppression::read);
+            let mut suppression = known.unwrap_or_else(|| Suppression::new(address.clone()));
+            if suppression.cause().is_some()
+                || set.writes.iter().any(|one| one.key == Suppression::key(address))
+            {
+                continue;
+            }
+            suppression.turn(Turn { at, cause, note: note.clone(), by: None });
+            set.writes.push(suppression.write(state.map_or(0, |state| state.version)));
+            set.audit.push(suppression.entry(
+                "address.suppressed",
+                Some(event.seq),
+                at,
+                json!({ "cause": cause }),
+            ));
+        }
+        Ok(set)
+    }
+}
+
+fn unavailable(error: sekisho_store::Error) -> Failure {
+    Failure::transient("store_unavailable", error.chain())
+}
+
+fn refused(refusal: Refusal) -> Failure {
+    match refusal {
+        Refusal::Store(error) => unavailable(error),
+        other => Failure::terminal("refused", other.to_string()),
+    }
+}

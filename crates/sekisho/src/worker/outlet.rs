@@ -1,0 +1,161 @@
+//! The channels this node can send by, each with its room and its pace.
+//!
+//! The pace is kept by all nodes together: moments to send at are reserved in the store, a few at once. A moment that
+//! passed while nobody had room is lost, so that what piled up never goes out as a burst.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use sekisho_core::Time;
+use sekisho_core::change::{ChangeSet, Committed, Lane};
+use sekisho_core::notification::{Doubt, Limits, Quota, Reserved, Tries};
+use sekisho_core::queue::breaker::Policy;
+use sekisho_core::state::{self, Index, Key, Write};
+use sekisho_store::Store;
+use tokio::sync::{Mutex, Semaphore};
+
+use super::desk::LanePolicy;
+use crate::config;
+use crate::effects::channel::{self, Channel};
+use crate::node::Node;
+
+/// Moments reserved at once, at most: what a node that dies takes with it.
+const BLOCK: usize = 10;
+/// Messages in hand for each conversation: those that wait for their next try must not keep others from theirs.
+const IN_HAND: usize = 4;
+/// So many failures in a row, and the other side is left alone for a while.
+const FAILURES: u32 = 5;
+const CONTENDED: Duration = Duration::from_millis(20);
+
+pub struct Outlet {
+    pub name: String,
+    pub lane: Lane,
+    pub channel: Box<dyn Channel>,
+    pub is_mail: bool,
+    pub tries: Tries,
+    /// What the channel says of doubt, whoever a message is for.
+    pub doubt: Option<Doubt>,
+    /// Conversations at the same time.
+    pub room: Semaphore,
+    pacer: Pacer,
+    concurrency: usize,
+}
+
+impl Outlet {
+    pub fn open(config: &config::Channel) -> anyhow::Result<Self> {
+        Ok(Self {
+            name: config.name.clone(),
+            lane: Lane::by_channel(&config.name),
+            channel: channel::open(config)?,
+            is_mail: config.is_mail(),
+            tries: config.tries,
+            doubt: config.doubt,
+            room: Semaphore::new(config.concurrency),
+            pacer: Pacer::new(&config.name, config.limits),
+            concurrency: config.concurrency,
+        })
+    }
+
+    pub fn policy(&self) -> LanePolicy {
+        let breaker = Policy { failures: FAILURES, ..Policy::default() };
+        LanePolicy { concurrency: IN_HAND * self.concurrency, rate: None, breaker }
+    }
+
+    /// Waits for the next moment to send at; or says from when on there is one.
+    pub async fn pace(&self, store: &Arc<dyn Store>, node: &Node) -> sekisho_store::Result<Paced> {
+        self.pacer.next(store, node).await
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum Paced {
+    Now,
+    /// Nothing more today.
+    UsedUp {
+        until: Time,
+    },
+}
+
+struct Pacer {
+    key: Key,
+    limits: Limits,
+    waiting: AtomicUsize,
+    moments: Mutex<VecDeque<Time>>,
+}
+
+impl Pacer {
+    fn new(channel: &str, limits: Limits) -> Self {
+        let key = Key::new(state::Kind::Quota, channel);
+        Self { key, limits, waiting: AtomicUsize::new(0), moments: Mutex::default() }
+    }
+
+    async fn next(&self, store: &Arc<dyn Store>, node: &Node) -> sekisho_store::Result<Paced> {
+        if self.limits.is_free() {
+            return Ok(Paced::Now);
+        }
+        let waiting = Waiting::new(&self.waiting);
+        // Held while it waits: the next one's moment is later, so nobody waits longer for that.
+        let mut moments = self.moments.lock().await;
+        loop {
+            while let Some(moment) = moments.pop_front() {
+                let ahead_ms = moment.ms() - node.now().ms();
+                if ahead_ms >= -self.limits.gap_ms {
+                    tokio::time::sleep(Duration::from_millis(ahead_ms.max(0) as u64)).await;
+                    return Ok(Paced::Now);
+                }
+            }
+            match self.reserve(store, node, waiting.count().clamp(1, BLOCK)).await? {
+                Reserved::At(reserved, _) => moments.extend(reserved),
+                Reserved::UsedUp { until } => return Ok(Paced::UsedUp { until }),
+            }
+        }
+    }
+
+    /// Takes moments from all nodes' common store of them.
+    async fn reserve(
+        &self,
+        store: &Arc<dyn Store>,
+        node: &Node,
+        wanted: usize,
+    ) -> sekisho_store::Result<Reserved> {
+        loop {
+            let now = node.now();
+            let loaded = store.load(Vec::new(), vec![self.key.clone()]).await?;
+            let state = loaded.states.get(&self.key);
+            let quota: Quota =
+                state.and_then(|state| serde_json::from_str(&state.facts).ok()).unwrap_or_default();
+            let reserved = quota.reserve(self.limits, wanted, now);
+            let Reserved::At(_, after) = &reserved else { return Ok(reserved) };
+            let facts = serde_json::to_string(after).expect("a quota is plain data");
+            let version = state.map_or(0, |state| state.version);
+            let write = Write { key: self.key.clone(), version, facts, index: Index::default() };
+            let set = ChangeSet { writes: vec![write], ..ChangeSet::nothing(now) };
+            if let [Committed::Applied { .. }] = &*store.commit(vec![set]).await? {
+                return Ok(reserved);
+            }
+            tokio::time::sleep(CONTENDED).await;
+        }
+    }
+}
+
+/// Counts itself among those that wait, until it is dropped.
+struct Waiting<'c>(&'c AtomicUsize);
+
+impl<'c> Waiting<'c> {
+    fn new(count: &'c AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+
+    fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,447 @@
+//! One notice on its way out: every try of it, and what is written down before and after each.
+//!
+//! Order matters: that a try begins is committed before the first byte goes out, so that whoever finds a notice still
+//! `sending` knows that nobody knows. What follows a try is decided by [`Tries`](sekisho_core::notification::Tries); a
+//! notice whose channel is shut goes back to the queue as it was.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sekisho_core::change::{ChangeSet, Committed, Death, End, Job, Outcome};
+use sekisho_core::notification::post::{self, masked_text, reference_name};
+use sekisho_core::notification::{
+    Audience, Doubt, MailAddress, Message, Notice, Receipt, Status, Step, Suppression, Then, message,
+};
+use sekisho_core::queue::Failure;
+use sekisho_core::settlement::Announcement;
+use sekisho_core::state::{self, Key, Naming};
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::Worker;
+use super::desk::Work;
+use super::outlet::{Outlet, Paced};
+use crate::telemetry::NoticeLabels;
+
+/// How long a channel is left alone that did not say how long: then one message tries whether it was mended.
+const SHUT_MS: i64 = 15 * 60_000;
+/// A channel keeps to its time by itself; this is for one that does not.
+const GRACE: Duration = Duration::from_secs(1);
+/// How long a store that does not answer is asked to keep a step, and how often.
+const INSIST: Duration = Duration::from_secs(30);
+const AGAIN_AFTER: Duration = Duration::from_millis(200);
+/// Most letters kept of what the other side said.
+const NOTE_MAX: usize = 500;
+/// Alerts of one kind and channel in so long are one.
+const ALERT_MS: i64 = 10 * 60_000;
+
+/// A notice in hand.
+struct Letter {
+    id: String,
+    version: i64,
+    notice: Notice,
+}
+
+impl Letter {
+    fn key(&self) -> Key {
+        Key::new(state::Kind::Notice, &self.id)
+    }
+}
+
+impl Worker {
+    /// Sends a notice; `None` when it goes back to the queue untried.
+    pub(super) async fn send(self: &Arc<Self>, work: &Work) -> Result<Option<ChangeSet>, Failure> {
+        let job = &work.job;
+        let letter = self.letter(&job.payload).await?;
+        let removed =
+            || Failure::terminal("channel_removed", "the configuration has no such channel any more");
+        let outlet =
+            self.outlets.iter().find(|outlet| outlet.name == letter.notice.channel).ok_or_else(removed)?;
+        let doubt = outlet.doubt.unwrap_or(Doubt::of(letter.notice.audience));
+        match letter.notice.status() {
+            Status::Sending if doubt == Doubt::Hold => {
+                let failure = Failure::terminal(
+                    "cut_off",
+                    "the program ended while it was being sent: nobody knows whether it arrived",
+                );
+                return Ok(Some(self.held(job, letter, &failure)));
+            }
+            // Whoever finds a failed or uncertain one in the queue was sent by a person.
+            Status::Sending | Status::Queued | Status::Retrying | Status::Failed | Status::Uncertain => {}
+            Status::Sent | Status::Suppressed | Status::Off | Status::Bounced | Status::Complained => {
+                let note = Some(format!("it was {} already", letter.notice.status().name()));
+                let end = End::Done(Outcome::Success { note });
+                return Ok(Some(ChangeSet::end(job.lease, end, self.node.now())));
+            }
+        }
+        if let Some((reason, note)) = self.suppressed(&letter).await? {
+            return Ok(Some(self.suppress(job, letter, reason, note)));
+        }
+        let message = match self.message(outlet, &letter) {
+            Ok(message) => message,
+            Err(failure) => return Ok(Some(self.failed_letter(job, letter, &failure))),
+        };
+        self.try_all(work, outlet, letter, &message, doubt).await
+    }
+
+    /// Try after try, until it is known what became of it.
+    async fn try_all(
+        self: &Arc<Self>,
+        work: &Work,
+        outlet: &Outlet,
+        mut letter: Letter,
+        message: &Message,
+        doubt: Doubt,
+    ) -> Result<Option<ChangeSet>, Failure> {
+        let job = &work.job;
+        let mut began: Option<Instant> = None;
+        let spent_ms = |began: Option<Instant>| began.map_or(0, |began| began.elapsed().as_millis() as i64);
+        for n in 1.. {
+            let room = outlet.room.acquire().await.expect("nobody closes it");
+            let paced = outlet.pace(&self.store, &self.node).await.map_err(unavailable)?;
+            if let Paced::UsedUp { until } = paced {
+                let failure =
+                    Failure::transient("quota_used_up", "the day's quota of this channel is used up");
+                let for_ms = until.ms() - self.node.now().ms();
+                return self.wait_for_channel(work, outlet, letter, &failure, Some(for_ms)).await;
+            }
+            if !self.may_start(job) {
+                return self.put_back(work).await;
+            }
+            let step = Step::new(self.node.now(), Status::Sending).noting(format!("try {n}"));
+            self.note_step(&mut letter, step).await?;
+            if !self.may_start(job) {
+                // Nothing went out: whoever has it now finds it `sending`, and must not take our word for it.
+                let step = Step::new(self.node.now(), Status::Queued).noting("handed back untried");
+                self.note_step(&mut letter, step).await?;
+                return self.put_back(work).await;
+            }
+            let began_at = *began.get_or_insert_with(Instant::now);
+            let within = Duration::from_millis(outlet.tries.time_left_ms(spent_ms(began)) as u64);
+            let sent = tokio::time::timeout(within + GRACE, outlet.channel.send(message, within)).await;
+            drop(room);
+            let sent = sent.unwrap_or_else(|_| {
+                message::Sent::Uncertain(
+                    Failure::transient("timeout", "no answer in time").blaming_destination(),
+                )
+            });
+            let took = began_at.elapsed();
+            self.metrics.delivery_seconds.observe(took.as_secs_f64());
+            match outlet.tries.after(sent, doubt, n, spent_ms(began)) {
+                Then::Done(receipt) => {
+                    self.judge_channel(outlet, true);
+                    return Ok(Some(self.sent(job, letter, &receipt).await));
+                }
+                Then::Failed(failure) => {
+                    self.judge_channel(outlet, !failure.blames_destination);
+                    return Ok(Some(self.failed_letter(job, letter, &failure)));
+                }
+                Then::Hold(failure) => {
+                    self.judge_channel(outlet, !failure.blames_destination);
+                    return Ok(Some(self.held(job, letter, &failure)));
+                }
+                Then::Wait { failure, for_ms } => {
+                    return self.wait_for_channel(work, outlet, letter, &failure, for_ms).await;
+                }
+                Then::Again { after_ms, failure } => {
+                    let step = Step::new(self.node.now(), Status::Retrying)
+                        .because(failure.reason, clipped(&failure.error));
+                    self.note_step(&mut letter, step).await?;
+                    tracing::warn!(
+                        notice = letter.id,
+                        channel = outlet.name,
+                        error_type = failure.reason,
+                        error = masked_text(&failure.error),
+                        attempt = n,
+                        wait_ms = after_ms,
+                        "a notice was not taken and is tried again"
+                    );
+                    if !self.pause(Duration::from_millis(after_ms as u64)).await {
+                        return self.put_back(work).await;
+                    }
+                }
+            }
+        }
+        unreachable!("tries end")
+    }
+
+    // --- what is known ---------------------------------------------------------------------------------------
+
+    async fn letter(&self, id: &str) -> Result<Letter, Failure> {
+        let key = Key::new(state::Kind::Notice, id);
+        let loaded = self.store.load(Vec::new(), vec![key.clone()]).await.map_err(unavailable)?;
+        let missing = || Failure::terminal("notice_missing", format!("there is no notice {id}"));
+        let state = loaded.states.get(&key).ok_or_else(missing)?;
+        let notice = serde_json::from_str(&state.facts)
+            .map_err(|error| Failure::terminal("unreadable_state", format!("the notice {id}: {error}")))?;
+        Ok(Letter { id: id.to_owned(), version: state.version, notice })
+    }
+
+    /// Why nothing may be sent to its address, if that is so.
+    async fn suppressed(&self, letter: &Letter) -> Result<Option<(&'static str, String)>, Failure> {
+        let Some(address) = &letter.notice.to else { return Ok(None) };
+        let key = Suppression::key(address);
+        let loaded = self.store.load(Vec::new(), vec![key.clone()]).await.map_err(unavailable)?;
+        let known = loaded.states.get(&key).and_then(Suppression::read);
+        Ok(known.and_then(|known| {
+            let turn = known.cause()?;
+            let note = turn.note.clone().unwrap_or_else(|| "the address is on the suppression list".into());
+            Some((turn.cause.name(), note))
+        }))
+    }
+
+    fn message(&self, outlet: &Outlet, letter: &Letter) -> Result<Message, Failure> {
+        let notice = &letter.notice;
+        let to = notice.to.clone().map(|address| message::Recipient { address, name: notice.name.clone() });
+        if outlet.is_mail && to.is_none() {
+            return Err(Failure::terminal("no_address", "no mail address is known; resend it with `--to`"));
+        }
+        let rendered = self.templates.render(&notice.template, notice.language, &notice.data);
+        let rendered = rendered.map_err(|flaw| {
+            Failure::terminal(
+                "template_error",
+                format!("the template can't be filled in: {flaw}; correct the template, then resend"),
+            )
+        })?;
+        Ok(Message {
+            id: Notice::message_id(&letter.id, notice.again),
+            key: notice.key.clone(),
+            to,
+            language: notice.language,
+            subject: rendered.subject,
+            text: rendered.text,
+            html: rendered.html,
+            template: notice.template.clone(),
+            data: notice.data.clone(),
+        })
+    }
+
+    // --- what is written down --------------------------------------------------------------------------------
+
+    /// Commits a step now, however often the store must be asked. If somebody else wrote meanwhile, this run is not the
+    /// one to go on.
+    async fn note_step(&self, letter: &mut Letter, step: Step) -> Result<(), Failure> {
+        let next = letter.notice.clone().with(step);
+        let write = post::write(&letter.id, letter.version, &next);
+        let set = ChangeSet { writes: vec![write], ..ChangeSet::nothing(self.node.now()) };
+        let deadline = Instant::now() + INSIST;
+        loop {
+            let answer = self.store.commit(vec![set.clone()]).await;
+            // After an answer that was lost, what was written shows whether it was ours.
+            let is_ours = match answer {
+                Ok(answers) if matches!(&*answers, [Committed::Applied { .. }]) => true,
+                Ok(_) => self.letter(&letter.id).await.is_ok_and(|stored| stored.notice == next),
+                Err(error) if Instant::now() > deadline => return Err(unavailable(error)),
+                Err(error) => {
+                    self.health.store_failed(&error);
+                    tokio::time::sleep(AGAIN_AFTER).await;
+                    continue;
+                }
+            };
+            if !is_ours {
+                return Err(Failure::transient("contended", "the notice was changed by another meanwhile"));
+            }
+            letter.notice = next;
+            letter.version += 1;
+            return Ok(());
+        }
+    }
+
+    /// The end of a run: the notice with its last step, what the log says of it, and the end of its job.
+    fn ended(&self, job: &Job, letter: Letter, step: Step, end: End) -> ChangeSet {
+        let at = self.node.now();
+        let notice = letter.notice.with(step);
+        let mut set = ChangeSet::end(job.lease, end, at);
+        set.writes.push(post::write(&letter.id, letter.version, &notice));
+        set.audit.push(post::entry(&letter.id, &notice, at));
+        let status = notice.status();
+        let labels = NoticeLabels { channel: notice.channel.clone(), status: status.name() };
+        self.metrics.notices.get_or_create(&labels).inc();
+        tracing::info!(
+            notice = letter.id,
+            channel = notice.channel,
+            template = notice.template,
+            to = notice.to.as_ref().map(MailAddress::masked),
+            status = status.name(),
+            "a notice came to its end"
+        );
+        if status.needs_a_person() && notice.audience != Audience::Operator {
+            set.events.push(self.alert(
+                "notice.failed",
+                &format!("notice/{}/{}", letter.id, notice.again),
+                ("notice", &letter.id),
+                notice.tenant.clone(),
+                &format!("A notice was not sent: {}", notice.template),
+                notice.steps.last().and_then(|step| step.note.as_deref()).unwrap_or_default(),
+                &[
+                    ("notice", letter.id.clone()),
+                    ("channel", notice.channel.clone()),
+                    ("to", notice.to.as_ref().map(MailAddress::masked).unwrap_or_default()),
+                    ("status", status.name().to_owned()),
+                ],
+            ));
+        }
+        set
+    }
+
+    async fn sent(&self, job: &Job, letter: Letter, receipt: &Receipt) -> ChangeSet {
+        let key = letter.key();
+        let step = Step::new(self.node.now(), Status::Sent).noting(clipped(&receipt.answer));
+        let note = Some(clipped(&receipt.answer)).filter(|note| !note.is_empty());
+        let mut set = self.ended(job, letter, step, End::Done(Outcome::Success { note }));
+        // Under what name bounces come back. A server that gives one name twice is no reason to send again.
+        if let Some(name) = receipt.reference.as_deref().map(reference_name)
+            && self.store.load(vec![name.clone()], Vec::new()).await.is_ok_and(|known| known.names.is_empty())
+        {
+            set.names.push(Naming { name, key, was: None });
+        }
+        set
+    }
+
+    fn failed_letter(&self, job: &Job, letter: Letter, failure: &Failure) -> ChangeSet {
+        let error = clipped(&failure.error);
+        let step = Step::new(self.node.now(), Status::Failed).because(failure.reason, error.clone());
+        let death =
+            Death { class: failure.class, reason: failure.reason.to_owned(), error: masked_text(&error) };
+        self.ended(job, letter, step, End::Dead(death))
+    }
+
+    /// Nobody knows whether it arrived: a person decides.
+    fn held(&self, job: &Job, letter: Letter, failure: &Failure) -> ChangeSet {
+        let error = clipped(&failure.error);
+        let step = Step::new(self.node.now(), Status::Uncertain).because(failure.reason, error.clone());
+        let error = format!("it may or may not have arrived: {}", masked_text(&error));
+        self.ended(job, letter, step, End::Dead(Death::terminal("uncertain", error)))
+    }
+
+    fn suppress(&self, job: &Job, letter: Letter, reason: &str, note: String) -> ChangeSet {
+        let step = Step::new(self.node.now(), Status::Suppressed).because(reason, note);
+        let note = "the address is suppressed; release it, then resend".to_owned();
+        self.ended(job, letter, step, End::Done(Outcome::Skipped { note }))
+    }
+
+    // --- the channel -----------------------------------------------------------------------------------------
+
+    /// The channel is shut: the notice waits for it, and operators hear of it.
+    async fn wait_for_channel(
+        self: &Arc<Self>,
+        work: &Work,
+        outlet: &Outlet,
+        mut letter: Letter,
+        failure: &Failure,
+        for_ms: Option<i64>,
+    ) -> Result<Option<ChangeSet>, Failure> {
+        let now = self.node.now();
+        let until = now.plus_ms(for_ms.unwrap_or(SHUT_MS));
+        if letter.notice.status() != Status::Queued {
+            let step = Step::new(now, Status::Queued).because(failure.reason, clipped(&failure.error));
+            self.note_step(&mut letter, step).await?;
+        }
+        let error = masked_text(&clipped(&failure.error));
+        if let Some(breaker) =
+            self.desk.shut(&outlet.lane, &format!("{}: {error}", failure.reason), until, now)
+        {
+            tracing::error!(channel = outlet.name, error_type = failure.reason, error, until = %until,
+                "a channel is shut; what waits for it is kept");
+            self.write_breaker(&outlet.lane, &breaker).await;
+            self.announce_channel(outlet, "channel.paused", failure.reason, &error).await;
+        }
+        self.put_back(work).await
+    }
+
+    /// Tells the channel's breaker how it went, and operators if that changed anything.
+    fn judge_channel(self: &Arc<Self>, outlet: &Outlet, well: bool) {
+        let Some(breaker) = self.desk.judge(&outlet.lane, well, self.node.now()) else { return };
+        tracing::warn!(channel = outlet.name, state = breaker.state(), "the breaker of a channel changed");
+        let (worker, lane, name) = (Arc::clone(self), outlet.lane.clone(), outlet.name.clone());
+        tokio::spawn(async move {
+            worker.write_breaker(&lane, &breaker).await;
+            let Some(outlet) = worker.outlets.iter().find(|outlet| outlet.name == name) else { return };
+            let (event, detail) = if breaker.is_open() {
+                ("channel.paused", "it failed too often in a row; what waits for it is kept")
+            } else {
+                ("channel.resumed", "it takes messages again")
+            };
+            worker.announce_channel(outlet, event, "unreachable", detail).await;
+        });
+    }
+
+    async fn announce_channel(&self, outlet: &Outlet, event_type: &str, reason: &str, detail: &str) {
+        let at = self.node.now();
+        let id = format!("channel/{}/{event_type}/{}", outlet.name, at.ms().div_euclid(ALERT_MS));
+        let title =
+            if event_type == "channel.paused" { "A channel is shut" } else { "A channel is open again" };
+        let fields = [("channel", outlet.name.clone()), ("reason", reason.to_owned())];
+        let event = self.alert(event_type, &id, ("channel", &outlet.name), None, title, detail, &fields);
+        if let Err(error) = self.store.admit(Arc::new([event]), None).await {
+            self.health.store_failed(&error);
+        }
+    }
+
+    /// News for operators, as an event that rules and routes can name.
+    fn alert(
+        &self,
+        event_type: &str,
+        id: &str,
+        object: (&'static str, &str),
+        tenant: Option<String>,
+        title: &str,
+        detail: &str,
+        fields: &[(&str, String)],
+    ) -> sekisho_core::change::Arrival {
+        let at = self.node.now();
+        let fields: Vec<_> =
+            fields.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect();
+        let data = json!({
+            "object": "alert",
+            "title": title,
+            "detail": masked_text(detail),
+            "happened_at": at,
+            "link": null,
+            "fields": fields,
+        });
+        let announcement = Announcement {
+            id: id.to_owned(),
+            event_type: event_type.to_owned(),
+            livemode: None,
+            object: (object.0, object.1.to_owned()),
+            tenant,
+            about: json!(null),
+            data,
+            at,
+        };
+        announcement.arrival(self.node.next_seq(at))
+    }
+
+    // --- going back ------------------------------------------------------------------------------------------
+
+    /// Is this run still the one to send it?
+    fn may_start(&self, job: &Job) -> bool {
+        !self.is_leaving() && self.node.may_work() && job.lease.epoch == self.node.epoch()
+    }
+
+    /// Waits; false when this node is about to stop.
+    async fn pause(&self, time: Duration) -> bool {
+        let until = Instant::now() + time;
+        while Instant::now() < until && !self.is_leaving() {
+            tokio::time::sleep(Duration::from_millis(50).min(until - Instant::now())).await;
+        }
+        !self.is_leaving()
+    }
+
+    async fn put_back(&self, work: &Work) -> Result<Option<ChangeSet>, Failure> {
+        self.desk.unjudged(&work.job.lane, self.node.now());
+        if self.store.release(vec![work.job.lease]).await.is_err() {
+            self.desk.doubt();
+        }
+        Ok(None)
+    }
+}
+
+fn clipped(text: &str) -> String {
+    text.chars().take(NOTE_MAX).collect()
+}
+
+fn unavailable(error: sekisho_store::Error) -> Failure {
+    Failure::transient("store_unavailable", error.chain())
+}
