@@ -27,6 +27,7 @@ pub use notice::{Audience, Notice, Status, Step};
 pub use quota::{Limits, Quota, Reserved};
 pub use rule::{Rule, Task, To, tasks};
 pub use suppression::Suppression;
+pub use template::{Flaw, Rendered, Templates};
 pub use tries::{Doubt, Then, Tries};
 
 /// What a person reads.

@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex};
 use tokio_rustls::TlsAcceptor;
 
 pub use behaviour::{Behaviour, Fault, Point};
+pub use certificate::make_certificate;
 pub use mail::{Mail, Part};
 
 use crate::server::{Server, locked};

@@ -10,6 +10,7 @@ mod given;
 mod key;
 mod load;
 mod notify;
+pub mod overrides;
 mod route;
 mod schedule;
 mod secret;

@@ -165,14 +165,13 @@ fn address(text: &str) -> Option<MailAddress> {
 
 /// Mail servers like to repeat the address. It is kept beside, and what is kept as a text is shown in lists and logs.
 fn diagnostic(said: &str, address: &MailAddress) -> String {
-    let (mut kept, mut rest) = (String::new(), said);
-    let whole = address.whole();
-    while let Some(at) = rest.to_ascii_lowercase().find(whole) {
-        kept.push_str(&rest[..at]);
-        kept.push_str(&address.masked());
-        rest = &rest[at + whole.len()..];
+    let (whole, masked) = (address.whole(), address.masked());
+    let (mut kept, mut rest) = (String::new(), 0);
+    for (at, _) in said.to_ascii_lowercase().match_indices(whole) {
+        kept.extend([&said[rest..at], &masked]);
+        rest = at + whole.len();
     }
-    kept.push_str(rest);
+    kept.push_str(&said[rest..]);
     kept.chars().take(DIAGNOSTIC_MAX).collect()
 }
 

@@ -16,8 +16,8 @@ use crate::server::locked;
 const LINE_MAX: usize = 64 << 10;
 /// Read at once, as a rule.
 const READ_BYTES: usize = 16 << 10;
-/// Most that is read of a mail before [`Point::Body`] is reached.
-const PART_BYTES: usize = 512;
+/// So much of a mail has come when [`Point::Body`] is reached, at least.
+const PART_BYTES: usize = 1;
 
 trait Wire: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Wire for T {}

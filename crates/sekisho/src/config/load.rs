@@ -14,7 +14,7 @@ use super::Config;
 use super::given::Given;
 use super::settings::{SETTINGS, Setting};
 use super::table::Table;
-use super::{channel, key, notify, route, schedule, source};
+use super::{channel, key, notify, overrides, route, schedule, source};
 
 pub struct Loaded {
     pub config: Config,
@@ -65,6 +65,7 @@ fn read(
         Err(error) => reader.problem(error.span().unwrap_or_default(), error.message().to_owned()),
     }
     reader.overlay(environment);
+    reader.load_templates();
     let clashes = super::whole::clashes(&reader.config, &mut reader.warnings);
     clashes.into_iter().for_each(|clash| reader.problem(0..0, clash));
     // As a person reads the file.
@@ -266,6 +267,20 @@ impl<'t> Reader<'t> {
 }
 
 impl Reader<'_> {
+    /// Every template is filled with samples now, so that none breaks when somebody is told something.
+    fn load_templates(&mut self) {
+        let Some(folder) = self.config.notifications.templates.clone().filter(|_| !self.only_sources) else { return };
+        match overrides::load(&folder) {
+            Ok(templates) => self.config.templates = templates,
+            Err(flaws) => {
+                for flaw in flaws {
+                    let place = flaw.line.map_or_else(|| flaw.file.clone(), |line| format!("{}:{line}", flaw.file));
+                    self.problems.push(Problem { place, line: usize::MAX, message: flaw.problem });
+                }
+            }
+        }
+    }
+
     /// `SEKISHO_SERVER_LISTN` is a slip; `SEKISHO_ANYTHING_ELSE` is somebody else's.
     fn check_variable(&mut self, name: &str) {
         let ours =

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use sekisho_core::notification::To;
+use sekisho_core::notification::template::Kind;
+use sekisho_core::notification::{Rule, To};
 
 use super::Config;
 
@@ -49,6 +50,7 @@ fn missing_channels(config: &Config) -> Vec<String> {
             )),
             Some(_) => {}
         }
+        problems.extend(unsuitable(config, rule));
         if rule.to == To::Operators && config.notifications.house.operators.is_empty() {
             problems.push(format!(
                 "{who}: nobody is an operator; write [notifications] operators = [\"ops@example.jp\"]"
@@ -77,6 +79,29 @@ fn missing_channels(config: &Config) -> Vec<String> {
         }
     }
     problems
+}
+
+/// A template that has nothing to say of what a rule tells.
+fn unsuitable(config: &Config, rule: &Rule) -> Option<String> {
+    let who = format!("notify {}", rule.name);
+    if !config.templates.has(&rule.template) {
+        let known = config.templates.names().join(", ");
+        return Some(format!("{who}: there is no template {}; known are {known}", rule.template));
+    }
+    let kind = |pattern: &str| match pattern.split('.').next() {
+        Some("payment") => Kind::Payment,
+        Some("billing") => Kind::Billing,
+        Some("fulfilment") => Kind::Fulfilment,
+        _ => Kind::Alert,
+    };
+    rule.events.iter().find_map(|pattern| {
+        let suits = |kind| config.templates.suits(&rule.template, kind);
+        // Every event can be told as an alert.
+        let flaws = suits(kind(pattern.as_str())).or_else(|flaws| suits(Kind::Alert).map_err(|_| flaws)).err()?;
+        let flaw = flaws.first()?;
+        let (template, events) = (&rule.template, pattern.as_str());
+        Some(format!("{who}: the template {template} can't tell of {events}: {flaw}"))
+    })
 }
 
 fn same_names<'n>(kind: &str, names: impl Iterator<Item = &'n str>) -> Vec<String> {

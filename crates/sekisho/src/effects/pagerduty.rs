@@ -37,13 +37,6 @@ pub struct Settings {
     pub allow_private: bool,
 }
 
-impl Settings {
-    /// At PagerDuty itself.
-    pub fn new(routing_key: Secret) -> Self {
-        Self { url: BASE_URL.to_owned(), routing_key, allow_private: false }
-    }
-}
-
 #[derive(Clone, Debug)]
 pub struct PagerDuty {
     post: Post,

@@ -104,10 +104,11 @@ fn judge(said: &Said) -> Sent {
     const ALLOW: &str = "let a Slack admin allow it, or make a new webhook and write its address here";
     match (said.status(), said.words()) {
         (200..=299, _) => said.accepted(None),
-        // These name the webhook, not the message.
-        (400, "user_not_found" | "invalid_token" | "no_service_id") => said.closed("channel_gone", ANOTHER),
         (401 | 403, _) => said.closed("bad_credentials", ALLOW),
-        (404 | 410, _) => said.closed("channel_gone", ANOTHER),
+        // Of all that 400 may say, these name the webhook and not the message.
+        (404 | 410, _) | (400, "user_not_found" | "invalid_token" | "no_service_id") => {
+            said.closed("channel_gone", ANOTHER)
+        }
         (_, _) => said.otherwise(),
     }
 }

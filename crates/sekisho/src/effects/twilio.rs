@@ -39,20 +39,6 @@ pub struct Settings {
     pub allow_private: bool,
 }
 
-impl Settings {
-    /// At Twilio itself.
-    pub fn new(account_sid: &str, auth_token: Secret, from: &str, to: &str) -> Self {
-        Self {
-            url: BASE_URL.to_owned(),
-            account_sid: account_sid.to_owned(),
-            auth_token,
-            from: from.to_owned(),
-            to: to.to_owned(),
-            allow_private: false,
-        }
-    }
-}
-
 #[derive(Clone, Debug)]
 pub struct Twilio {
     post: Post,

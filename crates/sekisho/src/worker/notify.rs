@@ -9,7 +9,7 @@ use sekisho_core::event::Stored;
 use sekisho_core::notification::feedback::{self, Feedback, What};
 use sekisho_core::notification::post::{self, notice_of, reference_name};
 use sekisho_core::notification::suppression::{Cause, Suppression, Turn};
-use sekisho_core::notification::{Notice, Status, Step, Task, compose};
+use sekisho_core::notification::{Notice, Status, Step, Task, To, compose};
 use sekisho_core::queue::Failure;
 use sekisho_core::state::{self, Key};
 use serde_json::json;
@@ -18,6 +18,8 @@ use super::Worker;
 use super::desk::Work;
 use crate::transition::{self, Refusal};
 
+/// How often it is looked for a customer's address before it is given up: half a minute.
+const PATIENCE: i32 = 6;
 /// How often others may be faster.
 const TRIES: usize = 10;
 
@@ -27,7 +29,9 @@ impl Worker {
         let unknown = || Failure::terminal("unknown_task", format!("nobody knows how to do {}", job.payload));
         let no_event = || Failure::terminal("event_missing", "it has no event");
         let note = match Task::parse(&job.payload).ok_or_else(unknown)? {
-            Task::Tell(rule) => self.tell(&rule, work.event.as_ref().ok_or_else(no_event)?).await?,
+            Task::Tell(rule) => {
+                self.tell(&rule, work.event.as_ref().ok_or_else(no_event)?, job.tries()).await?
+            }
             Task::Feedback => self.hear(work.event.as_ref().ok_or_else(no_event)?).await?,
             Task::Remind { tenant, date } => self.remind(&tenant, &date).await?,
         };
@@ -39,12 +43,17 @@ impl Worker {
     }
 
     /// Whom a rule tells of an event.
-    async fn tell(&self, rule: &str, event: &Arc<Stored>) -> Result<String, Failure> {
+    async fn tell(&self, rule: &str, event: &Arc<Stored>, tries: i32) -> Result<String, Failure> {
         let gone = || {
             Failure::terminal("rule_removed", format!("the configuration has no [[notify]] {rule} any more"))
         };
         let rule = self.rules.iter().find(|known| known.name == rule).ok_or_else(gone)?;
         let parties = transition::parties(&*self.store, rule.to, event).await.map_err(unavailable)?;
+        let is_unknown = parties.customer.as_ref().is_none_or(|customer| customer.address.is_none());
+        if rule.to == To::Customer && is_unknown && tries < PATIENCE {
+            // The event that names the address may be on its way.
+            return Err(Failure::transient("no_address_yet", "no mail address of the customer is known yet"));
+        }
         let notices = compose(rule, event, &parties, &self.notifications.house, self.node.now());
         let posted = self.post(&notices).await?;
         Ok(format!("{posted} of {} notices are new", notices.len()))

@@ -25,6 +25,7 @@ mod gate;
 mod handshakes;
 mod limits;
 mod listen;
+mod notices;
 mod once;
 mod operator;
 mod outages;

@@ -203,7 +203,7 @@ fn g2_what_is_long_is_kept_in_part() {
     let mut message = bounced("Permanent", "General");
     let one =
         |n: usize| json!({ "emailAddress": format!("{n}@example.jp"), "diagnosticCode": "長".repeat(9000) });
-    message["bounce"]["bouncedRecipients"] = (0..ADDRESSES_MAX + 1).map(one).collect();
+    message["bounce"]["bouncedRecipients"] = (0..=ADDRESSES_MAX).map(one).collect();
     let feedback = understood(&message);
     assert_eq!(feedback.addresses.len(), ADDRESSES_MAX);
     assert_eq!(feedback.addresses[0].1.as_ref().unwrap().chars().count(), DIAGNOSTIC_MAX);

@@ -15,8 +15,8 @@ use super::flaw::{EMPTY, Flaw, explain, missing};
 use super::{Rendered, filter, sample};
 use crate::notification::Language;
 
-/// Steps of the engine for one part; the longest shipped reminder takes a hundredth of it.
-pub const FUEL: u64 = 1_000_000;
+/// Steps of the engine for one part; a reminder with two long tables takes some thousands.
+pub const FUEL: u64 = 250_000;
 /// For one part. Mail programs cut off long before.
 pub const OUTPUT_BYTES_MAX: usize = 512 * 1024;
 /// Templates inside templates, and macros inside macros.

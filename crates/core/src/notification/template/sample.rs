@@ -63,6 +63,9 @@ impl Kind {
 
 const THINGS: [&str; 6] = ["payment", "about", "billing", "reminder", "alert", "fulfilment"];
 
+/// Never null as a whole.
+const ALWAYS: [&str; 3] = ["recipient", "brand", "event"];
+
 /// A template is shown everything there can be, and then only what is always there. Without a kind, all things at once.
 pub fn both(kind: Option<Kind>, language: Language) -> Vec<(&'static str, Value)> {
     let mut samples = vec![("full", full(language)), ("sparse", sparse(language))];
@@ -74,6 +77,11 @@ pub fn both(kind: Option<Kind>, language: Language) -> Vec<(&'static str, Value)
     }
     if kind == Kind::Fulfilment {
         samples[1].1["payment"] = Value::Null;
+    }
+    if kind == Kind::Reminder {
+        let name = Words::of(language).care_brand;
+        samples[0].1["brand"] =
+            json!({ "name": name, "url": "https://care.example", "support": "support@care.example" });
     }
     samples
 }
@@ -92,6 +100,9 @@ pub fn is_open(path: &str) -> bool {
 /// The data with every key of the shape.
 pub fn complete(data: &Value) -> Value {
     let mut data = if data.is_object() { data.clone() } else { json!({}) };
+    for key in ALWAYS.iter().filter(|key| !data[**key].is_object()).collect::<Vec<_>>() {
+        data[*key] = json!({});
+    }
     fill_in(&mut data, shape(), "");
     data
 }
@@ -250,6 +261,7 @@ struct Words {
     staff: &'static str,
     office: &'static str,
     brand: &'static str,
+    care_brand: &'static str,
     product: &'static str,
     video: &'static str,
     users: [&'static str; 4],
@@ -264,6 +276,7 @@ impl Words {
                 staff: "佐藤 花子",
                 office: "ひまわり介護支援事業所",
                 brand: "ほしぞらシアター",
+                care_brand: "ケアカレンダー",
                 product: "プラネタリウム投影 11月22日(日)夜の部",
                 video: "記念動画「ふたりの星空」",
                 users: ["高橋 一郎", "鈴木 節子", "田中 実", "伊藤 和子"],
@@ -277,6 +290,7 @@ impl Words {
                 staff: "Sato Hanako",
                 office: "Sunflower Care Office",
                 brand: "Starlight Theater",
+                care_brand: "Care Calendar",
                 product: "Planetarium show, Nov 22, evening",
                 video: "Keepsake video “Our Night Sky”",
                 users: ["Takahashi Ichiro", "Suzuki Setsuko", "Tanaka Minoru", "Ito Kazuko"],

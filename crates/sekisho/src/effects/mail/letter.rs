@@ -57,11 +57,10 @@ impl Letter {
         if let Some(reply_to) = reply_to {
             builder = builder.reply_to(mailbox(reply_to.name.as_deref(), address(&reply_to.address)?));
         }
+        let text = with_crlf(&message.text);
         let built = match &message.html {
-            Some(html) => {
-                builder.multipart(MultiPart::alternative_plain_html(message.text.clone(), html.clone()))
-            }
-            None => builder.singlepart(SinglePart::plain(message.text.clone())),
+            Some(html) => builder.multipart(MultiPart::alternative_plain_html(text, with_crlf(html))),
+            None => builder.singlepart(SinglePart::plain(text)),
         };
         let built = built.map_err(|error| unsendable(&error.to_string()))?;
         let bytes = stuffed(&built.formatted());
@@ -127,6 +126,11 @@ fn address(address: &MailAddress) -> Result<Address, Failure> {
     };
     // Its letters were checked when it became a `MailAddress`; lettre would refuse some that exist.
     Ok(Address::new_dangerous(local, domain))
+}
+
+/// Done here, because lettre does it line by line in place: minutes for a long text.
+fn with_crlf(text: &str) -> String {
+    text.replace("\r\n", "\n").replace('\r', "\n").replace('\n', "\r\n")
 }
 
 /// As it goes over the wire: every line ends with CRLF, and a dot that begins one is doubled.

@@ -8,8 +8,19 @@ use crate::effects::post::tests::{LONG, failure, message, verdict};
 const FROM: &str = "+815012345678";
 const TO: &str = "+819012345678";
 
+fn settings(account_sid: &str, token: &str) -> Settings {
+    Settings {
+        url: BASE_URL.to_owned(),
+        account_sid: account_sid.to_owned(),
+        auth_token: Secret::new(token),
+        from: FROM.to_owned(),
+        to: TO.to_owned(),
+        allow_private: false,
+    }
+}
+
 fn twilio(chat: &Chat, token: &str) -> Twilio {
-    let settings = Settings::new(TWILIO_SID, Secret::new(token), FROM, TO);
+    let settings = settings(TWILIO_SID, token);
     Twilio::new(Settings { url: chat.url(), allow_private: true, ..settings }).unwrap()
 }
 
@@ -86,8 +97,7 @@ async fn g1_a_long_subject_is_cut_to_what_twilio_takes() {
 
 #[test]
 fn g1_settings_that_cannot_work_are_refused() {
-    let good = Settings::new("AC1", Secret::new("t"), FROM, TO);
-    assert_eq!((good.url.as_str(), good.allow_private), (BASE_URL, false));
+    let good = settings("AC1", "t");
     for bad in [
         Settings { account_sid: "AC1/../AC2".to_owned(), ..good.clone() },
         Settings { account_sid: String::new(), ..good.clone() },
