@@ -20,6 +20,7 @@ pub struct Entry {
     pub at: Time,
     /// `None` is the system itself.
     pub actor: Option<String>,
+    /// The name of the actor's [`Role`].
     pub role: Option<String>,
     /// `payment.paid`, `dead_letter.retried`, …
     pub action: String,
@@ -30,6 +31,24 @@ pub struct Entry {
     pub event: Option<Seq>,
     /// JSON.
     pub details: String,
+}
+
+/// As what somebody acts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// An application, or whoever else shows a key to the API.
+    ApiKey,
+    /// Somebody at a terminal of the machine.
+    Operator,
+}
+
+impl Role {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ApiKey => "api_key",
+            Self::Operator => "operator",
+        }
+    }
 }
 
 pub type Hash = [u8; 32];

@@ -1,11 +1,12 @@
 //! The language between the crates. `core` decides in these words, `store` writes them whole or not at all,
 //! `sekisho` carries them from one to the other. The store has no clock: every time and id comes in.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::audit::Entry;
+use crate::audit::{Entry, Role};
 use crate::event::{Created, DedupeKey, Stored, Trust};
 use crate::id::{Epoch, Seq};
 use crate::provider::Unusable;
@@ -33,7 +34,9 @@ pub struct Arrival {
     /// Shared by the events of one request.
     pub headers: Arc<str>,
     pub body: Bytes,
-    pub next: Next,
+    /// Why it must not be acted upon, though it is genuine: it is stored as evidence, and its settling ends before a
+    /// person.
+    pub held: Option<Death>,
 }
 
 impl Arrival {
@@ -54,40 +57,16 @@ impl Arrival {
             body: self.body.clone(),
         }
     }
-}
 
-/// What waits for an event once it is stored.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Next {
-    /// A job in the settle lane.
-    Settle,
-    /// Genuine but not usable: kept as evidence, waiting for a person.
-    Dead(Death),
-}
-
-impl Next {
-    /// What becomes of an event at a source that takes only one mode, if it says which.
-    pub fn of_mode(wanted: Option<bool>, found: Option<bool>) -> Self {
-        if wanted.zip(found).is_some_and(|(wanted, found)| wanted != found) {
-            let error = "the event's livemode is not the source's: test and live must not mix";
-            return Self::Dead(Death::terminal("livemode_mismatch", error));
-        }
-        Self::Settle
+    /// What its first job is told.
+    pub fn payload(&self) -> Cow<'static, str> {
+        self.held.as_ref().map_or(Cow::Borrowed(""), |death| Cow::Owned(death.payload()))
     }
 
-    /// What becomes of an event older than anything that is remembered: whether it came before can't be told.
-    #[must_use]
-    pub fn unless_older(self, created: Option<Created>, than: Time) -> Self {
-        if created.is_none_or(|created| !created.immutable || created.at >= than) {
-            return self;
-        }
-        let error = "the event is older than what is kept, so whether it was processed before can't be told";
-        Self::Dead(Death::terminal("too_old", error))
-    }
-
-    /// What becomes of a genuine request without a usable event.
-    pub fn of_unusable(unusable: &Unusable) -> Self {
-        Self::Dead(Death::terminal("unusable_body", unusable.to_string()))
+    /// Its first job, if it is born leased.
+    pub fn first_job(&self, epoch: Epoch) -> Job {
+        let payload = self.payload().into_owned();
+        Job { payload, ..Job::born_with(self.seq, self.received_at, epoch) }
     }
 }
 
@@ -155,7 +134,8 @@ const BY_CHANNEL: &str = "by:";
 /// What is to be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// Find out what an event means. The payload is empty, or `again` when delivered effects are to be repeated.
+    /// Find out what an event means. The payload is empty, `again` when delivered effects are to be repeated, or why it
+    /// must not be acted upon ([`Death::payload`]).
     Settle,
     /// Send an event to the app. The payload is the route's name.
     Deliver,
@@ -450,7 +430,39 @@ impl Death {
     pub fn terminal(reason: impl Into<String>, error: impl Into<String>) -> Self {
         Self { class: Class::Terminal, reason: reason.into(), error: error.into() }
     }
+
+    /// Of an event at a source that takes only one mode, if it is of the other.
+    pub fn of_mode(wanted: Option<bool>, found: Option<bool>) -> Option<Self> {
+        let error = "the event's livemode is not the source's: test and live must not mix";
+        let differ = wanted.zip(found).is_some_and(|(wanted, found)| wanted != found);
+        differ.then(|| Self::terminal("livemode_mismatch", error))
+    }
+
+    /// Of an event older than anything that is remembered: whether it came before can't be told.
+    pub fn of_age(created: Option<Created>, kept_since: Time) -> Option<Self> {
+        let error = "the event is older than what is kept, so whether it was processed before can't be told";
+        let is_old = created.is_some_and(|created| created.immutable && created.at < kept_since);
+        is_old.then(|| Self::terminal("too_old", error))
+    }
+
+    /// Of a genuine request without a usable event.
+    pub fn of_unusable(unusable: &Unusable) -> Self {
+        Self::terminal("unusable_body", unusable.to_string())
+    }
+
+    /// As a settling is told that its event must not be acted upon.
+    pub fn payload(&self) -> String {
+        format!("{HELD}{}:{}", self.reason, self.error)
+    }
+
+    /// Why an event must not be acted upon, if its settling was told so.
+    pub fn of_payload(payload: &str) -> Option<Self> {
+        let (reason, error) = payload.strip_prefix(HELD)?.split_once(':')?;
+        Some(Self::terminal(reason, error))
+    }
 }
+
+const HELD: &str = "held:";
 
 /// One call to somebody outside, and what came back.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -485,6 +497,7 @@ pub enum Committed {
 pub struct Act {
     pub at: Time,
     pub actor: String,
+    pub role: Role,
     pub reason: String,
 }
 

@@ -18,7 +18,7 @@ mod stripe;
 
 use serde_json::{Value, json};
 
-use crate::change::{Arrival, Death, Lane, Next, Outcome};
+use crate::change::{Arrival, Death, Lane, Outcome};
 use crate::delivery::Route;
 use crate::event::{DedupeKey, Stored, Trust};
 use crate::id::Seq;
@@ -40,16 +40,12 @@ pub struct Origin {
 /// The type under which a genuine request without a usable event is kept.
 pub const UNUSABLE: &str = "unusable";
 
-/// Why an event must not be acted upon, however it comes to be settled: what was held back at the door is not let in by a
-/// replay.
+/// Why an event must not be acted upon, however it comes to be settled: neither a retry nor a replay lets it in.
 pub fn held_back(origin: Origin, event: &Stored) -> Option<Death> {
     if event.event_type == UNUSABLE {
         return Some(Death::terminal("unusable_body", "the request holds no usable event"));
     }
-    match Next::of_mode(origin.livemode, event.livemode) {
-        Next::Settle => None,
-        Next::Dead(death) => Some(death),
-    }
+    Death::of_mode(origin.livemode, event.livemode)
 }
 
 /// A delivery to be made.
@@ -172,7 +168,7 @@ impl Announcement {
             trust: Trust::Signed,
             headers: JSON_HEADERS.into(),
             body: body.to_string().into(),
-            next: Next::Settle,
+            held: None,
         }
     }
 }

@@ -159,8 +159,8 @@ async fn carry_out(endpoint: &'static Endpoint, api: Arc<Api>, path: String, req
     let key = request.headers().get(ONCE).filter(|_| endpoint.success == Success::CreatedOnce).cloned();
     let body = read(endpoint, request.into_body()).await?;
     let request = key.map(|key| order_once(endpoint, &caller, &key, &body)).transpose()?;
-    let Caller { name: actor, tenant, .. } = caller;
-    (endpoint.run)(Call { api, actor, tenant, path, params, body, request }).await
+    let Caller { name: actor, role, tenant, .. } = caller;
+    (endpoint.run)(Call { api, actor, role, tenant, path, params, body, request }).await
 }
 
 /// Which order it is, by its sender's `Idempotency-Key`.

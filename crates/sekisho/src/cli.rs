@@ -10,6 +10,7 @@ mod books;
 mod config;
 mod customers;
 mod dead;
+mod delete;
 mod doctor;
 mod events;
 mod keys;

@@ -10,6 +10,7 @@ mod audit;
 mod books;
 mod breaker;
 mod dead;
+mod deletion;
 mod directory;
 mod fields;
 mod forecast;
@@ -26,7 +27,8 @@ use std::fmt;
 
 use ring::rand::SecureRandom;
 
-use sekisho_core::audit::Entry;
+use sekisho_core::audit::{Entry, Role};
+use sekisho_core::change::Act;
 use sekisho_core::delivery::Route;
 use sekisho_core::settlement::Origin;
 use sekisho_core::{Seq, Time};
@@ -37,9 +39,10 @@ use crate::config::Config;
 
 pub use api_key::{ApiKey, Made, create_key, find_key, list_keys, revoke_key};
 pub use audit::{Verified, each_link, exported, verify_audit};
-pub use books::{BooksReport, Difference, Warning, check_books, is_merged};
+pub use books::{BooksReport, Difference, Warning, check_books};
 pub use breaker::{Reset, reset};
 pub use dead::{DeadGroup, DeadQuery, DeadReport, Redo, discard, retry};
+pub use deletion::{delete_billing, delete_customer, delete_tenant};
 pub use directory::{Member, check_tenant, create_customer, create_tenant, view as member_view};
 pub use fields::{FieldError, Fields};
 pub use forecast::{RouteForecast, Unanswered};
@@ -129,6 +132,7 @@ impl Known {
 /// Who acts, and when.
 pub struct Actor<'a> {
     pub name: &'a str,
+    pub role: Role,
     /// The one tenant whose things it may touch, if it may not touch all.
     pub tenant: Option<&'a str>,
     pub at: Time,
@@ -145,13 +149,18 @@ impl Actor<'_> {
         Entry {
             at: self.at,
             actor: Some(self.name.to_owned()),
-            role: None,
+            role: Some(self.role.name().to_owned()),
             action: action.to_owned(),
             target: (target.0.to_owned(), target.1.to_owned()),
             tenant: tenant.or(self.tenant).map(str::to_owned),
             event: None,
             details: details.to_string(),
         }
+    }
+
+    /// What they do by hand, for the store to do and to note.
+    fn act(&self, reason: &str) -> Act {
+        Act { at: self.at, actor: self.name.to_owned(), role: self.role, reason: reason.to_owned() }
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod books;
 mod detail;
+mod links;
 
 use sekisho_core::Time;
 use sekisho_core::change::{About, Attempt, Lane};
@@ -19,6 +20,7 @@ use crate::config::{Config, Schedule};
 
 pub use books::{balance, billing, books, key, line, member, payment};
 pub use detail::{dead_letter_with_all, event_with_all, message_with_all};
+pub use links::unlink;
 
 pub fn event(event: &EventSummary) -> Value {
     json!({

@@ -21,7 +21,7 @@ fn entry(act: &Act, action: &str, target: (String, String), event: Option<Seq>) 
     Entry {
         at: act.at,
         actor: Some(act.actor.clone()),
-        role: None,
+        role: Some(act.role.name().into()),
         action: action.into(),
         target,
         tenant: None,

@@ -18,9 +18,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use sekisho_core::audit::Entry;
+use sekisho_core::audit::{Entry, Role};
 use sekisho_core::change::{
-    Act, Admission, Arrival, Attempt, ChangeSet, Committed, Death, End, Job, Kind, Lane, Lease, NewJob, Next,
+    Act, Admission, Arrival, Attempt, ChangeSet, Committed, Death, End, Job, Kind, Lane, Lease, NewJob,
     Outcome, delivery_key,
 };
 use sekisho_core::event::{DedupeKey, Trust};
@@ -41,7 +41,7 @@ pub const PROMISES: &[Promise] = &[
     ("a5: the same rows again after an unknown outcome are Admitted again", |s| Box::pin(arrival::same_rows_again(s))),
     ("a5: everything of an event comes back as it was given", |s| Box::pin(arrival::comes_back_as_given(s))),
     ("a5: odd texts, bytes and dates are stored or refused alone", |s| Box::pin(arrival::odd_rows(s))),
-    ("a3: evidence is stored with its dead letter", |s| Box::pin(arrival::evidence(s))),
+    ("a3: what was held back at the door is settled with why, also when it is done again", |s| Box::pin(arrival::evidence(s))),
     ("a7: known finds exactly what is stored", |s| Box::pin(arrival::known_is_exact(s))),
     ("a5: first jobs born leased belong to the node that took the event in", |s| Box::pin(arrival::first_jobs_born_leased(s))),
     ("a5: load_events gives what was stored, in order, without the unknown", |s| Box::pin(arrival::loads(s))),
@@ -161,7 +161,7 @@ impl Arrivals {
             trust: Trust::Signed,
             headers: r#"[["content-type","application/json"]]"#.into(),
             body: Bytes::from(format!(r#"{{"id":"{id}"}}"#)),
-            next: Next::Settle,
+            held: None,
         }
     }
 
@@ -272,7 +272,16 @@ fn death() -> Death {
 }
 
 fn act(reason: &str) -> Act {
-    Act { at: NOW.plus_ms(60_000), actor: "mika".into(), reason: reason.into() }
+    Act { at: NOW.plus_ms(60_000), actor: "mika".into(), role: Role::Operator, reason: reason.into() }
+}
+
+/// Stores an event whose settling fails for good.
+async fn bury(store: &Arc<dyn Store>, epoch: Epoch, arrival: Arrival, death: Death, at: Time) -> Seq {
+    let seq = arrival.seq;
+    assert_eq!(store.admit(vec![arrival].into(), Some(epoch)).await.expect(UP), [Admission::Admitted]);
+    let set = ChangeSet::end(Lease::born(seq, epoch), End::Dead(death), at);
+    assert_eq!(commit(store, set).await, APPLIED);
+    seq
 }
 
 fn attempt(status: i32) -> Attempt {

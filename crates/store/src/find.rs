@@ -237,6 +237,13 @@ pub struct Forgotten {
     pub next: Option<Seq>,
 }
 
+impl Forgotten {
+    /// A step goes on after its last event if anything filled it to its limit.
+    pub(crate) fn next(last: Seq, found: &[usize], limit: usize) -> Option<Seq> {
+        (limit > 0 && found.contains(&limit)).then_some(last)
+    }
+}
+
 /// Which entries of the audit log. All conditions must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuditFilter {

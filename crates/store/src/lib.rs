@@ -25,6 +25,7 @@ use sekisho_core::event::{DedupeKey, Stored};
 use sekisho_core::state::{Key, State};
 use sekisho_core::{Epoch, Seq, Time};
 
+pub use audit::RETRIED;
 pub use error::{Error, OpenError, Result, chain};
 pub use find::{
     AuditFilter, BookedLine, ChainHead, Count, DeadFilter, DeadLetter, EventFilter, EventRecord,
@@ -155,7 +156,8 @@ pub trait Store: Send + Sync {
 
     /// Lets go of up to `limit` events received before a time and numbered after `after`, with all their traces. An
     /// event with unfinished work or a dead letter stays. Old traces of timers go too, and requests to the API that were
-    /// remembered so that they are not carried out twice.
+    /// remembered so that they are not carried out twice; up to `limit` of each, and the answer leads on until none is
+    /// left.
     async fn forget(&self, before: Time, after: Seq, limit: usize) -> Result<Forgotten>;
 
     // --- reads -----------------------------------------------------------------------------------------------

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use async_trait::async_trait;
 use sekisho_core::audit::{BEGINNING, Entry};
 use sekisho_core::change::{
-    About, Act, Admission, Arrival, Attempt, ChangeSet, Committed, Death, Job, Kind, Lane, Lease, Next,
-    Outcome, Rejection, Replayed, effect_prefix,
+    About, Act, Admission, Arrival, Attempt, ChangeSet, Committed, Death, Job, Kind, Lane, Lease, Outcome,
+    Rejection, Replayed, effect_prefix,
 };
 use sekisho_core::event::{DedupeKey, Stored};
 use sekisho_core::state::{Key, State};
@@ -429,17 +429,13 @@ impl Tables {
         }
         self.dedupe.insert(arrival.key, arrival.seq);
         self.events.insert(arrival.seq, arrival.clone());
-        match &arrival.next {
-            Next::Settle => {
-                let job = JobRow { owner: keep, ..JobRow::settle(arrival.seq, arrival.received_at) };
-                self.jobs.insert(arrival.seq, JobRow { attempt: i32::from(keep.is_some()), ..job });
-            }
-            Next::Dead(death) => {
-                let row = JobRow::settle(arrival.seq, arrival.received_at);
-                let letter = row.letter(arrival.seq, death.clone(), arrival.received_at);
-                self.dead.insert(arrival.seq, letter);
-            }
-        }
+        let job = JobRow {
+            owner: keep,
+            attempt: i32::from(keep.is_some()),
+            payload: arrival.payload().into_owned(),
+            ..JobRow::settle(arrival.seq, arrival.received_at)
+        };
+        self.jobs.insert(arrival.seq, job);
         Admission::Admitted
     }
 

@@ -4,6 +4,7 @@
 //! snapshots of one second are ordered by what they are (created before updated before deleted) and then by status, never
 //! by arrival. Invoices do have a rank, and what they say beyond the snapshot is believed.
 
+mod delete;
 mod derive;
 mod due;
 #[cfg(test)]
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use super::payment::{each, greater};
 use crate::money::Currency;
 
+pub use delete::{Deleted, delete};
 pub use derive::{Derived, Status};
 pub use due::{Due, anchor, due};
 pub use view::view;
@@ -39,6 +41,7 @@ pub struct Facts {
     /// The status that was announced last.
     pub announced: Option<Announced>,
     pub emitted: BTreeSet<String>,
+    pub deleted: Option<Deleted>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -129,6 +132,7 @@ impl Facts {
         self.provider_customers.extend(other.provider_customers.iter().cloned());
         self.emitted.extend(other.emitted.iter().cloned());
         greater(&mut self.announced, &other.announced);
+        Deleted::join(&mut self.deleted, other.deleted.as_ref());
         each(&mut self.subscriptions, &other.subscriptions, Subscription::join);
         each(&mut self.invoices, &other.invoices, Invoice::join);
     }

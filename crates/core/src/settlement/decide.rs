@@ -19,7 +19,7 @@ use crate::audit::Entry;
 use crate::change::{About, ChangeSet};
 use crate::event::Stored;
 use crate::id::Seq;
-use crate::state::{Index, Key, Kind, Loaded, Naming, Posting, Write};
+use crate::state::{Index, Key, Kind, Loaded, MERGED, Naming, Posting, Write};
 use crate::time::Time;
 use lead::{Lead, Owners};
 
@@ -164,8 +164,8 @@ pub(super) struct Look {
     pub index: Index,
     /// What a person sees of it, in a few words: status and amounts.
     pub summary: Value,
-    /// What the books say of it, by cause and account.
-    pub lines: BTreeMap<(String, String), i64>,
+    /// What the books say of it.
+    pub lines: payment::Lines,
 }
 
 /// Where the parts of inputs lead, for one kind of thing.
@@ -274,7 +274,7 @@ impl<'i, F: Thing> Found<'i, F> {
         for (other, _) in befores {
             let mut stone = F::default();
             *stone.merged_into() = Some(key.id.clone());
-            let index = Index { status: Some("merged".into()), ..Index::default() };
+            let index = Index { status: Some(MERGED.into()), ..Index::default() };
             change.writes.push(write(other, &stone, index, loaded));
         }
         if before.is_none_or(|(_, before)| before != facts) {
@@ -346,27 +346,24 @@ fn entry(key: &Key, action: &str, cause: &Cause, look: &Look, details: Value, at
     }
 }
 
-/// What the books need so that they say what the facts say now. A currency or mode that became known later moves all of
-/// it there.
-fn postings(payment: &str, befores: &[Look], after: &Look) -> Vec<Posting> {
-    let mut lines: BTreeMap<(String, Option<bool>, String, String), i64> = BTreeMap::new();
+/// What the books need so that they say what the facts say now. A mode that became known later moves all of it there.
+fn postings(id: &str, befores: &[Look], after: &Look) -> Vec<Posting> {
+    let mut lines: BTreeMap<(payment::Line, Option<bool>), i64> = BTreeMap::new();
     let mut add = |look: &Look, sign: i64| {
-        let currency = look.index.currency.clone().unwrap_or_default();
-        for ((cause, account), amount) in &look.lines {
-            let line = (currency.clone(), look.index.livemode, cause.clone(), account.clone());
-            *lines.entry(line).or_default() += sign * amount;
+        for (line, amount) in &look.lines {
+            *lines.entry((line.clone(), look.index.livemode)).or_default() += sign * amount;
         }
     };
     befores.iter().for_each(|before| add(before, -1));
     add(after, 1);
     let changed = lines.into_iter().filter(|(_, amount)| *amount != 0);
-    let line = |((currency, livemode, cause, account), amount)| Posting {
-        account,
-        currency,
+    let line = |((line, livemode), amount): ((payment::Line, Option<bool>), i64)| Posting {
+        account: line.account,
+        currency: line.currency.into(),
         livemode,
         amount,
-        payment: payment.to_owned(),
-        cause,
+        payment: id.to_owned(),
+        cause: line.cause,
     };
     changed.map(line).collect()
 }

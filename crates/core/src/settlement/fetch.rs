@@ -5,7 +5,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::{FETCHED, JSON_HEADERS, Origin, Realm};
-use crate::change::{Arrival, Kind, Lane, NewJob, Next};
+use crate::change::{Arrival, Kind, Lane, NewJob};
 use crate::event::{DedupeKey, Stored, Trust};
 use crate::id::Seq;
 use crate::time::Time;
@@ -108,7 +108,7 @@ impl Fetch {
             trust: Trust::Signed,
             headers: JSON_HEADERS.into(),
             body: body.to_string().into(),
-            next: Next::Settle,
+            held: None,
         }
     }
 

@@ -25,7 +25,7 @@ use crate::notification::MailAddress;
 
 pub use derive::{Derived, Status};
 pub use due::{Due, What, anchor, due};
-pub use lines::{Lines, balance_of, customer_account, lines};
+pub use lines::{Line, Lines, balance_of, customer_account, lines};
 pub use view::view;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,6 +4,7 @@
 use http::{HeaderMap, HeaderName, header};
 use ring::digest::{SHA256, digest};
 use sekisho_core::Secret;
+use sekisho_core::audit::Role;
 use sekisho_store::Store;
 
 use crate::config::{Key, Scope};
@@ -26,6 +27,7 @@ struct Known {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Caller {
     pub name: String,
+    pub role: Role,
     pub scope: Scope,
     /// The one tenant it may speak for, if it may not speak for all.
     pub tenant: Option<String>,
@@ -34,7 +36,7 @@ pub struct Caller {
 impl Caller {
     /// Whoever asks for what everybody may see.
     pub const fn nobody() -> Self {
-        Self { name: String::new(), scope: Scope::Read, tenant: None }
+        Self { name: String::new(), role: Role::ApiKey, scope: Scope::Read, tenant: None }
     }
 }
 
@@ -64,7 +66,7 @@ impl Keys {
         let key = transition::find_key(store, shown).await?;
         Ok(key.and_then(|key| {
             let scope = key.scopes.iter().copied().max()?;
-            Some(Caller { name: key.name, scope, tenant: key.tenant })
+            Some(Caller { name: key.name, role: Role::ApiKey, scope, tenant: key.tenant })
         }))
     }
 
@@ -75,7 +77,8 @@ impl Keys {
         let named = headers.get(ACTOR).filter(|_| found.is_own).and_then(|name| name.to_str().ok());
         let named = named.filter(|name| !name.is_empty() && name.len() <= ACTOR_LETTERS_MAX);
         let name = named.unwrap_or(&found.name).to_owned();
-        Some(Caller { name, scope: found.scope, tenant: None })
+        let role = if found.is_own { Role::Operator } else { Role::ApiKey };
+        Some(Caller { name, role, scope: found.scope, tenant: None })
     }
 }
 

@@ -55,6 +55,22 @@ pub const ENDPOINTS: &[Endpoint] = &[
         success: Success::Done,
         run: |call| Box::pin(show(call)),
     },
+    Endpoint {
+        method: Verb::Delete,
+        path: "/v1/billing/{tenant}",
+        scope: Some(Scope::Operate),
+        for_tenants: false,
+        summary: "Delete a tenant's billing, also by its own id; a new subscription brings it back",
+        parameters: &[Parameter {
+            name: "livemode",
+            kind: "flag",
+            about: "Which of both; needed if there are two",
+        }],
+        body: None,
+        answer: "Deleted",
+        success: Success::Done,
+        run: |call| Box::pin(delete(call)),
+    },
 ];
 
 async fn list(call: Call) -> Answer {
@@ -73,7 +89,7 @@ async fn list(call: Call) -> Answer {
     };
     let (limit, at) = (filter.limit, now());
     let states = call.api.store.find_states(filter).await?;
-    page_of_states(&states, limit, |state| view::billing(state, at))
+    page_of_states(&*call.api.store, &states, limit, |state| view::billing(state, at)).await
 }
 
 async fn show(call: Call) -> Answer {
@@ -84,5 +100,12 @@ async fn show(call: Call) -> Answer {
         None => None,
     };
     let missing = || problem::missing(format!("nothing is known of billing of the tenant {}", call.path));
-    Ok(found.ok_or_else(missing)?.into())
+    let mut found = found.ok_or_else(missing)?;
+    view::unlink(&*call.api.store, [&mut found]).await?;
+    Ok(found.into())
+}
+
+async fn delete(call: Call) -> Answer {
+    let livemode = call.flag(LIVEMODE.name)?;
+    Ok(transition::delete_billing(&*call.api.store, &call.path, livemode, &call.actor()).await?.into())
 }

@@ -46,6 +46,18 @@ pub const ENDPOINTS: &[Endpoint] = &[
         success: Success::Done,
         run: |call| Box::pin(show(call)),
     },
+    Endpoint {
+        method: Verb::Delete,
+        path: "/v1/customers/{id}",
+        scope: Some(Scope::Write),
+        for_tenants: true,
+        summary: "Delete a customer; what was paid stays, without a link to it",
+        parameters: &[],
+        body: None,
+        answer: "Deleted",
+        success: Success::Done,
+        run: |call| Box::pin(delete(call)),
+    },
 ];
 
 async fn list(call: Call) -> Answer {
@@ -53,7 +65,8 @@ async fn list(call: Call) -> Answer {
     let filter =
         StateFilter { before, tenant: call.of_tenant()?, ..StateFilter::all(Kind::Customer, call.limit()?) };
     let limit = filter.limit;
-    page_of_states(&call.api.store.find_states(filter).await?, limit, view::member)
+    let store = &*call.api.store;
+    page_of_states(store, &store.find_states(filter).await?, limit, view::member).await
 }
 
 async fn create(call: Call) -> Answer {
@@ -64,5 +77,12 @@ async fn create(call: Call) -> Answer {
 async fn show(call: Call) -> Answer {
     let found = transition::member(&*call.api.store, Kind::Customer, &call.path).await?;
     let found = found.filter(|customer: &Value| call.may_see(customer["tenant"].as_str()));
-    Ok(found.ok_or_else(|| problem::missing(format!("there is no customer {}", call.path)))?.into())
+    let missing = || problem::missing(format!("there is no customer {}", call.path));
+    let mut found = found.ok_or_else(missing)?;
+    view::unlink(&*call.api.store, [&mut found]).await?;
+    Ok(found.into())
+}
+
+async fn delete(call: Call) -> Answer {
+    Ok(transition::delete_customer(&*call.api.store, &call.path, &call.actor()).await?.into())
 }

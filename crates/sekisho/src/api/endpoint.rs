@@ -6,9 +6,10 @@ use std::sync::Arc;
 use axum::routing::MethodFilter;
 use bytes::Bytes;
 use http::StatusCode;
+use sekisho_core::audit::Role;
 use sekisho_core::state::State;
 use sekisho_core::{Seq, Time};
-use sekisho_store::FIND_MAX;
+use sekisho_store::{FIND_MAX, Store};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
@@ -17,6 +18,7 @@ use crate::config::Scope;
 use crate::http::Problem;
 use crate::now;
 use crate::transition::{Actor, Answered, Request, check_tenant};
+use crate::view::unlink;
 
 pub struct Endpoint {
     pub method: Verb,
@@ -79,6 +81,7 @@ pub type Running = Pin<Box<dyn Future<Output = Answer> + Send>>;
 pub enum Verb {
     Get,
     Post,
+    Delete,
 }
 
 impl Verb {
@@ -86,6 +89,7 @@ impl Verb {
         match self {
             Self::Get => "GET",
             Self::Post => "POST",
+            Self::Delete => "DELETE",
         }
     }
 
@@ -93,6 +97,7 @@ impl Verb {
         match self {
             Self::Get => MethodFilter::GET,
             Self::Post => MethodFilter::POST,
+            Self::Delete => MethodFilter::DELETE,
         }
     }
 }
@@ -121,6 +126,7 @@ pub struct Call {
     pub api: Arc<Api>,
     /// Who asks, for the audit log.
     pub actor: String,
+    pub role: Role,
     /// The one tenant whose things it may see and touch, if not all.
     pub tenant: Option<String>,
     /// What stands for the braces of the path.
@@ -184,7 +190,7 @@ impl Call {
     }
 
     pub fn actor(&self) -> Actor<'_> {
-        Actor { name: &self.actor, tenant: self.tenant.as_deref(), at: now() }
+        Actor { name: &self.actor, role: self.role, tenant: self.tenant.as_deref(), at: now() }
     }
 
     /// The order in the body. None at all is an empty one.
@@ -211,17 +217,16 @@ pub fn page(items: Vec<Value>, limit: usize) -> Reply {
     json!({ "items": items, "next": next }).into()
 }
 
-/// A page of things. What was merged into another is left out: such a page is shorter, and still leads on.
-pub fn page_of_states(
+/// A page of things. What was merged into another or deleted is left out: such a page is shorter, and still leads on.
+pub async fn page_of_states(
+    store: &dyn Store,
     states: &[State],
     limit: usize,
     view: impl Fn(&State) -> sekisho_store::Result<Value>,
 ) -> Answer {
     let next = states.last().filter(|_| states.len() == limit).map(|last| &last.key.id);
-    let whole = states.iter().filter(|state| state.index.status.as_deref() != Some(MERGED));
-    let items: Vec<_> = whole.map(view).collect::<Result<_, _>>()?;
+    let mut items: Vec<_> =
+        states.iter().filter(|state| state.is_shown()).map(view).collect::<Result<_, _>>()?;
+    unlink(store, &mut items).await?;
     Ok(json!({ "items": items, "next": next }).into())
 }
-
-/// How the store lists what was merged into another.
-const MERGED: &str = "merged";

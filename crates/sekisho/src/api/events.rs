@@ -95,7 +95,9 @@ async fn list(call: Call) -> Answer {
     filter.before = [call.before()?, filter.before].into_iter().flatten().min();
     let limit = filter.limit;
     let found = call.api.store.find_events(filter).await?;
-    Ok(page(found.iter().map(view::event).collect(), limit))
+    let mut items: Vec<Value> = found.iter().map(view::event).collect();
+    view::unlink(&*call.api.store, &mut items).await?;
+    Ok(page(items, limit))
 }
 
 async fn show(call: Call) -> Answer {

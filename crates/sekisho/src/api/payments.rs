@@ -97,7 +97,7 @@ async fn list(call: Call) -> Answer {
         }
         None => store.find_states(filter).await?,
     };
-    page_of_states(&states, limit, view::payment)
+    page_of_states(store, &states, limit, view::payment).await
 }
 
 fn filter(call: &Call) -> Result<StateFilter, Problem> {
@@ -137,5 +137,7 @@ async fn show(call: Call) -> Answer {
         let hint = "GET /v1/payments?reference=… finds one by the provider's id or the order";
         problem::missing(format!("no payment has the id {}; {hint}", call.path))
     };
-    Ok(found.ok_or_else(missing)?.into())
+    let mut found = found.ok_or_else(missing)?;
+    view::unlink(&*call.api.store, [&mut found]).await?;
+    Ok(found.into())
 }

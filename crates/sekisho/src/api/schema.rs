@@ -301,7 +301,7 @@ pub mod tests {
         use std::sync::Arc;
 
         use sekisho_core::audit::Entry;
-        use sekisho_core::change::{Arrival, Attempt, Death, Next};
+        use sekisho_core::change::{Arrival, Attempt, ChangeSet, Death, End, Lease};
         use sekisho_core::event::{DedupeKey, Trust};
         use sekisho_core::{Seq, Time};
         use sekisho_store::memory::MemoryStore;
@@ -324,10 +324,13 @@ pub mod tests {
             trust: Trust::Signed,
             headers: "[]".into(),
             body: bytes::Bytes::new(),
-            next: Next::Dead(Death::terminal("unusable_body", "odd")),
+            held: None,
         };
         let store = MemoryStore::default();
-        store.admit(Arc::new([arrival]), None).await.unwrap();
+        let epoch = store.join(now).await.unwrap().epoch;
+        store.admit(Arc::new([arrival]), Some(epoch)).await.unwrap();
+        let end = End::Dead(Death::terminal("unusable_body", "odd"));
+        store.commit(vec![ChangeSet::end(Lease::born(seq, epoch), end, now)]).await.unwrap();
         let event = view::event_with_all(&store, seq).await.unwrap().unwrap();
         check("EventDetail", &event);
         check("Object", &event["object"]);

@@ -45,13 +45,26 @@ pub const ENDPOINTS: &[Endpoint] = &[
         success: Success::Done,
         run: |call| Box::pin(show(call)),
     },
+    Endpoint {
+        method: Verb::Delete,
+        path: "/v1/tenants/{id}",
+        scope: Some(Scope::Write),
+        for_tenants: false,
+        summary: "Delete a tenant; what was paid stays, without a link to it",
+        parameters: &[],
+        body: None,
+        answer: "Deleted",
+        success: Success::Done,
+        run: |call| Box::pin(delete(call)),
+    },
 ];
 
 async fn list(call: Call) -> Answer {
     let before = call.param(BEFORE.name).map(str::to_owned);
     let filter = StateFilter { before, ..StateFilter::all(Kind::Tenant, call.limit()?) };
     let limit = filter.limit;
-    page_of_states(&call.api.store.find_states(filter).await?, limit, view::member)
+    let store = &*call.api.store;
+    page_of_states(store, &store.find_states(filter).await?, limit, view::member).await
 }
 
 async fn create(call: Call) -> Answer {
@@ -62,4 +75,8 @@ async fn create(call: Call) -> Answer {
 async fn show(call: Call) -> Answer {
     let found = transition::member(&*call.api.store, Kind::Tenant, &call.path).await?;
     Ok(found.ok_or_else(|| problem::missing(format!("there is no tenant {}", call.path)))?.into())
+}
+
+async fn delete(call: Call) -> Answer {
+    Ok(transition::delete_tenant(&*call.api.store, &call.path, &call.actor()).await?.into())
 }

@@ -131,6 +131,9 @@ async fn h2_what_is_wrong_is_said_with_what_to_write_instead() {
         ("GET", "/v1/balances/nobody", "", 404, "there is no customer nobody"),
         ("GET", "/v1/tenants/nobody", "", 404, "there is no tenant nobody"),
         ("GET", "/v1/customers/nobody", "", 404, "there is no customer nobody"),
+        ("DELETE", "/v1/tenants/nobody", "", 404, "there is no tenant nobody"),
+        ("DELETE", "/v1/customers/nobody", "", 404, "there is no customer nobody"),
+        ("DELETE", "/v1/billing/nobody", "", 404, "nothing is known of billing of nobody"),
         ("GET", "/v1/audit?before=x", "", 400, "before: expected `next`"),
         ("GET", "/v1/audit?since=yesterday", "", 400, "since: expected a time"),
         ("POST", "/v1/payments", "[]", 400, "the JSON that is expected"),
@@ -168,6 +171,8 @@ async fn h2_a_key_must_be_known_and_wide_enough() {
         assert_eq!(status(READER).await, expected(Scope::Read), "{method} {path}");
         assert_eq!(status(OWN).await, expected(Scope::Operate), "{method} {path}");
     }
+    let deletes: Vec<_> = endpoints().filter(|one| one.method == Verb::Delete).collect();
+    assert!(deletes.len() == 3 && deletes.iter().all(|one| one.scope >= Some(Scope::Write)));
     let writes: Vec<_> = endpoints().filter(|one| one.method == Verb::Post).collect();
     assert!(writes.len() >= 4 && writes.iter().all(|one| one.scope >= Some(Scope::Write)));
     let only_write = writes.iter().filter(|one| one.scope == Some(Scope::Write)).map(|one| one.path);

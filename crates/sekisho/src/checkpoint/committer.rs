@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use sekisho_core::Epoch;
-use sekisho_core::change::{Admission, Arrival, Job, Lease, Next};
+use sekisho_core::change::{Admission, Arrival, Lease};
 use sekisho_store::{ADMIT_MAX, Store};
 use tokio::sync::{Notify, oneshot, watch};
 
@@ -273,9 +273,8 @@ impl Committer {
         };
         let (mut works, mut gone) = (Vec::with_capacity(fresh.len()), Vec::new());
         for (arrival, admission) in fresh.iter().zip(admissions) {
-            if *admission == Admission::Admitted && arrival.next == Next::Settle {
-                let job = Job::born_with(arrival.seq, arrival.received_at, epoch);
-                works.push(Work::born(job, Some(Arc::new(arrival.stored()))));
+            if *admission == Admission::Admitted {
+                works.push(Work::born(arrival.first_job(epoch), Some(Arc::new(arrival.stored()))));
             } else {
                 gone.push(Lease::born(arrival.seq, epoch));
             }

@@ -11,7 +11,7 @@ use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header, request::Parts};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body as _, Incoming};
-use sekisho_core::change::{Admission, Arrival, Next};
+use sekisho_core::change::{Admission, Arrival, Death};
 use sekisho_core::event::{DedupeKey, Event, Trust};
 use sekisho_core::provider::{self, Handshake, Reading, Refusal, Request, Unusable};
 use sekisho_core::settlement;
@@ -218,7 +218,8 @@ impl Visit<'_> {
         let source = &self.door.source;
         let headers = stored_headers(&parts.headers, source);
         let event = Event::new(id, settlement::UNUSABLE, body);
-        let arrival = Arrival { next: Next::of_unusable(&unusable), ..self.arrival(&event, body, &headers) };
+        let arrival =
+            Arrival { held: Some(Death::of_unusable(&unusable)), ..self.arrival(&event, body, &headers) };
         let (answer, new) = self.store(vec![arrival], held).await?;
         self.door.counts.unusable.inc();
         if new {
@@ -252,8 +253,8 @@ impl Visit<'_> {
             trust: source.provider.about().trust,
             headers: Arc::clone(headers),
             body: body.slice_ref(event.body),
-            next: Next::of_mode(source.livemode, event.livemode)
-                .unless_older(event.created, self.at.plus_ms(-self.checkpoint.kept_ms)),
+            held: Death::of_age(event.created, self.at.plus_ms(-self.checkpoint.kept_ms))
+                .or_else(|| Death::of_mode(source.livemode, event.livemode)),
         }
     }
 

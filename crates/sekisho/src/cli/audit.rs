@@ -78,9 +78,10 @@ struct Export {
     range: Range,
 }
 
-const COLUMNS: [(&str, &str); 6] = [
+const COLUMNS: [(&str, &str); 7] = [
     ("AT", "at"),
     ("WHO", "actor"),
+    ("AS", "role"),
     ("DID", "action"),
     ("TO", "target"),
     ("TENANT", "tenant"),

@@ -1,4 +1,4 @@
-//! `sekisho billing [TENANT|list]`: what tenants subscribed to, and until when it is paid.
+//! `sekisho billing [TENANT|list|delete]`: what tenants subscribed to, and until when it is paid.
 
 use std::process::ExitCode;
 
@@ -12,9 +12,10 @@ use serde_json::{Value, json};
 use super::amount::{Mode, amount_text, mode_text};
 use super::output::{cell, fields_out, json_out, line_out, rows_out};
 use super::pages::Pages;
-use super::{Context, pages, states};
+use super::server::Old;
+use super::{Context, delete, pages, states};
 use crate::now;
-use crate::transition::is_merged;
+use crate::view::unlink;
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -32,6 +33,8 @@ pub struct Args {
 enum Command {
     /// Every tenant's billing, the newest first
     List(List),
+    /// Delete a tenant's billing, or one by its id (bil_…); a new subscription brings it back
+    Delete(Delete),
 }
 
 #[derive(clap::Args)]
@@ -46,6 +49,14 @@ struct List {
     mode: Mode,
     #[command(flatten)]
     pages: Pages<String>,
+}
+
+#[derive(clap::Args)]
+struct Delete {
+    #[command(flatten)]
+    delete: delete::Args,
+    #[command(flatten)]
+    mode: Mode,
 }
 
 const COLUMNS: [(&str, &str); 7] = [
@@ -93,6 +104,9 @@ const INVOICES: [(&str, &str); 6] = [
 pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     match (args.command, args.tenant) {
         (Some(Command::List(args)), _) => list(args, context).await,
+        (Some(Command::Delete(args)), _) => {
+            delete::run(Old::Billing(args.mode.livemode()), args.delete, context).await
+        }
         (None, Some(tenant)) => show(&tenant, args.list, context).await,
         (None, None) => list(args.list, context).await,
     }
@@ -110,7 +124,10 @@ async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
     let as_json = args.pages.json;
     let fetch = async |before: Option<String>, limit| {
         let found = states::page(store, query, before, limit).await?;
-        Ok(found.iter().map(|state| (state.key.id.clone(), row(state, as_json))).collect())
+        let mut rows: Vec<_> =
+            found.iter().map(|state| (state.key.id.clone(), row(state, as_json))).collect();
+        unlink(store, rows.iter_mut().map(|(_, row)| row)).await?;
+        Ok(rows)
     };
     pages::out(&args.pages, &COLUMNS, "nobody subscribed to anything", fetch).await?;
     Ok(ExitCode::SUCCESS)
@@ -122,7 +139,7 @@ async fn show(tenant: &str, args: List, context: &Context) -> anyhow::Result<Exi
     let names = modes.map(|livemode| format!("b:{}", billing_name(livemode, tenant)));
     let own = Key::new(Kind::Billing, tenant);
     let found = store.load(names.to_vec(), vec![own]).await?.states;
-    let is_meant = |one: &State| args.mode.allows(one.index.livemode) && !is_merged(one);
+    let is_meant = |one: &State| args.mode.allows(one.index.livemode) && one.is_shown();
     let mut found: Vec<_> = found.into_values().filter(is_meant).collect();
     // Live first.
     found.sort_by_key(|state| std::cmp::Reverse(state.index.livemode));
@@ -130,7 +147,8 @@ async fn show(tenant: &str, args: List, context: &Context) -> anyhow::Result<Exi
         bail!("no billing of {tenant} is known; `sekisho billing list` lists those that are");
     }
     for (n, state) in found.iter().enumerate() {
-        let shown = row(state, args.pages.json);
+        let mut shown = row(state, args.pages.json);
+        unlink(&*store, [&mut shown]).await?;
         if args.pages.json {
             json_out(&shown);
             continue;

@@ -1,4 +1,4 @@
-//! `sekisho customers [list|create]`: who pays, under the ids that the app itself uses.
+//! `sekisho customers [list|create|delete]`: who pays, under the ids that the app itself uses.
 
 use std::process::ExitCode;
 
@@ -8,9 +8,10 @@ use serde_json::{Map, json};
 
 use super::output::{cell, json_out, line_out};
 use super::pages::Pages;
-use super::server::{self, Door, New};
+use super::server::{self, Door, New, Old};
 use super::tenants::member;
-use super::{Context, pages, states};
+use super::{Context, delete, pages, states};
+use crate::view::unlink;
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -27,6 +28,8 @@ enum Command {
     List(List),
     /// Create a customer, or give it another name; it stays with its tenant
     Create(Create),
+    /// Delete a customer; what it paid stays, without a link to it
+    Delete(delete::Args),
 }
 
 #[derive(clap::Args)]
@@ -63,6 +66,7 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
         None => list(args.list, context).await,
         Some(Command::List(args)) => list(args, context).await,
         Some(Command::Create(args)) => create(args, context).await,
+        Some(Command::Delete(args)) => delete::run(Old::Customer, args, context).await,
     }
 }
 
@@ -72,7 +76,9 @@ async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
     let query = &StateFilter { tenant: args.tenant, ..StateFilter::all(Kind::Customer, 0) };
     let fetch = async |before: Option<String>, limit| {
         let found = states::page(store, query, before, limit).await?;
-        Ok(found.iter().map(|state| (state.key.id.clone(), member(state))).collect())
+        let mut rows: Vec<_> = found.iter().map(|state| (state.key.id.clone(), member(state))).collect();
+        unlink(store, rows.iter_mut().map(|(_, row)| row)).await?;
+        Ok(rows)
     };
     pages::out(&args.pages, &COLUMNS, "no customers", fetch).await?;
     Ok(ExitCode::SUCCESS)

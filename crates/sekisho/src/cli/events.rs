@@ -114,7 +114,9 @@ async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
     let fetch = async |before: Option<Seq>, limit| {
         let before = [before, query.before].into_iter().flatten().min();
         let found = store.find_events(EventFilter { before, limit, ..query.clone() }).await?;
-        Ok(found.iter().map(|event| (event.seq, view::event(event))).collect())
+        let mut shown: Vec<_> = found.iter().map(|event| (event.seq, view::event(event))).collect();
+        view::unlink(store, shown.iter_mut().map(|(_, event)| event)).await?;
+        Ok(shown)
     };
     pages::out(&args.pages, &COLUMNS, "no events", fetch).await?;
     Ok(ExitCode::SUCCESS)

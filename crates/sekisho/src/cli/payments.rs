@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::amount::{Mode, amount_text};
 use super::pages::Pages;
 use super::{Context, pages, states};
+use crate::view::unlink;
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -88,7 +89,10 @@ async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
     let as_json = args.pages.json;
     let fetch = async |before: Option<String>, limit| {
         let found = states::page(store, query, before, limit).await?;
-        Ok(found.iter().map(|state| (state.key.id.clone(), row(state, as_json))).collect())
+        let mut rows: Vec<_> =
+            found.iter().map(|state| (state.key.id.clone(), row(state, as_json))).collect();
+        unlink(store, rows.iter_mut().map(|(_, row)| row)).await?;
+        Ok(rows)
     };
     pages::out(&args.pages, &COLUMNS, "no payments", fetch).await?;
     Ok(ExitCode::SUCCESS)

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
+use sekisho_core::audit::Role;
 use sekisho_store::{Access, OpenError, Store};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -69,6 +70,24 @@ impl New {
     }
 }
 
+/// What can be deleted. Of billing, the mode that is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Old {
+    Tenant,
+    Customer,
+    Billing(Option<bool>),
+}
+
+impl Old {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tenant => "tenant",
+            Self::Customer => "customer",
+            Self::Billing(_) => "billing of",
+        }
+    }
+}
+
 impl<'c> Door<'c> {
     pub async fn open(through: &Through, context: &'c Context) -> anyhow::Result<Self> {
         if let Some(server) = Server::find(through, context).await? {
@@ -102,7 +121,7 @@ impl<'c> Door<'c> {
             }
             Self::Own(store, _) => (&**store, os_actor()),
         };
-        let actor = Actor { name: &actor, tenant: None, at: now() };
+        let actor = operator(&actor);
         Ok(match verb {
             Verb::Retry => transition::retry(store, redo, &actor).await?,
             Verb::Discard => transition::discard(store, redo, &actor).await?,
@@ -120,7 +139,7 @@ impl<'c> Door<'c> {
                     Known { sources: context.glance()?.sources, ..Known::default() }
                 };
                 let actor = os_actor();
-                let actor = Actor { name: &actor, tenant: None, at: now() };
+                let actor = operator(&actor);
                 Ok(transition::replay(&**store, &known, order, &actor).await?)
             }
         }
@@ -142,7 +161,7 @@ impl<'c> Door<'c> {
                     bail!("there is no route {route}; configured are: {}", names.join(", "));
                 }
                 let actor = os_actor();
-                let actor = Actor { name: &actor, tenant: None, at: now() };
+                let actor = operator(&actor);
                 Ok(transition::reset(&**store, route, &actor).await?)
             }
         }
@@ -160,7 +179,7 @@ impl<'c> Door<'c> {
             Self::Own(store, _) => &**store,
         };
         let actor = os_actor();
-        let actor = Actor { name: &actor, tenant: None, at: now() };
+        let actor = operator(&actor);
         let request = idempotency_key.map(|key| Request::new(actor.name, None, key, new.path(), &order));
         let request = request.transpose()?;
         let request = request.as_ref();
@@ -170,6 +189,20 @@ impl<'c> Door<'c> {
             New::Customer => transition::create_customer(store, order, request, &actor).await?,
         };
         Ok(answered.answer)
+    }
+
+    pub async fn delete(&self, old: Old, id: &str) -> anyhow::Result<Value> {
+        let store = match self {
+            Self::Server(server) => return server.delete(old, id).await,
+            Self::Own(store, _) => &**store,
+        };
+        let actor = os_actor();
+        let actor = operator(&actor);
+        Ok(match old {
+            Old::Tenant => transition::delete_tenant(store, id, &actor).await?,
+            Old::Customer => transition::delete_customer(store, id, &actor).await?,
+            Old::Billing(livemode) => transition::delete_billing(store, id, livemode, &actor).await?,
+        })
     }
 
     /// The answer holds the key itself.
@@ -186,7 +219,7 @@ impl<'c> Door<'c> {
             }
             Self::Own(store, _) => {
                 let actor = os_actor();
-                let actor = Actor { name: &actor, tenant: None, at: now() };
+                let actor = operator(&actor);
                 let tenant = tenant.map(str::to_owned);
                 let made = transition::create_key(&**store, name, scopes.to_vec(), tenant, &actor).await?;
                 let mut shown = json!(made.key);
@@ -201,7 +234,7 @@ impl<'c> Door<'c> {
             Self::Server(server) => server.post("/v1/keys/revoke", &json!({ "key": which })).await,
             Self::Own(store, _) => {
                 let actor = os_actor();
-                let actor = Actor { name: &actor, tenant: None, at: now() };
+                let actor = operator(&actor);
                 Ok(json!(transition::revoke_key(&**store, which, &actor).await?))
             }
         }
@@ -257,6 +290,22 @@ impl Server {
         self.ask(request.header("content-type", "application/json").body(serde_json::to_vec(order)?)).await
     }
 
+    async fn delete(&self, old: Old, id: &str) -> anyhow::Result<Value> {
+        let (list, livemode) = match old {
+            Old::Tenant => ("tenants", None),
+            Old::Customer => ("customers", None),
+            Old::Billing(livemode) => ("billing", livemode),
+        };
+        let mut url = reqwest::Url::parse(&self.url)?;
+        let mut path = url.path_segments_mut().map_err(|()| anyhow!("{} has no paths", self.url))?;
+        path.pop_if_empty().extend(["v1", list, id]);
+        drop(path);
+        if let Some(livemode) = livemode {
+            url.query_pairs_mut().append_pair("livemode", if livemode { "true" } else { "false" });
+        }
+        self.ask(self.client.delete(url)).await
+    }
+
     async fn ask<T: DeserializeOwned>(&self, request: reqwest::RequestBuilder) -> anyhow::Result<T> {
         let request = request
             .timeout(ACT_WITHIN)
@@ -287,6 +336,10 @@ fn fields(problem: &Value, said: &str) -> Vec<FieldError> {
         errors.filter_map(|error| Some(FieldError::new(error["field"].as_str()?, error["detail"].as_str()?)));
     let errors: Vec<_> = errors.collect();
     if errors.is_empty() { vec![FieldError::new("order", said)] } else { errors }
+}
+
+fn operator(name: &str) -> Actor<'_> {
+    Actor { name, role: Role::Operator, tenant: None, at: now() }
 }
 
 /// Who acts, for the audit log.

@@ -3,9 +3,7 @@
 use sekisho_core::state::State;
 use sekisho_store::{StateFilter, Store};
 
-use crate::transition::is_merged;
-
-/// So many things before one, without those that became part of another.
+/// So many things before one, without those that became part of another or were deleted.
 pub async fn page(
     store: &dyn Store,
     filter: &StateFilter,
@@ -18,7 +16,7 @@ pub async fn page(
         let page = store.find_states(StateFilter { before, limit: wanted, ..filter.clone() }).await?;
         let is_last = page.len() < wanted;
         before = page.last().map(|state| state.key.id.clone());
-        found.extend(page.into_iter().filter(|state| !is_merged(state)));
+        found.extend(page.into_iter().filter(State::is_shown));
         if is_last || found.len() == limit {
             return Ok(found);
         }

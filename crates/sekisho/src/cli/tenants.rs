@@ -1,4 +1,4 @@
-//! `sekisho tenants [list|create]`: whose money it is, under the ids that the app itself uses.
+//! `sekisho tenants [list|create|delete]`: whose money it is, under the ids that the app itself uses.
 
 use std::process::ExitCode;
 
@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 
 use super::output::{cell, json_out, line_out};
 use super::pages::Pages;
-use super::server::{self, Door, New};
-use super::{Context, pages, states};
+use super::server::{self, Door, New, Old};
+use super::{Context, delete, pages, states};
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -26,6 +26,8 @@ enum Command {
     List(List),
     /// Create a tenant, or give it another name
     Create(Create),
+    /// Delete a tenant; what was paid stays, without a link to it
+    Delete(delete::Args),
 }
 
 #[derive(clap::Args)]
@@ -55,6 +57,7 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
         None => list(args.list, context).await,
         Some(Command::List(args)) => list(args, context).await,
         Some(Command::Create(args)) => create(args, context).await,
+        Some(Command::Delete(args)) => delete::run(Old::Tenant, args, context).await,
     }
 }
 

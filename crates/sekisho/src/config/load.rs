@@ -269,12 +269,15 @@ impl<'t> Reader<'t> {
 impl Reader<'_> {
     /// Every template is filled with samples now, so that none breaks when somebody is told something.
     fn load_templates(&mut self) {
-        let Some(folder) = self.config.notifications.templates.clone().filter(|_| !self.only_sources) else { return };
+        let Some(folder) = self.config.notifications.templates.clone().filter(|_| !self.only_sources) else {
+            return;
+        };
         match overrides::load(&folder) {
             Ok(templates) => self.config.templates = templates,
             Err(flaws) => {
                 for flaw in flaws {
-                    let place = flaw.line.map_or_else(|| flaw.file.clone(), |line| format!("{}:{line}", flaw.file));
+                    let place =
+                        flaw.line.map_or_else(|| flaw.file.clone(), |line| format!("{}:{line}", flaw.file));
                     self.problems.push(Problem { place, line: usize::MAX, message: flaw.problem });
                 }
             }

@@ -97,7 +97,8 @@ fn unsuitable(config: &Config, rule: &Rule) -> Option<String> {
     rule.events.iter().find_map(|pattern| {
         let suits = |kind| config.templates.suits(&rule.template, kind);
         // Every event can be told as an alert.
-        let flaws = suits(kind(pattern.as_str())).or_else(|flaws| suits(Kind::Alert).map_err(|_| flaws)).err()?;
+        let flaws =
+            suits(kind(pattern.as_str())).or_else(|flaws| suits(Kind::Alert).map_err(|_| flaws)).err()?;
         let flaw = flaws.first()?;
         let (template, events) = (&rule.template, pattern.as_str());
         Some(format!("{who}: the template {template} can't tell of {events}: {flaw}"))

@@ -9,7 +9,7 @@ mod compare;
 use std::collections::{BTreeMap, BTreeSet};
 
 use sekisho_core::settlement::payment::Facts;
-use sekisho_core::state::{Key, Kind, Posting, State};
+use sekisho_core::state::{Key, Kind, MERGED, Posting, State};
 use sekisho_store::{FIND_MAX, LineFilter, StateFilter, Store};
 use serde::Serialize;
 
@@ -20,8 +20,6 @@ use compare::{compare, followers, negative, unbalanced};
 
 /// How often a payment that changes while it is looked at is looked at again.
 const LOOKS: usize = 3;
-/// What [`sekisho_core::settlement::decide`] calls a payment that turned out to be another's part.
-const MERGED: &str = "merged";
 
 /// What was checked and what was found.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
@@ -49,7 +47,7 @@ pub async fn check_books(store: &dyn Store) -> Result<BooksReport> {
         let page = store.find_states(filter).await?;
         for state in &page {
             let parts = merged.remove(&state.key.id).unwrap_or_default();
-            if !is_merged(state) {
+            if !state.is_merged() {
                 report.payments += 1;
                 if !differences(store, state, &parts).await?.is_empty() {
                     doubtful.push(state.key.clone());
@@ -68,11 +66,6 @@ pub async fn check_books(store: &dyn Store) -> Result<BooksReport> {
         }
     }
     Ok(report)
-}
-
-/// It turned out to be another's part, and is that now.
-pub fn is_merged(state: &State) -> bool {
-    state.index.status.as_deref() == Some(MERGED)
 }
 
 /// What became part of each payment. Its lines stayed where they were booked, and count there.
@@ -134,7 +127,7 @@ async fn look_again(store: &dyn Store, mut doubtful: Vec<Key>, report: &mut Book
         let before = load(store, &doubtful).await?;
         let merged = merged(store).await?;
         let mut found = BTreeMap::new();
-        for (key, state) in before.iter().filter(|(_, state)| !is_merged(state)) {
+        for (key, state) in before.iter().filter(|(_, state)| !state.is_merged()) {
             let parts = merged.get(&key.id).map(Vec::as_slice).unwrap_or_default();
             found.insert(key, differences(store, state, parts).await?);
         }

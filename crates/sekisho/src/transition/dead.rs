@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sekisho_core::change::{Act, Lane};
+use sekisho_core::change::Lane;
 use sekisho_core::{Seq, Time};
 use sekisho_store::{CLAIM_MAX, DeadFilter, FIND_MAX, Standing, Store};
 use serde::{Deserialize, Serialize};
@@ -85,7 +85,7 @@ pub async fn retry(store: &dyn Store, redo: &Redo, actor: &Actor<'_>) -> Result<
     let reason = check_reason(&redo.reason)?;
     let (mut report, jobs) = select(store, redo).await?;
     for chunk in chunks(&jobs, redo.dry_run) {
-        let revived = store.revive(chunk.to_vec(), act(actor, &reason)).await?;
+        let revived = store.revive(chunk.to_vec(), actor.act(&reason)).await?;
         report.done += revived.into_iter().filter(|was_there| *was_there).count();
     }
     Ok(report)
@@ -99,7 +99,7 @@ pub async fn discard(store: &dyn Store, redo: &Redo, actor: &Actor<'_>) -> Resul
     }
     let (mut report, jobs) = select(store, redo).await?;
     for chunk in chunks(&jobs, redo.dry_run) {
-        let discarded = store.discard(chunk.to_vec(), act(actor, &reason)).await?;
+        let discarded = store.discard(chunk.to_vec(), actor.act(&reason)).await?;
         report.done += discarded.into_iter().filter(|was_there| *was_there).count();
     }
     Ok(report)
@@ -107,10 +107,6 @@ pub async fn discard(store: &dyn Store, redo: &Redo, actor: &Actor<'_>) -> Resul
 
 fn chunks(jobs: &[Seq], dry_run: bool) -> std::slice::Chunks<'_, Seq> {
     if dry_run { [].chunks(CLAIM_MAX) } else { jobs.chunks(CLAIM_MAX) }
-}
-
-fn act(actor: &Actor<'_>, reason: &str) -> Act {
-    Act { at: actor.at, actor: actor.name.to_owned(), reason: reason.to_owned() }
 }
 
 /// Finds all of them before anything is done, so that one that dies again is not met twice.

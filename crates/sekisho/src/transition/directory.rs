@@ -1,7 +1,7 @@
 //! Tenants and customers: whose money it is, under the ids that the app itself uses.
 
 use sekisho_core::change::{ChangeSet, Committed};
-use sekisho_core::state::{Index, Key, Kind, Loaded, Write};
+use sekisho_core::state::{Index, Key, Kind, Loaded, State, Write};
 use sekisho_store::Store;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -76,8 +76,9 @@ async fn put(
         if key.kind == Kind::Customer {
             check_customer(&loaded, Some(&key.id), member.tenant.as_deref(), actor)?;
         }
-        let version = loaded.states.get(&key).map_or(0, |state| state.version);
-        let action = if version == 0 { "created" } else { "changed" };
+        let known = loaded.states.get(&key);
+        let version = known.map_or(0, |state| state.version);
+        let action = if known.is_some_and(State::is_shown) { "changed" } else { "created" };
         let write = Write {
             key: key.clone(),
             version,
@@ -119,7 +120,8 @@ pub fn check_customer(
     actor: &Actor<'_>,
 ) -> Result<()> {
     let Some(id) = customer else { return Ok(()) };
-    let Some(state) = loaded.states.get(&Key::new(Kind::Customer, id)) else { return Ok(()) };
+    let state = loaded.states.get(&Key::new(Kind::Customer, id)).filter(|state| state.is_shown());
+    let Some(state) = state else { return Ok(()) };
     let known: Member = serde_json::from_str(&state.facts).unwrap_or_default();
     // What is nobody's yet is not for one tenant's key to take.
     let is_claimed = known.tenant.is_some() || actor.tenant.is_some();

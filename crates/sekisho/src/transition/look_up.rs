@@ -46,7 +46,7 @@ pub async fn billing(store: &dyn Store, tenant: &str, livemode: Option<bool>) ->
     let names = billing_known_as(tenant, livemode);
     let loaded = store.load(names.clone(), Vec::new()).await?;
     let mut found = names.iter().filter_map(|name| loaded.states.get(loaded.names.get(name)?));
-    found.next().map(|state| view::billing(state, now())).transpose()
+    found.find(|state| state.is_shown()).map(|state| view::billing(state, now())).transpose()
 }
 
 /// A tenant or a customer of the directory.
@@ -96,9 +96,11 @@ async fn by_id(store: &dyn Store, id: &str) -> Result<Option<State>> {
     Err(Error::corrupt(format!("payments are merged in a circle at {id}")))
 }
 
+/// What was deleted is not there.
 async fn load(store: &dyn Store, kind: Kind, id: &str) -> Result<Option<State>> {
     let key = Key::new(kind, id);
-    Ok(store.load(Vec::new(), vec![key.clone()]).await?.states.remove(&key))
+    let found = store.load(Vec::new(), vec![key.clone()]).await?.states.remove(&key);
+    Ok(found.filter(|state| !state.is_deleted()))
 }
 
 #[cfg(test)]

@@ -29,7 +29,8 @@ pub async fn create_payment(
         }
         let Ours { customer, tenant, .. } = &order.ours;
         directory::check_customer(&loaded, customer.as_deref(), tenant.as_deref(), actor)?;
-        let cause = Cause { actor: Some(actor.name.to_owned()), ..Cause::default() };
+        let (name, role) = (actor.name.to_owned(), actor.role.name().to_owned());
+        let cause = Cause { actor: Some(name), role: Some(role), ..Cause::default() };
         let input = order.input(fresh(actor.at), &loaded, actor.tenant, cause);
         let input = input.map_err(|taken| refused(&order, taken))?;
         let Some(change) = decide(&[input], &loaded, &|_| false, actor.at).pop() else {

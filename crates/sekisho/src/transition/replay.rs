@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use sekisho_core::change::{Act, Replayed};
+use sekisho_core::change::Replayed;
 use sekisho_core::{Seq, Time};
 use sekisho_store::{CLAIM_MAX, EventFilter, FIND_MAX, Order, Status, Store};
 use serde::{Deserialize, Serialize};
@@ -101,8 +101,7 @@ pub async fn replay(
     }
     let payload = if order.again { AGAIN } else { "" };
     for chunk in events.chunks(CLAIM_MAX) {
-        let act = Act { at: actor.at, actor: actor.name.to_owned(), reason: reason.clone() };
-        for replayed in store.replay(chunk.to_vec(), payload.to_owned(), act).await? {
+        for replayed in store.replay(chunk.to_vec(), payload.to_owned(), actor.act(&reason)).await? {
             match replayed {
                 Replayed::Queued => report.queued += 1,
                 Replayed::Unfinished => report.unfinished += 1,

@@ -2,7 +2,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use sekisho_core::Epoch;
-use sekisho_core::change::{Arrival, ChangeSet, Death, End, Kind, Lane, NewJob, Next, Outcome, delivery_key};
+use sekisho_core::audit::Role;
+use sekisho_core::change::{Arrival, ChangeSet, Death, End, Kind, Lane, NewJob, Outcome, delivery_key};
 use sekisho_core::delivery::route::Send;
 use sekisho_core::event::{DedupeKey, Trust};
 use sekisho_core::id::Sequence;
@@ -15,7 +16,7 @@ use sekisho_store::{AuditFilter, DeadFilter, FIND_MAX};
 use super::*;
 
 const NOW: Time = Time::from_ms(1_780_000_000_000);
-const ACTOR: Actor<'static> = Actor { name: "tomo", tenant: None, at: NOW };
+const ACTOR: Actor<'static> = Actor { name: "tomo", role: Role::Operator, tenant: None, at: NOW };
 
 /// A store where the first `dead` of `events` events died on their way to `app`, and the others arrived.
 async fn store(events: usize, dead: usize) -> MemoryStore {
@@ -82,7 +83,7 @@ fn arrival(n: usize, seq: Seq) -> Arrival {
         trust: Trust::Signed,
         headers: "[]".into(),
         body: Bytes::from(format!(r#"{{"n":{n}}}"#)),
-        next: Next::Settle,
+        held: None,
     }
 }
 
@@ -171,8 +172,15 @@ async fn b4_to_discard_needs_a_reason_and_both_are_audited() {
     let order = Redo { reason: " test data ".into(), ..all() };
     assert_eq!(discard(&store, &order, &ACTOR).await.unwrap().done, 2);
     let audit = audited(&store).await;
-    let lines: Vec<_> = audit.iter().map(|one| (one.actor.as_deref(), &*one.action, &*one.details)).collect();
-    assert_eq!(lines, [(Some("tomo"), "dead_letter.discarded", r#"{"reason":"test data"}"#); 2]);
+    let line = |one: &Entry| (one.actor.clone(), one.role.clone(), one.action.clone(), one.details.clone());
+    let expected = ("tomo", "operator", "dead_letter.discarded", r#"{"reason":"test data"}"#);
+    let expected = (
+        Some(expected.0.to_owned()),
+        Some(expected.1.to_owned()),
+        expected.2.to_owned(),
+        expected.3.to_owned(),
+    );
+    assert_eq!(audit.iter().map(line).collect::<Vec<_>>(), [expected.clone(), expected]);
 }
 
 #[tokio::test]

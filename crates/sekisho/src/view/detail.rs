@@ -5,7 +5,7 @@ use sekisho_core::change::Kind;
 use sekisho_store::{DeadFilter, EventRecord, Result, Store};
 use serde_json::{Value, json};
 
-use super::{about, call, dead_letter, event, headers, message, put_body};
+use super::{about, call, dead_letter, event, headers, message, put_body, unlink};
 
 /// An event with headers, body, and the messages it caused.
 pub async fn event_with_all(store: &dyn Store, seq: Seq) -> Result<Option<Value>> {
@@ -14,6 +14,7 @@ pub async fn event_with_all(store: &dyn Store, seq: Seq) -> Result<Option<Value>
     put_request(&mut value, Some(&record));
     let messages = store.find_messages(seq).await?;
     value["messages"] = messages.iter().map(message).collect();
+    unlink(store, [&mut value]).await?;
     Ok(Some(value))
 }
 
@@ -34,6 +35,7 @@ pub async fn dead_letter_with_all(store: &dyn Store, job: Seq) -> Result<Option<
     value["about"] = about(record.as_ref().map(|record| &record.summary.about));
     put_request(&mut value, record.as_ref());
     put_calls(&mut value, store, job).await?;
+    unlink(store, [&mut value]).await?;
     Ok(Some(value))
 }
 

@@ -19,6 +19,7 @@ use sekisho_core::queue::{self, Failure};
 use sekisho_core::settlement::{self, Cause, Change, Delivery, FETCHED, Fetch, Input, Origin, Reading};
 use sekisho_core::state::Loaded;
 use sekisho_core::{Epoch, Seq, Time};
+use sekisho_store::{AuditFilter, RETRIED};
 use tokio::sync::watch;
 
 use super::desk::Work;
@@ -166,7 +167,11 @@ impl Worker {
         };
         fault::crash_on(&event.event_type);
         let origin = self.origin(event);
-        // What was held back at the door stays held back, and comes before a person again.
+        if let Some(death) = Death::of_payload(&work.job.payload)
+            && !self.was_retried(work.job.lease.job).await.map_err(failed)?
+        {
+            return Err(dead(death));
+        }
         if let Some(death) = settlement::held_back(origin, event) {
             return Err(dead(death));
         }
@@ -369,15 +374,28 @@ impl Worker {
         let (again, fresh): (Vec<_>, Vec<_>) =
             set.events.into_iter().partition(|event| repeated.contains(&event.seq));
         self.desk.let_go(again.iter().map(|event| Lease::born(event.seq, epoch)));
-        self.desk.settle(fresh.into_iter().map(|event| {
-            let job = Job::born_with(event.seq, event.received_at, epoch);
-            Work::born(job, Some(Arc::new(event.stored())))
-        }));
+        self.desk.settle(
+            fresh.into_iter().map(|event| Work::born(event.first_job(epoch), Some(Arc::new(event.stored())))),
+        );
     }
 
     fn give_up(&self, set: &ChangeSet, epoch: Epoch) {
         set.jobs.iter().filter(|job| job.owner.is_some()).for_each(|job| self.desk.unreserve(&job.lane));
         self.desk.let_go(born(set, epoch));
+    }
+
+    /// Whether a person took it out of the dead letters, whatever had been seen at the door. Whoever did stands in the
+    /// audit log.
+    async fn was_retried(&self, job: Seq) -> Result<bool, Failure> {
+        let filter = AuditFilter {
+            target: Some(job.as_message().to_string()),
+            action: Some(RETRIED.into()),
+            limit: 1,
+            ..AuditFilter::default()
+        };
+        let found = self.store.find_audit(filter).await;
+        let found = found.map_err(|error| Failure::transient("store_unavailable", error.chain()))?;
+        Ok(!found.is_empty())
     }
 
     /// The lanes of deliveries this event already caused.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sekisho_core::audit::{self, Entry};
-use sekisho_core::change::{Arrival, ChangeSet, End, Job, Next, Outcome};
+use sekisho_core::change::{Arrival, ChangeSet, End, Job, Outcome};
 use sekisho_core::event::{DedupeKey, Trust};
 use sekisho_core::notification::Task;
 use sekisho_core::notification::directory::{Tenant, local_date};
@@ -234,7 +234,7 @@ fn arrival(schedule: &Schedule, due_at: Time, at: Time, seq: Seq) -> Arrival {
         trust: Trust::Signed,
         headers: r#"[["content-type","application/json"]]"#.into(),
         body: body.to_string().into(),
-        next: Next::Settle,
+        held: None,
     }
 }
 

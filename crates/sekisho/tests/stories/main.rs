@@ -17,6 +17,7 @@ mod books_api;
 mod books_cli;
 mod crashes;
 mod database;
+mod deletion;
 mod delivery;
 mod differences;
 mod disks;

@@ -197,6 +197,7 @@ fn b4_discard_needs_a_reason_and_is_audited() {
             (&"dead_letter.discarded".into(), &id(&letters[0]).into(), &"a test of ours".into())
         );
         assert!(audit[0]["actor"].as_str().unwrap().starts_with("cli:"));
+        assert_eq!(audit[0]["role"], "operator");
         assert_eq!(app.counts().seen, 2, "nothing was sent");
     });
 }

@@ -1,6 +1,6 @@
 //! A3: genuine, yet not usable: kept as evidence in the dead letters, because it must not be lost.
 
-use crate::support::{Gateway, Provider, each_store, stripe_source};
+use crate::support::{Gateway, Provider, each_store, stripe_source, wait_until};
 
 const BODIES: [&str; 4] =
     ["not json at all", "{\"object\":\"event\"}", "{\"id\":\"\",\"type\":\"x\",\"created\":1}", "[]"];
@@ -18,13 +18,52 @@ fn a3_a_signed_body_without_an_event_is_acknowledged_and_kept() {
             let kept = gateway.type_in(&["events", "show", id, "--body"]).done();
             assert_eq!(kept.stdout, body);
         }
+        wait_for_the_dead(&gateway, BODIES.len());
         let events = gateway.events();
         assert_eq!(events.len(), BODIES.len());
         for event in events {
             assert_eq!(event["status"], "failed");
             assert!(!event["note"].as_str().unwrap().is_empty());
         }
+        let audit = |words: &[&str]| {
+            gateway.type_in(&[&["audit", "--json", "--action"], words].concat()).done().lines()
+        };
+        let noted = audit(&["dead_letter.created"]);
+        assert_eq!(noted.len(), BODIES.len(), "each failure stands in the log, once");
+        assert!(noted.iter().all(|entry| entry["reason"] == "unusable_body" && entry["actor"].is_null()));
+
+        // Neither a retry nor a replay lets it in.
+        let letter = gateway.type_in(&["dead", "list", "--json"]).done().lines().remove(0);
+        gateway.type_in(&["dead", "retry", letter["id"].as_str().unwrap()]).done();
+        wait_until("it is dead again", || audit(&["dead_letter.created"]).len() == BODIES.len() + 1);
+        gateway.type_in(&["events", "replay", letter["event"].as_str().unwrap()]).done();
+        wait_until("and again", || audit(&["dead_letter.created"]).len() == BODIES.len() + 2);
+        wait_for_the_dead(&gateway, BODIES.len());
         assert_eq!(gateway.metric("sekisho_requests_total", &["unusable"]), 2 * BODIES.len() as u64);
+    });
+}
+
+fn wait_for_the_dead(gateway: &Gateway, count: usize) {
+    let failed = || gateway.type_in(&["events", "list", "--json", "--status", "failed"]).done().lines();
+    wait_until("they are before a person", || failed().len() == count);
+}
+
+#[test]
+fn d8_what_is_too_old_waits_for_a_person_who_may_let_it_in() {
+    each_store(|place| {
+        let gateway = Gateway::open(place);
+        let created = sekisho::now().plus_ms(-100 * 86_400_000).ms() / 1_000;
+        let body =
+            format!(r#"{{"id":"evt_old","object":"event","type":"charge.succeeded","created":{created}}}"#);
+        assert_eq!(gateway.send(&Provider::stripe().body(&body)).status, 204);
+        wait_for_the_dead(&gateway, 1);
+        let letter = gateway.type_in(&["dead", "list", "--json"]).done().lines().remove(0);
+        assert_eq!((&letter["reason"], &letter["attempts"]), (&"too_old".into(), &1.into()));
+        let id = letter["id"].as_str().unwrap();
+        let noted = gateway.type_in(&["audit", "--json", "--target", id]).done().lines();
+        assert_eq!((noted.len(), &noted[0]["action"]), (1, &"dead_letter.created".into()));
+        gateway.type_in(&["dead", "retry", id]).done();
+        wait_until("it is settled", || gateway.events()[0]["status"] == "skipped");
     });
 }
 
@@ -36,6 +75,7 @@ fn a3_a_source_may_refuse_the_unusable_and_keeps_it_all_the_same() {
         assert_eq!(answer.status, 400);
         assert_eq!(answer.header("content-type"), Some("application/problem+json"));
         assert!(answer.text().contains("urn:sekisho:problem:unusable"));
+        wait_for_the_dead(&gateway, 1);
         let events = gateway.events();
         assert_eq!((events.len(), &events[0]["status"]), (1, &"failed".into()));
         assert!(gateway.rejections().is_empty(), "it was genuine, nobody attacked");
@@ -54,8 +94,8 @@ fn a1_test_and_live_must_not_mix() {
         let stripe = Provider::stripe();
         assert_eq!(gateway.send(&stripe.body(&body("evt_live", true))).status, 204);
         assert_eq!(gateway.send(&stripe.body(&body("evt_test", false))).status, 204);
+        wait_for_the_dead(&gateway, 1);
         let failed = gateway.type_in(&["events", "list", "--json", "--status", "failed"]).done().lines();
-        assert_eq!(failed.len(), 1);
         assert_eq!(failed[0]["event_id"], "evt_test");
         assert!(failed[0]["note"].as_str().unwrap().contains("livemode"));
         assert_eq!(gateway.event_ids(), ["evt_live", "evt_test"]);

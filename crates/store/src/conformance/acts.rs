@@ -3,14 +3,12 @@
 use std::sync::Arc;
 
 use sekisho_core::audit::Entry;
-use sekisho_core::change::{
-    Arrival, ChangeSet, Committed, End, Job, Lane, Lease, NewJob, Next, Outcome, Replayed,
-};
+use sekisho_core::change::{ChangeSet, Committed, End, Job, Lane, Lease, NewJob, Outcome, Replayed};
 use sekisho_core::{Epoch, Seq};
 
 use super::{
-    APPLIED, Arrivals, NOW, UP, act, admit, admit_one, attempt, audited, claim, claim_from, commit, dead,
-    death, done, finish, join, leased, message, standing, status,
+    APPLIED, Arrivals, NOW, UP, act, admit, admit_one, attempt, audited, bury, claim, claim_from, commit,
+    dead, death, done, finish, join, leased, message, standing, status,
 };
 use crate::{DeadFilter, Standing, Status, Store};
 
@@ -61,7 +59,7 @@ pub async fn discards(store: Arc<dyn Store>) {
     let event = admit_one(&store, new.event("a")).await;
     let lease = claim(&store, epoch, 1, NOW).await[0];
     assert_eq!(finish(&store, lease, dead()).await, APPLIED);
-    let evidence = admit_one(&store, Arrival { next: Next::Dead(death()), ..new.event("evidence") }).await;
+    let evidence = bury(&store, epoch, new.event("evidence"), death(), NOW).await;
     let other = dead_letters(&store, &mut new, epoch, 1).await[0];
 
     let asked = vec![event, event, Seq::from_i64(5), other, evidence];
@@ -71,7 +69,7 @@ pub async fn discards(store: Arc<dyn Store>) {
     let note = "discarded by mika: a test of theirs";
     for (job, about, lane, attempts) in [
         (event, Some(event), Lane::settle(), 1),
-        (evidence, Some(evidence), Lane::settle(), 0),
+        (evidence, Some(evidence), Lane::settle(), 1),
         (other, None, Lane::to_route("app"), 1),
     ] {
         let found = message(&store, job).await.expect("it left a trace");
@@ -195,7 +193,7 @@ pub async fn audits(store: Arc<dyn Store>) {
     let entry = |action: &str, target: (&str, String), event, reason: &str| Entry {
         at: act("").at,
         actor: Some("mika".into()),
-        role: None,
+        role: Some("operator".into()),
         action: action.into(),
         target: (target.0.into(), target.1),
         tenant: None,

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use sekisho_core::change::{Admission, Arrival, Death, Lane, Lease, Next};
+use sekisho_core::change::{Admission, Arrival, Death, End, Lane, Lease};
 use sekisho_core::event::{DedupeKey, Trust};
 use sekisho_core::{Seq, Time};
 
 use super::{
-    APPLIED, Arrivals, NOW, SUSPECT_AFTER, UP, admit, claim, claim_from, count, done, finish, join, status,
+    APPLIED, Arrivals, NOW, SUSPECT_AFTER, UP, act, admit, claim, claim_from, count, done, finish, join,
+    status,
 };
 use crate::{Status, Store};
 
@@ -150,17 +151,21 @@ pub async fn odd_rows(store: Arc<dyn Store>) {
 
 pub async fn evidence(store: Arc<dyn Store>) {
     let death = Death::terminal("unusable_body", "the body has no usable field `id`");
-    let row = Arrival { next: Next::Dead(death.clone()), ..Arrivals::new(1).event("odd") };
+    let row = Arrival { held: Some(death.clone()), ..Arrivals::new(1).event("odd") };
     let epoch = join(&store).await;
-    let answers = store.admit(vec![row.clone(), row.clone()].into(), Some(epoch)).await.expect(UP);
-    assert_eq!(answers[0], Admission::Admitted);
+    assert_eq!(store.admit(vec![row.clone()].into(), None).await.expect(UP), [Admission::Admitted]);
+    let jobs = claim_from(&store, epoch, Lane::settle(), 10, NOW).await;
+    assert_eq!(jobs, [row.first_job(epoch)], "its settling is told why");
+    assert_eq!(Death::of_payload(&jobs[0].payload), Some(death.clone()));
+    assert_eq!(finish(&store, jobs[0].lease, End::Dead(death.clone())).await, APPLIED);
     let found = store.find_event(row.seq).await.expect(UP).expect("it was stored").summary;
     assert_eq!(
         (found.status, found.note, found.processed_at),
         (Status::Failed, Some(death.error), Some(NOW))
     );
-    assert!(claim(&store, epoch, 10, NOW).await.is_empty(), "a dead letter is no work");
-    assert_eq!(store.owned(epoch, Seq::ZERO).await.expect(UP), [], "nor is it anybody's");
+    assert_eq!(store.revive(vec![row.seq], act("look again")).await.expect(UP), [true]);
+    let jobs = claim_from(&store, epoch, Lane::settle(), 10, act("").at).await;
+    assert_eq!(jobs[0].payload, row.payload(), "and is told again");
 }
 
 pub async fn known_is_exact(store: Arc<dyn Store>) {

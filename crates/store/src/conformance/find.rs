@@ -3,14 +3,12 @@
 use std::sync::Arc;
 
 use sekisho_core::Seq;
-use sekisho_core::change::{
-    Arrival, ChangeSet, Death, End, Lane, NewJob, Next, Outcome, Rejection, delivery_key,
-};
+use sekisho_core::change::{Arrival, ChangeSet, Death, End, Lane, NewJob, Outcome, Rejection, delivery_key};
 use sekisho_core::queue::Class;
 
 use super::{
-    APPLIED, Arrivals, NOW, UP, act, admit, admit_one, claim, claim_from, commit, dead, death, done, finish,
-    join, leased, message, queue, status,
+    APPLIED, Arrivals, NOW, UP, act, admit, admit_one, bury, claim, claim_from, commit, dead, death, done,
+    finish, join, leased, message, queue, status,
 };
 use crate::{
     DeadFilter, DeadLetter, EventFilter, FIND_MAX, Message, Order, REJECTIONS_MAX, Standing, Status, Store,
@@ -122,13 +120,10 @@ pub async fn dead_letters(store: Arc<dyn Store>) {
     let why = |reason: &str| Death::terminal(reason, format!("because of {reason}"));
 
     let event = Arrival { event_type: "payment.failed".into(), ..new.event("a") };
-    let evidence = Arrival {
-        source: "other".into(),
-        received_at: at(1),
-        next: Next::Dead(Death { class: Class::Transient, ..why("odd") }),
-        ..new.event("b")
-    };
-    admit(&store, vec![event.clone(), evidence.clone()]).await;
+    let evidence = Arrival { source: "other".into(), received_at: at(1), ..new.event("b") };
+    admit(&store, vec![event.clone()]).await;
+    let odd = Death { class: Class::Transient, ..why("odd") };
+    bury(&store, epoch, evidence.clone(), odd, at(1)).await;
     let settle = claim(&store, epoch, 1, NOW).await[0];
     let delivery =
         NewJob { fifo: Some("客".into()), payload: "{}".into(), ..new.delivery(event.seq, "app") };
@@ -164,7 +159,7 @@ pub async fn dead_letters(store: Arc<dyn Store>) {
         source: Some("shop".into()),
     };
     assert_eq!(letters[1], expected);
-    assert_eq!((letters[2].attempts, letters[2].death.class, letters[2].at), (0, Class::Transient, at(1)));
+    assert_eq!((letters[2].attempts, letters[2].death.class, letters[2].at), (1, Class::Transient, at(1)));
     assert_eq!((letters[0].event, &letters[0].event_id, &letters[0].source), (None, &None, &None));
 
     let [lonely, delivered, evidence, settled] = newest;

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use sekisho_core::change::{Admission, Arrival, ChangeSet, Death, End, Lane, NewJob, Next, Replayed};
+use sekisho_core::change::{Admission, Arrival, ChangeSet, Death, End, Lane, NewJob, Replayed};
 use sekisho_core::event::{Created, DedupeKey};
 use sekisho_core::state::{self as things, Key};
 use sekisho_core::timer::{DAY_MS, HOUR_MS, Timer, hour_of};
 use sekisho_core::{Epoch, Seq, Time};
 
 use super::{
-    ALL, APPLIED, Arrivals, NOW, UP, act, admit, admit_one, attempt, claim, claim_from, claim_name, commit,
-    count, dead, death, done, finish, join, leads_to, leased, message, payment, queue, version, write,
-    writes,
+    ALL, APPLIED, Arrivals, NOW, UP, act, admit, admit_one, attempt, bury, claim, claim_from, claim_name,
+    commit, count, dead, death, done, finish, join, leads_to, leased, message, payment, queue, version,
+    write, writes,
 };
 use crate::{Count, Forgotten, Status, Store};
 
@@ -25,12 +25,13 @@ pub async fn counts(store: Arc<dyn Store>) {
         at("first", hour),
         at("second", hour.plus_ms(1)),
         Arrival { event_type: "other".into(), ..at("typed", NOW) },
-        Arrival { source: "other".into(), next: Next::Dead(death()), ..at("dead", NOW) },
+        Arrival { source: "other".into(), ..at("dead", NOW) },
         at("last", next.plus_ms(-1)),
         at("after", next),
     ];
-    admit(&store, rows.clone()).await;
     let epoch = join(&store).await;
+    bury(&store, epoch, rows[4].clone(), death(), NOW).await;
+    admit(&store, rows.clone()).await;
     let find = async |from, to| store.find_counts(from, to).await.expect(UP);
     assert_eq!(find(Time::from_ms(0), next).await, []);
     let line = |source: &str, kind: &str, status, events| Count {
@@ -136,8 +137,7 @@ pub async fn forgets(store: Arc<dyn Store>) {
     let created = Some(Created { at: NOW, immutable: true });
     let mut dated = new.event_at("dated", NOW.plus_ms(-9 * DAY_MS));
     dated.key = DedupeKey::new("shop", "dated", created);
-    dated.next = Next::Dead(death());
-    admit_one(&store, dated.clone()).await;
+    bury(&store, epoch, dated.clone(), death(), NOW).await;
     assert_eq!(store.discard(vec![dated.seq], act("no")).await.expect(UP), [true]);
     assert_eq!(forget(&store, before, Seq::ZERO, 9).await, Forgotten { events: 1, next: None });
     assert_eq!(store.known(&[dated.key, new.event("a").key]).await.expect(UP), [None, None]);
@@ -159,8 +159,7 @@ pub async fn keeps(store: Arc<dyn Store>) {
     let lease = claim(&store, epoch, 1, NOW).await[0];
     assert_eq!(finish(&store, lease, dead()).await, APPLIED);
     let death = Death::terminal("odd", "odd");
-    let evidence = Arrival { next: Next::Dead(death), ..new.event_at("evidence", long_ago) };
-    let evidence = admit_one(&store, evidence).await;
+    let evidence = bury(&store, epoch, new.event_at("evidence", long_ago), death, NOW).await;
     let mut kept = vec![waits, runs, dies, evidence];
     let mut deliveries = Vec::new();
     for id in ["delivery-waits", "delivery-runs", "delivery-dies"] {
@@ -218,13 +217,21 @@ pub async fn forgets_requests(store: Arc<dyn Store>) {
     // What was touched lately is not old.
     let touched = ChangeSet { at: at(1), ..writes(vec![write(&request("c"), 1, "{}")]) };
     assert_eq!(commit(&store, touched).await, APPLIED);
-    forget(&store, at(5), Seq::ZERO, 1).await;
+    let step = forget(&store, at(5), Seq::ZERO, 1).await;
+    assert_eq!(step, Forgotten { events: 0, next: Some(Seq::ZERO) }, "more may be left, though no event is");
     assert_eq!(
         (version(&store, &request("a")).await, version(&store, &request("b")).await),
         (0, 1),
         "a step at a time"
     );
-    forget(&store, at(5), Seq::ZERO, 10).await;
+    let mut new = Arrivals::new(1);
+    let event = admit_one(&store, new.event_at("e", at(9))).await;
+    let epoch = join(&store).await;
+    let lease = claim(&store, epoch, 1, NOW).await[0];
+    assert_eq!(finish(&store, lease, done()).await, APPLIED);
+    let step = forget(&store, at(5), Seq::ZERO, 1).await;
+    assert_eq!(step, Forgotten { events: 1, next: Some(event) }, "on after the last event");
+    assert_eq!(forget(&store, at(5), event, 1).await, Forgotten { events: 0, next: None });
     for (key, stays) in [
         (request("a"), false),
         (request("b"), false),
@@ -259,7 +266,9 @@ pub async fn forgets_timers(store: Arc<dyn Store>) {
         let set = ChangeSet::end(job.lease, end, NOW).with_attempt(attempt(200));
         assert_eq!(commit(&store, set).await, APPLIED);
     }
-    for _ in 0..old.len() {
+    let step = forget(&store, at(5), Seq::ZERO, 1).await;
+    assert_eq!(step, Forgotten { events: 0, next: Some(Seq::ZERO) }, "more may be left");
+    for _ in 1..old.len() {
         assert_eq!(forget(&store, at(5), Seq::ZERO, 1).await, Forgotten { events: 0, next: None });
     }
     assert_eq!(message(&store, old[3].id).await, None);

@@ -12,13 +12,14 @@ impl Tables {
     pub(super) fn forget(&mut self, before: Time, after: Seq, limit: usize) -> Forgotten {
         let old = self.events.range(..Seq::floor_of(before)).map(|(seq, _)| *seq);
         let old: Vec<_> = old.filter(|seq| *seq > after).take(limit).collect();
-        let mut forgotten = Forgotten { events: 0, next: old.last().copied().filter(|_| old.len() == limit) };
+        let (found, last) = (old.len(), old.last().copied().unwrap_or(after));
+        let mut events = 0;
         for seq in old {
             let unfinished = self.jobs.values().any(|job| job.event == Some(seq));
             if unfinished || self.dead.values().any(|letter| letter.event == Some(seq)) {
                 continue;
             }
-            forgotten.events += 1;
+            events += 1;
             self.events.remove(&seq);
             self.dedupe.retain(|_, stored| *stored != seq);
             self.erase(seq);
@@ -33,21 +34,22 @@ impl Tables {
             .map(|(key, job)| (key.clone(), *job))
             .take(limit)
             .collect();
-        for (key, job) in past {
-            self.effects.remove(&key);
-            self.erase(job);
+        for (key, job) in &past {
+            self.effects.remove(key);
+            self.erase(*job);
         }
-        self.forget_requests(before, limit);
-        forgotten
+        let requests = self.forget_requests(before, limit);
+        Forgotten { events, next: Forgotten::next(last, &[found, past.len(), requests], limit) }
     }
 
-    fn forget_requests(&mut self, before: Time, limit: usize) {
+    fn forget_requests(&mut self, before: Time, limit: usize) -> usize {
         let requests = self.states.values().filter(|state| state.key.kind == state::Kind::Request);
         let mut old: Vec<_> = requests.filter(|state| state.changed_at < before).collect();
         old.sort_by_key(|state| (state.changed_at, state.key.id.clone()));
         let old: BTreeSet<Key> = old.into_iter().take(limit).map(|state| state.key.clone()).collect();
         self.states.retain(|key, _| !old.contains(key));
         self.names.retain(|_, key| !old.contains(key));
+        old.len()
     }
 
     /// The traces of a finished job.

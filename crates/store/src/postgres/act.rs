@@ -31,14 +31,14 @@ WITH given AS MATERIALIZED (
     INSERT INTO job (id, lane, due_at, attempt, base, kind, event, fifo, payload)
     SELECT job, lane, $4::bigint, attempts, attempts, kind, event, fifo, payload FROM letter
 ), noted AS (
-    INSERT INTO audit (at, actor, action, target_kind, target_id, details, digest, chain, n)
-    SELECT $4::bigint, $5::text, $6::text, 'message', target, $7::text, digest, $8::bigint, $9::bigint
+    INSERT INTO audit (at, actor, role, action, target_kind, target_id, details, digest, chain, n)
+    SELECT $4::bigint, $5::text, $6::text, $7::text, 'message', target, $8::text, digest, $9::bigint, $10::bigint
     FROM given JOIN letter USING (job) ORDER BY place
     RETURNING number, digest
 ), linked AS (
     INSERT INTO link (chain, n, previous, hash)
-    SELECT $8::bigint, $9::bigint, $10::bytea,
-           sha256($10::bytea || string_agg(digest, ''::bytea ORDER BY number))
+    SELECT $9::bigint, $10::bigint, $11::bytea,
+           sha256($11::bytea || string_agg(digest, ''::bytea ORDER BY number))
     FROM noted HAVING count(*) > 0
     RETURNING hash
 )
@@ -48,8 +48,8 @@ pub async fn revive(link: &Link, jobs: &[Seq], act: &Act) -> Result<Vec<bool>> {
     let noted = Noted::of(jobs, |job| audit::of_message(act, audit::RETRIED, job));
     let Some(entry) = noted.first() else { return Ok(Vec::new()) };
     let Noted { ids, targets, digests, .. } = &noted;
-    let values: [&(dyn ToSql + Sync); 7] =
-        [ids, targets, digests, &entry.at.ms(), &entry.actor, &entry.action, &entry.details];
+    let values: [&(dyn ToSql + Sync); 8] =
+        [ids, targets, digests, &entry.at.ms(), &entry.actor, &entry.role, &entry.action, &entry.details];
     let rows = link.query_chained(REVIVE, &values).await?;
     let mut revived = rows.iter().map(|row| value(row, 0)).collect::<Result<BTreeSet<i64>>>()?;
     Ok(jobs.iter().map(|job| revived.remove(&job.as_i64())).collect())
@@ -64,19 +64,19 @@ WITH given AS MATERIALIZED (
     DELETE FROM dead USING locked WHERE dead.job = locked.job RETURNING dead.*
 ), put_aside AS (
     INSERT INTO outcome (job, result, note, at, attempts, lane, event)
-    SELECT job, 'discarded', $8::text, $4::bigint, attempts,
+    SELECT job, 'discarded', $9::text, $4::bigint, attempts,
            CASE WHEN lane <> 'settle' OR event IS DISTINCT FROM job THEN lane END,
            CASE WHEN lane <> 'settle' OR event IS DISTINCT FROM job THEN event END
     FROM letter
 ), noted AS (
-    INSERT INTO audit (at, actor, action, target_kind, target_id, details, digest, chain, n)
-    SELECT $4::bigint, $5::text, $6::text, 'message', target, $7::text, digest, $9::bigint, $10::bigint
+    INSERT INTO audit (at, actor, role, action, target_kind, target_id, details, digest, chain, n)
+    SELECT $4::bigint, $5::text, $6::text, $7::text, 'message', target, $8::text, digest, $10::bigint, $11::bigint
     FROM given JOIN letter USING (job) ORDER BY place
     RETURNING number, digest
 ), linked AS (
     INSERT INTO link (chain, n, previous, hash)
-    SELECT $9::bigint, $10::bigint, $11::bytea,
-           sha256($11::bytea || string_agg(digest, ''::bytea ORDER BY number))
+    SELECT $10::bigint, $11::bigint, $12::bytea,
+           sha256($12::bytea || string_agg(digest, ''::bytea ORDER BY number))
     FROM noted HAVING count(*) > 0
     RETURNING hash
 )
@@ -87,8 +87,17 @@ pub async fn discard(link: &Link, jobs: &[Seq], act: &Act) -> Result<Vec<bool>> 
     let Some(entry) = noted.first() else { return Ok(Vec::new()) };
     let Noted { ids, targets, digests, .. } = &noted;
     let why = format!("discarded by {}: {}", without_nul(&act.actor), without_nul(&act.reason));
-    let values: [&(dyn ToSql + Sync); 8] =
-        [ids, targets, digests, &entry.at.ms(), &entry.actor, &entry.action, &entry.details, &why];
+    let values: [&(dyn ToSql + Sync); 9] = [
+        ids,
+        targets,
+        digests,
+        &entry.at.ms(),
+        &entry.actor,
+        &entry.role,
+        &entry.action,
+        &entry.details,
+        &why,
+    ];
     let rows = link.query_chained(DISCARD, &values).await?;
     let mut discarded = rows.iter().map(|row| value(row, 0)).collect::<Result<BTreeSet<i64>>>()?;
     Ok(jobs.iter().map(|job| discarded.remove(&job.as_i64())).collect())
@@ -115,19 +124,19 @@ WITH given AS MATERIALIZED (
     DELETE FROM outcome USING done WHERE outcome.job = done.job RETURNING outcome.job, outcome.attempts
 ), queued AS (
     INSERT INTO job (id, lane, due_at, attempt, base, kind, event, payload)
-    SELECT job, 'settle', $4::bigint, attempts, attempts, 'settle', job, $8::text
+    SELECT job, 'settle', $4::bigint, attempts, attempts, 'settle', job, $9::text
     FROM (SELECT * FROM undead UNION ALL SELECT * FROM undone) AS ended
     ORDER BY job
     RETURNING id
 ), noted AS (
-    INSERT INTO audit (at, actor, action, target_kind, target_id, event, details, digest, chain, n)
-    SELECT $4::bigint, $5::text, $6::text, 'event', target, seq, $7::text, digest, $9::bigint, $10::bigint
+    INSERT INTO audit (at, actor, role, action, target_kind, target_id, event, details, digest, chain, n)
+    SELECT $4::bigint, $5::text, $6::text, $7::text, 'event', target, seq, $8::text, digest, $10::bigint, $11::bigint
     FROM given JOIN queued ON queued.id = given.seq ORDER BY place
     RETURNING number, digest
 ), linked AS (
     INSERT INTO link (chain, n, previous, hash)
-    SELECT $9::bigint, $10::bigint, $11::bytea,
-           sha256($11::bytea || string_agg(digest, ''::bytea ORDER BY number))
+    SELECT $10::bigint, $11::bigint, $12::bytea,
+           sha256($12::bytea || string_agg(digest, ''::bytea ORDER BY number))
     FROM noted HAVING count(*) > 0
     RETURNING hash
 )
@@ -144,8 +153,17 @@ pub async fn replay(link: &Link, events: &[Seq], payload: &str, act: &Act) -> Re
         let noted = Noted::of(&rest, |event| audit::of_event(act, audit::REPLAYED, event));
         let Some(entry) = noted.first() else { return Ok(Vec::new()) };
         let Noted { ids, targets, digests, .. } = &noted;
-        let values: [&(dyn ToSql + Sync); 8] =
-            [ids, targets, digests, &entry.at.ms(), &entry.actor, &entry.action, &entry.details, &payload];
+        let values: [&(dyn ToSql + Sync); 9] = [
+            ids,
+            targets,
+            digests,
+            &entry.at.ms(),
+            &entry.actor,
+            &entry.role,
+            &entry.action,
+            &entry.details,
+            &payload,
+        ];
         let rows = link.query_chained(REPLAY, &values).await?;
         let mut moved = BTreeSet::new();
         for row in &rows {

@@ -5,13 +5,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sekisho_core::change::{Admission, Arrival, Death, Next};
+use sekisho_core::change::{Admission, Arrival};
 use sekisho_core::event::DedupeKey;
 use sekisho_core::{Epoch, Seq};
 
 use super::connection::{Link, Links};
 use super::failure::Failure;
 use super::partition::{self, Day};
+use super::upkeep::without_nul;
 use crate::error::{Error, Result};
 
 /// How often a batch is tried again for a partition, or for a row that vanished while we looked.
@@ -112,11 +113,10 @@ const INSERT: &str = "
 WITH given AS (
     SELECT * FROM unnest(
         $1::bytea[], $2::bigint[], $3::bigint[], $4::bigint[], $5::boolean[], $6::boolean[], $7::text[], $8::text[],
-        $9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::bytea[], $16::text[],
-        $17::text[], $18::text[]
+        $9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::bytea[], $16::text[]
     ) AS given (
         key, seq, received_at, created_at, livemode, is_text, trust, source, event_id, type, object_kind, object_id,
-        account, headers, body, class, reason, error
+        account, headers, body, payload
     )
 ), fresh AS (
     INSERT INTO dedupe (key, seq) SELECT key, seq FROM given ON CONFLICT (key) DO NOTHING RETURNING seq
@@ -131,12 +131,8 @@ WITH given AS (
     FROM given JOIN fresh USING (seq)
 ), queued AS (
     INSERT INTO job (id, lane, due_at, owner, attempt, kind, event, payload)
-    SELECT seq, 'settle', received_at, $19::bigint, ($19::bigint IS NOT NULL)::integer, 'settle', seq, ''
-    FROM given JOIN fresh USING (seq) WHERE reason IS NULL
-), died AS (
-    INSERT INTO dead (job, at, class, reason, error, attempts, crashes, kind, lane, event, payload)
-    SELECT seq, received_at, class, reason, error, 0, 0, 'settle', 'settle', seq, ''
-    FROM given JOIN fresh USING (seq) WHERE reason IS NOT NULL
+    SELECT seq, 'settle', received_at, $17::bigint, ($17::bigint IS NOT NULL)::integer, 'settle', seq, payload
+    FROM given JOIN fresh USING (seq)
 )
 SELECT seq FROM fresh";
 
@@ -168,9 +164,7 @@ async fn insert(
                 &texts(rows, |row| row.account.as_deref()),
                 &texts(rows, |row| Some(&row.headers)),
                 &bodies,
-                &texts(rows, |row| death(row).map(|death| death.class.name())),
-                &texts(rows, |row| death(row).map(|death| death.reason.as_str())),
-                &texts(rows, |row| death(row).map(|death| death.error.as_str())),
+                &rows.iter().map(|row| without_nul(&row.payload()).into_owned()).collect::<Vec<_>>(),
                 &keep.map(|epoch| epoch.0),
             ],
         )
@@ -180,13 +174,6 @@ async fn insert(
 
 fn texts<'r>(rows: &[&'r Arrival], of: fn(&'r Arrival) -> Option<&'r str>) -> Vec<Option<&'r str>> {
     rows.iter().map(|row| of(row)).collect()
-}
-
-pub fn death(row: &Arrival) -> Option<&Death> {
-    match &row.next {
-        Next::Settle => None,
-        Next::Dead(death) => Some(death),
-    }
 }
 
 pub fn is_text(body: &[u8]) -> bool {

@@ -7,6 +7,8 @@ use sekisho_core::event::DedupeKey;
 use sekisho_core::timer::HOUR_MS;
 use sekisho_core::{Seq, Time};
 
+use tokio_postgres::Row;
+
 use super::connection::{Link, value};
 use super::partition::{self, Day};
 use crate::error::Result;
@@ -98,7 +100,7 @@ WITH needed AS MATERIALIZED (
     DELETE FROM dedupe USING unnest($4::bigint[], $5::bytea[]) AS given (seq, key)
     WHERE dedupe.key = given.key AND dedupe.seq = given.seq AND given.seq = ANY (ARRAY(SELECT seq FROM free))
 ), finished AS MATERIALIZED (
-    SELECT found.key, found.job
+    SELECT range.seq, found.key, found.job
     FROM unnest($6::bigint[], $7::text[], $8::text[], $9::bigint[]) AS range (seq, low, high, most)
     CROSS JOIN LATERAL (
         SELECT key, job FROM effect WHERE effect.key >= range.low AND effect.key < range.high
@@ -124,7 +126,7 @@ WITH needed AS MATERIALIZED (
         AND (given.seq >= $3 OR (given.seq >> 22) / 86400000 IN (SELECT (event >> 22) / 86400000 FROM needed))
     ))
 )
-SELECT count(*) FROM free";
+SELECT (SELECT count(*) FROM free), (SELECT count(*) FROM finished WHERE seq IS NULL)";
 
 /// Requests that nobody will send again, with their names.
 const FORGET_REQUESTS: &str = "
@@ -135,8 +137,10 @@ WITH old AS MATERIALIZED (
     FOR UPDATE SKIP LOCKED
 ), names AS (
     DELETE FROM name USING old WHERE name.kind = 'request' AND name.id = old.id
+), requests AS (
+    DELETE FROM state USING old WHERE state.kind = 'request' AND state.id = old.id
 )
-DELETE FROM state USING old WHERE state.kind = 'request' AND state.id = old.id";
+SELECT count(*) FROM old";
 
 pub async fn forget(link: &Link, before: Time, after: Seq, limit: usize) -> Result<Forgotten> {
     let limit = limit.min(CLAIM_MAX);
@@ -176,13 +180,20 @@ pub async fn forget(link: &Link, before: Time, after: Seq, limit: usize) -> Resu
             ],
         )
         .await?;
-    link.query(FORGET_REQUESTS, &[&before.ms(), &limit_of(limit, CLAIM_MAX)]).await?;
-    let events: i64 = rows.first().map_or(Ok(0), |row| value(row, 0))?;
-    let next = old.last().copied().filter(|_| old.len() == limit).map(Seq::from_i64);
+    let requests = link.query(FORGET_REQUESTS, &[&before.ms(), &limit_of(limit, CLAIM_MAX)]).await?;
+    let [events, timers, requests] = [count(&rows, 0)?, count(&rows, 1)?, count(&requests, 0)?];
+    let last = old.last().copied().map_or(after, Seq::from_i64);
+    let next = Forgotten::next(last, &[old.len(), timers, requests], limit);
     if next.is_none() {
         partition::drop_before(link, before).await?;
     }
-    Ok(Forgotten { events: usize::try_from(events).unwrap_or(0), next })
+    Ok(Forgotten { events, next })
+}
+
+/// A count that a statement answers with.
+fn count(rows: &[Row], place: usize) -> Result<usize> {
+    let count: i64 = rows.first().map_or(Ok(0), |row| value(row, place))?;
+    Ok(usize::try_from(count).unwrap_or(0))
 }
 
 /// Differs from SQLite: text can't hold NUL. Notes and details are for people, so a mark in its place will do.

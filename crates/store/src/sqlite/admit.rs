@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, Connection, OptionalExtension, ToSql, params};
-use sekisho_core::change::{Admission, Arrival, Job, Next};
+use sekisho_core::change::{Admission, Arrival};
 use sekisho_core::event::DedupeKey;
 use sekisho_core::{Epoch, Seq};
 
+use super::SqliteStore;
 use super::chain::Tx;
 use super::writer::Failure;
-use super::{SqliteStore, commit};
 use crate::error::Result;
 
 pub async fn admit(
@@ -76,7 +76,7 @@ impl<'c> Inserts<'c> {
             )?,
             job: tx.prepare_cached(
                 "INSERT INTO job (id, lane, due_at, owner, attempt, kind, event, payload)
-                 VALUES ($1, 'settle', $2, $3, $4, 'settle', $1, '')",
+                 VALUES ($1, 'settle', $2, $3, $4, 'settle', $1, $5)",
             )?,
         })
     }
@@ -111,17 +111,8 @@ impl<'c> Inserts<'c> {
             &*arrival.headers,
             Body(&arrival.body),
         ])?;
-        match &arrival.next {
-            Next::Settle => {
-                let (due_at, owner) = (arrival.received_at.ms(), self.keep.map(|epoch| epoch.0));
-                self.job.execute(params![seq, due_at, owner, i32::from(owner.is_some())])?;
-            }
-            Next::Dead(death) => {
-                let mut job = Job::born_with(arrival.seq, arrival.received_at, Epoch(0));
-                job.lease.attempt = 0;
-                commit::bury(self.tx, &job, death, arrival.received_at)?;
-            }
-        }
+        let (due_at, owner) = (arrival.received_at.ms(), self.keep.map(|epoch| epoch.0));
+        self.job.execute(params![seq, due_at, owner, i32::from(owner.is_some()), arrival.payload()])?;
         Ok(true)
     }
 }

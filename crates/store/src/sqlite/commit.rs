@@ -140,7 +140,7 @@ fn done(tx: &Connection, job: &Job, outcome: &Outcome, about: &About, at: Time) 
 }
 
 /// Puts a job before a person, with all that is needed to do it again.
-pub fn bury(tx: &Connection, job: &Job, death: &Death, at: Time) -> rusqlite::Result<()> {
+fn bury(tx: &Connection, job: &Job, death: &Death, at: Time) -> rusqlite::Result<()> {
     tx.prepare_cached(
         "INSERT INTO dead (job, at, class, reason, error, attempts, crashes, kind, lane, event, fifo, payload)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",

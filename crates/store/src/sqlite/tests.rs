@@ -86,8 +86,14 @@ async fn b5_people_find_payments_and_what_events_are_about_with_sql() {
     store.admit(vec![event.clone()].into(), Some(epoch)).await.unwrap();
     let lease = Lease::born(event.seq, epoch);
     let about = About { payment: Some("p1".into()), billing: Some("b1".into()), tenant: Some("t1".into()) };
-    let index =
-        Index { status: Some("paid".into()), amount: Some(500), livemode: Some(true), ..Index::default() };
+    let index = Index {
+        status: Some("paid".into()),
+        tenant: Some("t1".into()),
+        customer: Some("c1".into()),
+        amount: Some(500),
+        livemode: Some(true),
+        ..Index::default()
+    };
     let write = |kind, id: &str| Write {
         key: Key::new(kind, id),
         version: 0,
@@ -112,5 +118,28 @@ async fn b5_people_find_payments_and_what_events_are_about_with_sql() {
             read(&format!("SELECT {row} FROM {view}")),
             format!("{id}paid50012026-05-28T20:26:40.000Z")
         );
+    }
+
+    // What was deleted is linked to by nothing, until it is there again.
+    let gone = |kind, id: &str, version, status: &str| Write {
+        version,
+        index: Index { status: Some(status.into()), ..index.clone() },
+        ..write(kind, id)
+    };
+    for (version, status, links, own, billings) in
+        [(1, "deleted", "--", "--", "0"), (2, "kept", "b1t1", "t1c1", "1")]
+    {
+        let writes = vec![
+            gone(Kind::Tenant, "t1", version, status),
+            gone(Kind::Billing, "b1", version, status),
+            gone(Kind::Customer, "c1", version - 1, status),
+        ];
+        let set = ChangeSet { writes, ..ChangeSet::nothing(NOW) };
+        assert_eq!(store.commit(vec![set]).await.unwrap(), [APPLIED]);
+        let shown = "coalesce(billing_id, '-') || coalesce(tenant_id, '-')";
+        assert_eq!(read(&format!("SELECT {shown} FROM webhook_events")), links);
+        let shown = "coalesce(tenant_id, '-') || coalesce(customer_id, '-')";
+        assert_eq!(read(&format!("SELECT {shown} FROM payments")), own);
+        assert_eq!(read("SELECT CAST(count(*) AS text) FROM billings"), billings);
     }
 }

@@ -68,7 +68,6 @@ pub fn forget(tx: &Connection, before: Time, after: Seq, limit: usize) -> rusqli
         Ok((Seq::from_i64(row.get(0)?), keys, row.get::<_, bool>(4)?))
     })?;
     let rows: Vec<_> = rows.collect::<rusqlite::Result<_>>()?;
-    let next = rows.last().map(|(seq, ..)| *seq).filter(|_| rows.len() == limit);
     let mut events = 0;
     for (seq, keys, _) in rows.iter().filter(|(_, _, needed)| !needed) {
         events += 1;
@@ -82,13 +81,14 @@ pub fn forget(tx: &Connection, before: Time, after: Seq, limit: usize) -> rusqli
         let prefix = effect_prefix(*seq);
         erase_effects(tx, &prefix, &prefix.replace('/', "0"), i64::MAX)?;
     }
-    erase_effects(tx, "timer/", &format!("timer/{before}"), limit as i64)?;
-    forget_requests(tx, before, limit as i64)?;
-    Ok(Forgotten { events, next })
+    let timers = erase_effects(tx, "timer/", &format!("timer/{before}"), limit as i64)?;
+    let requests = forget_requests(tx, before, limit as i64)?;
+    let last = rows.last().map_or(after, |(seq, ..)| *seq);
+    Ok(Forgotten { events, next: Forgotten::next(last, &[rows.len(), timers, requests], limit) })
 }
 
-/// Finished effects between two keys, with their traces.
-fn erase_effects(tx: &Connection, from: &str, to: &str, limit: i64) -> rusqlite::Result<()> {
+/// Finished effects between two keys, with their traces; says how many.
+fn erase_effects(tx: &Connection, from: &str, to: &str, limit: i64) -> rusqlite::Result<usize> {
     let mut finished = tx.prepare_cached(
         "SELECT key, job FROM effect WHERE key >= $1 AND key < $2
          AND job NOT IN (SELECT id FROM job) AND job NOT IN (SELECT job FROM dead) ORDER BY key LIMIT $3",
@@ -96,24 +96,26 @@ fn erase_effects(tx: &Connection, from: &str, to: &str, limit: i64) -> rusqlite:
     let effects = finished.query_map(params![from, to, limit], |row| {
         Ok((row.get::<_, String>(0)?, Seq::from_i64(row.get(1)?)))
     })?;
-    for (key, job) in effects.collect::<rusqlite::Result<Vec<_>>>()? {
+    let effects = effects.collect::<rusqlite::Result<Vec<_>>>()?;
+    for (key, job) in &effects {
         tx.prepare_cached("DELETE FROM effect WHERE key = $1")?.execute([key])?;
-        erase(tx, job)?;
+        erase(tx, *job)?;
     }
-    Ok(())
+    Ok(effects.len())
 }
 
-/// Requests that nobody will send again, with their names.
-fn forget_requests(tx: &Connection, before: Time, limit: i64) -> rusqlite::Result<()> {
+/// Requests that nobody will send again, with their names; says how many.
+fn forget_requests(tx: &Connection, before: Time, limit: i64) -> rusqlite::Result<usize> {
     let mut old = tx.prepare_cached(
         "SELECT id FROM state WHERE kind = 'request' AND changed_at < $1 ORDER BY changed_at, id LIMIT $2",
     )?;
     let ids = old.query_map([before.ms(), limit], |row| row.get::<_, String>(0))?;
-    for id in ids.collect::<rusqlite::Result<Vec<_>>>()? {
-        tx.prepare_cached("DELETE FROM name WHERE kind = 'request' AND id = $1")?.execute([&id])?;
-        tx.prepare_cached("DELETE FROM state WHERE kind = 'request' AND id = $1")?.execute([&id])?;
+    let ids = ids.collect::<rusqlite::Result<Vec<_>>>()?;
+    for id in &ids {
+        tx.prepare_cached("DELETE FROM name WHERE kind = 'request' AND id = $1")?.execute([id])?;
+        tx.prepare_cached("DELETE FROM state WHERE kind = 'request' AND id = $1")?.execute([id])?;
     }
-    Ok(())
+    Ok(ids.len())
 }
 
 /// The traces of a finished job.

@@ -6,10 +6,11 @@ use proptest::prelude::*;
 
 use super::tests::{Books, LEGACY, SUBSCRIPTION, check, invoice, subscription};
 use super::{
-    Announced, Derived, Facts, Invoice, InvoiceStatus, Snapshot, Status, Subscription, SubscriptionStatus,
-    due,
+    Announced, Deleted, Derived, Facts, Invoice, InvoiceStatus, Snapshot, Status, Subscription,
+    SubscriptionStatus, due,
 };
 use crate::money::Currency;
+use crate::time::Time;
 
 /// Few, so that they meet.
 fn moment() -> impl Strategy<Value = i64> {
@@ -97,15 +98,25 @@ fn announced() -> impl Strategy<Value = Announced> {
     })
 }
 
+fn deleted() -> impl Strategy<Value = Deleted> {
+    let time = moment().prop_map(Time::from_seconds);
+    (time, id("person"), btree_set(id("sub"), 0..2)).prop_map(|(at, by, subscriptions)| Deleted {
+        at,
+        by,
+        subscriptions,
+    })
+}
+
 fn facts() -> impl Strategy<Value = Facts> {
-    let kept = (of(id("bill")), btree_set(id("name"), 0..2), btree_set(id("realm"), 0..2));
+    let kept = (of(id("bill")), btree_set(id("name"), 0..2), btree_set(id("realm"), 0..2), of(deleted()));
     (addition(), of(announced()), btree_set(id("key"), 0..2), kept).prop_map(
-        |(facts, announced, emitted, (merged_into, names, realms))| Facts {
+        |(facts, announced, emitted, (merged_into, names, realms, deleted))| Facts {
             merged_into,
             names,
             realms,
             announced,
             emitted,
+            deleted,
             ..facts
         },
     )

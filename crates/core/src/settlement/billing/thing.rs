@@ -1,13 +1,14 @@
 //! A tenant's billing, as the decision sees it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde_json::json;
 
 use super::{Derived, Facts, anchor, due, view};
 use crate::settlement::decide::{Look, Thing};
+use crate::settlement::payment::Lines;
 use crate::settlement::{Announcement, Fetch, Part};
-use crate::state::{Index, Kind};
+use crate::state::{DELETED, Index, Kind};
 use crate::time::Time;
 
 impl Thing for Facts {
@@ -54,22 +55,24 @@ impl Thing for Facts {
 
     fn look(&self) -> Look {
         let derived = Derived::of(self);
+        let is_deleted = self.is_deleted();
+        let status = if is_deleted { DELETED } else { derived.status.name() };
         let summary = json!({
-            "status": derived.status.name(),
+            "status": status,
             "paid_invoices": derived.paid_invoices,
             "amount_paid_total": derived.amount_paid_total,
         });
         let index = Index {
-            status: Some(derived.status.name().to_owned()),
+            status: Some(status.to_owned()),
             tenant: derived.tenant,
             customer: None,
             livemode: self.livemode,
-            amount: Some(derived.amount_paid_total),
+            amount: (!is_deleted).then_some(derived.amount_paid_total),
             currency: derived.currency.map(String::from),
-            attention: derived.attention.map(str::to_owned),
+            attention: derived.attention.filter(|_| !is_deleted).map(str::to_owned),
         };
         // Money is booked by the payments.
-        Look { index, summary, lines: BTreeMap::new() }
+        Look { index, summary, lines: Lines::new() }
     }
 
     fn ask(

@@ -1,4 +1,5 @@
-//! How much came, went back and was taken, in one currency. Money in another currency is not converted and not counted.
+//! How much came, went back and was taken, in one currency. Money in another currency is not converted and not counted;
+//! what says no currency is counted in the payment's own.
 
 use std::collections::BTreeMap;
 
@@ -21,8 +22,21 @@ pub(super) struct Amounts {
 }
 
 impl Amounts {
+    /// In the payment's own currency.
     pub(super) fn of(facts: &Facts, currency: Option<Currency>) -> Self {
-        let fits = |other: Option<Currency>| other.is_none() || other == currency;
+        Self::fitting(facts, currency, |other| other.is_none() || other == currency)
+    }
+
+    /// In one that is not the payment's own.
+    pub(super) fn beside(facts: &Facts, currency: Currency) -> Self {
+        Self::fitting(facts, Some(currency), |other| other == Some(currency))
+    }
+
+    fn fitting(
+        facts: &Facts,
+        currency: Option<Currency>,
+        fits: impl Fn(Option<Currency>) -> bool + Copy,
+    ) -> Self {
         let received = received(facts, fits);
         let refunds = || facts.refunds.values().filter(|refund| fits(refund.currency));
         let disputes = || facts.disputes.values().filter(|dispute| fits(dispute.currency));
@@ -31,7 +45,7 @@ impl Amounts {
             refunded: refunded(facts, fits),
             refund_pending: sum(refunds().filter(|refund| pending(refund)).map(|refund| refund.amount)),
             refund_returned: sum(refunds().filter(|refund| returned(refund)).map(|refund| refund.amount)),
-            cost: cost(facts, received, currency),
+            cost: cost(facts, received, currency, fits),
             disputed: sum(disputes().map(|dispute| minus(dispute.withdrawn, dispute.reinstated).max(0))),
             dispute_fee: sum(disputes().map(|dispute| dispute.fee)),
         }
@@ -89,8 +103,14 @@ fn pending(refund: &Refund) -> bool {
     }
 }
 
-fn cost(facts: &Facts, received: i64, currency: Option<Currency>) -> Option<(i64, i64)> {
-    let captured = || facts.charges.iter().filter(|(_, charge)| charge.captured > 0);
+fn cost(
+    facts: &Facts,
+    received: i64,
+    currency: Option<Currency>,
+    fits: impl Fn(Option<Currency>) -> bool + Copy,
+) -> Option<(i64, i64)> {
+    let captured =
+        || facts.charges.iter().filter(move |(_, charge)| charge.captured > 0 && fits(charge.currency));
     if received == 0 || sum(captured().map(|(_, charge)| charge.captured)) != received {
         return None;
     }

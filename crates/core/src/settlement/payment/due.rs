@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 
 use super::derive::is_overpaid;
-use super::{Derived, Dispute, DisputeStatus, Facts, Lines, RefundStatus, Status, lines};
+use super::{Derived, Dispute, DisputeStatus, Facts, Line, Lines, RefundStatus, Status, lines};
 use crate::settlement::Fetch;
 use crate::settlement::reading::order_name;
 
@@ -153,7 +153,9 @@ const DEBITED: &str = "balance.debited";
 /// What became of the customer's balance: told as the books have it, each change once.
 fn balance(facts: &Facts, derived: &Derived) -> Vec<Due> {
     let Some(customer) = derived.topped_up() else { return Vec::new() };
-    let posted = lines(facts, derived);
+    // Money in another currency than the payment's is booked, and left to the person who looks at it.
+    let mut posted = lines(facts, derived);
+    posted.retain(|line, _| Some(line.currency) == derived.currency);
     let credited = of_customer(&posted, "captured").saturating_neg();
     if credited <= 0 {
         return Vec::new();
@@ -171,7 +173,7 @@ fn balance(facts: &Facts, derived: &Derived) -> Vec<Due> {
 }
 
 fn of_customer(lines: &Lines, wanted: &str) -> i64 {
-    let own = |(cause, account): &(String, String)| cause == wanted && account.starts_with("customer/");
+    let own = |line: &Line| line.cause == wanted && line.account.starts_with("customer/");
     crate::money::sum(lines.iter().filter(|(line, _)| own(line)).map(|(_, amount)| *amount))
 }
 
@@ -317,7 +319,7 @@ mod tests {
         let balance = |facts: &Facts| {
             let account = customer_account("c_1");
             let entries = lines(facts, &Derived::of(facts));
-            let own = entries.iter().filter(|((_, name), _)| *name == account).map(|(_, amount)| *amount);
+            let own = entries.iter().filter(|(line, _)| line.account == account).map(|(_, amount)| *amount);
             balance_of(&account, own.sum())
         };
         assert_eq!(

@@ -1,18 +1,31 @@
-//! A payment in the books, by double entry: every amount leaves one account and arrives at another, so the lines always
-//! sum to zero. The books are changed by the lines after minus the lines before, in the currency of each.
+//! A payment in the books, by double entry: every amount leaves one account and arrives at another in its own currency, so
+//! the lines of each currency always sum to zero. The books are changed by the lines after minus the lines before.
 //!
 //! Positive is what we have or have spent (money at the provider, fees, disputes); negative is where it came from or
 //! whom we owe it (sales, customers). [`balance_of`] turns a sum round to what its owner expects.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::amounts::Amounts;
 use super::{Derived, Facts};
-use crate::money::minus;
+use crate::money::{Currency, minus};
 
-/// (cause, account) → amount.
-pub type Lines = BTreeMap<(String, String), i64>;
+/// What is booked, and by how much.
+pub type Lines = BTreeMap<Line, i64>;
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Line {
+    pub currency: Currency,
+    pub cause: String,
+    pub account: String,
+}
+
+impl Line {
+    fn new(currency: Currency, cause: &str, account: &str) -> Self {
+        Self { currency, cause: cause.to_owned(), account: account.to_owned() }
+    }
+}
 
 const SALES: &str = "sales";
 const FEES: &str = "fees";
@@ -21,30 +34,45 @@ const DISPUTE_FEES: &str = "dispute_fees";
 
 pub fn lines(facts: &Facts, derived: &Derived) -> Lines {
     let mut lines = Lines::new();
-    if facts.merged_into.is_some() || derived.currency.is_none() {
-        return lines;
-    }
+    let Some(own) = derived.currency.filter(|_| facts.merged_into.is_none()) else { return lines };
     let against = derived.topped_up().map_or_else(|| SALES.to_owned(), customer_account);
     for realm in &facts.realms {
-        let amounts = Amounts::of(&within(facts, realm), derived.currency);
+        let part = within(facts, realm);
         let provider = format!("provider/{realm}");
-        // A refund may be heard of before the money it returns.
-        let refunded = amounts.refunded.min(amounts.received);
-        let mut post = |cause: &str, to: &str, from: &str, amount: i64| {
-            if amount != 0 {
-                let into = lines.entry((cause.to_owned(), to.to_owned())).or_default();
-                *into = into.saturating_add(amount);
-                let out_of = lines.entry((cause.to_owned(), from.to_owned())).or_default();
-                *out_of = minus(*out_of, amount);
-            }
-        };
-        post("captured", &provider, &against, amounts.received);
-        post("refunded", &against, &provider, refunded);
-        post("fee", FEES, &provider, amounts.cost.map_or(0, |(fee, _)| fee));
-        post("disputed", DISPUTES, &provider, amounts.disputed);
-        post("dispute_fee", DISPUTE_FEES, &provider, amounts.dispute_fee);
+        for currency in others(&part, own) {
+            book(&mut lines, currency, &Amounts::beside(&part, currency), &provider, &against);
+        }
+        book(&mut lines, own, &Amounts::of(&part, Some(own)), &provider, &against);
     }
     lines
+}
+
+fn book(lines: &mut Lines, currency: Currency, amounts: &Amounts, provider: &str, against: &str) {
+    // A refund may be heard of before the money it returns.
+    let refunded = amounts.refunded.min(amounts.received);
+    let mut post = |cause: &str, to: &str, from: &str, amount: i64| {
+        if amount != 0 {
+            let into = lines.entry(Line::new(currency, cause, to)).or_default();
+            *into = into.saturating_add(amount);
+            let out_of = lines.entry(Line::new(currency, cause, from)).or_default();
+            *out_of = minus(*out_of, amount);
+        }
+    };
+    post("captured", provider, against, amounts.received);
+    post("refunded", against, provider, refunded);
+    post("fee", FEES, provider, amounts.cost.map_or(0, |(fee, _)| fee));
+    post("disputed", DISPUTES, provider, amounts.disputed);
+    post("dispute_fee", DISPUTE_FEES, provider, amounts.dispute_fee);
+}
+
+/// The currencies beside the payment's own in which money came or was taken.
+fn others(facts: &Facts, own: Currency) -> BTreeSet<Currency> {
+    let intents = facts.intents.values().map(|intent| intent.currency);
+    let charges = facts.charges.values().map(|charge| charge.currency);
+    let refunds = facts.refunds.values().map(|refund| refund.currency);
+    let disputes = facts.disputes.values().map(|dispute| dispute.currency);
+    let all = intents.chain(charges).chain(refunds).chain(disputes).flatten();
+    all.filter(|currency| *currency != own).collect()
 }
 
 /// The account of what a customer has with us.
@@ -89,8 +117,46 @@ mod tests {
         known.join(&event("acct_2", "pi_1"));
         let entries = lines(&known, &Derived::of(&known));
         for account in ["provider/stripe/acct_1/live", "provider/stripe/acct_2/live"] {
-            assert_eq!(entries[&("captured".into(), account.into())], 1200, "{account}");
+            assert_eq!(booked(&entries, "jpy", "captured", account), 1200, "{account}");
         }
         assert_eq!(anchor(&known), "stripe/acct_2/live/pi_1");
+    }
+
+    #[test]
+    fn d7_each_currency_is_booked_by_itself_and_sums_to_zero() {
+        let dollars =
+            json!({ "id": "ch_2", "payment_intent": "pi_2", "amount_captured": 50, "currency": "usd" });
+        let (event_type, object) = refund("re_1", "succeeded", 20);
+        let back = with(object, json!({ "charge": "ch_2", "currency": "usd" }));
+        let lost = json!([{ "id": "txn_1", "amount": -1200, "fee": 1300, "net": -2500, "currency": "jpy" }]);
+        let known = facts(&[
+            paid(),
+            ("charge.succeeded", charge(dollars)),
+            (event_type, back),
+            dispute("lost", lost),
+        ]);
+        let derived = Derived::of(&known);
+        assert_eq!((derived.currency.unwrap().as_str(), derived.received), ("jpy", 1200));
+        let entries = lines(&known, &derived);
+        let provider = "provider/stripe/-/live";
+        for (currency, cause, account, amount) in [
+            ("jpy", "captured", provider, 1200),
+            ("usd", "captured", provider, 50),
+            ("usd", "captured", "sales", -50),
+            ("usd", "refunded", provider, -20),
+            ("jpy", "refunded", provider, 0),
+            ("jpy", "disputed", "disputes", 1200),
+            ("usd", "disputed", "disputes", 0),
+        ] {
+            assert_eq!(booked(&entries, currency, cause, account), amount, "{currency} {cause} {account}");
+        }
+        for currency in ["jpy", "usd"] {
+            let own = entries.iter().filter(|(line, _)| line.currency.as_str() == currency);
+            assert_eq!(own.map(|(_, amount)| amount).sum::<i64>(), 0, "{currency}");
+        }
+        // What says no currency is the payment's, and counted once.
+        let mut silent = known.clone();
+        silent.charges.get_mut("ch_1").unwrap().currency = None;
+        assert_eq!(lines(&silent, &derived), entries);
     }
 }

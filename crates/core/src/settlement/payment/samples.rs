@@ -97,3 +97,10 @@ pub(super) fn ask(facts: &mut Facts) -> Vec<String> {
     facts.emitted.extend(due.iter().map(|due| due.key.clone()));
     due.into_iter().filter(|due| due.what != What::Remember).map(|due| due.key).collect()
 }
+
+/// What stands in one account for one cause.
+pub(super) fn booked(lines: &Lines, currency: &str, cause: &str, account: &str) -> i64 {
+    let is_meant =
+        |line: &Line| line.currency.as_str() == currency && line.cause == cause && line.account == account;
+    lines.iter().filter(|(line, _)| is_meant(line)).map(|(_, amount)| *amount).sum()
+}

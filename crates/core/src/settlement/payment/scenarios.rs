@@ -111,10 +111,13 @@ impl Walk {
 
     /// What holds at every step, in any order.
     fn laws(&self) {
-        assert_eq!(self.books.values().sum::<i64>(), 0, "{:?}", self.books);
+        let mut totals: BTreeMap<Currency, i64> = BTreeMap::new();
+        for (line, amount) in &self.books {
+            *totals.entry(line.currency).or_default() += amount;
+        }
+        assert!(totals.values().all(|total| *total == 0), "{:?}", self.books);
         let posted = |wanted: &str| {
-            let of =
-                |(cause, account): &(String, String)| cause == wanted && account.starts_with("provider/");
+            let of = |line: &Line| line.cause == wanted && line.account.starts_with("provider/");
             self.books.iter().filter(|(line, _)| of(line)).map(|(_, amount)| *amount).sum::<i64>()
         };
         assert!(-posted("refunded") <= posted("captured"), "{:?}", self.books);

@@ -33,6 +33,7 @@ pub const SCHEMAS: &[(&str, Fields)] = &[
     ("Customer", &[("id", "text"), ("object", "text"), ("name", "text?"), ("tenant", "text?")]),
     ("CustomerDetail", TIMES),
     ("CustomerPage", &[("items", "CustomerDetail[]"), ("next", "text?")]),
+    ("Deleted", &[("id", "text"), ("object", "text"), ("deleted", "flag"), ("was", "text?")]),
     ("ApiKey", API_KEY),
     ("ApiKeyDetail", &[("key", "text")]),
     ("ApiKeyList", &[("items", "ApiKey[]")]),

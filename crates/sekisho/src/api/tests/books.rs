@@ -221,3 +221,43 @@ async fn h2_a_key_is_shown_once_and_gone_the_moment_it_is_revoked() {
     assert_eq!(audit["items"].as_array().unwrap().len(), 2, "{audit}");
     assert!(!audit.to_string().contains(&secret));
 }
+
+async fn delete(router: &Router, key: &str, path: &str) -> (u16, Value) {
+    let (head, value) = send(router, "DELETE", path, &[("authorization", key)], "").await;
+    (head.status.as_u16(), value)
+}
+
+#[tokio::test]
+async fn d8_what_is_deleted_is_gone_and_what_led_there_leads_nowhere() {
+    let router = router().await;
+    let order = json!({ "amount": 500, "currency": "jpy", "tenant": "office", "customer": "c1" });
+    let payment = post(&router, OWN, "/v1/payments", &order).await.1;
+    let path = format!("/v1/payments/{}", payment["id"].as_str().unwrap());
+    assert_eq!(post(&router, OWN, "/v1/tenants", &json!({ "id": "office" })).await.0, 201);
+    let customer = json!({ "id": "c1", "tenant": "office", "name": "Mika" });
+    assert_eq!(post(&router, OWN, "/v1/customers", &customer).await.0, 201);
+
+    let stranger = key_of(&router, "shop").await;
+    assert_eq!(delete(&router, &stranger, "/v1/customers/c1").await.0, 404, "another's");
+    assert_eq!(delete(&router, &stranger, "/v1/tenants/office").await.0, 403);
+    for (thing, link) in [("/v1/customers/c1", "customer"), ("/v1/tenants/office", "tenant")] {
+        assert!(get(&router, OWN, &path).await.1[link].is_string());
+        let (status, deleted) = delete(&router, OWN, thing).await;
+        assert_eq!((status, &deleted["deleted"]), (200, &json!(true)), "{deleted}");
+        check("Deleted", &deleted);
+        assert_eq!(delete(&router, OWN, thing).await.0, 404, "once");
+        assert_eq!(get(&router, OWN, thing).await.0, 404);
+        let list = thing.rsplit_once('/').unwrap().0;
+        assert_eq!(get(&router, OWN, list).await.1["items"], json!([]));
+        let shown = get(&router, OWN, &path).await.1;
+        assert_eq!((&shown[link], &shown["amount"]), (&Value::Null, &json!(500)));
+        assert_eq!(get(&router, OWN, "/v1/payments").await.1["items"][0], shown);
+    }
+    let of_tenant = get(&router, OWN, "/v1/audit?tenant=office").await.1;
+    let actions: Vec<_> = of_tenant["items"].as_array().unwrap().iter().map(|one| &one["action"]).collect();
+    assert_eq!(actions[..2], ["tenant.deleted", "customer.deleted"]);
+    assert_eq!(of_tenant["items"][0]["tenant"], "office", "the log is never touched");
+
+    assert_eq!(post(&router, OWN, "/v1/tenants", &json!({ "id": "office" })).await.0, 201);
+    assert_eq!(get(&router, OWN, &path).await.1["tenant"], "office", "made anew, it is there again");
+}

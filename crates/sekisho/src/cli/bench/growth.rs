@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use sekisho_core::change::{Arrival, ChangeSet, End, Lease, Next, Outcome};
+use sekisho_core::change::{Arrival, ChangeSet, End, Lease, Outcome};
 use sekisho_core::event::{Created, DedupeKey, Trust};
 use sekisho_core::id::Sequence;
 use sekisho_core::{Epoch, Time};
@@ -127,7 +127,7 @@ impl Events {
             trust: Trust::Signed,
             headers: "[]".into(),
             body: Bytes::from_static(b"{}"),
-            next: Next::Settle,
+            held: None,
         }
     }
 }

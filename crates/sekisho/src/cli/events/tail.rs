@@ -33,7 +33,8 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     }
     loop {
         for event in follower.next(&*store).await? {
-            let shown = view::event(&event);
+            let mut shown = view::event(&event);
+            view::unlink(&*store, [&mut shown]).await?;
             if args.json {
                 json_out(&shown);
             } else {

@@ -95,6 +95,7 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     let (store, _) = context.open_store().await?;
     let state = find(&*store, &args.id, args.account.as_deref(), &args.mode).await?;
     let mut shown = shown(&state);
+    view::unlink(&*store, [&mut shown]).await?;
     let history = history(&*store, &state.key.id).await?;
     shown["history"] = history.iter().map(view::audit).collect();
     if args.json {

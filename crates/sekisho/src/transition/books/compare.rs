@@ -138,10 +138,8 @@ pub fn compare(payment: &str, facts: &Facts, booked: &[Posting]) -> Vec<Differen
 
     // (account, currency, cause) → (expected, booked). Not by mode: what is known of it may come after the first lines.
     let mut sides: BTreeMap<(String, String, String), (i64, i64)> = BTreeMap::new();
-    let derived = Derived::of(facts);
-    let currency = derived.currency.map(String::from).unwrap_or_default();
-    for ((cause, account), amount) in lines(facts, &derived) {
-        sides.entry((account, currency.clone(), cause)).or_default().0 = amount;
+    for (line, amount) in lines(facts, &Derived::of(facts)) {
+        sides.entry((line.account, line.currency.into(), line.cause)).or_default().0 = amount;
     }
     for line in booked {
         let key = (line.account.clone(), line.currency.clone(), line.cause.clone());

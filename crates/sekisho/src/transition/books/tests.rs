@@ -76,6 +76,19 @@ fn d7_a_payment_is_booked_as_its_facts_say() {
 }
 
 #[test]
+fn d7_a_payment_in_two_currencies_is_booked_in_both() {
+    let mut both = facts(1200);
+    let dollars = json!({ "status": "succeeded", "amount": 50, "captured": 50, "currency": "usd" });
+    both.charges.insert("ch_2".into(), serde_json::from_value(dollars).unwrap());
+    let mut booked_in_dollars = booked("pay_1", 50);
+    booked_in_dollars.iter_mut().for_each(|line| line.currency = "usd".into());
+    let all = [booked("pay_1", 1200), booked_in_dollars].concat();
+    assert_eq!(compare("pay_1", &both, &all), []);
+    assert_eq!(compare("pay_1", &both, &all[..2]).len(), 2, "the dollars are missing");
+    assert_eq!(compare("pay_1", &both, &all[..3]).len(), 2, "and lopsided with one line of them");
+}
+
+#[test]
 fn d7_a_difference_says_whose_it_is_in_the_currency_of_people() {
     let mut difference = wrong("sales", -1200, 0);
     assert_eq!(difference.to_string(), "pay_1: sales should have -1200 jpy as captured, and has 0");

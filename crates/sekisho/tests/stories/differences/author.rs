@@ -2,9 +2,8 @@
 
 mod things;
 
-use sekisho_core::change::{
-    About, Act, Arrival, Attempt, Death, End, Lane, NewJob, Next, Outcome, Rejection,
-};
+use sekisho_core::audit::Role;
+use sekisho_core::change::{About, Act, Arrival, Attempt, Death, End, Lane, NewJob, Outcome, Rejection};
 use sekisho_core::event::{Created, DedupeKey};
 use sekisho_core::queue::Class;
 use sekisho_core::timer::{HOUR_MS, Timer, hour_of};
@@ -187,7 +186,7 @@ impl Author {
             row.body = self.bytes();
         }
         if self.rng.chance(0.15) {
-            row.next = Next::Dead(self.death());
+            row.held = Some(self.death());
         }
         self.seqs.push(row.seq);
         self.rows.push(row.clone());
@@ -280,7 +279,8 @@ impl Author {
     }
 
     fn act(&mut self) -> Act {
-        Act { at: self.time(), actor: "mika".into(), reason: format!("because {}", self.rng.below(3)) }
+        let role = [Role::ApiKey, Role::Operator][usize::from(self.rng.chance(0.5))];
+        Act { at: self.time(), actor: "mika".into(), role, reason: format!("because {}", self.rng.below(3)) }
     }
 
     fn rejection(&mut self) -> Rejection {

@@ -123,11 +123,11 @@ fn take_in<F: Default>(
 
 fn check_lines(facts: &Facts, derived: &Derived, place: &dyn Fn() -> String) {
     let (mut sum, mut came, mut went) = (0, 0, 0);
-    for ((cause, account), amount) in lines(facts, derived) {
+    for (line, amount) in lines(facts, derived) {
         sum += amount;
-        match &*cause {
-            "captured" if account.starts_with("provider/") => came += amount,
-            "refunded" if account.starts_with("provider/") => went -= amount,
+        match &*line.cause {
+            "captured" if line.account.starts_with("provider/") => came += amount,
+            "refunded" if line.account.starts_with("provider/") => went -= amount,
             _ => {}
         }
     }

@@ -154,15 +154,16 @@ impl<'s> Stage<'s> {
 
     /// What was posted, bit by bit, is what the facts say at the end.
     fn check_the_books(&self, payments: &[payment::Facts]) {
-        let mut posted: BTreeMap<(String, String), i64> = BTreeMap::new();
+        let mut posted: BTreeMap<(String, String, String), i64> = BTreeMap::new();
         for line in &self.postings {
-            *posted.entry((line.cause.clone(), line.account.clone())).or_default() += line.amount;
+            let name = (line.currency.clone(), line.cause.clone(), line.account.clone());
+            *posted.entry(name).or_default() += line.amount;
         }
         posted.retain(|_, amount| *amount != 0);
-        let mut wanted: BTreeMap<(String, String), i64> = BTreeMap::new();
+        let mut wanted: BTreeMap<(String, String, String), i64> = BTreeMap::new();
         for facts in payments {
             for (line, amount) in payment::lines(facts, &payment::Derived::of(facts)) {
-                *wanted.entry(line).or_default() += amount;
+                *wanted.entry((line.currency.into(), line.cause, line.account)).or_default() += amount;
             }
         }
         wanted.retain(|_, amount| *amount != 0);

@@ -223,15 +223,20 @@ CREATE TABLE rejection (
     request_id text NOT NULL
 );
 
--- For people who look with SQL. billing_id, tenant_id and payment_id are null until the event is settled. An event
--- that left no trace of its settling was let go, and waits for its partition to be dropped.
+-- For people who look with SQL. billing_id, tenant_id and payment_id are null until the event is settled; what
+-- leads to something deleted is null again. An event that left no trace of its settling was let go, and waits for its
+-- partition to be dropped.
 CREATE VIEW webhook_events AS
 SELECT event.seq AS id,
        event.event_id,
        event.type AS event_type,
        event.source,
-       outcome.billing AS billing_id,
-       outcome.tenant AS tenant_id,
+       CASE WHEN NOT EXISTS (
+           SELECT FROM state AS gone WHERE gone.kind = 'billing' AND gone.id = outcome.billing AND gone.status = 'deleted'
+       ) THEN outcome.billing END AS billing_id,
+       CASE WHEN NOT EXISTS (
+           SELECT FROM state AS gone WHERE gone.kind = 'tenant' AND gone.id = outcome.tenant AND gone.status = 'deleted'
+       ) THEN outcome.tenant END AS tenant_id,
        outcome.payment AS payment_id,
        CASE WHEN event.is_text THEN convert_from(event.body, 'UTF8') ELSE encode(event.body, 'base64') END AS payload,
        CASE WHEN dead.job IS NOT NULL THEN 'failed'
@@ -270,8 +275,12 @@ SELECT id,
        status,
        amount,
        currency,
-       tenant AS tenant_id,
-       customer AS customer_id,
+       CASE WHEN NOT EXISTS (
+           SELECT FROM state AS gone WHERE gone.kind = 'tenant' AND gone.id = state.tenant AND gone.status = 'deleted'
+       ) THEN state.tenant END AS tenant_id,
+       CASE WHEN NOT EXISTS (
+           SELECT FROM state AS gone WHERE gone.kind = 'customer' AND gone.id = state.customer AND gone.status = 'deleted'
+       ) THEN state.customer END AS customer_id,
        livemode,
        attention,
        to_timestamp(created_at / 1000.0) AS created_at,
@@ -283,10 +292,14 @@ SELECT id,
        status,
        amount,
        currency,
-       tenant AS tenant_id,
-       customer AS customer_id,
+       CASE WHEN NOT EXISTS (
+           SELECT FROM state AS gone WHERE gone.kind = 'tenant' AND gone.id = state.tenant AND gone.status = 'deleted'
+       ) THEN state.tenant END AS tenant_id,
+       CASE WHEN NOT EXISTS (
+           SELECT FROM state AS gone WHERE gone.kind = 'customer' AND gone.id = state.customer AND gone.status = 'deleted'
+       ) THEN state.customer END AS customer_id,
        livemode,
        attention,
        to_timestamp(created_at / 1000.0) AS created_at,
        to_timestamp(changed_at / 1000.0) AS changed_at
-FROM state WHERE kind = 'billing';
+FROM state WHERE kind = 'billing' AND status <> 'deleted';

@@ -195,14 +195,19 @@ CREATE TABLE rejection (
     count      INTEGER NOT NULL
 ) STRICT;
 
--- For people who look with SQL. billing_id, tenant_id and payment_id are null until the event is settled.
+-- For people who look with SQL. billing_id, tenant_id and payment_id are null until the event is settled; what
+-- leads to something deleted is null again.
 CREATE VIEW webhook_events AS
 SELECT event.seq AS id,
        event.event_id,
        event.type AS event_type,
        event.source,
-       outcome.billing AS billing_id,
-       outcome.tenant AS tenant_id,
+       CASE WHEN NOT EXISTS (
+           SELECT 1 FROM state AS gone WHERE gone.kind = 'billing' AND gone.id = outcome.billing AND gone.status = 'deleted'
+       ) THEN outcome.billing END AS billing_id,
+       CASE WHEN NOT EXISTS (
+           SELECT 1 FROM state AS gone WHERE gone.kind = 'tenant' AND gone.id = outcome.tenant AND gone.status = 'deleted'
+       ) THEN outcome.tenant END AS tenant_id,
        outcome.payment AS payment_id,
        event.body AS payload,
        CASE WHEN dead.job IS NOT NULL THEN 'failed'
@@ -240,8 +245,12 @@ SELECT id,
        status,
        amount,
        currency,
-       tenant AS tenant_id,
-       customer AS customer_id,
+       CASE WHEN NOT EXISTS (
+           SELECT 1 FROM state AS gone WHERE gone.kind = 'tenant' AND gone.id = state.tenant AND gone.status = 'deleted'
+       ) THEN state.tenant END AS tenant_id,
+       CASE WHEN NOT EXISTS (
+           SELECT 1 FROM state AS gone WHERE gone.kind = 'customer' AND gone.id = state.customer AND gone.status = 'deleted'
+       ) THEN state.customer END AS customer_id,
        livemode,
        attention,
        strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1000.0, 'unixepoch') AS created_at,
@@ -253,10 +262,14 @@ SELECT id,
        status,
        amount,
        currency,
-       tenant AS tenant_id,
-       customer AS customer_id,
+       CASE WHEN NOT EXISTS (
+           SELECT 1 FROM state AS gone WHERE gone.kind = 'tenant' AND gone.id = state.tenant AND gone.status = 'deleted'
+       ) THEN state.tenant END AS tenant_id,
+       CASE WHEN NOT EXISTS (
+           SELECT 1 FROM state AS gone WHERE gone.kind = 'customer' AND gone.id = state.customer AND gone.status = 'deleted'
+       ) THEN state.customer END AS customer_id,
        livemode,
        attention,
        strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1000.0, 'unixepoch') AS created_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', changed_at / 1000.0, 'unixepoch') AS changed_at
-FROM state WHERE kind = 'billing';
+FROM state WHERE kind = 'billing' AND status <> 'deleted';

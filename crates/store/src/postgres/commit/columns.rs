@@ -7,7 +7,7 @@ use tokio_postgres::types::ToSql;
 
 use super::Placed;
 use crate::guard;
-use crate::postgres::admit::{death as death_of_event, is_text};
+use crate::postgres::admit::is_text;
 use crate::postgres::chain::storable;
 use crate::postgres::upkeep::without_nul;
 
@@ -213,7 +213,5 @@ fn events<'s>(columns: &mut Columns<'s>, part: &[Placed<'s>]) {
     columns.add_text(rows.iter().map(|(.., event)| event.account.as_deref()));
     columns.add_text(rows.iter().map(|(.., event)| Some(&*event.headers)));
     columns.add(rows.iter().map(|(.., event)| &event.body[..]));
-    columns.add_text(rows.iter().map(|(.., event)| death_of_event(event).map(|death| death.class.name())));
-    columns.add_text(rows.iter().map(|(.., event)| death_of_event(event).map(|death| death.reason.as_str())));
-    columns.add_text(rows.iter().map(|(.., event)| death_of_event(event).map(|death| death.error.as_str())));
+    columns.add(rows.iter().map(|(.., event)| without_nul(&event.payload()).into_owned()));
 }

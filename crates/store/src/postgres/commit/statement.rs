@@ -166,10 +166,10 @@ const EVENTS: &str = ", made AS MATERIALIZED (
     FROM unnest(
         $73::bigint[], $74::bigint[], $75::bytea[], $76::bigint[], $77::bigint[], $78::bigint[], $79::boolean[],
         $80::boolean[], $81::text[], $82::text[], $83::text[], $84::text[], $85::text[], $86::text[], $87::text[],
-        $88::text[], $89::bytea[], $90::text[], $91::text[], $92::text[]
+        $88::text[], $89::bytea[], $90::text[]
     ) WITH ORDINALITY AS made (
         n, owner, key, seq, received_at, created_at, livemode, is_text, trust, source, event_id, type, object_kind,
-        object_id, account, headers, body, class, reason, error, place
+        object_id, account, headers, body, payload, place
     )
     WHERE made.n NOT IN (SELECT n FROM refused)
 ), first AS (
@@ -188,12 +188,8 @@ const EVENTS: &str = ", made AS MATERIALIZED (
     FROM made JOIN first USING (seq)
 ), begun AS (
     INSERT INTO job (id, lane, due_at, owner, attempt, kind, event, payload)
-    SELECT seq, 'settle', received_at, owner, (owner IS NOT NULL)::integer, 'settle', seq, ''
-    FROM made JOIN first USING (seq) WHERE reason IS NULL
-), stillborn AS (
-    INSERT INTO dead (job, at, class, reason, error, attempts, crashes, kind, lane, event, payload)
-    SELECT seq, received_at, class, reason, error, 0, 0, 'settle', 'settle', seq, ''
-    FROM made JOIN first USING (seq) WHERE reason IS NOT NULL
+    SELECT seq, 'settle', received_at, owner, (owner IS NOT NULL)::integer, 'settle', seq, payload
+    FROM made JOIN first USING (seq)
 )";
 
 const POSTINGS: &str = ", posted AS (
@@ -210,7 +206,7 @@ const AUDIT: &str = ", noted AS (
     INSERT INTO audit (
         at, event, actor, role, action, target_kind, target_id, tenant, details, digest, chain, n
     )
-    SELECT at, event, actor, role, action, target_kind, target_id, tenant, details, digest, $93::bigint, $94::bigint
+    SELECT at, event, actor, role, action, target_kind, target_id, tenant, details, digest, $91::bigint, $92::bigint
     FROM unnest(
         $62::bigint[], $63::bigint[], $64::bigint[], $65::text[], $66::text[], $67::text[], $68::text[], $69::text[],
         $70::text[], $71::text[], $72::bytea[]
@@ -222,7 +218,7 @@ const AUDIT: &str = ", noted AS (
     RETURNING number, digest
 ), linked AS (
     INSERT INTO link (chain, n, previous, hash)
-    SELECT $93::bigint, $94::bigint, $95::bytea, sha256($95::bytea || string_agg(digest, ''::bytea ORDER BY number))
+    SELECT $91::bigint, $92::bigint, $93::bytea, sha256($93::bytea || string_agg(digest, ''::bytea ORDER BY number))
     FROM noted HAVING count(*) > 0
     RETURNING hash
 )";

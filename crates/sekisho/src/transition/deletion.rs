@@ -1,0 +1,104 @@
+//! Tenants, customers and billing that are deleted. What is left is a stone without what was said of them: who reads
+//! finds nothing there, and what leads there leads nowhere. Events, payments, books and the audit log stay as they are
+//! ([ADR 20](../../../../docs/adr/0020-deleting-leaves-a-stone.md)).
+
+use sekisho_core::change::{ChangeSet, Committed};
+use sekisho_core::settlement::billing;
+use sekisho_core::settlement::order::billing_known_as;
+use sekisho_core::state::{DELETED, Index, Key, Kind, State, Write};
+use sekisho_store::{Error, Store};
+use serde_json::{Value, json};
+
+use super::{Actor, Member, Refusal, Result, TRIES, contended};
+
+pub async fn delete_tenant(store: &dyn Store, id: &str, actor: &Actor<'_>) -> Result<Value> {
+    delete_member(store, Key::new(Kind::Tenant, id), actor).await
+}
+
+/// For an actor of one tenant the customers of others are not there.
+pub async fn delete_customer(store: &dyn Store, id: &str, actor: &Actor<'_>) -> Result<Value> {
+    delete_member(store, Key::new(Kind::Customer, id), actor).await
+}
+
+async fn delete_member(store: &dyn Store, key: Key, actor: &Actor<'_>) -> Result<Value> {
+    for _ in 0..TRIES {
+        let mut loaded = store.load(Vec::new(), vec![key.clone()]).await?;
+        let found = loaded.states.remove(&key).filter(State::is_shown);
+        let member = found.as_ref().map(|state| serde_json::from_str::<Member>(&state.facts));
+        let member = member.transpose().map_err(Error::corrupt)?;
+        let is_own = |member: &Member| actor.tenant.is_none() || member.tenant.as_deref() == actor.tenant;
+        let Some((state, member)) = found.zip(member.filter(is_own)) else {
+            return Err(Refusal::Missing(format!("there is no {} {}", key.kind.name(), key.id)));
+        };
+        let write = Write {
+            key: key.clone(),
+            version: state.version,
+            facts: json!({ "deleted": { "at": actor.at, "by": actor.name } }).to_string(),
+            index: Index { status: Some(DELETED.to_owned()), ..Index::default() },
+        };
+        let tenant = if key.kind == Kind::Tenant { Some(&*key.id) } else { member.tenant.as_deref() };
+        let before = json!({ "tenant": member.tenant, "created_at": state.created_at });
+        if commit(store, write, tenant, &before, actor).await? {
+            return Ok(gone(&key, None));
+        }
+    }
+    Err(contended())
+}
+
+/// By its own id, or by its tenant's; then the mode says which, if there are two.
+pub async fn delete_billing(
+    store: &dyn Store,
+    which: &str,
+    livemode: Option<bool>,
+    actor: &Actor<'_>,
+) -> Result<Value> {
+    for _ in 0..TRIES {
+        let state = find_billing(store, which, livemode).await?;
+        let (write, before) = billing::delete(&state, actor.name, actor.at)
+            .map_err(|error| Refusal::Store(Error::corrupt(error)))?;
+        let was = before["status"].as_str().map(str::to_owned);
+        if commit(store, write, state.index.tenant.as_deref(), &before, actor).await? {
+            return Ok(gone(&state.key, was.as_deref()));
+        }
+    }
+    Err(contended())
+}
+
+async fn find_billing(store: &dyn Store, which: &str, livemode: Option<bool>) -> Result<State> {
+    let loaded = store.load(billing_known_as(which, livemode), vec![Key::new(Kind::Billing, which)]).await?;
+    let is_meant = |state: &State| {
+        state.is_shown()
+            && state.key.kind == Kind::Billing
+            && (livemode.is_none() || state.index.livemode == livemode)
+    };
+    let mut found: Vec<State> = loaded.states.into_values().filter(is_meant).collect();
+    match found.len() {
+        0 => Err(Refusal::Missing(format!("nothing is known of billing of {which}"))),
+        1 => Ok(found.remove(0)),
+        _ => Err(Refusal::Conflict(format!("{which} has billing in both modes; say which: live or test"))),
+    }
+}
+
+/// Writes it if nobody was faster, and says whether.
+async fn commit(
+    store: &dyn Store,
+    write: Write,
+    tenant: Option<&str>,
+    before: &Value,
+    actor: &Actor<'_>,
+) -> Result<bool> {
+    let kind = write.key.kind.name();
+    let action = format!("{kind}.deleted");
+    let entry = actor.entry(tenant, &action, (kind, &write.key.id), json!({ "before": before }));
+    let set = ChangeSet { writes: vec![write], audit: vec![entry], ..ChangeSet::nothing(actor.at) };
+    let committed = store.commit(vec![set]).await?;
+    Ok(matches!(&committed[..], [Committed::Applied { .. }]))
+}
+
+/// What is answered; `was` is how it stood.
+fn gone(key: &Key, was: Option<&str>) -> Value {
+    json!({ "id": key.id, "object": key.kind.name(), "deleted": true, "was": was })
+}
+
+#[cfg(test)]
+mod tests;
