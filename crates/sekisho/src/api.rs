@@ -13,6 +13,7 @@ mod customers;
 mod dead_letters;
 mod endpoint;
 mod events;
+mod import;
 mod keys;
 mod messages;
 mod openapi;
@@ -21,6 +22,8 @@ mod problem;
 mod routes;
 mod schedules;
 mod schema;
+mod staff;
+mod subjects;
 mod tenants;
 
 use std::collections::BTreeMap;
@@ -64,6 +67,9 @@ pub fn endpoints() -> impl Iterator<Item = &'static Endpoint> {
         books::ENDPOINTS,
         tenants::ENDPOINTS,
         customers::ENDPOINTS,
+        staff::ENDPOINTS,
+        subjects::ENDPOINTS,
+        import::ENDPOINTS,
         events::ENDPOINTS,
         dead_letters::ENDPOINTS,
         messages::ENDPOINTS,
@@ -159,8 +165,8 @@ async fn carry_out(endpoint: &'static Endpoint, api: Arc<Api>, path: String, req
     let key = request.headers().get(ONCE).filter(|_| endpoint.success == Success::CreatedOnce).cloned();
     let body = read(endpoint, request.into_body()).await?;
     let request = key.map(|key| order_once(endpoint, &caller, &key, &body)).transpose()?;
-    let Caller { name: actor, role, tenant, .. } = caller;
-    (endpoint.run)(Call { api, actor, role, tenant, path, params, body, request }).await
+    let Caller { name: actor, role, scope, tenant } = caller;
+    (endpoint.run)(Call { api, actor, role, scope, tenant, path, params, body, request }).await
 }
 
 /// Which order it is, by its sender's `Idempotency-Key`.

@@ -13,6 +13,7 @@ mod dead;
 mod delete;
 mod doctor;
 mod events;
+mod import;
 mod keys;
 mod listen;
 mod messages;
@@ -30,7 +31,9 @@ mod schedules;
 mod send;
 mod serve;
 mod server;
+mod staff;
 mod states;
+mod subjects;
 mod tenants;
 mod trigger;
 mod verify;
@@ -96,10 +99,14 @@ enum Command {
     Balances(balances::Args),
     /// Look at the books, or check them against the payments
     Books(books::Args),
-    /// Look at tenants, or create one
+    /// Look at tenants, create one, or import many
     Tenants(tenants::Args),
-    /// Look at customers, or create one
+    /// Look at customers, create one, or import many
     Customers(customers::Args),
+    /// Look at who is reminded of deadlines; create, import or delete them
+    Staff(staff::Args),
+    /// Look at what has deadlines; create, import or delete it
+    Subjects(subjects::Args),
     /// Look at keys to the API; create or revoke one
     Keys(keys::Args),
     /// Look at the audit log: who did what. Check that nobody changed it, or write it out
@@ -144,6 +151,8 @@ pub fn main() -> ExitCode {
             Command::Books(args) => books::run(args, &context).await,
             Command::Tenants(args) => tenants::run(args, &context).await,
             Command::Customers(args) => customers::run(args, &context).await,
+            Command::Staff(args) => staff::run(args, &context).await,
+            Command::Subjects(args) => subjects::run(args, &context).await,
             Command::Keys(args) => keys::run(args, &context).await,
             Command::Audit(args) => audit::run(args, &context).await,
             Command::Rejections(args) => rejections::run(args, &context).await,

@@ -34,7 +34,7 @@ use sekisho_store::StoreUrl;
 
 pub use channel::{Channel, ChannelKind};
 pub use key::{Key, Scope};
-pub use load::{Glance, Loaded, Problem, example, glance, load, load_sources};
+pub use load::{Glance, Loaded, Problem, example, glance, load, load_sources, nearest};
 pub use route::Route;
 pub use schedule::Schedule;
 pub use secret::resolve;

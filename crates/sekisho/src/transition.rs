@@ -14,6 +14,7 @@ mod deletion;
 mod directory;
 mod fields;
 mod forecast;
+mod import;
 mod look_up;
 mod notices;
 mod payment;
@@ -42,11 +43,15 @@ pub use audit::{Verified, each_link, exported, verify_audit};
 pub use books::{BooksReport, Difference, Warning, check_books};
 pub use breaker::{Reset, reset};
 pub use dead::{DeadGroup, DeadQuery, DeadReport, Redo, discard, retry};
-pub use deletion::{delete_billing, delete_customer, delete_tenant};
-pub use directory::{Member, check_tenant, create_customer, create_tenant, view as member_view};
+pub use deletion::{delete_billing, delete_member};
+pub use directory::{
+    check_member, check_tenant, create_customer, create_staff, create_subject, create_tenant,
+    view as member_view, view_whole as member_view_whole,
+};
 pub use fields::{FieldError, Fields};
 pub use forecast::{RouteForecast, Unanswered};
-pub use look_up::{balance, billing, is_customer_of, member, payment, payments_by_reference};
+pub use import::{IMPORT_PROBLEMS_MAX, IMPORT_ROWS_MAX, Import, Imported, import};
+pub use look_up::{balance, billing, is_customer_of, member, member_as, payment, payments_by_reference};
 pub use notices::{parties, post_notices, reminders, resend};
 pub use payment::create_payment;
 pub use reminders::{Remind, RemindReport, run_reminders, summary as reminders_summary};

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::config::{Config, Schedule};
 
-pub use books::{balance, billing, books, key, line, member, payment};
+pub use books::{OfMember, balance, billing, books, key, line, member, member_for, payment};
 pub use detail::{dead_letter_with_all, event_with_all, message_with_all};
 pub use links::unlink;
 

@@ -1,10 +1,13 @@
 //! Customers: who pays, under the ids that the app uses. Each belongs to one tenant, or to none.
 
+use sekisho_core::notification::directory::Register;
 use sekisho_core::state::Kind;
 use sekisho_store::StateFilter;
 use serde_json::Value;
 
-use super::endpoint::{Answer, BEFORE, Call, Endpoint, LIMIT, Success, TENANT, Verb, page_of_states};
+use super::endpoint::{
+    ADDRESSES, Answer, BEFORE, Call, Endpoint, LIMIT, Success, TENANT, Verb, page_of_states,
+};
 use super::problem;
 use crate::config::Scope;
 use crate::{transition, view};
@@ -16,7 +19,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         scope: Some(Scope::Read),
         for_tenants: true,
         summary: "Customers, by id, the highest first",
-        parameters: &[TENANT, BEFORE, LIMIT],
+        parameters: &[TENANT, ADDRESSES, BEFORE, LIMIT],
         body: None,
         answer: "CustomerPage",
         success: Success::Done,
@@ -27,7 +30,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         path: "/v1/customers",
         scope: Some(Scope::Write),
         for_tenants: true,
-        summary: "Enter a customer, or change what is said of it",
+        summary: "Enter a customer, or replace all that is said of it: what is left out is empty from then on",
         parameters: &[],
         body: Some("NewCustomer"),
         answer: "Customer",
@@ -40,7 +43,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         scope: Some(Scope::Read),
         for_tenants: true,
         summary: "One customer",
-        parameters: &[],
+        parameters: &[ADDRESSES],
         body: None,
         answer: "CustomerDetail",
         success: Success::Done,
@@ -64,9 +67,9 @@ async fn list(call: Call) -> Answer {
     let before = call.param(BEFORE.name).map(str::to_owned);
     let filter =
         StateFilter { before, tenant: call.of_tenant()?, ..StateFilter::all(Kind::Customer, call.limit()?) };
-    let limit = filter.limit;
+    let (limit, view) = (filter.limit, view::member_for(call.wants_addresses()?));
     let store = &*call.api.store;
-    page_of_states(store, &store.find_states(filter).await?, limit, view::member).await
+    page_of_states(store, &store.find_states(filter).await?, limit, view).await
 }
 
 async fn create(call: Call) -> Answer {
@@ -75,7 +78,8 @@ async fn create(call: Call) -> Answer {
 }
 
 async fn show(call: Call) -> Answer {
-    let found = transition::member(&*call.api.store, Kind::Customer, &call.path).await?;
+    let view = view::member_for(call.wants_addresses()?);
+    let found = transition::member_as(&*call.api.store, Kind::Customer, &call.path, view).await?;
     let found = found.filter(|customer: &Value| call.may_see(customer["tenant"].as_str()));
     let missing = || problem::missing(format!("there is no customer {}", call.path));
     let mut found = found.ok_or_else(missing)?;
@@ -84,5 +88,7 @@ async fn show(call: Call) -> Answer {
 }
 
 async fn delete(call: Call) -> Answer {
-    Ok(transition::delete_customer(&*call.api.store, &call.path, &call.actor()).await?.into())
+    Ok(transition::delete_member(&*call.api.store, Register::Customers, &call.path, &call.actor())
+        .await?
+        .into())
 }

@@ -118,6 +118,11 @@ pub const BEFORE: Parameter =
 pub const LIVEMODE: Parameter =
     Parameter { name: "livemode", kind: "flag", about: "Only live ones, or only those of a test mode" };
 pub const TENANT: Parameter = Parameter { name: "tenant", kind: "text", about: "Only this tenant's" };
+pub const ADDRESSES: Parameter = Parameter {
+    name: "addresses",
+    kind: "text",
+    about: "`full`: mail addresses as they are, for keys with the scope write; without it they are masked (t***@example.com)",
+};
 
 const LIMIT_DEFAULT: usize = 50;
 
@@ -127,6 +132,8 @@ pub struct Call {
     /// Who asks, for the audit log.
     pub actor: String,
     pub role: Role,
+    /// What its key allows.
+    pub scope: Scope,
     /// The one tenant whose things it may see and touch, if not all.
     pub tenant: Option<String>,
     /// What stands for the braces of the path.
@@ -178,6 +185,16 @@ impl Call {
     /// Whether it may see what belongs to this tenant; `None` is nobody's.
     pub fn may_see(&self, tenant: Option<&str>) -> bool {
         self.tenant.is_none() || self.tenant.as_deref() == tenant
+    }
+
+    /// Whether mail addresses are shown whole: to those who ask, with a key that could also write them.
+    pub fn wants_addresses(&self) -> Result<bool, Problem> {
+        match self.param(ADDRESSES.name) {
+            None => Ok(false),
+            Some("full") if self.scope >= Scope::Write => Ok(true),
+            Some("full") => Err(problem::no_scope(&self.actor, Scope::Write)),
+            Some(_) => Err(problem::parameter(ADDRESSES.name, "expected full, or nothing at all".into())),
+        }
     }
 
     /// The other parameters, as the query they make up.

@@ -1,7 +1,8 @@
-//! What bodies and answers look like, in a short notation: `text`, `time`, `integer`, `flag`, `any`, the name of another
-//! schema; `?` for "or null", `[]` for a list.
+//! What bodies and answers look like, in a short notation: `text`, `time`, `date`, `integer`, `flag`, `any`, the name of
+//! another schema; `?` for "or null", `[]` for a list.
 
 mod books;
+mod directory;
 
 use serde_json::{Map, Value, json};
 
@@ -225,7 +226,7 @@ const REPLAY_REPORT: Fields = &[
 ];
 
 fn each() -> impl Iterator<Item = &'static (&'static str, Fields)> {
-    SCHEMAS.iter().chain(books::SCHEMAS)
+    SCHEMAS.iter().chain(books::SCHEMAS).chain(directory::SCHEMAS)
 }
 
 /// Every schema, by name. A `…Detail` has all that the short form has, too.
@@ -255,6 +256,7 @@ pub fn of(kind: &str) -> Value {
     match kind {
         "text" => json!({ "type": "string" }),
         "time" => json!({ "type": "string", "format": "date-time" }),
+        "date" => json!({ "type": "string", "format": "date" }),
         "integer" => json!({ "type": "integer" }),
         "flag" => json!({ "type": "boolean" }),
         "any" => json!({}),
@@ -268,7 +270,7 @@ pub mod tests {
 
     use super::*;
 
-    fn fields(name: &str) -> BTreeSet<&'static str> {
+    pub fn fields(name: &str) -> BTreeSet<&'static str> {
         let (_, own) = each().find(|(known, _)| *known == name).unwrap_or_else(|| panic!("{name}"));
         let mut all: BTreeSet<_> = own.iter().map(|(field, _)| *field).collect();
         if let Some(short) = name.strip_suffix("Detail") {

@@ -1,5 +1,6 @@
 //! Tenants: whose customers and payments these are, under the ids that the app uses.
 
+use sekisho_core::notification::directory::Register;
 use sekisho_core::state::Kind;
 use sekisho_store::StateFilter;
 
@@ -26,7 +27,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         path: "/v1/tenants",
         scope: Some(Scope::Write),
         for_tenants: false,
-        summary: "Enter a tenant, or change what is said of it",
+        summary: "Enter a tenant, or replace all that is said of it: what is left out is empty from then on",
         parameters: &[],
         body: Some("NewTenant"),
         answer: "Tenant",
@@ -78,5 +79,7 @@ async fn show(call: Call) -> Answer {
 }
 
 async fn delete(call: Call) -> Answer {
-    Ok(transition::delete_tenant(&*call.api.store, &call.path, &call.actor()).await?.into())
+    Ok(transition::delete_member(&*call.api.store, Register::Tenants, &call.path, &call.actor())
+        .await?
+        .into())
 }

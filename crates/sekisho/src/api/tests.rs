@@ -1,4 +1,5 @@
 mod books;
+mod directory;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -134,6 +135,15 @@ async fn h2_what_is_wrong_is_said_with_what_to_write_instead() {
         ("DELETE", "/v1/tenants/nobody", "", 404, "there is no tenant nobody"),
         ("DELETE", "/v1/customers/nobody", "", 404, "there is no customer nobody"),
         ("DELETE", "/v1/billing/nobody", "", 404, "nothing is known of billing of nobody"),
+        ("GET", "/v1/staff/nobody", "", 404, "there is no staff member nobody"),
+        ("GET", "/v1/staff?addresses=all", "", 400, "addresses: expected full"),
+        ("DELETE", "/v1/staff/nobody", "", 404, "there is no staff member nobody"),
+        ("DELETE", "/v1/staff", "", 405, "takes GET, POST"),
+        ("GET", "/v1/subjects/nothing", "", 404, "there is no subject nothing"),
+        ("DELETE", "/v1/subjects/nothing", "", 404, "there is no subject nothing"),
+        ("POST", "/v1/import", "{}", 422, "kind: expected one of tenant, customer, staff, subject"),
+        ("POST", "/v1/import", r#"{"kind":"staff","rows":[]}"#, 422, "rows: expected 1 to 1000 rows"),
+        ("POST", "/v1/import", r#"{"kind":"staff","rows":[7]}"#, 400, "the JSON that is expected"),
         ("GET", "/v1/audit?before=x", "", 400, "before: expected `next`"),
         ("GET", "/v1/audit?since=yesterday", "", 400, "since: expected a time"),
         ("POST", "/v1/payments", "[]", 400, "the JSON that is expected"),
@@ -162,6 +172,7 @@ async fn h2_a_key_must_be_known_and_wide_enough() {
             Some(wanted) if scope < wanted => StatusCode::FORBIDDEN,
             _ if path.contains("0007") || path.ends_with("/reset") => StatusCode::NOT_FOUND,
             _ if creates(endpoint) => StatusCode::UNPROCESSABLE_ENTITY,
+            _ if path == "/v1/import" => StatusCode::BAD_REQUEST,
             _ => StatusCode::OK,
         };
         for stranger in ["", "nobody-nobody-nobody"] {
@@ -176,7 +187,11 @@ async fn h2_a_key_must_be_known_and_wide_enough() {
     let writes: Vec<_> = endpoints().filter(|one| one.method == Verb::Post).collect();
     assert!(writes.len() >= 4 && writes.iter().all(|one| one.scope >= Some(Scope::Write)));
     let only_write = writes.iter().filter(|one| one.scope == Some(Scope::Write)).map(|one| one.path);
-    assert_eq!(only_write.collect::<Vec<_>>(), ["/v1/payments", "/v1/tenants", "/v1/customers"]);
+    assert_eq!(
+        only_write.collect::<Vec<_>>(),
+        ["/v1/payments", "/v1/tenants", "/v1/customers", "/v1/staff", "/v1/subjects", "/v1/import"]
+    );
+    assert!(endpoints().filter(|one| one.method == Verb::Delete).all(|one| one.scope == Some(Scope::Write)));
 }
 
 /// A path with something where its braces are; nothing has that id.

@@ -1,17 +1,18 @@
-//! `sekisho customers [list|create|delete]`: who pays, under the ids that the app itself uses.
+//! `sekisho customers [list|create|delete|import]`: who pays, under the ids that the app itself uses.
 
 use std::process::ExitCode;
 
+use sekisho_core::notification::Language;
+use sekisho_core::notification::directory::Register;
 use sekisho_core::state::Kind;
 use sekisho_store::{StateFilter, Store};
-use serde_json::{Map, json};
 
 use super::output::{cell, json_out, line_out};
 use super::pages::Pages;
 use super::server::{self, Door, New, Old};
-use super::tenants::member;
-use super::{Context, delete, pages, states};
-use crate::view::unlink;
+use super::tenants::language;
+use super::{Context, delete, import, pages, states};
+use crate::view::{self, unlink};
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -26,10 +27,12 @@ pub struct Args {
 enum Command {
     /// Every customer, by id, the last first
     List(List),
-    /// Create a customer, or give it another name; it stays with its tenant
+    /// Create a customer, or replace all that was said of it; it stays with its tenant
     Create(Create),
     /// Delete a customer; what it paid stays, without a link to it
     Delete(delete::Args),
+    /// Create or replace many, from a CSV file with the columns id, tenant, name, email, language: all of them or none
+    Import(import::Args),
 }
 
 #[derive(clap::Args)]
@@ -37,6 +40,9 @@ struct List {
     /// Only of this tenant
     #[arg(long, value_name = "ID")]
     tenant: Option<String>,
+    /// Mail addresses as they are, not masked
+    #[arg(long)]
+    full: bool,
     #[command(flatten)]
     pages: Pages<String>,
 }
@@ -51,6 +57,12 @@ struct Create {
     /// As people call it
     #[arg(long)]
     name: Option<String>,
+    /// Where mail to it goes
+    #[arg(long, value_name = "ADDRESS")]
+    email: Option<String>,
+    /// What it reads: ja or en
+    #[arg(long, value_parser = language)]
+    language: Option<Language>,
     /// As one JSON object
     #[arg(long)]
     json: bool,
@@ -58,15 +70,22 @@ struct Create {
     server: server::Through,
 }
 
-const COLUMNS: [(&str, &str); 4] =
-    [("CUSTOMER", "id"), ("TENANT", "tenant"), ("NAME", "name"), ("CREATED", "created_at")];
+const COLUMNS: [(&str, &str); 6] = [
+    ("CUSTOMER", "id"),
+    ("TENANT", "tenant"),
+    ("NAME", "name"),
+    ("EMAIL", "email"),
+    ("LANGUAGE", "language"),
+    ("CREATED", "created_at"),
+];
 
 pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     match args.command {
         None => list(args.list, context).await,
         Some(Command::List(args)) => list(args, context).await,
         Some(Command::Create(args)) => create(args, context).await,
-        Some(Command::Delete(args)) => delete::run(Old::Customer, args, context).await,
+        Some(Command::Delete(args)) => delete::run(Old::Member(Register::Customers), args, context).await,
+        Some(Command::Import(args)) => import::run(Register::Customers, args, context).await,
     }
 }
 
@@ -75,8 +94,7 @@ async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
     let store: &dyn Store = &*store;
     let query = &StateFilter { tenant: args.tenant, ..StateFilter::all(Kind::Customer, 0) };
     let fetch = async |before: Option<String>, limit| {
-        let found = states::page(store, query, before, limit).await?;
-        let mut rows: Vec<_> = found.iter().map(|state| (state.key.id.clone(), member(state))).collect();
+        let mut rows = states::members(store, query, before, limit, view::member_for(args.full)).await?;
         unlink(store, rows.iter_mut().map(|(_, row)| row)).await?;
         Ok(rows)
     };
@@ -85,9 +103,13 @@ async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
 }
 
 async fn create(args: Create, context: &Context) -> anyhow::Result<ExitCode> {
-    let mut order = Map::from_iter([("id".to_owned(), json!(args.id))]);
-    order.extend(args.tenant.map(|tenant| ("tenant".to_owned(), json!(tenant))));
-    order.extend(args.name.map(|name| ("name".to_owned(), json!(name))));
+    let order = import::order([
+        ("id", Some(args.id.into())),
+        ("tenant", args.tenant.map(Into::into)),
+        ("name", args.name.map(Into::into)),
+        ("email", args.email.map(Into::into)),
+        ("language", args.language.map(|language| language.name().into())),
+    ]);
     let created = Door::open(&args.server, context).await?.create(New::Customer, order, None).await?;
     if args.json {
         json_out(&created);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
 use sekisho_core::audit::Role;
+use sekisho_core::notification::directory::Register;
 use sekisho_store::{Access, OpenError, Store};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -15,7 +16,8 @@ use super::notice::Notice;
 use super::{Context, require_store};
 use crate::config::Scope;
 use crate::transition::{
-    self, Actor, DeadReport, FieldError, Known, Redo, Refusal, Replay, ReplayReport, Request, Reset,
+    self, Actor, DeadReport, FieldError, Import, Imported, Known, Redo, Refusal, Replay, ReplayReport,
+    Request, Reset,
 };
 use crate::{api, now};
 
@@ -58,6 +60,8 @@ pub enum New {
     Payment,
     Tenant,
     Customer,
+    Staff,
+    Subject,
 }
 
 impl New {
@@ -66,6 +70,8 @@ impl New {
             Self::Payment => "/v1/payments",
             Self::Tenant => "/v1/tenants",
             Self::Customer => "/v1/customers",
+            Self::Staff => "/v1/staff",
+            Self::Subject => "/v1/subjects",
         }
     }
 }
@@ -73,16 +79,14 @@ impl New {
 /// What can be deleted. Of billing, the mode that is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Old {
-    Tenant,
-    Customer,
+    Member(Register),
     Billing(Option<bool>),
 }
 
 impl Old {
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Tenant => "tenant",
-            Self::Customer => "customer",
+            Self::Member(register) => register.noun(),
             Self::Billing(_) => "billing of",
         }
     }
@@ -187,6 +191,8 @@ impl<'c> Door<'c> {
             New::Payment => transition::create_payment(store, order, request, &actor).await?,
             New::Tenant => transition::create_tenant(store, order, request, &actor).await?,
             New::Customer => transition::create_customer(store, order, request, &actor).await?,
+            New::Staff => transition::create_staff(store, order, request, &actor).await?,
+            New::Subject => transition::create_subject(store, order, request, &actor).await?,
         };
         Ok(answered.answer)
     }
@@ -199,10 +205,19 @@ impl<'c> Door<'c> {
         let actor = os_actor();
         let actor = operator(&actor);
         Ok(match old {
-            Old::Tenant => transition::delete_tenant(store, id, &actor).await?,
-            Old::Customer => transition::delete_customer(store, id, &actor).await?,
+            Old::Member(register) => transition::delete_member(store, register, id, &actor).await?,
             Old::Billing(livemode) => transition::delete_billing(store, id, livemode, &actor).await?,
         })
+    }
+
+    pub async fn import(&self, order: Import) -> anyhow::Result<Imported> {
+        match self {
+            Self::Server(server) => server.post("/v1/import", &order).await,
+            Self::Own(store, _) => {
+                let actor = os_actor();
+                Ok(transition::import(&**store, order, &operator(&actor)).await?)
+            }
+        }
     }
 
     /// The answer holds the key itself.
@@ -292,8 +307,7 @@ impl Server {
 
     async fn delete(&self, old: Old, id: &str) -> anyhow::Result<Value> {
         let (list, livemode) = match old {
-            Old::Tenant => ("tenants", None),
-            Old::Customer => ("customers", None),
+            Old::Member(register) => (register.name(), None),
             Old::Billing(livemode) => ("billing", livemode),
         };
         let mut url = reqwest::Url::parse(&self.url)?;
@@ -338,7 +352,7 @@ fn fields(problem: &Value, said: &str) -> Vec<FieldError> {
     if errors.is_empty() { vec![FieldError::new("order", said)] } else { errors }
 }
 
-fn operator(name: &str) -> Actor<'_> {
+pub fn operator(name: &str) -> Actor<'_> {
     Actor { name, role: Role::Operator, tenant: None, at: now() }
 }
 

@@ -1,15 +1,17 @@
-//! `sekisho tenants [list|create|delete]`: whose money it is, under the ids that the app itself uses.
+//! `sekisho tenants [list|create|delete|import]`: whose money it is, under the ids that the app itself uses.
 
 use std::process::ExitCode;
 
-use sekisho_core::state::{Kind, State};
+use sekisho_core::notification::Language;
+use sekisho_core::notification::directory::Register;
+use sekisho_core::state::Kind;
 use sekisho_store::{StateFilter, Store};
-use serde_json::{Map, Value, json};
 
 use super::output::{cell, json_out, line_out};
 use super::pages::Pages;
 use super::server::{self, Door, New, Old};
-use super::{Context, delete, pages, states};
+use super::{Context, delete, import, pages, states};
+use crate::view;
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -24,10 +26,12 @@ pub struct Args {
 enum Command {
     /// Every tenant, by id, the last first
     List(List),
-    /// Create a tenant, or give it another name
+    /// Create a tenant, or replace all that was said of it
     Create(Create),
     /// Delete a tenant; what was paid stays, without a link to it
     Delete(delete::Args),
+    /// Create or replace many, from a CSV file with the columns id, name, language, time_zone: all of them or none
+    Import(import::Args),
 }
 
 #[derive(clap::Args)]
@@ -43,6 +47,12 @@ struct Create {
     /// As people call it
     #[arg(long)]
     name: Option<String>,
+    /// What its people read: ja or en
+    #[arg(long, value_parser = language)]
+    language: Option<Language>,
+    /// Where its days begin: Asia/Tokyo
+    #[arg(long, value_name = "ZONE")]
+    time_zone: Option<String>,
     /// As one JSON object
     #[arg(long)]
     json: bool,
@@ -50,14 +60,21 @@ struct Create {
     server: server::Through,
 }
 
-const COLUMNS: [(&str, &str); 3] = [("TENANT", "id"), ("NAME", "name"), ("CREATED", "created_at")];
+const COLUMNS: [(&str, &str); 5] = [
+    ("TENANT", "id"),
+    ("NAME", "name"),
+    ("LANGUAGE", "language"),
+    ("TIME ZONE", "time_zone"),
+    ("CREATED", "created_at"),
+];
 
 pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     match args.command {
         None => list(args.list, context).await,
         Some(Command::List(args)) => list(args, context).await,
         Some(Command::Create(args)) => create(args, context).await,
-        Some(Command::Delete(args)) => delete::run(Old::Tenant, args, context).await,
+        Some(Command::Delete(args)) => delete::run(Old::Member(Register::Tenants), args, context).await,
+        Some(Command::Import(args)) => import::run(Register::Tenants, args, context).await,
     }
 }
 
@@ -66,8 +83,7 @@ async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
     let store: &dyn Store = &*store;
     let query = &StateFilter::all(Kind::Tenant, 0);
     let fetch = async |before: Option<String>, limit| {
-        let found = states::page(store, query, before, limit).await?;
-        Ok(found.iter().map(|state| (state.key.id.clone(), member(state))).collect())
+        states::members(store, query, before, limit, view::member).await
     };
     pages::out(&args.pages, &COLUMNS, "no tenants; create one with `sekisho tenants create ID`", fetch)
         .await?;
@@ -75,8 +91,12 @@ async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
 }
 
 async fn create(args: Create, context: &Context) -> anyhow::Result<ExitCode> {
-    let mut order = Map::from_iter([("id".to_owned(), json!(args.id))]);
-    order.extend(args.name.map(|name| ("name".to_owned(), json!(name))));
+    let order = import::order([
+        ("id", Some(args.id.into())),
+        ("name", args.name.map(Into::into)),
+        ("language", args.language.map(|language| language.name().into())),
+        ("time_zone", args.time_zone.map(Into::into)),
+    ]);
     let created = Door::open(&args.server, context).await?.create(New::Tenant, order, None).await?;
     if args.json {
         json_out(&created);
@@ -86,13 +106,6 @@ async fn create(args: Create, context: &Context) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A tenant or a customer.
-pub fn member(state: &State) -> Value {
-    let facts: Value = serde_json::from_str(&state.facts).unwrap_or_default();
-    let mut shown = json!({ "id": state.key.id, "object": state.key.kind.name(), "name": facts["name"] });
-    if state.key.kind == Kind::Customer {
-        shown["tenant"] = facts["tenant"].clone();
-    }
-    shown["created_at"] = json!(state.created_at);
-    shown
+pub fn language(text: &str) -> Result<Language, String> {
+    Language::parse(text).ok_or_else(|| "expected ja or en".into())
 }

@@ -299,11 +299,16 @@ impl Reader<'_> {
 /// "There is no key X in Y; did you mean Z?"
 pub fn unknown_key<'k>(key: &str, place: &str, known: impl Iterator<Item = &'k str>) -> String {
     let known: Vec<_> = known.collect();
-    let nearest = known.iter().min_by_key(|candidate| distance(key, candidate));
-    match nearest.filter(|candidate| distance(key, candidate) <= 3) {
+    match nearest(key, &known) {
         Some(candidate) => format!("there is no key `{key}` in {place}; did you mean `{candidate}`?"),
         None => format!("there is no key `{key}` in {place}; known are {}", known.join(", ")),
     }
+}
+
+/// What somebody meant who wrote this, if anything known is like it.
+pub fn nearest<'k>(written: &str, known: &[&'k str]) -> Option<&'k str> {
+    let nearest = known.iter().copied().min_by_key(|candidate| distance(written, candidate));
+    nearest.filter(|candidate| distance(written, candidate) <= 3)
 }
 
 /// How many letters must be changed, added or removed.

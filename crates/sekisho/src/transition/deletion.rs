@@ -1,43 +1,41 @@
-//! Tenants, customers and billing that are deleted. What is left is a stone without what was said of them: who reads
+//! Tenants, customers, staff, subjects and billing that are deleted. What is left is a stone without what was said of them: who reads
 //! finds nothing there, and what leads there leads nowhere. Events, payments, books and the audit log stay as they are
 //! ([ADR 20](../../../../docs/adr/0020-deleting-leaves-a-stone.md)).
 
 use sekisho_core::change::{ChangeSet, Committed};
+use sekisho_core::notification::directory::Register;
 use sekisho_core::settlement::billing;
 use sekisho_core::settlement::order::billing_known_as;
 use sekisho_core::state::{DELETED, Index, Key, Kind, State, Write};
 use sekisho_store::{Error, Store};
 use serde_json::{Value, json};
 
-use super::{Actor, Member, Refusal, Result, TRIES, contended};
+use super::{Actor, Refusal, Result, TRIES, contended};
 
-pub async fn delete_tenant(store: &dyn Store, id: &str, actor: &Actor<'_>) -> Result<Value> {
-    delete_member(store, Key::new(Kind::Tenant, id), actor).await
-}
-
-/// For an actor of one tenant the customers of others are not there.
-pub async fn delete_customer(store: &dyn Store, id: &str, actor: &Actor<'_>) -> Result<Value> {
-    delete_member(store, Key::new(Kind::Customer, id), actor).await
-}
-
-async fn delete_member(store: &dyn Store, key: Key, actor: &Actor<'_>) -> Result<Value> {
+/// One of the directory. For an actor of one tenant what belongs to others is not there.
+pub async fn delete_member(
+    store: &dyn Store,
+    register: Register,
+    id: &str,
+    actor: &Actor<'_>,
+) -> Result<Value> {
+    let key = Key::new(register.kind(), id);
     for _ in 0..TRIES {
         let mut loaded = store.load(Vec::new(), vec![key.clone()]).await?;
         let found = loaded.states.remove(&key).filter(State::is_shown);
-        let member = found.as_ref().map(|state| serde_json::from_str::<Member>(&state.facts));
-        let member = member.transpose().map_err(Error::corrupt)?;
-        let is_own = |member: &Member| actor.tenant.is_none() || member.tenant.as_deref() == actor.tenant;
-        let Some((state, member)) = found.zip(member.filter(is_own)) else {
-            return Err(Refusal::Missing(format!("there is no {} {}", key.kind.name(), key.id)));
+        let Some(state) = found.filter(|state| actor.may_touch(state.index.tenant.as_deref())) else {
+            let (noun, list) = (register.noun(), register.name());
+            return Err(Refusal::Missing(format!("there is no {noun} {id}; `sekisho {list}` lists them")));
         };
+        let whose = state.index.tenant.as_deref();
         let write = Write {
             key: key.clone(),
             version: state.version,
             facts: json!({ "deleted": { "at": actor.at, "by": actor.name } }).to_string(),
             index: Index { status: Some(DELETED.to_owned()), ..Index::default() },
         };
-        let tenant = if key.kind == Kind::Tenant { Some(&*key.id) } else { member.tenant.as_deref() };
-        let before = json!({ "tenant": member.tenant, "created_at": state.created_at });
+        let tenant = if key.kind == Kind::Tenant { Some(&*key.id) } else { whose };
+        let before = json!({ "tenant": whose, "created_at": state.created_at });
         if commit(store, write, tenant, &before, actor).await? {
             return Ok(gone(&key, None));
         }

@@ -1,30 +1,75 @@
-//! Tenants and customers: whose money it is, under the ids that the app itself uses.
+//! Tenants, customers, staff and subjects: whose money it is and who is told what, under the ids that the app itself
+//! uses.
+//!
+//! Whoever is said anew is replaced as a whole: what is left out is empty from then on. What changes nothing is neither
+//! written nor audited. A customer, a staff member and a subject stay with their tenant; staff and subjects need one
+//! that is known. Addresses are masked in answers, in what is remembered of requests, and in the audit log.
+
+mod draft;
 
 use sekisho_core::change::{ChangeSet, Committed};
-use sekisho_core::state::{Index, Key, Kind, Loaded, State, Write};
+use sekisho_core::notification::directory::{Customer, Member, Register};
+use sekisho_core::state::{Key, Kind, Loaded};
 use sekisho_store::Store;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::fields::{FieldError, Fields};
+use super::fields::FieldError;
 use super::request::{Answered, Request};
 use super::{Actor, Refusal, Result, TRIES, contended};
 
-/// What is kept of a tenant or a customer.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Member {
-    pub tenant: Option<String>,
-    pub name: Option<String>,
+pub(super) use draft::{Draft, Effect};
+
+/// As it is shown, with its address masked.
+pub fn view(key: &Key, member: &Member) -> Value {
+    let mut shown = said(member);
+    if let Member::Staff(staff) = member {
+        shown["name"] = json!(staff.name());
+    }
+    shown["id"] = json!(key.id);
+    shown["object"] = json!(key.kind.name());
+    shown
 }
 
-/// As it is shown.
-pub fn view(key: &Key, member: &Member) -> Value {
-    let mut shown = json!({ "id": key.id, "object": key.kind.name(), "name": member.name });
-    if key.kind == Kind::Customer {
-        shown["tenant"] = json!(member.tenant);
+/// The same with its whole address.
+pub fn view_whole(key: &Key, member: &Member) -> Value {
+    let mut shown = view(key, member);
+    if let Some(email) = member.email() {
+        shown["email"] = json!(email.whole());
     }
     shown
+}
+
+/// What is kept of it, with its address masked.
+fn said(member: &Member) -> Value {
+    let masked = member.email().map(ToString::to_string);
+    match member {
+        Member::Tenant(tenant) => json!({
+            "name": tenant.name,
+            "language": tenant.language,
+            "time_zone": tenant.time_zone,
+        }),
+        Member::Customer(customer) => json!({
+            "tenant": customer.tenant,
+            "name": customer.name,
+            "email": masked,
+            "language": customer.language,
+        }),
+        Member::Staff(staff) => json!({
+            "tenant": staff.tenant,
+            "family_name": staff.family_name,
+            "given_name": staff.given_name,
+            "email": masked,
+            "language": staff.language,
+            "notifications": staff.notifications,
+            "threshold_days": staff.threshold_days,
+        }),
+        Member::Subject(subject) => json!({
+            "tenant": subject.tenant,
+            "name": subject.name,
+            "renewal_due_on": subject.renewal_due_on,
+            "assessment_due_on": subject.assessment_due_on,
+        }),
+    }
 }
 
 pub async fn create_tenant(
@@ -33,13 +78,7 @@ pub async fn create_tenant(
     request: Option<&Request>,
     actor: &Actor<'_>,
 ) -> Result<Answered> {
-    let mut fields = Fields::new(order);
-    let id = fields.id("id");
-    let id = fields.need("id", id).unwrap_or_default();
-    let member = Member { tenant: None, name: fields.text("name", 200) };
-    fields.finish()?;
-    check_tenant(actor, Some(&id))?;
-    put(store, Key::new(Kind::Tenant, id), &member, request, actor).await
+    put(store, &Draft::read(Register::Tenants, order, actor)?, request, actor).await
 }
 
 pub async fn create_customer(
@@ -48,52 +87,53 @@ pub async fn create_customer(
     request: Option<&Request>,
     actor: &Actor<'_>,
 ) -> Result<Answered> {
-    let mut fields = Fields::new(order);
-    let id = fields.id("id");
-    let id = fields.need("id", id).unwrap_or_default();
-    let tenant = fields.id("tenant").or_else(|| actor.tenant.map(str::to_owned));
-    let member = Member { tenant, name: fields.text("name", 200) };
-    fields.finish()?;
-    check_tenant(actor, member.tenant.as_deref())?;
-    put(store, Key::new(Kind::Customer, id), &member, request, actor).await
+    put(store, &Draft::read(Register::Customers, order, actor)?, request, actor).await
 }
 
-/// Writes it, new or over what was said before; a customer stays with its tenant.
-async fn put(
+pub async fn create_staff(
     store: &dyn Store,
-    key: Key,
-    member: &Member,
+    order: Map<String, Value>,
     request: Option<&Request>,
     actor: &Actor<'_>,
 ) -> Result<Answered> {
-    let answer = view(&key, member);
+    put(store, &Draft::read(Register::Staff, order, actor)?, request, actor).await
+}
+
+pub async fn create_subject(
+    store: &dyn Store,
+    order: Map<String, Value>,
+    request: Option<&Request>,
+    actor: &Actor<'_>,
+) -> Result<Answered> {
+    put(store, &Draft::read(Register::Subjects, order, actor)?, request, actor).await
+}
+
+/// What is wrong with an order, as far as that can be told without looking at what is there.
+pub fn check_member(register: Register, order: Map<String, Value>, actor: &Actor<'_>) -> Result<()> {
+    Draft::read(register, order, actor).map(drop)
+}
+
+/// Writes it, new or over what was said before.
+async fn put(
+    store: &dyn Store,
+    draft: &Draft,
+    request: Option<&Request>,
+    actor: &Actor<'_>,
+) -> Result<Answered> {
+    let answer = view(&draft.key, &draft.member);
     for _ in 0..TRIES {
-        let keys = [Some(key.clone()), request.map(Request::key)].into_iter().flatten().collect();
+        let keys = draft.keys().chain(request.map(Request::key)).collect();
         let loaded = store.load(Vec::new(), keys).await?;
         if let Some(answered) = request.map(|request| request.answered(&loaded)).transpose()?.flatten() {
             return Ok(answered);
         }
-        if key.kind == Kind::Customer {
-            check_customer(&loaded, Some(&key.id), member.tenant.as_deref(), actor)?;
-        }
-        let known = loaded.states.get(&key);
-        let version = known.map_or(0, |state| state.version);
-        let action = if known.is_some_and(State::is_shown) { "changed" } else { "created" };
-        let write = Write {
-            key: key.clone(),
-            version,
-            facts: serde_json::to_string(member).expect("texts serialise"),
-            index: Index { tenant: member.tenant.clone(), ..Index::default() },
-        };
-        let tenant = if key.kind == Kind::Tenant { Some(&*key.id) } else { member.tenant.as_deref() };
-        let entry = actor.entry(
-            tenant,
-            &format!("{}.{action}", key.kind.name()),
-            (key.kind.name(), &key.id),
-            json!({ "after": member }),
-        );
-        let mut set = ChangeSet { writes: vec![write], audit: vec![entry], ..ChangeSet::nothing(actor.at) };
+        let effect = draft.effect(&loaded, actor)?;
+        let mut set = ChangeSet::nothing(actor.at);
+        draft.add_to(&mut set, effect, &loaded, actor);
         set.writes.extend(request.map(|request| request.write(&answer)));
+        if set.writes.is_empty() {
+            return Ok(Answered { answer, repeated: false });
+        }
         if let [Committed::Applied { .. }] = &*store.commit(vec![set]).await? {
             return Ok(Answered { answer, repeated: false });
         }
@@ -120,9 +160,9 @@ pub fn check_customer(
     actor: &Actor<'_>,
 ) -> Result<()> {
     let Some(id) = customer else { return Ok(()) };
-    let state = loaded.states.get(&Key::new(Kind::Customer, id)).filter(|state| state.is_shown());
-    let Some(state) = state else { return Ok(()) };
-    let known: Member = serde_json::from_str(&state.facts).unwrap_or_default();
+    let found = loaded.states.get(&Key::new(Kind::Customer, id)).filter(|state| !state.is_deleted());
+    let Some(state) = found else { return Ok(()) };
+    let known: Customer = serde_json::from_str(&state.facts).unwrap_or_default();
     // What is nobody's yet is not for one tenant's key to take.
     let is_claimed = known.tenant.is_some() || actor.tenant.is_some();
     if is_claimed && known.tenant.as_deref() != tenant {
@@ -131,3 +171,6 @@ pub fn check_customer(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

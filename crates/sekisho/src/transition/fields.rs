@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use sekisho_core::money::{AMOUNT_MAX, Currency};
+use sekisho_core::notification::directory::{Day, Zone};
+use sekisho_core::notification::{Language, MailAddress};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -32,6 +35,11 @@ impl fmt::Display for FieldError {
 const METADATA_MAX: usize = 50;
 const METADATA_KEY_MAX: usize = 40;
 const METADATA_VALUE_MAX: usize = 500;
+
+/// Letters of what is read into something else: languages, zones, days.
+const PARSED_MAX: usize = 100;
+/// Letters of an address, with blanks around it.
+const EMAIL_MAX: usize = 300;
 
 /// An order's fields; each is taken out once, and what is left is unknown.
 pub struct Fields {
@@ -121,6 +129,42 @@ impl Fields {
             );
         }
         currency
+    }
+
+    pub fn whole_number(&mut self, field: &'static str, range: RangeInclusive<u16>) -> Option<u16> {
+        let value = self.take(field)?;
+        let number = value.as_u64().and_then(|number| u16::try_from(number).ok());
+        let number = number.filter(|number| range.contains(number));
+        if number.is_none() {
+            self.wrong(field, format!("expected a whole number from {} to {}", range.start(), range.end()));
+        }
+        number
+    }
+
+    pub fn language(&mut self, field: &'static str) -> Option<Language> {
+        let text = self.text(field, PARSED_MAX)?;
+        let language = Language::parse(&text);
+        if language.is_none() {
+            let known = Language::ALL.map(Language::name).join(" or ");
+            self.wrong(field, format!("{text:?} is no language that is spoken here; expected {known}"));
+        }
+        language
+    }
+
+    pub fn time_zone(&mut self, field: &'static str) -> Option<Zone> {
+        let text = self.text(field, PARSED_MAX)?;
+        text.parse().map_err(|error| self.wrong(field, format!("{text:?} is {error}"))).ok()
+    }
+
+    pub fn day(&mut self, field: &'static str) -> Option<Day> {
+        let text = self.text(field, PARSED_MAX)?;
+        text.parse().map_err(|error| self.wrong(field, format!("{text:?} is {error}"))).ok()
+    }
+
+    /// What is wrong with an address is said without showing it.
+    pub fn email(&mut self, field: &'static str) -> Option<MailAddress> {
+        let text = self.text(field, EMAIL_MAX)?;
+        text.parse().map_err(|error| self.wrong(field, format!("is {error}"))).ok()
     }
 
     pub fn metadata(&mut self, field: &'static str) -> BTreeMap<String, String> {

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeSet;
 
+use sekisho_core::notification::directory::Customer;
 use sekisho_core::settlement::order::{billing_known_as, payment_known_as};
 use sekisho_core::settlement::payment::{Facts, customer_account};
 use sekisho_core::state::{Key, Kind, State};
 use sekisho_store::{Error, FIND_MAX, LineFilter, Result, StateFilter, Store};
 use serde_json::Value;
 
-use super::Member;
 use crate::{now, view};
 
 /// How often what a payment became may have been merged in its turn.
@@ -49,9 +49,20 @@ pub async fn billing(store: &dyn Store, tenant: &str, livemode: Option<bool>) ->
     found.find(|state| state.is_shown()).map(|state| view::billing(state, now())).transpose()
 }
 
-/// A tenant or a customer of the directory.
+/// One of the directory, with its address masked.
 pub async fn member(store: &dyn Store, kind: Kind, id: &str) -> Result<Option<Value>> {
-    load(store, kind, id).await?.as_ref().map(view::member).transpose()
+    member_as(store, kind, id, view::member).await
+}
+
+/// The same, as `view` shows it.
+pub async fn member_as(
+    store: &dyn Store,
+    kind: Kind,
+    id: &str,
+    view: view::OfMember,
+) -> Result<Option<Value>> {
+    let found = load(store, kind, id).await?.filter(State::is_shown);
+    found.as_ref().map(view).transpose()
 }
 
 /// What a customer has with us; `None` when nobody has heard of it.
@@ -69,7 +80,7 @@ pub async fn balance(store: &dyn Store, customer: &str) -> Result<Option<Value>>
 /// Whether a customer is this tenant's and nobody else's, by the directory and by its newest payments.
 pub async fn is_customer_of(store: &dyn Store, customer: &str, tenant: &str) -> Result<bool> {
     let member = load(store, Kind::Customer, customer).await?;
-    let member: Option<Member> =
+    let member: Option<Customer> =
         member.map(|state| serde_json::from_str(&state.facts)).transpose().map_err(Error::corrupt)?;
     let filter =
         StateFilter { customer: Some(customer.to_owned()), ..StateFilter::all(Kind::Payment, FIND_MAX) };

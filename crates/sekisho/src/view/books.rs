@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use sekisho_core::Time;
+use sekisho_core::notification::directory::{Member, Register};
 use sekisho_core::settlement::payment::{balance_of, customer_account};
 use sekisho_core::settlement::{billing as bill, payment as pay};
 use sekisho_core::state::State;
@@ -11,7 +12,7 @@ use sekisho_store::{BookedLine, Error, Result, Sum};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::transition::{ApiKey, Member, member_view};
+use crate::transition::{ApiKey, member_view, member_view_whole};
 
 pub fn payment(state: &State) -> Result<Value> {
     let facts: pay::Facts = facts(state)?;
@@ -24,10 +25,28 @@ pub fn billing(state: &State, now: Time) -> Result<Value> {
     Ok(with_times(bill::view(&state.key.id, &facts, &bill::Derived::of(&facts), now), state))
 }
 
-/// A tenant or a customer.
+/// One of the directory, with its address masked.
 pub fn member(state: &State) -> Result<Value> {
-    let member: Member = facts(state)?;
-    Ok(with_times(member_view(&state.key, &member), state))
+    Ok(with_times(member_view(&state.key, &kept(state)?), state))
+}
+
+/// How one of the directory is shown.
+pub type OfMember = fn(&State) -> Result<Value>;
+
+/// With its address masked, unless whole ones are wanted by somebody who may see them.
+pub fn member_for(wants_addresses: bool) -> OfMember {
+    if wants_addresses { member_whole } else { member }
+}
+
+fn member_whole(state: &State) -> Result<Value> {
+    Ok(with_times(member_view_whole(&state.key, &kept(state)?), state))
+}
+
+fn kept(state: &State) -> Result<Member> {
+    let kind = state.key.kind;
+    let register = Register::of(kind)
+        .ok_or_else(|| Error::corrupt(format!("a {} is not in the directory", kind.name())))?;
+    Member::read(register, &state.facts).map_err(Error::corrupt)
 }
 
 /// What a customer has, and the newest entries that made it so.

@@ -20,6 +20,7 @@ mod database;
 mod deletion;
 mod delivery;
 mod differences;
+mod directory;
 mod disks;
 mod engine;
 mod gate;

@@ -9,7 +9,7 @@ mod watching;
 
 use std::time::{Duration, Instant};
 
-pub use gateway::{BINARY, Gateway, say};
+pub use gateway::{BINARY, Gateway, Said, say};
 pub use ledger::{Storm, together};
 pub use place::{Place, each_store};
 pub use provider::{Letter, Provider, vector};

@@ -1,11 +1,9 @@
-//! Payments, billing, balances, and whose they are. What the app writes stands first, then what it is shown.
+//! Payments, billing, balances and keys. What the app writes stands first, then what it is shown.
 
 use super::Fields;
 
 pub const SCHEMAS: &[(&str, Fields)] = &[
     ("NewPayment", NEW_PAYMENT),
-    ("NewTenant", &[("id", "text"), ("name", "text?")]),
-    ("NewCustomer", &[("id", "text"), ("tenant", "text?"), ("name", "text?")]),
     ("NewApiKey", &[("name", "text?"), ("scopes", "text[]"), ("tenant", "text?")]),
     ("RevokedKey", &[("key", "text")]),
     ("Payment", PAYMENT),
@@ -27,13 +25,6 @@ pub const SCHEMAS: &[(&str, Fields)] = &[
     ("Books", &[("balanced", "flag"), ("totals", "Total[]"), ("accounts", "Account[]")]),
     ("Total", &[("currency", "text"), ("livemode", "flag?"), ("sum", "integer"), ("balanced", "flag")]),
     ("Account", ACCOUNT),
-    ("Tenant", &[("id", "text"), ("object", "text"), ("name", "text?")]),
-    ("TenantDetail", TIMES),
-    ("TenantPage", &[("items", "TenantDetail[]"), ("next", "text?")]),
-    ("Customer", &[("id", "text"), ("object", "text"), ("name", "text?"), ("tenant", "text?")]),
-    ("CustomerDetail", TIMES),
-    ("CustomerPage", &[("items", "CustomerDetail[]"), ("next", "text?")]),
-    ("Deleted", &[("id", "text"), ("object", "text"), ("deleted", "flag"), ("was", "text?")]),
     ("ApiKey", API_KEY),
     ("ApiKeyDetail", &[("key", "text")]),
     ("ApiKeyList", &[("items", "ApiKey[]")]),
@@ -84,7 +75,7 @@ const PAYMENT: Fields = &[
 ];
 
 /// When a thing was written first, and last.
-const TIMES: Fields = &[("created_at", "time"), ("changed_at", "time")];
+pub(super) const TIMES: Fields = &[("created_at", "time"), ("changed_at", "time")];
 
 const PAYMENT_REFERENCES: Fields = &[
     ("payment_intents", "text[]"),
@@ -228,8 +219,6 @@ mod tests {
         check("Subscription", &billing["subscriptions"][0]);
         check("Invoice", &billing["invoices"][0]);
         check("Period", &billing["current_period"]);
-        check("TenantDetail", &view::member(&state(Kind::Tenant, "{}")).unwrap());
-        check("CustomerDetail", &view::member(&state(Kind::Customer, "{}")).unwrap());
         assert!(
             view::payment(&state(Kind::Payment, "[1]")).is_err(),
             "what can't be read is not shown as unpaid"

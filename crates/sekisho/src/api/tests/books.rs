@@ -7,23 +7,23 @@ use serde_json::{Value, json};
 use super::{OWN, router, send};
 use crate::api::schema::tests::check;
 
-async fn get(router: &Router, key: &str, path: &str) -> (u16, Value) {
+pub async fn get(router: &Router, key: &str, path: &str) -> (u16, Value) {
     let (head, value) = send(router, "GET", path, &[("authorization", key)], "").await;
     (head.status.as_u16(), value)
 }
 
-async fn post(router: &Router, key: &str, path: &str, order: &Value) -> (u16, Value) {
+pub async fn post(router: &Router, key: &str, path: &str, order: &Value) -> (u16, Value) {
     let (head, value) = send(router, "POST", path, &[("authorization", key)], &order.to_string()).await;
     (head.status.as_u16(), value)
 }
 
-async fn post_once(router: &Router, once: &str, path: &str, order: &Value) -> (Parts, Value) {
+pub async fn post_once(router: &Router, once: &str, path: &str, order: &Value) -> (Parts, Value) {
     let headers = [("authorization", OWN), ("idempotency-key", once)];
     send(router, "POST", path, &headers, &order.to_string()).await
 }
 
 /// A key that may write, for one tenant.
-async fn key_of(router: &Router, tenant: &str) -> String {
+pub async fn key_of(router: &Router, tenant: &str) -> String {
     let order = json!({ "scopes": ["write"], "tenant": tenant });
     let (status, made) = post(router, OWN, "/v1/keys", &order).await;
     assert_eq!(status, 201, "{made}");

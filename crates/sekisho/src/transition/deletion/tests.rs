@@ -36,20 +36,24 @@ async fn d8_a_deleted_member_is_gone_and_can_be_made_anew() {
     create_customer(&store, order(customer), None, &ACTOR).await.unwrap();
 
     let other = Actor { tenant: Some("shop"), ..ACTOR };
-    assert!(missing(delete_customer(&store, "c1", &other).await).contains("no customer c1"));
-    let deleted = delete_customer(&store, "c1", &ACTOR).await.unwrap();
+    assert!(
+        missing(delete_member(&store, Register::Customers, "c1", &other).await).contains("no customer c1")
+    );
+    let deleted = delete_member(&store, Register::Customers, "c1", &ACTOR).await.unwrap();
     assert_eq!(deleted, json!({ "id": "c1", "object": "customer", "deleted": true, "was": null }));
     let entry = newest(&store).await;
     assert_eq!((entry.actor.as_deref(), entry.role.as_deref()), (Some("tomo"), Some("operator")));
     assert_eq!((&*entry.action, entry.tenant.as_deref()), ("customer.deleted", Some("office")));
     assert!(!entry.details.contains("Mika"), "{}", entry.details);
-    assert!(missing(delete_customer(&store, "c1", &ACTOR).await).contains("no customer c1"));
+    assert!(
+        missing(delete_member(&store, Register::Customers, "c1", &ACTOR).await).contains("no customer c1")
+    );
     assert_eq!(member(&store, Kind::Customer, "c1").await.unwrap(), None);
     let key = Key::new(Kind::Customer, "c1");
     let kept = store.load(Vec::new(), vec![key.clone()]).await.unwrap().states.remove(&key).unwrap();
     assert_eq!(kept.facts, r#"{"deleted":{"at":"2026-05-28T20:26:40.000Z","by":"tomo"}}"#);
 
-    delete_tenant(&store, "office", &ACTOR).await.unwrap();
+    delete_member(&store, Register::Tenants, "office", &ACTOR).await.unwrap();
     let mut shown =
         json!({ "tenant": "office", "customer": "c1", "about": { "tenant": "office", "billing": "b" } });
     view::unlink(&store, [&mut shown]).await.unwrap();

@@ -1,0 +1,115 @@
+//! `sekisho subjects [list|create|delete|import]`: what has deadlines that a tenant's staff is reminded of.
+
+use std::process::ExitCode;
+
+use sekisho_core::notification::directory::Register;
+use sekisho_core::state::Kind;
+use sekisho_store::{StateFilter, Store};
+
+use super::output::{cell, json_out, line_out};
+use super::pages::Pages;
+use super::server::{self, Door, New, Old};
+use super::{Context, delete, import, pages, states};
+use crate::view;
+
+#[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    list: List,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Every subject, by id, the last first
+    List(List),
+    /// Create a subject, or replace all that was said of it; it stays with its tenant
+    Create(Create),
+    /// Delete a subject: its name and its deadlines are gone, the audit log stays
+    Delete(delete::Args),
+    /// Create or replace many, from a CSV file: all of them or none. Columns: id, tenant, name, renewal_due_on,
+    /// assessment_due_on
+    Import(import::Args),
+}
+
+#[derive(clap::Args)]
+struct List {
+    /// Only of this tenant
+    #[arg(long, value_name = "ID")]
+    tenant: Option<String>,
+    #[command(flatten)]
+    pages: Pages<String>,
+}
+
+#[derive(clap::Args)]
+struct Create {
+    /// As the app calls it
+    id: String,
+    /// Whose it is; it must be there
+    #[arg(long, value_name = "ID")]
+    tenant: String,
+    /// As people call it
+    #[arg(long)]
+    name: String,
+    /// When it must be renewed: 2026-04-01
+    #[arg(long, value_name = "DATE")]
+    renewal_due_on: Option<String>,
+    /// When it must be assessed: 2026-04-01
+    #[arg(long, value_name = "DATE")]
+    assessment_due_on: Option<String>,
+    /// As one JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    server: server::Through,
+}
+
+const COLUMNS: [(&str, &str); 6] = [
+    ("SUBJECT", "id"),
+    ("TENANT", "tenant"),
+    ("NAME", "name"),
+    ("RENEWAL", "renewal_due_on"),
+    ("ASSESSMENT", "assessment_due_on"),
+    ("CREATED", "created_at"),
+];
+
+pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
+    match args.command {
+        None => list(args.list, context).await,
+        Some(Command::List(args)) => list(args, context).await,
+        Some(Command::Create(args)) => create(args, context).await,
+        Some(Command::Delete(args)) => delete::run(Old::Member(Register::Subjects), args, context).await,
+        Some(Command::Import(args)) => import::run(Register::Subjects, args, context).await,
+    }
+}
+
+async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
+    let (store, _) = context.open_store().await?;
+    let store: &dyn Store = &*store;
+    let query = &StateFilter { tenant: args.tenant, ..StateFilter::all(Kind::Subject, 0) };
+    let fetch = async |before: Option<String>, limit| {
+        states::members(store, query, before, limit, view::member).await
+    };
+    let nothing = "no subjects; enter some with `sekisho subjects import FILE.csv`";
+    pages::out(&args.pages, &COLUMNS, nothing, fetch).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn create(args: Create, context: &Context) -> anyhow::Result<ExitCode> {
+    let order = import::order([
+        ("id", Some(args.id.into())),
+        ("tenant", Some(args.tenant.into())),
+        ("name", Some(args.name.into())),
+        ("renewal_due_on", args.renewal_due_on.map(Into::into)),
+        ("assessment_due_on", args.assessment_due_on.map(Into::into)),
+    ]);
+    let created = Door::open(&args.server, context).await?.create(New::Subject, order, None).await?;
+    if args.json {
+        json_out(&created);
+    } else {
+        line_out(&format!("the subject {} is kept", cell(&created["id"])));
+    }
+    Ok(ExitCode::SUCCESS)
+}
