@@ -1,10 +1,12 @@
 //! Who is told what, by which channel, and what became of it.
 //!
 //! A [`Notice`] is one message to one recipient by one channel: it is written down before anything is sent, under a key
-//! that names the fact it tells, so that the same thing is told once. [`message`] is what a channel is handed and what it
-//! says of it. Mail, chat and phone know no dedupe: a send whose end nobody saw is *uncertain*, and a policy decides.
+//! that names the fact it tells, so that the same thing is told once. [`template`] puts it into words; [`message`] is
+//! what a channel is handed and what it says of it. Mail, chat and phone know no dedupe: a send whose end nobody saw is
+//! *uncertain*, and a policy decides.
 
 pub mod address;
+pub mod alert;
 pub mod compose;
 pub mod directory;
 pub mod feedback;
@@ -21,6 +23,7 @@ pub mod tries;
 use serde::{Deserialize, Serialize};
 
 pub use address::MailAddress;
+pub use alert::Alert;
 pub use compose::{House, Parties, Person, Place, compose};
 pub use message::{Message, Receipt, Sent};
 pub use notice::{Audience, Notice, Status, Step};

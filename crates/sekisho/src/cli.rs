@@ -34,6 +34,7 @@ mod server;
 mod staff;
 mod states;
 mod subjects;
+mod templates;
 mod tenants;
 mod trigger;
 mod verify;
@@ -107,6 +108,8 @@ enum Command {
     Staff(staff::Args),
     /// Look at what has deadlines; create, import or delete it
     Subjects(subjects::Args),
+    /// Look at the templates of notices; write them out, or check your own
+    Templates(templates::Args),
     /// Look at keys to the API; create or revoke one
     Keys(keys::Args),
     /// Look at the audit log: who did what. Check that nobody changed it, or write it out
@@ -153,6 +156,7 @@ pub fn main() -> ExitCode {
             Command::Customers(args) => customers::run(args, &context).await,
             Command::Staff(args) => staff::run(args, &context).await,
             Command::Subjects(args) => subjects::run(args, &context).await,
+            Command::Templates(args) => templates::run(args),
             Command::Keys(args) => keys::run(args, &context).await,
             Command::Audit(args) => audit::run(args, &context).await,
             Command::Rejections(args) => rejections::run(args, &context).await,

@@ -466,16 +466,11 @@ impl Worker {
         let jobs = self.store.claim(self.node.epoch(), wants, since).await?;
         self.desk.hold(jobs.iter().map(|job| job.lease));
         for job in jobs {
-            let death = match job.lane.channel() {
-                Some(channel) => {
-                    let error = format!("no node knows the channel {channel} any more");
-                    Death::terminal("channel_removed", error)
-                }
-                None => {
-                    let error = format!("no node knows the route {} any more", job.payload);
-                    Death::terminal("route_removed", error)
-                }
+            let (reason, what) = match (job.lane.channel(), job.lane.route()) {
+                (Some(channel), _) => ("channel_removed", format!("channel {channel}")),
+                (None, route) => ("route_removed", format!("route {}", route.unwrap_or(&job.payload))),
             };
+            let death = Death::terminal(reason, format!("no node knows the {what} any more"));
             self.bury(Work::claimed(job, None), death);
         }
         Ok(())

@@ -5,6 +5,7 @@
 
 use serde_json::{Value, json};
 
+use super::alert::in_words;
 use super::directory::{Customer, Staff, Tenant};
 use super::notice::Step;
 use super::rule::{Rule, To};
@@ -189,7 +190,7 @@ fn data(
     data["about"] = if own { body["about"].clone() } else { Value::Null };
     data["fulfilment"] = json!(of_object("fulfilment"));
     data["alert"] = match of_object("alert") {
-        Some(alert) => alert,
+        Some(alert) => in_words(alert, language),
         None => alert_of(event),
     };
     data

@@ -38,7 +38,7 @@ pub fn due_day(zone_name: &str, at: Time, remind_at: i64) -> Option<Day> {
     let zone = zone(zone_name).ok()?;
     let clock = jiff::Timestamp::from_millisecond(at.ms()).ok()?.to_zoned(zone);
     let minute = i64::from(clock.hour()) * 60 + i64::from(clock.minute());
-    if minute != remind_at { None } else { local_date(zone_name, at) }
+    if minute == remind_at { local_date(zone_name, at) } else { None }
 }
 
 impl Run<'_> {

@@ -58,17 +58,15 @@ impl Templates {
     /// The shipped templates with these files, by name and content, over them. Says everything that is wrong at once.
     pub fn with(overrides: Vec<(String, String)>) -> Result<Self, Vec<Flaw>> {
         let (files, mut flaws) = Files::with(overrides);
-        let engine = match Engine::of(&files) {
-            Ok(engine) => engine,
-            Err(broken) => {
-                flaws.extend(broken);
-                return Err(in_order(flaws));
-            }
-        };
+        let (engine, broken) = Engine::of(&files);
         let templates = Self(Arc::new(Loaded { files, engine }));
+        // Whatever builds on a broken file fails for that reason only.
         for name in templates.names() {
-            flaws.extend(templates.check(name, |language| Self::samples(name, language)));
+            if !broken.iter().any(|flaw| files::builds_on(name, &flaw.file)) {
+                flaws.extend(templates.check(name, |language| Self::samples(name, language)));
+            }
         }
+        flaws.extend(broken);
         if flaws.is_empty() { Ok(templates) } else { Err(in_order(flaws)) }
     }
 

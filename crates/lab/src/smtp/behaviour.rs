@@ -51,6 +51,8 @@ pub enum Fault {
     Drop,
     /// Says nothing until the client leaves.
     Silence,
+    /// Says nothing, and does not listen either.
+    Deafness,
     /// Says the usual, byte by byte with this pause.
     Trickle(Duration),
     /// Says lines of one answer for ever.

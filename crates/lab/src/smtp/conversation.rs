@@ -131,8 +131,7 @@ impl Conversation {
             lines.push(format!("AUTH {}", login.mechanisms));
         }
         let last = lines.pop().expect("there is at least one line");
-        let firsts: String = lines.iter().map(|line| format!("250-{line}\r\n")).collect();
-        format!("{firsts}250 {last}")
+        lines.iter().fold(String::new(), |text, line| text + "250-" + line + "\r\n") + "250 " + &last
     }
 
     async fn log_in(&mut self, rest: &str) -> io::Result<()> {
@@ -195,8 +194,10 @@ impl Conversation {
             return self.act(fault, "").await.map(drop);
         }
         let n = self.take(raw);
+        // Asked before the answer: who hears it may change our ways at once.
+        let told = self.shared.meet(Point::Told, to);
         if self.say_to(Point::Taken, to, &format!("250 2.0.0 Ok: queued as LAB{n}")).await?
-            && let Some(fault) = self.shared.meet(Point::Told, to)
+            && let Some(fault) = told
         {
             self.act(fault, "").await?;
         }
@@ -252,6 +253,7 @@ impl Conversation {
             Fault::Say(text) => return self.write(&text).await.map(|()| false),
             Fault::Drop => return Err(io::ErrorKind::ConnectionAborted.into()),
             Fault::Silence => while self.wire.read(&mut [0; 4096]).await? > 0 {},
+            Fault::Deafness => std::future::pending().await,
             Fault::Trickle(pause) => {
                 for byte in format!("{usual}\r\n").bytes() {
                     self.send(&[byte]).await?;

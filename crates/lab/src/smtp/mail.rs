@@ -64,15 +64,12 @@ fn split(text: &str) -> (Vec<(String, String)>, &str) {
     };
     let mut headers: Vec<(String, String)> = Vec::new();
     for line in head.split("\r\n") {
-        match (line.starts_with([' ', '\t']), headers.last_mut()) {
-            (true, Some((_, value))) => {
-                value.push(' ');
-                value.push_str(line.trim_start());
-            }
-            _ => {
-                let (name, value) = line.split_once(':').unwrap_or((line, ""));
-                headers.push((name.trim().to_ascii_lowercase(), value.trim().to_owned()));
-            }
+        if let (true, Some((_, value))) = (line.starts_with([' ', '\t']), headers.last_mut()) {
+            value.push(' ');
+            value.push_str(line.trim_start());
+        } else {
+            let (name, value) = line.split_once(':').unwrap_or((line, ""));
+            headers.push((name.trim().to_ascii_lowercase(), value.trim().to_owned()));
         }
     }
     (headers, body)

@@ -105,7 +105,7 @@ impl Table for Draft {
         };
         let mut problems = Vec::new();
         let mut missing = |key: &str, example: &str| {
-            problems.push(format!("notify {name} needs {key}: write {key} = {example}"))
+            problems.push(format!("notify {name} needs {key}: write {key} = {example}"));
         };
         if self.events.is_empty() {
             missing("events", "[\"payment.paid\"]");

@@ -17,7 +17,7 @@ pub fn load(folder: &Path) -> Result<Templates, Vec<Flaw>> {
         Ok(templates) if flaws.is_empty() => return Ok(templates),
         Ok(_) => {}
         Err(more) => {
-            flaws.extend(more.into_iter().map(|flaw| Flaw { file: path(folder, &flaw.file), ..flaw }))
+            flaws.extend(more.into_iter().map(|flaw| Flaw { file: path(folder, &flaw.file), ..flaw }));
         }
     }
     flaws.sort();

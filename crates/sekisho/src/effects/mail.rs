@@ -9,6 +9,7 @@ mod answer;
 mod letter;
 mod pool;
 mod reply;
+mod server;
 mod session;
 
 use std::sync::Arc;
@@ -21,7 +22,8 @@ use tokio::time::{Instant, timeout_at};
 use answer::Parties;
 use letter::Letter;
 use pool::Pool;
-use session::{Server, Session, Stage};
+use server::Server;
+use session::{Session, Stage};
 
 /// Longest that a try is ever given.
 const WITHIN_MAX: Duration = Duration::from_mins(10);

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use ring::rand::SecureRandom;
 use sekisho_core::id::Sequence;
 use sekisho_core::notification::directory::{Day, Tenant, local_date};
-use sekisho_core::notification::{Notice, Status, post, reminder};
+use sekisho_core::notification::{MailAddress, Notice, Status, post, reminder};
 use sekisho_core::state::{Key, Kind};
 use sekisho_core::timer::DAY_MS;
 use sekisho_core::{Epoch, Seq, Time};
@@ -102,7 +102,7 @@ impl RemindReport {
             }
             if self.recipients.len() < NAMED_MAX {
                 self.recipients.push(json!({
-                    "to": notice.to.as_ref().map(|to| to.masked()),
+                    "to": notice.to.as_ref().map(MailAddress::masked),
                     "status": notice.status(),
                     "language": notice.language,
                     "details": notice.details,

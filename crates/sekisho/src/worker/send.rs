@@ -8,14 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sekisho_core::change::{ChangeSet, Committed, Death, End, Job, Outcome};
+use sekisho_core::notification::alert::{PAUSED, RESUMED};
 use sekisho_core::notification::post::{self, masked_text, reference_name};
 use sekisho_core::notification::{
-    Audience, Doubt, MailAddress, Message, Notice, Receipt, Status, Step, Suppression, Then, message,
+    Alert, Doubt, MailAddress, Message, Notice, Receipt, Status, Step, Suppression, Then, message,
 };
 use sekisho_core::queue::Failure;
-use sekisho_core::settlement::Announcement;
 use sekisho_core::state::{self, Key, Naming};
-use serde_json::json;
 use tokio::time::Instant;
 
 use super::Worker;
@@ -32,8 +31,6 @@ const INSIST: Duration = Duration::from_secs(30);
 const AGAIN_AFTER: Duration = Duration::from_millis(200);
 /// Most letters kept of what the other side said.
 const NOTE_MAX: usize = 500;
-/// Alerts of one kind and channel in so long are one.
-const ALERT_MS: i64 = 10 * 60_000;
 
 /// A notice in hand.
 struct Letter {
@@ -265,22 +262,8 @@ impl Worker {
             status = status.name(),
             "a notice came to its end"
         );
-        if status.needs_a_person() && notice.audience != Audience::Operator {
-            set.events.push(self.alert(
-                "notice.failed",
-                &format!("notice/{}/{}", letter.id, notice.again),
-                ("notice", &letter.id),
-                notice.tenant.clone(),
-                &format!("A notice was not sent: {}", notice.template),
-                notice.steps.last().and_then(|step| step.note.as_deref()).unwrap_or_default(),
-                &[
-                    ("notice", letter.id.clone()),
-                    ("channel", notice.channel.clone()),
-                    ("to", notice.to.as_ref().map(MailAddress::masked).unwrap_or_default()),
-                    ("status", status.name().to_owned()),
-                ],
-            ));
-        }
+        let alert = Alert::of_notice(&letter.id, &notice);
+        set.events.extend(alert.map(|alert| alert.announcement(at).arrival(self.node.next_seq(at))));
         set
     }
 
@@ -344,7 +327,7 @@ impl Worker {
             tracing::error!(channel = outlet.name, error_type = failure.reason, error, until = %until,
                 "a channel is shut; what waits for it is kept");
             self.write_breaker(&outlet.lane, &breaker).await;
-            self.announce_channel(outlet, "channel.paused", failure.reason, &error).await;
+            self.announce_channel(&outlet.name, PAUSED, failure.reason, &error).await;
         }
         self.put_back(work).await
     }
@@ -356,61 +339,22 @@ impl Worker {
         let (worker, lane, name) = (Arc::clone(self), outlet.lane.clone(), outlet.name.clone());
         tokio::spawn(async move {
             worker.write_breaker(&lane, &breaker).await;
-            let Some(outlet) = worker.outlets.iter().find(|outlet| outlet.name == name) else { return };
             let (event, detail) = if breaker.is_open() {
-                ("channel.paused", "it failed too often in a row; what waits for it is kept")
+                (PAUSED, "it failed too often in a row; what waits for it is kept")
             } else {
-                ("channel.resumed", "it takes messages again")
+                (RESUMED, "it takes messages again")
             };
-            worker.announce_channel(outlet, event, "unreachable", detail).await;
+            worker.announce_channel(&name, event, "unreachable", detail).await;
         });
     }
 
-    async fn announce_channel(&self, outlet: &Outlet, event_type: &str, reason: &str, detail: &str) {
+    async fn announce_channel(&self, channel: &str, event_type: &'static str, reason: &str, detail: &str) {
         let at = self.node.now();
-        let id = format!("channel/{}/{event_type}/{}", outlet.name, at.ms().div_euclid(ALERT_MS));
-        let title =
-            if event_type == "channel.paused" { "A channel is shut" } else { "A channel is open again" };
-        let fields = [("channel", outlet.name.clone()), ("reason", reason.to_owned())];
-        let event = self.alert(event_type, &id, ("channel", &outlet.name), None, title, detail, &fields);
+        let alert = Alert::of_channel(channel, event_type, reason, detail, at);
+        let event = alert.announcement(at).arrival(self.node.next_seq(at));
         if let Err(error) = self.store.admit(Arc::new([event]), None).await {
             self.health.store_failed(&error);
         }
-    }
-
-    /// News for operators, as an event that rules and routes can name.
-    fn alert(
-        &self,
-        event_type: &str,
-        id: &str,
-        object: (&'static str, &str),
-        tenant: Option<String>,
-        title: &str,
-        detail: &str,
-        fields: &[(&str, String)],
-    ) -> sekisho_core::change::Arrival {
-        let at = self.node.now();
-        let fields: Vec<_> =
-            fields.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect();
-        let data = json!({
-            "object": "alert",
-            "title": title,
-            "detail": masked_text(detail),
-            "happened_at": at,
-            "link": null,
-            "fields": fields,
-        });
-        let announcement = Announcement {
-            id: id.to_owned(),
-            event_type: event_type.to_owned(),
-            livemode: None,
-            object: (object.0, object.1.to_owned()),
-            tenant,
-            about: json!(null),
-            data,
-            at,
-        };
-        announcement.arrival(self.node.next_seq(at))
     }
 
     // --- going back ------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ mod gate;
 mod handshakes;
 mod limits;
 mod listen;
+mod mail_server;
 mod notices;
 mod once;
 mod operator;

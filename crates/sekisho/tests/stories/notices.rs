@@ -119,7 +119,6 @@ fn g2_each_kind_of_failure_ends_as_promised_and_none_delays_another() {
                 2,
                 1,
             ),
-            ("half", first(1, Behaviour::drop_at(Point::Body)), "sent", 2, 1),
             ("lost", Behaviour::drop_at(Point::Taken), "uncertain", 1, 1),
             ("gone", Behaviour::drop_at(Point::End), "uncertain", 1, 0),
             ("told", Behaviour::drop_at(Point::Told), "sent", 1, 1),
@@ -132,7 +131,7 @@ fn g2_each_kind_of_failure_ends_as_promised_and_none_delays_another() {
         }
         wait_until("all are over", || {
             let all = statuses(place);
-            all.get("sent") == Some(&5) && all.get("failed") == Some(&3) && all.get("uncertain") == Some(&2)
+            all.get("sent") == Some(&4) && all.get("failed") == Some(&3) && all.get("uncertain") == Some(&2)
         });
         for (name, _, status, tries, taken) in &cases {
             let address = format!("{name}@example.jp");
@@ -281,7 +280,13 @@ fn g2_a_bounce_suppresses_the_address_until_somebody_releases_it() {
             "[[source]]\nname = \"sns\"\nprovider = \"sns\"\ntopic_arn = {topic}\ncertificate = \"file:{}\"\n",
             pem.display()
         );
-        let gateway = Gateway::with(place, &(stripe_source("") + &source + &mail(&smtp, FAST) + RECEIPT));
+        // The bounce is of February.
+        let config = "[retention]\ndays = 3650\n".to_owned()
+            + &stripe_source("")
+            + &source
+            + &mail(&smtp, FAST)
+            + RECEIPT;
+        let gateway = Gateway::with(place, &config);
         assert_eq!(gateway.send(&bounce).status, 204);
         let address = || place.sql("SELECT id FROM state WHERE kind = 'suppression'");
         wait_until("the address is on the list", || !address().is_empty());

@@ -10,7 +10,7 @@ use minijinja::value::ValueKind;
 use minijinja::{AutoEscape, Environment, Error, ErrorKind, Output, State, UndefinedBehavior};
 use serde_json::{Value, json};
 
-use super::files::{Files, text_file};
+use super::files::{Files, is_html, text_file};
 use super::flaw::{EMPTY, Flaw, explain, missing};
 use super::{Rendered, filter, sample};
 use crate::notification::Language;
@@ -34,19 +34,16 @@ pub struct Engine {
 
 impl Engine {
     /// Takes in every file, and says what does not parse or names what is not there.
-    pub fn of(files: &Files) -> Result<Self, Vec<Flaw>> {
+    pub fn of(files: &Files) -> (Self, Vec<Flaw>) {
         let mut sending = environment();
         let mut flaws = Vec::new();
         for (file, content) in files.all() {
             flaws.extend(add(&mut sending, file, content));
         }
-        if !flaws.is_empty() {
-            return Err(flaws);
-        }
         sending.set_formatter(print);
         let mut checking = sending.clone();
         checking.set_formatter(print_if_there);
-        Ok(Self { sending, checking })
+        (Self { sending, checking }, flaws)
     }
 
     pub fn render(
@@ -79,9 +76,11 @@ fn environment() -> Environment<'static> {
     let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
     environment.set_syntax(syntax.expect("the usual delimiters don't clash"));
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
-    environment.set_auto_escape_callback(|file| {
-        if file.ends_with(".html") { AutoEscape::Html } else { AutoEscape::None }
-    });
+    environment.set_auto_escape_callback(
+        |file| {
+            if is_html(file) { AutoEscape::Html } else { AutoEscape::None }
+        },
+    );
     environment.set_fuel(Some(FUEL));
     environment.set_recursion_limit(DEPTH_MAX);
     // Errors then name the expression.
@@ -111,7 +110,7 @@ fn add(environment: &mut Environment<'static>, file: &str, content: &str) -> Vec
 
 /// The subject and the text below it, which keeps its line numbers.
 fn halves<'c>(file: &str, content: &'c str) -> Result<(Option<&'c str>, String), Flaw> {
-    if file == "footer.txt" || file.ends_with(".html") {
+    if file == "footer.txt" || is_html(file) {
         return Ok((None, content.to_owned()));
     }
     let flaw =

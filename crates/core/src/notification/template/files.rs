@@ -107,6 +107,16 @@ fn html_file(name: &str, language: Language) -> String {
     format!("{name}.{}.html", language.name())
 }
 
+/// Is this file part of the template, or shared by all?
+pub fn builds_on(name: &str, file: &str) -> bool {
+    SHARED.contains(&file) || parse(file).is_some_and(|parts| parts.name == name)
+}
+
+/// Only HTML is escaped.
+pub fn is_html(file: &str) -> bool {
+    file.rsplit('.').next() == Some("html")
+}
+
 struct Parts<'f> {
     name: &'f str,
     language: &'f str,
@@ -163,7 +173,7 @@ fn missing(contents: &BTreeMap<String, String>, name: &str) -> Vec<Flaw> {
     let needed = Language::ALL.map(|language| text_file(name, language)).into_iter().chain(needed_html);
     let flaw = |file: String| {
         let problem = match &html_there {
-            Some(there) if file.ends_with(".html") => {
+            Some(there) if is_html(&file) => {
                 format!("missing: there is a {there}, so write this one, too")
             }
             _ => format!("missing: write it, so that `{name}` can be read in every language as text"),

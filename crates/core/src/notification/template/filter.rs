@@ -145,6 +145,9 @@ fn href(value: &Value) -> Value {
     }
 }
 
+const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
 fn date_in_words(date: Date, language: Language) -> String {
     let (year, month, day) = (date.year(), date.month(), date.day());
     let (ja, en) = match date.weekday() {
@@ -156,8 +159,6 @@ fn date_in_words(date: Date, language: Language) -> String {
         Weekday::Saturday => ("土", "Sat"),
         Weekday::Sunday => ("日", "Sun"),
     };
-    const MONTHS: [&str; 12] =
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let name = MONTHS[usize::from(month.unsigned_abs()) - 1];
     match language {
         Language::Ja => format!("{year}年{month}月{day}日({ja})"),

@@ -206,9 +206,9 @@ fn masked(text: &str) -> String {
     for piece in text.split_inclusive(ends) {
         let word = piece.trim_end_matches(ends);
         if word.contains('@') {
-            out.push_str(&mask(word))
+            out.push_str(&mask(word));
         } else {
-            out.push_str(word)
+            out.push_str(word);
         }
         out.push_str(&piece[word.len()..]);
     }

@@ -4,38 +4,21 @@
 //! word for something it was not asked yet.
 
 use std::io;
-use std::sync::Arc;
-use std::time::Duration;
 
-use anyhow::Context as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::FutureExt as _;
-use rustls::ClientConfig;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls_platform_verifier::Verifier;
 use sekisho_core::Secret;
 use sekisho_core::notification::Sent;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
-use tokio::time::timeout;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
 
+use super::Tls;
 use super::answer::{self, Parties};
 use super::letter::Letter;
 use super::reply::Reply;
-use super::{Settings, Tls};
+use super::server::{Server, Stream};
 
-/// Longest that one address of the server is tried.
-const CONNECT_MAX: Duration = Duration::from_secs(5);
-/// Most addresses of the server that are tried.
-const ADDRESSES_MAX: usize = 4;
 /// Most mails by one connection: some servers count.
 const MAILS_MAX: u32 = 100;
-/// Read at once.
-const READ_BYTES: usize = 2 << 10;
 /// Ends a mail. No line of a letter is a single dot.
 const END: &[u8] = b".\r\n";
 
@@ -53,65 +36,6 @@ pub enum Stage {
     Body,
 }
 
-/// Where mail goes, and how it is entered.
-pub struct Server {
-    pub host: String,
-    port: u16,
-    tls: Tls,
-    connector: Option<(TlsConnector, ServerName<'static>)>,
-    login: Option<(String, Secret)>,
-    /// How we introduce ourselves.
-    name: String,
-}
-
-impl std::fmt::Debug for Server {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}:{}", self.host, self.port)
-    }
-}
-
-impl Server {
-    pub fn new(settings: &Settings) -> anyhow::Result<Self> {
-        let connector = match settings.tls {
-            Tls::None => None,
-            Tls::Starttls | Tls::Implicit => {
-                let host = settings.host.trim_matches(['[', ']']).to_owned();
-                let name = ServerName::try_from(host)
-                    .with_context(|| format!("{:?} is no name of a mail server", settings.host))?;
-                Some((TlsConnector::from(Arc::new(trusting(settings.ca.as_deref())?)), name))
-            }
-        };
-        let domain = settings.from.address.whole().rsplit_once('@').map_or("localhost", |(_, domain)| domain);
-        Ok(Self {
-            host: settings.host.clone(),
-            port: settings.port,
-            tls: settings.tls,
-            connector,
-            login: settings.login.clone(),
-            name: if domain.is_ascii() { domain.to_owned() } else { "localhost".to_owned() },
-        })
-    }
-}
-
-/// The certificate authorities of this system, and those given.
-fn trusting(ca: Option<&str>) -> anyhow::Result<ClientConfig> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let own: Vec<_> = CertificateDer::pem_slice_iter(ca.unwrap_or_default().as_bytes())
-        .collect::<Result<_, _>>()
-        .context("the mail server's ca is no certificate in PEM")?;
-    if ca.is_some() && own.is_empty() {
-        anyhow::bail!("the mail server's ca holds no certificate; expected -----BEGIN CERTIFICATE-----");
-    }
-    let verifier = Verifier::new_with_extra_roots(own, Arc::clone(&provider))
-        .context("this system's certificate authorities can't be read; is `ca-certificates` installed?")?;
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(verifier))
-        .with_no_client_auth();
-    Ok(config)
-}
-
 #[derive(Debug)]
 pub struct Session {
     stream: Stream,
@@ -125,30 +49,23 @@ pub struct Session {
     in_step: bool,
 }
 
-#[derive(Debug)]
-enum Stream {
-    Plain(TcpStream),
-    Encrypted(Box<TlsStream<TcpStream>>),
-}
-
 /// What the server said it can do.
 #[derive(Debug, Default)]
 struct Offers {
     starttls: bool,
     plain: bool,
     login: bool,
-    /// Whether it wants to be told the size, and the most it takes.
-    size: bool,
-    size_max: Option<usize>,
+    /// It wants to be told the size; the most it takes, and 0 for no limit.
+    size: Option<usize>,
 }
 
 impl Session {
     /// Up to where a mail can begin.
     pub async fn open(server: &Server, parties: &Parties<'_>, stage: &mut Stage) -> Result<Self, Sent> {
         *stage = Stage::Connect;
-        let tcp = connect(server, parties).await?;
+        let stream = server.connect(parties).await?;
         let mut session = Self {
-            stream: Stream::Plain(tcp),
+            stream,
             heard: Vec::new(),
             reply: Reply::default(),
             offers: Offers::default(),
@@ -191,12 +108,8 @@ impl Session {
     }
 
     async fn encrypt(self, server: &Server, parties: &Parties<'_>) -> Result<Self, Sent> {
-        let failed = |error: &str| Sent::Failed(answer::tls(parties, error));
-        let Stream::Plain(tcp) = self.stream else { return Err(failed("it is encrypted already")) };
-        let (connector, name) = server.connector.as_ref().expect("made wherever TLS is configured");
-        let stream =
-            connector.connect(name.clone(), tcp).await.map_err(|error| failed(&error.to_string()))?;
-        Ok(Self { stream: Stream::Encrypted(Box::new(stream)), offers: Offers::default(), ..self })
+        let stream = server.encrypt(self.stream, parties).await?;
+        Ok(Self { stream, offers: Offers::default(), ..self })
     }
 
     async fn log_in(&mut self, parties: &Parties<'_>, user: &str, password: &Secret) -> Result<(), Sent> {
@@ -226,10 +139,11 @@ impl Session {
         stage: &mut Stage,
     ) -> Result<(), Sent> {
         self.mails += 1;
-        if let Some(most) = self.offers.size_max.filter(|most| letter.bytes.len() > *most) {
+        if let Some(most) = self.offers.size.filter(|most| *most > 0 && letter.bytes.len() > *most) {
             return Err(answer::too_big(parties, letter.bytes.len(), most));
         }
-        let size = if self.offers.size { format!(" SIZE={}", letter.bytes.len()) } else { String::new() };
+        let size =
+            if self.offers.size.is_some() { format!(" SIZE={}", letter.bytes.len()) } else { String::new() };
         *stage = Stage::Sender;
         self.ask(Stage::Sender, parties, &format!("MAIL FROM:<{}>{size}", letter.from), 2).await?;
         *stage = Stage::Recipient;
@@ -360,37 +274,6 @@ impl Session {
     }
 }
 
-impl Stream {
-    async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match self {
-            Self::Plain(tcp) => tcp.write_all(bytes).await,
-            Self::Encrypted(tls) => {
-                tls.write_all(bytes).await?;
-                tls.flush().await
-            }
-        }
-    }
-
-    async fn read(&mut self, into: &mut Vec<u8>) -> io::Result<usize> {
-        let mut part = [0; READ_BYTES];
-        let n = match self {
-            Self::Plain(tcp) => tcp.read(&mut part).await?,
-            Self::Encrypted(tls) => tls.read(&mut part).await?,
-        };
-        into.extend_from_slice(&part[..n]);
-        Ok(n)
-    }
-
-    /// That the connection was reset, as the system knows it before anybody reads.
-    fn error(&self) -> Option<io::Error> {
-        let tcp = match self {
-            Self::Plain(tcp) => tcp,
-            Self::Encrypted(tls) => tls.get_ref().0,
-        };
-        tcp.take_error().unwrap_or_else(Some)
-    }
-}
-
 impl Offers {
     fn read(lines: &[String]) -> Self {
         let mut offers = Self::default();
@@ -405,34 +288,13 @@ impl Offers {
                     offers.login |= word == "LOGIN";
                 }),
                 Some("SIZE") => {
-                    offers.size = true;
-                    offers.size_max =
-                        words.next().and_then(|most| most.parse().ok()).filter(|most| *most > 0);
+                    offers.size = Some(words.next().and_then(|most| most.parse().ok()).unwrap_or(0));
                 }
                 Some(_) | None => {}
             }
         }
         offers
     }
-}
-
-async fn connect(server: &Server, parties: &Parties<'_>) -> Result<TcpStream, Sent> {
-    let host = server.host.trim_matches(['[', ']']);
-    let found = tokio::net::lookup_host((host, server.port)).await;
-    let found = found.map_err(|error| Sent::Failed(answer::dns(parties, &error.to_string())))?;
-    let mut last = "the name has no address".to_owned();
-    for address in found.take(ADDRESSES_MAX) {
-        match timeout(CONNECT_MAX, TcpStream::connect(address)).await {
-            Ok(Ok(tcp)) => {
-                // Commands are short and each waits for its reply.
-                let _ = tcp.set_nodelay(true);
-                return Ok(tcp);
-            }
-            Ok(Err(error)) => last = format!("{address}: {error}"),
-            Err(_) => last = format!("{address}: no connection within {} s", CONNECT_MAX.as_secs()),
-        }
-    }
-    Err(Sent::Failed(answer::connect(parties, &last)))
 }
 
 fn out_of_turn() -> io::Error {

@@ -1,0 +1,129 @@
+//! News for operators: a channel that was shut or is open again, a notice that did not go out. Announced as events, so
+//! that rules and routes can name them like any other.
+
+use serde_json::{Value, json};
+
+use super::post::masked_text;
+use super::{Audience, Language, MailAddress, Notice};
+use crate::settlement::Announcement;
+use crate::time::Time;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Alert {
+    pub event_type: &'static str,
+    /// Names what happened: the same twice is told once.
+    pub id: String,
+    /// (kind, id).
+    pub object: (&'static str, String),
+    pub tenant: Option<String>,
+    pub detail: String,
+    pub fields: Vec<(&'static str, String)>,
+}
+
+/// Alerts of one kind and channel in so long are one.
+const ALERT_MS: i64 = 10 * 60_000;
+
+pub const PAUSED: &str = "channel.paused";
+pub const RESUMED: &str = "channel.resumed";
+pub const FAILED: &str = "notice.failed";
+
+impl Alert {
+    /// Something about a channel that every node may find out by itself.
+    pub fn of_channel(channel: &str, event_type: &'static str, reason: &str, detail: &str, at: Time) -> Self {
+        Self {
+            event_type,
+            id: format!("channel/{channel}/{event_type}/{}", at.ms().div_euclid(ALERT_MS)),
+            object: ("channel", channel.to_owned()),
+            tenant: None,
+            detail: detail.to_owned(),
+            fields: vec![("channel", channel.to_owned()), ("reason", reason.to_owned())],
+        }
+    }
+
+    /// A notice that waits for a person. Of their own, operators hear nothing: an alert that fails must not cause one.
+    pub fn of_notice(id: &str, notice: &Notice) -> Option<Self> {
+        let status = notice.status();
+        if !status.needs_a_person() || notice.audience == Audience::Operator {
+            return None;
+        }
+        let note = notice.steps.last().and_then(|step| step.note.clone());
+        Some(Self {
+            event_type: FAILED,
+            id: format!("notice/{}/{}", Notice::message_id(id, notice.again), status.name()),
+            object: ("notice", id.to_owned()),
+            tenant: notice.tenant.clone(),
+            detail: note.unwrap_or_default(),
+            fields: vec![
+                ("notice", id.to_owned()),
+                ("template", notice.template.clone()),
+                ("channel", notice.channel.clone()),
+                ("to", notice.to.as_ref().map(MailAddress::masked).unwrap_or_default()),
+                ("status", status.name().to_owned()),
+            ],
+        })
+    }
+
+    pub fn announcement(self, at: Time) -> Announcement {
+        let titles = json!({
+            "ja": title(self.event_type, Language::Ja),
+            "en": title(self.event_type, Language::En),
+        });
+        let fields = self.fields.iter().map(|(name, value)| json!({ "name": name, "value": value }));
+        let data = json!({
+            "object": "alert",
+            "titles": titles,
+            "detail": masked_text(&self.detail),
+            "happened_at": at,
+            "link": null,
+            "fields": fields.collect::<Vec<_>>(),
+        });
+        Announcement {
+            id: self.id,
+            event_type: self.event_type.to_owned(),
+            livemode: None,
+            object: self.object,
+            tenant: self.tenant,
+            about: Value::Null,
+            data,
+            at,
+        }
+    }
+}
+
+fn title(event_type: &str, language: Language) -> &'static str {
+    match (event_type, language) {
+        (PAUSED, Language::Ja) => "通知チャネルを停止しました",
+        (PAUSED, Language::En) => "A channel is shut",
+        (RESUMED, Language::Ja) => "通知チャネルが再開しました",
+        (RESUMED, Language::En) => "A channel is open again",
+        (_, Language::Ja) => "通知を送れませんでした",
+        (_, Language::En) => "A notice was not sent",
+    }
+}
+
+/// An alert as its reader sees it.
+pub fn in_words(mut alert: Value, language: Language) -> Value {
+    let title = alert["titles"][language.name()].clone();
+    if let Some(alert) = alert.as_object_mut() {
+        alert.remove("titles");
+        alert.insert("title".into(), title);
+    }
+    alert
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn h4_an_alert_is_told_once_in_a_while_in_the_readers_language_and_shows_no_address() {
+        let at = Time::from_ms(1_780_000_000_000);
+        let alert = |at| Alert::of_channel("mail", PAUSED, "bad_credentials", "535 for taro@example.jp", at);
+        assert_eq!(alert(at).id, alert(at.plus_ms(1_000)).id);
+        assert_ne!(alert(at).id, alert(at.plus_ms(ALERT_MS)).id);
+        let said = alert(at).announcement(at).data;
+        assert_eq!(in_words(said.clone(), Language::En)["title"], "A channel is shut");
+        assert_eq!(in_words(said.clone(), Language::Ja)["title"], "通知チャネルを停止しました");
+        assert_eq!(said["detail"], "535 for t***@example.jp");
+    }
+}
