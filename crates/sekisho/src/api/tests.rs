@@ -183,7 +183,7 @@ async fn h2_a_key_must_be_known_and_wide_enough() {
         assert_eq!(status(OWN).await, expected(Scope::Operate), "{method} {path}");
     }
     let deletes: Vec<_> = endpoints().filter(|one| one.method == Verb::Delete).collect();
-    assert!(deletes.len() == 3 && deletes.iter().all(|one| one.scope >= Some(Scope::Write)));
+    assert!(deletes.len() == 5 && deletes.iter().all(|one| one.scope >= Some(Scope::Write)));
     let writes: Vec<_> = endpoints().filter(|one| one.method == Verb::Post).collect();
     assert!(writes.len() >= 4 && writes.iter().all(|one| one.scope >= Some(Scope::Write)));
     let only_write = writes.iter().filter(|one| one.scope == Some(Scope::Write)).map(|one| one.path);

@@ -34,6 +34,7 @@ mod operator;
 mod outages;
 mod redo;
 mod refusals;
+mod reminders;
 mod replay;
 mod schedules;
 mod secrets;

@@ -1,0 +1,154 @@
+//! G4: every morning each member of staff hears once of what is due, however often the run is killed and started again.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use sekisho_lab::rng::Rng;
+use sekisho_lab::smtp::{Behaviour, Point, Smtp};
+
+use super::notices::{mail, statuses};
+use crate::support::{Gateway, Place, each_store, seed, stripe_source, wait_until};
+
+const DATE: &str = "2026-11-16";
+
+/// How many members of staff the great run has: few, or as many as `SEKISHO_REMINDERS` says.
+fn crowd() -> usize {
+    std::env::var("SEKISHO_REMINDERS").ok().and_then(|text| text.parse().ok()).unwrap_or(600)
+}
+
+fn config(smtp: &Smtp, more: &str) -> String {
+    let house = "[notifications]\nreminders = \"mail\"\ndashboard_url = \"https://app.example.jp/offices/{tenant}\"\n";
+    house.to_owned() + &stripe_source("") + &mail(smtp, more)
+}
+
+/// Writes a sheet into the gateway's folder and imports it.
+fn import(gateway: &Gateway, kind: &str, rows: &str) {
+    let file = gateway.folder().join(format!("{kind}.csv"));
+    std::fs::write(&file, rows).unwrap();
+    gateway.type_in(&[kind, "import", file.to_str().unwrap()]).done();
+}
+
+/// An office with one subject that is due for whoever looks a month ahead.
+fn furnish(gateway: &Gateway, offices: &[&str]) {
+    let tenants = offices.iter().map(|id| format!("{id},事業所 {id},ja,Asia/Tokyo\n"));
+    import(gateway, "tenants", &format!("id,name,language,time_zone\n{}", tenants.collect::<String>()));
+    let subjects = offices.iter().map(|id| format!("{id}-1,{id},佐藤 一郎,2026-11-20,2026-12-01\n"));
+    import(
+        gateway,
+        "subjects",
+        &format!("id,tenant,name,renewal_due_on,assessment_due_on\n{}", subjects.collect::<String>()),
+    );
+}
+
+fn run(gateway: &Gateway) {
+    // Whatever became of them: the summary says it, and so do we below.
+    gateway.type_in(&["reminders", "run", "--date", DATE, "--no-wait"]);
+}
+
+#[test]
+fn g4_each_member_of_staff_gets_one_mail_in_the_own_language_and_the_record_says_why_another_got_none() {
+    each_store(|place| {
+        let smtp = Smtp::start(Behaviour::Accept).unwrap();
+        let gateway = Gateway::with(place, &config(&smtp, "spacing = \"1ms\"\nrate = 1000"));
+        furnish(&gateway, &["aozora", "hikari"]);
+        import(
+            &gateway,
+            "staff",
+            "id,tenant,family_name,given_name,email,language,notifications,threshold_days\n\
+             s1,aozora,山田,花子,hanako@example.jp,,on,30\n\
+             s2,aozora,Smith,John,john@example.com,en,on,10\n\
+             s3,aozora,鈴木,次郎,jiro@example.jp,ja,off,30\n\
+             s4,hikari,高橋,三郎,saburo@example.jp,ja,on,2\n",
+        );
+        let dry = gateway.type_in(&["reminders", "run", "--date", DATE, "--dry-run"]).done();
+        assert!(dry.all().contains("h***@example.jp") && !dry.all().contains("hanako@"), "{}", dry.all());
+        assert!(statuses(place).is_empty(), "a dry run writes nothing");
+
+        gateway.type_in(&["reminders", "run", "--date", DATE]).done().mentions(&["sent", "off"]);
+        gateway.type_in(&["reminders", "run", "--date", DATE]).done();
+        assert_eq!(statuses(place), BTreeMap::from([("sent".into(), 2), ("off".into(), 1)]));
+        let mails = smtp.accepted();
+        let mut to: Vec<_> = mails.iter().map(|mail| mail.to.concat()).collect();
+        to.sort();
+        assert_eq!(to, ["hanako@example.jp", "john@example.com"], "nothing is due for whoever looks two days ahead");
+        let of = |address: &str| mails.iter().find(|mail| mail.to == [address]).unwrap();
+        let hanako = of("hanako@example.jp").part("text/plain").unwrap();
+        for word in ["山田 花子", "事業所 aozora", "佐藤 一郎", "https://app.example.jp/offices/aozora"] {
+            assert!(hanako.contains(word), "{word} in\n{hanako}");
+        }
+        let john = of("john@example.com").part("text/plain").unwrap();
+        assert!(john.contains("Smith John") && !john.contains("様"), "{john}");
+        let audit = gateway.type_in(&["audit", "list", "--json"]).done();
+        let sent: Vec<_> =
+            audit.lines().into_iter().filter(|entry| entry["action"] == "deadline_notification_sent").collect();
+        assert_eq!(sent.len(), 2);
+        let details: Vec<_> = sent.iter().map(|entry| &entry["details"]).collect();
+        for key in ["recipient_email", "staff_name", "office_name", "renewal_alert_count", "assessment_alert_count"] {
+            assert!(details.iter().all(|details| !details[key].is_null()), "{key} in {details:?}");
+        }
+        assert!(details.iter().any(|details| details["email_threshold_days"] == 10), "{details:?}");
+    });
+}
+
+#[test]
+fn g4_a_great_run_killed_three_times_reaches_everyone_once_and_keeps_to_the_rate() {
+    each_store(|place| great_run(place, crowd()));
+}
+
+fn great_run(place: &Place, crowd: usize) {
+    const PER_SECOND: usize = 250;
+    let mut rng = Rng::new(seed("reminders"));
+    let busy = Behaviour::First(1, Box::new(Behaviour::say(Point::Recipient, "451 4.7.1 greylisted")));
+    let wrong = Behaviour::say(Point::Recipient, "550 5.1.1 no such user");
+    let some = vec![("busy".to_owned(), busy), ("wrong".to_owned(), wrong)];
+    let smtp = Smtp::start(Behaviour::To(some, Box::new(Behaviour::Accept))).unwrap();
+    let more = format!("spacing = \"1ms\"\nrate = {PER_SECOND}\ndaily = 1000000");
+    let mut gateway = Gateway::with(place, &config(&smtp, &more));
+    furnish(&gateway, &["o0", "o1", "o2", "o3"]);
+    // One in ten is greylisted at first, one in a hundred does not exist.
+    let name = |n: usize| if n % 100 == 7 { "wrong" } else if n % 10 == 3 { "busy" } else { "well" };
+    let rows = (0..crowd).map(|n| format!("s{n},o{},山田,花子,{}{n}@example.jp\n", n % 4, name(n)));
+    import(&gateway, "staff", &format!("id,tenant,family_name,given_name,email\n{}", rows.collect::<String>()));
+
+    run(&gateway);
+    for kill in 1..=3 {
+        let goal = crowd * kill / 4;
+        wait_until("some more are sent", || smtp.accepted().len() >= goal);
+        std::thread::sleep(Duration::from_millis(rng.between(0, 200)));
+        gateway.server.kill9();
+        gateway.server.restart().unwrap();
+        run(&gateway);
+    }
+    let is_over = || {
+        let all = statuses(place);
+        let over = ["sent", "failed", "uncertain"].iter().filter_map(|status| all.get(*status)).sum::<usize>();
+        over == crowd
+    };
+    wait_until("everyone is reached or listed", is_over);
+
+    let all = statuses(place);
+    let uncertain = all.get("uncertain").copied().unwrap_or_default();
+    let mut got = BTreeMap::<String, usize>::new();
+    smtp.accepted().iter().for_each(|mail| *got.entry(mail.to.concat()).or_default() += 1);
+    eprintln!("{crowd} reminders, 3 kills: {all:?}; the server has {} of {} people", smtp.accepted().len(), got.len());
+    assert!(got.values().all(|count| *count == 1), "somebody got it twice");
+    let (sent, wrong) = (all["sent"], (0..crowd).filter(|n| name(*n) == "wrong").count());
+    assert_eq!(all.get("failed").copied().unwrap_or_default() + uncertain_of(place, "wrong"), wrong);
+    // Whoever is in doubt may have it or not; everybody else who exists has it.
+    assert!(got.len() >= sent && got.len() <= sent + uncertain, "{} have it, {all:?}", got.len());
+    assert!(uncertain <= 3 * 5, "only what was under way at a kill is in doubt: {all:?}");
+    assert!(smtp.most_at_once() <= 5);
+
+    let mut times: Vec<_> = smtp.accepted().iter().map(|mail| mail.at_ms).collect();
+    times.sort_unstable();
+    let busiest = times.iter().enumerate().map(|(n, at)| times[n..].partition_point(|later| *later < at + 1_000)).max();
+    assert!(busiest.unwrap_or_default() <= PER_SECOND + 5, "{busiest:?} mails in one second");
+}
+
+/// How many notices in doubt go to addresses that begin so.
+fn uncertain_of(place: &Place, beginning: &str) -> usize {
+    let query = format!(
+        "SELECT count(*) FROM state WHERE kind = 'notice' AND status = 'uncertain' AND customer LIKE '{beginning}%'"
+    );
+    place.sql(&query).parse().unwrap()
+}
