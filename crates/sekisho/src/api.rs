@@ -9,6 +9,7 @@ mod auth;
 mod balances;
 mod billing;
 mod books;
+mod channels;
 mod customers;
 mod dead_letters;
 mod endpoint;
@@ -16,14 +17,17 @@ mod events;
 mod import;
 mod keys;
 mod messages;
+mod notices;
 mod openapi;
 mod payments;
 mod problem;
+mod reminders;
 mod routes;
 mod schedules;
 mod schema;
 mod staff;
 mod subjects;
+mod suppressions;
 mod tenants;
 
 use std::collections::BTreeMap;
@@ -39,10 +43,10 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Uri, header
 use sekisho_core::Secret;
 use sekisho_store::Store;
 
-use crate::config::{Config, Schedule};
+use crate::config::{Config, Notifications, Schedule};
 use crate::http::Problem;
 use crate::transition::{self, Known};
-use crate::view::Place;
+use crate::view::{Outlet, Place};
 use crate::worker::Worker;
 use auth::{Caller, Keys};
 use endpoint::{Answer, Call, Success};
@@ -73,6 +77,10 @@ pub fn endpoints() -> impl Iterator<Item = &'static Endpoint> {
         events::ENDPOINTS,
         dead_letters::ENDPOINTS,
         messages::ENDPOINTS,
+        notices::ENDPOINTS,
+        suppressions::ENDPOINTS,
+        reminders::ENDPOINTS,
+        channels::ENDPOINTS,
         routes::ENDPOINTS,
         schedules::ENDPOINTS,
         audit::ENDPOINTS,
@@ -90,6 +98,8 @@ pub struct Api {
     known: Known,
     places: Vec<Place>,
     schedules: Vec<Schedule>,
+    outlets: Vec<Outlet>,
+    notifications: Notifications,
     keys: Keys,
 }
 
@@ -101,6 +111,8 @@ pub fn router(config: &Config, own: Option<Secret>, store: Arc<dyn Store>, worke
         known: Known::of(config),
         places: Place::all(config),
         schedules: config.schedules.clone(),
+        outlets: Outlet::all(config),
+        notifications: config.notifications.clone(),
         keys: Keys::new(&config.keys, own.as_ref()),
     };
     let mut router = Router::new().route("/v1/{*rest}", any(async || problem::no_such_path().into_answer()));

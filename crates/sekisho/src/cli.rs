@@ -7,6 +7,7 @@ mod balances;
 mod bench;
 mod billing;
 mod books;
+mod channels;
 mod config;
 mod customers;
 mod dead;
@@ -19,12 +20,15 @@ mod listen;
 mod messages;
 mod migrate;
 mod notice;
+mod notices;
+mod notify;
 mod order;
 mod output;
 mod pages;
 mod payments;
 mod providers;
 mod rejections;
+mod reminders;
 mod request;
 mod routes;
 mod schedules;
@@ -34,6 +38,7 @@ mod server;
 mod staff;
 mod states;
 mod subjects;
+mod suppressions;
 mod templates;
 mod tenants;
 mod trigger;
@@ -110,6 +115,18 @@ enum Command {
     Subjects(subjects::Args),
     /// Look at the templates of notices; write them out, or check your own
     Templates(templates::Args),
+    /// Look at what was told to whom and what became of it; send it once more
+    Notices(notices::Args),
+    /// Look at addresses that nothing is sent to; enter or release one
+    Suppressions(suppressions::Args),
+    /// Run a day's reminders of deadlines, and see how they stand
+    #[command(subcommand)]
+    Reminders(reminders::Command),
+    /// Look at the ways notices go by; open one again
+    Channels(channels::Args),
+    /// Send a test message
+    #[command(subcommand)]
+    Notify(notify::Command),
     /// Look at keys to the API; create or revoke one
     Keys(keys::Args),
     /// Look at the audit log: who did what. Check that nobody changed it, or write it out
@@ -157,6 +174,11 @@ pub fn main() -> ExitCode {
             Command::Staff(args) => staff::run(args, &context).await,
             Command::Subjects(args) => subjects::run(args, &context).await,
             Command::Templates(args) => templates::run(args),
+            Command::Notices(args) => notices::run(args, &context).await,
+            Command::Suppressions(args) => suppressions::run(args, &context).await,
+            Command::Reminders(command) => reminders::run(command, &context).await,
+            Command::Channels(args) => channels::run(args, &context).await,
+            Command::Notify(command) => notify::run(command, &context).await,
             Command::Keys(args) => keys::run(args, &context).await,
             Command::Audit(args) => audit::run(args, &context).await,
             Command::Rejections(args) => rejections::run(args, &context).await,

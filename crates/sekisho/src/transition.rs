@@ -41,7 +41,7 @@ use crate::config::Config;
 pub use api_key::{ApiKey, Made, create_key, find_key, list_keys, revoke_key};
 pub use audit::{Verified, each_link, exported, verify_audit};
 pub use books::{BooksReport, Difference, Warning, check_books};
-pub use breaker::{Reset, reset};
+pub use breaker::{Reset, Resumed, reset, resume};
 pub use dead::{DeadGroup, DeadQuery, DeadReport, Redo, discard, retry};
 pub use deletion::{delete_billing, delete_member};
 pub use directory::{
@@ -52,12 +52,15 @@ pub use fields::{FieldError, Fields};
 pub use forecast::{RouteForecast, Unanswered};
 pub use import::{IMPORT_PROBLEMS_MAX, IMPORT_ROWS_MAX, Import, Imported, import};
 pub use look_up::{balance, billing, is_customer_of, member, member_as, payment, payments_by_reference};
-pub use notices::{parties, post_notices, reminders, resend};
+pub use notices::{
+    NoticePage, NoticeQuery, notice, parties, post_notices, reminders, resend, view as notice_view,
+    view_with_steps as notice_view_with_steps,
+};
 pub use payment::create_payment;
 pub use reminders::{Remind, RemindReport, run_reminders, summary as reminders_summary};
 pub use replay::{EventQuery, Replay, ReplayReport, replay};
 pub use request::{Answered, Request};
-pub use suppressions::{release, suppress, view_state as suppression_view};
+pub use suppressions::{Turned, release, suppress, suppression, suppressions, view as suppression_view};
 
 /// Most dead letters or events that one order touches.
 pub const SELECT_MAX: usize = 100_000;

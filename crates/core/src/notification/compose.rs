@@ -132,6 +132,7 @@ pub fn compose(rule: &Rule, event: &Stored, parties: &Parties, house: &House, no
             payment: payment.map(str::to_owned),
             event: Some(event.seq.as_event().to_string()),
             batch: None,
+            message: None,
             again: 0,
             steps: vec![match rule.to {
                 To::Place => Step::new(now, Status::Queued),

@@ -38,6 +38,9 @@ pub struct Notice {
     /// The run it belongs to: `reminders/2026-11-16`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<String>,
+    /// The job that sends it, by its public id: what failed stands under it among the dead letters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
     /// How often a person asked for it to be sent once more.
     #[serde(default)]
     pub again: u32,

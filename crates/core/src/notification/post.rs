@@ -34,10 +34,12 @@ pub fn post(
         let id = job.tagged("ntc_");
         let key = Key::new(state::Kind::Notice, &id);
         set.names.push(Naming { name: name(notice), key, was: None });
-        set.writes.push(write(&id, 0, notice));
         if notice.status() == Status::Queued {
-            set.jobs.push(send_job(&id, notice, job, at));
+            let notice = Notice { message: Some(job.as_message().to_string()), ..notice.clone() };
+            set.writes.push(write(&id, 0, &notice));
+            set.jobs.push(send_job(&id, &notice, job, at));
         } else {
+            set.writes.push(write(&id, 0, notice));
             set.audit.push(entry(&id, notice, at));
         }
         posted += 1;
@@ -122,6 +124,7 @@ pub fn view(id: &str, notice: &Notice, whole: bool) -> Value {
         "payment": notice.payment,
         "event": notice.event,
         "batch": notice.batch,
+        "message": notice.message,
         "reason": last.and_then(|step| step.reason.as_ref()),
         "note": last.and_then(|step| step.note.as_ref()),
         "advice": notice.status().advice(last.and_then(|step| step.reason.as_deref())),

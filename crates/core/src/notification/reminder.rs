@@ -116,6 +116,7 @@ impl Run<'_> {
             payment: None,
             event: None,
             batch: Some(batch(self.today)),
+            message: None,
             again: 0,
             steps: vec![Step::first(&person, now)],
         })

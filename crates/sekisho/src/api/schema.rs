@@ -3,6 +3,7 @@
 
 mod books;
 mod directory;
+mod notifications;
 
 use serde_json::{Map, Value, json};
 
@@ -226,7 +227,7 @@ const REPLAY_REPORT: Fields = &[
 ];
 
 fn each() -> impl Iterator<Item = &'static (&'static str, Fields)> {
-    SCHEMAS.iter().chain(books::SCHEMAS).chain(directory::SCHEMAS)
+    SCHEMAS.iter().chain(books::SCHEMAS).chain(directory::SCHEMAS).chain(notifications::SCHEMAS)
 }
 
 /// Every schema, by name. A `…Detail` has all that the short form has, too.
@@ -296,6 +297,9 @@ pub mod tests {
         check("ReplayReport", &json!(t::ReplayReport::default()));
         check("RouteForecast", &json!(t::RouteForecast::default()));
         check("Reset", &json!(t::Reset { route: String::new(), was: String::new() }));
+        check("Remind", &json!(t::Remind::default()));
+        check("RemindReport", &json!(t::RemindReport::default()));
+        check("Resumed", &json!(t::Resumed { channel: String::new(), was: String::new() }));
     }
 
     #[tokio::test]

@@ -1,6 +1,8 @@
 //! The way in for commands that write: through the running server, found by its note or named with `--server`; with no
 //! server running they do the same themselves.
 
+mod notifications;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +22,8 @@ use crate::transition::{
     Request, Reset,
 };
 use crate::{api, now};
+
+pub use notifications::Turn;
 
 #[derive(clap::Args)]
 pub struct Through {

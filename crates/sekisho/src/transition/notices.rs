@@ -1,11 +1,13 @@
-//! Notices: written down before they are sent, resent when a person asks, and the reminders of a day.
+//! Notices: written down before they are sent, found again, resent when a person asks, and the reminders of a day.
 
-use sekisho_core::change::{ChangeSet, Committed};
+use sekisho_core::change::{Act, ChangeSet, Committed};
 use sekisho_core::event::Stored;
 use sekisho_core::notification::directory::{Customer, Day, Staff, Subject, Tenant};
 use sekisho_core::notification::post::{self, post};
 use sekisho_core::notification::reminder::Run;
-use sekisho_core::notification::{MailAddress, Notice, Parties, Person, Place, Status, Step, To};
+use sekisho_core::notification::{
+    MailAddress, Notice, Parties, Person, Place, Status, Step, Suppression, To,
+};
 use sekisho_core::settlement::payment;
 use sekisho_core::state::{Key, Kind, State};
 use sekisho_core::{Seq, Time};
@@ -13,6 +15,7 @@ use sekisho_store::{FIND_MAX, StateFilter, Store};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::suppressions::suppression;
 use super::{Actor, Refusal, Result, TRIES, contended, fresh};
 use crate::config::Notifications;
 
@@ -124,10 +127,7 @@ pub async fn reminders(
     today: Day,
     at: Time,
 ) -> Result<Vec<Notice>> {
-    let Some(channel) = &notifications.reminders else {
-        let cure = "write the name of a mail channel: [notifications] reminders = \"mail\"";
-        return Err(Refusal::Wrong(format!("no channel is configured for reminders; {cure}")));
-    };
+    let channel = notifications.reminders.as_ref().ok_or_else(no_channel)?;
     let key = Key::new(Kind::Tenant, tenant);
     let loaded = store.load(Vec::new(), vec![key.clone()]).await?;
     let known = loaded.states.get(&key).filter(|state| state.is_shown());
@@ -144,6 +144,11 @@ pub async fn reminders(
     Ok(run.reminders(&office, &staff, &subjects, at))
 }
 
+pub fn no_channel() -> Refusal {
+    let cure = "write the name of a mail channel: [notifications] reminders = \"mail\"";
+    Refusal::Wrong(format!("no channel is configured for reminders; {cure}"))
+}
+
 /// Sends a notice once more, to its old address or another.
 pub async fn resend(
     store: &dyn Store,
@@ -151,12 +156,9 @@ pub async fn resend(
     to: Option<MailAddress>,
     actor: &Actor<'_>,
 ) -> Result<Value> {
-    let key = Key::new(Kind::Notice, id);
     for _ in 0..TRIES {
-        let loaded = store.load(Vec::new(), vec![key.clone()]).await?;
         let missing = || Refusal::Missing(format!("there is no notice {id}"));
-        let state = loaded.states.get(&key).ok_or_else(missing)?;
-        let mut notice: Notice = read(state).ok_or_else(missing)?;
+        let (state, mut notice) = notice(store, id).await?.ok_or_else(missing)?;
         if !actor.may_touch(notice.tenant.as_deref()) {
             return Err(missing());
         }
@@ -164,23 +166,172 @@ pub async fn resend(
         if !status.is_over() {
             return Err(Refusal::Conflict(format!("the notice {id} is {}: it is on its way", status.name())));
         }
-        if let Some(to) = &to {
-            notice.to = Some(to.clone());
-        }
-        notice.again += 1;
         let before = json!({ "status": status, "to": notice.to.as_ref().map(MailAddress::masked) });
+        let after = to.as_ref().map(MailAddress::masked);
+        notice.to = to.clone().or(notice.to);
+        check_address(store, notice.to.as_ref()).await?;
+        notice.again += 1;
+        let job = fresh(actor.at);
+        let old = notice.message.replace(job.as_message().to_string());
         let notice =
             notice.with(Step::new(actor.at, Status::Queued).noting(format!("resent by {}", actor.name)));
-        let entry = actor.entry(notice.tenant.as_deref(), "notice.resent", ("notice", id), before);
+        let details = json!({ "before": before, "to": after });
+        let entry = actor.entry(notice.tenant.as_deref(), "notice.resent", ("notice", id), details);
         let set = ChangeSet {
             writes: vec![post::write(id, state.version, &notice)],
-            jobs: vec![post::send_job(id, &notice, fresh(actor.at), actor.at)],
+            jobs: vec![post::send_job(id, &notice, job, actor.at)],
             audit: vec![entry],
             ..ChangeSet::nothing(actor.at)
         };
         if let [Committed::Applied { .. }] = &*store.commit(vec![set]).await? {
-            return Ok(post::view(id, &notice, false));
+            // Whoever waited for a person among the dead letters has got one.
+            if let Some(old) = old.and_then(|old| old.parse().ok()) {
+                let act = Act {
+                    at: actor.at,
+                    actor: actor.name.to_owned(),
+                    role: actor.role,
+                    reason: format!("sent again as {}", job.as_message()),
+                };
+                store.discard(vec![old], act).await?;
+            }
+            return Ok(view(id, &notice, false));
         }
     }
     Err(contended())
+}
+
+/// What would only be suppressed again is not queued.
+async fn check_address(store: &dyn Store, to: Option<&MailAddress>) -> Result<()> {
+    let Some(address) = to else { return Ok(()) };
+    let known = suppression(store, address).await?;
+    match known.as_ref().and_then(Suppression::cause) {
+        None => Ok(()),
+        Some(turn) => Err(Refusal::Conflict(format!(
+            "{address} is on the suppression list ({}): release it first, with `sekisho suppressions release`",
+            turn.cause.name()
+        ))),
+    }
+}
+
+/// One notice, as it is stored and as it reads.
+pub async fn notice(store: &dyn Store, id: &str) -> Result<Option<(State, Notice)>> {
+    let key = Key::new(Kind::Notice, id);
+    let Some(state) = store.load(Vec::new(), vec![key.clone()]).await?.states.remove(&key) else {
+        return Ok(None);
+    };
+    let notice = serde_json::from_str(&state.facts).map_err(sekisho_store::Error::corrupt)?;
+    Ok(Some((state, notice)))
+}
+
+/// As people and programs read it; `whole`: with addresses unmasked, also where the other side names them.
+pub fn view(id: &str, notice: &Notice, whole: bool) -> Value {
+    let mut shown = view_with_steps(id, notice, whole);
+    if let Some(fields) = shown.as_object_mut() {
+        fields.remove("steps");
+    }
+    shown
+}
+
+/// The same with everything that happened to it.
+pub fn view_with_steps(id: &str, notice: &Notice, whole: bool) -> Value {
+    let mut notice = notice.clone();
+    for step in notice.steps.iter_mut().filter(|_| !whole) {
+        step.note = step.note.as_deref().map(post::masked_text);
+    }
+    let mut shown = post::view(id, &notice, whole);
+    let tries = notice.steps.iter().filter(|step| step.status == Status::Sending);
+    shown["attempts"] = tries.count().into();
+    shown["resent"] = notice.again.into();
+    let step = |step: &Step| json!({ "at": step.at, "status": step.status, "reason": step.reason, "note": step.note });
+    shown["steps"] = notice.steps.iter().map(step).collect();
+    shown
+}
+
+/// Which notices are meant. Whom, status and tenant the store finds by itself; for the rest they are looked through.
+#[derive(Clone, Debug, Default)]
+pub struct NoticeQuery {
+    pub to: Option<MailAddress>,
+    pub status: Option<Status>,
+    pub tenant: Option<String>,
+    pub template: Option<String>,
+    pub channel: Option<String>,
+    pub payment: Option<String>,
+    pub batch: Option<String>,
+    /// Written down not before, and before.
+    pub since: Option<Time>,
+    pub until: Option<Time>,
+}
+
+/// Notices with their ids, the newest first. With `next` it goes on, however few these are.
+#[derive(Debug, Default)]
+pub struct NoticePage {
+    pub notices: Vec<(String, Notice)>,
+    pub next: Option<String>,
+}
+
+/// Notices that are looked through for one page, and for one question to the store.
+const LOOKED_MAX: usize = 20_000;
+const LOOKED_AT_ONCE: usize = 200;
+/// What the id of a notice begins with.
+const TAG: &str = "ntc_";
+
+impl NoticeQuery {
+    /// One page, after what `before` names.
+    pub async fn page(
+        &self,
+        store: &dyn Store,
+        before: Option<String>,
+        limit: usize,
+    ) -> sekisho_store::Result<NoticePage> {
+        // Ids are made in the order of time.
+        let floor = |time: Time| Seq::floor_of(time).tagged(TAG);
+        let since = self.since.map(floor);
+        let mut before = before.into_iter().chain(self.until.map(floor)).min();
+        let piece = if self.is_indexed() { limit } else { limit.max(LOOKED_AT_ONCE) }.min(FIND_MAX);
+        let (mut notices, mut looked) = (Vec::new(), 0);
+        while looked < LOOKED_MAX {
+            let states = store.find_states(self.filter(before.clone(), piece)).await?;
+            looked += states.len();
+            for state in &states {
+                if since.as_ref().is_some_and(|since| state.key.id < *since) {
+                    return Ok(NoticePage { notices, next: None });
+                }
+                before = Some(state.key.id.clone());
+                let notice = serde_json::from_str(&state.facts).map_err(sekisho_store::Error::corrupt)?;
+                if self.matches(&notice) {
+                    notices.push((state.key.id.clone(), notice));
+                }
+                if notices.len() == limit {
+                    return Ok(NoticePage { notices, next: before });
+                }
+            }
+            if states.len() < piece {
+                return Ok(NoticePage { notices, next: None });
+            }
+        }
+        Ok(NoticePage { notices, next: before })
+    }
+
+    fn filter(&self, before: Option<String>, limit: usize) -> StateFilter {
+        StateFilter {
+            status: self.status.map(|status| status.name().to_owned()),
+            tenant: self.tenant.clone(),
+            customer: self.to.as_ref().map(|to| to.whole().to_owned()),
+            before,
+            ..StateFilter::all(Kind::Notice, limit)
+        }
+    }
+
+    fn is_indexed(&self) -> bool {
+        [&self.template, &self.channel, &self.payment, &self.batch].into_iter().all(Option::is_none)
+    }
+
+    fn matches(&self, notice: &Notice) -> bool {
+        let is =
+            |wanted: &Option<String>, found: Option<&str>| wanted.is_none() || wanted.as_deref() == found;
+        is(&self.template, Some(&notice.template))
+            && is(&self.channel, Some(&notice.channel))
+            && is(&self.payment, notice.payment.as_deref())
+            && is(&self.batch, notice.batch.as_deref())
+    }
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use ring::rand::SecureRandom;
+use sekisho_core::change::ChangeSet;
 use sekisho_core::id::Sequence;
 use sekisho_core::notification::directory::{Day, Tenant, local_date};
 use sekisho_core::notification::{MailAddress, Notice, Status, post, reminder};
@@ -14,7 +15,7 @@ use sekisho_store::{FIND_MAX, StateFilter, Store};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::notices::{post_notices, reminders};
+use super::notices::{no_channel, post_notices, reminders};
 use super::{Actor, Refusal, Result};
 use crate::config::Notifications;
 
@@ -33,6 +34,8 @@ pub struct Remind {
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct RemindReport {
     pub dry_run: bool,
+    /// The channel they go by.
+    pub channel: String,
     /// The days that were run, each with the name under which its notices are found.
     pub days: Vec<String>,
     pub offices: usize,
@@ -59,7 +62,8 @@ pub async fn run_reminders(
 ) -> Result<RemindReport> {
     let wrong = || Refusal::Wrong("date: expected a day such as 2026-11-16".into());
     let date = order.date.as_deref().map(|text| text.parse::<Day>().map_err(|_| wrong())).transpose()?;
-    let mut report = RemindReport { dry_run: order.dry_run, ..RemindReport::default() };
+    let channel = notifications.reminders.clone().ok_or_else(no_channel)?;
+    let mut report = RemindReport { dry_run: order.dry_run, channel, ..RemindReport::default() };
     let mut ids = ids();
     for (id, tenant) in offices(store, order.tenant.as_deref()).await? {
         let zone = tenant.time_zone.as_ref().map_or(&*notifications.house.time_zone, |zone| zone.name());
@@ -83,10 +87,7 @@ pub async fn run_reminders(
             ("reminders", &report.days.join(",")),
             details,
         );
-        let set = sekisho_core::change::ChangeSet {
-            audit: vec![entry],
-            ..sekisho_core::change::ChangeSet::nothing(actor.at)
-        };
+        let set = ChangeSet { audit: vec![entry], ..ChangeSet::nothing(actor.at) };
         store.commit(vec![set]).await?;
     }
     Ok(report)
@@ -96,13 +97,15 @@ impl RemindReport {
     fn count(&mut self, fresh: &[Notice]) {
         self.new += fresh.len();
         for notice in fresh {
-            match notice.status() {
-                Status::Off => self.off += 1,
-                _ => self.queued += 1,
+            if notice.status() == Status::Off {
+                self.off += 1;
+            } else {
+                self.queued += 1;
             }
             if self.recipients.len() < NAMED_MAX {
                 self.recipients.push(json!({
                     "to": notice.to.as_ref().map(MailAddress::masked),
+                    "tenant": notice.tenant,
                     "status": notice.status(),
                     "language": notice.language,
                     "details": notice.details,
@@ -147,8 +150,15 @@ async fn offices(store: &dyn Store, only: Option<&str>) -> Result<Vec<(String, T
     }
 }
 
-/// How a day's reminders stand: how many there are of each status.
-pub async fn summary(store: &dyn Store, date: &str, now: Time) -> Result<Value> {
+/// All that a summary needs of a notice; its status stands in the index.
+#[derive(Deserialize)]
+struct OfBatch {
+    #[serde(default)]
+    batch: Option<String>,
+}
+
+/// How a day's reminders stand, of one office or all: how many there are of each status.
+pub async fn summary(store: &dyn Store, date: &str, tenant: Option<&str>, now: Time) -> Result<Value> {
     let wrong = || Refusal::Wrong(format!("{date:?} is no day; expected one such as 2026-11-16"));
     let day: Day = date.parse().map_err(|_| wrong())?;
     let batch = reminder::batch(day);
@@ -157,13 +167,16 @@ pub async fn summary(store: &dyn Store, date: &str, now: Time) -> Result<Value> 
     let oldest = midnight.min(now).plus_ms(-2 * DAY_MS);
     let (mut counts, mut before, mut looked) = (BTreeMap::<&str, usize>::new(), None, 0);
     loop {
-        let filter = StateFilter { before, ..StateFilter::all(Kind::Notice, FIND_MAX) };
+        let tenant = tenant.map(str::to_owned);
+        let filter = StateFilter { before, tenant, ..StateFilter::all(Kind::Notice, FIND_MAX) };
         let page = store.find_states(filter).await?;
         looked += page.len();
         for state in &page {
-            let notice = serde_json::from_str::<Notice>(&state.facts).ok();
-            if let Some(notice) = notice.filter(|notice| notice.batch.as_deref() == Some(&batch)) {
-                *counts.entry(notice.status().name()).or_default() += 1;
+            let is_of_batch = serde_json::from_str::<OfBatch>(&state.facts)
+                .is_ok_and(|notice| notice.batch.as_deref() == Some(&batch));
+            let status = state.index.status.as_deref().and_then(Status::parse);
+            if let Some(status) = status.filter(|_| is_of_batch) {
+                *counts.entry(status.name()).or_default() += 1;
             }
         }
         let last = page.last();

@@ -1,13 +1,17 @@
 //! Addresses that nothing is sent to: entered, and released, by people. Bounces and complaints enter them by themselves.
 
+use ring::digest::{SHA256, digest};
 use sekisho_core::change::{ChangeSet, Committed};
 use sekisho_core::notification::MailAddress;
+use sekisho_core::notification::post::masked_text;
 use sekisho_core::notification::suppression::{Cause, Suppression, Turn};
-use sekisho_core::state::State;
-use sekisho_store::Store;
-use serde_json::{Value, json};
+use sekisho_core::provider::encode_hex;
+use sekisho_core::state::Kind;
+use sekisho_store::{FIND_MAX, StateFilter, Store};
+use serde_json::{Map, Value, json};
 
-use super::{Actor, Refusal, Result, TRIES, check_reason, contended};
+use super::fields::Fields;
+use super::{Actor, REASON_MAX, Refusal, Result, TRIES, check_reason, contended};
 
 /// Nothing is sent to this address any more.
 pub async fn suppress(
@@ -72,23 +76,100 @@ async fn turn(
     Err(contended())
 }
 
-/// As people and programs read it; `whole`: with the address unmasked.
+/// What is ordered of an address, and why.
+#[derive(Debug)]
+pub struct Turned {
+    pub address: MailAddress,
+    pub reason: String,
+}
+
+impl Turned {
+    pub fn read(order: Map<String, Value>) -> Result<Self> {
+        let mut fields = Fields::new(order);
+        let address = fields.text("address", ADDRESS_MAX).and_then(|text| {
+            text.parse().map_err(|error| fields.wrong("address", format!("is {error}"))).ok()
+        });
+        let address = fields.need("address", address);
+        let reason = fields.text("reason", REASON_MAX);
+        let reason = fields.need("reason", reason);
+        fields.finish()?;
+        let read = address.zip(reason).map(|(address, reason)| Self { address, reason });
+        Ok(read.expect("what is needed is there, or it was said"))
+    }
+}
+
+/// Letters of an address, with blanks around it.
+const ADDRESS_MAX: usize = 300;
+/// Addresses that are looked through for one page.
+const LOOKED_MAX: usize = 1_000_000;
+
+/// Addresses that nothing is sent to, by address, the last first; `all`: also those that were released. `before` is
+/// the id of the last one of the page before.
+pub async fn suppressions(
+    store: &dyn Store,
+    all: bool,
+    before: Option<&str>,
+    limit: usize,
+) -> Result<Vec<Suppression>> {
+    let (mut found, mut is_after, mut looked) = (Vec::new(), before.is_none(), 0);
+    let mut filter = StateFilter::all(Kind::Suppression, FIND_MAX);
+    while looked < LOOKED_MAX {
+        let page = store.find_states(filter.clone()).await?;
+        looked += page.len();
+        for suppression in page.iter().filter_map(Suppression::read) {
+            if !is_after {
+                is_after = before == Some(&id(&suppression.address));
+            } else if all || suppression.cause().is_some() {
+                found.push(suppression);
+            }
+            if found.len() == limit {
+                return Ok(found);
+            }
+        }
+        if page.len() < FIND_MAX {
+            break;
+        }
+        filter.before = page.last().map(|last| last.key.id.clone());
+    }
+    if is_after {
+        Ok(found)
+    } else {
+        Err(Refusal::Wrong("before: expected the last id of a page: sup_…".into()))
+    }
+}
+
+/// What is known of one address.
+pub async fn suppression(store: &dyn Store, address: &MailAddress) -> Result<Option<Suppression>> {
+    let key = Suppression::key(address);
+    Ok(store.load(Vec::new(), vec![key.clone()]).await?.states.get(&key).and_then(Suppression::read))
+}
+
+/// Names an entry without showing its address: `sup_` and the beginning of its hash.
+fn id(address: &MailAddress) -> String {
+    format!("sup_{}", encode_hex(&digest(&SHA256, address.whole().as_bytes()).as_ref()[..8]))
+}
+
+/// As people and programs read it; `whole`: with addresses unmasked, also where a mail server names them.
 pub fn view(suppression: &Suppression, whole: bool) -> Value {
     let address = &suppression.address;
+    let shown = |note: &Option<String>| {
+        note.as_deref().map(|note| if whole { note.to_owned() } else { masked_text(note) })
+    };
+    let history: Vec<_> = suppression
+        .history
+        .iter()
+        .map(|turn| json!({ "at": turn.at, "cause": turn.cause, "note": shown(&turn.note), "by": turn.by }))
+        .collect();
     let last = suppression.history.last();
     json!({
+        "id": id(address),
         "object": "suppression",
         "address": if whole { address.whole().to_owned() } else { address.masked() },
         "suppressed": suppression.cause().is_some(),
         "cause": last.map(|turn| turn.cause),
-        "note": last.and_then(|turn| turn.note.as_ref()),
+        "note": last.and_then(|turn| shown(&turn.note)),
         "by": last.and_then(|turn| turn.by.as_ref()),
         "at": last.map(|turn| turn.at),
-        "history": suppression.history,
+        "history": history,
     })
-}
-
-/// The same, as it is stored.
-pub fn view_state(state: &State, whole: bool) -> Option<Value> {
-    Suppression::read(state).map(|suppression| view(&suppression, whole))
 }

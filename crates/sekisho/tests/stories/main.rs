@@ -29,6 +29,7 @@ mod limits;
 mod listen;
 mod mail_server;
 mod notices;
+mod notices_cli;
 mod once;
 mod operator;
 mod outages;

@@ -242,6 +242,10 @@ fn g2_killed_while_it_sends_it_holds_what_may_have_arrived() {
         let id = place.sql("SELECT id FROM state WHERE kind = 'notice'");
         gateway.type_in(&["notices", "resend", &id]).done();
         wait_for(place, "sent", 1);
+        assert!(
+            gateway.type_in(&["dead", "list", "--json"]).done().lines().is_empty(),
+            "nothing waits for a person"
+        );
         let ids: Vec<_> =
             smtp.accepted().iter().map(|mail| mail.header("message-id").unwrap().to_owned()).collect();
         assert_eq!(ids, [format!("<{id}@example.jp>"), format!("<{id}.1@example.jp>")]);

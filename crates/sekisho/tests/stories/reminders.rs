@@ -70,20 +70,30 @@ fn g4_each_member_of_staff_gets_one_mail_in_the_own_language_and_the_record_says
         let mails = smtp.accepted();
         let mut to: Vec<_> = mails.iter().map(|mail| mail.to.concat()).collect();
         to.sort();
-        assert_eq!(to, ["hanako@example.jp", "john@example.com"], "nothing is due for whoever looks two days ahead");
+        assert_eq!(
+            to,
+            ["hanako@example.jp", "john@example.com"],
+            "nothing is due for whoever looks two days ahead"
+        );
         let of = |address: &str| mails.iter().find(|mail| mail.to == [address]).unwrap();
         let hanako = of("hanako@example.jp").part("text/plain").unwrap();
-        for word in ["山田 花子", "事業所 aozora", "佐藤 一郎", "https://app.example.jp/offices/aozora"] {
+        for word in ["山田 花子", "事業所 aozora", "佐藤 一郎", "https://app.example.jp/offices/aozora"]
+        {
             assert!(hanako.contains(word), "{word} in\n{hanako}");
         }
         let john = of("john@example.com").part("text/plain").unwrap();
         assert!(john.contains("Smith John") && !john.contains("様"), "{john}");
         let audit = gateway.type_in(&["audit", "list", "--json"]).done();
-        let sent: Vec<_> =
-            audit.lines().into_iter().filter(|entry| entry["action"] == "deadline_notification_sent").collect();
+        let sent: Vec<_> = audit
+            .lines()
+            .into_iter()
+            .filter(|entry| entry["action"] == "deadline_notification_sent")
+            .collect();
         assert_eq!(sent.len(), 2);
         let details: Vec<_> = sent.iter().map(|entry| &entry["details"]).collect();
-        for key in ["recipient_email", "staff_name", "office_name", "renewal_alert_count", "assessment_alert_count"] {
+        for key in
+            ["recipient_email", "staff_name", "office_name", "renewal_alert_count", "assessment_alert_count"]
+        {
             assert!(details.iter().all(|details| !details[key].is_null()), "{key} in {details:?}");
         }
         assert!(details.iter().any(|details| details["email_threshold_days"] == 10), "{details:?}");
@@ -106,9 +116,21 @@ fn great_run(place: &Place, crowd: usize) {
     let mut gateway = Gateway::with(place, &config(&smtp, &more));
     furnish(&gateway, &["o0", "o1", "o2", "o3"]);
     // One in ten is greylisted at first, one in a hundred does not exist.
-    let name = |n: usize| if n % 100 == 7 { "wrong" } else if n % 10 == 3 { "busy" } else { "well" };
+    let name = |n: usize| {
+        if n % 100 == 7 {
+            "wrong"
+        } else if n % 10 == 3 {
+            "busy"
+        } else {
+            "well"
+        }
+    };
     let rows = (0..crowd).map(|n| format!("s{n},o{},山田,花子,{}{n}@example.jp\n", n % 4, name(n)));
-    import(&gateway, "staff", &format!("id,tenant,family_name,given_name,email\n{}", rows.collect::<String>()));
+    import(
+        &gateway,
+        "staff",
+        &format!("id,tenant,family_name,given_name,email\n{}", rows.collect::<String>()),
+    );
 
     run(&gateway);
     for kill in 1..=3 {
@@ -121,7 +143,8 @@ fn great_run(place: &Place, crowd: usize) {
     }
     let is_over = || {
         let all = statuses(place);
-        let over = ["sent", "failed", "uncertain"].iter().filter_map(|status| all.get(*status)).sum::<usize>();
+        let over =
+            ["sent", "failed", "uncertain"].iter().filter_map(|status| all.get(*status)).sum::<usize>();
         over == crowd
     };
     wait_until("everyone is reached or listed", is_over);
@@ -130,7 +153,11 @@ fn great_run(place: &Place, crowd: usize) {
     let uncertain = all.get("uncertain").copied().unwrap_or_default();
     let mut got = BTreeMap::<String, usize>::new();
     smtp.accepted().iter().for_each(|mail| *got.entry(mail.to.concat()).or_default() += 1);
-    eprintln!("{crowd} reminders, 3 kills: {all:?}; the server has {} of {} people", smtp.accepted().len(), got.len());
+    eprintln!(
+        "{crowd} reminders, 3 kills: {all:?}; the server has {} of {} people",
+        smtp.accepted().len(),
+        got.len()
+    );
     assert!(got.values().all(|count| *count == 1), "somebody got it twice");
     let (sent, wrong) = (all["sent"], (0..crowd).filter(|n| name(*n) == "wrong").count());
     assert_eq!(all.get("failed").copied().unwrap_or_default() + uncertain_of(place, "wrong"), wrong);
@@ -141,7 +168,8 @@ fn great_run(place: &Place, crowd: usize) {
 
     let mut times: Vec<_> = smtp.accepted().iter().map(|mail| mail.at_ms).collect();
     times.sort_unstable();
-    let busiest = times.iter().enumerate().map(|(n, at)| times[n..].partition_point(|later| *later < at + 1_000)).max();
+    let busiest =
+        times.iter().enumerate().map(|(n, at)| times[n..].partition_point(|later| *later < at + 1_000)).max();
     assert!(busiest.unwrap_or_default() <= PER_SECOND + 5, "{busiest:?} mails in one second");
 }
 

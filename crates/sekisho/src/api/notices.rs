@@ -1,0 +1,133 @@
+//! Notices: what was told to whom and what became of it, the answer to "I did not get the mail".
+
+use sekisho_core::notification::{MailAddress, Status};
+use serde_json::{Map, Value, json};
+
+use super::endpoint::{ADDRESSES, Answer, BEFORE, Call, Endpoint, LIMIT, Parameter, Success, TENANT, Verb};
+use super::problem;
+use crate::config::Scope;
+use crate::http::Problem;
+use crate::transition::{self, Fields, NoticeQuery};
+use crate::view;
+
+pub const ENDPOINTS: &[Endpoint] = &[
+    Endpoint {
+        method: Verb::Get,
+        path: "/v1/notices",
+        scope: Some(Scope::Read),
+        for_tenants: true,
+        summary: "Notices, the newest first. A page may be short, or empty, and still lead on",
+        parameters: &[
+            TO,
+            Parameter { name: "since", kind: "time", about: "Written down not before" },
+            Parameter { name: "until", kind: "time", about: "Written down before" },
+            STATUS,
+            Parameter { name: "template", kind: "text", about: "Only those made from this template" },
+            Parameter { name: "channel", kind: "text", about: "Only those by this channel" },
+            TENANT,
+            Parameter { name: "payment", kind: "text", about: "Only those about this payment: pay_…" },
+            Parameter { name: "batch", kind: "text", about: "Only those of this run: reminders/2026-11-16" },
+            ADDRESSES,
+            BEFORE,
+            LIMIT,
+        ],
+        body: None,
+        answer: "NoticePage",
+        success: Success::Done,
+        run: |call| Box::pin(list(call)),
+    },
+    Endpoint {
+        method: Verb::Get,
+        path: "/v1/notices/{id}",
+        scope: Some(Scope::Read),
+        for_tenants: true,
+        summary: "One notice with every step, the next thing to do, and what the audit log says of it",
+        parameters: &[ADDRESSES],
+        body: None,
+        answer: "NoticeDetail",
+        success: Success::Done,
+        run: |call| Box::pin(show(call)),
+    },
+    Endpoint {
+        method: Verb::Post,
+        path: "/v1/notices/{id}/resend",
+        scope: Some(Scope::Operate),
+        for_tenants: true,
+        summary: "Send a notice once more, to its address or another; 409 while it is on its way",
+        parameters: &[],
+        body: Some("Resend"),
+        answer: "Notice",
+        success: Success::Done,
+        run: |call| Box::pin(resend(call)),
+    },
+];
+
+const TO: Parameter = Parameter { name: "to", kind: "text", about: "Only those to this whole mail address" };
+const STATUS: Parameter = Parameter {
+    name: "status",
+    kind: "text",
+    about: "queued, sending, retrying, sent, failed, uncertain, suppressed, off, bounced, complained",
+};
+
+/// Letters of an address, with blanks around it.
+const ADDRESS_MAX: usize = 300;
+
+async fn list(call: Call) -> Answer {
+    let (query, whole) = (query(&call)?, call.wants_addresses()?);
+    let before = call.param(BEFORE.name).map(str::to_owned);
+    if before.as_ref().is_some_and(|before| !before.starts_with("ntc_")) {
+        return Err(problem::parameter(BEFORE.name, "expected `next` of the page before: ntc_…".into()));
+    }
+    let page = query.page(&*call.api.store, before, call.limit()?).await?;
+    let items = page.notices.iter().map(|(id, notice)| transition::notice_view(id, notice, whole));
+    Ok(json!({ "items": items.collect::<Vec<Value>>(), "next": page.next }).into())
+}
+
+fn query(call: &Call) -> Result<NoticeQuery, Problem> {
+    let text = |name: &str| call.param(name).map(str::to_owned);
+    let status = call.param(STATUS.name).map(|text| {
+        let wrong = || problem::parameter(STATUS.name, format!("expected one of {}", STATUS.about));
+        Status::parse(text).ok_or_else(wrong)
+    });
+    let to = call
+        .param(TO.name)
+        .map(|text| text.parse().map_err(|error| problem::parameter(TO.name, format!("is {error}"))));
+    Ok(NoticeQuery {
+        to: to.transpose()?,
+        status: status.transpose()?,
+        tenant: call.of_tenant()?,
+        template: text("template"),
+        channel: text("channel"),
+        payment: text("payment"),
+        batch: text("batch"),
+        since: call.time("since")?,
+        until: call.time("until")?,
+    })
+}
+
+async fn show(call: Call) -> Answer {
+    let (store, whole) = (&*call.api.store, call.wants_addresses()?);
+    let found = transition::notice(store, &call.path).await?;
+    let found = found.filter(|(_, notice)| call.may_see(notice.tenant.as_deref()));
+    let missing = || {
+        let hint = "GET /v1/notices?to=… finds those to an address";
+        problem::missing(format!("no notice has the id {}; {hint}", call.path))
+    };
+    let (_, notice) = found.ok_or_else(missing)?;
+    Ok(view::notice_with_all(store, &call.path, &notice, whole).await?.into())
+}
+
+async fn resend(call: Call) -> Answer {
+    let to = recipient(call.order()?)?;
+    let resent = transition::resend(&*call.api.store, &call.path, to, &call.actor()).await?;
+    tracing::info!(notice = call.path, actor = call.actor, "a notice is sent once more, by hand");
+    Ok(resent.into())
+}
+
+fn recipient(order: Map<String, Value>) -> transition::Result<Option<MailAddress>> {
+    let mut fields = Fields::new(order);
+    let to = fields.text("to", ADDRESS_MAX);
+    let to = to.and_then(|text| text.parse().map_err(|error| fields.wrong("to", format!("is {error}"))).ok());
+    fields.finish()?;
+    Ok(to)
+}

@@ -1,0 +1,84 @@
+//! Suppressions: addresses that nothing is sent to, because mail came back, was called spam, or a person said so.
+
+use sekisho_core::notification::{MailAddress, Suppression};
+use serde_json::json;
+
+use super::endpoint::{ADDRESSES, Answer, BEFORE, Call, Endpoint, LIMIT, Parameter, Success, Verb, page};
+use super::problem;
+use crate::config::Scope;
+use crate::transition::{self, Turned};
+
+pub const ENDPOINTS: &[Endpoint] = &[
+    Endpoint {
+        method: Verb::Get,
+        path: "/v1/suppressions",
+        scope: Some(Scope::Read),
+        for_tenants: false,
+        summary: "Addresses that nothing is sent to, by address, the last first",
+        parameters: &[
+            Parameter { name: "address", kind: "text", about: "Only this one, released or not" },
+            ALL,
+            ADDRESSES,
+            BEFORE,
+            LIMIT,
+        ],
+        body: None,
+        answer: "SuppressionPage",
+        success: Success::Done,
+        run: |call| Box::pin(list(call)),
+    },
+    Endpoint {
+        method: Verb::Post,
+        path: "/v1/suppressions",
+        scope: Some(Scope::Operate),
+        for_tenants: false,
+        summary: "Send nothing to an address any more",
+        parameters: &[],
+        body: Some("Turn"),
+        answer: "Suppression",
+        success: Success::Created,
+        run: |call| Box::pin(suppress(call)),
+    },
+    Endpoint {
+        method: Verb::Post,
+        path: "/v1/suppressions/release",
+        scope: Some(Scope::Operate),
+        for_tenants: false,
+        summary: "Send to an address again; what was suppressed meanwhile is resent by its notice",
+        parameters: &[],
+        body: Some("Turn"),
+        answer: "Suppression",
+        success: Success::Done,
+        run: |call| Box::pin(release(call)),
+    },
+];
+
+const ALL: Parameter = Parameter { name: "all", kind: "flag", about: "true: also those that were released" };
+
+async fn list(call: Call) -> Answer {
+    let (store, whole, limit) = (&*call.api.store, call.wants_addresses()?, call.limit()?);
+    let view = |one: &Suppression| transition::suppression_view(one, whole);
+    if let Some(text) = call.param("address") {
+        let address: MailAddress =
+            text.parse().map_err(|error| problem::parameter("address", format!("is {error}")))?;
+        let found = transition::suppression(store, &address).await?;
+        return Ok(json!({ "items": found.iter().map(view).collect::<Vec<_>>(), "next": null }).into());
+    }
+    let all = call.flag(ALL.name)?.unwrap_or(false);
+    let found = transition::suppressions(store, all, call.param(BEFORE.name), limit).await?;
+    Ok(page(found.iter().map(view).collect(), limit))
+}
+
+async fn suppress(call: Call) -> Answer {
+    let Turned { address, reason } = Turned::read(call.order()?)?;
+    let turned = transition::suppress(&*call.api.store, &address, &reason, &call.actor()).await?;
+    tracing::info!(%address, actor = call.actor, "an address was suppressed by hand");
+    Ok(turned.into())
+}
+
+async fn release(call: Call) -> Answer {
+    let Turned { address, reason } = Turned::read(call.order()?)?;
+    let turned = transition::release(&*call.api.store, &address, &reason, &call.actor()).await?;
+    tracing::info!(%address, actor = call.actor, "an address was released by hand");
+    Ok(turned.into())
+}

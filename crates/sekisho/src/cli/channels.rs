@@ -1,0 +1,88 @@
+//! `sekisho channels [list|resume]`: the ways notices go by, and whether they are open.
+
+use std::process::ExitCode;
+
+use serde_json::json;
+
+use super::Context;
+use super::output::{json_out, line_out, list_out};
+use super::server::{self, Door, Server};
+use crate::now;
+use crate::view::{self, Outlet};
+
+#[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    list: List,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Every channel with its breaker, its day's quota and its oldest waiting notice
+    List(List),
+    /// Close the breaker of a channel: what waits for it is sent at once
+    Resume(Resume),
+}
+
+#[derive(clap::Args)]
+struct List {
+    /// One JSON object a line
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    server: server::Through,
+}
+
+#[derive(clap::Args)]
+struct Resume {
+    /// The channel
+    name: String,
+    /// As one JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    server: server::Through,
+}
+
+const COLUMNS: [(&str, &str); 8] = [
+    ("CHANNEL", "name"),
+    ("KIND", "kind"),
+    ("BREAKER", "breaker"),
+    ("OPEN UNTIL", "open_until"),
+    ("USED TODAY", "used_today"),
+    ("A DAY", "daily"),
+    ("OLDEST DUE", "oldest_due_at"),
+    ("WHY", "why"),
+];
+
+pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
+    match args.command {
+        None => list(args.list, context).await,
+        Some(Command::List(args)) => list(args, context).await,
+        Some(Command::Resume(args)) => resume(args, context).await,
+    }
+}
+
+async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
+    let channels = if let Some(server) = Server::find(&args.server, context).await? {
+        server.items("/v1/channels").await?
+    } else {
+        let (store, _) = context.open_store().await?;
+        view::channels(&Outlet::all(&context.load()?.config), &*store, now()).await?
+    };
+    list_out(args.json, &COLUMNS, &channels, "the configuration has no [[channel]]");
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn resume(args: Resume, context: &Context) -> anyhow::Result<ExitCode> {
+    let resumed = Door::open(&args.server, context).await?.resume(&args.name).await?;
+    if args.json {
+        json_out(&json!(resumed));
+    } else {
+        line_out(&format!("the breaker of {} is closed; it was {}", resumed.channel, resumed.was));
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,240 @@
+//! `sekisho notices [list|show|resend]`: what was told to whom, what became of it, and what to do when nothing came.
+
+use std::process::ExitCode;
+
+use anyhow::bail;
+use sekisho_core::Time;
+use sekisho_core::notification::{MailAddress, Status};
+use sekisho_store::Store;
+use serde_json::Value;
+
+use super::output::{cell, fields_out, json_out, line_out, rows_out, table};
+use super::pages::Pages;
+use super::server::{self, Door};
+use super::when::moment;
+use super::{Context, pages};
+use crate::transition::{self, NoticeQuery};
+use crate::view;
+
+#[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    list: List,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Every notice, the newest first
+    List(List),
+    /// One notice on one screen: where it stands, the next step, and everything that happened to it
+    Show(Show),
+    /// Send a notice once more, to its address or another
+    Resend(Resend),
+}
+
+#[derive(clap::Args)]
+struct List {
+    /// Only those to this whole address
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    to: Option<MailAddress>,
+    /// Only those since: 2026-02-02T02:40:00Z, 2026-02-02, or how long ago: 30m, 2h, 3d
+    #[arg(long, value_name = "WHEN", value_parser = moment)]
+    since: Option<Time>,
+    /// Only those before that
+    #[arg(long, value_name = "WHEN", value_parser = moment)]
+    until: Option<Time>,
+    /// Only those that stand like this: queued, sending, retrying, sent, failed, uncertain, suppressed, off, bounced,
+    /// complained
+    #[arg(long, value_parser = status)]
+    status: Option<Status>,
+    /// Only those made from this template
+    #[arg(long, value_name = "NAME")]
+    template: Option<String>,
+    /// Only those by this channel
+    #[arg(long, value_name = "NAME")]
+    channel: Option<String>,
+    /// Only of this tenant
+    #[arg(long, value_name = "ID")]
+    tenant: Option<String>,
+    /// Only those about this payment: pay_…
+    #[arg(long, value_name = "ID")]
+    payment: Option<String>,
+    /// Only those of this run: reminders/2026-11-16
+    #[arg(long, value_name = "NAME")]
+    batch: Option<String>,
+    /// Mail addresses as they are, not masked
+    #[arg(long)]
+    full: bool,
+    #[command(flatten)]
+    pages: Pages<String>,
+}
+
+#[derive(clap::Args)]
+struct Show {
+    /// ntc_…, as `notices list` writes it
+    id: String,
+    /// Mail addresses as they are, not masked
+    #[arg(long)]
+    full: bool,
+    /// As one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
+struct Resend {
+    /// ntc_…, as `notices list` writes it
+    id: String,
+    /// Another address than the one it has
+    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    to: Option<MailAddress>,
+    /// As one JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    server: server::Through,
+}
+
+const COLUMNS: [(&str, &str); 7] = [
+    ("CREATED", "created_at"),
+    ("ID", "id"),
+    ("STATUS", "status"),
+    ("TO", "to"),
+    ("CHANNEL", "channel"),
+    ("TEMPLATE", "template"),
+    ("REASON", "reason"),
+];
+
+const FIELDS: [(&str, &str); 16] = [
+    ("id", "id"),
+    ("status", "status"),
+    ("reason", "reason"),
+    ("next step", "advice"),
+    ("to", "to"),
+    ("name", "name"),
+    ("channel", "channel"),
+    ("template", "template"),
+    ("language", "language"),
+    ("tenant", "tenant"),
+    ("payment", "payment"),
+    ("event", "event"),
+    ("run", "batch"),
+    ("tries", "attempts"),
+    ("created", "created_at"),
+    ("changed", "changed_at"),
+];
+
+const STEPS: [(&str, &str); 4] = [("AT", "at"), ("STATUS", "status"), ("REASON", "reason"), ("NOTE", "note")];
+
+const HISTORY: [(&str, &str); 3] = [("AUDIT", "at"), ("WHO", "actor"), ("WHAT", "action")];
+
+pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
+    match args.command {
+        None => list(args.list, context).await,
+        Some(Command::List(args)) => list(args, context).await,
+        Some(Command::Show(args)) => show(args, context).await,
+        Some(Command::Resend(args)) => resend(args, context).await,
+    }
+}
+
+async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
+    let (store, _) = context.open_store().await?;
+    let (store, whole) = (&*store, args.full);
+    let query = &NoticeQuery {
+        to: args.to,
+        status: args.status,
+        tenant: args.tenant,
+        template: args.template,
+        channel: args.channel,
+        payment: args.payment,
+        batch: args.batch,
+        since: args.since,
+        until: args.until,
+    };
+    let fetch = async |before, limit| page(store, query, before, limit, whole).await;
+    pages::out(&args.pages, &COLUMNS, "no notices", fetch).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// So many that match, however many have to be looked through.
+async fn page(
+    store: &dyn Store,
+    query: &NoticeQuery,
+    mut before: Option<String>,
+    limit: usize,
+    whole: bool,
+) -> anyhow::Result<Vec<(String, Value)>> {
+    let mut found = Vec::new();
+    loop {
+        let page = query.page(store, before, limit - found.len()).await?;
+        let shown = page.notices.into_iter().map(|(id, notice)| {
+            let shown = transition::notice_view(&id, &notice, whole);
+            (id, shown)
+        });
+        found.extend(shown);
+        if page.next.is_none() || found.len() == limit {
+            return Ok(found);
+        }
+        before = page.next;
+    }
+}
+
+async fn show(args: Show, context: &Context) -> anyhow::Result<ExitCode> {
+    let (store, _) = context.open_store().await?;
+    let Some((_, notice)) = transition::notice(&*store, &args.id).await? else {
+        bail!("no notice has the id {}; `sekisho notices --to ADDRESS` finds those to somebody", args.id);
+    };
+    let shown = view::notice_with_all(&*store, &args.id, &notice, args.full).await?;
+    if args.json {
+        json_out(&shown);
+    } else {
+        page_out(&shown);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn page_out(shown: &Value) {
+    fields_out(&FIELDS, shown);
+    let details: Vec<_> = shown["details"].as_object().into_iter().flatten().collect();
+    let details: Vec<_> = details.iter().map(|(name, value)| vec![(*name).clone(), cell(value)]).collect();
+    if !details.is_empty() {
+        line_out("");
+        table(&["DETAIL", "VALUE"], &details);
+    }
+    for (columns, rows) in [(&STEPS[..], &shown["steps"]), (&HISTORY[..], &shown["audit"])] {
+        if let Some(rows) = rows.as_array().filter(|rows| !rows.is_empty()) {
+            line_out("");
+            rows_out(columns, rows, "");
+        }
+    }
+}
+
+async fn resend(args: Resend, context: &Context) -> anyhow::Result<ExitCode> {
+    let door = Door::open(&args.server, context).await?;
+    let resent = door.resend(&args.id, args.to.as_ref()).await?;
+    if args.json {
+        json_out(&resent);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let when = if door.is_served() { "is sent again" } else { "is sent again when the server runs" };
+    let to = Some(cell(&resent["to"])).filter(|to| !to.is_empty());
+    let to = to.map(|to| format!(" to {to}")).unwrap_or_default();
+    line_out(&format!(
+        "the notice {} {when}{to}; `sekisho notices show {}` says how it went",
+        args.id, args.id
+    ));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A mail address, as it is typed.
+pub fn address(text: &str) -> Result<MailAddress, String> {
+    text.parse().map_err(|error| format!("is {error}"))
+}
+
+fn status(text: &str) -> Result<Status, String> {
+    let names = || Status::ALL.map(Status::name).join(", ");
+    Status::parse(text).ok_or_else(|| format!("expected one of {}", names()))
+}

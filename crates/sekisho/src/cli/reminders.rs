@@ -1,0 +1,269 @@
+//! `sekisho reminders run|show`: a day's reminders of deadlines, and what became of them. Whoever was reminded of a day
+//! before is not reminded of it again, so a run that broke off is simply started once more.
+
+mod wait;
+
+use std::process::ExitCode;
+
+use serde_json::{Value, json};
+
+use super::Context;
+use super::output::{cell, count, json_out, line_out, rows_out};
+use super::server::{self, Door};
+use crate::transition::{self, RemindReport};
+use wait::{Ended, wait};
+
+#[derive(clap::Subcommand)]
+pub enum Command {
+    /// Write down and send the reminders of a day; ends with 1 when some failed, are uncertain or got stuck
+    Run(Remind),
+    /// How the reminders of a day stand
+    Show(Show),
+}
+
+#[derive(clap::Args)]
+pub struct Remind {
+    /// The day, such as 2026-11-16; without: the one that each office has now
+    #[arg(long, value_name = "DAY", value_parser = day)]
+    date: Option<String>,
+    /// Only of this tenant
+    #[arg(long, value_name = "ID")]
+    tenant: Option<String>,
+    /// Only say who would get what
+    #[arg(long)]
+    dry_run: bool,
+    /// Don't wait until they are sent
+    #[arg(long)]
+    no_wait: bool,
+    /// The report as one JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    server: server::Through,
+}
+
+#[derive(clap::Args)]
+pub struct Show {
+    /// Such as 2026-11-16
+    #[arg(value_name = "DAY", value_parser = day)]
+    date: String,
+    /// Only of this tenant
+    #[arg(long, value_name = "ID")]
+    tenant: Option<String>,
+    /// As one JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    server: server::Through,
+}
+
+const RECIPIENTS: [(&str, &str); 8] = [
+    ("TO", "to"),
+    ("NAME", "staff_name"),
+    ("OFFICE", "office_name"),
+    ("RENEWALS", "renewal_alert_count"),
+    ("ASSESSMENTS", "assessment_alert_count"),
+    ("WITHIN DAYS", "email_threshold_days"),
+    ("LANGUAGE", "language"),
+    ("STATUS", "status"),
+];
+
+const SUMMARY: [(&str, &str); 9] = [
+    ("DAY", "date"),
+    ("TOTAL", "total"),
+    ("SENT", "sent"),
+    ("OFF", "off"),
+    ("SUPPRESSED", "suppressed"),
+    ("FAILED", "failed"),
+    ("UNCERTAIN", "uncertain"),
+    ("WAITING", "waiting"),
+    ("CAME BACK", "came_back"),
+];
+
+pub async fn run(command: Command, context: &Context) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Run(args) => remind(args, context).await,
+        Command::Show(args) => show(args, context).await,
+    }
+}
+
+async fn remind(args: Remind, context: &Context) -> anyhow::Result<ExitCode> {
+    let door = Door::open(&args.server, context).await?;
+    let order = transition::Remind { date: args.date, tenant: args.tenant, dry_run: args.dry_run };
+    let report = door.remind(&order).await?;
+    if args.dry_run {
+        if args.json {
+            json_out(&json!(report));
+        } else {
+            forecast_out(&report);
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    // Order matters: what was done stands there before anybody waits.
+    if !args.json {
+        line_out(&sentence(&report));
+    }
+    let tenant = order.tenant.as_deref();
+    let waits = door.is_served() && !args.no_wait;
+    let ended = if waits { wait(&door, &report, tenant).await? } else { Ended::Unasked };
+    let summaries = summaries(&door, &report.days, tenant).await?;
+    if args.json {
+        let mut shown = json!(report);
+        shown["summary"] = summaries.iter().cloned().collect();
+        json_out(&shown);
+    } else if !summaries.is_empty() {
+        summary_out(&summaries);
+    }
+    if !door.is_served() && report.queued > 0 {
+        eprintln!("no server runs here: they are sent when one does (`sekisho serve`)");
+    }
+    ended.tell();
+    hint(&summaries);
+    let well = !ended.is_stuck() && bad(&summaries) == 0;
+    Ok(if well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn show(args: Show, context: &Context) -> anyhow::Result<ExitCode> {
+    let shown = if let Some(server) = server::Server::find(&args.server, context).await? {
+        Door::Server(server).reminders(&args.date, args.tenant.as_deref()).await?
+    } else {
+        let (store, _) = context.open_store().await?;
+        Door::Own(store, context).reminders(&args.date, args.tenant.as_deref()).await?
+    };
+    if args.json {
+        json_out(&shown);
+    } else {
+        let summaries = [shown];
+        summary_out(&summaries);
+        hint(&summaries);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn summaries(door: &Door<'_>, days: &[String], tenant: Option<&str>) -> anyhow::Result<Vec<Value>> {
+    let mut all = Vec::new();
+    for day in days {
+        all.push(door.reminders(day, tenant).await?);
+    }
+    Ok(all)
+}
+
+/// What a run did, in one sentence.
+fn sentence(report: &RemindReport) -> String {
+    if report.offices == 0 {
+        return "there are no tenants: nobody is reminded; create them with `sekisho tenants create ID`"
+            .into();
+    }
+    let of = format!("{} of {}", report.days.join(" and "), count(report.offices, "office"));
+    let (due, new) = (count(report.due, "reminder"), report.new);
+    let before = report.due - report.new.min(report.due);
+    if report.due == 0 {
+        return format!("nothing is due on {of}: nobody is reminded");
+    }
+    let off = if report.off == 0 {
+        String::new()
+    } else {
+        format!(", {} recorded only, because notifications are off", report.off)
+    };
+    let would = if report.dry_run { "would be " } else { "" };
+    let known = if before == 0 { String::new() } else { format!("; {before} written down before") };
+    format!("{due} for {of}: {new} new ({would}queued {}{off}){known}", report.queued)
+}
+
+fn forecast_out(report: &RemindReport) {
+    if !report.recipients.is_empty() {
+        let row = |one: &Value| {
+            let mut row = one["details"].clone();
+            for name in ["to", "language", "status"] {
+                row[name] = one[name].clone();
+            }
+            row
+        };
+        rows_out(&RECIPIENTS, &report.recipients.iter().map(row).collect::<Vec<_>>(), "");
+    }
+    let unnamed = report.new - report.recipients.len().min(report.new);
+    if unnamed > 0 {
+        line_out(&format!("and {unnamed} more"));
+    }
+    line_out(&sentence(report));
+}
+
+fn of_status(summary: &Value, status: &str) -> u64 {
+    summary["by_status"][status].as_u64().unwrap_or_default()
+}
+
+fn summary_out(summaries: &[Value]) {
+    let row = |summary: &Value| {
+        let mut row = json!({
+            "date": summary["date"],
+            "total": summary["total"],
+            "waiting": summary["waiting"],
+            "came_back": of_status(summary, "bounced") + of_status(summary, "complained"),
+        });
+        for status in ["sent", "off", "suppressed", "failed", "uncertain"] {
+            row[status] = of_status(summary, status).into();
+        }
+        row
+    };
+    rows_out(&SUMMARY, &summaries.iter().map(row).collect::<Vec<_>>(), "");
+}
+
+/// Those that a person must look after.
+fn bad(summaries: &[Value]) -> u64 {
+    summaries.iter().map(|summary| of_status(summary, "failed") + of_status(summary, "uncertain")).sum()
+}
+
+/// How to find those that did not go out.
+fn hint(summaries: &[Value]) {
+    for summary in summaries {
+        for status in ["failed", "uncertain", "suppressed"] {
+            if of_status(summary, status) > 0 {
+                let day = cell(&summary["date"]);
+                eprintln!("see `sekisho notices --batch reminders/{day} --status {status}`");
+            }
+        }
+    }
+}
+
+fn day(text: &str) -> Result<String, String> {
+    use sekisho_core::notification::directory::Day;
+    let day: Day = text.parse().map_err(|_| "expected a day such as 2026-11-16".to_owned())?;
+    Ok(day.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(due: usize, new: usize, off: usize) -> RemindReport {
+        let days = vec!["2026-11-16".to_owned()];
+        RemindReport { days, offices: 2, due, new, queued: new - off, off, ..RemindReport::default() }
+    }
+
+    #[test]
+    fn g4_what_a_run_did_is_said_in_one_sentence() {
+        let cases = [
+            (report(3, 3, 1), "3 reminders for 2026-11-16 of 2 offices: 3 new (queued 2, 1 recorded only"),
+            (report(3, 0, 0), "0 new (queued 0); 3 written down before"),
+            (report(0, 0, 0), "nothing is due on 2026-11-16"),
+            (
+                RemindReport { dry_run: true, ..report(1, 1, 0) },
+                "1 reminder for 2026-11-16 of 2 offices: 1 new (would be queued 1)",
+            ),
+            (RemindReport::default(), "there are no tenants"),
+        ];
+        for (report, words) in cases {
+            assert!(sentence(&report).contains(words), "{}", sentence(&report));
+        }
+    }
+
+    #[test]
+    fn g4_only_what_a_person_must_look_after_ends_with_1() {
+        let summary = |status: &str| json!({ "by_status": { status: 2, "sent": 5 } });
+        for (status, expected) in
+            [("failed", 2), ("uncertain", 2), ("suppressed", 0), ("off", 0), ("queued", 0)]
+        {
+            assert_eq!(bad(&[summary(status)]), expected, "{status}");
+        }
+    }
+}

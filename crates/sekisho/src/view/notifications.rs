@@ -1,0 +1,78 @@
+//! What was told to whom, and the ways it goes by. Addresses are masked unless whoever looks may see them whole.
+
+use sekisho_core::Time;
+use sekisho_core::change::Lane;
+use sekisho_core::notification::{Limits, Notice, Quota};
+use sekisho_core::queue::Breaker;
+use sekisho_core::state::{Key, Kind};
+use sekisho_core::timer::DAY_MS;
+use sekisho_store::{AuditFilter, FIND_MAX, Result, StateFilter, Store};
+use serde_json::{Value, json};
+
+use super::{audit, breaker_of};
+use crate::config::Config;
+use crate::transition::notice_view_with_steps;
+
+/// Entries of the audit log that are shown with a notice: the newest.
+const AUDIT_MAX: usize = 100;
+
+/// A notice with every step, and with what the audit log says of it, the oldest first.
+pub async fn notice_with_all(store: &dyn Store, id: &str, notice: &Notice, whole: bool) -> Result<Value> {
+    let mut shown = notice_view_with_steps(id, notice, whole);
+    let filter = AuditFilter { target: Some(id.to_owned()), limit: AUDIT_MAX, ..AuditFilter::default() };
+    let entries = store.find_audit(filter).await?;
+    shown["audit"] = entries.iter().rev().map(audit).collect();
+    Ok(shown)
+}
+
+/// A channel as configured, before the store is asked how it fares.
+#[derive(Clone, Debug)]
+pub struct Outlet {
+    pub name: String,
+    pub kind: &'static str,
+    pub limits: Limits,
+}
+
+impl Outlet {
+    pub fn all(config: &Config) -> Vec<Self> {
+        let outlets = config.channels.iter().map(|channel| Self {
+            name: channel.name.clone(),
+            kind: channel.kind.name(),
+            limits: channel.limits,
+        });
+        outlets.collect()
+    }
+}
+
+/// Every channel with its breaker, its day's quota, and its oldest notice that waits.
+pub async fn channels(outlets: &[Outlet], store: &dyn Store, now: Time) -> Result<Vec<Value>> {
+    let breakers = store.find_states(StateFilter::all(Kind::Breaker, FIND_MAX)).await?;
+    let quota_key = |outlet: &Outlet| Key::new(Kind::Quota, &outlet.name);
+    let quotas = store.load(Vec::new(), outlets.iter().map(quota_key).collect()).await?.states;
+    let lanes = store.lanes().await?;
+    let channel = |outlet: &Outlet| {
+        let lane = Lane::by_channel(&outlet.name);
+        let waiting = lanes.iter().find(|(own, _)| *own == lane).map(|(_, due_at)| due_at);
+        let breaker = breaker_of(&breakers, &lane);
+        let until = match breaker {
+            Breaker::Open { until, .. } => Some(until),
+            Breaker::Closed { .. } | Breaker::HalfOpen { .. } => None,
+        };
+        let quota = quotas.get(&quota_key(outlet));
+        let quota: Option<Quota> = quota.and_then(|state| serde_json::from_str(&state.facts).ok());
+        let today = now.ms().div_euclid(DAY_MS);
+        let used = quota.filter(|quota| quota.day == today).map_or(0, |quota| quota.used);
+        json!({
+            "name": outlet.name,
+            "kind": outlet.kind,
+            "breaker": breaker.state(),
+            "why": breaker.why(),
+            "open_since": breaker.since(),
+            "open_until": until,
+            "used_today": (!outlet.limits.is_free()).then_some(used),
+            "daily": outlet.limits.daily,
+            "oldest_due_at": waiting,
+        })
+    };
+    Ok(outlets.iter().map(channel).collect())
+}
