@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use sekisho_core::delivery::Pattern;
+
 use super::Context;
 use super::output::{count, line_out};
 use crate::config;
@@ -43,6 +45,14 @@ pub fn run(command: &Command, context: &Context) -> anyhow::Result<ExitCode> {
                     route.shown_url(),
                     route.signer.kind().name()
                 ));
+            }
+            for channel in &config.channels {
+                line_out(&format!("channel {} ({})", channel.name, channel.kind.name()));
+            }
+            for rule in &config.rules {
+                let events: Vec<_> = rule.events.iter().map(Pattern::as_str).collect();
+                let (name, events, to) = (&rule.name, events.join(", "), rule.to.name());
+                line_out(&format!("notify  {name} tells {to} of {events} by {}", rule.channel));
             }
             for schedule in &config.schedules {
                 let (cron, zone) = (&schedule.cron, &schedule.timezone);

@@ -4,12 +4,15 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use sekisho_core::change::Lane;
 use sekisho_core::event::Trust;
-use sekisho_store::{Access, DeadFilter, FIND_MAX, Store, StoreUrl};
+use sekisho_core::queue::Breaker;
+use sekisho_core::state::Kind;
+use sekisho_store::{Access, DeadFilter, FIND_MAX, StateFilter, Store, StoreUrl};
 
 use super::Context;
 use super::output::{count, json_out, line_out};
-use crate::config::Config;
+use crate::config::{ChannelKind, Config};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -44,6 +47,7 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
             loaded.warnings.into_iter().for_each(|warning| add("configuration", Grade::Look, warning));
             check_sources(&loaded.config, &mut add);
             check_routes(&loaded.config, &mut add).await;
+            check_channels(&loaded.config, &mut add).await;
             check_store(&loaded.config, &mut add).await;
             check_gate(&loaded.config, &mut add).await;
             check_server(&loaded.config, &mut add).await;
@@ -115,6 +119,40 @@ async fn check_routes(config: &Config, add: &mut dyn FnMut(&'static str, Grade, 
     }
 }
 
+/// Whether mail servers listen, and whether anybody hears of trouble. Nothing is sent.
+async fn check_channels(config: &Config, add: &mut dyn FnMut(&'static str, Grade, String)) {
+    for channel in &config.channels {
+        let ChannelKind::Smtp(mail) = &channel.kind else { continue };
+        let (name, place) = (&channel.name, format!("{}:{}", mail.host, mail.port));
+        let connected = tokio::time::timeout(SERVER_WAIT, tokio::net::TcpStream::connect(&place)).await;
+        let (grade, text) = match connected {
+            Ok(Ok(_)) => {
+                (Grade::Good, format!("{name}: {place} answers; `sekisho notify test {name}` sends a mail"))
+            }
+            Ok(Err(error)) => (Grade::Look, format!("{name}: nobody answers at {place} ({error})")),
+            Err(_) => (Grade::Look, format!("{name}: nobody answers at {place} in time")),
+        };
+        add("channels", grade, text);
+    }
+    if !config.channels.is_empty() && config.notifications.alerts.is_none() {
+        let text = "nobody hears of a channel that is shut; write [notifications] alerts = \"NAME\"";
+        add("channels", Grade::Look, text.into());
+    }
+}
+
+async fn check_shut_channels(store: &dyn Store, add: &mut dyn FnMut(&'static str, Grade, String)) {
+    let filter = StateFilter::all(Kind::Breaker, FIND_MAX);
+    for state in store.find_states(filter).await.unwrap_or_default() {
+        let lane = Lane(state.key.id.into());
+        let breaker = serde_json::from_str::<Breaker>(&state.facts).unwrap_or_default();
+        if let (Some(channel), true) = (lane.channel(), breaker.is_open()) {
+            let why = breaker.why().unwrap_or("it failed too often in a row");
+            let text = format!("{channel} is shut: {why}; mend it, then `sekisho channels resume {channel}`");
+            add("channels", Grade::Bad, text);
+        }
+    }
+}
+
 async fn check_dead_letters(store: &dyn Store, add: &mut dyn FnMut(&'static str, Grade, String)) {
     let filter = DeadFilter { limit: FIND_MAX, ..DeadFilter::default() };
     let Ok(letters) = store.find_dead(filter).await else { return };
@@ -143,6 +181,7 @@ async fn check_store(config: &Config, add: &mut dyn FnMut(&'static str, Grade, S
             Err(error) => add("store", Grade::Bad, error.chain()),
             Ok(lines) => {
                 check_dead_letters(&*store, add).await;
+                check_shut_channels(&*store, add).await;
                 for (name, value) in lines {
                     let unsafe_setting =
                         matches!(name.as_str(), "fsync" | "full_page_writes" | "synchronous_commit")

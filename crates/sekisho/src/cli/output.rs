@@ -3,16 +3,19 @@
 use std::io::{IsTerminal, Write};
 
 use serde_json::Value;
+use unicode_width::UnicodeWidthStr;
 
-/// Columns under headings, each as wide as it needs.
+/// Columns under headings, each as wide as it needs on a screen, where 関所 is as wide as four Latin letters.
 pub fn table(headings: &[&str], rows: &[Vec<String>]) {
     let width = |n: usize| {
-        let cells = rows.iter().map(|row| row[n].chars().count());
+        let cells = rows.iter().map(|row| row[n].width());
         cells.chain([headings[n].len()]).max().unwrap_or_default()
     };
     let widths: Vec<_> = (0..headings.len()).map(width).collect();
     let print = |cells: &mut dyn Iterator<Item = &str>| {
-        let line: Vec<_> = cells.zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
+        let padded =
+            |(cell, width): (&str, &usize)| cell.to_owned() + &" ".repeat(width.saturating_sub(cell.width()));
+        let line: Vec<_> = cells.zip(&widths).map(padded).collect();
         line_out(line.join("  ").trim_end());
     };
     print(&mut headings.iter().copied());

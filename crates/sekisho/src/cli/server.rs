@@ -368,5 +368,11 @@ fn os_actor() -> String {
     if !user.is_empty() {
         return format!("cli:{user}");
     }
-    std::fs::metadata("/proc/self").map_or("cli".into(), |own| format!("cli:uid-{}", own.uid()))
+    let Ok(own) = std::fs::metadata("/proc/self") else { return "cli".into() };
+    let uid = own.uid().to_string();
+    let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let named = users.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    let named =
+        named.filter(|fields| fields.get(2) == Some(&&*uid)).find_map(|fields| fields.first().copied());
+    named.map_or_else(|| format!("cli:uid-{uid}"), |name| format!("cli:{name}"))
 }

@@ -160,7 +160,8 @@ impl<'t> Reader<'t> {
                     let blocks = self.blocks::<source::Draft>(span, value);
                     self.config.sources.extend(blocks);
                 }
-                _ if self.only_sources && BLOCKS[1..].contains(&name) => {}
+                // What others read may name blocks that were not.
+                _ if self.only_sources && (BLOCKS[1..].contains(&name) || name == "notifications") => {}
                 _ if name == route::Draft::NAME => {
                     let blocks = self.blocks::<route::Draft>(span, value);
                     self.config.routes.extend(blocks);

@@ -64,7 +64,7 @@ fn g4_each_member_of_staff_gets_one_mail_in_the_own_language_and_the_record_says
         assert!(dry.all().contains("h***@example.jp") && !dry.all().contains("hanako@"), "{}", dry.all());
         assert!(statuses(place).is_empty(), "a dry run writes nothing");
 
-        gateway.type_in(&["reminders", "run", "--date", DATE]).done().mentions(&["sent", "off"]);
+        gateway.type_in(&["reminders", "run", "--date", DATE]).done().mentions(&["SENT", "OFF"]);
         gateway.type_in(&["reminders", "run", "--date", DATE]).done();
         assert_eq!(statuses(place), BTreeMap::from([("sent".into(), 2), ("off".into(), 1)]));
         let mails = smtp.accepted();

@@ -170,6 +170,15 @@ fn h5_the_environment_overrides_the_file() {
 }
 
 #[test]
+fn h6_who_only_sends_needs_no_channel_and_no_template() {
+    let text = "[notifications]\nalerts = \"ops\"\nreminders = \"mail\"\ntemplates = \"./none\"\n".to_owned()
+        + SOURCE
+        + "[[notify]]\nname = \"n\"\n[[channel]]\nname = \"mail\"\n";
+    let loaded = load_sources(Path::new("s.toml"), &text, std::iter::empty());
+    assert_eq!(loaded.ok().unwrap().config.sources.len(), 1);
+}
+
+#[test]
 fn h2_to_look_no_secret_is_needed() {
     let text =
         format!("[store]\nurl = \"sqlite:x.db\"\n{}", SOURCE.replace("whsec_1", "env:SEKISHO_NO_SUCH"))
