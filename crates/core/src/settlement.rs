@@ -250,6 +250,8 @@ mod tests {
             deliveries(event, routes.iter()).0.into_iter().map(|one| one.route).collect()
         };
         assert_eq!(lanes(&own), ["settled", "named"]);
+        let alert = Stored { event_type: "channel.paused".into(), ..own.clone() };
+        assert_eq!(lanes(&alert), [""; 0], "operators hear of it, not the app");
         assert_eq!(lanes(&stored("{}")), ["app"]);
         assert_eq!(lanes(&fetched), [""; 0]);
     }

@@ -4,6 +4,7 @@
 use ring::digest;
 
 use crate::event::Stored;
+use crate::notification::alert::is_alert;
 use crate::provider::encode_hex;
 use crate::rule::{Facts, Rule, RuleError};
 use crate::secret::Secret;
@@ -75,7 +76,9 @@ impl Route {
         match &*event.source {
             FETCHED => false,
             SOURCE => {
-                self.send == Send::Settled
+                // What is for operators is no business of the app's, unless it names it.
+                let is_business = !is_alert(&event.event_type) || !self.events.is_empty();
+                (self.send == Send::Settled && is_business)
                     || says(&self.sources, SOURCE)
                     || says(&self.events, &event.event_type)
             }

@@ -27,6 +27,11 @@ pub const PAUSED: &str = "channel.paused";
 pub const RESUMED: &str = "channel.resumed";
 pub const FAILED: &str = "notice.failed";
 
+/// News for operators, and no fact of business.
+pub fn is_alert(event_type: &str) -> bool {
+    [PAUSED, RESUMED, FAILED].contains(&event_type)
+}
+
 impl Alert {
     /// Something about a channel that every node may find out by itself.
     pub fn of_channel(channel: &str, event_type: &'static str, reason: &str, detail: &str, at: Time) -> Self {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{MailAddress, Notice, Status, address};
+use super::{Alert, MailAddress, Notice, Status, address};
 use crate::audit::Entry;
 use crate::change::{ChangeSet, Kind, Lane, NewJob};
 use crate::id::Seq;
@@ -41,6 +41,8 @@ pub fn post(
         } else {
             set.writes.push(write(&id, 0, notice));
             set.audit.push(entry(&id, notice, at));
+            let alert = Alert::of_notice(&id, notice);
+            set.events.extend(alert.map(|alert| alert.announcement(at).arrival(next_id())));
         }
         posted += 1;
     }

@@ -9,7 +9,7 @@ use sekisho_core::event::Stored;
 use sekisho_core::notification::feedback::{self, Feedback, What};
 use sekisho_core::notification::post::{self, notice_of, reference_name};
 use sekisho_core::notification::suppression::{Cause, Suppression, Turn};
-use sekisho_core::notification::{Notice, Status, Step, Task, To, compose};
+use sekisho_core::notification::{Alert, Notice, Status, Step, Task, To, compose};
 use sekisho_core::queue::Failure;
 use sekisho_core::state::{self, Key};
 use serde_json::json;
@@ -123,6 +123,8 @@ impl Worker {
             let step = Step { reason: Some(reason.to_owned()), note: first_note, ..Step::new(at, status) };
             let notice = notice.with(step);
             set.audit.push(post::entry(&state.key.id, &notice, at));
+            let alert = Alert::of_notice(&state.key.id, &notice);
+            set.events.extend(alert.map(|alert| alert.announcement(at).arrival(self.node.next_seq(at))));
             set.writes.push(post::write(&state.key.id, state.version, &notice));
         }
         for (address, note) in feedback.addresses.iter().filter(|_| feedback.suppresses()) {
