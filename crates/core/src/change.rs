@@ -184,6 +184,17 @@ pub fn effect_prefix(event: Seq) -> String {
     format!("{}/", event.as_event())
 }
 
+/// Where the keys of effects lie that belong to no event and are of a time before this one: timers by their moment,
+/// notices by their id, reminders by their day.
+pub fn past_effects(before: Time) -> [(&'static str, String); 3] {
+    let day: String = before.to_string().chars().take("2026-11-16".len()).collect();
+    [
+        ("timer/", format!("timer/{before}")),
+        ("notice/", format!("notice/{}", Seq::floor_of(before).tagged("ntc_"))),
+        ("remind/", format!("remind/{day}")),
+    ]
+}
+
 /// The key of an event's delivery: the event and the lane are the fact. `again` counts forced repetitions.
 pub fn delivery_key(event: Seq, lane: &Lane, again: usize) -> String {
     let repeated = if again == 0 { String::new() } else { format!("#{again}") };

@@ -329,11 +329,12 @@ impl Worker {
     }
 
     async fn release(&self, works: Vec<Work>) {
-        let leases = works.iter().map(|work| work.job.lease).collect();
+        let leases: Vec<_> = works.iter().map(|work| work.job.lease).collect();
+        // Order matters: the same lease may be given out again at once, and must not be let go then.
+        self.desk.let_go(leases.iter().copied());
         if self.store.release(leases).await.is_err() {
             self.desk.doubt();
         }
-        self.desk.let_go(works.iter().map(|work| work.job.lease));
     }
 
     async fn run(self: Arc<Self>, work: Work) {
@@ -342,13 +343,19 @@ impl Worker {
         // Order matters: at a stop, what no longer runs must be with the closer.
         match set {
             Some(set) => self.closer.push(&work, set),
+            None if work.job.kind == Kind::Send => {
+                self.desk.ran(&lane, work.job.lease);
+                self.release(vec![work]).await;
+                return self.pump(&lane);
+            }
             None => self.desk.let_go([work.job.lease]),
         }
         self.desk.ran(&lane, work.job.lease);
         self.pump(&lane);
     }
 
-    /// One run; `None` when it does not end here: the job is another node's, or its end was committed already.
+    /// One run; `None` when it does not end here: the job is another node's, goes back untried, or its end was committed
+    /// already.
     async fn perform(self: &Arc<Self>, work: &Work) -> Option<ChangeSet> {
         while !self.node.may_work() {
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -360,7 +367,7 @@ impl Worker {
         }
         if job.lane == Lane::suspect() {
             if let Some(death) = queue::verdict(job.crashes) {
-                return Some(ChangeSet::end(job.lease, End::Dead(death), self.node.now()));
+                return Some(self.dead(job, death).await);
             }
             // Said before it runs: a crash from here on is its own.
             let started = self.store.start(vec![job.lease]).await;
@@ -392,8 +399,20 @@ impl Worker {
                 Failure::transient("panicked", "the program failed while it worked on this")
             }
         };
-        let end = queue::after(&failed, &RETRY, job.tries(), job.lease.job.as_i64() as u64, self.node.now());
-        Some(ChangeSet::end(job.lease, end, self.node.now()))
+        match queue::after(&failed, &RETRY, job.tries(), job.lease.job.as_i64() as u64, self.node.now()) {
+            End::Dead(death) => Some(self.dead(job, death).await),
+            end @ (End::Done(_) | End::Retry { .. }) => Some(ChangeSet::end(job.lease, end, self.node.now())),
+        }
+    }
+
+    /// The end of a job that goes before a person, and of what waits for it.
+    async fn dead(&self, job: &Job, death: Death) -> ChangeSet {
+        match job.kind {
+            Kind::Send => self.abandoned(job, death).await,
+            Kind::Settle | Kind::Deliver | Kind::Timer | Kind::Fetch | Kind::Notify => {
+                ChangeSet::end(job.lease, End::Dead(death), self.node.now())
+            }
+        }
     }
 
     /// Delivers to the app, and tells the destination's breaker how it went.
@@ -471,7 +490,8 @@ impl Worker {
                 (None, route) => ("route_removed", format!("route {}", route.unwrap_or(&job.payload))),
             };
             let death = Death::terminal(reason, format!("no node knows the {what} any more"));
-            self.bury(Work::claimed(job, None), death);
+            let set = self.dead(&job, death).await;
+            self.closer.push(&Work::claimed(job, None), set);
         }
         Ok(())
     }

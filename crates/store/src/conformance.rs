@@ -122,6 +122,7 @@ pub const PROMISES: &[Promise] = &[
     ("b6: what has unfinished work or a dead letter is never forgotten (convoy #1723)", |s| Box::pin(upkeep::keeps(s))),
     ("b6: requests that nobody sends again go, with their names", |s| Box::pin(upkeep::forgets_requests(s))),
     ("b6: traces of timers go, unfinished timers stay", |s| Box::pin(upkeep::forgets_timers(s))),
+    ("b6: traces of notices and reminders go", |s| Box::pin(upkeep::forgets_notices(s))),
     ("h5: upkeep may run at any time, twice", |s| Box::pin(upkeep::upkeep(s))),
 ];
 

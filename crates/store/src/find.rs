@@ -240,7 +240,7 @@ pub struct Forgotten {
 impl Forgotten {
     /// A step goes on after its last event if anything filled it to its limit.
     pub(crate) fn next(last: Seq, found: &[usize], limit: usize) -> Option<Seq> {
-        (limit > 0 && found.contains(&limit)).then_some(last)
+        (limit > 0 && found.iter().any(|count| *count >= limit)).then_some(last)
     }
 }
 

@@ -48,7 +48,9 @@ impl Alert {
     /// A notice that waits for a person. Of their own, operators hear nothing: an alert that fails must not cause one.
     pub fn of_notice(id: &str, notice: &Notice) -> Option<Self> {
         let status = notice.status();
-        if !status.needs_a_person() || notice.audience == Audience::Operator {
+        // What was told because of an alert raises none: one address that fails would never end.
+        let is_of_alert = notice.data["event"]["type"].as_str().is_some_and(is_alert);
+        if is_of_alert || !status.needs_a_person() || notice.audience == Audience::Operator {
             return None;
         }
         let note = notice.steps.last().and_then(|step| step.note.clone());

@@ -128,7 +128,12 @@ pub fn compose(rule: &Rule, event: &Stored, parties: &Parties, house: &House, no
             template: rule.template.clone(),
             data: data(event, &body, parties, person, house, language),
             details: Value::Null,
-            tenant: parties.tenant.as_ref().map(|tenant| tenant.id.clone()),
+            // What operators hear is not for a tenant to see.
+            tenant: parties
+                .tenant
+                .as_ref()
+                .filter(|_| audience != Audience::Operator)
+                .map(|tenant| tenant.id.clone()),
             payment: payment.map(str::to_owned),
             event: Some(event.seq.as_event().to_string()),
             batch: None,

@@ -155,6 +155,9 @@ impl Status {
                 Some("the address bounced or complained before: release it, then resend")
             }
             (Self::Off, _) => Some("notifications are switched off for this person: switch them on"),
+            (Self::Bounced, Some("bounced_for_now")) => {
+                Some("the mailbox took no mail then, perhaps it is full: resend it later")
+            }
             (Self::Bounced, _) => Some("the address does not work: correct it, then resend it with --to"),
             (Self::Complained, _) => Some("the recipient called it spam: do not resend without asking"),
         }

@@ -34,6 +34,11 @@ impl Limits {
         Self { gap_ms: by_rate.max(spacing_ms), daily }
     }
 
+    /// Moments to reserve at once, at most: what a node that dies takes with it, and others wait behind.
+    pub fn block(self) -> usize {
+        (BLOCK_MS / self.gap_ms.max(1)).clamp(1, BLOCK_MAX) as usize
+    }
+
     /// Nothing to keep to.
     pub const fn is_free(self) -> bool {
         self.gap_ms == 0 && self.daily.is_none()
@@ -48,8 +53,11 @@ pub enum Reserved {
     UsedUp { until: Time },
 }
 
-/// A mark further ahead than this was left by a clock that was wrong.
+const BLOCK_MS: i64 = 2_000;
+const BLOCK_MAX: i64 = 10;
+/// A mark further ahead than this, and than some blocks, was left by a clock that was wrong.
 const AHEAD_MAX_MS: i64 = 60_000;
+const AHEAD_MAX_GAPS: i64 = 20;
 
 impl Quota {
     /// Up to `wanted` moments from now on.
@@ -63,7 +71,8 @@ impl Quota {
         }
         let count = (wanted.max(1) as u64).min(left) as i64;
         let mark = self.next_ms.saturating_sub(now_ms);
-        let first = if (0..=AHEAD_MAX_MS).contains(&mark) { self.next_ms } else { now_ms };
+        let ahead_max_ms = AHEAD_MAX_MS.max(limits.gap_ms.saturating_mul(AHEAD_MAX_GAPS));
+        let first = if (0..=ahead_max_ms).contains(&mark) { self.next_ms } else { now_ms };
         let moments = (0..count).map(|n| Time::from_ms(first + n * limits.gap_ms)).collect();
         let next_ms = first + count * limits.gap_ms;
         Reserved::At(moments, Self { next_ms, day: today, used: used + count as u64 })
@@ -103,6 +112,20 @@ mod tests {
         let ahead = Quota { next_ms: NOW.ms() + 3_600_000, ..Quota::default() };
         let Reserved::At(moments, _) = ahead.reserve(limits, 1, NOW) else { panic!("there is room") };
         assert_eq!(moments, [NOW]);
+    }
+
+    #[test]
+    fn g2_a_long_spacing_is_kept_too() {
+        let limits = Limits::new(None, 120_000, None);
+        assert_eq!(limits.block(), 1);
+        let Reserved::At(_, quota) = Quota::default().reserve(limits, 1, NOW) else {
+            panic!("there is room")
+        };
+        let Reserved::At(next, _) = quota.reserve(limits, 1, NOW.plus_ms(10)) else {
+            panic!("there is room")
+        };
+        assert_eq!(next, [NOW.plus_ms(120_000)]);
+        assert_eq!(Limits::new(Some(14), 100, None).block(), 10);
     }
 
     proptest! {

@@ -36,9 +36,14 @@ pub fn batch(today: Day) -> String {
 /// The day whose reminders are due in a zone at a moment, on a clock that shows `remind_at` minutes since midnight.
 pub fn due_day(zone_name: &str, at: Time, remind_at: i64) -> Option<Day> {
     let zone = zone(zone_name).ok()?;
-    let clock = jiff::Timestamp::from_millisecond(at.ms()).ok()?.to_zoned(zone);
-    let minute = i64::from(clock.hour()) * 60 + i64::from(clock.minute());
-    if minute == remind_at { local_date(zone_name, at) } else { None }
+    let clock = |at: Time| {
+        let clock = jiff::Timestamp::from_millisecond(at.ms()).ok()?.to_zoned(zone.clone());
+        Some((clock.date(), i64::from(clock.hour()) * 60 + i64::from(clock.minute())))
+    };
+    // The first quarter at which it is that late: when the clock jumps over the time, the one after the gap.
+    let ((before, minute_before), (day, minute)) = (clock(at.plus_ms(-QUARTER_MS))?, clock(at)?);
+    let is_due = minute >= remind_at && (before < day || minute_before < remind_at);
+    if is_due { local_date(zone_name, at) } else { None }
 }
 
 impl Run<'_> {
@@ -220,5 +225,11 @@ mod tests {
         assert_eq!(day("Asia/Kathmandu", "2026-11-16T03:15:00Z").as_deref(), Some("2026-11-16"));
         assert_eq!(day("Asia/Tokyo", "2026-11-16T00:15:00Z"), None);
         assert_eq!(day("Asia/Edo", "2026-11-16T00:00:00Z"), None);
+        // 2027-03-14: in New York the clock jumps from 02:00 to 03:00, at 07:00 UTC.
+        let early =
+            |text: &str| due_day("America/New_York", at(text), 2 * 60 + 30).map(|day| day.to_string());
+        assert_eq!(early("2027-03-14T07:00:00Z").as_deref(), Some("2027-03-14"), "at the end of the gap");
+        assert_eq!(early("2027-03-14T07:15:00Z"), None, "and once");
+        assert_eq!(early("2027-03-15T06:30:00Z").as_deref(), Some("2027-03-15"));
     }
 }

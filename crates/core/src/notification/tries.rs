@@ -22,6 +22,9 @@ impl Default for Tries {
     }
 }
 
+/// However long the other side asks to be left alone, after so long it is asked again.
+const ASKED_MAX_MS: i64 = 3_600_000;
+
 /// What is done with a message of which nobody knows whether it was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doubt {
@@ -85,11 +88,12 @@ impl Tries {
     }
 
     fn again(&self, failure: Failure, n: u32, spent_ms: i64, otherwise: fn(Failure) -> Then) -> Then {
-        if let Some(asked_ms) = failure.retry_after_ms.filter(|asked| spent_ms + asked >= self.within_ms) {
+        let asked_ms = failure.retry_after_ms.map(|asked| asked.clamp(0, ASKED_MAX_MS));
+        if let Some(asked_ms) = asked_ms.filter(|asked| spent_ms + asked >= self.within_ms) {
             // It asks for more patience than one message has: then the whole channel waits.
             return Then::Wait { failure, for_ms: Some(asked_ms) };
         }
-        let after_ms = self.wait_ms(n).max(failure.retry_after_ms.unwrap_or(0));
+        let after_ms = self.wait_ms(n).max(asked_ms.unwrap_or(0));
         if n >= self.most || spent_ms + after_ms >= self.within_ms {
             return otherwise(failure);
         }
@@ -147,6 +151,11 @@ mod tests {
         assert_eq!(tries.after(Sent::Accepted(receipt.clone()), Doubt::Hold, 3, 29_000), Then::Done(receipt));
         let patient = Sent::Failed(busy().after_ms(Some(60_000)));
         assert!(matches!(tries.after(patient, Doubt::Hold, 1, 0), Then::Wait { for_ms: Some(60_000), .. }));
+        let absurd = Sent::Failed(busy().after_ms(Some(i64::MAX)));
+        assert!(matches!(
+            tries.after(absurd, Doubt::Hold, 1, 0),
+            Then::Wait { for_ms: Some(ASKED_MAX_MS), .. }
+        ));
     }
 
     #[test]

@@ -25,7 +25,12 @@ pub enum Breaker {
         why: Option<String>,
     },
     /// One probe is under way.
-    HalfOpen { since: Time, opened: u32 },
+    HalfOpen {
+        since: Time,
+        opened: u32,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,21 +92,27 @@ impl Breaker {
 
     /// May work for this destination start now? Lets exactly one probe through when the time is up.
     pub fn may_start(&mut self, now: Time) -> bool {
-        let (due_at, since, opened) = match self {
+        let (due_at, since, opened, why) = match self {
             Self::Closed { .. } => return true,
-            Self::Open { since, until, opened, .. } => (*until, *since, *opened),
-            Self::HalfOpen { since, opened } => (since.plus_ms(PROBE_FORGOTTEN_MS), *since, *opened),
+            Self::Open { since, until, opened, why } => (*until, *since, *opened, why),
+            Self::HalfOpen { since, opened, why } => {
+                (since.plus_ms(PROBE_FORGOTTEN_MS), *since, *opened, why)
+            }
         };
         // A clock that was set back must not keep it open for as long as it jumped.
         if now < due_at && now >= since {
             return false;
         }
-        *self = Self::HalfOpen { since: now, opened };
+        *self = Self::HalfOpen { since: now, opened, why: why.take() };
         true
     }
 
     /// Any answer that does not blame the destination.
     pub fn succeeded(&mut self) {
+        // Runs that started before it was shut say nothing new.
+        if matches!(self, Self::Open { why: Some(_), .. }) {
+            return;
+        }
         *self = Self::default();
     }
 
@@ -133,15 +144,15 @@ impl Breaker {
     /// Why it is open, where the other side said so.
     pub fn why(&self) -> Option<&str> {
         match self {
-            Self::Open { why, .. } => why.as_deref(),
-            Self::Closed { .. } | Self::HalfOpen { .. } => None,
+            Self::Open { why, .. } | Self::HalfOpen { why, .. } => why.as_deref(),
+            Self::Closed { .. } => None,
         }
     }
 
     /// The probe ended without an answer: another may start at once.
     pub fn unanswered(&mut self, now: Time) {
-        if let Self::HalfOpen { opened, .. } = *self {
-            *self = Self::Open { since: now, until: now, opened, why: None };
+        if let Self::HalfOpen { opened, why, .. } = self {
+            *self = Self::Open { since: now, until: now, opened: *opened, why: why.take() };
         }
     }
 
@@ -219,11 +230,23 @@ mod tests {
     fn c4_a_clock_set_back_and_absurd_policies_do_not_lock_it() {
         assert!(opened().may_start(at(-3_600_000)));
         let absurd = Policy { failures: 1, open_ms: i64::MAX, open_max_ms: i64::MAX };
-        let mut breaker = Breaker::HalfOpen { since: NOW, opened: u32::MAX };
+        let mut breaker = Breaker::HalfOpen { since: NOW, opened: u32::MAX, why: None };
         breaker.failed(&absurd, NOW);
         assert!(!breaker.may_start(at(1)));
         breaker.failed(&Policy { failures: 0, ..absurd }, NOW);
         assert!(breaker.may_start(NOW), "turned off");
+    }
+
+    #[test]
+    fn g2_what_was_shut_stays_shut_until_a_probe_says_otherwise() {
+        let mut breaker = Breaker::default();
+        breaker.shut("bad_credentials", at(60_000), NOW);
+        breaker.succeeded();
+        assert!(breaker.is_open(), "a run that started before");
+        assert!(!breaker.may_start(at(59_999)) && breaker.may_start(at(60_000)));
+        assert_eq!(breaker.why(), Some("bad_credentials"), "the probe knows what it looks for");
+        breaker.succeeded();
+        assert_eq!(breaker, Breaker::default());
     }
 
     #[test]

@@ -12,7 +12,7 @@ pub fn clashes(config: &Config, warnings: &mut Vec<String>) -> Vec<String> {
     clashes.extend(same_names("sources", config.sources.iter().map(|source| &*source.name)));
     clashes.extend(same_names("routes", config.routes.iter().map(|route| route.route.name.as_str())));
     clashes.extend(same_names("channels", config.channels.iter().map(|channel| channel.name.as_str())));
-    clashes.extend(same_names("notify blocks", config.rules.iter().map(|rule| rule.name.as_str())));
+    clashes.extend(same_names("notify blocks", config.rules().iter().map(|rule| rule.name.as_str())));
     clashes.extend(missing_channels(config));
     clashes.extend(same_names("schedules", config.schedules.iter().map(|schedule| schedule.name.as_str())));
     clashes.extend(same_names("keys", config.keys.iter().map(|key| key.name.as_str())));
@@ -49,6 +49,11 @@ fn missing_channels(config: &Config) -> Vec<String> {
                 channel.name
             )),
             Some(_) => {}
+        }
+        if rule.every_ms.is_some() && matches!(rule.to, To::Customer | To::Staff) {
+            problems.push(format!(
+                "{who}: `every` would keep news from all but one of them; it is for to = \"operators\" or \"channel\""
+            ));
         }
         problems.extend(unsuitable(config, rule));
         if rule.to == To::Operators && config.notifications.house.operators.is_empty() {

@@ -7,9 +7,10 @@ use sekisho_core::notification::directory::Register;
 use sekisho_core::settlement::billing;
 use sekisho_core::settlement::order::billing_known_as;
 use sekisho_core::state::{DELETED, Index, Key, Kind, State, Write};
-use sekisho_store::{Error, Store};
+use sekisho_store::{Error, FIND_MAX, StateFilter, Store};
 use serde_json::{Value, json};
 
+use super::api_key::{list_keys, revoke_key};
 use super::{Actor, Refusal, Result, TRIES, contended};
 
 /// One of the directory. For an actor of one tenant what belongs to others is not there.
@@ -20,6 +21,7 @@ pub async fn delete_member(
     actor: &Actor<'_>,
 ) -> Result<Value> {
     let key = Key::new(register.kind(), id);
+    let mut is_bare = register != Register::Tenants;
     for _ in 0..TRIES {
         let mut loaded = store.load(Vec::new(), vec![key.clone()]).await?;
         let found = loaded.states.remove(&key).filter(State::is_shown);
@@ -27,6 +29,11 @@ pub async fn delete_member(
             let (noun, list) = (register.noun(), register.name());
             return Err(Refusal::Missing(format!("there is no {noun} {id}; `sekisho {list}` lists them")));
         };
+        if !is_bare {
+            // Order matters: whoever has this id next must find nobody who worked for, or spoke for, the one before.
+            clear_out(store, id, actor).await?;
+            is_bare = true;
+        }
         let whose = state.index.tenant.as_deref();
         let write = Write {
             key: key.clone(),
@@ -41,6 +48,35 @@ pub async fn delete_member(
         }
     }
     Err(contended())
+}
+
+/// Deletes a tenant's staff and subjects, and revokes its keys. Can be done again from the beginning.
+async fn clear_out(store: &dyn Store, tenant: &str, actor: &Actor<'_>) -> Result<()> {
+    for register in [Register::Staff, Register::Subjects] {
+        loop {
+            let filter = StateFilter {
+                tenant: Some(tenant.to_owned()),
+                ..StateFilter::all(register.kind(), FIND_MAX)
+            };
+            let found = store.find_states(filter).await?;
+            if found.is_empty() {
+                break;
+            }
+            for state in found {
+                // One that is gone by now was what we wanted.
+                match Box::pin(delete_member(store, register, &state.key.id, actor)).await {
+                    Ok(_) | Err(Refusal::Missing(_)) => {}
+                    Err(refusal) => return Err(refusal),
+                }
+            }
+        }
+    }
+    for key in list_keys(store).await?.into_iter().filter(|key| key.tenant.as_deref() == Some(tenant)) {
+        if key.revoked_at.is_none() {
+            revoke_key(store, &key.hint, actor).await?;
+        }
+    }
+    Ok(())
 }
 
 /// By its own id, or by its tenant's; then the mode says which, if there are two.

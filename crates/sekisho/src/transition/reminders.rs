@@ -49,6 +49,9 @@ pub struct RemindReport {
     pub recipients: Vec<Value>,
 }
 
+/// Days that can be run by hand, seen from today.
+const DAYS_BACK: i32 = 7;
+const DAYS_AHEAD: i32 = 1;
 /// Recipients that a report names.
 const NAMED_MAX: usize = 1_000;
 /// Notices that are looked through for a summary.
@@ -63,6 +66,14 @@ pub async fn run_reminders(
     let wrong = || Refusal::Wrong("date: expected a day such as 2026-11-16".into());
     let date = order.date.as_deref().map(|text| text.parse::<Day>().map_err(|_| wrong())).transpose()?;
     let channel = notifications.reminders.clone().ok_or_else(no_channel)?;
+    let is_near = |day: Day| {
+        let today = local_date(&notifications.house.time_zone, actor.at);
+        today.is_none_or(|today| (-DAYS_BACK..=DAYS_AHEAD).contains(&today.days_until(day)))
+    };
+    if date.is_some_and(|date| !is_near(date)) {
+        let limits = format!("up to {DAYS_BACK} days back and {DAYS_AHEAD} ahead");
+        return Err(Refusal::Wrong(format!("date: reminders are run for days near today, {limits}")));
+    }
     let mut report = RemindReport { dry_run: order.dry_run, channel, ..RemindReport::default() };
     let mut ids = ids();
     for (id, tenant) in offices(store, order.tenant.as_deref()).await? {

@@ -65,7 +65,10 @@ impl Worker {
         let today = date.parse().map_err(|_| wrong())?;
         let at = self.node.now();
         let notices = transition::reminders(&*self.store, &self.notifications, tenant, today, at);
-        let notices = notices.await.map_err(refused)?;
+        let notices = match notices.await {
+            Err(Refusal::Missing(_)) => return Ok("the tenant is gone".into()),
+            notices => notices.map_err(refused)?,
+        };
         let posted = self.post(&notices).await?;
         Ok(format!("{posted} of {} reminders are new", notices.len()))
     }
@@ -106,6 +109,8 @@ impl Worker {
             What::Bounced { permanent: true, .. } => (Status::Bounced, Cause::Bounce, "bounced"),
             What::Bounced { permanent: false, .. } => (Status::Bounced, Cause::Bounce, "bounced_for_now"),
             What::Rejected => (Status::Bounced, Cause::Bounce, "rejected"),
+            // Somebody took the complaint back.
+            What::Complained { .. } if !feedback.suppresses() => return Ok(set),
             What::Complained { .. } => (Status::Complained, Cause::Complaint, "complained"),
             What::Delivered => return Ok(set),
         };
@@ -118,7 +123,7 @@ impl Worker {
         let notice = loaded.names.get(&name).cloned().or(own.map(|id| Key::new(state::Kind::Notice, id)));
         if let Some(state) = notice.and_then(|key| loaded.states.get(&key))
             && let Ok(notice) = serde_json::from_str::<Notice>(&state.facts)
-            && notice.status() != status
+            && notice.is_meant_by(feedback)
         {
             let step = Step { reason: Some(reason.to_owned()), note: first_note, ..Step::new(at, status) };
             let notice = notice.with(step);
@@ -131,7 +136,10 @@ impl Worker {
             let state = loaded.states.get(&Suppression::key(address));
             let known = state.and_then(Suppression::read);
             let mut suppression = known.unwrap_or_else(|| Suppression::new(address.clone()));
-            if suppression.cause().is_some()
+            let is_old =
+                suppression.history.last().is_some_and(|turn| feedback.at.is_none_or(|at| at <= turn.at));
+            if is_old
+                || suppression.cause().is_some()
                 || set.writes.iter().any(|one| one.key == Suppression::key(address))
             {
                 continue;
@@ -156,6 +164,9 @@ fn unavailable(error: sekisho_store::Error) -> Failure {
 fn refused(refusal: Refusal) -> Failure {
     match refusal {
         Refusal::Store(error) => unavailable(error),
-        other => Failure::terminal("refused", other.to_string()),
+        Refusal::Conflict(error) => Failure::transient("contended", error),
+        Refusal::Wrong(_) | Refusal::Fields(_) | Refusal::Missing(_) | Refusal::Foreign(_) => {
+            Failure::terminal("refused", refusal.to_string())
+        }
     }
 }

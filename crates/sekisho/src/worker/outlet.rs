@@ -21,8 +21,6 @@ use crate::config;
 use crate::effects::channel::{self, Channel};
 use crate::node::Node;
 
-/// Moments reserved at once, at most: what a node that dies takes with it.
-const BLOCK: usize = 10;
 /// Messages in hand for each conversation: those that wait for their next try must not keep others from theirs.
 const IN_HAND: usize = 4;
 /// So many failures in a row, and the other side is left alone for a while.
@@ -98,15 +96,18 @@ impl Pacer {
         let waiting = Waiting::new(&self.waiting);
         // Held while it waits: the next one's moment is later, so nobody waits longer for that.
         let mut moments = self.moments.lock().await;
+        let mut is_fresh = false;
         loop {
             while let Some(moment) = moments.pop_front() {
                 let ahead_ms = moment.ms() - node.now().ms();
-                if ahead_ms >= -self.limits.gap_ms {
+                // A store that is slower than the gap must not keep the only one who waits from ever having a moment.
+                if ahead_ms >= -self.limits.gap_ms || (is_fresh && moments.is_empty()) {
                     tokio::time::sleep(Duration::from_millis(ahead_ms.max(0) as u64)).await;
                     return Ok(Paced::Now);
                 }
             }
-            match self.reserve(store, node, waiting.count().clamp(1, BLOCK)).await? {
+            is_fresh = true;
+            match self.reserve(store, node, waiting.count().clamp(1, self.limits.block())).await? {
                 Reserved::At(reserved, _) => moments.extend(reserved),
                 Reserved::UsedUp { until } => return Ok(Paced::UsedUp { until }),
             }

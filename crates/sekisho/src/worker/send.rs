@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use sekisho_core::Time;
 use sekisho_core::change::{ChangeSet, Committed, Death, End, Job, Outcome};
 use sekisho_core::notification::alert::{PAUSED, RESUMED};
 use sekisho_core::notification::post::{self, masked_text, reference_name};
@@ -15,6 +16,7 @@ use sekisho_core::notification::{
 };
 use sekisho_core::queue::Failure;
 use sekisho_core::state::{self, Key, Naming};
+use tokio::sync::SemaphorePermit;
 use tokio::time::Instant;
 
 use super::Worker;
@@ -39,6 +41,16 @@ struct Letter {
     notice: Notice,
 }
 
+/// How it went with waiting for a try's turn.
+enum Turn<'o> {
+    Now(SemaphorePermit<'o>),
+    UsedUp {
+        until: Time,
+    },
+    /// The message's own time is up.
+    TooLate,
+}
+
 impl Letter {
     fn key(&self) -> Key {
         Key::new(state::Kind::Notice, &self.id)
@@ -50,6 +62,10 @@ impl Worker {
     pub(super) async fn send(self: &Arc<Self>, work: &Work) -> Result<Option<ChangeSet>, Failure> {
         let job = &work.job;
         let letter = self.letter(&job.payload).await?;
+        if letter.notice.message.as_deref() != Some(&*job.lease.job.as_message().to_string()) {
+            // Somebody asked for it to be sent again: that message does it, whatever becomes of this one.
+            return Ok(Some(self.skipped(job, "another message sends this notice")));
+        }
         let removed =
             || Failure::terminal("channel_removed", "the configuration has no such channel any more");
         let outlet =
@@ -66,17 +82,21 @@ impl Worker {
             // Whoever finds a failed or uncertain one in the queue was sent by a person.
             Status::Sending | Status::Queued | Status::Retrying | Status::Failed | Status::Uncertain => {}
             Status::Sent | Status::Suppressed | Status::Off | Status::Bounced | Status::Complained => {
-                let note = Some(format!("it was {} already", letter.notice.status().name()));
-                let end = End::Done(Outcome::Success { note });
-                return Ok(Some(ChangeSet::end(job.lease, end, self.node.now())));
+                let note = format!("it was {} already", letter.notice.status().name());
+                self.desk.unjudged(&outlet.lane, self.node.now());
+                return Ok(Some(self.skipped(job, &note)));
             }
         }
         if let Some((reason, note)) = self.suppressed(&letter).await? {
+            self.desk.unjudged(&outlet.lane, self.node.now());
             return Ok(Some(self.suppress(job, letter, reason, note)));
         }
         let message = match self.message(outlet, &letter) {
             Ok(message) => message,
-            Err(failure) => return Ok(Some(self.failed_letter(job, letter, &failure))),
+            Err(failure) => {
+                self.desk.unjudged(&outlet.lane, self.node.now());
+                return Ok(Some(self.failed_letter(job, letter, &failure)));
+            }
         };
         self.try_all(work, outlet, letter, &message, doubt).await
     }
@@ -91,19 +111,25 @@ impl Worker {
         doubt: Doubt,
     ) -> Result<Option<ChangeSet>, Failure> {
         let job = &work.job;
-        let mut began: Option<Instant> = None;
+        let (mut began, mut last): (Option<Instant>, Option<Failure>) = (None, None);
         let spent_ms = |began: Option<Instant>| began.map_or(0, |began| began.elapsed().as_millis() as i64);
         for n in 1.. {
-            let room = outlet.room.acquire().await.expect("nobody closes it");
-            let paced = outlet.pace(&self.store, &self.node).await.map_err(unavailable)?;
-            if let Paced::UsedUp { until } = paced {
-                let failure =
-                    Failure::transient("quota_used_up", "the day's quota of this channel is used up");
-                let for_ms = until.ms() - self.node.now().ms();
-                return self.wait_for_channel(work, outlet, letter, &failure, Some(for_ms)).await;
-            }
+            let left = last.is_some().then(|| outlet.tries.within_ms - spent_ms(began));
+            let room = match (self.turn(outlet, left).await?, last.take()) {
+                (Turn::Now(room), _) => room,
+                (Turn::UsedUp { until }, _) => {
+                    let failure =
+                        Failure::transient("quota_used_up", "the day's quota of this channel is used up");
+                    let for_ms = until.ms() - self.node.now().ms();
+                    return self.wait_for_channel(work, outlet, letter, &failure, Some(for_ms)).await;
+                }
+                (Turn::TooLate, failure) => {
+                    let failure = failure.unwrap_or_else(|| Failure::transient("timeout", "its time is up"));
+                    return Ok(Some(self.failed_letter(job, letter, &failure)));
+                }
+            };
             if !self.may_start(job) {
-                return self.put_back(work).await;
+                return self.put_back(work);
             }
             let step = Step::new(self.node.now(), Status::Sending).noting(format!("try {n}"));
             self.note_step(&mut letter, step).await?;
@@ -111,7 +137,7 @@ impl Worker {
                 // Nothing went out: whoever has it now finds it `sending`, and must not take our word for it.
                 let step = Step::new(self.node.now(), Status::Queued).noting("handed back untried");
                 self.note_step(&mut letter, step).await?;
-                return self.put_back(work).await;
+                return self.put_back(work);
             }
             let began_at = *began.get_or_insert_with(Instant::now);
             let within = Duration::from_millis(outlet.tries.time_left_ms(spent_ms(began)) as u64);
@@ -154,12 +180,27 @@ impl Worker {
                         "a notice was not taken and is tried again"
                     );
                     if !self.pause(Duration::from_millis(after_ms as u64)).await {
-                        return self.put_back(work).await;
+                        return self.put_back(work);
                     }
+                    last = Some(failure);
                 }
             }
         }
         unreachable!("tries end")
+    }
+
+    /// Waits for room and for a moment to send at; with `left_ms`, not longer.
+    async fn turn<'o>(&self, outlet: &'o Outlet, left_ms: Option<i64>) -> Result<Turn<'o>, Failure> {
+        let come = async {
+            let room = outlet.room.acquire().await.expect("nobody closes it");
+            Ok(match outlet.pace(&self.store, &self.node).await.map_err(unavailable)? {
+                Paced::Now => Turn::Now(room),
+                Paced::UsedUp { until } => Turn::UsedUp { until },
+            })
+        };
+        let Some(left_ms) = left_ms else { return come.await };
+        let left = Duration::from_millis(u64::try_from(left_ms).unwrap_or(0));
+        tokio::time::timeout(left, come).await.unwrap_or(Ok(Turn::TooLate))
     }
 
     // --- what is known ---------------------------------------------------------------------------------------
@@ -222,15 +263,18 @@ impl Worker {
         let write = post::write(&letter.id, letter.version, &next);
         let set = ChangeSet { writes: vec![write], ..ChangeSet::nothing(self.node.now()) };
         let deadline = Instant::now() + INSIST;
+        let mut is_unsure = false;
         loop {
             let answer = self.store.commit(vec![set.clone()]).await;
             // After an answer that was lost, what was written shows whether it was ours.
             let is_ours = match answer {
                 Ok(answers) if matches!(&*answers, [Committed::Applied { .. }]) => true,
-                Ok(_) => self.letter(&letter.id).await.is_ok_and(|stored| stored.notice == next),
+                Ok(_) if is_unsure => self.letter(&letter.id).await.is_ok_and(|stored| stored.notice == next),
+                Ok(_) => false,
                 Err(error) if Instant::now() > deadline => return Err(unavailable(error)),
                 Err(error) => {
                     self.health.store_failed(&error);
+                    is_unsure = true;
                     tokio::time::sleep(AGAIN_AFTER).await;
                     continue;
                 }
@@ -268,17 +312,21 @@ impl Worker {
     }
 
     async fn sent(&self, job: &Job, letter: Letter, receipt: &Receipt) -> ChangeSet {
-        let key = letter.key();
+        self.name_letter(letter.key(), receipt).await;
         let step = Step::new(self.node.now(), Status::Sent).noting(clipped(&receipt.answer));
         let note = Some(clipped(&receipt.answer)).filter(|note| !note.is_empty());
-        let mut set = self.ended(job, letter, step, End::Done(Outcome::Success { note }));
-        // Under what name bounces come back. A server that gives one name twice is no reason to send again.
-        if let Some(name) = receipt.reference.as_deref().map(reference_name)
-            && self.store.load(vec![name.clone()], Vec::new()).await.is_ok_and(|known| known.names.is_empty())
-        {
-            set.names.push(Naming { name, key, was: None });
+        self.ended(job, letter, step, End::Done(Outcome::Success { note }))
+    }
+
+    /// Keeps under what name bounces come back. As well as it goes: a server that gives one name twice, or a store that
+    /// does not answer now, is no reason to doubt what was sent.
+    async fn name_letter(&self, key: Key, receipt: &Receipt) {
+        let Some(name) = receipt.reference.as_deref().map(reference_name) else { return };
+        let names = vec![Naming { name, key, was: None }];
+        let set = ChangeSet { names, ..ChangeSet::nothing(self.node.now()) };
+        if let Err(error) = self.store.commit(vec![set]).await {
+            self.health.store_failed(&error);
         }
-        set
     }
 
     fn failed_letter(&self, job: &Job, letter: Letter, failure: &Failure) -> ChangeSet {
@@ -295,6 +343,27 @@ impl Worker {
         let step = Step::new(self.node.now(), Status::Uncertain).because(failure.reason, error.clone());
         let error = format!("it may or may not have arrived: {}", masked_text(&error));
         self.ended(job, letter, step, End::Dead(Death::terminal("uncertain", error)))
+    }
+
+    /// There is nothing to do for this job.
+    fn skipped(&self, job: &Job, note: &str) -> ChangeSet {
+        let end = End::Done(Outcome::Skipped { note: note.to_owned() });
+        ChangeSet::end(job.lease, end, self.node.now())
+    }
+
+    /// The end of a job that goes before a person without having been tried to its end: its notice must not wait for it.
+    pub(super) async fn abandoned(&self, job: &Job, death: Death) -> ChangeSet {
+        let at = self.node.now();
+        let letter = self.letter(&job.payload).await.ok();
+        let own = job.lease.job.as_message().to_string();
+        let letter = letter.filter(|letter| {
+            !letter.notice.status().is_over() && letter.notice.message.as_deref() == Some(&*own)
+        });
+        let Some(letter) = letter else { return ChangeSet::end(job.lease, End::Dead(death), at) };
+        let in_doubt = letter.notice.status() == Status::Sending;
+        let status = if in_doubt { Status::Uncertain } else { Status::Failed };
+        let step = Step::new(at, status).because(&death.reason, clipped(&death.error));
+        self.ended(job, letter, step, End::Dead(death))
     }
 
     fn suppress(&self, job: &Job, letter: Letter, reason: &str, note: String) -> ChangeSet {
@@ -329,7 +398,11 @@ impl Worker {
             self.write_breaker(&outlet.lane, &breaker).await;
             self.announce_channel(&outlet.name, PAUSED, failure.reason, &error).await;
         }
-        self.put_back(work).await
+        if work.job.lane != outlet.lane {
+            // Elsewhere no breaker keeps it from being tried again at once.
+            return Ok(Some(ChangeSet::end(work.job.lease, End::Retry { due_at: until }, now)));
+        }
+        self.put_back(work)
     }
 
     /// Tells the channel's breaker how it went, and operators if that changed anything.
@@ -373,11 +446,9 @@ impl Worker {
         !self.is_leaving()
     }
 
-    async fn put_back(&self, work: &Work) -> Result<Option<ChangeSet>, Failure> {
+    /// Goes back to the queue without a spent try.
+    fn put_back(&self, work: &Work) -> Result<Option<ChangeSet>, Failure> {
         self.desk.unjudged(&work.job.lane, self.node.now());
-        if self.store.release(vec![work.job.lease]).await.is_err() {
-            self.desk.doubt();
-        }
         Ok(None)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sekisho_core::change::{Admission, Arrival, ChangeSet, Death, End, Lane, NewJob, Replayed};
+use sekisho_core::change::{Admission, Arrival, ChangeSet, Death, End, Kind, Lane, NewJob, Replayed};
 use sekisho_core::event::{Created, DedupeKey};
 use sekisho_core::state::{self as things, Key};
 use sekisho_core::timer::{DAY_MS, HOUR_MS, Timer, hour_of};
@@ -277,6 +277,33 @@ pub async fn forgets_timers(store: Arc<dyn Store>) {
         assert!(message(&store, stays.id).await.is_some(), "{stays:?}");
         let again = NewJob { id: new.id(), ..stays.clone() };
         assert_eq!(queue(&store, vec![again.clone()]).await, [again.id], "still the same moment");
+    }
+}
+
+pub async fn forgets_notices(store: Arc<dyn Store>) {
+    let epoch = join(&store).await;
+    let at = |days: i64| NOW.plus_ms(-days * DAY_MS);
+    let job = |days: i64, n: i64, key: String| NewJob {
+        id: Seq::from_i64(Seq::floor_of(at(days)).as_i64() + n),
+        key: Some(key),
+        kind: Kind::Send,
+        ..Timer::Count.job(Seq::ZERO, at(days))
+    };
+    let notice = |days, n| {
+        let id = Seq::floor_of(at(days)).tagged("ntc_");
+        job(days, n, format!("notice/{id}"))
+    };
+    let remind = |days, n| job(days, n, format!("remind/{}/office", &at(days).to_string()[..10]));
+    let (old, young) = ([notice(9, 1), remind(9, 2)], [notice(4, 1), remind(4, 2)]);
+    queue(&store, old.iter().chain(&young).cloned().collect()).await;
+    for job in claim_from(&store, epoch, Lane::timer(), ALL, NOW).await {
+        assert_eq!(finish(&store, job.lease, done()).await, APPLIED);
+    }
+    while forget(&store, at(5), Seq::ZERO, 1).await.next.is_some() {}
+    for (jobs, stays) in [(&old, false), (&young, true)] {
+        for job in jobs {
+            assert_eq!(message(&store, job.id).await.is_some(), stays, "{job:?}");
+        }
     }
 }
 

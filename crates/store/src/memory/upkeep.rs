@@ -1,7 +1,9 @@
 //! Letting go of what was kept long enough.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
+use sekisho_core::change::past_effects;
 use sekisho_core::state::{self, Key};
 use sekisho_core::{Seq, Time};
 
@@ -28,18 +30,24 @@ impl Tables {
                 self.erase(job);
             }
         }
-        let timers = self.effects.range("timer/".to_owned()..format!("timer/{before}"));
-        let past: Vec<_> = timers
-            .filter(|(_, job)| !self.jobs.contains_key(job) && !self.dead.contains_key(job))
-            .map(|(key, job)| (key.clone(), *job))
-            .take(limit)
-            .collect();
-        for (key, job) in &past {
+        let past = past_effects(before).map(|(from, to)| self.erase_effects(from.to_owned()..to, limit));
+        let past: usize = past.into_iter().sum();
+        let requests = self.forget_requests(before, limit);
+        Forgotten { events, next: Forgotten::next(last, &[found, past, requests], limit) }
+    }
+
+    /// Finished effects between two keys, with their traces; says how many.
+    fn erase_effects(&mut self, keys: Range<String>, limit: usize) -> usize {
+        let finished = self
+            .effects
+            .range(keys)
+            .filter(|(_, job)| !self.jobs.contains_key(job) && !self.dead.contains_key(job));
+        let finished: Vec<_> = finished.map(|(key, job)| (key.clone(), *job)).take(limit).collect();
+        for (key, job) in &finished {
             self.effects.remove(key);
             self.erase(*job);
         }
-        let requests = self.forget_requests(before, limit);
-        Forgotten { events, next: Forgotten::next(last, &[found, past.len(), requests], limit) }
+        finished.len()
     }
 
     fn forget_requests(&mut self, before: Time, limit: usize) -> usize {

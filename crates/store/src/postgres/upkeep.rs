@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use sekisho_core::change::{Rejection, effect_prefix};
+use sekisho_core::change::{Rejection, effect_prefix, past_effects};
 use sekisho_core::event::DedupeKey;
 use sekisho_core::timer::HOUR_MS;
 use sekisho_core::{Seq, Time};
@@ -157,10 +157,10 @@ pub async fn forget(link: &Link, before: Time, after: Seq, limit: usize) -> Resu
         }
         old.push(seq);
     }
-    // `0` follows `/`: every key that begins with the prefix lies between. Past timers belong to no event.
+    // `0` follows `/`: every key that begins with the prefix lies between. Others belong to no event.
     let prefixes = old.iter().map(|seq| (Some(*seq), effect_prefix(Seq::from_i64(*seq))));
     let mut ranges: Vec<_> = prefixes.map(|(seq, low)| (seq, low.replace('/', "0"), low)).collect();
-    ranges.push((None, format!("timer/{before}"), "timer/".to_owned()));
+    ranges.extend(past_effects(before).map(|(from, to)| (None, to, from.to_owned())));
     let most = |seq: Option<i64>| limit_of(seq.map_or(limit, |_| CLAIM_MAX), CLAIM_MAX);
     let rows = link
         .query(
@@ -181,9 +181,9 @@ pub async fn forget(link: &Link, before: Time, after: Seq, limit: usize) -> Resu
         )
         .await?;
     let requests = link.query(FORGET_REQUESTS, &[&before.ms(), &limit_of(limit, CLAIM_MAX)]).await?;
-    let [events, timers, requests] = [count(&rows, 0)?, count(&rows, 1)?, count(&requests, 0)?];
+    let [events, past, requests] = [count(&rows, 0)?, count(&rows, 1)?, count(&requests, 0)?];
     let last = old.last().copied().map_or(after, Seq::from_i64);
-    let next = Forgotten::next(last, &[old.len(), timers, requests], limit);
+    let next = Forgotten::next(last, &[old.len(), past, requests], limit);
     if next.is_none() {
         partition::drop_before(link, before).await?;
     }

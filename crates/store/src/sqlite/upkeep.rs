@@ -1,7 +1,7 @@
 //! Keeping what is bounded within its bounds.
 
 use rusqlite::{Connection, params};
-use sekisho_core::change::{Rejection, effect_prefix};
+use sekisho_core::change::{Rejection, effect_prefix, past_effects};
 use sekisho_core::event::DedupeKey;
 use sekisho_core::timer::HOUR_MS;
 use sekisho_core::{Seq, Time};
@@ -81,10 +81,13 @@ pub fn forget(tx: &Connection, before: Time, after: Seq, limit: usize) -> rusqli
         let prefix = effect_prefix(*seq);
         erase_effects(tx, &prefix, &prefix.replace('/', "0"), i64::MAX)?;
     }
-    let timers = erase_effects(tx, "timer/", &format!("timer/{before}"), limit as i64)?;
+    let mut past = 0;
+    for (from, to) in past_effects(before) {
+        past += erase_effects(tx, from, &to, limit as i64)?;
+    }
     let requests = forget_requests(tx, before, limit as i64)?;
     let last = rows.last().map_or(after, |(seq, ..)| *seq);
-    Ok(Forgotten { events, next: Forgotten::next(last, &[rows.len(), timers, requests], limit) })
+    Ok(Forgotten { events, next: Forgotten::next(last, &[rows.len(), past, requests], limit) })
 }
 
 /// Finished effects between two keys, with their traces; says how many.
