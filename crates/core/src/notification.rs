@@ -10,6 +10,7 @@ pub mod alert;
 pub mod compose;
 pub mod directory;
 pub mod feedback;
+mod hear;
 pub mod message;
 pub mod notice;
 pub mod post;

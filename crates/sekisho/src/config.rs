@@ -27,10 +27,12 @@ use std::time::Duration;
 use sekisho_core::Secret;
 use sekisho_core::delivery::Pattern;
 use sekisho_core::notification::template::Templates;
-use sekisho_core::notification::{House, Rule, To};
+use sekisho_core::notification::{House, MailAddress, Rule, To};
 use sekisho_core::settlement::{Origin, References};
 use sekisho_core::timer::DAY_MS;
 use sekisho_store::StoreUrl;
+
+use crate::effects::mail::Mailbox;
 
 pub use channel::{Channel, ChannelKind};
 pub use key::{Key, Scope};
@@ -162,6 +164,25 @@ impl Config {
             rules.push(alert("sekisho-notices", "notice.failed", Some(ALERT_EVERY_MS)));
         }
         rules
+    }
+
+    /// Who speaks, when nobody said so: whoever the first mail channel sends as.
+    fn name_the_house(&mut self) {
+        let sender = self.channels.iter().find_map(|channel| match &channel.kind {
+            ChannelKind::Smtp(mail) => Some(&mail.from),
+            ChannelKind::Slack { .. }
+            | ChannelKind::Discord { .. }
+            | ChannelKind::Webhook { .. }
+            | ChannelKind::PagerDuty { .. }
+            | ChannelKind::Twilio { .. } => None,
+        });
+        let brand = &mut self.notifications.house.brand.name;
+        if brand.is_empty() {
+            let domain =
+                |address: &MailAddress| address.whole().rsplit('@').next().unwrap_or_default().to_owned();
+            let of_sender = |sender: &Mailbox| sender.name.clone().unwrap_or_else(|| domain(&sender.address));
+            *brand = sender.map_or_else(|| "Sekisho".to_owned(), of_sender);
+        }
     }
 
     /// What settling needs to know of each source.

@@ -120,7 +120,19 @@ pub fn in_words(mut alert: Value, language: Language) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Status;
+    use super::super::compose::tests::notice_to;
     use super::*;
+
+    #[test]
+    fn h4_what_was_told_because_of_an_alert_raises_none() {
+        let failed = notice_to("taro@example.jp", Status::Failed);
+        assert!(Alert::of_notice("ntc_1", &failed).is_some());
+        let mut of_alert = failed.clone();
+        of_alert.data["event"]["type"] = json!(FAILED);
+        assert_eq!(Alert::of_notice("ntc_1", &of_alert), None, "whoever it was told to");
+        assert_eq!(Alert::of_notice("ntc_1", &Notice { audience: Audience::Operator, ..failed }), None);
+    }
 
     #[test]
     fn h4_an_alert_is_told_once_in_a_while_in_the_readers_language_and_shows_no_address() {

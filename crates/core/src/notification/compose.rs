@@ -236,7 +236,7 @@ fn alert_of(event: &Stored) -> Value {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::super::rule::tests::rule;
     use super::*;
     use crate::delivery::route::tests::stored;
@@ -266,6 +266,13 @@ mod tests {
 
     fn told(to: To, parties: &Parties) -> Vec<Notice> {
         compose(&rule("receipt", "payment.paid", to), &paid(), parties, &house(), NOW)
+    }
+
+    /// A notice to an address, as it stands.
+    pub fn notice_to(address: &str, status: Status) -> Notice {
+        let person = Person { address: address.parse().ok(), ..Person::default() };
+        let parties = Parties { customer: Some(person), ..Parties::default() };
+        told(To::Customer, &parties).remove(0).with(Step::new(NOW, status))
     }
 
     #[test]

@@ -7,7 +7,7 @@
 
 use serde_json::Value;
 
-use super::{MailAddress, Notice, Status};
+use super::MailAddress;
 use crate::time::Time;
 
 /// More recipients than SES takes for one mail.
@@ -45,20 +45,6 @@ pub enum What {
     Delivered,
     /// SES took it and then did not send it: it found a virus.
     Rejected,
-}
-
-impl Notice {
-    /// Whether it is what came back: as it was last sent, and to whom. News of an earlier try is old.
-    pub fn is_meant_by(&self, feedback: &Feedback) -> bool {
-        let is_last_try =
-            feedback.message_id.as_deref().and_then(|id| id.split('@').next()).is_none_or(|local| {
-                let again = local.split_once('.').map_or(Some(0), |(_, again)| again.parse().ok());
-                again == Some(self.again)
-            });
-        let is_recipient = feedback.addresses.iter().any(|(address, _)| Some(address) == self.to.as_ref());
-        // Sending: the answer to it is still on its way to the record.
-        is_last_try && is_recipient && matches!(self.status(), Status::Sent | Status::Sending)
-    }
 }
 
 impl Feedback {

@@ -107,6 +107,7 @@ const DEAD_LETTER_DETAIL: Fields = &[
     ("object", "Object?"),
     ("about", "About"),
     ("timer", "text?"),
+    ("notice", "text?"),
     ("headers", "any"),
     ("body", "text?"),
     ("body_base64", "text?"),

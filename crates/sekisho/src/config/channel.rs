@@ -297,7 +297,7 @@ impl Table for Draft {
         let within_ms = self.within.map_or(default_tries.within_ms, |within| within.as_millis() as i64);
         let most = self.attempts.unwrap_or(default_tries.most);
         let spacing = self.spacing.unwrap_or(Duration::from_millis(if is_mail { 100 } else { 0 }));
-        Ok(Channel {
+        let channel = Channel {
             kind,
             concurrency: self.concurrency.unwrap_or(5),
             limits: Limits::new(
@@ -309,7 +309,10 @@ impl Table for Draft {
             doubt: self.doubt,
             allow_private: self.allow_private,
             name,
-        })
+        };
+        // Opened once to see whether it can be: nobody is called.
+        crate::effects::channel::open(&channel).map_err(|error| vec![format!("{error:#}")])?;
+        Ok(channel)
     }
 }
 

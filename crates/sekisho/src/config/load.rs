@@ -66,8 +66,12 @@ fn read(
     }
     reader.overlay(environment);
     reader.load_templates();
+    reader.config.name_the_house();
     let clashes = super::whole::clashes(&reader.config, &mut reader.warnings);
-    clashes.into_iter().for_each(|clash| reader.problem(0..0, clash));
+    for clash in clashes {
+        let span = clash.block.and_then(|(kind, name)| block_span(text, kind, &name));
+        reader.problem(span.unwrap_or_default(), clash.message);
+    }
     // As a person reads the file.
     reader.problems.sort_by_key(|problem| problem.line);
     if reader.problems.is_empty() {
@@ -75,6 +79,16 @@ fn read(
     } else {
         Err(reader.problems)
     }
+}
+
+/// Where the block of this kind and name begins.
+fn block_span(text: &str, kind: &str, name: &str) -> Option<Range<usize>> {
+    let table = DeTable::parse(text).ok()?;
+    let blocks = table.get_ref().get(kind)?.get_ref().as_array()?.iter();
+    let is_named = |block: &&Spanned<DeValue<'_>>| {
+        block.get_ref().get("name").is_some_and(|written| written.get_ref().as_str() == Some(name))
+    };
+    blocks.into_iter().find(is_named).map(Spanned::span)
 }
 
 /// What a command needs that only looks: no secret is resolved, no key opened.

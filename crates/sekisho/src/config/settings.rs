@@ -281,7 +281,7 @@ pub const SETTINGS: &[Setting] = &[
         section: "notifications",
         key: "brand",
         default: "\"\"",
-        help: "Who speaks: the name of your shop or service, as customers know it.",
+        help: "Who speaks: the name of your shop or service, as customers know it; the mail's sender when not written.",
         set: |config, given| {
             config.notifications.house.brand.name = given.text()?;
             Ok(())

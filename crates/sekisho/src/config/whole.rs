@@ -7,61 +7,86 @@ use sekisho_core::notification::{Rule, To};
 
 use super::Config;
 
-pub fn clashes(config: &Config, warnings: &mut Vec<String>) -> Vec<String> {
-    let mut clashes = Vec::new();
+/// Something that does not fit.
+pub struct Clash {
+    /// The block it shows in, by kind and name, if it is one.
+    pub block: Option<(&'static str, String)>,
+    pub message: String,
+}
+
+impl From<String> for Clash {
+    fn from(message: String) -> Self {
+        Self { block: None, message }
+    }
+}
+
+pub fn clashes(config: &Config, warnings: &mut Vec<String>) -> Vec<Clash> {
+    let mut clashes = Vec::<String>::new();
     clashes.extend(same_names("sources", config.sources.iter().map(|source| &*source.name)));
     clashes.extend(same_names("routes", config.routes.iter().map(|route| route.route.name.as_str())));
     clashes.extend(same_names("channels", config.channels.iter().map(|channel| channel.name.as_str())));
     clashes.extend(same_names("notify blocks", config.rules().iter().map(|rule| rule.name.as_str())));
-    clashes.extend(missing_channels(config));
     clashes.extend(same_names("schedules", config.schedules.iter().map(|schedule| schedule.name.as_str())));
     clashes.extend(same_names("keys", config.keys.iter().map(|key| key.name.as_str())));
     clashes.extend(same_paths(config));
     clashes.extend(same_secrets(config));
     clashes.extend(too_little_room(config));
     warnings.extend(missing_sources(config));
+    let mut clashes: Vec<_> = clashes.into_iter().map(Clash::from).collect();
+    clashes.extend(unfit_rules(config));
+    clashes.extend(missing_channels(config).into_iter().map(Clash::from));
     clashes
 }
 
 /// Whoever is told something by a channel needs one, and by mail one that is mail.
+fn unfit_rules(config: &Config) -> Vec<Clash> {
+    let each = config.rules.iter().flat_map(|rule| {
+        let problems = unfit(config, rule);
+        problems.into_iter().map(|problem| Clash {
+            block: Some(("notify", rule.name.clone())),
+            message: format!("notify {}: {problem}", rule.name),
+        })
+    });
+    each.collect()
+}
+
+fn unfit(config: &Config, rule: &Rule) -> Vec<String> {
+    let mut problems = Vec::new();
+    match config.channels.iter().find(|channel| channel.name == rule.channel) {
+        None => problems.push(no_channel(config, &rule.channel)),
+        Some(channel) if !channel.is_mail() && rule.to != To::Place => problems.push(format!(
+            "{} is no mail channel; write to = \"channel\", or the name of one with kind = \"smtp\"",
+            channel.name
+        )),
+        Some(channel) if channel.is_mail() && rule.to == To::Place => problems.push(format!(
+            "{} is a mail channel, so say whom: write to = \"customer\", \"staff\" or \"operators\"",
+            channel.name
+        )),
+        Some(_) => {}
+    }
+    if rule.every_ms.is_some() && matches!(rule.to, To::Customer | To::Staff) {
+        let cure = "it is for to = \"operators\" or \"channel\"";
+        problems.push(format!("`every` would keep news from all but one of them; {cure}"));
+    }
+    problems.extend(unsuitable(config, rule));
+    if rule.to == To::Operators && config.notifications.house.operators.is_empty() {
+        let cure = "write [notifications] operators = [\"ops@example.jp\"]";
+        problems.push(format!("nobody is an operator; {cure}"));
+    }
+    problems
+}
+
+fn no_channel(config: &Config, name: &str) -> String {
+    let known: Vec<_> = config.channels.iter().map(|channel| channel.name.as_str()).collect();
+    let known =
+        if known.is_empty() { "none is written".into() } else { format!("known are {}", known.join(", ")) };
+    format!("there is no channel {name}; {known}")
+}
+
 fn missing_channels(config: &Config) -> Vec<String> {
     let find = |name: &str| config.channels.iter().find(|channel| channel.name == name);
-    let missing = |who: &str, name: &str| {
-        let known: Vec<_> = config.channels.iter().map(|channel| channel.name.as_str()).collect();
-        let known = if known.is_empty() {
-            "none is written".into()
-        } else {
-            format!("known are {}", known.join(", "))
-        };
-        format!("{who}: there is no channel {name}; {known}")
-    };
+    let missing = |who: &str, name: &str| format!("{who}: {}", no_channel(config, name));
     let mut problems = Vec::new();
-    for rule in &config.rules {
-        let who = format!("notify {}", rule.name);
-        match find(&rule.channel) {
-            None => problems.push(missing(&who, &rule.channel)),
-            Some(channel) if !channel.is_mail() && rule.to != To::Place => problems.push(format!(
-                "{who}: {} is no mail channel; write to = \"channel\", or the name of one with kind = \"smtp\"",
-                channel.name
-            )),
-            Some(channel) if channel.is_mail() && rule.to == To::Place => problems.push(format!(
-                "{who}: {} is a mail channel, so say whom: write to = \"customer\", \"staff\" or \"operators\"",
-                channel.name
-            )),
-            Some(_) => {}
-        }
-        if rule.every_ms.is_some() && matches!(rule.to, To::Customer | To::Staff) {
-            problems.push(format!(
-                "{who}: `every` would keep news from all but one of them; it is for to = \"operators\" or \"channel\""
-            ));
-        }
-        problems.extend(unsuitable(config, rule));
-        if rule.to == To::Operators && config.notifications.house.operators.is_empty() {
-            problems.push(format!(
-                "{who}: nobody is an operator; write [notifications] operators = [\"ops@example.jp\"]"
-            ));
-        }
-    }
     let notifications = &config.notifications;
     if let Some(name) = &notifications.reminders {
         match find(name) {
@@ -88,10 +113,9 @@ fn missing_channels(config: &Config) -> Vec<String> {
 
 /// A template that has nothing to say of what a rule tells.
 fn unsuitable(config: &Config, rule: &Rule) -> Option<String> {
-    let who = format!("notify {}", rule.name);
     if !config.templates.has(&rule.template) {
         let known = config.templates.names().join(", ");
-        return Some(format!("{who}: there is no template {}; known are {known}", rule.template));
+        return Some(format!("there is no template {}; known are {known}", rule.template));
     }
     let kind = |pattern: &str| match pattern.split('.').next() {
         Some("payment") => Kind::Payment,
@@ -106,7 +130,7 @@ fn unsuitable(config: &Config, rule: &Rule) -> Option<String> {
             suits(kind(pattern.as_str())).or_else(|flaws| suits(Kind::Alert).map_err(|_| flaws)).err()?;
         let flaw = flaws.first()?;
         let (template, events) = (&rule.template, pattern.as_str());
-        Some(format!("{who}: the template {template} can't tell of {events}: {flaw}"))
+        Some(format!("the template {template} can't tell of {events}: {flaw}"))
     })
 }
 

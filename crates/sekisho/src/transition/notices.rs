@@ -15,6 +15,7 @@ use sekisho_store::{FIND_MAX, StateFilter, Store};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::fields::FieldError;
 use super::suppressions::suppression;
 use super::{Actor, Refusal, Result, TRIES, contended, fresh};
 use crate::config::Notifications;
@@ -166,10 +167,21 @@ pub async fn resend(
         if !status.is_over() {
             return Err(Refusal::Conflict(format!("the notice {id} is {}: it is on its way", status.name())));
         }
+        if status == Status::Off && to.is_none() {
+            let cure = "switch them on, or say where with `--to`";
+            return Err(Refusal::Conflict(format!("notifications are switched off for this person: {cure}")));
+        }
+        if actor.tenant.is_some() && to.is_some() && to != notice.to {
+            let detail = "this key belongs to a tenant: it can resend a notice, but not to another address";
+            return Err(Refusal::Foreign(FieldError::new("to", detail.to_owned())));
+        }
         let before = json!({ "status": status, "to": notice.to.as_ref().map(MailAddress::masked) });
         let after = to.as_ref().map(MailAddress::masked);
         notice.to = to.clone().or(notice.to);
-        check_address(store, notice.to.as_ref()).await?;
+        // Which addresses are suppressed is not for a tenant to find out: the record of the notice says it.
+        if actor.tenant.is_none() {
+            check_address(store, notice.to.as_ref()).await?;
+        }
         notice.again += 1;
         let job = fresh(actor.at);
         let old = notice.message.replace(job.as_message().to_string());

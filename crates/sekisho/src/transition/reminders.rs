@@ -76,6 +76,13 @@ pub async fn run_reminders(
     }
     let mut report = RemindReport { dry_run: order.dry_run, channel, ..RemindReport::default() };
     let mut ids = ids();
+    if !order.dry_run {
+        // Before anybody is told: a run that breaks off was run by somebody, too.
+        let which = order.date.as_deref().unwrap_or("today");
+        let details = json!({ "date": order.date, "tenant": order.tenant });
+        let entry = actor.entry(order.tenant.as_deref(), "reminders.run", ("reminders", which), details);
+        store.commit(vec![ChangeSet { audit: vec![entry], ..ChangeSet::nothing(actor.at) }]).await?;
+    }
     for (id, tenant) in offices(store, order.tenant.as_deref()).await? {
         let zone = tenant.time_zone.as_ref().map_or(&*notifications.house.time_zone, |zone| zone.name());
         let Some(day) = date.or_else(|| local_date(zone, actor.at)) else { continue };
@@ -89,17 +96,6 @@ pub async fn run_reminders(
             post_notices(store, &fresh, actor.at, || ids.next(actor.at)).await?;
         }
         report.count(&fresh);
-    }
-    if !order.dry_run && report.new > 0 {
-        let details = json!({ "days": report.days, "offices": report.offices, "new": report.new });
-        let entry = actor.entry(
-            order.tenant.as_deref(),
-            "reminders.run",
-            ("reminders", &report.days.join(",")),
-            details,
-        );
-        let set = ChangeSet { audit: vec![entry], ..ChangeSet::nothing(actor.at) };
-        store.commit(vec![set]).await?;
     }
     Ok(report)
 }

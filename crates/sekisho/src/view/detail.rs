@@ -25,6 +25,7 @@ pub async fn dead_letter_with_all(store: &dyn Store, job: Seq) -> Result<Option<
     let found = store.find_dead(filter).await?;
     let Some(letter) = found.into_iter().find(|letter| letter.job == job) else { return Ok(None) };
     let mut value = dead_letter(&letter);
+    value["notice"] = json!(Some(&letter.payload).filter(|_| letter.kind == Kind::Send));
     value["timer"] = json!(Some(&letter.payload).filter(|_| letter.kind == Kind::Timer));
     let record = match letter.event {
         Some(event) => store.find_event(event).await?,

@@ -6,19 +6,15 @@ use std::sync::Arc;
 
 use sekisho_core::change::{ChangeSet, Committed, End, Job, Outcome};
 use sekisho_core::event::Stored;
-use sekisho_core::notification::feedback::{self, Feedback, What};
-use sekisho_core::notification::post::{self, notice_of, reference_name};
-use sekisho_core::notification::suppression::{Cause, Suppression, Turn};
-use sekisho_core::notification::{Alert, Notice, Status, Step, Task, To, compose};
+use sekisho_core::notification::{Notice, Task, To, compose, feedback};
 use sekisho_core::queue::Failure;
-use sekisho_core::state::{self, Key};
-use serde_json::json;
 
 use super::Worker;
 use super::desk::Work;
 use crate::transition::{self, Refusal};
 
-/// How often it is looked for a customer's address before it is given up: half a minute.
+/// How often it is looked for what an event needs, a customer's address or a mail's notice, before it is done without:
+/// half a minute.
 const PATIENCE: i32 = 6;
 /// How often others may be faster.
 const TRIES: usize = 10;
@@ -32,7 +28,7 @@ impl Worker {
             Task::Tell(rule) => {
                 self.tell(&rule, work.event.as_ref().ok_or_else(no_event)?, job.tries()).await?
             }
-            Task::Feedback => self.hear(work.event.as_ref().ok_or_else(no_event)?).await?,
+            Task::Feedback => self.hear(work.event.as_ref().ok_or_else(no_event)?, job.tries()).await?,
             Task::Remind { tenant, date } => self.remind(&tenant, &date).await?,
         };
         Ok(self.done(job, note))
@@ -82,14 +78,21 @@ impl Worker {
 
     /// What the mail service says became of a mail: its notice hears of it, and an address that does not work, or does
     /// not want us, gets nothing more.
-    async fn hear(&self, event: &Stored) -> Result<String, Failure> {
+    async fn hear(&self, event: &Stored, tries: i32) -> Result<String, Failure> {
         let feedback = match feedback::read(&event.body) {
             None => return Ok("it says nothing of a mail".into()),
             Some(Err(error)) => return Err(Failure::terminal("unreadable_event", error.to_string())),
             Some(Ok(feedback)) => feedback,
         };
         for _ in 0..TRIES {
-            let set = self.heard(event, &feedback).await.map_err(unavailable)?;
+            let (names, keys) = feedback.asks_for();
+            let known = self.store.load(names, keys).await.map_err(unavailable)?;
+            if !feedback.is_known(&known) && tries < PATIENCE {
+                // It may be older than the word that it was sent.
+                return Err(Failure::transient("no_notice_yet", "the mail it speaks of is not known yet"));
+            }
+            let at = self.node.now();
+            let set = feedback.heard(event.seq, &known, at, || self.node.next_seq(at));
             if set.writes.is_empty() {
                 return Ok("it changes nothing".into());
             }
@@ -100,60 +103,6 @@ impl Worker {
             }
         }
         Err(Failure::transient("contended", "others changed the same things all the time"))
-    }
-
-    async fn heard(&self, event: &Stored, feedback: &Feedback) -> sekisho_store::Result<ChangeSet> {
-        let at = self.node.now();
-        let mut set = ChangeSet::nothing(at);
-        let (status, cause, reason) = match &feedback.kind {
-            What::Bounced { permanent: true, .. } => (Status::Bounced, Cause::Bounce, "bounced"),
-            What::Bounced { permanent: false, .. } => (Status::Bounced, Cause::Bounce, "bounced_for_now"),
-            What::Rejected => (Status::Bounced, Cause::Bounce, "rejected"),
-            // Somebody took the complaint back.
-            What::Complained { .. } if !feedback.suppresses() => return Ok(set),
-            What::Complained { .. } => (Status::Complained, Cause::Complaint, "complained"),
-            What::Delivered => return Ok(set),
-        };
-        let name = reference_name(&feedback.ses_id);
-        let own = feedback.message_id.as_deref().and_then(notice_of);
-        let mut keys: Vec<_> = own.map(|id| Key::new(state::Kind::Notice, id)).into_iter().collect();
-        keys.extend(feedback.addresses.iter().map(|(address, _)| Suppression::key(address)));
-        let loaded = self.store.load(vec![name.clone()], keys).await?;
-        let first_note = feedback.addresses.first().and_then(|(_, note)| note.clone());
-        let notice = loaded.names.get(&name).cloned().or(own.map(|id| Key::new(state::Kind::Notice, id)));
-        if let Some(state) = notice.and_then(|key| loaded.states.get(&key))
-            && let Ok(notice) = serde_json::from_str::<Notice>(&state.facts)
-            && notice.is_meant_by(feedback)
-        {
-            let step = Step { reason: Some(reason.to_owned()), note: first_note, ..Step::new(at, status) };
-            let notice = notice.with(step);
-            set.audit.push(post::entry(&state.key.id, &notice, at));
-            let alert = Alert::of_notice(&state.key.id, &notice);
-            set.events.extend(alert.map(|alert| alert.announcement(at).arrival(self.node.next_seq(at))));
-            set.writes.push(post::write(&state.key.id, state.version, &notice));
-        }
-        for (address, note) in feedback.addresses.iter().filter(|_| feedback.suppresses()) {
-            let state = loaded.states.get(&Suppression::key(address));
-            let known = state.and_then(Suppression::read);
-            let mut suppression = known.unwrap_or_else(|| Suppression::new(address.clone()));
-            let is_old =
-                suppression.history.last().is_some_and(|turn| feedback.at.is_none_or(|at| at <= turn.at));
-            if is_old
-                || suppression.cause().is_some()
-                || set.writes.iter().any(|one| one.key == Suppression::key(address))
-            {
-                continue;
-            }
-            suppression.turn(Turn { at, cause, note: note.clone(), by: None });
-            set.writes.push(suppression.write(state.map_or(0, |state| state.version)));
-            set.audit.push(suppression.entry(
-                "address.suppressed",
-                Some(event.seq),
-                at,
-                json!({ "cause": cause }),
-            ));
-        }
-        Ok(set)
     }
 }
 

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sekisho_core::Time;
 use sekisho_core::change::{ChangeSet, Committed, Lane};
@@ -25,6 +25,8 @@ use crate::node::Node;
 const IN_HAND: usize = 4;
 /// So many failures in a row, and the other side is left alone for a while.
 const FAILURES: u32 = 5;
+/// A store that was this slow once is not waited for so long again.
+const TOOK_MAX_MS: i64 = 1_000;
 const CONTENDED: Duration = Duration::from_millis(20);
 
 pub struct Outlet {
@@ -80,7 +82,14 @@ struct Pacer {
     key: Key,
     limits: Limits,
     waiting: AtomicUsize,
-    moments: Mutex<VecDeque<Time>>,
+    moments: Mutex<Moments>,
+}
+
+#[derive(Default)]
+struct Moments {
+    ahead: VecDeque<Time>,
+    /// How long it took to get some: those that come will be needed so much later.
+    took_ms: i64,
 }
 
 impl Pacer {
@@ -98,17 +107,22 @@ impl Pacer {
         let mut moments = self.moments.lock().await;
         let mut is_fresh = false;
         loop {
-            while let Some(moment) = moments.pop_front() {
+            while let Some(moment) = moments.ahead.pop_front() {
                 let ahead_ms = moment.ms() - node.now().ms();
                 // A store that is slower than the gap must not keep the only one who waits from ever having a moment.
-                if ahead_ms >= -self.limits.gap_ms || (is_fresh && moments.is_empty()) {
+                if ahead_ms >= -self.limits.gap_ms || (is_fresh && moments.ahead.is_empty()) {
                     tokio::time::sleep(Duration::from_millis(ahead_ms.max(0) as u64)).await;
                     return Ok(Paced::Now);
                 }
             }
             is_fresh = true;
-            match self.reserve(store, node, waiting.count().clamp(1, self.limits.block())).await? {
-                Reserved::At(reserved, _) => moments.extend(reserved),
+            let began = Instant::now();
+            let from = node.now().plus_ms(moments.took_ms);
+            let wanted = waiting.count().clamp(1, self.limits.block());
+            let reserved = self.reserve(store, node, wanted, from).await?;
+            moments.took_ms = (began.elapsed().as_millis() as i64).min(TOOK_MAX_MS);
+            match reserved {
+                Reserved::At(reserved, _) => moments.ahead.extend(reserved),
                 Reserved::UsedUp { until } => return Ok(Paced::UsedUp { until }),
             }
         }
@@ -120,19 +134,19 @@ impl Pacer {
         store: &Arc<dyn Store>,
         node: &Node,
         wanted: usize,
+        from: Time,
     ) -> sekisho_store::Result<Reserved> {
         loop {
-            let now = node.now();
             let loaded = store.load(Vec::new(), vec![self.key.clone()]).await?;
             let state = loaded.states.get(&self.key);
             let quota: Quota =
                 state.and_then(|state| serde_json::from_str(&state.facts).ok()).unwrap_or_default();
-            let reserved = quota.reserve(self.limits, wanted, now);
+            let reserved = quota.reserve(self.limits, wanted, from.max(node.now()));
             let Reserved::At(_, after) = &reserved else { return Ok(reserved) };
             let facts = serde_json::to_string(after).expect("a quota is plain data");
             let version = state.map_or(0, |state| state.version);
             let write = Write { key: self.key.clone(), version, facts, index: Index::default() };
-            let set = ChangeSet { writes: vec![write], ..ChangeSet::nothing(now) };
+            let set = ChangeSet { writes: vec![write], ..ChangeSet::nothing(node.now()) };
             if let [Committed::Applied { .. }] = &*store.commit(vec![set]).await? {
                 return Ok(reserved);
             }

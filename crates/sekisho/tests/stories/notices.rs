@@ -258,6 +258,46 @@ fn g2_killed_while_it_sends_it_holds_what_may_have_arrived() {
 }
 
 #[test]
+fn g2_retried_and_resent_at_once_it_is_still_one_mail() {
+    each_store(|place| {
+        let smtp = Smtp::start(Behaviour::say(Point::Recipient, "550 5.1.1 no such user")).unwrap();
+        let mut gateway = Gateway::with(place, &(stripe_source("") + &mail(&smtp, FAST) + RECEIPT));
+        gateway.send(&paid("1", "taro@example.jp"));
+        wait_for(place, "failed", 1);
+        gateway.server.terminate().unwrap();
+        smtp.set(Behaviour::Accept);
+        // Two people help at the same time, while nothing runs.
+        let id = place.sql("SELECT id FROM state WHERE kind = 'notice'");
+        gateway.type_in(&["dead", "retry", "--all"]).done();
+        gateway.type_in(&["notices", "resend", &id]).done();
+        gateway.server.start_again().unwrap();
+        wait_for(place, "sent", 1);
+        wait_until("nothing is left to do", || {
+            place.sql("SELECT count(*) FROM job WHERE kind = 'send'") == "0"
+        });
+        assert_eq!(smtp.accepted().len(), 1);
+        assert!(gateway.type_in(&["dead", "list", "--json"]).done().lines().is_empty());
+    });
+}
+
+#[test]
+fn h4_an_alert_that_fails_raises_no_alert() {
+    let place = Place::sqlite();
+    let wrong = Behaviour::say(Point::Recipient, "550 5.1.1 no such user");
+    let smtp = Smtp::start(Behaviour::To(vec![("gone".into(), wrong)], Box::new(Behaviour::Accept))).unwrap();
+    let tell = "[[notify]]\nname = \"told\"\nevents = [\"notice.failed\"]\nto = \"operators\"\nchannel = \"mail\"\n\
+                template = \"operator-alert\"\n";
+    let house = "[notifications]\noperators = [\"gone@example.jp\", \"ops@example.jp\"]\n";
+    let config = house.to_owned() + &stripe_source("") + &mail(&smtp, FAST) + RECEIPT + tell;
+    let gateway = Gateway::with(&place, &config);
+    gateway.send(&paid("1", "gone-too@example.jp"));
+    wait_until("operators hear of it", || smtp.accepted().len() == 1);
+    std::thread::sleep(Duration::from_secs(2));
+    assert_eq!(smtp.accepted().len(), 1, "and of nothing else");
+    assert_eq!(statuses(&place), BTreeMap::from([("failed".into(), 2), ("sent".into(), 1)]));
+}
+
+#[test]
 fn g2_told_to_stop_it_hands_back_what_it_has_not_begun() {
     let place = Place::sqlite();
     let smtp = Smtp::start(Behaviour::say(Point::Recipient, "450 4.2.1 busy")).unwrap();

@@ -1,0 +1,151 @@
+//! What news of a mail changes: the notice it was hears of it, and an address that does not work, or does not want us,
+//! gets nothing more.
+
+use serde_json::json;
+
+use super::feedback::{Feedback, What};
+use super::post::{self, notice_of, reference_name};
+use super::suppression::{Cause, Suppression, Turn};
+use super::{Alert, Notice, Status, Step};
+use crate::change::ChangeSet;
+use crate::id::Seq;
+use crate::state::{self, Key, Loaded, State};
+use crate::time::Time;
+
+impl Feedback {
+    /// What must be known before anything can be said of it.
+    pub fn asks_for(&self) -> (Vec<String>, Vec<Key>) {
+        let mut keys: Vec<_> = self.own_key().into_iter().collect();
+        keys.extend(self.addresses.iter().map(|(address, _)| Suppression::key(address)));
+        (vec![reference_name(&self.ses_id)], keys)
+    }
+
+    /// The notice it speaks of, by our own Message-ID.
+    fn own_key(&self) -> Option<Key> {
+        self.message_id.as_deref().and_then(notice_of).map(|id| Key::new(state::Kind::Notice, id))
+    }
+
+    fn notice<'l>(&self, known: &'l Loaded) -> Option<(&'l State, Notice)> {
+        let key = known.names.get(&reference_name(&self.ses_id)).cloned().or_else(|| self.own_key())?;
+        let state = known.states.get(&key)?;
+        Some((state, serde_json::from_str(&state.facts).ok()?))
+    }
+
+    /// Whether the notice it speaks of is known. One that was sent just now may not be yet.
+    pub fn is_known(&self, known: &Loaded) -> bool {
+        self.notice(known).is_some()
+    }
+
+    /// What changes because of it; nothing if it is old news.
+    pub fn heard(&self, event: Seq, known: &Loaded, at: Time, mut next_id: impl FnMut() -> Seq) -> ChangeSet {
+        let mut set = ChangeSet::nothing(at);
+        let (status, cause, reason) = match &self.kind {
+            What::Bounced { permanent: true, .. } => (Status::Bounced, Cause::Bounce, "bounced"),
+            What::Bounced { permanent: false, .. } => (Status::Bounced, Cause::Bounce, "bounced_for_now"),
+            What::Rejected => (Status::Bounced, Cause::Bounce, "rejected"),
+            // Somebody took the complaint back.
+            What::Complained { .. } if !self.suppresses() => return set,
+            What::Complained { .. } => (Status::Complained, Cause::Complaint, "complained"),
+            What::Delivered => return set,
+        };
+        if let Some((state, notice)) = self.notice(known).filter(|(_, notice)| notice.is_meant_by(self)) {
+            let note = self.addresses.first().and_then(|(_, note)| note.clone());
+            let notice = notice.with(Step { reason: Some(reason.to_owned()), note, ..Step::new(at, status) });
+            let id = &state.key.id;
+            set.audit.push(post::entry(id, &notice, at));
+            set.writes.push(post::write(id, state.version, &notice));
+            let alert = Alert::of_notice(id, &notice);
+            set.events.extend(alert.map(|alert| alert.announcement(at).arrival(next_id())));
+        }
+        for (address, note) in self.addresses.iter().filter(|_| self.suppresses()) {
+            let key = Suppression::key(address);
+            let state = known.states.get(&key);
+            let mut suppression =
+                state.and_then(Suppression::read).unwrap_or_else(|| Suppression::new(address.clone()));
+            // Whoever was released since is not suppressed again by what happened before.
+            let is_old =
+                suppression.history.last().is_some_and(|turn| self.at.is_none_or(|at| at <= turn.at));
+            let is_done = suppression.cause().is_some() || set.writes.iter().any(|write| write.key == key);
+            if is_old || is_done {
+                continue;
+            }
+            suppression.turn(Turn { at, cause, note: note.clone(), by: None });
+            set.writes.push(suppression.write(state.map_or(0, |state| state.version)));
+            let details = json!({ "cause": cause });
+            set.audit.push(suppression.entry("address.suppressed", Some(event), at, details));
+        }
+        set
+    }
+}
+
+impl Notice {
+    /// Whether it is what came back: as it was last sent, and to whom. News of an earlier try is old.
+    fn is_meant_by(&self, feedback: &Feedback) -> bool {
+        let is_last_try =
+            feedback.message_id.as_deref().and_then(|id| id.split('@').next()).is_none_or(|local| {
+                let again = local.split_once('.').map_or(Some(0), |(_, again)| again.parse().ok());
+                again == Some(self.again)
+            });
+        let is_recipient = feedback.addresses.iter().any(|(address, _)| Some(address) == self.to.as_ref());
+        // Sending: the answer to it is still on its way to the record.
+        is_last_try && is_recipient && matches!(self.status(), Status::Sent | Status::Sending)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::compose::tests::notice_to;
+    use super::*;
+
+    const AT: Time = Time::from_ms(1_780_000_000_000);
+
+    fn bounce(message_id: &str, at: Time) -> Feedback {
+        Feedback {
+            kind: What::Bounced { permanent: true, subtype: "General".into() },
+            addresses: vec![("taro@example.jp".parse().unwrap(), Some("550".into()))],
+            ses_id: "ses-1".into(),
+            message_id: Some(format!("{message_id}@example.jp")),
+            at: Some(at),
+        }
+    }
+
+    /// The store with one notice, and an address with such a history.
+    fn known(notice: &Notice, history: &[Cause]) -> Loaded {
+        let mut suppression = Suppression::new("taro@example.jp".parse().unwrap());
+        history
+            .iter()
+            .for_each(|cause| suppression.turn(Turn { at: AT, cause: *cause, note: None, by: None }));
+        let writes = [post::write("ntc_1", 1, notice), suppression.write(1)];
+        let states = writes.map(|write| {
+            let (key, facts, index) = (write.key, write.facts, write.index);
+            (key.clone(), State { key, version: 1, facts, index, created_at: AT, changed_at: AT })
+        });
+        Loaded { states: states.into(), ..Loaded::default() }
+    }
+
+    fn changes(feedback: &Feedback, notice: &Notice, history: &[Cause]) -> Vec<state::Kind> {
+        let set = feedback.heard(Seq::ZERO, &known(notice, history), AT.plus_ms(1), || Seq::ZERO);
+        set.writes.iter().map(|write| write.key.kind).collect()
+    }
+
+    #[test]
+    fn g2_a_bounce_marks_the_mail_it_speaks_of_and_suppresses_its_address() {
+        use state::Kind::{Notice as N, Suppression as S};
+        let (sent, later) = (notice_to("taro@example.jp", Status::Sent), AT.plus_ms(1));
+        assert_eq!(changes(&bounce("ntc_1", later), &sent, &[]), [N, S]);
+        let resent = Notice { again: 1, ..notice_to("taro@example.jp", Status::Queued) };
+        assert_eq!(changes(&bounce("ntc_1", later), &resent, &[]), [S], "the second try is not the first");
+        let other = notice_to("hanako@example.jp", Status::Sent);
+        assert_eq!(changes(&bounce("ntc_1", later), &other, &[]), [S], "it went to somebody else by then");
+        let released = [Cause::Bounce, Cause::Released];
+        assert_eq!(changes(&bounce("ntc_1", AT), &sent, &released), [N], "old news does not suppress again");
+        assert_eq!(changes(&bounce("ntc_1", later), &sent, &released), [N, S]);
+    }
+
+    #[test]
+    fn g2_a_complaint_that_was_taken_back_changes_nothing() {
+        let kind = What::Complained { kind: Some("not-spam".into()) };
+        let feedback = Feedback { kind, ..bounce("ntc_1", AT.plus_ms(1)) };
+        assert_eq!(changes(&feedback, &notice_to("taro@example.jp", Status::Sent), &[]), []);
+    }
+}
