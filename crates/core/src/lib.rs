@@ -11,6 +11,7 @@
 //! - [`queue`] when failed work runs again, and when a destination is left alone for a while
 //! - [`timer`] what is due when · [`schedule`] when a cron line is due
 //! - [`rule`] an operator's expression over an event
+//! - [`text`] what somebody meant who wrote a word that is not known
 //! - [`header`], [`id`], [`time`], [`secret`] the small words everything else is written in
 
 pub mod audit;
@@ -29,6 +30,7 @@ pub mod schedule;
 pub mod secret;
 pub mod settlement;
 pub mod state;
+pub mod text;
 pub mod time;
 pub mod timer;
 

@@ -21,6 +21,8 @@ pub mod suppression;
 pub mod template;
 pub mod tries;
 
+use std::str::FromStr;
+
 use serde::{Deserialize, Serialize};
 
 pub use address::MailAddress;
@@ -52,8 +54,32 @@ impl Language {
             Self::En => "en",
         }
     }
+}
 
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|language| language.name() == text)
+impl FromStr for Language {
+    type Err = NotALanguage;
+
+    fn from_str(text: &str) -> Result<Self, NotALanguage> {
+        Self::ALL.into_iter().find(|language| language.name() == text).ok_or(NotALanguage)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no language that is spoken here; expected {}", Language::ALL.map(Language::name).join(" or "))]
+pub struct NotALanguage;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn g3_a_language_reads_back_and_another_is_refused_with_those_there_are() {
+        for language in Language::ALL {
+            assert_eq!(language.name().parse(), Ok(language));
+        }
+        for bad in ["", "fr", "JA", " ja"] {
+            assert_eq!(bad.parse::<Language>(), Err(NotALanguage), "{bad}");
+        }
+        assert!(NotALanguage.to_string().ends_with("expected ja or en"));
     }
 }

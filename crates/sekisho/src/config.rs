@@ -36,7 +36,7 @@ use crate::effects::mail::Mailbox;
 
 pub use channel::{Channel, ChannelKind};
 pub use key::{Key, Scope};
-pub use load::{Glance, Loaded, Problem, example, glance, load, load_sources, nearest};
+pub use load::{Glance, Loaded, Problem, example, glance, load, load_sources};
 pub use route::Route;
 pub use schedule::Schedule;
 pub use secret::resolve;

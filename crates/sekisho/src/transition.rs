@@ -45,8 +45,7 @@ pub use breaker::{Reset, Resumed, reset, resume};
 pub use dead::{DeadGroup, DeadQuery, DeadReport, Redo, discard, retry};
 pub use deletion::{delete_billing, delete_member};
 pub use directory::{
-    check_member, check_tenant, create_customer, create_staff, create_subject, create_tenant,
-    view as member_view, view_whole as member_view_whole,
+    check_member, check_tenant, create_member, view as member_view, view_whole as member_view_whole,
 };
 pub use fields::{FieldError, Fields};
 pub use forecast::{RouteForecast, Unanswered};

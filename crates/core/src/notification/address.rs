@@ -34,6 +34,32 @@ pub fn mask(address: &str) -> String {
     domain.map_or_else(|| format!("{first}***"), |domain| format!("{first}***@{domain}"))
 }
 
+/// Hides every address in a text that others wrote, as [`mask`] does. Whatever stands before an `@` without a break may
+/// belong to the address and is hidden with it: `rcpt=taro@example.jp` is `r***@example.jp`.
+pub fn mask_text(text: &str) -> String {
+    let mut masked = String::with_capacity(text.len());
+    for piece in text.split_inclusive(ends_a_word) {
+        let (before, word) = piece.split_at(piece.len() - piece.trim_start_matches(QUOTES).len());
+        masked.push_str(before);
+        if word.contains('@') {
+            masked.push_str(&mask(word));
+        } else {
+            masked.push_str(word);
+        }
+    }
+    masked
+}
+
+/// May stand inside an address as well (`o'neil@example.ie`), so that they end nothing.
+const QUOTES: [char; 7] = ['"', '\'', '`', '“', '”', '‘', '’'];
+
+/// None of these is part of an address.
+fn ends_a_word(letter: char) -> bool {
+    letter.is_whitespace()
+        || letter.is_control()
+        || "<>()[],;:、。，；：「」『』（）［］【】＜＞".contains(letter)
+}
+
 impl FromStr for MailAddress {
     type Err = NotAnAddress;
 
@@ -91,6 +117,8 @@ pub struct NotAnAddress;
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -127,6 +155,50 @@ mod tests {
             &long,
         ] {
             assert_eq!(bad.parse::<MailAddress>(), Err(NotAnAddress), "{bad}");
+        }
+    }
+
+    #[test]
+    fn g5_an_address_is_hidden_wherever_it_stands_in_a_text() {
+        let cases = [
+            ("", ""),
+            ("250 2.0.0 Ok: queued as 4F1", "250 2.0.0 Ok: queued as 4F1"),
+            ("535 for taro@example.jp", "535 for t***@example.jp"),
+            ("for <taro@example.jp>: いい", "for <t***@example.jp>: いい"),
+            (
+                "smtp; 550 5.1.1 <TARO@example.jp>... no taro@example.jp here",
+                "smtp; 550 5.1.1 <T***@example.jp>... no t***@example.jp here",
+            ),
+            ("rcpt=taro@example.jp;", "r***@example.jp;"),
+            ("'taro@example.jp' \"taro@example.jp\"", "'t***@example.jp' \"t***@example.jp\""),
+            ("{\"to\":\"taro@example.jp\"}", "{\"to\":\"t***@example.jp\"}"),
+            ("mailto:taro@example.jp,hanako@example.jp", "mailto:t***@example.jp,h***@example.jp"),
+            ("o'neil@example.ie", "o***@example.ie"),
+            ("\"taro.yamada\"@example.jp", "\"t***@example.jp"),
+            ("a@b.jp/taro@example.jp", "a***@example.jp"),
+            ("「taro@example.jp」、太郎@example.jp", "「t***@example.jp」、太***@example.jp"),
+            (
+                "one\r\ntaro@example.jp\ttaro@example.jp\u{3000}\0taro@example.jp",
+                "one\r\nt***@example.jp\tt***@example.jp\u{3000}\0t***@example.jp",
+            ),
+            ("@ @@ taro@", "***@ @***@ t***@"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(mask_text(text), expected, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn g5_no_text_shows_a_whole_address(before in "(?s).{0,20}", after in "(?s).{0,20}", upper in any::<bool>()) {
+            let written = if upper { "TARO@example.JP" } else { "taro@example.jp" };
+            let shown = mask_text(&format!("{before}{written}{after}"));
+            prop_assert!(!shown.to_ascii_lowercase().contains("taro@"), "{}", shown);
+            // The one letter that stays may be an `@` itself.
+            let shown = shown.replace("@***@", "***@");
+            let mut pieces: Vec<_> = shown.split('@').collect();
+            pieces.pop();
+            prop_assert!(pieces.iter().all(|piece| piece.ends_with("***")), "{}", shown);
         }
     }
 }

@@ -3,14 +3,14 @@
 
 use serde_json::{Value, json};
 
-use super::post::masked_text;
+use super::address::mask_text;
 use super::{Audience, Language, MailAddress, Notice};
 use crate::settlement::Announcement;
 use crate::time::Time;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Alert {
-    pub event_type: &'static str,
+    pub news: News,
     /// Names what happened: the same twice is told once.
     pub id: String,
     /// (kind, id).
@@ -23,21 +23,52 @@ pub struct Alert {
 /// Alerts of one kind and channel in so long are one.
 const ALERT_MS: i64 = 10 * 60_000;
 
-pub const PAUSED: &str = "channel.paused";
-pub const RESUMED: &str = "channel.resumed";
-pub const FAILED: &str = "notice.failed";
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum News {
+    /// A channel is shut.
+    Paused,
+    /// A channel is open again.
+    Resumed,
+    /// A notice did not go out.
+    Failed,
+}
+
+impl News {
+    const ALL: [Self; 3] = [Self::Paused, Self::Resumed, Self::Failed];
+
+    /// The type of its event.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Paused => "channel.paused",
+            Self::Resumed => "channel.resumed",
+            Self::Failed => "notice.failed",
+        }
+    }
+
+    const fn title(self, language: Language) -> &'static str {
+        match (self, language) {
+            (Self::Paused, Language::Ja) => "通知チャネルを停止しました",
+            (Self::Paused, Language::En) => "A channel is shut",
+            (Self::Resumed, Language::Ja) => "通知チャネルが再開しました",
+            (Self::Resumed, Language::En) => "A channel is open again",
+            (Self::Failed, Language::Ja) => "通知を送れませんでした",
+            (Self::Failed, Language::En) => "A notice was not sent",
+        }
+    }
+}
 
 /// News for operators, and no fact of business.
 pub fn is_alert(event_type: &str) -> bool {
-    [PAUSED, RESUMED, FAILED].contains(&event_type)
+    News::ALL.iter().any(|news| news.name() == event_type)
 }
 
 impl Alert {
     /// Something about a channel that every node may find out by itself.
-    pub fn of_channel(channel: &str, event_type: &'static str, reason: &str, detail: &str, at: Time) -> Self {
+    pub fn of_channel(channel: &str, news: News, reason: &str, detail: &str, at: Time) -> Self {
         Self {
-            event_type,
-            id: format!("channel/{channel}/{event_type}/{}", at.ms().div_euclid(ALERT_MS)),
+            news,
+            id: format!("channel/{channel}/{}/{}", news.name(), at.ms().div_euclid(ALERT_MS)),
             object: ("channel", channel.to_owned()),
             tenant: None,
             detail: detail.to_owned(),
@@ -55,7 +86,7 @@ impl Alert {
         }
         let note = notice.steps.last().and_then(|step| step.note.clone());
         Some(Self {
-            event_type: FAILED,
+            news: News::Failed,
             id: format!("notice/{}/{}", Notice::message_id(id, notice.again), status.name()),
             object: ("notice", id.to_owned()),
             tenant: notice.tenant.clone(),
@@ -72,21 +103,21 @@ impl Alert {
 
     pub fn announcement(self, at: Time) -> Announcement {
         let titles = json!({
-            "ja": title(self.event_type, Language::Ja),
-            "en": title(self.event_type, Language::En),
+            "ja": self.news.title(Language::Ja),
+            "en": self.news.title(Language::En),
         });
         let fields = self.fields.iter().map(|(name, value)| json!({ "name": name, "value": value }));
         let data = json!({
             "object": "alert",
             "titles": titles,
-            "detail": masked_text(&self.detail),
+            "detail": mask_text(&self.detail),
             "happened_at": at,
             "link": null,
             "fields": fields.collect::<Vec<_>>(),
         });
         Announcement {
             id: self.id,
-            event_type: self.event_type.to_owned(),
+            event_type: self.news.name().to_owned(),
             livemode: None,
             object: self.object,
             tenant: self.tenant,
@@ -94,17 +125,6 @@ impl Alert {
             data,
             at,
         }
-    }
-}
-
-fn title(event_type: &str, language: Language) -> &'static str {
-    match (event_type, language) {
-        (PAUSED, Language::Ja) => "通知チャネルを停止しました",
-        (PAUSED, Language::En) => "A channel is shut",
-        (RESUMED, Language::Ja) => "通知チャネルが再開しました",
-        (RESUMED, Language::En) => "A channel is open again",
-        (_, Language::Ja) => "通知を送れませんでした",
-        (_, Language::En) => "A notice was not sent",
     }
 }
 
@@ -129,7 +149,7 @@ mod tests {
         let failed = notice_to("taro@example.jp", Status::Failed);
         assert!(Alert::of_notice("ntc_1", &failed).is_some());
         let mut of_alert = failed.clone();
-        of_alert.data["event"]["type"] = json!(FAILED);
+        of_alert.data["event"]["type"] = json!(News::Failed.name());
         assert_eq!(Alert::of_notice("ntc_1", &of_alert), None, "whoever it was told to");
         assert_eq!(Alert::of_notice("ntc_1", &Notice { audience: Audience::Operator, ..failed }), None);
     }
@@ -137,7 +157,8 @@ mod tests {
     #[test]
     fn h4_an_alert_is_told_once_in_a_while_in_the_readers_language_and_shows_no_address() {
         let at = Time::from_ms(1_780_000_000_000);
-        let alert = |at| Alert::of_channel("mail", PAUSED, "bad_credentials", "535 for taro@example.jp", at);
+        let alert =
+            |at| Alert::of_channel("mail", News::Paused, "bad_credentials", "535 for taro@example.jp", at);
         assert_eq!(alert(at).id, alert(at.plus_ms(1_000)).id);
         assert_ne!(alert(at).id, alert(at.plus_ms(ALERT_MS)).id);
         let said = alert(at).announcement(at).data;

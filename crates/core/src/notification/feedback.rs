@@ -8,6 +8,7 @@
 use serde_json::Value;
 
 use super::MailAddress;
+use super::address::mask_text;
 use crate::time::Time;
 
 /// More recipients than SES takes for one mail.
@@ -20,7 +21,7 @@ const MESSAGE_ID_MAX: usize = 998;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Feedback {
     pub kind: What,
-    /// Whom it concerns, each with what the other side's mail server said, in which the address is masked. What is no
+    /// Whom it concerns, each with what the other side's mail server said, in which addresses are masked. What is no
     /// address that a mail could have gone to is left out.
     pub addresses: Vec<(MailAddress, Option<String>)>,
     /// SES's own id of the mail, which it said when it took it.
@@ -150,8 +151,7 @@ fn listed<'v>(
     let one = |recipient: &'v Value| {
         let written = recipient.as_str().or_else(|| recipient["emailAddress"].as_str())?;
         let address = address(written)?;
-        let diagnostic = said(recipient).map(|said| diagnostic(said, &address));
-        Some((address, diagnostic))
+        Some((address, said(recipient).map(diagnostic)))
     };
     recipients.as_array().into_iter().flatten().take(ADDRESSES_MAX).filter_map(one).collect()
 }
@@ -164,15 +164,8 @@ fn address(text: &str) -> Option<MailAddress> {
 }
 
 /// Mail servers like to repeat the address. It is kept beside, and what is kept as a text is shown in lists and logs.
-fn diagnostic(said: &str, address: &MailAddress) -> String {
-    let (whole, masked) = (address.whole(), address.masked());
-    let (mut kept, mut rest) = (String::new(), 0);
-    for (at, _) in said.to_ascii_lowercase().match_indices(whole) {
-        kept.extend([&said[rest..at], &masked]);
-        rest = at + whole.len();
-    }
-    kept.push_str(&said[rest..]);
-    kept.chars().take(DIAGNOSTIC_MAX).collect()
+fn diagnostic(said: &str) -> String {
+    mask_text(said).chars().take(DIAGNOSTIC_MAX).collect()
 }
 
 /// From the headers as we wrote them, if they came along. What merely repeats SES's own id is not ours.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Alert, MailAddress, Notice, Status, address};
+use super::{Alert, MailAddress, Notice, Status};
 use crate::audit::Entry;
 use crate::change::{ChangeSet, Kind, Lane, NewJob};
 use crate::id::Seq;
@@ -174,13 +174,4 @@ pub fn notice_of(message_id: &str) -> Option<&str> {
     let local = message_id.split('@').next()?;
     let id = local.split('.').next()?;
     id.starts_with("ntc_").then_some(id)
-}
-
-/// Hides what may be an address in a text that others wrote.
-pub fn masked_text(text: &str) -> String {
-    let masked = text.split(' ').map(|word| {
-        let bare = word.trim_matches(|letter: char| "<>()[]\"',;:".contains(letter));
-        if bare.contains('@') { word.replace(bare, &address::mask(bare)) } else { word.to_owned() }
-    });
-    masked.collect::<Vec<_>>().join(" ")
 }

@@ -74,7 +74,9 @@ async fn list(call: Call) -> Answer {
 
 async fn create(call: Call) -> Answer {
     let (store, actor) = (&*call.api.store, call.actor());
-    Ok(transition::create_customer(store, call.order()?, call.request.as_ref(), &actor).await?.into())
+    Ok(transition::create_member(store, Register::Customers, call.order()?, call.request.as_ref(), &actor)
+        .await?
+        .into())
 }
 
 async fn show(call: Call) -> Answer {

@@ -69,9 +69,6 @@ const STATUS: Parameter = Parameter {
     about: "queued, sending, retrying, sent, failed, uncertain, suppressed, off, bounced, complained",
 };
 
-/// Letters of an address, with blanks around it.
-const ADDRESS_MAX: usize = 300;
-
 async fn list(call: Call) -> Answer {
     let (query, whole) = (query(&call)?, call.wants_addresses()?);
     let before = call.param(BEFORE.name).map(str::to_owned);
@@ -126,8 +123,7 @@ async fn resend(call: Call) -> Answer {
 
 fn recipient(order: Map<String, Value>) -> transition::Result<Option<MailAddress>> {
     let mut fields = Fields::new(order);
-    let to = fields.text("to", ADDRESS_MAX);
-    let to = to.and_then(|text| text.parse().map_err(|error| fields.wrong("to", format!("is {error}"))).ok());
+    let to = fields.email("to");
     fields.finish()?;
     Ok(to)
 }

@@ -75,7 +75,9 @@ async fn list(call: Call) -> Answer {
 
 async fn create(call: Call) -> Answer {
     let (store, actor) = (&*call.api.store, call.actor());
-    Ok(transition::create_staff(store, call.order()?, call.request.as_ref(), &actor).await?.into())
+    Ok(transition::create_member(store, Register::Staff, call.order()?, call.request.as_ref(), &actor)
+        .await?
+        .into())
 }
 
 async fn show(call: Call) -> Answer {

@@ -10,7 +10,6 @@ use sekisho_store::{StateFilter, Store};
 use super::output::{cell, json_out, line_out};
 use super::pages::Pages;
 use super::server::{self, Door, New, Old};
-use super::tenants::language;
 use super::{Context, delete, import, pages, states};
 use crate::view::{self, unlink};
 
@@ -61,7 +60,7 @@ struct Create {
     #[arg(long, value_name = "ADDRESS")]
     email: Option<String>,
     /// What it reads: ja or en
-    #[arg(long, value_parser = language)]
+    #[arg(long)]
     language: Option<Language>,
     /// As one JSON object
     #[arg(long)]
@@ -110,7 +109,10 @@ async fn create(args: Create, context: &Context) -> anyhow::Result<ExitCode> {
         ("email", args.email.map(Into::into)),
         ("language", args.language.map(|language| language.name().into())),
     ]);
-    let created = Door::open(&args.server, context).await?.create(New::Customer, order, None).await?;
+    let created = Door::open(&args.server, context)
+        .await?
+        .create(New::Member(Register::Customers), order, None)
+        .await?;
     if args.json {
         json_out(&created);
     } else {

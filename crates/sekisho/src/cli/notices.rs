@@ -38,7 +38,7 @@ enum Command {
 #[derive(clap::Args)]
 struct List {
     /// Only those to this whole address
-    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    #[arg(long, value_name = "ADDRESS")]
     to: Option<MailAddress>,
     /// Only those since: 2026-02-02T02:40:00Z, 2026-02-02, or how long ago: 30m, 2h, 3d
     #[arg(long, value_name = "WHEN", value_parser = moment)]
@@ -89,7 +89,7 @@ struct Resend {
     /// ntc_…, as `notices list` writes it
     id: String,
     /// Another address than the one it has
-    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    #[arg(long, value_name = "ADDRESS")]
     to: Option<MailAddress>,
     /// As one JSON object
     #[arg(long)]
@@ -227,11 +227,6 @@ async fn resend(args: Resend, context: &Context) -> anyhow::Result<ExitCode> {
         args.id, args.id
     ));
     Ok(ExitCode::SUCCESS)
-}
-
-/// A mail address, as it is typed.
-pub fn address(text: &str) -> Result<MailAddress, String> {
-    text.parse().map_err(|error| format!("is {error}"))
 }
 
 fn status(text: &str) -> Result<Status, String> {

@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 
 use super::Context;
 use super::notice::random_key;
-use super::notices::address;
 use super::output::{json_out, line_out};
 use crate::config::{Channel, Config};
 use crate::effects::channel;
@@ -30,10 +29,10 @@ pub struct Test {
     /// The name of a [[channel]]
     channel: String,
     /// Whom it is for; mail needs it
-    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    #[arg(long, value_name = "ADDRESS")]
     to: Option<MailAddress>,
     /// What they read: ja or en; without: as [notifications] says
-    #[arg(long, value_parser = language)]
+    #[arg(long)]
     language: Option<Language>,
     /// As one JSON object
     #[arg(long)]
@@ -148,11 +147,6 @@ impl Told {
     fn json(&self, channel: &str) -> Value {
         json!({ "channel": channel, "outcome": self.outcome, "reason": self.reason, "note": self.note })
     }
-}
-
-fn language(text: &str) -> Result<Language, String> {
-    Language::parse(text)
-        .ok_or_else(|| format!("expected {}", Language::ALL.map(Language::name).join(" or ")))
 }
 
 #[cfg(test)]

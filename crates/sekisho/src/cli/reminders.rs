@@ -5,6 +5,7 @@ mod wait;
 
 use std::process::ExitCode;
 
+use sekisho_core::notification::directory::Day;
 use serde_json::{Value, json};
 
 use super::Context;
@@ -24,8 +25,8 @@ pub enum Command {
 #[derive(clap::Args)]
 pub struct Remind {
     /// The day, such as 2026-11-16; without: the one that each office has now
-    #[arg(long, value_name = "DAY", value_parser = day)]
-    date: Option<String>,
+    #[arg(long, value_name = "DAY")]
+    date: Option<Day>,
     /// Only of this tenant
     #[arg(long, value_name = "ID")]
     tenant: Option<String>,
@@ -45,8 +46,8 @@ pub struct Remind {
 #[derive(clap::Args)]
 pub struct Show {
     /// Such as 2026-11-16
-    #[arg(value_name = "DAY", value_parser = day)]
-    date: String,
+    #[arg(value_name = "DAY")]
+    date: Day,
     /// Only of this tenant
     #[arg(long, value_name = "ID")]
     tenant: Option<String>,
@@ -89,7 +90,8 @@ pub async fn run(command: Command, context: &Context) -> anyhow::Result<ExitCode
 
 async fn remind(args: Remind, context: &Context) -> anyhow::Result<ExitCode> {
     let door = Door::open(&args.server, context).await?;
-    let order = transition::Remind { date: args.date, tenant: args.tenant, dry_run: args.dry_run };
+    let order =
+        transition::Remind { date: args.date.map(String::from), tenant: args.tenant, dry_run: args.dry_run };
     let report = door.remind(&order).await?;
     if args.dry_run {
         if args.json {
@@ -124,11 +126,12 @@ async fn remind(args: Remind, context: &Context) -> anyhow::Result<ExitCode> {
 }
 
 async fn show(args: Show, context: &Context) -> anyhow::Result<ExitCode> {
+    let day = args.date.to_string();
     let shown = if let Some(server) = server::Server::find(&args.server, context).await? {
-        Door::Server(server).reminders(&args.date, args.tenant.as_deref()).await?
+        Door::Server(server).reminders(&day, args.tenant.as_deref()).await?
     } else {
         let (store, _) = context.open_store().await?;
-        Door::Own(store, context).reminders(&args.date, args.tenant.as_deref()).await?
+        Door::Own(store, context).reminders(&day, args.tenant.as_deref()).await?
     };
     if args.json {
         json_out(&shown);
@@ -223,12 +226,6 @@ fn hint(summaries: &[Value]) {
             }
         }
     }
-}
-
-fn day(text: &str) -> Result<String, String> {
-    use sekisho_core::notification::directory::Day;
-    let day: Day = text.parse().map_err(|_| "expected a day such as 2026-11-16".to_owned())?;
-    Ok(day.to_string())
 }
 
 #[cfg(test)]

@@ -62,20 +62,14 @@ pub enum Verb {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum New {
     Payment,
-    Tenant,
-    Customer,
-    Staff,
-    Subject,
+    Member(Register),
 }
 
 impl New {
-    const fn path(self) -> &'static str {
+    fn path(self) -> String {
         match self {
-            Self::Payment => "/v1/payments",
-            Self::Tenant => "/v1/tenants",
-            Self::Customer => "/v1/customers",
-            Self::Staff => "/v1/staff",
-            Self::Subject => "/v1/subjects",
+            Self::Payment => "/v1/payments".to_owned(),
+            Self::Member(register) => format!("/v1/{}", register.name()),
         }
     }
 }
@@ -183,20 +177,19 @@ impl<'c> Door<'c> {
         idempotency_key: Option<&str>,
     ) -> anyhow::Result<Value> {
         let store = match self {
-            Self::Server(server) => return server.post_once(new.path(), &order, idempotency_key).await,
+            Self::Server(server) => return server.post_once(&new.path(), &order, idempotency_key).await,
             Self::Own(store, _) => &**store,
         };
         let actor = os_actor();
         let actor = operator(&actor);
-        let request = idempotency_key.map(|key| Request::new(actor.name, None, key, new.path(), &order));
+        let request = idempotency_key.map(|key| Request::new(actor.name, None, key, &new.path(), &order));
         let request = request.transpose()?;
         let request = request.as_ref();
         let answered = match new {
             New::Payment => transition::create_payment(store, order, request, &actor).await?,
-            New::Tenant => transition::create_tenant(store, order, request, &actor).await?,
-            New::Customer => transition::create_customer(store, order, request, &actor).await?,
-            New::Staff => transition::create_staff(store, order, request, &actor).await?,
-            New::Subject => transition::create_subject(store, order, request, &actor).await?,
+            New::Member(register) => {
+                transition::create_member(store, register, order, request, &actor).await?
+            }
         };
         Ok(answered.answer)
     }

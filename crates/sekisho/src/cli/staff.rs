@@ -10,7 +10,6 @@ use sekisho_store::{StateFilter, Store};
 use super::output::{cell, json_out, line_out};
 use super::pages::Pages;
 use super::server::{self, Door, New, Old};
-use super::tenants::language;
 use super::{Context, delete, import, pages, states};
 use crate::view;
 
@@ -63,7 +62,7 @@ struct Create {
     #[arg(long, value_name = "ADDRESS")]
     email: String,
     /// What they read: ja or en; without: as their tenant
-    #[arg(long, value_parser = language)]
+    #[arg(long)]
     language: Option<Language>,
     /// Send them no reminders
     #[arg(long)]
@@ -122,7 +121,8 @@ async fn create(args: Create, context: &Context) -> anyhow::Result<ExitCode> {
         ("notifications", Some((!args.no_notifications).into())),
         ("threshold_days", args.threshold_days.map(Into::into)),
     ]);
-    let created = Door::open(&args.server, context).await?.create(New::Staff, order, None).await?;
+    let created =
+        Door::open(&args.server, context).await?.create(New::Member(Register::Staff), order, None).await?;
     if args.json {
         json_out(&created);
     } else {

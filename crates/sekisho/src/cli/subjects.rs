@@ -105,7 +105,8 @@ async fn create(args: Create, context: &Context) -> anyhow::Result<ExitCode> {
         ("renewal_due_on", args.renewal_due_on.map(Into::into)),
         ("assessment_due_on", args.assessment_due_on.map(Into::into)),
     ]);
-    let created = Door::open(&args.server, context).await?.create(New::Subject, order, None).await?;
+    let created =
+        Door::open(&args.server, context).await?.create(New::Member(Register::Subjects), order, None).await?;
     if args.json {
         json_out(&created);
     } else {

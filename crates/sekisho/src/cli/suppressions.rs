@@ -6,7 +6,6 @@ use sekisho_core::notification::{MailAddress, Suppression};
 use sekisho_store::Store;
 use serde_json::Value;
 
-use super::notices::address;
 use super::output::{cell, json_out, line_out};
 use super::pages::Pages;
 use super::server::{self, Door, Turn};
@@ -35,7 +34,7 @@ enum Command {
 #[derive(clap::Args)]
 struct List {
     /// Only this one, released or not
-    #[arg(long, value_name = "ADDRESS", value_parser = address)]
+    #[arg(long, value_name = "ADDRESS")]
     address: Option<MailAddress>,
     /// Also those that were released
     #[arg(long)]
@@ -50,7 +49,6 @@ struct List {
 #[derive(clap::Args)]
 struct Change {
     /// The whole address
-    #[arg(value_parser = address)]
     address: MailAddress,
     /// Why, for the audit log
     #[arg(long)]

@@ -50,7 +50,7 @@ enum Command {
 struct Preview {
     name: String,
     /// ja or en
-    #[arg(long, default_value = "ja", value_parser = language)]
+    #[arg(long, default_value = "ja")]
     language: Language,
     /// With only what is always known, instead of everything
     #[arg(long)]
@@ -176,11 +176,6 @@ fn export(to: &Path) -> anyhow::Result<()> {
     line_out(&format!("wrote {} into {}", count(files.len(), "file"), to.display()));
     line_out("keep those that you change and delete the rest: what is not there stays as shipped");
     Ok(())
-}
-
-fn language(text: &str) -> Result<Language, String> {
-    Language::parse(text)
-        .ok_or_else(|| format!("no language; known are {}", Language::ALL.map(Language::name).join(" and ")))
 }
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ struct Create {
     #[arg(long)]
     name: Option<String>,
     /// What its people read: ja or en
-    #[arg(long, value_parser = language)]
+    #[arg(long)]
     language: Option<Language>,
     /// Where its days begin: Asia/Tokyo
     #[arg(long, value_name = "ZONE")]
@@ -97,15 +97,12 @@ async fn create(args: Create, context: &Context) -> anyhow::Result<ExitCode> {
         ("language", args.language.map(|language| language.name().into())),
         ("time_zone", args.time_zone.map(Into::into)),
     ]);
-    let created = Door::open(&args.server, context).await?.create(New::Tenant, order, None).await?;
+    let created =
+        Door::open(&args.server, context).await?.create(New::Member(Register::Tenants), order, None).await?;
     if args.json {
         json_out(&created);
     } else {
         line_out(&format!("the tenant {} is kept", cell(&created["id"])));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-pub fn language(text: &str) -> Result<Language, String> {
-    Language::parse(text).ok_or_else(|| "expected ja or en".into())
 }

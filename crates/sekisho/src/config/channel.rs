@@ -1,14 +1,16 @@
 //! `[[channel]]`: a way to tell somebody something: a mail server, a chat room, a program, a pager.
 
+mod taker;
+
 use std::fmt;
 use std::time::Duration;
 
 use sekisho_core::Secret;
-use sekisho_core::notification::{Doubt, Limits, MailAddress, Tries};
+use sekisho_core::notification::{Doubt, Limits, Tries};
 
-use super::secret::{resolve, resolve_all};
 use super::table::{self, Key, Table};
-use crate::effects::mail::{self, Mailbox, Tls};
+use crate::effects::mail;
+use taker::Taker;
 
 /// A channel, checked and ready.
 #[derive(Clone, Debug)]
@@ -45,17 +47,16 @@ pub enum ChannelKind {
 }
 
 impl ChannelKind {
-    const NAMES: [&str; 6] = ["smtp", "slack", "discord", "webhook", "pagerduty", "twilio"];
-
     pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Smtp(_) => "smtp",
-            Self::Slack { .. } => "slack",
-            Self::Discord { .. } => "discord",
-            Self::Webhook { .. } => "webhook",
-            Self::PagerDuty { .. } => "pagerduty",
-            Self::Twilio { .. } => "twilio",
-        }
+        let kind = match self {
+            Self::Smtp(_) => Kind::Smtp,
+            Self::Slack { .. } => Kind::Slack,
+            Self::Discord { .. } => Kind::Discord,
+            Self::Webhook { .. } => Kind::Webhook,
+            Self::PagerDuty { .. } => Kind::PagerDuty,
+            Self::Twilio { .. } => Kind::Twilio,
+        };
+        kind.name()
     }
 }
 
@@ -65,11 +66,38 @@ impl fmt::Debug for ChannelKind {
     }
 }
 
+/// What is behind it, as `kind` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Smtp,
+    Slack,
+    Discord,
+    Webhook,
+    PagerDuty,
+    Twilio,
+}
+
+impl Kind {
+    const ALL: [Self; 6] =
+        [Self::Smtp, Self::Slack, Self::Discord, Self::Webhook, Self::PagerDuty, Self::Twilio];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Smtp => "smtp",
+            Self::Slack => "slack",
+            Self::Discord => "discord",
+            Self::Webhook => "webhook",
+            Self::PagerDuty => "pagerduty",
+            Self::Twilio => "twilio",
+        }
+    }
+}
+
 /// A channel as written, before it is checked.
 #[derive(Default)]
 pub struct Draft {
     name: Option<String>,
-    kind: Option<&'static str>,
+    kind: Option<Kind>,
     /// Texts by their keys, in the order they were written.
     texts: Vec<(&'static str, String)>,
     port: Option<u16>,
@@ -115,7 +143,7 @@ const KEYS: &[Key<Draft>] = &[
         help: "smtp, slack, discord, webhook, pagerduty or twilio.",
         set: |draft, given| {
             let text = given.text()?;
-            let kind = ChannelKind::NAMES.into_iter().find(|name| *name == text);
+            let kind = Kind::ALL.into_iter().find(|kind| kind.name() == text);
             draft.kind = Some(kind.ok_or(
                 "expected \"smtp\", \"slack\", \"discord\", \"webhook\", \"pagerduty\" or \"twilio\"",
             )?);
@@ -269,28 +297,9 @@ impl Table for Draft {
         let Some(kind) = self.kind else {
             return Err(vec![format!("{owner} needs a kind: write kind = \"smtp\"")]);
         };
-        let mut taker = Taker { owner: &owner, texts: self.texts, warnings, problems: Vec::new() };
-        let (port, secrets) = (self.port, self.secrets);
-        let built = match kind {
-            "slack" => taker.secret("url", "env:SLACK_WEBHOOK_URL").map(|url| ChannelKind::Slack { url }),
-            "discord" => {
-                taker.secret("url", "env:DISCORD_WEBHOOK_URL").map(|url| ChannelKind::Discord { url })
-            }
-            "webhook" => taker.webhook(&secrets),
-            "pagerduty" => taker.pagerduty(),
-            "twilio" => taker.twilio(),
-            _ => taker.smtp(port).map(ChannelKind::Smtp),
-        };
-        if port.is_some() && kind != "smtp" {
-            taker.problem("port is for kind = \"smtp\"; remove it".into());
-        }
-        if !secrets.is_empty() && kind != "webhook" {
-            taker.problem("secrets is for kind = \"webhook\"; remove it".into());
-        }
-        for (key, _) in std::mem::take(&mut taker.texts) {
-            taker.problem(format!("{key} is not for kind = \"{kind}\"; remove it"));
-        }
-        let problems = taker.problems;
+        let mut taker = Taker::new(&owner, self.texts, warnings);
+        let built = taker.build(kind, self.port, &self.secrets);
+        let problems = taker.finish(kind);
         let (Some(kind), true) = (built, problems.is_empty()) else { return Err(problems) };
         let is_mail = matches!(kind, ChannelKind::Smtp(_));
         let default_tries = Tries::default();
@@ -316,149 +325,11 @@ impl Table for Draft {
     }
 }
 
-/// Takes the texts of a block one by one; what nobody took does not belong to its kind.
-struct Taker<'a> {
-    owner: &'a str,
-    texts: Vec<(&'static str, String)>,
-    warnings: &'a mut Vec<String>,
-    problems: Vec<String>,
-}
-
-impl Taker<'_> {
-    fn problem(&mut self, problem: String) {
-        self.problems.push(format!("{}: {problem}", self.owner));
-    }
-
-    fn text(&mut self, key: &str) -> Option<String> {
-        let found = self.texts.iter().position(|(known, _)| *known == key)?;
-        let (_, written) = self.texts.remove(found);
-        match resolve(&written) {
-            Ok(resolved) => Some(resolved.text),
-            Err(problem) => {
-                self.problem(format!("{key}: {problem}"));
-                Some(String::new())
-            }
-        }
-    }
-
-    fn needed(&mut self, key: &str, example: &str) -> Option<String> {
-        let found = self.text(key);
-        if found.is_none() {
-            self.problem(format!("needs {key}: write {key} = \"{example}\""));
-        }
-        found
-    }
-
-    fn secret(&mut self, key: &'static str, example: &str) -> Option<Secret> {
-        let Some(found) = self.texts.iter().position(|(known, _)| *known == key) else {
-            self.problem(format!("needs {key}: write {key} = \"{example}\""));
-            return None;
-        };
-        let (_, written) = self.texts.remove(found);
-        let mut problems = Vec::new();
-        let secrets = resolve_all(self.owner, &[written], self.warnings, &mut problems);
-        problems.into_iter().for_each(|problem| self.problem(format!("{key}: {problem}")));
-        secrets.into_iter().next()
-    }
-
-    fn address(&mut self, key: &str, text: &str) -> Option<MailAddress> {
-        let address = text.parse();
-        if address.is_err() {
-            self.problem(format!(
-                "{key}: {text:?} is no mail address; write {key} = \"no-reply@example.jp\""
-            ));
-        }
-        address.ok()
-    }
-
-    fn smtp(&mut self, port: Option<u16>) -> Option<mail::Settings> {
-        let host = self.needed("host", "email-smtp.ap-northeast-1.amazonaws.com");
-        let tls = match self.text("tls").as_deref() {
-            None | Some("starttls") => Tls::Starttls,
-            Some("implicit") => Tls::Implicit,
-            Some("none") => Tls::None,
-            Some(_) => {
-                self.problem("tls: expected \"starttls\", \"implicit\" or \"none\"".into());
-                Tls::Starttls
-            }
-        };
-        let login = match self.text("auth").as_deref() {
-            Some("none") => None,
-            None | Some("login") => {
-                let username = self.needed("username", "env:SMTP_USERNAME");
-                let password = self.secret("password", "env:SMTP_PASSWORD");
-                if username.is_none() {
-                    self.problem("if the server wants no login, write auth = \"none\"".into());
-                }
-                username.zip(password)
-            }
-            Some(_) => {
-                self.problem("auth: expected \"login\" or \"none\"".into());
-                None
-            }
-        };
-        let from = self.needed("from", "Example Shop <no-reply@example.jp>");
-        let (from_name, from) = match from.as_deref().map(split_name) {
-            Some((name, address)) => (name, self.address("from", &address)),
-            None => (None, None),
-        };
-        let reply_to = self.text("reply_to").and_then(|text| self.address("reply_to", &text));
-        let ca = self.text("ca");
-        let port = port.unwrap_or(if tls == Tls::Implicit { 465 } else { 587 });
-        let from = Mailbox { name: from_name, address: from? };
-        let reply_to = reply_to.map(|address| Mailbox { name: None, address });
-        Some(mail::Settings { host: host?, port, tls, login, from, reply_to, ca })
-    }
-
-    fn webhook(&mut self, written: &[String]) -> Option<ChannelKind> {
-        let url = self.needed("url", "https://app.example.jp/notices");
-        if written.is_empty() {
-            self.problem("needs secrets = [\"env:NAME\"] so that the receiver can trust what it gets".into());
-        }
-        let mut problems = Vec::new();
-        let secrets = resolve_all(self.owner, written, self.warnings, &mut problems);
-        problems.into_iter().for_each(|problem| self.problem(format!("secrets: {problem}")));
-        Some(ChannelKind::Webhook { url: url?, secrets })
-    }
-
-    fn pagerduty(&mut self) -> Option<ChannelKind> {
-        let routing_key = self.secret("routing_key", "env:PAGERDUTY_ROUTING_KEY");
-        let url = self.text("url");
-        Some(ChannelKind::PagerDuty { url, routing_key: routing_key? })
-    }
-
-    fn twilio(&mut self) -> Option<ChannelKind> {
-        let account = self.needed("account", "env:TWILIO_ACCOUNT_SID");
-        let token = self.secret("token", "env:TWILIO_AUTH_TOKEN");
-        let mut number = |key: &'static str| {
-            let text = self.needed(key, "+819012345678")?;
-            let digits = text.strip_prefix('+').unwrap_or_default();
-            if !(7..=15).contains(&digits.len()) || !digits.bytes().all(|digit| digit.is_ascii_digit()) {
-                self.problem(format!("{key}: expected a number such as \"+819012345678\""));
-            }
-            Some(text)
-        };
-        let (from, to) = (number("from"), number("to"));
-        let url = self.text("url");
-        Some(ChannelKind::Twilio { url, account: account?, token: token?, from: from?, to: to? })
-    }
-}
-
-/// `Example Shop <no-reply@example.jp>`, or the address alone.
-fn split_name(text: &str) -> (Option<String>, String) {
-    match text.trim().strip_suffix('>').and_then(|text| text.split_once('<')) {
-        Some((name, address)) => {
-            let name = name.trim().trim_matches('"').trim();
-            ((!name.is_empty()).then(|| name.to_owned()), address.to_owned())
-        }
-        None => (None, text.to_owned()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::load::tests::check;
+    use crate::effects::mail::Tls;
 
     const MAIL: &str =
         "name = \"mail\"\nkind = \"smtp\"\nhost = \"smtp.example.jp\"\nfrom = \"店 <no-reply@example.jp>\"\n";
@@ -489,6 +360,8 @@ mod tests {
             (MAIL, "needs username: write username = \"env:SMTP_USERNAME\""),
             (MAIL, "write auth = \"none\""),
             ("name = \"m\"\nkind = \"smtp\"\n", "needs host: write host ="),
+            ("name = \"m\"\nkind = \"smtp\"\nhost = \"\"\n", "host is empty: write host ="),
+            ("name = \"m\"\nkind = \"slack\"\nurl = \"not a url\"\n", "s.toml:1: channel m: "),
             (
                 "name = \"m\"\nkind = \"smtp\"\nhost = \"h\"\nauth = \"none\"\nfrom = \"nobody\"\n",
                 "from: \"nobody\" is no mail address",

@@ -8,6 +8,7 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use sekisho_core::text::nearest;
 use sekisho_store::StoreUrl;
 
 use super::Config;
@@ -314,31 +315,10 @@ impl Reader<'_> {
 /// "There is no key X in Y; did you mean Z?"
 pub fn unknown_key<'k>(key: &str, place: &str, known: impl Iterator<Item = &'k str>) -> String {
     let known: Vec<_> = known.collect();
-    match nearest(key, &known) {
+    match nearest(key, known.iter().copied()) {
         Some(candidate) => format!("there is no key `{key}` in {place}; did you mean `{candidate}`?"),
         None => format!("there is no key `{key}` in {place}; known are {}", known.join(", ")),
     }
-}
-
-/// What somebody meant who wrote this, if anything known is like it.
-pub fn nearest<'k>(written: &str, known: &[&'k str]) -> Option<&'k str> {
-    let nearest = known.iter().copied().min_by_key(|candidate| distance(written, candidate));
-    nearest.filter(|candidate| distance(written, candidate) <= 3)
-}
-
-/// How many letters must be changed, added or removed.
-fn distance(one: &str, other: &str) -> usize {
-    let mut row: Vec<usize> = (0..=other.chars().count()).collect();
-    for (i, a) in one.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in other.chars().enumerate() {
-            let change = diagonal + usize::from(a != b);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row.last().copied().unwrap_or_default()
 }
 
 /// The whole example file: every key with its help and its default.

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use sekisho_core::Secret;
+use sekisho_core::notification::House;
 use sekisho_core::notification::template::Templates;
-use sekisho_core::notification::{House, Language};
 use sekisho_core::schedule;
 use sekisho_core::settlement::References;
 use sekisho_store::StoreUrl;
@@ -261,7 +261,7 @@ pub const SETTINGS: &[Setting] = &[
         help: "What is read by whoever said nothing else: ja or en.",
         set: |config, given| {
             let wanted = "expected \"ja\" or \"en\"";
-            config.notifications.house.language = Language::parse(&given.text()?).ok_or(wanted)?;
+            config.notifications.house.language = given.text()?.parse().map_err(|_| wanted)?;
             Ok(())
         },
     },

@@ -72,54 +72,15 @@ fn said(member: &Member) -> Value {
     }
 }
 
-pub async fn create_tenant(
+/// Writes one, new or over what was said before.
+pub async fn create_member(
     store: &dyn Store,
+    register: Register,
     order: Map<String, Value>,
     request: Option<&Request>,
     actor: &Actor<'_>,
 ) -> Result<Answered> {
-    put(store, &Draft::read(Register::Tenants, order, actor)?, request, actor).await
-}
-
-pub async fn create_customer(
-    store: &dyn Store,
-    order: Map<String, Value>,
-    request: Option<&Request>,
-    actor: &Actor<'_>,
-) -> Result<Answered> {
-    put(store, &Draft::read(Register::Customers, order, actor)?, request, actor).await
-}
-
-pub async fn create_staff(
-    store: &dyn Store,
-    order: Map<String, Value>,
-    request: Option<&Request>,
-    actor: &Actor<'_>,
-) -> Result<Answered> {
-    put(store, &Draft::read(Register::Staff, order, actor)?, request, actor).await
-}
-
-pub async fn create_subject(
-    store: &dyn Store,
-    order: Map<String, Value>,
-    request: Option<&Request>,
-    actor: &Actor<'_>,
-) -> Result<Answered> {
-    put(store, &Draft::read(Register::Subjects, order, actor)?, request, actor).await
-}
-
-/// What is wrong with an order, as far as that can be told without looking at what is there.
-pub fn check_member(register: Register, order: Map<String, Value>, actor: &Actor<'_>) -> Result<()> {
-    Draft::read(register, order, actor).map(drop)
-}
-
-/// Writes it, new or over what was said before.
-async fn put(
-    store: &dyn Store,
-    draft: &Draft,
-    request: Option<&Request>,
-    actor: &Actor<'_>,
-) -> Result<Answered> {
+    let draft = Draft::read(register, order, actor)?;
     let answer = view(&draft.key, &draft.member);
     for _ in 0..TRIES {
         let keys = draft.keys().chain(request.map(Request::key)).collect();
@@ -139,6 +100,11 @@ async fn put(
         }
     }
     Err(contended())
+}
+
+/// What is wrong with an order, as far as that can be told without looking at what is there.
+pub fn check_member(register: Register, order: Map<String, Value>, actor: &Actor<'_>) -> Result<()> {
+    Draft::read(register, order, actor).map(drop)
 }
 
 /// A key that belongs to one tenant touches no other's things.

@@ -143,12 +143,7 @@ impl Fields {
 
     pub fn language(&mut self, field: &'static str) -> Option<Language> {
         let text = self.text(field, PARSED_MAX)?;
-        let language = Language::parse(&text);
-        if language.is_none() {
-            let known = Language::ALL.map(Language::name).join(" or ");
-            self.wrong(field, format!("{text:?} is no language that is spoken here; expected {known}"));
-        }
-        language
+        text.parse().map_err(|error| self.wrong(field, format!("{text:?} is {error}"))).ok()
     }
 
     pub fn time_zone(&mut self, field: &'static str) -> Option<Zone> {

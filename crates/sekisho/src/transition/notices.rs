@@ -2,6 +2,7 @@
 
 use sekisho_core::change::{Act, ChangeSet, Committed};
 use sekisho_core::event::Stored;
+use sekisho_core::notification::address::mask_text;
 use sekisho_core::notification::directory::{Customer, Day, Staff, Subject, Tenant};
 use sekisho_core::notification::post::{self, post};
 use sekisho_core::notification::reminder::Run;
@@ -248,7 +249,7 @@ pub fn view(id: &str, notice: &Notice, whole: bool) -> Value {
 pub fn view_with_steps(id: &str, notice: &Notice, whole: bool) -> Value {
     let mut notice = notice.clone();
     for step in notice.steps.iter_mut().filter(|_| !whole) {
-        step.note = step.note.as_deref().map(post::masked_text);
+        step.note = step.note.as_deref().map(mask_text);
     }
     let mut shown = post::view(id, &notice, whole);
     let tries = notice.steps.iter().filter(|step| step.status == Status::Sending);

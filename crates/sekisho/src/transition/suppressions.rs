@@ -3,7 +3,7 @@
 use ring::digest::{SHA256, digest};
 use sekisho_core::change::{ChangeSet, Committed};
 use sekisho_core::notification::MailAddress;
-use sekisho_core::notification::post::masked_text;
+use sekisho_core::notification::address::mask_text;
 use sekisho_core::notification::suppression::{Cause, Suppression, Turn};
 use sekisho_core::provider::encode_hex;
 use sekisho_core::state::Kind;
@@ -86,9 +86,7 @@ pub struct Turned {
 impl Turned {
     pub fn read(order: Map<String, Value>) -> Result<Self> {
         let mut fields = Fields::new(order);
-        let address = fields.text("address", ADDRESS_MAX).and_then(|text| {
-            text.parse().map_err(|error| fields.wrong("address", format!("is {error}"))).ok()
-        });
+        let address = fields.email("address");
         let address = fields.need("address", address);
         let reason = fields.text("reason", REASON_MAX);
         let reason = fields.need("reason", reason);
@@ -98,8 +96,6 @@ impl Turned {
     }
 }
 
-/// Letters of an address, with blanks around it.
-const ADDRESS_MAX: usize = 300;
 /// Addresses that are looked through for one page.
 const LOOKED_MAX: usize = 1_000_000;
 
@@ -153,7 +149,7 @@ fn id(address: &MailAddress) -> String {
 pub fn view(suppression: &Suppression, whole: bool) -> Value {
     let address = &suppression.address;
     let shown = |note: &Option<String>| {
-        note.as_deref().map(|note| if whole { note.to_owned() } else { masked_text(note) })
+        note.as_deref().map(|note| if whole { note.to_owned() } else { mask_text(note) })
     };
     let history: Vec<_> = suppression
         .history

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use sekisho_core::Time;
 use sekisho_core::change::{ChangeSet, Committed, Death, End, Job, Outcome};
-use sekisho_core::notification::alert::{PAUSED, RESUMED};
-use sekisho_core::notification::post::{self, masked_text, reference_name};
+use sekisho_core::notification::address::mask_text;
+use sekisho_core::notification::alert::News;
+use sekisho_core::notification::post::{self, reference_name};
 use sekisho_core::notification::{
     Alert, Doubt, MailAddress, Message, Notice, Receipt, Status, Step, Suppression, Then, message,
 };
@@ -174,7 +175,7 @@ impl Worker {
                         notice = letter.id,
                         channel = outlet.name,
                         error_type = failure.reason,
-                        error = masked_text(&failure.error),
+                        error = mask_text(&failure.error),
                         attempt = n,
                         wait_ms = after_ms,
                         "a notice was not taken and is tried again"
@@ -333,7 +334,7 @@ impl Worker {
         let error = clipped(&failure.error);
         let step = Step::new(self.node.now(), Status::Failed).because(failure.reason, error.clone());
         let death =
-            Death { class: failure.class, reason: failure.reason.to_owned(), error: masked_text(&error) };
+            Death { class: failure.class, reason: failure.reason.to_owned(), error: mask_text(&error) };
         self.ended(job, letter, step, End::Dead(death))
     }
 
@@ -341,7 +342,7 @@ impl Worker {
     fn held(&self, job: &Job, letter: Letter, failure: &Failure) -> ChangeSet {
         let error = clipped(&failure.error);
         let step = Step::new(self.node.now(), Status::Uncertain).because(failure.reason, error.clone());
-        let error = format!("it may or may not have arrived: {}", masked_text(&error));
+        let error = format!("it may or may not have arrived: {}", mask_text(&error));
         self.ended(job, letter, step, End::Dead(Death::terminal("uncertain", error)))
     }
 
@@ -389,14 +390,14 @@ impl Worker {
             let step = Step::new(now, Status::Queued).because(failure.reason, clipped(&failure.error));
             self.note_step(&mut letter, step).await?;
         }
-        let error = masked_text(&clipped(&failure.error));
+        let error = mask_text(&clipped(&failure.error));
         if let Some(breaker) =
             self.desk.shut(&outlet.lane, &format!("{}: {error}", failure.reason), until, now)
         {
             tracing::error!(channel = outlet.name, error_type = failure.reason, error, until = %until,
                 "a channel is shut; what waits for it is kept");
             self.write_breaker(&outlet.lane, &breaker).await;
-            self.announce_channel(&outlet.name, PAUSED, failure.reason, &error).await;
+            self.announce_channel(&outlet.name, News::Paused, failure.reason, &error).await;
         }
         if work.job.lane != outlet.lane {
             // Elsewhere no breaker keeps it from being tried again at once.
@@ -412,18 +413,18 @@ impl Worker {
         let (worker, lane, name) = (Arc::clone(self), outlet.lane.clone(), outlet.name.clone());
         tokio::spawn(async move {
             worker.write_breaker(&lane, &breaker).await;
-            let (event, detail) = if breaker.is_open() {
-                (PAUSED, "it failed too often in a row; what waits for it is kept")
+            let (news, detail) = if breaker.is_open() {
+                (News::Paused, "it failed too often in a row; what waits for it is kept")
             } else {
-                (RESUMED, "it takes messages again")
+                (News::Resumed, "it takes messages again")
             };
-            worker.announce_channel(&name, event, "unreachable", detail).await;
+            worker.announce_channel(&name, news, "unreachable", detail).await;
         });
     }
 
-    async fn announce_channel(&self, channel: &str, event_type: &'static str, reason: &str, detail: &str) {
+    async fn announce_channel(&self, channel: &str, news: News, reason: &str, detail: &str) {
         let at = self.node.now();
-        let alert = Alert::of_channel(channel, event_type, reason, detail, at);
+        let alert = Alert::of_channel(channel, news, reason, detail, at);
         let event = alert.announcement(at).arrival(self.node.next_seq(at));
         if let Err(error) = self.store.admit(Arc::new([event]), None).await {
             self.health.store_failed(&error);

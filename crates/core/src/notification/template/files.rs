@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::flaw::{Flaw, nearest};
+use super::flaw::{Flaw, likely};
 use crate::notification::Language;
 
 macro_rules! shipped {
@@ -136,14 +136,14 @@ fn misnamed(file: &str) -> Option<String> {
         return None;
     }
     let Some(Parts { name, language, format }) = parse(file) else {
-        let hint = nearest(file, SHIPPED.iter().map(|(file, _)| *file));
+        let hint = likely(file, SHIPPED.iter().map(|(file, _)| *file));
         let hint = hint.map(|file| format!("; did you mean `{file}`?")).unwrap_or_default();
         return Some(format!(
             "no file of a template: expected NAME.ja.txt, NAME.ja.html, NAME.en.txt, NAME.en.html, {}{hint}",
             SHARED.join(" or ")
         ));
     };
-    if Language::parse(language).is_none() {
+    if language.parse::<Language>().is_err() {
         let known = Language::ALL.map(Language::name).join(" and ");
         return Some(format!("there is no language `{language}`; known are {known}"));
     }
@@ -157,7 +157,7 @@ fn misnamed(file: &str) -> Option<String> {
     if shipped.contains(name) {
         return None;
     }
-    let meant = nearest(name, shipped.into_iter())?;
+    let meant = likely(name, shipped)?;
     Some(format!(
         "there is no template `{name}`; did you mean `{meant}.{language}.{format}`? \
          A new template needs a name that can't be taken for it"

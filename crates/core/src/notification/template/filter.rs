@@ -180,7 +180,7 @@ fn moment(state: &State, text: &str) -> Result<Option<Zoned>, Error> {
 
 fn language(state: &State) -> Language {
     let name = state.lookup("language");
-    name.as_ref().and_then(Value::as_str).and_then(Language::parse).unwrap_or_default()
+    name.as_ref().and_then(Value::as_str).and_then(|name| name.parse().ok()).unwrap_or_default()
 }
 
 fn wrong(problem: impl Into<String>) -> Error {

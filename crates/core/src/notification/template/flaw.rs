@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::engine::{FUEL, OUTPUT_BYTES_MAX, file_of};
 use super::{filter, sample};
+use crate::text::{distance, nearest};
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Flaw {
@@ -102,7 +103,7 @@ pub fn missing(path: &str, data: &Value) -> Option<String> {
         let Some(next) = keys.get(word) else {
             let head = walked.is_empty();
             // The name of a loop or of a macro's argument: what it stands for is not known here.
-            if head && path.contains('.') && nearest(word, keys.keys().map(String::as_str)).is_none() {
+            if head && path.contains('.') && likely(word, keys.keys().map(String::as_str)).is_none() {
                 return None;
             }
             return Some(unknown(word, &walked, keys.keys().map(String::as_str)));
@@ -121,28 +122,12 @@ fn unknown<'k>(word: &str, inside: &str, known: impl Iterator<Item = &'k str>) -
     } else {
         format!("there is no `{word}` in `{inside}`")
     };
-    let meant = nearest(word, known.iter().copied());
+    let meant = likely(word, known.iter().copied());
     let meant = meant.map(|meant| format!("; did you mean `{meant}`?")).unwrap_or_default();
     format!("{what}; known are: {}{meant}", known.join(", "))
 }
 
-/// The known word that was probably meant: at most three letters away, and no more than a third of it.
-pub fn nearest<'k>(word: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
-    let near = known.map(|candidate| (distance(word, candidate), candidate)).min()?;
-    (near.0 <= 3 && near.0 * 3 <= near.1.chars().count()).then_some(near.1)
-}
-
-/// How many letters must be changed, added or removed.
-fn distance(one: &str, other: &str) -> usize {
-    let mut row: Vec<usize> = (0..=other.chars().count()).collect();
-    for (i, a) in one.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, b) in other.chars().enumerate() {
-            let change = diagonal + usize::from(a != b);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row.last().copied().unwrap_or_default()
+/// The known word that was probably meant: a near one, of which no more than a third is different.
+pub fn likely<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+    nearest(word, known).filter(|near| distance(word, near) * 3 <= near.chars().count())
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use sekisho_core::change::{ChangeSet, Committed, Lane};
+use sekisho_core::notification::directory::local_date;
 use sekisho_core::notification::{Audience, Language, Notice, Status, Step, post};
 use sekisho_core::queue::Breaker;
 use sekisho_core::state::{Index, Key, Kind, Write};
@@ -237,14 +238,17 @@ async fn h2_a_tenants_key_sees_and_resends_only_what_is_its_own() {
     }
     house.office("a").await;
     house.office("b").await;
-    let run = json!({ "date": "2026-11-16" });
+    // A tenant's key runs days near today.
+    let today = local_date("Asia/Tokyo", crate::now()).unwrap();
+    let run = json!({ "date": today });
+    assert_eq!(house.post_as(&key, "/v1/reminders", &json!({ "date": "2031-01-10" })).await.0, 400);
     let (status, report) = house.post_as(&key, "/v1/reminders", &run).await;
     assert_eq!((status, &report["offices"], &report["new"]), (200, &json!(1), &json!(3)), "{report}");
-    let other = json!({ "date": "2026-11-16", "tenant": "b" });
+    let other = json!({ "date": today, "tenant": "b" });
     assert_eq!(house.post_as(&key, "/v1/reminders", &other).await.0, 403);
     house.post("/v1/reminders", &run).await;
-    assert_eq!(house.get(&key, "/v1/reminders/2026-11-16").await.1["total"], 3);
-    assert_eq!(house.get(OWN, "/v1/reminders/2026-11-16").await.1["total"], 6);
+    assert_eq!(house.get(&key, &format!("/v1/reminders/{today}")).await.1["total"], 3);
+    assert_eq!(house.get(OWN, &format!("/v1/reminders/{today}")).await.1["total"], 6);
 }
 
 #[tokio::test]

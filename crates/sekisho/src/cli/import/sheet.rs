@@ -2,9 +2,9 @@
 //! Excel saves in other encodings is recognised, and said with the way to save it right.
 
 use sekisho_core::notification::directory::Register;
+use sekisho_core::text::nearest;
 use serde_json::{Map, Value};
 
-use crate::config::nearest;
 use crate::transition::FieldError;
 
 /// Most rows of a file.
@@ -108,7 +108,7 @@ fn columns(register: Register, line: usize, header: &csv::StringRecord) -> (Vec<
             }
             None => {
                 let shown: String = name.chars().take(50).collect();
-                let meant = nearest(&shown, register.fields());
+                let meant = nearest(&shown, register.fields().iter().copied());
                 let meant = meant.map(|meant| format!(" did you mean {meant}?")).unwrap_or_default();
                 let known = register.fields().join(", ");
                 wrong(&shown, format!("there is no such column;{meant} expected only {known}"));

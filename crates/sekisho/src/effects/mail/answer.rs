@@ -3,7 +3,7 @@
 
 use std::io;
 
-use sekisho_core::notification::address::mask;
+use sekisho_core::notification::address::{mask, mask_text};
 use sekisho_core::notification::{Receipt, Sent};
 use sekisho_core::queue::Failure;
 
@@ -163,7 +163,7 @@ fn says_temporary(stage: Option<Stage>, text: &str) -> bool {
 }
 
 fn receipt(reply: &Reply) -> Receipt {
-    Receipt { answer: cut(&masked(&reply.text())), reference: reference(&reply.text()) }
+    Receipt { answer: plain(&reply.text()), reference: reference(&reply.text()) }
 }
 
 /// Amazon: `Ok 0106…-000000`. Postfix: `2.0.0 Ok: queued as 4F1`. Exim: `OK id=1u8…`.
@@ -182,7 +182,7 @@ fn reference(text: &str) -> Option<String> {
 
 /// The code, and what was said with it.
 fn shown(reply: &Reply) -> String {
-    cut(&masked(&format!("{} {}", reply.code, reply.text())))
+    plain(&format!("{} {}", reply.code, reply.text()))
 }
 
 /// As [`shown`]; of a login only the codes, because some servers repeat what they were told.
@@ -200,19 +200,10 @@ fn is_status(word: &str) -> bool {
     word.len() <= "5.999.999".len() && word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
 }
 
-fn masked(text: &str) -> String {
-    let ends = |letter: char| letter.is_whitespace() || "<>()[],;:\"'".contains(letter);
-    let mut out = String::with_capacity(text.len());
-    for piece in text.split_inclusive(ends) {
-        let word = piece.trim_end_matches(ends);
-        if word.contains('@') {
-            out.push_str(&mask(word));
-        } else {
-            out.push_str(word);
-        }
-        out.push_str(&piece[word.len()..]);
-    }
-    out.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+/// What somebody else said, without addresses and control characters.
+fn plain(text: &str) -> String {
+    let visible = |letter: char| if letter.is_control() { ' ' } else { letter };
+    cut(&mask_text(text).chars().map(visible).collect::<String>())
 }
 
 fn cut(text: &str) -> String {

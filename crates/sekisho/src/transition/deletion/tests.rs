@@ -6,7 +6,7 @@ use sekisho_store::memory::MemoryStore;
 use serde_json::Map;
 
 use super::*;
-use crate::transition::{self, create_customer, create_tenant, member};
+use crate::transition::{self, create_member, member};
 use crate::view;
 
 const NOW: Time = Time::from_ms(1_780_000_000_000);
@@ -31,9 +31,17 @@ async fn newest(store: &MemoryStore) -> Entry {
 #[tokio::test]
 async fn d8_a_deleted_member_is_gone_and_can_be_made_anew() {
     let store = MemoryStore::default();
-    create_tenant(&store, order(json!({ "id": "office", "name": "Office" })), None, &ACTOR).await.unwrap();
+    create_member(
+        &store,
+        Register::Tenants,
+        order(json!({ "id": "office", "name": "Office" })),
+        None,
+        &ACTOR,
+    )
+    .await
+    .unwrap();
     let customer = json!({ "id": "c1", "tenant": "office", "name": "Mika" });
-    create_customer(&store, order(customer), None, &ACTOR).await.unwrap();
+    create_member(&store, Register::Customers, order(customer), None, &ACTOR).await.unwrap();
 
     let other = Actor { tenant: Some("shop"), ..ACTOR };
     assert!(
@@ -61,7 +69,7 @@ async fn d8_a_deleted_member_is_gone_and_can_be_made_anew() {
     assert_eq!(shown, expected);
 
     // Another's now: nothing of before is in the way.
-    create_customer(&store, order(json!({ "id": "c1" })), None, &other).await.unwrap();
+    create_member(&store, Register::Customers, order(json!({ "id": "c1" })), None, &other).await.unwrap();
     assert_eq!(newest(&store).await.action, "customer.created");
     let made = member(&store, Kind::Customer, "c1").await.unwrap().unwrap();
     assert_eq!((&made["tenant"], &made["name"]), (&json!("shop"), &Value::Null));

@@ -19,13 +19,13 @@ fn order(value: Value) -> Map<String, Value> {
 async fn store() -> MemoryStore {
     let store = MemoryStore::default();
     for id in ["a", "b"] {
-        create_tenant(&store, order(json!({ "id": id })), None, &ACTOR).await.unwrap();
+        create_member(&store, Register::Tenants, order(json!({ "id": id })), None, &ACTOR).await.unwrap();
     }
     store
 }
 
 async fn enter(store: &MemoryStore, staff: Value, actor: &Actor<'_>) -> Result<Value> {
-    Ok(create_staff(store, order(staff), None, actor).await?.answer)
+    Ok(create_member(store, Register::Staff, order(staff), None, actor).await?.answer)
 }
 
 /// The fields that a refusal names, and all it says.
@@ -74,12 +74,13 @@ async fn g4_what_is_wrong_with_one_of_the_directory_is_said_field_by_field() {
     }
     let subject = |on: &str| order(json!({ "id": "x", "tenant": "a", "name": "X", "renewal_due_on": on }));
     for bad in ["2026-02-30", "2026/02/28", "tomorrow"] {
-        let (fields, said) = named(create_subject(&store, subject(bad), None, &ACTOR).await);
+        let (fields, said) =
+            named(create_member(&store, Register::Subjects, subject(bad), None, &ACTOR).await);
         assert_eq!(fields, ["renewal_due_on"]);
         assert!(said.contains(bad) && said.contains("expected YYYY-MM-DD"), "{said}");
     }
     let nowhere = order(json!({ "id": "c", "time_zone": "Asia/Edo" }));
-    let (fields, said) = named(create_tenant(&store, nowhere, None, &ACTOR).await);
+    let (fields, said) = named(create_member(&store, Register::Tenants, nowhere, None, &ACTOR).await);
     assert_eq!(fields, ["time_zone"]);
     assert!(said.contains("Asia/Tokyo"), "{said}");
     assert_eq!(audited(&store).await.len(), 2, "only the tenants");
@@ -149,7 +150,7 @@ async fn g5_nothing_is_left_of_who_was_deleted_but_the_audit_log() {
     let staff = json!({ "id": "s", "tenant": "a", "family_name": "Yamada", "email": "taro@example.jp" });
     enter(&store, staff.clone(), &ACTOR).await.unwrap();
     let subject = json!({ "id": "x", "tenant": "a", "name": "Suzuki", "renewal_due_on": "2026-04-01" });
-    create_subject(&store, order(subject), None, &ACTOR).await.unwrap();
+    create_member(&store, Register::Subjects, order(subject), None, &ACTOR).await.unwrap();
     let answer = delete_member(&store, Register::Staff, "s", &ACTOR).await.unwrap();
     assert_eq!(answer, json!({ "id": "s", "object": "staff", "deleted": true, "was": null }));
     delete_member(&store, Register::Subjects, "x", &ACTOR).await.unwrap();
