@@ -196,7 +196,9 @@ fn g4_without_a_server_reminders_wait_for_one() {
         let taro = id_of(&gateway, "taro@example.jp");
         gateway.type_in(&["notices", "resend", &taro]).failed(1).mentions(&["queued: it is on its way"]);
         let off = id_of(&gateway, "off@example.jp");
-        gateway.type_in(&["notices", "resend", &off]).done().mentions(&["when the server runs"]);
+        gateway.type_in(&["notices", "resend", &off]).failed(1).mentions(&["switched off", "--to"]);
+        let resend = ["notices", "resend", &off, "--to", "off@example.jp"];
+        gateway.type_in(&resend).done().mentions(&["when the server runs"]);
         gateway.type_in(&["suppressions", "add", "hana@example.jp", "--reason", "asked"]).done();
         gateway.type_in(&["channels"]).done().mentions(&["mail", "smtp", "closed", "50000"]);
         gateway.server.start_again().unwrap();
@@ -298,7 +300,7 @@ fn h2_what_is_wrongly_asked_of_notifications_says_what_to_write() {
         (&["suppressions", "add", "taro@example.jp", "--reason", " "], 2, "reason: expected a text"),
         (&["suppressions", "--before", "x"], 1, "sup_"),
         (&["channels", "resume", "mail"], 1, "there is no channel mail"),
-        (&["reminders", "run", "--date", "2031-02-30"], 2, "2026-11-16"),
+        (&["reminders", "run", "--date", "2031-02-30"], 2, "expected YYYY-MM-DD"),
         (&["reminders", "run"], 1, "reminders = \"mail\""),
         (&["notify", "test", "mail"], 1, "has no [[channel]]"),
     ];

@@ -97,8 +97,10 @@ fn g4_what_is_due_comes_by_date_and_a_long_list_is_cut() {
     let at = |name: &str| text.find(name).unwrap();
     assert!(at("鈴木 節子") < at("田中 実") && at("田中 実") < at("高橋 一郎"), "{text}");
     let many =
-        (0..5000).map(|n| json!({ "name": format!("利用者{n}"), "due_on": "2026-11-20", "days_left": 4 }));
+        (0..200).map(|n| json!({ "name": format!("利用者{n}"), "due_on": "2026-11-20", "days_left": 4 }));
     data["reminder"]["renewals"] = many.collect();
+    // The list was cut before; the count was not.
+    data["reminder"]["renewal_count"] = json!(5000);
     let long = templates.render("deadline-reminder", Language::Ja, &data).unwrap();
     assert!(long.text.contains("ほか4950件"), "{}", long.text);
     assert!(long.html.unwrap().contains("ほか4950件"));

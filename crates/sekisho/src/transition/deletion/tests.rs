@@ -116,3 +116,21 @@ async fn d8_billing_is_deleted_by_its_tenant_or_its_id() {
     delete_billing(&store, "bil_2", None, &ACTOR).await.unwrap();
     assert_eq!(transition::billing(&store, "office", None).await.unwrap(), None);
 }
+
+#[tokio::test]
+async fn d8_whoever_gets_a_tenants_id_next_finds_nobody_of_the_one_before() {
+    let store = MemoryStore::default();
+    let enter = async |register, fields: Value| {
+        create_member(&store, register, order(fields), None, &ACTOR).await.unwrap();
+    };
+    enter(Register::Tenants, json!({ "id": "a" })).await;
+    enter(Register::Staff, json!({ "id": "s1", "tenant": "a", "email": "taro@example.jp" })).await;
+    enter(Register::Subjects, json!({ "id": "k1", "tenant": "a", "name": "Sato" })).await;
+    let scopes = vec![crate::config::Scope::Write];
+    let key = transition::create_key(&store, Some("app"), scopes, Some("a".into()), &ACTOR).await.unwrap();
+    delete_member(&store, Register::Tenants, "a", &ACTOR).await.unwrap();
+    enter(Register::Tenants, json!({ "id": "a", "name": "Somebody else" })).await;
+    assert_eq!(member(&store, Kind::Staff, "s1").await.unwrap(), None);
+    assert_eq!(member(&store, Kind::Subject, "k1").await.unwrap(), None);
+    assert!(transition::find_key(&store, key.secret.expose()).await.unwrap().is_none());
+}
