@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 
 pub use address::MailAddress;
 pub use alert::Alert;
-pub use compose::{House, Parties, Person, Place, compose};
+pub use compose::{House, Named, Parties, Person, Place, compose};
 pub use message::{Message, Receipt, Sent};
 pub use notice::{Audience, Notice, Status, Step};
 pub use quota::{Limits, Quota, Reserved};

@@ -62,26 +62,6 @@ pub fn request(
     }
 }
 
-/// [`request`] for async callers, on a thread where it may block.
-pub async fn request_async(
-    address: SocketAddr,
-    method: &str,
-    path: &str,
-    headers: &[(&str, &str)],
-    body: &[u8],
-) -> io::Result<Response> {
-    let (method, path, body) = (method.to_owned(), path.to_owned(), body.to_vec());
-    let headers: Vec<(String, String)> =
-        headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    tokio::task::spawn_blocking(move || {
-        let headers: Vec<(&str, &str)> =
-            headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        request(address, &method, &path, &headers, &body)
-    })
-    .await
-    .map_err(io::Error::other)?
-}
-
 fn encode(address: SocketAddr, method: &str, path: &str, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
     let mut head = format!("{method} {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n");
     for (name, value) in headers {

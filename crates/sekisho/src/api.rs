@@ -16,6 +16,7 @@ mod endpoint;
 mod events;
 mod import;
 mod keys;
+mod members;
 mod messages;
 mod notices;
 mod openapi;

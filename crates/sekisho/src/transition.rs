@@ -1,5 +1,5 @@
-//! What people do: redo or put aside what failed, settle past events again, close a breaker. API and CLI write here and
-//! nowhere else.
+//! What is done beside settling: redo or put aside what failed, settle past events again, close a breaker, tell people.
+//! API and CLI write here and nowhere else.
 //!
 //! An order ([`Redo`], [`Replay`]) is plain data, the same over HTTP as in process, so both ways do the same. A dry run
 //! answers what would happen and changes nothing. An order that selects nothing is refused, never taken for "all"; one
@@ -12,6 +12,7 @@ mod breaker;
 mod dead;
 mod deletion;
 mod directory;
+mod every;
 mod fields;
 mod forecast;
 mod import;
@@ -50,11 +51,8 @@ pub use directory::{
 pub use fields::{FieldError, Fields};
 pub use forecast::{RouteForecast, Unanswered};
 pub use import::{IMPORT_PROBLEMS_MAX, IMPORT_ROWS_MAX, Import, Imported, import};
-pub use look_up::{balance, billing, is_customer_of, member, member_as, payment, payments_by_reference};
-pub use notices::{
-    NoticePage, NoticeQuery, notice, parties, post_notices, reminders, resend, view as notice_view,
-    view_with_steps as notice_view_with_steps,
-};
+pub use look_up::{balance, billing, is_customer_of, member, payment, payments_by_reference};
+pub use notices::{NoticePage, NoticeQuery, notice, offices, parties, post_notices, reminders, resend};
 pub use payment::create_payment;
 pub use reminders::{Remind, RemindReport, run_reminders, summary as reminders_summary};
 pub use replay::{EventQuery, Replay, ReplayReport, replay};

@@ -22,7 +22,7 @@ use crate::config::{Config, Schedule};
 pub use books::{OfMember, balance, billing, books, key, line, member, member_for, payment};
 pub use detail::{dead_letter_with_all, event_with_all, message_with_all};
 pub use links::unlink;
-pub use notifications::{Outlet, channels, notice_with_all};
+pub use notifications::{Outlet, channels, notice, notice_with_all};
 
 pub fn event(event: &EventSummary) -> Value {
     json!({

@@ -3,6 +3,7 @@
 //! Whoever has no address, or wants no mail, gets a notice all the same, which says so: the record must answer why
 //! nothing came.
 
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::alert::in_words;
@@ -11,7 +12,8 @@ use super::notice::Step;
 use super::rule::{Rule, To};
 use super::{Audience, Language, MailAddress, Notice, Status};
 use crate::event::Stored;
-use crate::settlement::is_own;
+use crate::settlement::{is_own, payment};
+use crate::state::{Key, Kind, Loaded};
 use crate::time::Time;
 
 /// What holds for everything that is told.
@@ -58,11 +60,68 @@ impl Step {
     }
 }
 
+/// Whom an announcement names. What a provider writes into its own events names nobody of ours.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Named {
+    pub tenant: Option<String>,
+    pub customer: Option<String>,
+    pub payment: Option<String>,
+}
+
+impl Named {
+    pub fn by(event: &Stored) -> Self {
+        if !is_own(event) {
+            return Self::default();
+        }
+        let body: Value = serde_json::from_slice(&event.body).unwrap_or_default();
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        Self {
+            tenant: text(&body["tenant"]).or_else(|| text(&body["data"]["tenant"])),
+            customer: text(&body["data"]["customer"]),
+            payment: text(&body["data"]["id"]).filter(|_| body["data"]["object"] == "payment"),
+        }
+    }
+
+    /// What must be known of them.
+    pub fn keys(&self) -> Vec<Key> {
+        let key = |kind, id: &Option<String>| id.as_ref().map(|id| Key::new(kind, id));
+        let keys = [
+            key(Kind::Tenant, &self.tenant),
+            key(Kind::Customer, &self.customer),
+            key(Kind::Payment, &self.payment),
+        ];
+        keys.into_iter().flatten().collect()
+    }
+
+    /// Who they are. Whoever is not in the directory is known by what was typed at the till.
+    pub fn parties(&self, known: &Loaded, staff: &[(String, Staff)]) -> Parties {
+        let tenant = self
+            .tenant
+            .as_ref()
+            .map(|id| Place::of_tenant(id, &read::<Tenant>(known, Kind::Tenant, id).unwrap_or_default()));
+        let customer = self.customer.as_ref().map(|id| {
+            Person::of_customer(id, &read::<Customer>(known, Kind::Customer, id).unwrap_or_default())
+        });
+        let mut customer = customer.unwrap_or_default();
+        if customer.address.is_none() {
+            let payment =
+                self.payment.as_ref().and_then(|id| read::<payment::Facts>(known, Kind::Payment, id));
+            customer.address = payment.and_then(|facts| facts.email().cloned());
+        }
+        Parties { tenant, customer, staff: staff.iter().map(|(id, one)| Person::of_staff(id, one)).collect() }
+    }
+}
+
+fn read<T: DeserializeOwned>(known: &Loaded, kind: Kind, id: &str) -> Option<T> {
+    let state = known.states.get(&Key::new(kind, id)).filter(|state| state.is_shown())?;
+    serde_json::from_str(&state.facts).ok()
+}
+
 /// Whose event it is, as far as that is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parties {
     pub tenant: Option<Place>,
-    pub customer: Option<Person>,
+    pub customer: Person,
     pub staff: Vec<Person>,
 }
 
@@ -114,7 +173,7 @@ pub fn compose(rule: &Rule, event: &Stored, parties: &Parties, house: &House, no
         Some(every) => format!("{}/{}", rule.name, event.received_at.ms().div_euclid(every.max(1))),
         None => format!("{}/{}/{}", event.source, event.event_id, rule.name),
     };
-    let payment = body["data"]["id"].as_str().filter(|_| body["data"]["object"] == "payment");
+    let payment = Named::by(event).payment;
     let notice = |whom: &str, audience, person: &Person| {
         let language = person.language.or(parties.tenant.as_ref().and_then(|tenant| tenant.language));
         let language = language.unwrap_or(house.language);
@@ -134,7 +193,7 @@ pub fn compose(rule: &Rule, event: &Stored, parties: &Parties, house: &House, no
                 .as_ref()
                 .filter(|_| audience != Audience::Operator)
                 .map(|tenant| tenant.id.clone()),
-            payment: payment.map(str::to_owned),
+            payment: payment.clone(),
             event: Some(event.seq.as_event().to_string()),
             batch: None,
             message: None,
@@ -147,11 +206,7 @@ pub fn compose(rule: &Rule, event: &Stored, parties: &Parties, house: &House, no
     };
     match rule.to {
         To::Place => vec![notice("channel", Audience::Operator, &Person::default())],
-        To::Customer => {
-            let nobody = Person::default();
-            let customer = parties.customer.as_ref().unwrap_or(&nobody);
-            vec![notice("customer", Audience::Customer, customer)]
-        }
+        To::Customer => vec![notice("customer", Audience::Customer, &parties.customer)],
         To::Staff => {
             let each =
                 parties.staff.iter().map(|one| notice(&format!("staff/{}", one.id), Audience::Staff, one));
@@ -184,8 +239,8 @@ fn data(
         Some(data)
     };
     let mut data = frame(parties.tenant.as_ref(), person, house, language);
-    data["customer"] =
-        json!(parties.customer.as_ref().map(|customer| json!({ "id": customer.id, "name": customer.name })));
+    let customer = Some(&parties.customer).filter(|customer| !customer.id.is_empty());
+    data["customer"] = json!(customer.map(|customer| json!({ "id": customer.id, "name": customer.name })));
     data["event"] = json!({
         "id": event.event_id,
         "type": event.event_type,
@@ -271,14 +326,14 @@ pub mod tests {
     /// A notice to an address, as it stands.
     pub fn notice_to(address: &str, status: Status) -> Notice {
         let person = Person { address: address.parse().ok(), ..Person::default() };
-        let parties = Parties { customer: Some(person), ..Parties::default() };
+        let parties = Parties { customer: person, ..Parties::default() };
         told(To::Customer, &parties).remove(0).with(Step::new(NOW, status))
     }
 
     #[test]
     fn g5_one_fact_is_one_notice_for_each_person() {
         let parties = Parties {
-            customer: Some(Person { language: Some(Language::En), ..person("taro") }),
+            customer: Person { language: Some(Language::En), ..person("taro") },
             staff: vec![person("a"), Person { is_off: true, ..person("b") }],
             ..Parties::default()
         };
@@ -291,6 +346,16 @@ pub mod tests {
         assert_eq!(staff.iter().map(Notice::status).collect::<Vec<_>>(), [Status::Queued, Status::Off]);
         assert_eq!(told(To::Operators, &parties)[0].audience, Audience::Operator);
         assert_eq!(told(To::Place, &parties)[0].to, None);
+    }
+
+    #[test]
+    fn g5_an_announcement_names_its_parties_and_a_providers_event_nobody() {
+        let body = r#"{"tenant":"a","data":{"object":"payment","id":"pay_1","customer":"c1"}}"#;
+        let own = Stored { source: SOURCE.into(), ..stored(body) };
+        let named = Named::by(&own);
+        assert_eq!((named.tenant.as_deref(), named.customer.as_deref()), (Some("a"), Some("c1")));
+        assert_eq!((named.payment.as_deref(), named.keys().len()), (Some("pay_1"), 3));
+        assert_eq!(Named::by(&stored(body)), Named::default());
     }
 
     #[test]

@@ -99,6 +99,13 @@ pub struct Tenant {
     pub time_zone: Option<Zone>,
 }
 
+impl Tenant {
+    /// Whose clock it lives by; `otherwise` when it said nothing.
+    pub fn zone<'z>(&'z self, otherwise: &'z str) -> &'z str {
+        self.time_zone.as_ref().map_or(otherwise, Zone::name)
+    }
+}
+
 /// Who pays.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

@@ -108,62 +108,6 @@ pub fn entry(id: &str, notice: &Notice, at: Time) -> Entry {
     }
 }
 
-/// A notice as people and programs read it.
-pub fn view(id: &str, notice: &Notice, whole: bool) -> Value {
-    let shown = |address: &MailAddress| if whole { address.whole().to_owned() } else { address.masked() };
-    let last = notice.steps.last();
-    json!({
-        "id": id,
-        "object": "notice",
-        "status": notice.status(),
-        "to": notice.to.as_ref().map(shown),
-        "name": notice.name,
-        "channel": notice.channel,
-        "audience": notice.audience,
-        "template": notice.template,
-        "language": notice.language,
-        "tenant": notice.tenant,
-        "payment": notice.payment,
-        "event": notice.event,
-        "batch": notice.batch,
-        "message": notice.message,
-        "reason": last.and_then(|step| step.reason.as_ref()),
-        "note": last.and_then(|step| step.note.as_ref()),
-        "advice": notice.status().advice(last.and_then(|step| step.reason.as_deref())),
-        "details": notice.details,
-        "created_at": notice.steps.first().map(|step| step.at),
-        "changed_at": last.map(|step| step.at),
-        "steps": notice.steps,
-    })
-}
-
-impl Status {
-    /// The next step, for whoever asks why nothing came.
-    pub fn advice(self, reason: Option<&str>) -> Option<&'static str> {
-        match (self, reason) {
-            (Self::Queued | Self::Sending | Self::Retrying, _) => {
-                Some("it is on its way; look again in a minute")
-            }
-            (Self::Sent, _) => Some("the mail server took it: look in the spam folder, or resend it"),
-            (Self::Failed, Some("no_address")) => Some("enter a mail address, then resend it with --to"),
-            (Self::Failed, Some("bad_recipient")) => {
-                Some("the address is wrong: correct it, then resend it with --to")
-            }
-            (Self::Failed, _) => Some("mend what the note says, then resend it"),
-            (Self::Uncertain, _) => Some("nobody knows whether it arrived: ask the recipient, or resend it"),
-            (Self::Suppressed, _) => {
-                Some("the address bounced or complained before: release it, then resend")
-            }
-            (Self::Off, _) => Some("notifications are switched off for this person: switch them on"),
-            (Self::Bounced, Some("bounced_for_now")) => {
-                Some("the mailbox took no mail then, perhaps it is full: resend it later")
-            }
-            (Self::Bounced, _) => Some("the address does not work: correct it, then resend it with --to"),
-            (Self::Complained, _) => Some("the recipient called it spam: do not resend without asking"),
-        }
-    }
-}
-
 /// A name under which the mail server knows a notice, so that bounces find it.
 pub fn reference_name(reference: &str) -> String {
     format!("mail:{reference}")

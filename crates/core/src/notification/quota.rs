@@ -130,7 +130,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn g2_moments_are_never_closer_than_the_gap(steps in prop::collection::vec((0i64..500, 1usize..12), 1..60)) {
+        fn g2_moments_are_never_closer_than_the_gap(steps in prop::collection::vec((0i64..500, 1usize..10), 1..60)) {
             let limits = Limits::new(Some(14), 100, None);
             let (mut quota, mut now, mut all) = (Quota::default(), NOW, Vec::new());
             for (wait, wanted) in steps {
@@ -139,9 +139,9 @@ mod tests {
                 all.extend(moments);
                 quota = next;
             }
-            // A mark that ran more than a minute ahead is not reached here: 60 steps of 12 are 72 s at most.
+            // At most 59 steps of 9 moments are 54 s: no mark is taken for that of a wrong clock.
             for pair in all.windows(2) {
-                prop_assert!(pair[1].ms() - pair[0].ms() >= 100 || pair[1].ms() < pair[0].ms());
+                prop_assert!(pair[1].ms() - pair[0].ms() >= 100);
             }
         }
     }

@@ -55,6 +55,9 @@ impl Doubt {
     }
 }
 
+/// Why a dead letter waits for a person who decides whether it is sent again.
+pub const UNCERTAIN: &str = "uncertain";
+
 /// What follows a try.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Then {

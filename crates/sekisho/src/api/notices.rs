@@ -76,7 +76,7 @@ async fn list(call: Call) -> Answer {
         return Err(problem::parameter(BEFORE.name, "expected `next` of the page before: ntc_…".into()));
     }
     let page = query.page(&*call.api.store, before, call.limit()?).await?;
-    let items = page.notices.iter().map(|(id, notice)| transition::notice_view(id, notice, whole));
+    let items = page.notices.iter().map(|(id, notice)| view::notice(id, notice, whole));
     Ok(json!({ "items": items.collect::<Vec<Value>>(), "next": page.next }).into())
 }
 
@@ -118,7 +118,7 @@ async fn resend(call: Call) -> Answer {
     let to = recipient(call.order()?)?;
     let resent = transition::resend(&*call.api.store, &call.path, to, &call.actor()).await?;
     tracing::info!(notice = call.path, actor = call.actor, "a notice is sent once more, by hand");
-    Ok(resent.into())
+    Ok(view::notice(&call.path, &resent, false).into())
 }
 
 fn recipient(order: Map<String, Value>) -> transition::Result<Option<MailAddress>> {

@@ -181,6 +181,7 @@ const DEAD_REPORT: Fields = &[
     ("dry_run", "flag"),
     ("found", "integer"),
     ("done", "integer"),
+    ("in_doubt", "integer"),
     ("missing", "text[]"),
     ("more", "flag"),
     ("groups", "DeadGroup[]"),

@@ -1,16 +1,10 @@
 //! Staff: who works for a tenant and is reminded of its deadlines, under the ids that the app uses.
 
 use sekisho_core::notification::directory::Register;
-use sekisho_core::state::Kind;
-use sekisho_store::StateFilter;
-use serde_json::Value;
 
-use super::endpoint::{
-    ADDRESSES, Answer, BEFORE, Call, Endpoint, LIMIT, Success, TENANT, Verb, page_of_states,
-};
-use super::problem;
+use super::endpoint::{ADDRESSES, BEFORE, Endpoint, LIMIT, Success, TENANT, Verb};
+use super::members;
 use crate::config::Scope;
-use crate::{transition, view};
 
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
@@ -23,7 +17,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         body: None,
         answer: "StaffPage",
         success: Success::Done,
-        run: |call| Box::pin(list(call)),
+        run: |call| Box::pin(members::list(Register::Staff, call)),
     },
     Endpoint {
         method: Verb::Post,
@@ -36,7 +30,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         body: Some("NewStaff"),
         answer: "Staff",
         success: Success::CreatedOnce,
-        run: |call| Box::pin(create(call)),
+        run: |call| Box::pin(members::create(Register::Staff, call)),
     },
     Endpoint {
         method: Verb::Get,
@@ -48,7 +42,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         body: None,
         answer: "StaffDetail",
         success: Success::Done,
-        run: |call| Box::pin(show(call)),
+        run: |call| Box::pin(members::show(Register::Staff, call)),
     },
     Endpoint {
         method: Verb::Delete,
@@ -60,33 +54,6 @@ pub const ENDPOINTS: &[Endpoint] = &[
         body: None,
         answer: "Deleted",
         success: Success::Done,
-        run: |call| Box::pin(delete(call)),
+        run: |call| Box::pin(members::delete(Register::Staff, call)),
     },
 ];
-
-async fn list(call: Call) -> Answer {
-    let before = call.param(BEFORE.name).map(str::to_owned);
-    let filter =
-        StateFilter { before, tenant: call.of_tenant()?, ..StateFilter::all(Kind::Staff, call.limit()?) };
-    let (limit, view) = (filter.limit, view::member_for(call.wants_addresses()?));
-    let store = &*call.api.store;
-    page_of_states(store, &store.find_states(filter).await?, limit, view).await
-}
-
-async fn create(call: Call) -> Answer {
-    let (store, actor) = (&*call.api.store, call.actor());
-    Ok(transition::create_member(store, Register::Staff, call.order()?, call.request.as_ref(), &actor)
-        .await?
-        .into())
-}
-
-async fn show(call: Call) -> Answer {
-    let view = view::member_for(call.wants_addresses()?);
-    let found = transition::member_as(&*call.api.store, Kind::Staff, &call.path, view).await?;
-    let found = found.filter(|found: &Value| call.may_see(found["tenant"].as_str()));
-    Ok(found.ok_or_else(|| problem::missing(format!("there is no staff member {}", call.path)))?.into())
-}
-
-async fn delete(call: Call) -> Answer {
-    Ok(transition::delete_member(&*call.api.store, Register::Staff, &call.path, &call.actor()).await?.into())
-}

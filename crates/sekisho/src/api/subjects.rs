@@ -1,14 +1,10 @@
 //! Subjects: what has deadlines, under the ids that the app uses. Each belongs to one tenant.
 
 use sekisho_core::notification::directory::Register;
-use sekisho_core::state::Kind;
-use sekisho_store::StateFilter;
-use serde_json::Value;
 
-use super::endpoint::{Answer, BEFORE, Call, Endpoint, LIMIT, Success, TENANT, Verb, page_of_states};
-use super::problem;
+use super::endpoint::{BEFORE, Endpoint, LIMIT, Success, TENANT, Verb};
+use super::members;
 use crate::config::Scope;
-use crate::{transition, view};
 
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
@@ -21,7 +17,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         body: None,
         answer: "SubjectPage",
         success: Success::Done,
-        run: |call| Box::pin(list(call)),
+        run: |call| Box::pin(members::list(Register::Subjects, call)),
     },
     Endpoint {
         method: Verb::Post,
@@ -33,7 +29,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         body: Some("NewSubject"),
         answer: "Subject",
         success: Success::CreatedOnce,
-        run: |call| Box::pin(create(call)),
+        run: |call| Box::pin(members::create(Register::Subjects, call)),
     },
     Endpoint {
         method: Verb::Get,
@@ -45,7 +41,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         body: None,
         answer: "SubjectDetail",
         success: Success::Done,
-        run: |call| Box::pin(show(call)),
+        run: |call| Box::pin(members::show(Register::Subjects, call)),
     },
     Endpoint {
         method: Verb::Delete,
@@ -57,34 +53,6 @@ pub const ENDPOINTS: &[Endpoint] = &[
         body: None,
         answer: "Deleted",
         success: Success::Done,
-        run: |call| Box::pin(delete(call)),
+        run: |call| Box::pin(members::delete(Register::Subjects, call)),
     },
 ];
-
-async fn list(call: Call) -> Answer {
-    let before = call.param(BEFORE.name).map(str::to_owned);
-    let filter =
-        StateFilter { before, tenant: call.of_tenant()?, ..StateFilter::all(Kind::Subject, call.limit()?) };
-    let limit = filter.limit;
-    let store = &*call.api.store;
-    page_of_states(store, &store.find_states(filter).await?, limit, view::member).await
-}
-
-async fn create(call: Call) -> Answer {
-    let (store, actor) = (&*call.api.store, call.actor());
-    Ok(transition::create_member(store, Register::Subjects, call.order()?, call.request.as_ref(), &actor)
-        .await?
-        .into())
-}
-
-async fn show(call: Call) -> Answer {
-    let found = transition::member(&*call.api.store, Kind::Subject, &call.path).await?;
-    let found = found.filter(|found: &Value| call.may_see(found["tenant"].as_str()));
-    Ok(found.ok_or_else(|| problem::missing(format!("there is no subject {}", call.path)))?.into())
-}
-
-async fn delete(call: Call) -> Answer {
-    Ok(transition::delete_member(&*call.api.store, Register::Subjects, &call.path, &call.actor())
-        .await?
-        .into())
-}

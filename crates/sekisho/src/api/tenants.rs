@@ -1,13 +1,10 @@
 //! Tenants: whose customers and payments these are, under the ids that the app uses.
 
 use sekisho_core::notification::directory::Register;
-use sekisho_core::state::Kind;
-use sekisho_store::StateFilter;
 
-use super::endpoint::{Answer, BEFORE, Call, Endpoint, LIMIT, Success, Verb, page_of_states};
-use super::problem;
+use super::endpoint::{BEFORE, Endpoint, LIMIT, Success, Verb};
+use super::members;
 use crate::config::Scope;
-use crate::{transition, view};
 
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
@@ -20,7 +17,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         body: None,
         answer: "TenantPage",
         success: Success::Done,
-        run: |call| Box::pin(list(call)),
+        run: |call| Box::pin(members::list(Register::Tenants, call)),
     },
     Endpoint {
         method: Verb::Post,
@@ -32,7 +29,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         body: Some("NewTenant"),
         answer: "Tenant",
         success: Success::CreatedOnce,
-        run: |call| Box::pin(create(call)),
+        run: |call| Box::pin(members::create(Register::Tenants, call)),
     },
     Endpoint {
         method: Verb::Get,
@@ -44,7 +41,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         body: None,
         answer: "TenantDetail",
         success: Success::Done,
-        run: |call| Box::pin(show(call)),
+        run: |call| Box::pin(members::show(Register::Tenants, call)),
     },
     Endpoint {
         method: Verb::Delete,
@@ -56,32 +53,6 @@ pub const ENDPOINTS: &[Endpoint] = &[
         body: None,
         answer: "Deleted",
         success: Success::Done,
-        run: |call| Box::pin(delete(call)),
+        run: |call| Box::pin(members::delete(Register::Tenants, call)),
     },
 ];
-
-async fn list(call: Call) -> Answer {
-    let before = call.param(BEFORE.name).map(str::to_owned);
-    let filter = StateFilter { before, ..StateFilter::all(Kind::Tenant, call.limit()?) };
-    let limit = filter.limit;
-    let store = &*call.api.store;
-    page_of_states(store, &store.find_states(filter).await?, limit, view::member).await
-}
-
-async fn create(call: Call) -> Answer {
-    let (store, actor) = (&*call.api.store, call.actor());
-    Ok(transition::create_member(store, Register::Tenants, call.order()?, call.request.as_ref(), &actor)
-        .await?
-        .into())
-}
-
-async fn show(call: Call) -> Answer {
-    let found = transition::member(&*call.api.store, Kind::Tenant, &call.path).await?;
-    Ok(found.ok_or_else(|| problem::missing(format!("there is no tenant {}", call.path)))?.into())
-}
-
-async fn delete(call: Call) -> Answer {
-    Ok(transition::delete_member(&*call.api.store, Register::Tenants, &call.path, &call.actor())
-        .await?
-        .into())
-}

@@ -4,14 +4,10 @@ use std::process::ExitCode;
 
 use sekisho_core::notification::Language;
 use sekisho_core::notification::directory::Register;
-use sekisho_core::state::Kind;
-use sekisho_store::{StateFilter, Store};
 
-use super::output::{cell, json_out, line_out};
 use super::pages::Pages;
-use super::server::{self, Door, New, Old};
-use super::{Context, delete, import, pages, states};
-use crate::view::{self, unlink};
+use super::server::{self, Old};
+use super::{Context, delete, import, members};
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -89,16 +85,14 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
 }
 
 async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
-    let (store, _) = context.open_store().await?;
-    let store: &dyn Store = &*store;
-    let query = &StateFilter { tenant: args.tenant, ..StateFilter::all(Kind::Customer, 0) };
-    let fetch = async |before: Option<String>, limit| {
-        let mut rows = states::members(store, query, before, limit, view::member_for(args.full)).await?;
-        unlink(store, rows.iter_mut().map(|(_, row)| row)).await?;
-        Ok(rows)
+    let list = members::List {
+        register: Register::Customers,
+        tenant: args.tenant,
+        full: args.full,
+        columns: &COLUMNS,
+        nothing: "no customers",
     };
-    pages::out(&args.pages, &COLUMNS, "no customers", fetch).await?;
-    Ok(ExitCode::SUCCESS)
+    members::list(list, &args.pages, context).await
 }
 
 async fn create(args: Create, context: &Context) -> anyhow::Result<ExitCode> {
@@ -109,14 +103,5 @@ async fn create(args: Create, context: &Context) -> anyhow::Result<ExitCode> {
         ("email", args.email.map(Into::into)),
         ("language", args.language.map(|language| language.name().into())),
     ]);
-    let created = Door::open(&args.server, context)
-        .await?
-        .create(New::Member(Register::Customers), order, None)
-        .await?;
-    if args.json {
-        json_out(&created);
-    } else {
-        line_out(&format!("the customer {} is kept", cell(&created["id"])));
-    }
-    Ok(ExitCode::SUCCESS)
+    members::create(Register::Customers, order, args.json, &args.server, context).await
 }

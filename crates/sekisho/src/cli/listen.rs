@@ -12,7 +12,7 @@ use sekisho_core::event::Stored;
 
 use super::Context;
 use super::events::{Conditions, Follower};
-use super::notice::random_key;
+use super::note::random_key;
 use super::output::line_out;
 use crate::effects::deliver::Client;
 use crate::now;

@@ -171,7 +171,7 @@ async fn page(
     loop {
         let page = query.page(store, before, limit - found.len()).await?;
         let shown = page.notices.into_iter().map(|(id, notice)| {
-            let shown = transition::notice_view(&id, &notice, whole);
+            let shown = view::notice(&id, &notice, whole);
             (id, shown)
         });
         found.extend(shown);

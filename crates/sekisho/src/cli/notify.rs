@@ -12,7 +12,7 @@ use sekisho_core::queue::Failure;
 use serde_json::{Value, json};
 
 use super::Context;
-use super::notice::random_key;
+use super::note::random_key;
 use super::output::{json_out, line_out};
 use crate::config::{Channel, Config};
 use crate::effects::channel;

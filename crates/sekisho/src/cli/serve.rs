@@ -11,7 +11,7 @@ use sekisho_store::StoreUrl;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::Context;
-use super::notice::{Notice, random_key};
+use super::note::{Note, random_key};
 use super::request::reachable;
 use crate::app::{App, Role};
 use crate::config::Config;
@@ -59,13 +59,13 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     let key = if roles.contains(&Role::Console) { Some(random_key()?) } else { None };
     let store = config.store.url.clone();
     let app = App::start(config, &roles, key.clone().map(Secret::new)).await?;
-    let notice = key.map(|key| leave_note(&app, key, &store));
+    let note = key.map(|key| leave_note(&app, key, &store));
     let _ = banner(&app, context, &doors, generated);
     tracing::info!(address = %app.address, store = doors.store, roles = ?roles, "Sekisho is serving");
     stop.wait().await;
     tracing::info!("stopping: no new requests, finishing those under way");
-    if let Some(notice) = notice {
-        notice.remove(&Notice::file(&store));
+    if let Some(note) = note {
+        note.remove(&Note::file(&store));
     }
     app.stop().await;
     tracing::info!("stopped");
@@ -73,13 +73,13 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
 }
 
 /// So that commands beside this server find it. Without the note they can still be told with `--server`.
-fn leave_note(app: &App, key: String, store: &StoreUrl) -> Notice {
-    let notice = Notice::new(store, format!("http://{}", reachable(app.address)), key);
-    let file = Notice::file(store);
-    if let Err(error) = notice.write(&file) {
+fn leave_note(app: &App, key: String, store: &StoreUrl) -> Note {
+    let note = Note::new(store, format!("http://{}", reachable(app.address)), key);
+    let file = Note::file(store);
+    if let Err(error) = note.write(&file) {
         tracing::warn!(%error, file = %file.display(), "commands on this machine won't find this server by itself");
     }
-    notice
+    note
 }
 
 /// What to do next, for somebody who just started it. A closed standard output is no reason to stop serving.

@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::notice::Notice;
+use super::note::Note;
 use super::{Context, require_store};
 use crate::config::Scope;
 use crate::transition::{
@@ -258,17 +258,17 @@ impl Server {
     pub async fn find(through: &Through, context: &Context) -> anyhow::Result<Option<Self>> {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build()?;
-        let notice = Notice::find(&context.glance()?.store);
+        let note = Note::find(&context.glance()?.store);
         if let Some(url) = &through.server {
             let url = url.trim_end_matches('/').to_owned();
             // The note's key goes to no other address.
-            let noted = notice.filter(|notice| notice.url == url.replace("localhost", "127.0.0.1"));
-            let Some(key) = through.key.clone().or(noted.map(|notice| notice.key)) else {
+            let noted = note.filter(|note| note.url == url.replace("localhost", "127.0.0.1"));
+            let Some(key) = through.key.clone().or(noted.map(|note| note.key)) else {
                 bail!("{url} wants a key: --key KEY, or the variable SEKISHO_API_KEY");
             };
             return Ok(Some(Self { client, url, key }));
         }
-        let Some(Notice { url, key, .. }) = notice else { return Ok(None) };
+        let Some(Note { url, key, .. }) = note else { return Ok(None) };
         let server = Self { client, url, key };
         Ok(if server.is_alive().await { Some(server) } else { None })
     }

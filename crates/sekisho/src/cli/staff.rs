@@ -4,14 +4,10 @@ use std::process::ExitCode;
 
 use sekisho_core::notification::Language;
 use sekisho_core::notification::directory::{Register, THRESHOLD_DAYS_MAX};
-use sekisho_core::state::Kind;
-use sekisho_store::{StateFilter, Store};
 
-use super::output::{cell, json_out, line_out};
 use super::pages::Pages;
-use super::server::{self, Door, New, Old};
-use super::{Context, delete, import, pages, states};
-use crate::view;
+use super::server::{self, Old};
+use super::{Context, delete, import, members};
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -99,15 +95,14 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
 }
 
 async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
-    let (store, _) = context.open_store().await?;
-    let store: &dyn Store = &*store;
-    let query = &StateFilter { tenant: args.tenant, ..StateFilter::all(Kind::Staff, 0) };
-    let fetch = async |before: Option<String>, limit| {
-        states::members(store, query, before, limit, view::member_for(args.full)).await
+    let list = members::List {
+        register: Register::Staff,
+        tenant: args.tenant,
+        full: args.full,
+        columns: &COLUMNS,
+        nothing: "no staff; enter some with `sekisho staff import FILE.csv`",
     };
-    pages::out(&args.pages, &COLUMNS, "no staff; enter some with `sekisho staff import FILE.csv`", fetch)
-        .await?;
-    Ok(ExitCode::SUCCESS)
+    members::list(list, &args.pages, context).await
 }
 
 async fn create(args: Create, context: &Context) -> anyhow::Result<ExitCode> {
@@ -121,12 +116,5 @@ async fn create(args: Create, context: &Context) -> anyhow::Result<ExitCode> {
         ("notifications", Some((!args.no_notifications).into())),
         ("threshold_days", args.threshold_days.map(Into::into)),
     ]);
-    let created =
-        Door::open(&args.server, context).await?.create(New::Member(Register::Staff), order, None).await?;
-    if args.json {
-        json_out(&created);
-    } else {
-        line_out(&format!("the staff member {} is kept", cell(&created["id"])));
-    }
-    Ok(ExitCode::SUCCESS)
+    members::create(Register::Staff, order, args.json, &args.server, context).await
 }

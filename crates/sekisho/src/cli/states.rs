@@ -2,9 +2,6 @@
 
 use sekisho_core::state::State;
 use sekisho_store::{StateFilter, Store};
-use serde_json::Value;
-
-use crate::view::OfMember;
 
 /// So many things before one, without those that became part of another or were deleted.
 pub async fn page(
@@ -24,19 +21,4 @@ pub async fn page(
             return Ok(found);
         }
     }
-}
-
-/// The same of the directory: each with its cursor, as `view` shows it.
-pub async fn members(
-    store: &dyn Store,
-    filter: &StateFilter,
-    before: Option<String>,
-    limit: usize,
-    view: OfMember,
-) -> anyhow::Result<Vec<(String, Value)>> {
-    let found = page(store, filter, before, limit).await?;
-    Ok(found
-        .iter()
-        .map(|state| Ok((state.key.id.clone(), view(state)?)))
-        .collect::<sekisho_store::Result<_>>()?)
 }

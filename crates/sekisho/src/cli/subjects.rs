@@ -3,14 +3,10 @@
 use std::process::ExitCode;
 
 use sekisho_core::notification::directory::Register;
-use sekisho_core::state::Kind;
-use sekisho_store::{StateFilter, Store};
 
-use super::output::{cell, json_out, line_out};
 use super::pages::Pages;
-use super::server::{self, Door, New, Old};
-use super::{Context, delete, import, pages, states};
-use crate::view;
+use super::server::{self, Old};
+use super::{Context, delete, import, members};
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -86,15 +82,14 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
 }
 
 async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
-    let (store, _) = context.open_store().await?;
-    let store: &dyn Store = &*store;
-    let query = &StateFilter { tenant: args.tenant, ..StateFilter::all(Kind::Subject, 0) };
-    let fetch = async |before: Option<String>, limit| {
-        states::members(store, query, before, limit, view::member).await
+    let list = members::List {
+        register: Register::Subjects,
+        tenant: args.tenant,
+        full: false,
+        columns: &COLUMNS,
+        nothing: "no subjects; enter some with `sekisho subjects import FILE.csv`",
     };
-    let nothing = "no subjects; enter some with `sekisho subjects import FILE.csv`";
-    pages::out(&args.pages, &COLUMNS, nothing, fetch).await?;
-    Ok(ExitCode::SUCCESS)
+    members::list(list, &args.pages, context).await
 }
 
 async fn create(args: Create, context: &Context) -> anyhow::Result<ExitCode> {
@@ -105,12 +100,5 @@ async fn create(args: Create, context: &Context) -> anyhow::Result<ExitCode> {
         ("renewal_due_on", args.renewal_due_on.map(Into::into)),
         ("assessment_due_on", args.assessment_due_on.map(Into::into)),
     ]);
-    let created =
-        Door::open(&args.server, context).await?.create(New::Member(Register::Subjects), order, None).await?;
-    if args.json {
-        json_out(&created);
-    } else {
-        line_out(&format!("the subject {} is kept", cell(&created["id"])));
-    }
-    Ok(ExitCode::SUCCESS)
+    members::create(Register::Subjects, order, args.json, &args.server, context).await
 }

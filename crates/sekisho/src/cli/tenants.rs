@@ -4,14 +4,10 @@ use std::process::ExitCode;
 
 use sekisho_core::notification::Language;
 use sekisho_core::notification::directory::Register;
-use sekisho_core::state::Kind;
-use sekisho_store::{StateFilter, Store};
 
-use super::output::{cell, json_out, line_out};
 use super::pages::Pages;
-use super::server::{self, Door, New, Old};
-use super::{Context, delete, import, pages, states};
-use crate::view;
+use super::server::{self, Old};
+use super::{Context, delete, import, members};
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -79,15 +75,14 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
 }
 
 async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
-    let (store, _) = context.open_store().await?;
-    let store: &dyn Store = &*store;
-    let query = &StateFilter::all(Kind::Tenant, 0);
-    let fetch = async |before: Option<String>, limit| {
-        states::members(store, query, before, limit, view::member).await
+    let list = members::List {
+        register: Register::Tenants,
+        tenant: None,
+        full: false,
+        columns: &COLUMNS,
+        nothing: "no tenants; create one with `sekisho tenants create ID`",
     };
-    pages::out(&args.pages, &COLUMNS, "no tenants; create one with `sekisho tenants create ID`", fetch)
-        .await?;
-    Ok(ExitCode::SUCCESS)
+    members::list(list, &args.pages, context).await
 }
 
 async fn create(args: Create, context: &Context) -> anyhow::Result<ExitCode> {
@@ -97,12 +92,5 @@ async fn create(args: Create, context: &Context) -> anyhow::Result<ExitCode> {
         ("language", args.language.map(|language| language.name().into())),
         ("time_zone", args.time_zone.map(Into::into)),
     ]);
-    let created =
-        Door::open(&args.server, context).await?.create(New::Member(Register::Tenants), order, None).await?;
-    if args.json {
-        json_out(&created);
-    } else {
-        line_out(&format!("the tenant {} is kept", cell(&created["id"])));
-    }
-    Ok(ExitCode::SUCCESS)
+    members::create(Register::Tenants, order, args.json, &args.server, context).await
 }

@@ -10,6 +10,7 @@ use sekisho_store::{FIND_MAX, StateFilter, Store};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::every::every;
 use super::{Actor, Refusal, Result, TRIES, contended};
 use crate::config::Scope;
 
@@ -109,19 +110,9 @@ pub async fn list_keys(store: &dyn Store) -> Result<Vec<ApiKey>> {
     Ok(keys)
 }
 
-/// Every key there ever was, page after page.
+/// Every key there ever was.
 async fn all(store: &dyn Store) -> Result<Vec<State>> {
-    let mut states: Vec<State> = Vec::new();
-    loop {
-        let before = states.last().map(|state| state.key.id.clone());
-        let page =
-            store.find_states(StateFilter { before, ..StateFilter::all(Kind::ApiKey, FIND_MAX) }).await?;
-        let is_last = page.len() < FIND_MAX;
-        states.extend(page);
-        if is_last {
-            return Ok(states);
-        }
-    }
+    Ok(every(store, StateFilter::all(Kind::ApiKey, FIND_MAX)).await?)
 }
 
 /// The key that somebody shows, if it is one of ours and was not taken back.

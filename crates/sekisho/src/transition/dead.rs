@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sekisho_core::change::Lane;
+use sekisho_core::notification::tries::UNCERTAIN;
 use sekisho_core::{Seq, Time};
 use sekisho_store::{CLAIM_MAX, DeadFilter, FIND_MAX, Standing, Store};
 use serde::{Deserialize, Serialize};
@@ -65,6 +66,8 @@ pub struct DeadReport {
     pub found: usize,
     /// Retried or discarded now; none in a dry run.
     pub done: usize,
+    /// Not retried among others, because nobody knows whether it arrived: it must be named, by its id or its reason.
+    pub in_doubt: usize,
     /// Ids that no dead letter has, or has any more.
     pub missing: Vec<String>,
     /// More fit than one order may touch: the same order again takes the next.
@@ -83,7 +86,7 @@ pub struct DeadGroup {
 /// Queues dead letters again, each under its own id.
 pub async fn retry(store: &dyn Store, redo: &Redo, actor: &Actor<'_>) -> Result<DeadReport> {
     let reason = check_reason(&redo.reason)?;
-    let (mut report, jobs) = select(store, redo).await?;
+    let (mut report, jobs) = select(store, redo, redo.filter.reason.is_none()).await?;
     for chunk in chunks(&jobs, redo.dry_run) {
         let revived = store.revive(chunk.to_vec(), actor.act(&reason)).await?;
         report.done += revived.into_iter().filter(|was_there| *was_there).count();
@@ -97,7 +100,7 @@ pub async fn discard(store: &dyn Store, redo: &Redo, actor: &Actor<'_>) -> Resul
     if reason.is_empty() && !redo.dry_run {
         return Err(Refusal::Wrong("to discard needs a reason: who reads the audit log will ask".into()));
     }
-    let (mut report, jobs) = select(store, redo).await?;
+    let (mut report, jobs) = select(store, redo, false).await?;
     for chunk in chunks(&jobs, redo.dry_run) {
         let discarded = store.discard(chunk.to_vec(), actor.act(&reason)).await?;
         report.done += discarded.into_iter().filter(|was_there| *was_there).count();
@@ -109,8 +112,9 @@ fn chunks(jobs: &[Seq], dry_run: bool) -> std::slice::Chunks<'_, Seq> {
     if dry_run { [].chunks(CLAIM_MAX) } else { jobs.chunks(CLAIM_MAX) }
 }
 
-/// Finds all of them before anything is done, so that one that dies again is not met twice.
-async fn select(store: &dyn Store, redo: &Redo) -> Result<(DeadReport, Vec<Seq>)> {
+/// Finds all of them before anything is done, so that one that dies again is not met twice. With `without_doubt`, what
+/// may have arrived is left out.
+async fn select(store: &dyn Store, redo: &Redo, without_doubt: bool) -> Result<(DeadReport, Vec<Seq>)> {
     check_selection(&redo.ids, redo.filter != DeadQuery::default(), redo.all)?;
     let mut report = DeadReport { dry_run: redo.dry_run, ..DeadReport::default() };
     let mut groups = BTreeMap::new();
@@ -120,6 +124,10 @@ async fn select(store: &dyn Store, redo: &Redo) -> Result<(DeadReport, Vec<Seq>)
         loop {
             let page = store.find_dead(filter.clone()).await?;
             for letter in &page {
+                if without_doubt && letter.death.reason == UNCERTAIN {
+                    report.in_doubt += 1;
+                    continue;
+                }
                 jobs.insert(letter.job);
                 *groups.entry((letter.death.reason.clone(), letter.lane.clone())).or_default() += 1;
             }

@@ -49,18 +49,8 @@ pub async fn billing(store: &dyn Store, tenant: &str, livemode: Option<bool>) ->
     found.find(|state| state.is_shown()).map(|state| view::billing(state, now())).transpose()
 }
 
-/// One of the directory, with its address masked.
-pub async fn member(store: &dyn Store, kind: Kind, id: &str) -> Result<Option<Value>> {
-    member_as(store, kind, id, view::member).await
-}
-
-/// The same, as `view` shows it.
-pub async fn member_as(
-    store: &dyn Store,
-    kind: Kind,
-    id: &str,
-    view: view::OfMember,
-) -> Result<Option<Value>> {
+/// One of the directory, as `view` shows it.
+pub async fn member(store: &dyn Store, kind: Kind, id: &str, view: view::OfMember) -> Result<Option<Value>> {
     let found = load(store, kind, id).await?.filter(State::is_shown);
     found.as_ref().map(view).transpose()
 }

@@ -1,21 +1,18 @@
 //! Notices: written down before they are sent, found again, resent when a person asks, and the reminders of a day.
 
-use sekisho_core::change::{Act, ChangeSet, Committed};
+use sekisho_core::change::{ChangeSet, Committed};
 use sekisho_core::event::Stored;
-use sekisho_core::notification::address::mask_text;
-use sekisho_core::notification::directory::{Customer, Day, Staff, Subject, Tenant};
+use sekisho_core::notification::directory::{Day, Staff, Subject, Tenant};
 use sekisho_core::notification::post::{self, post};
 use sekisho_core::notification::reminder::Run;
-use sekisho_core::notification::{
-    MailAddress, Notice, Parties, Person, Place, Status, Step, Suppression, To,
-};
-use sekisho_core::settlement::payment;
+use sekisho_core::notification::{MailAddress, Named, Notice, Parties, Place, Status, Step, Suppression, To};
 use sekisho_core::state::{Key, Kind, State};
 use sekisho_core::{Seq, Time};
 use sekisho_store::{FIND_MAX, StateFilter, Store};
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::every::every;
 use super::fields::FieldError;
 use super::suppressions::suppression;
 use super::{Actor, Refusal, Result, TRIES, contended, fresh};
@@ -23,8 +20,6 @@ use crate::config::Notifications;
 
 /// Notices written down in one commit.
 const PIECE: usize = 100;
-/// Most members of staff, or subjects, of one tenant that are looked at.
-const OF_TENANT_MAX: usize = 100_000;
 
 /// Writes down those that are not there yet, and queues them; says how many. What is there already stays as it is.
 pub async fn post_notices(
@@ -62,43 +57,13 @@ async fn post_piece(
 
 /// Who an event is about, as far as a rule needs to know.
 pub async fn parties(store: &dyn Store, to: To, event: &Stored) -> sekisho_store::Result<Parties> {
-    let body: Value = serde_json::from_slice(&event.body).unwrap_or_default();
-    let text = |value: &Value| value.as_str().map(str::to_owned);
-    let tenant = text(&body["tenant"]).or_else(|| text(&body["data"]["tenant"]));
-    let customer = text(&body["data"]["customer"]).or_else(|| text(&body["customer"]));
-    let payment = text(&body["data"]["id"]).filter(|_| body["data"]["object"] == "payment");
-    let key = |kind, id: &Option<String>| id.as_ref().map(|id| Key::new(kind, id));
-    let keys = [key(Kind::Tenant, &tenant), key(Kind::Customer, &customer), key(Kind::Payment, &payment)];
-    let loaded = store.load(Vec::new(), keys.into_iter().flatten().collect()).await?;
-    let find = |kind, id: &Option<String>| {
-        key(kind, id).and_then(|key| loaded.states.get(&key)).filter(|state| state.is_shown())
+    let named = Named::by(event);
+    let known = store.load(Vec::new(), named.keys()).await?;
+    let staff = match (to, &named.tenant) {
+        (To::Staff, Some(tenant)) => of_tenant(store, Kind::Staff, tenant).await?,
+        (To::Customer | To::Staff | To::Operators | To::Place, _) => Vec::new(),
     };
-    let mut parties = Parties::default();
-    if let Some(id) = tenant {
-        let known: Tenant = find(Kind::Tenant, &Some(id.clone())).and_then(read).unwrap_or_default();
-        parties.tenant = Some(Place::of_tenant(&id, &known));
-    }
-    let known = find(Kind::Customer, &customer).and_then(read::<Customer>);
-    let mut person =
-        customer.as_ref().map(|id| Person::of_customer(id, &known.unwrap_or_default())).unwrap_or_default();
-    if person.address.is_none() {
-        // Whoever is not in the directory is known by what was typed at the till.
-        person.address = find(Kind::Payment, &payment).and_then(email_of);
-    }
-    parties.customer = Some(person);
-    if let (To::Staff, Some(place)) = (to, &parties.tenant) {
-        let staff = of_tenant::<Staff>(store, Kind::Staff, &place.id).await?;
-        parties.staff = staff.iter().map(|(id, staff)| Person::of_staff(id, staff)).collect();
-    }
-    Ok(parties)
-}
-
-fn email_of(payment: &State) -> Option<MailAddress> {
-    read::<payment::Facts>(payment)?.email().cloned()
-}
-
-fn read<T: DeserializeOwned>(state: &State) -> Option<T> {
-    serde_json::from_str(&state.facts).ok()
+    Ok(named.parties(&known, &staff))
 }
 
 /// Everything of a kind that belongs to a tenant, with its id.
@@ -107,18 +72,28 @@ async fn of_tenant<T: DeserializeOwned>(
     kind: Kind,
     tenant: &str,
 ) -> sekisho_store::Result<Vec<(String, T)>> {
-    let mut filter = StateFilter { tenant: Some(tenant.to_owned()), ..StateFilter::all(kind, FIND_MAX) };
-    let mut all = Vec::new();
-    while all.len() < OF_TENANT_MAX {
-        let page = store.find_states(filter.clone()).await?;
-        filter.before = page.last().map(|last| last.key.id.clone());
-        let shown = page.iter().filter(|state| state.is_shown());
-        all.extend(shown.filter_map(|state| Some((state.key.id.clone(), read(state)?))));
-        if page.len() < FIND_MAX {
-            break;
+    let filter = StateFilter { tenant: Some(tenant.to_owned()), ..StateFilter::all(kind, FIND_MAX) };
+    every(store, filter).await?.iter().map(read).collect()
+}
+
+/// Every office, or the one that is named.
+pub async fn offices(store: &dyn Store, only: Option<&str>) -> Result<Vec<(String, Tenant)>> {
+    let states = match only {
+        None => every(store, StateFilter::all(Kind::Tenant, FIND_MAX)).await?,
+        Some(id) => {
+            let key = Key::new(Kind::Tenant, id);
+            let known = store.load(Vec::new(), vec![key.clone()]).await?.states.remove(&key);
+            let missing = || Refusal::Missing(format!("there is no tenant {id}"));
+            vec![known.filter(State::is_shown).ok_or_else(missing)?]
         }
-    }
-    Ok(all)
+    };
+    Ok(states.iter().map(read).collect::<sekisho_store::Result<_>>()?)
+}
+
+/// What is kept under an id.
+fn read<T: DeserializeOwned>(state: &State) -> sekisho_store::Result<(String, T)> {
+    let facts = serde_json::from_str(&state.facts).map_err(sekisho_store::Error::corrupt)?;
+    Ok((state.key.id.clone(), facts))
 }
 
 /// The reminders of a day that one office gets.
@@ -130,11 +105,8 @@ pub async fn reminders(
     at: Time,
 ) -> Result<Vec<Notice>> {
     let channel = notifications.reminders.as_ref().ok_or_else(no_channel)?;
-    let key = Key::new(Kind::Tenant, tenant);
-    let loaded = store.load(Vec::new(), vec![key.clone()]).await?;
-    let known = loaded.states.get(&key).filter(|state| state.is_shown());
-    let known = known.ok_or_else(|| Refusal::Missing(format!("there is no tenant {tenant}")))?;
-    let office = Place::of_tenant(tenant, &read::<Tenant>(known).unwrap_or_default());
+    let (id, office) = offices(store, Some(tenant)).await?.remove(0);
+    let office = Place::of_tenant(&id, &office);
     let staff = of_tenant::<Staff>(store, Kind::Staff, tenant).await?;
     let subjects: Vec<_> = of_tenant::<Subject>(store, Kind::Subject, tenant)
         .await?
@@ -157,7 +129,7 @@ pub async fn resend(
     id: &str,
     to: Option<MailAddress>,
     actor: &Actor<'_>,
-) -> Result<Value> {
+) -> Result<Notice> {
     for _ in 0..TRIES {
         let missing = || Refusal::Missing(format!("there is no notice {id}"));
         let (state, mut notice) = notice(store, id).await?.ok_or_else(missing)?;
@@ -199,15 +171,9 @@ pub async fn resend(
         if let [Committed::Applied { .. }] = &*store.commit(vec![set]).await? {
             // Whoever waited for a person among the dead letters has got one.
             if let Some(old) = old.and_then(|old| old.parse().ok()) {
-                let act = Act {
-                    at: actor.at,
-                    actor: actor.name.to_owned(),
-                    role: actor.role,
-                    reason: format!("sent again as {}", job.as_message()),
-                };
-                store.discard(vec![old], act).await?;
+                store.discard(vec![old], actor.act(&format!("sent again as {}", job.as_message()))).await?;
             }
-            return Ok(view(id, &notice, false));
+            return Ok(notice);
         }
     }
     Err(contended())
@@ -234,30 +200,6 @@ pub async fn notice(store: &dyn Store, id: &str) -> Result<Option<(State, Notice
     };
     let notice = serde_json::from_str(&state.facts).map_err(sekisho_store::Error::corrupt)?;
     Ok(Some((state, notice)))
-}
-
-/// As people and programs read it; `whole`: with addresses unmasked, also where the other side names them.
-pub fn view(id: &str, notice: &Notice, whole: bool) -> Value {
-    let mut shown = view_with_steps(id, notice, whole);
-    if let Some(fields) = shown.as_object_mut() {
-        fields.remove("steps");
-    }
-    shown
-}
-
-/// The same with everything that happened to it.
-pub fn view_with_steps(id: &str, notice: &Notice, whole: bool) -> Value {
-    let mut notice = notice.clone();
-    for step in notice.steps.iter_mut().filter(|_| !whole) {
-        step.note = step.note.as_deref().map(mask_text);
-    }
-    let mut shown = post::view(id, &notice, whole);
-    let tries = notice.steps.iter().filter(|step| step.status == Status::Sending);
-    shown["attempts"] = tries.count().into();
-    shown["resent"] = notice.again.into();
-    let step = |step: &Step| json!({ "at": step.at, "status": step.status, "reason": step.reason, "note": step.note });
-    shown["steps"] = notice.steps.iter().map(step).collect();
-    shown
 }
 
 /// Which notices are meant. Whom, status and tenant the store finds by itself; for the rest they are looked through.

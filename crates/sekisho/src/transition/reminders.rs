@@ -6,16 +6,16 @@ use std::collections::BTreeMap;
 use ring::rand::SecureRandom;
 use sekisho_core::change::ChangeSet;
 use sekisho_core::id::Sequence;
-use sekisho_core::notification::directory::{Day, Tenant, local_date};
+use sekisho_core::notification::directory::{Day, local_date};
 use sekisho_core::notification::{MailAddress, Notice, Status, post, reminder};
-use sekisho_core::state::{Key, Kind};
+use sekisho_core::state::Kind;
 use sekisho_core::timer::DAY_MS;
 use sekisho_core::{Epoch, Seq, Time};
 use sekisho_store::{FIND_MAX, StateFilter, Store};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::notices::{no_channel, post_notices, reminders};
+use super::notices::{no_channel, offices, post_notices, reminders};
 use super::{Actor, Refusal, Result};
 use crate::config::Notifications;
 
@@ -85,7 +85,7 @@ pub async fn run_reminders(
         store.commit(vec![ChangeSet { audit: vec![entry], ..ChangeSet::nothing(actor.at) }]).await?;
     }
     for (id, tenant) in offices(store, order.tenant.as_deref()).await? {
-        let zone = tenant.time_zone.as_ref().map_or(&*notifications.house.time_zone, |zone| zone.name());
+        let zone = tenant.zone(&notifications.house.time_zone);
         let Some(day) = date.or_else(|| local_date(zone, actor.at)) else { continue };
         let notices = reminders(store, notifications, &id, day, actor.at).await?;
         report.offices += 1;
@@ -132,30 +132,6 @@ async fn unknown(store: &dyn Store, notices: Vec<Notice>, report: &mut RemindRep
         fresh.extend(piece.iter().filter(|notice| !known.names.contains_key(&post::name(notice))).cloned());
     }
     Ok(fresh)
-}
-
-/// Every office, or the one that is named.
-async fn offices(store: &dyn Store, only: Option<&str>) -> Result<Vec<(String, Tenant)>> {
-    if let Some(id) = only {
-        let key = Key::new(Kind::Tenant, id);
-        let loaded = store.load(Vec::new(), vec![key.clone()]).await?;
-        let state = loaded.states.get(&key).filter(|state| state.is_shown());
-        let state = state.ok_or_else(|| Refusal::Missing(format!("there is no tenant {id}")))?;
-        return Ok(vec![(id.to_owned(), serde_json::from_str(&state.facts).unwrap_or_default())]);
-    }
-    let (mut all, mut before) = (Vec::new(), None);
-    loop {
-        let filter = StateFilter { before, ..StateFilter::all(Kind::Tenant, FIND_MAX) };
-        let page = store.find_states(filter).await?;
-        let shown = page.iter().filter(|state| state.is_shown());
-        all.extend(
-            shown.map(|state| (state.key.id.clone(), serde_json::from_str(&state.facts).unwrap_or_default())),
-        );
-        if page.len() < FIND_MAX {
-            return Ok(all);
-        }
-        before = page.last().map(|last| last.key.id.clone());
-    }
 }
 
 /// All that a summary needs of a notice; its status stands in the index.

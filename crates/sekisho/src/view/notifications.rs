@@ -2,7 +2,8 @@
 
 use sekisho_core::Time;
 use sekisho_core::change::Lane;
-use sekisho_core::notification::{Limits, Notice, Quota};
+use sekisho_core::notification::address::mask_text;
+use sekisho_core::notification::{Limits, MailAddress, Notice, Quota, Status, Step};
 use sekisho_core::queue::Breaker;
 use sekisho_core::state::{Key, Kind};
 use sekisho_core::timer::DAY_MS;
@@ -11,14 +12,49 @@ use serde_json::{Value, json};
 
 use super::{audit, breaker_of};
 use crate::config::Config;
-use crate::transition::notice_view_with_steps;
 
 /// Entries of the audit log that are shown with a notice: the newest.
 const AUDIT_MAX: usize = 100;
 
+/// A notice as people and programs read it; `whole`: with addresses unmasked, also where the other side names them.
+pub fn notice(id: &str, notice: &Notice, whole: bool) -> Value {
+    let address = |address: &MailAddress| if whole { address.whole().to_owned() } else { address.masked() };
+    let last = notice.steps.last();
+    json!({
+        "id": id,
+        "object": "notice",
+        "status": notice.status(),
+        "to": notice.to.as_ref().map(address),
+        "name": notice.name,
+        "channel": notice.channel,
+        "audience": notice.audience,
+        "template": notice.template,
+        "language": notice.language,
+        "tenant": notice.tenant,
+        "payment": notice.payment,
+        "event": notice.event,
+        "batch": notice.batch,
+        "message": notice.message,
+        "reason": last.and_then(|step| step.reason.as_ref()),
+        "note": last.and_then(|step| said(step, whole)),
+        "advice": notice.advice(),
+        "details": notice.details,
+        "attempts": notice.steps.iter().filter(|step| step.status == Status::Sending).count(),
+        "resent": notice.again,
+        "created_at": notice.steps.first().map(|step| step.at),
+        "changed_at": last.map(|step| step.at),
+    })
+}
+
+fn said(step: &Step, whole: bool) -> Option<String> {
+    step.note.as_deref().map(|note| if whole { note.to_owned() } else { mask_text(note) })
+}
+
 /// A notice with every step, and with what the audit log says of it, the oldest first.
 pub async fn notice_with_all(store: &dyn Store, id: &str, notice: &Notice, whole: bool) -> Result<Value> {
-    let mut shown = notice_view_with_steps(id, notice, whole);
+    let mut shown = self::notice(id, notice, whole);
+    let step = |step: &Step| json!({ "at": step.at, "status": step.status, "reason": step.reason, "note": said(step, whole) });
+    shown["steps"] = notice.steps.iter().map(step).collect();
     let filter = AuditFilter { target: Some(id.to_owned()), limit: AUDIT_MAX, ..AuditFilter::default() };
     let entries = store.find_audit(filter).await?;
     shown["audit"] = entries.iter().rev().map(audit).collect();

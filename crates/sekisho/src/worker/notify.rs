@@ -45,8 +45,7 @@ impl Worker {
         };
         let rule = self.rules.iter().find(|known| known.name == rule).ok_or_else(gone)?;
         let parties = transition::parties(&*self.store, rule.to, event).await.map_err(unavailable)?;
-        let is_unknown = parties.customer.as_ref().is_none_or(|customer| customer.address.is_none());
-        if rule.to == To::Customer && is_unknown && tries < PATIENCE {
+        if rule.to == To::Customer && parties.customer.address.is_none() && tries < PATIENCE {
             // The event that names the address may be on its way.
             return Err(Failure::transient("no_address_yet", "no mail address of the customer is known yet"));
         }

@@ -12,6 +12,7 @@ use sekisho_core::change::{ChangeSet, Committed, Death, End, Job, Outcome};
 use sekisho_core::notification::address::mask_text;
 use sekisho_core::notification::alert::News;
 use sekisho_core::notification::post::{self, reference_name};
+use sekisho_core::notification::tries::UNCERTAIN;
 use sekisho_core::notification::{
     Alert, Doubt, MailAddress, Message, Notice, Receipt, Status, Step, Suppression, Then, message,
 };
@@ -343,7 +344,7 @@ impl Worker {
         let error = clipped(&failure.error);
         let step = Step::new(self.node.now(), Status::Uncertain).because(failure.reason, error.clone());
         let error = format!("it may or may not have arrived: {}", mask_text(&error));
-        self.ended(job, letter, step, End::Dead(Death::terminal("uncertain", error)))
+        self.ended(job, letter, step, End::Dead(Death::terminal(UNCERTAIN, error)))
     }
 
     /// There is nothing to do for this job.

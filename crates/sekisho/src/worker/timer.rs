@@ -9,18 +9,18 @@ use sekisho_core::audit::{self, Entry};
 use sekisho_core::change::{Arrival, ChangeSet, End, Job, Outcome};
 use sekisho_core::event::{DedupeKey, Trust};
 use sekisho_core::notification::Task;
-use sekisho_core::notification::directory::{Tenant, local_date};
+use sekisho_core::notification::directory::local_date;
 use sekisho_core::notification::reminder::{QUARTER_MS, due_day};
 use sekisho_core::provider::encode_hex;
 use sekisho_core::queue::Failure;
-use sekisho_core::state;
 use sekisho_core::timer::{DAY_MS, HOUR_MS, Timer, hour_of};
 use sekisho_core::{Seq, Time};
 
-use sekisho_store::{FIND_MAX, StateFilter};
+use sekisho_store::CLAIM_MAX;
 
 use super::Worker;
 use crate::config::{Config, Schedule};
+use crate::transition;
 
 /// An hour is counted when its last events have been settled.
 const COUNT_AFTER_MS: i64 = 5 * 60_000;
@@ -164,30 +164,23 @@ impl Worker {
         if notifications.reminders.is_none() {
             return Ok(0);
         }
-        let (mut offices, mut before) = (0, None);
-        loop {
-            let filter = StateFilter { before, ..StateFilter::all(state::Kind::Tenant, FIND_MAX) };
-            let page = self.store.find_states(filter).await.map_err(unavailable)?;
-            let at = self.node.now();
-            let due = page.iter().filter(|state| state.is_shown()).filter_map(|state| {
-                let tenant: Tenant = serde_json::from_str(&state.facts).ok()?;
-                let zone =
-                    tenant.time_zone.as_ref().map_or(&*notifications.house.time_zone, |zone| zone.name());
-                let day = due_day(zone, due_at, notifications.remind_at)?;
-                // Late rather than never; but not a day late, when the next ones are about to come.
-                let is_today = local_date(zone, at) == Some(day);
-                is_today.then(|| Task::Remind { tenant: state.key.id.clone(), date: day.to_string() })
-            });
-            let jobs: Vec<_> = due.map(|task| task.job(self.node.next_seq(at), None, at)).collect();
-            offices += jobs.len();
-            if !jobs.is_empty() {
-                self.store.commit(vec![ChangeSet::queue(jobs, at)]).await.map_err(unavailable)?;
-            }
-            if page.len() < FIND_MAX {
-                return Ok(offices);
-            }
-            before = page.last().map(|last| last.key.id.clone());
+        let offices = transition::offices(&*self.store, None).await;
+        let offices =
+            offices.map_err(|refusal| Failure::transient("store_unavailable", refusal.to_string()))?;
+        let at = self.node.now();
+        let due = offices.into_iter().filter_map(|(id, tenant)| {
+            let zone = tenant.zone(&notifications.house.time_zone);
+            let day = due_day(zone, due_at, notifications.remind_at)?;
+            // Late rather than never; but not a day late, when the next ones are about to come.
+            let is_today = local_date(zone, at) == Some(day);
+            is_today.then(|| Task::Remind { tenant: id, date: day.to_string() })
+        });
+        let jobs: Vec<_> = due.map(|task| task.job(self.node.next_seq(at), None, at)).collect();
+        for piece in jobs.chunks(CLAIM_MAX) {
+            let set = ChangeSet::queue(piece.to_vec(), at);
+            self.store.commit(vec![set]).await.map_err(unavailable)?;
         }
+        Ok(jobs.len())
     }
 
     async fn forget(&self) -> sekisho_store::Result<usize> {

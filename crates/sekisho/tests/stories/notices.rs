@@ -239,6 +239,8 @@ fn g2_killed_while_it_sends_it_holds_what_may_have_arrived() {
         gateway.server.restart().unwrap();
         wait_for(place, "uncertain", 1);
         assert_eq!(smtp.accepted().len(), 1, "it is not sent again by itself");
+        gateway.type_in(&["dead", "retry", "--all"]).done().mentions(&["1 notice in doubt left alone"]);
+        assert_eq!(statuses(place), BTreeMap::from([("uncertain".into(), 1)]), "nor with others");
         let id = place.sql("SELECT id FROM state WHERE kind = 'notice'");
         gateway.type_in(&["notices", "resend", &id]).done();
         wait_for(place, "sent", 1);

@@ -4,9 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use jiff::civil::Date;
-use jiff::tz::{TimeZone, TimeZoneDatabase};
 use serde::{Deserialize, Serialize};
 
+use crate::schedule;
 use crate::time::Time;
 
 /// A day of the calendar, written `2026-04-01`.
@@ -74,7 +74,7 @@ impl FromStr for Zone {
     type Err = NotAZone;
 
     fn from_str(text: &str) -> Result<Self, NotAZone> {
-        let zone = find(text).ok_or(NotAZone)?;
+        let zone = schedule::zone(text).map_err(|_| NotAZone)?;
         Ok(Self(zone.iana_name().unwrap_or(text).to_owned()))
     }
 }
@@ -102,11 +102,7 @@ impl fmt::Display for Zone {
 /// Which day it is there at a moment; `None` for a zone or a moment that no calendar knows.
 pub fn local_date(zone: &str, at: Time) -> Option<Day> {
     let stamp = jiff::Timestamp::from_millisecond(at.ms()).ok()?;
-    Some(Day(stamp.to_zoned(find(zone)?).date()))
-}
-
-fn find(zone: &str) -> Option<TimeZone> {
-    TimeZoneDatabase::bundled().get(zone).ok()
+    Some(Day(stamp.to_zoned(schedule::zone(zone).ok()?).date()))
 }
 
 #[cfg(test)]

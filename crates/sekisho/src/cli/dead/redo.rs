@@ -112,6 +112,12 @@ fn remarks(report: &DeadReport) {
     if !report.missing.is_empty() {
         line_out(&format!("no dead letter, or none any more: {}", report.missing.join(", ")));
     }
+    if report.in_doubt > 0 {
+        let left = count(report.in_doubt, "notice");
+        line_out(&format!(
+            "{left} in doubt left alone, because somebody may get it twice: name it, or --reason uncertain"
+        ));
+    }
     if report.more {
         line_out("there are more than one order may take: give the same order again for the next");
     }

@@ -27,7 +27,8 @@ impl Door<'_> {
             Self::Own(store, _) => {
                 let actor = os_actor();
                 let actor = operator(&actor);
-                Ok(transition::resend(&**store, id, to.cloned(), &actor).await?)
+                let resent = transition::resend(&**store, id, to.cloned(), &actor).await?;
+                Ok(view::notice(id, &resent, false))
             }
         }
     }

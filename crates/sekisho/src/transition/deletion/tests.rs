@@ -56,7 +56,7 @@ async fn d8_a_deleted_member_is_gone_and_can_be_made_anew() {
     assert!(
         missing(delete_member(&store, Register::Customers, "c1", &ACTOR).await).contains("no customer c1")
     );
-    assert_eq!(member(&store, Kind::Customer, "c1").await.unwrap(), None);
+    assert_eq!(member(&store, Kind::Customer, "c1", view::member).await.unwrap(), None);
     let key = Key::new(Kind::Customer, "c1");
     let kept = store.load(Vec::new(), vec![key.clone()]).await.unwrap().states.remove(&key).unwrap();
     assert_eq!(kept.facts, r#"{"deleted":{"at":"2026-05-28T20:26:40.000Z","by":"tomo"}}"#);
@@ -71,7 +71,7 @@ async fn d8_a_deleted_member_is_gone_and_can_be_made_anew() {
     // Another's now: nothing of before is in the way.
     create_member(&store, Register::Customers, order(json!({ "id": "c1" })), None, &other).await.unwrap();
     assert_eq!(newest(&store).await.action, "customer.created");
-    let made = member(&store, Kind::Customer, "c1").await.unwrap().unwrap();
+    let made = member(&store, Kind::Customer, "c1", view::member).await.unwrap().unwrap();
     assert_eq!((&made["tenant"], &made["name"]), (&json!("shop"), &Value::Null));
 }
 
@@ -130,7 +130,7 @@ async fn d8_whoever_gets_a_tenants_id_next_finds_nobody_of_the_one_before() {
     let key = transition::create_key(&store, Some("app"), scopes, Some("a".into()), &ACTOR).await.unwrap();
     delete_member(&store, Register::Tenants, "a", &ACTOR).await.unwrap();
     enter(Register::Tenants, json!({ "id": "a", "name": "Somebody else" })).await;
-    assert_eq!(member(&store, Kind::Staff, "s1").await.unwrap(), None);
-    assert_eq!(member(&store, Kind::Subject, "k1").await.unwrap(), None);
+    assert_eq!(member(&store, Kind::Staff, "s1", view::member).await.unwrap(), None);
+    assert_eq!(member(&store, Kind::Subject, "k1", view::member).await.unwrap(), None);
     assert!(transition::find_key(&store, key.secret.expose()).await.unwrap().is_none());
 }

@@ -6,6 +6,7 @@ use sekisho_store::{AuditFilter, FIND_MAX};
 use super::*;
 use crate::transition::delete_member;
 use crate::transition::look_up::member;
+use crate::view;
 
 const ACTOR: Actor<'static> =
     Actor { name: "tomo", role: Role::Operator, tenant: None, at: Time::from_ms(1_780_000_000_000) };
@@ -102,7 +103,7 @@ async fn h2_who_is_said_anew_is_replaced_as_a_whole() {
         "email": "t***@example.jp", "language": null, "notifications": true, "threshold_days": 30,
     });
     assert_eq!(then.unwrap(), expected);
-    let shown = member(&store, Kind::Staff, "s").await.unwrap().unwrap();
+    let shown = member(&store, Kind::Staff, "s", view::member).await.unwrap().unwrap();
     assert_eq!(shown["threshold_days"], 30);
 }
 
@@ -160,7 +161,7 @@ async fn g5_nothing_is_left_of_who_was_deleted_but_the_audit_log() {
         assert!(stone.is_deleted());
         assert!(!["Yamada", "taro", "Suzuki", "2026-04-01"].iter().any(|said| stone.facts.contains(said)));
         assert_eq!(stone.index.tenant, None);
-        assert!(member(&store, kind, id).await.unwrap().is_none());
+        assert!(member(&store, kind, id, view::member).await.unwrap().is_none());
     }
     for gone in [
         delete_member(&store, Register::Staff, "s", &ACTOR).await,

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::Config;
 
 #[derive(Serialize, Deserialize)]
-pub struct Notice {
+pub struct Note {
     pub url: String,
     pub key: String,
     pub pid: u32,
@@ -22,7 +22,7 @@ pub struct Notice {
 
 const FILE: &str = "server.json";
 
-impl Notice {
+impl Note {
     /// Beside the SQLite file, or in the data folder.
     pub fn file(store: &StoreUrl) -> PathBuf {
         let folder = match store {

@@ -1,0 +1,39 @@
+//! Tenants, customers, staff and subjects are listed, entered, shown and deleted alike; each has its own table of
+//! endpoints.
+
+use sekisho_core::notification::directory::Register;
+use sekisho_store::StateFilter;
+
+use super::endpoint::{Answer, BEFORE, Call, page_of_states};
+use super::problem;
+use crate::{transition, view};
+
+pub async fn list(register: Register, call: Call) -> Answer {
+    let before = call.param(BEFORE.name).map(str::to_owned);
+    let filter =
+        StateFilter { before, tenant: call.of_tenant()?, ..StateFilter::all(register.kind(), call.limit()?) };
+    let (limit, view) = (filter.limit, view::member_for(call.wants_addresses()?));
+    let store = &*call.api.store;
+    page_of_states(store, &store.find_states(filter).await?, limit, view).await
+}
+
+pub async fn create(register: Register, call: Call) -> Answer {
+    let (store, actor) = (&*call.api.store, call.actor());
+    let created = transition::create_member(store, register, call.order()?, call.request.as_ref(), &actor);
+    Ok(created.await?.into())
+}
+
+pub async fn show(register: Register, call: Call) -> Answer {
+    let (store, view) = (&*call.api.store, view::member_for(call.wants_addresses()?));
+    let found = transition::member(store, register.kind(), &call.path, view).await?;
+    let found = found.filter(|found| call.may_see(found["tenant"].as_str()));
+    let missing = || problem::missing(format!("there is no {} {}", register.noun(), call.path));
+    let mut found = found.ok_or_else(missing)?;
+    view::unlink(store, [&mut found]).await?;
+    Ok(found.into())
+}
+
+pub async fn delete(register: Register, call: Call) -> Answer {
+    let (store, actor) = (&*call.api.store, call.actor());
+    Ok(transition::delete_member(store, register, &call.path, &actor).await?.into())
+}
