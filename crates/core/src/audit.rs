@@ -38,15 +38,21 @@ pub struct Entry {
 pub enum Role {
     /// An application, or whoever else shows a key to the API.
     ApiKey,
-    /// Somebody at a terminal of the machine.
+    /// Somebody at the console who may look, and change what is their own.
+    Viewer,
+    /// Somebody at the console who may act, or at a terminal of the machine.
     Operator,
+    /// Somebody at the console who may also say who else may.
+    Admin,
 }
 
 impl Role {
     pub const fn name(self) -> &'static str {
         match self {
             Self::ApiKey => "api_key",
+            Self::Viewer => "viewer",
             Self::Operator => "operator",
+            Self::Admin => "admin",
         }
     }
 }

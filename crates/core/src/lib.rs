@@ -10,6 +10,7 @@
 //! - [`notification`] who is told what, by mail, chat or phone, and what became of it
 //! - [`queue`] when failed work runs again, and when a destination is left alone for a while
 //! - [`timer`] what is due when · [`schedule`] when a cron line is due
+//! - [`user`] who may enter the console
 //! - [`rule`] an operator's expression over an event
 //! - [`text`] what somebody meant who wrote a word that is not known
 //! - [`header`], [`id`], [`time`], [`secret`] the small words everything else is written in
@@ -33,6 +34,7 @@ pub mod state;
 pub mod text;
 pub mod time;
 pub mod timer;
+pub mod user;
 
 pub use id::{Epoch, Seq};
 pub use secret::Secret;

@@ -36,13 +36,17 @@ pub enum Kind {
     Quota,
     /// A key to the API.
     ApiKey,
+    /// Somebody who may enter the console, with their sessions.
+    User,
+    /// A link by which somebody becomes a user, once.
+    Invite,
     /// A request to the API that must not be carried out twice.
     Request,
     Breaker,
 }
 
 impl Kind {
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::Payment,
         Self::Billing,
         Self::Tenant,
@@ -53,6 +57,8 @@ impl Kind {
         Self::Suppression,
         Self::Quota,
         Self::ApiKey,
+        Self::User,
+        Self::Invite,
         Self::Request,
         Self::Breaker,
     ];
@@ -69,6 +75,8 @@ impl Kind {
             Self::Suppression => "suppression",
             Self::Quota => "quota",
             Self::ApiKey => "api_key",
+            Self::User => "user",
+            Self::Invite => "invite",
             Self::Request => "request",
             Self::Breaker => "breaker",
         }

@@ -18,7 +18,7 @@ use crate::config::Config;
 use crate::node::{Health, Node};
 use crate::telemetry::Metrics;
 use crate::worker::{Parts, Worker};
-use crate::{api, http};
+use crate::{api, console, http, now, transition};
 
 /// What a process does. Several processes may share one PostgreSQL, each with its roles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -29,7 +29,7 @@ pub enum Role {
     Worker,
     /// Fires timers and schedules, and keeps the store in shape.
     Scheduler,
-    /// Answers the API.
+    /// Answers the API, and people at the console.
     Console,
 }
 
@@ -39,6 +39,8 @@ impl Role {
 
 pub struct App {
     pub address: SocketAddr,
+    /// How somebody becomes the first admin of the console, while there is nobody.
+    pub first_invite: Option<String>,
     stages: Vec<Stage>,
     health: Arc<Health>,
 }
@@ -128,9 +130,18 @@ impl App {
             Arc::clone(&metrics),
         )?);
 
+        let mut first_invite = None;
         let mut pages = http::router(Arc::clone(&health), Arc::clone(&metrics));
         if roles.contains(&Role::Console) {
+            first_invite = transition::first_invite(&*store, now()).await?;
             pages = pages.merge(api::router(&config, key, Arc::clone(&store), Arc::clone(&worker)));
+            pages = pages.merge(console::router(
+                &config,
+                Arc::clone(&store),
+                Arc::clone(&worker),
+                Arc::clone(&health),
+                Arc::clone(&metrics),
+            ));
         }
         let gate = gate::open(&config.gate).context("the address of Redis can't be used")?;
         let committer = Arc::new(Committer::new(
@@ -173,7 +184,7 @@ impl App {
             ends.start("closer", |stop| Arc::clone(&worker).close(stop));
         }
         base.start("node", |stop| async move { node.run(stop).await });
-        Ok(Self { address, stages: vec![doors, intake, settling, work, ends, base], health })
+        Ok(Self { address, first_invite, stages: vec![doors, intake, settling, work, ends, base], health })
     }
 
     /// Stops taking work in, finishes what is under way, leaves the store.

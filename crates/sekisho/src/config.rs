@@ -24,12 +24,15 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use http::HeaderName;
+use ipnet::IpNet;
 use sekisho_core::Secret;
 use sekisho_core::delivery::Pattern;
 use sekisho_core::notification::template::Templates;
 use sekisho_core::notification::{House, MailAddress, Rule, To};
 use sekisho_core::settlement::{Origin, References};
 use sekisho_core::timer::DAY_MS;
+use sekisho_core::user::Rank;
 use sekisho_store::StoreUrl;
 
 use crate::effects::mail::Mailbox;
@@ -57,6 +60,7 @@ pub struct Config {
     pub notifications: Notifications,
     /// The shipped ones, and the user's own over them.
     pub templates: Templates,
+    pub console: Console,
     pub log: Log,
     pub sources: Vec<Source>,
     pub routes: Vec<Route>,
@@ -124,6 +128,27 @@ pub struct Notifications {
     pub remind_at: i64,
     /// `{tenant}` stands for the office.
     pub dashboard_url: Option<String>,
+}
+
+/// The web pages for operators.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Console {
+    /// Where people find it, if not at the address it listens on.
+    pub url: Option<String>,
+    /// In which header a proxy says who somebody is, and as what they come in.
+    pub user_header: Option<HeaderName>,
+    pub rank_header: Option<HeaderName>,
+    /// What somebody may do of whom the proxy says only the name.
+    pub rank: Rank,
+    /// From where such headers are believed.
+    pub proxies: Vec<IpNet>,
+}
+
+impl Console {
+    /// Whether browsers come by TLS, so that cookies are for TLS alone.
+    pub fn is_secure(&self) -> bool {
+        self.url.as_ref().is_some_and(|url| url.starts_with("https://"))
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

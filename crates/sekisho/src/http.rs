@@ -7,10 +7,11 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use axum::{Json, Router};
 use bytes::Bytes;
-use http::{HeaderValue, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body_util::Full;
 use serde::Serialize;
 
+use crate::console;
 use crate::node::Health;
 use crate::telemetry::Metrics;
 use crate::transition::FieldError;
@@ -75,7 +76,10 @@ pub fn router(health: Arc<Health>, metrics: Arc<Metrics>) -> Router {
     Router::new()
         .route(
             "/",
-            get(async || "Sekisho is running. Webhooks come in at /webhooks/{source}; see /health/ready.\n"),
+            get(async |headers: HeaderMap| {
+                let text = "Sekisho is running. Webhooks come in at /webhooks/{source}, people at /console; see /health/ready.\n";
+                console::front_door(&headers).unwrap_or_else(|| text.into_response())
+            }),
         )
         .route("/health/live", get(async || Json(serde_json::json!({ "status": "live" }))))
         .route("/health/ready", get(ready))

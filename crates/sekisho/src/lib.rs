@@ -3,7 +3,7 @@
 //! - [`config`] what the operator wants · [`cli`] what the operator types
 //! - [`app`] one running process: opens the store, joins it as a [`node`], starts the roles, stops them again
 //! - [`checkpoint`] webhooks in · [`worker`] stored work done · [`effects`] what reaches outside
-//! - [`transition`] what people do · [`view`] what they are shown · [`api`] both over HTTP
+//! - [`transition`] what people do · [`view`] what they are shown · [`api`] both over HTTP · [`console`] both as pages
 //! - [`http`] health, metrics and errors over HTTP · [`telemetry`] logs and figures
 
 pub mod api;
@@ -11,6 +11,7 @@ pub mod app;
 pub mod checkpoint;
 pub mod cli;
 pub mod config;
+pub mod console;
 pub mod effects;
 pub mod fault;
 pub mod http;

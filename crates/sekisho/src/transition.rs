@@ -18,11 +18,13 @@ mod forecast;
 mod import;
 mod look_up;
 mod notices;
+mod password;
 mod payment;
 mod reminders;
 mod replay;
 mod request;
 mod suppressions;
+mod users;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -58,6 +60,10 @@ pub use reminders::{Remind, RemindReport, run_reminders, summary as reminders_su
 pub use replay::{EventQuery, Replay, ReplayReport, replay};
 pub use request::{Answered, Request};
 pub use suppressions::{Turned, release, suppress, suppression, suppressions, view as suppression_view};
+pub use users::{
+    Known as KnownUser, Visitor, change_password, disable, end_sessions, enter, find_invite, find_session,
+    first_invite, invite, join, set_rank, users,
+};
 
 /// Most dead letters or events that one order touches.
 pub const SELECT_MAX: usize = 100_000;
@@ -77,13 +83,21 @@ pub enum Refusal {
     Conflict(String),
     /// It reaches for what is another's.
     Foreign(FieldError),
+    /// Not now: in so many seconds.
+    Later {
+        detail: String,
+        seconds: u64,
+    },
     Store(sekisho_store::Error),
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Wrong(message) | Self::Missing(message) | Self::Conflict(message) => f.write_str(message),
+            Self::Wrong(detail)
+            | Self::Missing(detail)
+            | Self::Conflict(detail)
+            | Self::Later { detail, .. } => f.write_str(detail),
             Self::Foreign(error) => error.fmt(f),
             Self::Fields(errors) => {
                 let errors: Vec<_> = errors.iter().map(FieldError::to_string).collect();
@@ -97,9 +111,12 @@ impl fmt::Display for Refusal {
 impl std::error::Error for Refusal {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Wrong(_) | Self::Fields(_) | Self::Missing(_) | Self::Conflict(_) | Self::Foreign(_) => {
-                None
-            }
+            Self::Wrong(_)
+            | Self::Fields(_)
+            | Self::Missing(_)
+            | Self::Conflict(_)
+            | Self::Foreign(_)
+            | Self::Later { .. } => None,
             Self::Store(error) => std::error::Error::source(error),
         }
     }

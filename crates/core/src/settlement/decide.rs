@@ -297,6 +297,8 @@ fn note(about: &mut About, key: &Key, tenant: Option<String>) {
         | Kind::Suppression
         | Kind::Quota
         | Kind::ApiKey
+        | Kind::User
+        | Kind::Invite
         | Kind::Request
         | Kind::Breaker => {}
     }

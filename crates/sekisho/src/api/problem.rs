@@ -18,6 +18,7 @@ impl From<Refusal> for Problem {
                 problem(StatusCode::CONFLICT, kind, title, detail)
             }
             Refusal::Missing(detail) => missing(detail),
+            Refusal::Later { detail, seconds } => later(detail, seconds),
             Refusal::Store(error) => error.into(),
         }
     }
@@ -73,6 +74,12 @@ fn fields(status: StatusCode, errors: Vec<FieldError>) -> Problem {
 
 pub fn missing(detail: String) -> Problem {
     problem(StatusCode::NOT_FOUND, "urn:sekisho:problem:not-found", "There is no such thing", detail)
+}
+
+fn later(detail: String, seconds: u64) -> Problem {
+    let (kind, title) = ("urn:sekisho:problem:too-many-requests", "Not now");
+    let problem = problem(StatusCode::TOO_MANY_REQUESTS, kind, title, detail);
+    Problem { retry_after: Some(seconds), ..problem }
 }
 
 pub fn no_such_path() -> Problem {

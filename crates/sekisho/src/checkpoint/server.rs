@@ -23,6 +23,7 @@ use tower::ServiceExt;
 use super::patience::{Patient, Phase, Phases};
 use super::{Checkpoint, receive};
 use crate::config::Server;
+use crate::console::PeerAddress;
 use crate::told_to_stop;
 
 /// Most bytes of request line and headers together; more is answered 431.
@@ -53,7 +54,8 @@ impl Handler for Front {
         if let Some(door) = self.checkpoint.doors.get(request.uri().path()) {
             return receive::receive(&self.checkpoint, door, peer.ip(), request).await.map(Either::Left);
         }
-        let request = request.map(axum::body::Body::new);
+        let mut request = request.map(axum::body::Body::new);
+        request.extensions_mut().insert(PeerAddress(peer.ip()));
         let Ok(answer) = self.pages.clone().oneshot(request).await;
         answer.map(Either::Right)
     }

@@ -15,6 +15,7 @@ use super::note::{Note, random_key};
 use super::request::reachable;
 use crate::app::{App, Role};
 use crate::config::Config;
+use crate::console::ROOT;
 use crate::{now, telemetry};
 
 #[derive(clap::Args, Default)]
@@ -54,7 +55,7 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
             "the system permits fewer open files than server.connections_max; raise it with ulimit -n"
         );
     }
-    let doors = Doors::of(&config, configured);
+    let doors = Doors::of(&config, configured, roles.contains(&Role::Console));
     let mut stop = Stop::new()?;
     let key = if roles.contains(&Role::Console) { Some(random_key()?) } else { None };
     let store = config.store.url.clone();
@@ -106,6 +107,16 @@ fn banner(app: &App, context: &Context, doors: &Doors, generated: bool) -> std::
     for (name, url) in &doors.routes {
         writeln!(out, "  delivers   to {url}   ({name})")?;
     }
+    if let Some(console) = &doors.console {
+        let root = console.clone().unwrap_or_else(|| format!("http://{}", reachable(app.address)));
+        match &app.first_invite {
+            Some(token) => {
+                writeln!(out, "  console    {root}{ROOT}/join/{token}")?;
+                writeln!(out, "             (opens once, within 24 hours, for the first admin)")?;
+            }
+            None => writeln!(out, "  console    {root}{ROOT}")?,
+        }
+    }
     writeln!(out, "  data       {}", doors.store)?;
     if generated {
         let secret = context.generated_secret().unwrap_or_default();
@@ -126,12 +137,14 @@ struct Doors {
     store: String,
     paths: Vec<(String, String)>,
     routes: Vec<(String, String)>,
+    /// Where people find the console, if this process has one and they don't by its address.
+    console: Option<Option<String>>,
     /// The words that send a first event to the first source that can be signed for.
     trigger: Option<String>,
 }
 
 impl Doors {
-    fn of(config: &Config, configured: SocketAddr) -> Self {
+    fn of(config: &Config, configured: SocketAddr, has_console: bool) -> Self {
         let paths =
             config.sources.iter().map(|source| (source.name.to_string(), source.path.clone())).collect();
         let signable = config.sources.iter().find_map(|source| {
@@ -143,7 +156,8 @@ impl Doors {
         });
         let routes =
             config.routes.iter().map(|route| (route.route.name.clone(), route.shown_url())).collect();
-        Self { configured, store: config.store.url.to_string(), paths, routes, trigger: signable }
+        let console = has_console.then(|| config.console.url.clone());
+        Self { configured, store: config.store.url.to_string(), paths, routes, console, trigger: signable }
     }
 }
 

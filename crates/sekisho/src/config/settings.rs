@@ -1,17 +1,22 @@
 //! Every key that stands in the file once: where it stands, what it means when nobody writes it, and how it is set.
 
+use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
+
+use http::HeaderName;
+use ipnet::IpNet;
 
 use sekisho_core::Secret;
 use sekisho_core::notification::House;
 use sekisho_core::notification::template::Templates;
 use sekisho_core::schedule;
 use sekisho_core::settlement::References;
+use sekisho_core::user::Rank;
 use sekisho_store::StoreUrl;
 use tracing::level_filters::LevelFilter;
 
 use super::given::Given;
-use super::{Admission, Config, Gate, Log, LogFormat, Notifications, Retention, Server, Store};
+use super::{Admission, Config, Console, Gate, Log, LogFormat, Notifications, Retention, Server, Store};
 
 pub struct Setting {
     pub section: &'static str,
@@ -374,6 +379,61 @@ pub const SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        section: "console",
+        key: "url",
+        default: "\"\"",
+        help: "Where browsers find the console, if a proxy is in front: https://sekisho.example.jp",
+        set: |config, given| {
+            config.console.url = link(given)?.map(|url| url.trim_end_matches('/').to_owned());
+            Ok(())
+        },
+    },
+    Setting {
+        section: "console",
+        key: "user_header",
+        default: "\"\"",
+        help: "A header in which a proxy that checked them says who somebody is, such as \"Remote-User\". It must remove what clients send under that name.",
+        set: |config, given| {
+            config.console.user_header = header(given)?;
+            Ok(())
+        },
+    },
+    Setting {
+        section: "console",
+        key: "rank_header",
+        default: "\"\"",
+        help: "The same for what they may do: viewer, operator or admin.",
+        set: |config, given| {
+            config.console.rank_header = header(given)?;
+            Ok(())
+        },
+    },
+    Setting {
+        section: "console",
+        key: "rank",
+        default: "\"viewer\"",
+        help: "What somebody may do of whom that proxy says only the name.",
+        set: |config, given| {
+            let wanted = "expected \"viewer\", \"operator\" or \"admin\"";
+            config.console.rank = Rank::parse(&given.text()?).ok_or(wanted)?;
+            Ok(())
+        },
+    },
+    Setting {
+        section: "console",
+        key: "proxies",
+        default: "[\"127.0.0.1/32\", \"::1/128\"]",
+        help: "Where that proxy calls from; nobody else is believed.",
+        set: |config, given| {
+            let each = given.list()?.into_iter().map(|text| {
+                let wanted = || format!("{text:?} is no network; expected one such as \"10.0.0.0/8\"");
+                text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from)).map_err(|_| wanted())
+            });
+            config.console.proxies = each.collect::<Result<_, _>>()?;
+            Ok(())
+        },
+    },
+    Setting {
         section: "log",
         key: "format",
         default: "\"auto\"",
@@ -412,6 +472,15 @@ fn link(given: &Given) -> Result<Option<String>, String> {
         return Err("expected an address such as \"https://app.example.jp\"".into());
     }
     Ok(Some(text))
+}
+
+fn header(given: &Given) -> Result<Option<HeaderName>, String> {
+    let text = given.text()?;
+    let wanted = "expected the name of a header such as \"Remote-User\"";
+    Some(text)
+        .filter(|text| !text.is_empty())
+        .map(|text| text.parse().map_err(|_| wanted.to_owned()))
+        .transpose()
 }
 
 /// Minutes since midnight.
@@ -464,6 +533,16 @@ impl Default for Config {
                 dashboard_url: None,
             },
             templates: Templates::shipped(),
+            console: Console {
+                url: None,
+                user_header: None,
+                rank_header: None,
+                rank: Rank::Viewer,
+                proxies: vec![
+                    IpNet::from(IpAddr::from([127, 0, 0, 1])),
+                    IpNet::from(IpAddr::from(Ipv6Addr::LOCALHOST)),
+                ],
+            },
             log: Log { format: LogFormat::Auto, level: LevelFilter::INFO },
             sources: Vec::new(),
             routes: Vec::new(),

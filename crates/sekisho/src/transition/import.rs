@@ -103,7 +103,11 @@ impl Problems {
             Err(Refusal::Fields(errors)) => self.add(row, errors),
             Err(Refusal::Foreign(error)) => self.add(row, [error]),
             Err(
-                other @ (Refusal::Wrong(_) | Refusal::Missing(_) | Refusal::Conflict(_) | Refusal::Store(_)),
+                other @ (Refusal::Wrong(_)
+                | Refusal::Missing(_)
+                | Refusal::Conflict(_)
+                | Refusal::Later { .. }
+                | Refusal::Store(_)),
             ) => return Err(other),
         }
         Ok(None)

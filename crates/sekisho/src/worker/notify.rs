@@ -112,7 +112,9 @@ fn unavailable(error: sekisho_store::Error) -> Failure {
 fn refused(refusal: Refusal) -> Failure {
     match refusal {
         Refusal::Store(error) => unavailable(error),
-        Refusal::Conflict(error) => Failure::transient("contended", error),
+        Refusal::Conflict(error) | Refusal::Later { detail: error, .. } => {
+            Failure::transient("contended", error)
+        }
         Refusal::Wrong(_) | Refusal::Fields(_) | Refusal::Missing(_) | Refusal::Foreign(_) => {
             Failure::terminal("refused", refusal.to_string())
         }

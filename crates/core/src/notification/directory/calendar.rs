@@ -68,6 +68,13 @@ impl Zone {
     pub fn name(&self) -> &str {
         &self.0
     }
+
+    /// What a clock there shows, to the second: `2026-02-02 11:40:00`. A moment no calendar knows is its number.
+    pub fn clock(&self, at: Time) -> String {
+        let stamp = jiff::Timestamp::from_millisecond(at.ms()).ok();
+        let there = stamp.zip(schedule::zone(&self.0).ok()).map(|(stamp, zone)| stamp.to_zoned(zone));
+        there.map_or_else(|| at.to_string(), |there| there.strftime("%Y-%m-%d %H:%M:%S").to_string())
+    }
 }
 
 impl FromStr for Zone {

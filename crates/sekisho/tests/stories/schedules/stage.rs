@@ -123,6 +123,8 @@ impl<'s> Stage<'s> {
                 | Kind::Suppression
                 | Kind::Quota
                 | Kind::ApiKey
+                | Kind::User
+                | Kind::Invite
                 | Kind::Request
                 | Kind::Breaker => {}
             }

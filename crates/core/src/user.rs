@@ -1,0 +1,298 @@
+//! Who may enter the console: what each rank allows, when somebody is shut out for guessing, and which sessions count.
+//!
+//! A user is one thing with its sessions inside, so that one read answers "who is this?", and one write takes every
+//! session back. Passwords and tokens come in as hashes; nothing here can be entered with.
+
+use serde::{Deserialize, Serialize};
+
+use crate::audit;
+use crate::time::Time;
+
+/// What somebody may do; each may do all that the one before may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Rank {
+    /// Looks.
+    Viewer,
+    /// Retries, replays, resends, resets.
+    Operator,
+    /// Says who else may.
+    Admin,
+}
+
+impl Rank {
+    pub const ALL: [Self; 3] = [Self::Viewer, Self::Operator, Self::Admin];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Viewer => "viewer",
+            Self::Operator => "operator",
+            Self::Admin => "admin",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|rank| rank.name() == text)
+    }
+
+    pub const fn role(self) -> audit::Role {
+        match self {
+            Self::Viewer => audit::Role::Viewer,
+            Self::Operator => audit::Role::Operator,
+            Self::Admin => audit::Role::Admin,
+        }
+    }
+}
+
+/// Wrong passwords in a row before the door stays shut for a while.
+const FAILURES_FREE: u32 = 5;
+const SHUT_MS: i64 = 60_000;
+const SHUT_MS_MAX: i64 = 15 * 60_000;
+/// How long a session lives after its last use, and at all.
+const IDLE_MS_MAX: i64 = 12 * 3_600_000;
+const SESSION_MS_MAX: i64 = 7 * 24 * 3_600_000;
+/// That a session was used is noted this often.
+const SEEN_EVERY_MS: i64 = 5 * 60_000;
+/// Sessions of one user; the one that was used longest ago makes room.
+pub const SESSIONS_MAX: usize = 20;
+/// How long an invitation can be taken up.
+pub const INVITE_MS_MAX: i64 = 24 * 3_600_000;
+pub const NAME_LETTERS_MAX: usize = 64;
+pub const PASSWORD_LETTERS_MIN: usize = 10;
+pub const PASSWORD_BYTES_MAX: usize = 1_000;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct User {
+    pub rank: Rank,
+    /// As argon2 writes it.
+    pub password: String,
+    pub created_at: Time,
+    /// May not enter any more.
+    pub disabled_at: Option<Time>,
+    pub failures: u32,
+    pub shut_until: Option<Time>,
+    pub entered_at: Option<Time>,
+    pub sessions: Vec<Session>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Session {
+    /// Of its token.
+    pub hash: String,
+    pub began_at: Time,
+    pub seen_at: Time,
+    /// What it was begun with: the browser's own words, and where from.
+    pub agent: String,
+    pub peer: String,
+}
+
+impl Session {
+    fn is_alive(&self, now: Time) -> bool {
+        now.ms() - self.seen_at.ms() < IDLE_MS_MAX && now.ms() - self.began_at.ms() < SESSION_MS_MAX
+    }
+}
+
+impl User {
+    pub fn new(rank: Rank, password: String, at: Time) -> Self {
+        Self {
+            rank,
+            password,
+            created_at: at,
+            disabled_at: None,
+            failures: 0,
+            shut_until: None,
+            entered_at: None,
+            sessions: Vec::new(),
+        }
+    }
+
+    /// Until when nobody may try a password for this user.
+    pub fn shut(&self, now: Time) -> Option<Time> {
+        self.shut_until.filter(|until| *until > now)
+    }
+
+    /// A wrong password. From the fifth on the door stays shut, twice as long each time.
+    pub fn missed(&mut self, now: Time) {
+        self.failures = self.failures.saturating_add(1);
+        if let Some(over) = self.failures.checked_sub(FAILURES_FREE) {
+            let wait = SHUT_MS.saturating_mul(1 << over.min(10)).min(SHUT_MS_MAX);
+            self.shut_until = Some(now.plus_ms(wait));
+        }
+    }
+
+    /// The right password: a session begins.
+    pub fn entered(&mut self, session: Session) {
+        (self.failures, self.shut_until, self.entered_at) = (0, None, Some(session.began_at));
+        self.sessions.retain(|one| one.is_alive(session.began_at));
+        self.sessions.push(session);
+        self.sessions.sort_by_key(|one| std::cmp::Reverse(one.seen_at));
+        self.sessions.truncate(SESSIONS_MAX);
+    }
+
+    /// The living session with this hash, of somebody who may still enter.
+    pub fn session(&self, hash: &str, now: Time) -> Option<&Session> {
+        let alive = |session: &&Session| session.hash == hash && session.is_alive(now);
+        self.sessions.iter().find(alive).filter(|_| self.disabled_at.is_none())
+    }
+
+    pub fn living_sessions(&self, now: Time) -> impl Iterator<Item = &Session> {
+        self.sessions.iter().filter(move |session| session.is_alive(now))
+    }
+
+    /// Notes that a session is in use; says whether that is worth writing down.
+    pub fn seen(&mut self, hash: &str, now: Time) -> bool {
+        let used = self.sessions.iter_mut().find(|session| session.hash == hash);
+        let Some(used) = used.filter(|session| now.ms() - session.seen_at.ms() >= SEEN_EVERY_MS) else {
+            return false;
+        };
+        used.seen_at = now;
+        true
+    }
+}
+
+/// A way in, for one person, once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Invite {
+    pub rank: Rank,
+    /// Of its token.
+    pub hash: String,
+    /// Who gave it; nobody gave the first.
+    pub by: Option<String>,
+    pub expires_at: Time,
+    /// Who took it up.
+    pub used_by: Option<String>,
+}
+
+impl Invite {
+    pub fn new(rank: Rank, hash: String, by: Option<String>, now: Time) -> Self {
+        Self { rank, hash, by, expires_at: now.plus_ms(INVITE_MS_MAX), used_by: None }
+    }
+
+    pub fn is_open(&self, now: Time) -> bool {
+        self.used_by.is_none() && self.expires_at > now
+    }
+}
+
+/// What is wrong with a name for a user. The name is also what the audit log calls them.
+pub fn check_name(name: &str) -> Result<(), &'static str> {
+    let is_plain = |letter: char| {
+        letter.is_ascii_lowercase() || letter.is_ascii_digit() || ['.', '_', '-', '@', '+'].contains(&letter)
+    };
+    if name.is_empty() || name.len() > NAME_LETTERS_MAX || !name.chars().all(is_plain) {
+        return Err("1 to 64 of a–z, 0–9 and . _ - @ +");
+    }
+    // Whoever acts at a terminal is called so.
+    if name == "cli" { Err("another name than cli") } else { Ok(()) }
+}
+
+/// What is wrong with a password for a user of this name.
+pub fn check_password(name: &str, password: &str) -> Result<(), &'static str> {
+    if password.chars().count() < PASSWORD_LETTERS_MIN {
+        return Err("at least 10 letters");
+    }
+    if password.len() > PASSWORD_BYTES_MAX {
+        return Err("at most 1000 bytes");
+    }
+    let mut letters = password.chars();
+    let first = letters.next();
+    if letters.all(|letter| Some(letter) == first) || password.to_lowercase().contains(name) && name.len() > 3
+    {
+        return Err("not one letter again and again, and not the name");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Time = Time::from_ms(1_780_000_000_000);
+
+    fn session(hash: &str, at: Time) -> Session {
+        Session { hash: hash.into(), began_at: at, seen_at: at, agent: String::new(), peer: String::new() }
+    }
+
+    fn user() -> User {
+        User::new(Rank::Operator, "hash".into(), NOW)
+    }
+
+    #[test]
+    fn h1_each_rank_may_do_what_the_one_before_may() {
+        assert!(Rank::Viewer < Rank::Operator && Rank::Operator < Rank::Admin);
+        for rank in Rank::ALL {
+            assert_eq!(Rank::parse(rank.name()), Some(rank));
+            assert_eq!(rank.role().name(), rank.name());
+        }
+    }
+
+    #[test]
+    fn h1_who_guesses_is_shut_out_longer_each_time_and_never_for_good() {
+        let mut user = user();
+        for _ in 0..4 {
+            user.missed(NOW);
+        }
+        assert_eq!(user.shut(NOW), None);
+        let waits: Vec<_> = (0..6)
+            .map(|_| {
+                user.missed(NOW);
+                user.shut(NOW).unwrap().ms() - NOW.ms()
+            })
+            .collect();
+        assert_eq!(waits, [60_000, 120_000, 240_000, 480_000, 900_000, 900_000]);
+        assert_eq!(user.shut(NOW.plus_ms(900_000)), None);
+        user.entered(session("a", NOW));
+        assert_eq!((user.failures, user.shut(NOW)), (0, None));
+    }
+
+    #[test]
+    fn h1_a_session_ends_when_unused_or_old_or_when_its_user_is_disabled() {
+        let mut user = user();
+        user.entered(session("a", NOW));
+        assert!(user.session("a", NOW.plus_ms(IDLE_MS_MAX - 1)).is_some());
+        assert!(user.session("a", NOW.plus_ms(IDLE_MS_MAX)).is_none());
+        assert!(user.session("b", NOW).is_none());
+        let mut at = NOW;
+        while at.ms() - NOW.ms() < SESSION_MS_MAX {
+            assert!(user.session("a", at).is_some());
+            user.seen("a", at);
+            at = at.plus_ms(IDLE_MS_MAX / 2);
+        }
+        assert!(user.session("a", at).is_none(), "however busy");
+        user.entered(session("b", NOW));
+        user.disabled_at = Some(NOW);
+        assert!(user.session("b", NOW).is_none());
+    }
+
+    #[test]
+    fn h1_sessions_are_few_and_the_oldest_makes_room() {
+        let mut user = user();
+        for n in 0..SESSIONS_MAX as i64 + 5 {
+            user.entered(session(&n.to_string(), NOW.plus_ms(n)));
+        }
+        assert_eq!(user.sessions.len(), SESSIONS_MAX);
+        let now = NOW.plus_ms(100);
+        assert!(user.session("4", now).is_none() && user.session("5", now).is_some());
+        assert!(!user.seen("5", now), "not every request is worth a write");
+        assert!(user.seen("5", now.plus_ms(SEEN_EVERY_MS)));
+    }
+
+    #[test]
+    fn h1_an_invitation_is_taken_up_once_and_in_time() {
+        let mut invite = Invite::new(Rank::Admin, "hash".into(), None, NOW);
+        assert!(invite.is_open(NOW) && !invite.is_open(NOW.plus_ms(INVITE_MS_MAX)));
+        invite.used_by = Some("mika".into());
+        assert!(!invite.is_open(NOW));
+    }
+
+    #[test]
+    fn h1_names_and_passwords_that_would_not_do() {
+        for name in ["", "Mika", "mi ka", "美香", "<b>", "cli", &"a".repeat(65)] {
+            assert!(check_name(name).is_err(), "{name}");
+        }
+        assert!(check_name("mika.s@example.jp").is_ok());
+        for password in ["", "short", "aaaaaaaaaaaaaa", "my-Mika-password", &"ab".repeat(501)] {
+            assert!(check_password("mika", password).is_err(), "{password}");
+        }
+        assert!(check_password("mika", "関所を通る者は名を名乗れ").is_ok());
+    }
+}

@@ -1,0 +1,263 @@
+//! The web pages for operators: everything under `/console`, made on the server, readable without script.
+//!
+//! One table of pages makes the router, so that nothing is served past the guard: who is it, may they, and does the
+//! form come from our own page. Each page file holds its part of the table, its templates' data and its answers. What
+//! is written goes through [`crate::transition`].
+
+mod account;
+mod assets;
+mod audit;
+mod balances;
+mod billing;
+mod dead;
+mod event;
+mod events;
+mod frame;
+mod language;
+mod live;
+mod login;
+mod notices;
+mod overview;
+mod page;
+mod payments;
+mod rejections;
+mod schedules;
+mod session;
+mod show;
+mod sources;
+mod suppressions;
+mod trouble;
+mod users;
+mod words;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{RawPathParams, Request, State};
+use axum::routing::MethodRouter;
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use sekisho_core::notification::directory::Zone;
+use sekisho_core::notification::template::Templates;
+use sekisho_store::Store;
+
+use crate::config::{self, Config, Notifications, Schedule};
+use crate::node::Health;
+use crate::now;
+use crate::telemetry::Metrics;
+use crate::transition::Known;
+use crate::view::{Outlet, Place};
+use crate::worker::Worker;
+use page::{Answer, Needs, Page, Reply, Visit, Who};
+use session::{Cookies, Peer};
+use trouble::Trouble;
+use words::Lang;
+
+pub use session::Peer as PeerAddress;
+
+/// Most bytes of a form.
+const FORM_BYTES_MAX: usize = 256 << 10;
+const FORM_WITHIN: Duration = Duration::from_secs(10);
+
+/// Where the pages are.
+pub const ROOT: &str = "/console";
+
+/// Nothing but our own files, and no script in a page: what a provider writes into an event stays text.
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; \
+     frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// Every page and every act, in the order of the menu.
+pub fn pages() -> impl Iterator<Item = &'static Page> {
+    [
+        overview::PAGES,
+        events::PAGES,
+        event::PAGES,
+        live::PAGES,
+        dead::PAGES,
+        payments::PAGES,
+        billing::PAGES,
+        balances::PAGES,
+        notices::PAGES,
+        suppressions::PAGES,
+        sources::PAGES,
+        schedules::PAGES,
+        rejections::PAGES,
+        audit::PAGES,
+        users::PAGES,
+        account::PAGES,
+        login::PAGES,
+        language::PAGES,
+        assets::PAGES,
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// What pages work with.
+pub struct Console {
+    pub store: Arc<dyn Store>,
+    pub worker: Arc<Worker>,
+    pub health: Arc<Health>,
+    pub metrics: Arc<Metrics>,
+    pub known: Known,
+    pub places: Vec<Place>,
+    pub schedules: Vec<Schedule>,
+    pub outlets: Vec<Outlet>,
+    pub notifications: Notifications,
+    pub templates: Templates,
+    pub settings: config::Console,
+    /// Whose clock times are shown by.
+    pub zone: Zone,
+}
+
+pub fn router(
+    config: &Config,
+    store: Arc<dyn Store>,
+    worker: Arc<Worker>,
+    health: Arc<Health>,
+    metrics: Arc<Metrics>,
+) -> Router {
+    let zone = Zone::try_from(config.notifications.house.time_zone.clone());
+    let console = Console {
+        store,
+        worker,
+        health,
+        metrics,
+        known: Known::of(config),
+        places: Place::all(config),
+        schedules: config.schedules.clone(),
+        outlets: Outlet::all(config),
+        notifications: config.notifications.clone(),
+        templates: config.templates.clone(),
+        settings: config.console.clone(),
+        zone: zone.expect("the configuration was checked"),
+    };
+    let mut paths: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for page in pages() {
+        paths.entry(page.path).or_default().push(page);
+    }
+    let mut router = Router::new();
+    for (path, own) in paths {
+        router = router.route(path, methods(own));
+    }
+    router.with_state(Arc::new(console))
+}
+
+fn methods(own: Vec<&'static Page>) -> MethodRouter<Arc<Console>> {
+    let mut methods = MethodRouter::new();
+    for page in own {
+        let run = async move |State(console): State<Arc<Console>>, path: RawPathParams, request: Request| {
+            let id = path.iter().next().map(|(_, value)| value.to_owned()).unwrap_or_default();
+            answer(page, console, id, request).await
+        };
+        methods = methods.on(page.method.filter(), run);
+    }
+    methods
+}
+
+/// The guard of every page.
+async fn answer(page: &'static Page, console: Arc<Console>, id: String, request: Request) -> Response<Body> {
+    let cookies = Cookies::of(request.headers());
+    let lang = Lang::of(&cookies, request.headers());
+    let is_secure = console.settings.is_secure();
+    let (seed, is_told) = (cookies.seed(), cookies.flash().is_some());
+    let mut answer = match admit(page, console, id, lang, &cookies, request).await {
+        Ok(reply) => reply.into_response(lang, is_secure),
+        Err(trouble) => trouble.into_response(lang),
+    };
+    guard(answer.headers_mut());
+    // What was to be said once is on the page now.
+    if is_told && answer.status() == StatusCode::OK {
+        session::clear_flash(answer.headers_mut(), is_secure);
+    }
+    if let Some(seed) = seed {
+        session::set_seed(answer.headers_mut(), &seed, is_secure);
+    }
+    answer
+}
+
+/// Who it is, whether they may, whether it is our own form; then the page itself.
+async fn admit(
+    page: &'static Page,
+    console: Arc<Console>,
+    id: String,
+    lang: Lang,
+    cookies: &Cookies,
+    request: Request,
+) -> Answer {
+    let at = now();
+    let (parts, body) = request.into_parts();
+    let peer = parts.extensions.get::<Peer>().map(|peer| peer.0);
+    let who = session::find(&console, &parts.headers, cookies, peer, at).await?;
+    let here = parts.uri.path_and_query().map(ToString::to_string).unwrap_or_default();
+    match (page.needs, &who) {
+        (Needs::Nobody, _) => {}
+        (Needs::Rank(_), None) if page.method == page::Method::Get => return Ok(Reply::enter(&here)),
+        (Needs::Rank(_), None) => return Err(Trouble::nobody()),
+        (Needs::Rank(rank), Some(who)) if who.rank < rank => return Err(Trouble::rank(rank)),
+        (Needs::Rank(_), Some(_)) => {}
+    }
+    let csrf = cookies.csrf();
+    let form = match page.method {
+        page::Method::Get => Vec::new(),
+        page::Method::Post => {
+            let form = read(body).await?;
+            session::check_csrf(&parts.headers, &form, &csrf)?;
+            form
+        }
+    };
+    let params = page::pairs(parts.uri.query().unwrap_or_default().as_bytes());
+    let text =
+        |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+    let visit = Visit {
+        console,
+        who: who.unwrap_or_else(Who::nobody),
+        lang,
+        id,
+        here,
+        params,
+        form,
+        csrf,
+        flash: cookies.flash(),
+        token: cookies.token().map(str::to_owned),
+        agent: text(header::USER_AGENT),
+        last_event_id: parts.headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::to_owned),
+        peer: peer.map(|peer| peer.to_string()).unwrap_or_default(),
+        at,
+    };
+    (page.run)(visit).await
+}
+
+async fn read(body: Body) -> Result<Vec<(String, String)>, Trouble> {
+    let read = tokio::time::timeout(FORM_WITHIN, axum::body::to_bytes(body, FORM_BYTES_MAX)).await;
+    let bytes = read.ok().and_then(Result::ok);
+    Ok(page::pairs(&bytes.ok_or_else(|| Trouble::wrong("the form is too large, or came too slowly".into()))?))
+}
+
+/// What every answer says, whatever it is, unless it says otherwise itself.
+fn guard(headers: &mut HeaderMap) {
+    for (name, value) in [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "same-origin"),
+        (header::CACHE_CONTROL, "no-store"),
+    ] {
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
+    }
+}
+
+/// Where a browser is sent that asks for the root.
+pub fn front_door(headers: &HeaderMap) -> Option<Response<Body>> {
+    let accepts = headers.get(header::ACCEPT)?.to_str().ok()?;
+    accepts.contains("text/html").then(|| {
+        let mut answer = Response::new(Body::empty());
+        *answer.status_mut() = StatusCode::SEE_OTHER;
+        answer.headers_mut().insert(header::LOCATION, HeaderValue::from_static(ROOT));
+        answer
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,62 @@
+//! The few files that pages are made with, inside the program: nothing is fetched from elsewhere.
+
+use std::sync::LazyLock;
+
+use axum::body::Body;
+use http::{HeaderValue, Response, header};
+use ring::digest::{SHA256, digest};
+use sekisho_core::provider::encode_hex;
+
+use super::ROOT;
+use super::page::{Answer, Method, Needs, Page, Reply, Visit};
+use super::trouble::Trouble;
+
+pub const PAGES: &[Page] = &[Page {
+    method: Method::Get,
+    path: "/console/assets/{name}",
+    needs: Needs::Nobody,
+    run: |visit| Box::pin(file(visit)),
+}];
+
+struct Asset {
+    name: &'static str,
+    kind: &'static str,
+    text: &'static str,
+}
+
+const ALL: [Asset; 3] = [
+    Asset {
+        name: "console.css",
+        kind: "text/css; charset=utf-8",
+        text: include_str!("../../assets/console.css"),
+    },
+    Asset {
+        name: "console.js",
+        kind: "text/javascript; charset=utf-8",
+        text: include_str!("../../assets/console.js"),
+    },
+    Asset { name: "sekisho.svg", kind: "image/svg+xml", text: include_str!("../../assets/sekisho.svg") },
+];
+
+static MARKS: LazyLock<Vec<String>> = LazyLock::new(|| {
+    ALL.iter().map(|asset| encode_hex(&digest(&SHA256, asset.text.as_bytes()).as_ref()[..6])).collect()
+});
+
+/// It changes when the file does, so a browser may keep what it has.
+pub fn address(name: &str) -> String {
+    let n = ALL.iter().position(|asset| asset.name == name);
+    let mark = n.map(|n| MARKS[n].as_str()).unwrap_or_default();
+    format!("{ROOT}/assets/{name}?v={mark}")
+}
+
+async fn file(visit: Visit) -> Answer {
+    let n = ALL.iter().position(|asset| asset.name == visit.id);
+    let n = n.ok_or_else(|| Trouble::missing(visit.id.clone()))?;
+    let mut answer = Response::new(Body::from(ALL[n].text));
+    let headers = answer.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(ALL[n].kind));
+    let kept =
+        if visit.param("v") == Some(&*MARKS[n]) { "public, max-age=31536000, immutable" } else { "no-cache" };
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(kept));
+    Ok(Reply::Other(answer))
+}

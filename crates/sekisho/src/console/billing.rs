@@ -1,0 +1,5 @@
+//! What tenants subscribed to, and until when it is paid.
+
+use super::page::Page;
+
+pub const PAGES: &[Page] = &[];

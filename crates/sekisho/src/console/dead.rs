@@ -1,0 +1,5 @@
+//! What failed for good and waits for a person.
+
+use super::page::Page;
+
+pub const PAGES: &[Page] = &[];

@@ -1,0 +1,5 @@
+//! What comes in, as it comes in.
+
+use super::page::Page;
+
+pub const PAGES: &[Page] = &[];

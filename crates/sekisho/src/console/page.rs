@@ -1,0 +1,236 @@
+//! One page: what stands in the table, what its answer is made from, and what an answer can be.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use askama::Template;
+use axum::body::Body;
+use axum::routing::MethodFilter;
+use http::{HeaderValue, Response, StatusCode, header};
+use sekisho_core::user::Rank;
+use sekisho_core::{Seq, Time};
+
+use super::frame::Frame;
+use super::trouble::Trouble;
+use super::words::Lang;
+use super::{Console, ROOT, session};
+use crate::transition::Actor;
+
+pub struct Page {
+    pub method: Method,
+    pub path: &'static str,
+    pub needs: Needs,
+    pub run: fn(Visit) -> Running,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    Get,
+    /// An act: its form must carry the token of our own page.
+    Post,
+}
+
+impl Method {
+    pub(super) const fn filter(self) -> MethodFilter {
+        match self {
+            Self::Get => MethodFilter::GET,
+            Self::Post => MethodFilter::POST,
+        }
+    }
+}
+
+/// Whom a page is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// Anybody, known or not: the way in, and what pages are made with.
+    Nobody,
+    Rank(Rank),
+}
+
+pub const VIEWER: Needs = Needs::Rank(Rank::Viewer);
+pub const OPERATOR: Needs = Needs::Rank(Rank::Operator);
+pub const ADMIN: Needs = Needs::Rank(Rank::Admin);
+
+pub type Answer = Result<Reply, Trouble>;
+pub type Running = Pin<Box<dyn Future<Output = Answer> + Send>>;
+
+/// Somebody at the console.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Who {
+    pub name: String,
+    pub rank: Rank,
+    /// The hash of their session's token; none for whom a proxy vouches.
+    pub session: Option<String>,
+}
+
+impl Who {
+    pub fn nobody() -> Self {
+        Self { name: String::new(), rank: Rank::Viewer, session: None }
+    }
+
+    pub fn is_somebody(&self) -> bool {
+        !self.name.is_empty()
+    }
+}
+
+/// What is said once, on the page after an act.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flash {
+    pub is_good: bool,
+    pub text: String,
+}
+
+/// One request, admitted and read.
+pub struct Visit {
+    pub console: Arc<Console>,
+    pub who: Who,
+    pub lang: Lang,
+    /// What stands for the braces of the path.
+    pub id: String,
+    /// Path and query, to come back to.
+    pub here: String,
+    pub params: Vec<(String, String)>,
+    pub form: Vec<(String, String)>,
+    pub csrf: String,
+    pub flash: Option<Flash>,
+    pub token: Option<String>,
+    pub agent: String,
+    pub last_event_id: Option<String>,
+    pub peer: String,
+    pub at: Time,
+}
+
+impl Visit {
+    /// A parameter after the `?`; an empty one is none.
+    pub fn param(&self, name: &str) -> Option<&str> {
+        named(&self.params, name)
+    }
+
+    /// A field of the form; an empty one is none.
+    pub fn field(&self, name: &str) -> Option<&str> {
+        named(&self.form, name)
+    }
+
+    /// The cursor of a list.
+    pub fn before(&self) -> Result<Option<Seq>, Trouble> {
+        let parse = |text: &str| text.parse().map_err(|error| Trouble::wrong(format!("before: {error}")));
+        self.param("before").map(parse).transpose()
+    }
+
+    /// The id in the path.
+    pub fn seq(&self) -> Result<Seq, Trouble> {
+        self.id.parse().map_err(|_| Trouble::missing(format!("{:?} is no id", self.id)))
+    }
+
+    pub fn actor(&self) -> Actor<'_> {
+        Actor { name: &self.who.name, role: self.who.rank.role(), tenant: None, at: self.at }
+    }
+
+    /// What every page is framed by; `section` is its place in the menu.
+    pub fn frame(&self, section: &'static str, title: impl Into<String>) -> Frame {
+        Frame::new(self, section, title.into())
+    }
+}
+
+fn named<'a>(pairs: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    let found = pairs.iter().find(|(known, _)| known == name).map(|(_, value)| value.trim());
+    found.filter(|value| !value.is_empty())
+}
+
+/// Names and values of a query or a form.
+pub fn pairs(bytes: &[u8]) -> Vec<(String, String)> {
+    form_urlencoded::parse(bytes).into_owned().collect()
+}
+
+pub enum Reply {
+    Page(StatusCode, String),
+    /// Elsewhere, and what is said there.
+    Go {
+        to: String,
+        flash: Option<Flash>,
+    },
+    /// The same, as whom one is known from then on; none is: as nobody.
+    Known {
+        to: String,
+        token: Option<String>,
+    },
+    Language {
+        to: String,
+        lang: Lang,
+    },
+    /// Whatever else: files, streams.
+    Other(Response<Body>),
+}
+
+impl Reply {
+    pub fn page(template: &impl Template) -> Answer {
+        let html = template.render().map_err(|error| Trouble::Broken(error.to_string()))?;
+        Ok(Self::Page(StatusCode::OK, html))
+    }
+
+    /// After an act that went well.
+    pub fn done(to: impl Into<String>, text: impl Into<String>) -> Answer {
+        Ok(Self::Go { to: to.into(), flash: Some(Flash { is_good: true, text: text.into() }) })
+    }
+
+    /// After an act that did not.
+    pub fn failed(to: impl Into<String>, text: impl Into<String>) -> Answer {
+        Ok(Self::Go { to: to.into(), flash: Some(Flash { is_good: false, text: text.into() }) })
+    }
+
+    /// To the door, and back to where somebody wanted to go.
+    pub fn enter(here: &str) -> Self {
+        let to: String = form_urlencoded::byte_serialize(here.as_bytes()).collect();
+        Self::Go { to: format!("{ROOT}/login?to={to}"), flash: None }
+    }
+
+    pub fn into_response(self, lang: Lang, is_secure: bool) -> Response<Body> {
+        match self {
+            Self::Page(status, html) => html_answer(status, html, lang),
+            Self::Go { to, flash } => {
+                let mut answer = elsewhere(&to);
+                session::set_flash(answer.headers_mut(), flash.as_ref(), is_secure);
+                answer
+            }
+            Self::Known { to, token } => {
+                let mut answer = elsewhere(&to);
+                session::set_token(answer.headers_mut(), token.as_deref(), is_secure);
+                answer
+            }
+            Self::Language { to, lang } => {
+                let mut answer = elsewhere(&to);
+                session::set_language(answer.headers_mut(), lang, is_secure);
+                answer
+            }
+            Self::Other(answer) => answer,
+        }
+    }
+}
+
+pub fn html_answer(status: StatusCode, html: String, lang: Lang) -> Response<Body> {
+    let mut answer = Response::new(Body::from(html));
+    *answer.status_mut() = status;
+    let headers = answer.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    headers.insert(header::CONTENT_LANGUAGE, HeaderValue::from_static(lang.code()));
+    headers.insert(header::VARY, HeaderValue::from_static("cookie, accept-language"));
+    answer
+}
+
+fn elsewhere(to: &str) -> Response<Body> {
+    let mut answer = Response::new(Body::empty());
+    *answer.status_mut() = StatusCode::SEE_OTHER;
+    let to = HeaderValue::from_str(to).unwrap_or(HeaderValue::from_static(ROOT));
+    answer.headers_mut().insert(header::LOCATION, to);
+    answer
+}
+
+/// Only ever within the console, whatever the address says.
+pub fn within(to: Option<&str>) -> String {
+    let is_ours = |to: &&str| {
+        let rest = to.strip_prefix(ROOT);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
+            && to.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
+    };
+    to.filter(is_ours).unwrap_or(ROOT).to_owned()
+}

@@ -1,0 +1,5 @@
+//! Who was turned away at the door.
+
+use super::page::Page;
+
+pub const PAGES: &[Page] = &[];

@@ -1,0 +1,5 @@
+//! Addresses that nothing is sent to.
+
+use super::page::Page;
+
+pub const PAGES: &[Page] = &[];

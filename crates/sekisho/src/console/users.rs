@@ -1,0 +1,178 @@
+//! Who may enter, as what; and the keys by which programs do.
+
+use askama::Template;
+use sekisho_core::Time;
+use sekisho_core::user::{Rank, User};
+
+use super::ROOT;
+use super::frame::Frame;
+use super::page::{ADMIN, Answer, Method, Page, Reply, Visit};
+use super::trouble::Trouble;
+use crate::config::Scope;
+use crate::transition::{self, ApiKey, Refusal};
+
+pub const PAGES: &[Page] = &[
+    Page { method: Method::Get, path: "/console/users", needs: ADMIN, run: |visit| Box::pin(list(visit)) },
+    Page {
+        method: Method::Post,
+        path: "/console/users/invite",
+        needs: ADMIN,
+        run: |visit| Box::pin(invite(visit)),
+    },
+    Page {
+        method: Method::Post,
+        path: "/console/users/{name}/rank",
+        needs: ADMIN,
+        run: |visit| Box::pin(set_rank(visit)),
+    },
+    Page {
+        method: Method::Post,
+        path: "/console/users/{name}/disable",
+        needs: ADMIN,
+        run: |visit| Box::pin(disable(visit)),
+    },
+    Page {
+        method: Method::Post,
+        path: "/console/users/{name}/enable",
+        needs: ADMIN,
+        run: |visit| Box::pin(enable(visit)),
+    },
+    Page {
+        method: Method::Post,
+        path: "/console/users/{name}/sessions/end",
+        needs: ADMIN,
+        run: |visit| Box::pin(end_sessions(visit)),
+    },
+    Page {
+        method: Method::Post,
+        path: "/console/keys/create",
+        needs: ADMIN,
+        run: |visit| Box::pin(create_key(visit)),
+    },
+    Page {
+        method: Method::Post,
+        path: "/console/keys/revoke",
+        needs: ADMIN,
+        run: |visit| Box::pin(revoke_key(visit)),
+    },
+];
+
+const HOME: &str = "/console/users";
+
+#[derive(Template)]
+#[template(path = "console/users.html")]
+struct UsersPage {
+    f: Frame,
+    users: Vec<UserRow>,
+    keys: Vec<ApiKey>,
+    ranks: [Rank; 3],
+    /// Shown once, on the page that answers the form.
+    made: Option<Made>,
+}
+
+struct UserRow {
+    name: String,
+    rank: Rank,
+    created_at: Time,
+    entered_at: Option<Time>,
+    is_out: bool,
+    is_shut: bool,
+    sessions: usize,
+    is_you: bool,
+}
+
+/// A link or a key that nobody sees again.
+struct Made {
+    is_link: bool,
+    secret: String,
+}
+
+async fn list(visit: Visit) -> Answer {
+    page(&visit, None).await
+}
+
+async fn page(visit: &Visit, made: Option<Made>) -> Answer {
+    let store = &*visit.console.store;
+    let row = |(name, user): (String, User)| UserRow {
+        rank: user.rank,
+        created_at: user.created_at,
+        entered_at: user.entered_at,
+        is_out: user.disabled_at.is_some(),
+        is_shut: user.shut(visit.at).is_some(),
+        sessions: user.living_sessions(visit.at).count(),
+        is_you: name == visit.who.name,
+        name,
+    };
+    let users = transition::users(store).await?.into_iter().map(row).collect();
+    let keys = transition::list_keys(store).await?;
+    let f = visit.frame("users", visit.lang.t("Users and keys", "利用者とキー"));
+    Reply::page(&UsersPage { f, users, keys, ranks: Rank::ALL, made })
+}
+
+async fn invite(visit: Visit) -> Answer {
+    let rank = rank(&visit)?;
+    let token = transition::invite(&*visit.console.store, rank, &visit.actor()).await?;
+    let secret = match &visit.console.settings.url {
+        Some(url) => format!("{url}{ROOT}/join/{token}"),
+        None => format!("{ROOT}/join/{token}"),
+    };
+    page(&visit, Some(Made { is_link: true, secret })).await
+}
+
+async fn set_rank(visit: Visit) -> Answer {
+    let rank = rank(&visit)?;
+    let done = transition::set_rank(&*visit.console.store, &visit.id, rank, &visit.actor()).await;
+    after(&visit, done.map(drop), ("The rank is changed.", "権限を変更しました。"))
+}
+
+async fn disable(visit: Visit) -> Answer {
+    let done = transition::disable(&*visit.console.store, &visit.id, true, &visit.actor()).await;
+    after(
+        &visit,
+        done.map(drop),
+        ("They are out, with every session.", "利用を停止し、すべてのセッションを終了しました。"),
+    )
+}
+
+async fn enable(visit: Visit) -> Answer {
+    let done = transition::disable(&*visit.console.store, &visit.id, false, &visit.actor()).await;
+    after(&visit, done.map(drop), ("They may enter again.", "利用を再開しました。"))
+}
+
+async fn end_sessions(visit: Visit) -> Answer {
+    let done = transition::end_sessions(&*visit.console.store, &visit.id, None, &visit.actor()).await;
+    after(&visit, done.map(drop), ("Every session has ended.", "すべてのセッションを終了しました。"))
+}
+
+async fn create_key(visit: Visit) -> Answer {
+    let scope = visit.field("scope").and_then(Scope::parse);
+    let scope = scope.ok_or_else(|| Trouble::wrong("scope: expected read, write or operate".into()))?;
+    let tenant = visit.field("tenant").map(str::to_owned);
+    let (store, actor) = (&*visit.console.store, visit.actor());
+    match transition::create_key(store, visit.field("name"), vec![scope], tenant, &actor).await {
+        Ok(made) => {
+            page(&visit, Some(Made { is_link: false, secret: made.secret.expose().to_owned() })).await
+        }
+        Err(refusal) => after(&visit, Err(refusal), ("", "")),
+    }
+}
+
+async fn revoke_key(visit: Visit) -> Answer {
+    let which = visit.field("key").unwrap_or_default();
+    let done = transition::revoke_key(&*visit.console.store, which, &visit.actor()).await;
+    after(&visit, done.map(drop), ("The key opens nothing any more.", "キーを無効にしました。"))
+}
+
+fn rank(visit: &Visit) -> Result<Rank, Trouble> {
+    let rank = visit.field("rank").and_then(Rank::parse);
+    rank.ok_or_else(|| Trouble::wrong("rank: expected viewer, operator or admin".into()))
+}
+
+/// Back to the list, with what came of it.
+fn after(visit: &Visit, done: Result<(), Refusal>, (en, ja): (&str, &str)) -> Answer {
+    match done {
+        Ok(()) => Reply::done(HOME, visit.lang.t(en, ja)),
+        Err(Refusal::Store(error)) => Err(error.into()),
+        Err(refusal) => Reply::failed(HOME, Trouble::from(refusal).line(visit.lang)),
+    }
+}

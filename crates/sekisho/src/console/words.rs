@@ -1,0 +1,179 @@
+//! The two languages, side by side where each text stands: `t("Events", "イベント")`. What the program itself calls
+//! things by (statuses, reasons) is put into words here, with the tone that its badge has.
+
+use http::{HeaderMap, header};
+
+use super::session::Cookies;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lang {
+    En,
+    Ja,
+}
+
+impl Lang {
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::En => "en",
+            Self::Ja => "ja",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::En, Self::Ja].into_iter().find(|lang| lang.code() == text)
+    }
+
+    pub const fn other(self) -> Self {
+        match self {
+            Self::En => Self::Ja,
+            Self::Ja => Self::En,
+        }
+    }
+
+    pub const fn t<'a>(self, en: &'a str, ja: &'a str) -> &'a str {
+        match self {
+            Self::En => en,
+            Self::Ja => ja,
+        }
+    }
+
+    /// The one that was chosen, or else the first that the browser asks for and we speak.
+    pub fn of(cookies: &Cookies, headers: &HeaderMap) -> Self {
+        let asked =
+            headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let mut asked = asked.split(',').filter_map(|one| Self::parse(one.trim().get(..2)?));
+        cookies.language().or_else(|| asked.next()).unwrap_or(Self::En)
+    }
+}
+
+/// How good the news is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    Good,
+    Bad,
+    Wait,
+    Plain,
+}
+
+impl Tone {
+    pub const fn class(self) -> &'static str {
+        match self {
+            Self::Good => "good",
+            Self::Bad => "bad",
+            Self::Wait => "wait",
+            Self::Plain => "plain",
+        }
+    }
+}
+
+/// A status in words. What is not known here is shown as it is.
+pub fn status(word: &str, lang: Lang) -> (Tone, &str) {
+    let (tone, en, ja) = match word {
+        "received" => (Tone::Wait, "received", "受信済み"),
+        "success" => (Tone::Good, "settled", "確定"),
+        "failed" => (Tone::Bad, "failed", "失敗"),
+        "skipped" => (Tone::Plain, "skipped", "対象外"),
+        "discarded" => (Tone::Plain, "put aside", "破棄"),
+        "waiting" => (Tone::Wait, "waiting", "待機中"),
+        "running" => (Tone::Wait, "running", "実行中"),
+        "dead" => (Tone::Bad, "dead letter", "デッドレター"),
+        // payments and billing
+        "unpaid" => (Tone::Wait, "unpaid", "未払い"),
+        "processing" => (Tone::Wait, "processing", "処理中"),
+        "expired" => (Tone::Plain, "expired", "期限切れ"),
+        "cancelled" => (Tone::Plain, "cancelled", "キャンセル"),
+        "paid" => (Tone::Good, "paid", "支払い済み"),
+        "partially_refunded" => (Tone::Wait, "partly refunded", "一部返金"),
+        "refunded" => (Tone::Plain, "refunded", "返金済み"),
+        "none" => (Tone::Plain, "none", "なし"),
+        "incomplete" => (Tone::Wait, "incomplete", "手続き中"),
+        "paused" => (Tone::Wait, "paused", "一時停止"),
+        "past_due" => (Tone::Bad, "past due", "支払い遅延"),
+        "trialing" => (Tone::Good, "trial", "試用期間"),
+        "active" => (Tone::Good, "active", "有効"),
+        // notices
+        "queued" => (Tone::Wait, "queued", "送信待ち"),
+        "sending" => (Tone::Wait, "sending", "送信中"),
+        "retrying" => (Tone::Wait, "retrying", "再送待ち"),
+        "sent" => (Tone::Good, "sent", "送信済み"),
+        "uncertain" => (Tone::Bad, "uncertain", "不明"),
+        "suppressed" => (Tone::Bad, "suppressed", "配信停止中"),
+        "off" => (Tone::Plain, "switched off", "通知オフ"),
+        "bounced" => (Tone::Bad, "bounced", "不達"),
+        "complained" => (Tone::Bad, "called spam", "迷惑メール報告"),
+        "released" => (Tone::Good, "released", "解除済み"),
+        "bounce" => (Tone::Bad, "bounce", "不達"),
+        "complaint" => (Tone::Bad, "complaint", "迷惑メール報告"),
+        "manual" => (Tone::Plain, "by hand", "手動"),
+        // breakers
+        "closed" => (Tone::Good, "open for traffic", "正常"),
+        "open" => (Tone::Bad, "left alone", "遮断中"),
+        "half_open" => (Tone::Wait, "being tried", "試行中"),
+        "transient" => (Tone::Wait, "may pass", "一時的"),
+        "terminal" => (Tone::Bad, "will not pass", "恒久的"),
+        "viewer" => (Tone::Plain, "viewer", "閲覧者"),
+        "operator" => (Tone::Plain, "operator", "運用者"),
+        "admin" => (Tone::Plain, "admin", "管理者"),
+        _ => return (Tone::Plain, word),
+    };
+    (tone, lang.t(en, ja))
+}
+
+/// Why something failed, was refused, or wants a person, in words. What is not known here is shown as it is.
+pub fn reason(code: &str, lang: Lang) -> &str {
+    let (en, ja) = match code {
+        // work that failed
+        "timeout" => ("no answer in time", "応答がタイムアウト"),
+        "connect" => ("no connection", "接続できない"),
+        "broken" => ("the connection broke", "接続が切れた"),
+        "refused" => ("refused by the other side", "相手側が拒否"),
+        "throttled" | "rate_limited" => ("too many requests", "リクエスト過多"),
+        "non_retryable" => ("the app said: never again", "アプリが再試行不要と回答"),
+        "forbidden_address" => ("an address that may not be called", "許可されていない宛先"),
+        "route_removed" => ("its route is gone", "配送先の設定が削除された"),
+        "channel_removed" => ("its channel is gone", "送信経路の設定が削除された"),
+        "rule_removed" => ("its rule is gone", "通知ルールが削除された"),
+        "event_missing" => ("its event is gone", "イベントが見つからない"),
+        "unreadable_event" => ("the event can't be read", "イベントを解釈できない"),
+        "unreadable_state" => ("what is stored can't be read", "保存データを解釈できない"),
+        "panicked" => ("the program failed on it", "プログラムの異常"),
+        "crashed" => ("the server died over it, again and again", "処理中にサーバーが繰り返し停止"),
+        "contended" => ("others changed the same thing", "同時更新の競合"),
+        "store_unavailable" => ("the database did not answer", "データベースが応答しない"),
+        "bad_credentials" => ("user or password refused", "認証情報が拒否された"),
+        "bad_recipient" => ("there is no such recipient", "宛先が存在しない"),
+        "no_address" | "no_address_yet" => ("no mail address is known", "メールアドレスがない"),
+        "no_api_key" => ("no API key is configured", "APIキーが未設定"),
+        "no_tls" => ("no encryption offered", "暗号化に非対応"),
+        "quota_used_up" => ("the day's quota is used up", "1日の上限に到達"),
+        "too_big" => ("too large", "サイズ超過"),
+        "uncertain" => ("nobody knows whether it arrived", "届いたか不明"),
+        // requests that were turned away
+        "missing_header" => ("a header is missing", "ヘッダーがない"),
+        "malformed_header" => ("a header can't be read", "ヘッダーの形式が不正"),
+        "malformed_body" => ("the body can't be read", "本文の形式が不正"),
+        "stale_timestamp" => ("signed too long ago", "署名の時刻が古い"),
+        "future_timestamp" => ("signed in the future", "署名の時刻が未来"),
+        "bad_signature" => ("wrong signature", "署名が一致しない"),
+        "bad_token" => ("wrong token", "トークンが一致しない"),
+        "foreign_certificate" => ("a certificate from elsewhere", "証明書の取得元が不正"),
+        "bad_certificate" => ("a bad certificate", "証明書が無効"),
+        "foreign_topic" => ("another topic", "想定外のトピック"),
+        "foreign_url" => ("meant for another address", "宛先URLが不一致"),
+        "foreign_call" => ("not from the provider", "想定外の呼び出し元"),
+        "unsigned" => ("not signed", "署名がない"),
+        // what a person should look at
+        "currency_mismatch" => ("paid in another currency", "通貨が異なる"),
+        "mode_mismatch" => ("live and test mixed", "本番とテストの混在"),
+        "conflict" => ("the provider contradicts itself", "情報が矛盾している"),
+        "refund_failed" => ("a refund failed", "返金に失敗"),
+        "overpaid" => ("more came than was asked for", "過払い"),
+        "underpaid" => ("less came than was asked for", "入金不足"),
+        "over_refunded" => ("more went back than came", "返金額が入金額を超過"),
+        "unlinked" => ("belongs to nothing we know", "紐付け先が不明"),
+        "several_tenants" => ("several tenants claim it", "複数テナントが該当"),
+        "unpaid" => ("unpaid", "未払い"),
+        _ => return code,
+    };
+    lang.t(en, ja)
+}

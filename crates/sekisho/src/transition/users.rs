@@ -1,0 +1,338 @@
+//! Who may enter the console. Somebody becomes a user by an invitation, which is a link that works once; enters with a
+//! password; and is known from then on by a session's token. What is kept are hashes.
+//!
+//! The first invitation is made by whoever starts the server, while there is no user. It has a fixed id, so that of
+//! several nodes and several starts only the newest one works, and once.
+
+use ring::digest::{SHA256, digest};
+use ring::rand::{SecureRandom, SystemRandom};
+use sekisho_core::Time;
+use sekisho_core::change::{ChangeSet, Committed};
+use sekisho_core::provider::encode_hex;
+use sekisho_core::state::{Index, Key, Kind, State, Write};
+use sekisho_core::user::{Invite, Rank, Session, User, check_name, check_password};
+use sekisho_store::{FIND_MAX, StateFilter, Store};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use super::every::every;
+use super::{Actor, FieldError, Refusal, Result, TRIES, contended, password};
+
+/// The invitation of whoever comes first.
+const FIRST: &str = "first";
+const AGENT_LETTERS_MAX: usize = 200;
+
+/// Where somebody enters from.
+#[derive(Clone, Copy)]
+pub struct Visitor<'a> {
+    pub agent: &'a str,
+    pub peer: &'a str,
+    pub at: Time,
+}
+
+/// Somebody who is known by a session.
+#[derive(Clone, Debug)]
+pub struct Known {
+    pub name: String,
+    pub rank: Rank,
+    /// Of the session's token.
+    pub hash: String,
+}
+
+/// A link for the first admin, if there is nobody yet.
+pub async fn first_invite(store: &dyn Store, at: Time) -> Result<Option<String>> {
+    if !users(store).await?.is_empty() {
+        return Ok(None);
+    }
+    let (key, token) = (Key::new(Kind::Invite, FIRST), token()?);
+    for _ in 0..TRIES {
+        let version = load(store, &key).await?.map_or(0, |state| state.version);
+        let invite = Invite::new(Rank::Admin, hash(&token), None, at);
+        let set = ChangeSet { writes: vec![write(&key, version, &invite)], ..ChangeSet::nothing(at) };
+        if is_written(store, set).await? {
+            return Ok(Some(token));
+        }
+    }
+    Err(contended())
+}
+
+/// A link for one more user: what it answers is shown once.
+pub async fn invite(store: &dyn Store, rank: Rank, actor: &Actor<'_>) -> Result<String> {
+    let token = token()?;
+    let invite = Invite::new(rank, hash(&token), Some(actor.name.to_owned()), actor.at);
+    let write = write(&Key::new(Kind::Invite, &invite.hash), 0, &invite);
+    let audit =
+        vec![actor.entry(None, "user.invited", ("invite", &invite.hash[..12]), json!({ "rank": rank }))];
+    let set = ChangeSet { writes: vec![write], audit, ..ChangeSet::nothing(actor.at) };
+    if is_written(store, set).await? { Ok(token) } else { Err(contended()) }
+}
+
+/// The invitation behind a link, if it can still be taken up.
+pub async fn find_invite(store: &dyn Store, token: &str, now: Time) -> Result<Option<Invite>> {
+    Ok(load_invite(store, token, now).await?.map(|(_, invite)| invite))
+}
+
+async fn load_invite(store: &dyn Store, token: &str, now: Time) -> Result<Option<(State, Invite)>> {
+    let hash = hash(token);
+    let keys = [Key::new(Kind::Invite, &hash), Key::new(Kind::Invite, FIRST)];
+    let loaded = store.load(Vec::new(), keys.to_vec()).await?.states;
+    for state in loaded.into_values() {
+        let invite: Invite = read(&state)?;
+        if invite.hash == hash && invite.is_open(now) {
+            return Ok(Some((state, invite)));
+        }
+    }
+    Ok(None)
+}
+
+/// Takes up an invitation: a user, and a session of theirs. Answers the session's token.
+pub async fn join(
+    store: &dyn Store,
+    token: &str,
+    name: &str,
+    password: &str,
+    from: Visitor<'_>,
+) -> Result<String> {
+    let name = name.trim();
+    let wrong = |field, what: &str| Refusal::Fields(vec![FieldError::new(field, format!("expected {what}"))]);
+    check_name(name).map_err(|what| wrong("name", what))?;
+    check_password(name, password).map_err(|what| wrong("password", what))?;
+    let (state, mut invite) = load_invite(store, token, from.at).await?.ok_or_else(no_invite)?;
+    let kept = password::hash(password).await?;
+    let mut user = User::new(invite.rank, kept, from.at);
+    let session = begin(&mut user, name, from)?;
+    invite.used_by = Some(name.to_owned());
+    let key = Key::new(Kind::User, name);
+    if load(store, &key).await?.is_some() {
+        return Err(Refusal::Conflict(format!("there is a user {name} already: choose another name")));
+    }
+    let actor = acting(name, user.rank, from.at);
+    let set = ChangeSet {
+        writes: vec![write(&state.key, state.version, &invite), write(&key, 0, &user)],
+        audit: vec![actor.entry(
+            None,
+            "user.joined",
+            ("user", name),
+            json!({ "rank": user.rank, "by": invite.by }),
+        )],
+        ..ChangeSet::nothing(from.at)
+    };
+    if is_written(store, set).await? { Ok(session) } else { Err(no_invite()) }
+}
+
+fn no_invite() -> Refusal {
+    Refusal::Missing("this invitation was taken up, is over, or never was; ask for another".into())
+}
+
+/// Enters with a password. Answers the session's token; every refusal reads the same but that of a shut door.
+pub async fn enter(store: &dyn Store, name: &str, password: &str, from: Visitor<'_>) -> Result<String> {
+    let name = name.trim();
+    let key = Key::new(Kind::User, name);
+    let known = if check_name(name).is_ok() { load(store, &key).await? } else { None };
+    let known = known.map(|state| read::<User>(&state)).transpose()?;
+    if let Some(until) = known.as_ref().and_then(|user| user.shut(from.at)) {
+        let minutes = (until.ms() - from.at.ms()).div_euclid(60_000).unsigned_abs() + 1;
+        let detail = format!("too many wrong passwords: this user can be tried again in {minutes} min");
+        return Err(Refusal::Later { detail, seconds: minutes * 60 });
+    }
+    let kept = known.as_ref().filter(|user| user.disabled_at.is_none()).map(|user| user.password.as_str());
+    let is_right = password::matches(password, kept).await?;
+    if known.is_none() {
+        return Err(not_known());
+    }
+    let mut session = None;
+    change(store, name, |user| {
+        let actor = acting(name, user.rank, from.at);
+        let details = json!({ "peer": from.peer });
+        if is_right && user.shut(from.at).is_none() && user.disabled_at.is_none() {
+            session = Some(begin(user, name, from)?);
+            Ok(actor.entry(None, "user.entered", ("user", name), details))
+        } else {
+            session = None;
+            user.missed(from.at);
+            Ok(actor.entry(None, "user.refused", ("user", name), details))
+        }
+    })
+    .await?;
+    session.ok_or_else(not_known)
+}
+
+fn not_known() -> Refusal {
+    Refusal::Foreign(FieldError::new("name", "this name and password don't belong together"))
+}
+
+/// Who shows this token, if its session lives.
+pub async fn find_session(store: &dyn Store, token: &str, now: Time) -> Result<Option<Known>> {
+    let Some((name, _)) = token.rsplit_once('.').filter(|(name, _)| check_name(name).is_ok()) else {
+        return Ok(None);
+    };
+    let Some(state) = load(store, &Key::new(Kind::User, name)).await? else { return Ok(None) };
+    let (mut user, hash) = (read::<User>(&state)?, hash(token));
+    if user.session(&hash, now).is_none() {
+        return Ok(None);
+    }
+    let rank = user.rank;
+    if user.seen(&hash, now) {
+        // Another request may be faster; then it has noted the same.
+        let set =
+            ChangeSet { writes: vec![write(&state.key, state.version, &user)], ..ChangeSet::nothing(now) };
+        store.commit(vec![set]).await?;
+    }
+    Ok(Some(Known { name: name.to_owned(), rank, hash }))
+}
+
+/// Ends sessions of a user: the one with this hash, or all.
+pub async fn end_sessions(
+    store: &dyn Store,
+    name: &str,
+    hash: Option<&str>,
+    actor: &Actor<'_>,
+) -> Result<User> {
+    change(store, name, |user| {
+        user.sessions.retain(|session| hash.is_some_and(|hash| session.hash != hash));
+        Ok(actor.entry(None, "user.sessions_ended", ("user", name), json!({ "all": hash.is_none() })))
+    })
+    .await
+}
+
+/// Gives a user another rank. The last admin stays one.
+pub async fn set_rank(store: &dyn Store, name: &str, rank: Rank, actor: &Actor<'_>) -> Result<User> {
+    if rank != Rank::Admin {
+        check_admins(store, name).await?;
+    }
+    change(store, name, |user| {
+        let details = json!({ "before": user.rank, "after": rank });
+        user.rank = rank;
+        Ok(actor.entry(None, "user.rank_changed", ("user", name), details))
+    })
+    .await
+}
+
+/// Shuts a user out, with every session; or lets them in again.
+pub async fn disable(store: &dyn Store, name: &str, is_out: bool, actor: &Actor<'_>) -> Result<User> {
+    if is_out {
+        check_admins(store, name).await?;
+    }
+    change(store, name, |user| {
+        user.disabled_at = is_out.then_some(actor.at);
+        user.sessions.clear();
+        (user.failures, user.shut_until) = (0, None);
+        let action = if is_out { "user.disabled" } else { "user.enabled" };
+        Ok(actor.entry(None, action, ("user", name), json!({})))
+    })
+    .await
+}
+
+/// Another password, by whoever knows the old one. Every other session ends.
+pub async fn change_password(
+    store: &dyn Store,
+    known: &Known,
+    old: &str,
+    new: &str,
+    actor: &Actor<'_>,
+) -> Result<()> {
+    let wrong = |field, what: &str| Refusal::Fields(vec![FieldError::new(field, what.to_owned())]);
+    check_password(&known.name, new).map_err(|what| wrong("new", &format!("expected {what}")))?;
+    let state = load(store, &Key::new(Kind::User, &known.name)).await?;
+    let user = state.map(|state| read::<User>(&state)).transpose()?;
+    if !password::matches(old, user.as_ref().map(|user| user.password.as_str())).await? {
+        return Err(wrong("old", "this is not your password"));
+    }
+    let kept = password::hash(new).await?;
+    let details = json!({});
+    change(store, &known.name, |user| {
+        user.password.clone_from(&kept);
+        user.sessions.retain(|session| session.hash == known.hash);
+        Ok(actor.entry(None, "user.password_changed", ("user", &known.name), details.clone()))
+    })
+    .await
+    .map(drop)
+}
+
+/// Every user, by name.
+pub async fn users(store: &dyn Store) -> Result<Vec<(String, User)>> {
+    let states = every(store, StateFilter::all(Kind::User, FIND_MAX)).await?;
+    let mut users: Vec<_> =
+        states.iter().map(|state| Ok((state.key.id.clone(), read(state)?))).collect::<Result<_>>()?;
+    users.sort_by(|a: &(String, User), b| a.0.cmp(&b.0));
+    Ok(users)
+}
+
+/// Whether somebody else could still let people in.
+async fn check_admins(store: &dyn Store, without: &str) -> Result<()> {
+    let users = users(store).await?;
+    let is_admin = |user: &User| user.rank == Rank::Admin && user.disabled_at.is_none();
+    if users.iter().any(|(name, user)| name != without && is_admin(user)) {
+        return Ok(());
+    }
+    match users.iter().find(|(name, _)| name == without) {
+        Some((name, user)) if is_admin(user) => {
+            Err(Refusal::Conflict(format!("{name} is the last admin: make somebody else admin first")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Reads, changes and writes a user, again when others were faster.
+async fn change(
+    store: &dyn Store,
+    name: &str,
+    mut step: impl FnMut(&mut User) -> Result<sekisho_core::audit::Entry>,
+) -> Result<User> {
+    let key = Key::new(Kind::User, name);
+    for _ in 0..TRIES {
+        let missing = || Refusal::Missing(format!("there is no user {name}"));
+        let state = load(store, &key).await?.ok_or_else(missing)?;
+        let mut user: User = read(&state)?;
+        let entry = step(&mut user)?;
+        let write = write(&key, state.version, &user);
+        let set =
+            ChangeSet { writes: vec![write], audit: vec![entry.clone()], ..ChangeSet::nothing(entry.at) };
+        if is_written(store, set).await? {
+            return Ok(user);
+        }
+    }
+    Err(contended())
+}
+
+fn begin(user: &mut User, name: &str, from: Visitor<'_>) -> Result<String> {
+    let token = format!("{name}.{}", token()?);
+    let agent = from.agent.chars().filter(|letter| !letter.is_control()).take(AGENT_LETTERS_MAX).collect();
+    let (began_at, seen_at, peer) = (from.at, from.at, from.peer.to_owned());
+    user.entered(Session { hash: hash(&token), began_at, seen_at, agent, peer });
+    Ok(token)
+}
+
+fn acting(name: &str, rank: Rank, at: Time) -> Actor<'_> {
+    Actor { name, role: rank.role(), tenant: None, at }
+}
+
+/// 256 bits of chance.
+fn token() -> Result<String> {
+    let mut bytes = [0; 32];
+    let random = SystemRandom::new().fill(&mut bytes);
+    random.map_err(|_| Refusal::Wrong("this machine gives no random numbers".into()))?;
+    Ok(encode_hex(bytes))
+}
+
+fn hash(token: &str) -> String {
+    encode_hex(digest(&SHA256, token.as_bytes()))
+}
+
+async fn load(store: &dyn Store, key: &Key) -> Result<Option<State>> {
+    Ok(store.load(Vec::new(), vec![key.clone()]).await?.states.remove(key))
+}
+
+fn read<T: DeserializeOwned>(state: &State) -> Result<T> {
+    Ok(serde_json::from_str(&state.facts).map_err(sekisho_store::Error::corrupt)?)
+}
+
+fn write(key: &Key, version: i64, facts: &impl Serialize) -> Write {
+    let facts = serde_json::to_string(facts).expect("plain data serialises");
+    Write { key: key.clone(), version, facts, index: Index::default() }
+}
+
+async fn is_written(store: &dyn Store, set: ChangeSet) -> Result<bool> {
+    Ok(matches!(&*store.commit(vec![set]).await?, [Committed::Applied { .. }]))
+}
