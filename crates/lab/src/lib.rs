@@ -6,6 +6,7 @@
 //! as a child process and a socket.
 
 pub mod app;
+pub mod browser;
 pub mod chat;
 pub mod hostile;
 pub mod http;

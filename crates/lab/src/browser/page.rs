@@ -1,0 +1,404 @@
+//! One browser and the page it shows: a story's eyes and hands.
+//!
+//! What acts on an element or reads it waits until it is there and can be used. `wait_…` mean what can be seen;
+//! `count` and `texts` take the page as it is at this moment, seen or not.
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::keys;
+use super::wire::{Refusal, Session, element, element_id};
+
+/// Longest wait for anything on a page.
+pub const LIMIT: Duration = Duration::from_secs(15);
+const POLL: Duration = Duration::from_millis(20);
+/// Of a page's text in the message of a failure.
+const SHOWN_MAX: usize = 4_000;
+/// Taller pages are cut: Chromium repeats itself beyond.
+const SCREENSHOT_HEIGHT_MAX: f64 = 16_000.0;
+const CONTROLS_MAX: usize = 500;
+
+const PAGE: &str = include_str!("page.js");
+/// Set at once: typing into them depends on the language.
+const PICKED: &str = "const [own, value] = arguments;
+    if (!['color', 'date', 'datetime-local', 'month', 'range', 'time', 'week'].includes(own.type)) return false;
+    own.value = value;
+    ['input', 'change'].forEach((name) => own.dispatchEvent(new Event(name, { bubbles: true })));
+    return true;";
+const OPTION: &str = "return [...arguments[0].options].find((own) => own.value === arguments[1]) ?? null;";
+const WITH_TEXT: &str = "return [...document.querySelectorAll(arguments[0])].find((own) =>
+    own.checkVisibility({ visibilityProperty: true }) && own.innerText.includes(arguments[1])) ?? null;";
+const VISIBLE: &str = "return [...document.querySelectorAll(arguments[0])]
+    .some((own) => own.checkVisibility({ visibilityProperty: true }));";
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cookie {
+    pub name: String,
+    pub value: String,
+    pub path: String,
+    pub http_only: bool,
+    pub secure: bool,
+    /// `Strict`, `Lax` or `None`.
+    pub same_site: String,
+    /// Seconds since 1970; `None` ends with the browser.
+    pub expires_at: Option<i64>,
+}
+
+#[derive(Debug)]
+pub struct Browser {
+    session: Session,
+    /// Chromedriver tells each line once.
+    logged: RefCell<Vec<String>>,
+    pub(super) limit: Duration,
+}
+
+/// Where it is.
+impl Browser {
+    pub(super) fn new(session: Session) -> Self {
+        Self { session, logged: RefCell::default(), limit: LIMIT }
+    }
+
+    /// Returns when the page and what it refers to are loaded.
+    #[track_caller]
+    pub fn go(&self, url: &str) {
+        self.must(&format!("go to {url}"), self.session.post("/url", &json!({ "url": url })));
+    }
+
+    #[track_caller]
+    pub fn reload(&self) {
+        self.must("load the page again", self.session.post("/refresh", &json!({})));
+    }
+
+    #[track_caller]
+    pub fn back(&self) {
+        self.must("go back", self.session.post("/back", &json!({})));
+    }
+
+    #[track_caller]
+    pub fn url(&self) -> String {
+        text_of(&self.must("read the address", self.session.get("/url")))
+    }
+
+    #[track_caller]
+    pub fn title(&self) -> String {
+        text_of(&self.must("read the title", self.session.get("/title")))
+    }
+
+    #[track_caller]
+    pub fn cookies(&self) -> Vec<Cookie> {
+        let cookies = self.must("read the cookies", self.session.get("/cookie"));
+        let cookie = |own: &Value| Cookie {
+            name: text_of(&own["name"]),
+            value: text_of(&own["value"]),
+            path: text_of(&own["path"]),
+            http_only: own["httpOnly"] == true,
+            secure: own["secure"] == true,
+            same_site: text_of(&own["sameSite"]),
+            expires_at: own["expiry"].as_i64(),
+        };
+        cookies.as_array().into_iter().flatten().map(cookie).collect()
+    }
+}
+
+/// Hands.
+impl Browser {
+    #[track_caller]
+    pub fn click(&self, css: &str) {
+        self.on(&format!("click {css}"), || self.find(css), |id| self.click_it(id));
+    }
+
+    /// The first visible element of `css` whose text contains `text`.
+    #[track_caller]
+    pub fn click_text(&self, css: &str, text: &str) {
+        let find = || self.ask_element(WITH_TEXT, &[json!(css), json!(text)]);
+        self.on(&format!("click {css} with {text:?}"), find, |id| self.click_it(id));
+    }
+
+    /// Types `text` in place of what is there. Dates, times, colours and ranges take their value as HTML writes it.
+    #[track_caller]
+    pub fn fill(&self, css: &str, text: &str) {
+        self.on(
+            &format!("fill {css}"),
+            || self.find(css),
+            |id| {
+                if self.session.script(PICKED, &[element(id), json!(text)])? == true {
+                    return Ok(());
+                }
+                self.session.post(&format!("/element/{id}/clear"), &json!({}))?;
+                self.session.post(&format!("/element/{id}/value"), &json!({ "text": text })).map(drop)
+            },
+        );
+    }
+
+    /// The option of a select that has this value.
+    #[track_caller]
+    pub fn choose(&self, css: &str, value: &str) {
+        let find = || self.ask_element(OPTION, &[element(&self.find(css)?), json!(value)]);
+        self.on(&format!("choose {value:?} in {css}"), find, |id| self.click_it(id));
+    }
+
+    /// A key to whatever has the focus: `Tab`, `Enter`, `Escape`, `/`, `j`, `Shift+Tab`.
+    #[track_caller]
+    pub fn press(&self, key: &str) {
+        let stroke = match keys::stroke(key) {
+            Ok(stroke) => stroke,
+            Err(error) => panic!("{error}"),
+        };
+        self.must(&format!("press {key}"), self.session.post("/actions", &stroke));
+    }
+
+    /// Says yes to an alert, confirm or prompt, and what it asked. `None` if none is open.
+    #[track_caller]
+    pub fn accept_dialog(&self) -> Option<String> {
+        self.answer_dialog("accept")
+    }
+
+    /// Says no to it.
+    #[track_caller]
+    pub fn dismiss_dialog(&self) -> Option<String> {
+        self.answer_dialog("dismiss")
+    }
+
+    #[track_caller]
+    fn answer_dialog(&self, answer: &str) -> Option<String> {
+        let asked = match self.session.get("/alert/text") {
+            Err(refusal) if refusal.code == "no such alert" => return None,
+            asked => self.must("read the dialog", asked),
+        };
+        self.must("answer the dialog", self.session.post(&format!("/alert/{answer}"), &json!({})));
+        Some(text_of(&asked))
+    }
+
+    fn click_it(&self, id: &str) -> Result<(), Refusal> {
+        self.session.post(&format!("/element/{id}/click"), &json!({})).map(drop)
+    }
+}
+
+/// Eyes.
+impl Browser {
+    /// What can be read in the first element of `css`.
+    #[track_caller]
+    pub fn text(&self, css: &str) -> String {
+        let read = |id: &str| self.session.get(&format!("/element/{id}/text"));
+        text_of(&self.on(&format!("read {css}"), || self.find(css), read))
+    }
+
+    #[track_caller]
+    pub fn texts(&self, css: &str) -> Vec<String> {
+        let body = "return [...document.querySelectorAll(arguments[0])].map((own) => own.innerText.trim());";
+        let texts = self.must(&format!("read all {css}"), self.session.script(body, &[json!(css)]));
+        texts.as_array().into_iter().flatten().map(text_of).collect()
+    }
+
+    /// As the page's source or a script set it; `None` if it is not there.
+    #[track_caller]
+    pub fn attribute(&self, css: &str, name: &str) -> Option<String> {
+        let body = "return arguments[0].getAttribute(arguments[1]);";
+        let read = |id: &str| self.session.script(body, &[element(id), json!(name)]);
+        let value = self.on(&format!("read {name} of {css}"), || self.find(css), read);
+        value.as_str().map(str::to_owned)
+    }
+
+    /// What a field holds now.
+    #[track_caller]
+    pub fn value(&self, css: &str) -> String {
+        let read = |id: &str| self.session.script("return arguments[0].value;", &[element(id)]);
+        text_of(&self.on(&format!("read the value of {css}"), || self.find(css), read))
+    }
+
+    #[track_caller]
+    pub fn count(&self, css: &str) -> usize {
+        let body = "return document.querySelectorAll(arguments[0]).length;";
+        let count = self.must(&format!("count {css}"), self.session.script(body, &[json!(css)]));
+        count.as_u64().unwrap_or_default() as usize
+    }
+
+    /// All that can be read.
+    #[track_caller]
+    pub fn page_text(&self) -> String {
+        text_of(&self.must("read the page", self.text_now()))
+    }
+
+    /// The value of an expression in the page; a promise is waited for.
+    #[track_caller]
+    pub fn eval(&self, expression: &str) -> Value {
+        self.must(
+            &format!("run {expression}"),
+            self.session.script(&format!("return (\n{expression}\n);"), &[]),
+        )
+    }
+
+    /// The whole page as a PNG file, one pixel for each of CSS.
+    #[track_caller]
+    pub fn screenshot(&self, path: &Path) {
+        let what = format!("write {}", path.display());
+        let size = self.must(&what, self.session.devtools("Page.getLayoutMetrics", &json!({})));
+        let (width, height) = (&size["cssContentSize"]["width"], &size["cssContentSize"]["height"]);
+        let height = height.as_f64().unwrap_or_default().clamp(1.0, SCREENSHOT_HEIGHT_MAX);
+        let clip = json!({ "x": 0, "y": 0, "width": width, "height": height, "scale": 1 });
+        let wish = json!({ "format": "png", "captureBeyondViewport": true, "clip": clip });
+        let shot = self.must(&what, self.session.devtools("Page.captureScreenshot", &wish));
+        let bytes = STANDARD.decode(text_of(&shot["data"])).expect("Chromium sends base64");
+        if let Err(error) = std::fs::write(path, bytes) {
+            panic!("can't {what}: {error}");
+        }
+    }
+
+    /// Every line of the console since the browser opened, as `LEVEL text`; errors of scripts, failed loads and
+    /// what the content security policy stopped are `SEVERE`.
+    #[track_caller]
+    pub fn log(&self) -> Vec<String> {
+        self.must("read the log", self.log_now())
+    }
+
+    /// What makes the page scroll sideways, except inside a box that scrolls by itself.
+    #[track_caller]
+    pub fn overflow(&self) -> Option<String> {
+        let found = self.session.script(&format!("{PAGE}\nreturn overflow();"), &[]);
+        self.must("look for what is too wide", found).as_str().map(str::to_owned)
+    }
+
+    /// Visible fields, buttons and links without an accessible name. A placeholder is none.
+    #[track_caller]
+    pub fn unlabelled(&self) -> Vec<String> {
+        let found = self.session.script(&format!("{PAGE}\nreturn controls();"), &[]);
+        let found = self.must("look for fields, buttons and links", found);
+        let controls = found.as_array().map(Vec::as_slice).unwrap_or_default();
+        assert!(controls.len() <= CONTROLS_MAX, "{} controls are too many to look at", controls.len());
+        let mut nameless = Vec::new();
+        for control in controls {
+            let id = element_id(&control[0]).expect("the script returns elements");
+            let name = self.must("read a name", self.session.get(&format!("/element/{id}/computedlabel")));
+            if control[2] == true || text_of(&name).trim().is_empty() {
+                nameless.push(text_of(&control[1]));
+            }
+        }
+        nameless
+    }
+}
+
+/// Patience.
+impl Browser {
+    #[track_caller]
+    pub fn wait_for(&self, css: &str) {
+        self.wait(&format!("see {css}"), || self.visible(css));
+    }
+
+    /// Anywhere on the page, as it can be read there.
+    #[track_caller]
+    pub fn wait_for_text(&self, text: &str) {
+        self.wait(&format!("read {text:?}"), || Ok(text_of(&self.text_now()?).contains(text)));
+    }
+
+    #[track_caller]
+    pub fn wait_gone(&self, css: &str) {
+        self.wait(&format!("see {css} go"), || Ok(!self.visible(css)?));
+    }
+
+    /// Until the address contains `part`.
+    #[track_caller]
+    pub fn wait_for_url(&self, part: &str) {
+        self.wait(&format!("come to {part}"), || Ok(text_of(&self.session.get("/url")?).contains(part)));
+    }
+
+    fn visible(&self, css: &str) -> Result<bool, Refusal> {
+        Ok(self.session.script(VISIBLE, &[json!(css)])? == true)
+    }
+
+    #[track_caller]
+    fn wait(&self, what: &str, met: impl Fn() -> Result<bool, Refusal>) {
+        let hurried = || match met() {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Refusal { code: "waiting".into(), message: "it did not happen".into() }),
+            Err(refusal) => Err(refusal),
+        };
+        let done = self.patiently(hurried);
+        self.must(&format!("{what} within {:?}", self.limit), done);
+    }
+
+    /// Finds an element and does something to it, again while the page is not ready for that: a command refused
+    /// for one of these reasons has not touched it.
+    #[track_caller]
+    fn on<T>(
+        &self,
+        what: &str,
+        find: impl Fn() -> Result<String, Refusal>,
+        act: impl Fn(&str) -> Result<T, Refusal>,
+    ) -> T {
+        let done = self.patiently(|| act(&find()?));
+        self.must(what, done)
+    }
+
+    fn patiently<T>(&self, attempt: impl Fn() -> Result<T, Refusal>) -> Result<T, Refusal> {
+        let started = Instant::now();
+        loop {
+            match attempt() {
+                Err(refusal) if may_pass(&refusal) && started.elapsed() < self.limit => sleep(POLL),
+                ended => return ended,
+            }
+        }
+    }
+
+    fn find(&self, css: &str) -> Result<String, Refusal> {
+        let found = self.session.post("/element", &json!({ "using": "css selector", "value": css }))?;
+        Ok(element_id(&found).unwrap_or_default().to_owned())
+    }
+
+    fn ask_element(&self, body: &str, arguments: &[Value]) -> Result<String, Refusal> {
+        let found = self.session.script(body, arguments)?;
+        let nothing = || Refusal { code: "no such element".into(), message: "nothing fits".into() };
+        element_id(&found).map(str::to_owned).ok_or_else(nothing)
+    }
+
+    fn text_now(&self) -> Result<Value, Refusal> {
+        self.session.script("return document.body?.innerText ?? '';", &[])
+    }
+
+    fn log_now(&self) -> Result<Vec<String>, Refusal> {
+        let fresh = self.session.post("/se/log", &json!({ "type": "browser" }))?;
+        let line = |own: &Value| format!("{} {}", text_of(&own["level"]), text_of(&own["message"]));
+        let mut logged = self.logged.borrow_mut();
+        logged.extend(fresh.as_array().into_iter().flatten().map(line));
+        Ok(logged.clone())
+    }
+
+    #[track_caller]
+    fn must<T>(&self, what: &str, done: Result<T, Refusal>) -> T {
+        match done {
+            Ok(value) => value,
+            Err(refusal) => panic!("the browser could not {what} ({refusal})\n{}", self.scene()),
+        }
+    }
+
+    /// What a reader of a failed story wants to know.
+    fn scene(&self) -> String {
+        let or_why =
+            |asked: Result<Value, Refusal>| asked.map_or_else(|no| format!("({no})"), |it| text_of(&it));
+        let text: String = or_why(self.text_now()).chars().take(SHOWN_MAX).collect();
+        let log = self.log_now().map_or_else(|no| format!("({no})"), |lines| lines.join("\n"));
+        format!("at {}\n--- page\n{text}\n--- log\n{log}", or_why(self.session.get("/url")))
+    }
+}
+
+fn may_pass(refusal: &Refusal) -> bool {
+    let passing = [
+        "waiting",
+        "no such element",
+        "stale element reference",
+        "element click intercepted",
+        "element not interactable",
+        "invalid element state",
+        "javascript error",
+    ];
+    passing.contains(&refusal.code.as_str())
+}
+
+fn text_of(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
