@@ -1,7 +1,7 @@
 //! Who an event or job is: a number that rises with time, unique across nodes.
 //!
 //! A [`Seq`] is 41 bits of milliseconds since 2025, 10 bits of node and 12 bits of counter, so that new rows
-//! land at the right edge of every index. People see it as `evt_` or `msg_` and 13 letters.
+//! land at the right edge of every index. People see it as `evt_`, `msg_` or `rej_` and 13 letters.
 
 use std::fmt;
 use std::str::FromStr;
@@ -53,6 +53,10 @@ impl Seq {
         Tagged("msg_", self)
     }
 
+    pub fn as_rejection(self) -> Tagged {
+        Tagged("rej_", self)
+    }
+
     pub fn as_request(self) -> Tagged {
         Tagged("req_", self)
     }
@@ -78,12 +82,13 @@ impl fmt::Display for Tagged {
     }
 }
 
-/// Reads `evt_…` or `msg_…` back. A provider's own `evt_…` has another length or alphabet and is refused.
+/// Reads `evt_…`, `msg_…` or `rej_…` back. A provider's own `evt_…` has another length or alphabet and is refused.
 impl FromStr for Seq {
     type Err = NotAnId;
 
     fn from_str(text: &str) -> Result<Self, NotAnId> {
-        let letters = text.strip_prefix("evt_").or_else(|| text.strip_prefix("msg_")).ok_or(NotAnId)?;
+        let letters = ["evt_", "msg_", "rej_"].into_iter().find_map(|tag| text.strip_prefix(tag));
+        let letters = letters.ok_or(NotAnId)?;
         if letters.len() != LETTERS {
             return Err(NotAnId);
         }
@@ -163,6 +168,7 @@ mod tests {
             let seq = Seq(value);
             prop_assert_eq!(seq.as_event().to_string().parse(), Ok(seq));
             prop_assert_eq!(seq.as_message().to_string().parse(), Ok(seq));
+            prop_assert_eq!(seq.as_rejection().to_string().parse(), Ok(seq));
         }
     }
 

@@ -22,6 +22,7 @@ mod notices;
 mod openapi;
 mod payments;
 mod problem;
+mod rejections;
 mod reminders;
 mod routes;
 mod schedules;
@@ -77,6 +78,7 @@ pub fn endpoints() -> impl Iterator<Item = &'static Endpoint> {
         import::ENDPOINTS,
         events::ENDPOINTS,
         dead_letters::ENDPOINTS,
+        rejections::ENDPOINTS,
         messages::ENDPOINTS,
         notices::ENDPOINTS,
         suppressions::ENDPOINTS,

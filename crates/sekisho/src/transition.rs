@@ -45,7 +45,7 @@ pub use api_key::{ApiKey, Made, create_key, find_key, list_keys, revoke_key};
 pub use audit::{Verified, each_link, exported, verify_audit};
 pub use books::{BooksReport, Difference, Warning, check_books};
 pub use breaker::{Reset, Resumed, reset, resume};
-pub use dead::{DeadGroup, DeadQuery, DeadReport, Redo, discard, retry};
+pub use dead::{DeadQuery, DeadReport, Redo, discard, find_letter, retry};
 pub use deletion::{delete_billing, delete_member};
 pub use directory::{
     check_member, check_tenant, create_member, view as member_view, view_whole as member_view_whole,

@@ -8,7 +8,7 @@ mod links;
 mod notifications;
 
 use sekisho_core::Time;
-use sekisho_core::change::{About, Attempt, Lane};
+use sekisho_core::change::{About, Attempt, Lane, Rejection};
 use sekisho_core::provider::encode_base64;
 use sekisho_core::queue::Breaker;
 use sekisho_core::state::{Kind, State};
@@ -121,6 +121,19 @@ pub fn call(attempt: i32, call: &Attempt) -> Value {
     });
     put_body(&mut value, call.body.as_deref());
     value
+}
+
+pub fn rejection(rejection: &Rejection) -> Value {
+    json!({
+        "id": rejection.seq.as_rejection().to_string(),
+        "at": rejection.at,
+        "source": rejection.source,
+        "peer": rejection.peer,
+        "reason": rejection.reason,
+        "detail": rejection.detail,
+        "request_id": rejection.request_id,
+        "count": rejection.count,
+    })
 }
 
 pub fn audit(entry: &AuditEntry) -> Value {

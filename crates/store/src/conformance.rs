@@ -7,8 +7,10 @@ pub mod chain;
 mod fifo;
 mod find;
 mod group;
+mod groups;
 mod made;
 mod nodes;
+mod scan;
 mod state;
 mod upkeep;
 mod work;
@@ -85,8 +87,14 @@ pub const PROMISES: &[Promise] = &[
     ("b5: an event is failed while any dead letter is about it", |s| Box::pin(find::failed_by_a_delivery(s))),
     ("h2: pages are bounded, ordered and filtered", |s| Box::pin(find::pages(s))),
     ("b4: dead letters are filtered and paged, and hold what is needed to redo them", |s| Box::pin(find::dead_letters(s))),
+    ("b4: dead letters that are alike are grouped, with the money that hangs on them", |s| Box::pin(groups::dead_groups(s))),
     ("h2: a message is found in every standing", |s| Box::pin(find::messages(s))),
-    ("a3: rejections are kept newest first and bounded", |s| Box::pin(find::rejections(s))),
+    ("a3: rejections are kept newest first and bounded, filtered and paged", |s| Box::pin(find::rejections(s))),
+    ("h2: a search for events looks at so many and leads on, in both directions", |s| Box::pin(scan::events(s))),
+    ("h2: what is about a payment or a tenant, failed or waits is found among any number of others", |s| Box::pin(scan::led_events(s))),
+    ("h4: a search of the audit log looks at so many and leads on; actors and times are found at once", |s| Box::pin(scan::audit(s))),
+    ("h1: unfinished work is counted by lane, as it waits, is retried or runs", |s| Box::pin(groups::work(s))),
+    ("h1: living nodes are listed with when they joined", |s| Box::pin(nodes::lists(s))),
 
     ("b2: a set ends several jobs, each with its own end, attempt and subject", |s| Box::pin(group::several_ends(s))),
     ("b2: one lost lease refuses the whole set", |s| Box::pin(group::one_lost_lease(s))),
@@ -210,7 +218,7 @@ async fn admit_one(store: &Arc<dyn Store>, arrival: Arrival) -> Seq {
 }
 
 async fn count(store: &Arc<dyn Store>) -> usize {
-    store.find_events(EventFilter { limit: ALL, ..EventFilter::default() }).await.expect(UP).len()
+    store.find_events(EventFilter { limit: ALL, ..EventFilter::default() }).await.expect(UP).events.len()
 }
 
 async fn join(store: &Arc<dyn Store>) -> Epoch {
@@ -352,7 +360,7 @@ async fn leads_to(store: &Arc<dyn Store>, name: &str) -> Option<Key> {
 /// The newest first.
 async fn audited(store: &Arc<dyn Store>) -> Vec<Entry> {
     let filter = AuditFilter { limit: ALL, ..AuditFilter::default() };
-    store.find_audit(filter).await.expect(UP).into_iter().map(|found| found.entry).collect()
+    store.find_audit(filter).await.expect(UP).entries.into_iter().map(|found| found.entry).collect()
 }
 
 async fn booked(store: &Arc<dyn Store>) -> Vec<Posting> {

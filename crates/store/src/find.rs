@@ -1,9 +1,16 @@
 //! Bounded reads for pages, API and CLI, in words both databases understand.
 
+mod dead;
+mod page;
+
 use bytes::Bytes;
-use sekisho_core::change::{About, Death, Kind, Lane, Outcome};
+use sekisho_core::change::{About, Death, Lane, Outcome};
 use sekisho_core::state::{self, Posting, State};
-use sekisho_core::{Seq, Time};
+use sekisho_core::{Epoch, Seq, Time};
+
+pub use dead::{DeadFilter, DeadGroup, DeadLetter, Risk, Stake};
+pub(crate) use page::{AuditLead, EventLead};
+pub use page::{AuditPage, EventPage};
 
 /// Where an event stands. `failed` means: in the dead letters, waiting for a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +65,9 @@ pub struct EventFilter {
     pub status: Option<Status>,
     /// The provider's id of what the event is about.
     pub object_id: Option<String>,
+    /// What it turned out to be about, in our ids.
+    pub payment: Option<String>,
+    pub tenant: Option<String>,
     /// Only numbers above, and below: cursors of a page.
     pub after: Option<Seq>,
     pub before: Option<Seq>,
@@ -92,42 +102,6 @@ pub struct EventRecord {
     pub body: Bytes,
 }
 
-/// Which dead letters. All conditions must hold; none means all of them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DeadFilter {
-    pub source: Option<String>,
-    /// Exact, or a prefix when it ends in `*`.
-    pub event_type: Option<String>,
-    pub reason: Option<String>,
-    pub lane: Option<Lane>,
-    pub event: Option<Seq>,
-    /// When it died: not before, and before.
-    pub since: Option<Time>,
-    pub until: Option<Time>,
-    /// Only lower numbers: the cursor of a page.
-    pub before: Option<Seq>,
-    pub limit: usize,
-}
-
-/// Work that failed for good and waits for a person.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DeadLetter {
-    pub job: Seq,
-    pub kind: Kind,
-    pub lane: Lane,
-    pub fifo: Option<String>,
-    pub payload: String,
-    pub attempts: i32,
-    pub crashes: i32,
-    pub death: Death,
-    pub at: Time,
-    /// What it is about, as far as that is still kept: number, provider's id, type and source.
-    pub event: Option<Seq>,
-    pub event_id: Option<String>,
-    pub event_type: Option<String>,
-    pub source: Option<String>,
-}
-
 /// One job and where it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
@@ -146,6 +120,38 @@ pub enum Standing {
     Running,
     Done(Outcome, Time),
     Dead(Death, Time),
+}
+
+/// The unfinished work of a lane. Waiting, retrying and running add up to all of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Work {
+    pub lane: Lane,
+    /// Not leased, and never failed.
+    pub waiting: i64,
+    /// Failed at least once, and waits for its next try.
+    pub retrying: i64,
+    /// Leased to a node.
+    pub running: i64,
+    /// When the oldest that is not leased is due.
+    pub oldest_due: Option<Time>,
+}
+
+/// A process that was not given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeRecord {
+    pub epoch: Epoch,
+    pub beat: i64,
+    pub joined_at: Time,
+}
+
+/// Which refused requests. All conditions must hold.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RejectionFilter {
+    pub source: Option<String>,
+    pub reason: Option<String>,
+    /// Only lower numbers: the cursor of a page.
+    pub before: Option<Seq>,
+    pub limit: usize,
 }
 
 /// Which things. All conditions must hold.

@@ -28,8 +28,9 @@ use sekisho_core::{Epoch, Seq, Time};
 pub use audit::RETRIED;
 pub use error::{Error, OpenError, Result, chain};
 pub use find::{
-    AuditFilter, BookedLine, ChainHead, Count, DeadFilter, DeadLetter, EventFilter, EventRecord,
-    EventSummary, Forgotten, LineFilter, Message, Order, Standing, StateFilter, Status, Sum,
+    AuditFilter, AuditPage, BookedLine, ChainHead, Count, DeadFilter, DeadGroup, DeadLetter, EventFilter,
+    EventPage, EventRecord, EventSummary, Forgotten, LineFilter, Message, NodeRecord, Order, RejectionFilter,
+    Risk, Stake, Standing, StateFilter, Status, Sum, Work,
 };
 pub use sekisho_core::audit::{Link, Numbered as AuditEntry};
 pub use sekisho_core::state::Loaded;
@@ -41,6 +42,12 @@ pub const ADMIT_MAX: usize = 1_000;
 pub const CLAIM_MAX: usize = 1_000;
 /// Most rows one `find_…` returns.
 pub const FIND_MAX: usize = 1_000;
+/// Most events or audit entries one `find_…` looks at to fill its page: a few ten milliseconds on a file with a million.
+pub const SCAN_MAX: usize = 5_000;
+/// Most jobs `find_work` looks at.
+pub const WORK_MAX: usize = 100_000;
+/// Most dead letters `find_dead_groups` looks at.
+pub const GROUPED_MAX: usize = 10_000;
 /// Rejections kept; older ones make room, so that an attacker can't fill the disk.
 pub const REJECTIONS_MAX: usize = 10_000;
 
@@ -133,8 +140,8 @@ pub trait Store: Send + Sync {
 
     // --- audit -----------------------------------------------------------------------------------------------
 
-    /// Entries, newest first; at most [`FIND_MAX`].
-    async fn find_audit(&self, filter: AuditFilter) -> Result<Vec<AuditEntry>>;
+    /// One page of entries, newest first; at most [`FIND_MAX`], and after at most [`SCAN_MAX`] that were looked at.
+    async fn find_audit(&self, filter: AuditFilter) -> Result<AuditPage>;
 
     /// Links with their entries, by chain and number, after one; at most `limit` and [`FIND_MAX`]. Entries that hang on no
     /// link show up in their place, under a link without a hash.
@@ -162,8 +169,9 @@ pub trait Store: Send + Sync {
 
     // --- reads -----------------------------------------------------------------------------------------------
 
-    /// One page of events; at most [`FIND_MAX`].
-    async fn find_events(&self, filter: EventFilter) -> Result<Vec<EventSummary>>;
+    /// One page of events; at most [`FIND_MAX`], and after at most [`SCAN_MAX`] that were looked at. What is asked for by
+    /// payment, tenant, or as failed or received, is looked for only among those.
+    async fn find_events(&self, filter: EventFilter) -> Result<EventPage>;
 
     /// One event with headers and body.
     async fn find_event(&self, seq: Seq) -> Result<Option<EventRecord>>;
@@ -173,6 +181,16 @@ pub trait Store: Send + Sync {
 
     /// One page of dead letters, newest first; at most [`FIND_MAX`].
     async fn find_dead(&self, filter: DeadFilter) -> Result<Vec<DeadLetter>>;
+
+    /// What dead letters have in common, by reason, lane and class. Looks at the newest, as many as the filter's limit and
+    /// [`GROUPED_MAX`] say.
+    async fn find_dead_groups(&self, filter: DeadFilter) -> Result<Vec<DeadGroup>>;
+
+    /// Unfinished work by lane, in their order; of the oldest [`WORK_MAX`] jobs.
+    async fn find_work(&self) -> Result<Vec<Work>>;
+
+    /// The living nodes, by epoch; at most [`FIND_MAX`].
+    async fn find_nodes(&self) -> Result<Vec<NodeRecord>>;
 
     /// Where a job stands, whether waiting, done or dead.
     async fn find_message(&self, job: Seq) -> Result<Option<Message>>;
@@ -186,8 +204,8 @@ pub trait Store: Send + Sync {
     /// Counts of hours from one (with) to another (without).
     async fn find_counts(&self, from: Time, to: Time) -> Result<Vec<Count>>;
 
-    /// The newest rejections first.
-    async fn find_rejections(&self, source: Option<String>, limit: usize) -> Result<Vec<Rejection>>;
+    /// One page of rejections, newest first; at most [`FIND_MAX`].
+    async fn find_rejections(&self, filter: RejectionFilter) -> Result<Vec<Rejection>>;
 
     /// What the database is and how it is set, for `doctor`: name and value.
     async fn describe(&self) -> Result<Vec<(String, String)>>;

@@ -3,6 +3,7 @@
 mod act;
 mod commit;
 mod filter;
+mod find;
 mod upkeep;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,14 +16,15 @@ use sekisho_core::change::{
     Rejection, Replayed, effect_prefix,
 };
 use sekisho_core::event::{DedupeKey, Stored};
-use sekisho_core::state::{Key, State};
+use sekisho_core::state::{self, Key, State};
 use sekisho_core::timer::HOUR_MS;
 use sekisho_core::{Epoch, Seq, Time};
 
 use crate::{
-    AuditEntry, AuditFilter, BookedLine, CLAIM_MAX, ChainHead, Count, DeadFilter, DeadLetter, EventFilter,
-    EventRecord, EventSummary, FIND_MAX, Forgotten, Joined, LineFilter, Link, Loaded, Message, Order, Peer,
-    Pulse, REJECTIONS_MAX, Result, Standing, StateFilter, Status, Store, Sum,
+    AuditEntry, AuditFilter, AuditPage, BookedLine, CLAIM_MAX, ChainHead, Count, DeadFilter, DeadGroup,
+    DeadLetter, EventFilter, EventPage, EventRecord, EventSummary, FIND_MAX, Forgotten, Joined, LineFilter,
+    Link, Loaded, Message, NodeRecord, Peer, Pulse, REJECTIONS_MAX, RejectionFilter, Result, Stake, Standing,
+    StateFilter, Status, Store, Sum, Work,
 };
 
 /// One process, one writer: one chain.
@@ -36,7 +38,7 @@ pub struct MemoryStore {
 #[derive(Default)]
 struct Tables {
     last_epoch: i64,
-    nodes: BTreeMap<Epoch, i64>,
+    nodes: BTreeMap<Epoch, NodeRecord>,
     dedupe: BTreeMap<DedupeKey, Seq>,
     events: BTreeMap<Seq, Arrival>,
     jobs: BTreeMap<Seq, JobRow>,
@@ -87,11 +89,11 @@ impl MemoryStore {
 
 #[async_trait]
 impl Store for MemoryStore {
-    async fn join(&self, _now: Time) -> Result<Joined> {
+    async fn join(&self, now: Time) -> Result<Joined> {
         let mut tables = self.tables();
         tables.last_epoch += 1;
         let epoch = Epoch(tables.last_epoch);
-        tables.nodes.insert(epoch, 0);
+        tables.nodes.insert(epoch, NodeRecord { epoch, beat: 0, joined_at: now });
         let floor = [
             tables.events.keys().max(),
             tables.jobs.keys().max(),
@@ -108,16 +110,16 @@ impl Store for MemoryStore {
 
     async fn beat(&self, epoch: Epoch, n: i64) -> Result<Pulse> {
         let mut tables = self.tables();
-        let Some(beat) = tables.nodes.get_mut(&epoch) else { return Ok(Pulse::Ended) };
-        *beat = n;
-        let peers = tables.nodes.iter().filter(|(peer, _)| **peer != epoch);
-        let peers = peers.map(|(&epoch, &beat)| Peer { epoch, beat }).collect();
+        let Some(node) = tables.nodes.get_mut(&epoch) else { return Ok(Pulse::Ended) };
+        node.beat = n;
+        let peers = tables.nodes.values().filter(|peer| peer.epoch != epoch);
+        let peers = peers.map(|node| Peer { epoch: node.epoch, beat: node.beat }).collect();
         Ok(Pulse::Alive { peers, store_time: None })
     }
 
     async fn end(&self, epoch: Epoch, n: i64) -> Result<bool> {
         let mut tables = self.tables();
-        let still = tables.nodes.get(&epoch) == Some(&n);
+        let still = tables.nodes.get(&epoch).is_some_and(|node| node.beat == n);
         if still {
             tables.nodes.remove(&epoch);
         }
@@ -294,10 +296,8 @@ impl Store for MemoryStore {
         Ok(newest.take(filter.limit.min(FIND_MAX)).cloned().collect())
     }
 
-    async fn find_audit(&self, filter: AuditFilter) -> Result<Vec<AuditEntry>> {
-        let tables = self.tables();
-        let newest = tables.audit.iter().rev().filter(|entry| filter.matches(entry));
-        Ok(newest.take(filter.limit.min(FIND_MAX)).cloned().collect())
+    async fn find_audit(&self, filter: AuditFilter) -> Result<AuditPage> {
+        Ok(self.tables().find_audit(&filter))
     }
 
     async fn find_links(&self, after: Option<(i64, i64)>, limit: usize) -> Result<Vec<Link>> {
@@ -341,20 +341,8 @@ impl Store for MemoryStore {
         Ok(self.tables().forget(before, after, limit.min(CLAIM_MAX)))
     }
 
-    async fn find_events(&self, filter: EventFilter) -> Result<Vec<EventSummary>> {
-        let tables = self.tables();
-        let matching =
-            tables.events.values().map(|event| tables.summary(event)).filter(|event| filter.matches(event));
-        let limit = filter.limit.min(FIND_MAX);
-        Ok(match filter.order {
-            Order::OldestFirst => matching.take(limit).collect(),
-            Order::NewestFirst => {
-                let mut all: Vec<_> = matching.collect();
-                all.reverse();
-                all.truncate(limit);
-                all
-            }
-        })
+    async fn find_events(&self, filter: EventFilter) -> Result<EventPage> {
+        Ok(self.tables().find_events(&filter))
     }
 
     async fn find_event(&self, seq: Seq) -> Result<Option<EventRecord>> {
@@ -377,6 +365,18 @@ impl Store for MemoryStore {
         let tables = self.tables();
         let newest = tables.dead.values().rev().map(|letter| tables.addressed(letter));
         Ok(newest.filter(|letter| filter.matches(letter)).take(filter.limit.min(FIND_MAX)).collect())
+    }
+
+    async fn find_dead_groups(&self, filter: DeadFilter) -> Result<Vec<DeadGroup>> {
+        Ok(self.tables().find_dead_groups(&filter))
+    }
+
+    async fn find_work(&self) -> Result<Vec<Work>> {
+        Ok(self.tables().find_work())
+    }
+
+    async fn find_nodes(&self) -> Result<Vec<NodeRecord>> {
+        Ok(self.tables().nodes.values().take(FIND_MAX).copied().collect())
     }
 
     async fn find_message(&self, job: Seq) -> Result<Option<Message>> {
@@ -408,11 +408,10 @@ impl Store for MemoryStore {
             .collect())
     }
 
-    async fn find_rejections(&self, source: Option<String>, limit: usize) -> Result<Vec<Rejection>> {
+    async fn find_rejections(&self, filter: RejectionFilter) -> Result<Vec<Rejection>> {
         let tables = self.tables();
-        let newest = tables.rejections.values().rev();
-        let matching = newest.filter(|one| source.as_ref().is_none_or(|source| one.source == *source));
-        Ok(matching.take(limit.min(FIND_MAX)).cloned().collect())
+        let newest = tables.rejections.values().rev().filter(|one| filter.matches(one));
+        Ok(newest.take(filter.limit.min(FIND_MAX)).cloned().collect())
     }
 
     async fn describe(&self) -> Result<Vec<(String, String)>> {
@@ -500,8 +499,15 @@ impl Tables {
             event_id: event.map(|event| event.event_id.clone()),
             event_type: event.map(|event| event.event_type.clone()),
             source: event.map(|event| event.source.to_string()),
+            stake: letter.event.and_then(|event| self.stake(event)),
             ..letter.clone()
         }
+    }
+
+    fn stake(&self, event: Seq) -> Option<Stake> {
+        let payment = self.outcomes.get(&event)?.about.payment.as_ref()?;
+        let index = &self.states.get(&Key::new(state::Kind::Payment, payment))?.index;
+        Stake::of(Some(payment.clone()), index.amount, index.currency.clone())
     }
 
     fn message(&self, id: Seq) -> Option<Message> {
@@ -591,6 +597,7 @@ impl JobRow {
             event_id: None,
             event_type: None,
             source: None,
+            stake: None,
         }
     }
 }

@@ -36,9 +36,9 @@ use sekisho_core::{Epoch, Seq, Time};
 
 use crate::migration::Migration;
 use crate::{
-    Access, AuditEntry, AuditFilter, BookedLine, ChainHead, Count, DeadFilter, DeadLetter, EventFilter,
-    EventRecord, EventSummary, Forgotten, Joined, LineFilter, Loaded, Message, OpenError, Pulse, Result,
-    StateFilter, Store, StoreUrl, Sum,
+    Access, AuditFilter, AuditPage, BookedLine, ChainHead, Count, DeadFilter, DeadGroup, DeadLetter,
+    EventFilter, EventPage, EventRecord, Forgotten, Joined, LineFilter, Loaded, Message, NodeRecord,
+    OpenError, Pulse, RejectionFilter, Result, StateFilter, Store, StoreUrl, Sum, Work,
 };
 use connection::{Link, Links, Purpose, Server};
 
@@ -187,7 +187,7 @@ impl Store for PostgresStore {
         find_state::lines(&self.pages, &filter).await
     }
 
-    async fn find_audit(&self, filter: AuditFilter) -> Result<Vec<AuditEntry>> {
+    async fn find_audit(&self, filter: AuditFilter) -> Result<AuditPage> {
         find_audit::audit(&self.pages, &filter).await
     }
 
@@ -215,7 +215,7 @@ impl Store for PostgresStore {
         upkeep::forget(&self.upkeep, before, after, limit).await
     }
 
-    async fn find_events(&self, filter: EventFilter) -> Result<Vec<EventSummary>> {
+    async fn find_events(&self, filter: EventFilter) -> Result<EventPage> {
         find::events(&self.pages, &filter).await
     }
 
@@ -230,6 +230,18 @@ impl Store for PostgresStore {
 
     async fn find_dead(&self, filter: DeadFilter) -> Result<Vec<DeadLetter>> {
         find_work::dead(&self.pages, &filter).await
+    }
+
+    async fn find_dead_groups(&self, filter: DeadFilter) -> Result<Vec<DeadGroup>> {
+        find_work::dead_groups(&self.pages, &filter).await
+    }
+
+    async fn find_work(&self) -> Result<Vec<Work>> {
+        find_work::work(&self.pages).await
+    }
+
+    async fn find_nodes(&self) -> Result<Vec<NodeRecord>> {
+        find::nodes(&self.pages).await
     }
 
     async fn find_message(&self, job: Seq) -> Result<Option<Message>> {
@@ -248,8 +260,8 @@ impl Store for PostgresStore {
         find_work::counts(&self.pages, from, to).await
     }
 
-    async fn find_rejections(&self, source: Option<String>, limit: usize) -> Result<Vec<Rejection>> {
-        find::rejections(&self.pages, source.as_deref(), limit).await
+    async fn find_rejections(&self, filter: RejectionFilter) -> Result<Vec<Rejection>> {
+        find::rejections(&self.pages, &filter).await
     }
 
     async fn describe(&self) -> Result<Vec<(String, String)>> {

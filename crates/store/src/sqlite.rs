@@ -33,9 +33,9 @@ use sekisho_core::{Epoch, Seq, Time};
 
 use crate::migration::Migration;
 use crate::{
-    Access, AuditEntry, AuditFilter, BookedLine, ChainHead, Count, DeadFilter, DeadLetter, EventFilter,
-    EventRecord, EventSummary, Forgotten, Joined, LineFilter, Link, Loaded, Message, OpenError, Pulse,
-    Result, StateFilter, Store, Sum,
+    Access, AuditFilter, AuditPage, BookedLine, ChainHead, Count, DeadFilter, DeadGroup, DeadLetter,
+    EventFilter, EventPage, EventRecord, Forgotten, Joined, LineFilter, Link, Loaded, Message, NodeRecord,
+    OpenError, Pulse, RejectionFilter, Result, StateFilter, Store, Sum, Work,
 };
 use connection::Readers;
 use writer::Writer;
@@ -175,7 +175,7 @@ impl Store for SqliteStore {
         self.read(move |db| find_state::lines(db, &filter)).await
     }
 
-    async fn find_audit(&self, filter: AuditFilter) -> Result<Vec<AuditEntry>> {
+    async fn find_audit(&self, filter: AuditFilter) -> Result<AuditPage> {
         self.read(move |db| find_audit::audit(db, &filter)).await
     }
 
@@ -204,7 +204,7 @@ impl Store for SqliteStore {
         self.write(move |tx| upkeep::forget(tx, before, after, limit)).await
     }
 
-    async fn find_events(&self, filter: EventFilter) -> Result<Vec<EventSummary>> {
+    async fn find_events(&self, filter: EventFilter) -> Result<EventPage> {
         self.read(move |db| find::events(db, &filter)).await
     }
 
@@ -219,6 +219,18 @@ impl Store for SqliteStore {
 
     async fn find_dead(&self, filter: DeadFilter) -> Result<Vec<DeadLetter>> {
         self.read(move |db| find_work::dead(db, &filter)).await
+    }
+
+    async fn find_dead_groups(&self, filter: DeadFilter) -> Result<Vec<DeadGroup>> {
+        self.read(move |db| find_work::dead_groups(db, &filter)).await
+    }
+
+    async fn find_work(&self) -> Result<Vec<Work>> {
+        self.read(find_work::work).await
+    }
+
+    async fn find_nodes(&self) -> Result<Vec<NodeRecord>> {
+        self.read(find::nodes).await
     }
 
     async fn find_message(&self, job: Seq) -> Result<Option<Message>> {
@@ -237,8 +249,8 @@ impl Store for SqliteStore {
         self.read(move |db| find_work::counts(db, from, to)).await
     }
 
-    async fn find_rejections(&self, source: Option<String>, limit: usize) -> Result<Vec<Rejection>> {
-        self.read(move |db| find::rejections(db, source.as_deref(), limit)).await
+    async fn find_rejections(&self, filter: RejectionFilter) -> Result<Vec<Rejection>> {
+        self.read(move |db| find::rejections(db, &filter)).await
     }
 
     async fn describe(&self) -> Result<Vec<(String, String)>> {

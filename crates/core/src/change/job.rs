@@ -2,12 +2,27 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::id::{Epoch, Seq};
 use crate::time::Time;
 
 /// What shares concurrency, rate and breaker: all settling, all timers, or one destination.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
 pub struct Lane(pub Arc<str>);
+
+impl From<String> for Lane {
+    fn from(name: String) -> Self {
+        Self(name.into())
+    }
+}
+
+impl From<Lane> for String {
+    fn from(lane: Lane) -> Self {
+        lane.0.to_string()
+    }
+}
 
 impl Lane {
     pub fn settle() -> Self {

@@ -1,7 +1,10 @@
 //! How a run failed: whether trying again can help, said where it is known and never guessed later from a text.
 
+use serde::{Deserialize, Serialize};
+
 /// Can another try help?
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Class {
     Transient,
     Terminal,

@@ -2,7 +2,7 @@
 
 use sekisho_store::AuditFilter;
 
-use super::endpoint::{Answer, BEFORE, Call, Endpoint, LIMIT, Parameter, Success, TENANT, Verb, page};
+use super::endpoint::{Answer, BEFORE, Call, Endpoint, LIMIT, Parameter, Success, TENANT, Verb, page_until};
 use super::problem;
 use crate::config::Scope;
 use crate::view;
@@ -50,7 +50,6 @@ async fn list(call: Call) -> Answer {
         before: before.transpose()?,
         limit: call.limit()?,
     };
-    let limit = filter.limit;
     let found = call.api.store.find_audit(filter).await?;
-    Ok(page(found.iter().map(view::audit).collect(), limit))
+    Ok(page_until(found.entries.iter().map(view::audit).collect(), found.next))
 }

@@ -1,5 +1,6 @@
 //! Dead letters: what waits for a person, and what the person decides.
 
+use sekisho_store::{DeadFilter, GROUPED_MAX};
 use serde_json::json;
 
 use super::endpoint::{Answer, BEFORE, Call, Endpoint, LIMIT, Parameter, Success, Verb, page};
@@ -16,21 +17,23 @@ pub const ENDPOINTS: &[Endpoint] = &[
         scope: Some(Scope::Read),
         for_tenants: false,
         summary: "Dead letters, the newest first",
-        parameters: &[
-            SOURCE,
-            TYPE,
-            Parameter { name: "reason", kind: "text", about: "Why it died, such as timeout" },
-            Parameter { name: "route", kind: "text", about: "Where it was to go" },
-            Parameter { name: "event", kind: "text", about: "What it is about: evt_…" },
-            Parameter { name: "since", kind: "time", about: "Died not before" },
-            Parameter { name: "until", kind: "time", about: "Died before" },
-            BEFORE,
-            LIMIT,
-        ],
+        parameters: &[SOURCE, TYPE, REASON, ROUTE, EVENT, SINCE, UNTIL, BEFORE, LIMIT],
         body: None,
         answer: "DeadLetterPage",
         success: Success::Done,
         run: |call| Box::pin(list(call)),
+    },
+    Endpoint {
+        method: Verb::Get,
+        path: "/v1/dead-letters/groups",
+        scope: Some(Scope::Read),
+        for_tenants: false,
+        summary: "What dead letters have in common, and the money that hangs on them; of the newest 10,000",
+        parameters: &[SOURCE, TYPE, REASON, ROUTE, EVENT, SINCE, UNTIL],
+        body: None,
+        answer: "DeadGroupList",
+        success: Success::Done,
+        run: |call| Box::pin(groups(call)),
     },
     Endpoint {
         method: Verb::Get,
@@ -70,12 +73,23 @@ pub const ENDPOINTS: &[Endpoint] = &[
     },
 ];
 
+const REASON: Parameter = Parameter { name: "reason", kind: "text", about: "Why it died, such as timeout" };
+const ROUTE: Parameter = Parameter { name: "route", kind: "text", about: "Where it was to go" };
+const EVENT: Parameter = Parameter { name: "event", kind: "text", about: "What it is about: evt_…" };
+const SINCE: Parameter = Parameter { name: "since", kind: "time", about: "Died not before" };
+const UNTIL: Parameter = Parameter { name: "until", kind: "time", about: "Died before" };
+
 async fn list(call: Call) -> Answer {
     let mut filter = call.query::<DeadQuery>()?.filter()?;
     (filter.limit, filter.before) = (call.limit()?, call.before()?);
     let limit = filter.limit;
     let found = call.api.store.find_dead(filter).await?;
     Ok(page(found.iter().map(view::dead_letter).collect(), limit))
+}
+
+async fn groups(call: Call) -> Answer {
+    let filter = DeadFilter { limit: GROUPED_MAX, ..call.query::<DeadQuery>()?.filter()? };
+    Ok(json!({ "items": call.api.store.find_dead_groups(filter).await? }).into())
 }
 
 async fn show(call: Call) -> Answer {

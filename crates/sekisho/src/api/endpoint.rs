@@ -234,6 +234,11 @@ pub fn page(items: Vec<Value>, limit: usize) -> Reply {
     json!({ "items": items, "next": next }).into()
 }
 
+/// A page of a search: `next` says where it stopped, which may be before anything was found.
+pub fn page_until(items: Vec<Value>, next: impl Into<Value>) -> Reply {
+    json!({ "items": items, "next": next.into() }).into()
+}
+
 /// A page of things. What was merged into another or deleted is left out: such a page is shorter, and still leads on.
 pub async fn page_of_states(
     store: &dyn Store,

@@ -3,7 +3,9 @@
 use sekisho_core::timer::DAY_MS;
 use serde_json::{Value, json};
 
-use super::endpoint::{Answer, BEFORE, Call, Endpoint, LIMIT, OWN, Parameter, Success, Verb, page};
+use super::endpoint::{
+    Answer, BEFORE, Call, Endpoint, LIMIT, OWN, Parameter, Success, TENANT, Verb, page_until,
+};
 use super::problem;
 use crate::config::Scope;
 use crate::transition::{self, EventQuery};
@@ -21,6 +23,12 @@ pub const ENDPOINTS: &[Endpoint] = &[
             TYPE,
             Parameter { name: "status", kind: "text", about: "received, success, failed or skipped" },
             Parameter { name: "object", kind: "text", about: "The provider's id of what it is about" },
+            Parameter {
+                name: "payment",
+                kind: "text",
+                about: "Only what turned out to be about this payment",
+            },
+            TENANT,
             OWN,
             Parameter { name: "since", kind: "time", about: "Received not before" },
             Parameter { name: "until", kind: "time", about: "Received before" },
@@ -93,11 +101,10 @@ async fn list(call: Call) -> Answer {
     filter.limit = call.limit()?;
     // The cursor lies within what `until` allows.
     filter.before = [call.before()?, filter.before].into_iter().flatten().min();
-    let limit = filter.limit;
     let found = call.api.store.find_events(filter).await?;
-    let mut items: Vec<Value> = found.iter().map(view::event).collect();
+    let mut items: Vec<Value> = found.events.iter().map(view::event).collect();
     view::unlink(&*call.api.store, &mut items).await?;
-    Ok(page(items, limit))
+    Ok(page_until(items, found.next.map(|next| next.as_event().to_string())))
 }
 
 async fn show(call: Call) -> Answer {

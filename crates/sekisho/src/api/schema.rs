@@ -44,7 +44,11 @@ const SCHEMAS: &[(&str, Fields)] = &[
             ("reason", "text"),
         ],
     ),
-    ("DeadGroup", &[("reason", "text"), ("lane", "text"), ("count", "integer")]),
+    ("DeadGroup", DEAD_GROUP),
+    ("Risk", &[("currency", "text"), ("amount", "integer"), ("payments", "integer")]),
+    ("DeadGroupList", &[("items", "DeadGroup[]")]),
+    ("Rejection", REJECTION),
+    ("RejectionPage", &[("items", "Rejection[]"), ("next", "text?")]),
     ("DeadReport", DEAD_REPORT),
     ("EventQuery", EVENT_QUERY),
     ("Replay", REPLAY),
@@ -177,6 +181,27 @@ const DEAD_QUERY: Fields = &[
     ("until", "time?"),
 ];
 
+const DEAD_GROUP: Fields = &[
+    ("reason", "text"),
+    ("class", "text"),
+    ("lane", "text"),
+    ("count", "integer"),
+    ("oldest", "time"),
+    ("newest", "time"),
+    ("at_risk", "Risk[]"),
+];
+
+const REJECTION: Fields = &[
+    ("id", "text"),
+    ("at", "time"),
+    ("source", "text"),
+    ("peer", "text"),
+    ("reason", "text"),
+    ("detail", "text"),
+    ("request_id", "text"),
+    ("count", "integer"),
+];
+
 const DEAD_REPORT: Fields = &[
     ("dry_run", "flag"),
     ("found", "integer"),
@@ -192,6 +217,8 @@ const EVENT_QUERY: Fields = &[
     ("type", "text?"),
     ("status", "text?"),
     ("object", "text?"),
+    ("payment", "text?"),
+    ("tenant", "text?"),
     ("since", "time?"),
     ("until", "time?"),
     ("own", "flag"),
@@ -309,11 +336,13 @@ pub mod tests {
         use std::sync::Arc;
 
         use sekisho_core::audit::Entry;
-        use sekisho_core::change::{Arrival, Attempt, ChangeSet, Death, End, Lease};
+        use sekisho_core::change::{Arrival, Attempt, ChangeSet, Death, End, Lease, Rejection};
         use sekisho_core::event::{DedupeKey, Trust};
         use sekisho_core::{Seq, Time};
         use sekisho_store::memory::MemoryStore;
-        use sekisho_store::{AuditEntry, Count, DeadFilter, EventFilter, Status, Store};
+        use sekisho_store::{
+            AuditEntry, Count, DeadFilter, DeadGroup, DeadLetter, EventFilter, Stake, Status, Store,
+        };
 
         use crate::view;
 
@@ -346,9 +375,16 @@ pub mod tests {
         check("DeadLetterDetail", &view::dead_letter_with_all(&store, seq).await.unwrap().unwrap());
         check("MessageDetail", &view::message_with_all(&store, seq).await.unwrap().unwrap());
         let events = store.find_events(EventFilter { limit: 1, ..EventFilter::default() }).await.unwrap();
-        check("Event", &view::event(&events[0]));
+        check("Event", &view::event(&events.events[0]));
         let letters = store.find_dead(DeadFilter { limit: 1, ..DeadFilter::default() }).await.unwrap();
         check("DeadLetter", &view::dead_letter(&letters[0]));
+        let stake = Some(Stake { payment: text(), amount: 1, currency: text() });
+        let group = json!(DeadGroup::all(&[DeadLetter { stake, ..letters[0].clone() }])[0]);
+        check("DeadGroup", &group);
+        check("Risk", &group["at_risk"][0]);
+        let (source, peer, reason, detail, request_id) = (text(), text(), text(), text(), text());
+        let refused = Rejection { seq, at: now, source, peer, reason, detail, request_id, count: 1 };
+        check("Rejection", &view::rejection(&refused));
         check("Message", &view::message(&store.find_message(seq).await.unwrap().unwrap()));
         let (reason, error, headers, body) = (None, None, None, None);
         let call = Attempt { at: now, took_ms: 1, status: None, reason, error, headers, body };

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use sekisho_core::Time;
-use sekisho_store::{AuditFilter, Link, Store};
+use sekisho_store::{AuditEntry, AuditFilter, Link, Store};
 use serde_json::json;
 
 use super::output::{Progress, json_out, line_out};
@@ -110,11 +110,26 @@ async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
         ..AuditFilter::default()
     };
     let fetch = async |before, limit| {
-        let found = store.find_audit(AuditFilter { before, limit, ..query.clone() }).await?;
+        let found = page(store, AuditFilter { before, limit, ..query.clone() }).await?;
         Ok(found.iter().map(|entry| (entry.number, view::audit(entry))).collect())
     };
     pages::out(&args.pages, &COLUMNS, "no entries", fetch).await?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// So many entries, however far apart they are.
+async fn page(store: &dyn Store, mut filter: AuditFilter) -> anyhow::Result<Vec<AuditEntry>> {
+    let wanted = filter.limit;
+    let mut found = Vec::new();
+    loop {
+        let page = store.find_audit(filter.clone()).await?;
+        found.extend(page.entries);
+        filter.limit = wanted - found.len();
+        filter.before = page.next;
+        if filter.limit == 0 || page.next.is_none() {
+            return Ok(found);
+        }
+    }
 }
 
 async fn verify(args: Verify, context: &Context) -> anyhow::Result<ExitCode> {

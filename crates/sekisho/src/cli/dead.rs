@@ -1,14 +1,17 @@
-//! `sekisho dead list|show|retry|discard`: what failed for good and waits for a person.
+//! `sekisho dead list|groups|show|retry|discard`: what failed for good and waits for a person.
 
 mod redo;
 
+use std::cmp::Reverse;
 use std::process::ExitCode;
 
 use anyhow::bail;
 use sekisho_core::{Seq, Time};
-use sekisho_store::{DeadFilter, Store};
+use sekisho_store::{DeadFilter, DeadGroup, GROUPED_MAX, Risk, Store};
+use serde_json::json;
 
-use super::output::{calls_out, fields_out, json_out, line_out, request_out};
+use super::amount::amount_text;
+use super::output::{calls_out, fields_out, json_out, line_out, request_out, rows_out};
 use super::server::Verb;
 use super::when::moment;
 use super::{Context, pages};
@@ -19,6 +22,8 @@ use crate::view;
 pub enum Command {
     /// What failed for good, the newest messages first
     List(List),
+    /// What failed for good, by reason and lane, with the money that hangs on it
+    Groups(Groups),
     /// One dead letter with its event and every call that failed
     Show(Show),
     /// Try dead letters again: by id, by filter, or all
@@ -61,6 +66,18 @@ pub struct List {
 }
 
 #[derive(clap::Args)]
+pub struct Groups {
+    #[command(flatten)]
+    conditions: Conditions,
+    /// Only those that died of this, such as timeout or server_error
+    #[arg(long)]
+    reason: Option<String>,
+    /// One JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(clap::Args)]
 pub struct Show {
     /// msg_…, as `dead list` writes it
     id: Seq,
@@ -77,6 +94,16 @@ const COLUMNS: [(&str, &str); 7] = [
     ("EVENT ID", "event_id"),
     ("ATTEMPTS", "attempts"),
     ("REASON", "reason"),
+];
+
+const GROUPS: [(&str, &str); 7] = [
+    ("COUNT", "count"),
+    ("REASON", "reason"),
+    ("CLASS", "class"),
+    ("LANE", "lane"),
+    ("OLDEST", "oldest"),
+    ("NEWEST", "newest"),
+    ("AT RISK", "at_risk"),
 ];
 
 const FIELDS: [(&str, &str); 13] = [
@@ -98,6 +125,7 @@ const FIELDS: [(&str, &str); 13] = [
 pub async fn run(command: Command, context: &Context) -> anyhow::Result<ExitCode> {
     match command {
         Command::List(args) => list(args, context).await,
+        Command::Groups(args) => groups(args, context).await,
         Command::Show(args) => show(args, context).await,
         Command::Retry(args) => redo::run(Verb::Retry, args, context).await,
         Command::Discard(args) => redo::run(Verb::Discard, args.into(), context).await,
@@ -128,6 +156,31 @@ async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
     };
     pages::out(&args.pages, &COLUMNS, "no dead letters", fetch).await?;
     Ok(ExitCode::SUCCESS)
+}
+
+async fn groups(args: Groups, context: &Context) -> anyhow::Result<ExitCode> {
+    let (store, _) = context.open_store().await?;
+    let query = args.conditions.query(args.reason).filter()?;
+    let found = store.find_dead_groups(DeadFilter { limit: GROUPED_MAX, ..query }).await?;
+    if args.json {
+        found.iter().for_each(|group| json_out(&json!(group)));
+    } else {
+        groups_out(&GROUPS, &found, "no dead letters");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A line for each group, the largest first.
+fn groups_out(columns: &[(&str, &str)], groups: &[DeadGroup], nothing: &str) {
+    let mut groups: Vec<_> = groups.iter().collect();
+    groups.sort_by_key(|group| Reverse(group.count));
+    let row = |group: &&DeadGroup| {
+        let mut row = json!(group);
+        let worth = |risk: &Risk| amount_text(&json!(risk.amount), &json!(risk.currency));
+        row["at_risk"] = group.at_risk.iter().map(worth).collect::<Vec<_>>().join(", ").into();
+        row
+    };
+    rows_out(columns, &groups.iter().map(row).collect::<Vec<_>>(), nothing);
 }
 
 async fn show(args: Show, context: &Context) -> anyhow::Result<ExitCode> {

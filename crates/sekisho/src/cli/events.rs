@@ -7,7 +7,7 @@ mod tail;
 use std::process::ExitCode;
 
 use sekisho_core::{Seq, Time};
-use sekisho_store::{EventFilter, Status, Store};
+use sekisho_store::{EventFilter, EventSummary, Status, Store};
 
 use super::when::moment;
 use super::{Context, pages};
@@ -45,6 +45,12 @@ pub struct Conditions {
     /// Only events about this object, by the provider's id: pi_…
     #[arg(long, value_name = "ID")]
     object: Option<String>,
+    /// Only events that turned out to be about this payment: pay_…
+    #[arg(long, value_name = "ID")]
+    payment: Option<String>,
+    /// Only events that turned out to be about this tenant
+    #[arg(long, value_name = "ID")]
+    tenant: Option<String>,
 }
 
 #[derive(clap::Args, Default)]
@@ -96,6 +102,8 @@ impl Conditions {
             event_type: self.event_type.clone(),
             status: self.status.map(|status| status.name().to_owned()),
             object: self.object.clone(),
+            payment: self.payment.clone(),
+            tenant: self.tenant.clone(),
             since: range.since,
             until: range.until,
             own: self.own,
@@ -113,11 +121,26 @@ async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
     let query = &args.conditions.query(&args.range).filter()?;
     let fetch = async |before: Option<Seq>, limit| {
         let before = [before, query.before].into_iter().flatten().min();
-        let found = store.find_events(EventFilter { before, limit, ..query.clone() }).await?;
+        let found = page(store, EventFilter { before, limit, ..query.clone() }).await?;
         let mut shown: Vec<_> = found.iter().map(|event| (event.seq, view::event(event))).collect();
         view::unlink(store, shown.iter_mut().map(|(_, event)| event)).await?;
         Ok(shown)
     };
     pages::out(&args.pages, &COLUMNS, "no events", fetch).await?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// So many events, however far apart they are.
+async fn page(store: &dyn Store, mut filter: EventFilter) -> anyhow::Result<Vec<EventSummary>> {
+    let wanted = filter.limit;
+    let mut found = Vec::new();
+    loop {
+        let page = store.find_events(filter.clone()).await?;
+        found.extend(page.events);
+        filter.limit = wanted - found.len();
+        filter.before = page.next;
+        if filter.limit == 0 || page.next.is_none() {
+            return Ok(found);
+        }
+    }
 }

@@ -70,14 +70,13 @@ async fn list(visit: Visit) -> Answer {
         ..EventFilter::default()
     };
     let found = visit.console.store.find_events(filter).await?;
-    let next = found.last().filter(|_| found.len() == PAGE).map(|last| last.seq.as_event().to_string());
     Reply::page(&EventsPage {
         f: visit.frame("events", visit.lang.t("Events", "イベント")),
         sources: visit.console.known.sources.clone(),
         source: text("source"),
         event_type: text("type"),
         status: text("status"),
-        rows: found.iter().map(EventRow::of).collect(),
-        next,
+        rows: found.events.iter().map(EventRow::of).collect(),
+        next: found.next.map(|next| next.as_event().to_string()),
     })
 }

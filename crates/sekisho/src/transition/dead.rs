@@ -1,11 +1,11 @@
 //! Dead letters: tried again, or put aside for good.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use sekisho_core::change::Lane;
 use sekisho_core::notification::tries::UNCERTAIN;
 use sekisho_core::{Seq, Time};
-use sekisho_store::{CLAIM_MAX, DeadFilter, FIND_MAX, Standing, Store};
+use sekisho_store::{CLAIM_MAX, DeadFilter, DeadGroup, DeadLetter, FIND_MAX, Store};
 use serde::{Deserialize, Serialize};
 
 use super::{Actor, Refusal, Result, SELECT_MAX, check_reason, check_selection};
@@ -75,14 +75,6 @@ pub struct DeadReport {
     pub groups: Vec<DeadGroup>,
 }
 
-/// Dead letters that are alike.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DeadGroup {
-    pub reason: String,
-    pub lane: String,
-    pub count: usize,
-}
-
 /// Queues dead letters again, each under its own id.
 pub async fn retry(store: &dyn Store, redo: &Redo, actor: &Actor<'_>) -> Result<DeadReport> {
     let reason = check_reason(&redo.reason)?;
@@ -117,23 +109,24 @@ fn chunks(jobs: &[Seq], dry_run: bool) -> std::slice::Chunks<'_, Seq> {
 async fn select(store: &dyn Store, redo: &Redo, without_doubt: bool) -> Result<(DeadReport, Vec<Seq>)> {
     check_selection(&redo.ids, redo.filter != DeadQuery::default(), redo.all)?;
     let mut report = DeadReport { dry_run: redo.dry_run, ..DeadReport::default() };
-    let mut groups = BTreeMap::new();
-    let mut jobs = BTreeSet::new();
+    let mut letters = BTreeMap::new();
     if redo.ids.is_empty() {
         let mut filter = DeadFilter { limit: FIND_MAX, ..redo.filter.filter()? };
         loop {
             let page = store.find_dead(filter.clone()).await?;
-            for letter in &page {
+            let next = page.last().filter(|_| page.len() == FIND_MAX).map(|last| last.job);
+            for letter in page {
                 if without_doubt && letter.death.reason == UNCERTAIN {
                     report.in_doubt += 1;
-                    continue;
+                } else {
+                    letters.insert(letter.job, needed(letter));
                 }
-                jobs.insert(letter.job);
-                *groups.entry((letter.death.reason.clone(), letter.lane.clone())).or_default() += 1;
             }
-            let Some(last) = page.last().filter(|_| page.len() == FIND_MAX) else { break };
-            filter.before = Some(last.job);
-            if jobs.len() >= SELECT_MAX {
+            filter.before = next;
+            if next.is_none() {
+                break;
+            }
+            if letters.len() >= SELECT_MAX {
                 report.more = true;
                 break;
             }
@@ -141,25 +134,29 @@ async fn select(store: &dyn Store, redo: &Redo, without_doubt: bool) -> Result<(
     } else {
         for id in &redo.ids {
             let job = id.parse().map_err(|error| Refusal::Wrong(format!("{id:?} is {error}")))?;
-            let found = store.find_message(job).await?;
-            match found.map(|message| (message.lane, message.standing)) {
-                Some((lane, Standing::Dead(death, _))) => {
-                    if jobs.insert(job) {
-                        *groups.entry((death.reason, lane)).or_default() += 1;
-                    }
-                }
-                _ => report.missing.push(id.clone()),
+            match find_letter(store, job).await? {
+                Some(letter) => drop(letters.insert(job, needed(letter))),
+                None => report.missing.push(id.clone()),
             }
         }
-        if jobs.is_empty() {
+        if letters.is_empty() {
             let ids = report.missing.join(", ");
             return Err(Refusal::Missing(format!("no dead letter has the id {ids}, or has it any more")));
         }
     }
-    report.found = jobs.len();
-    report.groups = groups
-        .into_iter()
-        .map(|((reason, lane), count)| DeadGroup { reason, lane: lane.0.to_string(), count })
-        .collect();
-    Ok((report, jobs.into_iter().collect()))
+    report.found = letters.len();
+    report.groups = DeadGroup::all(letters.values());
+    Ok((report, letters.into_keys().collect()))
+}
+
+/// One dead letter by its id.
+pub async fn find_letter(store: &dyn Store, job: Seq) -> sekisho_store::Result<Option<DeadLetter>> {
+    let just_below = Seq::from_i64(job.as_i64().saturating_add(1));
+    let filter = DeadFilter { before: Some(just_below), limit: 1, ..DeadFilter::default() };
+    Ok(store.find_dead(filter).await?.into_iter().find(|letter| letter.job == job))
+}
+
+/// What many are kept by: not their payloads.
+fn needed(letter: DeadLetter) -> DeadLetter {
+    DeadLetter { payload: String::new(), ..letter }
 }

@@ -23,6 +23,9 @@ pub struct EventQuery {
     pub status: Option<String>,
     /// The provider's id of what the event is about.
     pub object: Option<String>,
+    /// What it turned out to be about, in our ids.
+    pub payment: Option<String>,
+    pub tenant: Option<String>,
     /// When it was received: not before, and before.
     pub since: Option<Time>,
     pub until: Option<Time>,
@@ -42,6 +45,8 @@ impl EventQuery {
             event_type: self.event_type.clone(),
             status: status.transpose()?,
             object_id: self.object.clone(),
+            payment: self.payment.clone(),
+            tenant: self.tenant.clone(),
             after: self.since.map(|since| Seq::from_i64(Seq::floor_of(since).as_i64() - 1)),
             before: self.until.map(Seq::floor_of),
             ..EventFilter::default()
@@ -128,9 +133,11 @@ async fn select(store: &dyn Store, known: &Known, order: &Replay) -> Result<(Rep
         let mut filter = EventFilter { order: Order::OldestFirst, limit: FIND_MAX, ..order.filter.filter()? };
         loop {
             let page = store.find_events(filter.clone()).await?;
-            events.extend(page.iter().map(|event| event.seq));
-            let Some(last) = page.last().filter(|_| page.len() == FIND_MAX) else { break };
-            filter.after = Some(last.seq);
+            events.extend(page.events.iter().map(|event| event.seq));
+            filter.after = page.next;
+            if page.next.is_none() {
+                break;
+            }
             if events.len() >= SELECT_MAX {
                 report.more = true;
                 break;

@@ -105,7 +105,7 @@ fn wrong<T>(result: Result<T>) -> String {
 
 async fn audited(store: &MemoryStore) -> Vec<Entry> {
     let filter = AuditFilter { limit: 10, ..AuditFilter::default() };
-    store.find_audit(filter).await.unwrap().into_iter().map(|one| one.entry).collect()
+    store.find_audit(filter).await.unwrap().entries.into_iter().map(|one| one.entry).collect()
 }
 
 fn route(name: &str, filter: &str) -> Route {
@@ -142,7 +142,7 @@ async fn b4_a_preview_says_how_many_and_what_and_changes_nothing() {
     let report = retry(&store, &dry, &ACTOR).await.unwrap();
     assert_eq!((report.found, report.done, report.more), (3, 0, false));
     let groups: Vec<_> =
-        report.groups.iter().map(|group| (&*group.reason, &*group.lane, group.count)).collect();
+        report.groups.iter().map(|group| (&*group.reason, &*group.lane.0, group.count)).collect();
     assert_eq!(groups, [("server_error", "to:app", 2), ("timeout", "to:app", 1)]);
     assert_eq!(discard(&store, &dry, &ACTOR).await.unwrap(), report, "no reason is needed to look");
     assert_eq!(dead(&store).await, 3);

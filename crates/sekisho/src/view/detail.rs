@@ -2,10 +2,11 @@
 
 use sekisho_core::Seq;
 use sekisho_core::change::Kind;
-use sekisho_store::{DeadFilter, EventRecord, Result, Store};
+use sekisho_store::{EventRecord, Result, Store};
 use serde_json::{Value, json};
 
 use super::{about, call, dead_letter, event, headers, message, put_body, unlink};
+use crate::transition::find_letter;
 
 /// An event with headers, body, and the messages it caused.
 pub async fn event_with_all(store: &dyn Store, seq: Seq) -> Result<Option<Value>> {
@@ -20,10 +21,7 @@ pub async fn event_with_all(store: &dyn Store, seq: Seq) -> Result<Option<Value>
 
 /// A dead letter with the calls that failed and the event it is about.
 pub async fn dead_letter_with_all(store: &dyn Store, job: Seq) -> Result<Option<Value>> {
-    let just_below = Seq::from_i64(job.as_i64().saturating_add(1));
-    let filter = DeadFilter { before: Some(just_below), limit: 1, ..DeadFilter::default() };
-    let found = store.find_dead(filter).await?;
-    let Some(letter) = found.into_iter().find(|letter| letter.job == job) else { return Ok(None) };
+    let Some(letter) = find_letter(store, job).await? else { return Ok(None) };
     let mut value = dead_letter(&letter);
     value["notice"] = json!(Some(&letter.payload).filter(|_| letter.kind == Kind::Send));
     value["timer"] = json!(Some(&letter.payload).filter(|_| letter.kind == Kind::Timer));

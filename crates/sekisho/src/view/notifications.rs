@@ -56,7 +56,7 @@ pub async fn notice_with_all(store: &dyn Store, id: &str, notice: &Notice, whole
     let step = |step: &Step| json!({ "at": step.at, "status": step.status, "reason": step.reason, "note": said(step, whole) });
     shown["steps"] = notice.steps.iter().map(step).collect();
     let filter = AuditFilter { target: Some(id.to_owned()), limit: AUDIT_MAX, ..AuditFilter::default() };
-    let entries = store.find_audit(filter).await?;
+    let entries = store.find_audit(filter).await?.entries;
     shown["audit"] = entries.iter().rev().map(audit).collect();
     Ok(shown)
 }

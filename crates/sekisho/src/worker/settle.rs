@@ -395,7 +395,7 @@ impl Worker {
         };
         let found = self.store.find_audit(filter).await;
         let found = found.map_err(|error| Failure::transient("store_unavailable", error.chain()))?;
-        Ok(!found.is_empty())
+        Ok(!found.entries.is_empty())
     }
 
     /// The lanes of deliveries this event already caused.

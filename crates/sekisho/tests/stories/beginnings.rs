@@ -34,7 +34,7 @@ fn h5_eight_nodes_start_on_an_empty_postgresql_at_once() {
         }
         assert_eq!(epochs.len(), 8, "an epoch was given twice");
         let filter = EventFilter { limit: 100, ..EventFilter::default() };
-        assert_eq!(place.look().await.find_events(filter).await.unwrap().len(), 9);
+        assert_eq!(place.look().await.find_events(filter).await.unwrap().events.len(), 9);
     });
 }
 

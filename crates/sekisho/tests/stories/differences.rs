@@ -12,7 +12,7 @@ use sekisho_core::state::{Key, Naming, Posting, Write};
 use sekisho_core::timer::HOUR_MS;
 use sekisho_core::{Seq, Time};
 use sekisho_store::memory::MemoryStore;
-use sekisho_store::{Access, AuditFilter, DeadFilter, EventFilter, LineFilter, StateFilter};
+use sekisho_store::{Access, AuditFilter, DeadFilter, EventFilter, LineFilter, RejectionFilter, StateFilter};
 
 use crate::support::{Place, runtime, seed};
 use author::Author;
@@ -61,11 +61,14 @@ enum Verb {
     FindEvent(Seq),
     FindSeq(String, String),
     FindDead(DeadFilter),
+    FindDeadGroups(DeadFilter),
+    FindWork,
+    FindNodes,
     FindMessage(Seq),
     FindMessages(Seq),
     FindAttempts(Seq),
     FindCounts(Time, Time),
-    FindRejections(Option<String>, usize),
+    FindRejections(RejectionFilter),
 }
 
 /// A lease that was once given, the newest first, shown as it was or changed.
@@ -216,6 +219,14 @@ fn r13_the_stories_reach_every_kind_of_answer() {
         "payment: Some",
         "version: 3",
         "Rejection {",
+        "DeadGroup {",
+        "at_risk: [Risk {",
+        "Stake {",
+        "Work {",
+        "retrying: 1",
+        "NodeRecord {",
+        "next: Some(Seq",
+        "next: Some(1",
         "true",
         "false",
         "None",

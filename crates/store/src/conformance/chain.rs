@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{AuditFilter, Link, Store};
 
-async fn note(store: &Arc<dyn Store>, audit: Vec<Entry>) {
+pub(super) async fn note(store: &Arc<dyn Store>, audit: Vec<Entry>) {
     assert_eq!(commit(store, ChangeSet { audit, ..ChangeSet::nothing(NOW) }).await, APPLIED);
 }
 
@@ -37,7 +37,7 @@ pub async fn entries(store: Arc<dyn Store>) {
     note(&store, given[..3].to_vec()).await;
     note(&store, given[3..].to_vec()).await;
     let find = async |filter: AuditFilter| -> Vec<usize> {
-        let found = store.find_audit(filter).await.expect(UP);
+        let found = store.find_audit(filter).await.expect(UP).entries;
         assert!(found.windows(2).all(|pair| pair[0].number > pair[1].number), "newest first");
         found
             .iter()
@@ -54,7 +54,12 @@ pub async fn entries(store: Arc<dyn Store>) {
     assert_eq!(find(AuditFilter { actor: Some("mika".into()), ..all() }).await, [1]);
     assert_eq!(find(AuditFilter { since: Some(NOW), until: Some(NOW.plus_ms(7)), ..all() }).await, [2, 0]);
     let newest = store.find_audit(AuditFilter { limit: 2, ..all() }).await.expect(UP);
-    assert_eq!(find(AuditFilter { before: Some(newest[1].number), limit: 1, ..all() }).await, [1]);
+    assert_eq!(newest.next, Some(newest.entries[1].number), "it was filled");
+    assert_eq!(find(AuditFilter { before: newest.next, limit: 1, ..all() }).await, [1]);
+    assert_eq!(store.find_audit(all()).await.expect(UP).next, None, "that was all");
+    let since = AuditFilter { since: Some(NOW.plus_ms(-3)), ..all() };
+    assert_eq!(find(AuditFilter { actor: Some("tomo".into()), ..since.clone() }).await, [3]);
+    assert_eq!(find(AuditFilter { action: Some("payment.*".into()), limit: 1, ..since }).await, [2]);
     assert!(find(AuditFilter { limit: 0, ..all() }).await.is_empty());
 }
 

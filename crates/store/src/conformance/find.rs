@@ -11,7 +11,8 @@ use super::{
     finish, join, leased, message, queue, status,
 };
 use crate::{
-    DeadFilter, DeadLetter, EventFilter, FIND_MAX, Message, Order, REJECTIONS_MAX, Standing, Status, Store,
+    DeadFilter, DeadLetter, EventFilter, FIND_MAX, Message, Order, REJECTIONS_MAX, RejectionFilter, Standing,
+    Status, Store,
 };
 
 pub async fn statuses(store: Arc<dyn Store>) {
@@ -49,7 +50,7 @@ pub async fn statuses(store: Arc<dyn Store>) {
 
 async fn with_status(store: &Arc<dyn Store>, status: Status) -> Vec<Seq> {
     let filter = EventFilter { status: Some(status), limit: 10, ..EventFilter::default() };
-    store.find_events(filter).await.expect(UP).iter().map(|event| event.seq).collect()
+    store.find_events(filter).await.expect(UP).events.iter().map(|event| event.seq).collect()
 }
 
 pub async fn failed_by_a_delivery(store: Arc<dyn Store>) {
@@ -92,7 +93,7 @@ pub async fn pages(store: Arc<dyn Store>) {
     rows[5].source = "other".into();
     admit(&store, rows.clone()).await;
     let seqs = async |filter: EventFilter| -> Vec<Seq> {
-        store.find_events(filter).await.expect(UP).iter().map(|event| event.seq).collect()
+        store.find_events(filter).await.expect(UP).events.iter().map(|event| event.seq).collect()
     };
     let all = || EventFilter { limit: 1000, ..EventFilter::default() };
     let given: Vec<_> = rows.iter().map(|row| row.seq).collect();
@@ -157,6 +158,7 @@ pub async fn dead_letters(store: Arc<dyn Store>) {
         event_id: Some(event.event_id),
         event_type: Some(event.event_type),
         source: Some("shop".into()),
+        stake: None,
     };
     assert_eq!(letters[1], expected);
     assert_eq!((letters[2].attempts, letters[2].death.class, letters[2].at), (1, Class::Transient, at(1)));
@@ -269,13 +271,19 @@ pub async fn rejections(store: Arc<dyn Store>) {
         count: 3,
     };
     let (a, b) = (make("a"), make("b"));
-    store.reject(vec![a.clone(), b.clone()]).await.expect(UP);
-    let found = store.find_rejections(None, 10).await.expect(UP);
-    assert_eq!(found, [b, a.clone()]);
-    assert_eq!(store.find_rejections(Some("a".into()), 10).await.expect(UP), [a]);
+    let c = Rejection { reason: "too_old".into(), ..make("a") };
+    let find = async |filter: RejectionFilter| store.find_rejections(filter).await.expect(UP);
+    let all = || RejectionFilter { limit: 10, ..RejectionFilter::default() };
+    let of = |source: &str| RejectionFilter { source: Some(source.into()), ..all() };
+    store.reject(vec![a.clone(), b.clone(), c.clone()]).await.expect(UP);
+    assert_eq!(find(all()).await, [c.clone(), b.clone(), a.clone()]);
+    assert_eq!(find(of("a")).await, [c.clone(), a.clone()]);
+    assert_eq!(find(RejectionFilter { reason: Some("bad_signature".into()), ..of("a") }).await, [a.clone()]);
+    assert_eq!(find(RejectionFilter { before: Some(c.seq), limit: 1, ..all() }).await, [b]);
+    assert_eq!(find(RejectionFilter { before: Some(a.seq), ..all() }).await, []);
     for _ in 0..=REJECTIONS_MAX / 1000 {
         store.reject((0..1000).map(|_| make("flood")).collect()).await.expect(UP);
     }
-    assert!(store.find_rejections(Some("b".into()), 10).await.expect(UP).is_empty());
-    assert_eq!(store.find_rejections(None, usize::MAX).await.expect(UP).len(), FIND_MAX);
+    assert_eq!(find(of("b")).await, []);
+    assert_eq!(find(RejectionFilter { limit: usize::MAX, ..all() }).await.len(), FIND_MAX);
 }

@@ -197,7 +197,7 @@ pub async fn about(store: Arc<dyn Store>) {
     assert_eq!(commit(&store, ChangeSet { ends: vec![ended], ..ChangeSet::nothing(NOW) }).await, APPLIED);
     assert_eq!(found().await.about, about);
     let filter = EventFilter { limit: 10, ..EventFilter::default() };
-    assert_eq!(store.find_events(filter).await.expect(UP)[0].about, about);
+    assert_eq!(store.find_events(filter).await.expect(UP).events[0].about, about);
     let delivery = leased(&store, epoch, new.delivery(event, "app")).await;
     assert_eq!(finish(&store, delivery, dead()).await, APPLIED);
     assert_eq!(

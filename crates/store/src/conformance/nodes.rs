@@ -10,7 +10,7 @@ use super::{
     ALL, APPLIED, Arrivals, NOW, SUSPECT_AFTER, UP, admit, admit_one, claim, claim_from, commit, dead, done,
     finish, join, leased, leases, queue, standing,
 };
-use crate::{DeadFilter, Pulse, Standing, Store};
+use crate::{DeadFilter, NodeRecord, Pulse, Standing, Store};
 
 pub async fn epochs(store: Arc<dyn Store>) {
     let mut new = Arrivals::new(1);
@@ -35,6 +35,18 @@ pub async fn epochs(store: Arc<dyn Store>) {
         finish(&store, lease, end).await;
         assert_eq!(store.join(NOW).await.expect(UP).floor, job.id);
     }
+}
+
+pub async fn lists(store: Arc<dyn Store>) {
+    assert_eq!(store.find_nodes().await.expect(UP), []);
+    let later = NOW.plus_ms(5);
+    let first = store.join(NOW).await.expect(UP).epoch;
+    let second = store.join(later).await.expect(UP).epoch;
+    assert!(matches!(store.beat(second, 7).await, Ok(Pulse::Alive { .. })));
+    let node = |epoch, beat, joined_at| NodeRecord { epoch, beat, joined_at };
+    assert_eq!(store.find_nodes().await.expect(UP), [node(first, 0, NOW), node(second, 7, later)]);
+    assert!(store.end(first, 0).await.expect(UP));
+    assert_eq!(store.find_nodes().await.expect(UP), [node(second, 7, later)], "those who left are gone");
 }
 
 pub async fn sweeps(store: Arc<dyn Store>) {

@@ -1,9 +1,13 @@
 //! What the conditions of a filter mean.
 
+use sekisho_core::change::Rejection;
+use sekisho_core::settlement;
+
+use crate::find::{AuditLead, EventLead};
 use crate::{
     AuditEntry, AuditFilter, BookedLine, DeadFilter, DeadLetter, EventFilter, EventSummary, LineFilter,
+    RejectionFilter, Status,
 };
-use sekisho_core::settlement;
 
 impl DeadFilter {
     pub(super) fn matches(&self, letter: &DeadLetter) -> bool {
@@ -41,9 +45,30 @@ impl EventFilter {
         kind && !(self.received && is_ours)
             && is(&self.source, Some(&event.source))
             && is(&self.object_id, event.object.as_ref().map(|(_, id)| id.as_str()))
+            && is(&self.payment, event.about.payment.as_deref())
+            && is(&self.tenant, event.about.tenant.as_deref())
             && self.status.is_none_or(|status| status == event.status)
             && self.after.is_none_or(|after| event.seq > after)
             && self.before.is_none_or(|before| event.seq < before)
+    }
+
+    /// Whether it is on the list that is searched.
+    pub(super) fn leads_to(&self, event: &EventSummary) -> bool {
+        match self.lead() {
+            EventLead::Payment => event.about.payment == self.payment,
+            EventLead::Tenant => event.about.tenant == self.tenant,
+            EventLead::Failed => event.status == Status::Failed,
+            EventLead::Received => event.status == Status::Received,
+            EventLead::All => true,
+        }
+    }
+}
+
+impl RejectionFilter {
+    pub(super) fn matches(&self, rejection: &Rejection) -> bool {
+        self.source.as_ref().is_none_or(|source| rejection.source == *source)
+            && self.reason.as_ref().is_none_or(|reason| rejection.reason == *reason)
+            && self.before.is_none_or(|before| rejection.seq < before)
     }
 }
 
@@ -66,5 +91,16 @@ impl AuditFilter {
             && self.since.is_none_or(|since| entry.at >= since)
             && self.until.is_none_or(|until| entry.at < until)
             && self.before.is_none_or(|before| *number < before)
+    }
+
+    /// Whether it is in the part of the log that is searched.
+    pub(super) fn leads_to(&self, AuditEntry { number, entry }: &AuditEntry) -> bool {
+        self.before.is_none_or(|before| *number < before)
+            && match self.lead() {
+                AuditLead::Target => self.target.as_ref() == Some(&entry.target.1),
+                AuditLead::Actor => self.actor == entry.actor,
+                AuditLead::Tenant => self.tenant == entry.tenant,
+                AuditLead::Time | AuditLead::All => true,
+            }
     }
 }

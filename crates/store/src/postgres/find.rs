@@ -5,14 +5,18 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use sekisho_core::change::{About, Rejection};
 use sekisho_core::event::{Stored, Trust};
-use sekisho_core::{Seq, Time};
+use sekisho_core::{Epoch, Seq, Time};
 use tokio_postgres::Row;
 
 use super::condition::Conditions;
 use super::connection::{Link, unreadable, value};
 use super::upkeep::limit_of;
 use crate::error::Result;
-use crate::{EventFilter, EventRecord, EventSummary, FIND_MAX, Order, Status};
+use crate::find::EventLead;
+use crate::{
+    EventFilter, EventPage, EventRecord, EventSummary, FIND_MAX, NodeRecord, Order, RejectionFilter,
+    SCAN_MAX, Status,
+};
 
 /// The columns that [`summary`] reads, in its order.
 const SUMMARY: &str = "
@@ -20,48 +24,123 @@ const SUMMARY: &str = "
     event.object_id, event.account, event.livemode, event.trust, outcome.result, outcome.note, outcome.at, dead.error,
     dead.at, outcome.payment, outcome.billing, outcome.tenant";
 
+/// What is found is looked up one by one, so that no plan reads a whole table for a page.
+const OUTCOME: &str =
+    "LEFT JOIN LATERAL (SELECT * FROM outcome WHERE outcome.job = event.seq LIMIT 1) AS outcome ON true";
+/// Of several dead letters about an event the first counts.
+const DEAD: &str = "LEFT JOIN LATERAL (SELECT * FROM dead WHERE dead.event = event.seq ORDER BY job LIMIT 1) AS dead ON true";
 /// An event that left no trace of its settling was let go, and waits for its partition to be dropped.
-const FROM: &str = "
-FROM event LEFT JOIN outcome ON outcome.job = event.seq
-LEFT JOIN LATERAL (SELECT * FROM dead WHERE dead.event = event.seq ORDER BY job LIMIT 1) AS dead ON true
-WHERE (outcome.job IS NOT NULL OR dead.job IS NOT NULL OR EXISTS (SELECT FROM job WHERE job.id = event.seq))";
+const KEPT: &str =
+    "(outcome.job IS NOT NULL OR dead.job IS NOT NULL OR EXISTS (SELECT FROM job WHERE job.id = event.seq))";
 
-pub async fn events(link: &Link, filter: &EventFilter) -> Result<Vec<EventSummary>> {
-    let conditions = conditions(filter);
-    let order = match filter.order {
-        Order::NewestFirst => "DESC",
-        Order::OldestFirst => "ASC",
-    };
-    let limit = limit_of(filter.limit, FIND_MAX);
-    let wanted = conditions.sql();
-    let sql = format!("SELECT {SUMMARY} {FROM} {wanted} ORDER BY event.seq {order} LIMIT {limit}");
-    link.query_once(&sql, &conditions.values()).await?.iter().map(summary).collect()
+pub async fn events(link: &Link, filter: &EventFilter) -> Result<EventPage> {
+    let limit = filter.limit.min(FIND_MAX);
+    let end = end(link, filter).await?;
+    let List { list, number, join } = list(filter.lead());
+    let mut conditions = reach(filter, end, number);
+    narrow(&mut conditions, filter);
+    let sql = format!(
+        "SELECT {SUMMARY} FROM {list} {join} {DEAD} WHERE {KEPT}{} ORDER BY {number} {} LIMIT {limit}",
+        conditions.sql(),
+        direction(filter.order),
+    );
+    let rows = link.query_once(&sql, &conditions.values()).await?;
+    Ok(EventPage::of(rows.iter().map(summary).collect::<Result<_>>()?, limit, end))
 }
 
-/// Which events are meant.
-fn conditions(filter: &EventFilter) -> Conditions {
+/// The last number that one call may look at, if there are so many. Found first, so that what comes in meanwhile
+/// can't move it.
+async fn end(link: &Link, filter: &EventFilter) -> Result<Option<Seq>> {
+    let List { list, number, .. } = list(filter.lead());
+    let conditions = reach(filter, None, number);
+    let sql = format!(
+        "SELECT {number} FROM {list} WHERE true{} ORDER BY {number} {} LIMIT 1 OFFSET {}",
+        conditions.sql(),
+        direction(filter.order),
+        SCAN_MAX - 1
+    );
+    let rows = link.query_once(&sql, &conditions.values()).await?;
+    rows.first().map(|row| value(row, 0).map(Seq::from_i64)).transpose()
+}
+
+/// What leads to events, by which number, and what else their summaries need.
+struct List {
+    list: &'static str,
+    number: &'static str,
+    join: String,
+}
+
+/// OFFSET 0 keeps the list a list of its own, found by its index.
+fn list(lead: EventLead) -> List {
+    let event = |number: &str| {
+        format!("CROSS JOIN LATERAL (SELECT * FROM event WHERE event.seq = {number} LIMIT 1) AS event")
+    };
+    match lead {
+        EventLead::Payment => List {
+            list: "(SELECT * FROM outcome WHERE job > $1 AND job < $2 AND payment = $3 OFFSET 0) AS outcome",
+            number: "outcome.job",
+            join: event("outcome.job"),
+        },
+        EventLead::Tenant => List {
+            list: "(SELECT * FROM outcome WHERE job > $1 AND job < $2 AND tenant = $3 OFFSET 0) AS outcome",
+            number: "outcome.job",
+            join: event("outcome.job"),
+        },
+        EventLead::Failed => List {
+            list: "(SELECT DISTINCT event FROM dead WHERE event > $1 AND event < $2) AS failed",
+            number: "failed.event",
+            join: format!("{} {OUTCOME}", event("failed.event")),
+        },
+        EventLead::Received => {
+            List { list: "job", number: "job.id", join: format!("{} {OUTCOME}", event("job.id")) }
+        }
+        EventLead::All => List { list: "event", number: "event.seq", join: OUTCOME.into() },
+    }
+}
+
+/// Which part of the list is looked at. Order matters: the list names the first ones.
+fn reach(filter: &EventFilter, end: Option<Seq>, number: &str) -> Conditions {
     let mut conditions = Conditions::default();
-    conditions.demand("event.seq > ?", filter.after.map(Seq::as_i64));
-    conditions.demand("event.seq < ?", filter.before.map(Seq::as_i64));
+    let (low, high) = filter.reach(end);
+    conditions.demand(&format!("{number} > ?"), Some(low));
+    conditions.demand(&format!("{number} < ?"), Some(high));
+    match filter.lead() {
+        EventLead::Payment => conditions.demand("outcome.payment = ?", filter.payment.clone()),
+        EventLead::Tenant => conditions.demand("outcome.tenant = ?", filter.tenant.clone()),
+        EventLead::Failed | EventLead::Received | EventLead::All => {}
+    }
+    conditions
+}
+
+/// Which of them are meant.
+fn narrow(conditions: &mut Conditions, filter: &EventFilter) {
     conditions.demand("event.source = ?", filter.source.clone());
     if filter.received {
         conditions.state("event.source NOT IN ('sekisho', 'fetched')");
     }
     conditions.demand_type(filter.event_type.as_deref());
     conditions.demand("event.object_id = ?", filter.object_id.clone());
+    if filter.lead() != EventLead::Tenant {
+        conditions.demand("outcome.tenant = ?", filter.tenant.clone());
+    }
     if let Some(status) = filter.status {
         conditions.state(standing(status));
     }
-    conditions
 }
 
-/// The few are not searched among the many: what waits is listed in `job`, what failed in `dead`.
 const fn standing(status: Status) -> &'static str {
     match status {
-        Status::Received => "dead.job IS NULL AND outcome.job IS NULL AND event.seq IN (SELECT id FROM job)",
-        Status::Failed => "event.seq IN (SELECT event FROM dead)",
+        Status::Received => "dead.job IS NULL AND outcome.job IS NULL",
+        Status::Failed => "dead.job IS NOT NULL",
         Status::Success => "dead.job IS NULL AND outcome.result = 'success'",
         Status::Skipped => "dead.job IS NULL AND outcome.result IN ('skipped', 'discarded')",
+    }
+}
+
+const fn direction(order: Order) -> &'static str {
+    match order {
+        Order::NewestFirst => "DESC",
+        Order::OldestFirst => "ASC",
     }
 }
 
@@ -101,7 +180,9 @@ fn time(row: &Row, index: usize) -> Result<Option<Time>> {
 }
 
 pub async fn event(link: &Link, seq: Seq) -> Result<Option<EventRecord>> {
-    let sql = format!("SELECT {SUMMARY}, event.headers, event.body {FROM} AND event.seq = $1");
+    let sql = format!(
+        "SELECT {SUMMARY}, event.headers, event.body FROM event {OUTCOME} {DEAD} WHERE {KEPT} AND event.seq = $1"
+    );
     let rows = link.query_once(&sql, &[&seq.as_i64()]).await?;
     let record = |row| {
         let body: &[u8] = value(row, 20)?;
@@ -156,13 +237,18 @@ pub async fn seq(link: &Link, hash: &[u8; 12]) -> Result<Option<Seq>> {
     rows.first().map(|row| value(row, 0).map(Seq::from_i64)).transpose()
 }
 
-const REJECTIONS: &str = "
-SELECT seq, at, source, peer, reason, detail, request_id, count FROM rejection
-WHERE $1::text IS NULL OR source = $1
-ORDER BY seq DESC LIMIT $2";
-
-pub async fn rejections(link: &Link, source: Option<&str>, limit: usize) -> Result<Vec<Rejection>> {
-    let rows = link.query(REJECTIONS, &[&source, &limit_of(limit, FIND_MAX)]).await?;
+pub async fn rejections(link: &Link, filter: &RejectionFilter) -> Result<Vec<Rejection>> {
+    let mut conditions = Conditions::default();
+    conditions.demand("source = ?", filter.source.clone());
+    conditions.demand("reason = ?", filter.reason.clone());
+    conditions.demand("seq < ?", filter.before.map(Seq::as_i64));
+    let sql = format!(
+        "SELECT seq, at, source, peer, reason, detail, request_id, count FROM rejection
+         WHERE true{} ORDER BY seq DESC LIMIT {}",
+        conditions.sql(),
+        filter.limit.min(FIND_MAX)
+    );
+    let rows = link.query_once(&sql, &conditions.values()).await?;
     let rejection = |row| {
         Ok(Rejection {
             seq: Seq::from_i64(value(row, 0)?),
@@ -176,6 +262,20 @@ pub async fn rejections(link: &Link, source: Option<&str>, limit: usize) -> Resu
         })
     };
     rows.iter().map(rejection).collect()
+}
+
+const NODES: &str = "SELECT epoch, beat, joined_at FROM node ORDER BY epoch LIMIT $1";
+
+pub async fn nodes(link: &Link) -> Result<Vec<NodeRecord>> {
+    let rows = link.query(NODES, &[&limit_of(FIND_MAX, FIND_MAX)]).await?;
+    let node = |row| {
+        Ok(NodeRecord {
+            epoch: Epoch(value(row, 0)?),
+            beat: value(row, 1)?,
+            joined_at: Time::from_ms(value(row, 2)?),
+        })
+    };
+    rows.iter().map(node).collect()
 }
 
 const DESCRIBE: &str = "

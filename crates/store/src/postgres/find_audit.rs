@@ -10,32 +10,84 @@ use super::condition::Conditions;
 use super::connection::{Link, value};
 use super::upkeep::limit_of;
 use crate::error::Result;
-use crate::{AuditEntry, AuditFilter, ChainHead, FIND_MAX};
+use crate::find::AuditLead;
+use crate::{AuditEntry, AuditFilter, AuditPage, ChainHead, FIND_MAX, SCAN_MAX};
 
 /// The columns that [`entry`] reads, in its order.
 const ENTRY: &str = "number, at, actor, role, action, target_kind, target_id, tenant, event, details";
 
-pub async fn audit(link: &Link, filter: &AuditFilter) -> Result<Vec<AuditEntry>> {
-    let conditions = conditions(filter);
+/// OFFSET 0 keeps what is looked at apart, so that it is found by the index that leads to it.
+pub async fn audit(link: &Link, filter: &AuditFilter) -> Result<AuditPage> {
+    let limit = filter.limit.min(FIND_MAX);
+    let lead = lead(link, filter).await?;
+    let end = end(link, filter, lead).await?;
+    let mut conditions = reach(filter, lead, end);
+    let seen = format!("(SELECT {ENTRY} FROM audit WHERE true{} OFFSET 0)", conditions.sql());
+    narrow(&mut conditions, filter, lead);
     let sql = format!(
-        "SELECT {ENTRY} FROM audit WHERE true{} ORDER BY number DESC LIMIT {}",
-        conditions.sql(),
-        limit_of(filter.limit, FIND_MAX)
+        "SELECT {ENTRY} FROM {seen} AS audit WHERE true{} ORDER BY number DESC LIMIT {limit}",
+        conditions.sql()
     );
-    link.query_once(&sql, &conditions.values()).await?.iter().map(|row| entry(row, 0)).collect()
+    let rows = link.query_once(&sql, &conditions.values()).await?;
+    let entries = rows.iter().map(|row| entry(row, 0)).collect::<Result<_>>()?;
+    Ok(AuditPage::of(entries, limit, end))
 }
 
-/// Which entries are meant.
-fn conditions(filter: &AuditFilter) -> Conditions {
+/// Times lead only where they lead to few.
+async fn lead(link: &Link, filter: &AuditFilter) -> Result<AuditLead> {
+    if filter.lead() != AuditLead::Time {
+        return Ok(filter.lead());
+    }
     let mut conditions = Conditions::default();
-    conditions.demand("tenant = ?", filter.tenant.clone());
-    conditions.demand_word("action", filter.action.as_deref());
-    conditions.demand("target_id = ?", filter.target.clone());
-    conditions.demand("actor = ?", filter.actor.clone());
     conditions.demand("at >= ?", filter.since.map(Time::ms));
     conditions.demand("at < ?", filter.until.map(Time::ms));
+    let sql = format!("SELECT at FROM audit WHERE true{} LIMIT 1 OFFSET {SCAN_MAX}", conditions.sql());
+    let many = !link.query_once(&sql, &conditions.values()).await?.is_empty();
+    Ok(if many { AuditLead::All } else { AuditLead::Time })
+}
+
+/// The last number that one call may look at, if there are so many.
+async fn end(link: &Link, filter: &AuditFilter, lead: AuditLead) -> Result<Option<i64>> {
+    if lead == AuditLead::Time {
+        return Ok(None);
+    }
+    let conditions = reach(filter, lead, None);
+    let sql = format!(
+        "SELECT number FROM audit WHERE true{} ORDER BY number DESC LIMIT 1 OFFSET {}",
+        conditions.sql(),
+        SCAN_MAX - 1
+    );
+    let rows = link.query_once(&sql, &conditions.values()).await?;
+    rows.first().map(|row| value(row, 0)).transpose()
+}
+
+/// Which part of the log is looked at.
+fn reach(filter: &AuditFilter, lead: AuditLead, end: Option<i64>) -> Conditions {
+    let mut conditions = Conditions::default();
+    match lead {
+        AuditLead::Target => conditions.demand("target_id = ?", filter.target.clone()),
+        AuditLead::Actor => conditions.demand("actor = ?", filter.actor.clone()),
+        AuditLead::Tenant => conditions.demand("tenant = ?", filter.tenant.clone()),
+        AuditLead::Time => {
+            conditions.demand("at >= ?", filter.since.map(Time::ms));
+            conditions.demand("at < ?", filter.until.map(Time::ms));
+        }
+        AuditLead::All => {}
+    }
     conditions.demand("number < ?", filter.before);
+    conditions.demand("number >= ?", end);
     conditions
+}
+
+/// Which of them are meant.
+fn narrow(conditions: &mut Conditions, filter: &AuditFilter, lead: AuditLead) {
+    let others = |own: AuditLead| lead != own;
+    conditions.demand("target_id = ?", filter.target.clone().filter(|_| others(AuditLead::Target)));
+    conditions.demand("actor = ?", filter.actor.clone().filter(|_| others(AuditLead::Actor)));
+    conditions.demand("tenant = ?", filter.tenant.clone().filter(|_| others(AuditLead::Tenant)));
+    conditions.demand("at >= ?", filter.since.map(Time::ms).filter(|_| others(AuditLead::Time)));
+    conditions.demand("at < ?", filter.until.map(Time::ms).filter(|_| others(AuditLead::Time)));
+    conditions.demand_word("action", filter.action.as_deref());
 }
 
 fn entry(row: &Row, first: usize) -> Result<AuditEntry> {

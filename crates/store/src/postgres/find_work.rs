@@ -1,4 +1,4 @@
-//! Bounded reads about work: dead letters, messages and their attempts, counts.
+//! Bounded reads about work: dead letters, messages and their attempts, what waits, counts.
 
 use std::collections::BTreeMap;
 
@@ -12,36 +12,65 @@ use super::condition::Conditions;
 use super::connection::{Link, unreadable, value};
 use super::upkeep::limit_of;
 use crate::error::Result;
-use crate::{Count, DeadFilter, DeadLetter, FIND_MAX, Message, Standing, Status};
+use crate::{
+    Count, DeadFilter, DeadGroup, DeadLetter, FIND_MAX, GROUPED_MAX, Message, Stake, Standing, Status,
+    WORK_MAX, Work,
+};
 
-/// Events are looked up one by one, so that only their partitions are visited.
 pub async fn dead(link: &Link, filter: &DeadFilter) -> Result<Vec<DeadLetter>> {
-    let conditions = conditions(filter);
+    let mut conditions = reach(filter);
+    narrow(&mut conditions, filter);
+    letters(link, "dead", &conditions, filter.limit.min(FIND_MAX)).await
+}
+
+pub async fn dead_groups(link: &Link, filter: &DeadFilter) -> Result<Vec<DeadGroup>> {
+    let limit = filter.limit.min(GROUPED_MAX);
+    let mut conditions = reach(filter);
+    let newest = format!(
+        "(SELECT * FROM dead WHERE true{} ORDER BY job DESC LIMIT {limit}) AS dead",
+        conditions.sql()
+    );
+    narrow(&mut conditions, filter);
+    Ok(DeadGroup::all(&letters(link, &newest, &conditions, limit).await?))
+}
+
+/// Events are looked up one by one, so that only their partitions are visited; the rest likewise, so that no table is read
+/// whole.
+async fn letters(link: &Link, list: &str, conditions: &Conditions, limit: usize) -> Result<Vec<DeadLetter>> {
     let sql = format!(
         "SELECT dead.job, dead.kind, dead.lane, dead.fifo, dead.payload, dead.attempts, dead.crashes, dead.class,
-                dead.reason, dead.error, dead.at, dead.event, event.event_id, event.type, event.source
-         FROM dead LEFT JOIN LATERAL (
+                dead.reason, dead.error, dead.at, dead.event, event.event_id, event.type, event.source, state.id,
+                state.amount, state.currency
+         FROM {list}
+         LEFT JOIN LATERAL (
              SELECT event_id, type, source FROM event WHERE event.seq = dead.event LIMIT 1
          ) AS event ON true
-         WHERE true{} ORDER BY dead.job DESC LIMIT {}",
+         LEFT JOIN LATERAL (SELECT payment FROM outcome WHERE outcome.job = dead.event LIMIT 1) AS outcome ON true
+         LEFT JOIN LATERAL (
+             SELECT id, amount, currency FROM state WHERE state.kind = 'payment' AND state.id = outcome.payment LIMIT 1
+         ) AS state ON true
+         WHERE true{} ORDER BY dead.job DESC LIMIT {limit}",
         conditions.sql(),
-        limit_of(filter.limit, FIND_MAX)
     );
     link.query_once(&sql, &conditions.values()).await?.iter().map(letter).collect()
 }
 
-/// Which dead letters are meant.
-fn conditions(filter: &DeadFilter) -> Conditions {
+/// Which part of the dead letters is looked at.
+fn reach(filter: &DeadFilter) -> Conditions {
     let mut conditions = Conditions::default();
     conditions.demand("dead.job < ?", filter.before.map(Seq::as_i64));
     conditions.demand("dead.event = ?", filter.event.map(Seq::as_i64));
+    conditions
+}
+
+/// Which of them are meant.
+fn narrow(conditions: &mut Conditions, filter: &DeadFilter) {
     conditions.demand("dead.at >= ?", filter.since.map(Time::ms));
     conditions.demand("dead.at < ?", filter.until.map(Time::ms));
     conditions.demand("dead.reason = ?", filter.reason.clone());
     conditions.demand("dead.lane = ?", filter.lane.as_ref().map(|lane| lane.0.to_string()));
     conditions.demand("event.source = ?", filter.source.clone());
     conditions.demand_type(filter.event_type.as_deref());
-    conditions
 }
 
 fn letter(row: &Row) -> Result<DeadLetter> {
@@ -59,6 +88,7 @@ fn letter(row: &Row) -> Result<DeadLetter> {
         event_id: value(row, 12)?,
         event_type: value(row, 13)?,
         source: value(row, 14)?,
+        stake: Stake::of(value(row, 15)?, value(row, 16)?, value(row, 17)?),
     })
 }
 
@@ -140,6 +170,26 @@ pub async fn attempts(link: &Link, job: Seq) -> Result<Vec<(i32, Attempt)>> {
         Ok((value(row, 0)?, attempt))
     };
     rows.iter().map(attempt).collect()
+}
+
+const WORK: &str = "
+SELECT lane, count(*) FILTER (WHERE owner IS NULL AND attempt <= base),
+       count(*) FILTER (WHERE owner IS NULL AND attempt > base), count(*) FILTER (WHERE owner IS NOT NULL),
+       min(due_at) FILTER (WHERE owner IS NULL)
+FROM (SELECT lane, owner, attempt, base, due_at FROM job ORDER BY id LIMIT $1) AS job GROUP BY lane ORDER BY lane";
+
+pub async fn work(link: &Link) -> Result<Vec<Work>> {
+    let rows = link.query(WORK, &[&limit_of(WORK_MAX, WORK_MAX)]).await?;
+    let work = |row| {
+        Ok(Work {
+            lane: Lane(value::<&str>(row, 0)?.into()),
+            waiting: value(row, 1)?,
+            retrying: value(row, 2)?,
+            running: value(row, 3)?,
+            oldest_due: value::<Option<i64>>(row, 4)?.map(Time::from_ms),
+        })
+    };
+    rows.iter().map(work).collect()
 }
 
 const COUNTS: &str = "

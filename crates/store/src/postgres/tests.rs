@@ -83,7 +83,7 @@ fn noted(set: ChangeSet, target: &str) -> ChangeSet {
 
 async fn targets(store: &Arc<dyn Store>) -> Vec<String> {
     let found = store.find_audit(AuditFilter { limit: 1000, ..AuditFilter::default() }).await.unwrap();
-    let mut targets: Vec<_> = found.into_iter().map(|found| found.entry.target.1).collect();
+    let mut targets: Vec<_> = found.entries.into_iter().map(|found| found.entry.target.1).collect();
     targets.sort();
     targets
 }

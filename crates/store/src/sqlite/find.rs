@@ -4,66 +4,140 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, Row};
 use sekisho_core::change::{About, Rejection};
 use sekisho_core::event::{Stored, Trust};
-use sekisho_core::{Seq, Time};
+use sekisho_core::{Epoch, Seq, Time};
 
 use super::condition::Conditions;
 use super::connection::unreadable;
-use crate::{EventFilter, EventRecord, EventSummary, FIND_MAX, Order, Status};
+use crate::find::EventLead;
+use crate::{
+    EventFilter, EventPage, EventRecord, EventSummary, FIND_MAX, NodeRecord, Order, RejectionFilter,
+    SCAN_MAX, Status,
+};
 
 const SUMMARY: &str =
     "event.seq, event.event_id, event.source, event.type, event.received_at, event.created_at,
     event.object_kind, event.object_id, event.account, event.livemode, event.trust,
     dead.error, dead.at, outcome.result, outcome.note, outcome.at, outcome.payment,
     outcome.billing, outcome.tenant";
-const FROM: &str = "FROM event LEFT JOIN outcome ON outcome.job = event.seq
-     LEFT JOIN dead ON dead.job = (SELECT min(job) FROM dead WHERE dead.event = event.seq)";
+/// Of several dead letters about an event the first counts.
+const DEAD: &str = "LEFT JOIN dead ON dead.job = (SELECT min(job) FROM dead WHERE dead.event = event.seq)";
+const OUTCOME: &str = "LEFT JOIN outcome ON outcome.job = event.seq";
 
-pub fn events(db: &Connection, filter: &EventFilter) -> rusqlite::Result<Vec<EventSummary>> {
-    let conditions = conditions(filter);
-    let direction = match filter.order {
-        Order::NewestFirst => "DESC",
-        Order::OldestFirst => "ASC",
-    };
+pub fn events(db: &Connection, filter: &EventFilter) -> rusqlite::Result<EventPage> {
+    let limit = filter.limit.min(FIND_MAX);
+    let end = end(db, filter)?;
+    let List { list, number, join } = list(filter.lead());
+    let mut conditions = reach(filter, end, number);
+    narrow(&mut conditions, filter);
     let sql = format!(
-        "SELECT {SUMMARY} {FROM} WHERE TRUE{} ORDER BY event.seq {direction} LIMIT {}",
+        "SELECT {SUMMARY} FROM {list} {join} {DEAD} WHERE TRUE{} ORDER BY {number} {} LIMIT {limit}",
         conditions.sql(),
-        filter.limit.min(FIND_MAX)
+        direction(filter.order),
     );
-    db.prepare_cached(&sql)?.query_map(&conditions.values()[..], summary)?.collect()
+    let mut statement = db.prepare_cached(&sql)?;
+    let events = statement.query_map(&conditions.values()[..], summary)?;
+    Ok(EventPage::of(events.collect::<rusqlite::Result<_>>()?, limit, end))
 }
 
-/// Which events are meant.
-fn conditions(filter: &EventFilter) -> Conditions {
+/// The last number that one call may look at, if there are so many. Found first, so that what comes in meanwhile
+/// can't move it.
+fn end(db: &Connection, filter: &EventFilter) -> rusqlite::Result<Option<Seq>> {
+    let List { list, number, .. } = list(filter.lead());
+    let conditions = reach(filter, None, number);
+    let sql = format!(
+        "SELECT {number} FROM {list} WHERE TRUE{} ORDER BY {number} {} LIMIT 1 OFFSET {}",
+        conditions.sql(),
+        direction(filter.order),
+        SCAN_MAX - 1
+    );
+    let mut statement = db.prepare_cached(&sql)?;
+    statement.query_row(&conditions.values()[..], |row| row.get(0).map(Seq::from_i64)).optional()
+}
+
+/// What leads to events, by which number, and what else their summaries need.
+struct List {
+    list: &'static str,
+    number: &'static str,
+    join: String,
+}
+
+/// CROSS JOIN keeps the order of what it joins: the list comes first.
+fn list(lead: EventLead) -> List {
+    match lead {
+        EventLead::Payment | EventLead::Tenant => List {
+            list: "outcome",
+            number: "outcome.job",
+            join: "CROSS JOIN event ON event.seq = outcome.job".into(),
+        },
+        EventLead::Failed => List {
+            list: "(SELECT DISTINCT event FROM dead WHERE event > $1 AND event < $2) AS failed",
+            number: "failed.event",
+            join: format!("CROSS JOIN event ON event.seq = failed.event {OUTCOME}"),
+        },
+        EventLead::Received => List {
+            list: "job",
+            number: "job.id",
+            join: format!("CROSS JOIN event ON event.seq = job.id {OUTCOME}"),
+        },
+        EventLead::All => List { list: "event", number: "event.seq", join: OUTCOME.into() },
+    }
+}
+
+/// Which part of the list is looked at. Order matters: the list names the first two.
+fn reach(filter: &EventFilter, end: Option<Seq>, number: &str) -> Conditions {
     let mut conditions = Conditions::default();
-    conditions.demand("event.seq > ?", filter.after.map(Seq::as_i64));
-    conditions.demand("event.seq < ?", filter.before.map(Seq::as_i64));
+    let (low, high) = filter.reach(end);
+    conditions.demand(&format!("{number} > ?"), Some(low));
+    conditions.demand(&format!("{number} < ?"), Some(high));
+    match filter.lead() {
+        EventLead::Payment => conditions.demand("outcome.payment = ?", filter.payment.clone()),
+        EventLead::Tenant => conditions.demand("outcome.tenant = ?", filter.tenant.clone()),
+        EventLead::Failed | EventLead::Received | EventLead::All => {}
+    }
+    conditions
+}
+
+/// Which of them are meant.
+fn narrow(conditions: &mut Conditions, filter: &EventFilter) {
     conditions.demand("event.source = ?", filter.source.clone());
     if filter.received {
         conditions.state("event.source NOT IN ('sekisho', 'fetched')");
     }
     conditions.demand_type(filter.event_type.as_deref());
     conditions.demand("event.object_id = ?", filter.object_id.clone());
+    if filter.lead() != EventLead::Tenant {
+        // Differs from PostgreSQL: the plus keeps its index out of it.
+        conditions.demand("+outcome.tenant = ?", filter.tenant.clone());
+    }
     if let Some(status) = filter.status {
         conditions.state(standing(status));
     }
-    conditions
 }
 
-/// The few are not searched among the many: what failed is listed in `dead`.
 const fn standing(status: Status) -> &'static str {
     match status {
         Status::Received => "dead.job IS NULL AND outcome.job IS NULL",
-        Status::Failed => "event.seq IN (SELECT event FROM dead)",
+        Status::Failed => "dead.job IS NOT NULL",
         Status::Success => "dead.job IS NULL AND outcome.result = 'success'",
         Status::Skipped => "dead.job IS NULL AND outcome.result IN ('skipped', 'discarded')",
     }
 }
 
+const fn direction(order: Order) -> &'static str {
+    match order {
+        Order::NewestFirst => "DESC",
+        Order::OldestFirst => "ASC",
+    }
+}
+
 pub fn event(db: &Connection, seq: Seq) -> rusqlite::Result<Option<EventRecord>> {
-    db.prepare_cached(&format!("SELECT {SUMMARY}, event.headers, event.body {FROM} WHERE event.seq = $1"))?
+    let sql = format!(
+        "SELECT {SUMMARY}, event.headers, event.body FROM event {OUTCOME} {DEAD} WHERE event.seq = $1"
+    );
+    db.prepare_cached(&sql)?
         .query_row([seq.as_i64()], |row| {
             Ok(EventRecord { summary: summary(row)?, headers: row.get(19)?, body: body(row, 20)? })
         })
@@ -143,12 +217,19 @@ pub fn seq(db: &Connection, hash: &[u8; 12]) -> rusqlite::Result<Option<Seq>> {
         .optional()
 }
 
-pub fn rejections(db: &Connection, source: Option<&str>, limit: usize) -> rusqlite::Result<Vec<Rejection>> {
-    let mut statement = db.prepare_cached(
+pub fn rejections(db: &Connection, filter: &RejectionFilter) -> rusqlite::Result<Vec<Rejection>> {
+    let mut conditions = Conditions::default();
+    conditions.demand("source = ?", filter.source.clone());
+    conditions.demand("reason = ?", filter.reason.clone());
+    conditions.demand("seq < ?", filter.before.map(Seq::as_i64));
+    let sql = format!(
         "SELECT seq, at, source, peer, reason, detail, request_id, count FROM rejection
-         WHERE $1 IS NULL OR source = $1 ORDER BY seq DESC LIMIT $2",
-    )?;
-    let rows = statement.query_map(params![source, limit.min(FIND_MAX) as i64], |row| {
+         WHERE TRUE{} ORDER BY seq DESC LIMIT {}",
+        conditions.sql(),
+        filter.limit.min(FIND_MAX)
+    );
+    let mut statement = db.prepare_cached(&sql)?;
+    let rows = statement.query_map(&conditions.values()[..], |row| {
         Ok(Rejection {
             seq: Seq::from_i64(row.get(0)?),
             at: Time::from_ms(row.get(1)?),
@@ -159,6 +240,15 @@ pub fn rejections(db: &Connection, source: Option<&str>, limit: usize) -> rusqli
             request_id: row.get(6)?,
             count: row.get(7)?,
         })
+    })?;
+    rows.collect()
+}
+
+pub fn nodes(db: &Connection) -> rusqlite::Result<Vec<NodeRecord>> {
+    let mut statement =
+        db.prepare_cached("SELECT epoch, beat, joined_at FROM node ORDER BY epoch LIMIT $1")?;
+    let rows = statement.query_map([FIND_MAX as i64], |row| {
+        Ok(NodeRecord { epoch: Epoch(row.get(0)?), beat: row.get(1)?, joined_at: Time::from_ms(row.get(2)?) })
     })?;
     rows.collect()
 }

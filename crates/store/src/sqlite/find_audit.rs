@@ -7,32 +7,86 @@ use sekisho_core::audit::Entry;
 use sekisho_core::{Seq, Time};
 
 use super::condition::Conditions;
-use crate::{AuditEntry, AuditFilter, ChainHead, FIND_MAX, Link};
+use crate::find::AuditLead;
+use crate::{AuditEntry, AuditFilter, AuditPage, ChainHead, FIND_MAX, Link, SCAN_MAX};
 
 /// The columns that [`entry`] reads, in its order.
 const ENTRY: &str = "number, at, actor, role, action, target_kind, target_id, tenant, event, details";
 
-pub fn audit(db: &Connection, filter: &AuditFilter) -> rusqlite::Result<Vec<AuditEntry>> {
-    let conditions = conditions(filter);
+pub fn audit(db: &Connection, filter: &AuditFilter) -> rusqlite::Result<AuditPage> {
+    let limit = filter.limit.min(FIND_MAX);
+    let lead = lead(db, filter)?;
+    let end = end(db, filter, lead)?;
+    let mut conditions = reach(filter, lead, end);
+    narrow(&mut conditions, filter, lead);
+    // Differs from PostgreSQL: a plus keeps an index out of it.
+    let number = if lead == AuditLead::Time { "+number" } else { "number" };
     let sql = format!(
-        "SELECT {ENTRY} FROM audit WHERE TRUE{} ORDER BY number DESC LIMIT {}",
-        conditions.sql(),
-        filter.limit.min(FIND_MAX)
+        "SELECT {ENTRY} FROM audit WHERE TRUE{} ORDER BY {number} DESC LIMIT {limit}",
+        conditions.sql()
     );
-    db.prepare_cached(&sql)?.query_map(&conditions.values()[..], |row| entry(row, 0))?.collect()
+    let mut statement = db.prepare_cached(&sql)?;
+    let entries = statement.query_map(&conditions.values()[..], |row| entry(row, 0))?;
+    Ok(AuditPage::of(entries.collect::<rusqlite::Result<_>>()?, limit, end))
 }
 
-/// Which entries are meant.
-fn conditions(filter: &AuditFilter) -> Conditions {
+/// Times lead only where they lead to few.
+fn lead(db: &Connection, filter: &AuditFilter) -> rusqlite::Result<AuditLead> {
+    if filter.lead() != AuditLead::Time {
+        return Ok(filter.lead());
+    }
     let mut conditions = Conditions::default();
-    conditions.demand("tenant = ?", filter.tenant.clone());
-    conditions.demand_word("action", filter.action.as_deref());
-    conditions.demand("target_id = ?", filter.target.clone());
-    conditions.demand("actor = ?", filter.actor.clone());
     conditions.demand("at >= ?", filter.since.map(Time::ms));
     conditions.demand("at < ?", filter.until.map(Time::ms));
+    let sql = format!("SELECT at FROM audit WHERE TRUE{} LIMIT 1 OFFSET {SCAN_MAX}", conditions.sql());
+    let many = db.prepare_cached(&sql)?.exists(&conditions.values()[..])?;
+    Ok(if many { AuditLead::All } else { AuditLead::Time })
+}
+
+/// The last number that one call may look at, if there are so many.
+fn end(db: &Connection, filter: &AuditFilter, lead: AuditLead) -> rusqlite::Result<Option<i64>> {
+    if lead == AuditLead::Time {
+        return Ok(None);
+    }
+    let conditions = reach(filter, lead, None);
+    let sql = format!(
+        "SELECT number FROM audit WHERE TRUE{} ORDER BY number DESC LIMIT 1 OFFSET {}",
+        conditions.sql(),
+        SCAN_MAX - 1
+    );
+    let mut statement = db.prepare_cached(&sql)?;
+    statement.query_row(&conditions.values()[..], |row| row.get(0)).optional()
+}
+
+/// Which part of the log is looked at.
+fn reach(filter: &AuditFilter, lead: AuditLead, end: Option<i64>) -> Conditions {
+    let mut conditions = Conditions::default();
+    match lead {
+        AuditLead::Target => conditions.demand("target_id = ?", filter.target.clone()),
+        AuditLead::Actor => conditions.demand("actor = ?", filter.actor.clone()),
+        AuditLead::Tenant => conditions.demand("tenant = ?", filter.tenant.clone()),
+        AuditLead::Time => {
+            conditions.demand("at >= ?", filter.since.map(Time::ms));
+            conditions.demand("at < ?", filter.until.map(Time::ms));
+            conditions.demand("+number < ?", filter.before);
+            return conditions;
+        }
+        AuditLead::All => {}
+    }
     conditions.demand("number < ?", filter.before);
+    conditions.demand("number >= ?", end);
     conditions
+}
+
+/// Which of them are meant.
+fn narrow(conditions: &mut Conditions, filter: &AuditFilter, lead: AuditLead) {
+    let others = |own: AuditLead| lead != own;
+    conditions.demand("+target_id = ?", filter.target.clone().filter(|_| others(AuditLead::Target)));
+    conditions.demand("+actor = ?", filter.actor.clone().filter(|_| others(AuditLead::Actor)));
+    conditions.demand("+tenant = ?", filter.tenant.clone().filter(|_| others(AuditLead::Tenant)));
+    conditions.demand("+at >= ?", filter.since.map(Time::ms).filter(|_| others(AuditLead::Time)));
+    conditions.demand("+at < ?", filter.until.map(Time::ms).filter(|_| others(AuditLead::Time)));
+    conditions.demand_word("action", filter.action.as_deref());
 }
 
 fn entry(row: &Row<'_>, first: usize) -> rusqlite::Result<AuditEntry> {

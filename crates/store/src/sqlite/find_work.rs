@@ -1,4 +1,4 @@
-//! Bounded reads about work: dead letters, messages and their attempts, counts.
+//! Bounded reads about work: dead letters, messages and their attempts, what waits, counts.
 
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Row};
@@ -8,33 +8,64 @@ use sekisho_core::{Seq, Time};
 
 use super::condition::Conditions;
 use super::connection::unreadable;
-use crate::{Count, DeadFilter, DeadLetter, FIND_MAX, Message, Standing, Status};
+use crate::{
+    Count, DeadFilter, DeadGroup, DeadLetter, FIND_MAX, GROUPED_MAX, Message, Stake, Standing, Status,
+    WORK_MAX, Work,
+};
 
 pub fn dead(db: &Connection, filter: &DeadFilter) -> rusqlite::Result<Vec<DeadLetter>> {
-    let conditions = conditions(filter);
+    let mut conditions = reach(filter);
+    narrow(&mut conditions, filter);
+    letters(db, "dead", &conditions, filter.limit.min(FIND_MAX))
+}
+
+pub fn dead_groups(db: &Connection, filter: &DeadFilter) -> rusqlite::Result<Vec<DeadGroup>> {
+    let limit = filter.limit.min(GROUPED_MAX);
+    let mut conditions = reach(filter);
+    let newest = format!(
+        "(SELECT * FROM dead WHERE TRUE{} ORDER BY job DESC LIMIT {limit}) AS dead",
+        conditions.sql()
+    );
+    narrow(&mut conditions, filter);
+    Ok(DeadGroup::all(&letters(db, &newest, &conditions, limit)?))
+}
+
+fn letters(
+    db: &Connection,
+    list: &str,
+    conditions: &Conditions,
+    limit: usize,
+) -> rusqlite::Result<Vec<DeadLetter>> {
     let sql = format!(
         "SELECT dead.job, dead.kind, dead.lane, dead.fifo, dead.payload, dead.attempts, dead.crashes, dead.class,
-                dead.reason, dead.error, dead.at, dead.event, event.event_id, event.type, event.source
-         FROM dead LEFT JOIN event ON event.seq = dead.event
-         WHERE TRUE{} ORDER BY dead.job DESC LIMIT {}",
+                dead.reason, dead.error, dead.at, dead.event, event.event_id, event.type, event.source, state.id,
+                state.amount, state.currency
+         FROM {list}
+         LEFT JOIN event ON event.seq = dead.event
+         LEFT JOIN outcome ON outcome.job = dead.event
+         LEFT JOIN state ON state.kind = 'payment' AND state.id = outcome.payment
+         WHERE TRUE{} ORDER BY dead.job DESC LIMIT {limit}",
         conditions.sql(),
-        filter.limit.min(FIND_MAX)
     );
     db.prepare_cached(&sql)?.query_map(&conditions.values()[..], letter)?.collect()
 }
 
-/// Which dead letters are meant.
-fn conditions(filter: &DeadFilter) -> Conditions {
+/// Which part of the dead letters is looked at.
+fn reach(filter: &DeadFilter) -> Conditions {
     let mut conditions = Conditions::default();
     conditions.demand("dead.job < ?", filter.before.map(Seq::as_i64));
     conditions.demand("dead.event = ?", filter.event.map(Seq::as_i64));
+    conditions
+}
+
+/// Which of them are meant.
+fn narrow(conditions: &mut Conditions, filter: &DeadFilter) {
     conditions.demand("dead.at >= ?", filter.since.map(Time::ms));
     conditions.demand("dead.at < ?", filter.until.map(Time::ms));
     conditions.demand("dead.reason = ?", filter.reason.clone());
     conditions.demand("dead.lane = ?", filter.lane.as_ref().map(|lane| lane.0.to_string()));
     conditions.demand("event.source = ?", filter.source.clone());
     conditions.demand_type(filter.event_type.as_deref());
-    conditions
 }
 
 fn letter(row: &Row<'_>) -> rusqlite::Result<DeadLetter> {
@@ -52,6 +83,7 @@ fn letter(row: &Row<'_>) -> rusqlite::Result<DeadLetter> {
         event_id: row.get(12)?,
         event_type: row.get(13)?,
         source: row.get(14)?,
+        stake: Stake::of(row.get(15)?, row.get(16)?, row.get(17)?),
     })
 }
 
@@ -134,6 +166,25 @@ pub fn attempts(db: &Connection, job: Seq) -> rusqlite::Result<Vec<(i32, Attempt
             body: row.get::<_, Option<Vec<u8>>>(7)?.map(Bytes::from),
         };
         Ok((row.get(0)?, attempt))
+    })?;
+    rows.collect()
+}
+
+pub fn work(db: &Connection) -> rusqlite::Result<Vec<Work>> {
+    let mut statement = db.prepare_cached(
+        "SELECT lane, count(*) FILTER (WHERE owner IS NULL AND attempt <= base),
+                count(*) FILTER (WHERE owner IS NULL AND attempt > base), count(*) FILTER (WHERE owner IS NOT NULL),
+                min(due_at) FILTER (WHERE owner IS NULL)
+         FROM (SELECT lane, owner, attempt, base, due_at FROM job ORDER BY id LIMIT $1) GROUP BY lane ORDER BY lane",
+    )?;
+    let rows = statement.query_map([WORK_MAX as i64], |row| {
+        Ok(Work {
+            lane: Lane(row.get::<_, String>(0)?.into()),
+            waiting: row.get(1)?,
+            retrying: row.get(2)?,
+            running: row.get(3)?,
+            oldest_due: row.get::<_, Option<i64>>(4)?.map(Time::from_ms),
+        })
     })?;
     rows.collect()
 }

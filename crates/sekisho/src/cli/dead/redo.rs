@@ -4,10 +4,10 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use super::Conditions;
+use super::{Conditions, groups_out};
 use crate::cli::Context;
 use crate::cli::order::{Manner, confirm};
-use crate::cli::output::{count, json_out, line_out, rows_out};
+use crate::cli::output::{count, json_out, line_out};
 use crate::cli::server::{Door, Verb};
 use crate::transition::{DeadReport, Redo};
 
@@ -55,7 +55,8 @@ impl From<Discard> for Args {
     }
 }
 
-const GROUPS: [(&str, &str); 3] = [("COUNT", "count"), ("REASON", "reason"), ("LANE", "lane")];
+const GROUPS: [(&str, &str); 4] =
+    [("COUNT", "count"), ("REASON", "reason"), ("LANE", "lane"), ("AT RISK", "at_risk")];
 
 pub async fn run(verb: Verb, args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     let Args { which, reason, note } = args;
@@ -90,8 +91,7 @@ fn foretell(verb: Verb, report: &DeadReport) {
     };
     line_out(&format!("{} would be {act}", count(report.found, "dead letter")));
     if report.found > 0 {
-        let groups: Vec<_> = report.groups.iter().map(|group| json!(group)).collect();
-        rows_out(&GROUPS, &groups, "");
+        groups_out(&GROUPS, &report.groups, "");
     }
     remarks(report);
 }

@@ -56,7 +56,7 @@ pub struct Follower {
 impl Follower {
     pub async fn from_now_on(store: &dyn Store, conditions: &Conditions) -> anyhow::Result<Self> {
         let newest = store.find_events(EventFilter { limit: 1, ..EventFilter::default() }).await?;
-        let start = newest.first().map_or(Seq::ZERO, |event| event.seq);
+        let start = newest.events.first().map_or(Seq::ZERO, |event| event.seq);
         Ok(Self { filter: conditions.filter()?, start, shown: BTreeSet::new() })
     }
 
@@ -78,12 +78,9 @@ impl Follower {
             let (order, limit) = (Order::OldestFirst, FIND_MAX);
             let filter = EventFilter { after: Some(from), order, limit, ..self.filter.clone() };
             let page = store.find_events(filter).await?;
-            let is_last = page.len() < FIND_MAX;
-            from = page.last().map_or(from, |event| event.seq);
-            events.extend(page);
-            if is_last {
-                return Ok(events);
-            }
+            events.extend(page.events);
+            let Some(next) = page.next else { return Ok(events) };
+            from = next;
         }
     }
 }

@@ -121,7 +121,7 @@ async fn history(store: &dyn Store, id: &str) -> anyhow::Result<Vec<AuditEntry>>
             limit: FIND_MAX,
             ..AuditFilter::default()
         };
-        for entry in store.find_audit(filter).await? {
+        for entry in store.find_audit(filter).await?.entries {
             open.extend(merged(&entry));
             entries.push(entry);
         }

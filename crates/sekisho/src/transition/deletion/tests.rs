@@ -25,7 +25,7 @@ fn missing(deleted: Result<Value>) -> String {
 
 async fn newest(store: &MemoryStore) -> Entry {
     let filter = AuditFilter { limit: 1, ..AuditFilter::default() };
-    store.find_audit(filter).await.unwrap().remove(0).entry
+    store.find_audit(filter).await.unwrap().entries.remove(0).entry
 }
 
 #[tokio::test]

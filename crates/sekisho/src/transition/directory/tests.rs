@@ -44,7 +44,7 @@ fn named<T>(result: Result<T>) -> (Vec<String>, String) {
 
 async fn audited(store: &MemoryStore) -> Vec<Entry> {
     let filter = AuditFilter { limit: FIND_MAX, ..AuditFilter::default() };
-    store.find_audit(filter).await.unwrap().into_iter().map(|one| one.entry).collect()
+    store.find_audit(filter).await.unwrap().entries.into_iter().map(|one| one.entry).collect()
 }
 
 #[tokio::test]

@@ -40,7 +40,7 @@ async fn kept(store: &MemoryStore, kind: Kind) -> usize {
 }
 
 async fn audited(store: &MemoryStore) -> usize {
-    store.find_audit(AuditFilter { limit: FIND_MAX, ..AuditFilter::default() }).await.unwrap().len()
+    store.find_audit(AuditFilter { limit: FIND_MAX, ..AuditFilter::default() }).await.unwrap().entries.len()
 }
 
 #[tokio::test]

@@ -10,7 +10,9 @@ use sekisho_core::timer::{HOUR_MS, Timer, hour_of};
 use sekisho_core::{Seq, Time};
 use sekisho_lab::rng::Rng;
 use sekisho_store::conformance::Arrivals;
-use sekisho_store::{AuditFilter, DeadFilter, EventFilter, LineFilter, Order, StateFilter, Status};
+use sekisho_store::{
+    AuditFilter, DeadFilter, EventFilter, LineFilter, Order, RejectionFilter, StateFilter, Status,
+};
 
 use super::{Draft, Ending, LATER, NOW, ORDERED, ROUTES, Set, Verb, Which, lanes};
 use things::{KINDS, NAMES};
@@ -71,7 +73,10 @@ impl Author {
             Verb::FindEvents(EventFilter { limit: ALL, ..EventFilter::default() }),
             Verb::FindDead(DeadFilter { limit: ALL, ..DeadFilter::default() }),
             Verb::FindCounts(Time::from_ms(0), LATER),
-            Verb::FindRejections(None, ALL),
+            Verb::FindDeadGroups(DeadFilter { limit: ALL, ..DeadFilter::default() }),
+            Verb::FindWork,
+            Verb::FindNodes,
+            Verb::FindRejections(RejectionFilter { limit: ALL, ..RejectionFilter::default() }),
             Verb::Load(NAMES.map(str::to_owned).to_vec(), Vec::new()),
             Verb::FindSums(None),
             Verb::FindLines(LineFilter { limit: ALL, ..LineFilter::default() }),
@@ -145,7 +150,7 @@ impl Author {
     }
 
     fn find(&mut self) -> Verb {
-        match self.rng.below(19) {
+        match self.rng.below(23) {
             0 => Verb::Lanes,
             1 => Verb::LoadEvents(self.some_events()),
             2 => Verb::FindStates(self.state_filter()),
@@ -157,11 +162,14 @@ impl Author {
             9 => Verb::FindAttempts(self.job()),
             10 => Verb::FindCounts(self.moment(), self.moment()),
             11 => Verb::FindAudit(self.audit_filter()),
-            12 => Verb::FindRejections(self.maybe_source(), self.rng.below(5) as usize),
+            12 => Verb::FindRejections(self.rejection_filter()),
             13 => Verb::Load(self.some_names(), (0..self.rng.below(3)).map(|_| self.thing()).collect()),
             14 => Verb::FindSums(self.rng.chance(0.5).then(|| self.account())),
             15 => Verb::FindLines(self.line_filter()),
             16 => Verb::FindFault,
+            17 => Verb::FindWork,
+            18 => Verb::FindNodes,
+            19 => Verb::FindDeadGroups(self.dead_filter()),
             _ => Verb::FindEvents(self.filter()),
         }
     }
@@ -218,7 +226,8 @@ impl Author {
 
     fn ending(&mut self) -> Ending {
         let said = |author: &mut Self, word: &str| author.rng.chance(0.3).then(|| word.to_owned());
-        let about = About { payment: said(self, "p"), billing: said(self, "b"), tenant: said(self, "t") };
+        let payment = self.payment();
+        let about = About { payment: said(self, payment), billing: said(self, "b"), tenant: said(self, "t") };
         let attempt = self.rng.chance(0.5).then(|| self.attempt());
         Ending { which: self.which(), end: self.end(), attempt, about }
     }
@@ -290,7 +299,7 @@ impl Author {
             at: self.time(),
             source: self.source(),
             peer: "203.0.113.9".into(),
-            reason: "bad_signature".into(),
+            reason: ["bad_signature", "too_old"][usize::from(self.rng.chance(0.3))].into(),
             detail: "x".repeat(self.rng.below(9) as usize),
             request_id: format!("req_{}", self.rejections),
             count: self.rng.between(1, 1_000) as i64,
@@ -304,10 +313,21 @@ impl Author {
             event_type: self.maybe_type(),
             status: if self.rng.chance(0.5) { self.rng.pick(&Status::ALL).copied() } else { None },
             object_id: self.rng.chance(0.3).then(|| format!("pay_{}", self.rng.below(4))),
+            payment: self.rng.chance(0.2).then(|| self.payment().into()),
+            tenant: self.rng.chance(0.2).then(|| "t".into()),
             after: self.rng.chance(0.3).then(|| self.event()),
             before: self.rng.chance(0.3).then(|| self.event()),
             order: if self.rng.chance(0.5) { Order::NewestFirst } else { Order::OldestFirst },
             limit: self.rng.below(8) as usize,
+        }
+    }
+
+    fn rejection_filter(&mut self) -> RejectionFilter {
+        RejectionFilter {
+            source: self.maybe_source(),
+            reason: self.rng.chance(0.3).then(|| "too_old".into()),
+            before: self.rng.chance(0.3).then(|| Seq::from_i64(self.rng.below(6) as i64 * 10)),
+            limit: self.rng.below(5) as usize,
         }
     }
 

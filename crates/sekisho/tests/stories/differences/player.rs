@@ -7,7 +7,7 @@ use sekisho_core::change::{
 };
 use sekisho_core::{Epoch, Seq};
 use sekisho_store::conformance::chain::fault;
-use sekisho_store::{Joined, Pulse, Store};
+use sekisho_store::{Joined, NodeRecord, Pulse, Store};
 
 use super::{Draft, NOW, ORDERED, Set, Verb, Which};
 
@@ -105,13 +105,19 @@ impl Player {
             Verb::FindEvent(seq) => format!("{:?}", store.find_event(seq).await.unwrap()),
             Verb::FindSeq(source, id) => format!("{:?}", store.find_seq(&source, &id).await.unwrap()),
             Verb::FindDead(filter) => format!("{:?}", store.find_dead(filter).await.unwrap()),
+            Verb::FindDeadGroups(filter) => format!("{:?}", store.find_dead_groups(filter).await.unwrap()),
+            Verb::FindWork => format!("{:?}", store.find_work().await.unwrap()),
+            Verb::FindNodes => {
+                let nodes = store.find_nodes().await.unwrap().into_iter();
+                let place = |node: NodeRecord| Epoch(self.place_of(node.epoch) as i64);
+                let nodes = nodes.map(|node| NodeRecord { epoch: place(node), ..node });
+                format!("{:?}", nodes.collect::<Vec<_>>())
+            }
             Verb::FindMessage(job) => format!("{:?}", store.find_message(job).await.unwrap()),
             Verb::FindMessages(event) => format!("{:?}", store.find_messages(event).await.unwrap()),
             Verb::FindAttempts(job) => format!("{:?}", store.find_attempts(job).await.unwrap()),
             Verb::FindCounts(from, to) => format!("{:?}", store.find_counts(from, to).await.unwrap()),
-            Verb::FindRejections(source, limit) => {
-                format!("{:?}", store.find_rejections(source, limit).await.unwrap())
-            }
+            Verb::FindRejections(filter) => format!("{:?}", store.find_rejections(filter).await.unwrap()),
         }
     }
 

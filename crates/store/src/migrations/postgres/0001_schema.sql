@@ -88,10 +88,12 @@ CREATE TABLE outcome (
     result   text NOT NULL,
     note     text,
     lane     text,
-    payment  text, -- what the event turned out to be about
+    payment  text COLLATE "C", -- what the event turned out to be about
     billing  text,
-    tenant   text
+    tenant   text COLLATE "C"
 );
+CREATE INDEX outcome_payment ON outcome (payment, job) WHERE payment IS NOT NULL;
+CREATE INDEX outcome_tenant ON outcome (tenant, job) WHERE tenant IS NOT NULL;
 
 -- Each call to somebody outside, and what came back.
 CREATE TABLE attempt (
@@ -145,6 +147,7 @@ CREATE TABLE state (
 ) WITH (fillfactor = 70);
 CREATE INDEX state_tenant ON state (kind, tenant, id) WHERE tenant IS NOT NULL;
 CREATE INDEX state_customer ON state (kind, customer, id) WHERE customer IS NOT NULL;
+CREATE INDEX state_status ON state (kind, status, id) WHERE status IS NOT NULL;
 CREATE INDEX state_attention ON state (kind, id) WHERE attention IS NOT NULL;
 CREATE INDEX state_request ON state (changed_at) WHERE kind = 'request';
 
@@ -198,6 +201,8 @@ CREATE TABLE audit (
 );
 CREATE INDEX audit_target ON audit (target_id, number);
 CREATE INDEX audit_tenant ON audit (tenant, number) WHERE tenant IS NOT NULL;
+CREATE INDEX audit_actor ON audit (actor, number) WHERE actor IS NOT NULL;
+CREATE INDEX audit_at ON audit (at);
 CREATE INDEX audit_link ON audit (chain, n);
 
 -- Each holds the hash of the one before it, so that nothing can be changed, removed or slipped in unseen.

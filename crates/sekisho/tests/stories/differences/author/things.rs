@@ -49,6 +49,10 @@ impl Author {
         }
     }
 
+    pub(super) fn payment(&mut self) -> &'static str {
+        THINGS[self.rng.below(2) as usize]
+    }
+
     pub(super) fn account(&mut self) -> String {
         ["cash", "owed"][self.rng.below(2) as usize].into()
     }

@@ -1,0 +1,35 @@
+//! Rejections: who was turned away, when, and why.
+
+use sekisho_store::RejectionFilter;
+
+use super::endpoint::{Answer, BEFORE, Call, Endpoint, LIMIT, Parameter, Success, Verb, page};
+use super::events::SOURCE;
+use crate::config::Scope;
+use crate::view;
+
+pub const ENDPOINTS: &[Endpoint] = &[Endpoint {
+    method: Verb::Get,
+    path: "/v1/rejections",
+    scope: Some(Scope::Read),
+    for_tenants: false,
+    summary: "Requests that were turned away, the newest first; alike ones are one line",
+    parameters: &[
+        SOURCE,
+        Parameter { name: "reason", kind: "text", about: "Why, such as bad_signature" },
+        BEFORE,
+        LIMIT,
+    ],
+    body: None,
+    answer: "RejectionPage",
+    success: Success::Done,
+    run: |call| Box::pin(list(call)),
+}];
+
+async fn list(call: Call) -> Answer {
+    let text = |name: &str| call.param(name).map(str::to_owned);
+    let (source, reason) = (text(SOURCE.name), text("reason"));
+    let filter = RejectionFilter { source, reason, before: call.before()?, limit: call.limit()? };
+    let limit = filter.limit;
+    let found = call.api.store.find_rejections(filter).await?;
+    Ok(page(found.iter().map(view::rejection).collect(), limit))
+}

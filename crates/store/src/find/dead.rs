@@ -1,0 +1,124 @@
+//! Dead letters: which are meant, what is known of each, and what many have in common.
+
+use std::collections::BTreeMap;
+
+use sekisho_core::change::{Death, Kind, Lane};
+use sekisho_core::queue::Class;
+use sekisho_core::{Seq, Time, money};
+use serde::{Deserialize, Serialize};
+
+/// Which dead letters. All conditions must hold; none means all of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeadFilter {
+    pub source: Option<String>,
+    /// Exact, or a prefix when it ends in `*`.
+    pub event_type: Option<String>,
+    pub reason: Option<String>,
+    pub lane: Option<Lane>,
+    pub event: Option<Seq>,
+    /// When it died: not before, and before.
+    pub since: Option<Time>,
+    pub until: Option<Time>,
+    /// Only lower numbers: the cursor of a page.
+    pub before: Option<Seq>,
+    pub limit: usize,
+}
+
+/// Work that failed for good and waits for a person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeadLetter {
+    pub job: Seq,
+    pub kind: Kind,
+    pub lane: Lane,
+    pub fifo: Option<String>,
+    pub payload: String,
+    pub attempts: i32,
+    pub crashes: i32,
+    pub death: Death,
+    pub at: Time,
+    /// What it is about, as far as that is still kept: number, provider's id, type and source.
+    pub event: Option<Seq>,
+    pub event_id: Option<String>,
+    pub event_type: Option<String>,
+    pub source: Option<String>,
+    /// The payment its event turned out to be about, with what it is worth.
+    pub stake: Option<Stake>,
+}
+
+/// A payment that hangs on a dead letter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stake {
+    pub payment: String,
+    pub amount: i64,
+    pub currency: String,
+}
+
+impl Stake {
+    /// A payment whose amount nobody said yet is worth nothing that could be named.
+    pub(crate) fn of(payment: Option<String>, amount: Option<i64>, currency: Option<String>) -> Option<Self> {
+        Some(Self { payment: payment?, amount: amount?, currency: currency? })
+    }
+}
+
+/// Dead letters that are alike.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeadGroup {
+    pub reason: String,
+    pub class: Class,
+    pub lane: Lane,
+    pub count: usize,
+    /// When the first and the last of them died.
+    pub oldest: Time,
+    pub newest: Time,
+    /// What the payments are worth that they are about, by currency. A payment counts once, however many letters.
+    pub at_risk: Vec<Risk>,
+}
+
+/// Money of one currency that hangs on dead letters, in its smallest unit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Risk {
+    pub currency: String,
+    pub amount: i64,
+    pub payments: usize,
+}
+
+impl DeadGroup {
+    /// Letters by reason, lane and class, in that order.
+    pub fn all<'a>(letters: impl IntoIterator<Item = &'a DeadLetter>) -> Vec<Self> {
+        let mut groups: BTreeMap<_, Vec<&DeadLetter>> = BTreeMap::new();
+        for letter in letters {
+            let key = (&letter.death.reason, &letter.lane, letter.death.class.name());
+            groups.entry(key).or_default().push(letter);
+        }
+        groups.into_values().filter_map(|letters| Self::one(&letters)).collect()
+    }
+
+    fn one(letters: &[&DeadLetter]) -> Option<Self> {
+        let first = letters.first()?;
+        let times = || letters.iter().map(|letter| letter.at);
+        Some(Self {
+            reason: first.death.reason.clone(),
+            class: first.death.class,
+            lane: first.lane.clone(),
+            count: letters.len(),
+            oldest: times().min()?,
+            newest: times().max()?,
+            at_risk: Risk::of(letters.iter().filter_map(|letter| letter.stake.as_ref())),
+        })
+    }
+}
+
+impl Risk {
+    fn of<'a>(stakes: impl Iterator<Item = &'a Stake>) -> Vec<Self> {
+        let mut payments: BTreeMap<&str, BTreeMap<&str, i64>> = BTreeMap::new();
+        for stake in stakes {
+            payments.entry(&stake.currency).or_default().insert(&stake.payment, stake.amount);
+        }
+        let risk = |(currency, amounts): (&str, BTreeMap<_, i64>)| Self {
+            currency: currency.to_owned(),
+            amount: money::sum(amounts.values().copied()),
+            payments: amounts.len(),
+        };
+        payments.into_iter().map(risk).collect()
+    }
+}
