@@ -1,0 +1,144 @@
+//! Nothing is served past the guard: every page, every rank, every form.
+
+use http::HeaderName;
+use sekisho_core::user::Rank;
+
+use super::{PASSWORD, Room, by_proxy, csrf};
+use crate::console::page::{Method, Needs, within};
+use crate::console::pages;
+
+/// An address of a page: what stands in braces is a thing that is not there.
+fn filled(path: &str) -> String {
+    path.split('/')
+        .map(|part| if part.starts_with('{') { "nothing" } else { part })
+        .collect::<Vec<_>>()
+        .join("/")
+}
+
+fn name(method: Method) -> &'static str {
+    match method {
+        Method::Get => "GET",
+        Method::Post => "POST",
+    }
+}
+
+#[tokio::test]
+async fn h1_every_page_is_for_those_it_is_for() {
+    let room = Room::open().await;
+    for page in pages() {
+        let (path, method) = (filled(page.path), name(page.method));
+        let form = format!("csrf={}", csrf(&format!("sekisho_seed={}", "5".repeat(64))));
+        let seed = ("cookie", format!("sekisho_seed={}", "5".repeat(64)));
+        for rank in [None, Some(Rank::Viewer), Some(Rank::Operator), Some(Rank::Admin)] {
+            let mut headers = rank.map(by_proxy).unwrap_or_default();
+            headers.push(seed.clone());
+            let seen = room.ask(method, &path, &headers, &form).await;
+            let what = format!("{method} {path} as {rank:?}: {}\n{}", seen.status(), seen.text);
+            match (page.needs, rank) {
+                (Needs::Rank(_), None) if page.method == Method::Get => {
+                    assert_eq!(seen.status(), 303, "{what}");
+                    assert!(seen.location().starts_with("/console/login?to="), "{what}");
+                }
+                (Needs::Rank(_), None) => assert_eq!(seen.status(), 401, "{what}"),
+                (Needs::Rank(needed), Some(rank)) if rank < needed => {
+                    assert_eq!(seen.status(), 403, "{what}")
+                }
+                (Needs::Nobody, _) | (Needs::Rank(_), Some(_)) => {
+                    assert!(![401, 403, 405, 500].contains(&seen.status()), "{what}");
+                }
+            }
+            let header = |name: &str| seen.head.headers[name].to_str().unwrap().to_owned();
+            assert!(header("content-security-policy").contains("default-src 'none'"), "{what}");
+            assert!(!header("content-security-policy").contains("script-src 'unsafe"), "{what}");
+            assert_eq!(header("x-content-type-options"), "nosniff");
+        }
+    }
+}
+
+#[tokio::test]
+async fn h1_an_act_without_our_own_form_is_not_carried_out() {
+    let room = Room::open().await;
+    let cookie = format!("sekisho_seed={}", "5".repeat(64));
+    let foreign = csrf(&format!("sekisho_seed={}", "6".repeat(64)));
+    for page in pages().filter(|page| page.method == Method::Post) {
+        let path = filled(page.path);
+        let with = [by_proxy(Rank::Admin), vec![("cookie", cookie.clone())]].concat();
+        let from_afar = [with.clone(), vec![("sec-fetch-site", "cross-site".into())]].concat();
+        let from_beside = [with.clone(), vec![("sec-fetch-site", "same-site".into())]].concat();
+        let without_cookie = by_proxy(Rank::Admin);
+        let right = csrf(&cookie);
+        for (headers, form) in [
+            (&with, String::new()),
+            (&with, "csrf=".into()),
+            (&with, format!("csrf={foreign}")),
+            (&without_cookie, format!("csrf={right}")),
+            (&from_afar, format!("csrf={right}")),
+            (&from_beside, format!("csrf={right}")),
+        ] {
+            let seen = room.ask("POST", &path, headers, &form).await;
+            assert_eq!(seen.status(), 403, "{path} with {form:?}: {}", seen.text);
+        }
+    }
+}
+
+#[tokio::test]
+async fn h1_a_session_counts_and_only_while_it_lives() {
+    let room = Room::open().await;
+    let cookie = room.settle_in("mika", Rank::Viewer).await;
+    let look =
+        async |cookie: &str| room.ask("GET", "/console/account", &[("cookie", cookie.into())], "").await;
+    look(&cookie).await.says(&["mika", "this one"]);
+    assert_eq!(look(&cookie.replace("mika.", "tomo.")).await.status(), 303);
+    assert_eq!(look(&format!("{cookie}0")).await.status(), 303);
+    let form = format!("csrf={}", csrf(&cookie));
+    let left = room.ask("POST", "/console/logout", &[("cookie", cookie.clone())], &form).await;
+    assert_eq!((left.status(), left.location()), (303, "/console/login"));
+    assert_eq!(look(&cookie).await.status(), 303, "the token is worth nothing any more");
+}
+
+#[tokio::test]
+async fn h1_cookies_are_for_these_pages_and_no_script() {
+    let room = Room::open().await;
+    room.settle_in("mika", Rank::Admin).await;
+    let cookie = format!("sekisho_seed={}", "5".repeat(64));
+    let form = format!("name=mika&password={}&csrf={}", PASSWORD.replace(' ', "+"), csrf(&cookie));
+    let seen = room.ask("POST", "/console/login", &[("cookie", cookie)], &form).await;
+    let set: Vec<_> =
+        seen.head.headers.get_all("set-cookie").iter().map(|one| one.to_str().unwrap()).collect();
+    let session = set.iter().find(|line| line.starts_with("sekisho_session=mika.")).expect("a session");
+    for word in ["HttpOnly", "SameSite=Lax", "Path=/console"] {
+        assert!(session.contains(word), "{session}");
+    }
+}
+
+#[tokio::test]
+async fn h1_a_proxy_is_believed_only_from_where_it_calls() {
+    let room = Room::open().await;
+    room.look(Rank::Viewer, "/console/account").await.says(&["no password and no session here"]);
+    let mut request = http::Request::builder().uri("/console/account");
+    for (name, value) in by_proxy(Rank::Admin) {
+        request = request.header(HeaderName::from_static(name), value);
+    }
+    let mut request = request.body(axum::body::Body::empty()).unwrap();
+    request.extensions_mut().insert(super::Peer(std::net::IpAddr::from([192, 0, 2, 7])));
+    let answer = tower::ServiceExt::oneshot(room.router.clone(), request).await.unwrap();
+    assert_eq!(answer.status(), 303);
+}
+
+#[test]
+fn h1_one_is_led_nowhere_but_into_the_console() {
+    for good in ["/console", "/console/events?type=a", "/console?x"] {
+        assert_eq!(within(Some(good)), good);
+    }
+    for bad in [
+        "https://evil.example",
+        "//evil.example",
+        "/consoles",
+        "/console/\\evil",
+        "/v1/keys",
+        "/console/a\r\nb",
+    ] {
+        assert_eq!(within(Some(bad)), "/console", "{bad}");
+    }
+    assert_eq!(within(None), "/console");
+}

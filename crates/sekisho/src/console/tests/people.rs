@@ -1,0 +1,131 @@
+//! The way in, and who decides about it.
+
+use sekisho_core::user::Rank;
+
+use super::{PASSWORD, Room, csrf};
+use crate::{now, transition};
+
+fn seed() -> String {
+    format!("sekisho_seed={}", "5".repeat(64))
+}
+
+async fn log_in(room: &Room, name: &str, password: &str) -> super::Seen {
+    let password: String = form_urlencoded::byte_serialize(password.as_bytes()).collect();
+    let form = format!("name={name}&password={password}&to=/console/account&csrf={}", csrf(&seed()));
+    room.ask("POST", "/console/login", &[("cookie", seed())], &form).await
+}
+
+#[tokio::test]
+async fn h1_the_first_link_makes_one_admin_and_no_second() {
+    let room = Room::open().await;
+    let old = transition::first_invite(&*room.store, now()).await.unwrap().unwrap();
+    let token = transition::first_invite(&*room.store, now()).await.unwrap().unwrap();
+    let join = async |token: &str, name: &str| {
+        let form = format!(
+            "name={name}&password=a+gate+in+the+hills&again=a+gate+in+the+hills&csrf={}",
+            csrf(&seed())
+        );
+        room.ask("POST", &format!("/console/join/{token}"), &[("cookie", seed())], &form).await
+    };
+    let path = format!("/console/join/{token}");
+    room.ask("GET", &path, &[], "").await.says(&["Welcome to Sekisho", "admin"]);
+    assert_eq!(join(&old, "eve").await.status(), 404, "only the newest works");
+    assert_eq!(join(&token, "mika").await.location(), "/console");
+    assert_eq!(join(&token, "eve").await.status(), 404, "and once");
+    assert_eq!(transition::first_invite(&*room.store, now()).await.unwrap(), None, "there is somebody now");
+    let users = transition::users(&*room.store).await.unwrap();
+    assert_eq!(
+        users.iter().map(|(name, user)| (&**name, user.rank)).collect::<Vec<_>>(),
+        [("mika", Rank::Admin)]
+    );
+}
+
+#[tokio::test]
+async fn h1_a_slip_at_the_door_is_said_and_costs_nothing() {
+    let room = Room::open().await;
+    let token = transition::first_invite(&*room.store, now()).await.unwrap().unwrap();
+    for (form, says) in [
+        ("name=Mika&password=a+gate+in+the+hills&again=a+gate+in+the+hills", "1 to 64 of a–z"),
+        ("name=mika&password=short&again=short", "at least 10 letters"),
+        ("name=mika&password=a+gate+in+the+hills&again=another", "differ"),
+    ] {
+        let form = format!("{form}&csrf={}", csrf(&seed()));
+        let path = format!("/console/join/{token}");
+        room.ask("POST", &path, &[("cookie", seed())], &form).await.says(&[says]);
+    }
+    assert!(transition::users(&*room.store).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn h1_who_guesses_is_shut_out_and_is_not_told_who_exists() {
+    let room = Room::open().await;
+    room.settle_in("mika", Rank::Operator).await;
+    let unknown = log_in(&room, "nobody-here", "what could it be").await.says(&["belong together"]);
+    let known = log_in(&room, "mika", "what could it be").await.says(&["belong together"]);
+    assert_eq!(unknown.text.replace("nobody-here", "mika"), known.text);
+    for _ in 0..4 {
+        log_in(&room, "mika", "what could it be").await;
+    }
+    log_in(&room, "mika", PASSWORD).await.says(&["Too many wrong passwords"]);
+    let audit = sekisho_store::AuditFilter {
+        target: Some("mika".into()),
+        action: Some("user.refused".into()),
+        limit: 10,
+        ..Default::default()
+    };
+    assert_eq!(room.store.find_audit(audit).await.unwrap().entries.len(), 5);
+}
+
+#[tokio::test]
+async fn h1_an_admin_decides_who_may_and_the_last_one_stays() {
+    let room = Room::open().await;
+    let mika = room.settle_in("mika", Rank::Admin).await;
+    let tomo = room.settle_in("tomo", Rank::Viewer).await;
+    let act = async |path: &str, form: &str| {
+        let form = format!("{form}&csrf={}", csrf(&mika));
+        room.ask("POST", path, &[("cookie", mika.clone())], &form).await
+    };
+    assert!(act("/console/users/mika/disable", "").await.told().contains("last admin"));
+    assert!(act("/console/users/mika/rank", "rank=viewer").await.told().contains("last admin"));
+    assert_eq!(act("/console/users/tomo/rank", "rank=operator").await.told(), "The rank is changed.");
+    let look = async || room.ask("GET", "/console/account", &[("cookie", tomo.clone())], "").await;
+    look().await.says(&["operator"]);
+    assert_eq!(act("/console/users/tomo/disable", "").await.status(), 303);
+    assert_eq!(look().await.status(), 303, "every session ended");
+    log_in(&room, "tomo", PASSWORD).await.says(&["belong together"]);
+    act("/console/users/tomo/enable", "").await;
+    assert_eq!(log_in(&room, "tomo", PASSWORD).await.location(), "/console/account");
+    let made = act("/console/users/invite", "rank=viewer").await.says(&["/console/join/", "24 hours"]);
+    assert!(made.text.contains("is shown only now"));
+    let key = act("/console/keys/create", "name=shop&scope=read").await.says(&["sk_", "shown only now"]);
+    assert!(key.text.contains("shop"));
+    assert_eq!(act("/console/keys/revoke", "key=shop").await.told(), "The key opens nothing any more.");
+}
+
+#[tokio::test]
+async fn h1_a_password_is_changed_by_whoever_knows_it_and_ends_the_other_sessions() {
+    let room = Room::open().await;
+    let here = room.settle_in("mika", Rank::Viewer).await;
+    log_in(&room, "mika", PASSWORD).await;
+    let change = async |form: &str| {
+        let form = format!("{form}&csrf={}", csrf(&here));
+        room.ask("POST", "/console/account/password", &[("cookie", here.clone())], &form).await.told()
+    };
+    let new = "new=another+gate+entirely&again=another+gate+entirely";
+    assert!(change(&format!("old=wrong&{new}")).await.contains("not your password"));
+    assert!(change("old=a+gate+in+the+hills&new=x&again=y").await.contains("differ"));
+    assert!(change(&format!("old=a+gate+in+the+hills&{new}")).await.contains("is changed"));
+    let users = transition::users(&*room.store).await.unwrap();
+    assert_eq!(users[0].1.sessions.len(), 1);
+    assert_eq!(log_in(&room, "mika", "another gate entirely").await.status(), 303);
+}
+
+#[tokio::test]
+async fn h1_what_people_typed_stays_text() {
+    let room = Room::open().await;
+    let form = format!("name=%3Cscript%3Ealert(1)%3C/script%3E&password=x&csrf={}", csrf(&seed()));
+    let seen = room.ask("POST", "/console/login", &[("cookie", seed())], &form).await;
+    assert!(!seen.text.contains("<script>alert"), "{}", seen.text);
+    let seen = room.look(Rank::Viewer, "/console/events?type=%22%3E%3Cscript%3Ealert(1)%3C/script%3E").await;
+    assert!(!seen.text.contains("<script>alert"), "{}", seen.text);
+}
