@@ -31,6 +31,7 @@ mod staff;
 mod subjects;
 mod suppressions;
 mod tenants;
+mod users;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -88,6 +89,7 @@ pub fn endpoints() -> impl Iterator<Item = &'static Endpoint> {
         schedules::ENDPOINTS,
         audit::ENDPOINTS,
         keys::ENDPOINTS,
+        users::ENDPOINTS,
         openapi::ENDPOINTS,
     ]
     .into_iter()

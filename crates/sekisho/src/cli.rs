@@ -43,6 +43,7 @@ mod suppressions;
 mod templates;
 mod tenants;
 mod trigger;
+mod users;
 mod verify;
 mod when;
 
@@ -130,6 +131,8 @@ enum Command {
     Notify(notify::Command),
     /// Look at keys to the API; create or revoke one
     Keys(keys::Args),
+    /// Look at who may enter the console; invite somebody, or shut somebody out
+    Users(users::Args),
     /// Look at the audit log: who did what. Check that nobody changed it, or write it out
     Audit(audit::Args),
     /// Show who was turned away, and why
@@ -181,6 +184,7 @@ pub fn main() -> ExitCode {
             Command::Channels(args) => channels::run(args, &context).await,
             Command::Notify(command) => notify::run(command, &context).await,
             Command::Keys(args) => keys::run(args, &context).await,
+            Command::Users(args) => users::run(args, &context).await,
             Command::Audit(args) => audit::run(args, &context).await,
             Command::Rejections(args) => rejections::run(args, &context).await,
             Command::Doctor(args) => doctor::run(args, &context).await,

@@ -61,8 +61,8 @@ pub use replay::{EventQuery, Replay, ReplayReport, replay};
 pub use request::{Answered, Request};
 pub use suppressions::{Turned, release, suppress, suppression, suppressions, view as suppression_view};
 pub use users::{
-    Known as KnownUser, Visitor, change_password, disable, end_sessions, enter, find_invite, find_session,
-    first_invite, invite, join, set_rank, users,
+    Known as KnownUser, UserAct, Visitor, change_password, change_user, end_session, enter, find_invite,
+    find_session, first_invite, invite, join, users,
 };
 
 /// Most dead letters or events that one order touches.

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::config::{Config, Schedule};
 
-pub use books::{OfMember, balance, billing, books, key, line, member, member_for, payment};
+pub use books::{OfMember, balance, billing, books, invite, key, line, member, member_for, payment, user};
 pub use detail::{dead_letter_with_all, event_with_all, message_with_all};
 pub use links::unlink;
 pub use notifications::{Outlet, channels, notice, notice_with_all};

@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow, bail};
 use sekisho_core::audit::Role;
 use sekisho_core::notification::directory::Register;
+use sekisho_core::user::{Rank, check_name};
 use sekisho_store::{Access, OpenError, Store};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -19,9 +20,9 @@ use super::{Context, require_store};
 use crate::config::Scope;
 use crate::transition::{
     self, Actor, DeadReport, FieldError, Import, Imported, Known, Redo, Refusal, Replay, ReplayReport,
-    Request, Reset,
+    Request, Reset, UserAct,
 };
-use crate::{api, now};
+use crate::{api, now, view};
 
 pub use notifications::Turn;
 
@@ -238,6 +239,48 @@ impl<'c> Door<'c> {
                 shown["key"] = made.secret.expose().into();
                 Ok(shown)
             }
+        }
+    }
+
+    pub async fn invite(&self, rank: Rank) -> anyhow::Result<Value> {
+        match self {
+            Self::Server(server) => server.post("/v1/users/invite", &json!({ "rank": rank })).await,
+            Self::Own(store, _) => {
+                let actor = os_actor();
+                let token = transition::invite(&**store, rank, &operator(&actor)).await?;
+                Ok(view::invite(&token, rank))
+            }
+        }
+    }
+
+    pub async fn change_user(&self, name: &str, act: UserAct) -> anyhow::Result<Value> {
+        match self {
+            Self::Server(server) => {
+                // What is no name must not lead to another path.
+                if check_name(name).is_err() {
+                    bail!("there is no user {name:?}");
+                }
+                let path = |verb| format!("/v1/users/{name}/{verb}");
+                match act {
+                    UserAct::Rank(rank) => server.post(&path("rank"), &json!({ "rank": rank })).await,
+                    UserAct::Disable => server.post(&path("disable"), &()).await,
+                    UserAct::Enable => server.post(&path("enable"), &()).await,
+                    UserAct::EndSessions => server.post(&path("end-sessions"), &()).await,
+                }
+            }
+            Self::Own(store, _) => {
+                let actor = os_actor();
+                let user = transition::change_user(&**store, name, act, &operator(&actor)).await?;
+                Ok(view::user(name, &user, now()))
+            }
+        }
+    }
+
+    /// Where the server is that it leads to.
+    pub fn url(&self) -> Option<&str> {
+        match self {
+            Self::Server(server) => Some(&server.url),
+            Self::Own(..) => None,
         }
     }
 

@@ -6,7 +6,7 @@ use sekisho_core::Time;
 use super::frame::Frame;
 use super::page::{Answer, Method, Page, Reply, VIEWER, Visit};
 use super::trouble::Trouble;
-use crate::transition::{self, KnownUser, Refusal};
+use crate::transition::{self, KnownUser, Refusal, UserAct};
 
 pub const PAGES: &[Page] = &[
     Page { method: Method::Get, path: "/console/account", needs: VIEWER, run: |visit| Box::pin(show(visit)) },
@@ -86,6 +86,9 @@ async fn change_password(visit: Visit) -> Answer {
 }
 
 async fn end_sessions(visit: Visit) -> Answer {
-    transition::end_sessions(&*visit.console.store, &visit.who.name, None, &visit.actor()).await?;
+    if visit.who.session.is_some() {
+        let (store, name) = (&*visit.console.store, &visit.who.name);
+        transition::change_user(store, name, UserAct::EndSessions, &visit.actor()).await?;
+    }
     Ok(Reply::Known { to: "/console/login".into(), token: None })
 }

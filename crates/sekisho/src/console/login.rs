@@ -141,7 +141,7 @@ async fn join(visit: Visit) -> Answer {
 
 async fn leave(visit: Visit) -> Answer {
     if let Some(hash) = &visit.who.session {
-        transition::end_sessions(&*visit.console.store, &visit.who.name, Some(hash), &visit.actor()).await?;
+        transition::end_session(&*visit.console.store, &visit.who.name, hash, &visit.actor()).await?;
     }
     Ok(Reply::Known { to: format!("{ROOT}/login"), token: None })
 }

@@ -9,7 +9,7 @@ use super::frame::Frame;
 use super::page::{ADMIN, Answer, Method, Page, Reply, Visit};
 use super::trouble::Trouble;
 use crate::config::Scope;
-use crate::transition::{self, ApiKey, Refusal};
+use crate::transition::{self, ApiKey, Refusal, UserAct};
 
 pub const PAGES: &[Page] = &[
     Page { method: Method::Get, path: "/console/users", needs: ADMIN, run: |visit| Box::pin(list(visit)) },
@@ -121,27 +121,27 @@ async fn invite(visit: Visit) -> Answer {
 
 async fn set_rank(visit: Visit) -> Answer {
     let rank = rank(&visit)?;
-    let done = transition::set_rank(&*visit.console.store, &visit.id, rank, &visit.actor()).await;
-    after(&visit, done.map(drop), ("The rank is changed.", "権限を変更しました。"))
+    let done = change(&visit, UserAct::Rank(rank)).await;
+    after(&visit, done, ("The rank is changed.", "権限を変更しました。"))
 }
 
 async fn disable(visit: Visit) -> Answer {
-    let done = transition::disable(&*visit.console.store, &visit.id, true, &visit.actor()).await;
+    let done = change(&visit, UserAct::Disable).await;
     after(
         &visit,
-        done.map(drop),
+        done,
         ("They are out, with every session.", "利用を停止し、すべてのセッションを終了しました。"),
     )
 }
 
 async fn enable(visit: Visit) -> Answer {
-    let done = transition::disable(&*visit.console.store, &visit.id, false, &visit.actor()).await;
-    after(&visit, done.map(drop), ("They may enter again.", "利用を再開しました。"))
+    let done = change(&visit, UserAct::Enable).await;
+    after(&visit, done, ("They may enter again.", "利用を再開しました。"))
 }
 
 async fn end_sessions(visit: Visit) -> Answer {
-    let done = transition::end_sessions(&*visit.console.store, &visit.id, None, &visit.actor()).await;
-    after(&visit, done.map(drop), ("Every session has ended.", "すべてのセッションを終了しました。"))
+    let done = change(&visit, UserAct::EndSessions).await;
+    after(&visit, done, ("Every session has ended.", "すべてのセッションを終了しました。"))
 }
 
 async fn create_key(visit: Visit) -> Answer {
@@ -161,6 +161,10 @@ async fn revoke_key(visit: Visit) -> Answer {
     let which = visit.field("key").unwrap_or_default();
     let done = transition::revoke_key(&*visit.console.store, which, &visit.actor()).await;
     after(&visit, done.map(drop), ("The key opens nothing any more.", "キーを無効にしました。"))
+}
+
+async fn change(visit: &Visit, act: UserAct) -> Result<(), Refusal> {
+    transition::change_user(&*visit.console.store, &visit.id, act, &visit.actor()).await.map(drop)
 }
 
 fn rank(visit: &Visit) -> Result<Rank, Trouble> {

@@ -7,6 +7,7 @@ use std::ops::RangeInclusive;
 use sekisho_core::money::{AMOUNT_MAX, Currency};
 use sekisho_core::notification::directory::{Day, Zone};
 use sekisho_core::notification::{Language, MailAddress};
+use sekisho_core::user::Rank;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -144,6 +145,15 @@ impl Fields {
     pub fn language(&mut self, field: &'static str) -> Option<Language> {
         let text = self.text(field, PARSED_MAX)?;
         text.parse().map_err(|error| self.wrong(field, format!("{text:?} is {error}"))).ok()
+    }
+
+    pub fn rank(&mut self, field: &'static str) -> Option<Rank> {
+        let text = self.text(field, PARSED_MAX)?;
+        let rank = Rank::parse(&text);
+        if rank.is_none() {
+            self.wrong(field, "expected viewer, operator or admin");
+        }
+        rank
     }
 
     pub fn time_zone(&mut self, field: &'static str) -> Option<Zone> {

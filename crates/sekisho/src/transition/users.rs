@@ -182,44 +182,55 @@ pub async fn find_session(store: &dyn Store, token: &str, now: Time) -> Result<O
     Ok(Some(Known { name: name.to_owned(), rank, hash }))
 }
 
-/// Ends sessions of a user: the one with this hash, or all.
-pub async fn end_sessions(
-    store: &dyn Store,
-    name: &str,
-    hash: Option<&str>,
-    actor: &Actor<'_>,
-) -> Result<User> {
+/// Ends one session, by the hash of its token.
+pub async fn end_session(store: &dyn Store, name: &str, hash: &str, actor: &Actor<'_>) -> Result<()> {
     change(store, name, |user| {
-        user.sessions.retain(|session| hash.is_some_and(|hash| session.hash != hash));
-        Ok(actor.entry(None, "user.sessions_ended", ("user", name), json!({ "all": hash.is_none() })))
+        user.sessions.retain(|session| session.hash != hash);
+        Ok(actor.entry(None, "user.left", ("user", name), json!({})))
     })
     .await
+    .map(drop)
 }
 
-/// Gives a user another rank. The last admin stays one.
-pub async fn set_rank(store: &dyn Store, name: &str, rank: Rank, actor: &Actor<'_>) -> Result<User> {
-    if rank != Rank::Admin {
-        check_admins(store, name).await?;
-    }
-    change(store, name, |user| {
-        let details = json!({ "before": user.rank, "after": rank });
-        user.rank = rank;
-        Ok(actor.entry(None, "user.rank_changed", ("user", name), details))
-    })
-    .await
+/// What is decided about a user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UserAct {
+    Rank(Rank),
+    /// Shut out, with every session.
+    Disable,
+    Enable,
+    EndSessions,
 }
 
-/// Shuts a user out, with every session; or lets them in again.
-pub async fn disable(store: &dyn Store, name: &str, is_out: bool, actor: &Actor<'_>) -> Result<User> {
-    if is_out {
-        check_admins(store, name).await?;
+/// Carries it out. Somebody stays who can let others in: the last admin keeps rank and entry.
+pub async fn change_user(store: &dyn Store, name: &str, act: UserAct, actor: &Actor<'_>) -> Result<User> {
+    match act {
+        UserAct::Rank(Rank::Viewer | Rank::Operator) | UserAct::Disable => check_admins(store, name).await?,
+        UserAct::Rank(Rank::Admin) | UserAct::Enable | UserAct::EndSessions => {}
     }
     change(store, name, |user| {
-        user.disabled_at = is_out.then_some(actor.at);
-        user.sessions.clear();
-        (user.failures, user.shut_until) = (0, None);
-        let action = if is_out { "user.disabled" } else { "user.enabled" };
-        Ok(actor.entry(None, action, ("user", name), json!({})))
+        let mut details = json!({});
+        let action = match act {
+            UserAct::Rank(rank) => {
+                details = json!({ "before": user.rank, "after": rank });
+                user.rank = rank;
+                "user.rank_changed"
+            }
+            UserAct::Disable => {
+                user.disabled_at = Some(actor.at);
+                user.sessions.clear();
+                "user.disabled"
+            }
+            UserAct::Enable => {
+                (user.disabled_at, user.failures, user.shut_until) = (None, 0, None);
+                "user.enabled"
+            }
+            UserAct::EndSessions => {
+                user.sessions.clear();
+                "user.sessions_ended"
+            }
+        };
+        Ok(actor.entry(None, action, ("user", name), details))
     })
     .await
 }

@@ -8,10 +8,12 @@ use sekisho_core::notification::directory::{Member, Register};
 use sekisho_core::settlement::payment::{balance_of, customer_account};
 use sekisho_core::settlement::{billing as bill, payment as pay};
 use sekisho_core::state::State;
+use sekisho_core::user::{Rank, User};
 use sekisho_store::{BookedLine, Error, Result, Sum};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use crate::console::ROOT;
 use crate::transition::{ApiKey, member_view, member_view_whole};
 
 pub fn payment(state: &State) -> Result<Value> {
@@ -119,6 +121,24 @@ pub fn key(key: &ApiKey) -> Value {
         "created_at": key.created_at,
         "revoked_at": key.revoked_at,
     })
+}
+
+/// Somebody who may enter the console, without what they enter with.
+pub fn user(name: &str, user: &User, now: Time) -> Value {
+    json!({
+        "name": name,
+        "rank": user.rank,
+        "created_at": user.created_at,
+        "entered_at": user.entered_at,
+        "disabled_at": user.disabled_at,
+        "shut_until": user.shut(now),
+        "sessions": user.living_sessions(now).count(),
+    })
+}
+
+/// A link that makes somebody a user: where it leads, at the console's own address.
+pub fn invite(token: &str, rank: Rank) -> Value {
+    json!({ "path": format!("{ROOT}/join/{token}"), "rank": rank })
 }
 
 fn with_times(mut value: Value, state: &State) -> Value {

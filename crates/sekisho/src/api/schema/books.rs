@@ -28,6 +28,21 @@ pub const SCHEMAS: &[(&str, Fields)] = &[
     ("ApiKey", API_KEY),
     ("ApiKeyDetail", &[("key", "text")]),
     ("ApiKeyList", &[("items", "ApiKey[]")]),
+    ("User", USER),
+    ("UserList", &[("items", "User[]")]),
+    ("NewInvite", &[("rank", "text?")]),
+    ("NewRank", &[("rank", "text")]),
+    ("Invite", &[("path", "text"), ("rank", "text")]),
+];
+
+const USER: Fields = &[
+    ("name", "text"),
+    ("rank", "text"),
+    ("created_at", "time"),
+    ("entered_at", "time?"),
+    ("disabled_at", "time?"),
+    ("shut_until", "time?"),
+    ("sessions", "integer"),
 ];
 
 const NEW_PAYMENT: Fields = &[
@@ -192,6 +207,8 @@ mod tests {
     use sekisho_store::{BookedLine, Sum};
 
     use super::super::tests::check;
+    use sekisho_core::user::{Rank, User};
+
     use crate::config::Scope;
     use crate::transition::ApiKey;
     use crate::view;
@@ -245,6 +262,8 @@ mod tests {
         check("Books", &books);
         check("Total", &books["totals"][0]);
         check("Account", &books["accounts"][0]);
+        check("User", &view::user("mika", &User::new(Rank::Viewer, String::new(), NOW), NOW));
+        check("Invite", &view::invite("token", Rank::Viewer));
         let key = ApiKey {
             name: "k".into(),
             scopes: vec![Scope::Read],

@@ -1,0 +1,100 @@
+//! Who may enter the console: invited, ranked, shut out. What anybody could enter with is never shown.
+
+use serde_json::json;
+
+use super::endpoint::{Answer, Call, Endpoint, Success, Verb};
+use crate::config::Scope;
+use crate::transition::{self, Fields, UserAct};
+use crate::view;
+
+pub const ENDPOINTS: &[Endpoint] = &[
+    Endpoint {
+        method: Verb::Get,
+        path: "/v1/users",
+        scope: Some(Scope::Operate),
+        for_tenants: false,
+        summary: "Everybody who may enter the console, by name",
+        parameters: &[],
+        body: None,
+        answer: "UserList",
+        success: Success::Done,
+        run: |call| Box::pin(list(call)),
+    },
+    Endpoint {
+        method: Verb::Post,
+        path: "/v1/users/invite",
+        scope: Some(Scope::Operate),
+        for_tenants: false,
+        summary: "Make a link by which one person becomes a user; the answer is the only one that shows it",
+        parameters: &[],
+        body: Some("NewInvite"),
+        answer: "Invite",
+        success: Success::Created,
+        run: |call| Box::pin(invite(call)),
+    },
+    change(
+        "/v1/users/{name}/rank",
+        "Give a user another rank; the last admin stays one",
+        Some("NewRank"),
+        |call| Box::pin(set_rank(call)),
+    ),
+    change("/v1/users/{name}/disable", "Shut a user out, with every session", None, |call| {
+        Box::pin(act(call, UserAct::Disable))
+    }),
+    change("/v1/users/{name}/enable", "Let a user in again", None, |call| {
+        Box::pin(act(call, UserAct::Enable))
+    }),
+    change("/v1/users/{name}/end-sessions", "End every session of a user", None, |call| {
+        Box::pin(act(call, UserAct::EndSessions))
+    }),
+];
+
+const fn change(
+    path: &'static str,
+    summary: &'static str,
+    body: Option<&'static str>,
+    run: fn(Call) -> super::endpoint::Running,
+) -> Endpoint {
+    Endpoint {
+        method: Verb::Post,
+        path,
+        scope: Some(Scope::Operate),
+        for_tenants: false,
+        summary,
+        parameters: &[],
+        body,
+        answer: "User",
+        success: Success::Done,
+        run,
+    }
+}
+
+async fn list(call: Call) -> Answer {
+    let users = transition::users(&*call.api.store).await?;
+    let users = users.iter().map(|(name, user)| view::user(name, user, call.actor().at));
+    Ok(json!({ "items": users.collect::<Vec<_>>() }).into())
+}
+
+async fn invite(call: Call) -> Answer {
+    let mut fields = Fields::new(call.order()?);
+    let rank = fields.rank("rank");
+    fields.finish()?;
+    let rank = rank.unwrap_or(sekisho_core::user::Rank::Viewer);
+    let token = transition::invite(&*call.api.store, rank, &call.actor()).await?;
+    Ok(view::invite(&token, rank).into())
+}
+
+async fn set_rank(call: Call) -> Answer {
+    let mut fields = Fields::new(call.order()?);
+    let rank = fields.rank("rank");
+    let rank = fields.need("rank", rank);
+    fields.finish()?;
+    let rank = rank.expect("a missing field was refused");
+    act(call, UserAct::Rank(rank)).await
+}
+
+async fn act(call: Call, act: UserAct) -> Answer {
+    let actor = call.actor();
+    let user = transition::change_user(&*call.api.store, &call.path, act, &actor).await?;
+    Ok(view::user(&call.path, &user, actor.at).into())
+}
