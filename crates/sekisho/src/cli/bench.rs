@@ -2,8 +2,9 @@
 //! measured beside a peer in the same run, and what counts is the ratio.
 //!
 //! [`ingest`] receiving alone · [`settle`] received and settled · [`e2e`] received, decided, delivered · [`growth`] cost against history · [`crowd`] cost
-//! beside a destination that is down
+//! beside a destination that is down · [`console`] pages against history
 
+mod console;
 mod crowd;
 mod e2e;
 mod growth;
@@ -37,6 +38,8 @@ pub enum Command {
     Growth(growth::Args),
     /// Whether a destination with many waiting jobs costs the others
     Crowd(crowd::Args),
+    /// How long the pages of the console take when much is stored
+    Console(console::Args),
     /// One of the servers that the others are compared with
     #[command(hide = true)]
     Server(servers::Args),
@@ -73,6 +76,7 @@ pub async fn run(command: Command, context: &Context) -> anyhow::Result<ExitCode
             Command::E2e(args) => on_stage(kind, &args.folder, |stage| e2e::run(&args, stage)),
             Command::Growth(args) => on_stage(kind, &args.folder, |stage| growth::run(&args, stage)),
             Command::Crowd(args) => on_stage(kind, &args.folder, |stage| crowd::run(&args, stage)),
+            Command::Console(args) => on_stage(kind, &args.folder, |stage| console::run(&args, stage)),
             Command::Server(_) => Ok(ExitCode::SUCCESS),
         }
     };
