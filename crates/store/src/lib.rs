@@ -42,8 +42,9 @@ pub const ADMIT_MAX: usize = 1_000;
 pub const CLAIM_MAX: usize = 1_000;
 /// Most rows one `find_…` returns.
 pub const FIND_MAX: usize = 1_000;
-/// Most events or audit entries one `find_…` looks at to fill its page: a few ten milliseconds on a file with a million.
-pub const SCAN_MAX: usize = 5_000;
+/// Most events or audit entries one `find_…` looks at to fill its page: in a file with a million events a few milliseconds
+/// when they follow each other, a few ten when an index leads to them one by one.
+pub const SCAN_MAX: usize = 2_000;
 /// Most jobs `find_work` looks at.
 pub const WORK_MAX: usize = 100_000;
 /// Most dead letters `find_dead_groups` looks at.

@@ -7,7 +7,9 @@ use sekisho::config::Scope;
 use sekisho_lab::app::{App, Behaviour};
 use serde_json::{Value, json};
 
-use crate::support::{Gateway, Place, Provider, Response, each_store, route_to, stripe_source, wait_until};
+use crate::support::{
+    Gateway, Letter, Place, Provider, Response, each_store, route_to, stripe_source, wait_until,
+};
 
 const READ: &str = "canary-read-key-0123456789";
 const OPERATE: &str = "canary-operate-key-0123456789";
@@ -121,6 +123,13 @@ fn h2_the_api_shows_what_the_commands_show() {
         }
         assert_eq!(ids, ["evt_2", "evt_1", "evt_0"]);
         assert_eq!(get(&gateway, "/v1/events?limit=1000")["items"], Value::from(gateway.events()));
+        for name in ["payment", "tenant"] {
+            assert_eq!(get(&gateway, &format!("/v1/events?{name}=none"))["items"], json!([]));
+            gateway
+                .type_in(&["events", "list", &format!("--{name}"), "none"])
+                .done()
+                .mentions(&["no events"]);
+        }
 
         let same = |path: &str, words: &[&str]| {
             let said = gateway.type_in(&[words, &["--json"]].concat()).done().lines();
@@ -132,6 +141,18 @@ fn h2_the_api_shows_what_the_commands_show() {
         let id = letters["items"][0]["id"].as_str().unwrap();
         same(&format!("/v1/dead-letters/{id}"), &["dead", "show", id]);
         same(&format!("/v1/messages/{id}"), &["messages", "show", id]);
+        let groups = get(&gateway, "/v1/dead-letters/groups?route=app");
+        let group = &groups["items"][0];
+        assert_eq!(
+            (&group["count"], &group["lane"], &group["class"]),
+            (&json!(3), &json!("to:app"), &json!("transient"))
+        );
+        assert_eq!(
+            groups["items"],
+            Value::from(gateway.type_in(&["dead", "groups", "--json"]).done().lines())
+        );
+        gateway.type_in(&["dead", "groups"]).done().mentions(&["AT RISK", "server_error", "to:app"]);
+        assert_eq!(get(&gateway, "/v1/dead-letters/groups?reason=timeout")["items"], json!([]));
         let routes = get(&gateway, "/v1/routes");
         assert_eq!(routes["items"], Value::from(gateway.type_in(&["routes", "--json"]).done().lines()));
         assert!(!routes.to_string().contains("canary"), "the query may hold a token: {routes}");
@@ -139,6 +160,13 @@ fn h2_the_api_shows_what_the_commands_show() {
         assert_eq!(schedules["items"], Value::from(gateway.type_in(&["schedules", "--json"]).done().lines()));
         assert!(schedules["items"][0]["next_at"].as_str().unwrap().ends_with("T18:00:00.000Z"));
         assert_eq!(get(&gateway, "/v1/counts")["items"].as_array().unwrap().len(), 0, "no hour has closed");
+
+        assert_eq!(gateway.send(&Letter::unsigned("/webhooks/stripe", "{}")).status, 400);
+        wait_until("it was written down", || gateway.rejections().len() == 1);
+        let refused = get(&gateway, "/v1/rejections?source=stripe&limit=1");
+        assert_eq!(refused["items"], Value::from(gateway.rejections()));
+        let next = refused["next"].as_str().unwrap();
+        assert_eq!(get(&gateway, &format!("/v1/rejections?before={next}"))["items"], json!([]));
 
         // And what is done through it is done in the key's name.
         let order = json!({ "ids": [id], "reason": "not ours" });

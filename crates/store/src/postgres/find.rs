@@ -36,7 +36,7 @@ const KEPT: &str =
 pub async fn events(link: &Link, filter: &EventFilter) -> Result<EventPage> {
     let limit = filter.limit.min(FIND_MAX);
     let end = end(link, filter).await?;
-    let List { list, number, join } = list(filter.lead());
+    let Lead { list, number, join } = lead(filter);
     let mut conditions = reach(filter, end, number);
     narrow(&mut conditions, filter);
     let sql = format!(
@@ -51,7 +51,7 @@ pub async fn events(link: &Link, filter: &EventFilter) -> Result<EventPage> {
 /// The last number that one call may look at, if there are so many. Found first, so that what comes in meanwhile
 /// can't move it.
 async fn end(link: &Link, filter: &EventFilter) -> Result<Option<Seq>> {
-    let List { list, number, .. } = list(filter.lead());
+    let Lead { list, number, .. } = lead(filter);
     let conditions = reach(filter, None, number);
     let sql = format!(
         "SELECT {number} FROM {list} WHERE true{} ORDER BY {number} {} LIMIT 1 OFFSET {}",
@@ -64,37 +64,38 @@ async fn end(link: &Link, filter: &EventFilter) -> Result<Option<Seq>> {
 }
 
 /// What leads to events, by which number, and what else their summaries need.
-struct List {
-    list: &'static str,
+struct Lead {
+    list: String,
     number: &'static str,
     join: String,
 }
 
-/// OFFSET 0 keeps the list a list of its own, found by its index.
-fn list(lead: EventLead) -> List {
+/// OFFSET 0 keeps the list a list of its own, read along its index and no further than needed.
+fn lead(filter: &EventFilter) -> Lead {
     let event = |number: &str| {
         format!("CROSS JOIN LATERAL (SELECT * FROM event WHERE event.seq = {number} LIMIT 1) AS event")
     };
-    match lead {
-        EventLead::Payment => List {
-            list: "(SELECT * FROM outcome WHERE job > $1 AND job < $2 AND payment = $3 OFFSET 0) AS outcome",
-            number: "outcome.job",
-            join: event("outcome.job"),
-        },
-        EventLead::Tenant => List {
-            list: "(SELECT * FROM outcome WHERE job > $1 AND job < $2 AND tenant = $3 OFFSET 0) AS outcome",
-            number: "outcome.job",
-            join: event("outcome.job"),
-        },
-        EventLead::Failed => List {
-            list: "(SELECT DISTINCT event FROM dead WHERE event > $1 AND event < $2) AS failed",
+    let outcomes = |of: &str| {
+        let within = format!("job > $1 AND job < $2 AND {of} = $3");
+        let order = direction(filter.order);
+        format!("(SELECT * FROM outcome WHERE {within} ORDER BY job {order} OFFSET 0) AS outcome")
+    };
+    match filter.lead() {
+        EventLead::Payment => {
+            Lead { list: outcomes("payment"), number: "outcome.job", join: event("outcome.job") }
+        }
+        EventLead::Tenant => {
+            Lead { list: outcomes("tenant"), number: "outcome.job", join: event("outcome.job") }
+        }
+        EventLead::Failed => Lead {
+            list: "dead AS failed".into(),
             number: "failed.event",
             join: format!("{} {OUTCOME}", event("failed.event")),
         },
         EventLead::Received => {
-            List { list: "job", number: "job.id", join: format!("{} {OUTCOME}", event("job.id")) }
+            Lead { list: "job".into(), number: "job.id", join: format!("{} {OUTCOME}", event("job.id")) }
         }
-        EventLead::All => List { list: "event", number: "event.seq", join: OUTCOME.into() },
+        EventLead::All => Lead { list: "event".into(), number: "event.seq", join: OUTCOME.into() },
     }
 }
 
@@ -107,7 +108,11 @@ fn reach(filter: &EventFilter, end: Option<Seq>, number: &str) -> Conditions {
     match filter.lead() {
         EventLead::Payment => conditions.demand("outcome.payment = ?", filter.payment.clone()),
         EventLead::Tenant => conditions.demand("outcome.tenant = ?", filter.tenant.clone()),
-        EventLead::Failed | EventLead::Received | EventLead::All => {}
+        // Once, however many letters.
+        EventLead::Failed => {
+            conditions.state("failed.job = (SELECT min(job) FROM dead WHERE dead.event = failed.event)");
+        }
+        EventLead::Received | EventLead::All => {}
     }
     conditions
 }

@@ -29,7 +29,7 @@ const OUTCOME: &str = "LEFT JOIN outcome ON outcome.job = event.seq";
 pub fn events(db: &Connection, filter: &EventFilter) -> rusqlite::Result<EventPage> {
     let limit = filter.limit.min(FIND_MAX);
     let end = end(db, filter)?;
-    let List { list, number, join } = list(filter.lead());
+    let Lead { list, number, join } = lead(filter.lead());
     let mut conditions = reach(filter, end, number);
     narrow(&mut conditions, filter);
     let sql = format!(
@@ -45,7 +45,7 @@ pub fn events(db: &Connection, filter: &EventFilter) -> rusqlite::Result<EventPa
 /// The last number that one call may look at, if there are so many. Found first, so that what comes in meanwhile
 /// can't move it.
 fn end(db: &Connection, filter: &EventFilter) -> rusqlite::Result<Option<Seq>> {
-    let List { list, number, .. } = list(filter.lead());
+    let Lead { list, number, .. } = lead(filter.lead());
     let conditions = reach(filter, None, number);
     let sql = format!(
         "SELECT {number} FROM {list} WHERE TRUE{} ORDER BY {number} {} LIMIT 1 OFFSET {}",
@@ -58,35 +58,35 @@ fn end(db: &Connection, filter: &EventFilter) -> rusqlite::Result<Option<Seq>> {
 }
 
 /// What leads to events, by which number, and what else their summaries need.
-struct List {
+struct Lead {
     list: &'static str,
     number: &'static str,
     join: String,
 }
 
 /// CROSS JOIN keeps the order of what it joins: the list comes first.
-fn list(lead: EventLead) -> List {
-    match lead {
-        EventLead::Payment | EventLead::Tenant => List {
+fn lead(by: EventLead) -> Lead {
+    match by {
+        EventLead::Payment | EventLead::Tenant => Lead {
             list: "outcome",
             number: "outcome.job",
             join: "CROSS JOIN event ON event.seq = outcome.job".into(),
         },
-        EventLead::Failed => List {
-            list: "(SELECT DISTINCT event FROM dead WHERE event > $1 AND event < $2) AS failed",
+        EventLead::Failed => Lead {
+            list: "dead AS failed",
             number: "failed.event",
             join: format!("CROSS JOIN event ON event.seq = failed.event {OUTCOME}"),
         },
-        EventLead::Received => List {
+        EventLead::Received => Lead {
             list: "job",
             number: "job.id",
             join: format!("CROSS JOIN event ON event.seq = job.id {OUTCOME}"),
         },
-        EventLead::All => List { list: "event", number: "event.seq", join: OUTCOME.into() },
+        EventLead::All => Lead { list: "event", number: "event.seq", join: OUTCOME.into() },
     }
 }
 
-/// Which part of the list is looked at. Order matters: the list names the first two.
+/// Which part of the list is looked at.
 fn reach(filter: &EventFilter, end: Option<Seq>, number: &str) -> Conditions {
     let mut conditions = Conditions::default();
     let (low, high) = filter.reach(end);
@@ -95,7 +95,11 @@ fn reach(filter: &EventFilter, end: Option<Seq>, number: &str) -> Conditions {
     match filter.lead() {
         EventLead::Payment => conditions.demand("outcome.payment = ?", filter.payment.clone()),
         EventLead::Tenant => conditions.demand("outcome.tenant = ?", filter.tenant.clone()),
-        EventLead::Failed | EventLead::Received | EventLead::All => {}
+        // Once, however many letters.
+        EventLead::Failed => {
+            conditions.state("failed.job = (SELECT min(job) FROM dead WHERE dead.event = failed.event)");
+        }
+        EventLead::Received | EventLead::All => {}
     }
     conditions
 }

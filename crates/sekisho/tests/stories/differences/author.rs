@@ -226,8 +226,8 @@ impl Author {
 
     fn ending(&mut self) -> Ending {
         let said = |author: &mut Self, word: &str| author.rng.chance(0.3).then(|| word.to_owned());
-        let payment = self.payment();
-        let about = About { payment: said(self, payment), billing: said(self, "b"), tenant: said(self, "t") };
+        let payment = self.rng.chance(0.7).then(|| self.payment().into());
+        let about = About { payment, billing: said(self, "b"), tenant: said(self, "t") };
         let attempt = self.rng.chance(0.5).then(|| self.attempt());
         Ending { which: self.which(), end: self.end(), attempt, about }
     }

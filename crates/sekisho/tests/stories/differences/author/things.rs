@@ -25,8 +25,8 @@ impl Author {
             tenant: said(self, ["t1", "t2"]),
             customer: said(self, ["客", "c"]),
             livemode: [None, Some(true), Some(false)][self.rng.below(3) as usize],
-            amount: self.rng.chance(0.5).then(|| self.small()),
-            currency: said(self, ["JPY", "USD"]),
+            amount: self.rng.chance(0.8).then(|| self.small()),
+            currency: self.rng.chance(0.8).then(|| ["JPY", "USD"][self.rng.below(2) as usize].into()),
             attention: said(self, ["unlinked", "refund_failed"]),
         };
         let facts = format!("{{\"n\":{}}}", self.rng.below(9));
