@@ -15,6 +15,7 @@ mod beginnings;
 mod books;
 mod books_api;
 mod books_cli;
+mod console;
 mod crashes;
 mod database;
 mod deletion;

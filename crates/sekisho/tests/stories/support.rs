@@ -1,6 +1,7 @@
 //! The people and places of the stories: [`Place`] is a store, [`Gateway`] a running Sekisho, [`Provider`] somebody
 //! who signs and sends.
 
+mod browser;
 mod gateway;
 mod ledger;
 mod place;
@@ -9,6 +10,7 @@ mod watching;
 
 use std::time::{Duration, Instant};
 
+pub use browser::{PASSWORD, Person};
 pub use gateway::{BINARY, Gateway, Said, say};
 pub use ledger::{Storm, together};
 pub use place::{Place, each_store};
