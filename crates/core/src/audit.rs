@@ -94,6 +94,14 @@ pub fn link(previous: &Hash, entries: impl IntoIterator<Item = Hash>) -> Hash {
     hash.finish().as_ref().try_into().expect("SHA-256 has 32 bytes")
 }
 
+/// Where the details of an entry say what the body of its event was: its [`seal`].
+pub const SEALED: &str = "body_sha256";
+
+/// SHA-256 in hex: who changes a body afterwards finds that the log remembers another.
+pub fn seal(bytes: &[u8]) -> String {
+    encode_hex(digest::digest(&digest::SHA256, bytes))
+}
+
 /// What an anchor is called in the log.
 pub const ANCHORED: &str = "audit.anchored";
 

@@ -14,7 +14,7 @@ use std::io::{self, Write as _};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -25,6 +25,10 @@ pub use ledger::{Answered, Counts, Delivery, Ledger};
 use crate::server::{Request, Server, locked};
 use crate::sink::REQUEST_MAX;
 use behaviour::{Act, Ending};
+
+/// How long a port may take to be ours again: whoever tries to connect to it may hold it for a moment.
+const PORT_BACK_WITHIN: Duration = Duration::from_secs(5);
+const PORT_POLL: Duration = Duration::from_millis(20);
 
 /// How an application starts.
 #[derive(Clone, Debug)]
@@ -58,7 +62,9 @@ pub enum Keep {
 
 #[derive(Debug)]
 pub struct App {
-    server: Server,
+    address: SocketAddr,
+    /// `None` after a crash.
+    server: Option<Server>,
     shared: Arc<Shared>,
 }
 
@@ -83,13 +89,34 @@ impl App {
             ledger: Mutex::default(),
             file: settings.ledger.map(open).transpose()?,
         });
-        let serving = Arc::clone(&shared);
-        let server = Server::start(settings.listen, move |stream| serve(stream, Arc::clone(&serving)))?;
-        Ok(Self { server, shared })
+        let server = shared.listen(settings.listen)?;
+        Ok(Self { address: server.address(), server: Some(server), shared })
+    }
+
+    /// Closes its port and cuts every connection; what it had in hand is not processed. The ledger is kept.
+    pub fn crash(&mut self) {
+        self.server = None;
+    }
+
+    /// Listens again, on the same address.
+    pub fn start_again(&mut self) -> io::Result<()> {
+        self.crash();
+        let started = Instant::now();
+        loop {
+            match self.shared.listen(self.address) {
+                Ok(server) => self.server = Some(server),
+                Err(_) if started.elapsed() < PORT_BACK_WITHIN => {
+                    std::thread::sleep(PORT_POLL);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            }
+            return Ok(());
+        }
     }
 
     pub fn address(&self) -> SocketAddr {
-        self.server.address()
+        self.address
     }
 
     /// Without a path.
@@ -117,6 +144,11 @@ impl App {
 }
 
 impl Shared {
+    fn listen(self: &Arc<Self>, address: SocketAddr) -> io::Result<Server> {
+        let serving = Arc::clone(self);
+        Server::start(address, move |stream| serve(stream, Arc::clone(&serving)))
+    }
+
     /// The request is seen: from here its fate is fixed.
     fn meet(&self, request: &mut Delivery) -> Act {
         let seen = locked(&self.ledger).see(request);

@@ -19,6 +19,7 @@ pub mod proxy;
 pub mod redis;
 pub mod rng;
 mod server;
+pub mod shop;
 pub mod sink;
 pub mod smtp;
 pub mod sqlite;

@@ -57,6 +57,17 @@ pub struct Load {
     pub ledger: Recording,
     /// Set it to end the load early.
     pub stop: Arc<AtomicBool>,
+    /// How far it is, for whoever watches.
+    pub progress: Arc<Progress>,
+}
+
+/// Requests so far, by how they ended.
+#[derive(Debug, Default)]
+pub struct Progress {
+    pub accepted: AtomicU64,
+    pub refused: AtomicU64,
+    /// Their connection ended before the answer.
+    pub unanswered: AtomicU64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -105,6 +116,7 @@ impl Load {
             resend: Resend::Never,
             ledger: Recording::Off,
             stop: Arc::default(),
+            progress: Arc::default(),
         }
     }
 
@@ -161,6 +173,11 @@ pub struct Running {
 }
 
 impl Running {
+    /// It ended by itself; [`Running::stop`] says what came of it.
+    pub fn is_over(&self) -> bool {
+        self.thread.is_finished()
+    }
+
     /// Ends it and says what came of it.
     pub fn stop(self) -> Report {
         self.stop.store(true, Ordering::Relaxed);
@@ -306,6 +323,8 @@ impl Run {
     fn answered(&self, n: u64, due: Instant, status: u16) {
         let now = Instant::now();
         let accepted = (200..300).contains(&status);
+        let Progress { accepted: well, refused, .. } = &*self.load.progress;
+        if accepted { well } else { refused }.fetch_add(1, Ordering::Relaxed);
         {
             let mut tally = self.tally();
             if due >= self.measured_from {
@@ -330,6 +349,7 @@ impl Run {
     }
 
     fn unanswered(&self, n: u64, due: Instant) {
+        self.load.progress.unanswered.fetch_add(1, Ordering::Relaxed);
         let mut tally = self.tally();
         tally.unknown += u64::from(due >= self.measured_from);
         if self.records() {
@@ -471,7 +491,10 @@ mod tests {
         let address = serve(|n| if n % 4 == 3 { BUSY } else { GOOD }).await.unwrap();
         let load =
             Load { connections: 3, requests_max: 100, ledger: Recording::Memory, ..Load::new(address) };
+        let progress = Arc::clone(&load.progress);
         let report = load.run(stripe()).await;
+        let Progress { accepted, refused, unanswered } = &*progress;
+        assert_eq!([accepted, refused, unanswered].map(|count| count.load(Ordering::Relaxed)), [75, 25, 0]);
         assert_eq!(report.statuses, BTreeMap::from([(204, 75), (503, 25)]));
         assert_eq!((report.acknowledged(), report.refusals(), report.next), (75, 25, 100));
         assert_eq!((report.accepted.len(), report.refused.len()), (75, 25));

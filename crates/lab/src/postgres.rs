@@ -209,6 +209,11 @@ impl Postgres {
     }
 }
 
+/// Whether a private server could be started here.
+pub fn is_installed() -> bool {
+    find_binaries().is_ok()
+}
+
 /// The server that all tests of this process share.
 pub fn shared() -> Result<&'static Postgres, String> {
     static SHARED: OnceLock<Result<Postgres, String>> = OnceLock::new();

@@ -32,45 +32,76 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-// data-live="ADDRESS": rows come in at the top as the server sends them. A button with data-pause holds them back.
+// data-live="ADDRESS": rows come in as the server sends them, in the order of their ids, the highest on top. A button
+// with data-pause holds them back, and data-lamp says whether they come. A page out of sight gives its line back.
 document.querySelectorAll("[data-live]").forEach((list) => {
   const most = Number(list.dataset.most || 200);
   const pause = document.querySelector(`[data-pause="${list.id}"]`);
-  let paused = false;
-  let held = [];
-  const put = (html) => {
-    const part = document.createElement("template");
-    part.innerHTML = html;
-    for (const row of part.content.children) {
-      const known = document.getElementById(row.id);
-      if (known) known.replaceWith(row);
-      else {
-        row.classList.add("fresh");
-        list.prepend(row);
-      }
-    }
-    while (list.children.length > most) list.lastElementChild.remove();
+  const lamp = document.querySelector(`[data-lamp="${list.id}"]`);
+  let source, last, paused, dim;
+  const shine = (on) => {
+    clearTimeout(dim);
+    // It comes back every half minute: only a longer silence is told.
+    dim = setTimeout(() => lamp?.classList.toggle("on", on), on ? 0 : 4000);
   };
-  const source = new EventSource(list.dataset.live);
-  source.addEventListener("rows", (event) => (paused ? held.push(event.data) : put(event.data)));
+  const put = (row) => {
+    const known = document.getElementById(row.id);
+    if (known) return known.replaceWith(row);
+    row.classList.add("fresh");
+    list.insertBefore(row, [...list.children].find((other) => other.id < row.id) || null);
+  };
+  const open = () => {
+    if (source || paused || document.hidden) return;
+    const address = new URL(list.dataset.live, location);
+    if (last) address.searchParams.set("after", last);
+    source = new EventSource(address);
+    source.addEventListener("open", () => shine(true));
+    source.addEventListener("error", () => {
+      shine(false);
+      if (source?.readyState !== EventSource.CLOSED) return;
+      shut();
+      setTimeout(open, 15000);
+    });
+    source.addEventListener("rows", (event) => {
+      last = event.lastEventId || last;
+      const part = document.createElement("template");
+      part.innerHTML = event.data;
+      [...part.content.children].forEach(put);
+      document.querySelectorAll(".empty").forEach((word) => word.remove());
+      while (list.children.length > most) list.lastElementChild.remove();
+    });
+  };
+  const shut = () => {
+    source?.close();
+    source = undefined;
+  };
+  document.addEventListener("visibilitychange", () => (document.hidden ? shut() : open()));
   pause?.addEventListener("click", () => {
     paused = !paused;
     pause.setAttribute("aria-pressed", paused);
-    if (!paused) held.splice(0).forEach(put);
+    shut();
+    clearTimeout(dim);
+    lamp?.classList.toggle("on", false);
+    open();
   });
+  if (lamp) lamp.hidden = false;
+  open();
 });
 
 // data-refresh="SECONDS": a part of the page is asked for again by its own address, and put in place.
 document.querySelectorAll("[data-refresh]").forEach((part) => {
   const again = async () => {
-    if (document.hidden) return;
+    // What somebody has the keyboard on stays.
+    if (document.hidden || part.contains(document.activeElement)) return;
     try {
       const answer = await fetch(part.dataset.from || location.href, { headers: { "x-part": part.id } });
       if (!answer.ok || answer.redirected) return;
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       const fresh = page.getElementById(part.id);
       if (!fresh) return;
+      const opened = [...part.querySelectorAll("details")].map((one) => one.open);
       part.replaceChildren(...fresh.childNodes);
+      part.querySelectorAll("details").forEach((one, n) => (one.open = opened[n] ?? one.open));
       if (!fresh.dataset.refresh) clearInterval(timer);
     } catch { /* The server is away: the next time tells. */ }
   };

@@ -109,11 +109,13 @@ impl App {
     async fn start_on(
         store: Arc<dyn Store>,
         listener: TcpListener,
-        config: Config,
+        mut config: Config,
         roles: &[Role],
         key: Option<Secret>,
     ) -> anyhow::Result<Self> {
         let address = listener.local_addr()?;
+        // Where it really is, also when the system chose the port.
+        config.server.listen = address;
         let health = Arc::new(Health::default());
         let metrics = Arc::new(Metrics::default());
         let node = Arc::new(Node::join(Arc::clone(&store), Arc::clone(&health)).await?);
@@ -154,7 +156,6 @@ impl App {
             Arc::clone(&node),
         ));
         let recorder = Recorder::default();
-        let mut config = config;
         if !roles.contains(&Role::Gateway) {
             config.sources.clear();
         }

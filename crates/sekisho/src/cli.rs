@@ -12,6 +12,7 @@ mod config;
 mod customers;
 mod dead;
 mod delete;
+mod demo;
 mod doctor;
 mod events;
 mod import;
@@ -30,7 +31,7 @@ mod payments;
 mod providers;
 mod rejections;
 mod reminders;
-mod request;
+pub mod request;
 mod routes;
 mod schedules;
 mod send;
@@ -58,6 +59,8 @@ use sekisho_store::{Access, Store, StoreUrl};
 use crate::config::{Config, FILE, Glance, Loaded, Problem, Source, glance, load, load_sources};
 use crate::transition::Refusal;
 
+pub use trigger::{sample, types as sample_types};
+
 /// The checkpoint between payment providers and your application.
 ///
 /// Without a command it serves, and without a configuration it serves on a local SQLite file.
@@ -78,6 +81,8 @@ struct Cli {
 enum Command {
     /// Receive webhooks and work them off
     Serve(serve::Args),
+    /// Watch it survive: thousands of payments, repeats, forgeries, a nasty application, kill -9; then a proof
+    Demo(demo::Args),
     /// Send signed test events to a running server
     Trigger(trigger::Args),
     /// Sign any body as any provider would, and send it
@@ -160,6 +165,7 @@ pub fn main() -> ExitCode {
     let result = runtime.block_on(async {
         match command {
             Command::Serve(args) => serve::run(args, &context).await,
+            Command::Demo(args) => demo::run(args, &context).await,
             Command::Trigger(args) => trigger::run(args, &context).await,
             Command::Send(args) => send::run(args, &context).await,
             Command::Verify(args) => verify::run(args, &context),

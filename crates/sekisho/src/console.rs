@@ -10,6 +10,7 @@ mod audit;
 mod balances;
 mod billing;
 mod dead;
+mod doors;
 mod event;
 mod events;
 mod frame;
@@ -19,13 +20,16 @@ mod login;
 mod notices;
 mod overview;
 mod page;
+mod payload;
 mod payments;
 mod rejections;
+mod runs;
 mod schedules;
 mod session;
 mod show;
 mod sources;
 mod suppressions;
+mod tally;
 mod trouble;
 mod users;
 mod words;
@@ -42,6 +46,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use sekisho_core::notification::directory::Zone;
 use sekisho_core::notification::template::Templates;
 use sekisho_store::Store;
+use tokio::sync::Semaphore;
 
 use crate::config::{self, Config, Notifications, Schedule};
 use crate::node::Health;
@@ -50,11 +55,13 @@ use crate::telemetry::Metrics;
 use crate::transition::Known;
 use crate::view::{Outlet, Place};
 use crate::worker::Worker;
+use doors::Doors;
 use page::{Answer, Needs, Page, Reply, Visit, Who};
 use session::{Cookies, Peer};
 use trouble::Trouble;
 use words::Lang;
 
+pub use payments::proof_page;
 pub use session::Peer as PeerAddress;
 
 /// Most bytes of a form.
@@ -76,6 +83,7 @@ pub fn pages() -> impl Iterator<Item = &'static Page> {
         event::PAGES,
         live::PAGES,
         dead::PAGES,
+        runs::PAGES,
         payments::PAGES,
         billing::PAGES,
         balances::PAGES,
@@ -108,8 +116,13 @@ pub struct Console {
     pub notifications: Notifications,
     pub templates: Templates,
     pub settings: config::Console,
+    pub runs: runs::Runs,
+    pub doors: Doors,
     /// Whose clock times are shown by.
     pub zone: Zone,
+    pub tally: tally::Tally,
+    /// Places at the live tail.
+    pub tails: Arc<Semaphore>,
 }
 
 pub fn router(
@@ -132,7 +145,11 @@ pub fn router(
         notifications: config.notifications.clone(),
         templates: config.templates.clone(),
         settings: config.console.clone(),
+        runs: runs::Runs::default(),
+        doors: Doors::of(config),
         zone: zone.expect("the configuration was checked"),
+        tally: tally::Tally::default(),
+        tails: Arc::new(Semaphore::new(live::TAILS_MAX)),
     };
     let mut paths: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for page in pages() {

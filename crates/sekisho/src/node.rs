@@ -38,13 +38,13 @@ const SKEW_MAX_MS: i64 = 60_000;
 pub struct Health {
     down: AtomicBool,
     clock_in_doubt: AtomicBool,
-    stopping: AtomicBool,
+    stopping: watch::Sender<bool>,
     reason: Mutex<String>,
 }
 
 impl Health {
     pub fn reason(&self) -> Option<String> {
-        if self.stopping.load(Ordering::Relaxed) {
+        if *self.stopping.borrow() {
             return Some("shutting down".into());
         }
         if self.clock_in_doubt.load(Ordering::Relaxed) {
@@ -81,7 +81,12 @@ impl Health {
     }
 
     pub fn stop(&self) {
-        self.stopping.store(true, Ordering::Relaxed);
+        self.stopping.send_replace(true);
+    }
+
+    /// Waits until the process is told to stop.
+    pub async fn stopped(&self) {
+        told_to_stop(&mut self.stopping.subscribe()).await;
     }
 }
 

@@ -12,6 +12,7 @@ mod breaker;
 mod dead;
 mod deletion;
 mod directory;
+mod dossier;
 mod every;
 mod fields;
 mod forecast;
@@ -42,22 +43,25 @@ use serde_json::Value;
 use crate::config::Config;
 
 pub use api_key::{ApiKey, Made, create_key, find_key, list_keys, revoke_key};
-pub use audit::{Verified, each_link, exported, verify_audit};
-pub use books::{BooksReport, Difference, Warning, check_books};
+pub use audit::{Verified, each_link, exported, sealed, verify_audit};
+pub use books::{BooksReport, Difference, Warning, check_books, differences};
 pub use breaker::{Reset, Resumed, reset, resume};
-pub use dead::{DeadQuery, DeadReport, Redo, discard, find_letter, retry};
+pub use dead::{DeadQuery, DeadReport, Redo, discard, find_letter, retry, to_discard, to_retry};
 pub use deletion::{delete_billing, delete_member};
 pub use directory::{
     check_member, check_tenant, create_member, view as member_view, view_whole as member_view_whole,
 };
+pub use dossier::{Dossier, History, dossier, history};
 pub use fields::{FieldError, Fields};
 pub use forecast::{RouteForecast, Unanswered};
 pub use import::{IMPORT_PROBLEMS_MAX, IMPORT_ROWS_MAX, Import, Imported, import};
-pub use look_up::{balance, billing, is_customer_of, member, payment, payments_by_reference};
+pub use look_up::{
+    balance, billing, billing_state, is_customer_of, member, payment, payment_state, payments_by_reference,
+};
 pub use notices::{NoticePage, NoticeQuery, notice, offices, parties, post_notices, reminders, resend};
 pub use payment::create_payment;
 pub use reminders::{Remind, RemindReport, run_reminders, summary as reminders_summary};
-pub use replay::{EventQuery, Replay, ReplayReport, replay};
+pub use replay::{EventQuery, Replay, ReplayReport, replay, to_replay};
 pub use request::{Answered, Request};
 pub use suppressions::{Turned, release, suppress, suppression, suppressions, view as suppression_view};
 pub use users::{

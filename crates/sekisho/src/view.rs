@@ -6,6 +6,9 @@ mod books;
 mod detail;
 mod links;
 mod notifications;
+mod proof;
+#[cfg(test)]
+pub(crate) mod samples;
 
 use sekisho_core::Time;
 use sekisho_core::change::{About, Attempt, Lane, Rejection};
@@ -23,6 +26,7 @@ pub use books::{OfMember, balance, billing, books, invite, key, line, member, me
 pub use detail::{dead_letter_with_all, event_with_all, message_with_all};
 pub use links::unlink;
 pub use notifications::{Outlet, channels, notice, notice_with_all};
+pub use proof::proof;
 
 pub fn event(event: &EventSummary) -> Value {
     json!({

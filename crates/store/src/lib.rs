@@ -15,6 +15,7 @@ pub mod postgres;
 pub mod sqlite;
 mod url;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -147,6 +148,10 @@ pub trait Store: Send + Sync {
     /// Links with their entries, by chain and number, after one; at most `limit` and [`FIND_MAX`]. Entries that hang on no
     /// link show up in their place, under a link without a hash.
     async fn find_links(&self, after: Option<(i64, i64)>, limit: usize) -> Result<Vec<Link>>;
+
+    /// The links, by chain and number, that entries with these numbers hang on; the first [`FIND_MAX`] of them are looked
+    /// for, unknown ones are left out.
+    async fn find_places(&self, entries: Vec<i64>) -> Result<BTreeSet<(i64, i64)>>;
 
     /// The last link of every chain.
     async fn chain_heads(&self) -> Result<Vec<ChainHead>>;

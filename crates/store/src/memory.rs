@@ -306,6 +306,13 @@ impl Store for MemoryStore {
         Ok(links.take(limit.min(FIND_MAX)).cloned().collect())
     }
 
+    async fn find_places(&self, entries: Vec<i64>) -> Result<BTreeSet<(i64, i64)>> {
+        let wanted: BTreeSet<_> = entries.into_iter().take(FIND_MAX).collect();
+        let tables = self.tables();
+        let holds = |link: &&Link| link.entries.iter().any(|one| wanted.contains(&one.number));
+        Ok(tables.links.iter().filter(holds).map(|link| (link.chain, link.n)).collect())
+    }
+
     async fn chain_heads(&self) -> Result<Vec<ChainHead>> {
         let tables = self.tables();
         let head = |link: &Link| ChainHead { chain: link.chain, n: link.n, hash: link.hash.clone() };

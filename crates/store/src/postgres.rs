@@ -24,6 +24,7 @@ mod tls;
 mod upkeep;
 mod work;
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -193,6 +194,10 @@ impl Store for PostgresStore {
 
     async fn find_links(&self, after: Option<(i64, i64)>, limit: usize) -> Result<Vec<crate::Link>> {
         find_audit::links(&self.pages, after, limit).await
+    }
+
+    async fn find_places(&self, entries: Vec<i64>) -> Result<BTreeSet<(i64, i64)>> {
+        find_audit::places(&self.pages, &entries).await
     }
 
     async fn chain_heads(&self) -> Result<Vec<ChainHead>> {

@@ -19,6 +19,7 @@ mod upkeep;
 mod work;
 mod writer;
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
@@ -181,6 +182,10 @@ impl Store for SqliteStore {
 
     async fn find_links(&self, after: Option<(i64, i64)>, limit: usize) -> Result<Vec<Link>> {
         self.read(move |db| find_audit::links(db, after, limit)).await
+    }
+
+    async fn find_places(&self, entries: Vec<i64>) -> Result<BTreeSet<(i64, i64)>> {
+        self.read(move |db| find_audit::places(db, &entries)).await
     }
 
     async fn chain_heads(&self) -> Result<Vec<ChainHead>> {

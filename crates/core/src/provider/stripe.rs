@@ -67,7 +67,7 @@ struct Body<'r> {
     data: Option<Data<'r>>,
     /// Thin events (v2) name their object here and hold no copy of it.
     #[serde(borrow)]
-    related_object: Option<Object<'r>>,
+    related_object: Option<Related<'r>>,
 }
 
 #[derive(Deserialize)]
@@ -80,7 +80,16 @@ struct Data<'r> {
 struct Object<'r> {
     #[serde(borrow)]
     id: Option<Cow<'r, str>>,
-    #[serde(borrow, alias = "type")]
+    #[serde(borrow)]
+    object: Option<Cow<'r, str>>,
+}
+
+/// What a thin event is about: here its kind is called `type`, which in whole objects is something else (`card`).
+#[derive(Deserialize)]
+struct Related<'r> {
+    #[serde(borrow)]
+    id: Option<Cow<'r, str>>,
+    #[serde(borrow, rename = "type")]
     object: Option<Cow<'r, str>>,
 }
 
@@ -103,10 +112,11 @@ impl Scheme for Open {
             CreatedField::Seconds(seconds) => Some(Time::from_seconds(*seconds)),
             CreatedField::Text(text) => Time::parse_rfc3339(text),
         };
-        let object = body.data.map(|data| data.object).or(body.related_object);
+        let whole = body.data.map(|data| (data.object.object, data.object.id));
+        let object = whole.or(body.related_object.map(|related| (related.object, related.id)));
         Ok(Reading::event(Event {
             created: created.map(|at| Created { at, immutable: true }),
-            object: object.and_then(|object| Some(ObjectRef { kind: object.object?, id: object.id? })),
+            object: object.and_then(|(kind, id)| Some(ObjectRef { kind: kind?, id: id? })),
             account: body.account,
             livemode: body.livemode,
             ..Event::new(body.id, body.kind, request.body)

@@ -226,6 +226,19 @@ fn a3_a_genuine_request_without_a_usable_event_is_kept_apart() {
 }
 
 #[test]
+fn a4_an_object_of_stripe_may_have_a_type_besides_its_kind() {
+    let object = |body: &str| {
+        let body = format!(r#"{{"id":"evt_1","type":"x","created":1,{body}}}"#);
+        Sent::signed("stripe", "", body).events("stripe")[0].object.clone()
+    };
+    let card = r#""data":{"object":{"id":"pm_1","object":"payment_method","type":"card"}}"#;
+    assert_eq!(object(card), Some(ObjectRef::new("payment_method", "pm_1")));
+    let thin =
+        r#""related_object":{"id":"acct_1","type":"v2.core.account","url":"/v2/core/accounts/acct_1"}"#;
+    assert_eq!(object(thin), Some(ObjectRef::new("v2.core.account", "acct_1")));
+}
+
+#[test]
 fn a4_each_event_of_a_batch_has_its_own_id_and_bytes() {
     let body = r#"{"destination":"U","events":[ {"type":"message","webhookEventId":"A","message":{"id":"7"}} ,{"type":"follow","webhookEventId":"B","timestamp":5}]}"#;
     let sent = Sent::signed("line", "", body);

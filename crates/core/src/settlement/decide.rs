@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::reading::{Part, Reading};
 use super::{Announcement, Fetch, billing, payment};
-use crate::audit::Entry;
+use crate::audit::{self, Entry};
 use crate::change::{About, ChangeSet};
 use crate::event::Stored;
 use crate::id::Seq;
@@ -48,6 +48,7 @@ impl Cause {
             ("event_id", event.event_id.clone()),
             ("event_type", event.event_type.clone()),
             ("source", event.source.to_string()),
+            (audit::SEALED, audit::seal(&event.body)),
         ];
         Self { actor: None, role: None, event: Some(event.seq), details: details.into() }
     }

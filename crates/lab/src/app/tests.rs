@@ -83,6 +83,18 @@ fn slow_answers_arrive_whole_and_late() {
 }
 
 #[test]
+fn after_a_crash_it_comes_back_on_its_port_with_its_ledger() {
+    let mut app = App::start(Behaviour::Ok).unwrap();
+    assert_eq!(status(&app, "msg_1"), 204);
+    let address = app.address();
+    app.crash();
+    assert!(deliver(&app, "/", "msg_2", "evt_1").is_err());
+    app.start_again().unwrap();
+    assert_eq!((app.address(), status(&app, "msg_2")), (address, 204));
+    assert_eq!(app.counts().messages, 2);
+}
+
+#[test]
 fn a_mix_follows_its_seed_and_paths_have_their_own_ways() {
     let mix: Behaviour = "mix:7:20=drop,30=status:500".parse().unwrap();
     let count = |ending: Ending| {

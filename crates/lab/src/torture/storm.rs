@@ -1,16 +1,15 @@
 //! The provider in a torture: small signed Stripe events about few objects, some sent twice at once, and somebody who
 //! forges. What was acknowledged goes into a file per node, the moment it was.
 
-use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use ring::hmac;
 
 use crate::load::{Load, Pace, Recording, Report, Resend, Running};
-use crate::traffic::Traffic;
+use crate::traffic::{Traffic, now_seconds, post_signed};
 
 pub const SECRET: &str = "whsec_lab_torture";
 /// One request in so many repeats the event of the one before.
@@ -72,19 +71,7 @@ impl Traffic for Events {
             if is_paid { 100 + number } else { 0 },
             if is_paid { "succeeded" } else { "processing" }
         );
-        let tag = hmac::sign(&self.key, format!("{at}.{body}").as_bytes());
-        let signature = tag.as_ref().iter().fold(String::new(), |mut hex, byte| {
-            write!(hex, "{byte:02x}").expect("a string takes everything");
-            hex
-        });
-        request.extend(
-            format!(
-                "POST /webhooks/stripe HTTP/1.1\r\nhost: lab\r\ncontent-type: application/json\r\n\
-                 content-length: {}\r\nstripe-signature: t={at},v1={signature}\r\n\r\n{body}",
-                body.len()
-            )
-            .bytes(),
-        );
+        post_signed("/webhooks/stripe", &self.key, at, body.as_bytes(), body.as_bytes(), request);
     }
 
     fn event_id(&self, n: u64) -> String {
@@ -160,10 +147,6 @@ impl Storm {
             forgeries: forged.statuses.values().sum(),
         }
     }
-}
-
-fn now_seconds() -> u64 {
-    SystemTime::UNIX_EPOCH.elapsed().map_or(0, |age| age.as_secs())
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         scope: Some(Scope::Read),
         for_tenants: false,
         summary: "Dead letters, the newest first",
-        parameters: &[SOURCE, TYPE, REASON, ROUTE, EVENT, SINCE, UNTIL, BEFORE, LIMIT],
+        parameters: &[SOURCE, TYPE, REASON, ROUTE, LANE, EVENT, SINCE, UNTIL, BEFORE, LIMIT],
         body: None,
         answer: "DeadLetterPage",
         success: Success::Done,
@@ -29,7 +29,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         scope: Some(Scope::Read),
         for_tenants: false,
         summary: "What dead letters have in common, and the money that hangs on them; of the newest 10,000",
-        parameters: &[SOURCE, TYPE, REASON, ROUTE, EVENT, SINCE, UNTIL],
+        parameters: &[SOURCE, TYPE, REASON, ROUTE, LANE, EVENT, SINCE, UNTIL],
         body: None,
         answer: "DeadGroupList",
         success: Success::Done,
@@ -75,6 +75,8 @@ pub const ENDPOINTS: &[Endpoint] = &[
 
 const REASON: Parameter = Parameter { name: "reason", kind: "text", about: "Why it died, such as timeout" };
 const ROUTE: Parameter = Parameter { name: "route", kind: "text", about: "Where it was to go" };
+const LANE: Parameter =
+    Parameter { name: "lane", kind: "text", about: "The same for all there is: to:app, by:mail, settle" };
 const EVENT: Parameter = Parameter { name: "event", kind: "text", about: "What it is about: evt_…" };
 const SINCE: Parameter = Parameter { name: "since", kind: "time", about: "Died not before" };
 const UNTIL: Parameter = Parameter { name: "until", kind: "time", about: "Died before" };

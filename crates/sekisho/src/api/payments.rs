@@ -11,7 +11,7 @@ use super::endpoint::{
 use super::problem;
 use crate::config::Scope;
 use crate::http::Problem;
-use crate::{transition, view};
+use crate::{now, transition, view};
 
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
@@ -63,6 +63,18 @@ pub const ENDPOINTS: &[Endpoint] = &[
         answer: "PaymentDetail",
         success: Success::Done,
         run: |call| Box::pin(show(call)),
+    },
+    Endpoint {
+        method: Verb::Get,
+        path: "/v1/payments/{id}/proof",
+        scope: Some(Scope::Read),
+        for_tenants: false,
+        summary: "One payment with all the evidence for it, and whether that holds together",
+        parameters: &[],
+        body: None,
+        answer: "PaymentProof",
+        success: Success::Done,
+        run: |call| Box::pin(prove(call)),
     },
 ];
 
@@ -133,11 +145,17 @@ async fn create(call: Call) -> Answer {
 async fn show(call: Call) -> Answer {
     let found = transition::payment(&*call.api.store, &call.path).await?;
     let found = found.filter(|payment: &Value| call.may_see(payment["tenant"].as_str()));
-    let missing = || {
-        let hint = "GET /v1/payments?reference=… finds one by the provider's id or the order";
-        problem::missing(format!("no payment has the id {}; {hint}", call.path))
-    };
-    let mut found = found.ok_or_else(missing)?;
+    let mut found = found.ok_or_else(|| missing(&call))?;
     view::unlink(&*call.api.store, [&mut found]).await?;
     Ok(found.into())
+}
+
+async fn prove(call: Call) -> Answer {
+    let found = view::proof(&*call.api.store, &call.path, now()).await?;
+    Ok(found.ok_or_else(|| missing(&call))?.into())
+}
+
+fn missing(call: &Call) -> Problem {
+    let hint = "GET /v1/payments?reference=… finds one by the provider's id or the order";
+    problem::missing(format!("no payment has the id {}; {hint}", call.path))
 }

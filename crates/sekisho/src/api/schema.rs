@@ -176,6 +176,7 @@ const DEAD_QUERY: Fields = &[
     ("type", "text?"),
     ("reason", "text?"),
     ("route", "text?"),
+    ("lane", "text?"),
     ("event", "text?"),
     ("since", "time?"),
     ("until", "time?"),

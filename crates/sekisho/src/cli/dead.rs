@@ -139,6 +139,7 @@ impl Conditions {
             event_type: self.event_type,
             reason,
             route: self.route,
+            lane: None,
             event: self.event,
             since: self.since,
             until: self.until,

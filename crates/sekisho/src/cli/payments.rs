@@ -1,7 +1,9 @@
-//! `sekisho payments [list|show|create]`: what came of each order, and announcing one before its customer pays.
+//! `sekisho payments [list|show|create|prove]`: what came of each order, announcing one before its customer pays, and
+//! the evidence for one.
 
 mod create;
 mod find;
+mod prove;
 mod show;
 
 use std::process::ExitCode;
@@ -15,6 +17,8 @@ use super::amount::{Mode, amount_text};
 use super::pages::Pages;
 use super::{Context, pages, states};
 use crate::view::unlink;
+
+pub use find::{choose, find};
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -33,6 +37,8 @@ enum Command {
     Show(show::Args),
     /// Announce a payment, or give one that events have found already its owner
     Create(create::Args),
+    /// One payment with all the evidence for it, and whether that holds together; to be kept or printed
+    Prove(prove::Args),
 }
 
 #[derive(clap::Args)]
@@ -72,6 +78,7 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
         Some(Command::List(args)) => list(args, context).await,
         Some(Command::Show(args)) => show::run(args, context).await,
         Some(Command::Create(args)) => create::run(args, context).await,
+        Some(Command::Prove(args)) => prove::run(args, context).await,
     }
 }
 

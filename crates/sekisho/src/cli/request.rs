@@ -45,11 +45,7 @@ impl Target {
             Some(url) => url.trim_end_matches('/').to_owned(),
             None => format!("http://{}", reachable(config.server.listen)),
         };
-        let client = reqwest::Client::builder()
-            .timeout(TIMEOUT)
-            .redirect(reqwest::redirect::Policy::none())
-            .build()?;
-        Ok(Client { client, url: format!("{base}{}", source.path) })
+        Client::to(format!("{base}{}", source.path))
     }
 }
 
@@ -62,6 +58,14 @@ pub fn reachable(mut address: std::net::SocketAddr) -> std::net::SocketAddr {
 }
 
 impl Client {
+    pub fn to(url: String) -> anyhow::Result<Self> {
+        let client = reqwest::Client::builder()
+            .timeout(TIMEOUT)
+            .redirect(reqwest::redirect::Policy::none())
+            .build()?;
+        Ok(Self { client, url })
+    }
+
     pub fn url(&self) -> &str {
         &self.url
     }

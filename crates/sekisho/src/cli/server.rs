@@ -2,6 +2,7 @@
 //! server running they do the same themselves.
 
 mod notifications;
+mod payments;
 
 use std::sync::Arc;
 use std::time::Duration;

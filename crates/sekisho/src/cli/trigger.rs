@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use ring::rand::{SecureRandom, SystemRandom};
-use sekisho_core::provider::{Draft, Signed, encode_hex};
+use sekisho_core::provider::{About, Draft, Signed, encode_hex};
 
 use super::output::{Progress, count, json_out, line_out};
 use super::request::{Answer, Client, Target};
@@ -118,14 +118,27 @@ fn write_letters(args: &Args, source: &Source) -> anyhow::Result<Vec<Letter>> {
 }
 
 fn draft(args: &Args, source: &Source, n: u32) -> anyhow::Result<Draft> {
-    let about = source.provider.about();
     let kind = args.event_type.clone().unwrap_or_default();
-    let tag = format!("{:x}{}n{n}", now().ms(), random_letters()?);
-    let id = format!("evt_test_{tag}");
     if let Some(file) = &args.body {
+        let id = test_id(&tag(n)?);
         let body = std::fs::read(file).with_context(|| format!("can't read {}", file.display()))?;
         return Ok(Draft { body: renew(&body, &id)?, id, kind });
     }
+    sample(source.provider.about(), &kind, args.order.as_deref(), n)
+}
+
+/// Types that there is an event of: those that are built in, or the one of the provider's own example.
+pub fn types(about: &About) -> Vec<&'static str> {
+    match about.name {
+        "stripe" => fixtures::STRIPE.iter().map(|(name, _)| *name).collect(),
+        _ => vec![about.sample_type],
+    }
+}
+
+/// An event of a type, about things of its own, not signed yet.
+pub fn sample(about: &About, kind: &str, order: Option<&str>, n: u32) -> anyhow::Result<Draft> {
+    let tag = tag(n)?;
+    let (id, kind) = (test_id(&tag), kind.to_owned());
     if about.name != "stripe" {
         return Ok(about.draft(&id, &kind, now()));
     }
@@ -135,8 +148,16 @@ fn draft(args: &Args, source: &Source, n: u32) -> anyhow::Result<Draft> {
         );
     };
     let body = text.replace(fixtures::TAG, &format!("test{tag}"));
-    let order = args.order.clone().unwrap_or_else(|| format!("ORD-{tag}"));
+    let order = order.map_or_else(|| format!("ORD-{tag}"), str::to_owned);
     Ok(Draft { body: with_order(&renew(body.as_bytes(), &id)?, &order)?, id, kind })
+}
+
+fn tag(n: u32) -> anyhow::Result<String> {
+    Ok(format!("{:x}{}n{n}", now().ms(), random_letters()?))
+}
+
+fn test_id(tag: &str) -> String {
+    format!("evt_test_{tag}")
 }
 
 /// A new id and the present time, so that it is not taken for an old event.

@@ -1,5 +1,280 @@
 //! What customers have with us, and the books.
 
-use super::page::Page;
+use std::collections::BTreeSet;
+use std::time::Duration;
 
-pub const PAGES: &[Page] = &[];
+use askama::Template;
+use sekisho_core::Time;
+use sekisho_core::settlement::payment::{balance_of, customer_account};
+use sekisho_store::{BookedLine, FIND_MAX, LineFilter, Sum};
+use serde_json::Value;
+
+use super::frame::Frame;
+use super::page::{Answer, Method, OPERATOR, Page, Reply, VIEWER, Visit};
+use super::show;
+use super::trouble::Trouble;
+use crate::{transition, view};
+
+pub const PAGES: &[Page] = &[
+    Page {
+        method: Method::Get,
+        path: "/console/balances",
+        needs: VIEWER,
+        run: |visit| Box::pin(list(visit)),
+    },
+    Page {
+        method: Method::Get,
+        path: "/console/balances/{customer}",
+        needs: VIEWER,
+        run: |visit| Box::pin(show(visit)),
+    },
+    Page { method: Method::Get, path: "/console/books", needs: VIEWER, run: |visit| Box::pin(books(visit)) },
+    Page {
+        method: Method::Post,
+        path: "/console/books/check",
+        needs: OPERATOR,
+        run: |visit| Box::pin(check(visit)),
+    },
+];
+
+/// Customers and entries on a page.
+const CUSTOMERS: usize = 30;
+const ENTRIES: usize = 50;
+/// Accounts that are shown; all of them are counted.
+const ACCOUNTS: usize = 200;
+/// How long the books may be compared while somebody waits for the page.
+const CHECK_WITHIN: Duration = Duration::from_secs(60);
+/// Differences and warnings that are shown; all of them are counted.
+const FOUND: usize = 100;
+
+#[derive(Template)]
+#[template(path = "console/balances.html")]
+struct BalancesPage {
+    f: Frame,
+    rows: Vec<BalanceRow>,
+}
+
+struct BalanceRow {
+    customer: String,
+    amount: String,
+    is_negative: bool,
+    is_test: bool,
+    lines: i64,
+}
+
+impl BalanceRow {
+    fn of(customer: &str, sum: &Sum) -> Self {
+        let balance = balance_of(&sum.account, sum.amount);
+        Self {
+            customer: customer.to_owned(),
+            amount: show::money(balance, &sum.currency),
+            is_negative: balance < 0,
+            is_test: sum.livemode == Some(false),
+            lines: sum.lines,
+        }
+    }
+}
+
+#[derive(Template)]
+#[template(path = "console/balance.html")]
+struct BalancePage {
+    f: Frame,
+    customer: String,
+    balances: Vec<BalanceRow>,
+    entries: Vec<EntryRow>,
+    next: Option<i64>,
+}
+
+struct EntryRow {
+    at: Time,
+    cause: String,
+    amount: String,
+    is_negative: bool,
+    is_test: bool,
+    payment: String,
+}
+
+#[derive(Template)]
+#[template(path = "console/books.html")]
+struct BooksPage {
+    f: Frame,
+    is_balanced: bool,
+    totals: Vec<TotalRow>,
+    accounts: Vec<AccountRow>,
+    /// Accounts that are not shown.
+    more: usize,
+    report: Option<Report>,
+}
+
+struct TotalRow {
+    currency: String,
+    mode: &'static str,
+    sum: String,
+    is_balanced: bool,
+}
+
+struct AccountRow {
+    account: String,
+    customer: Option<String>,
+    mode: &'static str,
+    balance: String,
+    lines: i64,
+}
+
+/// What the comparison found.
+struct Report {
+    payments: u64,
+    lines: u64,
+    accounts: u64,
+    differences: Vec<String>,
+    warnings: Vec<String>,
+    is_sound: bool,
+}
+
+/// Customers whose balance moved lately; any other is found by its id.
+async fn list(visit: Visit) -> Answer {
+    if let Some(customer) = visit.text("q")? {
+        let name: String = percent(&customer);
+        return Ok(Reply::Go { to: format!("/console/balances/{name}"), flash: None });
+    }
+    let store = &*visit.console.store;
+    let newest = store.find_lines(LineFilter { limit: FIND_MAX, ..LineFilter::default() }).await?;
+    let (mut seen, mut rows) = (BTreeSet::new(), Vec::new());
+    for line in newest {
+        let account = line.posting.account;
+        let Some(customer) = customer_of(&account) else { continue };
+        if !seen.insert(account.clone()) {
+            continue;
+        }
+        let sums = store.find_sums(Some(account.clone())).await?;
+        rows.extend(sums.iter().map(|sum| BalanceRow::of(customer, sum)));
+        if seen.len() == CUSTOMERS {
+            break;
+        }
+    }
+    Reply::page(&BalancesPage { f: visit.frame("balances", visit.lang.t("Balances", "残高")), rows })
+}
+
+async fn show(visit: Visit) -> Answer {
+    let store = &*visit.console.store;
+    let customer = visit.name()?;
+    if transition::balance(store, customer).await?.is_none() {
+        return Reply::failed(
+            "/console/balances",
+            match visit.lang {
+                super::words::Lang::En => format!("Nothing is known of a customer {customer}."),
+                super::words::Lang::Ja => format!("顧客 {customer} は見つかりません。"),
+            },
+        );
+    }
+    let account = customer_account(customer);
+    let before = visit.param("before").map(str::parse).transpose();
+    let before = before.map_err(|_| Trouble::wrong("before: it is no number".into()))?;
+    let filter =
+        LineFilter { account: Some(account.clone()), before, limit: ENTRIES, ..LineFilter::default() };
+    let lines = store.find_lines(filter).await?;
+    let next = lines.last().filter(|_| lines.len() == ENTRIES).map(|line| line.number);
+    let sums = store.find_sums(Some(account)).await?;
+    Reply::page(&BalancePage {
+        f: visit.frame("balances", visit.lang.t("Balance", "残高")),
+        customer: customer.to_owned(),
+        balances: sums.iter().map(|sum| BalanceRow::of(customer, sum)).collect(),
+        entries: lines.iter().map(entry).collect(),
+        next,
+    })
+}
+
+async fn books(visit: Visit) -> Answer {
+    page(&visit, None).await
+}
+
+async fn check(visit: Visit) -> Answer {
+    let comparing = transition::check_books(&*visit.console.store);
+    let Ok(report) = tokio::time::timeout(CHECK_WITHIN, comparing).await else {
+        let text = visit.lang.t(
+            "There are too many payments to compare them while you wait: run `sekisho books check` at a terminal.",
+            "件数が多いため画面上では照合できません。ターミナルで `sekisho books check` を実行してください。",
+        );
+        return Reply::failed("/console/books", text);
+    };
+    let report = report?;
+    let report = Report {
+        payments: report.payments,
+        lines: report.lines,
+        accounts: report.accounts,
+        differences: report.differences.iter().take(FOUND).map(ToString::to_string).collect(),
+        warnings: report.warnings.iter().take(FOUND).map(ToString::to_string).collect(),
+        is_sound: report.differences.is_empty(),
+    };
+    page(&visit, Some(report)).await
+}
+
+async fn page(visit: &Visit, report: Option<Report>) -> Answer {
+    let sums = visit.console.store.find_sums(None).await?;
+    let f = visit.frame("balances", visit.lang.t("Books", "帳簿"));
+    let shown = view::books(&sums);
+    let totals = shown["totals"].as_array().into_iter().flatten();
+    Reply::page(&BooksPage {
+        is_balanced: shown["balanced"] == true,
+        totals: totals.map(|total| total_row(total, &f)).collect(),
+        more: sums.len().saturating_sub(ACCOUNTS),
+        accounts: sums.iter().take(ACCOUNTS).map(|sum| account(sum, &f)).collect(),
+        report,
+        f,
+    })
+}
+
+fn total_row(total: &Value, f: &Frame) -> TotalRow {
+    let currency = total["currency"].as_str().unwrap_or_default();
+    TotalRow {
+        currency: currency.to_uppercase(),
+        mode: mode(total["livemode"].as_bool(), f),
+        sum: show::money(total["sum"].as_i64().unwrap_or_default(), currency),
+        is_balanced: total["balanced"] == true,
+    }
+}
+
+fn account(sum: &Sum, f: &Frame) -> AccountRow {
+    AccountRow {
+        account: sum.account.clone(),
+        customer: customer_of(&sum.account).map(str::to_owned),
+        mode: mode(sum.livemode, f),
+        balance: show::money(balance_of(&sum.account, sum.amount), &sum.currency),
+        lines: sum.lines,
+    }
+}
+
+fn entry(line: &BookedLine) -> EntryRow {
+    let posting = &line.posting;
+    let amount = balance_of(&posting.account, posting.amount);
+    EntryRow {
+        at: line.at,
+        cause: posting.cause.clone(),
+        amount: show::money(amount, &posting.currency),
+        is_negative: amount < 0,
+        is_test: posting.livemode == Some(false),
+        payment: posting.payment.clone(),
+    }
+}
+
+fn customer_of(account: &str) -> Option<&str> {
+    account.strip_prefix("customer/")
+}
+
+fn mode(livemode: Option<bool>, f: &Frame) -> &'static str {
+    match livemode {
+        Some(true) => f.t("live", "本番"),
+        Some(false) => f.t("test", "テスト"),
+        None => "–",
+    }
+}
+
+/// As a part of a path.
+fn percent(text: &str) -> String {
+    text.bytes()
+        .map(|byte| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => char::from(byte).to_string(),
+            byte => format!("%{byte:02X}"),
+        })
+        .collect()
+}

@@ -1,5 +1,224 @@
 //! What tenants subscribed to, and until when it is paid.
 
-use super::page::Page;
+use askama::Template;
+use sekisho_core::Time;
+use sekisho_core::settlement::billing::Status;
+use sekisho_core::state::{Key, Kind, State};
+use sekisho_store::StateFilter;
+use serde_json::Value;
 
-pub const PAGES: &[Page] = &[];
+use super::frame::Frame;
+use super::page::{Answer, Method, Page, Reply, VIEWER, Visit};
+use super::payments::{Item, decided};
+use super::show;
+use super::trouble::Trouble;
+use crate::{transition, view};
+
+pub const PAGES: &[Page] = &[
+    Page { method: Method::Get, path: "/console/billing", needs: VIEWER, run: |visit| Box::pin(list(visit)) },
+    Page {
+        method: Method::Get,
+        path: "/console/billing/{tenant}",
+        needs: VIEWER,
+        run: |visit| Box::pin(show(visit)),
+    },
+];
+
+/// Tenants on a page.
+const PAGE: usize = 50;
+
+/// Why a person should look at one, in the order of the derivation.
+const ATTENTIONS: [&str; 3] = ["unlinked", "several_tenants", "unpaid"];
+
+#[derive(Template)]
+#[template(path = "console/billing.html")]
+struct BillingPage {
+    f: Frame,
+    status: String,
+    attention: String,
+    tenant: String,
+    mode: String,
+    statuses: [&'static str; 8],
+    attentions: [&'static str; 3],
+    rows: Vec<BillingRow>,
+    next: Option<String>,
+}
+
+/// One tenant's, in a list and at the top of its own page.
+struct BillingRow {
+    id: String,
+    tenant: String,
+    status: String,
+    has_access: bool,
+    attention: String,
+    is_test: bool,
+    entitled_until: Option<Time>,
+    paid_through: Option<Time>,
+    trial_end: Option<Time>,
+    cancel_at: Option<Time>,
+    ended_at: Option<Time>,
+    paid_invoices: i64,
+    paid_total: String,
+    changed_at: Time,
+}
+
+impl BillingRow {
+    fn of(state: &State, shown: &Value) -> Self {
+        Self {
+            id: state.key.id.clone(),
+            tenant: text(&shown["tenant"]),
+            status: text(&shown["status"]),
+            has_access: shown["access"] == true,
+            attention: text(&shown["attention"]),
+            is_test: shown["livemode"] == false,
+            entitled_until: time(&shown["entitled_until"]),
+            paid_through: time(&shown["paid_through"]),
+            trial_end: time(&shown["trial_end"]),
+            cancel_at: time(&shown["cancel_at"]),
+            ended_at: time(&shown["ended_at"]),
+            paid_invoices: shown["paid_invoices"].as_i64().unwrap_or_default(),
+            paid_total: money(&shown["amount_paid_total"], &shown["currency"]),
+            changed_at: state.changed_at,
+        }
+    }
+
+    /// What leads to its page: the tenant, or its own id where none is known.
+    fn name(&self) -> &str {
+        if self.tenant.is_empty() { &self.id } else { &self.tenant }
+    }
+}
+
+#[derive(Template)]
+#[template(path = "console/billing_one.html")]
+struct TenantPage {
+    f: Frame,
+    one: BillingRow,
+    subscriptions: Vec<SubscriptionRow>,
+    invoices: Vec<InvoiceRow>,
+    customers: Vec<String>,
+    timeline: Vec<Item>,
+}
+
+struct SubscriptionRow {
+    id: String,
+    status: String,
+    period_start: Option<Time>,
+    period_end: Option<Time>,
+    paid_through: Option<Time>,
+    cancel_at: Option<Time>,
+}
+
+struct InvoiceRow {
+    id: String,
+    status: String,
+    due: String,
+    paid: String,
+    paid_at: Option<Time>,
+    paid_through: Option<Time>,
+    intents: Vec<String>,
+}
+
+async fn list(visit: Visit) -> Answer {
+    let store = &*visit.console.store;
+    let states = store.find_states(filter(&visit)?).await?;
+    let next = states.last().filter(|_| states.len() == PAGE).map(|last| last.key.id.clone());
+    let states: Vec<_> = states.into_iter().filter(State::is_shown).collect();
+    let shown: Result<Vec<_>, _> = states.iter().map(|state| view::billing(state, visit.at)).collect();
+    let mut shown = shown?;
+    view::unlink(store, &mut shown).await?;
+    let text = |name: &str| visit.param(name).unwrap_or_default().to_owned();
+    Reply::page(&BillingPage {
+        f: visit.frame("billing", visit.lang.t("Billing", "定期課金")),
+        status: text("status"),
+        attention: text("attention"),
+        tenant: text("tenant"),
+        mode: text("mode"),
+        statuses: Status::ALL.map(Status::name),
+        attentions: ATTENTIONS,
+        rows: states.iter().zip(&shown).map(|(state, shown)| BillingRow::of(state, shown)).collect(),
+        next,
+    })
+}
+
+fn filter(visit: &Visit) -> Result<StateFilter, Trouble> {
+    let status = visit.text("status")?;
+    if status.as_deref().is_some_and(|status| Status::parse(status).is_none()) {
+        let names = Status::ALL.map(Status::name).join(", ");
+        return Err(Trouble::wrong(format!("status: expected one of {names}")));
+    }
+    // `any` stands for every reason: an empty field is no filter here.
+    let attention = visit.text("attention")?.map(|word| if word == "any" { String::new() } else { word });
+    Ok(StateFilter {
+        status,
+        tenant: visit.text("tenant")?,
+        livemode: visit.livemode(),
+        attention,
+        before: visit.text("before")?,
+        ..StateFilter::all(Kind::Billing, PAGE)
+    })
+}
+
+async fn show(visit: Visit) -> Answer {
+    let store = &*visit.console.store;
+    let name = visit.name()?;
+    let key = Key::new(Kind::Billing, name);
+    let by_id = store.load(Vec::new(), vec![key.clone()]).await?.states.remove(&key).filter(State::is_shown);
+    let state = match by_id {
+        Some(state) => state,
+        None => {
+            let found = transition::billing_state(store, name, visit.livemode()).await?;
+            found.ok_or_else(|| Trouble::missing(format!("{name}: /console/billing")))?
+        }
+    };
+    let mut shown = view::billing(&state, visit.at)?;
+    view::unlink(store, [&mut shown]).await?;
+    let history = transition::history(store, &state.key.id).await?;
+    let f = visit.frame("billing", visit.lang.t("Billing", "定期課金"));
+    let currency = text(&shown["currency"]);
+    let rows = |name: &str| shown[name].as_array().into_iter().flatten();
+    let customers = shown["references"]["customers"].as_array().into_iter().flatten();
+    Reply::page(&TenantPage {
+        one: BillingRow::of(&state, &shown),
+        subscriptions: rows("subscriptions").map(subscription).collect(),
+        invoices: rows("invoices").map(invoice).collect(),
+        customers: customers.map(text).collect(),
+        timeline: history.entries.iter().map(|entry| decided(entry, &currency, &f)).collect(),
+        f,
+    })
+}
+
+fn subscription(shown: &Value) -> SubscriptionRow {
+    SubscriptionRow {
+        id: text(&shown["id"]),
+        status: text(&shown["status"]),
+        period_start: time(&shown["current_period"]["start"]),
+        period_end: time(&shown["current_period"]["end"]),
+        paid_through: time(&shown["paid_through"]),
+        cancel_at: time(&shown["cancel_at"]),
+    }
+}
+
+fn invoice(shown: &Value) -> InvoiceRow {
+    let status = text(&shown["status"]);
+    InvoiceRow {
+        id: text(&shown["id"]),
+        status: if status == "open" { "invoice_open".into() } else { status },
+        due: money(&shown["amount_due"], &shown["currency"]),
+        paid: money(&shown["amount_paid"], &shown["currency"]),
+        paid_at: time(&shown["paid_at"]),
+        paid_through: time(&shown["paid_through"]),
+        intents: shown["payment_intents"].as_array().into_iter().flatten().map(text).collect(),
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn time(value: &Value) -> Option<Time> {
+    value.as_str().and_then(Time::parse_rfc3339)
+}
+
+fn money(amount: &Value, currency: &Value) -> String {
+    show::money(amount.as_i64().unwrap_or_default(), currency.as_str().unwrap_or_default())
+}

@@ -1,5 +1,295 @@
-//! What failed for good and waits for a person.
+//! What failed for good and waits for a person: what many have in common, each with all that is needed to understand
+//! it, and the two things that can be done about it. Many at once are first shown, then carried out as a run.
 
-use super::page::Page;
+mod advice;
+mod chosen;
+mod many;
 
-pub const PAGES: &[Page] = &[];
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use askama::Template;
+use sekisho_core::change::{Kind, Lane};
+use sekisho_core::{Time, money};
+use sekisho_store::{DeadFilter, DeadGroup, DeadLetter, FIND_MAX, GROUPED_MAX, Risk};
+
+use super::event::{self, CallView};
+use super::frame::Frame;
+use super::page::{Answer, Method, OPERATOR, Page, Reply, VIEWER, Visit};
+use super::payload::{self, Bound, Form, Shown};
+use super::runs::{Deed, Run};
+use super::trouble::Trouble;
+use super::words;
+use crate::transition::{self, REASON_MAX, Redo, Refusal};
+use chosen::Chosen;
+
+pub const PAGES: &[Page] = &[
+    Page { method: Method::Get, path: "/console/dead", needs: VIEWER, run: |visit| Box::pin(list(visit)) },
+    Page {
+        method: Method::Get,
+        path: "/console/dead/{id}",
+        needs: VIEWER,
+        run: |visit| Box::pin(show(visit)),
+    },
+    Page {
+        method: Method::Post,
+        path: "/console/dead/{id}/retry",
+        needs: OPERATOR,
+        run: |visit| Box::pin(retry(visit)),
+    },
+    Page {
+        method: Method::Post,
+        path: "/console/dead/{id}/discard",
+        needs: OPERATOR,
+        run: |visit| Box::pin(discard(visit)),
+    },
+    Page {
+        method: Method::Get,
+        path: "/console/dead/retry",
+        needs: OPERATOR,
+        run: |visit| Box::pin(many::preview(visit, Deed::Retry)),
+    },
+    Page {
+        method: Method::Post,
+        path: "/console/dead/retry",
+        needs: OPERATOR,
+        run: |visit| Box::pin(many::start(visit, Deed::Retry)),
+    },
+    Page {
+        method: Method::Get,
+        path: "/console/dead/discard",
+        needs: OPERATOR,
+        run: |visit| Box::pin(many::preview(visit, Deed::Discard)),
+    },
+    Page {
+        method: Method::Post,
+        path: "/console/dead/discard",
+        needs: OPERATOR,
+        run: |visit| Box::pin(many::start(visit, Deed::Discard)),
+    },
+];
+
+const HOME: &str = "/console/dead";
+/// Dead letters on a page, and runs above them.
+const PAGE: usize = 50;
+const RUNS_SHOWN: usize = 3;
+
+#[derive(Template)]
+#[template(path = "console/dead.html")]
+struct DeadPage {
+    f: Frame,
+    chosen: Chosen,
+    sources: Vec<String>,
+    lanes: Vec<(String, String)>,
+    reasons: Vec<String>,
+    groups: Vec<GroupRow>,
+    count: usize,
+    /// More than were looked at.
+    is_more: bool,
+    /// Currency, amount, and of how many payments.
+    risks: Vec<(String, i64, usize)>,
+    rows: Vec<LetterRow>,
+    next: Option<String>,
+    runs: Vec<Arc<Run>>,
+}
+
+struct GroupRow {
+    reason: String,
+    class: &'static str,
+    lane: String,
+    count: usize,
+    oldest: Time,
+    newest: Time,
+    risks: Vec<Risk>,
+    /// The list of these alone.
+    link: String,
+}
+
+impl GroupRow {
+    fn of(group: DeadGroup, chosen: &Chosen, f: &Frame) -> Self {
+        Self {
+            class: group.class.name(),
+            lane: words::lane(&group.lane, f.lang),
+            count: group.count,
+            oldest: group.oldest,
+            newest: group.newest,
+            link: chosen.narrowed(&group.reason, &group.lane).link(HOME),
+            reason: group.reason,
+            risks: group.at_risk,
+        }
+    }
+}
+
+struct LetterRow {
+    id: String,
+    reason: String,
+    title: String,
+    lane: String,
+    source: String,
+    attempts: i32,
+    at: Time,
+    worth: Option<(i64, String)>,
+}
+
+impl LetterRow {
+    fn of(letter: &DeadLetter, f: &Frame) -> Self {
+        Self {
+            id: letter.job.as_message().to_string(),
+            reason: letter.death.reason.clone(),
+            title: letter.event_type.clone().unwrap_or_else(|| letter.kind.name().to_owned()),
+            lane: words::lane(&letter.lane, f.lang),
+            source: letter.source.clone().unwrap_or_default(),
+            attempts: letter.attempts,
+            at: letter.at,
+            worth: letter.stake.as_ref().map(|stake| (stake.amount, stake.currency.clone())),
+        }
+    }
+}
+
+async fn list(visit: Visit) -> Answer {
+    let store = &*visit.console.store;
+    let chosen = Chosen::of(|name| visit.param(name), &visit.console.zone)?;
+    let filter = chosen.query.filter()?;
+    let f = visit.frame("dead", visit.lang.t("Dead letters", "デッドレター"));
+    let groups = store.find_dead_groups(DeadFilter { limit: GROUPED_MAX, ..filter.clone() }).await?;
+    let page = DeadFilter { limit: PAGE, before: visit.before()?, ..filter.clone() };
+    let letters = store.find_dead(page).await?;
+    let next = letters.last().filter(|_| letters.len() == PAGE).map(|last| last.job.as_message().to_string());
+    let count = groups.iter().map(|group| group.count).sum();
+    let mut reasons: Vec<String> = groups.iter().map(|group| group.reason.clone()).collect();
+    reasons.extend(chosen.query.reason.clone());
+    reasons.sort();
+    reasons.dedup();
+    let mut sources = visit.console.known.sources.clone();
+    sources.extend(["sekisho", "fetched"].map(str::to_owned));
+    Reply::page(&DeadPage {
+        sources,
+        lanes: lanes(&visit, &groups, &chosen),
+        reasons,
+        count,
+        is_more: count >= GROUPED_MAX,
+        risks: at_risk(&visit, filter.clone(), count).await?,
+        groups: groups.into_iter().map(|group| GroupRow::of(group, &chosen, &f)).collect(),
+        rows: letters.iter().map(|letter| LetterRow::of(letter, &f)).collect(),
+        next,
+        runs: visit.console.runs.newest(&[Deed::Retry, Deed::Discard], RUNS_SHOWN),
+        chosen,
+        f,
+    })
+}
+
+/// Every lane that can be chosen, with what it is called.
+fn lanes(visit: &Visit, groups: &[DeadGroup], chosen: &Chosen) -> Vec<(String, String)> {
+    let routes = visit.console.known.routes.iter().map(|route| Lane::to_route(&route.name));
+    let found = groups.iter().map(|group| group.lane.clone());
+    let own = chosen.query.lane.clone().map(Lane::from);
+    let mut lanes: Vec<Lane> = routes.chain(found).chain(own).collect();
+    lanes.sort();
+    lanes.dedup();
+    lanes.into_iter().map(|lane| (lane.0.to_string(), words::lane(&lane, visit.lang))).collect()
+}
+
+/// Money that hangs on all of them together, by currency. A payment counts once, however many letters; so it is looked up
+/// only while they are few.
+async fn at_risk(
+    visit: &Visit,
+    filter: DeadFilter,
+    count: usize,
+) -> Result<Vec<(String, i64, usize)>, Trouble> {
+    if count > FIND_MAX {
+        return Ok(Vec::new());
+    }
+    let letters = visit.console.store.find_dead(DeadFilter { limit: FIND_MAX, ..filter }).await?;
+    let mut payments: BTreeMap<String, BTreeMap<String, i64>> = BTreeMap::new();
+    for stake in letters.into_iter().filter_map(|letter| letter.stake) {
+        payments.entry(stake.currency).or_default().insert(stake.payment, stake.amount);
+    }
+    let sum = |(currency, amounts): (String, BTreeMap<String, i64>)| {
+        (currency, money::sum(amounts.values().copied()), amounts.len())
+    };
+    Ok(payments.into_iter().map(sum).collect())
+}
+
+#[derive(Template)]
+#[template(path = "console/dead_letter.html")]
+struct LetterPage {
+    f: Frame,
+    id: String,
+    letter: DeadLetter,
+    lane: String,
+    error: String,
+    advice: &'static str,
+    calls: Vec<CallView>,
+    /// `evt_…`, if it is still kept.
+    event: Option<String>,
+    notice: Option<String>,
+    payload: Option<Shown>,
+    reason_max: usize,
+}
+
+impl LetterPage {
+    fn calls(&self) -> &[CallView] {
+        &self.calls
+    }
+}
+
+async fn show(visit: Visit) -> Answer {
+    let store = &*visit.console.store;
+    let job = visit.seq()?;
+    let Some(letter) = transition::find_letter(store, job).await? else {
+        // Retried or discarded since: its message tells what became of it.
+        if store.find_message(job).await?.is_some() {
+            return Ok(Reply::Go {
+                to: format!("/console/messages/{}", visit.id),
+                flash: visit.flash.clone(),
+            });
+        }
+        return Err(Trouble::missing(format!("no dead letter has the id {}", visit.id)));
+    };
+    let eyes = event::eyes(&visit);
+    let record = match letter.event {
+        Some(seq) => store.find_event(seq).await?,
+        None => None,
+    };
+    let calls = event::calls_of(store, job, eyes).await?;
+    Reply::page(&LetterPage {
+        f: visit.frame("dead", visit.lang.t("Dead letter", "デッドレター")),
+        id: job.as_message().to_string(),
+        lane: words::lane(&letter.lane, visit.lang),
+        error: event::veiled(&letter.death.error, eyes),
+        advice: advice::of(&letter.death, visit.lang),
+        calls,
+        event: record.as_ref().map(|record| record.summary.seq.as_event().to_string()),
+        notice: Some(letter.payload.clone()).filter(|_| letter.kind == Kind::Send),
+        payload: record.map(|record| payload::show(&record.body, eyes, Bound::BODY)),
+        letter,
+        reason_max: REASON_MAX,
+    })
+}
+
+async fn retry(visit: Visit) -> Answer {
+    let done = transition::retry(&*visit.console.store, &order(&visit), &visit.actor()).await;
+    let said = ("It is queued again, with all its tries.", "再試行のキューに入れました。");
+    after(&visit, done.map(drop), said)
+}
+
+async fn discard(visit: Visit) -> Answer {
+    let done = transition::discard(&*visit.console.store, &order(&visit), &visit.actor()).await;
+    after(&visit, done.map(drop), ("It is put aside for good.", "破棄しました。"))
+}
+
+/// What is to be done with the one of the path.
+fn order(visit: &Visit) -> Redo {
+    let reason = visit.field("reason").unwrap_or_default().to_owned();
+    Redo { ids: vec![visit.id.clone()], reason, ..Redo::default() }
+}
+
+/// To its message, which goes on living; or back to it, when nothing came of it.
+fn after(visit: &Visit, done: Result<(), Refusal>, (en, ja): (&str, &str)) -> Answer {
+    let id = visit.seq()?.as_message();
+    match done {
+        Ok(()) => Reply::done(format!("/console/messages/{id}"), visit.lang.t(en, ja)),
+        Err(Refusal::Store(error)) => Err(error.into()),
+        Err(refusal) => Reply::failed(format!("{HOME}/{id}"), Trouble::from(refusal).line(visit.lang)),
+    }
+}

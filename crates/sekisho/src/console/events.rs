@@ -1,12 +1,20 @@
-//! Events: searched, filtered, one page after the other.
+//! Events: searched, filtered, one page after the other. The newest page moves by itself ([`live`](super::live)).
+//!
+//! One look is bounded. If it ends before the page is full, the page says how far it saw and offers to look further.
+
+pub mod rows;
+mod search;
 
 use askama::Template;
-use sekisho_core::Time;
-use sekisho_store::{EventFilter, EventSummary, Status};
+use sekisho_core::{Seq, Time};
+use sekisho_store::EventFilter;
 
+use self::rows::EventRow;
+use self::search::Lead;
 use super::frame::Frame;
 use super::page::{Answer, Method, Page, Reply, VIEWER, Visit};
 use super::trouble::Trouble;
+use crate::transition::EventQuery;
 
 pub const PAGES: &[Page] = &[Page {
     method: Method::Get,
@@ -17,66 +25,153 @@ pub const PAGES: &[Page] = &[Page {
 
 /// Events on a page.
 const PAGE: usize = 50;
+/// Letters of what is searched for.
+const TEXT_MAX: usize = 300;
+/// What a list is narrowed by. `q` only says how somebody came to the rest.
+const FILTERS: [&str; 10] =
+    ["q", "source", "type", "status", "object", "payment", "tenant", "from", "to", "own"];
+/// What the live tail can narrow by.
+const LIVE: [&str; 3] = ["source", "type", "own"];
 
 #[derive(Template)]
 #[template(path = "console/events.html")]
 struct EventsPage {
     f: Frame,
     sources: Vec<String>,
-    source: String,
-    event_type: String,
-    status: String,
+    given: Given,
     rows: Vec<EventRow>,
-    /// Where the next page begins.
-    next: Option<String>,
+    /// Where the list begins, if this is not its beginning.
+    first: Option<String>,
+    next: Option<Next>,
+    /// Where new rows come from, if this page has them.
+    live: Option<String>,
 }
 
-struct EventRow {
-    id: String,
-    event_type: String,
-    source: String,
-    status: &'static str,
-    received_at: Time,
-    object: String,
-    note: String,
+/// Where the next page begins.
+struct Next {
+    link: String,
+    /// How far was looked, if it ended there and not because the page is full.
+    looked_to: Option<Time>,
 }
 
-impl EventRow {
-    fn of(event: &EventSummary) -> Self {
-        Self {
-            id: event.seq.as_event().to_string(),
-            event_type: event.event_type.clone(),
-            source: event.source.clone(),
-            status: event.status.name(),
-            received_at: event.received_at,
-            object: event.object.as_ref().map(|(_, id)| id.clone()).unwrap_or_default(),
-            note: event.note.clone().unwrap_or_default(),
+/// Filters as they stand in the address, each checked.
+pub struct Given(Vec<(&'static str, String)>);
+
+impl Given {
+    pub fn of(visit: &Visit) -> Result<Self, Trouble> {
+        let mut given = Vec::new();
+        for name in FILTERS {
+            let Some(value) = visit.param(name) else { continue };
+            if value.contains(char::is_control) || value.chars().count() > TEXT_MAX {
+                let wanted = "expected a text without control characters";
+                return Err(Trouble::wrong(format!("{name}: {wanted}, at most {TEXT_MAX} letters")));
+            }
+            given.push((name, value.to_owned()));
         }
+        Ok(Self(given))
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// For a form: empty when it was not given.
+    fn text(&self, name: &str) -> &str {
+        self.get(name).unwrap_or_default()
+    }
+
+    /// Whether any of the filters is given that are not always in sight.
+    fn is_special(&self) -> bool {
+        ["object", "payment", "tenant", "from", "to", "own"].iter().any(|name| self.get(name).is_some())
+    }
+
+    fn is_any(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    pub fn filter(&self, visit: &Visit) -> Result<EventFilter, Trouble> {
+        let text = |name: &str| self.get(name).map(str::to_owned);
+        let time = |name: &str| {
+            let Some(shown) = self.get(name) else { return Ok(None) };
+            let wrong = || Trouble::wrong(format!("{name}: expected a time such as 2026-02-02T11:40"));
+            visit.console.zone.moment(shown).map(Some).ok_or_else(wrong)
+        };
+        let query = EventQuery {
+            source: text("source"),
+            event_type: text("type"),
+            status: text("status"),
+            object: text("object"),
+            payment: text("payment"),
+            tenant: text("tenant"),
+            since: time("from")?,
+            until: time("to")?,
+            own: self.get("own").is_some(),
+        };
+        Ok(query.filter()?)
+    }
+
+    /// An address with these filters, and more.
+    fn link(&self, path: &str, more: &[(&str, String)]) -> String {
+        let own = self.0.iter().map(|(name, value)| (*name, value.as_str()));
+        address(path, own.chain(more.iter().map(|(name, value)| (*name, value.as_str()))))
+    }
+
+    /// The address of the tail of this list, if it can be narrowed so: what is newer than the newest, and changes of
+    /// what is there.
+    fn live(&self, rows: &[EventRow], is_full: bool) -> Option<String> {
+        let can = |(name, _): &(&str, String)| LIVE.contains(name) || *name == "q";
+        let mut more = Vec::new();
+        more.extend(rows.first().map(|row| ("after", row.id.clone())));
+        more.extend(rows.last().filter(|_| is_full).map(|row| ("floor", row.id.clone())));
+        self.0.iter().all(can).then(|| self.link("/console/events/live", &more))
     }
 }
 
+/// A path with what comes after its `?`.
+pub fn address<'a>(path: &str, pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+    let begin = format!("{path}?");
+    let at = begin.len();
+    form_urlencoded::Serializer::for_suffix(begin, at).extend_pairs(pairs).finish()
+}
+
 async fn list(visit: Visit) -> Answer {
-    let text = |name: &str| visit.param(name).unwrap_or_default().to_owned();
-    let status = visit
-        .param("status")
-        .map(|word| Status::parse(word).ok_or_else(|| Trouble::wrong(format!("status: {word:?} is none"))));
-    let filter = EventFilter {
-        source: visit.param("source").map(str::to_owned),
-        event_type: visit.param("type").map(str::to_owned),
-        status: status.transpose()?,
-        received: true,
-        before: visit.before()?,
-        limit: PAGE,
-        ..EventFilter::default()
-    };
+    let given = Given::of(&visit)?;
+    if let (Some(text), [_]) = (given.get("q"), &*given.0) {
+        return find(&visit, text).await;
+    }
+    let mut filter = given.filter(&visit)?;
+    filter.limit = PAGE;
+    let before = visit.before()?;
+    // The cursor lies within what `to` allows.
+    filter.before = [before, filter.before].into_iter().flatten().min();
     let found = visit.console.store.find_events(filter).await?;
+    let rows = rows::of(&*visit.console.store, &found.events).await?;
+    let is_full = rows.len() == PAGE;
+    let next = |next: Seq| Next {
+        link: given.link("/console/events", &[("before", next.as_event().to_string())]),
+        looked_to: (!is_full).then(|| next.made_at()),
+    };
     Reply::page(&EventsPage {
         f: visit.frame("events", visit.lang.t("Events", "イベント")),
         sources: visit.console.known.sources.clone(),
-        source: text("source"),
-        event_type: text("type"),
-        status: text("status"),
-        rows: found.events.iter().map(EventRow::of).collect(),
-        next: found.next.map(|next| next.as_event().to_string()),
+        next: found.next.map(next),
+        first: before.map(|_| given.link("/console/events", &[])),
+        live: given.live(&rows, is_full).filter(|_| before.is_none()),
+        given,
+        rows,
     })
+}
+
+/// To where a text leads.
+async fn find(visit: &Visit, text: &str) -> Answer {
+    let lead = search::lead(&*visit.console.store, &visit.console.known.sources, text).await?;
+    let (name, value) = match lead {
+        Lead::Page(to) => return Ok(Reply::Go { to, flash: None }),
+        Lead::Payment(id) => ("payment", id),
+        Lead::Tenant(id) => ("tenant", id),
+        Lead::Object(id) => ("object", id),
+        Lead::Type(pattern) => ("type", pattern),
+    };
+    let to = Given(vec![("q", text.to_owned())]).link("/console/events", &[(name, value)]);
+    Ok(Reply::Go { to, flash: None })
 }

@@ -119,8 +119,9 @@ impl Frame {
         show::money(*amount, currency)
     }
 
-    pub fn number(&self, number: impl TryInto<i64>) -> String {
-        show::grouped(&number.try_into().unwrap_or(i64::MAX).to_string())
+    /// A whole number, also by reference: so templates hand it over.
+    pub fn number(&self, number: impl fmt::Display) -> String {
+        show::grouped(&number.to_string())
     }
 
     /// A status in words alone.

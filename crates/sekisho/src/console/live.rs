@@ -1,5 +1,201 @@
-//! What comes in, as it comes in.
+//! What comes in, as it comes in: rows of the event list as a stream, new ones and those that changed.
+//!
+//! Numbers of several nodes can be committed out of order, and events are settled some time after they came: so it is
+//! not a cursor that moves on, but the last minute that is read once a second and compared with what was sent. A stream
+//! ends by itself before the server's patience does, and at once when the server stops; the browser comes back with the
+//! last number it saw.
 
-use super::page::Page;
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::time::Duration;
 
-pub const PAGES: &[Page] = &[];
+use askama::Template as _;
+use axum::body::Body;
+use bytes::Bytes;
+use http::{HeaderValue, Response, StatusCode, header};
+use sekisho_core::change::About;
+use sekisho_core::{Seq, Time};
+use sekisho_store::{EventFilter, EventSummary, Status};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
+
+use super::Console;
+use super::events::Given;
+use super::events::rows::{self, EventRows};
+use super::frame::Frame;
+use super::page::{Answer, Method, Page, Reply, VIEWER, Visit};
+use super::trouble::Trouble;
+use crate::now;
+
+pub const PAGES: &[Page] = &[Page {
+    method: Method::Get,
+    path: "/console/events/live",
+    needs: VIEWER,
+    run: |visit| Box::pin(async { tail(visit) }),
+}];
+
+/// Streams of one process.
+pub const TAILS_MAX: usize = 50;
+/// Rows that are kept up to date: as many as the page keeps, so that what it shows has no gaps.
+const ROWS_MAX: usize = 200;
+const READ_EVERY: Duration = Duration::from_secs(1);
+/// How far back rows are compared with what was sent.
+const LOOK_BACK_MS: i64 = 60_000;
+/// Commits of other nodes may come this much later than their numbers say.
+const LATE_MS: i64 = 5_000;
+const LASTS: Duration = Duration::from_secs(30);
+/// A sign of life, so that nothing between us and the browser takes the silence for the end.
+const BEAT: Duration = Duration::from_secs(10);
+/// When the browser comes back, and when it may ask again where there was no room.
+const RETRY: &str = "retry: 1000\n\n";
+const NO_ROOM_RETRY_SECONDS: &str = "15";
+
+fn tail(visit: Visit) -> Answer {
+    let filter = Given::of(&visit)?.filter(&visit)?;
+    let read = |name: &str, text: &str| {
+        text.parse::<Seq>().map_err(|error| Trouble::wrong(format!("{name}: {error}")))
+    };
+    let after = match &visit.last_event_id {
+        // What the browser saw last counts more than what the page began with.
+        Some(id) => id.parse().ok(),
+        None => visit.param("after").map(|text| read("after", text)).transpose()?,
+    };
+    let floor = visit.param("floor").map(|text| read("floor", text)).transpose()?;
+    let Ok(place) = visit.console.tails.clone().try_acquire_owned() else { return Ok(no_room()) };
+    let tail = Tail {
+        f: visit.frame("events", ""),
+        filter: EventFilter { limit: ROWS_MAX, ..filter },
+        floor,
+        after,
+        sent: None,
+        ends_at: Instant::now() + LASTS,
+        spoke_at: Instant::now(),
+        console: visit.console,
+        _place: place,
+    };
+    let stream = futures_util::stream::unfold(tail, async |mut tail| {
+        let text = tail.next().await?;
+        Some((Ok::<_, Infallible>(Bytes::from(text)), tail))
+    });
+    let mut answer = Response::new(Body::from_stream(Box::pin(stream)));
+    let headers = answer.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"));
+    // Proxies that collect answers before they hand them on are asked not to.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    Ok(Reply::Other(answer))
+}
+
+fn no_room() -> Reply {
+    let mut answer =
+        Response::new(Body::from("too many live views are open; close some, or reload the list"));
+    *answer.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(NO_ROOM_RETRY_SECONDS));
+    Reply::Other(answer)
+}
+
+struct Tail {
+    console: std::sync::Arc<Console>,
+    f: Frame,
+    filter: EventFilter,
+    /// The last row of the page, if there are more behind it: what is older is not on it.
+    floor: Option<Seq>,
+    /// The newest that the browser has.
+    after: Option<Seq>,
+    /// What the rows looked like; none before the first read.
+    sent: Option<BTreeMap<Seq, Look>>,
+    ends_at: Instant,
+    spoke_at: Instant,
+    _place: OwnedSemaphorePermit,
+}
+
+/// What of a row can change.
+type Look = (Status, Option<String>, About);
+
+impl Tail {
+    /// What is said next; none at the end.
+    async fn next(&mut self) -> Option<String> {
+        if self.sent.is_none() {
+            let rows = self.read().await?;
+            return Some(format!("{RETRY}{rows}"));
+        }
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(READ_EVERY) => {}
+                () = self.console.health.stopped() => return None,
+            }
+            if Instant::now() >= self.ends_at {
+                return None;
+            }
+            let rows = self.read().await?;
+            if !rows.is_empty() {
+                self.spoke_at = Instant::now();
+                return Some(rows);
+            }
+            if self.spoke_at.elapsed() >= BEAT {
+                self.spoke_at = Instant::now();
+                return Some(": alive\n\n".into());
+            }
+        }
+    }
+
+    /// The rows that are news, as an event of the stream; empty when there are none. A store that does not answer ends
+    /// the stream: the browser comes back.
+    async fn read(&mut self) -> Option<String> {
+        let store = &*self.console.store;
+        let found =
+            store.find_events(EventFilter { after: Some(self.begin(now())), ..self.filter.clone() }).await;
+        let mut news = found.ok()?.events;
+        let looks: BTreeMap<Seq, Look> = news.iter().map(|event| (event.seq, look(event))).collect();
+        match &self.sent {
+            Some(sent) => news.retain(|event| sent.get(&event.seq) != looks.get(&event.seq)),
+            None => news.retain(|event| self.is_news(event)),
+        }
+        self.sent = Some(looks);
+        if news.is_empty() {
+            return Some(String::new());
+        }
+        // The oldest first, as if each had come alone.
+        news.reverse();
+        self.after = self.after.max(news.last().map(|event| event.seq));
+        let rows = rows::of(store, &news).await.ok()?;
+        let html = EventRows { f: &self.f, rows }.render().ok()?;
+        Some(event(self.after, &html))
+    }
+
+    /// Below the first number that is read.
+    fn begin(&self, now: Time) -> Seq {
+        let mut begin = Seq::floor_of(now.plus_ms(-LOOK_BACK_MS));
+        // After a long absence, all that came meanwhile.
+        if let (None, Some(after)) = (&self.sent, self.after) {
+            begin = begin.min(after);
+        }
+        let page = self.floor.map(|floor| Seq::from_i64(floor.as_i64() - 1));
+        page.map_or(begin, |page| page.max(begin))
+    }
+
+    /// Whether the browser may not have it so: new, late, settled since, or still to be.
+    fn is_news(&self, event: &EventSummary) -> bool {
+        let Some(after) = self.after else { return true };
+        let since = after.made_at().plus_ms(-LATE_MS);
+        event.status == Status::Received
+            || event.seq >= Seq::floor_of(since)
+            || event.processed_at.is_some_and(|at| at >= since)
+    }
+}
+
+fn look(event: &EventSummary) -> Look {
+    (event.status, event.note.clone(), event.about.clone())
+}
+
+/// An event of the stream; each line of the markup is one of its own.
+fn event(id: Option<Seq>, html: &str) -> String {
+    let id = id.map(|id| format!("id: {}\n", id.as_event())).unwrap_or_default();
+    let mut text = format!("{id}event: rows\n");
+    for line in html.lines() {
+        text += "data: ";
+        text += line;
+        text.push('\n');
+    }
+    text.push('\n');
+    text
+}

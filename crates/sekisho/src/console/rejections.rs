@@ -1,5 +1,217 @@
-//! Who was turned away at the door.
+//! Requests that were turned away: who tried what, how often, and what it most likely was.
 
-use super::page::Page;
+use std::collections::BTreeMap;
 
-pub const PAGES: &[Page] = &[];
+use askama::Template;
+use sekisho_core::Time;
+use sekisho_core::change::Rejection;
+use sekisho_store::{FIND_MAX, REJECTIONS_MAX, RejectionFilter};
+
+use super::frame::Frame;
+use super::page::{Answer, Method, Page, Reply, VIEWER, Visit};
+use super::words::Lang;
+
+pub const PAGES: &[Page] = &[Page {
+    method: Method::Get,
+    path: "/console/rejections",
+    needs: VIEWER,
+    run: |visit| Box::pin(list(visit)),
+}];
+
+/// Lines on a page, and groups at its top.
+const PAGE: usize = 50;
+const GROUPS: usize = 8;
+
+/// Every word that a refusal can have.
+const REASONS: [&str; 14] = [
+    "bad_signature",
+    "bad_token",
+    "missing_header",
+    "malformed_header",
+    "malformed_body",
+    "stale_timestamp",
+    "future_timestamp",
+    "unsigned",
+    "address_not_allowed",
+    "foreign_call",
+    "foreign_url",
+    "foreign_topic",
+    "foreign_certificate",
+    "bad_certificate",
+];
+
+#[derive(Template)]
+#[template(path = "console/rejections.html")]
+struct RejectionsPage {
+    f: Frame,
+    sources: Vec<String>,
+    source: String,
+    reasons: &'static [&'static str],
+    reason: String,
+    by_reason: Vec<Group>,
+    by_peer: Vec<Group>,
+    /// Lines that were counted, and whether there are more.
+    counted: usize,
+    is_more: bool,
+    total: i64,
+    rows: Vec<RejectionRow>,
+    next: Option<String>,
+    kept: usize,
+}
+
+struct Group {
+    name: String,
+    count: i64,
+    last: Time,
+}
+
+struct RejectionRow {
+    at: Time,
+    source: String,
+    peer: String,
+    reason: String,
+    detail: String,
+    cause: &'static str,
+    count: i64,
+    request_id: String,
+}
+
+async fn list(visit: Visit) -> Answer {
+    let text = |name: &str| visit.param(name).unwrap_or_default().to_owned();
+    let filter = RejectionFilter {
+        source: visit.param("source").map(str::to_owned),
+        reason: visit.param("reason").map(str::to_owned),
+        before: None,
+        limit: FIND_MAX,
+    };
+    let store = &*visit.console.store;
+    let newest = store.find_rejections(filter.clone()).await?;
+    let before = visit.before()?;
+    let page = match before {
+        None => newest.iter().take(PAGE).cloned().collect(),
+        Some(_) => store.find_rejections(RejectionFilter { before, limit: PAGE, ..filter }).await?,
+    };
+    let next = page.last().filter(|_| page.len() == PAGE).map(|last| last.seq.as_rejection().to_string());
+    Reply::page(&RejectionsPage {
+        f: visit.frame("rejections", visit.lang.t("Attack attempts", "不正アクセス")),
+        sources: visit.console.known.sources.clone(),
+        source: text("source"),
+        reasons: &REASONS,
+        reason: text("reason"),
+        by_reason: grouped(&newest, |one| &one.reason),
+        by_peer: grouped(&newest, |one| &one.peer),
+        counted: newest.len(),
+        is_more: newest.len() == FIND_MAX,
+        total: newest.iter().map(|one| one.count).sum(),
+        rows: page.into_iter().map(|one| RejectionRow::of(one, visit.lang)).collect(),
+        next,
+        kept: REJECTIONS_MAX,
+    })
+}
+
+/// What is most frequent, first.
+fn grouped(newest: &[Rejection], by: impl Fn(&Rejection) -> &String) -> Vec<Group> {
+    let mut groups: BTreeMap<&String, (i64, Time)> = BTreeMap::new();
+    for one in newest {
+        let group = groups.entry(by(one)).or_insert((0, one.at));
+        *group = (group.0 + one.count, group.1.max(one.at));
+    }
+    let mut groups: Vec<_> =
+        groups.into_iter().map(|(name, (count, last))| Group { name: name.clone(), count, last }).collect();
+    groups.sort_by_key(|group| std::cmp::Reverse(group.count));
+    groups.truncate(GROUPS);
+    groups
+}
+
+impl RejectionRow {
+    fn of(one: Rejection, lang: Lang) -> Self {
+        Self {
+            cause: likely(&one.reason, lang),
+            at: one.at,
+            source: one.source,
+            peer: one.peer,
+            reason: one.reason,
+            detail: one.detail,
+            count: one.count,
+            request_id: one.request_id,
+        }
+    }
+}
+
+/// What is most likely behind it, and what to do if it was no attack.
+fn likely(reason: &str, lang: Lang) -> &'static str {
+    let (en, ja) = match reason {
+        "bad_signature" | "bad_token" => (
+            "A forgery, or the secret is another endpoint's or was rotated: compare it with the provider's.",
+            "なりすまし、またはシークレットの不一致（別のエンドポイント用・更新済み）です。プロバイダー側と照合してください。",
+        ),
+        "missing_header" | "malformed_header" | "malformed_body" | "unsigned" => (
+            "A scanner, another provider's webhook, or a proxy in front that removes headers.",
+            "スキャナー、別サービスのWebhook、または手前のプロキシによるヘッダー削除です。",
+        ),
+        "stale_timestamp" => (
+            "An old request sent again, or this machine's clock is fast: check its time service.",
+            "古いリクエストの再送、またはこのサーバーの時計の進みです。時刻同期を確認してください。",
+        ),
+        "future_timestamp" => (
+            "This machine's clock is slow, or the sender's fast: check the time service.",
+            "このサーバーの時計の遅れ、または送信側の時計の進みです。時刻同期を確認してください。",
+        ),
+        "address_not_allowed" => (
+            "Somebody else called; or the provider has new addresses: compare allow_ips with its list.",
+            "第三者からの呼び出し、またはプロバイダーの送信元IPの変更です。allow_ips を照合してください。",
+        ),
+        "foreign_certificate" | "bad_certificate" => (
+            "A forger names a certificate of their own; or this machine's clock or way out is wrong.",
+            "偽の証明書によるなりすまし、または時計・外部接続の不具合です。",
+        ),
+        "foreign_topic" => (
+            "A message of a topic that is not configured: write it into topic_arn if it is yours.",
+            "未設定のトピックからの通知です。自社のものであれば topic_arn に追加してください。",
+        ),
+        "foreign_url" => (
+            "Signed for another address: write the address that the provider calls into public_url.",
+            "別のURLに対する署名です。プロバイダーに登録したURLを public_url に設定してください。",
+        ),
+        "foreign_call" => (
+            "Not a call that this provider makes: somebody tries the address out.",
+            "このプロバイダーが行わない呼び出しです。URLを探られている可能性があります。",
+        ),
+        _ => ("", ""),
+    };
+    lang.t(en, ja)
+}
+
+#[cfg(test)]
+mod tests {
+    use sekisho_core::Seq;
+
+    use super::*;
+
+    #[test]
+    fn a3_every_reason_has_words_and_a_likely_cause_in_both_languages() {
+        for reason in REASONS {
+            for lang in [Lang::En, Lang::Ja] {
+                assert_ne!(super::super::words::reason(reason, lang), reason, "no words for {reason}");
+                assert!(!likely(reason, lang).is_empty(), "no cause for {reason}");
+            }
+        }
+    }
+
+    #[test]
+    fn a3_lines_add_up_by_what_they_stand_for() {
+        let line = |peer: &str, count, ms| Rejection {
+            seq: Seq::from_i64(ms),
+            at: Time::from_ms(ms),
+            source: "stripe".into(),
+            peer: peer.into(),
+            reason: "bad_signature".into(),
+            detail: String::new(),
+            request_id: String::new(),
+            count,
+        };
+        let groups = grouped(&[line("b", 2, 9), line("a", 1, 7), line("a", 4, 5)], |one| &one.peer);
+        let told: Vec<_> = groups.iter().map(|group| (&*group.name, group.count, group.last.ms())).collect();
+        assert_eq!(told, [("a", 5, 7), ("b", 2, 9)]);
+    }
+}

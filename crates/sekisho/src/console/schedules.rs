@@ -1,5 +1,108 @@
-//! Which events Sekisho makes itself, and when.
+//! Events that Sekisho makes itself: when the next ones are due, when the last one was, and how today's reminders stand.
 
-use super::page::Page;
+use std::time::Duration;
 
-pub const PAGES: &[Page] = &[];
+use askama::Template;
+use futures_util::future::try_join_all;
+use sekisho_core::Time;
+use sekisho_core::notification::directory::local_date;
+use sekisho_store::{EventFilter, Store};
+use serde_json::Value;
+
+use super::frame::Frame;
+use super::page::{Answer, Method, Page, Reply, VIEWER, Visit};
+use crate::config::Schedule;
+use crate::transition::{self, Refusal};
+use crate::worker::SCHEDULE_SOURCE;
+
+pub const PAGES: &[Page] = &[Page {
+    method: Method::Get,
+    path: "/console/schedules",
+    needs: VIEWER,
+    run: |visit| Box::pin(list(visit)),
+}];
+
+/// Times to come that are shown of each.
+const NEXT: usize = 3;
+/// Events of a type that are looked at for the last of one schedule: several may make the same type.
+const LOOKED: usize = 20;
+/// How long today's reminders are counted; beyond that the command does it.
+const COUNT_WITHIN: Duration = Duration::from_millis(500);
+
+#[derive(Template)]
+#[template(path = "console/schedules.html")]
+struct SchedulesPage {
+    f: Frame,
+    rows: Vec<ScheduleRow>,
+    reminders: Option<Reminders>,
+}
+
+struct ScheduleRow {
+    name: String,
+    event_type: String,
+    cron: String,
+    zone: String,
+    next: Vec<Time>,
+    last: Option<(String, Time, &'static str)>,
+}
+
+struct Reminders {
+    channel: String,
+    at: String,
+    date: String,
+    batch: String,
+    /// How many there are of each status; `None` when there are too many to count here.
+    counts: Option<Vec<(String, i64)>>,
+}
+
+async fn list(visit: Visit) -> Answer {
+    let console = &visit.console;
+    let rows = console.schedules.iter().map(|schedule| row(&*console.store, schedule, visit.at));
+    Reply::page(&SchedulesPage {
+        rows: try_join_all(rows).await?,
+        reminders: reminders(&visit).await?,
+        f: visit.frame("schedules", visit.lang.t("Schedules", "スケジュール")),
+    })
+}
+
+async fn row(store: &dyn Store, schedule: &Schedule, at: Time) -> sekisho_store::Result<ScheduleRow> {
+    let filter = EventFilter {
+        source: Some(SCHEDULE_SOURCE.to_owned()),
+        event_type: Some(schedule.event_type.clone()),
+        limit: LOOKED,
+        ..EventFilter::default()
+    };
+    let events = store.find_events(filter).await?.events;
+    let own = format!("{}@", schedule.name);
+    let last = events.into_iter().find(|event| event.event_id.starts_with(&own));
+    let next = std::iter::successors(schedule.times.next_after(at), |last| schedule.times.next_after(*last));
+    Ok(ScheduleRow {
+        name: schedule.name.clone(),
+        event_type: schedule.event_type.clone(),
+        cron: schedule.cron.clone(),
+        zone: schedule.timezone.clone(),
+        next: next.take(NEXT).collect(),
+        last: last.map(|event| (event.seq.as_event().to_string(), event.received_at, event.status.name())),
+    })
+}
+
+async fn reminders(visit: &Visit) -> Result<Option<Reminders>, Refusal> {
+    let notifications = &visit.console.notifications;
+    let today = local_date(&notifications.house.time_zone, visit.at);
+    let Some((channel, today)) = notifications.reminders.clone().zip(today) else { return Ok(None) };
+    let date = today.to_string();
+    let summary = transition::reminders_summary(&*visit.console.store, &date, None, visit.at);
+    let counts = match tokio::time::timeout(COUNT_WITHIN, summary).await {
+        Ok(summary) => Some(counts(&summary?["by_status"])),
+        Err(_) => None,
+    };
+    let minutes = notifications.remind_at;
+    let at = format!("{:02}:{:02}", minutes / 60, minutes % 60);
+    let batch = sekisho_core::notification::reminder::batch(today);
+    Ok(Some(Reminders { channel, at, batch, date, counts }))
+}
+
+fn counts(by_status: &Value) -> Vec<(String, i64)> {
+    let all = by_status.as_object().into_iter().flatten();
+    all.map(|(status, count)| (status.clone(), count.as_i64().unwrap_or_default())).collect()
+}

@@ -46,6 +46,26 @@ pub fn time(at: Time, zone: &Zone) -> Html {
     Html(format!("<time datetime=\"{at}\" title=\"{at}\">{}</time>", escape(&shown)))
 }
 
+/// What somebody typed: `2026-02-02 11:40` by the house's clock, a day, or a moment with its zone.
+pub fn moment(text: &str, zone: &Zone) -> Option<Time> {
+    if let Some(exact) = Time::parse_rfc3339(text) {
+        return Some(exact);
+    }
+    let as_utc = |text: &str| {
+        let text = text.replace(' ', "T");
+        let rest = if text.contains('T') { "" } else { "T00:00" };
+        Time::parse_rfc3339(&format!("{text}{rest}Z"))
+    };
+    let wanted = as_utc(text)?;
+    let mut at = wanted;
+    // The second step is for the hour that a clock skips or repeats.
+    for _ in 0..2 {
+        let shown = as_utc(&zone.clock(at))?;
+        at = at.plus_ms(wanted.ms() - shown.ms());
+    }
+    Some(at)
+}
+
 const MINUTE_MS: i64 = 60_000;
 const HOUR_MS: i64 = 60 * MINUTE_MS;
 const DAY_MS: i64 = 24 * HOUR_MS;
@@ -116,6 +136,24 @@ mod tests {
         }
         assert_eq!(grouped("1000000"), "1,000,000");
         assert_eq!(grouped("-999"), "−999");
+    }
+
+    #[test]
+    fn h1_a_time_is_read_by_the_clock_it_is_shown_by() {
+        let tokyo: Zone = "Asia/Tokyo".parse().unwrap();
+        let york: Zone = "America/New_York".parse().unwrap();
+        for (text, zone, expected) in [
+            ("2026-02-02T11:40", &tokyo, Some("2026-02-02T02:40:00.000Z")),
+            ("2026-02-02 11:40:07", &tokyo, Some("2026-02-02T02:40:07.000Z")),
+            ("2026-02-02", &tokyo, Some("2026-02-01T15:00:00.000Z")),
+            ("2026-02-02T02:40:00.123Z", &tokyo, Some("2026-02-02T02:40:00.123Z")),
+            ("2026-07-01T12:00", &york, Some("2026-07-01T16:00:00.000Z")),
+            ("2026-03-08T03:30", &york, Some("2026-03-08T07:30:00.000Z")),
+            ("yesterday", &tokyo, None),
+            ("", &tokyo, None),
+        ] {
+            assert_eq!(moment(text, zone).map(|at| at.to_string()).as_deref(), expected, "{text}");
+        }
     }
 
     #[test]

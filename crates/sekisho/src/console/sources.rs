@@ -1,5 +1,244 @@
-//! Where events come from, where they go, and by which channels people are told.
+//! Where webhooks come in, where events go, and the ways that messages take: how each fares, and setting it right.
 
-use super::page::Page;
+use std::collections::BTreeMap;
 
-pub const PAGES: &[Page] = &[];
+use askama::Template;
+use futures_util::future::try_join_all;
+use sekisho_core::Time;
+use sekisho_core::change::Lane;
+use sekisho_core::notification::address::mask_text;
+use sekisho_core::queue::Breaker;
+use sekisho_store::{EventFilter, FIND_MAX, RejectionFilter};
+use serde_json::Value;
+
+use super::doors::Source;
+use super::frame::Frame;
+use super::page::{Answer, Method, OPERATOR, Page, Reply, VIEWER, Visit};
+use super::trouble::Trouble;
+use crate::transition::{self, Refusal};
+use crate::view;
+
+pub const PAGES: &[Page] = &[
+    Page { method: Method::Get, path: "/console/sources", needs: VIEWER, run: |visit| Box::pin(list(visit)) },
+    Page {
+        method: Method::Post,
+        path: "/console/sources/{name}/test",
+        needs: OPERATOR,
+        run: |visit| Box::pin(test(visit)),
+    },
+    Page {
+        method: Method::Post,
+        path: "/console/routes/{name}/reset",
+        needs: OPERATOR,
+        run: |visit| Box::pin(reset(visit)),
+    },
+    Page {
+        method: Method::Post,
+        path: "/console/channels/{name}/resume",
+        needs: OPERATOR,
+        run: |visit| Box::pin(resume(visit)),
+    },
+];
+
+const HOME: &str = "/console/sources";
+
+#[derive(Template)]
+#[template(path = "console/sources.html")]
+struct SourcesPage {
+    f: Frame,
+    sources: Vec<SourceRow>,
+    routes: Vec<RouteRow>,
+    channels: Vec<ChannelRow>,
+}
+
+struct SourceRow {
+    name: String,
+    title: &'static str,
+    address: String,
+    last: Option<LastEvent>,
+    /// Requests that were turned away, among the newest lines.
+    rejections: i64,
+    types: Vec<&'static str>,
+    sample: &'static str,
+}
+
+struct LastEvent {
+    id: String,
+    at: Time,
+    event_type: String,
+}
+
+struct RouteRow {
+    name: String,
+    url: String,
+    signing: &'static str,
+    breaker: Standing,
+}
+
+struct ChannelRow {
+    name: String,
+    kind: String,
+    used: Option<i64>,
+    daily: Option<i64>,
+    breaker: Standing,
+}
+
+/// How a destination fares.
+struct Standing {
+    state: String,
+    why: String,
+    since: Option<Time>,
+    until: Option<Time>,
+    oldest: Option<Time>,
+}
+
+impl Standing {
+    fn of(one: &Value) -> Self {
+        let time = |name: &str| one[name].as_str().and_then(Time::parse_rfc3339);
+        let text = |name: &str| one[name].as_str().unwrap_or_default().to_owned();
+        Self {
+            state: text("breaker"),
+            why: mask_text(&text("why")),
+            since: time("open_since"),
+            until: time("open_until"),
+            oldest: time("oldest_due_at"),
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.state == Breaker::default().state()
+    }
+}
+
+async fn list(visit: Visit) -> Answer {
+    let console = &visit.console;
+    let rejections = rejections(&visit).await?;
+    let sources = console.doors.sources.iter().map(|source| {
+        let count = rejections.get(&source.name).copied().unwrap_or_default();
+        source_row(&visit, source, count)
+    });
+    let routes = view::routes(&console.places, &*console.store).await?;
+    let routes = console.doors.routes.iter().zip(&routes).map(|(route, one)| RouteRow {
+        name: route.name.clone(),
+        url: route.url.clone(),
+        signing: route.signing,
+        breaker: Standing::of(one),
+    });
+    let channels = view::channels(&console.outlets, &*console.store, visit.at).await?;
+    let channels = channels.iter().map(|one| ChannelRow {
+        name: one["name"].as_str().unwrap_or_default().to_owned(),
+        kind: one["kind"].as_str().unwrap_or_default().to_owned(),
+        used: one["used_today"].as_i64(),
+        daily: one["daily"].as_i64(),
+        breaker: Standing::of(one),
+    });
+    Reply::page(&SourcesPage {
+        sources: try_join_all(sources).await?,
+        routes: routes.collect(),
+        channels: channels.collect(),
+        f: visit.frame("sources", visit.lang.t("Sources and routes", "送信元と配送先")),
+    })
+}
+
+/// How many requests to each source were turned away, over the newest lines.
+async fn rejections(visit: &Visit) -> Result<BTreeMap<String, i64>, Trouble> {
+    let filter = RejectionFilter { limit: FIND_MAX, ..RejectionFilter::default() };
+    let mut counts = BTreeMap::new();
+    for one in visit.console.store.find_rejections(filter).await? {
+        *counts.entry(one.source).or_default() += one.count;
+    }
+    Ok(counts)
+}
+
+async fn source_row(visit: &Visit, source: &Source, rejections: i64) -> Result<SourceRow, Trouble> {
+    let filter = EventFilter { source: Some(source.name.clone()), limit: 1, ..EventFilter::default() };
+    let last = visit.console.store.find_events(filter).await?.events.into_iter().next();
+    let root = visit.console.settings.url.as_deref().unwrap_or_default();
+    Ok(SourceRow {
+        name: source.name.clone(),
+        title: source.about.title,
+        address: source.url.clone().unwrap_or_else(|| format!("{root}{}", source.path)),
+        last: last.map(|event| LastEvent {
+            id: event.seq.as_event().to_string(),
+            at: event.received_at,
+            event_type: event.event_type,
+        }),
+        rejections,
+        types: source.types.clone(),
+        sample: source.about.sample_type,
+    })
+}
+
+async fn test(visit: Visit) -> Answer {
+    let doors = &visit.console.doors;
+    let missing = || Trouble::missing(format!("{:?} is no source", visit.id));
+    let source = doors.source(&visit.id).ok_or_else(missing)?;
+    let kind = visit.field("type").unwrap_or(source.about.sample_type);
+    let answer = match doors.test(source, kind).await {
+        Ok(answer) => answer,
+        Err(error) => {
+            let text = visit.lang.t("The test event was not sent:", "テストイベントを送信できませんでした：");
+            return Reply::failed(HOME, format!("{text} {error:#}"));
+        }
+    };
+    let (source, actor) = (&source.name, &visit.who.name);
+    tracing::info!(source, kind, actor, status = answer.status, "a test event was sent by hand");
+    if answer.status >= 300 {
+        let text = visit.lang.t("The test event was refused:", "テストイベントが拒否されました：");
+        return Reply::failed(HOME, format!("{text} {}", answer.sentence()));
+    }
+    let text = visit.lang.t("The test event was taken:", "テストイベントを受け付けました：");
+    let done = format!("{text} {}", answer.sentence());
+    // What was stored under this number can be looked at right away.
+    let stored = answer.message_id.parse::<sekisho_core::Seq>().ok();
+    let to = stored.map_or_else(|| HOME.to_owned(), |seq| format!("/console/events/{}", seq.as_event()));
+    Reply::done(to, done)
+}
+
+async fn reset(visit: Visit) -> Answer {
+    let console = &visit.console;
+    if !console.places.iter().any(|place| place.name == visit.id) {
+        return Err(Trouble::missing(format!("{:?} is no route", visit.id)));
+    }
+    let done = transition::reset(&*console.store, &visit.id, &visit.actor()).await;
+    if done.is_ok() {
+        // This node need not wait until it looks at the store again.
+        console.worker.desk.set_breaker(&Lane::to_route(&visit.id), Breaker::default());
+        tracing::info!(route = visit.id, actor = visit.who.name, "a breaker was reset by hand");
+    }
+    after(
+        &visit,
+        done.map(drop),
+        ("The destination is asked again at once.", "遮断を解除しました。配送を再開します。"),
+    )
+}
+
+async fn resume(visit: Visit) -> Answer {
+    let console = &visit.console;
+    if !console.outlets.iter().any(|outlet| outlet.name == visit.id) {
+        return Err(Trouble::missing(format!("{:?} is no channel", visit.id)));
+    }
+    let done = transition::resume(&*console.store, &visit.id, &visit.actor()).await;
+    if done.is_ok() {
+        // This node need not wait until it looks at the store again.
+        console.worker.desk.set_breaker(&Lane::by_channel(&visit.id), Breaker::default());
+        tracing::info!(channel = visit.id, actor = visit.who.name, "a channel was resumed by hand");
+    }
+    after(
+        &visit,
+        done.map(drop),
+        (
+            "What waits for this channel is sent at once.",
+            "送信経路を再開しました。待機中の通知を送信します。",
+        ),
+    )
+}
+
+/// Back to the list, with what came of it.
+fn after(visit: &Visit, done: Result<(), Refusal>, (en, ja): (&str, &str)) -> Answer {
+    match done {
+        Ok(()) => Reply::done(HOME, visit.lang.t(en, ja)),
+        Err(Refusal::Store(error)) => Err(error.into()),
+        Err(refusal) => Reply::failed(HOME, Trouble::from(refusal).line(visit.lang)),
+    }
+}

@@ -1,5 +1,13 @@
+mod dead;
+mod event;
+mod events;
 mod guard;
+mod house;
+mod money;
+mod notifications;
+mod overview;
 mod people;
+mod safety;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -27,6 +35,7 @@ const PASSWORD: &str = "a gate in the hills";
 struct Room {
     router: Router,
     store: Arc<dyn Store>,
+    health: Arc<Health>,
 }
 
 impl Room {
@@ -49,8 +58,9 @@ impl Room {
         let metrics = Arc::new(Metrics::default());
         let worker =
             Worker::new(&config, parts, Arc::clone(&store), node, Arc::clone(&health), Arc::clone(&metrics));
-        let router = super::router(&config, Arc::clone(&store), Arc::new(worker.unwrap()), health, metrics);
-        Self { router, store }
+        let worker = Arc::new(worker.unwrap());
+        let router = super::router(&config, Arc::clone(&store), worker, Arc::clone(&health), metrics);
+        Self { router, store, health }
     }
 
     /// Somebody of a rank looks, in English, vouched for by the proxy.

@@ -2,6 +2,7 @@
 //! things by (statuses, reasons) is put into words here, with the tone that its badge has.
 
 use http::{HeaderMap, header};
+use sekisho_core::change::Lane;
 
 use super::session::Cookies;
 
@@ -77,6 +78,8 @@ pub fn status(word: &str, lang: Lang) -> (Tone, &str) {
         "waiting" => (Tone::Wait, "waiting", "待機中"),
         "running" => (Tone::Wait, "running", "実行中"),
         "dead" => (Tone::Bad, "dead letter", "デッドレター"),
+        "delivered" => (Tone::Good, "delivered", "配送済み"),
+        "done" => (Tone::Good, "done", "完了"),
         // payments and billing
         "unpaid" => (Tone::Wait, "unpaid", "未払い"),
         "processing" => (Tone::Wait, "processing", "処理中"),
@@ -91,6 +94,23 @@ pub fn status(word: &str, lang: Lang) -> (Tone, &str) {
         "past_due" => (Tone::Bad, "past due", "支払い遅延"),
         "trialing" => (Tone::Good, "trial", "試用期間"),
         "active" => (Tone::Good, "active", "有効"),
+        // what providers say of their objects
+        "requires_action" => (Tone::Wait, "waits for the customer", "お客様の操作待ち"),
+        "pending" => (Tone::Wait, "pending", "保留中"),
+        "succeeded" => (Tone::Good, "succeeded", "成功"),
+        "complete" => (Tone::Good, "completed", "完了"),
+        "session_open" => (Tone::Wait, "open", "手続き中"),
+        "needs_response" => (Tone::Bad, "needs an answer", "回答が必要"),
+        "under_review" => (Tone::Wait, "under review", "審査中"),
+        "inquiry" => (Tone::Wait, "inquiry", "照会中"),
+        "inquiry_closed" => (Tone::Plain, "inquiry closed", "照会終了"),
+        "won" => (Tone::Good, "won", "申し立て却下"),
+        "lost" => (Tone::Bad, "lost", "申し立て認定"),
+        "draft" => (Tone::Plain, "draft", "下書き"),
+        "invoice_open" => (Tone::Wait, "open", "未払い"),
+        "uncollectible" => (Tone::Bad, "given up", "回収不能"),
+        "void" => (Tone::Plain, "void", "無効"),
+        "merged" => (Tone::Plain, "part of another", "統合済み"),
         // notices
         "queued" => (Tone::Wait, "queued", "送信待ち"),
         "sending" => (Tone::Wait, "sending", "送信中"),
@@ -105,6 +125,11 @@ pub fn status(word: &str, lang: Lang) -> (Tone, &str) {
         "bounce" => (Tone::Bad, "bounce", "不達"),
         "complaint" => (Tone::Bad, "complaint", "迷惑メール報告"),
         "manual" => (Tone::Plain, "by hand", "手動"),
+        // whom it is for
+        "customer" => (Tone::Plain, "the customer", "顧客"),
+        "staff" => (Tone::Plain, "staff", "担当者"),
+        "operators" => (Tone::Plain, "operators", "運用者"),
+        "channel" => (Tone::Plain, "the channel's own place", "送信経路の固定先"),
         // breakers
         "closed" => (Tone::Good, "open for traffic", "正常"),
         "open" => (Tone::Bad, "left alone", "遮断中"),
@@ -117,6 +142,36 @@ pub fn status(word: &str, lang: Lang) -> (Tone, &str) {
         _ => return (Tone::Plain, word),
     };
     (tone, lang.t(en, ja))
+}
+
+/// What a lane of work leads to.
+pub fn lane(lane: &Lane, lang: Lang) -> String {
+    if let Some(route) = lane.route() {
+        return match lang {
+            Lang::En => format!("to {route}"),
+            Lang::Ja => format!("{route} への配送"),
+        };
+    }
+    if let Some(channel) = lane.channel() {
+        return match lang {
+            Lang::En => format!("by {channel}"),
+            Lang::Ja => format!("{channel} での送信"),
+        };
+    }
+    if let Some(provider) = lane.0.strip_prefix("fetch:") {
+        return match lang {
+            Lang::En => format!("reading from {provider}"),
+            Lang::Ja => format!("{provider} への照会"),
+        };
+    }
+    let words = match &*lane.0 {
+        "settle" => lang.t("settling", "確定処理"),
+        "notify" => lang.t("working out who is told", "通知先の決定"),
+        "timer" => lang.t("timers", "定期処理"),
+        "suspect" => lang.t("run alone after crashes", "隔離実行"),
+        other => other,
+    };
+    words.to_owned()
 }
 
 /// Why something failed, was refused, or wants a person, in words. What is not known here is shown as it is.
@@ -148,6 +203,34 @@ pub fn reason(code: &str, lang: Lang) -> &str {
         "quota_used_up" => ("the day's quota is used up", "1日の上限に到達"),
         "too_big" => ("too large", "サイズ超過"),
         "uncertain" => ("nobody knows whether it arrived", "届いたか不明"),
+        "no_rule" => ("no rule for this type", "この種類のルールなし"),
+        "server_error" => ("the app answered with an error", "アプリがエラーを返した"),
+        "client_error" => ("the app refused the request", "アプリがリクエストを拒否"),
+        "redirect" => ("the app answered with a redirect", "リダイレクトが返された"),
+        "dns" => ("its name can't be resolved", "名前解決に失敗"),
+        "tls" => ("no secure connection", "TLS接続に失敗"),
+        "cut_off" => ("cut off on the way", "途中で中断された"),
+        "livemode_mismatch" => ("live and test mixed", "本番とテストの混在"),
+        "too_old" => ("older than what is kept", "保存期間より古い"),
+        "unusable_body" => ("genuine, but without a usable event", "署名は正しいが本文を利用できない"),
+        "unstorable" => ("can't be stored", "保存できない"),
+        "unsendable" => ("can't be written as a message", "送信できない内容"),
+        "template_error" => ("its template can't be filled", "テンプレートのエラー"),
+        "notice_missing" => ("its notification is gone", "通知の記録が見つからない"),
+        "unknown_task" | "unknown_timer" | "unknown_fetch" => ("work of another version", "未対応の処理"),
+        "unknown_schedule" => ("its schedule is gone", "スケジュールの設定が削除された"),
+        // messages to people
+        "notifications_off" => ("notifications are switched off", "通知オフ"),
+        "bounce" | "bounced" => ("mail to it came back", "不達"),
+        "bounced_for_now" => ("the mailbox took no mail then", "一時的に受信できない"),
+        "complaint" | "complained" => ("it was called spam", "迷惑メール報告"),
+        "manual" => ("entered by hand", "手動で登録"),
+        "reply_lost" => ("its answer was lost", "応答を受け取れなかった"),
+        "deferred" | "unavailable" => ("put off by the mail server", "メールサーバーが保留"),
+        "sender_refused" => ("the sender was refused", "差出人が拒否された"),
+        "server_refused" => ("the mail server refuses us", "メールサーバーが接続を拒否"),
+        "channel_gone" => ("the place it goes to is gone", "送信先が存在しない"),
+        "unreachable" => ("it failed too often in a row", "連続して失敗"),
         // requests that were turned away
         "missing_header" => ("a header is missing", "ヘッダーがない"),
         "malformed_header" => ("a header can't be read", "ヘッダーの形式が不正"),
@@ -162,6 +245,7 @@ pub fn reason(code: &str, lang: Lang) -> &str {
         "foreign_url" => ("meant for another address", "宛先URLが不一致"),
         "foreign_call" => ("not from the provider", "想定外の呼び出し元"),
         "unsigned" => ("not signed", "署名がない"),
+        "address_not_allowed" => ("from an address that is not allowed", "許可されていない接続元"),
         // what a person should look at
         "currency_mismatch" => ("paid in another currency", "通貨が異なる"),
         "mode_mismatch" => ("live and test mixed", "本番とテストの混在"),
@@ -173,6 +257,12 @@ pub fn reason(code: &str, lang: Lang) -> &str {
         "unlinked" => ("belongs to nothing we know", "紐付け先が不明"),
         "several_tenants" => ("several tenants claim it", "複数テナントが該当"),
         "unpaid" => ("unpaid", "未払い"),
+        // why a line stands in the books
+        "captured" => ("money came", "入金"),
+        "refunded" => ("given back", "返金"),
+        "fee" => ("provider's fee", "決済手数料"),
+        "disputed" => ("taken by a dispute", "チャージバック"),
+        "dispute_fee" => ("fee of a dispute", "チャージバック手数料"),
         _ => return code,
     };
     lang.t(en, ja)

@@ -51,18 +51,24 @@ pub async fn each_link(store: &dyn Store, mut show: impl FnMut(&Link)) -> Result
 /// The entries of a link, with all that its hash is made of.
 pub fn exported(link: &Link) -> impl Iterator<Item = Value> {
     link.entries.iter().map(|one| {
-        let AuditEntry { entry, .. } = one;
-        let mut shown = view::audit(one);
-        // Hashed as they are kept, to the letter.
-        shown["details_text"] = json!(entry.details);
-        shown["event_number"] = json!(entry.event.map(sekisho_core::Seq::as_i64));
-        shown["digest"] = json!(encode_hex(entry.digest()));
+        let mut shown = sealed(one);
         shown["chain"] = json!(link.chain);
         shown["n"] = json!(link.n);
         shown["previous"] = json!(encode_hex(&link.previous));
         shown["hash"] = json!(encode_hex(&link.hash));
         shown
     })
+}
+
+/// An entry with all that its digest is made of.
+pub fn sealed(one: &AuditEntry) -> Value {
+    let AuditEntry { entry, .. } = one;
+    let mut shown = view::audit(one);
+    // Hashed as they are kept, to the letter.
+    shown["details_text"] = json!(entry.details);
+    shown["event_number"] = json!(entry.event.map(sekisho_core::Seq::as_i64));
+    shown["digest"] = json!(encode_hex(entry.digest()));
+    shown
 }
 
 #[cfg(test)]

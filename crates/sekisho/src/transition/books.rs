@@ -83,7 +83,8 @@ async fn merged(store: &dyn Store) -> Result<BTreeMap<String, Vec<String>>> {
     }
 }
 
-async fn differences(store: &dyn Store, state: &State, parts: &[String]) -> Result<Vec<Difference>> {
+/// What differs in one payment; `parts` are the ids of what became part of it.
+pub async fn differences(store: &dyn Store, state: &State, parts: &[String]) -> Result<Vec<Difference>> {
     let payment = &state.key.id;
     let facts: Facts = match serde_json::from_str(&state.facts) {
         Ok(facts) => facts,

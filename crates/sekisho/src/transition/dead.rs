@@ -20,6 +20,8 @@ pub struct DeadQuery {
     pub event_type: Option<String>,
     pub reason: Option<String>,
     pub route: Option<String>,
+    /// What else it was in the way to: `by:mail`, `settle`. A route is one, too: `to:app`.
+    pub lane: Option<String>,
     /// `evt_…`
     pub event: Option<String>,
     /// When it died: not before, and before.
@@ -33,11 +35,18 @@ impl DeadQuery {
             let wanted = "expected the event's id as Sekisho writes it: evt_ and 13 letters";
             id.parse::<Seq>().map_err(|_| Refusal::Wrong(wanted.into()))
         });
+        let lane = match (&self.route, &self.lane) {
+            (Some(_), Some(_)) => {
+                return Err(Refusal::Wrong("route and lane say the same: write one of them".into()));
+            }
+            (Some(route), None) => Some(Lane::to_route(route)),
+            (None, lane) => lane.clone().map(Lane::from),
+        };
         Ok(DeadFilter {
             source: self.source.clone(),
             event_type: self.event_type.clone(),
             reason: self.reason.clone(),
-            lane: self.route.as_deref().map(Lane::to_route),
+            lane,
             event: event.transpose()?,
             since: self.since,
             until: self.until,
@@ -78,7 +87,7 @@ pub struct DeadReport {
 /// Queues dead letters again, each under its own id.
 pub async fn retry(store: &dyn Store, redo: &Redo, actor: &Actor<'_>) -> Result<DeadReport> {
     let reason = check_reason(&redo.reason)?;
-    let (mut report, jobs) = select(store, redo, redo.filter.reason.is_none()).await?;
+    let (mut report, jobs) = to_retry(store, redo).await?;
     for chunk in chunks(&jobs, redo.dry_run) {
         let revived = store.revive(chunk.to_vec(), actor.act(&reason)).await?;
         report.done += revived.into_iter().filter(|was_there| *was_there).count();
@@ -92,12 +101,22 @@ pub async fn discard(store: &dyn Store, redo: &Redo, actor: &Actor<'_>) -> Resul
     if reason.is_empty() && !redo.dry_run {
         return Err(Refusal::Wrong("to discard needs a reason: who reads the audit log will ask".into()));
     }
-    let (mut report, jobs) = select(store, redo, false).await?;
+    let (mut report, jobs) = to_discard(store, redo).await?;
     for chunk in chunks(&jobs, redo.dry_run) {
         let discarded = store.discard(chunk.to_vec(), actor.act(&reason)).await?;
         report.done += discarded.into_iter().filter(|was_there| *was_there).count();
     }
     Ok(report)
+}
+
+/// What a retry would queue again, and its report so far.
+pub async fn to_retry(store: &dyn Store, redo: &Redo) -> Result<(DeadReport, Vec<Seq>)> {
+    select(store, redo, redo.filter.reason.is_none()).await
+}
+
+/// What would be discarded.
+pub async fn to_discard(store: &dyn Store, redo: &Redo) -> Result<(DeadReport, Vec<Seq>)> {
+    select(store, redo, false).await
 }
 
 fn chunks(jobs: &[Seq], dry_run: bool) -> std::slice::Chunks<'_, Seq> {

@@ -24,7 +24,7 @@ pub async fn payments_by_reference(
     reference: &str,
     account: Option<&str>,
 ) -> Result<Vec<State>> {
-    let mut found: Vec<State> = by_id(store, reference).await?.into_iter().collect();
+    let mut found: Vec<State> = payment_state(store, reference).await?.into_iter().collect();
     let names = payment_known_as(reference, account);
     let mut loaded = store.load(names.clone(), Vec::new()).await?;
     for name in names {
@@ -38,15 +38,21 @@ pub async fn payments_by_reference(
 
 /// One payment by our id; one that was merged is shown as what it became.
 pub async fn payment(store: &dyn Store, id: &str) -> Result<Option<Value>> {
-    by_id(store, id).await?.as_ref().map(view::payment).transpose()
+    payment_state(store, id).await?.as_ref().map(view::payment).transpose()
 }
 
 /// What a tenant subscribed to. Without a mode: the live one, or else that of the test mode.
 pub async fn billing(store: &dyn Store, tenant: &str, livemode: Option<bool>) -> Result<Option<Value>> {
+    let found = billing_state(store, tenant, livemode).await?;
+    found.map(|state| view::billing(&state, now())).transpose()
+}
+
+/// The same as it is stored.
+pub async fn billing_state(store: &dyn Store, tenant: &str, livemode: Option<bool>) -> Result<Option<State>> {
     let names = billing_known_as(tenant, livemode);
-    let loaded = store.load(names.clone(), Vec::new()).await?;
-    let mut found = names.iter().filter_map(|name| loaded.states.get(loaded.names.get(name)?));
-    found.find(|state| state.is_shown()).map(|state| view::billing(state, now())).transpose()
+    let mut loaded = store.load(names.clone(), Vec::new()).await?;
+    let mut found = names.iter().filter_map(|name| loaded.states.remove(loaded.names.get(name)?));
+    Ok(found.find(State::is_shown))
 }
 
 /// One of the directory, as `view` shows it.
@@ -84,7 +90,8 @@ pub async fn is_customer_of(store: &dyn Store, customer: &str, tenant: &str) -> 
     Ok(owners.peek().is_some() && owners.all(|owner| owner.as_deref() == Some(tenant)))
 }
 
-async fn by_id(store: &dyn Store, id: &str) -> Result<Option<State>> {
+/// The same as it is stored.
+pub async fn payment_state(store: &dyn Store, id: &str) -> Result<Option<State>> {
     let mut id = id.to_owned();
     for _ in 0..MERGES_MAX {
         let Some(state) = load(store, Kind::Payment, &id).await? else { return Ok(None) };

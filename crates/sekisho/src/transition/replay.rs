@@ -99,7 +99,7 @@ pub async fn replay(
     actor: &Actor<'_>,
 ) -> Result<ReplayReport> {
     let reason = check_reason(&order.reason)?;
-    let (mut report, events) = select(store, known, order).await?;
+    let (mut report, events) = to_replay(store, known, order).await?;
     if order.dry_run {
         forecast(store, known, &events, &mut report).await?;
         return Ok(report);
@@ -118,8 +118,8 @@ pub async fn replay(
     Ok(report)
 }
 
-/// The events meant, oldest first.
-async fn select(store: &dyn Store, known: &Known, order: &Replay) -> Result<(ReplayReport, Vec<Seq>)> {
+/// The events meant, oldest first, and the report so far.
+pub async fn to_replay(store: &dyn Store, known: &Known, order: &Replay) -> Result<(ReplayReport, Vec<Seq>)> {
     check_selection(&order.ids, order.filter != EventQuery::default(), order.all)?;
     let mut report = ReplayReport { dry_run: order.dry_run, again: order.again, ..ReplayReport::default() };
     let mut events = BTreeSet::new();

@@ -161,6 +161,12 @@ pub async fn links(store: Arc<dyn Store>) {
         assert_eq!(links_of(&store, limit).await, links, "page by page");
     }
     assert_eq!(store.find_links(None, 0).await.expect(UP), []);
+
+    let last = links.last().expect("there are some");
+    let numbers = [&links[0], last].into_iter().flat_map(|link| &link.entries).map(|one| one.number);
+    let places = store.find_places(numbers.chain([i64::MAX]).collect()).await.expect(UP);
+    assert_eq!(places, [&links[0], last].map(|link| (link.chain, link.n)).into());
+    assert!(store.find_places(Vec::new()).await.expect(UP).is_empty());
 }
 
 pub async fn many_writers(store: Arc<dyn Store>) {

@@ -1,6 +1,6 @@
 //! Reads of the audit log, and of the chains that its entries hang on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sekisho_core::audit::Entry;
 use sekisho_core::{Seq, Time};
@@ -149,6 +149,12 @@ pub async fn links(link: &Link, after: Option<(i64, i64)>, limit: usize) -> Resu
     let mut links: Vec<_> = links.into_values().take(limit).collect();
     links.iter_mut().for_each(|link| link.entries.sort_by_key(|entry| entry.number));
     Ok(links)
+}
+
+pub async fn places(link: &Link, entries: &[i64]) -> Result<BTreeSet<(i64, i64)>> {
+    let entries = &entries[..entries.len().min(FIND_MAX)];
+    let rows = link.query("SELECT chain, n FROM audit WHERE number = ANY($1)", &[&entries]).await?;
+    rows.iter().map(|row| Ok((value(row, 0)?, value(row, 1)?))).collect()
 }
 
 /// Hops from chain to chain along the index.

@@ -1,6 +1,6 @@
 //! Reads of the audit log, and of the chains that its entries hang on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rusqlite::{Connection, OptionalExtension, Row};
 use sekisho_core::audit::Entry;
@@ -138,6 +138,15 @@ pub fn links(db: &Connection, after: Option<(i64, i64)>, limit: usize) -> rusqli
     let mut links: Vec<_> = links.into_values().take(limit).collect();
     links.iter_mut().for_each(|link| link.entries.sort_by_key(|entry| entry.number));
     Ok(links)
+}
+
+pub fn places(db: &Connection, entries: &[i64]) -> rusqlite::Result<BTreeSet<(i64, i64)>> {
+    let mut place = db.prepare_cached("SELECT chain, n FROM audit WHERE number = $1")?;
+    let mut places = BTreeSet::new();
+    for number in entries.iter().take(FIND_MAX) {
+        places.extend(place.query_row([number], |row| Ok((row.get(0)?, row.get(1)?))).optional()?);
+    }
+    Ok(places)
 }
 
 /// Hops from chain to chain along the index.

@@ -69,6 +69,14 @@ impl Zone {
         &self.0
     }
 
+    /// The moment at which a clock there shows this: `2026-02-02T11:40`, as forms send it, seconds or not. What comes
+    /// twice is meant the first time.
+    pub fn moment(&self, shown: &str) -> Option<Time> {
+        let there =
+            shown.parse::<jiff::civil::DateTime>().ok()?.to_zoned(schedule::zone(&self.0).ok()?).ok()?;
+        Some(Time::from_ms(there.timestamp().as_millisecond()))
+    }
+
     /// What a clock there shows, to the second: `2026-02-02 11:40:00`. A moment no calendar knows is its number.
     pub fn clock(&self, at: Time) -> String {
         let stamp = jiff::Timestamp::from_millisecond(at.ms()).ok();
@@ -117,6 +125,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn h1_what_a_clock_shows_leads_back_to_its_moment() {
+        let moment = |zone: &str, shown| zone.parse::<Zone>().unwrap().moment(shown).map(|at| at.to_string());
+        for (zone, shown, at) in [
+            ("Asia/Tokyo", "2026-02-02T11:40", Some("2026-02-02T02:40:00.000Z")),
+            ("Asia/Tokyo", "2026-02-02T11:40:30", Some("2026-02-02T02:40:30.000Z")),
+            ("Europe/Berlin", "2026-10-25T02:30", Some("2026-10-25T00:30:00.000Z")),
+            ("UTC", "2026-02-30T11:40", None),
+            ("UTC", "yesterday", None),
+            ("UTC", "", None),
+        ] {
+            assert_eq!(moment(zone, shown).as_deref(), at, "{zone} {shown}");
+        }
+    }
+
+    #[test]
     fn g4_a_day_is_one_of_the_calendar_and_written_in_one_way() {
         for good in ["2026-04-01", "2028-02-29", "0001-01-01", "9999-12-31"] {
             let day: Day = good.parse().unwrap();
@@ -142,6 +165,21 @@ mod tests {
         assert_eq!(day("2026-02-27").days_until(day("2026-03-02")), 3);
         assert_eq!(day("2026-03-02").days_until(day("2026-02-27")), -3);
         assert_eq!(day("0001-01-01").days_until(day("9999-12-31")), 3_652_058);
+    }
+
+    #[test]
+    fn h1_what_a_clock_shows_is_the_moment_it_showed_it() {
+        for (zone, shown, moment) in [
+            ("Asia/Tokyo", "2026-02-02T11:40", Some("2026-02-02T02:40:00Z")),
+            ("Asia/Tokyo", "2026-02-02T11:40:09", Some("2026-02-02T02:40:09Z")),
+            ("UTC", "2026-02-02 11:40", Some("2026-02-02T11:40:00Z")),
+            ("Europe/Berlin", "2026-10-25T02:30", Some("2026-10-25T00:30:00Z")),
+            ("UTC", "yesterday", None),
+            ("UTC", "", None),
+        ] {
+            let zone: Zone = zone.parse().unwrap();
+            assert_eq!(zone.moment(shown), moment.and_then(Time::parse_rfc3339), "{zone} {shown}");
+        }
     }
 
     #[test]

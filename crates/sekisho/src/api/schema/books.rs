@@ -13,6 +13,10 @@ pub const SCHEMAS: &[(&str, Fields)] = &[
     ("PaymentFacts", PAYMENT_FACTS),
     ("Refund", REFUND),
     ("Dispute", DISPUTE),
+    ("PaymentProof", PAYMENT_PROOF),
+    ("ProofCheck", &[("name", "text"), ("passed", "flag"), ("looked_at", "integer"), ("fault", "text?")]),
+    ("ProofBooks", &[("lines", "any"), ("sums", "any")]),
+    ("ProofChain", &[("links", "any"), ("heads", "any")]),
     ("Billing", BILLING),
     ("BillingPage", &[("items", "Billing[]"), ("next", "text?")]),
     ("BillingReferences", &[("customers", "text[]"), ("subscriptions", "text[]")]),
@@ -122,6 +126,25 @@ const DISPUTE: Fields = &[
     ("withdrawn", "integer"),
     ("reinstated", "integer"),
     ("fee", "integer"),
+];
+
+/// The lists hold what the endpoint of each thing shows, with hashes and without what must not be handed on.
+const PAYMENT_PROOF: Fields = &[
+    ("object", "text"),
+    ("made_at", "time"),
+    ("made_by", "text"),
+    ("passed", "flag"),
+    ("complete", "flag"),
+    ("checks", "ProofCheck[]"),
+    ("payment", "PaymentDetail"),
+    ("known_as", "text[]"),
+    ("parts", "text[]"),
+    ("events", "any"),
+    ("decisions", "any"),
+    ("deliveries", "any"),
+    ("notices", "any"),
+    ("books", "ProofBooks"),
+    ("chain", "ProofChain"),
 ];
 
 const BILLING: Fields = &[
@@ -240,6 +263,19 @@ mod tests {
             view::payment(&state(Kind::Payment, "[1]")).is_err(),
             "what can't be read is not shown as unpaid"
         );
+    }
+
+    #[tokio::test]
+    async fn h2_a_proof_has_the_fields_that_the_document_names() {
+        let store = sekisho_store::memory::MemoryStore::default();
+        let paid = view::samples::paid("o_1", 1200, &serde_json::json!({}));
+        let id = view::samples::settle(&store, &paid).await;
+        let proof = view::proof(&store, &id, NOW).await.unwrap().unwrap();
+        check("PaymentProof", &proof);
+        check("ProofCheck", &proof["checks"][0]);
+        check("ProofBooks", &proof["books"]);
+        check("ProofChain", &proof["chain"]);
+        check("PaymentDetail", &proof["payment"]);
     }
 
     #[test]

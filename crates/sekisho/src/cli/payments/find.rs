@@ -14,19 +14,31 @@ pub async fn find(
     account: Option<&str>,
     wanted: &Mode,
 ) -> anyhow::Result<State> {
-    let found = transition::payments_by_reference(store, called, account).await?;
-    let mut found: Vec<_> = found.into_iter().filter(|state| wanted.allows(state.index.livemode)).collect();
+    let mut found = transition::payments_by_reference(store, called, account).await?;
+    let each = found.iter().map(|state| (state.key.id.clone(), state.index.livemode));
+    let id = choose(each, called, account, wanted)?;
+    found.retain(|state| state.key.id == id);
+    Ok(found.remove(0))
+}
+
+/// The one of these, by id and mode, that can be meant.
+pub fn choose(
+    found: impl Iterator<Item = (String, Option<bool>)>,
+    called: &str,
+    account: Option<&str>,
+    wanted: &Mode,
+) -> anyhow::Result<String> {
+    let mut found: Vec<_> = found.filter(|(_, livemode)| wanted.allows(*livemode)).collect();
     match &found[..] {
         [] => {
             let more = ". What belongs to a connected account is found with --account ID";
             let more = if account.is_none() { more } else { "" };
             bail!("no payment is called {called}; `sekisho payments list` lists them{more}")
         }
-        [_] => Ok(found.remove(0)),
+        [_] => Ok(found.remove(0).0),
         several => {
-            let each =
-                several.iter().map(|state| format!("{} ({})", state.key.id, mode(state.index.livemode)));
-            let each: Vec<_> = each.collect();
+            let each: Vec<_> =
+                several.iter().map(|(id, livemode)| format!("{id} ({})", mode(*livemode))).collect();
             bail!(
                 "{called} means {} payments: {}. Choose one by its id, or with --live or --test",
                 several.len(),

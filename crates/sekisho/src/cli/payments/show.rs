@@ -1,9 +1,7 @@
 //! One payment: where it stands, its amounts, what belongs to it, and what made it so.
 
-use std::collections::BTreeSet;
 use std::process::ExitCode;
 
-use sekisho_store::{AuditEntry, AuditFilter, FIND_MAX, Store};
 use serde_json::{Value, json};
 
 use super::find::find;
@@ -11,6 +9,7 @@ use super::shown;
 use crate::cli::Context;
 use crate::cli::amount::{Mode, amount_text, mode_text};
 use crate::cli::output::{cell, fields_out, json_out, line_out, rows_out};
+use crate::transition::history;
 use crate::view;
 
 #[derive(clap::Args)]
@@ -97,43 +96,13 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     let mut shown = shown(&state);
     view::unlink(&*store, [&mut shown]).await?;
     let history = history(&*store, &state.key.id).await?;
-    shown["history"] = history.iter().map(view::audit).collect();
+    shown["history"] = history.entries.iter().map(view::audit).collect();
     if args.json {
         json_out(&shown);
     } else {
         page_out(&shown);
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// What the audit log says of it and of everything that became part of it, the oldest first. The newest
-/// [`FIND_MAX`] of each.
-async fn history(store: &dyn Store, id: &str) -> anyhow::Result<Vec<AuditEntry>> {
-    let (mut entries, mut seen) = (Vec::new(), BTreeSet::new());
-    let mut open = vec![id.to_owned()];
-    while let Some(target) = open.pop().filter(|_| seen.len() < FIND_MAX) {
-        if !seen.insert(target.clone()) {
-            continue;
-        }
-        let filter = AuditFilter {
-            target: Some(target),
-            action: Some("payment.*".into()),
-            limit: FIND_MAX,
-            ..AuditFilter::default()
-        };
-        for entry in store.find_audit(filter).await?.entries {
-            open.extend(merged(&entry));
-            entries.push(entry);
-        }
-    }
-    entries.sort_by_key(|entry| entry.number);
-    Ok(entries)
-}
-
-/// What this entry says became part of it.
-fn merged(entry: &AuditEntry) -> Vec<String> {
-    let details: Value = serde_json::from_str(&entry.entry.details).unwrap_or_default();
-    serde_json::from_value(details["merged"].clone()).unwrap_or_default()
 }
 
 fn page_out(shown: &Value) {

@@ -106,13 +106,13 @@ impl Door<'_> {
 }
 
 impl Server {
-    async fn get<T: DeserializeOwned>(&self, path: &str) -> anyhow::Result<T> {
+    pub(super) async fn get<T: DeserializeOwned>(&self, path: &str) -> anyhow::Result<T> {
         self.ask(self.client.get(format!("{}{path}", self.url))).await
     }
 }
 
 /// A path whose parts are taken as they are, whatever letters they have: what is no name leads to no other path.
-fn path(parts: &[&str]) -> anyhow::Result<String> {
+pub(super) fn path(parts: &[&str]) -> anyhow::Result<String> {
     if let Some(part) = parts.iter().find(|part| matches!(**part, "" | "." | "..")) {
         bail!("{part:?} is no name");
     }
@@ -121,7 +121,7 @@ fn path(parts: &[&str]) -> anyhow::Result<String> {
     Ok(url.path().to_owned())
 }
 
-fn encoded(pairs: &[(&str, &str)]) -> String {
+pub(super) fn encoded(pairs: &[(&str, &str)]) -> String {
     let mut url = reqwest::Url::parse("http://localhost").expect("it is one");
     url.query_pairs_mut().extend_pairs(pairs);
     url.query().unwrap_or_default().to_owned()

@@ -39,7 +39,7 @@ fn b4_dead_letters_are_retried_from_the_console() {
         let said = person.browser.page_text();
         assert!(said.contains("shop") && said.contains("¥10,000"), "what is at stake:\n{said}");
         person.picture("work-dead-before");
-        shop.app.behave(Behaviour::Ok);
+        shop.app.set(Behaviour::Ok);
         person.browser.click("[data-act=retry-all]");
         person.browser.wait_for("[data-act=confirm]");
         person.picture("work-dead-preview");
@@ -80,7 +80,7 @@ fn g5_no_mail_came_is_answered_on_one_screen() {
 fn h1_an_event_is_replayed_after_a_preview() {
     let place = Place::sqlite();
     let shop = Shop::open(&place);
-    shop.app.behave(Behaviour::Ok);
+    shop.app.set(Behaviour::Ok);
     for (n, look) in looks().into_iter().enumerate() {
         let person = Person::join(&shop.gateway, &format!("mika{n}"), "operator", look);
         person.go("/console/events");

@@ -1,0 +1,295 @@
+//! What each of the three knows: the sender what it sent and heard, the store what it holds, the application what it
+//! got. The store is read beside the running server and nothing is taken from the server's own word.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use sekisho_core::Seq;
+use sekisho_core::change::Lane;
+use sekisho_core::settlement::SOURCE;
+use sekisho_core::state::Kind;
+use sekisho_lab::app::App;
+use sekisho_lab::shop::{Money, Sale};
+use sekisho_store::{
+    Access, DeadFilter, EventFilter, EventSummary, FIND_MAX, Order, Standing, StateFilter, Status, Store,
+    StoreUrl,
+};
+use tokio::runtime::Handle;
+
+use super::acts::Sent;
+use super::stage::Stage;
+use super::{Stop, TICK};
+use crate::transition::{self, BooksReport};
+use crate::view;
+
+/// How long work that is just being finished may take.
+const STILL_RUNNING_MAX: Duration = Duration::from_mins(1);
+/// Questions to the store under way at once.
+const ASKED_AT_ONCE: usize = 16;
+
+pub struct Accounts {
+    pub sender: Sender,
+    pub store: Held,
+    pub app: Got,
+}
+
+/// By the sender's own list.
+#[derive(Default)]
+pub struct Sender {
+    /// Everything that was to be sent.
+    pub events: BTreeSet<String>,
+    pub requests_planned: u64,
+    pub requests: u64,
+    /// Once for each 2xx.
+    pub acknowledged: Vec<String>,
+    pub sales: Vec<Sale>,
+    pub money: BTreeMap<String, Money>,
+    pub forged: u64,
+    pub forged_refused: u64,
+    /// Answered 2xx.
+    pub forged_accepted: u64,
+    pub kills: usize,
+}
+
+/// In the store.
+#[derive(Default)]
+pub struct Held {
+    /// Stripe's events: id and where each stands.
+    pub events: Vec<(String, Status)>,
+    /// The ids of what Sekisho announced.
+    pub announced: Vec<String>,
+    pub payments: Vec<Payment>,
+    /// Not finished, and buried: each with what it is.
+    pub waiting: Vec<String>,
+    pub dead: Vec<String>,
+    /// Deliveries that ended well.
+    pub delivered: u64,
+    /// What the books say lies at the provider, by currency.
+    pub money: BTreeMap<String, i64>,
+    pub books: BooksReport,
+    pub audit: Audit,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Payment {
+    pub intents: Vec<String>,
+    pub status: String,
+    pub received: i64,
+    pub refunded: i64,
+}
+
+#[derive(Default)]
+pub struct Audit {
+    pub entries: u64,
+    pub links: u64,
+    pub faults: Vec<String>,
+}
+
+/// In the application's ledger.
+#[derive(Default)]
+pub struct Got {
+    /// Event and path of everything it did.
+    pub effects: BTreeSet<(String, String)>,
+    /// Done under two different message ids.
+    pub doubled: Vec<String>,
+    pub messages: u64,
+    /// Done again under the same message id.
+    pub repeats: u64,
+}
+
+pub fn read(stage: &Stage, sent: Sent, stop: &Stop, handle: &Handle) -> anyhow::Result<Accounts> {
+    let started = Instant::now();
+    let store = loop {
+        stop.check()?;
+        let held = handle.block_on(held(&stage.store)).context("the store can't be read for the proof")?;
+        if held.waiting.is_empty() || started.elapsed() > STILL_RUNNING_MAX {
+            break held;
+        }
+        std::thread::sleep(TICK);
+    };
+    Ok(Accounts { sender: sender(stage, sent), store, app: got(&stage.app) })
+}
+
+fn sender(stage: &Stage, sent: Sent) -> Sender {
+    let shop = &stage.shop;
+    let Sent { genuine, forged, kills } = sent;
+    Sender {
+        events: shop.events.iter().map(|event| event.id.clone()).collect(),
+        requests_planned: shop.requests(),
+        requests: genuine.statuses.values().sum::<u64>() + genuine.unknown,
+        acknowledged: genuine.ledger.acknowledged,
+        sales: shop.sales.clone(),
+        money: shop.money().into_iter().map(|(currency, money)| (currency.to_owned(), money)).collect(),
+        forged: forged.next,
+        forged_refused: forged.refusals(),
+        forged_accepted: forged.acknowledged(),
+        kills,
+    }
+}
+
+fn got(app: &App) -> Got {
+    let (ledger, counts) = (app.ledger(), app.counts());
+    let doubled = ledger.doubled();
+    Got {
+        effects: ledger.effects().map(|(event, path)| (event.to_owned(), path.to_owned())).collect(),
+        doubled: doubled
+            .iter()
+            .map(|(event, path, by)| format!("{event} at {path} by {}", by.join(", ")))
+            .collect(),
+        messages: counts.messages,
+        repeats: counts.processed - counts.messages,
+    }
+}
+
+async fn held(url: &StoreUrl) -> anyhow::Result<Held> {
+    let store = sekisho_store::open(url, Access::Read).await?;
+    let store = &*store;
+    let mut held = Held::default();
+    let events = events_after(store, None).await?;
+    for event in &events {
+        if event.source == SOURCE {
+            held.announced.push(event.event_id.clone());
+        } else {
+            held.events.push((event.event_id.clone(), event.status));
+        }
+    }
+    messages(store, &events, &mut held).await?;
+    for (lane, _) in busy_lanes(store).await? {
+        held.waiting.push(format!("work in the lane {}", lane.0));
+    }
+    for letter in store.find_dead(DeadFilter { limit: FIND_MAX, ..DeadFilter::default() }).await? {
+        let about = letter.event_id.unwrap_or_default();
+        held.dead.push(format!("{about}: {} after {} attempts", letter.death.reason, letter.attempts));
+    }
+    held.payments = payments(store).await?;
+    for sum in store.find_sums(None).await?.iter().filter(|sum| sum.account.starts_with("provider/")) {
+        *held.money.entry(sum.currency.clone()).or_default() += sum.amount;
+    }
+    held.books = transition::check_books(store).await?;
+    let check = transition::verify_audit(store).await?.check;
+    let faults = check.faults.iter().map(ToString::to_string).collect();
+    held.audit = Audit { entries: check.entries, links: check.links, faults };
+    Ok(held)
+}
+
+/// Where every delivery stands, by the store's account.
+async fn messages(store: &dyn Store, events: &[EventSummary], held: &mut Held) -> anyhow::Result<()> {
+    let asked = stream::iter(events.iter().map(|event| store.find_messages(event.seq)));
+    let mut answers = asked.buffer_unordered(ASKED_AT_ONCE);
+    while let Some(messages) = answers.try_next().await? {
+        for message in messages {
+            let (id, lane) = (message.job.as_message(), &message.lane.0);
+            match message.standing {
+                Standing::Waiting(_) | Standing::Running => {
+                    held.waiting.push(format!("{id} in the lane {lane}"));
+                }
+                Standing::Done(..) => held.delivered += u64::from(message.lane.route().is_some()),
+                // Among the dead letters.
+                Standing::Dead(..) => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn payments(store: &dyn Store) -> anyhow::Result<Vec<Payment>> {
+    let (mut payments, mut before) = (Vec::new(), None);
+    loop {
+        let filter = StateFilter { before, ..StateFilter::all(Kind::Payment, FIND_MAX) };
+        let page = store.find_states(filter).await?;
+        let Some(last) = page.last() else { return Ok(payments) };
+        before = Some(last.key.id.clone());
+        for state in page.iter().filter(|state| !state.is_merged()) {
+            let shown = view::payment(state)?;
+            let intents = shown["references"]["payment_intents"].as_array().into_iter().flatten();
+            payments.push(Payment {
+                intents: intents.filter_map(|intent| intent.as_str().map(str::to_owned)).collect(),
+                status: shown["status"].as_str().unwrap_or_default().to_owned(),
+                received: shown["amount_received"].as_i64().unwrap_or_default(),
+                refunded: shown["amount_refunded"].as_i64().unwrap_or_default(),
+            });
+        }
+    }
+}
+
+/// Lanes with work that nobody has in hand. Timers always wait.
+async fn busy_lanes(store: &dyn Store) -> sekisho_store::Result<Vec<(Lane, sekisho_core::Time)>> {
+    let mut lanes = store.lanes().await?;
+    lanes.retain(|(lane, _)| *lane != Lane::timer());
+    Ok(lanes)
+}
+
+async fn events_after(store: &dyn Store, mut after: Option<Seq>) -> sekisho_store::Result<Vec<EventSummary>> {
+    let mut events = Vec::new();
+    loop {
+        let filter =
+            EventFilter { after, order: Order::OldestFirst, limit: FIND_MAX, ..EventFilter::default() };
+        let page = store.find_events(filter).await?;
+        let Some(last) = page.last() else { return Ok(events) };
+        after = Some(last.seq);
+        events.extend(page);
+    }
+}
+
+/// The store while things happen, for the figures.
+pub struct Watch {
+    url: StoreUrl,
+    store: Option<Arc<dyn Store>>,
+    seen: HashSet<Seq>,
+    /// The newest number at the look before the last: what commits a little later may have a lower number.
+    before_last: Option<Seq>,
+    last: Option<Seq>,
+    pub stored: u64,
+    pub announced: u64,
+    /// Of what is stored; at most [`FIND_MAX`] are counted.
+    pub unsettled: u64,
+    idle: bool,
+}
+
+impl Watch {
+    pub fn new(url: StoreUrl) -> Self {
+        let (seen, store) = (HashSet::new(), None);
+        let (before_last, last) = (None, None);
+        Self { url, store, seen, before_last, last, stored: 0, announced: 0, unsettled: 0, idle: false }
+    }
+
+    /// Nothing waited at the last look.
+    pub fn is_idle(&self) -> bool {
+        self.idle
+    }
+
+    pub async fn look(&mut self) {
+        self.idle = false;
+        if self.try_look().await.is_err() {
+            self.store = None;
+        }
+    }
+
+    async fn try_look(&mut self) -> anyhow::Result<()> {
+        let store = match &self.store {
+            Some(store) => Arc::clone(store),
+            None => sekisho_store::open(&self.url, Access::Read).await?,
+        };
+        for event in events_after(&*store, self.before_last).await? {
+            if self.seen.insert(event.seq) {
+                let count = if event.source == SOURCE { &mut self.announced } else { &mut self.stored };
+                *count += 1;
+            }
+        }
+        self.before_last = self.last;
+        self.last = self.seen.iter().max().copied();
+        let unsettled = EventFilter {
+            received: true,
+            status: Some(Status::Received),
+            limit: FIND_MAX,
+            ..EventFilter::default()
+        };
+        self.unsettled = store.find_events(unsettled).await?.len() as u64;
+        self.idle = self.unsettled == 0 && busy_lanes(&*store).await?.is_empty();
+        self.store = Some(store);
+        Ok(())
+    }
+}

@@ -1,0 +1,214 @@
+//! What an entry of the audit log says, for people: the act in words, where its target is shown, and its details as
+//! lines with what was there before.
+
+use serde_json::Value;
+
+use crate::console::words::Lang;
+
+/// One line of an entry's details.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Detail {
+    pub name: String,
+    /// Only where something was changed.
+    pub before: Option<String>,
+    pub after: String,
+}
+
+/// Lines that are shown of one entry, and letters of each.
+const DETAILS_MAX: usize = 60;
+const VALUE_LETTERS_MAX: usize = 600;
+
+/// The act in words. What is not known here is shown as it is.
+pub fn action(code: &str, lang: Lang) -> &str {
+    let (en, ja) = match code {
+        "payment.found" => ("a payment was first heard of", "決済を検知"),
+        "payment.merged" => ("payments turned out to be one", "同一の決済を統合"),
+        "payment.processing" => ("a payment is being processed", "決済を処理中"),
+        "payment.overpaid" => ("a payment was overpaid", "過払いを検知"),
+        "payment.linked" => ("a payment was linked to an order", "決済を注文に紐付け"),
+        "payment.fee_known" => ("the fee of a payment became known", "決済手数料が確定"),
+        "payment.created" => ("a payment was created", "決済を登録"),
+        "payment.changed" | "payment.updated" => ("a payment changed", "決済の内容が変化"),
+        "payment.paid" => ("a payment was paid", "支払いを確認"),
+        "payment.failed" => ("a payment failed", "支払いに失敗"),
+        "payment.refunded" => ("a payment was refunded", "全額返金"),
+        "payment.partially_refunded" => ("a payment was partly refunded", "一部返金"),
+        "payment.refund_failed" => ("a refund failed", "返金に失敗"),
+        "payment.cancelled" => ("a payment was cancelled", "決済をキャンセル"),
+        "payment.expired" => ("a payment expired", "決済が期限切れ"),
+        "payment.disputed" => ("a payment was disputed", "異議申し立てを受領"),
+        "payment.dispute_won" => ("a dispute was won", "異議申し立てに勝利"),
+        "payment.dispute_lost" => ("a dispute was lost", "異議申し立てに敗北"),
+        "billing.found" => ("billing was first heard of", "定期課金を検知"),
+        "billing.merged" => ("billings turned out to be one", "同一の定期課金を統合"),
+        "billing.trialing" => ("a trial began", "試用期間を開始"),
+        "billing.active" => ("billing became active", "定期課金が有効化"),
+        "billing.past_due" => ("billing is past due", "定期課金の支払いが遅延"),
+        "billing.unpaid" => ("billing is unpaid", "定期課金が未払い"),
+        "billing.paused" => ("billing was paused", "定期課金を一時停止"),
+        "billing.cancelled" => ("billing was cancelled", "定期課金を解約"),
+        "billing.payment_recorded" => ("a payment of billing was noted", "定期課金の入金を記録"),
+        "balance.credited" => ("a balance grew", "残高に加算"),
+        "balance.debited" => ("a balance shrank", "残高から減算"),
+        "billing.changed" => ("billing changed", "定期課金の内容が変化"),
+        "billing.deleted" => ("billing was deleted", "定期課金を削除"),
+        "event.replayed" => ("an event was replayed", "イベントを再処理"),
+        "dead_letter.created" => ("work was given up", "処理を断念しデッドレターへ"),
+        "dead_letter.retried" => ("a dead letter was retried", "デッドレターを再試行"),
+        "dead_letter.discarded" => ("a dead letter was put aside", "デッドレターを破棄"),
+        "breaker.reset" => ("a route's breaker was reset", "配送先の遮断を解除"),
+        "channel.resumed" => ("a channel was resumed", "送信経路を再開"),
+        "channel.paused" => ("a channel was paused", "送信経路が停止"),
+        "address.suppressed" => ("an address was suppressed", "アドレスを配信停止に登録"),
+        "address.released" => ("an address was released", "アドレスの配信停止を解除"),
+        "notice.sent" | "deadline_notification_sent" => ("a notice was sent", "通知を送信"),
+        "notice.resent" => ("a notice was resent", "通知を再送"),
+        "notice.failed" => ("a notice failed", "通知の送信に失敗"),
+        "notice.uncertain" => ("a notice may or may not have arrived", "通知が届いたか不明"),
+        "notice.suppressed" => ("a notice was held back", "通知を配信停止"),
+        "notice.off" => ("a notice was not wanted", "通知オフのため送信せず"),
+        "notice.bounced" => ("a notice bounced", "通知が不達"),
+        "notice.complained" => ("a notice was called spam", "通知が迷惑メール報告"),
+        "reminders.run" => ("reminders were run", "リマインダーを実行"),
+        "user.invited" => ("somebody was invited", "利用者を招待"),
+        "user.joined" => ("somebody joined", "利用者が登録"),
+        "user.entered" => ("somebody logged in", "ログイン"),
+        "user.refused" => ("a log-in was refused", "ログインを拒否"),
+        "user.rank_changed" => ("a rank was changed", "権限を変更"),
+        "user.password_changed" => ("a password was changed", "パスワードを変更"),
+        "user.sessions_ended" => ("sessions were ended", "セッションを終了"),
+        "user.disabled" => ("a user was shut out", "利用者を停止"),
+        "user.enabled" => ("a user was let in again", "利用者を再開"),
+        "api_key.created" => ("an API key was made", "APIキーを作成"),
+        "api_key.revoked" => ("an API key was revoked", "APIキーを無効化"),
+        "tenant.created" | "customer.created" | "staff.created" | "subject.created" => {
+            ("somebody was entered", "台帳に登録")
+        }
+        "tenant.changed" | "customer.changed" | "staff.changed" | "subject.changed" => {
+            ("an entry was changed", "台帳を変更")
+        }
+        "tenant.deleted" | "customer.deleted" | "staff.deleted" | "subject.deleted" => {
+            ("an entry was deleted", "台帳から削除")
+        }
+        "audit.anchored" => ("the log was anchored", "監査ログにアンカーを記録"),
+        _ => return code,
+    };
+    lang.t(en, ja)
+}
+
+/// The page that shows a target, if there is one. Billing is shown by its tenant.
+pub fn link(kind: &str, id: &str, tenant: Option<&str>) -> Option<String> {
+    let id = if kind == "billing" { tenant? } else { id };
+    let id: String = form_urlencoded::byte_serialize(id.as_bytes()).collect();
+    // A path has `%20` where a form has `+`.
+    let id = id.replace('+', "%20");
+    match kind {
+        "payment" => Some(format!("/console/payments/{id}")),
+        "billing" => Some(format!("/console/billing/{id}")),
+        "event" => Some(format!("/console/events/{id}")),
+        "notice" => Some(format!("/console/notices/{id}")),
+        "message" => Some(format!("/console/messages/{id}")),
+        "customer" => Some(format!("/console/balances/{id}")),
+        "user" => Some("/console/users".into()),
+        "route" | "channel" => Some("/console/sources".into()),
+        "address" => Some("/console/suppressions".into()),
+        _ => None,
+    }
+}
+
+/// An entry's details as lines. Where there is a before and an after, what differs is told.
+pub fn details(text: &str) -> Vec<Detail> {
+    let value: Value = serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
+    let Value::Object(all) = &value else {
+        let is_nothing = value.is_null();
+        let lone = Detail { name: String::new(), before: None, after: shown(&value) };
+        return if is_nothing { Vec::new() } else { vec![lone] };
+    };
+    let mut lines = Vec::new();
+    let both = all.get("before").zip(all.get("after"));
+    if let Some((before, after)) = both {
+        differences("", before, after, &mut lines);
+    }
+    let rest = all.iter().filter(|(name, _)| both.is_none() || !["before", "after"].contains(&name.as_str()));
+    lines.extend(rest.filter(|(_, value)| !is_empty(value)).map(|(name, value)| Detail {
+        name: name.clone(),
+        before: None,
+        after: shown(value),
+    }));
+    lines.truncate(DETAILS_MAX);
+    lines
+}
+
+fn differences(path: &str, before: &Value, after: &Value, lines: &mut Vec<Detail>) {
+    let (Some(old), Some(new)) = (before.as_object(), after.as_object()) else {
+        if before != after {
+            let name = path.to_owned();
+            lines.push(Detail { name, before: Some(shown(before)), after: shown(after) });
+        }
+        return;
+    };
+    let mut names: Vec<_> = old.keys().chain(new.keys()).collect();
+    names.sort();
+    names.dedup();
+    for name in names {
+        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        let (was, is) = (old.get(name).unwrap_or(&Value::Null), new.get(name).unwrap_or(&Value::Null));
+        differences(&path, was, is, lines);
+    }
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.is_null() || value.as_str().is_some_and(str::is_empty)
+}
+
+fn shown(value: &Value) -> String {
+    let text = match value {
+        Value::Null => "–".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    text.chars().take(VALUE_LETTERS_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(name: &str, before: Option<&str>, after: &str) -> Detail {
+        Detail { name: name.into(), before: before.map(str::to_owned), after: after.into() }
+    }
+
+    #[test]
+    fn d8_details_tell_what_changed_and_nothing_else() {
+        let cases: [(&str, Vec<Detail>); 7] = [
+            (r#"{"before":{"a":1,"b":2},"after":{"a":1,"b":3}}"#, vec![line("b", Some("2"), "3")]),
+            (r#"{"before":{"a":{"x":"1"}},"after":{"a":{"x":"2"}}}"#, vec![line("a.x", Some("1"), "2")]),
+            (
+                r#"{"before":"viewer","after":"admin","why":"x"}"#,
+                vec![line("", Some("viewer"), "admin"), line("why", None, "x")],
+            ),
+            (r#"{"before":null,"after":{"a":1}}"#, vec![line("", Some("–"), r#"{"a":1}"#)]),
+            (r#"{"before":{"a":1}}"#, vec![line("before", None, r#"{"a":1}"#)]),
+            (r#"{"reason":"","was":null}"#, vec![]),
+            ("not json", vec![line("", None, "not json")]),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(details(text), expected, "{text}");
+        }
+        let long = format!(r#"{{"a":"{}"}}"#, "x".repeat(9_000));
+        assert_eq!(details(&long)[0].after.len(), VALUE_LETTERS_MAX);
+    }
+
+    #[test]
+    fn d8_targets_lead_to_their_pages_whatever_they_are_called() {
+        for (kind, id, tenant, page) in [
+            ("payment", "pay_1", None, Some("/console/payments/pay_1")),
+            ("event", "a b/\"><", None, Some("/console/events/a%20b%2F%22%3E%3C")),
+            ("billing", "bil_1", Some("aozora"), Some("/console/billing/aozora")),
+            ("billing", "bil_1", None, None),
+            ("reminders", "2026-11-16", None, None),
+        ] {
+            assert_eq!(link(kind, id, tenant).as_deref(), page, "{kind} {id}");
+        }
+    }
+}

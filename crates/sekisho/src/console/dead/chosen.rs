@@ -1,0 +1,99 @@
+//! Which dead letters, as the filters of the list say it: read from an address or a form, and written back into one.
+
+use sekisho_core::Time;
+use sekisho_core::change::Lane;
+use sekisho_core::notification::directory::Zone;
+
+use crate::console::show;
+use crate::console::trouble::Trouble;
+use crate::transition::DeadQuery;
+
+#[derive(Clone)]
+pub struct Chosen {
+    pub query: DeadQuery,
+    zone: Zone,
+}
+
+impl Chosen {
+    pub fn of<'v>(get: impl Fn(&str) -> Option<&'v str>, zone: &Zone) -> Result<Self, Trouble> {
+        let text = |name: &str| get(name).map(str::to_owned);
+        let time = |name: &str| {
+            let wrong = |text: &str| Trouble::wrong(format!("{name}: {text:?} is no time"));
+            get(name).map(|text| show::moment(text, zone).ok_or_else(|| wrong(text))).transpose()
+        };
+        let query = DeadQuery {
+            source: text("source"),
+            event_type: text("type"),
+            reason: text("reason"),
+            route: text("route"),
+            lane: text("lane"),
+            event: text("event"),
+            since: time("since")?,
+            until: time("until")?,
+        };
+        Ok(Self { query, zone: zone.clone() })
+    }
+
+    /// Only those that died for a reason on their way somewhere.
+    pub fn narrowed(&self, reason: &str, lane: &Lane) -> Self {
+        let mut chosen = self.clone();
+        chosen.query.reason = Some(reason.to_owned());
+        (chosen.query.route, chosen.query.lane) = (None, Some(lane.0.to_string()));
+        chosen
+    }
+
+    /// Only those that died before a moment.
+    pub fn until(&self, at: Time) -> Self {
+        let mut chosen = self.clone();
+        chosen.query.until = chosen.query.until.or(Some(at));
+        chosen
+    }
+
+    pub fn is_all(&self) -> bool {
+        self.query == DeadQuery::default()
+    }
+
+    pub fn fields(&self) -> Vec<(&'static str, String)> {
+        let DeadQuery { source, event_type, reason, route, lane, event, since, until } = &self.query;
+        let texts = [
+            ("source", source.clone()),
+            ("type", event_type.clone()),
+            ("reason", reason.clone()),
+            ("route", route.clone()),
+            ("lane", lane.clone()),
+            ("event", event.clone()),
+            ("since", since.map(|at| at.to_string())),
+            ("until", until.map(|at| at.to_string())),
+        ];
+        texts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+    }
+
+    /// The same, at an address.
+    pub fn link(&self, path: &str) -> String {
+        let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(self.fields()).finish();
+        if query.is_empty() { path.to_owned() } else { format!("{path}?{query}") }
+    }
+
+    pub fn next(&self, before: &str) -> String {
+        let link = self.link("/console/dead");
+        format!("{link}{}before={before}", if link.contains('?') { '&' } else { '?' })
+    }
+
+    pub fn value(&self, name: &str) -> String {
+        self.fields()
+            .into_iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, value)| value)
+            .unwrap_or_default()
+    }
+
+    /// A time as its input wants it: by the house's clock, to the minute.
+    pub fn clock(&self, name: &str) -> String {
+        let at = match name {
+            "since" => self.query.since,
+            _ => self.query.until,
+        };
+        let shown = at.map(|at| self.zone.clock(at).replace(' ', "T")).unwrap_or_default();
+        shown.chars().take("2026-02-02T11:40".len()).collect()
+    }
+}

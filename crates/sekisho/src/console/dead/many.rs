@@ -1,0 +1,84 @@
+//! Many dead letters at once: what would be done, then a run that does it.
+
+use askama::Template;
+
+use super::chosen::Chosen;
+use super::{GroupRow, HOME};
+use crate::console::frame::Frame;
+use crate::console::page::{Answer, Reply, Visit};
+use crate::console::runs::{self, Deed, Order};
+use crate::console::trouble::Trouble;
+use crate::transition::{self, DeadReport, REASON_MAX, Redo};
+
+#[derive(Template)]
+#[template(path = "console/dead_many.html")]
+struct ManyPage {
+    f: Frame,
+    action: &'static str,
+    is_retry: bool,
+    back: String,
+    fields: Vec<(&'static str, String)>,
+    report: DeadReport,
+    groups: Vec<GroupRow>,
+    reason_max: usize,
+}
+
+pub async fn preview(visit: Visit, deed: Deed) -> Answer {
+    let chosen = Chosen::of(|name| visit.param(name), &visit.console.zone)?;
+    // What dies from now on was not looked at.
+    let bounded = chosen.until(visit.at);
+    let mut report = dry_run(&visit, deed, &bounded).await?;
+    let is_retry = deed == Deed::Retry;
+    let title = if is_retry {
+        visit.lang.t("Retry dead letters", "デッドレターの一括再試行")
+    } else {
+        visit.lang.t("Discard dead letters", "デッドレターの一括破棄")
+    };
+    let f = visit.frame("dead", title);
+    let groups = std::mem::take(&mut report.groups);
+    Reply::page(&ManyPage {
+        action: if is_retry { "/console/dead/retry" } else { "/console/dead/discard" },
+        is_retry,
+        back: chosen.link(HOME),
+        fields: bounded.fields(),
+        groups: groups.into_iter().map(|group| GroupRow::of(group, &chosen, &f)).collect(),
+        report,
+        reason_max: REASON_MAX,
+        f,
+    })
+}
+
+pub async fn start(visit: Visit, deed: Deed) -> Answer {
+    let chosen = Chosen::of(|name| visit.field(name), &visit.console.zone)?;
+    // Not `reason`: that is a filter here.
+    let reason = visit.field("why").unwrap_or_default().to_owned();
+    if deed == Deed::Discard && reason.is_empty() {
+        let text = "to discard needs a reason: who reads the audit log will ask";
+        return Err(Trouble::wrong(text.to_owned()));
+    }
+    let redo = Redo { reason, ..order(&chosen) };
+    let order = match deed {
+        Deed::Retry => Order::Retry(redo),
+        Deed::Discard | Deed::Replay => Order::Discard(redo),
+    };
+    runs::start(&visit, order, back(&visit))
+}
+
+/// The list it was chosen in: without the moment of the preview, which is nobody's filter.
+fn back(visit: &Visit) -> String {
+    crate::console::page::within(visit.field("back"))
+}
+
+async fn dry_run(visit: &Visit, deed: Deed, chosen: &Chosen) -> Result<DeadReport, Trouble> {
+    let order = Redo { dry_run: true, ..order(chosen) };
+    let (store, actor) = (&*visit.console.store, visit.actor());
+    let report = match deed {
+        Deed::Retry => transition::retry(store, &order, &actor).await?,
+        Deed::Discard | Deed::Replay => transition::discard(store, &order, &actor).await?,
+    };
+    Ok(report)
+}
+
+fn order(chosen: &Chosen) -> Redo {
+    Redo { filter: chosen.query.clone(), all: chosen.is_all(), ..Redo::default() }
+}

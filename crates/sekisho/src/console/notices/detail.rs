@@ -1,0 +1,148 @@
+//! One notice: every step of it, what was written in it, and sending it once more.
+
+use askama::Template;
+use axum::body::Body;
+use http::{HeaderValue, Response, header};
+use sekisho_core::Time;
+use sekisho_core::notification::{Notice, Rendered, Suppression};
+
+use super::{Advice, said, shown, shown_text, shut};
+use crate::console::frame::Frame;
+use crate::console::page::{Answer, Reply, Visit};
+use crate::console::trouble::Trouble;
+use crate::console::words::{self, Lang};
+use crate::transition::{self, Refusal};
+
+/// What others wrote may look like anything, and do nothing.
+const PREVIEW_POLICY: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox; frame-ancestors 'self'";
+
+#[derive(Template)]
+#[template(path = "console/notice.html")]
+struct NoticePage {
+    f: Frame,
+    id: String,
+    status: &'static str,
+    said: Advice,
+    to: Option<String>,
+    name: Option<String>,
+    audience: &'static str,
+    channel: String,
+    template: String,
+    language: &'static str,
+    tenant: Option<String>,
+    payment: Option<String>,
+    event: Option<String>,
+    batch: Option<String>,
+    message: Option<String>,
+    resent: u32,
+    steps: Vec<StepRow>,
+    /// Only for who may see what is personal.
+    letter: Option<Result<Rendered, String>>,
+    is_over: bool,
+    is_off: bool,
+    is_suppressed: bool,
+    is_mail: bool,
+}
+
+struct StepRow {
+    at: Time,
+    status: &'static str,
+    tone: &'static str,
+    reason: Option<String>,
+    note: Option<String>,
+}
+
+pub async fn show(visit: Visit) -> Answer {
+    let notice = find(&visit).await?;
+    let f = visit.frame("notices", visit.lang.t("Notification", "通知"));
+    let whole = f.may_operate();
+    let suppression = match &notice.to {
+        Some(address) => transition::suppression(&*visit.console.store, address).await?,
+        None => None,
+    };
+    let is_suppressed = suppression.as_ref().and_then(Suppression::cause).is_some();
+    let is_shut = shut(&visit).await?.contains_key(&notice.channel);
+    let steps = notice.steps.iter().map(|step| StepRow {
+        at: step.at,
+        status: step.status.name(),
+        tone: words::status(step.status.name(), Lang::En).0.class(),
+        reason: step.reason.clone(),
+        note: step.note.as_deref().map(|note| shown_text(note, whole)),
+    });
+    let status = notice.status();
+    Reply::page(&NoticePage {
+        id: visit.id.clone(),
+        status: status.name(),
+        said: said(&visit, &notice, is_shut, is_suppressed),
+        to: notice.to.as_ref().map(|to| shown(to, whole)),
+        name: notice.name.clone().filter(|_| whole),
+        audience: notice.audience.name(),
+        language: notice.language.name(),
+        resent: notice.again,
+        steps: steps.collect(),
+        letter: whole.then(|| render(&visit, &notice)),
+        is_over: status.is_over(),
+        is_off: status == sekisho_core::notification::Status::Off,
+        is_suppressed,
+        is_mail: super::is_mail(&visit, &notice.channel),
+        channel: notice.channel,
+        template: notice.template,
+        tenant: notice.tenant,
+        payment: notice.payment,
+        event: notice.event,
+        batch: notice.batch,
+        message: notice.message,
+        f,
+    })
+}
+
+/// What would be sent now: with today's template, as the sender fills it.
+fn render(visit: &Visit, notice: &Notice) -> Result<Rendered, String> {
+    let rendered = visit.console.templates.render(&notice.template, notice.language, &notice.data);
+    rendered.map_err(|flaw| flaw.to_string())
+}
+
+/// The HTML part alone, for a frame that nothing gets out of.
+pub async fn preview(visit: Visit) -> Answer {
+    let notice = find(&visit).await?;
+    let html = render(&visit, &notice).map_err(Trouble::wrong)?.html;
+    let html = html.ok_or_else(|| Trouble::missing("this message has no HTML part".into()))?;
+    let mut answer = Response::new(Body::from(html));
+    for (name, value) in [
+        (header::CONTENT_TYPE, "text/html; charset=utf-8"),
+        (header::CONTENT_SECURITY_POLICY, PREVIEW_POLICY),
+        (header::REFERRER_POLICY, "no-referrer"),
+    ] {
+        answer.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    Ok(Reply::Other(answer))
+}
+
+pub async fn resend(visit: Visit) -> Answer {
+    let to = visit.field("to").map(|text| {
+        text.parse().map_err(|error| Trouble::wrong(format!("{}: {error}", visit.lang.t("address", "宛先"))))
+    });
+    let home = format!("/console/notices/{}", visit.id);
+    let to = match to.transpose() {
+        Ok(to) => to,
+        Err(trouble) => return Reply::failed(home, trouble.line(visit.lang)),
+    };
+    match transition::resend(&*visit.console.store, &visit.id, to, &visit.actor()).await {
+        Ok(_) => {
+            tracing::info!(notice = visit.id, actor = visit.who.name, "a notice is sent once more, by hand");
+            Reply::done(
+                home,
+                visit.lang.t("It is queued to be sent once more.", "再送の待ち行列に入れました。"),
+            )
+        }
+        Err(refusal @ (Refusal::Store(_) | Refusal::Missing(_))) => Err(refusal.into()),
+        Err(refusal) => Reply::failed(home, Trouble::from(refusal).line(visit.lang)),
+    }
+}
+
+async fn find(visit: &Visit) -> Result<Notice, Trouble> {
+    let found = transition::notice(&*visit.console.store, &visit.id).await?;
+    let (_, notice) = found.ok_or_else(|| Trouble::missing(format!("{:?} is no notice", visit.id)))?;
+    Ok(notice)
+}

@@ -1,0 +1,153 @@
+//! All that happened to a payment, one below the other: what came in, what was decided, what was announced, where it
+//! went, who was told.
+
+use sekisho_core::Time;
+use sekisho_core::settlement::SOURCE;
+use sekisho_store::{AuditEntry, EventSummary, Message, Standing};
+use serde_json::Value;
+
+use crate::console::frame::Frame;
+use crate::console::show;
+use crate::console::words::{self, Lang};
+use crate::transition::Dossier;
+
+pub struct Item {
+    pub at: Time,
+    pub tone: &'static str,
+    pub title: String,
+    /// What it leads to.
+    pub href: String,
+    /// A status word for a badge; may be empty.
+    pub status: String,
+    /// What is said beside it, a line each.
+    pub lines: Vec<String>,
+}
+
+pub fn of(dossier: &Dossier, f: &Frame) -> Vec<Item> {
+    let currency = dossier.state.index.currency.clone().unwrap_or_default();
+    let told: Vec<_> =
+        dossier.events.iter().filter(|event| is_own(event)).map(|event| &*event.event_id).collect();
+    let mut items: Vec<_> = dossier.events.iter().map(|event| received(event, f)).collect();
+    let entries = dossier.entries.iter().filter(|entry| {
+        let told_of = details(entry)["id"].as_str().map(str::to_owned);
+        told_of.is_none_or(|id| !told.contains(&&*id))
+    });
+    items.extend(entries.map(|entry| decided(entry, &currency, f)));
+    let deliveries = dossier.messages.values().flatten();
+    items.extend(deliveries.filter_map(|message| delivered(message, dossier, f)));
+    items.extend(dossier.notices.iter().map(|(id, notice)| {
+        let last = notice.steps.last();
+        let status = notice.status().name();
+        Item {
+            at: last.map_or(dossier.state.changed_at, |step| step.at),
+            tone: tone(status, f),
+            title: format!("{} {}", f.t("Notice", "通知"), notice.template),
+            href: format!("/console/notices/{id}"),
+            status: status.to_owned(),
+            lines: last
+                .and_then(|step| step.reason.as_deref())
+                .map(|why| f.reason(why).to_owned())
+                .into_iter()
+                .collect(),
+        }
+    }));
+    // What happened at one moment stays in the order above: came in, decided, went out.
+    items.sort_by_key(|item| item.at);
+    items
+}
+
+/// Announced by Sekisho itself.
+fn is_own(event: &EventSummary) -> bool {
+    event.source == SOURCE
+}
+
+fn received(event: &EventSummary, f: &Frame) -> Item {
+    let title = if is_own(event) { f.t("Announced", "お知らせ") } else { f.t("Event", "イベント") };
+    let note = event.note.iter().map(|note| f.reason(note).to_owned());
+    let source = (!is_own(event)).then(|| event.source.clone());
+    Item {
+        at: event.received_at,
+        tone: if is_own(event) { "plain" } else { tone(event.status.name(), f) },
+        title: format!("{title} {}", event.event_type),
+        href: format!("/console/events/{}", event.seq.as_event()),
+        status: if is_own(event) { String::new() } else { event.status.name().to_owned() },
+        lines: source.into_iter().chain(note).collect(),
+    }
+}
+
+/// An entry of the log, with what it changed.
+pub fn decided(one: &AuditEntry, currency: &str, f: &Frame) -> Item {
+    let (entry, details) = (&one.entry, details(one));
+    let title = match entry.action.rsplit('.').next().unwrap_or_default() {
+        "found" => f.t("First heard of", "記録を開始").to_owned(),
+        "changed" => f.t("Decided", "判定").to_owned(),
+        "merged" => f.t("Found to be one with another", "別の記録と統合").to_owned(),
+        _ => entry.action.clone(),
+    };
+    let who = entry.actor.as_ref().map(|actor| format!("{} {actor}", f.t("by", "操作者")));
+    let event = entry.event.map(|event| format!("/console/events/{}", event.as_event()));
+    let mut lines = changes(&details["before"], &details["after"], currency, f.lang);
+    let merged = details["merged"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    lines.extend(merged.map(str::to_owned));
+    lines.extend(who);
+    let after = details["after"]["status"].as_str().unwrap_or_default().to_owned();
+    Item { at: entry.at, tone: tone(&after, f), title, href: event.unwrap_or_default(), status: after, lines }
+}
+
+/// What is another after than before, as people say it.
+pub fn changes(before: &Value, after: &Value, currency: &str, lang: Lang) -> Vec<String> {
+    let known = [
+        ("status", lang.t("Status", "状態")),
+        ("amount_received", lang.t("Received", "入金額")),
+        ("amount_refunded", lang.t("Refunded", "返金額")),
+        ("fee", lang.t("Fee", "手数料")),
+        ("disputed", lang.t("Disputed", "チャージバック")),
+        ("paid_invoices", lang.t("Paid invoices", "支払い済み請求書")),
+        ("amount_paid_total", lang.t("Paid in total", "支払い総額")),
+    ];
+    let say = |name: &str, value: &Value| match value {
+        Value::Null => "–".to_owned(),
+        Value::Bool(true) => lang.t("yes", "あり").to_owned(),
+        Value::Bool(false) => lang.t("no", "なし").to_owned(),
+        Value::Number(number) if name != "paid_invoices" => {
+            show::money(number.as_i64().unwrap_or_default(), currency)
+        }
+        Value::String(word) => words::status(word, lang).1.to_owned(),
+        other => other.to_string(),
+    };
+    let changed =
+        known.into_iter().filter(|(name, _)| after.get(name).is_some() && before[*name] != after[*name]);
+    let changed = changed
+        .map(|(name, label)| format!("{label}: {} → {}", say(name, &before[name]), say(name, &after[name])));
+    changed.collect()
+}
+
+fn delivered(message: &Message, dossier: &Dossier, f: &Frame) -> Option<Item> {
+    let route = message.lane.route()?;
+    let event = dossier.events.iter().find(|event| Some(event.seq) == message.event);
+    let (status, at, note) = match &message.standing {
+        Standing::Waiting(due) => ("waiting", *due, None),
+        Standing::Running => ("running", event?.received_at, None),
+        Standing::Done(outcome, at) => (outcome.name(), *at, None),
+        Standing::Dead(death, at) => ("dead", *at, Some(f.reason(&death.reason).to_owned())),
+    };
+    let of = event.map(|event| event.event_type.clone());
+    let tries =
+        (message.attempts > 1).then(|| format!("{} {}", f.t("attempts:", "試行回数:"), message.attempts));
+    Some(Item {
+        at,
+        tone: tone(status, f),
+        title: format!("{} {route}", f.t("Delivery to", "配送先")),
+        href: event.map(|event| format!("/console/events/{}", event.seq.as_event())).unwrap_or_default(),
+        status: if status == "success" { "delivered".into() } else { status.to_owned() },
+        lines: of.into_iter().chain(tries).chain(note).collect(),
+    })
+}
+
+fn tone(status: &str, f: &Frame) -> &'static str {
+    words::status(status, f.lang).0.class()
+}
+
+fn details(entry: &AuditEntry) -> Value {
+    serde_json::from_str(&entry.entry.details).unwrap_or_default()
+}

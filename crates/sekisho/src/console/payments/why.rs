@@ -1,0 +1,390 @@
+//! "Why is this payment not paid?", in one sentence: what happened, and what there is to do. Worked out from the facts
+//! alone, as the status is; what a person must do at once comes first.
+
+use sekisho_core::money::Currency;
+use sekisho_core::settlement::payment::{
+    ChargeStatus, Derived, DisputeStatus, Facts, IntentStatus, RefundStatus, SessionStatus, Status,
+};
+
+use crate::console::show;
+use crate::console::words::{Lang, Tone};
+
+/// The news, how good it is.
+pub fn why(facts: &Facts, derived: &Derived, lang: Lang) -> (Tone, String) {
+    let say = Say { facts, derived, lang };
+    say.dispute().or_else(|| say.attention()).unwrap_or_else(|| say.status())
+}
+
+struct Say<'a> {
+    facts: &'a Facts,
+    derived: &'a Derived,
+    lang: Lang,
+}
+
+impl Say<'_> {
+    fn money(&self, amount: i64) -> String {
+        show::money(amount, self.derived.currency.as_ref().map_or("", Currency::as_str))
+    }
+
+    fn t(&self, en: impl Into<String>, ja: impl Into<String>) -> String {
+        match self.lang {
+            Lang::En => en.into(),
+            Lang::Ja => ja.into(),
+        }
+    }
+
+    fn dispute(&self) -> Option<(Tone, String)> {
+        let disputes = self.facts.disputes.values();
+        let of = |status: DisputeStatus| {
+            let own = disputes.clone().filter(move |dispute| dispute.status == status);
+            self.money(sekisho_core::money::sum(own.map(|dispute| dispute.amount)))
+        };
+        Some(match self.derived.dispute_status? {
+            status @ DisputeStatus::NeedsResponse => {
+                let amount = of(status);
+                let en = format!(
+                    "The customer's bank disputes {amount}: answer it at the provider before its deadline"
+                );
+                let ja = format!(
+                    "{amount} について不審請求の申し立て（チャージバック）があります。決済事業者の管理画面で期限までに回答してください"
+                );
+                (Tone::Bad, self.t(en, ja))
+            }
+            status @ DisputeStatus::UnderReview => {
+                let amount = of(status);
+                let en = format!("{amount} is disputed, and the bank is deciding: nothing to do yet");
+                let ja = format!("{amount} の不審請求の申し立てを銀行が審査中です。今は対応不要です");
+                (Tone::Wait, self.t(en, ja))
+            }
+            DisputeStatus::Lost => {
+                let amount = self.money(self.derived.disputed_amount);
+                let en = format!("Paid, but a dispute was lost: {amount} was taken back");
+                let ja = format!("支払い済みでしたが、不審請求の申し立てに敗れ、{amount} が差し引かれました");
+                (Tone::Bad, self.t(en, ja))
+            }
+            DisputeStatus::Inquiry | DisputeStatus::InquiryClosed | DisputeStatus::Won => return None,
+        })
+    }
+
+    fn attention(&self) -> Option<(Tone, String)> {
+        let Derived { amount, received, refunded, .. } = *self.derived;
+        let (asked, came) = (self.money(amount), self.money(received));
+        let text = match self.derived.attention? {
+            "currency_mismatch" => self.t(
+                "Money came in another currency than was asked for: it is booked but not counted, decide what to do with it",
+                "請求と異なる通貨で入金されました。帳簿には記録しましたが入金額には含めていません。対応を判断してください",
+            ),
+            "mode_mismatch" => self.t(
+                "Live and test objects belong to it, which should not happen: look at the facts below",
+                "本番とテストの情報が混ざっています。下の事実を確認してください",
+            ),
+            "conflict" => {
+                let others: Vec<_> = self.facts.conflicts.iter().map(String::as_str).collect();
+                let others = others.join(", ");
+                self.t(
+                    format!("Something of it also named {others}: check which order this money is for"),
+                    format!("{others} も同じ情報に結び付いています。どちらの注文の入金か確認してください"),
+                )
+            }
+            "refund_failed" => {
+                let failed = self.facts.refunds.values().filter(|refund| refund.status == RefundStatus::Failed);
+                let failed = self.money(sekisho_core::money::sum(failed.map(|refund| refund.amount)));
+                self.t(
+                    format!("A refund of {failed} failed: the money is still here, give it back another way"),
+                    format!("{failed} の返金に失敗しました。資金は残っているので、別の方法で返金してください"),
+                )
+            }
+            "overpaid" => {
+                let more = self.money(received.saturating_sub(amount));
+                self.t(
+                    format!("{came} came, {asked} was asked for: give {more} back"),
+                    format!("請求 {asked} に対して {came} の入金がありました。差額 {more} を返金してください"),
+                )
+            }
+            "underpaid" => self.t(
+                format!("{came} of {asked} came: ask for the rest"),
+                format!("{asked} のうち {came} だけ入金されています。残額を請求してください"),
+            ),
+            "over_refunded" => {
+                let back = self.money(refunded);
+                self.t(
+                    format!("{back} went back, but only {came} came: look at the refunds"),
+                    format!("入金 {came} に対して {back} が返金されています。返金の内容を確認してください"),
+                )
+            }
+            "unlinked" => self.t(
+                format!("{came} came, and nothing of ours asked for it: find the order it is for"),
+                format!("{came} の入金がありましたが、対応する注文が不明です。注文を特定してください"),
+            ),
+            other => self.t(
+                format!("A person should look at it: {other}"),
+                format!("確認が必要です（{other}）"),
+            ),
+        };
+        Some((Tone::Bad, text))
+    }
+
+    fn status(&self) -> (Tone, String) {
+        let Derived { received, refunded, refund_pending, .. } = *self.derived;
+        match self.derived.status {
+            Status::Paid if received == 0 => {
+                let en = "Nothing was to be paid, and the order was completed";
+                (Tone::Good, self.t(en, "支払額は 0 で、注文は完了しています"))
+            }
+            Status::Paid => {
+                let came = self.money(received);
+                (Tone::Good, self.t(format!("Paid: {came} came"), format!("支払い済みです（入金 {came}）")))
+            }
+            Status::PartiallyRefunded | Status::Refunded => {
+                let is_part = self.derived.status == Status::PartiallyRefunded;
+                let (tone, back) = (if is_part { Tone::Good } else { Tone::Plain }, self.money(refunded));
+                let way = self.money(refund_pending);
+                let (mut en, mut ja) = if is_part {
+                    (
+                        format!("Paid; {back} given back"),
+                        format!("支払い済みです。うち {back} を返金しました"),
+                    )
+                } else {
+                    (
+                        format!("Paid, and all of it given back: {back}"),
+                        format!("全額（{back}）を返金しました"),
+                    )
+                };
+                if refund_pending > 0 {
+                    en += &format!(", of which {way} is on its way");
+                    ja += &format!("（{way} は返金処理中）");
+                }
+                (tone, self.t(en, ja))
+            }
+            Status::Cancelled => {
+                let en = "It was cancelled before money came: nothing to do";
+                (Tone::Plain, self.t(en, "入金前にキャンセルされました。対応不要です"))
+            }
+            Status::Expired => {
+                let en = "The session expired before money came: the customer has to order again";
+                (Tone::Plain, self.t(en, "入金前に決済ページの有効期限が切れました。再度の注文が必要です"))
+            }
+            Status::Failed => self.failed(),
+            Status::Processing => self.processing(),
+            Status::Unpaid => self.unpaid(),
+        }
+    }
+
+    fn failed(&self) -> (Tone, String) {
+        let intents = self.facts.intents.values().filter_map(|intent| intent.failure.as_deref());
+        let charges = self.facts.charges.values().filter_map(|charge| charge.failure.as_deref());
+        let reason = charges.chain(intents).next();
+        let (en, ja) = match reason {
+            Some(reason) => (format!(" ({reason})"), format!("（{reason}）")),
+            None => (String::new(), String::new()),
+        };
+        let en = format!("The last attempt failed{en}: the customer can try again");
+        (Tone::Bad, self.t(en, format!("直近の支払いが失敗しました{ja}。お客様は再試行できます")))
+    }
+
+    fn processing(&self) -> (Tone, String) {
+        let intent = self.facts.intents.values().map(|intent| intent.status).max();
+        let is_pending = self.facts.charges.values().any(|charge| charge.status == ChargeStatus::Pending);
+        let text = match intent {
+            Some(IntentStatus::RequiresAction) => self.t(
+                "The customer still has to do something, such as pay at the konbini or confirm at the bank: wait, or remind them",
+                "お客様の操作待ちです（コンビニでの支払いや本人認証など）。お待ちいただくか、お客様にご案内ください",
+            ),
+            Some(IntentStatus::Processing) => self.t(
+                "The customer's bank is still working on it: nothing to do yet",
+                "お客様の銀行で処理中です。今は対応不要です",
+            ),
+            Some(IntentStatus::Waiting | IntentStatus::Cancelled | IntentStatus::Succeeded) | None if is_pending => self.t(
+                "The money is reserved and not taken yet: it comes when the order is captured",
+                "与信枠を確保済みですが、まだ売上確定（キャプチャ）されていません",
+            ),
+            Some(IntentStatus::Waiting | IntentStatus::Cancelled | IntentStatus::Succeeded) | None => self.t(
+                "The customer has ordered, and the money is on its way: nothing to do yet",
+                "お客様の手続きは完了し、入金待ちです。今は対応不要です",
+            ),
+        };
+        (Tone::Wait, text)
+    }
+
+    fn unpaid(&self) -> (Tone, String) {
+        let Facts { sessions, intents, charges, .. } = self.facts;
+        let text = if sessions.values().any(|session| session.status == SessionStatus::Open) {
+            self.t(
+                "The customer has the payment page and has not paid yet: nothing to do yet",
+                "お客様が決済ページで手続き中です。まだ支払われていません",
+            )
+        } else if sessions.is_empty() && intents.is_empty() && charges.is_empty() {
+            self.t(
+                "The provider has said nothing of it yet: it waits for the first event",
+                "決済事業者からまだ何も届いていません。最初のイベントを待っています",
+            )
+        } else {
+            self.t(
+                "The provider waits for the customer to pay: nothing to do yet",
+                "お客様の支払いを待っています。今は対応不要です",
+            )
+        };
+        (Tone::Wait, text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn check(facts: Value, tone: Tone, en: &str, ja: &str) {
+        let mut facts: Facts = serde_json::from_value(facts).unwrap();
+        facts.realms.insert("stripe/-/live".into());
+        let derived = Derived::of(&facts);
+        for (lang, part) in [(Lang::En, en), (Lang::Ja, ja)] {
+            let (found, text) = why(&facts, &derived, lang);
+            assert!(text.contains(part), "{text:?} says nothing of {part:?}");
+            assert_eq!(found, tone, "{text}");
+        }
+    }
+
+    fn asked(amount: i64) -> Value {
+        json!({ "pay_1": { "amount": amount, "currency": "jpy" } })
+    }
+
+    fn intent(status: &str, received: i64) -> Value {
+        json!({ "pi_1": { "status": status, "amount": 1200, "received": received, "currency": "jpy" } })
+    }
+
+    #[test]
+    fn h1_a_payment_says_in_one_sentence_why_it_stands_where_it_stands() {
+        let paid = intent("succeeded", 1200);
+        let refund = |status: &str, amount: i64| json!({ "re_1": { "status": status, "amount": amount, "currency": "jpy" } });
+        let dispute = |status: &str| json!({ "dp_1": { "status": status, "amount": 1200, "currency": "jpy", "withdrawn": 1200 } });
+        let session =
+            |status: &str| json!({ "cs_1": { "status": status, "amount": 1200, "currency": "jpy" } });
+        let failed = json!({ "pi_1": { "failed": true, "failure": "card_declined", "currency": "jpy" } });
+        let cases = [
+            (json!({ "ours": asked(1200) }), Tone::Wait, "waits for the first event", "最初のイベント"),
+            (
+                json!({ "sessions": session("open") }),
+                Tone::Wait,
+                "has the payment page",
+                "決済ページで手続き中",
+            ),
+            (
+                json!({ "intents": intent("waiting", 0) }),
+                Tone::Wait,
+                "waits for the customer to pay",
+                "支払いを待っています",
+            ),
+            (json!({ "intents": intent("requires_action", 0) }), Tone::Wait, "konbini", "コンビニ"),
+            (
+                json!({ "intents": intent("processing", 0) }),
+                Tone::Wait,
+                "bank is still working on it: nothing to do yet",
+                "銀行で処理中",
+            ),
+            (
+                json!({ "charges": { "ch_1": { "status": "pending", "amount": 5 } } }),
+                Tone::Wait,
+                "reserved",
+                "キャプチャ",
+            ),
+            (json!({ "sessions": session("complete") }), Tone::Wait, "on its way", "入金待ち"),
+            (
+                json!({ "sessions": session("expired") }),
+                Tone::Plain,
+                "The session expired before money came",
+                "有効期限",
+            ),
+            (
+                json!({ "intents": intent("cancelled", 0) }),
+                Tone::Plain,
+                "cancelled before money came",
+                "キャンセル",
+            ),
+            (
+                json!({ "intents": failed }),
+                Tone::Bad,
+                "failed (card_declined)",
+                "失敗しました（card_declined）",
+            ),
+            (json!({ "ours": asked(1200), "intents": paid }), Tone::Good, "Paid: ¥1,200 came", "入金 ¥1,200"),
+            (
+                json!({ "ours": asked(1200), "intents": intent("succeeded", 500) }),
+                Tone::Bad,
+                "¥500 of ¥1,200 came: ask for the rest",
+                "¥1,200 のうち ¥500",
+            ),
+            (json!({ "ours": asked(1000), "intents": paid }), Tone::Bad, "give ¥200 back", "差額 ¥200"),
+            (json!({ "intents": paid }), Tone::Bad, "nothing of ours asked for it", "注文が不明"),
+            (
+                json!({ "ours": asked(1200), "intents": paid, "refunds": refund("succeeded", 300) }),
+                Tone::Good,
+                "Paid; ¥300 given back",
+                "うち ¥300 を返金",
+            ),
+            (
+                json!({ "ours": asked(1200), "intents": paid, "refunds": refund("pending", 300) }),
+                Tone::Good,
+                "¥300 is on its way",
+                "¥300 は返金処理中",
+            ),
+            (
+                json!({ "ours": asked(1200), "intents": paid, "refunds": refund("succeeded", 1200) }),
+                Tone::Plain,
+                "all of it given back",
+                "全額",
+            ),
+            (
+                json!({ "ours": asked(1200), "intents": paid, "refunds": refund("succeeded", 1300) }),
+                Tone::Bad,
+                "¥1,300 went back",
+                "¥1,300 が返金",
+            ),
+            (
+                json!({ "ours": asked(1200), "intents": paid, "refunds": refund("failed", 300) }),
+                Tone::Bad,
+                "A refund of ¥300 failed",
+                "¥300 の返金に失敗",
+            ),
+            (
+                json!({ "ours": asked(1200), "intents": paid, "conflicts": ["pay_2"] }),
+                Tone::Bad,
+                "pay_2",
+                "pay_2",
+            ),
+            (
+                json!({ "ours": asked(1200), "intents": paid, "disputes": dispute("needs_response") }),
+                Tone::Bad,
+                "disputes ¥1,200: answer it",
+                "期限までに回答",
+            ),
+            (
+                json!({ "ours": asked(1200), "intents": paid, "disputes": dispute("under_review") }),
+                Tone::Wait,
+                "the bank is deciding",
+                "審査中",
+            ),
+            (
+                json!({ "ours": asked(1200), "intents": paid, "disputes": dispute("lost") }),
+                Tone::Bad,
+                "dispute was lost: ¥1,200",
+                "敗れ",
+            ),
+            (
+                json!({ "ours": asked(1200), "charges": { "ch_1": { "status": "succeeded", "captured": 9, "currency": "usd" } } }),
+                Tone::Bad,
+                "another currency",
+                "異なる通貨",
+            ),
+            (
+                json!({ "sessions": { "cs_1": { "status": "complete", "paid": true } } }),
+                Tone::Good,
+                "Nothing was to be paid",
+                "支払額は 0",
+            ),
+        ];
+        for (facts, tone, en, ja) in cases {
+            check(facts, tone, en, ja);
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! Work on many things, carried out in the background while a page says how far it is.
+//!
+//! Runs are kept in this process alone, the newest [`KEPT_MAX`]. That loses nothing: each piece is one order of
+//! [`crate::transition`], done whole or not at all. If the server stops in the middle, what was done is done, and the
+//! rest is still where it was.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use askama::Template;
+use ring::rand::{SecureRandom, SystemRandom};
+use sekisho_core::provider::encode_hex;
+use sekisho_core::{Seq, Time};
+
+use super::Console;
+use super::frame::Frame;
+use super::page::{Answer, Method, Page, Reply, VIEWER, Visit, Who};
+use super::trouble::Trouble;
+use crate::now;
+use crate::transition::{self, Actor, Redo, Refusal, Replay};
+
+pub const PAGES: &[Page] = &[Page {
+    method: Method::Get,
+    path: "/console/runs/{id}",
+    needs: VIEWER,
+    run: |visit| Box::pin(show(visit)),
+}];
+
+/// Runs that are remembered, and under way at once.
+const KEPT_MAX: usize = 50;
+const AT_ONCE_MAX: usize = 4;
+/// Things in one piece.
+const PIECE: usize = 100;
+/// How often a piece is tried while the store is away, and how long is waited in between.
+const TRIES: u32 = 5;
+const WAIT: Duration = Duration::from_secs(2);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed {
+    Retry,
+    Discard,
+    Replay,
+}
+
+/// What is to be done with what.
+#[derive(Clone, Debug)]
+pub enum Order {
+    Retry(Redo),
+    Discard(Redo),
+    Replay(Replay),
+}
+
+impl Order {
+    const fn deed(&self) -> Deed {
+        match self {
+            Self::Retry(_) => Deed::Retry,
+            Self::Discard(_) => Deed::Discard,
+            Self::Replay(_) => Deed::Replay,
+        }
+    }
+
+    fn reason(&self) -> &str {
+        match self {
+            Self::Retry(redo) | Self::Discard(redo) => &redo.reason,
+            Self::Replay(replay) => &replay.reason,
+        }
+    }
+}
+
+pub struct Run {
+    pub id: String,
+    pub deed: Deed,
+    pub who: Who,
+    pub reason: String,
+    pub started: Time,
+    /// The list it was started from.
+    pub back: String,
+    progress: Mutex<Progress>,
+}
+
+/// How far it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// Unknown until everything was found.
+    pub total: Option<usize>,
+    pub done: usize,
+    /// Somebody was faster, or its work is under way: left as it is.
+    pub skipped: usize,
+    /// Not touched, because nobody knows whether it arrived.
+    pub in_doubt: usize,
+    /// More fit than one order may touch.
+    pub more: bool,
+    pub ended: Option<Time>,
+    pub error: Option<String>,
+}
+
+/// What came of one piece.
+#[derive(Clone, Copy, Debug, Default)]
+struct Piece {
+    done: usize,
+    skipped: usize,
+}
+
+impl Run {
+    pub fn progress(&self) -> Progress {
+        self.lock().clone()
+    }
+
+    fn is_over(&self) -> bool {
+        self.lock().ended.is_some()
+    }
+
+    fn actor(&self) -> Actor<'_> {
+        Actor { name: &self.who.name, role: self.who.rank.role(), tenant: None, at: now() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Everything was found.
+    fn begin(&self, total: usize, in_doubt: usize, more: bool) {
+        let mut progress = self.lock();
+        (progress.total, progress.in_doubt, progress.more) = (Some(total), in_doubt, more);
+    }
+
+    fn add(&self, piece: Piece) {
+        let mut progress = self.lock();
+        progress.done += piece.done;
+        progress.skipped += piece.skipped;
+    }
+
+    fn end(&self, result: Result<(), Refusal>) {
+        let mut progress = self.lock();
+        progress.ended = Some(now());
+        progress.error = result.err().map(|refusal| match &refusal {
+            Refusal::Store(error) => {
+                tracing::error!(error = error.chain(), run = self.id, "a run of the console stopped halfway");
+                "the store does not answer".to_owned()
+            }
+            _ => refusal.to_string(),
+        });
+    }
+}
+
+/// Those of this process, the newest first.
+#[derive(Default)]
+pub struct Runs(Mutex<VecDeque<Arc<Run>>>);
+
+impl Runs {
+    /// Enters one. Too many at once are refused: each holds a list of what it works on.
+    fn enter(&self, visit: &Visit, order: &Order, back: String) -> Result<Arc<Run>, Trouble> {
+        let mut runs = self.lock();
+        if runs.iter().filter(|run| !run.is_over()).count() >= AT_ONCE_MAX {
+            return Err(Trouble::Later(format!("{AT_ONCE_MAX} runs are under way already")));
+        }
+        let mut id = [0; 8];
+        let _ = SystemRandom::new().fill(&mut id);
+        let run = Arc::new(Run {
+            id: encode_hex(id),
+            deed: order.deed(),
+            who: visit.who.clone(),
+            reason: order.reason().to_owned(),
+            started: visit.at,
+            back,
+            progress: Mutex::default(),
+        });
+        runs.push_front(Arc::clone(&run));
+        runs.truncate(KEPT_MAX);
+        Ok(run)
+    }
+
+    pub fn find(&self, id: &str) -> Option<Arc<Run>> {
+        self.lock().iter().find(|run| run.id == id).cloned()
+    }
+
+    /// The newest of some kinds.
+    pub fn newest(&self, deeds: &[Deed], most: usize) -> Vec<Arc<Run>> {
+        let runs = self.lock();
+        runs.iter().filter(|run| deeds.contains(&run.deed)).take(most).cloned().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<Run>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Begins one, and leads to its page.
+pub fn start(visit: &Visit, order: Order, back: String) -> Answer {
+    let run = visit.console.runs.enter(visit, &order, back)?;
+    let to = format!("/console/runs/{}", run.id);
+    let work = carry_out(Arc::clone(&visit.console), Arc::clone(&run), order);
+    tokio::spawn(async move {
+        // In a task of its own, so that one that fails badly ends as well.
+        let ended = tokio::spawn(work).await;
+        run.end(ended.unwrap_or_else(|_| Err(Refusal::Conflict("the program failed on it".into()))));
+    });
+    Ok(Reply::Go { to, flash: None })
+}
+
+/// Finds all of them before anything is done, then goes on piece by piece.
+async fn carry_out(console: Arc<Console>, run: Arc<Run>, order: Order) -> Result<(), Refusal> {
+    let store = &*console.store;
+    let found = match &order {
+        Order::Retry(redo) => {
+            let (report, found) = transition::to_retry(store, redo).await?;
+            run.begin(found.len(), report.in_doubt, report.more);
+            found
+        }
+        Order::Discard(redo) => {
+            let (report, found) = transition::to_discard(store, redo).await?;
+            run.begin(found.len(), report.in_doubt, report.more);
+            found
+        }
+        Order::Replay(replay) => {
+            let (report, found) = transition::to_replay(store, &console.known, replay).await?;
+            run.begin(found.len(), 0, report.more);
+            found
+        }
+    };
+    for seqs in found.chunks(PIECE) {
+        let mut tries = 0;
+        let piece = loop {
+            tries += 1;
+            match carry_out_piece(&console, &run, &order, seqs).await {
+                Err(Refusal::Store(_)) if tries < TRIES => tokio::time::sleep(WAIT).await,
+                other => break other?,
+            }
+        };
+        run.add(piece);
+    }
+    Ok(())
+}
+
+async fn carry_out_piece(
+    console: &Console,
+    run: &Run,
+    order: &Order,
+    seqs: &[Seq],
+) -> Result<Piece, Refusal> {
+    let store = &*console.store;
+    let messages = || seqs.iter().map(|seq| seq.as_message().to_string()).collect();
+    let redo = |order: &Redo| Redo { ids: messages(), reason: order.reason.clone(), ..Redo::default() };
+    let done = match order {
+        Order::Retry(order) => {
+            transition::retry(store, &redo(order), &run.actor()).await.map(|report| report.done)
+        }
+        Order::Discard(order) => {
+            transition::discard(store, &redo(order), &run.actor()).await.map(|report| report.done)
+        }
+        Order::Replay(order) => {
+            let ids = seqs.iter().map(|seq| seq.as_event().to_string()).collect();
+            let (again, reason) = (order.again, order.reason.clone());
+            let order = Replay { ids, again, reason, ..Replay::default() };
+            transition::replay(store, &console.known, &order, &run.actor()).await.map(|report| report.queued)
+        }
+    };
+    let done = match done {
+        // None of them is there any more: somebody was faster.
+        Err(Refusal::Missing(_)) => 0,
+        other => other?,
+    };
+    Ok(Piece { done, skipped: seqs.len().saturating_sub(done) })
+}
+
+#[derive(Template)]
+#[template(path = "console/run.html")]
+struct RunPage {
+    f: Frame,
+    run: Arc<Run>,
+    now: Progress,
+}
+
+impl RunPage {
+    fn total(&self) -> usize {
+        self.now.total.unwrap_or_default()
+    }
+
+    /// Done, or not to be done.
+    fn passed(&self) -> usize {
+        self.now.done + self.now.skipped
+    }
+
+    fn left(&self) -> usize {
+        self.total().saturating_sub(self.passed())
+    }
+}
+
+async fn show(visit: Visit) -> Answer {
+    let Some(run) = visit.console.runs.find(&visit.id) else {
+        let text = visit.lang.t(
+            "this server knows no such run: it was started on another, or before a restart. What it did is done; the rest is still in the list",
+            "このサーバーには該当する一括処理の記録がありません。別のサーバーで開始されたか、再起動前のものです。処理済みの分は完了しており、残りは一覧に残っています",
+        );
+        return Err(Trouble::missing(text.to_owned()));
+    };
+    let (section, title) = match run.deed {
+        Deed::Retry => ("dead", visit.lang.t("Retrying dead letters", "デッドレターの一括再試行")),
+        Deed::Discard => ("dead", visit.lang.t("Discarding dead letters", "デッドレターの一括破棄")),
+        Deed::Replay => ("events", visit.lang.t("Replaying events", "イベントの一括リプレイ")),
+    };
+    let now = run.progress();
+    Reply::page(&RunPage { f: visit.frame(section, title), run, now })
+}
