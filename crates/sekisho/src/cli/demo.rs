@@ -12,18 +12,19 @@ mod stage;
 mod view;
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
+use sekisho_lab::process::Server;
 use serde_json::json;
 use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::Context;
 use super::output::json_out;
+use crate::console::ROOT;
 use proof::Proof;
 use stage::{Stage, Wanted};
 use view::View;
@@ -107,7 +108,7 @@ fn play(args: &Args, wanted: Wanted, stop: &Stop, handle: &Handle) -> anyhow::Re
         view.proof(&proof, seconds);
     }
     if !args.exit {
-        view.stay(&console_address(stage.server.address()), &stage);
+        view.stay(&console_address(&stage.server), &stage);
         while stop.check().is_ok() {
             std::thread::sleep(TICK);
         }
@@ -115,9 +116,12 @@ fn play(args: &Args, wanted: Wanted, stop: &Stop, handle: &Handle) -> anyhow::Re
     Ok(if proof.holds() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Where to look at it with a browser.
-fn console_address(address: SocketAddr) -> String {
-    format!("Console http://{address}/console")
+/// Where to look at it with a browser: the link for the first admin, as the server printed it when it last started.
+fn console_address(server: &Server) -> String {
+    let root = format!("http://{}{ROOT}", server.address());
+    let said = server.stdout();
+    let link = said.split_whitespace().rfind(|word| word.starts_with(&format!("{root}/join/")));
+    link.map_or(root, str::to_owned)
 }
 
 /// Whether the user wants it to end.

@@ -9,6 +9,7 @@ use sekisho_store::{AuditEntry, AuditFilter};
 
 use super::frame::Frame;
 use super::page::{Answer, Method, OPERATOR, Page, Reply, VIEWER, Visit};
+use super::show;
 use super::trouble::Trouble;
 use super::words::Lang;
 use check::Checked;
@@ -125,7 +126,7 @@ fn range(visit: &Visit) -> Result<(Option<Time>, Option<Time>), Trouble> {
     let moment = |name: &str| {
         let read = |text: &str| {
             let wrong = || Trouble::wrong(format!("{name}: expected a time such as 2026-11-16T09:00"));
-            visit.console.zone.moment(text).ok_or_else(wrong)
+            show::moment(text, &visit.console.zone).ok_or_else(wrong)
         };
         visit.param(name).map(read).transpose()
     };

@@ -53,7 +53,7 @@ pub const PAGES: &[Page] = &[
         method: Method::Post,
         path: "/console/dead/retry",
         needs: OPERATOR,
-        run: |visit| Box::pin(many::start(visit, Deed::Retry)),
+        run: |visit| Box::pin(async move { many::start(&visit, Deed::Retry) }),
     },
     Page {
         method: Method::Get,
@@ -65,7 +65,7 @@ pub const PAGES: &[Page] = &[
         method: Method::Post,
         path: "/console/dead/discard",
         needs: OPERATOR,
-        run: |visit| Box::pin(many::start(visit, Deed::Discard)),
+        run: |visit| Box::pin(async move { many::start(&visit, Deed::Discard) }),
     },
 ];
 

@@ -69,11 +69,9 @@ impl Doors {
 impl Source {
     fn of(source: &config::Source) -> Self {
         let about = source.provider.about();
+        let draft = || about.draft("evt_1", about.sample_type, now());
         let scheme = source.provider.open(&source.setup).ok();
-        let can_sign = |scheme: &Box<dyn Scheme>| {
-            scheme.sign(about.draft("evt_1", about.sample_type, now()), now()).is_ok()
-        };
-        let scheme = scheme.filter(can_sign);
+        let scheme = scheme.filter(|scheme| scheme.sign(draft(), now()).is_ok());
         Self {
             name: source.name.to_string(),
             about,

@@ -59,7 +59,7 @@ pub const PAGES: &[Page] = &[
         method: Method::Post,
         path: "/console/events/replay",
         needs: OPERATOR,
-        run: |visit| Box::pin(replay::many(visit)),
+        run: |visit| Box::pin(async move { replay::many(&visit) }),
     },
     Page {
         method: Method::Get,

@@ -13,6 +13,7 @@ use self::rows::EventRow;
 use self::search::Lead;
 use super::frame::Frame;
 use super::page::{Answer, Method, Page, Reply, VIEWER, Visit};
+use super::show;
 use super::trouble::Trouble;
 use crate::transition::EventQuery;
 
@@ -94,7 +95,7 @@ impl Given {
         let time = |name: &str| {
             let Some(shown) = self.get(name) else { return Ok(None) };
             let wrong = || Trouble::wrong(format!("{name}: expected a time such as 2026-02-02T11:40"));
-            visit.console.zone.moment(shown).map(Some).ok_or_else(wrong)
+            show::moment(shown, &visit.console.zone).map(Some).ok_or_else(wrong)
         };
         let query = EventQuery {
             source: text("source"),

@@ -24,7 +24,7 @@ pub const PAGES: &[Page] = &[Page {
     method: Method::Get,
     path: "/console/runs/{id}",
     needs: VIEWER,
-    run: |visit| Box::pin(show(visit)),
+    run: |visit| Box::pin(async move { show(&visit) }),
 }];
 
 /// Runs that are remembered, and under way at once.
@@ -287,7 +287,7 @@ impl RunPage {
     }
 }
 
-async fn show(visit: Visit) -> Answer {
+fn show(visit: &Visit) -> Answer {
     let Some(run) = visit.console.runs.find(&visit.id) else {
         let text = visit.lang.t(
             "this server knows no such run: it was started on another, or before a restart. What it did is done; the rest is still in the list",

@@ -6,6 +6,7 @@ use askama::Template;
 use futures_util::future::try_join_all;
 use sekisho_core::Time;
 use sekisho_core::notification::directory::local_date;
+use sekisho_core::notification::reminder;
 use sekisho_store::{EventFilter, Store};
 use serde_json::Value;
 
@@ -98,8 +99,8 @@ async fn reminders(visit: &Visit) -> Result<Option<Reminders>, Refusal> {
     };
     let minutes = notifications.remind_at;
     let at = format!("{:02}:{:02}", minutes / 60, minutes % 60);
-    let batch = sekisho_core::notification::reminder::batch(today);
-    Ok(Some(Reminders { channel, at, batch, date, counts }))
+    let batch = reminder::batch(today);
+    Ok(Some(Reminders { channel, at, date, batch, counts }))
 }
 
 fn counts(by_status: &Value) -> Vec<(String, i64)> {

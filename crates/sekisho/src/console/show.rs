@@ -48,22 +48,7 @@ pub fn time(at: Time, zone: &Zone) -> Html {
 
 /// What somebody typed: `2026-02-02 11:40` by the house's clock, a day, or a moment with its zone.
 pub fn moment(text: &str, zone: &Zone) -> Option<Time> {
-    if let Some(exact) = Time::parse_rfc3339(text) {
-        return Some(exact);
-    }
-    let as_utc = |text: &str| {
-        let text = text.replace(' ', "T");
-        let rest = if text.contains('T') { "" } else { "T00:00" };
-        Time::parse_rfc3339(&format!("{text}{rest}Z"))
-    };
-    let wanted = as_utc(text)?;
-    let mut at = wanted;
-    // The second step is for the hour that a clock skips or repeats.
-    for _ in 0..2 {
-        let shown = as_utc(&zone.clock(at))?;
-        at = at.plus_ms(wanted.ms() - shown.ms());
-    }
-    Some(at)
+    Time::parse_rfc3339(text).or_else(|| zone.moment(text))
 }
 
 const MINUTE_MS: i64 = 60_000;

@@ -210,7 +210,6 @@ pub fn reason(code: &str, lang: Lang) -> &str {
         "dns" => ("its name can't be resolved", "名前解決に失敗"),
         "tls" => ("no secure connection", "TLS接続に失敗"),
         "cut_off" => ("cut off on the way", "途中で中断された"),
-        "livemode_mismatch" => ("live and test mixed", "本番とテストの混在"),
         "too_old" => ("older than what is kept", "保存期間より古い"),
         "unusable_body" => ("genuine, but without a usable event", "署名は正しいが本文を利用できない"),
         "unstorable" => ("can't be stored", "保存できない"),
@@ -248,7 +247,7 @@ pub fn reason(code: &str, lang: Lang) -> &str {
         "address_not_allowed" => ("from an address that is not allowed", "許可されていない接続元"),
         // what a person should look at
         "currency_mismatch" => ("paid in another currency", "通貨が異なる"),
-        "mode_mismatch" => ("live and test mixed", "本番とテストの混在"),
+        "mode_mismatch" | "livemode_mismatch" => ("live and test mixed", "本番とテストの混在"),
         "conflict" => ("the provider contradicts itself", "情報が矛盾している"),
         "refund_failed" => ("a refund failed", "返金に失敗"),
         "overpaid" => ("more came than was asked for", "過払い"),

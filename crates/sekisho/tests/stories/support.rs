@@ -10,7 +10,7 @@ mod watching;
 
 use std::time::{Duration, Instant};
 
-pub use browser::{PASSWORD, Person};
+pub use browser::Person;
 pub use gateway::{BINARY, Gateway, Said, say};
 pub use ledger::{Storm, together};
 pub use place::{Place, each_store};

@@ -222,15 +222,19 @@ async fn busy_lanes(store: &dyn Store) -> sekisho_store::Result<Vec<(Lane, sekis
     Ok(lanes)
 }
 
-async fn events_after(store: &dyn Store, mut after: Option<Seq>) -> sekisho_store::Result<Vec<EventSummary>> {
-    let mut events = Vec::new();
+async fn events_after(store: &dyn Store, after: Option<Seq>) -> sekisho_store::Result<Vec<EventSummary>> {
+    all_events(store, EventFilter { after, ..EventFilter::default() }).await
+}
+
+/// Page after page, the oldest first.
+async fn all_events(store: &dyn Store, filter: EventFilter) -> sekisho_store::Result<Vec<EventSummary>> {
+    let (mut events, mut after) = (Vec::new(), filter.after);
     loop {
-        let filter =
-            EventFilter { after, order: Order::OldestFirst, limit: FIND_MAX, ..EventFilter::default() };
+        let filter = EventFilter { after, order: Order::OldestFirst, limit: FIND_MAX, ..filter.clone() };
         let page = store.find_events(filter).await?;
-        let Some(last) = page.last() else { return Ok(events) };
-        after = Some(last.seq);
-        events.extend(page);
+        events.extend(page.events);
+        let Some(next) = page.next else { return Ok(events) };
+        after = Some(next);
     }
 }
 
@@ -281,13 +285,9 @@ impl Watch {
         }
         self.before_last = self.last;
         self.last = self.seen.iter().max().copied();
-        let unsettled = EventFilter {
-            received: true,
-            status: Some(Status::Received),
-            limit: FIND_MAX,
-            ..EventFilter::default()
-        };
-        self.unsettled = store.find_events(unsettled).await?.len() as u64;
+        let unsettled =
+            EventFilter { received: true, status: Some(Status::Received), ..EventFilter::default() };
+        self.unsettled = all_events(&*store, unsettled).await?.len() as u64;
         self.idle = self.unsettled == 0 && busy_lanes(&*store).await?.is_empty();
         self.store = Some(store);
         Ok(())

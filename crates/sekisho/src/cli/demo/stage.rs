@@ -133,7 +133,7 @@ async fn require_empty(url: &StoreUrl) -> anyhow::Result<()> {
         Err(OpenError::Schema { found: 0, .. }) => return Ok(()),
         opened => opened?,
     };
-    if store.find_events(EventFilter { limit: 1, ..EventFilter::default() }).await?.is_empty() {
+    if store.find_events(EventFilter { limit: 1, ..EventFilter::default() }).await?.events.is_empty() {
         return Ok(());
     }
     bail!("{url} holds events already: name an empty database, or write --store postgres for a private one")

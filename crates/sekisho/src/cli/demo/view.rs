@@ -169,8 +169,8 @@ impl View {
     /// The server goes on.
     pub fn stay(&self, console: &str, stage: &Stage) {
         self.line("");
-        self.line(&format!("  {console}"));
-        self.line(&format!("  Data    sekisho payments --store {}", stage.store));
+        self.line(&format!("  Console  {console}"));
+        self.line(&format!("  Data     sekisho payments --store {}", stage.store));
         self.line("");
         self.line("  The server goes on until you press Ctrl-C; then it and its data are removed.");
     }

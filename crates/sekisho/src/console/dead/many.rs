@@ -48,7 +48,7 @@ pub async fn preview(visit: Visit, deed: Deed) -> Answer {
     })
 }
 
-pub async fn start(visit: Visit, deed: Deed) -> Answer {
+pub fn start(visit: &Visit, deed: Deed) -> Answer {
     let chosen = Chosen::of(|name| visit.field(name), &visit.console.zone)?;
     // Not `reason`: that is a filter here.
     let reason = visit.field("why").unwrap_or_default().to_owned();
@@ -61,7 +61,7 @@ pub async fn start(visit: Visit, deed: Deed) -> Answer {
         Deed::Retry => Order::Retry(redo),
         Deed::Discard | Deed::Replay => Order::Discard(redo),
     };
-    runs::start(&visit, order, back(&visit))
+    runs::start(visit, order, back(visit))
 }
 
 /// The list it was chosen in: without the moment of the preview, which is nobody's filter.

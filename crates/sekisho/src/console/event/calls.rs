@@ -59,7 +59,7 @@ impl MessageView {
             }
             Standing::Dead(death, at) => {
                 view.standing = "dead";
-                view.reason = death.reason.clone();
+                view.reason.clone_from(&death.reason);
                 view.note = veiled(&death.error, eyes);
                 view.at = Some(*at);
             }

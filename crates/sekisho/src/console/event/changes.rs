@@ -5,6 +5,7 @@ use sekisho_core::audit::Entry;
 use sekisho_store::Store;
 use serde_json::Value;
 
+use crate::console::frame::Frame;
 use crate::console::show;
 use crate::console::words::{self, Lang};
 
@@ -48,7 +49,8 @@ impl ActView {
         }
     }
 
-    pub fn words<'a>(&'a self, lang: &Lang) -> &'a str {
+    pub fn words<'a>(&'a self, f: &Frame) -> &'a str {
+        let lang = f.lang;
         match &*self.action {
             "event.replayed" => lang.t("Replayed", "リプレイ"),
             "dead_letter.created" => lang.t("Became a dead letter", "デッドレターになりました"),
@@ -74,7 +76,7 @@ impl Change {
     pub fn of(entry: &Entry, currency: Option<&str>, lang: Lang) -> Self {
         let details: Value = serde_json::from_str(&entry.details).unwrap_or_default();
         let (before, after) = (&details["before"], &details["after"]);
-        let is_new = entry.action.ends_with(".found");
+        let is_new = entry.action.rsplit('.').next() == Some("found");
         let write = |value: &Value, field: &str, is_money: bool| match value {
             Value::Null => "–".to_owned(),
             Value::Bool(yes) => {

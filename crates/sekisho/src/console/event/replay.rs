@@ -111,15 +111,15 @@ pub async fn preview_many(visit: Visit) -> Answer {
     })
 }
 
-pub async fn many(visit: Visit) -> Answer {
+pub fn many(visit: &Visit) -> Answer {
     let chosen = Chosen::of(|name| visit.field(name), &visit.console.zone)?;
     let order = Replay {
         filter: chosen.query.clone(),
-        again: again(&visit),
-        reason: reason(&visit),
+        again: again(visit),
+        reason: reason(visit),
         ..Replay::default()
     };
-    runs::start(&visit, Order::Replay(order), chosen.list())
+    runs::start(visit, Order::Replay(order), chosen.list())
 }
 
 async fn dry_run(visit: &Visit, order: &Replay) -> Result<ReplayReport, Trouble> {

@@ -4,7 +4,7 @@ use askama::Template;
 use axum::body::Body;
 use http::{HeaderValue, Response, header};
 use sekisho_core::Time;
-use sekisho_core::notification::{Notice, Rendered, Suppression};
+use sekisho_core::notification::{Notice, Rendered, Status, Suppression};
 
 use super::{Advice, said, shown, shown_text, shut};
 use crate::console::frame::Frame;
@@ -39,10 +39,16 @@ struct NoticePage {
     steps: Vec<StepRow>,
     /// Only for who may see what is personal.
     letter: Option<Result<Rendered, String>>,
-    is_over: bool,
-    is_off: bool,
     is_suppressed: bool,
+    resend: Option<Resend>,
+}
+
+/// How it can be sent once more.
+struct Resend {
+    /// Only mail can go elsewhere.
     is_mail: bool,
+    /// Whoever switched notifications off gets none where they were.
+    needs_address: bool,
 }
 
 struct StepRow {
@@ -82,10 +88,11 @@ pub async fn show(visit: Visit) -> Answer {
         resent: notice.again,
         steps: steps.collect(),
         letter: whole.then(|| render(&visit, &notice)),
-        is_over: status.is_over(),
-        is_off: status == sekisho_core::notification::Status::Off,
         is_suppressed,
-        is_mail: super::is_mail(&visit, &notice.channel),
+        resend: (whole && status.is_over()).then(|| Resend {
+            is_mail: super::is_mail(&visit, &notice.channel),
+            needs_address: status == Status::Off,
+        }),
         channel: notice.channel,
         template: notice.template,
         tenant: notice.tenant,

@@ -3,7 +3,7 @@
 
 use sekisho_core::Time;
 use sekisho_core::notification::directory::{Customer, Staff};
-use sekisho_core::notification::{MailAddress, Suppression};
+use sekisho_core::notification::{Language, MailAddress, Suppression};
 use sekisho_core::state::{Key, Kind, State};
 use sekisho_store::{FIND_MAX, StateFilter, Store};
 use serde::de::DeserializeOwned;
@@ -106,7 +106,7 @@ fn person(state: &State) -> Option<Person> {
             name: staff.name(),
             is_off: !staff.notifications,
             tenant: Some(staff.tenant),
-            language: staff.language.map(|language| language.name()),
+            language: staff.language.map(Language::name),
             address: Some(staff.email),
         });
     }
@@ -116,7 +116,7 @@ fn person(state: &State) -> Option<Person> {
         id,
         name: customer.name,
         tenant: customer.tenant,
-        language: customer.language.map(|language| language.name()),
+        language: customer.language.map(Language::name),
         address: customer.email,
         is_off: false,
     })

@@ -140,7 +140,7 @@ fn h3_what_is_huge_or_deep_is_cut_and_says_so() {
     check("x".repeat(1 << 20), Form::Text);
     let fields = "a=1&".repeat(100_000) + "b=2";
     check(fields, Form::Fields);
-    let bytes = show(&[0; 1 << 20], Eyes::Operator, Bound::BODY);
+    let bytes = show(&vec![0; 1 << 20], Eyes::Operator, Bound::BODY);
     assert!(bytes.is_cut && bytes.html.to_string().len() < 4_000);
 }
 
