@@ -178,6 +178,8 @@ async fn h2_a_key_must_be_known_and_wide_enough() {
             _ if path == "/v1/reminders" => StatusCode::BAD_REQUEST,
             _ if path.contains("0007") || path.ends_with("/reset") => StatusCode::NOT_FOUND,
             _ if path.ends_with("/resume") => StatusCode::NOT_FOUND,
+            _ if path.ends_with("/rank") => StatusCode::UNPROCESSABLE_ENTITY,
+            _ if path.starts_with("/v1/users/app/") => StatusCode::NOT_FOUND,
             _ if creates(endpoint) => StatusCode::UNPROCESSABLE_ENTITY,
             _ if path == "/v1/import" => StatusCode::BAD_REQUEST,
             _ => StatusCode::OK,

@@ -40,14 +40,16 @@ fn b4_dead_letters_are_retried_from_the_console() {
         assert!(said.contains("shop") && said.contains("¥10,000"), "what is at stake:\n{said}");
         person.picture("work-dead-before");
         shop.app.set(Behaviour::Ok);
-        person.browser.click("[data-act=retry-all]");
-        person.browser.wait_for("[data-act=confirm]");
+        person.browser.click("main a[href^='/console/dead/retry']");
+        person.browser.wait_for("main button.primary");
         person.picture("work-dead-preview");
-        person.browser.click("[data-act=confirm]");
+        person.browser.click("main button.primary");
+        person.browser.wait_for_url("/console/runs/");
         wait_until("the app has both", || shop.app.received().len() >= 4);
         wait_until("nothing is dead", || shop.count("SELECT count(*) FROM dead", place) == 0);
         person.go("/console/dead");
-        assert_eq!(person.browser.count("[data-act=retry-all]"), 0, "{}", person.browser.page_text());
+        let offered = person.browser.count("main a[href^='/console/dead/retry']");
+        assert_eq!(offered, 0, "{}", person.browser.page_text());
         let audit = shop.gateway.type_in(&["audit", "list", "--json"]).done().stdout;
         assert!(audit.contains("dead_letter.retried") && audit.contains("\"mika\""), "{audit}");
     });
@@ -63,11 +65,14 @@ fn g5_no_mail_came_is_answered_on_one_screen() {
             person.go("/console/notices");
             person.browser.fill("[data-search]", address);
             person.browser.press("Enter");
-            person.browser.wait_for("[data-answer]");
+            person.browser.wait_for(".answer");
             person.browser.page_text()
         };
-        let (gone, spam) =
-            if look.language == "ja" { ("存在しない", "迷惑メール") } else { ("no such", "spam") };
+        let (gone, spam) = if look.language == "ja" {
+            ("存在しない", "迷惑メール")
+        } else {
+            ("no such recipient", "spam")
+        };
         let said = ask("nobody@example.jp");
         assert!(said.contains(gone), "{said}");
         person.picture(&format!("work-no-mail-{}", look.language));
@@ -87,11 +92,11 @@ fn h1_an_event_is_replayed_after_a_preview() {
         person.browser.fill("[data-search]", "evt_slow");
         person.browser.press("Enter");
         person.browser.wait_for_url("/console/events/evt_");
-        person.browser.click("[data-act=replay]");
-        person.browser.wait_for("[data-act=confirm]");
+        person.browser.click("main a[href$='/replay']");
+        person.browser.wait_for("main button.primary");
         person.picture(&format!("work-replay-preview-{}", look.language));
         person.browser.fill("[name=reason]", "checking");
-        person.browser.click("[data-act=confirm]");
+        person.browser.click("main button.primary");
         person.browser.wait_for(".flash.good");
     }
     let audit = shop.gateway.type_in(&["audit", "list", "--json"]).done().stdout;

@@ -13,7 +13,7 @@ fn driver() -> &'static Driver {
     DRIVER.get_or_init(|| Driver::start().unwrap_or_else(|error| panic!("{error}")))
 }
 
-const PASSWORD: &str = "関所の門は朝に開く";
+const PASSWORD: &str = "関所の門は朝早くに開く";
 
 /// Somebody of a rank, logged in.
 pub struct Person {
