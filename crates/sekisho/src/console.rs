@@ -210,11 +210,10 @@ async fn admit(
     let who = session::find(&console, &parts.headers, cookies, peer, at).await?;
     let here = parts.uri.path_and_query().map(ToString::to_string).unwrap_or_default();
     match (page.needs, &who) {
-        (Needs::Nobody, _) => {}
         (Needs::Rank(_), None) if page.method == page::Method::Get => return Ok(Reply::enter(&here)),
         (Needs::Rank(_), None) => return Err(Trouble::nobody()),
         (Needs::Rank(rank), Some(who)) if who.rank < rank => return Err(Trouble::rank(rank)),
-        (Needs::Rank(_), Some(_)) => {}
+        (Needs::Nobody, _) | (Needs::Rank(_), Some(_)) => {}
     }
     let csrf = cookies.csrf();
     let form = match page.method {
@@ -226,6 +225,7 @@ async fn admit(
         }
     };
     let params = page::pairs(parts.uri.query().unwrap_or_default().as_bytes());
+    check_texts(&id, &params, &form)?;
     let text =
         |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
     let visit = Visit {
@@ -245,6 +245,18 @@ async fn admit(
         at,
     };
     (page.run)(visit).await
+}
+
+/// What no database can look for is not looked for. A form's texts may have several lines.
+fn check_texts(id: &str, params: &[(String, String)], form: &[(String, String)]) -> Result<(), Trouble> {
+    let is_odd = |text: &str| text.contains(char::is_control);
+    if is_odd(id) || params.iter().any(|(_, value)| is_odd(value)) {
+        return Err(Trouble::missing("nothing has a name with control characters".into()));
+    }
+    match form.iter().find(|(_, value)| value.contains('\0')) {
+        Some((name, _)) => Err(Trouble::wrong(format!("{name}: it has control characters"))),
+        None => Ok(()),
+    }
 }
 
 async fn read(body: Body) -> Result<Vec<(String, String)>, Trouble> {

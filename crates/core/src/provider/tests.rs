@@ -227,15 +227,16 @@ fn a3_a_genuine_request_without_a_usable_event_is_kept_apart() {
 
 #[test]
 fn a4_an_object_of_stripe_may_have_a_type_besides_its_kind() {
-    let object = |body: &str| {
+    let check = |body: &str, kind: &str, id: &str| {
         let body = format!(r#"{{"id":"evt_1","type":"x","created":1,{body}}}"#);
-        Sent::signed("stripe", "", body).events("stripe")[0].object.clone()
+        let sent = Sent::signed("stripe", "", body);
+        assert_eq!(sent.events("stripe")[0].object, Some(ObjectRef::new(kind, id)));
     };
     let card = r#""data":{"object":{"id":"pm_1","object":"payment_method","type":"card"}}"#;
-    assert_eq!(object(card), Some(ObjectRef::new("payment_method", "pm_1")));
+    check(card, "payment_method", "pm_1");
     let thin =
         r#""related_object":{"id":"acct_1","type":"v2.core.account","url":"/v2/core/accounts/acct_1"}"#;
-    assert_eq!(object(thin), Some(ObjectRef::new("v2.core.account", "acct_1")));
+    check(thin, "v2.core.account", "acct_1");
 }
 
 #[test]

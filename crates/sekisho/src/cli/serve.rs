@@ -107,8 +107,8 @@ fn banner(app: &App, context: &Context, doors: &Doors, generated: bool) -> std::
     for (name, url) in &doors.routes {
         writeln!(out, "  delivers   to {url}   ({name})")?;
     }
-    if let Some(console) = &doors.console {
-        let root = console.clone().unwrap_or_else(|| format!("http://{}", reachable(app.address)));
+    if doors.has_console {
+        let root = doors.console_url.clone().unwrap_or_else(|| format!("http://{}", reachable(app.address)));
         match &app.first_invite {
             Some(token) => {
                 writeln!(out, "  console    {root}{ROOT}/join/{token}")?;
@@ -137,8 +137,9 @@ struct Doors {
     store: String,
     paths: Vec<(String, String)>,
     routes: Vec<(String, String)>,
-    /// Where people find the console, if this process has one and they don't by its address.
-    console: Option<Option<String>>,
+    has_console: bool,
+    /// Where people find the console, if not by the address of this process.
+    console_url: Option<String>,
     /// The words that send a first event to the first source that can be signed for.
     trigger: Option<String>,
 }
@@ -156,8 +157,16 @@ impl Doors {
         });
         let routes =
             config.routes.iter().map(|route| (route.route.name.clone(), route.shown_url())).collect();
-        let console = has_console.then(|| config.console.url.clone());
-        Self { configured, store: config.store.url.to_string(), paths, routes, console, trigger: signable }
+        let console_url = config.console.url.clone();
+        Self {
+            configured,
+            store: config.store.url.to_string(),
+            paths,
+            routes,
+            has_console,
+            console_url,
+            trigger: signable,
+        }
     }
 }
 

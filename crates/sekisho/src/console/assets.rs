@@ -15,7 +15,7 @@ pub const PAGES: &[Page] = &[Page {
     method: Method::Get,
     path: "/console/assets/{name}",
     needs: Needs::Nobody,
-    run: |visit| Box::pin(file(visit)),
+    run: |visit| Box::pin(async move { file(&visit) }),
 }];
 
 struct Asset {
@@ -49,7 +49,7 @@ pub fn address(name: &str) -> String {
     format!("{ROOT}/assets/{name}?v={mark}")
 }
 
-async fn file(visit: Visit) -> Answer {
+fn file(visit: &Visit) -> Answer {
     let n = ALL.iter().position(|asset| asset.name == visit.id);
     let n = n.ok_or_else(|| Trouble::missing(visit.id.clone()))?;
     let mut answer = Response::new(Body::from(ALL[n].text));

@@ -43,7 +43,7 @@ const ENTRIES: usize = 50;
 /// Accounts that are shown; all of them are counted.
 const ACCOUNTS: usize = 200;
 /// How long the books may be compared while somebody waits for the page.
-const CHECK_WITHIN: Duration = Duration::from_secs(60);
+const CHECK_WITHIN: Duration = Duration::from_mins(1);
 /// Differences and warnings that are shown; all of them are counted.
 const FOUND: usize = 100;
 
@@ -133,7 +133,7 @@ struct Report {
 
 /// Customers whose balance moved lately; any other is found by its id.
 async fn list(visit: Visit) -> Answer {
-    if let Some(customer) = visit.text("q")? {
+    if let Some(customer) = visit.text("q") {
         let name: String = percent(&customer);
         return Ok(Reply::Go { to: format!("/console/balances/{name}"), flash: None });
     }
@@ -157,7 +157,7 @@ async fn list(visit: Visit) -> Answer {
 
 async fn show(visit: Visit) -> Answer {
     let store = &*visit.console.store;
-    let customer = visit.name()?;
+    let customer = &*visit.id;
     if transition::balance(store, customer).await?.is_none() {
         return Reply::failed(
             "/console/balances",

@@ -141,34 +141,33 @@ async fn list(visit: Visit) -> Answer {
 }
 
 fn filter(visit: &Visit) -> Result<StateFilter, Trouble> {
-    let status = visit.text("status")?;
+    let status = visit.text("status");
     if status.as_deref().is_some_and(|status| Status::parse(status).is_none()) {
         let names = Status::ALL.map(Status::name).join(", ");
         return Err(Trouble::wrong(format!("status: expected one of {names}")));
     }
     // `any` stands for every reason: an empty field is no filter here.
-    let attention = visit.text("attention")?.map(|word| if word == "any" { String::new() } else { word });
+    let attention = visit.text("attention").map(|word| if word == "any" { String::new() } else { word });
     Ok(StateFilter {
         status,
-        tenant: visit.text("tenant")?,
+        tenant: visit.text("tenant"),
         livemode: visit.livemode(),
         attention,
-        before: visit.text("before")?,
+        before: visit.text("before"),
         ..StateFilter::all(Kind::Billing, PAGE)
     })
 }
 
 async fn show(visit: Visit) -> Answer {
     let store = &*visit.console.store;
-    let name = visit.name()?;
+    let name = &*visit.id;
     let key = Key::new(Kind::Billing, name);
     let by_id = store.load(Vec::new(), vec![key.clone()]).await?.states.remove(&key).filter(State::is_shown);
-    let state = match by_id {
-        Some(state) => state,
-        None => {
-            let found = transition::billing_state(store, name, visit.livemode()).await?;
-            found.ok_or_else(|| Trouble::missing(format!("{name}: /console/billing")))?
-        }
+    let state = if let Some(state) = by_id {
+        state
+    } else {
+        let found = transition::billing_state(store, name, visit.livemode()).await?;
+        found.ok_or_else(|| Trouble::missing(format!("{name}: /console/billing")))?
     };
     let mut shown = view::billing(&state, visit.at)?;
     view::unlink(store, [&mut shown]).await?;

@@ -136,7 +136,7 @@ impl LetterRow {
         Self {
             id: letter.job.as_message().to_string(),
             reason: letter.death.reason.clone(),
-            title: letter.event_type.clone().unwrap_or_else(|| letter.kind.name().to_owned()),
+            title: letter.event_type.clone().unwrap_or_else(|| words::work(letter.kind, f.lang).to_owned()),
             lane: words::lane(&letter.lane, f.lang),
             source: letter.source.clone().unwrap_or_default(),
             attempts: letter.attempts,

@@ -90,7 +90,16 @@ impl Frame {
     pub fn csrf(&self) -> Html {
         Html::new(format!("<input type=\"hidden\" name=\"{}\" value=\"{}\">", session::CSRF, self.csrf))
     }
+}
 
+/// How things are written down.
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    clippy::ref_option,
+    clippy::unused_self,
+    reason = "templates hand over fields by reference, and find all of these at the frame"
+)]
+impl Frame {
     /// The address of a file of ours; it changes when the file does.
     pub fn asset(&self, name: &str) -> String {
         assets::address(name)

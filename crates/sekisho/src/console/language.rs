@@ -8,10 +8,10 @@ pub const PAGES: &[Page] = &[Page {
     method: Method::Get,
     path: "/console/language/{lang}",
     needs: Needs::Nobody,
-    run: |visit| Box::pin(choose(visit)),
+    run: |visit| Box::pin(async move { choose(&visit) }),
 }];
 
-async fn choose(visit: Visit) -> Answer {
+fn choose(visit: &Visit) -> Answer {
     let lang = Lang::parse(&visit.id).ok_or_else(|| Trouble::missing(visit.id.clone()))?;
     Ok(Reply::Language { to: within(visit.param("to")), lang })
 }

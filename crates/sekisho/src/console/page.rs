@@ -111,21 +111,9 @@ impl Visit {
         named(&self.form, name)
     }
 
-    /// A parameter that is looked for in the store, which knows no control characters.
-    pub fn text(&self, name: &str) -> Result<Option<String>, Trouble> {
-        let plain = |text: &str| !text.chars().any(char::is_control);
-        match self.param(name) {
-            Some(text) if !plain(text) => Err(Trouble::wrong(format!("{name}: it has control characters"))),
-            text => Ok(text.map(str::to_owned)),
-        }
-    }
-
-    /// What stands in the path, to be looked for in the store.
-    pub fn name(&self) -> Result<&str, Trouble> {
-        let is_plain = !self.id.chars().any(char::is_control);
-        Some(&*self.id)
-            .filter(|_| is_plain)
-            .ok_or_else(|| Trouble::missing(format!("{:?} is no id", self.id)))
+    /// The same, to keep.
+    pub fn text(&self, name: &str) -> Option<String> {
+        self.param(name).map(str::to_owned)
     }
 
     /// Only live, only test, or both.

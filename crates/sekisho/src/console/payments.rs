@@ -116,7 +116,7 @@ impl PaymentRow {
 
 async fn list(visit: Visit) -> Answer {
     let store = &*visit.console.store;
-    let (q, filter) = (visit.text("q")?, filter(&visit)?);
+    let (q, filter) = (visit.text("q"), filter(&visit)?);
     let states = match &q {
         Some(q) => {
             let found = transition::payments_by_reference(store, q, None).await?;
@@ -151,20 +151,20 @@ async fn list(visit: Visit) -> Answer {
 }
 
 fn filter(visit: &Visit) -> Result<StateFilter, Trouble> {
-    let status = visit.text("status")?;
+    let status = visit.text("status");
     if status.as_deref().is_some_and(|status| Status::parse(status).is_none()) {
         let names = Status::ALL.map(Status::name).join(", ");
         return Err(Trouble::wrong(format!("status: expected one of {names}")));
     }
     // `any` stands for every reason: an empty field is no filter here.
-    let attention = visit.text("attention")?.map(|word| if word == "any" { String::new() } else { word });
+    let attention = visit.text("attention").map(|word| if word == "any" { String::new() } else { word });
     Ok(StateFilter {
         status,
-        tenant: visit.text("tenant")?,
-        customer: visit.text("customer")?,
+        tenant: visit.text("tenant"),
+        customer: visit.text("customer"),
         livemode: visit.livemode(),
         attention,
-        before: visit.text("before")?,
+        before: visit.text("before"),
         ..StateFilter::all(Kind::Payment, PAGE)
     })
 }

@@ -162,10 +162,9 @@ struct TroublePage {
 impl From<Refusal> for Trouble {
     fn from(refusal: Refusal) -> Self {
         match refusal {
-            Refusal::Wrong(_) | Refusal::Fields(_) => Self::Wrong(refusal.to_string()),
+            Refusal::Wrong(_) | Refusal::Fields(_) | Refusal::Foreign(_) => Self::Wrong(refusal.to_string()),
             Refusal::Missing(detail) => Self::Missing(detail),
             Refusal::Conflict(detail) => Self::Conflict(detail),
-            Refusal::Foreign(_) => Self::Wrong(refusal.to_string()),
             Refusal::Later { detail, .. } => Self::Later(detail),
             Refusal::Store(error) => error.into(),
         }

@@ -2,6 +2,7 @@
 //! things by (statuses, reasons) is put into words here, with the tone that its badge has.
 
 use http::{HeaderMap, header};
+use sekisho_core::change::Kind;
 use sekisho_core::change::Lane;
 
 use super::session::Cookies;
@@ -172,6 +173,19 @@ pub fn lane(lane: &Lane, lang: Lang) -> String {
         other => other,
     };
     words.to_owned()
+}
+
+/// A kind of work, for what has no event to be called by.
+pub fn work(kind: Kind, lang: Lang) -> &'static str {
+    let (en, ja) = match kind {
+        Kind::Settle => ("settling", "判定"),
+        Kind::Deliver => ("delivery", "配送"),
+        Kind::Fetch => ("reading from the provider", "プロバイダーへの照会"),
+        Kind::Timer => ("timer", "タイマー"),
+        Kind::Notify => ("telling people", "通知の作成"),
+        Kind::Send => ("message", "メッセージの送信"),
+    };
+    lang.t(en, ja)
 }
 
 /// Why something failed, was refused, or wants a person, in words. What is not known here is shown as it is.

@@ -121,9 +121,10 @@ impl Evidence {
 
     /// Events that are there, and those that only the log remembers: they were let go when they were old.
     fn events(&self) -> Vec<Value> {
-        let there = self.dossier.events.iter().map(|event| self.event(event));
-        let gone = self.sealed().into_iter().filter(|(seq, _)| !self.papers.contains_key(seq));
-        let gone = gone.map(|(seq, entry)| {
+        let sealed = self.sealed();
+        let there =
+            self.dossier.events.iter().map(|event| self.event(event, sealed.get(&event.seq).copied()));
+        let gone = sealed.iter().filter(|(seq, _)| !self.papers.contains_key(seq)).map(|(seq, entry)| {
             let details = details(entry);
             json!({
                 "id": seq.as_event().to_string(),
@@ -138,7 +139,8 @@ impl Evidence {
         gone.chain(there).collect()
     }
 
-    fn event(&self, summary: &EventSummary) -> Value {
+    /// `sealed` is the entry that remembers its body.
+    fn event(&self, summary: &EventSummary, sealed: Option<&AuditEntry>) -> Value {
         let mut shown = event(summary);
         let paper = self.papers.get(&summary.seq);
         shown["gone"] = paper.is_none().into();
@@ -146,9 +148,7 @@ impl Evidence {
         shown["body_bytes"] = json!(paper.map(|paper| paper.body_bytes));
         shown["headers_sha256"] = json!(paper.map(|paper| &paper.headers_sha256));
         shown["header_names"] = json!(paper.map(|paper| &paper.header_names));
-        let sealed = self.sealed();
-        shown["sealed_sha256"] =
-            sealed.get(&summary.seq).map_or(Value::Null, |entry| details(entry)[SEALED].clone());
+        shown["sealed_sha256"] = sealed.map_or(Value::Null, |entry| details(entry)[SEALED].take());
         shown
     }
 

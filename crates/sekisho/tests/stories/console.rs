@@ -48,10 +48,10 @@ impl Shop {
         }
         assert_eq!(gateway.send(&charge("forged", "order-9", "eve@example.com").forged()).status, 400);
         let shop = Self { gateway, app, _smtp: smtp };
-        wait_until("two deliveries are dead", || shop.count("SELECT count(*) FROM dead", place) >= 2);
+        wait_until("two deliveries are dead", || count("SELECT count(*) FROM dead", place) >= 2);
         wait_until("one receipt is sent and one has failed", || {
             let of = |status: &str| {
-                shop.count(
+                count(
                     &format!("SELECT count(*) FROM state WHERE kind = 'notice' AND status = '{status}'"),
                     place,
                 )
@@ -60,10 +60,10 @@ impl Shop {
         });
         shop
     }
+}
 
-    fn count(&self, sql: &str, place: &Place) -> usize {
-        place.sql(sql).trim().parse().unwrap()
-    }
+fn count(sql: &str, place: &Place) -> usize {
+    place.sql(sql).trim().parse().unwrap()
 }
 
 fn charge(n: &str, order: &str, email: &str) -> Letter {

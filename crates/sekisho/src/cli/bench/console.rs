@@ -208,7 +208,7 @@ impl Past {
     /// How its settling ended, and what it left behind.
     fn ended(&self, arrival: &Arrival, payment: &str) -> ChangeSet {
         let at = arrival.received_at.plus_ms(20);
-        let number = self.number(arrival);
+        let number = number_of(arrival);
         let lease = Lease { job: arrival.seq, epoch: self.epoch, attempt: 1 };
         let tenant = Some(format!("tenant-{}", number / EVENTS_EACH % 100));
         if number % DEAD_EACH == DEAD_EACH - 1 {
@@ -252,8 +252,9 @@ impl Past {
         }
         set
     }
+}
 
-    fn number(&self, arrival: &Arrival) -> u64 {
-        u64::from_str_radix(arrival.event_id.trim_start_matches("evt_"), 16).unwrap_or_default()
-    }
+/// Which of all events it is.
+fn number_of(arrival: &Arrival) -> u64 {
+    u64::from_str_radix(arrival.event_id.trim_start_matches("evt_"), 16).unwrap_or_default()
 }

@@ -67,16 +67,19 @@ fn tell(report: &Value) {
     let payment = &report["payment"];
     let amount = amount_text(&payment["amount"], &payment["currency"]);
     line_out(&format!("{}: {amount}, {}", cell(&payment["id"]), cell(&payment["status"])));
-    let many = |value: &Value, noun: &str| count(value.as_array().map_or(0, Vec::len), noun);
     let (chain, books) = (&report["chain"], &report["books"]);
+    let many = |value: &Value| value.as_array().map_or(0, Vec::len);
+    let deliveries = match many(&report["deliveries"]) {
+        1 => "1 delivery".to_owned(),
+        n => format!("{n} deliveries"),
+    };
     line_out(&format!(
-        "{}, {}, {}, {}, {}, {}",
-        many(&report["events"], "event"),
-        many(&report["decisions"], "decision"),
-        many(&report["deliveries"], "delivery").replace("deliverys", "deliveries"),
-        many(&report["notices"], "notice"),
-        many(&books["lines"], "line"),
-        many(&chain["links"], "link")
+        "{}, {}, {deliveries}, {}, {}, {}",
+        count(many(&report["events"]), "event"),
+        count(many(&report["decisions"]), "decision"),
+        count(many(&report["notices"]), "notice"),
+        count(many(&books["lines"]), "line"),
+        count(many(&chain["links"]), "link")
     ));
     for check in report["checks"].as_array().into_iter().flatten() {
         let mark = if check["passed"] == true { "ok" } else { "NO" };

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::console::page::Visit;
 use crate::console::show;
 use crate::console::trouble::Trouble;
+use crate::console::words::{self, Lang};
 use crate::view;
 
 /// Payments and dead letters that are shown.
@@ -81,7 +82,7 @@ impl Standing {
             routes: routes.iter().map(|route| Way::of(route, "url")).collect(),
             channels: channels.iter().map(|channel| Way::of(channel, "kind")).collect(),
             payments: payments.into_iter().map(Payment::of).collect(),
-            dead: dead.into_iter().map(Letter::of).collect(),
+            dead: dead.into_iter().map(|letter| Letter::of(letter, visit.lang)).collect(),
         })
     }
 }
@@ -114,10 +115,10 @@ impl Payment {
 }
 
 impl Letter {
-    fn of(letter: DeadLetter) -> Self {
+    fn of(letter: DeadLetter, lang: Lang) -> Self {
         Self {
             id: letter.job.as_message().to_string(),
-            event_type: letter.event_type.unwrap_or_else(|| letter.kind.name().to_owned()),
+            event_type: letter.event_type.unwrap_or_else(|| words::work(letter.kind, lang).to_owned()),
             reason: letter.death.reason,
             amount: letter.stake.map(|stake| show::money(stake.amount, &stake.currency)),
             at: letter.at,

@@ -74,7 +74,7 @@ struct NoticeRow {
 
 pub(super) async fn show(visit: Visit) -> Answer {
     let store = &*visit.console.store;
-    let id = visit.name()?;
+    let id = &*visit.id;
     let missing = || Trouble::missing(format!("{id}: /console/payments"));
     let state = transition::payment_state(store, id).await?.ok_or_else(missing)?;
     if state.key.id != id {

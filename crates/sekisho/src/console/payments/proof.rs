@@ -37,7 +37,7 @@ pub(super) async fn json(visit: Visit) -> Answer {
 }
 
 async fn report(visit: &Visit) -> Result<Value, Trouble> {
-    let id = visit.name()?;
+    let id = &*visit.id;
     let found = view::proof(&*visit.console.store, id, visit.at).await?;
     found.ok_or_else(|| Trouble::missing(format!("{id}: /console/payments")))
 }
@@ -69,6 +69,7 @@ struct ProofPage<'a> {
     payment: &'a Value,
 }
 
+#[expect(clippy::unused_self, reason = "templates call methods")]
 impl ProofPage<'_> {
     fn t<'t>(&self, en: &'t str, ja: &'t str) -> &'t str {
         self.lang.t(en, ja)

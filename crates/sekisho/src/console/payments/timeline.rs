@@ -25,14 +25,14 @@ pub struct Item {
 
 pub fn of(dossier: &Dossier, f: &Frame) -> Vec<Item> {
     let currency = dossier.state.index.currency.clone().unwrap_or_default();
-    let told: Vec<_> =
-        dossier.events.iter().filter(|event| is_own(event)).map(|event| &*event.event_id).collect();
-    let mut items: Vec<_> = dossier.events.iter().map(|event| received(event, f)).collect();
+    let (own, others): (Vec<_>, Vec<_>) = dossier.events.iter().partition(|event| is_own(event));
+    let mut items: Vec<_> = others.into_iter().map(|event| received(event, f)).collect();
     let entries = dossier.entries.iter().filter(|entry| {
         let told_of = details(entry)["id"].as_str().map(str::to_owned);
-        told_of.is_none_or(|id| !told.contains(&&*id))
+        told_of.is_none_or(|id| !own.iter().any(|event| event.event_id == id))
     });
     items.extend(entries.map(|entry| decided(entry, &currency, f)));
+    items.extend(own.iter().map(|event| announced(event, f)));
     let deliveries = dossier.messages.values().flatten();
     items.extend(deliveries.filter_map(|message| delivered(message, dossier, f)));
     items.extend(dossier.notices.iter().map(|(id, notice)| {
@@ -62,16 +62,25 @@ fn is_own(event: &EventSummary) -> bool {
 }
 
 fn received(event: &EventSummary, f: &Frame) -> Item {
-    let title = if is_own(event) { f.t("Announced", "お知らせ") } else { f.t("Event", "イベント") };
     let note = event.note.iter().map(|note| f.reason(note).to_owned());
-    let source = (!is_own(event)).then(|| event.source.clone());
     Item {
         at: event.received_at,
-        tone: if is_own(event) { "plain" } else { tone(event.status.name(), f) },
-        title: format!("{title} {}", event.event_type),
+        tone: tone(event.status.name(), f),
+        title: format!("{} {}", f.t("Event", "イベント"), event.event_type),
         href: format!("/console/events/{}", event.seq.as_event()),
-        status: if is_own(event) { String::new() } else { event.status.name().to_owned() },
-        lines: source.into_iter().chain(note).collect(),
+        status: event.status.name().to_owned(),
+        lines: std::iter::once(event.source.clone()).chain(note).collect(),
+    }
+}
+
+/// What became of it is said by its deliveries.
+fn announced(event: &EventSummary, f: &Frame) -> Item {
+    Item {
+        tone: "plain",
+        title: format!("{} {}", f.t("Announced", "お知らせ"), event.event_type),
+        status: String::new(),
+        lines: Vec::new(),
+        ..received(event, f)
     }
 }
 
@@ -94,8 +103,11 @@ pub fn decided(one: &AuditEntry, currency: &str, f: &Frame) -> Item {
     Item { at: entry.at, tone: tone(&after, f), title, href: event.unwrap_or_default(), status: after, lines }
 }
 
-/// What is another after than before, as people say it.
+/// What is another after than before, as people say it. Without a before nothing was changed, only told.
 pub fn changes(before: &Value, after: &Value, currency: &str, lang: Lang) -> Vec<String> {
+    if !before.is_object() {
+        return Vec::new();
+    }
     let known = [
         ("status", lang.t("Status", "状態")),
         ("amount_received", lang.t("Received", "入金額")),

@@ -43,7 +43,7 @@ async fn h1_every_page_is_for_those_it_is_for() {
                 }
                 (Needs::Rank(_), None) => assert_eq!(seen.status(), 401, "{what}"),
                 (Needs::Rank(needed), Some(rank)) if rank < needed => {
-                    assert_eq!(seen.status(), 403, "{what}")
+                    assert_eq!(seen.status(), 403, "{what}");
                 }
                 (Needs::Nobody, _) | (Needs::Rank(_), Some(_)) => {
                     assert!(![401, 403, 405, 500].contains(&seen.status()), "{what}");
@@ -143,4 +143,21 @@ fn h1_one_is_led_nowhere_but_into_the_console() {
         assert_eq!(within(Some(bad)), "/console", "{bad}");
     }
     assert_eq!(within(None), "/console");
+}
+
+#[tokio::test]
+async fn h1_control_characters_are_looked_for_nowhere() {
+    let room = Room::open().await;
+    for path in [
+        "/console/payments/a%00b",
+        "/console/payments?q=a%00b",
+        "/console/events/a%1bb",
+        "/console/notices?q=%00",
+    ] {
+        assert_eq!(room.look(Rank::Viewer, path).await.status(), 404, "{path}");
+    }
+    assert_eq!(
+        room.act(Rank::Operator, "/console/suppressions/add", "address=a%00@example.jp").await.status(),
+        400
+    );
 }

@@ -3,7 +3,7 @@
 use sekisho_lab::app::Behaviour;
 use sekisho_lab::browser::Look;
 
-use super::Shop;
+use super::{Shop, count};
 use crate::support::{Person, Place, each_store, wait_until};
 
 /// Each story in both languages and at both widths, on the database whose turn it is.
@@ -46,7 +46,7 @@ fn b4_dead_letters_are_retried_from_the_console() {
         person.browser.click("main button.primary");
         person.browser.wait_for_url("/console/runs/");
         wait_until("the app has both", || shop.app.received().len() >= 4);
-        wait_until("nothing is dead", || shop.count("SELECT count(*) FROM dead", place) == 0);
+        wait_until("nothing is dead", || count("SELECT count(*) FROM dead", place) == 0);
         person.go("/console/dead");
         let offered = person.browser.count("main a[href^='/console/dead/retry']");
         assert_eq!(offered, 0, "{}", person.browser.page_text());
