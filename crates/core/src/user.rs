@@ -48,6 +48,8 @@ impl Rank {
 const FAILURES_FREE: u32 = 5;
 const SHUT_MS: i64 = 60_000;
 const SHUT_MS_MAX: i64 = 15 * 60_000;
+/// After so long without a wrong one they are forgotten.
+const FADE_MS: i64 = 24 * 3_600_000;
 /// How long a session lives after its last use, and at all.
 const IDLE_MS_MAX: i64 = 12 * 3_600_000;
 const SESSION_MS_MAX: i64 = 7 * 24 * 3_600_000;
@@ -70,6 +72,7 @@ pub struct User {
     /// May not enter any more.
     pub disabled_at: Option<Time>,
     pub failures: u32,
+    pub missed_at: Option<Time>,
     pub shut_until: Option<Time>,
     pub entered_at: Option<Time>,
     pub sessions: Vec<Session>,
@@ -100,6 +103,7 @@ impl User {
             created_at: at,
             disabled_at: None,
             failures: 0,
+            missed_at: None,
             shut_until: None,
             entered_at: None,
             sessions: Vec::new(),
@@ -113,7 +117,11 @@ impl User {
 
     /// A wrong password. From the fifth on the door stays shut, twice as long each time.
     pub fn missed(&mut self, now: Time) {
+        if self.missed_at.is_some_and(|at| now.ms() - at.ms() >= FADE_MS) {
+            self.failures = 0;
+        }
         self.failures = self.failures.saturating_add(1);
+        self.missed_at = Some(now);
         if let Some(over) = self.failures.checked_sub(FAILURES_FREE) {
             let wait = SHUT_MS.saturating_mul(1 << over.min(10)).min(SHUT_MS_MAX);
             self.shut_until = Some(now.plus_ms(wait));
@@ -242,6 +250,9 @@ mod tests {
         assert_eq!(user.shut(NOW.plus_ms(900_000)), None);
         user.entered(session("a", NOW));
         assert_eq!((user.failures, user.shut(NOW)), (0, None));
+        (0..4).for_each(|_| user.missed(NOW));
+        user.missed(NOW.plus_ms(FADE_MS));
+        assert_eq!(user.failures, 1, "yesterday's slips are forgotten");
     }
 
     #[test]

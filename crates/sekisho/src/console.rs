@@ -117,6 +117,8 @@ pub struct Console {
     pub templates: Templates,
     pub settings: config::Console,
     pub runs: runs::Runs,
+    /// What reads everything is done for one at a time.
+    pub alone: tokio::sync::Mutex<()>,
     pub doors: Doors,
     /// Whose clock times are shown by.
     pub zone: Zone,
@@ -146,6 +148,7 @@ pub fn router(
         templates: config.templates.clone(),
         settings: config.console.clone(),
         runs: runs::Runs::default(),
+        alone: tokio::sync::Mutex::default(),
         doors: Doors::of(config),
         zone: zone.expect("the configuration was checked"),
         tally: tally::Tally::default(),
@@ -185,11 +188,13 @@ async fn answer(page: &'static Page, console: Arc<Console>, id: String, request:
         Err(trouble) => trouble.into_response(lang),
     };
     guard(answer.headers_mut());
+    // Only pages: what a cache may keep carries no cookie.
+    let is_page = answer.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind == page::HTML);
     // What was to be said once is on the page now.
-    if is_told && answer.status() == StatusCode::OK {
+    if is_told && is_page && answer.status() == StatusCode::OK {
         session::clear_flash(answer.headers_mut(), is_secure);
     }
-    if let Some(seed) = seed {
+    if let Some(seed) = seed.filter(|_| is_page) {
         session::set_seed(answer.headers_mut(), &seed, is_secure);
     }
     answer
@@ -206,14 +211,17 @@ async fn admit(
 ) -> Answer {
     let at = now();
     let (parts, body) = request.into_parts();
-    let peer = parts.extensions.get::<Peer>().map(|peer| peer.0);
-    let who = session::find(&console, &parts.headers, cookies, peer, at).await?;
+    let peer = parts.extensions.get::<Peer>().copied();
+    let who = match page.needs {
+        Needs::Nothing => None,
+        Needs::Nobody | Needs::Rank(_) => session::find(&console, &parts.headers, cookies, peer, at).await?,
+    };
     let here = parts.uri.path_and_query().map(ToString::to_string).unwrap_or_default();
     match (page.needs, &who) {
         (Needs::Rank(_), None) if page.method == page::Method::Get => return Ok(Reply::enter(&here)),
         (Needs::Rank(_), None) => return Err(Trouble::nobody()),
         (Needs::Rank(rank), Some(who)) if who.rank < rank => return Err(Trouble::rank(rank)),
-        (Needs::Nobody, _) | (Needs::Rank(_), Some(_)) => {}
+        (Needs::Nothing | Needs::Nobody, _) | (Needs::Rank(_), Some(_)) => {}
     }
     let csrf = cookies.csrf();
     let form = match page.method {
@@ -241,7 +249,7 @@ async fn admit(
         token: cookies.token().map(str::to_owned),
         agent: text(header::USER_AGENT),
         last_event_id: parts.headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::to_owned),
-        peer: peer.map(|peer| peer.to_string()).unwrap_or_default(),
+        peer: peer.map(|peer| peer.named.to_string()).unwrap_or_default(),
         at,
     };
     (page.run)(visit).await
@@ -250,10 +258,11 @@ async fn admit(
 /// What no database can look for is not looked for. A form's texts may have several lines.
 fn check_texts(id: &str, params: &[(String, String)], form: &[(String, String)]) -> Result<(), Trouble> {
     let is_odd = |text: &str| text.contains(char::is_control);
-    if is_odd(id) || params.iter().any(|(_, value)| is_odd(value)) {
+    if is_odd(id) {
         return Err(Trouble::missing("nothing has a name with control characters".into()));
     }
-    match form.iter().find(|(_, value)| value.contains('\0')) {
+    let odd = params.iter().find(|(_, value)| is_odd(value));
+    match odd.or_else(|| form.iter().find(|(_, value)| value.contains('\0'))) {
         Some((name, _)) => Err(Trouble::wrong(format!("{name}: it has control characters"))),
         None => Ok(()),
     }

@@ -43,7 +43,7 @@ use serde_json::Value;
 use crate::config::Config;
 
 pub use api_key::{ApiKey, Made, create_key, find_key, list_keys, revoke_key};
-pub use audit::{Verified, each_link, exported, sealed, verify_audit};
+pub use audit::{Verified, each_link, exported, note_test, sealed, verify_audit};
 pub use books::{BooksReport, Difference, Warning, check_books, differences};
 pub use breaker::{Reset, Resumed, reset, resume};
 pub use dead::{DeadQuery, DeadReport, Redo, discard, find_letter, retry, to_discard, to_retry};
@@ -66,7 +66,7 @@ pub use request::{Answered, Request};
 pub use suppressions::{Turned, release, suppress, suppression, suppressions, view as suppression_view};
 pub use users::{
     Known as KnownUser, UserAct, Visitor, change_password, change_user, end_session, enter, find_invite,
-    find_session, first_invite, invite, join, users,
+    find_session, first_invite, invite, is_disabled, join, users,
 };
 
 /// Most dead letters or events that one order touches.

@@ -108,6 +108,13 @@ pub fn not_for_tenants(name: &str, tenant: &str) -> Problem {
     problem(StatusCode::FORBIDDEN, "urn:sekisho:problem:forbidden", "The key does not allow this", detail)
 }
 
+pub fn not_for_keys(name: &str) -> Problem {
+    let detail = format!(
+        "the key {name} can't decide who may enter the console: admins do that there, or `sekisho users` on the machine"
+    );
+    problem(StatusCode::FORBIDDEN, "urn:sekisho:problem:forbidden", "The key does not allow this", detail)
+}
+
 pub fn body(status: StatusCode, title: &'static str) -> Problem {
     Problem::new(status, "urn:sekisho:problem:body", title)
 }

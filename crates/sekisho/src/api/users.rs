@@ -1,9 +1,13 @@
-//! Who may enter the console: invited, ranked, shut out. What anybody could enter with is never shown.
+//! Who may enter the console: invited, ranked, shut out, by commands on this machine. No key decides about people,
+//! whatever its scope: that is for admins at the console. What anybody could enter with is never shown.
 
+use sekisho_core::audit::Role;
 use serde_json::json;
 
 use super::endpoint::{Answer, Call, Endpoint, Success, Verb};
+use super::problem;
 use crate::config::Scope;
+use crate::http::Problem;
 use crate::transition::{self, Fields, UserAct};
 use crate::view;
 
@@ -69,13 +73,20 @@ const fn change(
     }
 }
 
+/// Only the process' own key, which commands on this machine have, acts as a person.
+fn check_own(call: &Call) -> Result<(), Problem> {
+    if call.role == Role::Operator { Ok(()) } else { Err(problem::not_for_keys(&call.actor)) }
+}
+
 async fn list(call: Call) -> Answer {
+    check_own(&call)?;
     let users = transition::users(&*call.api.store).await?;
     let users = users.iter().map(|(name, user)| view::user(name, user, call.actor().at));
     Ok(json!({ "items": users.collect::<Vec<_>>() }).into())
 }
 
 async fn invite(call: Call) -> Answer {
+    check_own(&call)?;
     let mut fields = Fields::new(call.order()?);
     let rank = fields.rank("rank");
     fields.finish()?;
@@ -85,6 +96,7 @@ async fn invite(call: Call) -> Answer {
 }
 
 async fn set_rank(call: Call) -> Answer {
+    check_own(&call)?;
     let mut fields = Fields::new(call.order()?);
     let rank = fields.rank("rank");
     let rank = fields.need("rank", rank);
@@ -94,6 +106,7 @@ async fn set_rank(call: Call) -> Answer {
 }
 
 async fn act(call: Call, act: UserAct) -> Answer {
+    check_own(&call)?;
     let actor = call.actor();
     let user = transition::change_user(&*call.api.store, &call.path, act, &actor).await?;
     Ok(view::user(&call.path, &user, actor.at).into())

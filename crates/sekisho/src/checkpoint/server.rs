@@ -20,8 +20,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tower::ServiceExt;
 
+use super::Checkpoint;
+use super::limits::caller;
 use super::patience::{Patient, Phase, Phases};
-use super::{Checkpoint, receive};
+use super::receive;
 use crate::config::Server;
 use crate::console::PeerAddress;
 use crate::told_to_stop;
@@ -55,7 +57,8 @@ impl Handler for Front {
             return receive::receive(&self.checkpoint, door, peer.ip(), request).await.map(Either::Left);
         }
         let mut request = request.map(axum::body::Body::new);
-        request.extensions_mut().insert(PeerAddress(peer.ip()));
+        let named = caller(peer.ip(), request.headers(), self.checkpoint.server.trusted_proxies);
+        request.extensions_mut().insert(PeerAddress { socket: peer.ip(), named });
         let Ok(answer) = self.pages.clone().oneshot(request).await;
         answer.map(Either::Right)
     }

@@ -104,7 +104,8 @@ fn on_stage(
     folder: &Path,
     measure: impl FnOnce(&Stage) -> anyhow::Result<ExitCode>,
 ) -> anyhow::Result<ExitCode> {
-    let folder = folder.join(format!("sekisho-bench-{}", std::process::id()));
+    // Whole: the servers run in folders of their own.
+    let folder = std::path::absolute(folder)?.join(format!("sekisho-bench-{}", std::process::id()));
     std::fs::create_dir_all(&folder).with_context(|| format!("can't make {}", folder.display()))?;
     let database = match kind {
         Kind::Sqlite => None,

@@ -14,7 +14,7 @@ use super::trouble::Trouble;
 pub const PAGES: &[Page] = &[Page {
     method: Method::Get,
     path: "/console/assets/{name}",
-    needs: Needs::Nobody,
+    needs: Needs::Nothing,
     run: |visit| Box::pin(async move { file(&visit) }),
 }];
 

@@ -185,10 +185,12 @@ async fn show(visit: Visit) -> Answer {
 }
 
 async fn books(visit: Visit) -> Answer {
+    let _alone = visit.alone()?;
     page(&visit, None).await
 }
 
 async fn check(visit: Visit) -> Answer {
+    let _alone = visit.alone()?;
     let comparing = transition::check_books(&*visit.console.store);
     let Ok(report) = tokio::time::timeout(CHECK_WITHIN, comparing).await else {
         let text = visit.lang.t(

@@ -7,7 +7,7 @@ mod search;
 
 use askama::Template;
 use sekisho_core::{Seq, Time};
-use sekisho_store::EventFilter;
+use sekisho_store::{EventFilter, EventPage, Store};
 
 use self::rows::EventRow;
 use self::search::Lead;
@@ -26,6 +26,8 @@ pub const PAGES: &[Page] = &[Page {
 
 /// Events on a page.
 const PAGE: usize = 50;
+/// Looks into the past for one page.
+pub const LOOKS_MAX: usize = 10;
 /// Letters of what is searched for.
 const TEXT_MAX: usize = 300;
 /// What a list is narrowed by. `q` only says how somebody came to the rest.
@@ -141,11 +143,10 @@ async fn list(visit: Visit) -> Answer {
         return find(&visit, text).await;
     }
     let mut filter = given.filter(&visit)?;
-    filter.limit = PAGE;
     let before = visit.before()?;
     // The cursor lies within what `to` allows.
     filter.before = [before, filter.before].into_iter().flatten().min();
-    let found = visit.console.store.find_events(filter).await?;
+    let found = look(&*visit.console.store, filter).await?;
     let rows = rows::of(&*visit.console.store, &found.events).await?;
     let is_full = rows.len() == PAGE;
     let next = |next: Seq| Next {
@@ -161,6 +162,22 @@ async fn list(visit: Visit) -> Answer {
         given,
         rows,
     })
+}
+
+/// One look is bounded in what it looks at; so while few were found, some more follow.
+async fn look(store: &dyn Store, mut filter: EventFilter) -> Result<EventPage, Trouble> {
+    let mut page = EventPage { events: Vec::new(), next: filter.before };
+    for _ in 0..LOOKS_MAX {
+        filter.limit = PAGE - page.events.len();
+        let found = store.find_events(filter.clone()).await?;
+        page.events.extend(found.events);
+        page.next = found.next;
+        if page.events.len() == PAGE || page.next.is_none() {
+            break;
+        }
+        filter.before = page.next;
+    }
+    Ok(page)
 }
 
 /// To where a text leads.

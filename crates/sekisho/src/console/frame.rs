@@ -3,6 +3,7 @@
 use std::fmt;
 
 use sekisho_core::Time;
+use sekisho_core::notification::address::mask_text;
 use sekisho_core::notification::directory::Zone;
 use sekisho_core::user::Rank;
 
@@ -131,6 +132,11 @@ impl Frame {
     /// A whole number, also by reference: so templates hand it over.
     pub fn number(&self, number: impl fmt::Display) -> String {
         show::grouped(&number.to_string())
+    }
+
+    /// A text that somebody outside wrote: whoever may only look sees no whole mail address in it.
+    pub fn text(&self, text: &str) -> String {
+        if self.may_operate() { text.to_owned() } else { mask_text(text) }
     }
 
     /// A status in words alone.

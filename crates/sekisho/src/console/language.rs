@@ -7,7 +7,7 @@ use super::words::Lang;
 pub const PAGES: &[Page] = &[Page {
     method: Method::Get,
     path: "/console/language/{lang}",
-    needs: Needs::Nobody,
+    needs: Needs::Nothing,
     run: |visit| Box::pin(async move { choose(&visit) }),
 }];
 

@@ -86,26 +86,18 @@ async fn enter(visit: Visit) -> Answer {
         Err(Refusal::Store(error)) => Err(error.into()),
         Err(refusal) => {
             let wrong = match refusal {
-                Refusal::Later { seconds, .. } => said_later(&visit, seconds),
-                _ => visit
-                    .lang
-                    .t("This name and password don't belong together.", "名前とパスワードが一致しません。")
-                    .to_owned(),
+                Refusal::Later { .. } => visit.lang.t(
+                    "Many people are at the door. Try again in a moment.",
+                    "ログインが混み合っています。しばらくしてからお試しください。",
+                ),
+                _ => visit.lang.t(
+                    "This name and password don't belong together. After several wrong ones the door stays shut for up to 15 minutes.",
+                    "名前とパスワードが一致しません。誤りが続くと、最長15分間ログインできなくなります。",
+                ),
             };
-            ask(&visit, to, Some(wrong)).await
+            ask(&visit, to, Some(wrong.to_owned())).await
         }
     }
-}
-
-fn said_later(visit: &Visit, seconds: u64) -> String {
-    let minutes = seconds.div_ceil(60);
-    visit
-        .lang
-        .t(
-            "Too many wrong passwords. Try again in {} min.",
-            "パスワードの誤りが続いたため、一時的にロックされています。{} 分後にもう一度お試しください。",
-        )
-        .replace("{}", &minutes.to_string())
 }
 
 async fn invitation(visit: Visit) -> Answer {

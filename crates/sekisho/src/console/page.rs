@@ -42,7 +42,9 @@ impl Method {
 /// Whom a page is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
-    /// Anybody, known or not: the way in, and what pages are made with.
+    /// Nothing is asked, not even who it is: what pages are made with.
+    Nothing,
+    /// Anybody, known or not: the way in.
     Nobody,
     Rank(Rank),
 }
@@ -136,6 +138,16 @@ impl Visit {
         self.id.parse().map_err(|_| Trouble::missing(format!("{:?} is no id", self.id)))
     }
 
+    /// For work that reads everything: one at a time, and the next is told so.
+    pub fn alone(&self) -> Result<tokio::sync::MutexGuard<'_, ()>, Trouble> {
+        let busy = || {
+            Trouble::Later(
+                self.lang.t("somebody else is asking for much", "ほかの人が重い処理を実行中です").to_owned(),
+            )
+        };
+        self.console.alone.try_lock().map_err(|_| busy())
+    }
+
     pub fn actor(&self) -> Actor<'_> {
         Actor { name: &self.who.name, role: self.who.rank.role(), tenant: None, at: self.at }
     }
@@ -221,11 +233,13 @@ impl Reply {
     }
 }
 
+pub const HTML: &str = "text/html; charset=utf-8";
+
 pub fn html_answer(status: StatusCode, html: String, lang: Lang) -> Response<Body> {
     let mut answer = Response::new(Body::from(html));
     *answer.status_mut() = status;
     let headers = answer.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(HTML));
     headers.insert(header::CONTENT_LANGUAGE, HeaderValue::from_static(lang.code()));
     headers.insert(header::VARY, HeaderValue::from_static("cookie, accept-language"));
     answer

@@ -75,7 +75,16 @@ pub fn show(body: &[u8], eyes: Eyes, bound: Bound) -> Shown {
     let form = match readable(body) {
         _ if body.is_empty() => Form::Empty,
         None => out.hex(body),
-        Some(text) if text.trim_start().starts_with(['{', '[']) => out.json(text, body.len(), bound),
+        Some(text) if text.trim_start().starts_with(['{', '[']) => {
+            let form = out.json(text, body.len(), bound);
+            // What is no JSON has no words to find an address by: if one may be left, nothing is shown.
+            let is_bare = |at: usize| !out.html[..at].ends_with("***");
+            let has_bare = out.html.match_indices('@').any(|(at, _)| is_bare(at));
+            if form == Form::BrokenJson && eyes == Eyes::Viewer && has_bare {
+                out.hide_all();
+            }
+            form
+        }
         Some(text) => match fields(text) {
             Some(pairs) => out.fields(&pairs, bound),
             None => out.plain(text, bound),
@@ -282,7 +291,18 @@ impl Out {
         Form::Text
     }
 
+    /// All of it, because nobody can say what is in it.
+    fn hide_all(&mut self) {
+        self.is_veiled = true;
+        self.html = format!("<span class=\"hidden\">{HIDDEN}</span>");
+    }
+
     fn hex(&mut self, body: &[u8]) -> Form {
+        if self.eyes == Eyes::Viewer {
+            // An address may stand there in any encoding.
+            self.hide_all();
+            return Form::Bytes;
+        }
         self.is_cut = body.len() > HEX_MAX;
         for (n, row) in body[..body.len().min(HEX_MAX)].chunks(HEX_ROW).enumerate() {
             let hex: Vec<String> = row.iter().map(|byte| format!("{byte:02x}")).collect();

@@ -11,6 +11,7 @@ use std::time::Duration;
 use askama::Template;
 use ring::rand::{SecureRandom, SystemRandom};
 use sekisho_core::provider::encode_hex;
+use sekisho_core::user::Rank;
 use sekisho_core::{Seq, Time};
 
 use super::Console;
@@ -29,6 +30,7 @@ pub const PAGES: &[Page] = &[Page {
 
 /// Runs that are remembered, and under way at once.
 const KEPT_MAX: usize = 50;
+const ID_BYTES: usize = 8;
 const AT_ONCE_MAX: usize = 4;
 /// Things in one piece.
 const PIECE: usize = 100;
@@ -155,10 +157,8 @@ impl Runs {
         if runs.iter().filter(|run| !run.is_over()).count() >= AT_ONCE_MAX {
             return Err(Trouble::Later(format!("{AT_ONCE_MAX} runs are under way already")));
         }
-        let mut id = [0; 8];
-        let _ = SystemRandom::new().fill(&mut id);
         let run = Arc::new(Run {
-            id: encode_hex(id),
+            id: form_id(visit).unwrap_or_else(fresh_id),
             deed: order.deed(),
             who: visit.who.clone(),
             reason: order.reason().to_owned(),
@@ -186,8 +186,24 @@ impl Runs {
     }
 }
 
+/// What a form carries that begins a run: sent twice, it begins one.
+pub fn fresh_id() -> String {
+    let mut id = [0; ID_BYTES];
+    let _ = SystemRandom::new().fill(&mut id);
+    encode_hex(id)
+}
+
+fn form_id(visit: &Visit) -> Option<String> {
+    let id = visit.field("run")?;
+    (id.len() == 2 * ID_BYTES && id.bytes().all(|byte| byte.is_ascii_hexdigit())).then(|| id.to_owned())
+}
+
 /// Begins one, and leads to its page.
 pub fn start(visit: &Visit, order: Order, back: String) -> Answer {
+    // The same form, sent again: it is under way or done already.
+    if let Some(run) = form_id(visit).and_then(|id| visit.console.runs.find(&id)) {
+        return Ok(Reply::Go { to: format!("/console/runs/{}", run.id), flash: None });
+    }
     let run = visit.console.runs.enter(visit, &order, back)?;
     let to = format!("/console/runs/{}", run.id);
     let work = carry_out(Arc::clone(&visit.console), Arc::clone(&run), order);
@@ -220,6 +236,7 @@ async fn carry_out(console: Arc<Console>, run: Arc<Run>, order: Order) -> Result
         }
     };
     for seqs in found.chunks(PIECE) {
+        check_who(&console, &run).await?;
         let mut tries = 0;
         let piece = loop {
             tries += 1;
@@ -231,6 +248,16 @@ async fn carry_out(console: Arc<Console>, run: Arc<Run>, order: Order) -> Result
         run.add(piece);
     }
     Ok(())
+}
+
+/// Whether whoever began it may still act. For whom a proxy vouches, only being shut out here counts.
+async fn check_who(console: &Console, run: &Run) -> Result<(), Refusal> {
+    let users = transition::users(&*console.store).await?;
+    let user = users.iter().find(|(name, _)| *name == run.who.name).map(|(_, user)| user);
+    let may = user.is_none_or(|user| {
+        user.disabled_at.is_none() && (run.who.session.is_none() || user.rank >= Rank::Operator)
+    });
+    if may { Ok(()) } else { Err(Refusal::Conflict(format!("{} may not act any more", run.who.name))) }
 }
 
 async fn carry_out_piece(

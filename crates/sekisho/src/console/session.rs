@@ -26,14 +26,21 @@ const TOKEN: &str = "sekisho_session";
 const SEED: &str = "sekisho_seed";
 const FLASH: &str = "sekisho_flash";
 const LANGUAGE: &str = "sekisho_language";
+/// 256 bits, in hex.
+const SECRET_LETTERS: usize = 64;
 const FLASH_LETTERS_MAX: usize = 1_000;
 const YEAR_SECONDS: u32 = 365 * 24 * 3600;
 const WEEK_SECONDS: u32 = 7 * 24 * 3600;
 const FLASH_SECONDS: u32 = 30;
 
-/// Where a request came from, as the server saw it.
+/// Where a request came from.
 #[derive(Clone, Copy, Debug)]
-pub struct Peer(pub IpAddr);
+pub struct Peer {
+    /// Who holds the connection: what a proxy says is believed by this.
+    pub socket: IpAddr,
+    /// Whom the proxies in front name, for people to read.
+    pub named: IpAddr,
+}
 
 /// The cookies of a request. Who brings neither session nor seed is given a seed.
 pub struct Cookies {
@@ -47,7 +54,9 @@ impl Cookies {
         let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
         let pairs: Vec<_> =
             pairs.map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned())).collect();
-        let has_own = pairs.iter().any(|(name, value)| [TOKEN, SEED].contains(&&**name) && value.len() >= 64);
+        let has_own = pairs
+            .iter()
+            .any(|(name, value)| [TOKEN, SEED].contains(&&**name) && value.len() >= SECRET_LETTERS);
         Self { pairs, fresh: (!has_own).then(chance) }
     }
 
@@ -56,7 +65,12 @@ impl Cookies {
     }
 
     pub fn token(&self) -> Option<&str> {
-        self.get(TOKEN)
+        self.secret(TOKEN)
+    }
+
+    /// What is too short to have been made here is none.
+    fn secret(&self, name: &str) -> Option<&str> {
+        self.get(name).filter(|value| value.len() >= SECRET_LETTERS)
     }
 
     pub fn language(&self) -> Option<Lang> {
@@ -77,7 +91,7 @@ impl Cookies {
 
     /// What a form of ours carries.
     pub fn csrf(&self) -> String {
-        let own = self.token().or_else(|| self.get(SEED)).or(self.fresh.as_deref()).unwrap_or_default();
+        let own = self.token().or_else(|| self.secret(SEED)).or(self.fresh.as_deref()).unwrap_or_default();
         let key = hmac::Key::new(hmac::HMAC_SHA256, own.as_bytes());
         encode_hex(hmac::sign(&key, b"a form of ours"))
     }
@@ -88,11 +102,13 @@ pub async fn find(
     console: &Console,
     headers: &HeaderMap,
     cookies: &Cookies,
-    peer: Option<IpAddr>,
+    peer: Option<Peer>,
     at: Time,
 ) -> Result<Option<Who>, Trouble> {
     if let Some(who) = vouched(console, headers, peer) {
-        return Ok(Some(who));
+        // Who was shut out here stays out, whoever vouches for them.
+        let is_out = transition::is_disabled(&*console.store, &who.name).await?;
+        return Ok(Some(who).filter(|_| !is_out));
     }
     let Some(token) = cookies.token() else { return Ok(None) };
     let known = transition::find_session(&*console.store, token, at).await?;
@@ -100,9 +116,9 @@ pub async fn find(
 }
 
 /// Whom a proxy vouches for, if it is one of those that are believed.
-fn vouched(console: &Console, headers: &HeaderMap, peer: Option<IpAddr>) -> Option<Who> {
+fn vouched(console: &Console, headers: &HeaderMap, peer: Option<Peer>) -> Option<Who> {
     let settings = &console.settings;
-    let (name, peer) = (settings.user_header.as_ref()?, peer?.to_canonical());
+    let (name, peer) = (settings.user_header.as_ref()?, peer?.socket.to_canonical());
     if !settings.proxies.iter().any(|network| network.contains(&peer)) {
         return None;
     }

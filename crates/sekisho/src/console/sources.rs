@@ -174,6 +174,10 @@ async fn test(visit: Visit) -> Answer {
     let missing = || Trouble::missing(format!("{:?} is no source", visit.id));
     let source = doors.source(&visit.id).ok_or_else(missing)?;
     let kind = visit.field("type").unwrap_or(source.about.sample_type);
+    if !source.types.contains(&kind) {
+        return Err(Trouble::wrong(format!("type: {kind:?} is none that can be sent to try a source")));
+    }
+    transition::note_test(&*visit.console.store, &source.name, kind, &visit.actor()).await?;
     let answer = match doors.test(source, kind).await {
         Ok(answer) => answer,
         Err(error) => {

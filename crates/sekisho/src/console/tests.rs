@@ -9,7 +9,7 @@ mod overview;
 mod people;
 mod safety;
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use axum::Router;
@@ -30,6 +30,8 @@ use crate::worker::{self, Worker};
 use crate::{config, now};
 
 const PASSWORD: &str = "a gate in the hills";
+
+const LOCAL: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 /// A console on a store in memory.
 struct Room {
@@ -88,7 +90,7 @@ impl Room {
             request = request.header(*name, value);
         }
         let mut request = request.body(Body::from(form.to_owned())).unwrap();
-        request.extensions_mut().insert(Peer(IpAddr::from([127, 0, 0, 1])));
+        request.extensions_mut().insert(Peer { socket: LOCAL, named: LOCAL });
         let answer = self.router.clone().oneshot(request).await.unwrap();
         let (head, body) = answer.into_parts();
         let body = axum::body::to_bytes(body, 8 << 20).await.unwrap();

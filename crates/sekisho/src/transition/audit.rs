@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 
 use sekisho_core::Time;
 use sekisho_core::audit::{ANCHORED, Check};
+use sekisho_core::change::ChangeSet;
 use sekisho_core::provider::encode_hex;
 use sekisho_store::{AuditEntry, FIND_MAX, Link, Store};
 use serde_json::{Value, json};
 
-use super::Result;
+use super::{Actor, Result};
 use crate::view;
 
 /// What a walk over the whole log found.
@@ -20,6 +21,13 @@ pub struct Verified {
     pub check: Check,
     /// Number and time of the newest anchor: what was cut off the end after it can't be seen.
     pub anchor: Option<(i64, Time)>,
+}
+
+/// That somebody sends a test event to a source: it is handled as a real one.
+pub async fn note_test(store: &dyn Store, source: &str, kind: &str, actor: &Actor<'_>) -> Result<()> {
+    let audit = vec![actor.entry(None, "source.tested", ("source", source), json!({ "type": kind }))];
+    store.commit(vec![ChangeSet { audit, ..ChangeSet::nothing(actor.at) }]).await?;
+    Ok(())
 }
 
 pub async fn verify_audit(store: &dyn Store) -> Result<Verified> {

@@ -13,6 +13,8 @@ use super::{Refusal, Result};
 
 /// Worked on at once in this process.
 static ROOM: Semaphore = Semaphore::const_new(2);
+/// Who may wait for that; whoever comes then is told at once.
+static LINE: Semaphore = Semaphore::const_new(50);
 const ROOM_WITHIN: Duration = Duration::from_secs(5);
 
 /// What is compared when there is no such user, so that the answer takes as long.
@@ -40,12 +42,20 @@ fn work_out(password: &str) -> Option<String> {
     hash.map(|hash| hash.to_string())
 }
 
+/// The place is held by the work, not by whoever waits for it: who hangs up does not make room for another.
 async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
-    let busy =
-        || Refusal::Later { detail: "many people are at the door; try again in a moment".into(), seconds: 5 };
+    let busy = || Refusal::Later {
+        detail: "many people are at the door; try again in a moment".into(),
+        seconds: ROOM_WITHIN.as_secs(),
+    };
+    let _waiting = LINE.try_acquire().map_err(|_| busy())?;
     let room = tokio::time::timeout(ROOM_WITHIN, ROOM.acquire()).await.map_err(|_| busy())?;
-    let _room = room.expect("the semaphore is never closed");
-    tokio::task::spawn_blocking(work).await.map_err(|_| no_chance())
+    let room = room.expect("the semaphore is never closed");
+    let held = move || {
+        let _room = room;
+        work()
+    };
+    tokio::task::spawn_blocking(held).await.map_err(|_| no_chance())
 }
 
 fn no_chance() -> Refusal {

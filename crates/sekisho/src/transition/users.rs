@@ -14,7 +14,7 @@ use sekisho_core::user::{Invite, Rank, Session, User, check_name, check_password
 use sekisho_store::{FIND_MAX, StateFilter, Store};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::every::every;
 use super::{Actor, FieldError, Refusal, Result, TRIES, contended, password};
@@ -79,11 +79,23 @@ async fn load_invite(store: &dyn Store, token: &str, now: Time) -> Result<Option
     let loaded = store.load(Vec::new(), keys.to_vec()).await?.states;
     for state in loaded.into_values() {
         let invite: Invite = read(&state)?;
-        if invite.hash == hash && invite.is_open(now) {
+        if invite.hash == hash && invite.is_open(now) && is_vouched(store, &invite).await? {
             return Ok(Some((state, invite)));
         }
     }
     Ok(None)
+}
+
+/// Whether whoever gave it could still give it. At a terminal, anybody can.
+async fn is_vouched(store: &dyn Store, invite: &Invite) -> Result<bool> {
+    let Some(by) = invite.by.as_ref().filter(|by| check_name(by).is_ok()) else { return Ok(true) };
+    let state = load(store, &Key::new(Kind::User, by)).await?;
+    let user = state.map(|state| read::<User>(&state)).transpose()?;
+    Ok(user.is_none_or(|user| is_admin(&user)))
+}
+
+fn is_admin(user: &User) -> bool {
+    user.rank == Rank::Admin && user.disabled_at.is_none()
 }
 
 /// Takes up an invitation: a user, and a session of theirs. Answers the session's token.
@@ -108,8 +120,10 @@ pub async fn join(
         return Err(Refusal::Conflict(format!("there is a user {name} already: choose another name")));
     }
     let actor = acting(name, user.rank, from.at);
+    let mut writes = vec![write(&state.key, state.version, &invite), write(&key, 0, &user)];
+    writes.extend(closed_first(store, &state.key, name).await?);
     let set = ChangeSet {
-        writes: vec![write(&state.key, state.version, &invite), write(&key, 0, &user)],
+        writes,
         audit: vec![actor.entry(
             None,
             "user.joined",
@@ -121,21 +135,30 @@ pub async fn join(
     if is_written(store, set).await? { Ok(session) } else { Err(no_invite()) }
 }
 
+/// Once there is somebody, the link for whoever comes first is void, by whichever link they came.
+async fn closed_first(store: &dyn Store, taken: &Key, name: &str) -> Result<Option<Write>> {
+    let key = Key::new(Kind::Invite, FIRST);
+    let Some(state) = load(store, &key).await?.filter(|state| state.key != *taken) else { return Ok(None) };
+    let mut first: Invite = read(&state)?;
+    if first.used_by.is_some() {
+        return Ok(None);
+    }
+    first.used_by = Some(name.to_owned());
+    Ok(Some(write(&key, state.version, &first)))
+}
+
 fn no_invite() -> Refusal {
     Refusal::Missing("this invitation was taken up, is over, or never was; ask for another".into())
 }
 
-/// Enters with a password. Answers the session's token; every refusal reads the same but that of a shut door.
+/// Enters with a password. Answers the session's token. Every refusal reads the same and takes as long: whether there
+/// is such a user, and whether the door is shut for them, is not for everybody to know.
 pub async fn enter(store: &dyn Store, name: &str, password: &str, from: Visitor<'_>) -> Result<String> {
     let name = name.trim();
     let key = Key::new(Kind::User, name);
     let known = if check_name(name).is_ok() { load(store, &key).await? } else { None };
     let known = known.map(|state| read::<User>(&state)).transpose()?;
-    if let Some(until) = known.as_ref().and_then(|user| user.shut(from.at)) {
-        let minutes = (until.ms() - from.at.ms()).div_euclid(60_000).unsigned_abs() + 1;
-        let detail = format!("too many wrong passwords: this user can be tried again in {minutes} min");
-        return Err(Refusal::Later { detail, seconds: minutes * 60 });
-    }
+    let known = known.filter(|user| user.shut(from.at).is_none());
     let kept = known.as_ref().filter(|user| user.disabled_at.is_none()).map(|user| user.password.as_str());
     let is_right = password::matches(password, kept).await?;
     if known.is_none() {
@@ -204,35 +227,59 @@ pub enum UserAct {
 
 /// Carries it out. Somebody stays who can let others in: the last admin keeps rank and entry.
 pub async fn change_user(store: &dyn Store, name: &str, act: UserAct, actor: &Actor<'_>) -> Result<User> {
-    match act {
-        UserAct::Rank(Rank::Viewer | Rank::Operator) | UserAct::Disable => check_admins(store, name).await?,
-        UserAct::Rank(Rank::Admin) | UserAct::Enable | UserAct::EndSessions => {}
+    let key = Key::new(Kind::User, name);
+    for _ in 0..TRIES {
+        let missing = || Refusal::Missing(format!("there is no user {name}"));
+        let state = load(store, &key).await?.ok_or_else(missing)?;
+        let mut user: User = read(&state)?;
+        let was_admin = is_admin(&user);
+        let (action, details) = carry_out(&mut user, act, actor.at);
+        let mut writes = vec![write(&key, state.version, &user)];
+        if was_admin && !is_admin(&user) {
+            // The one who stays is written too, as they are: two who put each other out can't both succeed.
+            let (stays, known) = other_admin(store, name).await?;
+            writes.push(write(&stays.key, stays.version, &known));
+        }
+        let audit = vec![actor.entry(None, action, ("user", name), details)];
+        if is_written(store, ChangeSet { writes, audit, ..ChangeSet::nothing(actor.at) }).await? {
+            return Ok(user);
+        }
     }
-    change(store, name, |user| {
-        let mut details = json!({});
-        let action = match act {
-            UserAct::Rank(rank) => {
-                details = json!({ "before": user.rank, "after": rank });
-                user.rank = rank;
-                "user.rank_changed"
-            }
-            UserAct::Disable => {
-                user.disabled_at = Some(actor.at);
-                user.sessions.clear();
-                "user.disabled"
-            }
-            UserAct::Enable => {
-                (user.disabled_at, user.failures, user.shut_until) = (None, 0, None);
-                "user.enabled"
-            }
-            UserAct::EndSessions => {
-                user.sessions.clear();
-                "user.sessions_ended"
-            }
-        };
-        Ok(actor.entry(None, action, ("user", name), details))
-    })
-    .await
+    Err(contended())
+}
+
+fn carry_out(user: &mut User, act: UserAct, at: Time) -> (&'static str, Value) {
+    match act {
+        UserAct::Rank(rank) => {
+            let details = json!({ "before": user.rank, "after": rank });
+            user.rank = rank;
+            ("user.rank_changed", details)
+        }
+        UserAct::Disable => {
+            user.disabled_at = Some(at);
+            user.sessions.clear();
+            ("user.disabled", json!({}))
+        }
+        UserAct::Enable => {
+            (user.disabled_at, user.failures, user.shut_until) = (None, 0, None);
+            ("user.enabled", json!({}))
+        }
+        UserAct::EndSessions => {
+            user.sessions.clear();
+            ("user.sessions_ended", json!({}))
+        }
+    }
+}
+
+/// Somebody else who can let people in.
+async fn other_admin(store: &dyn Store, without: &str) -> Result<(State, User)> {
+    for state in every(store, StateFilter::all(Kind::User, FIND_MAX)).await? {
+        let user: User = read(&state)?;
+        if state.key.id != without && is_admin(&user) {
+            return Ok((state, user));
+        }
+    }
+    Err(Refusal::Conflict(format!("{without} is the last admin: make somebody else admin first")))
 }
 
 /// Another password, by whoever knows the old one. Every other session ends.
@@ -247,7 +294,16 @@ pub async fn change_password(
     check_password(&known.name, new).map_err(|what| wrong("new", &format!("expected {what}")))?;
     let state = load(store, &Key::new(Kind::User, &known.name)).await?;
     let user = state.map(|state| read::<User>(&state)).transpose()?;
+    if user.as_ref().is_some_and(|user| user.shut(actor.at).is_some()) {
+        let detail = "too many wrong passwords: wait a quarter of an hour".to_owned();
+        return Err(Refusal::Later { detail, seconds: 15 * 60 });
+    }
     if !password::matches(old, user.as_ref().map(|user| user.password.as_str())).await? {
+        change(store, &known.name, |user| {
+            user.missed(actor.at);
+            Ok(actor.entry(None, "user.refused", ("user", &known.name), json!({})))
+        })
+        .await?;
         return Err(wrong("old", "this is not your password"));
     }
     let kept = password::hash(new).await?;
@@ -261,6 +317,13 @@ pub async fn change_password(
     .map(drop)
 }
 
+/// Whether somebody of this name is kept and was shut out.
+pub async fn is_disabled(store: &dyn Store, name: &str) -> Result<bool> {
+    let state = load(store, &Key::new(Kind::User, name)).await?;
+    let user = state.map(|state| read::<User>(&state)).transpose()?;
+    Ok(user.is_some_and(|user| user.disabled_at.is_some()))
+}
+
 /// Every user, by name.
 pub async fn users(store: &dyn Store) -> Result<Vec<(String, User)>> {
     let states = every(store, StateFilter::all(Kind::User, FIND_MAX)).await?;
@@ -268,21 +331,6 @@ pub async fn users(store: &dyn Store) -> Result<Vec<(String, User)>> {
         states.iter().map(|state| Ok((state.key.id.clone(), read(state)?))).collect::<Result<_>>()?;
     users.sort_by(|a: &(String, User), b| a.0.cmp(&b.0));
     Ok(users)
-}
-
-/// Whether somebody else could still let people in.
-async fn check_admins(store: &dyn Store, without: &str) -> Result<()> {
-    let users = users(store).await?;
-    let is_admin = |user: &User| user.rank == Rank::Admin && user.disabled_at.is_none();
-    if users.iter().any(|(name, user)| name != without && is_admin(user)) {
-        return Ok(());
-    }
-    match users.iter().find(|(name, _)| name == without) {
-        Some((name, user)) if is_admin(user) => {
-            Err(Refusal::Conflict(format!("{name} is the last admin: make somebody else admin first")))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Reads, changes and writes a user, again when others were faster.

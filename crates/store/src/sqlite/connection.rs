@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
+use tokio::sync::Semaphore;
 
 use super::{MIGRATIONS, SqliteStore, migrate};
 use crate::error::{Error, OpenError, Result};
@@ -116,9 +117,13 @@ fn display(path: &Path) -> String {
     format!("sqlite:{}", path.display())
 }
 
-/// Connections for reading. Each read runs on a thread of its own and borrows whichever is free.
+/// Connections for reading. Each read waits until one is free, and only then takes a thread: however many wait, no
+/// more threads are busy than there are connections.
 #[derive(Clone)]
-pub struct Readers(Arc<[Mutex<Connection>]>);
+pub struct Readers {
+    all: Arc<[Mutex<Connection>]>,
+    free: Arc<Semaphore>,
+}
 
 impl Readers {
     pub fn for_pages(path: &Path) -> std::result::Result<Self, OpenError> {
@@ -141,11 +146,12 @@ impl Readers {
             Ok(Mutex::new(connection))
         };
         let readers: rusqlite::Result<Vec<_>> = (0..count).map(|_| open()).collect();
-        Ok(Self(readers.map_err(|error| unreachable(path, error))?.into()))
+        let all = readers.map_err(|error| unreachable(path, error))?.into();
+        Ok(Self { all, free: Arc::new(Semaphore::new(count)) })
     }
 
     pub fn require_current(&self, path: &Path) -> std::result::Result<(), OpenError> {
-        let connection = self.0[0].lock().expect("no read panics");
+        let connection = self.all[0].lock().expect("no read panics");
         let applied = migrate::applied(&connection).map_err(|error| unreachable(path, error))?;
         migration::require_current(MIGRATIONS, &applied)
     }
@@ -175,9 +181,12 @@ impl Readers {
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T> {
         let readers = self.clone();
+        let place = Arc::clone(&self.free).acquire_owned().await.expect("the semaphore is never closed");
         let run = move || {
-            let free = readers.0.iter().find_map(|reader| reader.try_lock().ok());
-            let reader = free.unwrap_or_else(|| readers.0[0].lock().expect("no read panics"));
+            // Held by the read, not by whoever waits for it: that one may leave.
+            let _place = place;
+            let free = readers.all.iter().find_map(|reader| reader.try_lock().ok());
+            let reader = free.unwrap_or_else(|| readers.all[0].lock().expect("no read panics"));
             work(&reader)
         };
         let answer = tokio::task::spawn_blocking(run).await.map_err(Error::corrupt)?;

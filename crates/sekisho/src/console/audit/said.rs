@@ -90,6 +90,8 @@ pub fn action(code: &str, lang: Lang) -> &str {
         "tenant.deleted" | "customer.deleted" | "staff.deleted" | "subject.deleted" => {
             ("an entry was deleted", "台帳から削除")
         }
+        "source.tested" => ("a test event was sent", "テストイベントを送信"),
+        "user.left" => ("somebody logged out", "ログアウト"),
         "audit.anchored" => ("the log was anchored", "監査ログにアンカーを記録"),
         _ => return code,
     };

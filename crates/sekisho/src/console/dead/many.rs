@@ -21,6 +21,8 @@ struct ManyPage {
     report: DeadReport,
     groups: Vec<GroupRow>,
     reason_max: usize,
+    /// Under which number the run is entered.
+    run: String,
 }
 
 pub async fn preview(visit: Visit, deed: Deed) -> Answer {
@@ -44,6 +46,7 @@ pub async fn preview(visit: Visit, deed: Deed) -> Answer {
         groups: groups.into_iter().map(|group| GroupRow::of(group, &chosen, &f)).collect(),
         report,
         reason_max: REASON_MAX,
+        run: runs::fresh_id(),
         f,
     })
 }

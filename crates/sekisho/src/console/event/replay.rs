@@ -32,6 +32,8 @@ struct ReplayPage {
     forecast_of: usize,
     report: ReplayReport,
     reason_max: usize,
+    /// Under which number the run is entered.
+    run: String,
 }
 
 pub async fn preview_one(visit: Visit) -> Answer {
@@ -50,6 +52,7 @@ pub async fn preview_one(visit: Visit) -> Answer {
         forecast_of: report.found,
         report,
         reason_max: REASON_MAX,
+        run: runs::fresh_id(),
     })
 }
 
@@ -108,6 +111,7 @@ pub async fn preview_many(visit: Visit) -> Answer {
         forecast_of,
         report,
         reason_max: REASON_MAX,
+        run: runs::fresh_id(),
     })
 }
 

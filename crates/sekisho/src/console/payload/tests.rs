@@ -106,6 +106,17 @@ fn h3_addresses_are_masked_for_who_may_only_look() {
 }
 
 #[test]
+fn h3_where_an_address_may_hide_who_may_only_look_sees_nothing() {
+    for body in
+        [&b"[error] no such user taro@example.jp"[..], b"{taro@example.jp", b"\x00\xfftaro@example.jp"]
+    {
+        let (seen, shown) = shown(body, Eyes::Viewer);
+        assert_eq!((seen.as_str(), shown.is_veiled), (HIDDEN, true), "{body:?}");
+        assert!(self::shown(body, Eyes::Operator).0.contains("taro"), "{body:?}");
+    }
+}
+
+#[test]
 fn h3_what_is_not_json_is_shown_as_what_it_is() {
     let cases: [(&[u8], Form, &str); 8] = [
         (b"", Form::Empty, ""),

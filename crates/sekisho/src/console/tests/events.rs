@@ -11,6 +11,7 @@ use sekisho_store::conformance::Arrivals;
 use sekisho_store::memory::MemoryStore;
 use sekisho_store::{SCAN_MAX, Store};
 
+use super::super::events::LOOKS_MAX;
 use super::super::live::TAILS_MAX;
 use super::Room;
 use crate::config::Config;
@@ -143,7 +144,7 @@ async fn h1_pages_follow_each_other_and_keep_the_filters() {
 #[tokio::test]
 async fn h1_a_look_that_ended_early_says_how_far_it_saw() {
     let (room, mut arrivals) = room().await;
-    let many = (0..SCAN_MAX + 10).map(|n| arrivals.event_at(&format!("e{n}"), now())).collect();
+    let many = (0..SCAN_MAX * LOOKS_MAX + 10).map(|n| arrivals.event_at(&format!("e{n}"), now())).collect();
     admit(&*room.store, many).await;
     let seen = room.look(Rank::Viewer, "/console/events?object=nothing").await;
     seen.says(&["Looked back to", "Look further", "before=evt_"]);
@@ -247,7 +248,7 @@ async fn h1_streams_have_a_limit_and_end_with_the_server() {
         let request = http::Request::builder().uri("/console/events/live");
         let request = request.header("remote-user", "mika").header("remote-rank", "viewer");
         let mut request = request.body(axum::body::Body::empty()).unwrap();
-        request.extensions_mut().insert(super::Peer(std::net::IpAddr::from([127, 0, 0, 1])));
+        request.extensions_mut().insert(super::Peer { socket: super::LOCAL, named: super::LOCAL });
         tower::ServiceExt::oneshot(room.router.clone(), request).await.unwrap()
     };
     let mut open = Vec::new();

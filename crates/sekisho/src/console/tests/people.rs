@@ -66,7 +66,8 @@ async fn h1_who_guesses_is_shut_out_and_is_not_told_who_exists() {
     for _ in 0..4 {
         log_in(&room, "mika", "what could it be").await;
     }
-    log_in(&room, "mika", PASSWORD).await.says(&["Too many wrong passwords"]);
+    let shut = log_in(&room, "mika", PASSWORD).await.says(&["belong together"]);
+    assert_eq!(shut.text, known.text, "not even that the door is shut");
     let audit = sekisho_store::AuditFilter {
         target: Some("mika".into()),
         action: Some("user.refused".into()),
@@ -128,4 +129,62 @@ async fn h1_what_people_typed_stays_text() {
     assert!(!seen.text.contains("<script>alert"), "{}", seen.text);
     let seen = room.look(Rank::Viewer, "/console/events?type=%22%3E%3Cscript%3Ealert(1)%3C/script%3E").await;
     assert!(!seen.text.contains("<script>alert"), "{}", seen.text);
+}
+
+#[tokio::test]
+async fn h1_a_link_is_worth_no_more_than_whoever_gave_it() {
+    let room = Room::open().await;
+    let first = transition::first_invite(&*room.store, now()).await.unwrap().unwrap();
+    let mika = room.settle_in("mika", Rank::Admin).await;
+    let path = |token: &str| format!("/console/join/{token}");
+    assert_eq!(
+        room.ask("GET", &path(&first), &[], "").await.status(),
+        404,
+        "somebody is there by another link"
+    );
+    room.settle_in("eve", Rank::Admin).await;
+    let by = transition::Actor { name: "eve", role: Rank::Admin.role(), tenant: None, at: now() };
+    let token = transition::invite(&*room.store, Rank::Admin, &by).await.unwrap();
+    assert_eq!(room.ask("GET", &path(&token), &[], "").await.status(), 200);
+    let form = format!("csrf={}", csrf(&mika));
+    room.ask("POST", "/console/users/eve/disable", &[("cookie", mika.clone())], &form).await;
+    assert_eq!(room.ask("GET", &path(&token), &[], "").await.status(), 404, "eve is out, and so is her link");
+}
+
+#[tokio::test]
+async fn h1_two_admins_who_put_each_other_out_leave_one() {
+    let room = Room::open().await;
+    for round in 0..5 {
+        let (a, b) = (format!("a{round}"), format!("b{round}"));
+        room.settle_in(&a, Rank::Admin).await;
+        room.settle_in(&b, Rank::Admin).await;
+        let act = async |by: &str, whom: &str| {
+            let by = transition::Actor { name: by, role: Rank::Admin.role(), tenant: None, at: now() };
+            let act = transition::UserAct::Rank(Rank::Viewer);
+            transition::change_user(&*room.store, whom, act, &by).await.is_ok()
+        };
+        let both = tokio::join!(act(&a, &b), act(&b, &a));
+        let users = transition::users(&*room.store).await.unwrap();
+        let admins = users.iter().filter(|(_, user)| user.rank == Rank::Admin).count();
+        assert_eq!(admins, 1, "{both:?}");
+        let last = users.iter().find(|(_, user)| user.rank == Rank::Admin).unwrap().0.clone();
+        room.settle_in(&format!("c{round}"), Rank::Admin).await;
+        act("test", &last).await;
+        act("test", &format!("c{round}")).await;
+    }
+}
+
+#[tokio::test]
+async fn h1_guessing_at_an_open_session_is_guessing_too() {
+    let room = Room::open().await;
+    let here = room.settle_in("mika", Rank::Viewer).await;
+    let change = async |old: &str| {
+        let form =
+            format!("old={old}&new=another+gate+entirely&again=another+gate+entirely&csrf={}", csrf(&here));
+        room.ask("POST", "/console/account/password", &[("cookie", here.clone())], &form).await
+    };
+    for _ in 0..5 {
+        assert!(change("wrong").await.told().contains("not your password"));
+    }
+    assert_eq!(change("a+gate+in+the+hills").await.status(), 429);
 }
