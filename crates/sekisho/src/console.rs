@@ -46,7 +46,6 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use sekisho_core::notification::directory::Zone;
 use sekisho_core::notification::template::Templates;
 use sekisho_store::Store;
-use tokio::sync::Semaphore;
 
 use crate::config::{self, Config, Notifications, Schedule};
 use crate::node::Health;
@@ -124,7 +123,7 @@ pub struct Console {
     pub zone: Zone,
     pub tally: tally::Tally,
     /// Places at the live tail.
-    pub tails: Arc<Semaphore>,
+    pub tails: live::Tails,
 }
 
 pub fn router(
@@ -152,7 +151,7 @@ pub fn router(
         doors: Doors::of(config),
         zone: zone.expect("the configuration was checked"),
         tally: tally::Tally::default(),
-        tails: Arc::new(Semaphore::new(live::TAILS_MAX)),
+        tails: live::Tails::default(),
     };
     let mut paths: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for page in pages() {
@@ -219,8 +218,8 @@ async fn admit(
     let here = parts.uri.path_and_query().map(ToString::to_string).unwrap_or_default();
     match (page.needs, &who) {
         (Needs::Rank(_), None) if page.method == page::Method::Get => return Ok(Reply::enter(&here)),
-        (Needs::Rank(_), None) => return Err(Trouble::nobody()),
-        (Needs::Rank(rank), Some(who)) if who.rank < rank => return Err(Trouble::rank(rank)),
+        (Needs::Rank(_), None) => return Err(Trouble::Nobody),
+        (Needs::Rank(rank), Some(who)) if who.rank < rank => return Err(Trouble::Rank(rank)),
         (Needs::Nothing | Needs::Nobody, _) | (Needs::Rank(_), Some(_)) => {}
     }
     let csrf = cookies.csrf();

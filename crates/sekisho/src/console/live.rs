@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use askama::Template as _;
@@ -16,7 +17,6 @@ use http::{HeaderValue, Response, StatusCode, header};
 use sekisho_core::change::About;
 use sekisho_core::{Seq, Time};
 use sekisho_store::{EventFilter, EventSummary, Status};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
 use super::Console;
@@ -34,8 +34,9 @@ pub const PAGES: &[Page] = &[Page {
     run: |visit| Box::pin(async { tail(visit) }),
 }];
 
-/// Streams of one process.
+/// Streams of one process, and of one person.
 pub const TAILS_MAX: usize = 50;
+pub const TAILS_EACH_MAX: usize = 5;
 /// Rows that are kept up to date: as many as the page keeps, so that what it shows has no gaps.
 const ROWS_MAX: usize = 200;
 const READ_EVERY: Duration = Duration::from_secs(1);
@@ -61,7 +62,7 @@ fn tail(visit: Visit) -> Answer {
         None => visit.param("after").map(|text| read("after", text)).transpose()?,
     };
     let floor = visit.param("floor").map(|text| read("floor", text)).transpose()?;
-    let Ok(place) = visit.console.tails.clone().try_acquire_owned() else { return Ok(no_room()) };
+    let Some(place) = visit.console.tails.enter(&visit.who.name) else { return Ok(no_room()) };
     let tail = Tail {
         f: visit.frame("events", ""),
         filter: EventFilter { limit: ROWS_MAX, ..filter },
@@ -93,8 +94,40 @@ fn no_room() -> Reply {
     Reply::Other(answer)
 }
 
+/// Who has how many open.
+#[derive(Clone, Default)]
+pub struct Tails(Arc<Mutex<BTreeMap<String, usize>>>);
+
+/// One of them, for as long as it lasts.
+struct Place {
+    tails: Tails,
+    name: String,
+}
+
+impl Tails {
+    fn enter(&self, name: &str) -> Option<Place> {
+        let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = open.get(name).copied().unwrap_or_default();
+        if own >= TAILS_EACH_MAX || open.values().sum::<usize>() >= TAILS_MAX {
+            return None;
+        }
+        open.insert(name.to_owned(), own + 1);
+        Some(Place { tails: self.clone(), name: name.to_owned() })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut open = self.tails.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match open.get_mut(&self.name) {
+            Some(own) if *own > 1 => *own -= 1,
+            _ => drop(open.remove(&self.name)),
+        }
+    }
+}
+
 struct Tail {
-    console: std::sync::Arc<Console>,
+    console: Arc<Console>,
     f: Frame,
     filter: EventFilter,
     /// The last row of the page, if there are more behind it: what is older is not on it.
@@ -105,7 +138,7 @@ struct Tail {
     sent: Option<BTreeMap<Seq, Look>>,
     ends_at: Instant,
     spoke_at: Instant,
-    _place: OwnedSemaphorePermit,
+    _place: Place,
 }
 
 /// What of a row can change.

@@ -140,7 +140,7 @@ pub fn check_csrf(headers: &HeaderMap, form: &[(String, String)], wanted: &str) 
     // Hashes are compared, so how long it takes tells nothing about the token.
     let hash = |text: &str| digest(&SHA256, text.as_bytes());
     let is_ours = hash(given).as_ref() == hash(wanted).as_ref();
-    if is_near && is_ours { Ok(()) } else { Err(Trouble::foreign_form()) }
+    if is_near && is_ours { Ok(()) } else { Err(Trouble::ForeignForm) }
 }
 
 pub fn set_token(headers: &mut HeaderMap, token: Option<&str>, is_secure: bool) {

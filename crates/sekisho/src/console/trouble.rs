@@ -27,18 +27,6 @@ pub enum Trouble {
 }
 
 impl Trouble {
-    pub const fn nobody() -> Self {
-        Self::Nobody
-    }
-
-    pub const fn rank(rank: Rank) -> Self {
-        Self::Rank(rank)
-    }
-
-    pub const fn foreign_form() -> Self {
-        Self::ForeignForm
-    }
-
     pub const fn wrong(detail: String) -> Self {
         Self::Wrong(detail)
     }

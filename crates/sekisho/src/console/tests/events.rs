@@ -12,7 +12,7 @@ use sekisho_store::memory::MemoryStore;
 use sekisho_store::{SCAN_MAX, Store};
 
 use super::super::events::LOOKS_MAX;
-use super::super::live::TAILS_MAX;
+use super::super::live::{TAILS_EACH_MAX, TAILS_MAX};
 use super::Room;
 use crate::config::Config;
 use crate::now;
@@ -244,22 +244,25 @@ async fn h1_a_browser_that_comes_back_hears_what_it_missed() {
 #[tokio::test(start_paused = true)]
 async fn h1_streams_have_a_limit_and_end_with_the_server() {
     let (room, _) = room().await;
-    let ask = async || {
+    let ask = async |name: &str| {
         let request = http::Request::builder().uri("/console/events/live");
-        let request = request.header("remote-user", "mika").header("remote-rank", "viewer");
+        let request = request.header("remote-user", name).header("remote-rank", "viewer");
         let mut request = request.body(axum::body::Body::empty()).unwrap();
         request.extensions_mut().insert(super::Peer { socket: super::LOCAL, named: super::LOCAL });
         tower::ServiceExt::oneshot(room.router.clone(), request).await.unwrap()
     };
     let mut open = Vec::new();
-    for _ in 0..TAILS_MAX {
-        open.push(ask().await);
+    for n in 0..TAILS_MAX {
+        open.push(ask(&format!("viewer{}", n / TAILS_EACH_MAX)).await);
+        if n == TAILS_EACH_MAX {
+            assert_eq!(ask("viewer0").await.status(), 503, "nobody takes the places of all");
+        }
     }
     assert!(open.iter().all(|answer| answer.status() == 200));
-    let refused = ask().await;
+    let refused = ask("mika").await;
     assert_eq!((refused.status().as_u16(), refused.headers()["retry-after"].to_str().unwrap()), (503, "15"));
     drop(open.pop());
-    let last = ask().await;
+    let last = ask("mika").await;
     assert_eq!(last.status(), 200);
     let began = tokio::time::Instant::now();
     let health = Arc::clone(&room.health);
