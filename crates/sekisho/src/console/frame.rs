@@ -106,6 +106,11 @@ impl Frame {
         assets::address(name)
     }
 
+    /// Whose clock times are shown by.
+    pub fn zone(&self) -> &str {
+        self.zone.name()
+    }
+
     /// The switch to the other language, and back to this page.
     pub fn language_switch(&self) -> String {
         let to: String = form_urlencoded::byte_serialize(self.here.as_bytes()).collect();
