@@ -12,9 +12,11 @@ mod find;
 mod find_audit;
 mod find_state;
 mod find_work;
+mod keys;
 mod migrate;
 #[cfg(test)]
 mod tests;
+mod transaction;
 mod upkeep;
 mod work;
 mod writer;
@@ -39,14 +41,16 @@ use crate::{
     OpenError, Pulse, RejectionFilter, Result, StateFilter, Store, Sum, Work,
 };
 use connection::Readers;
+use keys::Keys;
 use writer::Writer;
 
 pub const MIGRATIONS: &[Migration] =
     &[Migration { number: 1, name: "schema", sql: include_str!("migrations/sqlite/0001_schema.sql") }];
 
 pub struct SqliteStore {
-    /// Absent when the store was opened only to look.
+    /// Absent when the store was opened only to look, and so are the keys.
     writer: Option<Writer>,
+    keys: Option<Arc<Keys>>,
     pages: Readers,
     engine: Readers,
     /// Held for as long as this process serves the file.
@@ -64,7 +68,13 @@ fn open_blocking(path: &Path, access: Access) -> std::result::Result<SqliteStore
     if access == Access::Read {
         let pages = Readers::for_pages(path)?;
         pages.require_current(path)?;
-        return Ok(SqliteStore { writer: None, pages, engine: Readers::for_engine(path)?, _lock: None });
+        return Ok(SqliteStore {
+            writer: None,
+            keys: None,
+            pages,
+            engine: Readers::for_engine(path)?,
+            _lock: None,
+        });
     }
     if access == Access::Act {
         Readers::for_pages(path)?.require_current(path)?;
@@ -80,7 +90,10 @@ fn open_blocking(path: &Path, access: Access) -> std::result::Result<SqliteStore
         connection.execute("DELETE FROM node", []).map_err(|error| connection::unreachable(path, error))?;
     }
     let (pages, engine) = (Readers::for_pages(path)?, Readers::for_engine(path)?);
-    Ok(SqliteStore { writer: Some(Writer::start(connection)), pages, engine, _lock: Some(lock) })
+    let keys = Keys::load(&connection).map_err(|error| connection::unreachable(path, error))?;
+    let keys = Arc::new(keys);
+    let writer = Writer::start(connection, Arc::clone(&keys));
+    Ok(SqliteStore { writer: Some(writer), keys: Some(keys), pages, engine, _lock: Some(lock) })
 }
 
 #[async_trait]
@@ -107,8 +120,12 @@ impl Store for SqliteStore {
     }
 
     async fn known(&self, keys: &[DedupeKey]) -> Result<Vec<Option<Seq>>> {
-        let keys = keys.to_vec();
-        self.look_up(move |db| admit::known(db, &keys)).await
+        let (asked, memory) = (keys.to_vec(), self.keys.clone());
+        let read = move |db: &_| match memory {
+            Some(memory) => memory.known(db, &asked),
+            None => keys::stored(db, &asked),
+        };
+        self.look_up(read).await
     }
 
     async fn claim(&self, epoch: Epoch, wants: Vec<(Lane, usize)>, now: Time) -> Result<Vec<Job>> {
@@ -219,7 +236,7 @@ impl Store for SqliteStore {
 
     async fn find_seq(&self, source: &str, event_id: &str) -> Result<Option<Seq>> {
         let hash = *DedupeKey::new(source, event_id, None).hash();
-        self.read(move |db| find::seq(db, &hash)).await
+        self.read(move |db| keys::by_hash(db, &hash)).await
     }
 
     async fn find_dead(&self, filter: DeadFilter) -> Result<Vec<DeadLetter>> {

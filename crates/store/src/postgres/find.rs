@@ -234,8 +234,11 @@ pub async fn stored(link: &Link, seqs: &BTreeSet<Seq>) -> Result<Vec<Stored>> {
     rows.iter().map(event).collect()
 }
 
-/// When the event was created is not known here, so the whole of `dedupe` is scanned for the rest of the key.
-const SEQ: &str = "SELECT seq FROM dedupe WHERE substr(key, 5) = $1 ORDER BY seq DESC LIMIT 1";
+/// When the event was created is not known here: an index leads to the start of the hash.
+const SEQ: &str = "
+SELECT seq FROM dedupe WHERE substr(key, 5, 4) = substr($1::bytea, 1, 4) AND substr(key, 5) = $1
+ORDER BY seq DESC
+LIMIT 1";
 
 pub async fn seq(link: &Link, hash: &[u8; 12]) -> Result<Option<Seq>> {
     let rows = link.query(SEQ, &[&&hash[..]]).await?;

@@ -4,7 +4,7 @@ use rusqlite::{OptionalExtension, params};
 use sekisho_core::Seq;
 use sekisho_core::change::{Act, Replayed};
 
-use super::chain::Tx;
+use super::transaction::Tx;
 use crate::audit;
 
 pub fn revive(tx: &Tx<'_>, jobs: &[Seq], act: &Act) -> rusqlite::Result<Vec<bool>> {

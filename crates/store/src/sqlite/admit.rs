@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{CachedStatement, Connection, OptionalExtension, ToSql, params};
+use rusqlite::{CachedStatement, ToSql, params};
 use sekisho_core::change::{Admission, Arrival};
-use sekisho_core::event::DedupeKey;
 use sekisho_core::{Epoch, Seq};
 
 use super::SqliteStore;
-use super::chain::Tx;
+use super::transaction::Tx;
 use super::writer::Failure;
 use crate::error::Result;
 
@@ -56,19 +55,17 @@ async fn try_admit(
 
 /// The statements of a batch, looked up once.
 pub struct Inserts<'c> {
-    tx: &'c Connection,
+    tx: &'c Tx<'c>,
     keep: Option<Epoch>,
-    dedupe: CachedStatement<'c>,
     event: CachedStatement<'c>,
     job: CachedStatement<'c>,
 }
 
 impl<'c> Inserts<'c> {
-    pub fn prepare(tx: &'c Connection, keep: Option<Epoch>) -> rusqlite::Result<Self> {
+    pub fn prepare(tx: &'c Tx<'c>, keep: Option<Epoch>) -> rusqlite::Result<Self> {
         Ok(Self {
             tx,
             keep,
-            dedupe: tx.prepare_cached("INSERT INTO dedupe (key, seq) VALUES ($1, $2) ON CONFLICT DO NOTHING")?,
             event: tx.prepare_cached(
                 "INSERT INTO event (seq, received_at, source, event_id, type, created_at, object_kind, object_id,
                                     account, livemode, trust, headers, body)
@@ -82,19 +79,19 @@ impl<'c> Inserts<'c> {
     }
 
     fn run(&mut self, arrival: &Arrival) -> rusqlite::Result<Admission> {
-        if self.add(arrival)? {
-            return Ok(Admission::Admitted);
-        }
-        let stored = stored(self.tx, &arrival.key)?.expect("the conflict was with a stored key");
-        Ok(if stored == arrival.seq { Admission::Admitted } else { Admission::Duplicate(stored) })
+        Ok(match self.add(arrival)? {
+            Some(stored) if stored != arrival.seq => Admission::Duplicate(stored),
+            _ => Admission::Admitted,
+        })
     }
 
-    /// False when its key had been there before.
-    pub fn add(&mut self, arrival: &Arrival) -> rusqlite::Result<bool> {
-        let seq = arrival.seq.as_i64();
-        if self.dedupe.execute(params![arrival.key.as_bytes(), seq])? == 0 {
-            return Ok(false);
+    /// Adds nothing when its key had been there before, and tells the number it has.
+    pub fn add(&mut self, arrival: &Arrival) -> rusqlite::Result<Option<Seq>> {
+        if let Some(stored) = self.tx.stored(&arrival.key)? {
+            return Ok(Some(stored));
         }
+        self.tx.store_key(arrival.key, arrival.seq)?;
+        let seq = arrival.seq.as_i64();
         let object = arrival.object.as_ref();
         self.event.execute(params![
             seq,
@@ -113,7 +110,7 @@ impl<'c> Inserts<'c> {
         ])?;
         let (due_at, owner) = (arrival.received_at.ms(), self.keep.map(|epoch| epoch.0));
         self.job.execute(params![seq, due_at, owner, i32::from(owner.is_some()), arrival.payload()])?;
-        Ok(true)
+        Ok(None)
     }
 }
 
@@ -125,14 +122,4 @@ impl ToSql for Body<'_> {
         let is_utf8 = std::str::from_utf8(self.0).is_ok();
         Ok(ToSqlOutput::Borrowed(if is_utf8 { ValueRef::Text(self.0) } else { ValueRef::Blob(self.0) }))
     }
-}
-
-pub fn known(db: &Connection, keys: &[DedupeKey]) -> rusqlite::Result<Vec<Option<Seq>>> {
-    keys.iter().map(|key| stored(db, key)).collect()
-}
-
-fn stored(db: &Connection, key: &DedupeKey) -> rusqlite::Result<Option<Seq>> {
-    db.prepare_cached("SELECT seq FROM dedupe WHERE key = $1")?
-        .query_row([key.as_bytes()], |row| row.get(0).map(Seq::from_i64))
-        .optional()
 }

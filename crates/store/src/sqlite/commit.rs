@@ -9,7 +9,7 @@ use sekisho_core::state::{Key, Naming, Posting, Write};
 use sekisho_core::{Seq, Time};
 
 use super::admit::Inserts;
-use super::chain::Tx;
+use super::transaction::Tx;
 use super::work::held;
 use crate::guard;
 
@@ -236,7 +236,7 @@ fn post(tx: &Connection, posting: &Posting, at: Time) -> rusqlite::Result<()> {
 }
 
 /// New jobs, and new events with their first jobs. Gives back those whose key had been there before.
-fn bring_forth(tx: &Connection, set: &ChangeSet) -> rusqlite::Result<Vec<Seq>> {
+fn bring_forth(tx: &Tx<'_>, set: &ChangeSet) -> rusqlite::Result<Vec<Seq>> {
     let mut repeated = Vec::new();
     for new in &set.jobs {
         if !queue(tx, new)? {
@@ -246,7 +246,7 @@ fn bring_forth(tx: &Connection, set: &ChangeSet) -> rusqlite::Result<Vec<Seq>> {
     if !set.events.is_empty() {
         let mut inserts = Inserts::prepare(tx, set.keep)?;
         for event in &set.events {
-            if !inserts.add(event)? {
+            if inserts.add(event)?.is_some() {
                 repeated.push(event.seq);
             }
         }

@@ -214,13 +214,6 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<EventSummary> {
     })
 }
 
-/// By the hash half of the key: the provider's clock, its first half, is not known here.
-pub fn seq(db: &Connection, hash: &[u8; 12]) -> rusqlite::Result<Option<Seq>> {
-    db.prepare_cached("SELECT seq FROM dedupe WHERE substr(key, 5) = $1 ORDER BY seq DESC LIMIT 1")?
-        .query_row([&hash[..]], |row| row.get(0).map(Seq::from_i64))
-        .optional()
-}
-
 pub fn rejections(db: &Connection, filter: &RejectionFilter) -> rusqlite::Result<Vec<Rejection>> {
     let mut conditions = Conditions::default();
     conditions.demand("source = ?", filter.source.clone());

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use rusqlite::Connection;
 use sekisho_core::Time;
 use sekisho_core::audit::Entry;
-use sekisho_core::change::{About, ChangeSet, Committed, End, Ended, Lease, Outcome};
+use sekisho_core::change::{About, Admission, Arrival, ChangeSet, Committed, End, Ended, Lease, Outcome};
 use sekisho_core::state::{Index, Key, Kind, Write};
+use sekisho_core::timer::DAY_MS;
 
 use crate::conformance::Arrivals;
 use crate::conformance::chain::{TAMPERINGS, fault, write_three_links};
@@ -142,4 +143,95 @@ async fn b5_people_find_payments_and_what_events_are_about_with_sql() {
         assert_eq!(read(&format!("SELECT {shown} FROM payments")), own);
         assert_eq!(read("SELECT CAST(count(*) AS text) FROM billings"), billings);
     }
+}
+
+/// Every key must be known wherever it stands: merged or not, in either table, in memory or only in the file.
+async fn check_known(store: &Arc<dyn Store>, events: &[Arrival], missing: &[Arrival]) {
+    let keys: Vec<_> = events.iter().chain(missing).map(|event| event.key).collect();
+    let stored = events.iter().map(|event| Some(event.seq)).chain(missing.iter().map(|_| None));
+    let stored: Vec<_> = stored.collect();
+    assert_eq!(store.known(&keys).await.unwrap(), stored);
+    for (event, seq) in events.iter().chain(missing).zip(stored).step_by(7) {
+        assert_eq!(store.find_seq("shop", &event.event_id).await.unwrap(), seq);
+    }
+}
+
+#[tokio::test]
+async fn a4_a_key_is_known_wherever_it_stands() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut new = Arrivals::new(1);
+    let mut events = Vec::new();
+    for start in 0..6 {
+        let store = open(&file(&folder)).await;
+        for batch in 0..20 {
+            let batch: Vec<_> = (0..7).map(|n| new.event(&format!("{start}/{batch}/{n}"))).collect();
+            let again = [batch[3].clone(), Arrival { seq: new.id(), ..batch[5].clone() }];
+            let answers = store.admit(batch.iter().chain(&again).cloned().collect(), None).await.unwrap();
+            let twice = Admission::Duplicate(batch[5].seq);
+            assert_eq!(
+                answers[..8],
+                [const { Admission::Admitted }; 8],
+                "the same row again is no duplicate"
+            );
+            assert_eq!(answers[8], twice);
+            events.extend(batch);
+        }
+        check_known(&store, &events, &[new.event("never")]).await;
+        let reader: Arc<dyn Store> = Arc::new(super::open(&file(&folder), Access::Read).await.unwrap());
+        check_known(&reader, &events, &[new.event("never")]).await;
+        let again = events.iter().map(|event| Arrival { seq: new.id(), ..event.clone() }).collect();
+        let duplicates: Vec<_> = events.iter().map(|event| Admission::Duplicate(event.seq)).collect();
+        assert_eq!(store.admit(again, None).await.unwrap(), duplicates);
+    }
+    let merged = "SELECT count(*) > 0, (SELECT count(*) FROM dedupe) FROM dedupe_merged";
+    let row =
+        Connection::open(file(&folder)).unwrap().query_row(merged, [], |row| Ok((row.get(0)?, row.get(1)?)));
+    assert_eq!(row.unwrap(), (true, 840));
+}
+
+#[tokio::test]
+async fn a4_a_key_goes_with_its_event_wherever_it_stands() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&file(&folder)).await;
+    let epoch = store.join(NOW).await.unwrap().epoch;
+    let mut new = Arrivals::new(1);
+    let events: Vec<_> =
+        (0..150).map(|n| new.event_at(&n.to_string(), NOW.plus_ms((n % 3 - 9) * DAY_MS))).collect();
+    for batch in events.chunks(10) {
+        store.admit(batch.into(), Some(epoch)).await.unwrap();
+        let end = |event: &Arrival| {
+            let lease = Lease { job: event.seq, epoch, attempt: 1 };
+            ChangeSet::end(lease, End::Done(Outcome::SUCCESS), NOW)
+        };
+        store.commit(batch.iter().map(end).collect()).await.unwrap();
+    }
+    let before = NOW.plus_ms(-8 * DAY_MS);
+    let forgotten = store.forget(before, sekisho_core::Seq::ZERO, 1_000).await.unwrap();
+    assert_eq!(forgotten.events, 50);
+    let (gone, kept): (Vec<_>, Vec<_>) = events.into_iter().partition(|event| event.received_at < before);
+    check_known(&store, &kept, &gone).await;
+    drop(store);
+    let store = open(&file(&folder)).await;
+    check_known(&store, &kept, &gone).await;
+    let again: Vec<_> = gone.iter().map(|event| Arrival { seq: new.id(), ..event.clone() }).collect();
+    let answers = store.admit(again.clone().into(), None).await.unwrap();
+    assert!(answers.iter().all(|answer| *answer == Admission::Admitted));
+    check_known(&store, &again, &[]).await;
+    check_known(&store, &kept, &[]).await;
+}
+
+#[tokio::test]
+async fn a5_what_was_rolled_back_is_not_known() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&file(&folder)).await;
+    let mut new = Arrivals::new(1);
+    let kept = new.event("kept");
+    store.admit(Arc::new([kept.clone()]), None).await.unwrap();
+    // Its number is taken already: this row is refused, its neighbour is not.
+    let refused = Arrival { seq: kept.seq, ..new.event("refused") };
+    let neighbour = new.event("neighbour");
+    let answers = store.admit(Arc::new([neighbour.clone(), refused.clone()]), None).await.unwrap();
+    assert_eq!(answers[0], Admission::Admitted);
+    assert!(matches!(answers[1], Admission::Refused(_)), "{answers:?}");
+    check_known(&store, &[kept, neighbour], &[refused]).await;
 }

@@ -6,6 +6,7 @@ use sekisho_core::event::DedupeKey;
 use sekisho_core::timer::HOUR_MS;
 use sekisho_core::{Seq, Time};
 
+use super::transaction::Tx;
 use crate::{CLAIM_MAX, Forgotten, REJECTIONS_MAX};
 
 pub fn reject(tx: &Connection, rejections: &[Rejection]) -> rusqlite::Result<()> {
@@ -54,7 +55,7 @@ pub fn count_hour(tx: &Connection, hour: Time) -> rusqlite::Result<()> {
 }
 
 /// What still needs its event is few and old: read once, then looked up.
-pub fn forget(tx: &Connection, before: Time, after: Seq, limit: usize) -> rusqlite::Result<Forgotten> {
+pub fn forget(tx: &Tx<'_>, before: Time, after: Seq, limit: usize) -> rusqlite::Result<Forgotten> {
     let limit = limit.min(CLAIM_MAX);
     let mut old = tx.prepare_cached(
         "SELECT seq, source, event_id, created_at,
@@ -72,9 +73,8 @@ pub fn forget(tx: &Connection, before: Time, after: Seq, limit: usize) -> rusqli
     for (seq, keys, _) in rows.iter().filter(|(_, _, needed)| !needed) {
         events += 1;
         tx.prepare_cached("DELETE FROM event WHERE seq = $1")?.execute([seq.as_i64()])?;
-        let mut entry = tx.prepare_cached("DELETE FROM dedupe WHERE key = $1 AND seq = $2")?;
         for key in keys {
-            entry.execute(params![key.as_bytes(), seq.as_i64()])?;
+            tx.forget_key(*key, *seq)?;
         }
         erase(tx, *seq)?;
         // `0` follows `/`: every key that begins with the prefix lies between.

@@ -5,6 +5,7 @@
 //! alone. Any error rolls back everything; a constraint error runs the commands again one by one, so that the
 //! guilty one fails alone; every other error fails them all.
 
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
@@ -12,7 +13,9 @@ use rusqlite::{Connection, ErrorCode, ffi};
 use tokio::sync::oneshot;
 
 use super::SqliteStore;
-use super::chain::{Chain, Tx};
+use super::chain::Chain;
+use super::keys::Keys;
+use super::transaction::{Closed, Tx};
 use crate::error::{Error, Result};
 
 /// Most commands in one transaction.
@@ -28,12 +31,13 @@ pub struct Writer {
 }
 
 impl Writer {
-    pub fn start(connection: Connection) -> Self {
+    pub fn start(connection: Connection, keys: Arc<Keys>) -> Self {
         let (commands, queue) = channel();
         let thread = std::thread::Builder::new().name("sqlite-writer".into());
+        let scribe = Scribe { connection, chain: Chain::default(), keys, in_doubt: false };
         let run = move || {
             let _leave = LeaveOnPanic;
-            run(connection, &queue);
+            scribe.run(&queue);
         };
         let thread = thread.spawn(run).expect("a thread can be started");
         Self { commands: Some(commands), thread: Some(thread) }
@@ -121,65 +125,78 @@ impl<T: Send, F: FnMut(&Tx<'_>) -> rusqlite::Result<T> + Send> Command for Call<
     }
 }
 
-fn run(connection: Connection, queue: &Receiver<Box<dyn Command>>) {
-    let mut chain = Chain::default();
-    while let Ok(first) = queue.recv() {
-        let mut batch = vec![first];
-        batch.extend(queue.try_iter().take(BATCH_MAX - 1));
-        match commit(&connection, &mut chain, &mut batch) {
-            Ok(()) => batch.into_iter().for_each(|command| command.reply(None)),
-            Err(error) if is_constraint(&error) && batch.len() > 1 => {
-                batch.into_iter().for_each(|command| run_alone(&connection, &mut chain, command));
+/// The connection that writes, with what it remembers of what is committed.
+struct Scribe {
+    connection: Connection,
+    chain: Chain,
+    keys: Arc<Keys>,
+    /// Whether memory may be wrong about what is committed.
+    in_doubt: bool,
+}
+
+impl Scribe {
+    fn run(mut self, queue: &Receiver<Box<dyn Command>>) {
+        while let Ok(first) = queue.recv() {
+            let mut batch = vec![first];
+            batch.extend(queue.try_iter().take(BATCH_MAX - 1));
+            match self.commit(&mut batch) {
+                Ok(()) => batch.into_iter().for_each(|command| command.reply(None)),
+                Err(error) if is_constraint(&error) && batch.len() > 1 => {
+                    batch.into_iter().for_each(|command| self.run_alone(command));
+                }
+                Err(error) => fail(batch, &error),
             }
-            Err(error) => fail(batch, &error),
+        }
+        if let Err((_, error)) = self.connection.close() {
+            tracing::error!(%error, "the SQLite file could not be closed cleanly; it will recover when opened next");
         }
     }
-    if let Err((_, error)) = connection.close() {
-        tracing::error!(%error, "the SQLite file could not be closed cleanly; it will recover when opened next");
-    }
-}
 
-fn run_alone(connection: &Connection, chain: &mut Chain, command: Box<dyn Command>) {
-    let mut alone = [command];
-    let result = commit(connection, chain, &mut alone);
-    let [command] = alone;
-    match result {
-        Ok(()) => command.reply(None),
-        Err(error) => fail(vec![command], &error),
+    fn run_alone(&mut self, command: Box<dyn Command>) {
+        let mut alone = [command];
+        let result = self.commit(&mut alone);
+        let [command] = alone;
+        match result {
+            Ok(()) => command.reply(None),
+            Err(error) => fail(vec![command], &error),
+        }
     }
-}
 
-fn commit(
-    connection: &Connection,
-    chain: &mut Chain,
-    batch: &mut [Box<dyn Command>],
-) -> rusqlite::Result<()> {
-    let result = (|| {
-        connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-        let tx = Tx::new(connection, chain);
+    fn commit(&mut self, batch: &mut [Box<dyn Command>]) -> rusqlite::Result<()> {
+        match self.try_commit(batch) {
+            Ok(closed) => {
+                self.chain = closed.chain;
+                self.keys.apply(closed.keys);
+                Ok(())
+            }
+            Err(error) => {
+                exit_if_sync_failed(&error);
+                if !self.connection.is_autocommit() {
+                    // If even this fails, the next BEGIN fails too and its callers hear of it.
+                    let _ = self.connection.execute_batch("ROLLBACK");
+                }
+                self.in_doubt |= !is_constraint(&error);
+                Err(error)
+            }
+        }
+    }
+
+    fn try_commit(&mut self, batch: &mut [Box<dyn Command>]) -> rusqlite::Result<Closed> {
+        if self.in_doubt {
+            // A chain goes on only where it is sure to have ended.
+            self.chain = Chain::default();
+            self.keys.reload(&self.connection)?;
+            self.in_doubt = false;
+        }
+        self.connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        let tx = Tx::new(&self.connection, &self.chain, &self.keys);
         for command in batch.iter_mut() {
             command.run(&tx)?;
         }
-        let linked = tx.link()?;
-        connection.prepare_cached("COMMIT")?.execute([])?;
-        Ok(linked)
-    })();
-    match result {
-        Ok(linked) => *chain = linked,
-        Err(error) => {
-            exit_if_sync_failed(&error);
-            if !connection.is_autocommit() {
-                // If even this fails, the next BEGIN fails too and its callers hear of it.
-                let _ = connection.execute_batch("ROLLBACK");
-            }
-            // A chain goes on only where it is sure to have ended.
-            if !is_constraint(&error) {
-                *chain = Chain::default();
-            }
-            return Err(error);
-        }
+        let closed = tx.close()?;
+        self.connection.prepare_cached("COMMIT")?.execute([])?;
+        Ok(closed)
     }
-    Ok(())
 }
 
 fn fail(batch: Vec<Box<dyn Command>>, error: &rusqlite::Error) {

@@ -5,11 +5,25 @@ CREATE TABLE node (
     joined_at INTEGER NOT NULL
 ) STRICT;
 
--- Which event came before: 16 bytes that rise with the provider's clock, so that inserts stay at the edge.
-CREATE TABLE dedupe (
+-- Which event came before: 16 bytes, the provider's time and a hash. The newest keys wait, in the order they came, in
+-- one of two tables; when there are many they are merged with the others, and the other table takes the new ones.
+CREATE TABLE dedupe_merged (
     key BLOB PRIMARY KEY,
     seq INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+CREATE TABLE dedupe_fresh_0 (
+    seq INTEGER PRIMARY KEY,
+    key BLOB NOT NULL
+) STRICT;
+CREATE TABLE dedupe_fresh_1 (
+    seq INTEGER PRIMARY KEY,
+    key BLOB NOT NULL
+) STRICT;
+-- While they are merged, keys stand in both.
+CREATE VIEW dedupe AS
+SELECT key, seq FROM dedupe_merged
+UNION SELECT key, seq FROM dedupe_fresh_0
+UNION SELECT key, seq FROM dedupe_fresh_1;
 
 -- Every event as it came. Written once, never updated. Times are milliseconds since 1970.
 CREATE TABLE event (

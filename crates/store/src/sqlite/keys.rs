@@ -1,0 +1,234 @@
+//! Which events came before. Keys are mostly hash: inserted one by one, nearly each would change a page of its own, the
+//! more are stored the surer. So the newest keys stand in memory and, in the order they came, in one of two tables.
+//! When there are many, the other table takes the new ones, and these are merged into `dedupe_merged` in the order of the
+//! keys, a few with each batch: a page then takes several at once.
+//!
+//! Memory holds what is committed. What an open transaction changes stands beside it, in [`Changes`], until COMMIT.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, MutexGuard};
+
+use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
+use sekisho_core::Seq;
+use sekisho_core::event::DedupeKey;
+
+/// Keys in memory before they are merged: about ten megabytes. Few where tests run, so that all of them merge.
+const NEWEST_MAX: usize = if cfg!(debug_assertions) { 64 } else { 1 << 17 };
+/// Keys merged for each new one: the merging is done when the newest are half as many again.
+const MERGED_PER_NEW: usize = 2;
+
+const LOAD: [&str; 2] = ["SELECT key, seq FROM dedupe_fresh_0", "SELECT key, seq FROM dedupe_fresh_1"];
+const INSERT: [&str; 2] = [
+    "INSERT INTO dedupe_fresh_0 (seq, key) VALUES ($1, $2)",
+    "INSERT INTO dedupe_fresh_1 (seq, key) VALUES ($1, $2)",
+];
+const REMOVE: [&str; 2] = [
+    "DELETE FROM dedupe_fresh_0 WHERE seq = $1 AND key = $2",
+    "DELETE FROM dedupe_fresh_1 WHERE seq = $1 AND key = $2",
+];
+const CLEAR: [&str; 2] = ["DELETE FROM dedupe_fresh_0", "DELETE FROM dedupe_fresh_1"];
+
+type Entry = (DedupeKey, Seq);
+
+pub struct Keys(Mutex<Fresh>);
+
+#[derive(Default)]
+struct Fresh {
+    newest: HashMap<DedupeKey, Seq>,
+    /// The table they stand in.
+    table: usize,
+    /// Those of the other table, sorted.
+    older: Vec<Entry>,
+    /// How many of these are merged.
+    merged: usize,
+}
+
+/// What an open transaction did.
+#[derive(Default)]
+pub struct Changes {
+    added: HashMap<DedupeKey, Seq>,
+    removed: HashSet<DedupeKey>,
+    merged: usize,
+}
+
+impl Keys {
+    pub fn load(db: &Connection) -> rusqlite::Result<Self> {
+        Ok(Self(Mutex::new(Fresh::load(db)?)))
+    }
+
+    /// Reads again what is committed, when memory may be wrong about it.
+    pub fn reload(&self, db: &Connection) -> rusqlite::Result<()> {
+        *self.fresh() = Fresh::load(db)?;
+        Ok(())
+    }
+
+    fn fresh(&self) -> MutexGuard<'_, Fresh> {
+        self.0.lock().expect("no code panics here")
+    }
+
+    /// The numbers under which keys are stored, as committed.
+    pub fn known(&self, db: &Connection, keys: &[DedupeKey]) -> rusqlite::Result<Vec<Option<Seq>>> {
+        let fresh: Vec<_> = {
+            let fresh = self.fresh();
+            keys.iter().map(|key| fresh.get(key)).collect()
+        };
+        // What was merged since then is in the table: the read begins only now.
+        let mut merged = Merged::prepare(db)?;
+        keys.iter()
+            .zip(fresh)
+            .map(|(key, seq)| seq.map_or_else(|| merged.get(key), |seq| Ok(Some(seq))))
+            .collect()
+    }
+
+    pub fn stored(
+        &self,
+        tx: &Connection,
+        changes: &Changes,
+        key: &DedupeKey,
+    ) -> rusqlite::Result<Option<Seq>> {
+        if let Some(seq) = changes.added.get(key) {
+            return Ok(Some(*seq));
+        }
+        if changes.removed.contains(key) {
+            return Ok(None);
+        }
+        let fresh = self.fresh().get(key);
+        fresh.map_or_else(|| Merged::prepare(tx)?.get(key), |seq| Ok(Some(seq)))
+    }
+
+    pub fn insert(
+        &self,
+        tx: &Connection,
+        changes: &mut Changes,
+        key: DedupeKey,
+        seq: Seq,
+    ) -> rusqlite::Result<()> {
+        let table = self.fresh().table;
+        tx.prepare_cached(INSERT[table])?.execute(params![seq.as_i64(), key.as_bytes()])?;
+        changes.added.insert(key, seq);
+        Ok(())
+    }
+
+    pub fn remove(
+        &self,
+        tx: &Connection,
+        changes: &mut Changes,
+        key: DedupeKey,
+        seq: Seq,
+    ) -> rusqlite::Result<()> {
+        if self.stored(tx, changes, &key)? != Some(seq) {
+            return Ok(());
+        }
+        for remove in REMOVE {
+            tx.prepare_cached(remove)?.execute(params![seq.as_i64(), key.as_bytes()])?;
+        }
+        tx.prepare_cached("DELETE FROM dedupe_merged WHERE key = $1")?.execute([key.as_bytes()])?;
+        changes.added.remove(&key);
+        changes.removed.insert(key);
+        Ok(())
+    }
+
+    /// Merges a few of the older keys, and clears their table after the last.
+    pub fn merge(&self, tx: &Connection, changes: &mut Changes) -> rusqlite::Result<()> {
+        let fresh = self.fresh();
+        let waiting = &fresh.older[fresh.merged..];
+        changes.merged = waiting.len().min(changes.added.len() * MERGED_PER_NEW);
+        if changes.merged == 0 {
+            return Ok(());
+        }
+        // Merged before, if the process ended before the table was cleared.
+        let mut insert =
+            tx.prepare_cached("INSERT INTO dedupe_merged (key, seq) VALUES ($1, $2) ON CONFLICT DO NOTHING")?;
+        for (key, seq) in &waiting[..changes.merged] {
+            if !changes.removed.contains(key) {
+                insert.execute(params![key.as_bytes(), seq.as_i64()])?;
+            }
+        }
+        if changes.merged == waiting.len() {
+            tx.prepare_cached(CLEAR[1 - fresh.table])?.execute([])?;
+        }
+        Ok(())
+    }
+
+    /// Follows a committed transaction.
+    pub fn apply(&self, changes: Changes) {
+        self.fresh().apply(changes);
+    }
+}
+
+impl Fresh {
+    fn load(db: &Connection) -> rusqlite::Result<Self> {
+        let [first, second] = [entries(db, LOAD[0])?, entries(db, LOAD[1])?];
+        let latest = |entries: &[Entry]| entries.iter().map(|(_, seq)| *seq).max();
+        let (table, newest, mut older) =
+            if latest(&first) >= latest(&second) { (0, first, second) } else { (1, second, first) };
+        older.sort_unstable();
+        Ok(Self { newest: newest.into_iter().collect(), table, older, merged: 0 })
+    }
+
+    fn get(&self, key: &DedupeKey) -> Option<Seq> {
+        let older = || {
+            let n = self.older.binary_search_by_key(key, |(key, _)| *key).ok()?;
+            Some(self.older[n].1)
+        };
+        self.newest.get(key).copied().or_else(older)
+    }
+
+    fn apply(&mut self, changes: Changes) {
+        self.merged += changes.merged;
+        if !changes.removed.is_empty() {
+            let gone = |(key, _): &Entry| changes.removed.contains(key);
+            self.newest.retain(|key, _| !changes.removed.contains(key));
+            self.merged -= self.older[..self.merged].iter().filter(|entry| gone(entry)).count();
+            self.older.retain(|entry| !gone(entry));
+        }
+        self.newest.extend(changes.added);
+        if self.merged == self.older.len() {
+            (self.older, self.merged) = (Vec::new(), 0);
+        }
+        if self.older.is_empty() && self.newest.len() >= NEWEST_MAX {
+            self.older = self.newest.drain().collect();
+            self.older.sort_unstable();
+            self.table = 1 - self.table;
+        }
+    }
+}
+
+fn entries(db: &Connection, sql: &str) -> rusqlite::Result<Vec<Entry>> {
+    let mut rows = db.prepare(sql)?;
+    let rows =
+        rows.query_map([], |row| Ok((DedupeKey::from_bytes(row.get(0)?), Seq::from_i64(row.get(1)?))))?;
+    rows.collect()
+}
+
+/// The numbers under which keys are stored, by the tables alone.
+pub fn stored(db: &Connection, keys: &[DedupeKey]) -> rusqlite::Result<Vec<Option<Seq>>> {
+    keys.iter().map(|key| find(db, "key", key.as_bytes())).collect()
+}
+
+/// The number of an event by the hash in its key: the provider's clock, the other part, is not known here.
+pub fn by_hash(db: &Connection, hash: &[u8; 12]) -> rusqlite::Result<Option<Seq>> {
+    find(db, "substr(key, 5)", hash)
+}
+
+fn find(db: &Connection, part: &str, value: &[u8]) -> rusqlite::Result<Option<Seq>> {
+    let sql = format!(
+        "SELECT seq FROM dedupe_merged WHERE {part} = $1
+         UNION ALL SELECT seq FROM dedupe_fresh_0 WHERE {part} = $1
+         UNION ALL SELECT seq FROM dedupe_fresh_1 WHERE {part} = $1
+         ORDER BY seq DESC LIMIT 1"
+    );
+    db.prepare_cached(&sql)?.query_row([value], |row| row.get(0).map(Seq::from_i64)).optional()
+}
+
+struct Merged<'c>(CachedStatement<'c>);
+
+impl<'c> Merged<'c> {
+    fn prepare(db: &'c Connection) -> rusqlite::Result<Self> {
+        Ok(Self(db.prepare_cached("SELECT seq FROM dedupe_merged WHERE key = $1")?))
+    }
+
+    fn get(&mut self, key: &DedupeKey) -> rusqlite::Result<Option<Seq>> {
+        self.0.query_row([key.as_bytes()], |row| row.get(0).map(Seq::from_i64)).optional()
+    }
+}

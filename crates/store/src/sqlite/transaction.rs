@@ -1,0 +1,69 @@
+//! An open transaction of the writer, with what it changes in the writer's memory: the end of the audit chain and the
+//! newest keys. Memory follows only when it is committed.
+
+use std::cell::RefCell;
+use std::ops::Deref;
+
+use rusqlite::Connection;
+use sekisho_core::Seq;
+use sekisho_core::audit::Entry;
+use sekisho_core::event::DedupeKey;
+
+use super::chain::Chain;
+use super::keys::{Changes, Keys};
+
+pub struct Tx<'c> {
+    connection: &'c Connection,
+    chain: RefCell<Chain>,
+    keys: &'c Keys,
+    changes: RefCell<Changes>,
+}
+
+/// What the writer remembers once a transaction is committed.
+pub struct Closed {
+    pub chain: Chain,
+    pub keys: Changes,
+}
+
+impl Deref for Tx<'_> {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        self.connection
+    }
+}
+
+impl<'c> Tx<'c> {
+    /// The chain is a copy: a transaction that is rolled back leaves the writer's as it was.
+    pub fn new(connection: &'c Connection, chain: &Chain, keys: &'c Keys) -> Self {
+        let (chain, changes) = (RefCell::new(chain.clone()), RefCell::default());
+        Self { connection, chain, keys, changes }
+    }
+
+    pub fn note(&self, entry: &Entry) -> rusqlite::Result<()> {
+        self.chain.borrow_mut().note(self, entry)
+    }
+
+    /// The number under which a key is stored.
+    pub fn stored(&self, key: &DedupeKey) -> rusqlite::Result<Option<Seq>> {
+        self.keys.stored(self, &self.changes.borrow(), key)
+    }
+
+    /// Stores a key that is not stored yet.
+    pub fn store_key(&self, key: DedupeKey, seq: Seq) -> rusqlite::Result<()> {
+        self.keys.insert(self, &mut self.changes.borrow_mut(), key, seq)
+    }
+
+    /// Removes a key, if it is stored under this number.
+    pub fn forget_key(&self, key: DedupeKey, seq: Seq) -> rusqlite::Result<()> {
+        self.keys.remove(self, &mut self.changes.borrow_mut(), key, seq)
+    }
+
+    /// The last work before COMMIT.
+    pub fn close(self) -> rusqlite::Result<Closed> {
+        let (mut chain, mut keys) = (self.chain.into_inner(), self.changes.into_inner());
+        chain.link(self.connection)?;
+        self.keys.merge(self.connection, &mut keys)?;
+        Ok(Closed { chain, keys })
+    }
+}
