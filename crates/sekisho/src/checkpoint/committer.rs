@@ -24,10 +24,6 @@ use crate::worker::desk::{Desk, Work};
 
 /// Bytes of bodies in one batch.
 const BATCH_BYTES_MAX: usize = 4 << 20;
-/// A batch this small needs no company.
-const FEW: usize = 4;
-/// How often others get their turn before the next batch is closed.
-const TURNS: usize = 3;
 /// Pause before the same rows are tried again after the store did not answer.
 const RETRY: Duration = Duration::from_millis(50);
 
@@ -125,9 +121,7 @@ impl Committer {
     pub async fn run(&self, mut stop: watch::Receiver<bool>) {
         loop {
             while let Some(batch) = self.take() {
-                let events = batch.iter().map(|waiting| waiting.arrivals.len()).sum();
                 self.store(batch).await;
-                self.let_others_in(events).await;
             }
             if self.queue.lock().expect("no code panics here").closed {
                 // The other committers must hear it too.
@@ -137,16 +131,6 @@ impl Committer {
             tokio::select! {
                 () = self.arrived.notified() => {}
                 () = told_to_stop(&mut stop) => self.queue.lock().expect("no code panics here").closed = true,
-            }
-        }
-    }
-
-    /// Under load those who were just answered are about to send again: gives them their turn on this thread before
-    /// the next batch is closed, so that one sync serves more of them. Nothing is waited for.
-    async fn let_others_in(&self, last: usize) {
-        if last > FEW {
-            for _ in 0..TURNS {
-                tokio::task::yield_now().await;
             }
         }
     }
