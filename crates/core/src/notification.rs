@@ -6,6 +6,7 @@
 //! *uncertain*, and a policy decides.
 
 pub mod address;
+pub mod advice;
 pub mod alert;
 pub mod compose;
 pub mod directory;
@@ -26,6 +27,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 pub use address::MailAddress;
+pub use advice::Advice;
 pub use alert::Alert;
 pub use compose::{House, Named, Parties, Person, Place, compose};
 pub use message::{Message, Receipt, Sent};
@@ -52,6 +54,22 @@ impl Language {
         match self {
             Self::Ja => "ja",
             Self::En => "en",
+        }
+    }
+
+    #[must_use]
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Ja => Self::En,
+            Self::En => Self::Ja,
+        }
+    }
+
+    /// The text in this language.
+    pub const fn t<'a>(self, en: &'a str, ja: &'a str) -> &'a str {
+        match self {
+            Self::Ja => ja,
+            Self::En => en,
         }
     }
 }

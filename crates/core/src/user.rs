@@ -4,6 +4,7 @@
 //! session back. Passwords and tokens come in as hashes; nothing here can be entered with.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::audit;
 use crate::time::Time;
@@ -95,6 +96,16 @@ impl Session {
     }
 }
 
+/// What is decided about a user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    Rank(Rank),
+    /// Shut out, with every session.
+    Disable,
+    Enable,
+    EndSessions,
+}
+
 impl User {
     pub fn new(rank: Rank, password: String, at: Time) -> Self {
         Self {
@@ -135,6 +146,35 @@ impl User {
         self.sessions.push(session);
         self.sessions.sort_by_key(|one| std::cmp::Reverse(one.seen_at));
         self.sessions.truncate(SESSIONS_MAX);
+    }
+
+    /// Whether they can let others in.
+    pub fn is_admin(&self) -> bool {
+        self.rank == Rank::Admin && self.disabled_at.is_none()
+    }
+
+    /// What was decided about them. Answers what the audit log calls it, with the details.
+    pub fn carry_out(&mut self, act: Act, at: Time) -> (&'static str, Value) {
+        match act {
+            Act::Rank(rank) => {
+                let details = json!({ "before": self.rank, "after": rank });
+                self.rank = rank;
+                ("user.rank_changed", details)
+            }
+            Act::Disable => {
+                self.disabled_at = Some(at);
+                self.sessions.clear();
+                ("user.disabled", json!({}))
+            }
+            Act::Enable => {
+                (self.disabled_at, self.failures, self.shut_until) = (None, 0, None);
+                ("user.enabled", json!({}))
+            }
+            Act::EndSessions => {
+                self.sessions.clear();
+                ("user.sessions_ended", json!({}))
+            }
+        }
     }
 
     /// The living session with this hash, of somebody who may still enter.
@@ -272,6 +312,30 @@ mod tests {
         user.entered(session("b", NOW));
         user.disabled_at = Some(NOW);
         assert!(user.session("b", NOW).is_none());
+    }
+
+    #[test]
+    fn h1_what_is_decided_about_a_user_is_what_the_log_says_of_it() {
+        let check = |act: Act, action: &str, details: Value, (is_admin, sessions): (bool, usize)| {
+            let mut user = User::new(Rank::Admin, "hash".into(), NOW);
+            user.entered(session("a", NOW));
+            assert_eq!(user.carry_out(act, NOW), (action, details), "{act:?}");
+            assert_eq!((user.is_admin(), user.sessions.len()), (is_admin, sessions), "{act:?}");
+        };
+        let ranks = json!({ "before": "admin", "after": "viewer" });
+        check(Act::Rank(Rank::Viewer), "user.rank_changed", ranks, (false, 1));
+        check(Act::Disable, "user.disabled", json!({}), (false, 0));
+        check(Act::Enable, "user.enabled", json!({}), (true, 1));
+        check(Act::EndSessions, "user.sessions_ended", json!({}), (true, 0));
+    }
+
+    #[test]
+    fn h1_who_is_let_in_again_can_enter_at_once() {
+        let mut user = user();
+        (0..9).for_each(|_| user.missed(NOW));
+        user.carry_out(Act::Disable, NOW);
+        user.carry_out(Act::Enable, NOW);
+        assert_eq!((user.disabled_at, user.failures, user.shut(NOW)), (None, 0, None));
     }
 
     #[test]

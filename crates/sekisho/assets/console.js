@@ -94,7 +94,7 @@ document.querySelectorAll("[data-refresh]").forEach((part) => {
     // What somebody has the keyboard on stays.
     if (document.hidden || part.contains(document.activeElement)) return;
     try {
-      const answer = await fetch(part.dataset.from || location.href, { headers: { "x-part": part.id } });
+      const answer = await fetch(part.dataset.from || location.href);
       if (!answer.ok || answer.redirected) return;
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       const fresh = page.getElementById(part.id);

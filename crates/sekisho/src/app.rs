@@ -87,11 +87,12 @@ const EXIT_PART_ENDED: i32 = 70;
 /// Connections that may wait to be accepted: a burst of them is not turned away.
 const BACKLOG: u32 = 4_096;
 
-fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+/// Takes the port. Nobody is let in yet.
+fn bind(address: SocketAddr) -> std::io::Result<TcpSocket> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
-    socket.listen(BACKLOG)
+    Ok(socket)
 }
 
 impl App {
@@ -99,10 +100,13 @@ impl App {
     pub async fn start(config: Config, roles: &[Role], key: Option<Secret>) -> anyhow::Result<Self> {
         // Another part of the process may have installed it already; either way it is ring.
         let _ = rustls::crypto::ring::default_provider().install_default();
+        let (address, no_port) =
+            (config.server.listen, || format!("can't listen on {}", config.server.listen));
+        // Order matters: whoever finds the port taken leaves no empty store behind.
+        let socket = bind(address).with_context(no_port)?;
         let access = Access::Serve { allow_unsafe_durability: config.store.allow_unsafe_durability };
         let store = sekisho_store::open(&config.store.url, access).await?;
-        let listener = listen(config.server.listen);
-        let listener = listener.with_context(|| format!("can't listen on {}", config.server.listen))?;
+        let listener = socket.listen(BACKLOG).with_context(no_port)?;
         Self::start_on(store, listener, config, roles, key).await
     }
 

@@ -31,7 +31,6 @@ mod payments;
 mod providers;
 mod rejections;
 mod reminders;
-pub mod request;
 mod routes;
 mod schedules;
 mod send;
@@ -41,6 +40,7 @@ mod staff;
 mod states;
 mod subjects;
 mod suppressions;
+mod target;
 mod templates;
 mod tenants;
 mod trigger;
@@ -58,8 +58,6 @@ use sekisho_store::{Access, Store, StoreUrl};
 
 use crate::config::{Config, FILE, Glance, Loaded, Problem, Source, glance, load, load_sources};
 use crate::transition::Refusal;
-
-pub use trigger::{sample, types as sample_types};
 
 /// The checkpoint between payment providers and your application.
 ///

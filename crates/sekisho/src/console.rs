@@ -26,13 +26,11 @@ mod rejections;
 mod runs;
 mod schedules;
 mod session;
-mod show;
 mod sources;
 mod suppressions;
 mod tally;
 mod trouble;
 mod users;
-mod words;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,34 +39,29 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{RawPathParams, Request, State};
-use axum::routing::MethodRouter;
+use axum::routing::{MethodRouter, any};
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use sekisho_core::notification::Language;
 use sekisho_core::notification::directory::Zone;
 use sekisho_core::notification::template::Templates;
 use sekisho_store::Store;
 
 use crate::config::{self, Config, Notifications, Schedule};
+use crate::http::Peer;
 use crate::node::Health;
 use crate::now;
 use crate::telemetry::Metrics;
 use crate::transition::Known;
-use crate::view::{Outlet, Place};
+use crate::view::{Outlet, Place, ROOT};
 use crate::worker::Worker;
 use doors::Doors;
 use page::{Answer, Needs, Page, Reply, Visit, Who};
-use session::{Cookies, Peer};
-use trouble::Trouble;
-use words::Lang;
-
-pub use payments::proof_page;
-pub use session::Peer as PeerAddress;
+use session::Cookies;
+use trouble::{Thing, Trouble};
 
 /// Most bytes of a form.
 const FORM_BYTES_MAX: usize = 256 << 10;
 const FORM_WITHIN: Duration = Duration::from_secs(10);
-
-/// Where the pages are.
-pub const ROOT: &str = "/console";
 
 /// Nothing but our own files, and no script in a page: what a provider writes into an event stays text.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; connect-src 'self'; \
@@ -161,8 +154,25 @@ pub fn router(
     for (path, own) in paths {
         router = router.route(path, methods(own));
     }
+    for path in ["/console/", "/console/{*rest}"] {
+        let run = async |State(console): State<Arc<Console>>, request: Request| {
+            answer(&ELSEWHERE, console, String::new(), request).await
+        };
+        router = router.route(path, any(run));
+    }
     router.with_state(Arc::new(console))
 }
+
+/// Whatever else somebody asks the console for.
+static ELSEWHERE: Page = Page {
+    method: page::Method::Get,
+    path: "/console/{*rest}",
+    needs: Needs::Nothing,
+    run: |visit| {
+        let path = visit.here.split('?').next().unwrap_or_default().to_owned();
+        Box::pin(async { Err(Trouble::Unknown(Thing::Page, path)) })
+    },
+};
 
 fn methods(own: Vec<&'static Page>) -> MethodRouter<Arc<Console>> {
     let mut methods = MethodRouter::new();
@@ -179,7 +189,7 @@ fn methods(own: Vec<&'static Page>) -> MethodRouter<Arc<Console>> {
 /// The guard of every page.
 async fn answer(page: &'static Page, console: Arc<Console>, id: String, request: Request) -> Response<Body> {
     let cookies = Cookies::of(request.headers());
-    let lang = Lang::of(&cookies, request.headers());
+    let lang = cookies.language(request.headers());
     let is_secure = console.settings.is_secure();
     let (seed, is_told) = (cookies.seed(), cookies.flash().is_some());
     let mut answer = match admit(page, console, id, lang, &cookies, request).await {
@@ -204,7 +214,7 @@ async fn admit(
     page: &'static Page,
     console: Arc<Console>,
     id: String,
-    lang: Lang,
+    lang: Language,
     cookies: &Cookies,
     request: Request,
 ) -> Answer {
@@ -245,7 +255,6 @@ async fn admit(
         form,
         csrf,
         flash: cookies.flash(),
-        token: cookies.token().map(str::to_owned),
         agent: text(header::USER_AGENT),
         last_event_id: parts.headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::to_owned),
         peer: peer.map(|peer| peer.named.to_string()).unwrap_or_default(),

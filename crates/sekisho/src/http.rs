@@ -1,5 +1,7 @@
-//! What every HTTP answer shares: Problem Details (RFC 9457), and the pages for machines: health and metrics.
+//! What everything over HTTP shares: where a request came from, Problem Details (RFC 9457), and the pages for machines:
+//! health and metrics.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -63,6 +65,15 @@ impl Problem {
         }
         response
     }
+}
+
+/// Where a request came from.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer {
+    /// Who holds the connection: what a proxy says is believed by this.
+    pub socket: IpAddr,
+    /// Whom the proxies in front name, for people to read.
+    pub named: IpAddr,
 }
 
 #[derive(Clone)]

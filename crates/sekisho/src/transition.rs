@@ -17,6 +17,7 @@ mod every;
 mod fields;
 mod forecast;
 mod import;
+mod kept;
 mod look_up;
 mod notices;
 mod password;
@@ -30,8 +31,6 @@ mod users;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use ring::rand::SecureRandom;
-
 use sekisho_core::audit::{Entry, Role};
 use sekisho_core::change::Act;
 use sekisho_core::delivery::Route;
@@ -40,6 +39,7 @@ use sekisho_core::{Seq, Time};
 use sekisho_store::Store;
 use serde_json::Value;
 
+use crate::chance;
 use crate::config::Config;
 
 pub use api_key::{ApiKey, Made, create_key, find_key, list_keys, revoke_key};
@@ -61,12 +61,12 @@ pub use look_up::{
 pub use notices::{NoticePage, NoticeQuery, notice, offices, parties, post_notices, reminders, resend};
 pub use payment::create_payment;
 pub use reminders::{Remind, RemindReport, run_reminders, summary as reminders_summary};
-pub use replay::{EventQuery, Replay, ReplayReport, replay, to_replay};
+pub use replay::{EventQuery, Replay, ReplayReport, event_status, replay, to_replay};
 pub use request::{Answered, Request};
 pub use suppressions::{Turned, release, suppress, suppression, suppressions, view as suppression_view};
 pub use users::{
-    Known as KnownUser, UserAct, Visitor, change_password, change_user, end_session, enter, find_invite,
-    find_session, first_invite, invite, is_disabled, join, users,
+    Known as KnownUser, Visitor, change_password, change_user, end_session, enter, find_invite, find_session,
+    first_invite, invite, is_disabled, join, users,
 };
 
 /// Most dead letters or events that one order touches.
@@ -224,9 +224,8 @@ fn check_selection(ids: &[String], is_filtered: bool, all: bool) -> Result<()> {
 
 /// An id nobody has: the moment, then chance. Two that meet all the same find each other's version in the way.
 fn fresh(at: Time) -> Seq {
-    let mut bytes = [0; 4];
-    let _ = ring::rand::SystemRandom::new().fill(&mut bytes);
-    Seq::from_i64(Seq::floor_of(at).as_i64() | i64::from(u32::from_be_bytes(bytes) >> 10))
+    let chance = u32::from_be_bytes(chance::bytes());
+    Seq::from_i64(Seq::floor_of(at).as_i64() | i64::from(chance >> 10))
 }
 
 /// How often others may be faster before an order is given up.

@@ -1,6 +1,9 @@
 //! What people are shown, as JSON: the same names in the API, in `--json` and behind every table. Times are RFC 3339,
 //! ids are `evt_…` and `msg_…`. A `…_with_all` reads what belongs to a thing from the store; the others only write down
 //! what they are given.
+//!
+//! Pages are made by the console, from [`words`] for statuses and reasons and [`show`] for times and amounts. The page of
+//! a proof is made here: a command prints it too.
 
 mod books;
 mod detail;
@@ -9,6 +12,8 @@ mod notifications;
 mod proof;
 #[cfg(test)]
 pub(crate) mod samples;
+pub mod show;
+pub mod words;
 
 use sekisho_core::Time;
 use sekisho_core::change::{About, Attempt, Lane, Rejection};
@@ -26,7 +31,10 @@ pub use books::{OfMember, balance, billing, books, invite, key, line, member, me
 pub use detail::{dead_letter_with_all, event_with_all, message_with_all};
 pub use links::unlink;
 pub use notifications::{Outlet, channels, notice, notice_with_all};
-pub use proof::proof;
+pub use proof::{page as proof_page, proof};
+
+/// Where the console's pages are.
+pub const ROOT: &str = "/console";
 
 pub fn event(event: &EventSummary) -> Value {
     json!({

@@ -168,34 +168,7 @@ impl Status {
     }
 }
 
-impl Status {
-    fn advice(self, reason: Option<&str>) -> &'static str {
-        match (self, reason) {
-            (Self::Queued | Self::Sending | Self::Retrying, _) => "it is on its way; look again in a minute",
-            (Self::Sent, _) => "the mail server took it: look in the spam folder, or resend it",
-            (Self::Failed, Some("no_address")) => "enter a mail address, then resend it with --to",
-            (Self::Failed, Some("bad_recipient")) => {
-                "the address is wrong: correct it, then resend it with --to"
-            }
-            (Self::Failed, _) => "mend what the note says, then resend it",
-            (Self::Uncertain, _) => "nobody knows whether it arrived: ask the recipient, or resend it",
-            (Self::Suppressed, _) => "the address bounced or complained before: release it, then resend",
-            (Self::Off, _) => "notifications are switched off for this person: switch them on",
-            (Self::Bounced, Some("bounced_for_now")) => {
-                "the mailbox took no mail then, perhaps it is full: resend it later"
-            }
-            (Self::Bounced, _) => "the address does not work: correct it, then resend it with --to",
-            (Self::Complained, _) => "the recipient called it spam: do not resend without asking",
-        }
-    }
-}
-
 impl Notice {
-    /// The next step, for whoever asks why nothing came.
-    pub fn advice(&self) -> &'static str {
-        self.status().advice(self.steps.last().and_then(|step| step.reason.as_deref()))
-    }
-
     pub fn status(&self) -> Status {
         self.steps.last().map_or(Status::Queued, |step| step.status)
     }

@@ -22,7 +22,7 @@ use super::payment::{each, greater};
 use crate::money::Currency;
 
 pub use delete::{Deleted, delete};
-pub use derive::{Derived, Status};
+pub use derive::{Attention, Derived, Status};
 pub use due::{Due, anchor, due};
 pub use view::view;
 

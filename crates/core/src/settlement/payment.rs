@@ -15,6 +15,7 @@ mod scenarios;
 mod tests;
 mod thing;
 mod view;
+mod why;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,10 +24,11 @@ use serde::{Deserialize, Serialize};
 use crate::money::Currency;
 use crate::notification::MailAddress;
 
-pub use derive::{Derived, Status};
+pub use derive::{Attention, Derived, Status};
 pub use due::{Due, What, anchor, due};
 pub use lines::{Line, Lines, balance_of, customer_account, lines};
 pub use view::view;
+pub use why::Why;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

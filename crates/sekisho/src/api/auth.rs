@@ -2,11 +2,11 @@
 //! process' own, which commands on this machine use and which may act in somebody's name.
 
 use http::{HeaderMap, HeaderName, header};
-use ring::digest::{SHA256, digest};
 use sekisho_core::Secret;
 use sekisho_core::audit::Role;
 use sekisho_store::Store;
 
+use crate::chance;
 use crate::config::{Key, Scope};
 use crate::transition;
 
@@ -18,7 +18,7 @@ pub struct Keys(Vec<Known>);
 
 /// A key by its hash: what is compared tells nothing about what is kept.
 struct Known {
-    hash: [u8; 32],
+    hash: String,
     name: String,
     scope: Scope,
     is_own: bool,
@@ -43,13 +43,13 @@ impl Caller {
 impl Keys {
     pub fn new(keys: &[Key], own: Option<&Secret>) -> Self {
         let configured = keys.iter().map(|key| Known {
-            hash: hash(key.secret.expose()),
+            hash: chance::hash(key.secret.expose()),
             name: key.name.clone(),
             scope: key.scope,
             is_own: false,
         });
         let own = own.map(|secret| Known {
-            hash: hash(secret.expose()),
+            hash: chance::hash(secret.expose()),
             name: "cli".into(),
             scope: Scope::Operate,
             is_own: true,
@@ -71,7 +71,7 @@ impl Keys {
     }
 
     fn caller(&self, headers: &HeaderMap) -> Option<Caller> {
-        let given = hash(bearer(headers)?);
+        let given = chance::hash(bearer(headers)?);
         // Hashes are compared, so how long it takes tells nothing about a key.
         let found = self.0.iter().find(|known| known.hash == given)?;
         let named = headers.get(ACTOR).filter(|_| found.is_own).and_then(|name| name.to_str().ok());
@@ -86,10 +86,6 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     let given = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
     let (scheme, key) = given.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
-}
-
-fn hash(key: &str) -> [u8; 32] {
-    digest(&SHA256, key.as_bytes()).as_ref().try_into().expect("SHA-256 has 32 bytes")
 }
 
 #[cfg(test)]

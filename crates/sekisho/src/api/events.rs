@@ -21,7 +21,11 @@ pub const ENDPOINTS: &[Endpoint] = &[
         parameters: &[
             SOURCE,
             TYPE,
-            Parameter { name: "status", kind: "text", about: "received, success, failed or skipped" },
+            Parameter {
+                name: "status",
+                kind: "text",
+                about: "received, success (or settled), failed or skipped",
+            },
             Parameter { name: "object", kind: "text", about: "The provider's id of what it is about" },
             Parameter {
                 name: "payment",

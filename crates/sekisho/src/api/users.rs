@@ -2,13 +2,14 @@
 //! whatever its scope: that is for admins at the console. What anybody could enter with is never shown.
 
 use sekisho_core::audit::Role;
+use sekisho_core::user::{Act, Rank};
 use serde_json::json;
 
 use super::endpoint::{Answer, Call, Endpoint, Success, Verb};
 use super::problem;
 use crate::config::Scope;
 use crate::http::Problem;
-use crate::transition::{self, Fields, UserAct};
+use crate::transition::{self, Fields};
 use crate::view;
 
 pub const ENDPOINTS: &[Endpoint] = &[
@@ -43,13 +44,11 @@ pub const ENDPOINTS: &[Endpoint] = &[
         |call| Box::pin(set_rank(call)),
     ),
     change("/v1/users/{name}/disable", "Shut a user out, with every session", None, |call| {
-        Box::pin(act(call, UserAct::Disable))
+        Box::pin(act(call, Act::Disable))
     }),
-    change("/v1/users/{name}/enable", "Let a user in again", None, |call| {
-        Box::pin(act(call, UserAct::Enable))
-    }),
+    change("/v1/users/{name}/enable", "Let a user in again", None, |call| Box::pin(act(call, Act::Enable))),
     change("/v1/users/{name}/end-sessions", "End every session of a user", None, |call| {
-        Box::pin(act(call, UserAct::EndSessions))
+        Box::pin(act(call, Act::EndSessions))
     }),
 ];
 
@@ -90,9 +89,9 @@ async fn invite(call: Call) -> Answer {
     let mut fields = Fields::new(call.order()?);
     let rank = fields.rank("rank");
     fields.finish()?;
-    let rank = rank.unwrap_or(sekisho_core::user::Rank::Viewer);
-    let token = transition::invite(&*call.api.store, rank, &call.actor()).await?;
-    Ok(view::invite(&token, rank).into())
+    let rank = rank.unwrap_or(Rank::Viewer);
+    let (token, invite) = transition::invite(&*call.api.store, rank, &call.actor()).await?;
+    Ok(view::invite(&token, &invite).into())
 }
 
 async fn set_rank(call: Call) -> Answer {
@@ -102,10 +101,10 @@ async fn set_rank(call: Call) -> Answer {
     let rank = fields.need("rank", rank);
     fields.finish()?;
     let rank = rank.expect("a missing field was refused");
-    act(call, UserAct::Rank(rank)).await
+    act(call, Act::Rank(rank)).await
 }
 
-async fn act(call: Call, act: UserAct) -> Answer {
+async fn act(call: Call, act: Act) -> Answer {
     check_own(&call)?;
     let actor = call.actor();
     let user = transition::change_user(&*call.api.store, &call.path, act, &actor).await?;

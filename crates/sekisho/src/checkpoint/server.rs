@@ -25,7 +25,7 @@ use super::limits::caller;
 use super::patience::{Patient, Phase, Phases};
 use super::receive;
 use crate::config::Server;
-use crate::console::PeerAddress;
+use crate::http::Peer;
 use crate::told_to_stop;
 
 /// Most bytes of request line and headers together; more is answered 431.
@@ -58,7 +58,7 @@ impl Handler for Front {
         }
         let mut request = request.map(axum::body::Body::new);
         let named = caller(peer.ip(), request.headers(), self.checkpoint.server.trusted_proxies);
-        request.extensions_mut().insert(PeerAddress { socket: peer.ip(), named });
+        request.extensions_mut().insert(Peer { socket: peer.ip(), named });
         let Ok(answer) = self.pages.clone().oneshot(request).await;
         answer.map(Either::Right)
     }

@@ -24,7 +24,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::Context;
 use super::output::json_out;
-use crate::console::ROOT;
+use crate::view::ROOT;
 use proof::Proof;
 use stage::{Stage, Wanted};
 use view::View;

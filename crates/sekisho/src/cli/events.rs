@@ -11,7 +11,7 @@ use sekisho_store::{EventFilter, EventSummary, Status, Store};
 
 use super::when::moment;
 use super::{Context, pages};
-use crate::transition::EventQuery;
+use crate::transition::{EventQuery, event_status};
 use crate::view;
 
 pub use tail::Follower;
@@ -36,8 +36,8 @@ pub struct Conditions {
     /// Only this type; a * at the end stands for anything: payment_intent.*
     #[arg(long = "type", value_name = "TYPE")]
     event_type: Option<String>,
-    /// Only events that stand there: received, success, failed or skipped
-    #[arg(long, value_parser = |text: &str| Status::parse(text).ok_or("received, success, failed or skipped"))]
+    /// Only events that stand there: received, success (or settled), failed or skipped
+    #[arg(long, value_parser = |text: &str| event_status(text).ok_or("received, success, failed or skipped"))]
     status: Option<Status>,
     /// Also what Sekisho announced (payment.paid, …) or fetched itself
     #[arg(long)]

@@ -12,8 +12,8 @@ use sekisho_core::event::Stored;
 
 use super::Context;
 use super::events::{Conditions, Follower};
-use super::note::random_key;
 use super::output::line_out;
+use crate::chance;
 use crate::effects::deliver::Client;
 use crate::now;
 
@@ -46,7 +46,7 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     let is_made_up = args.secret.is_none() && args.signing != Signing::None;
     let secret = match args.secret {
         Some(secret) => secret,
-        None => format!("whsec_{}", random_key()?),
+        None => format!("whsec_{}", chance::token::<24>()),
     };
     let signer = Signer::open(args.signing, vec![Secret::new(secret.as_str())], &args.forward_to)?;
     let conditions = Conditions::of(args.source, args.event_type);

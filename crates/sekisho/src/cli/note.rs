@@ -4,8 +4,6 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use ring::rand::{SecureRandom, SystemRandom};
-use sekisho_core::provider::encode_hex;
 use sekisho_store::StoreUrl;
 use serde::{Deserialize, Serialize};
 
@@ -72,13 +70,4 @@ fn name(store: &StoreUrl) -> String {
         StoreUrl::Sqlite(path) => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
         StoreUrl::Postgres(_) => store.to_string(),
     }
-}
-
-/// Nobody can guess it.
-pub fn random_key() -> anyhow::Result<String> {
-    let mut bytes = [0u8; 24];
-    SystemRandom::new()
-        .fill(&mut bytes)
-        .map_err(|_| anyhow::anyhow!("the system gives no random numbers"))?;
-    Ok(encode_hex(bytes))
 }

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use sekisho_core::provider::Draft;
 
 use super::output::{json_out, line_out};
-use super::request::Target;
+use super::target::Target;
 use super::{Context, choose};
 use crate::now;
 

@@ -11,11 +11,12 @@ use sekisho_store::StoreUrl;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::Context;
-use super::note::{Note, random_key};
-use super::request::reachable;
+use super::note::Note;
 use crate::app::{App, Role};
+use crate::chance;
 use crate::config::Config;
-use crate::console::ROOT;
+use crate::probe::reachable;
+use crate::view::ROOT;
 use crate::{now, telemetry};
 
 #[derive(clap::Args, Default)]
@@ -57,7 +58,7 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     }
     let doors = Doors::of(&config, configured, roles.contains(&Role::Console));
     let mut stop = Stop::new()?;
-    let key = if roles.contains(&Role::Console) { Some(random_key()?) } else { None };
+    let key = if roles.contains(&Role::Console) { Some(chance::token::<24>()) } else { None };
     let store = config.store.url.clone();
     let app = App::start(config, &roles, key.clone().map(Secret::new)).await?;
     let note = key.map(|key| leave_note(&app, key, &store));
@@ -176,7 +177,7 @@ fn generate_secret(file: &Path) -> anyhow::Result<bool> {
     if file.exists() {
         return Ok(false);
     }
-    let secret = format!("whsec_{}", random_key()?);
+    let secret = format!("whsec_{}", chance::token::<24>());
     let cannot = || format!("can't keep the generated secret in {}", file.display());
     if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).with_context(cannot)?;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow, bail};
 use sekisho_core::audit::Role;
 use sekisho_core::notification::directory::Register;
-use sekisho_core::user::{Rank, check_name};
+use sekisho_core::user::{Act, Rank, check_name};
 use sekisho_store::{Access, OpenError, Store};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -21,13 +21,13 @@ use super::{Context, require_store};
 use crate::config::Scope;
 use crate::transition::{
     self, Actor, DeadReport, FieldError, Import, Imported, Known, Redo, Refusal, Replay, ReplayReport,
-    Request, Reset, UserAct,
+    Request, Reset,
 };
 use crate::{api, now, view};
 
 pub use notifications::Turn;
 
-#[derive(clap::Args)]
+#[derive(Default, clap::Args)]
 pub struct Through {
     /// Act through this server: http://host:8787. Without it, through the one that runs on the store, if there is one
     #[arg(long, value_name = "URL")]
@@ -103,7 +103,7 @@ impl<'c> Door<'c> {
             Ok(store) => Ok(Self::Own(store, context)),
             Err(OpenError::InUse { path }) => bail!(
                 "a server runs on {path}, but it can't be reached: it does not answer, or serves without the role \
-                 `console`. Name it with --server URL --key KEY, or stop it and try again"
+                 `console`. Name it with --server URL --key KEY (but no key decides about users), or stop it and try again"
             ),
             Err(error) => Err(error.into()),
         }
@@ -248,13 +248,13 @@ impl<'c> Door<'c> {
             Self::Server(server) => server.post("/v1/users/invite", &json!({ "rank": rank })).await,
             Self::Own(store, _) => {
                 let actor = os_actor();
-                let token = transition::invite(&**store, rank, &operator(&actor)).await?;
-                Ok(view::invite(&token, rank))
+                let (token, invite) = transition::invite(&**store, rank, &operator(&actor)).await?;
+                Ok(view::invite(&token, &invite))
             }
         }
     }
 
-    pub async fn change_user(&self, name: &str, act: UserAct) -> anyhow::Result<Value> {
+    pub async fn change_user(&self, name: &str, act: Act) -> anyhow::Result<Value> {
         match self {
             Self::Server(server) => {
                 // What is no name must not lead to another path.
@@ -263,10 +263,10 @@ impl<'c> Door<'c> {
                 }
                 let path = |verb| format!("/v1/users/{name}/{verb}");
                 match act {
-                    UserAct::Rank(rank) => server.post(&path("rank"), &json!({ "rank": rank })).await,
-                    UserAct::Disable => server.post(&path("disable"), &()).await,
-                    UserAct::Enable => server.post(&path("enable"), &()).await,
-                    UserAct::EndSessions => server.post(&path("end-sessions"), &()).await,
+                    Act::Rank(rank) => server.post(&path("rank"), &json!({ "rank": rank })).await,
+                    Act::Disable => server.post(&path("disable"), &()).await,
+                    Act::Enable => server.post(&path("enable"), &()).await,
+                    Act::EndSessions => server.post(&path("end-sessions"), &()).await,
                 }
             }
             Self::Own(store, _) => {

@@ -1,20 +1,18 @@
 //! `sekisho trigger`: correctly signed test events, and on request the weather of the real world: duplicates,
 //! reordering, forgeries. It says what the server made of them, and fails when that is not what it should be.
 
-mod fixtures;
-
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
-use ring::rand::{SecureRandom, SystemRandom};
-use sekisho_core::provider::{About, Draft, Signed, encode_hex};
+use anyhow::Context as _;
+use sekisho_core::provider::{Draft, Signed};
 
 use super::output::{Progress, count, json_out, line_out};
-use super::request::{Answer, Client, Target};
+use super::target::Target;
 use super::{Context, choose};
 use crate::config::Source;
-use crate::now;
+use crate::probe::{self, Answer, Client, fixtures};
+use crate::{chance, now};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -112,7 +110,7 @@ fn write_letters(args: &Args, source: &Source) -> anyhow::Result<Vec<Letter>> {
         }
     }
     if args.chaos.contains(&Chaos::Reorder) {
-        shuffle(&mut letters)?;
+        shuffle(&mut letters);
     }
     Ok(letters)
 }
@@ -120,68 +118,10 @@ fn write_letters(args: &Args, source: &Source) -> anyhow::Result<Vec<Letter>> {
 fn draft(args: &Args, source: &Source, n: u32) -> anyhow::Result<Draft> {
     let kind = args.event_type.clone().unwrap_or_default();
     if let Some(file) = &args.body {
-        let id = test_id(&tag(n)?);
         let body = std::fs::read(file).with_context(|| format!("can't read {}", file.display()))?;
-        return Ok(Draft { body: renew(&body, &id)?, id, kind });
+        return probe::renewed(&body, kind, n);
     }
-    sample(source.provider.about(), &kind, args.order.as_deref(), n)
-}
-
-/// Types that there is an event of: those that are built in, or the one of the provider's own example.
-pub fn types(about: &About) -> Vec<&'static str> {
-    match about.name {
-        "stripe" => fixtures::STRIPE.iter().map(|(name, _)| *name).collect(),
-        _ => vec![about.sample_type],
-    }
-}
-
-/// An event of a type, about things of its own, not signed yet.
-pub fn sample(about: &About, kind: &str, order: Option<&str>, n: u32) -> anyhow::Result<Draft> {
-    let tag = tag(n)?;
-    let (id, kind) = (test_id(&tag), kind.to_owned());
-    if about.name != "stripe" {
-        return Ok(about.draft(&id, &kind, now()));
-    }
-    let Some((_, text)) = fixtures::STRIPE.iter().find(|(name, _)| *name == kind) else {
-        bail!(
-            "there is no built-in event {kind}: `sekisho trigger --list` shows them, and --body FILE sends your own"
-        );
-    };
-    let body = text.replace(fixtures::TAG, &format!("test{tag}"));
-    let order = order.map_or_else(|| format!("ORD-{tag}"), str::to_owned);
-    Ok(Draft { body: with_order(&renew(body.as_bytes(), &id)?, &order)?, id, kind })
-}
-
-fn tag(n: u32) -> anyhow::Result<String> {
-    Ok(format!("{:x}{}n{n}", now().ms(), random_letters()?))
-}
-
-fn test_id(tag: &str) -> String {
-    format!("evt_test_{tag}")
-}
-
-/// A new id and the present time, so that it is not taken for an old event.
-fn renew(body: &[u8], id: &str) -> anyhow::Result<Vec<u8>> {
-    let mut value: serde_json::Value = serde_json::from_slice(body).context("the body is not JSON")?;
-    let object = value.as_object_mut().context("the body is not a JSON object")?;
-    if object.contains_key("id") {
-        object.insert("id".into(), id.into());
-    }
-    if object.get("created").is_some_and(serde_json::Value::is_number) {
-        object.insert("created".into(), now().seconds().into());
-    }
-    Ok(serde_json::to_vec(&value)?)
-}
-
-/// Under another order's reference, wherever the object carries one.
-fn with_order(body: &[u8], order: &str) -> anyhow::Result<Vec<u8>> {
-    let mut value: serde_json::Value = serde_json::from_slice(body)?;
-    for place in ["/data/object/metadata/order_id", "/data/object/client_reference_id"] {
-        if let Some(reference) = value.pointer_mut(place).filter(|reference| reference.is_string()) {
-            *reference = order.into();
-        }
-    }
-    Ok(serde_json::to_vec(&value)?)
+    probe::sample(source.provider.about(), &kind, args.order.as_deref(), n)
 }
 
 /// The same request with a changed body: the signature no longer fits.
@@ -193,22 +133,10 @@ fn forge(mut signed: Signed) -> Signed {
     signed
 }
 
-fn random_letters() -> anyhow::Result<String> {
-    let mut bytes = [0u8; 4];
-    SystemRandom::new()
-        .fill(&mut bytes)
-        .map_err(|_| anyhow::anyhow!("the system gives no random numbers"))?;
-    Ok(encode_hex(bytes))
-}
-
-fn shuffle(letters: &mut [Letter]) -> anyhow::Result<()> {
-    let random = SystemRandom::new();
+fn shuffle(letters: &mut [Letter]) {
     for n in (1..letters.len()).rev() {
-        let mut bytes = [0u8; 8];
-        random.fill(&mut bytes).map_err(|_| anyhow::anyhow!("the system gives no random numbers"))?;
-        letters.swap(n, (u64::from_le_bytes(bytes) % (n as u64 + 1)) as usize);
+        letters.swap(n, (u64::from_le_bytes(chance::bytes()) % (n as u64 + 1)) as usize);
     }
-    Ok(())
 }
 
 #[derive(Default)]

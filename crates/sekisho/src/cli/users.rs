@@ -1,13 +1,14 @@
-//! `sekisho users [list|invite|rank|disable|enable|end-sessions]`: who may enter the console.
+//! `sekisho users [list|invite|rank|disable|enable|end-sessions]`: who may enter the console. Only on the server's own
+//! machine: no key decides about people.
 
 use std::process::ExitCode;
 
-use sekisho_core::user::Rank;
+use sekisho_core::user::{Act, Rank};
 
 use super::Context;
 use super::output::{cell, json_out, line_out, list_out};
-use super::server::{self, Door, Server};
-use crate::transition::{self, UserAct};
+use super::server::{Door, Server, Through};
+use crate::transition;
 use crate::{now, view};
 
 #[derive(clap::Args)]
@@ -40,8 +41,6 @@ struct List {
     /// One JSON object a line
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    server: server::Through,
 }
 
 #[derive(clap::Args)]
@@ -52,8 +51,6 @@ struct Invite {
     /// As one JSON object
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    server: server::Through,
 }
 
 #[derive(clap::Args)]
@@ -78,8 +75,6 @@ struct Output {
     /// As one JSON object
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    server: server::Through,
 }
 
 const COLUMNS: [(&str, &str); 6] = [
@@ -96,15 +91,15 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
         None => list(args.list, context).await,
         Some(Command::List(args)) => list(args, context).await,
         Some(Command::Invite(args)) => invite(args, context).await,
-        Some(Command::Rank(args)) => change(&args.name, UserAct::Rank(args.rank), args.one, context).await,
-        Some(Command::Disable(args)) => change(&args.name, UserAct::Disable, args.one, context).await,
-        Some(Command::Enable(args)) => change(&args.name, UserAct::Enable, args.one, context).await,
-        Some(Command::EndSessions(args)) => change(&args.name, UserAct::EndSessions, args.one, context).await,
+        Some(Command::Rank(args)) => change(&args.name, Act::Rank(args.rank), args.one, context).await,
+        Some(Command::Disable(args)) => change(&args.name, Act::Disable, args.one, context).await,
+        Some(Command::Enable(args)) => change(&args.name, Act::Enable, args.one, context).await,
+        Some(Command::EndSessions(args)) => change(&args.name, Act::EndSessions, args.one, context).await,
     }
 }
 
 async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
-    let users = if let Some(server) = Server::find(&args.server, context).await? {
+    let users = if let Some(server) = Server::find(&Through::default(), context).await? {
         server.items("/v1/users").await?
     } else {
         let (store, _) = context.open_store().await?;
@@ -121,33 +116,35 @@ async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
 }
 
 async fn invite(args: Invite, context: &Context) -> anyhow::Result<ExitCode> {
-    let door = Door::open(&args.server, context).await?;
-    let made = door.invite(args.rank).await?;
-    if args.json {
-        json_out(&made);
-        return Ok(ExitCode::SUCCESS);
-    }
+    let door = Door::open(&Through::default(), context).await?;
+    let mut made = door.invite(args.rank).await?;
     let config = context.load().map(|loaded| loaded.config).ok();
     let public = config.as_ref().and_then(|config| config.console.url.clone());
     let root = public.or_else(|| door.url().map(str::to_owned)).unwrap_or_else(|| {
         let listen = config.map_or_else(|| "HOST:PORT".to_owned(), |config| config.server.listen.to_string());
         format!("http://{listen}")
     });
-    line_out(&format!("{root}{}", cell(&made["path"])));
+    let url = format!("{root}{}", cell(&made["path"]));
+    if args.json {
+        made["url"] = url.into();
+        json_out(&made);
+        return Ok(ExitCode::SUCCESS);
+    }
+    line_out(&url);
     eprintln!("this link makes one person {}, once, within 24 hours", args.rank.name());
     Ok(ExitCode::SUCCESS)
 }
 
-async fn change(name: &str, act: UserAct, args: Output, context: &Context) -> anyhow::Result<ExitCode> {
-    let changed = Door::open(&args.server, context).await?.change_user(name, act).await?;
+async fn change(name: &str, act: Act, args: Output, context: &Context) -> anyhow::Result<ExitCode> {
+    let changed = Door::open(&Through::default(), context).await?.change_user(name, act).await?;
     if args.json {
         json_out(&changed);
     } else {
         line_out(&match act {
-            UserAct::Rank(rank) => format!("{name} is {} now", rank.name()),
-            UserAct::Disable => format!("{name} is shut out, with every session"),
-            UserAct::Enable => format!("{name} may enter again"),
-            UserAct::EndSessions => format!("every session of {name} has ended"),
+            Act::Rank(rank) => format!("{name} is {} now", rank.name()),
+            Act::Disable => format!("{name} is shut out, with every session"),
+            Act::Enable => format!("{name} may enter again"),
+            Act::EndSessions => format!("every session of {name} has ended"),
         });
     }
     Ok(ExitCode::SUCCESS)

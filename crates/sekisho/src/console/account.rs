@@ -2,11 +2,12 @@
 
 use askama::Template;
 use sekisho_core::Time;
+use sekisho_core::user::Act;
 
 use super::frame::Frame;
 use super::page::{Answer, Method, Page, Reply, VIEWER, Visit};
 use super::trouble::Trouble;
-use crate::transition::{self, KnownUser, Refusal, UserAct};
+use crate::transition::{self, KnownUser, Refusal};
 
 pub const PAGES: &[Page] = &[
     Page { method: Method::Get, path: "/console/account", needs: VIEWER, run: |visit| Box::pin(show(visit)) },
@@ -88,7 +89,7 @@ async fn change_password(visit: Visit) -> Answer {
 async fn end_sessions(visit: Visit) -> Answer {
     if visit.who.session.is_some() {
         let (store, name) = (&*visit.console.store, &visit.who.name);
-        transition::change_user(store, name, UserAct::EndSessions, &visit.actor()).await?;
+        transition::change_user(store, name, Act::EndSessions, &visit.actor()).await?;
     }
     Ok(Reply::Known { to: "/console/login".into(), token: None })
 }

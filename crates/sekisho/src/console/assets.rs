@@ -4,12 +4,11 @@ use std::sync::LazyLock;
 
 use axum::body::Body;
 use http::{HeaderValue, Response, header};
-use ring::digest::{SHA256, digest};
-use sekisho_core::provider::encode_hex;
 
 use super::ROOT;
 use super::page::{Answer, Method, Needs, Page, Reply, Visit};
-use super::trouble::Trouble;
+use super::trouble::{Thing, Trouble};
+use crate::chance;
 
 pub const PAGES: &[Page] = &[Page {
     method: Method::Get,
@@ -38,9 +37,8 @@ const ALL: [Asset; 3] = [
     Asset { name: "sekisho.svg", kind: "image/svg+xml", text: include_str!("../../assets/sekisho.svg") },
 ];
 
-static MARKS: LazyLock<Vec<String>> = LazyLock::new(|| {
-    ALL.iter().map(|asset| encode_hex(&digest(&SHA256, asset.text.as_bytes()).as_ref()[..6])).collect()
-});
+static MARKS: LazyLock<Vec<String>> =
+    LazyLock::new(|| ALL.iter().map(|asset| chance::hash(asset.text)[..12].to_owned()).collect());
 
 /// It changes when the file does, so a browser may keep what it has.
 pub fn address(name: &str) -> String {
@@ -51,7 +49,7 @@ pub fn address(name: &str) -> String {
 
 fn file(visit: &Visit) -> Answer {
     let n = ALL.iter().position(|asset| asset.name == visit.id);
-    let n = n.ok_or_else(|| Trouble::missing(visit.id.clone()))?;
+    let n = n.ok_or_else(|| Trouble::unknown(Thing::Page, &visit.here))?;
     let mut answer = Response::new(Body::from(ALL[n].text));
     let headers = answer.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(ALL[n].kind));

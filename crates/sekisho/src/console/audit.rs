@@ -5,13 +5,13 @@ mod said;
 
 use askama::Template;
 use sekisho_core::Time;
+use sekisho_core::notification::Language;
 use sekisho_store::{AuditEntry, AuditFilter};
 
 use super::frame::Frame;
 use super::page::{Answer, Method, OPERATOR, Page, Reply, VIEWER, Visit};
-use super::show;
 use super::trouble::Trouble;
-use super::words::Lang;
+use crate::view::show;
 use check::Checked;
 use said::Detail;
 
@@ -66,7 +66,7 @@ struct EntryRow {
 }
 
 impl EntryRow {
-    fn of(AuditEntry { number, entry }: AuditEntry, lang: Lang) -> Self {
+    fn of(AuditEntry { number, entry }: AuditEntry, lang: Language) -> Self {
         let (kind, id) = entry.target;
         Self {
             number,

@@ -5,15 +5,16 @@ use std::time::Duration;
 
 use askama::Template;
 use sekisho_core::Time;
+use sekisho_core::notification::Language;
 use sekisho_core::settlement::payment::{balance_of, customer_account};
 use sekisho_store::{BookedLine, FIND_MAX, LineFilter, Sum};
 use serde_json::Value;
 
 use super::frame::Frame;
 use super::page::{Answer, Method, OPERATOR, Page, Reply, VIEWER, Visit};
-use super::show;
 use super::trouble::Trouble;
-use crate::{transition, view};
+use crate::transition;
+use crate::view::{self, show};
 
 pub const PAGES: &[Page] = &[
     Page {
@@ -162,8 +163,8 @@ async fn show(visit: Visit) -> Answer {
         return Reply::failed(
             "/console/balances",
             match visit.lang {
-                super::words::Lang::En => format!("Nothing is known of a customer {customer}."),
-                super::words::Lang::Ja => format!("顧客 {customer} は見つかりません。"),
+                Language::En => format!("Nothing is known of a customer {customer}."),
+                Language::Ja => format!("顧客 {customer} は見つかりません。"),
             },
         );
     }

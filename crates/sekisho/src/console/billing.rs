@@ -2,17 +2,16 @@
 
 use askama::Template;
 use sekisho_core::Time;
-use sekisho_core::settlement::billing::Status;
+use sekisho_core::settlement::billing::{Attention, Status};
 use sekisho_core::state::{Key, Kind, State};
-use sekisho_store::StateFilter;
 use serde_json::Value;
 
 use super::frame::Frame;
 use super::page::{Answer, Method, Page, Reply, VIEWER, Visit};
 use super::payments::{Item, decided};
-use super::show;
-use super::trouble::Trouble;
-use crate::{transition, view};
+use super::trouble::{Thing, Trouble};
+use crate::transition;
+use crate::view::{self, show};
 
 pub const PAGES: &[Page] = &[
     Page { method: Method::Get, path: "/console/billing", needs: VIEWER, run: |visit| Box::pin(list(visit)) },
@@ -26,9 +25,6 @@ pub const PAGES: &[Page] = &[
 
 /// Tenants on a page.
 const PAGE: usize = 50;
-
-/// Why a person should look at one, in the order of the derivation.
-const ATTENTIONS: [&str; 3] = ["unlinked", "several_tenants", "unpaid"];
 
 #[derive(Template)]
 #[template(path = "console/billing.html")]
@@ -120,7 +116,8 @@ struct InvoiceRow {
 
 async fn list(visit: Visit) -> Answer {
     let store = &*visit.console.store;
-    let states = store.find_states(filter(&visit)?).await?;
+    let statuses = Status::ALL.map(Status::name);
+    let states = store.find_states(visit.things(Kind::Billing, &statuses, PAGE)?).await?;
     let next = states.last().filter(|_| states.len() == PAGE).map(|last| last.key.id.clone());
     let states: Vec<_> = states.into_iter().filter(State::is_shown).collect();
     let shown: Result<Vec<_>, _> = states.iter().map(|state| view::billing(state, visit.at)).collect();
@@ -133,28 +130,10 @@ async fn list(visit: Visit) -> Answer {
         attention: text("attention"),
         tenant: text("tenant"),
         mode: text("mode"),
-        statuses: Status::ALL.map(Status::name),
-        attentions: ATTENTIONS,
+        statuses,
+        attentions: Attention::ALL.map(Attention::name),
         rows: states.iter().zip(&shown).map(|(state, shown)| BillingRow::of(state, shown)).collect(),
         next,
-    })
-}
-
-fn filter(visit: &Visit) -> Result<StateFilter, Trouble> {
-    let status = visit.text("status");
-    if status.as_deref().is_some_and(|status| Status::parse(status).is_none()) {
-        let names = Status::ALL.map(Status::name).join(", ");
-        return Err(Trouble::wrong(format!("status: expected one of {names}")));
-    }
-    // `any` stands for every reason: an empty field is no filter here.
-    let attention = visit.text("attention").map(|word| if word == "any" { String::new() } else { word });
-    Ok(StateFilter {
-        status,
-        tenant: visit.text("tenant"),
-        livemode: visit.livemode(),
-        attention,
-        before: visit.text("before"),
-        ..StateFilter::all(Kind::Billing, PAGE)
     })
 }
 
@@ -167,7 +146,7 @@ async fn show(visit: Visit) -> Answer {
         state
     } else {
         let found = transition::billing_state(store, name, visit.livemode()).await?;
-        found.ok_or_else(|| Trouble::missing(format!("{name}: /console/billing")))?
+        found.ok_or_else(|| Trouble::unknown(Thing::Billing, name))?
     };
     let mut shown = view::billing(&state, visit.at)?;
     view::unlink(store, [&mut shown]).await?;

@@ -18,9 +18,9 @@ use super::frame::Frame;
 use super::page::{Answer, Method, OPERATOR, Page, Reply, VIEWER, Visit};
 use super::payload::{self, Bound, Form, Shown};
 use super::runs::{Deed, Run};
-use super::trouble::Trouble;
-use super::words;
-use crate::transition::{self, REASON_MAX, Redo, Refusal};
+use super::trouble::{Thing, Trouble};
+use crate::transition::{self, DeadReport, REASON_MAX, Redo};
+use crate::view::words;
 use chosen::Chosen;
 
 pub const PAGES: &[Page] = &[
@@ -235,7 +235,7 @@ impl LetterPage {
 
 async fn show(visit: Visit) -> Answer {
     let store = &*visit.console.store;
-    let job = visit.seq()?;
+    let job = visit.seq(Thing::DeadLetter)?;
     let Some(letter) = transition::find_letter(store, job).await? else {
         // Retried or discarded since: its message tells what became of it.
         if store.find_message(job).await?.is_some() {
@@ -244,7 +244,7 @@ async fn show(visit: Visit) -> Answer {
                 flash: visit.flash.clone(),
             });
         }
-        return Err(Trouble::missing(format!("no dead letter has the id {}", visit.id)));
+        return Err(Trouble::unknown(Thing::DeadLetter, &visit.id));
     };
     let eyes = event::eyes(&visit);
     let record = match letter.event {
@@ -270,12 +270,12 @@ async fn show(visit: Visit) -> Answer {
 async fn retry(visit: Visit) -> Answer {
     let done = transition::retry(&*visit.console.store, &order(&visit), &visit.actor()).await;
     let said = ("It is queued again, with all its tries.", "再試行のキューに入れました。");
-    after(&visit, done.map(drop), said)
+    after(&visit, done, said)
 }
 
 async fn discard(visit: Visit) -> Answer {
     let done = transition::discard(&*visit.console.store, &order(&visit), &visit.actor()).await;
-    after(&visit, done.map(drop), ("It is put aside for good.", "破棄しました。"))
+    after(&visit, done, ("It is put aside for good.", "破棄しました。"))
 }
 
 /// What is to be done with the one of the path.
@@ -285,11 +285,8 @@ fn order(visit: &Visit) -> Redo {
 }
 
 /// To its message, which goes on living; or back to it, when nothing came of it.
-fn after(visit: &Visit, done: Result<(), Refusal>, (en, ja): (&str, &str)) -> Answer {
-    let id = visit.seq()?.as_message();
-    match done {
-        Ok(()) => Reply::done(format!("/console/messages/{id}"), visit.lang.t(en, ja)),
-        Err(Refusal::Store(error)) => Err(error.into()),
-        Err(refusal) => Reply::failed(format!("{HOME}/{id}"), Trouble::from(refusal).line(visit.lang)),
-    }
+fn after(visit: &Visit, done: transition::Result<DeadReport>, said: (&str, &str)) -> Answer {
+    let id = visit.seq(Thing::DeadLetter)?.as_message();
+    let to = if done.is_ok() { format!("/console/messages/{id}") } else { format!("{HOME}/{id}") };
+    visit.after(&to, done, said)
 }

@@ -7,10 +7,9 @@ use anyhow::Context;
 use sekisho_core::notification::Rule;
 use sekisho_core::provider::{About, Scheme};
 
-use crate::cli::request::{Answer, Client, reachable};
-use crate::cli::{sample, sample_types};
 use crate::config::{self, Config};
 use crate::now;
+use crate::probe::{self, Answer, Client, reachable};
 
 pub struct Doors {
     pub sources: Vec<Source>,
@@ -61,7 +60,7 @@ impl Doors {
     /// Sends a test event to a source by the front door, signed as its provider signs.
     pub async fn test(&self, source: &Source, kind: &str) -> anyhow::Result<Answer> {
         let scheme = source.scheme.as_ref().context("this provider's requests can't be signed here")?;
-        let signed = scheme.sign(sample(source.about, kind, None, 0)?, now())?;
+        let signed = scheme.sign(probe::sample(source.about, kind, None, 0)?, now())?;
         Client::to(format!("http://{}{}", self.address, source.path))?.deliver(signed).await
     }
 }
@@ -77,7 +76,7 @@ impl Source {
             about,
             path: source.path.clone(),
             url: source.setup.public_url.clone(),
-            types: if scheme.is_some() { sample_types(about) } else { Vec::new() },
+            types: if scheme.is_some() { probe::types(about) } else { Vec::new() },
             scheme,
         }
     }

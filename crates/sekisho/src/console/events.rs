@@ -6,14 +6,14 @@ pub mod rows;
 mod search;
 
 use askama::Template;
+use sekisho_core::notification::directory::Zone;
 use sekisho_core::{Seq, Time};
 use sekisho_store::{EventFilter, EventPage, Store};
 
 use self::rows::EventRow;
 use self::search::Lead;
 use super::frame::Frame;
-use super::page::{Answer, Method, Page, Reply, VIEWER, Visit};
-use super::show;
+use super::page::{Answer, Method, Page, Reply, VIEWER, Visit, time};
 use super::trouble::Trouble;
 use crate::transition::EventQuery;
 
@@ -93,23 +93,7 @@ impl Given {
     }
 
     pub fn filter(&self, visit: &Visit) -> Result<EventFilter, Trouble> {
-        let text = |name: &str| self.get(name).map(str::to_owned);
-        let time = |name: &str| {
-            let Some(shown) = self.get(name) else { return Ok(None) };
-            let wrong = || Trouble::wrong(format!("{name}: expected a time such as 2026-02-02T11:40"));
-            show::moment(shown, &visit.console.zone).map(Some).ok_or_else(wrong)
-        };
-        let query = EventQuery {
-            source: text("source"),
-            event_type: text("type"),
-            status: text("status"),
-            object: text("object"),
-            payment: text("payment"),
-            tenant: text("tenant"),
-            since: time("from")?,
-            until: time("to")?,
-            own: self.get("own").is_some(),
-        };
+        let query = query(|name| self.get(name), ["from", "to"], &visit.console.zone)?;
         Ok(query.filter()?)
     }
 
@@ -128,6 +112,26 @@ impl Given {
         more.extend(rows.last().filter(|_| is_full).map(|row| ("floor", row.id.clone())));
         self.0.iter().all(can).then(|| self.link("/console/events/live", &more))
     }
+}
+
+/// Which events, by what was given for each filter; `begin` and `end` are what the times are called.
+pub fn query<'v>(
+    get: impl Fn(&str) -> Option<&'v str>,
+    [begin, end]: [&str; 2],
+    zone: &Zone,
+) -> Result<EventQuery, Trouble> {
+    let text = |name: &str| get(name).map(str::to_owned);
+    Ok(EventQuery {
+        source: text("source"),
+        event_type: text("type"),
+        status: text("status"),
+        object: text("object"),
+        payment: text("payment"),
+        tenant: text("tenant"),
+        since: time(begin, get(begin), zone)?,
+        until: time(end, get(end), zone)?,
+        own: get("own").is_some(),
+    })
 }
 
 /// A path with what comes after its `?`.

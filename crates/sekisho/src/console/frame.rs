@@ -3,17 +3,20 @@
 use std::fmt;
 
 use sekisho_core::Time;
+use sekisho_core::notification::Language;
 use sekisho_core::notification::address::mask_text;
 use sekisho_core::notification::directory::Zone;
 use sekisho_core::user::Rank;
 
 use super::page::{Flash, Visit, Who};
-use super::show::{self, Html};
-use super::words::{self, Lang};
 use super::{ROOT, assets, session};
+use crate::view::{
+    show::{self, Html},
+    words,
+};
 
 pub struct Frame {
-    pub lang: Lang,
+    pub lang: Language,
     pub who: Who,
     pub title: String,
     pub section: &'static str,
@@ -114,7 +117,7 @@ impl Frame {
     /// The switch to the other language, and back to this page.
     pub fn language_switch(&self) -> String {
         let to: String = form_urlencoded::byte_serialize(self.here.as_bytes()).collect();
-        format!("{ROOT}/language/{}?to={to}", self.lang.other().code())
+        format!("{ROOT}/language/{}?to={to}", self.lang.other().name())
     }
 
     pub fn time(&self, at: &Time) -> Html {

@@ -1,8 +1,7 @@
 //! The switch between the languages.
 
 use super::page::{Answer, Method, Needs, Page, Reply, Visit, within};
-use super::trouble::Trouble;
-use super::words::Lang;
+use super::trouble::{Thing, Trouble};
 
 pub const PAGES: &[Page] = &[Page {
     method: Method::Get,
@@ -12,6 +11,6 @@ pub const PAGES: &[Page] = &[Page {
 }];
 
 fn choose(visit: &Visit) -> Answer {
-    let lang = Lang::parse(&visit.id).ok_or_else(|| Trouble::missing(visit.id.clone()))?;
+    let lang = visit.id.parse().map_err(|_| Trouble::unknown(Thing::Page, &visit.here))?;
     Ok(Reply::Language { to: within(visit.param("to")), lang })
 }

@@ -10,16 +10,15 @@ use std::collections::BTreeMap;
 use askama::Template;
 use sekisho_core::Time;
 use sekisho_core::notification::address::mask_text;
-use sekisho_core::notification::{MailAddress, Notice, Rule, Status, Suppression};
+use sekisho_core::notification::{Language, MailAddress, Notice, Rule, Status, Suppression};
 use sekisho_core::queue::Breaker;
 
 use super::frame::Frame;
 use super::page::{Answer, Method, OPERATOR, Page, Reply, VIEWER, Visit};
 use super::trouble::Trouble;
-use super::words::{self, Lang};
 use crate::transition::NoticeQuery;
-use crate::view;
-use advice::{Advice, Case, advice};
+use crate::view::{self, words};
+use advice::Said;
 use search::{Asked, Known, Person};
 
 pub const PAGES: &[Page] = &[
@@ -116,7 +115,7 @@ struct Told {
     id: String,
     template: String,
     tone: &'static str,
-    said: Advice,
+    said: Said,
 }
 
 struct RuleRow {
@@ -150,19 +149,14 @@ fn shown_text(text: &str, whole: bool) -> String {
 }
 
 /// The sentence for one notice.
-fn said(visit: &Visit, notice: &Notice, is_shut: bool, is_suppressed: bool) -> Advice {
-    let last = notice.steps.last();
-    let at = last.map(|step| visit.console.zone.clock(step.at)).unwrap_or_default();
-    let case = Case {
-        status: notice.status(),
-        reason: last.and_then(|step| step.reason.as_deref()),
-        at: &at,
-        channel: &notice.channel,
+fn said(visit: &Visit, notice: &Notice, is_shut: bool, is_suppressed: bool) -> Said {
+    let at = notice.steps.last().map(|step| visit.console.zone.clock(step.at)).unwrap_or_default();
+    let known = sekisho_core::notification::advice::Known {
         is_mail: is_mail(visit, &notice.channel),
         is_shut,
         is_suppressed,
     };
-    advice(&case, visit.lang)
+    Said::of(notice, &at, known, visit.lang)
 }
 
 async fn list(visit: Visit) -> Answer {
@@ -240,7 +234,7 @@ async fn found(visit: &Visit, known: Known, notices: &[(String, Notice)]) -> Res
     let told = notices.iter().take(ANSWERED).map(|(id, notice)| Told {
         id: id.clone(),
         template: notice.template.clone(),
-        tone: words::status(notice.status().name(), Lang::En).0.class(),
+        tone: words::status(notice.status().name(), Language::En).0.class(),
         said: said(visit, notice, shut.contains_key(&notice.channel), turn.is_some()),
     });
     let (about, what) = match &known.asked {

@@ -22,8 +22,8 @@ use super::doors::{Doors, Source};
 use super::events::address;
 use super::frame::Frame;
 use super::page::{Answer, Method, Page, Reply, VIEWER, Visit};
-use super::show;
 use super::trouble::Trouble;
+use crate::view::show;
 
 pub const PAGES: &[Page] = &[
     Page { method: Method::Get, path: "/console", needs: VIEWER, run: |visit| Box::pin(overview(visit)) },

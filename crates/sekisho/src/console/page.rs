@@ -7,14 +7,18 @@ use askama::Template;
 use axum::body::Body;
 use axum::routing::MethodFilter;
 use http::{HeaderValue, Response, StatusCode, header};
+use sekisho_core::notification::Language;
+use sekisho_core::notification::directory::Zone;
+use sekisho_core::state::Kind;
 use sekisho_core::user::Rank;
 use sekisho_core::{Seq, Time};
+use sekisho_store::StateFilter;
 
 use super::frame::Frame;
-use super::trouble::Trouble;
-use super::words::Lang;
+use super::trouble::{Thing, Trouble};
 use super::{Console, ROOT, session};
-use crate::transition::Actor;
+use crate::transition::{Actor, Refusal};
+use crate::view::show;
 
 pub struct Page {
     pub method: Method,
@@ -86,7 +90,7 @@ pub struct Flash {
 pub struct Visit {
     pub console: Arc<Console>,
     pub who: Who,
-    pub lang: Lang,
+    pub lang: Language,
     /// What stands for the braces of the path.
     pub id: String,
     /// Path and query, to come back to.
@@ -95,7 +99,6 @@ pub struct Visit {
     pub form: Vec<(String, String)>,
     pub csrf: String,
     pub flash: Option<Flash>,
-    pub token: Option<String>,
     pub agent: String,
     pub last_event_id: Option<String>,
     pub peer: String,
@@ -133,9 +136,9 @@ impl Visit {
         self.param("before").map(parse).transpose()
     }
 
-    /// The id in the path.
-    pub fn seq(&self) -> Result<Seq, Trouble> {
-        self.id.parse().map_err(|_| Trouble::missing(format!("{:?} is no id", self.id)))
+    /// The id in the path, of such a thing.
+    pub fn seq(&self, thing: Thing) -> Result<Seq, Trouble> {
+        self.id.parse().map_err(|_| Trouble::unknown(thing, &self.id))
     }
 
     /// For work that reads everything: one at a time, and the next is told so.
@@ -152,6 +155,39 @@ impl Visit {
         Actor { name: &self.who.name, role: self.who.rank.role(), tenant: None, at: self.at }
     }
 
+    /// After an act: back to where it was asked for, with what came of it.
+    pub fn after<T>(&self, home: &str, done: Result<T, Refusal>, (en, ja): (&str, &str)) -> Answer {
+        match done {
+            Ok(_) => Reply::done(home, self.lang.t(en, ja)),
+            Err(refusal) => self.refused(home, refusal),
+        }
+    }
+
+    /// The same, when nothing came of it.
+    pub fn refused(&self, home: &str, refusal: Refusal) -> Answer {
+        match Trouble::from(refusal) {
+            trouble @ Trouble::Store(_) => Err(trouble),
+            trouble => Reply::failed(home, trouble.line(self.lang)),
+        }
+    }
+
+    /// What a list of things is narrowed to. `any` stands for every reason that a person should look at one: an empty
+    /// field is no filter here.
+    pub fn things(&self, kind: Kind, statuses: &[&str], limit: usize) -> Result<StateFilter, Trouble> {
+        let status = self.text("status");
+        if status.as_deref().is_some_and(|status| !statuses.contains(&status)) {
+            return Err(Trouble::wrong(format!("status: expected one of {}", statuses.join(", "))));
+        }
+        Ok(StateFilter {
+            status,
+            tenant: self.text("tenant"),
+            livemode: self.livemode(),
+            attention: self.text("attention").map(|word| if word == "any" { String::new() } else { word }),
+            before: self.text("before"),
+            ..StateFilter::all(kind, limit)
+        })
+    }
+
     /// What every page is framed by; `section` is its place in the menu.
     pub fn frame(&self, section: &'static str, title: impl Into<String>) -> Frame {
         Frame::new(self, section, title.into())
@@ -161,6 +197,13 @@ impl Visit {
 fn named<'a>(pairs: &'a [(String, String)], name: &str) -> Option<&'a str> {
     let found = pairs.iter().find(|(known, _)| known == name).map(|(_, value)| value.trim());
     found.filter(|value| !value.is_empty())
+}
+
+/// A time that somebody typed under this name, by the house's clock.
+pub fn time(name: &str, typed: Option<&str>, zone: &Zone) -> Result<Option<Time>, Trouble> {
+    let Some(text) = typed else { return Ok(None) };
+    let wrong = || Trouble::wrong(format!("{name}: expected a time such as 2026-02-02T11:40, not {text:?}"));
+    show::moment(text, zone).map(Some).ok_or_else(wrong)
 }
 
 /// Names and values of a query or a form.
@@ -182,7 +225,7 @@ pub enum Reply {
     },
     Language {
         to: String,
-        lang: Lang,
+        lang: Language,
     },
     /// Whatever else: files, streams.
     Other(Response<Body>),
@@ -210,7 +253,7 @@ impl Reply {
         Self::Go { to: format!("{ROOT}/login?to={to}"), flash: None }
     }
 
-    pub fn into_response(self, lang: Lang, is_secure: bool) -> Response<Body> {
+    pub fn into_response(self, lang: Language, is_secure: bool) -> Response<Body> {
         match self {
             Self::Page(status, html) => html_answer(status, html, lang),
             Self::Go { to, flash } => {
@@ -235,12 +278,12 @@ impl Reply {
 
 pub const HTML: &str = "text/html; charset=utf-8";
 
-pub fn html_answer(status: StatusCode, html: String, lang: Lang) -> Response<Body> {
+pub fn html_answer(status: StatusCode, html: String, lang: Language) -> Response<Body> {
     let mut answer = Response::new(Body::from(html));
     *answer.status_mut() = status;
     let headers = answer.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(HTML));
-    headers.insert(header::CONTENT_LANGUAGE, HeaderValue::from_static(lang.code()));
+    headers.insert(header::CONTENT_LANGUAGE, HeaderValue::from_static(lang.name()));
     headers.insert(header::VARY, HeaderValue::from_static("cookie, accept-language"));
     answer
 }

@@ -12,7 +12,7 @@ use std::fmt::Write;
 
 use sekisho_core::notification::address::mask_text;
 
-use super::show::{Html, escape};
+use crate::view::show::{Html, escape};
 pub use secret::mask_header;
 use secret::{is_secret_name, is_secret_value};
 use token::{Token, Tokens};

@@ -7,17 +7,15 @@ mod why;
 
 use askama::Template;
 use sekisho_core::Time;
-use sekisho_core::settlement::payment::{Derived, Facts, Status};
+use sekisho_core::settlement::payment::{Attention, Derived, Facts, Status};
 use sekisho_core::state::{Kind, State};
 use sekisho_store::StateFilter;
 use serde_json::{Value, json};
 
 use super::frame::Frame;
 use super::page::{Answer, Method, Page, Reply, VIEWER, Visit};
-use super::trouble::Trouble;
 use crate::{transition, view};
 
-pub use proof::proof_page;
 pub(super) use timeline::{Item, decided};
 
 pub const PAGES: &[Page] = &[
@@ -50,18 +48,6 @@ pub const PAGES: &[Page] = &[
 /// Payments on a page.
 const PAGE: usize = 50;
 
-/// Why a person should look at one, in the order of the derivation.
-const ATTENTIONS: [&str; 8] = [
-    "currency_mismatch",
-    "mode_mismatch",
-    "conflict",
-    "refund_failed",
-    "overpaid",
-    "underpaid",
-    "over_refunded",
-    "unlinked",
-];
-
 #[derive(Template)]
 #[template(path = "console/payments.html")]
 struct PaymentsPage {
@@ -72,7 +58,7 @@ struct PaymentsPage {
     tenant: String,
     customer: String,
     mode: String,
-    statuses: Vec<&'static str>,
+    statuses: [&'static str; 8],
     attentions: [&'static str; 8],
     rows: Vec<PaymentRow>,
     /// Where the next page begins.
@@ -116,7 +102,9 @@ impl PaymentRow {
 
 async fn list(visit: Visit) -> Answer {
     let store = &*visit.console.store;
-    let (q, filter) = (visit.text("q"), filter(&visit)?);
+    let statuses = Status::ALL.map(Status::name);
+    let things = visit.things(Kind::Payment, &statuses, PAGE)?;
+    let (q, filter) = (visit.text("q"), StateFilter { customer: visit.text("customer"), ..things });
     let states = match &q {
         Some(q) => {
             let found = transition::payments_by_reference(store, q, None).await?;
@@ -143,29 +131,10 @@ async fn list(visit: Visit) -> Answer {
         tenant: text("tenant"),
         customer: text("customer"),
         mode: text("mode"),
-        statuses: Status::ALL.map(Status::name).to_vec(),
-        attentions: ATTENTIONS,
+        statuses,
+        attentions: Attention::ALL.map(Attention::name),
         rows: shown.iter().zip(&links).map(|(state, links)| PaymentRow::of(state, links)).collect(),
         next,
-    })
-}
-
-fn filter(visit: &Visit) -> Result<StateFilter, Trouble> {
-    let status = visit.text("status");
-    if status.as_deref().is_some_and(|status| Status::parse(status).is_none()) {
-        let names = Status::ALL.map(Status::name).join(", ");
-        return Err(Trouble::wrong(format!("status: expected one of {names}")));
-    }
-    // `any` stands for every reason: an empty field is no filter here.
-    let attention = visit.text("attention").map(|word| if word == "any" { String::new() } else { word });
-    Ok(StateFilter {
-        status,
-        tenant: visit.text("tenant"),
-        customer: visit.text("customer"),
-        livemode: visit.livemode(),
-        attention,
-        before: visit.text("before"),
-        ..StateFilter::all(Kind::Payment, PAGE)
     })
 }
 

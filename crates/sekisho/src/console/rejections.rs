@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use askama::Template;
 use sekisho_core::Time;
 use sekisho_core::change::Rejection;
+use sekisho_core::notification::Language;
 use sekisho_store::{FIND_MAX, REJECTIONS_MAX, RejectionFilter};
 
 use super::frame::Frame;
 use super::page::{Answer, Method, Page, Reply, VIEWER, Visit};
-use super::words::Lang;
 
 pub const PAGES: &[Page] = &[Page {
     method: Method::Get,
@@ -124,7 +124,7 @@ fn grouped(newest: &[Rejection], by: impl Fn(&Rejection) -> &String) -> Vec<Grou
 }
 
 impl RejectionRow {
-    fn of(one: Rejection, lang: Lang) -> Self {
+    fn of(one: Rejection, lang: Language) -> Self {
         Self {
             cause: likely(&one.reason, lang),
             at: one.at,
@@ -139,7 +139,7 @@ impl RejectionRow {
 }
 
 /// What is most likely behind it, and what to do if it was no attack.
-fn likely(reason: &str, lang: Lang) -> &'static str {
+fn likely(reason: &str, lang: Language) -> &'static str {
     let (en, ja) = match reason {
         "bad_signature" | "bad_token" => (
             "A forgery, or the secret is another endpoint's or was rotated: compare it with the provider's.",
@@ -191,8 +191,8 @@ mod tests {
     #[test]
     fn a3_every_reason_has_words_and_a_likely_cause_in_both_languages() {
         for reason in REASONS {
-            for lang in [Lang::En, Lang::Ja] {
-                assert_ne!(super::super::words::reason(reason, lang), reason, "no words for {reason}");
+            for lang in [Language::En, Language::Ja] {
+                assert_ne!(crate::view::words::reason(reason, lang), reason, "no words for {reason}");
                 assert!(!likely(reason, lang).is_empty(), "no cause for {reason}");
             }
         }

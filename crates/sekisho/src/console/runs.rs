@@ -9,8 +9,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use askama::Template;
-use ring::rand::{SecureRandom, SystemRandom};
-use sekisho_core::provider::encode_hex;
 use sekisho_core::user::Rank;
 use sekisho_core::{Seq, Time};
 
@@ -18,6 +16,7 @@ use super::Console;
 use super::frame::Frame;
 use super::page::{Answer, Method, Page, Reply, VIEWER, Visit, Who};
 use super::trouble::Trouble;
+use crate::chance;
 use crate::now;
 use crate::transition::{self, Actor, Redo, Refusal, Replay};
 
@@ -188,9 +187,7 @@ impl Runs {
 
 /// What a form carries that begins a run: sent twice, it begins one.
 pub fn fresh_id() -> String {
-    let mut id = [0; ID_BYTES];
-    let _ = SystemRandom::new().fill(&mut id);
-    encode_hex(id)
+    chance::token::<ID_BYTES>()
 }
 
 fn form_id(visit: &Visit) -> Option<String> {

@@ -3,20 +3,18 @@
 //! The token in a form is worked out from a cookie that other sites can neither read nor set: the session's, or before
 //! there is one, a seed. So nothing is stored for it, and every node agrees.
 
-use std::net::IpAddr;
-
 use http::{HeaderMap, HeaderValue, header};
-use ring::digest::{SHA256, digest};
 use ring::hmac;
-use ring::rand::{SecureRandom, SystemRandom};
 use sekisho_core::Time;
+use sekisho_core::notification::Language;
 use sekisho_core::provider::{encode_base64, encode_hex};
 use sekisho_core::user::{Rank, check_name};
 
 use super::page::{Flash, Who};
 use super::trouble::Trouble;
-use super::words::Lang;
 use super::{Console, ROOT};
+use crate::chance;
+use crate::http::Peer;
 use crate::transition;
 
 /// The name of the field that carries the token.
@@ -33,15 +31,6 @@ const YEAR_SECONDS: u32 = 365 * 24 * 3600;
 const WEEK_SECONDS: u32 = 7 * 24 * 3600;
 const FLASH_SECONDS: u32 = 30;
 
-/// Where a request came from.
-#[derive(Clone, Copy, Debug)]
-pub struct Peer {
-    /// Who holds the connection: what a proxy says is believed by this.
-    pub socket: IpAddr,
-    /// Whom the proxies in front name, for people to read.
-    pub named: IpAddr,
-}
-
 /// The cookies of a request. Who brings neither session nor seed is given a seed.
 pub struct Cookies {
     pairs: Vec<(String, String)>,
@@ -57,7 +46,7 @@ impl Cookies {
         let has_own = pairs
             .iter()
             .any(|(name, value)| [TOKEN, SEED].contains(&&**name) && value.len() >= SECRET_LETTERS);
-        Self { pairs, fresh: (!has_own).then(chance) }
+        Self { pairs, fresh: (!has_own).then(chance::token::<32>) }
     }
 
     pub fn get(&self, name: &str) -> Option<&str> {
@@ -73,8 +62,12 @@ impl Cookies {
         self.get(name).filter(|value| value.len() >= SECRET_LETTERS)
     }
 
-    pub fn language(&self) -> Option<Lang> {
-        self.get(LANGUAGE).and_then(Lang::parse)
+    /// The language that was chosen, or else the first that the browser asks for and we speak.
+    pub fn language(&self, headers: &HeaderMap) -> Language {
+        let asked = headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok());
+        let asked = asked.unwrap_or_default().split(',').filter_map(|one| one.trim().get(..2));
+        let mut known = self.get(LANGUAGE).into_iter().chain(asked).filter_map(|code| code.parse().ok());
+        known.next().unwrap_or(Language::En)
     }
 
     /// A seed that must be set, because there was none.
@@ -138,8 +131,7 @@ pub fn check_csrf(headers: &HeaderMap, form: &[(String, String)], wanted: &str) 
     let is_near = site.is_none_or(|site| ["same-origin", "none"].contains(&site));
     let given = form.iter().find(|(name, _)| name == CSRF).map_or("", |(_, value)| value);
     // Hashes are compared, so how long it takes tells nothing about the token.
-    let hash = |text: &str| digest(&SHA256, text.as_bytes());
-    let is_ours = hash(given).as_ref() == hash(wanted).as_ref();
+    let is_ours = chance::hash(given) == chance::hash(wanted);
     if is_near && is_ours { Ok(()) } else { Err(Trouble::ForeignForm) }
 }
 
@@ -151,8 +143,8 @@ pub fn set_seed(headers: &mut HeaderMap, seed: &str, is_secure: bool) {
     set(headers, SEED, Some(seed), YEAR_SECONDS, is_secure);
 }
 
-pub fn set_language(headers: &mut HeaderMap, lang: Lang, is_secure: bool) {
-    set(headers, LANGUAGE, Some(lang.code()), YEAR_SECONDS, is_secure);
+pub fn set_language(headers: &mut HeaderMap, lang: Language, is_secure: bool) {
+    set(headers, LANGUAGE, Some(lang.name()), YEAR_SECONDS, is_secure);
 }
 
 /// Kept for half a minute, and taken away by the page that shows it.
@@ -176,10 +168,4 @@ fn set(headers: &mut HeaderMap, name: &str, value: Option<&str>, seconds: u32, i
     if let Ok(line) = HeaderValue::from_str(&line) {
         headers.append(header::SET_COOKIE, line);
     }
-}
-
-fn chance() -> String {
-    let mut bytes = [0; 32];
-    let _ = SystemRandom::new().fill(&mut bytes);
-    encode_hex(bytes)
 }

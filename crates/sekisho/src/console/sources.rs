@@ -14,8 +14,8 @@ use serde_json::Value;
 use super::doors::Source;
 use super::frame::Frame;
 use super::page::{Answer, Method, OPERATOR, Page, Reply, VIEWER, Visit};
-use super::trouble::Trouble;
-use crate::transition::{self, Refusal};
+use super::trouble::{Thing, Trouble};
+use crate::transition;
 use crate::view;
 
 pub const PAGES: &[Page] = &[
@@ -171,7 +171,7 @@ async fn source_row(visit: &Visit, source: &Source, rejections: i64) -> Result<S
 
 async fn test(visit: Visit) -> Answer {
     let doors = &visit.console.doors;
-    let missing = || Trouble::missing(format!("{:?} is no source", visit.id));
+    let missing = || Trouble::unknown(Thing::Source, &visit.id);
     let source = doors.source(&visit.id).ok_or_else(missing)?;
     let kind = visit.field("type").unwrap_or(source.about.sample_type);
     if !source.types.contains(&kind) {
@@ -202,7 +202,7 @@ async fn test(visit: Visit) -> Answer {
 async fn reset(visit: Visit) -> Answer {
     let console = &visit.console;
     if !console.places.iter().any(|place| place.name == visit.id) {
-        return Err(Trouble::missing(format!("{:?} is no route", visit.id)));
+        return Err(Trouble::unknown(Thing::Route, &visit.id));
     }
     let done = transition::reset(&*console.store, &visit.id, &visit.actor()).await;
     if done.is_ok() {
@@ -210,9 +210,9 @@ async fn reset(visit: Visit) -> Answer {
         console.worker.desk.set_breaker(&Lane::to_route(&visit.id), Breaker::default());
         tracing::info!(route = visit.id, actor = visit.who.name, "a breaker was reset by hand");
     }
-    after(
-        &visit,
-        done.map(drop),
+    visit.after(
+        HOME,
+        done,
         ("The destination is asked again at once.", "遮断を解除しました。配送を再開します。"),
     )
 }
@@ -220,7 +220,7 @@ async fn reset(visit: Visit) -> Answer {
 async fn resume(visit: Visit) -> Answer {
     let console = &visit.console;
     if !console.outlets.iter().any(|outlet| outlet.name == visit.id) {
-        return Err(Trouble::missing(format!("{:?} is no channel", visit.id)));
+        return Err(Trouble::unknown(Thing::Channel, &visit.id));
     }
     let done = transition::resume(&*console.store, &visit.id, &visit.actor()).await;
     if done.is_ok() {
@@ -228,21 +228,12 @@ async fn resume(visit: Visit) -> Answer {
         console.worker.desk.set_breaker(&Lane::by_channel(&visit.id), Breaker::default());
         tracing::info!(channel = visit.id, actor = visit.who.name, "a channel was resumed by hand");
     }
-    after(
-        &visit,
-        done.map(drop),
+    visit.after(
+        HOME,
+        done,
         (
             "What waits for this channel is sent at once.",
             "送信経路を再開しました。待機中の通知を送信します。",
         ),
     )
-}
-
-/// Back to the list, with what came of it.
-fn after(visit: &Visit, done: Result<(), Refusal>, (en, ja): (&str, &str)) -> Answer {
-    match done {
-        Ok(()) => Reply::done(HOME, visit.lang.t(en, ja)),
-        Err(Refusal::Store(error)) => Err(error.into()),
-        Err(refusal) => Reply::failed(HOME, Trouble::from(refusal).line(visit.lang)),
-    }
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::frame::Frame;
 use super::page::{Answer, Method, OPERATOR, Page, Reply, VIEWER, Visit};
 use super::trouble::Trouble;
-use crate::transition::{self, Refusal, Turned};
+use crate::transition::{self, Turned};
 
 pub const PAGES: &[Page] = &[
     Page {
@@ -129,7 +129,11 @@ async fn add(visit: Visit) -> Answer {
         }
         Err(refusal) => Err(refusal),
     };
-    after(&visit, done, ("Nothing is sent to this address any more.", "このアドレスへの送信を停止しました。"))
+    visit.after(
+        HOME,
+        done,
+        ("Nothing is sent to this address any more.", "このアドレスへの送信を停止しました。"),
+    )
 }
 
 async fn release(visit: Visit) -> Answer {
@@ -139,8 +143,8 @@ async fn release(visit: Visit) -> Answer {
         }
         Err(refusal) => Err(refusal),
     };
-    after(
-        &visit,
+    visit.after(
+        HOME,
         done,
         (
             "Mail goes to this address again. What was held back meanwhile can be resent from its notice.",
@@ -152,13 +156,4 @@ async fn release(visit: Visit) -> Answer {
 fn order(visit: &Visit) -> transition::Result<Turned> {
     let field = |name: &str| visit.field(name).map(|text| (name.to_owned(), Value::from(text)));
     Turned::read(["address", "reason"].into_iter().filter_map(field).collect::<Map<_, _>>())
-}
-
-/// Back to the list, with what came of it.
-fn after(visit: &Visit, done: Result<(), Refusal>, (en, ja): (&str, &str)) -> Answer {
-    match done {
-        Ok(()) => Reply::done(HOME, visit.lang.t(en, ja)),
-        Err(Refusal::Store(error)) => Err(error.into()),
-        Err(refusal) => Reply::failed(HOME, Trouble::from(refusal).line(visit.lang)),
-    }
 }

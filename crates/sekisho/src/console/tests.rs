@@ -21,8 +21,9 @@ use sekisho_store::Store;
 use sekisho_store::memory::MemoryStore;
 use tower::ServiceExt;
 
-use super::session::{Cookies, Peer};
+use super::session::Cookies;
 use crate::config::Config;
+use crate::http::Peer;
 use crate::node::{Health, Node};
 use crate::telemetry::Metrics;
 use crate::transition::{self, Visitor};
@@ -100,7 +101,7 @@ impl Room {
     /// Somebody new, by an invitation; answers the session's cookie.
     async fn settle_in(&self, name: &str, rank: Rank) -> String {
         let by = transition::Actor { name: "test", role: Rank::Admin.role(), tenant: None, at: now() };
-        let token = transition::invite(&*self.store, rank, &by).await.unwrap();
+        let (token, _) = transition::invite(&*self.store, rank, &by).await.unwrap();
         let from = Visitor { agent: "test", peer: "127.0.0.1", at: now() };
         let session = transition::join(&*self.store, &token, name, PASSWORD, from).await.unwrap();
         format!("sekisho_session={session}")

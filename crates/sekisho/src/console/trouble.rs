@@ -4,12 +4,45 @@
 use askama::Template;
 use axum::body::Body;
 use http::{Response, StatusCode};
+use sekisho_core::notification::Language;
 use sekisho_core::user::Rank;
 
 use super::page::html_answer;
-use super::words::Lang;
 use super::{ROOT, assets};
 use crate::transition::Refusal;
+
+/// What is looked for by name or id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Thing {
+    Page,
+    Event,
+    Message,
+    DeadLetter,
+    Payment,
+    Billing,
+    Notice,
+    Source,
+    Route,
+    Channel,
+}
+
+impl Thing {
+    /// What it is called, and where all of them are.
+    const fn words(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Self::Page => ("page", "ページ", ROOT),
+            Self::Event => ("event", "イベント", "/console/events"),
+            Self::Message => ("message", "メッセージ", "/console/events"),
+            Self::DeadLetter => ("dead letter", "デッドレター", "/console/dead"),
+            Self::Payment => ("payment", "決済", "/console/payments"),
+            Self::Billing => ("billing of", "定期課金", "/console/billing"),
+            Self::Notice => ("notification", "通知", "/console/notices"),
+            Self::Source => ("source", "送信元", "/console/sources"),
+            Self::Route => ("route", "配送先", "/console/sources"),
+            Self::Channel => ("channel", "送信経路", "/console/sources"),
+        }
+    }
+}
 
 #[derive(Debug)]
 pub enum Trouble {
@@ -19,6 +52,8 @@ pub enum Trouble {
     ForeignForm,
     Wrong(String),
     Missing(String),
+    /// There is none under this name or id.
+    Unknown(Thing, String),
     Conflict(String),
     Later(String),
     Store(String),
@@ -31,6 +66,10 @@ impl Trouble {
         Self::Wrong(detail)
     }
 
+    pub fn unknown(thing: Thing, id: impl Into<String>) -> Self {
+        Self::Unknown(thing, id.into())
+    }
+
     pub const fn missing(detail: String) -> Self {
         Self::Missing(detail)
     }
@@ -40,7 +79,7 @@ impl Trouble {
             Self::Nobody => StatusCode::UNAUTHORIZED,
             Self::Rank(_) | Self::ForeignForm => StatusCode::FORBIDDEN,
             Self::Wrong(_) => StatusCode::BAD_REQUEST,
-            Self::Missing(_) => StatusCode::NOT_FOUND,
+            Self::Missing(_) | Self::Unknown(..) => StatusCode::NOT_FOUND,
             Self::Conflict(_) => StatusCode::CONFLICT,
             Self::Later(_) => StatusCode::TOO_MANY_REQUESTS,
             Self::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
@@ -49,7 +88,7 @@ impl Trouble {
     }
 
     /// What happened, and what to do.
-    fn words(&self, lang: Lang) -> (&'static str, String) {
+    fn words(&self, lang: Language) -> (&'static str, String) {
         let (en, ja, detail) = match self {
             Self::Nobody => (
                 ("You are not logged in any more", "Log in again. What you sent was not carried out."),
@@ -88,6 +127,18 @@ impl Trouble {
                 ("見つかりません", "削除されたか、アドレスが間違っている可能性があります。"),
                 Some(detail.clone()),
             ),
+            Self::Unknown(thing, id) => {
+                let (en, ja, _) = thing.words();
+                let cure = match lang {
+                    Language::En => {
+                        format!("There is no {en} {id}. It may be gone, or the address has a slip in it.")
+                    }
+                    Language::Ja => format!(
+                        "{ja} {id} はありません。削除されたか、アドレスが間違っている可能性があります。"
+                    ),
+                };
+                return (lang.t("Not found", "見つかりません"), cure);
+            }
             Self::Conflict(detail) => (
                 ("It contradicts what is there", "Nothing was changed. Look again at how things stand."),
                 ("現在の状態と矛盾します", "何も変更されていません。現在の状態を確認してください。"),
@@ -115,24 +166,28 @@ impl Trouble {
                 None,
             ),
         };
-        let (title, cure) = if lang == Lang::En { en } else { ja };
+        let (title, cure) = if lang == Language::En { en } else { ja };
         (title, detail.map_or_else(|| cure.to_owned(), |detail| format!("{cure} ({detail})")))
     }
 
     /// One line, for the page where an act was tried.
-    pub fn line(&self, lang: Lang) -> String {
+    pub fn line(&self, lang: Language) -> String {
         let (title, text) = self.words(lang);
         format!("{title}{} {text}", lang.t(".", "。"))
     }
 
-    pub fn into_response(self, lang: Lang) -> Response<Body> {
+    pub fn into_response(self, lang: Language) -> Response<Body> {
         match &self {
             Self::Store(error) => tracing::error!(error, "the console could not reach the store"),
             Self::Broken(error) => tracing::error!(error, "a page of the console could not be made"),
             _ => {}
         }
         let (title, text) = self.words(lang);
-        let page = TroublePage { lang, title, text, root: ROOT, style: assets::address("console.css") };
+        let list = match self {
+            Self::Unknown(thing, _) => Some(thing.words().2).filter(|list| *list != ROOT),
+            _ => None,
+        };
+        let page = TroublePage { lang, title, text, list, root: ROOT, style: assets::address("console.css") };
         html_answer(self.status(), page.render().unwrap_or_else(|_| title.to_owned()), lang)
     }
 }
@@ -140,9 +195,11 @@ impl Trouble {
 #[derive(Template)]
 #[template(path = "console/trouble.html")]
 struct TroublePage {
-    lang: Lang,
+    lang: Language,
     title: &'static str,
     text: String,
+    /// Where the others of its kind are.
+    list: Option<&'static str>,
     root: &'static str,
     style: String,
 }

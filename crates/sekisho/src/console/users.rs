@@ -2,14 +2,14 @@
 
 use askama::Template;
 use sekisho_core::Time;
-use sekisho_core::user::{Rank, User};
+use sekisho_core::user::{Act, Rank, User};
 
 use super::ROOT;
 use super::frame::Frame;
 use super::page::{ADMIN, Answer, Method, Page, Reply, Visit};
 use super::trouble::Trouble;
 use crate::config::Scope;
-use crate::transition::{self, ApiKey, Refusal, UserAct};
+use crate::transition::{self, ApiKey, Refusal};
 
 pub const PAGES: &[Page] = &[
     Page { method: Method::Get, path: "/console/users", needs: ADMIN, run: |visit| Box::pin(list(visit)) },
@@ -111,7 +111,7 @@ async fn page(visit: &Visit, made: Option<Made>) -> Answer {
 
 async fn invite(visit: Visit) -> Answer {
     let rank = rank(&visit)?;
-    let token = transition::invite(&*visit.console.store, rank, &visit.actor()).await?;
+    let (token, _) = transition::invite(&*visit.console.store, rank, &visit.actor()).await?;
     let secret = match &visit.console.settings.url {
         Some(url) => format!("{url}{ROOT}/join/{token}"),
         None => format!("{ROOT}/join/{token}"),
@@ -121,27 +121,27 @@ async fn invite(visit: Visit) -> Answer {
 
 async fn set_rank(visit: Visit) -> Answer {
     let rank = rank(&visit)?;
-    let done = change(&visit, UserAct::Rank(rank)).await;
-    after(&visit, done, ("The rank is changed.", "権限を変更しました。"))
+    let done = change(&visit, Act::Rank(rank)).await;
+    visit.after(HOME, done, ("The rank is changed.", "権限を変更しました。"))
 }
 
 async fn disable(visit: Visit) -> Answer {
-    let done = change(&visit, UserAct::Disable).await;
-    after(
-        &visit,
+    let done = change(&visit, Act::Disable).await;
+    visit.after(
+        HOME,
         done,
         ("They are out, with every session.", "利用を停止し、すべてのセッションを終了しました。"),
     )
 }
 
 async fn enable(visit: Visit) -> Answer {
-    let done = change(&visit, UserAct::Enable).await;
-    after(&visit, done, ("They may enter again.", "利用を再開しました。"))
+    let done = change(&visit, Act::Enable).await;
+    visit.after(HOME, done, ("They may enter again.", "利用を再開しました。"))
 }
 
 async fn end_sessions(visit: Visit) -> Answer {
-    let done = change(&visit, UserAct::EndSessions).await;
-    after(&visit, done, ("Every session has ended.", "すべてのセッションを終了しました。"))
+    let done = change(&visit, Act::EndSessions).await;
+    visit.after(HOME, done, ("Every session has ended.", "すべてのセッションを終了しました。"))
 }
 
 async fn create_key(visit: Visit) -> Answer {
@@ -153,30 +153,21 @@ async fn create_key(visit: Visit) -> Answer {
         Ok(made) => {
             page(&visit, Some(Made { is_link: false, secret: made.secret.expose().to_owned() })).await
         }
-        Err(refusal) => after(&visit, Err(refusal), ("", "")),
+        Err(refusal) => visit.refused(HOME, refusal),
     }
 }
 
 async fn revoke_key(visit: Visit) -> Answer {
     let which = visit.field("key").unwrap_or_default();
     let done = transition::revoke_key(&*visit.console.store, which, &visit.actor()).await;
-    after(&visit, done.map(drop), ("The key opens nothing any more.", "キーを無効にしました。"))
+    visit.after(HOME, done, ("The key opens nothing any more.", "キーを無効にしました。"))
 }
 
-async fn change(visit: &Visit, act: UserAct) -> Result<(), Refusal> {
+async fn change(visit: &Visit, act: Act) -> Result<(), Refusal> {
     transition::change_user(&*visit.console.store, &visit.id, act, &visit.actor()).await.map(drop)
 }
 
 fn rank(visit: &Visit) -> Result<Rank, Trouble> {
     let rank = visit.field("rank").and_then(Rank::parse);
     rank.ok_or_else(|| Trouble::wrong("rank: expected viewer, operator or admin".into()))
-}
-
-/// Back to the list, with what came of it.
-fn after(visit: &Visit, done: Result<(), Refusal>, (en, ja): (&str, &str)) -> Answer {
-    match done {
-        Ok(()) => Reply::done(HOME, visit.lang.t(en, ja)),
-        Err(Refusal::Store(error)) => Err(error.into()),
-        Err(refusal) => Reply::failed(HOME, Trouble::from(refusal).line(visit.lang)),
-    }
 }

@@ -9,13 +9,12 @@ use std::time::Duration;
 use anyhow::bail;
 use bytes::Bytes;
 use http::HeaderMap;
-use ring::digest::{SHA256, digest};
 use sekisho_core::Secret;
 use sekisho_core::notification::{Message, Sent};
-use sekisho_core::provider::encode_hex;
 use serde_json::{Value, json};
 
 use super::post::{self, Copies, Post, Said};
+use crate::chance;
 
 /// Where PagerDuty is. Accounts in Europe have `https://events.eu.pagerduty.com`.
 pub const BASE_URL: &str = "https://events.pagerduty.com";
@@ -99,7 +98,7 @@ fn dedup_key(key: &str) -> String {
     if key.encode_utf16().count() <= DEDUP_KEY_MAX {
         return key.to_owned();
     }
-    format!("sha256:{}", encode_hex(digest(&SHA256, key.as_bytes())))
+    format!("sha256:{}", chance::hash(key))
 }
 
 fn judge(said: &Said, key: String) -> Sent {

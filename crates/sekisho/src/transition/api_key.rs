@@ -1,9 +1,6 @@
 //! Keys to the API that are made by command: shown once, kept as a hash, gone the moment they are revoked.
 
-use ring::digest::{SHA256, digest};
-use ring::rand::{SecureRandom, SystemRandom};
-use sekisho_core::change::{ChangeSet, Committed};
-use sekisho_core::provider::encode_hex;
+use sekisho_core::change::ChangeSet;
 use sekisho_core::state::{Index, Key, Kind, State, Write};
 use sekisho_core::{Secret, Time};
 use sekisho_store::{FIND_MAX, StateFilter, Store};
@@ -11,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::every::every;
+use super::kept::{self, is_written, load, read};
 use super::{Actor, Refusal, Result, TRIES, contended};
+use crate::chance;
 use crate::config::Scope;
 
 /// What every key begins with, so that it is recognised wherever it turns up.
@@ -43,10 +42,7 @@ pub async fn create_key(
     tenant: Option<String>,
     actor: &Actor<'_>,
 ) -> Result<Made> {
-    let mut bytes = [0; 24];
-    let random = SystemRandom::new().fill(&mut bytes);
-    random.map_err(|_| Refusal::Wrong("this machine gives no random numbers".into()))?;
-    let secret = format!("{PREFIX}{}", encode_hex(bytes));
+    let secret = format!("{PREFIX}{}", chance::token::<24>());
     let hint = secret[..PREFIX.len() + 6].to_owned();
     let name = &*name.map_or_else(|| format!("key-{hint}"), str::to_owned);
     if name.is_empty() || name.chars().count() > 100 || name.contains(char::is_control) {
@@ -63,7 +59,7 @@ pub async fn create_key(
         )));
     }
     let key = ApiKey { name: name.to_owned(), scopes, tenant, hint, created_at: actor.at, revoked_at: None };
-    let write = write(&hash(&secret), 0, &key);
+    let write = write(&Key::new(Kind::ApiKey, chance::hash(&secret)), 0, &key);
     let entry = actor.entry(
         key.tenant.as_deref(),
         "api_key.created",
@@ -79,7 +75,7 @@ pub async fn create_key(
 pub async fn revoke_key(store: &dyn Store, which: &str, actor: &Actor<'_>) -> Result<ApiKey> {
     for _ in 0..TRIES {
         let found = all(store).await?.into_iter().find_map(|state| {
-            let key: ApiKey = serde_json::from_str(&state.facts).ok()?;
+            let key: ApiKey = read(&state).ok()?;
             let is_meant = key.revoked_at.is_none() && (key.name == which || key.hint == which);
             is_meant.then_some((state, key))
         });
@@ -87,7 +83,7 @@ pub async fn revoke_key(store: &dyn Store, which: &str, actor: &Actor<'_>) -> Re
             return Err(Refusal::Missing(format!("no key is named {which}; `sekisho keys` lists them")));
         };
         key.revoked_at = Some(actor.at);
-        let write = write(&state.key.id, state.version, &key);
+        let write = write(&state.key, state.version, &key);
         let entry = actor.entry(
             key.tenant.as_deref(),
             "api_key.revoked",
@@ -95,7 +91,7 @@ pub async fn revoke_key(store: &dyn Store, which: &str, actor: &Actor<'_>) -> Re
             json!({ "hint": key.hint }),
         );
         let set = ChangeSet { writes: vec![write], audit: vec![entry], ..ChangeSet::nothing(actor.at) };
-        if let [Committed::Applied { .. }] = &*store.commit(vec![set]).await? {
+        if is_written(store, set).await? {
             return Ok(key);
         }
     }
@@ -104,8 +100,7 @@ pub async fn revoke_key(store: &dyn Store, which: &str, actor: &Actor<'_>) -> Re
 
 pub async fn list_keys(store: &dyn Store) -> Result<Vec<ApiKey>> {
     let states = all(store).await?;
-    let mut keys: Vec<ApiKey> =
-        states.iter().filter_map(|state| serde_json::from_str(&state.facts).ok()).collect();
+    let mut keys: Vec<ApiKey> = states.iter().filter_map(|state| read(state).ok()).collect();
     keys.sort_by_key(|key| key.created_at);
     Ok(keys)
 }
@@ -120,19 +115,12 @@ pub async fn find_key(store: &dyn Store, shown: &str) -> Result<Option<ApiKey>> 
     if !shown.starts_with(PREFIX) {
         return Ok(None);
     }
-    let key = Key::new(Kind::ApiKey, hash(shown));
-    let loaded = store.load(Vec::new(), vec![key.clone()]).await?;
-    let found = loaded.states.get(&key).and_then(|state| serde_json::from_str::<ApiKey>(&state.facts).ok());
+    let key = Key::new(Kind::ApiKey, chance::hash(shown));
+    let found = load(store, &key).await?.and_then(|state| read::<ApiKey>(&state).ok());
     Ok(found.filter(|key| key.revoked_at.is_none()))
 }
 
-/// What is looked up tells nothing about what is kept: the hash of a long random text can't be guessed nor turned back.
-fn hash(secret: &str) -> String {
-    encode_hex(digest(&SHA256, secret.as_bytes()))
-}
-
-fn write(id: &str, version: i64, key: &ApiKey) -> Write {
-    let facts = serde_json::to_string(key).expect("plain data serialises");
+fn write(id: &Key, version: i64, key: &ApiKey) -> Write {
     let index = Index { tenant: key.tenant.clone(), ..Index::default() };
-    Write { key: Key::new(Kind::ApiKey, id), version, facts, index }
+    Write { index, ..kept::write(id, version, key) }
 }

@@ -2,7 +2,7 @@
 //! finds nothing there, and what leads there leads nowhere. Events, payments, books and the audit log stay as they are
 //! ([ADR 20](../../../../docs/adr/0020-deleting-leaves-a-stone.md)).
 
-use sekisho_core::change::{ChangeSet, Committed};
+use sekisho_core::change::ChangeSet;
 use sekisho_core::notification::directory::Register;
 use sekisho_core::settlement::billing;
 use sekisho_core::settlement::order::billing_known_as;
@@ -11,6 +11,7 @@ use sekisho_store::{Error, FIND_MAX, StateFilter, Store};
 use serde_json::{Value, json};
 
 use super::api_key::{list_keys, revoke_key};
+use super::kept::{is_written, load};
 use super::{Actor, Refusal, Result, TRIES, contended};
 
 /// One of the directory. For an actor of one tenant what belongs to others is not there.
@@ -23,8 +24,7 @@ pub async fn delete_member(
     let key = Key::new(register.kind(), id);
     let mut is_bare = register != Register::Tenants;
     for _ in 0..TRIES {
-        let mut loaded = store.load(Vec::new(), vec![key.clone()]).await?;
-        let found = loaded.states.remove(&key).filter(State::is_shown);
+        let found = load(store, &key).await?.filter(State::is_shown);
         let Some(state) = found.filter(|state| actor.may_touch(state.index.tenant.as_deref())) else {
             let (noun, list) = (register.noun(), register.name());
             return Err(Refusal::Missing(format!("there is no {noun} {id}; `sekisho {list}` lists them")));
@@ -125,8 +125,7 @@ async fn commit(
     let action = format!("{kind}.deleted");
     let entry = actor.entry(tenant, &action, (kind, &write.key.id), json!({ "before": before }));
     let set = ChangeSet { writes: vec![write], audit: vec![entry], ..ChangeSet::nothing(actor.at) };
-    let committed = store.commit(vec![set]).await?;
-    Ok(matches!(&committed[..], [Committed::Applied { .. }]))
+    Ok(is_written(store, set).await?)
 }
 
 /// What is answered; `was` is how it stood.

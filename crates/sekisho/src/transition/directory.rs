@@ -7,13 +7,14 @@
 
 mod draft;
 
-use sekisho_core::change::{ChangeSet, Committed};
+use sekisho_core::change::ChangeSet;
 use sekisho_core::notification::directory::{Customer, Member, Register};
 use sekisho_core::state::{Key, Kind, Loaded};
 use sekisho_store::Store;
 use serde_json::{Map, Value, json};
 
 use super::fields::FieldError;
+use super::kept::is_written;
 use super::request::{Answered, Request};
 use super::{Actor, Refusal, Result, TRIES, contended};
 
@@ -95,7 +96,7 @@ pub async fn create_member(
         if set.writes.is_empty() {
             return Ok(Answered { answer, repeated: false });
         }
-        if let [Committed::Applied { .. }] = &*store.commit(vec![set]).await? {
+        if is_written(store, set).await? {
             return Ok(Answered { answer, repeated: false });
         }
     }

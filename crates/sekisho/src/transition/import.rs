@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sekisho_core::change::{ChangeSet, Committed};
+use sekisho_core::change::ChangeSet;
 use sekisho_core::notification::directory::Register;
 use sekisho_store::Store;
 use serde::{Deserialize, Serialize};
@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use super::directory::{Draft, Effect};
 use super::fields::FieldError;
+use super::kept::is_written;
 use super::{Actor, Refusal, Result, TRIES, contended};
 
 /// Most rows of one order. Longer lists come in several.
@@ -57,7 +58,7 @@ pub async fn import(store: &dyn Store, order: Import, actor: &Actor<'_>) -> Resu
         if order.dry_run || set.writes.is_empty() {
             return Ok(report);
         }
-        if let [Committed::Applied { .. }] = &*store.commit(vec![set]).await? {
+        if is_written(store, set).await? {
             return Ok(report);
         }
     }

@@ -10,6 +10,7 @@ use sekisho_core::state::{Key, Kind, State};
 use sekisho_store::{Error, FIND_MAX, LineFilter, Result, StateFilter, Store};
 use serde_json::Value;
 
+use super::kept;
 use crate::{now, view};
 
 /// How often what a payment became may have been merged in its turn.
@@ -95,7 +96,7 @@ pub async fn payment_state(store: &dyn Store, id: &str) -> Result<Option<State>>
     let mut id = id.to_owned();
     for _ in 0..MERGES_MAX {
         let Some(state) = load(store, Kind::Payment, &id).await? else { return Ok(None) };
-        let facts: Facts = serde_json::from_str(&state.facts).map_err(Error::corrupt)?;
+        let facts: Facts = kept::read(&state)?;
         match facts.merged_into {
             Some(into) => id = into,
             None => return Ok(Some(state)),
@@ -106,8 +107,7 @@ pub async fn payment_state(store: &dyn Store, id: &str) -> Result<Option<State>>
 
 /// What was deleted is not there.
 async fn load(store: &dyn Store, kind: Kind, id: &str) -> Result<Option<State>> {
-    let key = Key::new(kind, id);
-    let found = store.load(Vec::new(), vec![key.clone()]).await?.states.remove(&key);
+    let found = kept::load(store, &Key::new(kind, id)).await?;
     Ok(found.filter(|state| !state.is_deleted()))
 }
 

@@ -1,6 +1,6 @@
 //! Notices: written down before they are sent, found again, resent when a person asks, and the reminders of a day.
 
-use sekisho_core::change::{ChangeSet, Committed};
+use sekisho_core::change::ChangeSet;
 use sekisho_core::event::Stored;
 use sekisho_core::notification::directory::{Day, Staff, Subject, Tenant};
 use sekisho_core::notification::post::{self, post};
@@ -14,6 +14,7 @@ use serde_json::json;
 
 use super::every::every;
 use super::fields::FieldError;
+use super::kept::{self, is_written, load};
 use super::suppressions::suppression;
 use super::{Actor, Refusal, Result, TRIES, contended, fresh};
 use crate::config::Notifications;
@@ -48,7 +49,7 @@ async fn post_piece(
         if posted == 0 {
             return Ok(0);
         }
-        if let [Committed::Applied { .. }] = &*store.commit(vec![set]).await? {
+        if is_written(store, set).await? {
             return Ok(posted);
         }
     }
@@ -81,8 +82,7 @@ pub async fn offices(store: &dyn Store, only: Option<&str>) -> Result<Vec<(Strin
     let states = match only {
         None => every(store, StateFilter::all(Kind::Tenant, FIND_MAX)).await?,
         Some(id) => {
-            let key = Key::new(Kind::Tenant, id);
-            let known = store.load(Vec::new(), vec![key.clone()]).await?.states.remove(&key);
+            let known = load(store, &Key::new(Kind::Tenant, id)).await?;
             let missing = || Refusal::Missing(format!("there is no tenant {id}"));
             vec![known.filter(State::is_shown).ok_or_else(missing)?]
         }
@@ -92,8 +92,7 @@ pub async fn offices(store: &dyn Store, only: Option<&str>) -> Result<Vec<(Strin
 
 /// What is kept under an id.
 fn read<T: DeserializeOwned>(state: &State) -> sekisho_store::Result<(String, T)> {
-    let facts = serde_json::from_str(&state.facts).map_err(sekisho_store::Error::corrupt)?;
-    Ok((state.key.id.clone(), facts))
+    Ok((state.key.id.clone(), kept::read(state)?))
 }
 
 /// The reminders of a day that one office gets.
@@ -168,7 +167,7 @@ pub async fn resend(
             audit: vec![entry],
             ..ChangeSet::nothing(actor.at)
         };
-        if let [Committed::Applied { .. }] = &*store.commit(vec![set]).await? {
+        if is_written(store, set).await? {
             // Whoever waited for a person among the dead letters has got one.
             if let Some(old) = old.and_then(|old| old.parse().ok()) {
                 store.discard(vec![old], actor.act(&format!("sent again as {}", job.as_message()))).await?;
@@ -194,11 +193,8 @@ async fn check_address(store: &dyn Store, to: Option<&MailAddress>) -> Result<()
 
 /// One notice, as it is stored and as it reads.
 pub async fn notice(store: &dyn Store, id: &str) -> Result<Option<(State, Notice)>> {
-    let key = Key::new(Kind::Notice, id);
-    let Some(state) = store.load(Vec::new(), vec![key.clone()]).await?.states.remove(&key) else {
-        return Ok(None);
-    };
-    let notice = serde_json::from_str(&state.facts).map_err(sekisho_store::Error::corrupt)?;
+    let Some(state) = load(store, &Key::new(Kind::Notice, id)).await? else { return Ok(None) };
+    let notice = kept::read(&state)?;
     Ok(Some((state, notice)))
 }
 
@@ -252,7 +248,7 @@ impl NoticeQuery {
                     return Ok(NoticePage { notices, next: None });
                 }
                 before = Some(state.key.id.clone());
-                let notice = serde_json::from_str(&state.facts).map_err(sekisho_store::Error::corrupt)?;
+                let notice = kept::read(state)?;
                 if self.matches(&notice) {
                     notices.push((state.key.id.clone(), notice));
                 }

@@ -1,7 +1,6 @@
 //! Payments that the app announces before, while or after its customer pays: what it says is joined with what the
 //! provider says, whichever comes first.
 
-use sekisho_core::change::Committed;
 use sekisho_core::settlement::order::{Order, Taken};
 use sekisho_core::settlement::payment::{Derived, Facts, Ours, view};
 use sekisho_core::settlement::{Cause, decide};
@@ -11,6 +10,7 @@ use serde_json::{Map, Value};
 
 use super::directory;
 use super::fields::{FieldError, Fields};
+use super::kept::is_written;
 use super::request::{Answered, Request};
 use super::{Actor, Refusal, Result, TRIES, contended, fresh};
 
@@ -42,7 +42,7 @@ pub async fn create_payment(
         let answer = shown(&change.writes)?;
         let mut set = change.into_set(actor.at, || fresh(actor.at));
         set.writes.extend(request.map(|request| request.write(&answer)));
-        if let [Committed::Applied { .. }] = &*store.commit(vec![set]).await? {
+        if is_written(store, set).await? {
             return Ok(Answered { answer, repeated: false });
         }
     }

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use ring::rand::SecureRandom;
 use sekisho_core::change::ChangeSet;
 use sekisho_core::id::Sequence;
 use sekisho_core::notification::directory::{Day, local_date};
@@ -17,6 +16,7 @@ use serde_json::{Value, json};
 
 use super::notices::{no_channel, offices, post_notices, reminders};
 use super::{Actor, Refusal, Result};
+use crate::chance;
 use crate::config::Notifications;
 
 /// What is to be run.
@@ -178,7 +178,5 @@ pub async fn summary(store: &dyn Store, date: &str, tenant: Option<&str>, now: T
 
 /// Ids for one run: more at once than chance alone keeps apart.
 fn ids() -> Sequence {
-    let mut bytes = [0; 8];
-    let _ = ring::rand::SystemRandom::new().fill(&mut bytes);
-    Sequence::new(Epoch(i64::from_be_bytes(bytes)), Seq::ZERO)
+    Sequence::new(Epoch(i64::from_be_bytes(chance::bytes())), Seq::ZERO)
 }

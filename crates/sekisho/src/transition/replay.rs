@@ -37,7 +37,7 @@ impl EventQuery {
     pub fn filter(&self) -> Result<EventFilter> {
         let status = self.status.as_ref().map(|name| {
             let wanted = "status: expected received, success, failed or skipped";
-            Status::parse(name).ok_or_else(|| Refusal::Wrong(wanted.into()))
+            event_status(name).ok_or_else(|| Refusal::Wrong(wanted.into()))
         });
         Ok(EventFilter {
             source: self.source.clone(),
@@ -52,6 +52,11 @@ impl EventQuery {
             ..EventFilter::default()
         })
     }
+}
+
+/// A status by its name, or as the console shows it.
+pub fn event_status(word: &str) -> Option<Status> {
+    if word == "settled" { Some(Status::Success) } else { Status::parse(word) }
 }
 
 /// Which events to settle again, and how.

@@ -2,13 +2,13 @@
 //!
 //! The answer is written in the order's own transaction, so either both are there or neither.
 
-use ring::digest::{SHA256, digest};
-use sekisho_core::provider::encode_hex;
-use sekisho_core::state::{Index, Key, Kind, Loaded, Write};
+use sekisho_core::state::{Key, Kind, Loaded, Write};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::kept::write;
 use super::{Refusal, Result};
+use crate::chance;
 
 /// Most letters of a key.
 const KEY_MAX: usize = 255;
@@ -51,8 +51,8 @@ impl Request {
         }
         let order = serde_json::to_string(order).expect("JSON serialises");
         let what = [path, tenant.unwrap_or_default(), &*order].join("\0");
-        let id = encode_hex(digest(&SHA256, format!("{caller}\0{key}").as_bytes()));
-        Ok(Self { key: Key::new(Kind::Request, id), hash: encode_hex(digest(&SHA256, what.as_bytes())) })
+        let id = chance::hash(&format!("{caller}\0{key}"));
+        Ok(Self { key: Key::new(Kind::Request, id), hash: chance::hash(&what) })
     }
 
     /// What must be loaded to know whether it was carried out before.
@@ -75,8 +75,6 @@ impl Request {
 
     /// Remembers the answer.
     pub fn write(&self, answer: &Value) -> Write {
-        let facts = Facts { hash: self.hash.clone(), answer: answer.clone() };
-        let facts = serde_json::to_string(&facts).expect("JSON serialises");
-        Write { key: self.key.clone(), version: 0, facts, index: Index::default() }
+        write(&self.key, 0, &Facts { hash: self.hash.clone(), answer: answer.clone() })
     }
 }

@@ -1,17 +1,17 @@
 //! Addresses that nothing is sent to: entered, and released, by people. Bounces and complaints enter them by themselves.
 
-use ring::digest::{SHA256, digest};
-use sekisho_core::change::{ChangeSet, Committed};
+use sekisho_core::change::ChangeSet;
 use sekisho_core::notification::MailAddress;
 use sekisho_core::notification::address::mask_text;
 use sekisho_core::notification::suppression::{Cause, Suppression, Turn};
-use sekisho_core::provider::encode_hex;
 use sekisho_core::state::Kind;
 use sekisho_store::{FIND_MAX, StateFilter, Store};
 use serde_json::{Map, Value, json};
 
 use super::fields::Fields;
+use super::kept::{is_written, load};
 use super::{Actor, REASON_MAX, Refusal, Result, TRIES, check_reason, contended};
+use crate::chance;
 
 /// Nothing is sent to this address any more.
 pub async fn suppress(
@@ -44,9 +44,8 @@ async fn turn(
     let key = Suppression::key(address);
     let releases = cause == Cause::Released;
     for _ in 0..TRIES {
-        let loaded = store.load(Vec::new(), vec![key.clone()]).await?;
-        let state = loaded.states.get(&key);
-        let known = state.and_then(Suppression::read);
+        let state = load(store, &key).await?;
+        let known = state.as_ref().and_then(Suppression::read);
         let mut suppression = known.unwrap_or_else(|| Suppression::new(address.clone()));
         match suppression.cause() {
             None if releases => {
@@ -69,7 +68,7 @@ async fn turn(
             audit: vec![entry],
             ..ChangeSet::nothing(actor.at)
         };
-        if let [Committed::Applied { .. }] = &*store.commit(vec![set]).await? {
+        if is_written(store, set).await? {
             return Ok(view(&suppression, false));
         }
     }
@@ -136,13 +135,12 @@ pub async fn suppressions(
 
 /// What is known of one address.
 pub async fn suppression(store: &dyn Store, address: &MailAddress) -> Result<Option<Suppression>> {
-    let key = Suppression::key(address);
-    Ok(store.load(Vec::new(), vec![key.clone()]).await?.states.get(&key).and_then(Suppression::read))
+    Ok(load(store, &Suppression::key(address)).await?.as_ref().and_then(Suppression::read))
 }
 
 /// Names an entry without showing its address: `sup_` and the beginning of its hash.
 fn id(address: &MailAddress) -> String {
-    format!("sup_{}", encode_hex(&digest(&SHA256, address.whole().as_bytes()).as_ref()[..8]))
+    format!("sup_{}", &chance::hash(address.whole())[..16])
 }
 
 /// As people and programs read it; `whole`: with addresses unmasked, also where a mail server names them.

@@ -4,20 +4,17 @@
 //! The first invitation is made by whoever starts the server, while there is no user. It has a fixed id, so that of
 //! several nodes and several starts only the newest one works, and once.
 
-use ring::digest::{SHA256, digest};
-use ring::rand::{SecureRandom, SystemRandom};
 use sekisho_core::Time;
-use sekisho_core::change::{ChangeSet, Committed};
-use sekisho_core::provider::encode_hex;
-use sekisho_core::state::{Index, Key, Kind, State, Write};
-use sekisho_core::user::{Invite, Rank, Session, User, check_name, check_password};
+use sekisho_core::change::ChangeSet;
+use sekisho_core::state::{Key, Kind, State, Write};
+use sekisho_core::user::{Act, Invite, Rank, Session, User, check_name, check_password};
 use sekisho_store::{FIND_MAX, StateFilter, Store};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::every::every;
+use super::kept::{is_written, load, read, write};
 use super::{Actor, FieldError, Refusal, Result, TRIES, contended, password};
+use crate::chance;
 
 /// The invitation of whoever comes first.
 const FIRST: &str = "first";
@@ -45,10 +42,10 @@ pub async fn first_invite(store: &dyn Store, at: Time) -> Result<Option<String>>
     if !users(store).await?.is_empty() {
         return Ok(None);
     }
-    let (key, token) = (Key::new(Kind::Invite, FIRST), token()?);
+    let (key, token) = (Key::new(Kind::Invite, FIRST), chance::token::<32>());
     for _ in 0..TRIES {
         let version = load(store, &key).await?.map_or(0, |state| state.version);
-        let invite = Invite::new(Rank::Admin, hash(&token), None, at);
+        let invite = Invite::new(Rank::Admin, chance::hash(&token), None, at);
         let set = ChangeSet { writes: vec![write(&key, version, &invite)], ..ChangeSet::nothing(at) };
         if is_written(store, set).await? {
             return Ok(Some(token));
@@ -57,15 +54,15 @@ pub async fn first_invite(store: &dyn Store, at: Time) -> Result<Option<String>>
     Err(contended())
 }
 
-/// A link for one more user: what it answers is shown once.
-pub async fn invite(store: &dyn Store, rank: Rank, actor: &Actor<'_>) -> Result<String> {
-    let token = token()?;
-    let invite = Invite::new(rank, hash(&token), Some(actor.name.to_owned()), actor.at);
+/// A link for one more user: its token is shown once.
+pub async fn invite(store: &dyn Store, rank: Rank, actor: &Actor<'_>) -> Result<(String, Invite)> {
+    let token = chance::token::<32>();
+    let invite = Invite::new(rank, chance::hash(&token), Some(actor.name.to_owned()), actor.at);
     let write = write(&Key::new(Kind::Invite, &invite.hash), 0, &invite);
     let audit =
         vec![actor.entry(None, "user.invited", ("invite", &invite.hash[..12]), json!({ "rank": rank }))];
     let set = ChangeSet { writes: vec![write], audit, ..ChangeSet::nothing(actor.at) };
-    if is_written(store, set).await? { Ok(token) } else { Err(contended()) }
+    if is_written(store, set).await? { Ok((token, invite)) } else { Err(contended()) }
 }
 
 /// The invitation behind a link, if it can still be taken up.
@@ -74,7 +71,7 @@ pub async fn find_invite(store: &dyn Store, token: &str, now: Time) -> Result<Op
 }
 
 async fn load_invite(store: &dyn Store, token: &str, now: Time) -> Result<Option<(State, Invite)>> {
-    let hash = hash(token);
+    let hash = chance::hash(token);
     let keys = [Key::new(Kind::Invite, &hash), Key::new(Kind::Invite, FIRST)];
     let loaded = store.load(Vec::new(), keys.to_vec()).await?.states;
     for state in loaded.into_values() {
@@ -91,11 +88,7 @@ async fn is_vouched(store: &dyn Store, invite: &Invite) -> Result<bool> {
     let Some(by) = invite.by.as_ref().filter(|by| check_name(by).is_ok()) else { return Ok(true) };
     let state = load(store, &Key::new(Kind::User, by)).await?;
     let user = state.map(|state| read::<User>(&state)).transpose()?;
-    Ok(user.is_none_or(|user| is_admin(&user)))
-}
-
-fn is_admin(user: &User) -> bool {
-    user.rank == Rank::Admin && user.disabled_at.is_none()
+    Ok(user.as_ref().is_none_or(User::is_admin))
 }
 
 /// Takes up an invitation: a user, and a session of theirs. Answers the session's token.
@@ -191,7 +184,7 @@ pub async fn find_session(store: &dyn Store, token: &str, now: Time) -> Result<O
         return Ok(None);
     };
     let Some(state) = load(store, &Key::new(Kind::User, name)).await? else { return Ok(None) };
-    let (mut user, hash) = (read::<User>(&state)?, hash(token));
+    let (mut user, hash) = (read::<User>(&state)?, chance::hash(token));
     if user.session(&hash, now).is_none() {
         return Ok(None);
     }
@@ -215,27 +208,17 @@ pub async fn end_session(store: &dyn Store, name: &str, hash: &str, actor: &Acto
     .map(drop)
 }
 
-/// What is decided about a user.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UserAct {
-    Rank(Rank),
-    /// Shut out, with every session.
-    Disable,
-    Enable,
-    EndSessions,
-}
-
 /// Carries it out. Somebody stays who can let others in: the last admin keeps rank and entry.
-pub async fn change_user(store: &dyn Store, name: &str, act: UserAct, actor: &Actor<'_>) -> Result<User> {
+pub async fn change_user(store: &dyn Store, name: &str, act: Act, actor: &Actor<'_>) -> Result<User> {
     let key = Key::new(Kind::User, name);
     for _ in 0..TRIES {
         let missing = || Refusal::Missing(format!("there is no user {name}"));
         let state = load(store, &key).await?.ok_or_else(missing)?;
         let mut user: User = read(&state)?;
-        let was_admin = is_admin(&user);
-        let (action, details) = carry_out(&mut user, act, actor.at);
+        let was_admin = user.is_admin();
+        let (action, details) = user.carry_out(act, actor.at);
         let mut writes = vec![write(&key, state.version, &user)];
-        if was_admin && !is_admin(&user) {
+        if was_admin && !user.is_admin() {
             // The one who stays is written too, as they are: two who put each other out can't both succeed.
             let (stays, known) = other_admin(store, name).await?;
             writes.push(write(&stays.key, stays.version, &known));
@@ -248,34 +231,11 @@ pub async fn change_user(store: &dyn Store, name: &str, act: UserAct, actor: &Ac
     Err(contended())
 }
 
-fn carry_out(user: &mut User, act: UserAct, at: Time) -> (&'static str, Value) {
-    match act {
-        UserAct::Rank(rank) => {
-            let details = json!({ "before": user.rank, "after": rank });
-            user.rank = rank;
-            ("user.rank_changed", details)
-        }
-        UserAct::Disable => {
-            user.disabled_at = Some(at);
-            user.sessions.clear();
-            ("user.disabled", json!({}))
-        }
-        UserAct::Enable => {
-            (user.disabled_at, user.failures, user.shut_until) = (None, 0, None);
-            ("user.enabled", json!({}))
-        }
-        UserAct::EndSessions => {
-            user.sessions.clear();
-            ("user.sessions_ended", json!({}))
-        }
-    }
-}
-
 /// Somebody else who can let people in.
 async fn other_admin(store: &dyn Store, without: &str) -> Result<(State, User)> {
     for state in every(store, StateFilter::all(Kind::User, FIND_MAX)).await? {
         let user: User = read(&state)?;
-        if state.key.id != without && is_admin(&user) {
+        if state.key.id != without && user.is_admin() {
             return Ok((state, user));
         }
     }
@@ -356,42 +316,13 @@ async fn change(
 }
 
 fn begin(user: &mut User, name: &str, from: Visitor<'_>) -> Result<String> {
-    let token = format!("{name}.{}", token()?);
+    let token = format!("{name}.{}", chance::token::<32>());
     let agent = from.agent.chars().filter(|letter| !letter.is_control()).take(AGENT_LETTERS_MAX).collect();
     let (began_at, seen_at, peer) = (from.at, from.at, from.peer.to_owned());
-    user.entered(Session { hash: hash(&token), began_at, seen_at, agent, peer });
+    user.entered(Session { hash: chance::hash(&token), began_at, seen_at, agent, peer });
     Ok(token)
 }
 
 fn acting(name: &str, rank: Rank, at: Time) -> Actor<'_> {
     Actor { name, role: rank.role(), tenant: None, at }
-}
-
-/// 256 bits of chance.
-fn token() -> Result<String> {
-    let mut bytes = [0; 32];
-    let random = SystemRandom::new().fill(&mut bytes);
-    random.map_err(|_| Refusal::Wrong("this machine gives no random numbers".into()))?;
-    Ok(encode_hex(bytes))
-}
-
-fn hash(token: &str) -> String {
-    encode_hex(digest(&SHA256, token.as_bytes()))
-}
-
-async fn load(store: &dyn Store, key: &Key) -> Result<Option<State>> {
-    Ok(store.load(Vec::new(), vec![key.clone()]).await?.states.remove(key))
-}
-
-fn read<T: DeserializeOwned>(state: &State) -> Result<T> {
-    Ok(serde_json::from_str(&state.facts).map_err(sekisho_store::Error::corrupt)?)
-}
-
-fn write(key: &Key, version: i64, facts: &impl Serialize) -> Write {
-    let facts = serde_json::to_string(facts).expect("plain data serialises");
-    Write { key: key.clone(), version, facts, index: Index::default() }
-}
-
-async fn is_written(store: &dyn Store, set: ChangeSet) -> Result<bool> {
-    Ok(matches!(&*store.commit(vec![set]).await?, [Committed::Applied { .. }]))
 }

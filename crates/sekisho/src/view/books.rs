@@ -8,12 +8,12 @@ use sekisho_core::notification::directory::{Member, Register};
 use sekisho_core::settlement::payment::{balance_of, customer_account};
 use sekisho_core::settlement::{billing as bill, payment as pay};
 use sekisho_core::state::State;
-use sekisho_core::user::{Rank, User};
+use sekisho_core::user::{Invite, User};
 use sekisho_store::{BookedLine, Error, Result, Sum};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::console::ROOT;
+use super::ROOT;
 use crate::transition::{ApiKey, member_view, member_view_whole};
 
 pub fn payment(state: &State) -> Result<Value> {
@@ -137,8 +137,8 @@ pub fn user(name: &str, user: &User, now: Time) -> Value {
 }
 
 /// A link that makes somebody a user: where it leads, at the console's own address.
-pub fn invite(token: &str, rank: Rank) -> Value {
-    json!({ "path": format!("{ROOT}/join/{token}"), "rank": rank })
+pub fn invite(token: &str, invite: &Invite) -> Value {
+    json!({ "path": format!("{ROOT}/join/{token}"), "rank": invite.rank, "expires_at": invite.expires_at })
 }
 
 fn with_times(mut value: Value, state: &State) -> Value {

@@ -3,6 +3,7 @@
 use sekisho_core::Time;
 use sekisho_core::change::Lane;
 use sekisho_core::notification::address::mask_text;
+use sekisho_core::notification::advice::{Advice, Known};
 use sekisho_core::notification::{Limits, MailAddress, Notice, Quota, Status, Step};
 use sekisho_core::queue::Breaker;
 use sekisho_core::state::{Key, Kind};
@@ -37,13 +38,43 @@ pub fn notice(id: &str, notice: &Notice, whole: bool) -> Value {
         "message": notice.message,
         "reason": last.and_then(|step| step.reason.as_ref()),
         "note": last.and_then(|step| said(step, whole)),
-        "advice": notice.advice(),
+        "advice": next_step(notice),
         "details": notice.details,
         "attempts": notice.steps.iter().filter(|step| step.status == Status::Sending).count(),
         "resent": notice.again,
         "created_at": notice.steps.first().map(|step| step.at),
         "changed_at": last.map(|step| step.at),
     })
+}
+
+/// For whoever asks at a terminal, knowing no more than the record says: what was suppressed counts as suppressed still.
+fn next_step(notice: &Notice) -> &'static str {
+    let is_suppressed = notice.status() == Status::Suppressed;
+    match notice.advice(Known { is_mail: notice.to.is_some(), is_shut: false, is_suppressed }) {
+        Advice::Wait => "it is on its way; look again in a minute",
+        Advice::ResumeChannel => "mend the channel, then resume it: what waits is sent by itself",
+        Advice::LookInSpam => "the mail server took it: look in the spam folder, or resend it",
+        Advice::LookThere => "it was taken: look there, or resend it",
+        Advice::EnterAddress => "enter a mail address, then resend it with --to",
+        Advice::CorrectAddress => "the address is wrong: correct it, then resend it with --to",
+        Advice::CorrectTemplate => "correct the template, then resend it",
+        Advice::RestoreChannel => "put the channel back into the configuration, then resend it",
+        Advice::CorrectLogin => "correct the channel's login or sender in the configuration, then resend it",
+        Advice::ReachServer => "see that the other side can be reached again, then resend it",
+        Advice::MendWhatIsSaid => "mend what the note says, then resend it",
+        Advice::AskFirst => "nobody knows whether it arrived: ask the recipient, or resend it",
+        Advice::Resend => "the address was released meanwhile: resend it",
+        Advice::ReleaseFirst | Advice::CorrectOrRelease => {
+            "the address bounced or complained before: release it, then resend"
+        }
+        Advice::ReleaseIfTheyAsk => {
+            "the recipient called mail spam before: release it, then resend, only if they ask"
+        }
+        Advice::SwitchOn => "notifications are switched off for this person: switch them on",
+        Advice::ResendLater => "the mailbox took no mail then, perhaps it is full: resend it later",
+        Advice::ReplaceAddress => "the address does not work: correct it, then resend it with --to",
+        Advice::LeaveThemAlone => "the recipient called it spam: do not resend without asking",
+    }
 }
 
 fn said(step: &Step, whole: bool) -> Option<String> {

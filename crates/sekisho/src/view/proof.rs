@@ -5,6 +5,7 @@
 //! Whole mail addresses, header values and bodies stay out of it: it is made to be handed on.
 
 mod check;
+mod page;
 
 use std::collections::BTreeMap;
 
@@ -19,6 +20,8 @@ use serde_json::{Value, json};
 
 use super::{audit, event, line, message, notice, payment, unlink};
 use crate::transition::{self, Difference, Dossier, Refusal, dossier, payment_state, sealed};
+
+pub use page::page;
 
 /// How often a payment that changes meanwhile is looked at again.
 const LOOKS: usize = 3;

@@ -158,6 +158,9 @@ fn h2_the_operator_lists_filters_and_shows_events() {
         assert_eq!(list(&["--limit", "1"]), ["evt_2"]);
         assert_eq!(list(&["--limit", "1", "--before", newest["id"].as_str().unwrap()]), ["evt_1"]);
         assert_eq!(list(&["--status", "skipped"]), [""; 0]);
+        for word in ["success", "settled"] {
+            assert_eq!(list(&["--status", word]), ["evt_2", "evt_1", "evt_0"], "{word}");
+        }
         assert_eq!(list(&["--source", "other"]), [""; 0]);
         gateway.type_in(&["events", "list", "--status", "odd"]).failed(2).mentions(&["received, success"]);
         let table =
@@ -184,6 +187,19 @@ fn h2_the_operator_lists_filters_and_shows_events() {
             .failed(1)
             .mentions(&["no event has the id evt_nobody", "sekisho events list"]);
     });
+}
+
+#[test]
+fn h1_an_invitation_says_where_it_leads_and_until_when() {
+    let place = Place::sqlite();
+    let gateway = Gateway::open(&place);
+    let made = &gateway.type_in(&["users", "invite", "--rank", "operator", "--json"]).done().lines()[0];
+    let door = format!("http://{}/console/join/", gateway.address());
+    assert!(made["url"].as_str().unwrap().starts_with(&door), "{made}");
+    assert!(made["expires_at"].is_string() && made["rank"] == "operator", "{made}");
+    // No key decides about people.
+    let help = gateway.type_in(&["users", "invite", "--help"]).done().stdout;
+    assert!(!help.contains("--key"), "{help}");
 }
 
 #[test]

@@ -112,4 +112,7 @@ fn h5_a_port_that_is_taken_is_a_clear_error() {
     say(place.folder.path(), &words, &[("STRIPE_SECRET", "whsec_x")])
         .failed(1)
         .mentions(&["can't listen on", &address]);
+    let left: Vec<_> =
+        std::fs::read_dir(place.folder.path()).unwrap().map(|one| one.unwrap().file_name()).collect();
+    assert_eq!(left, ["sekisho.toml"], "no empty store is left behind");
 }

@@ -27,8 +27,7 @@ pub struct Derived {
     pub paid_invoices: usize,
     pub amount_paid_total: i64,
     pub currency: Option<Currency>,
-    /// Why a person should look at it.
-    pub attention: Option<&'static str>,
+    pub attention: Option<Attention>,
 }
 
 /// From the worst to the best: of several subscriptions the best decides.
@@ -77,6 +76,38 @@ impl Status {
     }
 }
 
+/// Why a person should look at it; of several that hold, the first counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attention {
+    Unlinked,
+    SeveralTenants,
+    Unpaid,
+}
+
+impl Attention {
+    pub const ALL: [Self; 3] = [Self::Unlinked, Self::SeveralTenants, Self::Unpaid];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unlinked => "unlinked",
+            Self::SeveralTenants => "several_tenants",
+            Self::Unpaid => "unpaid",
+        }
+    }
+
+    fn of(facts: &Facts, derived: &Derived) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.holds(facts, derived))
+    }
+
+    fn holds(self, facts: &Facts, derived: &Derived) -> bool {
+        match self {
+            Self::Unlinked => derived.paid_invoices > 0 && facts.tenants.is_empty(),
+            Self::SeveralTenants => facts.tenants.len() > 1,
+            Self::Unpaid => derived.status == Status::Unpaid,
+        }
+    }
+}
+
 impl Derived {
     pub fn of(facts: &Facts) -> Self {
         let mut derived = Self {
@@ -100,7 +131,7 @@ impl Derived {
         }
         derived.currency = currency(facts, derived.subscription.as_deref());
         derived.amount_paid_total = total(facts, derived.currency);
-        derived.attention = attention(facts, &derived);
+        derived.attention = Attention::of(facts, &derived);
         derived
     }
 
@@ -257,14 +288,4 @@ fn currency(facts: &Facts, deciding: Option<&str>) -> Option<Currency> {
 fn total(facts: &Facts, currency: Option<Currency>) -> i64 {
     let paid = facts.invoices.values().filter(|invoice| invoice.is_payment() && invoice.currency == currency);
     money::sum(paid.map(|invoice| invoice.amount_paid))
-}
-
-fn attention(facts: &Facts, derived: &Derived) -> Option<&'static str> {
-    if derived.paid_invoices > 0 && facts.tenants.is_empty() {
-        return Some("unlinked");
-    }
-    if facts.tenants.len() > 1 {
-        return Some("several_tenants");
-    }
-    (derived.status == Status::Unpaid).then_some("unpaid")
 }

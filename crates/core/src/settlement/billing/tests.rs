@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::{Derived, Facts, Status, anchor, due, view};
+use super::{Attention, Derived, Facts, Status, anchor, due, view};
 use crate::event::Stored;
 use crate::settlement::reading::{Reading, References, Unreadable};
 use crate::settlement::stripe;
@@ -203,7 +203,7 @@ fn d3_one_invoice_is_one_recorded_payment() {
     assert_eq!(books.announced, ["billing.payment_recorded/in_1"]);
     let derived = books.derived();
     assert_eq!((derived.paid_invoices, derived.amount_paid_total), (1, 500));
-    assert_eq!(derived.attention, Some("unlinked"));
+    assert_eq!(derived.attention, Some(Attention::Unlinked));
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn d3_one_payment_does_not_cure_another_failure() {
     books.arrives(&invoice("in_2", "paid", 22, "paid", 500, 40));
     assert_eq!(books.status(), Status::Active);
     books.arrives(&subscription("updated", 22, "active").replace("office", "other"));
-    assert_eq!(books.derived().attention, Some("several_tenants"));
+    assert_eq!(books.derived().attention, Some(Attention::SeveralTenants));
 }
 
 #[test]

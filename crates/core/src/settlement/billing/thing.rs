@@ -69,7 +69,7 @@ impl Thing for Facts {
             livemode: self.livemode,
             amount: (!is_deleted).then_some(derived.amount_paid_total),
             currency: derived.currency.map(String::from),
-            attention: derived.attention.filter(|_| !is_deleted).map(str::to_owned),
+            attention: derived.attention.filter(|_| !is_deleted).map(|reason| reason.name().to_owned()),
         };
         // Money is booked by the payments.
         Look { index, summary, lines: Lines::new() }

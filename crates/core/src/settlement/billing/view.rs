@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::derive::Standing;
-use super::{Derived, Facts, Invoice, Status, Subscription};
+use super::{Attention, Derived, Facts, Invoice, Status, Subscription};
 use crate::time::Time;
 
 pub fn view(id: &str, facts: &Facts, derived: &Derived, now: Time) -> Value {
@@ -25,7 +25,7 @@ pub fn view(id: &str, facts: &Facts, derived: &Derived, now: Time) -> Value {
         "paid_invoices": derived.paid_invoices,
         "amount_paid_total": derived.amount_paid_total,
         "livemode": facts.livemode,
-        "attention": derived.attention,
+        "attention": derived.attention.map(Attention::name),
         "subscriptions": subscriptions.collect::<Vec<_>>(),
         "invoices": invoices.collect::<Vec<_>>(),
         "references": {

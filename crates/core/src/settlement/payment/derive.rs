@@ -30,7 +30,7 @@ pub struct Derived {
     pub net_of_dispute: i64,
     /// Something of ours asked for this money.
     pub linked: bool,
-    pub attention: Option<&'static str>,
+    pub attention: Option<Attention>,
     pub tenant: Option<String>,
     pub customer: Option<String>,
     pub purpose: Option<String>,
@@ -80,6 +80,67 @@ impl Status {
     }
 }
 
+/// Why a person should look at it; of several that hold, the first counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attention {
+    CurrencyMismatch,
+    ModeMismatch,
+    Conflict,
+    RefundFailed,
+    Overpaid,
+    Underpaid,
+    OverRefunded,
+    Unlinked,
+}
+
+impl Attention {
+    pub const ALL: [Self; 8] = [
+        Self::CurrencyMismatch,
+        Self::ModeMismatch,
+        Self::Conflict,
+        Self::RefundFailed,
+        Self::Overpaid,
+        Self::Underpaid,
+        Self::OverRefunded,
+        Self::Unlinked,
+    ];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::CurrencyMismatch => "currency_mismatch",
+            Self::ModeMismatch => "mode_mismatch",
+            Self::Conflict => "conflict",
+            Self::RefundFailed => "refund_failed",
+            Self::Overpaid => "overpaid",
+            Self::Underpaid => "underpaid",
+            Self::OverRefunded => "over_refunded",
+            Self::Unlinked => "unlinked",
+        }
+    }
+
+    fn of(facts: &Facts, derived: &Derived) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.holds(facts, derived))
+    }
+
+    fn holds(self, facts: &Facts, derived: &Derived) -> bool {
+        let Derived { received, refunded, .. } = *derived;
+        let of_mode = |mode: &str| facts.realms.iter().any(|realm| realm.ends_with(mode));
+        match self {
+            Self::CurrencyMismatch => other_money(facts, derived.currency),
+            Self::ModeMismatch => of_mode("/live") && of_mode("/test"),
+            Self::Conflict => !facts.conflicts.is_empty(),
+            Self::RefundFailed => {
+                let failed = facts.refunds.values().any(|refund| refund.status == RefundStatus::Failed);
+                failed && !(received > 0 && refunded >= received)
+            }
+            Self::Overpaid => is_overpaid(facts, derived),
+            Self::Underpaid => wanted(facts).is_some_and(|wanted| received > 0 && received < wanted),
+            Self::OverRefunded => received > 0 && refunded > received,
+            Self::Unlinked => received > 0 && !derived.linked,
+        }
+    }
+}
+
 impl Derived {
     pub fn of(facts: &Facts) -> Self {
         let currency = currency(facts);
@@ -110,7 +171,7 @@ impl Derived {
             purpose: ours(facts, |ours| ours.purpose.clone()).or_else(|| facts.purposes.first().cloned()),
             reference: ours(facts, |ours| ours.reference.clone()).or_else(|| facts.orders.first().cloned()),
         };
-        derived.attention = attention(facts, &derived);
+        derived.attention = Attention::of(facts, &derived);
         derived
     }
 
@@ -215,26 +276,6 @@ pub(super) const fn is_dispute(status: DisputeStatus) -> bool {
         | DisputeStatus::Won
         | DisputeStatus::Lost => true,
     }
-}
-
-/// Why a person should look at it; the first that holds.
-fn attention(facts: &Facts, derived: &Derived) -> Option<&'static str> {
-    let Derived { received, refunded, .. } = *derived;
-    let of_mode = |mode: &str| facts.realms.iter().any(|realm| realm.ends_with(mode));
-    let failed = facts.refunds.values().any(|refund| refund.status == RefundStatus::Failed);
-    let given_back = received > 0 && refunded >= received;
-    let wanted = wanted(facts);
-    let reasons = [
-        ("currency_mismatch", other_money(facts, derived.currency)),
-        ("mode_mismatch", of_mode("/live") && of_mode("/test")),
-        ("conflict", !facts.conflicts.is_empty()),
-        ("refund_failed", failed && !given_back),
-        ("overpaid", is_overpaid(facts, derived)),
-        ("underpaid", wanted.is_some_and(|wanted| received > 0 && received < wanted)),
-        ("over_refunded", received > 0 && refunded > received),
-        ("unlinked", received > 0 && !derived.linked),
-    ];
-    reasons.into_iter().find(|(_, holds)| *holds).map(|(reason, _)| reason)
 }
 
 /// More came than was asked for: by us, or by any one of several that were each paid.

@@ -145,7 +145,7 @@ fn check(scenario: &Scenario, walk: &Walk) {
         "refunded": derived.status == Status::Refunded,
         "refund_count": facts.refunds.len(),
         "refund_status": refund,
-        "manual_attention": derived.attention == Some("refund_failed"),
+        "manual_attention": derived.attention == Some(Attention::RefundFailed),
         "fee": derived.fee,
         "net": derived.net,
         "currency": derived.currency,

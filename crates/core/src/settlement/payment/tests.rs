@@ -113,12 +113,16 @@ fn d1_a_refund_that_fails_later_gives_the_money_back() {
     let (event_type, late) = refund("re_1", "succeeded", 1200);
     known.join(&read(event_type, late).facts);
     let now = Derived::of(&known);
-    assert_eq!((now.status, now.refunded, now.attention), (Status::Paid, 0, Some("refund_failed")));
+    assert_eq!((now.status, now.refunded, now.attention), (Status::Paid, 0, Some(Attention::RefundFailed)));
     assert_eq!(ask(&mut known), ["payment.refund_failed/re_1"]);
     let (event_type, second) = refund("re_2", "succeeded", 1200);
     known.join(&read(event_type, second).facts);
     assert_eq!(ask(&mut known), ["payment.refunded/1200-1200"]);
-    assert_ne!(Derived::of(&known).attention, Some("refund_failed"), "the second one reached the customer");
+    assert_ne!(
+        Derived::of(&known).attention,
+        Some(Attention::RefundFailed),
+        "the second one reached the customer"
+    );
 }
 
 #[test]
@@ -190,7 +194,7 @@ fn d2_a_session_s_currency_and_amount_give_way_to_those_of_the_money() {
     let euros = charge(json!({ "id": "ch_2", "payment_intent": "pi_2", "currency": "eur" }));
     let both = derived(&[paid(), ("charge.succeeded", euros)]);
     assert_eq!((both.currency.unwrap().as_str(), both.received), ("eur", 1200));
-    assert_eq!(both.attention, Some("currency_mismatch"), "nothing is added up across currencies");
+    assert_eq!(both.attention, Some(Attention::CurrencyMismatch), "nothing is added up across currencies");
 }
 
 #[test]
@@ -203,7 +207,7 @@ fn d1_live_and_test_and_accounts_never_share_a_name() {
     assert!(one.names.contains("live/acct_1/order/o_1"));
     let mut mixed = live.facts;
     mixed.join(&test.facts);
-    assert_eq!(Derived::of(&mixed).attention, Some("mode_mismatch"));
+    assert_eq!(Derived::of(&mixed).attention, Some(Attention::ModeMismatch));
 }
 
 #[test]
@@ -294,19 +298,19 @@ fn d2_what_we_asked_for_is_what_counts() {
     };
     let cases = [
         (ours(1200, "jpy"), None),
-        (ours(1000, "jpy"), Some("overpaid")),
-        (ours(1500, "jpy"), Some("underpaid")),
-        (ours(1200, "usd"), Some("currency_mismatch")),
+        (ours(1000, "jpy"), Some(Attention::Overpaid)),
+        (ours(1500, "jpy"), Some(Attention::Underpaid)),
+        (ours(1200, "usd"), Some(Attention::CurrencyMismatch)),
     ];
     for (ours, expected) in cases {
         let mut known = facts(&[paid()]);
-        assert_eq!(Derived::of(&known).attention, Some("unlinked"));
+        assert_eq!(Derived::of(&known).attention, Some(Attention::Unlinked));
         known.ours.insert("pay_1".into(), ours.clone());
         let now = Derived::of(&known);
         assert_eq!((now.attention, now.amount, now.linked), (expected, ours.amount, true));
     }
     let many = derived(&[paid(), refund("re_1", "succeeded", 1300), ("x", intent("succeeded", 1200))]);
-    assert_eq!(many.attention, Some("over_refunded"));
+    assert_eq!(many.attention, Some(Attention::OverRefunded));
 }
 
 #[test]

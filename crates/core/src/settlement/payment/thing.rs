@@ -69,7 +69,7 @@ impl Thing for Facts {
             livemode: self.livemode,
             amount: Some(derived.amount),
             currency: derived.currency.map(String::from),
-            attention: derived.attention.map(str::to_owned),
+            attention: derived.attention.map(|reason| reason.name().to_owned()),
         };
         Look { index, summary, lines }
     }

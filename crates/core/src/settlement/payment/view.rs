@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Derived, Facts};
+use super::{Attention, Derived, Facts};
 
 pub fn view(id: &str, facts: &Facts, derived: &Derived) -> Value {
     let ours = facts.ours.values().next();
@@ -30,7 +30,7 @@ pub fn view(id: &str, facts: &Facts, derived: &Derived) -> Value {
         "description": ours.and_then(|ours| ours.description.as_ref()),
         "metadata": ours.map(|ours| ours.metadata.clone()).unwrap_or_default(),
         "linked": derived.linked,
-        "attention": derived.attention,
+        "attention": derived.attention.map(Attention::name),
         "references": references(facts),
         "refunds": refunds(facts),
         "disputes": disputes(facts),

@@ -36,7 +36,7 @@ pub const SCHEMAS: &[(&str, Fields)] = &[
     ("UserList", &[("items", "User[]")]),
     ("NewInvite", &[("rank", "text?")]),
     ("NewRank", &[("rank", "text")]),
-    ("Invite", &[("path", "text"), ("rank", "text")]),
+    ("Invite", &[("path", "text"), ("rank", "text"), ("expires_at", "time")]),
 ];
 
 const USER: Fields = &[
@@ -230,7 +230,7 @@ mod tests {
     use sekisho_store::{BookedLine, Sum};
 
     use super::super::tests::check;
-    use sekisho_core::user::{Rank, User};
+    use sekisho_core::user::{Invite, Rank, User};
 
     use crate::config::Scope;
     use crate::transition::ApiKey;
@@ -299,7 +299,7 @@ mod tests {
         check("Total", &books["totals"][0]);
         check("Account", &books["accounts"][0]);
         check("User", &view::user("mika", &User::new(Rank::Viewer, String::new(), NOW), NOW));
-        check("Invite", &view::invite("token", Rank::Viewer));
+        check("Invite", &view::invite("token", &Invite::new(Rank::Viewer, "hash".into(), None, NOW)));
         let key = ApiKey {
             name: "k".into(),
             scopes: vec![Scope::Read],

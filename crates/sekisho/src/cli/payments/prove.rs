@@ -12,7 +12,7 @@ use crate::cli::Context;
 use crate::cli::amount::{Mode, amount_text};
 use crate::cli::output::{cell, count, json_out, line_out};
 use crate::cli::server::{self, Door};
-use crate::console;
+use crate::view;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -46,7 +46,9 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
         write(file, &format!("{report:#}\n"))?;
     }
     if let Some(file) = &args.html {
-        write(file, &console::proof_page(&report, args.language)?)?;
+        let page =
+            view::proof_page(&report, args.language).context("the page of the report can't be made")?;
+        write(file, &page)?;
     }
     if args.json {
         json_out(&report);

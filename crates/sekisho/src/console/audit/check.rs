@@ -9,11 +9,11 @@ use futures_util::stream;
 use http::{HeaderValue, Response, header};
 use sekisho_core::Time;
 use sekisho_core::audit::Fault;
+use sekisho_core::notification::Language;
 use sekisho_store::{FIND_MAX, Link, Store};
 
 use crate::console::page::{Answer, Reply, Visit};
 use crate::console::trouble::Trouble;
-use crate::console::words::Lang;
 use crate::transition::{self, Verified};
 
 /// How long the page looks; `sekisho audit verify` looks as long as it takes.
@@ -44,7 +44,7 @@ pub enum Checked {
     Busy,
 }
 
-pub async fn verify(store: &dyn Store, lang: Lang) -> Result<Checked, Trouble> {
+pub async fn verify(store: &dyn Store, lang: Language) -> Result<Checked, Trouble> {
     let Ok(_alone) = VERIFYING.try_lock() else { return Ok(Checked::Busy) };
     let Ok(done) = tokio::time::timeout(VERIFY_WITHIN, transition::verify_audit(store)).await else {
         return Ok(Checked::Unfinished { seconds: VERIFY_WITHIN.as_secs() });
@@ -59,8 +59,8 @@ pub async fn verify(store: &dyn Store, lang: Lang) -> Result<Checked, Trouble> {
     Ok(Checked::Broken { entries: check.entries, count: check.faults.len(), faults })
 }
 
-fn told(fault: &Fault, lang: Lang) -> String {
-    if lang == Lang::En {
+fn told(fault: &Fault, lang: Language) -> String {
+    if lang == Language::En {
         return fault.to_string();
     }
     match fault {

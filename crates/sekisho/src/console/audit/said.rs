@@ -1,9 +1,8 @@
 //! What an entry of the audit log says, for people: the act in words, where its target is shown, and its details as
 //! lines with what was there before.
 
+use sekisho_core::notification::Language;
 use serde_json::Value;
-
-use crate::console::words::Lang;
 
 /// One line of an entry's details.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +18,7 @@ const DETAILS_MAX: usize = 60;
 const VALUE_LETTERS_MAX: usize = 600;
 
 /// The act in words. What is not known here is shown as it is.
-pub fn action(code: &str, lang: Lang) -> &str {
+pub fn action(code: &str, lang: Language) -> &str {
     let (en, ja) = match code {
         "payment.found" => ("a payment was first heard of", "決済を検知"),
         "payment.merged" => ("payments turned out to be one", "同一の決済を統合"),

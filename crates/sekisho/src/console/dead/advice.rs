@@ -1,11 +1,10 @@
 //! What a person can do about a dead letter, by why it died.
 
 use sekisho_core::change::Death;
+use sekisho_core::notification::Language;
 use sekisho_core::queue::Class;
 
-use crate::console::words::Lang;
-
-pub fn of(death: &Death, lang: Lang) -> &'static str {
+pub fn of(death: &Death, lang: Language) -> &'static str {
     let (en, ja) = match &*death.reason {
         "timeout" | "connect" | "broken" | "server_error" | "dns" | "tls" | "throttled" | "rate_limited"
         | "cut_off" => (
@@ -85,8 +84,8 @@ mod tests {
             ("of_another_version", Class::Terminal, "It will fail again"),
         ] {
             let death = Death { class, reason: reason.into(), error: String::new() };
-            assert!(of(&death, Lang::En).contains(words), "{reason}");
-            assert!(of(&death, Lang::Ja).ends_with('。'), "{reason}");
+            assert!(of(&death, Language::En).contains(words), "{reason}");
+            assert!(of(&death, Language::Ja).ends_with('。'), "{reason}");
         }
     }
 }

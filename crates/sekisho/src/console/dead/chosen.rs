@@ -4,7 +4,7 @@ use sekisho_core::Time;
 use sekisho_core::change::Lane;
 use sekisho_core::notification::directory::Zone;
 
-use crate::console::show;
+use crate::console::page::time;
 use crate::console::trouble::Trouble;
 use crate::transition::DeadQuery;
 
@@ -17,10 +17,7 @@ pub struct Chosen {
 impl Chosen {
     pub fn of<'v>(get: impl Fn(&str) -> Option<&'v str>, zone: &Zone) -> Result<Self, Trouble> {
         let text = |name: &str| get(name).map(str::to_owned);
-        let time = |name: &str| {
-            let wrong = |text: &str| Trouble::wrong(format!("{name}: {text:?} is no time"));
-            get(name).map(|text| show::moment(text, zone).ok_or_else(|| wrong(text))).transpose()
-        };
+        let time = |name: &str| time(name, get(name), zone);
         let query = DeadQuery {
             source: text("source"),
             event_type: text("type"),

@@ -1,12 +1,12 @@
 //! A piece of work and the calls it made, as people read them.
 
 use sekisho_core::change::{Attempt, Lane, Outcome};
-use sekisho_core::notification::address;
+use sekisho_core::notification::{Language, address};
 use sekisho_core::{Seq, Time};
 use sekisho_store::{Message, Standing, Store};
 
 use crate::console::payload::{self, Bound, Eyes, Shown};
-use crate::console::words::{self, Lang};
+use crate::view::words;
 
 /// Calls of one message that are shown, the newest of them.
 const CALLS_MAX: usize = 30;
@@ -32,7 +32,7 @@ impl MessageView {
         store: &dyn Store,
         message: &Message,
         eyes: Eyes,
-        lang: Lang,
+        lang: Language,
     ) -> sekisho_store::Result<Self> {
         let mut view = Self {
             id: message.job.as_message().to_string(),
@@ -72,7 +72,7 @@ impl MessageView {
     }
 
     pub fn tone(&self) -> &'static str {
-        words::status(self.standing, Lang::En).0.class()
+        words::status(self.standing, Language::En).0.class()
     }
 }
 

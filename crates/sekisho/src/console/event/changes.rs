@@ -2,12 +2,12 @@
 
 use sekisho_core::Time;
 use sekisho_core::audit::Entry;
+use sekisho_core::notification::Language;
 use sekisho_store::Store;
 use serde_json::Value;
 
 use crate::console::frame::Frame;
-use crate::console::show;
-use crate::console::words::{self, Lang};
+use crate::view::{show, words};
 
 pub struct Change {
     pub at: Time,
@@ -73,7 +73,7 @@ const FIELDS: [(&str, &str, &str, bool); 7] = [
 ];
 
 impl Change {
-    pub fn of(entry: &Entry, currency: Option<&str>, lang: Lang) -> Self {
+    pub fn of(entry: &Entry, currency: Option<&str>, lang: Language) -> Self {
         let details: Value = serde_json::from_str(&entry.details).unwrap_or_default();
         let (before, after) = (&details["before"], &details["after"]);
         let is_new = entry.action.rsplit('.').next() == Some("found");
@@ -105,7 +105,7 @@ impl Change {
     }
 }
 
-fn title(action: &str, lang: Lang) -> String {
+fn title(action: &str, lang: Language) -> String {
     let words = match action {
         "payment.found" => lang.t("A payment became known", "決済を新規に確認しました"),
         "payment.changed" => lang.t("The payment changed", "決済を更新しました"),

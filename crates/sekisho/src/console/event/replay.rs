@@ -4,12 +4,12 @@ use askama::Template;
 use sekisho_core::notification::directory::Zone;
 use sekisho_store::{EventFilter, FIND_MAX, Order as Sorted};
 
+use crate::console::events;
 use crate::console::frame::Frame;
 use crate::console::page::{Answer, Reply, Visit};
 use crate::console::runs::{self, Order};
-use crate::console::show;
 use crate::console::trouble::Trouble;
-use crate::transition::{self, EventQuery, REASON_MAX, Refusal, Replay, ReplayReport};
+use crate::transition::{self, EventQuery, REASON_MAX, Replay, ReplayReport};
 
 /// Events that are counted for a preview, and those that every route is asked about.
 const COUNTED_MAX: usize = 10_000;
@@ -73,8 +73,7 @@ pub async fn one(visit: Visit) -> Answer {
                 "まだ処理中のため、何も実行していません。",
             ),
         ),
-        Err(Refusal::Store(error)) => Err(error.into()),
-        Err(refusal) => Reply::failed(back, Trouble::from(refusal).line(visit.lang)),
+        Err(refusal) => visit.refused(&back, refusal),
     }
 }
 
@@ -146,22 +145,7 @@ struct Chosen {
 
 impl Chosen {
     fn of<'v>(get: impl Fn(&str) -> Option<&'v str>, zone: &Zone) -> Result<Self, Trouble> {
-        let text = |name: &str| get(name).map(str::to_owned);
-        let time = |name: &str| {
-            let wrong = |text: &str| Trouble::wrong(format!("{name}: {text:?} is no time"));
-            get(name).map(|text| show::moment(text, zone).ok_or_else(|| wrong(text))).transpose()
-        };
-        let query = EventQuery {
-            source: text("source"),
-            event_type: text("type"),
-            status: text("status"),
-            object: text("object"),
-            payment: text("payment"),
-            tenant: text("tenant"),
-            since: time("since")?,
-            until: time("until")?,
-            own: false,
-        };
+        let query = EventQuery { own: false, ..events::query(get, ["since", "until"], zone)? };
         Ok(Self { query })
     }
 

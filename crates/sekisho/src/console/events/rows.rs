@@ -9,7 +9,7 @@ use sekisho_core::state::{Key, Kind, State};
 use sekisho_store::{EventSummary, Result, Store};
 
 use crate::console::frame::Frame;
-use crate::console::show;
+use crate::view::show;
 
 #[derive(Template)]
 #[template(path = "console/event_rows.html")]

@@ -4,14 +4,14 @@ use askama::Template;
 use axum::body::Body;
 use http::{HeaderValue, Response, header};
 use sekisho_core::Time;
-use sekisho_core::notification::{Notice, Rendered, Status, Suppression};
+use sekisho_core::notification::{Language, Notice, Rendered, Status, Suppression};
 
-use super::{Advice, said, shown, shown_text, shut};
+use super::{Said, said, shown, shown_text, shut};
 use crate::console::frame::Frame;
 use crate::console::page::{Answer, Reply, Visit};
-use crate::console::trouble::Trouble;
-use crate::console::words::{self, Lang};
+use crate::console::trouble::{Thing, Trouble};
 use crate::transition::{self, Refusal};
+use crate::view::words;
 
 /// What others wrote may look like anything, and do nothing.
 const PREVIEW_POLICY: &str =
@@ -23,7 +23,7 @@ struct NoticePage {
     f: Frame,
     id: String,
     status: &'static str,
-    said: Advice,
+    said: Said,
     to: Option<String>,
     name: Option<String>,
     audience: &'static str,
@@ -72,7 +72,7 @@ pub async fn show(visit: Visit) -> Answer {
     let steps = notice.steps.iter().map(|step| StepRow {
         at: step.at,
         status: step.status.name(),
-        tone: words::status(step.status.name(), Lang::En).0.class(),
+        tone: words::status(step.status.name(), Language::En).0.class(),
         reason: step.reason.clone(),
         note: step.note.as_deref().map(|note| shown_text(note, whole)),
     });
@@ -143,13 +143,13 @@ pub async fn resend(visit: Visit) -> Answer {
                 visit.lang.t("It is queued to be sent once more.", "再送の待ち行列に入れました。"),
             )
         }
-        Err(refusal @ (Refusal::Store(_) | Refusal::Missing(_))) => Err(refusal.into()),
-        Err(refusal) => Reply::failed(home, Trouble::from(refusal).line(visit.lang)),
+        Err(refusal @ Refusal::Missing(_)) => Err(refusal.into()),
+        Err(refusal) => visit.refused(&home, refusal),
     }
 }
 
 async fn find(visit: &Visit) -> Result<Notice, Trouble> {
     let found = transition::notice(&*visit.console.store, &visit.id).await?;
-    let (_, notice) = found.ok_or_else(|| Trouble::missing(format!("{:?} is no notice", visit.id)))?;
+    let (_, notice) = found.ok_or_else(|| Trouble::unknown(Thing::Notice, &visit.id))?;
     Ok(notice)
 }

@@ -2,7 +2,7 @@
 //! labels stand beside it, not in it.
 
 use super::figures::{Day, HOURS, Hour};
-use crate::console::words::Tone;
+use crate::view::words::Tone;
 
 /// Units of an hour, of a bar in it, and of the whole height.
 const SLOT: f64 = 10.0;

@@ -2,15 +2,14 @@
 //! newest dead letters. A few of each, with where to see the rest.
 
 use sekisho_core::Time;
+use sekisho_core::notification::Language;
 use sekisho_core::state::{Kind, State};
 use sekisho_store::{DeadFilter, DeadLetter, StateFilter};
 use serde_json::Value;
 
 use crate::console::page::Visit;
-use crate::console::show;
 use crate::console::trouble::Trouble;
-use crate::console::words::{self, Lang};
-use crate::view;
+use crate::view::{self, show, words};
 
 /// Payments and dead letters that are shown.
 const FEW: usize = 5;
@@ -115,7 +114,7 @@ impl Payment {
 }
 
 impl Letter {
-    fn of(letter: DeadLetter, lang: Lang) -> Self {
+    fn of(letter: DeadLetter, lang: Language) -> Self {
         Self {
             id: letter.job.as_message().to_string(),
             event_type: letter.event_type.unwrap_or_else(|| words::work(letter.kind, lang).to_owned()),

@@ -2,7 +2,7 @@
 
 use askama::Template;
 use sekisho_core::money::Currency;
-use sekisho_core::settlement::payment::{Derived, Facts, SessionStatus};
+use sekisho_core::settlement::payment::{Attention, Derived, Facts, SessionStatus};
 use sekisho_core::{Seq, Time};
 use sekisho_store::EventSummary;
 use serde::Serialize;
@@ -13,10 +13,9 @@ use super::timeline::{self, Item};
 use super::why::why;
 use crate::console::frame::Frame;
 use crate::console::page::{Answer, Reply, Visit};
-use crate::console::show;
-use crate::console::trouble::Trouble;
+use crate::console::trouble::{Thing, Trouble};
 use crate::transition::{self, Dossier};
-use crate::view;
+use crate::view::{self, show};
 
 #[derive(Template)]
 #[template(path = "console/payment.html")]
@@ -75,7 +74,7 @@ struct NoticeRow {
 pub(super) async fn show(visit: Visit) -> Answer {
     let store = &*visit.console.store;
     let id = &*visit.id;
-    let missing = || Trouble::missing(format!("{id}: /console/payments"));
+    let missing = || Trouble::unknown(Thing::Payment, id);
     let state = transition::payment_state(store, id).await?.ok_or_else(missing)?;
     if state.key.id != id {
         return Ok(Reply::Go { to: address(&state.key.id), flash: None });
@@ -111,7 +110,7 @@ fn page(visit: &Visit, dossier: &Dossier, shown: &Value) -> PaymentPage {
         tone: tone.class(),
         why,
         status: derived.status.name(),
-        attention: derived.attention,
+        attention: derived.attention.map(Attention::name),
         is_test: facts.livemode == Some(false),
         tenant: text("tenant"),
         customer: text("customer"),

@@ -1,18 +1,11 @@
-//! The evidence for a payment: as JSON to keep, and as a page that can be printed and handed on. The page is made from
-//! the JSON alone, so whoever has the one can make the other.
+//! The evidence for a payment: as JSON to keep, and as a page that can be printed and handed on.
 
-use anyhow::Context as _;
-use askama::Template;
 use axum::body::Body;
 use http::{HeaderValue, Response, header};
-use sekisho_core::notification::Language;
 use serde_json::Value;
 
-use super::timeline::changes;
 use crate::console::page::{Answer, Reply, Visit};
-use crate::console::show;
-use crate::console::trouble::Trouble;
-use crate::console::words::{self, Lang};
+use crate::console::trouble::{Thing, Trouble};
 use crate::view;
 
 /// It has its own style and nothing else: no script, nothing from elsewhere.
@@ -20,7 +13,7 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'n
 
 pub(super) async fn html(visit: Visit) -> Answer {
     let report = report(&visit).await?;
-    let page = page(&report, visit.lang).map_err(|error| Trouble::Broken(error.to_string()))?;
+    let page = view::proof_page(&report, visit.lang).map_err(|error| Trouble::Broken(error.to_string()))?;
     let mut answer = answered(page, "text/html; charset=utf-8");
     answer.headers_mut().insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     Ok(Reply::Other(answer))
@@ -39,115 +32,11 @@ pub(super) async fn json(visit: Visit) -> Answer {
 async fn report(visit: &Visit) -> Result<Value, Trouble> {
     let id = &*visit.id;
     let found = view::proof(&*visit.console.store, id, visit.at).await?;
-    found.ok_or_else(|| Trouble::missing(format!("{id}: /console/payments")))
+    found.ok_or_else(|| Trouble::unknown(Thing::Payment, id))
 }
 
 fn answered(body: String, kind: &'static str) -> Response<Body> {
     let mut answer = Response::new(Body::from(body));
     answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     answer
-}
-
-/// The page of a report.
-pub fn proof_page(report: &Value, language: Language) -> anyhow::Result<String> {
-    let lang = match language {
-        Language::Ja => Lang::Ja,
-        Language::En => Lang::En,
-    };
-    page(report, lang).context("the page of the report can't be made")
-}
-
-fn page(report: &Value, lang: Lang) -> Result<String, askama::Error> {
-    ProofPage { lang, r: report, payment: &report["payment"] }.render()
-}
-
-#[derive(Template)]
-#[template(path = "prove.html")]
-struct ProofPage<'a> {
-    lang: Lang,
-    r: &'a Value,
-    payment: &'a Value,
-}
-
-#[expect(clippy::unused_self, reason = "templates call methods")]
-impl ProofPage<'_> {
-    fn t<'t>(&self, en: &'t str, ja: &'t str) -> &'t str {
-        self.lang.t(en, ja)
-    }
-
-    /// A value as text; nothing for null.
-    fn s(&self, value: &Value) -> String {
-        match value {
-            Value::Null => String::new(),
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        }
-    }
-
-    fn each<'v>(&self, value: &'v Value) -> std::slice::Iter<'v, Value> {
-        value.as_array().map(Vec::as_slice).unwrap_or_default().iter()
-    }
-
-    fn label(&self, word: &Value) -> String {
-        words::status(word.as_str().unwrap_or_default(), self.lang).1.to_owned()
-    }
-
-    fn reason(&self, code: &Value) -> String {
-        words::reason(code.as_str().unwrap_or_default(), self.lang).to_owned()
-    }
-
-    fn money(&self, amount: &Value, currency: &Value) -> String {
-        let currency = currency.as_str().unwrap_or_default();
-        amount.as_i64().map(|amount| show::money(amount, currency)).unwrap_or_default()
-    }
-
-    fn mode(&self) -> &'static str {
-        match self.payment["livemode"].as_bool() {
-            Some(true) => self.t("live", "本番"),
-            Some(false) => self.t("test", "テスト"),
-            None => "",
-        }
-    }
-
-    fn changes(&self, decision: &Value) -> Vec<String> {
-        let currency = self.payment["currency"].as_str().unwrap_or_default();
-        changes(&decision["before"], &decision["after"], currency, self.lang)
-    }
-
-    /// Headers by which the sender proved itself; names only are in the report.
-    fn proofs(&self, event: &Value) -> String {
-        let names = self.each(&event["header_names"]).filter_map(Value::as_str);
-        let names = names.filter(|name| {
-            let name = name.to_ascii_lowercase();
-            ["signature", "transmission", "token", "authorization", "hmac"]
-                .iter()
-                .any(|word| name.contains(word))
-        });
-        names.collect::<Vec<_>>().join(", ")
-    }
-
-    fn check(&self, name: &Value) -> &'static str {
-        match name.as_str().unwrap_or_default() {
-            "entries" => self.t(
-                "Every decision hangs on a link of the audit log",
-                "すべての判定が監査ログの鎖につながっている",
-            ),
-            "links" => {
-                self.t("Each link's hash is that of its entries", "各リンクのハッシュが記録内容と一致する")
-            }
-            "order" => self.t(
-                "What follows each link confirms its hash",
-                "後続のリンクが各リンクのハッシュを裏付けている",
-            ),
-            "bodies" => self
-                .t("The events' bodies are those that were settled", "イベント本文が処理時のものと一致する"),
-            "standing" => self
-                .t("The payment stands where the last decision put it", "決済の状態が最後の判定と一致する"),
-            "books" => self.t(
-                "The books say what the facts say, and sum to zero",
-                "帳簿が事実と一致し、貸借の合計がゼロになる",
-            ),
-            _ => "",
-        }
-    }
 }

@@ -7,9 +7,8 @@ use sekisho_store::{AuditEntry, EventSummary, Message, Standing};
 use serde_json::Value;
 
 use crate::console::frame::Frame;
-use crate::console::show;
-use crate::console::words::{self, Lang};
 use crate::transition::Dossier;
+use crate::view::words;
 
 pub struct Item {
     pub at: Time,
@@ -95,43 +94,12 @@ pub fn decided(one: &AuditEntry, currency: &str, f: &Frame) -> Item {
     };
     let who = entry.actor.as_ref().map(|actor| format!("{} {actor}", f.t("by", "操作者")));
     let event = entry.event.map(|event| format!("/console/events/{}", event.as_event()));
-    let mut lines = changes(&details["before"], &details["after"], currency, f.lang);
+    let mut lines = words::changes(&details["before"], &details["after"], currency, f.lang);
     let merged = details["merged"].as_array().into_iter().flatten().filter_map(Value::as_str);
     lines.extend(merged.map(str::to_owned));
     lines.extend(who);
     let after = details["after"]["status"].as_str().unwrap_or_default().to_owned();
     Item { at: entry.at, tone: tone(&after, f), title, href: event.unwrap_or_default(), status: after, lines }
-}
-
-/// What is another after than before, as people say it. Without a before nothing was changed, only told.
-pub fn changes(before: &Value, after: &Value, currency: &str, lang: Lang) -> Vec<String> {
-    if !before.is_object() {
-        return Vec::new();
-    }
-    let known = [
-        ("status", lang.t("Status", "状態")),
-        ("amount_received", lang.t("Received", "入金額")),
-        ("amount_refunded", lang.t("Refunded", "返金額")),
-        ("fee", lang.t("Fee", "手数料")),
-        ("disputed", lang.t("Disputed", "チャージバック")),
-        ("paid_invoices", lang.t("Paid invoices", "支払い済み請求書")),
-        ("amount_paid_total", lang.t("Paid in total", "支払い総額")),
-    ];
-    let say = |name: &str, value: &Value| match value {
-        Value::Null => "–".to_owned(),
-        Value::Bool(true) => lang.t("yes", "あり").to_owned(),
-        Value::Bool(false) => lang.t("no", "なし").to_owned(),
-        Value::Number(number) if name != "paid_invoices" => {
-            show::money(number.as_i64().unwrap_or_default(), currency)
-        }
-        Value::String(word) => words::status(word, lang).1.to_owned(),
-        other => other.to_string(),
-    };
-    let changed =
-        known.into_iter().filter(|(name, _)| after.get(name).is_some() && before[*name] != after[*name]);
-    let changed = changed
-        .map(|(name, label)| format!("{label}: {} → {}", say(name, &before[name]), say(name, &after[name])));
-    changed.collect()
 }
 
 fn delivered(message: &Message, dossier: &Dossier, f: &Frame) -> Option<Item> {

@@ -1,231 +1,197 @@
-//! "Why is this payment not paid?", in one sentence: what happened, and what there is to do. Worked out from the facts
-//! alone, as the status is; what a person must do at once comes first.
+//! "Why is this payment not paid?", in one sentence: what happened, and what there is to do. Which sentence the core
+//! decides ([`Why`]).
 
 use sekisho_core::money::Currency;
-use sekisho_core::settlement::payment::{
-    ChargeStatus, Derived, DisputeStatus, Facts, IntentStatus, RefundStatus, SessionStatus, Status,
-};
+use sekisho_core::notification::Language;
+use sekisho_core::settlement::payment::{Derived, Facts, Why};
 
-use crate::console::show;
-use crate::console::words::{Lang, Tone};
+use crate::view::show;
+use crate::view::words::Tone;
 
 /// The news, how good it is.
-pub fn why(facts: &Facts, derived: &Derived, lang: Lang) -> (Tone, String) {
-    let say = Say { facts, derived, lang };
-    say.dispute().or_else(|| say.attention()).unwrap_or_else(|| say.status())
+pub fn why(facts: &Facts, derived: &Derived, lang: Language) -> (Tone, String) {
+    let (tone, en, ja) = sentences(&Why::of(facts, derived), derived);
+    (tone, if lang == Language::En { en } else { ja })
 }
 
-struct Say<'a> {
-    facts: &'a Facts,
-    derived: &'a Derived,
-    lang: Lang,
-}
-
-impl Say<'_> {
-    fn money(&self, amount: i64) -> String {
-        show::money(amount, self.derived.currency.as_ref().map_or("", Currency::as_str))
-    }
-
-    fn t(&self, en: impl Into<String>, ja: impl Into<String>) -> String {
-        match self.lang {
-            Lang::En => en.into(),
-            Lang::Ja => ja.into(),
-        }
-    }
-
-    fn dispute(&self) -> Option<(Tone, String)> {
-        let disputes = self.facts.disputes.values();
-        let of = |status: DisputeStatus| {
-            let own = disputes.clone().filter(move |dispute| dispute.status == status);
-            self.money(sekisho_core::money::sum(own.map(|dispute| dispute.amount)))
-        };
-        Some(match self.derived.dispute_status? {
-            status @ DisputeStatus::NeedsResponse => {
-                let amount = of(status);
-                let en = format!(
+fn sentences(why: &Why<'_>, derived: &Derived) -> (Tone, String, String) {
+    let money = |amount: i64| show::money(amount, derived.currency.as_ref().map_or("", Currency::as_str));
+    let asked = money(derived.amount);
+    let (came, back) = (money(derived.received), money(derived.refunded));
+    let plain = |tone, en: &str, ja: &str| (tone, en.to_owned(), ja.to_owned());
+    match why {
+        Why::Disputed(amount) => {
+            let amount = money(*amount);
+            (
+                Tone::Bad,
+                format!(
                     "The customer's bank disputes {amount}: answer it at the provider before its deadline"
-                );
-                let ja = format!(
+                ),
+                format!(
                     "{amount} について不審請求の申し立て（チャージバック）があります。決済事業者の管理画面で期限までに回答してください"
-                );
-                (Tone::Bad, self.t(en, ja))
-            }
-            status @ DisputeStatus::UnderReview => {
-                let amount = of(status);
-                let en = format!("{amount} is disputed, and the bank is deciding: nothing to do yet");
-                let ja = format!("{amount} の不審請求の申し立てを銀行が審査中です。今は対応不要です");
-                (Tone::Wait, self.t(en, ja))
-            }
-            DisputeStatus::Lost => {
-                let amount = self.money(self.derived.disputed_amount);
-                let en = format!("Paid, but a dispute was lost: {amount} was taken back");
-                let ja = format!("支払い済みでしたが、不審請求の申し立てに敗れ、{amount} が差し引かれました");
-                (Tone::Bad, self.t(en, ja))
-            }
-            DisputeStatus::Inquiry | DisputeStatus::InquiryClosed | DisputeStatus::Won => return None,
-        })
-    }
-
-    fn attention(&self) -> Option<(Tone, String)> {
-        let Derived { amount, received, refunded, .. } = *self.derived;
-        let (asked, came) = (self.money(amount), self.money(received));
-        let text = match self.derived.attention? {
-            "currency_mismatch" => self.t(
-                "Money came in another currency than was asked for: it is booked but not counted, decide what to do with it",
-                "請求と異なる通貨で入金されました。帳簿には記録しましたが入金額には含めていません。対応を判断してください",
-            ),
-            "mode_mismatch" => self.t(
-                "Live and test objects belong to it, which should not happen: look at the facts below",
-                "本番とテストの情報が混ざっています。下の事実を確認してください",
-            ),
-            "conflict" => {
-                let others: Vec<_> = self.facts.conflicts.iter().map(String::as_str).collect();
-                let others = others.join(", ");
-                self.t(
-                    format!("Something of it also named {others}: check which order this money is for"),
-                    format!("{others} も同じ情報に結び付いています。どちらの注文の入金か確認してください"),
-                )
-            }
-            "refund_failed" => {
-                let failed = self.facts.refunds.values().filter(|refund| refund.status == RefundStatus::Failed);
-                let failed = self.money(sekisho_core::money::sum(failed.map(|refund| refund.amount)));
-                self.t(
-                    format!("A refund of {failed} failed: the money is still here, give it back another way"),
-                    format!("{failed} の返金に失敗しました。資金は残っているので、別の方法で返金してください"),
-                )
-            }
-            "overpaid" => {
-                let more = self.money(received.saturating_sub(amount));
-                self.t(
-                    format!("{came} came, {asked} was asked for: give {more} back"),
-                    format!("請求 {asked} に対して {came} の入金がありました。差額 {more} を返金してください"),
-                )
-            }
-            "underpaid" => self.t(
-                format!("{came} of {asked} came: ask for the rest"),
-                format!("{asked} のうち {came} だけ入金されています。残額を請求してください"),
-            ),
-            "over_refunded" => {
-                let back = self.money(refunded);
-                self.t(
-                    format!("{back} went back, but only {came} came: look at the refunds"),
-                    format!("入金 {came} に対して {back} が返金されています。返金の内容を確認してください"),
-                )
-            }
-            "unlinked" => self.t(
-                format!("{came} came, and nothing of ours asked for it: find the order it is for"),
-                format!("{came} の入金がありましたが、対応する注文が不明です。注文を特定してください"),
-            ),
-            other => self.t(
-                format!("A person should look at it: {other}"),
-                format!("確認が必要です（{other}）"),
-            ),
-        };
-        Some((Tone::Bad, text))
-    }
-
-    fn status(&self) -> (Tone, String) {
-        let Derived { received, refunded, refund_pending, .. } = *self.derived;
-        match self.derived.status {
-            Status::Paid if received == 0 => {
-                let en = "Nothing was to be paid, and the order was completed";
-                (Tone::Good, self.t(en, "支払額は 0 で、注文は完了しています"))
-            }
-            Status::Paid => {
-                let came = self.money(received);
-                (Tone::Good, self.t(format!("Paid: {came} came"), format!("支払い済みです（入金 {came}）")))
-            }
-            Status::PartiallyRefunded | Status::Refunded => {
-                let is_part = self.derived.status == Status::PartiallyRefunded;
-                let (tone, back) = (if is_part { Tone::Good } else { Tone::Plain }, self.money(refunded));
-                let way = self.money(refund_pending);
-                let (mut en, mut ja) = if is_part {
-                    (
-                        format!("Paid; {back} given back"),
-                        format!("支払い済みです。うち {back} を返金しました"),
-                    )
-                } else {
-                    (
-                        format!("Paid, and all of it given back: {back}"),
-                        format!("全額（{back}）を返金しました"),
-                    )
-                };
-                if refund_pending > 0 {
-                    en += &format!(", of which {way} is on its way");
-                    ja += &format!("（{way} は返金処理中）");
-                }
-                (tone, self.t(en, ja))
-            }
-            Status::Cancelled => {
-                let en = "It was cancelled before money came: nothing to do";
-                (Tone::Plain, self.t(en, "入金前にキャンセルされました。対応不要です"))
-            }
-            Status::Expired => {
-                let en = "The session expired before money came: the customer has to order again";
-                (Tone::Plain, self.t(en, "入金前に決済ページの有効期限が切れました。再度の注文が必要です"))
-            }
-            Status::Failed => self.failed(),
-            Status::Processing => self.processing(),
-            Status::Unpaid => self.unpaid(),
+                ),
+            )
         }
-    }
-
-    fn failed(&self) -> (Tone, String) {
-        let intents = self.facts.intents.values().filter_map(|intent| intent.failure.as_deref());
-        let charges = self.facts.charges.values().filter_map(|charge| charge.failure.as_deref());
-        let reason = charges.chain(intents).next();
-        let (en, ja) = match reason {
-            Some(reason) => (format!(" ({reason})"), format!("（{reason}）")),
-            None => (String::new(), String::new()),
-        };
-        let en = format!("The last attempt failed{en}: the customer can try again");
-        (Tone::Bad, self.t(en, format!("直近の支払いが失敗しました{ja}。お客様は再試行できます")))
-    }
-
-    fn processing(&self) -> (Tone, String) {
-        let intent = self.facts.intents.values().map(|intent| intent.status).max();
-        let is_pending = self.facts.charges.values().any(|charge| charge.status == ChargeStatus::Pending);
-        let text = match intent {
-            Some(IntentStatus::RequiresAction) => self.t(
-                "The customer still has to do something, such as pay at the konbini or confirm at the bank: wait, or remind them",
-                "お客様の操作待ちです（コンビニでの支払いや本人認証など）。お待ちいただくか、お客様にご案内ください",
-            ),
-            Some(IntentStatus::Processing) => self.t(
-                "The customer's bank is still working on it: nothing to do yet",
-                "お客様の銀行で処理中です。今は対応不要です",
-            ),
-            Some(IntentStatus::Waiting | IntentStatus::Cancelled | IntentStatus::Succeeded) | None if is_pending => self.t(
-                "The money is reserved and not taken yet: it comes when the order is captured",
-                "与信枠を確保済みですが、まだ売上確定（キャプチャ）されていません",
-            ),
-            Some(IntentStatus::Waiting | IntentStatus::Cancelled | IntentStatus::Succeeded) | None => self.t(
-                "The customer has ordered, and the money is on its way: nothing to do yet",
-                "お客様の手続きは完了し、入金待ちです。今は対応不要です",
-            ),
-        };
-        (Tone::Wait, text)
-    }
-
-    fn unpaid(&self) -> (Tone, String) {
-        let Facts { sessions, intents, charges, .. } = self.facts;
-        let text = if sessions.values().any(|session| session.status == SessionStatus::Open) {
-            self.t(
-                "The customer has the payment page and has not paid yet: nothing to do yet",
-                "お客様が決済ページで手続き中です。まだ支払われていません",
+        Why::UnderReview(amount) => {
+            let amount = money(*amount);
+            (
+                Tone::Wait,
+                format!("{amount} is disputed, and the bank is deciding: nothing to do yet"),
+                format!("{amount} の不審請求の申し立てを銀行が審査中です。今は対応不要です"),
             )
-        } else if sessions.is_empty() && intents.is_empty() && charges.is_empty() {
-            self.t(
-                "The provider has said nothing of it yet: it waits for the first event",
-                "決済事業者からまだ何も届いていません。最初のイベントを待っています",
+        }
+        Why::DisputeLost(amount) => {
+            let amount = money(*amount);
+            (
+                Tone::Bad,
+                format!("Paid, but a dispute was lost: {amount} was taken back"),
+                format!("支払い済みでしたが、不審請求の申し立てに敗れ、{amount} が差し引かれました"),
             )
-        } else {
-            self.t(
-                "The provider waits for the customer to pay: nothing to do yet",
-                "お客様の支払いを待っています。今は対応不要です",
+        }
+        Why::OtherCurrency => plain(
+            Tone::Bad,
+            "Money came in another currency than was asked for: it is booked but not counted, decide what to do with it",
+            "請求と異なる通貨で入金されました。帳簿には記録しましたが入金額には含めていません。対応を判断してください",
+        ),
+        Why::MixedModes => plain(
+            Tone::Bad,
+            "Live and test objects belong to it, which should not happen: look at the facts below",
+            "本番とテストの情報が混ざっています。下の事実を確認してください",
+        ),
+        Why::Conflict(others) => {
+            let others = others.join(", ");
+            (
+                Tone::Bad,
+                format!("Something of it also named {others}: check which order this money is for"),
+                format!("{others} も同じ情報に結び付いています。どちらの注文の入金か確認してください"),
             )
-        };
-        (Tone::Wait, text)
+        }
+        Why::RefundFailed(amount) => {
+            let amount = money(*amount);
+            (
+                Tone::Bad,
+                format!("A refund of {amount} failed: the money is still here, give it back another way"),
+                format!("{amount} の返金に失敗しました。資金は残っているので、別の方法で返金してください"),
+            )
+        }
+        Why::Overpaid(more) => {
+            let more = money(*more);
+            (
+                Tone::Bad,
+                format!("{came} came, {asked} was asked for: give {more} back"),
+                format!("請求 {asked} に対して {came} の入金がありました。差額 {more} を返金してください"),
+            )
+        }
+        Why::Underpaid => (
+            Tone::Bad,
+            format!("{came} of {asked} came: ask for the rest"),
+            format!("{asked} のうち {came} だけ入金されています。残額を請求してください"),
+        ),
+        Why::OverRefunded => (
+            Tone::Bad,
+            format!("{back} went back, but only {came} came: look at the refunds"),
+            format!("入金 {came} に対して {back} が返金されています。返金の内容を確認してください"),
+        ),
+        Why::Unlinked => (
+            Tone::Bad,
+            format!("{came} came, and nothing of ours asked for it: find the order it is for"),
+            format!("{came} の入金がありましたが、対応する注文が不明です。注文を特定してください"),
+        ),
+        Why::Free => plain(
+            Tone::Good,
+            "Nothing was to be paid, and the order was completed",
+            "支払額は 0 で、注文は完了しています",
+        ),
+        Why::Paid => (Tone::Good, format!("Paid: {came} came"), format!("支払い済みです（入金 {came}）")),
+        Why::PartlyRefunded => on_its_way(
+            derived.refund_pending,
+            money,
+            (
+                Tone::Good,
+                format!("Paid; {back} given back"),
+                format!("支払い済みです。うち {back} を返金しました"),
+            ),
+        ),
+        Why::Refunded => on_its_way(
+            derived.refund_pending,
+            money,
+            (
+                Tone::Plain,
+                format!("Paid, and all of it given back: {back}"),
+                format!("全額（{back}）を返金しました"),
+            ),
+        ),
+        Why::Cancelled => plain(
+            Tone::Plain,
+            "It was cancelled before money came: nothing to do",
+            "入金前にキャンセルされました。対応不要です",
+        ),
+        Why::Expired => plain(
+            Tone::Plain,
+            "The session expired before money came: the customer has to order again",
+            "入金前に決済ページの有効期限が切れました。再度の注文が必要です",
+        ),
+        Why::Failed(reason) => (
+            Tone::Bad,
+            format!(
+                "The last attempt failed{}: the customer can try again",
+                reason.map(|reason| format!(" ({reason})")).unwrap_or_default()
+            ),
+            format!(
+                "直近の支払いが失敗しました{}。お客様は再試行できます",
+                reason.map(|reason| format!("（{reason}）")).unwrap_or_default()
+            ),
+        ),
+        Why::CustomerMustAct => plain(
+            Tone::Wait,
+            "The customer still has to do something, such as pay at the konbini or confirm at the bank: wait, or remind them",
+            "お客様の操作待ちです（コンビニでの支払いや本人認証など）。お待ちいただくか、お客様にご案内ください",
+        ),
+        Why::BankWorksOnIt => plain(
+            Tone::Wait,
+            "The customer's bank is still working on it: nothing to do yet",
+            "お客様の銀行で処理中です。今は対応不要です",
+        ),
+        Why::Reserved => plain(
+            Tone::Wait,
+            "The money is reserved and not taken yet: it comes when the order is captured",
+            "与信枠を確保済みですが、まだ売上確定（キャプチャ）されていません",
+        ),
+        Why::OnItsWay => plain(
+            Tone::Wait,
+            "The customer has ordered, and the money is on its way: nothing to do yet",
+            "お客様の手続きは完了し、入金待ちです。今は対応不要です",
+        ),
+        Why::AtThePaymentPage => plain(
+            Tone::Wait,
+            "The customer has the payment page and has not paid yet: nothing to do yet",
+            "お客様が決済ページで手続き中です。まだ支払われていません",
+        ),
+        Why::Unheard => plain(
+            Tone::Wait,
+            "The provider has said nothing of it yet: it waits for the first event",
+            "決済事業者からまだ何も届いていません。最初のイベントを待っています",
+        ),
+        Why::CustomerMustPay => plain(
+            Tone::Wait,
+            "The provider waits for the customer to pay: nothing to do yet",
+            "お客様の支払いを待っています。今は対応不要です",
+        ),
     }
+}
+
+/// What was given back, and how much of it has not arrived yet.
+fn on_its_way(
+    pending: i64,
+    money: impl Fn(i64) -> String,
+    (tone, mut en, mut ja): (Tone, String, String),
+) -> (Tone, String, String) {
+    if pending > 0 {
+        let way = money(pending);
+        en += &format!(", of which {way} is on its way");
+        ja += &format!("（{way} は返金処理中）");
+    }
+    (tone, en, ja)
 }
 
 #[cfg(test)]
@@ -238,7 +204,7 @@ mod tests {
         let mut facts: Facts = serde_json::from_value(facts).unwrap();
         facts.realms.insert("stripe/-/live".into());
         let derived = Derived::of(&facts);
-        for (lang, part) in [(Lang::En, en), (Lang::Ja, ja)] {
+        for (lang, part) in [(Language::En, en), (Language::Ja, ja)] {
             let (found, text) = why(&facts, &derived, lang);
             assert!(text.contains(part), "{text:?} says nothing of {part:?}");
             assert_eq!(found, tone, "{text}");

@@ -163,3 +163,35 @@ async fn h1_control_characters_are_looked_for_nowhere() {
     let form = "address=a%00@example.jp";
     assert_eq!(room.act(Rank::Operator, "/console/suppressions/add", form).await.status(), 400);
 }
+
+#[tokio::test]
+async fn h1_what_is_not_there_says_so_and_leads_on() {
+    let room = Room::open().await;
+    for (path, en, ja, list) in [
+        ("/console/nope", "There is no page /console/nope.", "ページ /console/nope は", None),
+        ("/console/a/b/c?d=e", "There is no page /console/a/b/c.", "ページ /console/a/b/c は", None),
+        ("/console/", "There is no page /console/.", "ページ /console/ は", None),
+        ("/console/payments/pay_x", "There is no payment pay_x.", "決済 pay_x は", Some("/console/payments")),
+        (
+            "/console/billing/kyoto",
+            "There is no billing of kyoto.",
+            "定期課金 kyoto は",
+            Some("/console/billing"),
+        ),
+        ("/console/dead/x", "There is no dead letter x.", "デッドレター x は", Some("/console/dead")),
+        ("/console/events/x", "There is no event x.", "イベント x は", Some("/console/events")),
+        ("/console/notices/x", "There is no notification x.", "通知 x は", Some("/console/notices")),
+    ] {
+        let english = room.look(Rank::Viewer, path).await;
+        let japanese = room.look_ja(Rank::Viewer, path).await;
+        for (seen, words) in [(english, en), (japanese, ja)] {
+            assert_eq!(seen.status(), 404, "{path}");
+            assert!(seen.text.contains(words), "{path}: {}", seen.text);
+            let leads_to = |to: &str| seen.text.contains(&format!("href=\"{to}\""));
+            assert!(leads_to("/console") && list.is_none_or(leads_to), "{path}: {}", seen.text);
+        }
+    }
+    let stranger = room.ask("GET", "/console/nope", &[], "").await;
+    assert_eq!(stranger.status(), 404, "whoever asks");
+    assert_eq!(room.act(Rank::Admin, "/console/nope", "").await.status(), 404, "also by a form");
+}

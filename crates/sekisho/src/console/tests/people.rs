@@ -1,6 +1,6 @@
 //! The way in, and who decides about it.
 
-use sekisho_core::user::Rank;
+use sekisho_core::user::{Act, Rank};
 
 use super::{PASSWORD, Room, csrf};
 use crate::{now, transition};
@@ -144,7 +144,7 @@ async fn h1_a_link_is_worth_no_more_than_whoever_gave_it() {
     );
     room.settle_in("eve", Rank::Admin).await;
     let by = transition::Actor { name: "eve", role: Rank::Admin.role(), tenant: None, at: now() };
-    let token = transition::invite(&*room.store, Rank::Admin, &by).await.unwrap();
+    let (token, _) = transition::invite(&*room.store, Rank::Admin, &by).await.unwrap();
     assert_eq!(room.ask("GET", &path(&token), &[], "").await.status(), 200);
     let form = format!("csrf={}", csrf(&mika));
     room.ask("POST", "/console/users/eve/disable", &[("cookie", mika.clone())], &form).await;
@@ -160,7 +160,7 @@ async fn h1_two_admins_who_put_each_other_out_leave_one() {
         room.settle_in(&b, Rank::Admin).await;
         let act = async |by: &str, whom: &str| {
             let by = transition::Actor { name: by, role: Rank::Admin.role(), tenant: None, at: now() };
-            let act = transition::UserAct::Rank(Rank::Viewer);
+            let act = Act::Rank(Rank::Viewer);
             transition::change_user(&*room.store, whom, act, &by).await.is_ok()
         };
         let both = tokio::join!(act(&a, &b), act(&b, &a));

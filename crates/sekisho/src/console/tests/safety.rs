@@ -194,8 +194,8 @@ async fn h1_sources_routes_and_channels_tell_how_they_fare() {
         "/console/rejections?source=stripe",
         "left alone",
         "0 / 7",
-        "/console/routes/app/reset",
-        "/console/channels/mail/resume",
+        "action=\"/console/routes/app/reset\" data-confirm=\"Ask this destination",
+        "action=\"/console/channels/mail/resume\" data-confirm=\"Send what waits",
         "payment_intent.succeeded",
         "o***@example.jp",
     ] {

@@ -1,52 +1,11 @@
-//! The two languages, side by side where each text stands: `t("Events", "イベント")`. What the program itself calls
-//! things by (statuses, reasons) is put into words here, with the tone that its badge has.
+//! What the program itself calls things by (statuses, reasons), put into words in both languages, with the tone that its
+//! badge has. Every other text stands where it is shown: `t("Events", "イベント")`.
 
-use http::{HeaderMap, header};
-use sekisho_core::change::Kind;
-use sekisho_core::change::Lane;
+use sekisho_core::change::{Kind, Lane};
+use sekisho_core::notification::Language;
+use serde_json::Value;
 
-use super::session::Cookies;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lang {
-    En,
-    Ja,
-}
-
-impl Lang {
-    pub const fn code(self) -> &'static str {
-        match self {
-            Self::En => "en",
-            Self::Ja => "ja",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        [Self::En, Self::Ja].into_iter().find(|lang| lang.code() == text)
-    }
-
-    pub const fn other(self) -> Self {
-        match self {
-            Self::En => Self::Ja,
-            Self::Ja => Self::En,
-        }
-    }
-
-    pub const fn t<'a>(self, en: &'a str, ja: &'a str) -> &'a str {
-        match self {
-            Self::En => en,
-            Self::Ja => ja,
-        }
-    }
-
-    /// The one that was chosen, or else the first that the browser asks for and we speak.
-    pub fn of(cookies: &Cookies, headers: &HeaderMap) -> Self {
-        let asked =
-            headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let mut asked = asked.split(',').filter_map(|one| Self::parse(one.trim().get(..2)?));
-        cookies.language().or_else(|| asked.next()).unwrap_or(Self::En)
-    }
-}
+use super::show;
 
 /// How good the news is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +28,7 @@ impl Tone {
 }
 
 /// A status in words. What is not known here is shown as it is.
-pub fn status(word: &str, lang: Lang) -> (Tone, &str) {
+pub fn status(word: &str, lang: Language) -> (Tone, &str) {
     let (tone, en, ja) = match word {
         "received" => (Tone::Wait, "received", "受信済み"),
         "success" => (Tone::Good, "settled", "確定"),
@@ -146,23 +105,23 @@ pub fn status(word: &str, lang: Lang) -> (Tone, &str) {
 }
 
 /// What a lane of work leads to.
-pub fn lane(lane: &Lane, lang: Lang) -> String {
+pub fn lane(lane: &Lane, lang: Language) -> String {
     if let Some(route) = lane.route() {
         return match lang {
-            Lang::En => format!("to {route}"),
-            Lang::Ja => format!("{route} への配送"),
+            Language::En => format!("to {route}"),
+            Language::Ja => format!("{route} への配送"),
         };
     }
     if let Some(channel) = lane.channel() {
         return match lang {
-            Lang::En => format!("by {channel}"),
-            Lang::Ja => format!("{channel} での送信"),
+            Language::En => format!("by {channel}"),
+            Language::Ja => format!("{channel} での送信"),
         };
     }
     if let Some(provider) = lane.0.strip_prefix("fetch:") {
         return match lang {
-            Lang::En => format!("reading from {provider}"),
-            Lang::Ja => format!("{provider} への照会"),
+            Language::En => format!("reading from {provider}"),
+            Language::Ja => format!("{provider} への照会"),
         };
     }
     let words = match &*lane.0 {
@@ -176,7 +135,7 @@ pub fn lane(lane: &Lane, lang: Lang) -> String {
 }
 
 /// A kind of work, for what has no event to be called by.
-pub fn work(kind: Kind, lang: Lang) -> &'static str {
+pub fn work(kind: Kind, lang: Language) -> &'static str {
     let (en, ja) = match kind {
         Kind::Settle => ("settling", "判定"),
         Kind::Deliver => ("delivery", "配送"),
@@ -189,7 +148,7 @@ pub fn work(kind: Kind, lang: Lang) -> &'static str {
 }
 
 /// Why something failed, was refused, or wants a person, in words. What is not known here is shown as it is.
-pub fn reason(code: &str, lang: Lang) -> &str {
+pub fn reason(code: &str, lang: Language) -> &str {
     let (en, ja) = match code {
         // work that failed
         "timeout" => ("no answer in time", "応答がタイムアウト"),
@@ -279,4 +238,35 @@ pub fn reason(code: &str, lang: Lang) -> &str {
         _ => return code,
     };
     lang.t(en, ja)
+}
+
+/// What is another after than before, as people say it. Without a before nothing was changed, only told.
+pub fn changes(before: &Value, after: &Value, currency: &str, lang: Language) -> Vec<String> {
+    if !before.is_object() {
+        return Vec::new();
+    }
+    let known = [
+        ("status", lang.t("Status", "状態")),
+        ("amount_received", lang.t("Received", "入金額")),
+        ("amount_refunded", lang.t("Refunded", "返金額")),
+        ("fee", lang.t("Fee", "手数料")),
+        ("disputed", lang.t("Disputed", "チャージバック")),
+        ("paid_invoices", lang.t("Paid invoices", "支払い済み請求書")),
+        ("amount_paid_total", lang.t("Paid in total", "支払い総額")),
+    ];
+    let say = |name: &str, value: &Value| match value {
+        Value::Null => "–".to_owned(),
+        Value::Bool(true) => lang.t("yes", "あり").to_owned(),
+        Value::Bool(false) => lang.t("no", "なし").to_owned(),
+        Value::Number(number) if name != "paid_invoices" => {
+            show::money(number.as_i64().unwrap_or_default(), currency)
+        }
+        Value::String(word) => status(word, lang).1.to_owned(),
+        other => other.to_string(),
+    };
+    let changed =
+        known.into_iter().filter(|(name, _)| after.get(name).is_some() && before[*name] != after[*name]);
+    let changed = changed
+        .map(|(name, label)| format!("{label}: {} → {}", say(name, &before[name]), say(name, &after[name])));
+    changed.collect()
 }

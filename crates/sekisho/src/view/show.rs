@@ -4,9 +4,9 @@ use std::fmt;
 
 use sekisho_core::Time;
 use sekisho_core::money::{Currency, format_decimal};
+use sekisho_core::notification::Language;
 use sekisho_core::notification::directory::Zone;
-
-use super::words::Lang;
+use sekisho_core::timer::{DAY_MS, HOUR_MS};
 
 /// Markup that was put together here and needs no escaping any more.
 pub struct Html(String);
@@ -52,22 +52,20 @@ pub fn moment(text: &str, zone: &Zone) -> Option<Time> {
 }
 
 const MINUTE_MS: i64 = 60_000;
-const HOUR_MS: i64 = 60 * MINUTE_MS;
-const DAY_MS: i64 = 24 * HOUR_MS;
 
-pub fn ago(at: Time, now: Time, zone: &Zone, lang: Lang) -> Html {
+pub fn ago(at: Time, now: Time, zone: &Zone, lang: Language) -> Html {
     let ms = now.ms() - at.ms();
     let text = distance(ms.saturating_abs(), lang);
     let text = match (ms >= 0, lang) {
-        (true, Lang::En) => format!("{text} ago"),
-        (false, Lang::En) => format!("in {text}"),
-        (true, Lang::Ja) => format!("{text}前"),
-        (false, Lang::Ja) => format!("{text}後"),
+        (true, Language::En) => format!("{text} ago"),
+        (false, Language::En) => format!("in {text}"),
+        (true, Language::Ja) => format!("{text}前"),
+        (false, Language::Ja) => format!("{text}後"),
     };
     Html(format!("<time datetime=\"{at}\" title=\"{}\">{text}</time>", escape(&zone.clock(at))))
 }
 
-fn distance(ms: i64, lang: Lang) -> String {
+fn distance(ms: i64, lang: Language) -> String {
     match ms {
         ..MINUTE_MS => format!("{} {}", ms / 1000, lang.t("s", "秒")),
         MINUTE_MS..HOUR_MS => format!("{} {}", ms / MINUTE_MS, lang.t("min", "分")),

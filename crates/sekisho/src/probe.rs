@@ -1,25 +1,79 @@
-//! Sending a signed request to a running server, and hearing what became of it.
+//! Test events: signed as their provider signs, sent to a running server by its front door, and what it made of them.
+
+pub mod fixtures;
 
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
-use sekisho_core::provider::Signed;
+use anyhow::{Context as _, bail};
+use sekisho_core::provider::{About, Draft, Signed};
 
-use crate::config::{Config, Source};
+use crate::{chance, now};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a server is given to start listening.
 const STARTING: Duration = Duration::from_secs(2);
 
-/// Where test traffic goes.
-#[derive(clap::Args)]
-pub struct Target {
-    /// The server, when it does not listen where the configuration says: http://127.0.0.1:8787
-    #[arg(long, value_name = "URL")]
-    url: Option<String>,
-    /// The source to send to; needed only when there are several
-    #[arg(long)]
-    pub source: Option<String>,
+/// Types that there is an event of: those that are built in, or the one of the provider's own example.
+pub fn types(about: &About) -> Vec<&'static str> {
+    match about.name {
+        "stripe" => fixtures::STRIPE.iter().map(|(name, _)| *name).collect(),
+        _ => vec![about.sample_type],
+    }
+}
+
+/// An event of a type, about things of its own, not signed yet.
+pub fn sample(about: &About, kind: &str, order: Option<&str>, n: u32) -> anyhow::Result<Draft> {
+    let tag = tag(n);
+    let (id, kind) = (test_id(&tag), kind.to_owned());
+    if about.name != "stripe" {
+        return Ok(about.draft(&id, &kind, now()));
+    }
+    let Some((_, text)) = fixtures::STRIPE.iter().find(|(name, _)| *name == kind) else {
+        bail!(
+            "there is no built-in event {kind}: `sekisho trigger --list` shows them, and --body FILE sends your own"
+        );
+    };
+    let body = text.replace(fixtures::TAG, &format!("test{tag}"));
+    let order = order.map_or_else(|| format!("ORD-{tag}"), str::to_owned);
+    Ok(Draft { body: with_order(&renew(body.as_bytes(), &id)?, &order)?, id, kind })
+}
+
+/// An event of somebody's own, under a new id.
+pub fn renewed(body: &[u8], kind: String, n: u32) -> anyhow::Result<Draft> {
+    let id = test_id(&tag(n));
+    Ok(Draft { body: renew(body, &id)?, id, kind })
+}
+
+fn tag(n: u32) -> String {
+    format!("{:x}{}n{n}", now().ms(), chance::token::<4>())
+}
+
+fn test_id(tag: &str) -> String {
+    format!("evt_test_{tag}")
+}
+
+/// A new id and the present time, so that it is not taken for an old event.
+fn renew(body: &[u8], id: &str) -> anyhow::Result<Vec<u8>> {
+    let mut value: serde_json::Value = serde_json::from_slice(body).context("the body is not JSON")?;
+    let object = value.as_object_mut().context("the body is not a JSON object")?;
+    if object.contains_key("id") {
+        object.insert("id".into(), id.into());
+    }
+    if object.get("created").is_some_and(serde_json::Value::is_number) {
+        object.insert("created".into(), now().seconds().into());
+    }
+    Ok(serde_json::to_vec(&value)?)
+}
+
+/// Under another order's reference, wherever the object carries one.
+fn with_order(body: &[u8], order: &str) -> anyhow::Result<Vec<u8>> {
+    let mut value: serde_json::Value = serde_json::from_slice(body)?;
+    for place in ["/data/object/metadata/order_id", "/data/object/client_reference_id"] {
+        if let Some(reference) = value.pointer_mut(place).filter(|reference| reference.is_string()) {
+            *reference = order.into();
+        }
+    }
+    Ok(serde_json::to_vec(&value)?)
 }
 
 pub struct Client {
@@ -36,17 +90,6 @@ pub struct Answer {
     pub message_id: String,
     pub request_id: String,
     pub body: String,
-}
-
-impl Target {
-    pub fn client(&self, config: &Config, source: &Source) -> anyhow::Result<Client> {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let base = match &self.url {
-            Some(url) => url.trim_end_matches('/').to_owned(),
-            None => format!("http://{}", reachable(config.server.listen)),
-        };
-        Client::to(format!("{base}{}", source.path))
-    }
 }
 
 /// A server that listens everywhere is reached at this machine.
