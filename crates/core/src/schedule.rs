@@ -28,14 +28,33 @@ pub fn zone(name: &str) -> Result<TimeZone, String> {
     })
 }
 
+/// Which field of a line can't be read: the one that can't be read among stars either.
+fn fault(parser: &CronParser, line: &str) -> String {
+    const NAMES: [&str; 6] = ["second", "minute", "hour", "day", "month", "weekday"];
+    let fields: Vec<_> = line.split_whitespace().collect();
+    let Some(names) = NAMES.len().checked_sub(fields.len()).filter(|first| *first < 2).map(|n| &NAMES[n..])
+    else {
+        return format!("it has {} fields", fields.len());
+    };
+    let alone = |n: usize| {
+        let line: Vec<_> = (0..fields.len()).map(|at| if at == n { fields[n] } else { "*" }).collect();
+        line.join(" ")
+    };
+    match (0..fields.len()).find(|n| parser.parse(&alone(*n)).is_err()) {
+        Some(n) => format!("{:?} is no {}", fields[n], names[n]),
+        None => "its fields don't go together".to_owned(),
+    }
+}
+
 impl Schedule {
     /// Five fields, or six with seconds first; the zone by its IANA name.
     pub fn parse(cron: &str, zone: &str) -> Result<Self, String> {
         let zone = self::zone(zone)?;
         let parser = CronParser::builder().seconds(Seconds::Optional).year(Year::Disallowed).build();
-        let cron = parser.parse(cron).map_err(|error| {
+        let cron = parser.parse(cron).map_err(|_| {
+            let wrong = fault(&parser, cron);
             format!(
-                "{cron:?} is no cron line ({error}); expected minute, hour, day, month and weekday such as \"0 9 * * MON-FRI\""
+                "{cron:?} is no cron line: {wrong}; expected minute, hour, day, month and weekday such as \"0 9 * * MON-FRI\""
             )
         })?;
         let schedule = Self { cron, zone };
@@ -88,6 +107,21 @@ mod tests {
         assert_eq!(times("0 0 L * *", "UTC", "2026-02-01T00:00:00Z", 1), ["2026-02-28T00:00Z"]);
         let seconds = Schedule::parse("*/10 * * * * *", "UTC").unwrap();
         assert_eq!(seconds.next_after(Time::from_ms(10_000)), Some(Time::from_ms(20_000)));
+    }
+
+    #[test]
+    fn a_line_that_is_none_is_told_where() {
+        for (line, wrong) in [
+            ("at 3", "it has 2 fields"),
+            ("1 2 3 4 5 6 7", "it has 7 fields"),
+            ("61 9 * * *", "\"61\" is no minute"),
+            ("0 9 * * FOO", "\"FOO\" is no weekday"),
+            ("x 0 9 * * *", "\"x\" is no second"),
+            ("0 0 30 2 *", "never due"),
+        ] {
+            let refusal = Schedule::parse(line, "UTC").unwrap_err();
+            assert!(refusal.contains(wrong), "{refusal}");
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@ use sekisho_core::state::Kind;
 use sekisho_store::{Access, DeadFilter, FIND_MAX, StateFilter, Store, StoreUrl};
 
 use super::Context;
+use super::note::Note;
 use super::output::{count, json_out, line_out};
 use crate::config::{ChannelKind, Config};
 
@@ -219,14 +220,11 @@ async fn check_gate(config: &Config, add: &mut dyn FnMut(&'static str, Grade, St
 }
 
 async fn check_server(config: &Config, add: &mut dyn FnMut(&'static str, Grade, String)) {
-    let mut address = config.server.listen;
-    if address.ip().is_unspecified() {
-        address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
-    }
+    let address = Note::address(config);
     let _ = rustls::crypto::ring::default_provider().install_default();
     let ask = async {
         let client = reqwest::Client::builder().timeout(SERVER_WAIT).build()?;
-        let response = client.get(format!("http://{address}/health/ready")).send().await?;
+        let response = client.get(format!("{address}/health/ready")).send().await?;
         let ready = response.status().is_success();
         Ok::<_, reqwest::Error>((ready, response.text().await?))
     };

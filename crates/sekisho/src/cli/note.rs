@@ -8,6 +8,7 @@ use sekisho_store::StoreUrl;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
+use crate::probe::reachable;
 
 #[derive(Serialize, Deserialize)]
 pub struct Note {
@@ -37,6 +38,13 @@ impl Note {
     /// The note of whoever serves this store.
     pub fn find(store: &StoreUrl) -> Option<Self> {
         Self::read(&Self::file(store)).filter(|notice| notice.store == name(store))
+    }
+
+    /// Where the server of this configuration is reached: where the one that runs says it listens, else where it would.
+    pub fn address(config: &Config) -> String {
+        let runs = |note: &Self| Path::new(&format!("/proc/{}", note.pid)).exists();
+        let configured = || format!("http://{}", reachable(config.server.listen));
+        Self::find(&config.store.url).filter(runs).map_or_else(configured, |note| note.url)
     }
 
     fn read(file: &Path) -> Option<Self> {

@@ -1,11 +1,12 @@
 //! Where a command sends its test events.
 
+use super::note::Note;
 use crate::config::{Config, Source};
-use crate::probe::{Client, reachable};
+use crate::probe::Client;
 
 #[derive(clap::Args)]
 pub struct Target {
-    /// The server, when it does not listen where the configuration says: http://127.0.0.1:8787
+    /// The server, when it is neither the one that runs here nor where the configuration says: http://127.0.0.1:8787
     #[arg(long, value_name = "URL")]
     url: Option<String>,
     /// The source to send to; needed only when there are several
@@ -18,7 +19,7 @@ impl Target {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let base = match &self.url {
             Some(url) => url.trim_end_matches('/').to_owned(),
-            None => format!("http://{}", reachable(config.server.listen)),
+            None => Note::address(config),
         };
         Client::to(format!("{base}{}", source.path))
     }

@@ -139,7 +139,7 @@ mod tests {
         let cases = [
             ("cron = \"0 3 * * *\"\n", "s.toml:1: a schedule needs a name"),
             ("name = \"n\"\n", "s.toml:1: schedule n needs a time: write cron"),
-            ("name = \"n\"\ncron = \"at 3\"\n", "schedule n: \"at 3\" is no cron line"),
+            ("name = \"n\"\ncron = \"at 3\"\n", "schedule n: \"at 3\" is no cron line: it has 2 fields"),
             ("name = \"n\"\ncron = \"0 3 * * *\"\ntimezone = \"Tokyo\"\n", "no time zone \"Tokyo\""),
             ("name = \"n\"\ndata = \"{\"\n", "s.toml:3: schedule.data: expected JSON"),
             ("name = \"n\"\ntype = \"\"\n", "s.toml:3: schedule.type: expected a type"),
