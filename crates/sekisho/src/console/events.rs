@@ -5,6 +5,8 @@
 pub mod rows;
 mod search;
 
+use std::time::{Duration, Instant};
+
 use askama::Template;
 use sekisho_core::notification::directory::Zone;
 use sekisho_core::{Seq, Time};
@@ -26,8 +28,9 @@ pub const PAGES: &[Page] = &[Page {
 
 /// Events on a page.
 const PAGE: usize = 50;
-/// Looks into the past for one page.
+/// Looks into the past for one page; and none begins later than this, so that a page is quick where the store is slow.
 pub const LOOKS_MAX: usize = 10;
+const LOOKS_WITHIN: Duration = Duration::from_millis(50);
 /// Letters of what is searched for.
 const TEXT_MAX: usize = 300;
 /// What a list is narrowed by. `q` only says how somebody came to the rest.
@@ -171,12 +174,13 @@ async fn list(visit: Visit) -> Answer {
 /// One look is bounded in what it looks at; so while few were found, some more follow.
 async fn look(store: &dyn Store, mut filter: EventFilter) -> Result<EventPage, Trouble> {
     let mut page = EventPage { events: Vec::new(), next: filter.before };
+    let began = Instant::now();
     for _ in 0..LOOKS_MAX {
         filter.limit = PAGE - page.events.len();
         let found = store.find_events(filter.clone()).await?;
         page.events.extend(found.events);
         page.next = found.next;
-        if page.events.len() == PAGE || page.next.is_none() {
+        if page.events.len() == PAGE || page.next.is_none() || began.elapsed() > LOOKS_WITHIN {
             break;
         }
         filter.before = page.next;
