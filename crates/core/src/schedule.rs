@@ -29,7 +29,7 @@ pub fn zone(name: &str) -> Result<TimeZone, String> {
 }
 
 /// Which field of a line can't be read: the one that can't be read among stars either.
-fn fault(parser: &CronParser, line: &str) -> String {
+fn fault(parser: CronParser, line: &str) -> String {
     const NAMES: [&str; 6] = ["second", "minute", "hour", "day", "month", "weekday"];
     let fields: Vec<_> = line.split_whitespace().collect();
     let Some(names) = NAMES.len().checked_sub(fields.len()).filter(|first| *first < 2).map(|n| &NAMES[n..])
@@ -52,7 +52,7 @@ impl Schedule {
         let zone = self::zone(zone)?;
         let parser = CronParser::builder().seconds(Seconds::Optional).year(Year::Disallowed).build();
         let cron = parser.parse(cron).map_err(|_| {
-            let wrong = fault(&parser, cron);
+            let wrong = fault(parser, cron);
             format!(
                 "{cron:?} is no cron line: {wrong}; expected minute, hour, day, month and weekday such as \"0 9 * * MON-FRI\""
             )
