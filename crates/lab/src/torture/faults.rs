@@ -227,8 +227,13 @@ impl<'c> Tormentor<'c> {
     }
 
     fn start(&mut self, node: usize) -> Result<(), String> {
-        if self.lying.is_some_and(|(lying, _)| lying == node) && !self.misled.contains(&node) {
-            self.misled.push(node);
+        if self.lying.is_some_and(|(lying, _)| lying == node) {
+            if matches!(self.cluster.store, Store::Sqlite { .. }) {
+                // Nobody could tell it the true time, and what it queues would be due by the wrong one (ADR 15).
+                self.tell_the_truth(node)?;
+            } else if !self.misled.contains(&node) {
+                self.misled.push(node);
+            }
         }
         self.dead.retain(|(dead, _)| *dead != node);
         self.cluster.nodes[node].server.start_without_waiting()

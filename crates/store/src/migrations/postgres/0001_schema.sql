@@ -10,8 +10,6 @@ CREATE TABLE dedupe (
     seq bigint NOT NULL,
     key bytea PRIMARY KEY
 );
--- For the search by a provider's own id, which does not know the time. Short, since it is at no edge.
-CREATE INDEX dedupe_hash ON dedupe (substr(key, 5, 4));
 
 -- Every event as it came. Written once, never updated. Times are milliseconds since 1970. One partition per day,
 -- made ahead of time. Fixed widths first: no padding.
