@@ -7,7 +7,7 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    // Two megabytes for the first bytes of each thread: idle, that would be half of all memory.
+    // Two megabytes for the first bytes of each thread: idle, that would be a third of all memory.
     #[cfg(target_os = "linux")]
     let _ = rustix::thread::disable_transparent_huge_pages(true);
     sekisho::cli::main()

@@ -235,7 +235,7 @@ pub async fn stored(link: &Link, seqs: &BTreeSet<Seq>) -> Result<Vec<Stored>> {
 }
 
 /// When the event was created is not known here, so every key is looked at. One byte rules most of them out, and is read
-/// without a copy: a third of the time.
+/// without a copy: half of the time.
 const SEQ: &str = "
 SELECT seq FROM dedupe WHERE get_byte(key, 4) = get_byte($1::bytea, 0) AND substr(key, 5) = $1
 ORDER BY seq DESC

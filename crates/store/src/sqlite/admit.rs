@@ -8,6 +8,7 @@ use sekisho_core::change::{Admission, Arrival};
 use sekisho_core::{Epoch, Seq};
 
 use super::SqliteStore;
+use super::keys::Entering;
 use super::transaction::Tx;
 use super::writer::Failure;
 use crate::error::Result;
@@ -57,6 +58,7 @@ async fn try_admit(
 pub struct Inserts<'c> {
     tx: &'c Tx<'c>,
     keep: Option<Epoch>,
+    keys: Entering<'c>,
     event: CachedStatement<'c>,
     job: CachedStatement<'c>,
 }
@@ -66,6 +68,7 @@ impl<'c> Inserts<'c> {
         Ok(Self {
             tx,
             keep,
+            keys: tx.prepare_keys()?,
             event: tx.prepare_cached(
                 "INSERT INTO event (seq, received_at, source, event_id, type, created_at, object_kind, object_id,
                                     account, livemode, trust, headers, body)
@@ -87,10 +90,9 @@ impl<'c> Inserts<'c> {
 
     /// Adds nothing when its key had been there before, and tells the number it has.
     pub fn add(&mut self, arrival: &Arrival) -> rusqlite::Result<Option<Seq>> {
-        if let Some(stored) = self.tx.stored(&arrival.key)? {
+        if let Some(stored) = self.tx.enter_key(&mut self.keys, arrival.key, arrival.seq)? {
             return Ok(Some(stored));
         }
-        self.tx.store_key(arrival.key, arrival.seq)?;
         let seq = arrival.seq.as_i64();
         let object = arrival.object.as_ref();
         self.event.execute(params![

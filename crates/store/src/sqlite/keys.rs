@@ -43,6 +43,12 @@ struct Fresh {
     merged: usize,
 }
 
+/// The statements by which new keys enter, looked up once for a batch.
+pub struct Entering<'c> {
+    merged: Merged<'c>,
+    insert: CachedStatement<'c>,
+}
+
 /// What an open transaction did.
 #[derive(Default)]
 pub struct Changes {
@@ -80,9 +86,30 @@ impl Keys {
             .collect()
     }
 
-    pub fn stored(
+    /// Which table takes new keys changes only between two transactions.
+    pub fn prepare<'c>(&self, tx: &'c Connection) -> rusqlite::Result<Entering<'c>> {
+        let insert = tx.prepare_cached(INSERT[self.fresh().table])?;
+        Ok(Entering { merged: Merged::prepare(tx)?, insert })
+    }
+
+    /// Stores a key, unless it is stored already: then the number it has is told.
+    pub fn enter(
         &self,
-        tx: &Connection,
+        entering: &mut Entering<'_>,
+        changes: &mut Changes,
+        (key, seq): Entry,
+    ) -> rusqlite::Result<Option<Seq>> {
+        let stored = self.stored(&mut entering.merged, changes, &key)?;
+        if stored.is_none() {
+            entering.insert.execute(params![seq.as_i64(), key.as_bytes()])?;
+            changes.added.insert(key, seq);
+        }
+        Ok(stored)
+    }
+
+    fn stored(
+        &self,
+        merged: &mut Merged<'_>,
         changes: &Changes,
         key: &DedupeKey,
     ) -> rusqlite::Result<Option<Seq>> {
@@ -93,30 +120,12 @@ impl Keys {
             return Ok(None);
         }
         let fresh = self.fresh().get(key);
-        fresh.map_or_else(|| Merged::prepare(tx)?.get(key), |seq| Ok(Some(seq)))
+        fresh.map_or_else(|| merged.get(key), |seq| Ok(Some(seq)))
     }
 
-    pub fn insert(
-        &self,
-        tx: &Connection,
-        changes: &mut Changes,
-        key: DedupeKey,
-        seq: Seq,
-    ) -> rusqlite::Result<()> {
-        let table = self.fresh().table;
-        tx.prepare_cached(INSERT[table])?.execute(params![seq.as_i64(), key.as_bytes()])?;
-        changes.added.insert(key, seq);
-        Ok(())
-    }
-
-    pub fn remove(
-        &self,
-        tx: &Connection,
-        changes: &mut Changes,
-        key: DedupeKey,
-        seq: Seq,
-    ) -> rusqlite::Result<()> {
-        if self.stored(tx, changes, &key)? != Some(seq) {
+    /// Removes a key, if it is stored under this number.
+    pub fn remove(&self, tx: &Connection, changes: &mut Changes, (key, seq): Entry) -> rusqlite::Result<()> {
+        if self.stored(&mut Merged::prepare(tx)?, changes, &key)? != Some(seq) {
             return Ok(());
         }
         for remove in REMOVE {

@@ -10,7 +10,7 @@ use sekisho_core::audit::Entry;
 use sekisho_core::event::DedupeKey;
 
 use super::chain::Chain;
-use super::keys::{Changes, Keys};
+use super::keys::{Changes, Entering, Keys};
 
 pub struct Tx<'c> {
     connection: &'c Connection,
@@ -44,19 +44,23 @@ impl<'c> Tx<'c> {
         self.chain.borrow_mut().note(self, entry)
     }
 
-    /// The number under which a key is stored.
-    pub fn stored(&self, key: &DedupeKey) -> rusqlite::Result<Option<Seq>> {
-        self.keys.stored(self, &self.changes.borrow(), key)
+    pub fn prepare_keys(&self) -> rusqlite::Result<Entering<'_>> {
+        self.keys.prepare(self)
     }
 
-    /// Stores a key that is not stored yet.
-    pub fn store_key(&self, key: DedupeKey, seq: Seq) -> rusqlite::Result<()> {
-        self.keys.insert(self, &mut self.changes.borrow_mut(), key, seq)
+    /// Stores a key, unless it is stored already: then the number it has is told.
+    pub fn enter_key(
+        &self,
+        entering: &mut Entering<'_>,
+        key: DedupeKey,
+        seq: Seq,
+    ) -> rusqlite::Result<Option<Seq>> {
+        self.keys.enter(entering, &mut self.changes.borrow_mut(), (key, seq))
     }
 
     /// Removes a key, if it is stored under this number.
-    pub fn forget_key(&self, key: DedupeKey, seq: Seq) -> rusqlite::Result<()> {
-        self.keys.remove(self, &mut self.changes.borrow_mut(), key, seq)
+    pub fn remove_key(&self, key: DedupeKey, seq: Seq) -> rusqlite::Result<()> {
+        self.keys.remove(self, &mut self.changes.borrow_mut(), (key, seq))
     }
 
     /// The last work before COMMIT.

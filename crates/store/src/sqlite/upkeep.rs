@@ -74,7 +74,7 @@ pub fn forget(tx: &Tx<'_>, before: Time, after: Seq, limit: usize) -> rusqlite::
         events += 1;
         tx.prepare_cached("DELETE FROM event WHERE seq = $1")?.execute([seq.as_i64()])?;
         for key in keys {
-            tx.forget_key(*key, *seq)?;
+            tx.remove_key(*key, *seq)?;
         }
         erase(tx, *seq)?;
         // `0` follows `/`: every key that begins with the prefix lies between.
