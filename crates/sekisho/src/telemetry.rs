@@ -122,7 +122,11 @@ impl Default for Metrics {
             Unit::Seconds,
             it.commit_seconds.clone(),
         );
-        registry.register("batch_events", "Events committed together", it.batch_events.clone());
+        registry.register(
+            "batch_events",
+            "Events given to the store together; SQLite commits together what comes at once",
+            it.batch_events.clone(),
+        );
         registry.register("waiting_events", "Events waiting for the store", it.waiting_events.clone());
         registry.register("connections", "Open connections", it.connections.clone());
         registry.register("gate_hints", "Events the gate believed to be duplicates", it.gate_hints.clone());

@@ -13,7 +13,9 @@ mod find_audit;
 mod find_state;
 mod find_work;
 mod keys;
+mod log;
 mod migrate;
+mod sieve;
 #[cfg(test)]
 mod tests;
 mod transaction;
@@ -42,6 +44,7 @@ use crate::{
 };
 use connection::Readers;
 use keys::Keys;
+use log::Log;
 use writer::Writer;
 
 pub const MIGRATIONS: &[Migration] =
@@ -90,9 +93,13 @@ fn open_blocking(path: &Path, access: Access) -> std::result::Result<SqliteStore
         connection.execute("DELETE FROM node", []).map_err(|error| connection::unreachable(path, error))?;
     }
     let (pages, engine) = (Readers::for_pages(path)?, Readers::for_engine(path)?);
-    let keys = Keys::load(&connection).map_err(|error| connection::unreachable(path, error))?;
-    let keys = Arc::new(keys);
-    let writer = Writer::start(connection, Arc::clone(&keys));
+    let unreachable = |error| connection::unreachable(path, error);
+    let keys = Arc::new(Keys::load(&connection).map_err(unreachable)?);
+    let log = Log::follow(&mut connection, path).map_err(unreachable)?;
+    let writer = Writer::start(connection, log, Arc::clone(&keys));
+    if matches!(access, Access::Serve { .. }) {
+        sieve::fill_beside(&keys, path).map_err(unreachable)?;
+    }
     Ok(SqliteStore { writer: Some(writer), keys: Some(keys), pages, engine, _lock: Some(lock) })
 }
 
@@ -115,8 +122,8 @@ impl Store for SqliteStore {
     }
 
     fn committers(&self) -> usize {
-        // One writer: a second batch would only wait for it, and be smaller than it could be.
-        1
+        // The one writer commits together whatever waits when it is free; it should never wait for the next to come.
+        16
     }
 
     async fn known(&self, keys: &[DedupeKey]) -> Result<Vec<Option<Seq>>> {

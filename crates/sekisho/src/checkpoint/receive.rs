@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header, request::Parts};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header, request::Parts};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body as _, Incoming};
 use sekisho_core::change::{Admission, Arrival, Death};
@@ -26,6 +26,12 @@ use crate::now;
 use crate::telemetry::RejectionLabels;
 
 type Answer = Response<Full<Bytes>>;
+
+// What an answer tells about the request.
+const REQUEST_ID: HeaderName = HeaderName::from_static("sekisho-request-id");
+const EVENT_ID: HeaderName = HeaderName::from_static("sekisho-event-id");
+const MESSAGE_ID: HeaderName = HeaderName::from_static("sekisho-message-id");
+const OUTCOME: HeaderName = HeaderName::from_static("sekisho-outcome");
 
 /// A hint is an id or two; whoever sends more is no provider.
 const HINT_BYTES_MAX: usize = 4 << 10;
@@ -295,13 +301,10 @@ impl Visit<'_> {
         }
         let mut answer = self.acknowledge(self.door.source.ack_status);
         let headers = answer.headers_mut();
-        headers.insert(
-            "sekisho-event-id",
-            list(ids.iter().map(|(event_id, _)| sekisho_core::header::plain(event_id))),
-        );
-        headers.insert("sekisho-message-id", list(ids.iter().map(|(_, seq)| seq.as_message().to_string())));
+        headers.insert(EVENT_ID, list(ids.iter().map(|(event_id, _)| sekisho_core::header::plain(event_id))));
+        headers.insert(MESSAGE_ID, list(ids.iter().map(|(_, seq)| seq.as_message().to_string())));
         let outcome = if accepted { "accepted" } else { "duplicate" };
-        headers.insert("sekisho-outcome", HeaderValue::from_static(outcome));
+        headers.insert(OUTCOME, HeaderValue::from_static(outcome));
         Ok((answer, accepted))
     }
 
@@ -309,7 +312,7 @@ impl Visit<'_> {
         let mut answer = Response::new(Full::default());
         *answer.status_mut() = status;
         let id = HeaderValue::from_str(&self.id.as_request().to_string()).expect("ids are plain letters");
-        answer.headers_mut().insert("sekisho-request-id", id);
+        answer.headers_mut().insert(REQUEST_ID, id);
         answer
     }
 

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{CachedStatement, ToSql, params};
+use rusqlite::{CachedStatement, Connection, ToSql, params};
 use sekisho_core::change::{Admission, Arrival};
 use sekisho_core::{Epoch, Seq};
 
 use super::SqliteStore;
-use super::keys::Entering;
+use super::keys::{Entering, Keys};
 use super::transaction::Tx;
 use super::writer::Failure;
 use crate::error::Result;
@@ -48,27 +48,23 @@ async fn try_admit(
     keep: Option<Epoch>,
 ) -> std::result::Result<Vec<Admission>, Failure> {
     let run = move |tx: &Tx<'_>| {
-        let mut inserts = Inserts::prepare(tx, keep)?;
-        arrivals.iter().map(|arrival| inserts.run(arrival)).collect()
+        let mut inserts = tx.inserts()?;
+        arrivals.iter().map(|arrival| inserts.run(tx, arrival, keep)).collect()
     };
     store.try_write(run).await
 }
 
-/// The statements of a batch, looked up once.
+/// The statements of a transaction, looked up once.
 pub struct Inserts<'c> {
-    tx: &'c Tx<'c>,
-    keep: Option<Epoch>,
     keys: Entering<'c>,
     event: CachedStatement<'c>,
     job: CachedStatement<'c>,
 }
 
 impl<'c> Inserts<'c> {
-    pub fn prepare(tx: &'c Tx<'c>, keep: Option<Epoch>) -> rusqlite::Result<Self> {
+    pub fn prepare(tx: &'c Connection, keys: &Keys) -> rusqlite::Result<Self> {
         Ok(Self {
-            tx,
-            keep,
-            keys: tx.prepare_keys()?,
+            keys: keys.prepare(tx)?,
             event: tx.prepare_cached(
                 "INSERT INTO event (seq, received_at, source, event_id, type, created_at, object_kind, object_id,
                                     account, livemode, trust, headers, body)
@@ -81,16 +77,21 @@ impl<'c> Inserts<'c> {
         })
     }
 
-    fn run(&mut self, arrival: &Arrival) -> rusqlite::Result<Admission> {
-        Ok(match self.add(arrival)? {
+    fn run(&mut self, tx: &Tx<'_>, arrival: &Arrival, keep: Option<Epoch>) -> rusqlite::Result<Admission> {
+        Ok(match self.add(tx, arrival, keep)? {
             Some(stored) if stored != arrival.seq => Admission::Duplicate(stored),
             _ => Admission::Admitted,
         })
     }
 
     /// Adds nothing when its key had been there before, and tells the number it has.
-    pub fn add(&mut self, arrival: &Arrival) -> rusqlite::Result<Option<Seq>> {
-        if let Some(stored) = self.tx.enter_key(&mut self.keys, arrival.key, arrival.seq)? {
+    pub fn add(
+        &mut self,
+        tx: &Tx<'_>,
+        arrival: &Arrival,
+        keep: Option<Epoch>,
+    ) -> rusqlite::Result<Option<Seq>> {
+        if let Some(stored) = tx.enter_key(&mut self.keys, arrival.key, arrival.seq)? {
             return Ok(Some(stored));
         }
         let seq = arrival.seq.as_i64();
@@ -110,7 +111,7 @@ impl<'c> Inserts<'c> {
             &*arrival.headers,
             Body(&arrival.body),
         ])?;
-        let (due_at, owner) = (arrival.received_at.ms(), self.keep.map(|epoch| epoch.0));
+        let (due_at, owner) = (arrival.received_at.ms(), keep.map(|epoch| epoch.0));
         self.job.execute(params![seq, due_at, owner, i32::from(owner.is_some()), arrival.payload()])?;
         Ok(None)
     }

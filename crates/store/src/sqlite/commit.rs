@@ -8,7 +8,6 @@ use sekisho_core::change::{
 use sekisho_core::state::{Key, Naming, Posting, Write};
 use sekisho_core::{Seq, Time};
 
-use super::admit::Inserts;
 use super::transaction::Tx;
 use super::work::held;
 use crate::guard;
@@ -244,9 +243,9 @@ fn bring_forth(tx: &Tx<'_>, set: &ChangeSet) -> rusqlite::Result<Vec<Seq>> {
         }
     }
     if !set.events.is_empty() {
-        let mut inserts = Inserts::prepare(tx, set.keep)?;
+        let mut inserts = tx.inserts()?;
         for event in &set.events {
-            if inserts.add(event)?.is_some() {
+            if inserts.add(tx, event, set.keep)?.is_some() {
                 repeated.push(event.seq);
             }
         }

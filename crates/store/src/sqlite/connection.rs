@@ -16,10 +16,7 @@ use crate::migration;
 /// Older versions can corrupt a WAL that two connections reset at once.
 const VERSION_MIN: i32 = 3_051_003;
 const PAGE_BYTES: i64 = 8_192;
-/// WAL pages before a commit also checkpoints: 4 MB. More would make the commits that do it slower, less would make
-/// them more frequent.
-const CHECKPOINT_PAGES: i64 = 512;
-/// The WAL file is cut back to this after a checkpoint.
+/// The log is cut back to this when it begins anew.
 const WAL_BYTES_KEPT: i64 = 64 << 20;
 /// Connections for pages and people, and one for the engine alone: a long look at history must not hold up work.
 const PAGES: usize = 2;
@@ -73,13 +70,23 @@ pub fn open_writer(path: &Path) -> std::result::Result<Connection, OpenError> {
         connection.pragma_update(None, "page_size", PAGE_BYTES)?;
         connection.pragma_update(None, "journal_mode", "wal")?;
         connection.pragma_update(None, "synchronous", "full")?;
-        connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
         connection.pragma_update(None, "journal_size_limit", WAL_BYTES_KEPT)?;
         connection.pragma_update(None, "cache_size", -8192)?;
         connection.set_prepared_statement_cache_capacity(64);
         Ok(connection)
     };
     open().map_err(|error| unreachable(path, error))
+}
+
+pub fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
+    // Read-write without create: a reader of a WAL file must be able to make its index.
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY_WAIT)?;
+    connection.pragma_update(None, "query_only", true)?;
+    // Pages are moved from the log into the file by others.
+    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    Ok(connection)
 }
 
 /// Asserted, not hoped for: what `PRAGMA` answers is what the file will do.
@@ -135,17 +142,8 @@ impl Readers {
     }
 
     fn open(path: &Path, count: usize) -> std::result::Result<Self, OpenError> {
-        let open = || -> rusqlite::Result<Mutex<Connection>> {
-            // Read-write without create: a reader of a WAL file must be able to make its index.
-            let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-            let connection = Connection::open_with_flags(path, flags)?;
-            connection.busy_timeout(BUSY_WAIT)?;
-            connection.pragma_update(None, "query_only", true)?;
-            // Only the writer checkpoints.
-            connection.pragma_update(None, "wal_autocheckpoint", 0)?;
-            Ok(Mutex::new(connection))
-        };
-        let readers: rusqlite::Result<Vec<_>> = (0..count).map(|_| open()).collect();
+        let readers: rusqlite::Result<Vec<_>> =
+            (0..count).map(|_| open_reader(path).map(Mutex::new)).collect();
         let all = readers.map_err(|error| unreachable(path, error))?.into();
         Ok(Self { all, free: Arc::new(Semaphore::new(count)) })
     }

@@ -3,6 +3,8 @@
 //! When there are many, the other table takes the new ones, and these are merged into `dedupe_merged` in the order of the
 //! keys, a few with each batch: a page then takes several at once.
 //!
+//! Whether an older key may be stored at all, a [`Sieve`] knows.
+//!
 //! Memory holds what is committed. What an open transaction changes stands beside it, in [`Changes`], until COMMIT.
 
 use std::collections::{HashMap, HashSet};
@@ -12,8 +14,11 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 use sekisho_core::Seq;
 use sekisho_core::event::DedupeKey;
 
-/// Keys in memory before they are merged: about ten megabytes. Few where tests run, so that all of them merge.
-const NEWEST_MAX: usize = if cfg!(debug_assertions) { 64 } else { 1 << 17 };
+use super::sieve::Sieve;
+
+/// Keys in memory before they are merged: about twelve megabytes, as many as a map of 2^18 places holds. Few where tests
+/// run, so that all of them merge.
+const NEWEST_MAX: usize = if cfg!(debug_assertions) { 64 } else { 7 << 15 };
 /// Keys merged for each new one: the merging is done when the newest are half as many again.
 const MERGED_PER_NEW: usize = 2;
 
@@ -30,7 +35,10 @@ const CLEAR: [&str; 2] = ["DELETE FROM dedupe_fresh_0", "DELETE FROM dedupe_fres
 
 type Entry = (DedupeKey, Seq);
 
-pub struct Keys(Mutex<Fresh>);
+pub struct Keys {
+    fresh: Mutex<Fresh>,
+    sieve: Mutex<Sieve>,
+}
 
 #[derive(Default)]
 struct Fresh {
@@ -59,7 +67,7 @@ pub struct Changes {
 
 impl Keys {
     pub fn load(db: &Connection) -> rusqlite::Result<Self> {
-        Ok(Self(Mutex::new(Fresh::load(db)?)))
+        Ok(Self { fresh: Mutex::new(Fresh::load(db)?), sieve: Mutex::default() })
     }
 
     /// Reads again what is committed, when memory may be wrong about it.
@@ -69,7 +77,11 @@ impl Keys {
     }
 
     fn fresh(&self) -> MutexGuard<'_, Fresh> {
-        self.0.lock().expect("no code panics here")
+        self.fresh.lock().expect("no code panics here")
+    }
+
+    pub fn sieve(&self) -> MutexGuard<'_, Sieve> {
+        self.sieve.lock().expect("no code panics here")
     }
 
     /// The numbers under which keys are stored, as committed.
@@ -120,7 +132,10 @@ impl Keys {
             return Ok(None);
         }
         let fresh = self.fresh().get(key);
-        fresh.map_or_else(|| merged.get(key), |seq| Ok(Some(seq)))
+        match fresh {
+            None if self.sieve().may_hold(key) => merged.get(key),
+            fresh => Ok(fresh),
+        }
     }
 
     /// Removes a key, if it is stored under this number.
@@ -148,8 +163,11 @@ impl Keys {
         // Merged before, if the process ended before the table was cleared.
         let mut insert =
             tx.prepare_cached("INSERT INTO dedupe_merged (key, seq) VALUES ($1, $2) ON CONFLICT DO NOTHING")?;
+        // Held before they are merged: if the commit fails, that costs a needless look.
+        let mut sieve = self.sieve();
         for (key, seq) in &waiting[..changes.merged] {
             if !changes.removed.contains(key) {
+                sieve.add(key);
                 insert.execute(params![key.as_bytes(), seq.as_i64()])?;
             }
         }

@@ -235,3 +235,75 @@ async fn a5_what_was_rolled_back_is_not_known() {
     assert!(matches!(answers[1], Admission::Refused(_)), "{answers:?}");
     check_known(&store, &[kept, neighbour], &[refused]).await;
 }
+
+#[tokio::test]
+async fn a6_whatever_waits_for_the_writer_is_committed_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = super::open(&file(&folder), Access::Serve { allow_unsafe_durability: false }).await.unwrap();
+    let store = Arc::new(store);
+    let (busy, writer_is_busy) = std::sync::mpsc::channel();
+    let (go_on, may_go_on) = std::sync::mpsc::channel::<()>();
+    let holding = Arc::clone(&store);
+    let held = tokio::spawn(async move {
+        let hold = move |_: &super::transaction::Tx<'_>| {
+            busy.send(()).unwrap();
+            may_go_on.recv().unwrap();
+            Ok(())
+        };
+        holding.write(hold).await
+    });
+    tokio::task::spawn_blocking(move || writer_is_busy.recv().unwrap()).await.unwrap();
+    let mut new = Arrivals::new(1);
+    let mut admits = Vec::new();
+    for n in 0..20 {
+        let (store, event) = (Arc::clone(&store), new.event(&n.to_string()));
+        admits.push(tokio::spawn(async move { store.admit(Arc::new([event]), None).await }));
+    }
+    // Each gives its event to the writer before it waits.
+    tokio::task::yield_now().await;
+    let sql = Connection::open(file(&folder)).unwrap();
+    let stored = || sql.query_row("SELECT count(*) FROM event", [], |row| row.get::<_, i64>(0)).unwrap();
+    assert_eq!(stored(), 0);
+    go_on.send(()).unwrap();
+    let first_seen = std::iter::repeat_with(stored).find(|stored| *stored > 0);
+    assert_eq!(first_seen, Some(20), "one commit made them all visible");
+    held.await.unwrap().unwrap();
+    for admit in admits {
+        assert_eq!(admit.await.unwrap().unwrap(), [Admission::Admitted]);
+    }
+}
+
+/// How often the log began anew: its header holds the count.
+fn log_turns(file: &Path) -> u32 {
+    let log = std::fs::read(file.with_extension("db-wal")).unwrap();
+    u32::from_be_bytes(log[12..16].try_into().unwrap())
+}
+
+#[tokio::test]
+async fn a6_the_log_begins_anew_though_commits_never_pause_and_somebody_reads() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(&folder);
+    let store = open(&path).await;
+    let mut new = Arrivals::new(1);
+    let mut events = Vec::new();
+    let mut turns = Vec::new();
+    for part in 0..3 {
+        let sql = Connection::open(&path).unwrap();
+        if part == 1 {
+            // Whoever reads on keeps the log from beginning anew, and may take the time.
+            sql.execute_batch("BEGIN; SELECT count(*) FROM event").unwrap();
+        }
+        let before = log_turns(&path);
+        for n in 0..400 {
+            let event = new.event(&format!("{part}/{n}"));
+            store.admit(Arc::new([event.clone()]), None).await.unwrap();
+            events.push(event);
+        }
+        turns.push(log_turns(&path) - before);
+    }
+    assert!(turns[0] > 1 && turns[1] <= 1 && turns[2] > 1, "{turns:?}");
+    check_known(&store, &events, &[]).await;
+    let whole: String =
+        Connection::open(&path).unwrap().query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(whole, "ok");
+}

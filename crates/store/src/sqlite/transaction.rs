@@ -1,7 +1,7 @@
 //! An open transaction of the writer, with what it changes in the writer's memory: the end of the audit chain and the
 //! newest keys. Memory follows only when it is committed.
 
-use std::cell::RefCell;
+use std::cell::{RefCell, RefMut};
 use std::ops::Deref;
 
 use rusqlite::Connection;
@@ -9,6 +9,7 @@ use sekisho_core::Seq;
 use sekisho_core::audit::Entry;
 use sekisho_core::event::DedupeKey;
 
+use super::admit::Inserts;
 use super::chain::Chain;
 use super::keys::{Changes, Entering, Keys};
 
@@ -17,6 +18,7 @@ pub struct Tx<'c> {
     chain: RefCell<Chain>,
     keys: &'c Keys,
     changes: RefCell<Changes>,
+    inserts: RefCell<Option<Inserts<'c>>>,
 }
 
 /// What the writer remembers once a transaction is committed.
@@ -37,15 +39,19 @@ impl<'c> Tx<'c> {
     /// The chain is a copy: a transaction that is rolled back leaves the writer's as it was.
     pub fn new(connection: &'c Connection, chain: &Chain, keys: &'c Keys) -> Self {
         let (chain, changes) = (RefCell::new(chain.clone()), RefCell::default());
-        Self { connection, chain, keys, changes }
+        Self { connection, chain, keys, changes, inserts: RefCell::default() }
     }
 
     pub fn note(&self, entry: &Entry) -> rusqlite::Result<()> {
         self.chain.borrow_mut().note(self, entry)
     }
 
-    pub fn prepare_keys(&self) -> rusqlite::Result<Entering<'_>> {
-        self.keys.prepare(self)
+    pub fn inserts(&self) -> rusqlite::Result<RefMut<'_, Inserts<'c>>> {
+        let mut inserts = self.inserts.borrow_mut();
+        if inserts.is_none() {
+            *inserts = Some(Inserts::prepare(self.connection, self.keys)?);
+        }
+        Ok(RefMut::map(inserts, |inserts| inserts.as_mut().expect("they were just prepared")))
     }
 
     /// Stores a key, unless it is stored already: then the number it has is told.

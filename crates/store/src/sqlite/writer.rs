@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 use super::SqliteStore;
 use super::chain::Chain;
 use super::keys::Keys;
+use super::log::Log;
 use super::transaction::{Closed, Tx};
 use crate::error::{Error, Result};
 
@@ -31,10 +32,10 @@ pub struct Writer {
 }
 
 impl Writer {
-    pub fn start(connection: Connection, keys: Arc<Keys>) -> Self {
+    pub fn start(connection: Connection, log: Log, keys: Arc<Keys>) -> Self {
         let (commands, queue) = channel();
         let thread = std::thread::Builder::new().name("sqlite-writer".into());
-        let scribe = Scribe { connection, chain: Chain::default(), keys, in_doubt: false };
+        let scribe = Scribe { connection, log, chain: Chain::default(), keys, in_doubt: false };
         let run = move || {
             let _leave = LeaveOnPanic;
             scribe.run(&queue);
@@ -128,6 +129,7 @@ impl<T: Send, F: FnMut(&Tx<'_>) -> rusqlite::Result<T> + Send> Command for Call<
 /// The connection that writes, with what it remembers of what is committed.
 struct Scribe {
     connection: Connection,
+    log: Log,
     chain: Chain,
     keys: Arc<Keys>,
     /// Whether memory may be wrong about what is committed.
@@ -146,7 +148,9 @@ impl Scribe {
                 }
                 Err(error) => fail(batch, &error),
             }
+            self.log.tend(&self.connection);
         }
+        drop(self.log);
         if let Err((_, error)) = self.connection.close() {
             tracing::error!(%error, "the SQLite file could not be closed cleanly; it will recover when opened next");
         }
@@ -226,7 +230,7 @@ fn is_constraint(error: &rusqlite::Error) -> bool {
 
 /// After a failed sync the kernel may have dropped the pages while calling them clean: a second sync would succeed
 /// and lie. Nothing was answered yet, so leave, and let recovery read what the disk really holds.
-fn exit_if_sync_failed(error: &rusqlite::Error) {
+pub fn exit_if_sync_failed(error: &rusqlite::Error) {
     let code = error.sqlite_error().map(|error| error.extended_code);
     if matches!(code, Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC)) {
         tracing::error!(%error, "the disk refused a sync: leaving, because going on could lose acknowledged events");

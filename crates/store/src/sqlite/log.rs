@@ -1,0 +1,114 @@
+//! The log (WAL) and how its pages come into the file. SQLite would move them inside a commit, every few dozen batches,
+//! while everybody waits. Here a thread moves the bulk while commits go on, and the writer moves the small rest
+//! between two batches: only a log that is moved whole begins anew.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use rusqlite::Connection;
+
+use super::connection::open_reader;
+use super::writer::exit_if_sync_failed;
+
+/// Pages in the log before they are moved: 16 MB, which recovery reads in a moment. Few where tests run, so that all of
+/// them move.
+const PAGES_MAX: i32 = if cfg!(debug_assertions) { 16 } else { 2_048 };
+
+pub struct Log {
+    /// In the log after the latest commit.
+    pages: Arc<AtomicI32>,
+    /// As many make it worth moving.
+    due: i32,
+    mover: Mover,
+}
+
+impl Log {
+    /// Follows the log of the connection that writes.
+    pub fn follow(writer: &mut Connection, path: &Path) -> rusqlite::Result<Self> {
+        let pages = Arc::new(AtomicI32::new(0));
+        let noted = Arc::clone(&pages);
+        // Instead of SQLite's own hook, which would move pages here and now.
+        writer.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, pages| {
+            noted.store(pages, Ordering::Relaxed);
+            Ok(())
+        }))?;
+        Ok(Self { pages, due: PAGES_MAX, mover: Mover::start(path)? })
+    }
+
+    /// Called between two batches, when nobody waits for the one before.
+    pub fn tend(&mut self, writer: &Connection) {
+        if self.mover.has_finished() {
+            self.due = move_pages(writer).unwrap_or(self.due) + PAGES_MAX;
+        } else if self.pages.load(Ordering::Relaxed) >= self.due {
+            self.mover.go();
+        }
+    }
+}
+
+/// A connection on a thread of its own, which moves what is in the log when it is told to.
+struct Mover {
+    orders: Option<Sender<()>>,
+    finished: Receiver<()>,
+    under_way: bool,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Mover {
+    fn start(path: &Path) -> rusqlite::Result<Self> {
+        let connection = open_reader(path)?;
+        connection.pragma_update(None, "synchronous", "full")?;
+        let (orders, told) = channel();
+        let (report, finished) = channel();
+        let run = move || {
+            while let Ok(()) = told.recv() {
+                move_pages(&connection);
+                if report.send(()).is_err() {
+                    return;
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("sqlite-log".into()).spawn(run);
+        let thread = thread.expect("a thread can be started");
+        Ok(Self { orders: Some(orders), finished, under_way: false, thread: Some(thread) })
+    }
+
+    fn go(&mut self) {
+        if let (false, Some(orders)) = (self.under_way, &self.orders) {
+            self.under_way = orders.send(()).is_ok();
+        }
+    }
+
+    /// True once for each time it was told to go.
+    fn has_finished(&mut self) -> bool {
+        let finished = self.under_way && self.finished.try_recv().is_ok();
+        self.under_way &= !finished;
+        finished
+    }
+}
+
+impl Drop for Mover {
+    fn drop(&mut self) {
+        drop(self.orders.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Moves what no reader still needs in the log, and says how many pages the log has that keep it from beginning anew;
+/// nothing when it failed: then it is tried again with more.
+fn move_pages(connection: &Connection) -> Option<i32> {
+    let moved = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
+        let (pages, moved): (i32, i32) = (row.get(1)?, row.get(2)?);
+        Ok(if moved == pages { 0 } else { pages })
+    });
+    moved
+        .inspect_err(|error| {
+            exit_if_sync_failed(error);
+            tracing::warn!(%error, "SQLite could not move its log into the file; nothing is lost, it is tried again");
+        })
+        .ok()
+}

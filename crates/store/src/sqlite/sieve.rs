@@ -1,0 +1,184 @@
+//! Whether a key may be among the merged ones, asked in memory: a Bloom filter. Nearly every key is new, and to read a
+//! page of the index for each, only to find nothing there, costs the more the larger the index is.
+//!
+//! It never says no to a key that is merged. It forgets none either: keys of events long gone cost a needless look.
+
+use std::path::Path;
+use std::sync::{Arc, Weak};
+
+use rusqlite::{Connection, params};
+use sekisho_core::event::DedupeKey;
+
+use super::connection::open_reader;
+use super::keys::Keys;
+
+/// Keys the first level has room for; each further level has room for four times as many as the one before.
+const FIRST_LEVEL: usize = 1 << 16;
+/// Room for 22 million keys, in 28 MB. Beyond that every key is looked up.
+const LEVELS_MAX: u32 = 5;
+/// About one needless look in fifty.
+const BITS_PER_KEY: usize = 10;
+const BITS_SET: u32 = 6;
+/// Keys read at a time when it is filled.
+const CHUNK: i64 = 10_000;
+
+#[derive(Default)]
+pub struct Sieve {
+    levels: Vec<Level>,
+    state: State,
+}
+
+#[derive(Default, PartialEq, Eq)]
+enum State {
+    /// Not all that is merged is in it yet.
+    #[default]
+    Filling,
+    Filled,
+    /// More is merged than it has room for.
+    Full,
+}
+
+struct Level {
+    blocks: Vec<Block>,
+    room: usize,
+}
+
+/// A line of the processor's cache: all bits of a key are in one.
+#[derive(Clone, Copy, Default)]
+struct Block([u64; 8]);
+
+impl Sieve {
+    /// What is not held is not merged.
+    pub fn may_hold(&self, key: &DedupeKey) -> bool {
+        self.state != State::Filled || self.holds(key)
+    }
+
+    fn holds(&self, key: &DedupeKey) -> bool {
+        self.levels.iter().any(|level| level.place(key).is_some_and(|(n, bits)| level.blocks[n].has(&bits)))
+    }
+
+    pub fn add(&mut self, key: &DedupeKey) {
+        if self.state == State::Full || self.holds(key) {
+            return;
+        }
+        if self.levels.last().is_none_or(|level| level.room == 0) {
+            let number = self.levels.len() as u32;
+            if number == LEVELS_MAX {
+                (self.levels, self.state) = (Vec::new(), State::Full);
+                return;
+            }
+            self.levels.push(Level::with_room(FIRST_LEVEL * 4_usize.pow(number)));
+        }
+        self.levels.last_mut().expect("one was just made").add(key);
+    }
+
+    fn fill(&mut self, keys: &[DedupeKey]) {
+        keys.iter().for_each(|key| self.add(key));
+        if keys.is_empty() && self.state == State::Filling {
+            self.state = State::Filled;
+        }
+    }
+}
+
+impl Level {
+    fn with_room(room: usize) -> Self {
+        Self { blocks: vec![Block::default(); (room * BITS_PER_KEY).div_ceil(512)], room }
+    }
+
+    fn add(&mut self, key: &DedupeKey) {
+        if let Some((n, bits)) = self.place(key) {
+            self.blocks[n].set(&bits);
+            self.room -= 1;
+        }
+    }
+
+    /// The block of a key and the bits it sets there. A key is mostly hash already.
+    fn place(&self, key: &DedupeKey) -> Option<(usize, Block)> {
+        let (first, rest) = key.hash().split_first_chunk::<8>()?;
+        let (first, rest) = (u64::from_be_bytes(*first), u32::from_be_bytes(*rest.first_chunk()?));
+        let block = (u128::from(first) * self.blocks.len() as u128) >> 64;
+        // Nine bits say which of 512; the upper ones of `first` already said which block.
+        let mut choices = (u64::from(rest) << 22) | (first & 0x3f_ffff);
+        let mut bits = Block::default();
+        for _ in 0..BITS_SET {
+            let bit = choices as usize % 512;
+            bits.0[bit / 64] |= 1 << (bit % 64);
+            choices >>= 9;
+        }
+        Some((block as usize, bits))
+    }
+}
+
+impl Block {
+    fn has(&self, bits: &Self) -> bool {
+        self.0.iter().zip(bits.0).all(|(own, bits)| own & bits == bits)
+    }
+
+    fn set(&mut self, bits: &Self) {
+        self.0.iter_mut().zip(bits.0).for_each(|(own, bits)| *own |= bits);
+    }
+}
+
+/// Fills the sieve of these keys beside everything else, for as long as somebody holds them. What is merged meanwhile
+/// adds itself.
+pub fn fill_beside(keys: &Arc<Keys>, path: &Path) -> rusqlite::Result<()> {
+    let (keys, db) = (Arc::downgrade(keys), open_reader(path)?);
+    let run = move || {
+        if let Err(error) = fill(&keys, &db) {
+            tracing::warn!(%error, "the keys could not be read into memory; each will be looked up, which is slower");
+        }
+    };
+    std::thread::Builder::new().name("sqlite-sieve".into()).spawn(run).expect("a thread can be started");
+    Ok(())
+}
+
+/// A few at a time, so that no read holds the log.
+fn fill(keys: &Weak<Keys>, db: &Connection) -> rusqlite::Result<()> {
+    let mut next = db.prepare("SELECT key FROM dedupe_merged WHERE key > $1 ORDER BY key LIMIT $2")?;
+    let mut last = Vec::new();
+    while let Some(keys) = keys.upgrade() {
+        let rows = next.query_map(params![last, CHUNK], |row| row.get(0).map(DedupeKey::from_bytes))?;
+        let chunk: Vec<_> = rows.collect::<rusqlite::Result<_>>()?;
+        keys.sieve().fill(&chunk);
+        match chunk.last() {
+            Some(key) => last = key.as_bytes().to_vec(),
+            None => break,
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(n: usize) -> DedupeKey {
+        DedupeKey::new("shop", &n.to_string(), None)
+    }
+
+    #[test]
+    fn a4_a_key_that_is_held_is_never_denied_and_others_mostly_are() {
+        // Into the second level.
+        let count = 3 * FIRST_LEVEL;
+        let mut sieve = Sieve::default();
+        assert!(sieve.may_hold(&key(0)), "nothing is known yet");
+        sieve.fill(&(0..count).map(key).collect::<Vec<_>>());
+        assert!(sieve.may_hold(&key(count)), "there may be more");
+        sieve.fill(&[]);
+        assert!((0..count).all(|n| sieve.may_hold(&key(n))));
+        let needless = (count..2 * count).filter(|n| sieve.may_hold(&key(*n))).count();
+        assert!(needless < count / 25, "{needless} of {count}");
+    }
+
+    #[test]
+    fn a4_a_sieve_that_is_full_denies_nothing() {
+        let mut sieve = Sieve::default();
+        sieve.fill(&[]);
+        assert!(!sieve.may_hold(&key(1)));
+        sieve.levels = (0..LEVELS_MAX).map(|_| Level { room: 0, ..Level::with_room(1) }).collect();
+        sieve.add(&key(2));
+        assert!((0..9).all(|n| sieve.may_hold(&key(n))));
+        sieve.fill(&[]);
+        assert!(sieve.may_hold(&key(1)), "it stays full");
+    }
+}
