@@ -16,6 +16,7 @@ mod find;
 mod find_audit;
 mod find_state;
 mod find_work;
+mod horizon;
 mod migrate;
 mod partition;
 #[cfg(test)]
@@ -42,6 +43,7 @@ use crate::{
     OpenError, Pulse, RejectionFilter, Result, StateFilter, Store, StoreUrl, Sum, Work,
 };
 use connection::{Link, Links, Purpose, Server};
+use horizon::Horizon;
 
 pub const MIGRATIONS: &[Migration] =
     &[Migration { number: 1, name: "schema", sql: include_str!("migrations/postgres/0001_schema.sql") }];
@@ -60,6 +62,7 @@ pub struct PostgresStore {
     upkeep: Link,
     /// The fifo from which lost turns are looked for next.
     turn: Mutex<String>,
+    horizon: Mutex<Horizon>,
 }
 
 pub async fn open(url: &str, access: Access) -> std::result::Result<PostgresStore, OpenError> {
@@ -79,6 +82,7 @@ pub async fn open(url: &str, access: Access) -> std::result::Result<PostgresStor
         pages: Link::new(&server, Purpose::Read),
         upkeep: Link::new(&server, Purpose::Upkeep),
         turn: Mutex::default(),
+        horizon: Mutex::default(),
     };
     let migrating = Link::new(&server, Purpose::Migrate);
     match access {
@@ -124,7 +128,7 @@ impl Store for PostgresStore {
     }
 
     async fn claim(&self, epoch: Epoch, wants: Vec<(Lane, usize)>, now: Time) -> Result<Vec<Job>> {
-        work::claim(&self.work, epoch, &wants, now).await
+        work::claim(&self.work, &self.horizon, epoch, &wants, now).await
     }
 
     async fn commit(&self, sets: Vec<ChangeSet>) -> Result<Vec<Committed>> {

@@ -2,11 +2,11 @@
 //! promises themselves are in [`crate::conformance`]; there one store means one connection, here there are several.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sekisho_core::Time;
 use sekisho_core::audit::Entry;
-use sekisho_core::change::{About, ChangeSet, Committed, End, Ended, Lease, Outcome};
+use sekisho_core::change::{About, ChangeSet, Committed, End, Ended, Lease, NewJob, Outcome};
 use sekisho_core::state::{Index, Key, Kind, Naming, Write};
 use sekisho_lab::postgres::{Postgres, shared};
 use tokio_postgres::{Client, NoTls};
@@ -286,4 +286,33 @@ async fn b5_people_find_payments_and_what_events_are_about_with_sql() {
         assert_eq!(place.sql(&format!("SELECT {shown} FROM payments")), own);
         assert_eq!(place.sql("SELECT CAST(count(*) AS text) FROM billings"), billings);
     }
+}
+
+/// While looks are slow, what lies further back than a short one reaches is found by the next whole one.
+#[tokio::test]
+async fn r24_what_a_short_look_passes_by_is_found_by_the_next_whole_one() {
+    let place = Place::new();
+    let access = Access::Serve { allow_unsafe_durability: false };
+    let store = super::open(&place.server.url(&place.name), access).await.unwrap();
+    let epoch = store.join(NOW).await.unwrap().epoch;
+    let mut new = Arrivals::new(1);
+    let mut queue = |due_at| NewJob { due_at, ..new.job("app") };
+    let (late, recent) = (queue(NOW.plus_ms(-60_000)), queue(NOW.plus_ms(-1)));
+    let lane = late.lane.clone();
+    {
+        let mut horizon = super::connection::lock(&store.horizon);
+        for _ in 0..8 {
+            horizon.looked_whole(Instant::now(), Duration::from_millis(20));
+        }
+        horizon.reached(&lane, NOW, None);
+    }
+    let ids = [late.id, recent.id];
+    assert_eq!(store.commit(vec![ChangeSet::queue(vec![late, recent], NOW)]).await.unwrap(), [APPLIED]);
+    let mut claimed = Vec::new();
+    while claimed.len() < 2 {
+        let jobs = store.claim(epoch, vec![(lane.clone(), 10)], NOW).await.unwrap();
+        claimed.extend(jobs.into_iter().map(|job| job.lease.job));
+    }
+    claimed.sort_unstable();
+    assert_eq!(claimed, ids);
 }

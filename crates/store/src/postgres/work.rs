@@ -7,12 +7,14 @@
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use sekisho_core::change::{Job, Kind, Lane, Lease};
 use sekisho_core::{Epoch, Seq, Time};
 use tokio_postgres::Row;
 
 use super::connection::{Link, lock, unreadable, value};
+use super::horizon::Horizon;
 use super::partition;
 use super::upkeep::{limit_of, without_nul};
 use crate::error::{Error, Result};
@@ -59,17 +61,19 @@ const CLAIM_ROUNDS_MAX: usize = 5;
 /// And how much further each time.
 const CLAIM_REACH: usize = 4;
 
-/// Per lane: `most` to be taken of the first `met`. A row without an id was not taken but parked.
+/// Per lane: `most` to be taken of the first `met`, due from `start` on. A row without an id was not taken but parked; the
+/// one of lane 0 says how long it took, without the sync.
 const CLAIM: &str = "
 WITH ready AS MATERIALIZED (
     SELECT want.n, want.most, found.*
-    FROM unnest($2::text[], $3::bigint[], $4::bigint[]) WITH ORDINALITY AS want (lane, most, met, n)
+    FROM unnest($2::text[], $3::bigint[], $4::bigint[], $6::bigint[]) WITH ORDINALITY AS want (lane, most, met, start, n)
     CROSS JOIN LATERAL (
         SELECT job.id, job.due_at, job.fifo IS NOT NULL AND EXISTS (
             SELECT FROM job AS earlier WHERE earlier.fifo = job.fifo AND earlier.id < job.id
         ) AS waits
         FROM job
-        WHERE job.lane = want.lane AND job.owner IS NULL AND NOT job.parked AND job.due_at <= $5
+        WHERE job.lane = want.lane AND job.owner IS NULL AND NOT job.parked
+        AND job.due_at <= $5 AND job.due_at >= want.start
         ORDER BY job.due_at, job.id
         LIMIT want.met
         FOR UPDATE OF job SKIP LOCKED
@@ -85,28 +89,48 @@ WITH ready AS MATERIALIZED (
 )
 SELECT id, attempt, kind, lane, fifo, due_at, event, payload, base, crashes, n FROM taken
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, fifo, NULL, NULL, NULL, NULL, NULL, n FROM parked";
+SELECT NULL, NULL, NULL, NULL, fifo, NULL, NULL, NULL, NULL, NULL, n FROM parked
+UNION ALL
+SELECT (extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000000)::bigint,
+       NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0";
 
-pub async fn claim(link: &Link, epoch: Epoch, wants: &[(Lane, usize)], now: Time) -> Result<Vec<Job>> {
+pub async fn claim(
+    link: &Link,
+    horizon: &Mutex<Horizon>,
+    epoch: Epoch,
+    wants: &[(Lane, usize)],
+    now: Time,
+) -> Result<Vec<Job>> {
+    let whole = lock(horizon).allows_whole(Instant::now());
+    let start = |lane| if whole { Time::from_ms(i64::MIN) } else { lock(horizon).of(lane) };
     let mut lanes: Vec<Wanted> = Vec::new();
     for (lane, most) in wants {
         let most = (*most).min(CLAIM_MAX);
         match lanes.iter_mut().find(|known| known.lane == lane) {
             Some(known) => known.most += most,
-            None => lanes.push(Wanted { lane, most, jobs: Vec::new(), open: true }),
+            None => lanes.push(Wanted { lane, most, start: start(lane), jobs: Vec::new(), open: true }),
         }
     }
     let mut parked = BTreeSet::new();
-    let mut reach = 1;
+    let (mut reach, mut took) = (1, Duration::ZERO);
     for _ in 0..CLAIM_ROUNDS_MAX {
         let open: Vec<_> = lanes.iter_mut().filter(|lane| lane.open).collect();
         if open.is_empty() {
             break;
         }
-        claim_round(link, epoch, open, reach, now, &mut parked).await?;
+        took += claim_round(link, epoch, open, reach, now, &mut parked).await?;
         reach *= CLAIM_REACH;
     }
     give_turns(link, parked).await;
+    let mut horizon = lock(horizon);
+    if whole {
+        horizon.looked_whole(Instant::now(), took);
+    }
+    for lane in &lanes {
+        let limit = lane.jobs.last().filter(|_| lane.jobs.len() == lane.most).map(|last| last.due_at);
+        horizon.reached(lane.lane, now, limit);
+    }
+    drop(horizon);
     Ok(lanes.into_iter().flat_map(|lane| lane.jobs).collect())
 }
 
@@ -114,6 +138,7 @@ pub async fn claim(link: &Link, epoch: Epoch, wants: &[(Lane, usize)], now: Time
 struct Wanted<'l> {
     lane: &'l Lane,
     most: usize,
+    start: Time,
     jobs: Vec<Job>,
     /// There may be more to be had.
     open: bool,
@@ -126,17 +151,24 @@ async fn claim_round(
     reach: usize,
     now: Time,
     parked: &mut BTreeSet<String>,
-) -> Result<()> {
+) -> Result<Duration> {
     let most: Vec<usize> = lanes.iter().map(|lane| lane.most - lane.jobs.len()).collect();
     let numbers = |of: fn(usize, usize) -> usize| {
         most.iter().map(|most| limit_of(of(*most, reach), usize::MAX)).collect::<Vec<_>>()
     };
     let names: Vec<_> = lanes.iter().map(|lane| without_nul(&lane.lane.0)).collect();
     let (take, meet) = (numbers(|most, _| most), numbers(|most, reach| most * reach));
-    let rows = link.query(CLAIM, &[&epoch.0, &names, &take, &meet, &now.ms()]).await?;
+    let starts: Vec<_> = lanes.iter().map(|lane| lane.start.ms()).collect();
+    let rows = link.query(CLAIM, &[&epoch.0, &names, &take, &meet, &now.ms(), &starts]).await?;
     let mut unmet = meet;
+    let mut took = Duration::ZERO;
     for row in &rows {
-        let n = usize::try_from(value::<i64>(row, 10)? - 1).unwrap_or(usize::MAX);
+        let n: i64 = value(row, 10)?;
+        if n == 0 {
+            took = Duration::from_micros(u64::try_from(value::<i64>(row, 0)?).unwrap_or_default());
+            continue;
+        }
+        let n = usize::try_from(n - 1).unwrap_or(usize::MAX);
         let lane = lanes.get_mut(n).ok_or_else(|| Error::corrupt("an answer to no question"))?;
         unmet[n] -= 1;
         match value::<Option<i64>>(row, 0)? {
@@ -148,7 +180,7 @@ async fn claim_round(
         lane.jobs.sort_by_key(|job| (job.due_at, job.lease.job));
         lane.open = unmet == 0 && lane.jobs.len() < lane.most;
     }
-    Ok(())
+    Ok(took)
 }
 
 /// Reads the columns id, attempt, kind, lane, fifo, `due_at`, event, payload, base and crashes.
