@@ -44,21 +44,19 @@ struct Level {
 }
 
 /// A line of the processor's cache: all bits of a key are in one.
+#[repr(align(64))]
 #[derive(Clone, Copy, Default)]
 struct Block([u64; 8]);
 
 impl Sieve {
     /// What is not held is not merged.
     pub fn may_hold(&self, key: &DedupeKey) -> bool {
-        self.state != State::Filled || self.holds(key)
-    }
-
-    fn holds(&self, key: &DedupeKey) -> bool {
-        self.levels.iter().any(|level| level.place(key).is_some_and(|(n, bits)| level.blocks[n].has(&bits)))
+        let mark = Mark::of(key);
+        self.state != State::Filled || self.levels.iter().any(|level| level.has(&mark))
     }
 
     pub fn add(&mut self, key: &DedupeKey) {
-        if self.state == State::Full || self.holds(key) {
+        if self.state == State::Full {
             return;
         }
         if self.levels.last().is_none_or(|level| level.room == 0) {
@@ -69,7 +67,7 @@ impl Sieve {
             }
             self.levels.push(Level::with_room(FIRST_LEVEL * 4_usize.pow(number)));
         }
-        self.levels.last_mut().expect("one was just made").add(key);
+        self.levels.last_mut().expect("one was just made").add(&Mark::of(key));
     }
 
     fn fill(&mut self, keys: &[DedupeKey]) {
@@ -85,37 +83,43 @@ impl Level {
         Self { blocks: vec![Block::default(); (room * BITS_PER_KEY).div_ceil(512)], room }
     }
 
-    fn add(&mut self, key: &DedupeKey) {
-        if let Some((n, bits)) = self.place(key) {
-            self.blocks[n].set(&bits);
-            self.room -= 1;
-        }
+    fn has(&self, mark: &Mark) -> bool {
+        self.blocks[mark.place_among(self.blocks.len())]
+            .0
+            .iter()
+            .zip(mark.bits.0)
+            .all(|(own, bits)| own & bits == bits)
     }
 
-    /// The block of a key and the bits it sets there. A key is mostly hash already.
-    fn place(&self, key: &DedupeKey) -> Option<(usize, Block)> {
-        let (first, rest) = key.hash().split_first_chunk::<8>()?;
-        let (first, rest) = (u64::from_be_bytes(*first), u32::from_be_bytes(*rest.first_chunk()?));
-        let block = (u128::from(first) * self.blocks.len() as u128) >> 64;
-        // Nine bits say which of 512; the upper ones of `first` already said which block.
-        let mut choices = (u64::from(rest) << 22) | (first & 0x3f_ffff);
+    fn add(&mut self, mark: &Mark) {
+        let block = mark.place_among(self.blocks.len());
+        self.blocks[block].0.iter_mut().zip(mark.bits.0).for_each(|(own, bits)| *own |= bits);
+        self.room -= 1;
+    }
+}
+
+/// What a key leaves in a level. It is mostly hash already: some of it says which block, the rest which bits there.
+struct Mark {
+    place: u64,
+    bits: Block,
+}
+
+impl Mark {
+    fn of(key: &DedupeKey) -> Self {
+        let hash = key.hash().iter().fold(0, |hash: u128, byte| (hash << 8) | u128::from(*byte));
+        // Nine bits for one of 512, six times: the lower ones, while blocks are told apart by the upper ones.
+        let (place, mut choices) = ((hash >> 32) as u64, hash as u64);
         let mut bits = Block::default();
         for _ in 0..BITS_SET {
             let bit = choices as usize % 512;
             bits.0[bit / 64] |= 1 << (bit % 64);
             choices >>= 9;
         }
-        Some((block as usize, bits))
-    }
-}
-
-impl Block {
-    fn has(&self, bits: &Self) -> bool {
-        self.0.iter().zip(bits.0).all(|(own, bits)| own & bits == bits)
+        Self { place, bits }
     }
 
-    fn set(&mut self, bits: &Self) {
-        self.0.iter_mut().zip(bits.0).for_each(|(own, bits)| *own |= bits);
+    fn place_among(&self, blocks: usize) -> usize {
+        ((u128::from(self.place) * blocks as u128) >> 64) as usize
     }
 }
 
