@@ -238,7 +238,7 @@ impl<'r> Verified<'r> {
     }
 
     fn json<T: Deserialize<'r>>(&self) -> Result<T, Unusable> {
-        // Text known to be UTF-8 is not checked again piece by piece; of other bytes the parts that are read may do.
+        // Checked once, text need not be checked again piece by piece. Other bytes may be usable in what is read of them.
         let read = match std::str::from_utf8(self.request.body) {
             Ok(text) => serde_json::from_str(text),
             Err(_) => serde_json::from_slice(self.request.body),

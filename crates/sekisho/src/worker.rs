@@ -53,8 +53,10 @@ const POLL: Duration = Duration::from_millis(200);
 const ADOPT: Duration = Duration::from_mins(1);
 /// After a lost answer the store may still be at work on the question: it is looked after once more.
 const ADOPT_AGAIN: Duration = Duration::from_secs(10);
-/// How often breakers of other nodes are read, and orphaned lanes looked for.
+/// How often breakers of other nodes are read, and schedules planned.
 const GLANCE: Duration = Duration::from_secs(2);
+/// How often lanes are looked for that no route serves any more. They are a day old by then.
+const STRANGE: Duration = Duration::from_mins(1);
 /// Events loaded at once.
 const PIECE: usize = 64;
 const TIMERS: usize = 4;
@@ -216,9 +218,14 @@ impl Worker {
         if rounds.glance_at <= Instant::now() {
             rounds.glance_at = Instant::now() + GLANCE;
             self.read_breakers().await?;
-            self.claim_strange_lanes().await?;
             if self.parts.schedules {
                 self.plan().await?;
+            }
+        }
+        if rounds.strange_at <= Instant::now() {
+            rounds.strange_at = Instant::now() + STRANGE;
+            if let Err(error) = self.claim_strange_lanes().await {
+                self.health.store_failed(&error);
             }
         }
         if rounds.all {
@@ -471,11 +478,19 @@ struct Rounds {
     adopt_at: Instant,
     adopt_again: bool,
     glance_at: Instant,
+    strange_at: Instant,
 }
 
 impl Rounds {
     fn new() -> Self {
         let now = Instant::now();
-        Self { all: true, next_poll: now, adopt_at: now + ADOPT, adopt_again: false, glance_at: now }
+        Self {
+            all: true,
+            next_poll: now,
+            adopt_at: now + ADOPT,
+            adopt_again: false,
+            glance_at: now,
+            strange_at: now,
+        }
     }
 }

@@ -156,7 +156,7 @@ impl Store for PostgresStore {
     }
 
     async fn lanes(&self) -> Result<Vec<(Lane, Time)>> {
-        work::lanes(&self.work).await
+        work::lanes(&self.pages).await
     }
 
     async fn load_events(&self, seqs: Vec<Seq>) -> Result<Vec<Stored>> {

@@ -221,7 +221,7 @@ impl Store for SqliteStore {
     }
 
     async fn upkeep(&self, _now: Time) -> Result<()> {
-        // Differs from PostgreSQL: no partitions to make, and the writer thread checkpoints by itself.
+        // Differs from PostgreSQL: no partitions to make, and the log is tended by the writer.
         Ok(())
     }
 

@@ -1,11 +1,10 @@
-//! Group commit. Requests queue their events here; whenever a committer is free it takes all that wait and stores
-//! them in one transaction, so that durability costs one sync per batch. No timer: under no load a batch is one
+//! Group commit. Requests queue their events here; whenever a committer is free it gives all that wait to the store, which
+//! writes them in one transaction, so that durability costs one sync per batch. No timer: under no load a batch is one
 //! event, under much load it is many.
 //!
 //! The queue is bounded by events and by estimated wait, so that overload is answered early instead of late.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -39,13 +38,20 @@ pub struct Committer {
     /// Where first jobs go on from memory, when this node also works.
     desk: Arc<Desk>,
     node: Arc<Node>,
-    /// Nanoseconds the store lately took per event.
-    pace: AtomicU64,
+    pace: Mutex<Pace>,
+}
+
+/// How long batches lately took, and how many events they had.
+#[derive(Default)]
+struct Pace {
+    seconds: f64,
+    events: f64,
 }
 
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<Waiting>,
+    /// Waiting, or with the store.
     events: usize,
     closed: bool,
 }
@@ -80,7 +86,7 @@ impl Committer {
         desk: Arc<Desk>,
         node: Arc<Node>,
     ) -> Self {
-        let (queue, arrived, pace) = (Mutex::default(), Notify::new(), AtomicU64::new(0));
+        let (queue, arrived, pace) = (Mutex::default(), Notify::new(), Mutex::default());
         Self { store, gate, health, metrics, limits, queue, arrived, desk, node, pace }
     }
 
@@ -90,7 +96,7 @@ impl Committer {
     }
 
     fn room(&self, waiting: usize) -> Result<(), Overloaded> {
-        let wait = Duration::from_nanos(self.pace.load(Ordering::Relaxed).saturating_mul(waiting as u64));
+        let wait = self.pace.lock().expect("no code panics here").of(waiting, self.store.committers());
         if waiting < self.limits.waiting_max && wait < self.limits.deadline * 2 / 3 {
             return Ok(());
         }
@@ -145,11 +151,8 @@ impl Committer {
             if !batch.is_empty() && (events > ADMIT_MAX || bytes > BATCH_BYTES_MAX) {
                 break;
             }
-            let next = queue.waiting.pop_front().expect("it was just seen");
-            queue.events -= next.arrivals.len();
-            batch.push(next);
+            batch.push(queue.waiting.pop_front().expect("it was just seen"));
         }
-        self.metrics.waiting_events.set(queue.events as i64);
         (!batch.is_empty()).then_some(batch)
     }
 
@@ -165,7 +168,9 @@ impl Committer {
             arrivals.extend(waiting.arrivals);
         }
         let events = arrivals.len();
-        let Some(admissions) = self.store_until(deadline, arrivals).await else {
+        let admissions = self.store_until(deadline, arrivals).await;
+        self.let_go(events);
+        let Some(admissions) = admissions else {
             replies.into_iter().for_each(|(_, reply)| drop(reply.send(Err(Unavailable))));
             return;
         };
@@ -241,8 +246,7 @@ impl Committer {
     /// The epoch under which first jobs are born leased, if this node can settle them from memory. Order matters: they
     /// are held before the store is asked.
     fn room_to_keep(&self, fresh: &[Arrival]) -> Option<Epoch> {
-        let bytes = fresh.iter().map(|arrival| arrival.body.len() + arrival.headers.len()).sum();
-        let room = self.node.may_work() && self.desk.has_settle_room(fresh.len(), bytes);
+        let room = self.node.may_work() && self.desk.reserve_settle_room(fresh.len(), bytes_of(fresh));
         let epoch = room.then(|| self.node.epoch())?;
         self.desk.hold(fresh.iter().map(|arrival| Lease::born(arrival.seq, epoch)));
         Some(epoch)
@@ -251,6 +255,7 @@ impl Committer {
     /// Gives what was stored to the settler; the rest is held no longer. After an unknown outcome all is: what was
     /// stored after all is adopted.
     fn hand_on(&self, fresh: &[Arrival], admissions: Option<&[Admission]>, epoch: Epoch) {
+        self.desk.give_back_settle_room(fresh.len(), bytes_of(fresh));
         let Some(admissions) = admissions else {
             self.desk.let_go(fresh.iter().map(|arrival| Lease::born(arrival.seq, epoch)));
             return self.desk.doubt();
@@ -291,9 +296,49 @@ impl Committer {
         Some(known)
     }
 
+    fn let_go(&self, events: usize) {
+        let mut queue = self.queue.lock().expect("no code panics here");
+        queue.events -= events;
+        self.metrics.waiting_events.set(queue.events as i64);
+    }
+
     fn note_pace(&self, elapsed: Duration, events: usize) {
-        let latest = elapsed.as_nanos() as u64 / events.max(1) as u64 / self.store.committers() as u64;
-        let before = self.pace.load(Ordering::Relaxed);
-        self.pace.store(before - before / 8 + latest / 8, Ordering::Relaxed);
+        self.pace.lock().expect("no code panics here").note(elapsed, events);
+    }
+}
+
+fn bytes_of(arrivals: &[Arrival]) -> usize {
+    arrivals.iter().map(|arrival| arrival.body.len() + arrival.headers.len()).sum()
+}
+
+impl Pace {
+    /// A large batch counts as much as its events: many small ones beside it say little.
+    fn note(&mut self, elapsed: Duration, events: usize) {
+        self.seconds += (elapsed.as_secs_f64() - self.seconds) / 16.0;
+        self.events += (events as f64 - self.events) / 16.0;
+    }
+
+    /// How long so many events take when all committers are at work.
+    fn of(&self, events: usize, committers: usize) -> Duration {
+        let batches = events as f64 / self.events.max(1.0) / committers as f64;
+        Duration::try_from_secs_f64(self.seconds * batches).unwrap_or(Duration::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a7_small_batches_beside_a_large_one_do_not_make_the_store_look_slow() {
+        let mut pace = Pace::default();
+        for _ in 0..100 {
+            (0..15).for_each(|_| pace.note(Duration::from_millis(40), 1));
+            pace.note(Duration::from_millis(40), 900);
+        }
+        // 915 events in 40 ms.
+        let wait = pace.of(915, 16);
+        assert!(wait > Duration::from_millis(5) && wait < Duration::from_millis(100), "{wait:?}");
+        assert_eq!(Pace::default().of(1_000, 16), Duration::ZERO, "nothing is known yet");
     }
 }

@@ -80,8 +80,20 @@ struct Hands {
     running: HashSet<Lease>,
     settle: VecDeque<Work>,
     settle_bytes: usize,
+    /// Set aside for events on their way into the store.
+    reserved: usize,
+    reserved_bytes: usize,
     settle_has_more: bool,
     lanes: HashMap<Lane, LaneState>,
+}
+
+impl Hands {
+    fn has_settle_room(&mut self, events: usize, bytes: usize) -> bool {
+        let room = self.settle.len() + self.reserved + events <= SETTLE_MAX
+            && self.settle_bytes + self.reserved_bytes + bytes <= SETTLE_BYTES_MAX;
+        self.settle_has_more |= !room;
+        room
+    }
 }
 
 /// How a lane may be used.
@@ -217,14 +229,24 @@ impl Desk {
 
     /// Whether so many new events can be settled from memory.
     pub fn has_settle_room(&self, events: usize, bytes: usize) -> bool {
-        if !self.settles {
-            return false;
-        }
+        self.settles && self.hands().has_settle_room(events, bytes)
+    }
+
+    /// The same, and sets the room aside while they are on their way into the store.
+    pub fn reserve_settle_room(&self, events: usize, bytes: usize) -> bool {
         let mut hands = self.hands();
-        let room =
-            hands.settle.len() + events <= SETTLE_MAX && hands.settle_bytes + bytes <= SETTLE_BYTES_MAX;
-        hands.settle_has_more |= !room;
+        let room = self.settles && hands.has_settle_room(events, bytes);
+        if room {
+            hands.reserved += events;
+            hands.reserved_bytes += bytes;
+        }
         room
+    }
+
+    pub fn give_back_settle_room(&self, events: usize, bytes: usize) {
+        let mut hands = self.hands();
+        hands.reserved -= events;
+        hands.reserved_bytes -= bytes;
     }
 
     pub fn settle(&self, works: impl IntoIterator<Item = Work>) {

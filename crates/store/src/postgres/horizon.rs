@@ -1,61 +1,93 @@
 //! From where a lane is looked through. While somebody holds an old snapshot, the index keeps its entries of jobs that are
 //! long done, and a look from the beginning passes all of them: every claim would take longer than the one before.
 //!
-//! So, once looks are slow, a whole one may take a fiftieth of the time, and between two of them a claim begins where the last
-//! one ended. What lies further back waits for the next whole look, and nothing else changes.
+//! So, once looks at a lane are slow, a whole one may take a fiftieth of the time, and between two of them a claim begins
+//! where the last one ended. What lies further back waits for the next whole look, and nothing else changes.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use sekisho_core::Time;
 use sekisho_core::change::Lane;
 
-/// Looks are slow when each of the last ones took longer than this: one alone may have waited for the processor.
-const SLOW: Duration = Duration::from_millis(3);
-const LAST: usize = 8;
-/// What a whole look took, it may take again after so many times as long.
+/// A look is slow that takes longer than this and what each of its jobs may take. Long where tests run, so that none of
+/// them meets it by chance.
+const SLOW: Duration = Duration::from_millis(if cfg!(debug_assertions) { 100 } else { 3 });
+const SLOW_PER_JOB: Duration = Duration::from_micros(50);
+/// So many in a row make a lane slow: one alone may have waited for the processor.
+const IN_A_ROW: u32 = 8;
+/// What a whole look took, it may take again after so many times as long, and after this long in any case.
 const REST: u32 = 50;
+const REST_MAX: Duration = Duration::from_secs(10);
 /// A short look begins so long before now at the latest: jobs are written a moment after they are due, and the clocks of
 /// nodes differ.
 const BACK_MS: i64 = 1_000;
 
+const BEGINNING: Time = Time::from_ms(i64::MIN);
+
+/// Of the lanes whose last whole look was slow.
 #[derive(Default)]
-pub struct Horizon {
-    /// Where the next short look through a lane begins. Kept only while looks are slow.
-    starts: BTreeMap<Lane, Time>,
-    /// What the last whole looks took.
-    took: VecDeque<Duration>,
-    next_whole: Option<Instant>,
+pub struct Horizon(BTreeMap<Lane, Slow>);
+
+struct Slow {
+    in_a_row: u32,
+    start: Time,
+    next_whole: Instant,
+}
+
+/// How a look through a lane ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reached {
+    /// It took all that was due.
+    All,
+    /// There may be more, from here on.
+    Until(Time),
 }
 
 impl Horizon {
-    pub fn allows_whole(&self, now: Instant) -> bool {
-        self.next_whole.is_none_or(|next| now >= next)
-    }
-
-    /// A short look at this lane begins here.
-    pub fn of(&self, lane: &Lane) -> Time {
-        self.starts.get(lane).copied().unwrap_or(Time::from_ms(i64::MIN))
-    }
-
-    pub fn looked_whole(&mut self, now: Instant, took: Duration) {
-        self.took.push_back(took);
-        if self.took.len() > LAST {
-            self.took.pop_front();
-        }
-        let slow = self.took.len() == LAST && self.took.iter().all(|took| *took > SLOW);
-        self.next_whole = slow.then(|| now + took * REST);
-        if !slow {
-            self.starts.clear();
+    /// Where a look at this lane begins now.
+    pub fn start(&self, lane: &Lane, now: Instant) -> Time {
+        match self.0.get(lane) {
+            Some(slow) if slow.in_a_row >= IN_A_ROW && now < slow.next_whole => slow.start,
+            _ => BEGINNING,
         }
     }
 
-    /// A look took all that was due by now in this lane, or got as far as its limit.
-    pub fn reached(&mut self, lane: &Lane, now: Time, limit: Option<Time>) {
-        if self.next_whole.is_some() {
-            let latest = now.plus_ms(-BACK_MS);
-            self.starts.insert(lane.clone(), limit.map_or(latest, |limit| limit.min(latest)));
+    /// Follows a look at this lane that began there and found so many jobs.
+    pub fn looked(
+        &mut self,
+        lane: &Lane,
+        start: Time,
+        jobs: usize,
+        took: Duration,
+        (now, at): (Instant, Time),
+    ) {
+        if start != BEGINNING {
+            return;
         }
+        if took <= SLOW + SLOW_PER_JOB * jobs as u32 {
+            self.0.remove(lane);
+            return;
+        }
+        let slow = self.0.entry(lane.clone()).or_insert(Slow { in_a_row: 0, start: at, next_whole: now });
+        slow.in_a_row += 1;
+        slow.next_whole = now + (took * REST).min(REST_MAX);
+    }
+
+    pub fn reached(&mut self, lane: &Lane, at: Time, reached: Reached) {
+        let latest = at.plus_ms(-BACK_MS);
+        if let Some(slow) = self.0.get_mut(lane) {
+            slow.start = match reached {
+                Reached::All => latest,
+                Reached::Until(limit) => limit.min(latest),
+            };
+        }
+    }
+
+    /// A look that did not come to its end says nothing of what there is, only that it is too much for a whole look.
+    pub fn gave_up(&mut self, lane: &Lane, (now, at): (Instant, Time)) {
+        let slow = Slow { in_a_row: IN_A_ROW, start: at.plus_ms(-BACK_MS), next_whole: now + REST_MAX };
+        self.0.insert(lane.clone(), slow);
     }
 }
 
@@ -65,22 +97,33 @@ mod tests {
 
     #[test]
     fn r24_only_where_looks_are_slow_are_they_short() {
-        let (lane, now, start) = (Lane("app".into()), Time::from_ms(60_000), Instant::now());
+        let (lane, other) = (Lane("app".into()), Lane("other".into()));
+        let (at, now) = (Time::from_ms(60_000), Instant::now());
         let mut horizon = Horizon::default();
         let look = |horizon: &mut Horizon, took_ms| {
-            horizon.looked_whole(start, Duration::from_millis(took_ms));
-            horizon.reached(&lane, now, None);
+            horizon.looked(&lane, BEGINNING, 10, Duration::from_millis(took_ms), (now, at));
+            horizon.reached(&lane, at, Reached::All);
         };
-        (0..7).for_each(|_| look(&mut horizon, 10));
-        assert!(horizon.allows_whole(start) && horizon.of(&lane) == Time::from_ms(i64::MIN), "not yet");
-        look(&mut horizon, 100);
-        assert!(!horizon.allows_whole(start + Duration::from_millis(4_999)));
-        assert_eq!(horizon.of(&lane), Time::from_ms(59_000));
-        horizon.reached(&lane, now, Some(Time::from_ms(7_000)));
-        assert_eq!(horizon.of(&lane), Time::from_ms(7_000), "far behind: there it goes on");
-        assert_eq!(horizon.of(&Lane("other".into())), Time::from_ms(i64::MIN), "never looked at");
-        assert!(horizon.allows_whole(start + Duration::from_secs(5)));
+        (1..IN_A_ROW).for_each(|_| look(&mut horizon, 150));
+        assert_eq!(horizon.start(&lane, now), BEGINNING, "not yet");
+        look(&mut horizon, 160);
+        assert_eq!(horizon.start(&lane, now + Duration::from_millis(7_999)), Time::from_ms(59_000));
+        assert_eq!(horizon.start(&other, now), BEGINNING, "each lane by itself");
+        horizon.reached(&lane, at, Reached::Until(Time::from_ms(7_000)));
+        assert_eq!(horizon.start(&lane, now), Time::from_ms(7_000), "far behind: there it goes on");
+        assert_eq!(horizon.start(&lane, now + Duration::from_secs(8)), BEGINNING);
+        look(&mut horizon, 60_000);
+        assert_eq!(horizon.start(&lane, now + REST_MAX), BEGINNING, "a rest has an end");
         look(&mut horizon, 1);
-        assert!(horizon.allows_whole(start) && horizon.of(&lane) == Time::from_ms(i64::MIN), "quick again");
+        assert_eq!(horizon.start(&lane, now), BEGINNING, "quick again");
+    }
+
+    #[test]
+    fn r24_a_look_that_fails_is_not_tried_again_at_once() {
+        let (lane, at, now) = (Lane("app".into()), Time::from_ms(60_000), Instant::now());
+        let mut horizon = Horizon::default();
+        horizon.gave_up(&lane, (now, at));
+        assert_eq!(horizon.start(&lane, now), Time::from_ms(59_000));
+        assert_eq!(horizon.start(&lane, now + REST_MAX), BEGINNING);
     }
 }

@@ -11,6 +11,7 @@ use sekisho_core::state::{Index, Key, Kind, Naming, Write};
 use sekisho_lab::postgres::{Postgres, shared};
 use tokio_postgres::{Client, NoTls};
 
+use super::horizon::Horizon;
 use crate::conformance::Arrivals;
 use crate::conformance::chain::{TAMPERINGS, fault, write_three_links};
 use crate::{Access, AuditFilter, Store};
@@ -298,21 +299,16 @@ async fn r24_what_a_short_look_passes_by_is_found_by_the_next_whole_one() {
     let mut new = Arrivals::new(1);
     let mut queue = |due_at| NewJob { due_at, ..new.job("app") };
     let (late, recent) = (queue(NOW.plus_ms(-60_000)), queue(NOW.plus_ms(-1)));
-    let lane = late.lane.clone();
-    {
-        let mut horizon = super::connection::lock(&store.horizon);
-        for _ in 0..8 {
-            horizon.looked_whole(Instant::now(), Duration::from_millis(20));
-        }
-        horizon.reached(&lane, NOW, None);
-    }
-    let ids = [late.id, recent.id];
+    let (lane, ids) = (late.lane.clone(), [late.id, recent.id]);
+    let next_day = Instant::now() + Duration::from_hours(24);
+    super::connection::lock(&store.horizon).gave_up(&lane, (next_day, NOW));
     assert_eq!(store.commit(vec![ChangeSet::queue(vec![late, recent], NOW)]).await.unwrap(), [APPLIED]);
-    let mut claimed = Vec::new();
-    while claimed.len() < 2 {
+    let claim = async || {
         let jobs = store.claim(epoch, vec![(lane.clone(), 10)], NOW).await.unwrap();
-        claimed.extend(jobs.into_iter().map(|job| job.lease.job));
-    }
-    claimed.sort_unstable();
-    assert_eq!(claimed, ids);
+        jobs.into_iter().map(|job| job.lease.job).collect::<Vec<_>>()
+    };
+    assert_eq!(claim().await, ids[1..]);
+    assert_eq!(claim().await, []);
+    *super::connection::lock(&store.horizon) = Horizon::default();
+    assert_eq!(claim().await, ids[..1]);
 }

@@ -14,7 +14,7 @@ use sekisho_core::{Epoch, Seq, Time};
 use tokio_postgres::Row;
 
 use super::connection::{Link, lock, unreadable, value};
-use super::horizon::Horizon;
+use super::horizon::{Horizon, Reached};
 use super::partition;
 use super::upkeep::{limit_of, without_nul};
 use crate::error::{Error, Result};
@@ -62,7 +62,7 @@ const CLAIM_ROUNDS_MAX: usize = 5;
 const CLAIM_REACH: usize = 4;
 
 /// Per lane: `most` to be taken of the first `met`, due from `start` on. A row without an id was not taken but parked; the
-/// one of lane 0 says how long it took, without the sync.
+/// last one, of no lane, says how many microseconds it took, without the sync.
 const CLAIM: &str = "
 WITH ready AS MATERIALIZED (
     SELECT want.n, want.most, found.*
@@ -87,12 +87,12 @@ WITH ready AS MATERIALIZED (
 ), parked AS (
     UPDATE job SET parked = true FROM ready WHERE job.id = ready.id AND ready.waits RETURNING ready.n, job.fifo
 )
-SELECT id, attempt, kind, lane, fifo, due_at, event, payload, base, crashes, n FROM taken
+SELECT id, attempt, kind, lane, fifo, due_at, event, payload, base, crashes, n, NULL::bigint FROM taken
 UNION ALL
-SELECT NULL, NULL, NULL, NULL, fifo, NULL, NULL, NULL, NULL, NULL, n FROM parked
+SELECT NULL, NULL, NULL, NULL, fifo, NULL, NULL, NULL, NULL, NULL, n, NULL FROM parked
 UNION ALL
-SELECT (extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000000)::bigint,
-       NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0";
+SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+       (extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1000000)::bigint";
 
 pub async fn claim(
     link: &Link,
@@ -101,36 +101,39 @@ pub async fn claim(
     wants: &[(Lane, usize)],
     now: Time,
 ) -> Result<Vec<Job>> {
-    let whole = lock(horizon).allows_whole(Instant::now());
-    let start = |lane| if whole { Time::from_ms(i64::MIN) } else { lock(horizon).of(lane) };
     let mut lanes: Vec<Wanted> = Vec::new();
     for (lane, most) in wants {
         let most = (*most).min(CLAIM_MAX);
-        match lanes.iter_mut().find(|known| known.lane == lane) {
-            Some(known) => known.most += most,
-            None => lanes.push(Wanted { lane, most, start: start(lane), jobs: Vec::new(), open: true }),
+        if let Some(known) = lanes.iter_mut().find(|known| known.lane == lane) {
+            known.most += most;
+        } else {
+            let start = lock(horizon).start(lane, Instant::now());
+            lanes.push(Wanted { lane, most, start, jobs: Vec::new(), open: true });
         }
     }
     let mut parked = BTreeSet::new();
-    let (mut reach, mut took) = (1, Duration::ZERO);
+    let mut reach = 1;
     for _ in 0..CLAIM_ROUNDS_MAX {
-        let open: Vec<_> = lanes.iter_mut().filter(|lane| lane.open).collect();
+        let mut open: Vec<_> = lanes.iter_mut().filter(|lane| lane.open && lane.most > 0).collect();
         if open.is_empty() {
             break;
         }
-        took += claim_round(link, epoch, open, reach, now, &mut parked).await?;
+        let round = claim_round(link, epoch, &mut open, reach, now, &mut parked).await;
+        let (mut horizon, moment) = (lock(horizon), (Instant::now(), now));
+        for lane in open {
+            match &round {
+                Ok(took) => {
+                    horizon.looked(lane.lane, lane.start, lane.jobs.len(), *took, moment);
+                    horizon.reached(lane.lane, now, lane.reached());
+                }
+                Err(_) => horizon.gave_up(lane.lane, moment),
+            }
+        }
+        drop(horizon);
+        round?;
         reach *= CLAIM_REACH;
     }
     give_turns(link, parked).await;
-    let mut horizon = lock(horizon);
-    if whole {
-        horizon.looked_whole(Instant::now(), took);
-    }
-    for lane in &lanes {
-        let limit = lane.jobs.last().filter(|_| lane.jobs.len() == lane.most).map(|last| last.due_at);
-        horizon.reached(lane.lane, now, limit);
-    }
-    drop(horizon);
     Ok(lanes.into_iter().flat_map(|lane| lane.jobs).collect())
 }
 
@@ -144,10 +147,20 @@ struct Wanted<'l> {
     open: bool,
 }
 
+impl Wanted<'_> {
+    fn reached(&self) -> Reached {
+        match self.jobs.last() {
+            _ if self.open => Reached::Until(self.start),
+            Some(last) if self.jobs.len() == self.most => Reached::Until(last.due_at),
+            _ => Reached::All,
+        }
+    }
+}
+
 async fn claim_round(
     link: &Link,
     epoch: Epoch,
-    mut lanes: Vec<&mut Wanted<'_>>,
+    lanes: &mut [&mut Wanted<'_>],
     reach: usize,
     now: Time,
     parked: &mut BTreeSet<String>,
@@ -163,12 +176,11 @@ async fn claim_round(
     let mut unmet = meet;
     let mut took = Duration::ZERO;
     for row in &rows {
-        let n: i64 = value(row, 10)?;
-        if n == 0 {
-            took = Duration::from_micros(u64::try_from(value::<i64>(row, 0)?).unwrap_or_default());
+        if let Some(micros) = value::<Option<i64>>(row, 11)? {
+            took = Duration::from_micros(u64::try_from(micros).unwrap_or_default());
             continue;
         }
-        let n = usize::try_from(n - 1).unwrap_or(usize::MAX);
+        let n = usize::try_from(value::<i64>(row, 10)? - 1).unwrap_or(usize::MAX);
         let lane = lanes.get_mut(n).ok_or_else(|| Error::corrupt("an answer to no question"))?;
         unmet[n] -= 1;
         match value::<Option<i64>>(row, 0)? {
@@ -176,7 +188,7 @@ async fn claim_round(
             None => parked.extend(value::<Option<String>>(row, 4)?),
         }
     }
-    for (lane, unmet) in lanes.into_iter().zip(unmet) {
+    for (lane, unmet) in lanes.iter_mut().zip(unmet) {
         lane.jobs.sort_by_key(|job| (job.due_at, job.lease.job));
         lane.open = unmet == 0 && lane.jobs.len() < lane.most;
     }

@@ -1,6 +1,6 @@
 //! The log (WAL) and how its pages come into the file. SQLite would move them inside a commit, every few dozen batches,
-//! while everybody waits. Here a thread moves the bulk while commits go on, and the writer moves the small rest
-//! between two batches: only a log that is moved whole begins anew.
+//! while everybody waits. Here a thread copies the bulk while commits go on; the writer copies what came meanwhile and syncs
+//! the file, between two batches: only a log that is moved whole begins anew.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,11 +11,13 @@ use std::thread::JoinHandle;
 use rusqlite::Connection;
 
 use super::connection::open_reader;
-use super::writer::exit_if_sync_failed;
+use super::writer::{LeaveOnPanic, exit_if_sync_failed};
 
 /// Pages in the log before they are moved: 16 MB, which recovery reads in a moment. Few where tests run, so that all of
 /// them move.
 const PAGES_MAX: i32 = if cfg!(debug_assertions) { 16 } else { 2_048 };
+/// And pages more before it is tried again, where somebody who read kept some.
+const PAGES_MORE: i32 = PAGES_MAX / 8;
 
 pub struct Log {
     /// In the log after the latest commit.
@@ -40,8 +42,12 @@ impl Log {
 
     /// Called between two batches, when nobody waits for the one before.
     pub fn tend(&mut self, writer: &Connection) {
-        if self.mover.has_finished() {
-            self.due = move_pages(writer).unwrap_or(self.due) + PAGES_MAX;
+        if self.mover.take_finished() {
+            self.due = match move_pages(writer) {
+                Moved::Whole => PAGES_MAX,
+                Moved::Until(pages) => pages + PAGES_MORE,
+                Moved::Failed => self.due + PAGES_MAX,
+            };
         } else if self.pages.load(Ordering::Relaxed) >= self.due {
             self.mover.go();
         }
@@ -63,6 +69,7 @@ impl Mover {
         let (orders, told) = channel();
         let (report, finished) = channel();
         let run = move || {
+            let _leave = LeaveOnPanic;
             while let Ok(()) = told.recv() {
                 move_pages(&connection);
                 if report.send(()).is_err() {
@@ -82,7 +89,7 @@ impl Mover {
     }
 
     /// True once for each time it was told to go.
-    fn has_finished(&mut self) -> bool {
+    fn take_finished(&mut self) -> bool {
         let finished = self.under_way && self.finished.try_recv().is_ok();
         self.under_way &= !finished;
         finished
@@ -98,17 +105,22 @@ impl Drop for Mover {
     }
 }
 
-/// Moves what no reader still needs in the log, and says how many pages the log has that keep it from beginning anew;
-/// nothing when it failed: then it is tried again with more.
-fn move_pages(connection: &Connection) -> Option<i32> {
+enum Moved {
+    Whole,
+    /// The log has so many pages, and somebody still reads some of them.
+    Until(i32),
+    Failed,
+}
+
+/// Moves what no reader still needs in the log.
+fn move_pages(connection: &Connection) -> Moved {
     let moved = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
-        let (pages, moved): (i32, i32) = (row.get(1)?, row.get(2)?);
-        Ok(if moved == pages { 0 } else { pages })
+        let (busy, pages, moved): (bool, i32, i32) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        Ok(if busy || moved < pages { Moved::Until(pages) } else { Moved::Whole })
     });
-    moved
-        .inspect_err(|error| {
-            exit_if_sync_failed(error);
-            tracing::warn!(%error, "SQLite could not move its log into the file; nothing is lost, it is tried again");
-        })
-        .ok()
+    moved.unwrap_or_else(|error| {
+        exit_if_sync_failed(&error);
+        tracing::warn!(%error, "SQLite could not move its log into the file; nothing is lost, it is tried again");
+        Moved::Failed
+    })
 }

@@ -16,7 +16,7 @@ use super::keys::Keys;
 const FIRST_LEVEL: usize = 1 << 16;
 /// Room for 22 million keys, in 28 MB. Beyond that every key is looked up.
 const LEVELS_MAX: u32 = 5;
-/// About one needless look in fifty.
+/// About one needless look in eighty for each level.
 const BITS_PER_KEY: usize = 10;
 const BITS_SET: u32 = 6;
 /// Keys read at a time when it is filled.
@@ -56,7 +56,9 @@ impl Sieve {
     }
 
     pub fn add(&mut self, key: &DedupeKey) {
-        if self.state == State::Full {
+        let mark = Mark::of(key);
+        // Added before by a commit that failed: room is for new ones.
+        if self.state == State::Full || self.levels.last().is_some_and(|level| level.has(&mark)) {
             return;
         }
         if self.levels.last().is_none_or(|level| level.room == 0) {
@@ -67,14 +69,16 @@ impl Sieve {
             }
             self.levels.push(Level::with_room(FIRST_LEVEL * 4_usize.pow(number)));
         }
-        self.levels.last_mut().expect("one was just made").add(&Mark::of(key));
+        self.levels.last_mut().expect("one was just made").add(&mark);
     }
 
-    fn fill(&mut self, keys: &[DedupeKey]) {
+    /// Takes in what was read; with nothing more to read it is filled. Says whether to read on.
+    fn fill(&mut self, keys: &[DedupeKey]) -> bool {
         keys.iter().for_each(|key| self.add(key));
         if keys.is_empty() && self.state == State::Filling {
             self.state = State::Filled;
         }
+        self.state == State::Filling
     }
 }
 
@@ -143,10 +147,12 @@ fn fill(keys: &Weak<Keys>, db: &Connection) -> rusqlite::Result<()> {
     while let Some(keys) = keys.upgrade() {
         let rows = next.query_map(params![last, CHUNK], |row| row.get(0).map(DedupeKey::from_bytes))?;
         let chunk: Vec<_> = rows.collect::<rusqlite::Result<_>>()?;
-        keys.sieve().fill(&chunk);
         match chunk.last() {
             Some(key) => last = key.as_bytes().to_vec(),
-            None => break,
+            None => last.clear(),
+        }
+        if !keys.sieve().fill(&chunk) {
+            break;
         }
     }
     Ok(())

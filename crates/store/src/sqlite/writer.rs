@@ -23,8 +23,8 @@ use crate::error::{Error, Result};
 const BATCH_MAX: usize = 256;
 /// What the process exits with when the disk no longer takes a sync (`EX_IOERR`).
 const EXIT_SYNC_FAILED: i32 = 74;
-/// The same when this thread panicked (`EX_SOFTWARE`).
-const EXIT_WRITER_PANICKED: i32 = 70;
+/// The same when a thread panicked (`EX_SOFTWARE`).
+const EXIT_PANICKED: i32 = 70;
 
 pub struct Writer {
     commands: Option<Sender<Box<dyn Command>>>,
@@ -45,19 +45,19 @@ impl Writer {
     }
 }
 
-/// Without its writer the store could never write again, though it would look alive.
-struct LeaveOnPanic;
+/// Without its threads the store could never write again, or its log never end, though it would look alive.
+pub struct LeaveOnPanic;
 
 impl Drop for LeaveOnPanic {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            tracing::error!("the SQLite writer panicked: leaving, to be started again");
-            std::process::exit(EXIT_WRITER_PANICKED);
+            tracing::error!("a thread of the SQLite store panicked: leaving, to be started again");
+            std::process::exit(EXIT_PANICKED);
         }
     }
 }
 
-/// Lets the queue run dry, then closes the file, which checkpoints it.
+/// Lets the queue run dry, then closes the file.
 impl Drop for Writer {
     fn drop(&mut self) {
         drop(self.commands.take());
@@ -229,7 +229,8 @@ fn is_constraint(error: &rusqlite::Error) -> bool {
 }
 
 /// After a failed sync the kernel may have dropped the pages while calling them clean: a second sync would succeed
-/// and lie. Nothing was answered yet, so leave, and let recovery read what the disk really holds.
+/// and lie. What it held was not answered yet, or is still in the log, so leave, and let recovery read what the disk really
+/// holds.
 pub fn exit_if_sync_failed(error: &rusqlite::Error) {
     let code = error.sqlite_error().map(|error| error.extended_code);
     if matches!(code, Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC)) {
