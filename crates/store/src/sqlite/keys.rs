@@ -16,9 +16,9 @@ use sekisho_core::event::DedupeKey;
 
 use super::sieve::Sieve;
 
-/// Keys in memory before they are merged: about 24 megabytes, in a map of 2^19 places with room for the batch that goes
-/// beyond. Few where tests run, so that all of them merge.
-const NEWEST_MAX: usize = if cfg!(debug_assertions) { 64 } else { 3 << 17 };
+/// Keys in memory before they are merged: about twelve megabytes, in a map of 2^18 places with room for the batch that
+/// goes beyond. Few where tests run, so that all of them merge.
+const NEWEST_MAX: usize = if cfg!(debug_assertions) { 64 } else { 3 << 16 };
 /// Keys merged for each new one: the merging is done when the newest are half as many again.
 const MERGED_PER_NEW: usize = 2;
 

@@ -25,7 +25,7 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', default_value = "10000,200000", value_name = "EVENTS")]
     sizes: Vec<u64>,
     /// Events of each measurement: enough to hold what a store does only now and then
-    #[arg(long, default_value_t = 400_000)]
+    #[arg(long, default_value_t = 240_000)]
     sample: u64,
     /// Where the temporary data goes
     #[arg(long, default_value = ".", value_name = "FOLDER")]
