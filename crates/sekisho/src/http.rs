@@ -9,7 +9,7 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use axum::{Json, Router};
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use http_body_util::Full;
 use serde::Serialize;
 
@@ -17,6 +17,9 @@ use crate::console;
 use crate::node::Health;
 use crate::telemetry::Metrics;
 use crate::transition::FieldError;
+
+/// Under which an answer tells the request's id.
+pub const REQUEST_ID: HeaderName = HeaderName::from_static("sekisho-request-id");
 
 /// An error as clients see it: a stable `type`, a title, the request's id, and nothing that helps a forger.
 #[derive(Debug, Serialize)]
@@ -61,7 +64,7 @@ impl Problem {
             headers.insert(header::RETRY_AFTER, seconds.into());
         }
         if let Some(id) = self.request_id.as_deref().and_then(|id| HeaderValue::from_str(id).ok()) {
-            headers.insert("sekisho-request-id", id);
+            headers.insert(REQUEST_ID, id);
         }
         response
     }

@@ -113,6 +113,7 @@ impl Committer {
             }
             self.room(queue.events)?;
             queue.events += arrivals.len();
+            self.metrics.waiting_events.set(queue.events as i64);
             queue.waiting.push_back(Waiting { arrivals, held, since: Instant::now(), reply });
         }
         self.arrived.notify_one();

@@ -21,14 +21,13 @@ use super::committer::{Overloaded, Unavailable};
 use super::limits::{Held, caller};
 use super::{Checkpoint, Door, certificate};
 use crate::config::{Source, UnusableBody};
-use crate::http::Problem;
+use crate::http::{Problem, REQUEST_ID};
 use crate::now;
 use crate::telemetry::RejectionLabels;
 
 type Answer = Response<Full<Bytes>>;
 
-// What an answer tells about the request.
-const REQUEST_ID: HeaderName = HeaderName::from_static("sekisho-request-id");
+// What an answer tells about the request, besides its id.
 const EVENT_ID: HeaderName = HeaderName::from_static("sekisho-event-id");
 const MESSAGE_ID: HeaderName = HeaderName::from_static("sekisho-message-id");
 const OUTCOME: HeaderName = HeaderName::from_static("sekisho-outcome");

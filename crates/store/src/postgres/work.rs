@@ -118,6 +118,7 @@ pub async fn claim(
         if open.is_empty() {
             break;
         }
+        let asked = Instant::now();
         let round = claim_round(link, epoch, &mut open, reach, now, &mut parked).await;
         let (mut horizon, moment) = (lock(horizon), (Instant::now(), now));
         for lane in open {
@@ -126,7 +127,7 @@ pub async fn claim(
                     horizon.looked(lane.lane, lane.start, lane.jobs.len(), *took, moment);
                     horizon.reached(lane.lane, now, lane.reached());
                 }
-                Err(_) => horizon.gave_up(lane.lane, moment),
+                Err(_) => horizon.failed(lane.lane, asked.elapsed(), moment),
             }
         }
         drop(horizon);
