@@ -14,6 +14,7 @@ mod find_state;
 mod find_work;
 mod keys;
 mod log;
+mod log_file;
 mod migrate;
 mod sieve;
 #[cfg(test)]

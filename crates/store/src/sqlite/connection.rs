@@ -9,7 +9,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::Semaphore;
 
-use super::{MIGRATIONS, SqliteStore, migrate};
+use super::{MIGRATIONS, SqliteStore, log_file, migrate};
 use crate::error::{Error, OpenError, Result};
 use crate::migration;
 
@@ -64,7 +64,7 @@ pub fn open_writer(path: &Path) -> std::result::Result<Connection, OpenError> {
     create_file(path)
         .map_err(|error| OpenError::Unreachable { url: display(path), error: Error::unavailable(error) })?;
     let open = || -> rusqlite::Result<Connection> {
-        let connection = Connection::open(path)?;
+        let connection = Connection::open_with_flags_and_vfs(path, OpenFlags::default(), log_file::vfs())?;
         connection.busy_timeout(BUSY_WAIT)?;
         // Before the first table: two events with their usual 3 KB fit on a page.
         connection.pragma_update(None, "page_size", PAGE_BYTES)?;
