@@ -69,9 +69,11 @@ pub fn open_writer(path: &Path) -> std::result::Result<Connection, OpenError> {
         // Before the first table: two events with their usual 3 KB fit on a page.
         connection.pragma_update(None, "page_size", PAGE_BYTES)?;
         connection.pragma_update(None, "journal_mode", "wal")?;
-        connection.pragma_update(None, "synchronous", "full")?;
         connection.pragma_update(None, "journal_size_limit", WAL_BYTES_KEPT)?;
         connection.pragma_update(None, "cache_size", -8192)?;
+        // Both as `log_file` needs them: nothing is written to the log but by a commit, and that is synced.
+        connection.pragma_update(None, "cache_spill", false)?;
+        connection.pragma_update(None, "synchronous", "full")?;
         connection.set_prepared_statement_cache_capacity(64);
         Ok(connection)
     };

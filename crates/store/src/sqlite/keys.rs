@@ -3,7 +3,7 @@
 //! When there are many, the other table takes the new ones, and these are merged into `dedupe_merged` in the order of the
 //! keys, a few with each batch: a page then takes several at once.
 //!
-//! Whether an older key may be stored at all, a [`Sieve`] knows.
+//! Nearly every key is new. A [`Sieve`] knows that, before anything is looked up.
 //!
 //! Memory holds what is committed. What an open transaction changes stands beside it, in [`Changes`], until COMMIT.
 
@@ -67,7 +67,9 @@ pub struct Changes {
 
 impl Keys {
     pub fn load(db: &Connection) -> rusqlite::Result<Self> {
-        Ok(Self { fresh: Mutex::new(Fresh::load(db)?), sieve: Mutex::default() })
+        let (fresh, mut sieve) = (Fresh::load(db)?, Sieve::default());
+        fresh.newest.keys().chain(fresh.older.iter().map(|(key, _)| key)).for_each(|key| sieve.add(key));
+        Ok(Self { fresh: Mutex::new(fresh), sieve: Mutex::new(sieve) })
     }
 
     /// Reads again what is committed, when memory may be wrong about it.
@@ -113,6 +115,8 @@ impl Keys {
     ) -> rusqlite::Result<Option<Seq>> {
         let stored = self.stored(&mut entering.merged, changes, &key)?;
         if stored.is_none() {
+            // Before it is committed: if that fails, it costs a needless look.
+            self.sieve().add(&key);
             entering.insert.execute(params![seq.as_i64(), key.as_bytes()])?;
             changes.added.insert(key, seq);
         }
@@ -125,6 +129,9 @@ impl Keys {
         changes: &Changes,
         key: &DedupeKey,
     ) -> rusqlite::Result<Option<Seq>> {
+        if !self.sieve().may_hold(key) {
+            return Ok(None);
+        }
         if let Some(seq) = changes.added.get(key) {
             return Ok(Some(*seq));
         }
@@ -132,10 +139,7 @@ impl Keys {
             return Ok(None);
         }
         let fresh = self.fresh().get(key);
-        match fresh {
-            None if self.sieve().may_hold(key) => merged.get(key),
-            fresh => Ok(fresh),
-        }
+        fresh.map_or_else(|| merged.get(key), |seq| Ok(Some(seq)))
     }
 
     /// Removes a key, if it is stored under this number.
@@ -163,11 +167,8 @@ impl Keys {
         // Merged before, if the process ended before the table was cleared.
         let mut insert =
             tx.prepare_cached("INSERT INTO dedupe_merged (key, seq) VALUES ($1, $2) ON CONFLICT DO NOTHING")?;
-        // Held before they are merged: if the commit fails, that costs a needless look.
-        let mut sieve = self.sieve();
         for (key, seq) in &waiting[..changes.merged] {
             if !changes.removed.contains(key) {
-                sieve.add(key);
                 insert.execute(params![key.as_bytes(), seq.as_i64()])?;
             }
         }

@@ -3,7 +3,9 @@
 //! written as one when the commit syncs.
 //!
 //! What is gathered is an [`Image`] of a part of the file; whatever else is done with the file comes after it was
-//! written. Right only under `synchronous=FULL`: there SQLite syncs the log before it tells others of the new pages.
+//! written. Right only under two settings of the connection. `synchronous=FULL`: SQLite syncs the log before it tells others
+//! of the new pages. `cache_spill=off`: it writes to the log only while it commits, so that outside of a commit, when
+//! others may write, nothing is gathered.
 
 #![allow(unsafe_code, reason = "SQLite reaches its files through C functions; there is no safe form")]
 
@@ -55,7 +57,7 @@ struct Gathering {
     image: Image,
 }
 
-/// How far behind.
+/// How many bytes after the beginning of the file object it stands.
 static BEHIND: OnceLock<usize> = OnceLock::new();
 
 /// The name of the file system that gathers, for connections that write. Made known to SQLite once.
@@ -82,7 +84,7 @@ pub fn vfs() -> &'static CStr {
 }
 
 // SAFETY of all below: SQLite calls them with a `file` of the size it was told, one at a time for each file, and between
-// `open` and `close`. The image is borrowed only while no other function runs.
+// `open` and `close`. SQLite's own functions touch only its own part of it, never what stands behind.
 
 unsafe extern "C" fn open(
     vfs: *mut sqlite3_vfs,
@@ -92,8 +94,8 @@ unsafe extern "C" fn open(
     flags_out: *mut c_int,
 ) -> c_int {
     unsafe {
-        let plain: *mut sqlite3_vfs = (*vfs).pAppData.cast();
-        let opened = (*plain).xOpen.expect("every one opens")(plain, name, file, flags, flags_out);
+        let plain_vfs: *mut sqlite3_vfs = (*vfs).pAppData.cast();
+        let opened = (*plain_vfs).xOpen.expect("every one opens")(plain_vfs, name, file, flags, flags_out);
         if opened == SQLITE_OK && flags & SQLITE_OPEN_WAL != 0 {
             let plain = &*(*file).pMethods;
             let methods = sqlite3_io_methods {
@@ -118,20 +120,18 @@ unsafe fn gathering(file: *mut sqlite3_file) -> *mut Gathering {
     unsafe { file.byte_add(behind).cast() }
 }
 
-/// Writes what is gathered, then gives SQLite's own functions. What can't be written stays gathered.
+/// Writes what is gathered, then gives SQLite's own functions. What can't be written is dropped: whoever commits it hears
+/// of that, and is rolled back; kept, it could be written after all behind a later commit.
 unsafe fn written(file: *mut sqlite3_file) -> Result<&'static sqlite3_io_methods, c_int> {
     unsafe {
         let Gathering { plain, image, .. } = &mut *gathering(file);
-        if !image.bytes.is_empty() {
-            let (bytes, length) = (image.bytes.as_ptr().cast(), image.bytes.len() as c_int);
-            let code =
-                plain.xWrite.expect("every one writes")(file, bytes, length, image.start as sqlite3_int64);
-            if code != SQLITE_OK {
-                return Err(code);
-            }
-            image.bytes.clear();
+        if image.bytes.is_empty() {
+            return Ok(plain);
         }
-        Ok(plain)
+        let (bytes, length) = (image.bytes.as_ptr().cast(), image.bytes.len() as c_int);
+        let code = plain.xWrite.expect("every one writes")(file, bytes, length, image.start as sqlite3_int64);
+        image.bytes.clear();
+        if code == SQLITE_OK { Ok(plain) } else { Err(code) }
     }
 }
 
@@ -199,11 +199,13 @@ unsafe extern "C" fn close(file: *mut sqlite3_file) -> c_int {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::{Cell, RefCell};
     use std::collections::BTreeMap;
     use std::path::Path;
 
     use proptest::prelude::*;
     use rusqlite::Connection;
+    use rusqlite::ffi::SQLITE_FULL;
 
     use super::*;
     use crate::sqlite::connection::open_writer;
@@ -232,6 +234,56 @@ mod tests {
         }
     }
 
+    thread_local! {
+        /// What reached a file that can be full.
+        static WRITTEN: RefCell<Vec<(sqlite3_int64, Vec<u8>)>> = RefCell::default();
+        static FULL: Cell<bool> = Cell::default();
+    }
+
+    unsafe extern "C" fn note(
+        _: *mut sqlite3_file,
+        from: *const c_void,
+        length: c_int,
+        at: sqlite3_int64,
+    ) -> c_int {
+        let bytes = unsafe { std::slice::from_raw_parts(from.cast(), length as usize) };
+        if FULL.get() {
+            return SQLITE_FULL;
+        }
+        WRITTEN.with_borrow_mut(|written| written.push((at, bytes.to_vec())));
+        SQLITE_OK
+    }
+
+    unsafe extern "C" fn sync_nothing(_: *mut sqlite3_file, _: c_int) -> c_int {
+        SQLITE_OK
+    }
+
+    #[test]
+    fn r5_a_commit_that_did_not_fit_on_the_disk_is_never_written_behind_the_next() {
+        vfs();
+        // SAFETY: all bytes zero is an io_methods without functions, and a file object is plain memory.
+        unsafe {
+            let nothing: sqlite3_io_methods = std::mem::zeroed();
+            let plain = sqlite3_io_methods { xWrite: Some(note), xSync: Some(sync_nothing), ..nothing };
+            let plain: &'static _ = Box::leak(Box::new(plain));
+            let mut memory = vec![0_u64; (BEHIND.get().unwrap() + size_of::<Gathering>()).div_ceil(8)];
+            let file: *mut sqlite3_file = memory.as_mut_ptr().cast();
+            gathering(file).write(Gathering { plain, methods: *plain, image: Image::default() });
+            let write = |at, bytes: &[u8]| write(file, bytes.as_ptr().cast(), bytes.len() as c_int, at);
+
+            FULL.set(true);
+            assert_eq!(write(32, &[1; 100]), SQLITE_OK);
+            assert_eq!(sync(file, 0), SQLITE_FULL);
+            FULL.set(false);
+            assert_eq!(sync(file, 0), SQLITE_OK);
+            assert_eq!(write(32, &[2; 10]), SQLITE_OK);
+            assert_eq!(write(42, &[3; 10]), SQLITE_OK);
+            assert_eq!(sync(file, 0), SQLITE_OK);
+            assert_eq!(WRITTEN.take(), [(32, [[2; 10], [3; 10]].concat())]);
+            drop(gathering(file).read());
+        }
+    }
+
     type Rows = BTreeMap<i64, String>;
 
     fn rows(path: &Path) -> Rows {
@@ -257,6 +309,7 @@ mod tests {
             let (path, crashed) = (folder.path().join("s.db"), folder.path().join("crashed.db"));
             let writer = open_writer(&path).unwrap();
             writer.pragma_update(None, "cache_size", 8).unwrap();
+            writer.pragma_update(None, "cache_spill", true).unwrap();
             writer.execute_batch("CREATE TABLE t (id INTEGER PRIMARY KEY, body TEXT NOT NULL)").unwrap();
             let mut committed = Rows::new();
             for (n, (writes, commits, moves)) in transactions.into_iter().enumerate() {

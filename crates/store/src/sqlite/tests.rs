@@ -213,8 +213,8 @@ async fn a4_the_sieve_is_filled_from_the_file() {
     let merged = "SELECT count(*) FROM dedupe_merged";
     let merged: i64 =
         Connection::open(file(&folder)).unwrap().query_row(merged, [], |row| row.get(0)).unwrap();
-    let held = events.iter().filter(|event| keys.sieve().may_hold(&event.key)).count() as i64;
-    assert!(merged > 0 && held >= merged, "{held} of {merged}");
+    assert!(merged > 0 && merged < 300, "{merged}: some wait, some are merged");
+    assert!(events.iter().all(|event| keys.sieve().may_hold(&event.key)));
 }
 
 #[tokio::test]

@@ -1,12 +1,14 @@
 //! `bench growth`: whether an event costs more when many are stored already. The store is driven directly, as the
-//! server drives it: admitted in batches, born leased, ended; what is measured is CPU, of this process and of the
-//! database, so that a busy machine does not decide.
+//! server drives it: admitted in batches, born leased, ended. What is measured is CPU, of this process and of the
+//! database; a large store and a small one take turns, so that what else the machine does falls on both. The small one
+//! grows too while it is measured.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use bytes::Bytes;
 use sekisho_core::change::{Arrival, ChangeSet, End, Lease, Outcome};
 use sekisho_core::event::{Created, DedupeKey, Trust};
@@ -21,9 +23,12 @@ use crate::now;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Stored events at which the cost is measured
-    #[arg(long, value_delimiter = ',', default_value = "10000,200000", value_name = "EVENTS")]
+    /// Events in the large store when the measurement begins
+    #[arg(long, value_delimiter = ',', default_value = "200000", value_name = "EVENTS")]
     sizes: Vec<u64>,
+    /// Events in the small one then
+    #[arg(long, default_value_t = 10_000, value_name = "EVENTS")]
+    small: u64,
     /// Events of each measurement: enough to hold what a store does only now and then
     #[arg(long, default_value_t = 240_000)]
     sample: u64,
@@ -35,62 +40,107 @@ pub struct Args {
 /// Events in one commit while measuring, as under load; while filling, more.
 const BATCH: u64 = 32;
 const FILLING_BATCH: u64 = 1_000;
+/// Events of one turn: enough for a clock that counts hundredths of a second.
+const TURN: u64 = 8_000;
+/// For what a store still does after its last answer: that is its own turn.
+const AFTERWARDS: Duration = Duration::from_millis(100);
 
 pub fn run(args: &Args, stage: &Stage) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut rows = Vec::new();
     for rising in [true, false] {
-        let name = if rising { "rising" } else { "scattered" };
-        let costs = runtime.block_on(measure(args, stage, name, rising))?;
-        let first = costs.first().map_or(f64::NAN, |(_, cost)| *cost);
-        rows.extend(costs.iter().map(|(size, cost)| {
-            let ratio = cost / first;
-            vec![name.to_owned(), thousands(*size), format!("{cost:.4} s"), format!("{ratio:.2}")]
-        }));
+        runtime.block_on(measure(args, stage, rising, &mut rows))?;
     }
     line_out(&format!(
-        "{}: CPU for 1,000 events, received and ended, at sizes of the store",
-        stage.kind.name()
+        "{}: CPU for 1,000 events, received and ended, in a store that held many before and in one that held {}",
+        stage.kind.name(),
+        thousands(args.small)
     ));
-    table(&["KEYS", "STORED", "CPU/1000", "RATIO (LIMIT 1.20)"], &rows);
+    table(&["KEYS", "HELD", "CPU/1000", "IN THE SMALL ONE", "RATIO (LIMIT 1.20)"], &rows);
     Ok(ExitCode::SUCCESS)
 }
 
-async fn measure(args: &Args, stage: &Stage, name: &str, rising: bool) -> anyhow::Result<Vec<(u64, f64)>> {
-    let url = stage.fresh_store(name)?.parse().map_err(anyhow::Error::msg)?;
-    let store = sekisho_store::open(&url, Access::Serve { allow_unsafe_durability: false }).await?;
-    let epoch = store.join(now()).await?.epoch;
-    let mut events = Events { sequence: Sequence::new(epoch, sekisho_core::Seq::ZERO), made: 0, rising };
+async fn measure(
+    args: &Args,
+    stage: &Stage,
+    rising: bool,
+    rows: &mut Vec<Vec<String>>,
+) -> anyhow::Result<()> {
+    let keys = if rising { "rising" } else { "scattered" };
     let progress = Progress::new();
-    let mut costs = Vec::new();
+    let mut large = Subject::new(stage, keys, rising).await?;
     for &size in &args.sizes {
-        while events.made < size {
-            progress.show(&format!("{name} keys: {} of {}", thousands(events.made), thousands(size)));
-            let batch = FILLING_BATCH.min(size - events.made);
-            pass(&*store, epoch, events.batch(batch)).await?;
+        let filled =
+            |made| progress.show(&format!("{keys} keys: {} of {}", thousands(made), thousands(size)));
+        large.fill(size, filled).await?;
+        let held = large.events.made;
+        let mut small = Subject::new(stage, &format!("{keys}-beside-{size}"), rising).await?;
+        small.fill(args.small, |_| ()).await?;
+        progress.show(&format!("{keys} keys: measuring at {}", thousands(held)));
+        let (mut in_large, mut in_small) = (Duration::ZERO, Duration::ZERO);
+        let turns = args.sample.div_ceil(TURN);
+        for _ in 0..turns {
+            in_large += large.take_turn(stage).await?;
+            in_small += small.take_turn(stage).await?;
         }
-        progress.show(&format!("{name} keys: measuring at {}", thousands(size)));
-        let cpu = || cpu_time(std::process::id()).unwrap_or_default() + stage.database_cpu();
-        let before = cpu();
-        for _ in 0..args.sample / BATCH {
-            pass(&*store, epoch, events.batch(BATCH)).await?;
-        }
-        let spent: Duration = cpu().saturating_sub(before);
-        costs.push((size, per_thousand(spent, args.sample / BATCH * BATCH)));
+        let cost = |spent| per_thousand(spent, turns * TURN);
+        rows.push(vec![
+            keys.to_owned(),
+            thousands(held),
+            format!("{:.4} s", cost(in_large)),
+            format!("{:.4} s", cost(in_small)),
+            format!("{:.2}", cost(in_large) / cost(in_small)),
+        ]);
     }
-    Ok(costs)
+    Ok(())
 }
 
-/// Receives and ends a batch.
-async fn pass(store: &dyn Store, epoch: Epoch, batch: Vec<Arrival>) -> anyhow::Result<()> {
-    let end = |arrival: &Arrival| {
-        let lease = Lease { job: arrival.seq, epoch, attempt: 1 };
-        ChangeSet::end(lease, End::Done(Outcome::SUCCESS), arrival.received_at)
-    };
-    let ends = batch.iter().map(end).collect();
-    store.admit(Arc::from(batch), Some(epoch)).await?;
-    store.commit(ends).await?;
-    Ok(())
+/// A store, and the events that come to it.
+struct Subject {
+    store: Arc<dyn Store>,
+    epoch: Epoch,
+    events: Events,
+}
+
+impl Subject {
+    async fn new(stage: &Stage, name: &str, rising: bool) -> anyhow::Result<Self> {
+        let url = stage.fresh_store(name)?.parse().map_err(anyhow::Error::msg)?;
+        let store = sekisho_store::open(&url, Access::Serve { allow_unsafe_durability: false }).await?;
+        let epoch = store.join(now()).await?.epoch;
+        let events = Events { sequence: Sequence::new(epoch, sekisho_core::Seq::ZERO), made: 0, rising };
+        Ok(Self { store, epoch, events })
+    }
+
+    async fn fill(&mut self, size: u64, filled: impl Fn(u64)) -> anyhow::Result<()> {
+        while self.events.made < size {
+            filled(self.events.made);
+            self.pass(FILLING_BATCH.min(size - self.events.made)).await?;
+        }
+        Ok(())
+    }
+
+    async fn take_turn(&mut self, stage: &Stage) -> anyhow::Result<Duration> {
+        let own = || cpu_time(std::process::id()).context("the CPU time of this process can't be read");
+        let before = own()? + stage.database_cpu();
+        for _ in 0..TURN / BATCH {
+            self.pass(BATCH).await?;
+        }
+        tokio::time::sleep(AFTERWARDS).await;
+        Ok((own()? + stage.database_cpu()).saturating_sub(before))
+    }
+
+    /// Receives and ends a batch.
+    async fn pass(&mut self, count: u64) -> anyhow::Result<()> {
+        let batch = self.events.batch(count);
+        let end = |arrival: &Arrival| {
+            let lease = Lease { job: arrival.seq, epoch: self.epoch, attempt: 1 };
+            ChangeSet::end(lease, End::Done(Outcome::SUCCESS), arrival.received_at)
+        };
+        let ends = batch.iter().map(end).collect();
+        self.store.admit(Arc::from(batch), Some(self.epoch)).await?;
+        self.store.commit(ends).await?;
+        Ok(())
+    }
 }
 
 /// Small events, so that the disk is not what is measured.
