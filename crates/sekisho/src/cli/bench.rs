@@ -109,7 +109,11 @@ fn on_stage(
     std::fs::create_dir_all(&folder).with_context(|| format!("can't make {}", folder.display()))?;
     let database = match kind {
         Kind::Sqlite => None,
-        Kind::Postgres => Some(Postgres::start_in(&folder).map_err(anyhow::Error::msg)?),
+        Kind::Postgres => {
+            let database = Postgres::start_in(&folder).map_err(anyhow::Error::msg)?;
+            database.wear_in().map_err(anyhow::Error::msg)?;
+            Some(database)
+        }
     };
     let stage = Stage { kind, folder, database };
     let result = measure(&stage);
