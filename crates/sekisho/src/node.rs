@@ -153,7 +153,29 @@ impl Node {
         if let Pulse::Alive { store_time, .. } = node.store.beat(joined.epoch, 0).await? {
             node.check_clock(store_time);
         }
+        if joined.floor.made_at() > node.now().plus_ms(SKEW_MAX_MS) {
+            node.hasten().await?;
+        }
         Ok(node)
+    }
+
+    /// Numbers of the future say that a clock was ahead: work that was queued by it, and retries, would be late by as much.
+    async fn hasten(&self) -> sekisho_store::Result<()> {
+        let mut jobs = 0;
+        loop {
+            let hastened = self.store.hasten(SWEEP_MAX, self.now()).await?;
+            jobs += hastened;
+            if hastened < SWEEP_MAX {
+                break;
+            }
+        }
+        if jobs > 0 {
+            tracing::warn!(
+                jobs,
+                "a clock was ahead when these were queued: they are due now; timers keep their time"
+            );
+        }
+        Ok(())
     }
 
     /// Whether this node may start work: it was heard lately, so nobody gives it up.
@@ -331,6 +353,10 @@ impl Observed {
 
 #[cfg(test)]
 mod tests {
+    use sekisho_core::change::Lane;
+    use sekisho_store::conformance::Arrivals;
+    use sekisho_store::memory::MemoryStore;
+
     use super::*;
 
     #[test]
@@ -387,5 +413,18 @@ mod tests {
             there.plus_ms(30_000),
             "a small step is followed"
         );
+    }
+
+    /// As after a night with the wrong year: the events came, and their work was to begin when that year had come.
+    #[tokio::test]
+    async fn r10_what_was_queued_by_a_clock_ahead_is_done_after_a_start_with_the_right_one() {
+        for (ahead, due) in [(24 * 60 * 60 * 1_000, 1), (30_000, 0)] {
+            let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+            let event = Arrivals::new(1).event_at("early", now().plus_ms(ahead));
+            store.admit(Arc::new([event]), None).await.unwrap();
+            let node = Node::join(Arc::clone(&store), Arc::default()).await.unwrap();
+            let claimed = store.claim(node.epoch(), vec![(Lane::settle(), 9)], node.now()).await.unwrap();
+            assert_eq!(claimed.len(), due, "{ahead} ms ahead");
+        }
     }
 }

@@ -64,6 +64,7 @@ pub const PROMISES: &[Promise] = &[
 
     ("b2: an epoch is never given twice and a node that was given up hears it", |s| Box::pin(nodes::epochs(s))),
     ("b2: work of a dead node is freed, work of a living one is not", |s| Box::pin(nodes::sweeps(s))),
+    ("r10: what a clock ahead put off is due at a start with the right one, timers are not", |s| Box::pin(nodes::hastens(s))),
     ("b2: crashes are counted and lead to the suspect lane, where only started ones count", |s| Box::pin(nodes::suspects(s))),
     ("b2: a sweep never brings a finished job back (river #1302)", |s| Box::pin(nodes::sweep_against_commit(s))),
     ("b2: a job is finished exactly once, whoever thinks to hold it (solid_queue #589)", |s| Box::pin(nodes::finished_once(s))),

@@ -109,6 +109,10 @@ pub trait Store: Send + Sync {
     /// frees a `fifo` whose turn was lost.
     async fn sweep(&self, limit: usize, suspect_after: i32) -> Result<usize>;
 
+    /// Makes up to `limit` unleased jobs due that wait for later than `now`, all but timers. Says how many. For a start
+    /// after a clock had been ahead: what was queued by it would wait until that time has really come.
+    async fn hasten(&self, limit: usize, now: Time) -> Result<usize>;
+
     /// Every lane with unleased work, with when its oldest job is due.
     async fn lanes(&self) -> Result<Vec<(Lane, Time)>>;
 

@@ -155,6 +155,10 @@ impl Store for PostgresStore {
         work::sweep(&self.pages, &self.work, limit, suspect_after, &self.turn).await
     }
 
+    async fn hasten(&self, limit: usize, now: Time) -> Result<usize> {
+        work::hasten(&self.work, limit, now).await
+    }
+
     async fn lanes(&self) -> Result<Vec<(Lane, Time)>> {
         work::lanes(&self.pages).await
     }

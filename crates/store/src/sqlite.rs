@@ -164,6 +164,10 @@ impl Store for SqliteStore {
         self.write(move |tx| work::sweep(tx, limit, suspect_after)).await
     }
 
+    async fn hasten(&self, limit: usize, now: Time) -> Result<usize> {
+        self.write(move |tx| work::hasten(tx, limit, now)).await
+    }
+
     async fn lanes(&self) -> Result<Vec<(Lane, Time)>> {
         self.look_up(work::lanes).await
     }

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use sekisho_core::Seq;
-use sekisho_core::change::{ChangeSet, Committed, End, Job, Lane, Lease, NewJob, Outcome};
+use sekisho_core::change::{ChangeSet, Committed, End, Job, Kind, Lane, Lease, NewJob, Outcome};
+use sekisho_core::timer::DAY_MS;
 
 use super::{
     ALL, APPLIED, Arrivals, NOW, SUSPECT_AFTER, UP, admit, admit_one, claim, claim_from, commit, dead, done,
-    finish, join, leased, leases, queue, standing,
+    finish, ids, join, leased, leases, queue, standing,
 };
 use crate::{DeadFilter, NodeRecord, Pulse, Standing, Store};
 
@@ -47,6 +48,25 @@ pub async fn lists(store: Arc<dyn Store>) {
     assert_eq!(store.find_nodes().await.expect(UP), [node(first, 0, NOW), node(second, 7, later)]);
     assert!(store.end(first, 0).await.expect(UP));
     assert_eq!(store.find_nodes().await.expect(UP), [node(second, 7, later)], "those who left are gone");
+}
+
+pub async fn hastens(store: Arc<dyn Store>) {
+    let mut new = Arrivals::new(1);
+    let node = join(&store).await;
+    let tomorrow = NOW.plus_ms(DAY_MS);
+    let mut late = |kind| NewJob { kind, due_at: tomorrow, ..new.job("app") };
+    let jobs = [Kind::Deliver, Kind::Settle, Kind::Send].map(&mut late);
+    let (timer, running) = (late(Kind::Timer), late(Kind::Deliver));
+    let wanted = jobs.iter().map(|job| job.id).collect::<Vec<_>>();
+    let claim = async |now| ids(&claim_from(&store, node, Lane::to_route("app"), ALL, now).await);
+    queue(&store, vec![running.clone()]).await;
+    assert_eq!(claim(tomorrow).await, [running.id]);
+    queue(&store, jobs.into_iter().chain([timer.clone()]).collect()).await;
+    assert_eq!(claim(NOW).await, []);
+    let hasten = async |limit| store.hasten(limit, NOW).await.expect(UP);
+    assert_eq!([hasten(2).await, hasten(2).await, hasten(2).await], [2, 1, 0], "what runs is left alone");
+    assert_eq!(claim(NOW).await, wanted);
+    assert_eq!(claim(tomorrow).await, [timer.id], "a timer keeps its time");
 }
 
 pub async fn sweeps(store: Arc<dyn Store>) {

@@ -173,6 +173,14 @@ pub fn sweep(tx: &Connection, limit: usize, suspect_after: i32) -> rusqlite::Res
     .execute([i64::from(suspect_after), limit.min(CLAIM_MAX) as i64])
 }
 
+pub fn hasten(tx: &Connection, limit: usize, now: Time) -> rusqlite::Result<usize> {
+    tx.prepare_cached(
+        "UPDATE job SET due_at = $1
+         WHERE id IN (SELECT id FROM job WHERE owner IS NULL AND due_at > $1 AND kind <> 'timer' ORDER BY id LIMIT $2)",
+    )?
+    .execute([now.ms(), limit.min(CLAIM_MAX) as i64])
+}
+
 /// Hops from lane to lane along the index.
 pub fn lanes(db: &Connection) -> rusqlite::Result<Vec<(Lane, Time)>> {
     let mut next = db.prepare_cached(
