@@ -367,11 +367,11 @@ pub async fn sweep(
 }
 
 const HASTEN: &str = "
-UPDATE job SET due_at = $1
-WHERE id IN (
-    SELECT id FROM job WHERE owner IS NULL AND due_at > $1 AND kind <> 'timer' ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED
+WITH late AS MATERIALIZED (
+    SELECT id FROM job WHERE owner IS NULL AND due_at > $1 AND kind <> 'timer' ORDER BY id LIMIT $2
+    FOR UPDATE SKIP LOCKED
 )
-RETURNING 1";
+UPDATE job SET due_at = $1 FROM late WHERE job.id = late.id RETURNING job.id";
 
 pub async fn hasten(link: &Link, limit: usize, now: Time) -> Result<usize> {
     Ok(link.query(HASTEN, &[&now.ms(), &limit_of(limit, CLAIM_MAX)]).await?.len())
