@@ -264,22 +264,27 @@ impl Browser {
         self.must("look for what is too wide", found).as_str().map(str::to_owned)
     }
 
-    /// Visible fields, buttons and links without an accessible name. A placeholder is none.
+    /// Visible fields, buttons and links without an accessible name. A placeholder is none. A page that renews itself in
+    /// the middle is looked at again.
     #[track_caller]
     pub fn unlabelled(&self) -> Vec<String> {
-        let found = self.session.script(&format!("{PAGE}\nreturn controls();"), &[]);
-        let found = self.must("look for fields, buttons and links", found);
+        let found = self.patiently(|| self.unlabelled_now());
+        self.must("look for fields, buttons and links, and read their names", found)
+    }
+
+    fn unlabelled_now(&self) -> Result<Vec<String>, Refusal> {
+        let found = self.session.script(&format!("{PAGE}\nreturn controls();"), &[])?;
         let controls = found.as_array().map(Vec::as_slice).unwrap_or_default();
         assert!(controls.len() <= CONTROLS_MAX, "{} controls are too many to look at", controls.len());
         let mut nameless = Vec::new();
         for control in controls {
             let id = element_id(&control[0]).expect("the script returns elements");
-            let name = self.must("read a name", self.session.get(&format!("/element/{id}/computedlabel")));
+            let name = self.session.get(&format!("/element/{id}/computedlabel"))?;
             if control[2] == true || text_of(&name).trim().is_empty() {
                 nameless.push(text_of(&control[1]));
             }
         }
-        nameless
+        Ok(nameless)
     }
 }
 
