@@ -4,12 +4,12 @@
 //! they hang.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::oneshot;
 
 use crate::sink::{HEADERS_MAX, content_length};
@@ -17,6 +17,9 @@ use crate::{assert_loopback, measure};
 
 /// Pause after a connection could not be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(5);
+const BACKLOG: u32 = 1024;
+/// Of each connection. Fixed: left to itself, a machine may take tens of megabytes for a server that does not read.
+const UNREAD_BYTES: u32 = 256 << 10;
 
 #[derive(Debug)]
 pub(crate) struct Server {
@@ -34,10 +37,16 @@ impl Server {
     {
         assert_loopback(listen);
         measure::raise_open_files();
-        let listener = TcpListener::bind(listen)?;
-        listener.set_nonblocking(true)?;
-        let address = listener.local_addr()?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let listener = {
+            let _inside = runtime.enter();
+            let socket = if listen.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+            socket.set_reuseaddr(true)?;
+            socket.set_recv_buffer_size(UNREAD_BYTES)?;
+            socket.bind(listen)?;
+            socket.listen(BACKLOG)?
+        };
+        let address = listener.local_addr()?;
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::spawn(move || {
             runtime.block_on(async {
@@ -69,7 +78,6 @@ where
     S: Fn(TcpStream) -> F,
     F: Future<Output = io::Result<()>> + Send + 'static,
 {
-    let listener = tokio::net::TcpListener::from_std(listener).expect("a bound listener that does not block");
     loop {
         // Out of file descriptors: some come back when callers leave.
         let Ok((stream, _)) = listener.accept().await else {

@@ -1,6 +1,7 @@
 //! Where mail goes: which address, trusted by which certificates, and the bytes in both directions.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use rustls_platform_verifier::Verifier;
 use sekisho_core::Secret;
 use sekisho_core::notification::Sent;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -24,6 +25,9 @@ use super::{Settings, Tls};
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 /// Most addresses of the server that are tried.
 const ADDRESSES_MAX: usize = 4;
+/// Sent and not yet taken by the server, at most. Fixed: a machine may keep megabytes for a server that no longer
+/// listens, and a mail that is all on its way counts as perhaps received.
+const UNSENT_BYTES: u32 = 128 << 10;
 /// Read at once.
 const READ_BYTES: usize = 2 << 10;
 
@@ -73,12 +77,8 @@ impl Server {
         let found = found.map_err(|error| Sent::Failed(answer::dns(parties, &error.to_string())))?;
         let mut last = "the name has no address".to_owned();
         for address in found.take(ADDRESSES_MAX) {
-            match timeout(CONNECT_MAX, TcpStream::connect(address)).await {
-                Ok(Ok(tcp)) => {
-                    // Commands are short and each waits for its reply.
-                    let _ = tcp.set_nodelay(true);
-                    return Ok(Stream::Plain(tcp));
-                }
+            match timeout(CONNECT_MAX, connect(address)).await {
+                Ok(Ok(tcp)) => return Ok(Stream::Plain(tcp)),
                 Ok(Err(error)) => last = format!("{address}: {error}"),
                 Err(_) => last = format!("{address}: no connection within {} s", CONNECT_MAX.as_secs()),
             }
@@ -112,6 +112,15 @@ fn trusting(ca: Option<&str>) -> anyhow::Result<ClientConfig> {
         .with_custom_certificate_verifier(Arc::new(verifier))
         .with_no_client_auth();
     Ok(config)
+}
+
+async fn connect(address: SocketAddr) -> io::Result<TcpStream> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_send_buffer_size(UNSENT_BYTES)?;
+    let tcp = socket.connect(address).await?;
+    // Commands are short and each waits for its reply.
+    let _ = tcp.set_nodelay(true);
+    Ok(tcp)
 }
 
 #[derive(Debug)]
