@@ -404,10 +404,23 @@ impl Worker {
                 Failure::transient("panicked", "the program failed while it worked on this")
             }
         };
-        match queue::after(&failed, &RETRY, job.tries(), job.lease.job.as_i64() as u64, self.node.now()) {
+        match self.end_of_failed(work, &failed) {
             End::Dead(death) => Some(self.dead(job, death).await),
-            end @ (End::Done(_) | End::Retry { .. }) => Some(ChangeSet::end(job.lease, end, self.node.now())),
+            end => Some(ChangeSet::end(job.lease, end, self.node.now())),
         }
+    }
+
+    fn after(&self, job: &Job, failure: &Failure) -> End {
+        queue::after(failure, &RETRY, job.tries(), job.lease.job.as_i64() as u64, self.node.now())
+    }
+
+    /// How a run ends that failed without a word from outside. No attempt tells of it, so that the log must.
+    fn end_of_failed(&self, work: &Work, failure: &Failure) -> End {
+        let end = self.after(&work.job, failure);
+        if let End::Retry { due_at } = end {
+            closer::tell_retry(work, due_at, failure.reason, &failure.error);
+        }
+        end
     }
 
     /// The end of a job that goes before a person, and of what waits for it.

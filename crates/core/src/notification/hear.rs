@@ -36,18 +36,37 @@ impl Feedback {
         self.notice(known).is_some()
     }
 
+    /// What becomes of its notice, and why; `None` for what changes nothing.
+    fn turn(&self) -> Option<(Status, Cause, &'static str)> {
+        match &self.kind {
+            What::Bounced { permanent: true, .. } => Some((Status::Bounced, Cause::Bounce, "bounced")),
+            What::Bounced { permanent: false, .. } => {
+                Some((Status::Bounced, Cause::Bounce, "bounced_for_now"))
+            }
+            What::Rejected => Some((Status::Bounced, Cause::Bounce, "rejected")),
+            // Somebody took the complaint back.
+            What::Complained { .. } if !self.suppresses() => None,
+            What::Complained { .. } => Some((Status::Complained, Cause::Complaint, "complained")),
+            What::Delivered => None,
+        }
+    }
+
+    /// Whether it can change anything.
+    pub fn is_news(&self) -> bool {
+        self.turn().is_some()
+    }
+
+    /// The same, received then. By a clock ahead of ours it would be newer than a release that came after it.
+    #[must_use]
+    pub fn received(mut self, then: Time) -> Self {
+        self.at = self.at.map(|at| at.min(then));
+        self
+    }
+
     /// What changes because of it; nothing if it is old news.
     pub fn heard(&self, event: Seq, known: &Loaded, at: Time, mut next_id: impl FnMut() -> Seq) -> ChangeSet {
         let mut set = ChangeSet::nothing(at);
-        let (status, cause, reason) = match &self.kind {
-            What::Bounced { permanent: true, .. } => (Status::Bounced, Cause::Bounce, "bounced"),
-            What::Bounced { permanent: false, .. } => (Status::Bounced, Cause::Bounce, "bounced_for_now"),
-            What::Rejected => (Status::Bounced, Cause::Bounce, "rejected"),
-            // Somebody took the complaint back.
-            What::Complained { .. } if !self.suppresses() => return set,
-            What::Complained { .. } => (Status::Complained, Cause::Complaint, "complained"),
-            What::Delivered => return set,
-        };
+        let Some((status, cause, reason)) = self.turn() else { return set };
         if let Some((state, notice)) = self.notice(known).filter(|(_, notice)| notice.is_meant_by(self)) {
             let note = self.addresses.first().and_then(|(_, note)| note.clone());
             let notice = notice.with(Step { reason: Some(reason.to_owned()), note, ..Step::new(at, status) });
@@ -140,6 +159,8 @@ mod tests {
         let released = [Cause::Bounce, Cause::Released];
         assert_eq!(changes(&bounce("ntc_1", AT), &sent, &released), [N], "old news does not suppress again");
         assert_eq!(changes(&bounce("ntc_1", later), &sent, &released), [N, S]);
+        let ahead = bounce("ntc_1", AT.plus_ms(20_000)).received(AT);
+        assert_eq!(changes(&ahead, &sent, &released), [N], "its clock was ahead: it came before the release");
     }
 
     #[test]
@@ -147,5 +168,8 @@ mod tests {
         let kind = What::Complained { kind: Some("not-spam".into()) };
         let feedback = Feedback { kind, ..bounce("ntc_1", AT.plus_ms(1)) };
         assert_eq!(changes(&feedback, &notice_to("taro@example.jp", Status::Sent), &[]), []);
+        let delivered = Feedback { kind: What::Delivered, ..feedback.clone() };
+        let meant = [feedback, delivered, bounce("ntc_1", AT)].map(|feedback| feedback.is_news());
+        assert_eq!(meant, [false, false, true], "nobody waits for the mail they speak of");
     }
 }

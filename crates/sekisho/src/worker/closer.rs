@@ -6,8 +6,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sekisho_core::Epoch;
-use sekisho_core::change::{ChangeSet, Committed, Death, End, Ended, Lane, Lease};
+use sekisho_core::change::{Attempt, ChangeSet, Committed, Death, End, Ended, Lane, Lease};
+use sekisho_core::{Epoch, Time};
 use sekisho_store::{Error, Store};
 use tokio::sync::{Notify, watch};
 
@@ -170,11 +170,10 @@ impl Closer {
         let result = match end {
             End::Done(outcome) => outcome.name(),
             End::Retry { due_at } => {
-                let seen = attempt.as_ref();
-                let reason = seen.and_then(|attempt| attempt.reason.as_deref()).unwrap_or("internal");
-                let error = seen.and_then(|attempt| attempt.error.as_deref()).unwrap_or_default();
-                tracing::warn!(%message_id, event_id, source, lane, error_type = reason, error,
-                    attempt = lease.attempt, next = %due_at, "a run failed and will be tried again");
+                // Without an attempt, whoever decided so has said why.
+                if let Some(Attempt { reason: Some(reason), error, .. }) = attempt {
+                    tell_retry(work, *due_at, reason, error.as_deref().unwrap_or_default());
+                }
                 "retry"
             }
             End::Dead(death) => {
@@ -185,4 +184,13 @@ impl Closer {
         };
         self.metrics.jobs.get_or_create(&JobLabels { lane: lane.to_owned(), result }).inc();
     }
+}
+
+/// One run went wrong; the next may go well.
+pub fn tell_retry(work: &Work, due_at: Time, reason: &str, error: &str) {
+    let (lease, lane) = (work.job.lease, &*work.job.lane.0);
+    let event = work.event.as_deref();
+    let (event_id, source) = event.map(|event| (&*event.event_id, &*event.source)).unwrap_or_default();
+    tracing::warn!(message_id = %lease.job.as_message(), event_id, source, lane, error_type = reason, error,
+        attempt = lease.attempt, next = %due_at, "a run failed and will be tried again");
 }

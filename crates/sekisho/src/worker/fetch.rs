@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use sekisho_core::change::{ChangeSet, End, Job, Outcome};
-use sekisho_core::queue::{self, Failure};
+use sekisho_core::queue::Failure;
 use sekisho_core::settlement::{Fetch, Provider, reading};
 
-use super::{RETRY, Worker};
+use super::Worker;
 use crate::config::{self, Config};
 use crate::effects::stripe;
 
@@ -86,10 +86,7 @@ impl Worker {
                 events: vec![fetch.arrival(self.node.next_seq(at), at, &answer)],
                 ..ChangeSet::end(job.lease, End::Done(Outcome::SUCCESS), at)
             },
-            Err(failure) => {
-                let end = queue::after(&failure, &RETRY, job.tries(), job.lease.job.as_i64() as u64, at);
-                ChangeSet::end(job.lease, end, at)
-            }
+            Err(failure) => ChangeSet::end(job.lease, self.after(job, &failure), at),
         };
         Ok(set.with_attempt(called.attempt))
     }

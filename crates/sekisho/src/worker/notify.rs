@@ -76,30 +76,36 @@ impl Worker {
     // --- bounces and complaints ------------------------------------------------------------------------------
 
     /// What the mail service says became of a mail: its notice hears of it, and an address that does not work, or does
-    /// not want us, gets nothing more.
+    /// not want us, gets nothing more from now on, whether the notice is known yet or not.
     async fn hear(&self, event: &Stored, tries: i32) -> Result<String, Failure> {
         let feedback = match feedback::read(&event.body) {
             None => return Ok("it says nothing of a mail".into()),
             Some(Err(error)) => return Err(Failure::terminal("unreadable_event", error.to_string())),
-            Some(Ok(feedback)) => feedback,
+            Some(Ok(feedback)) => feedback.received(event.received_at),
         };
+        if !feedback.is_news() {
+            return Ok("it changes nothing".into());
+        }
         for _ in 0..TRIES {
             let (names, keys) = feedback.asks_for();
             let known = self.store.load(names, keys).await.map_err(unavailable)?;
+            let at = self.node.now();
+            let set = feedback.heard(event.seq, &known, at, || self.node.next_seq(at));
+            let count = set.writes.len();
+            if count > 0 {
+                let answers = self.store.commit(vec![set]).await.map_err(unavailable)?;
+                if !matches!(&*answers, [Committed::Applied { .. }]) {
+                    continue;
+                }
+            }
             if !feedback.is_known(&known) && tries < PATIENCE {
                 // It may be older than the word that it was sent.
                 return Err(Failure::transient("no_notice_yet", "the mail it speaks of is not known yet"));
             }
-            let at = self.node.now();
-            let set = feedback.heard(event.seq, &known, at, || self.node.next_seq(at));
-            if set.writes.is_empty() {
-                return Ok("it changes nothing".into());
-            }
-            let count = set.writes.len();
-            let answers = self.store.commit(vec![set]).await.map_err(unavailable)?;
-            if let [Committed::Applied { .. }] = &*answers {
-                return Ok(format!("{count} records heard of it"));
-            }
+            return Ok(match count {
+                0 => "it changes nothing".into(),
+                count => format!("{count} records heard of it"),
+            });
         }
         Err(Failure::transient("contended", "others changed the same things all the time"))
     }

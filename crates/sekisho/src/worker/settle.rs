@@ -15,15 +15,15 @@ use sekisho_core::change::{
 };
 use sekisho_core::event::Stored;
 use sekisho_core::notification::{self, Task};
-use sekisho_core::queue::{self, Failure};
+use sekisho_core::queue::Failure;
 use sekisho_core::settlement::{self, Cause, Change, Delivery, FETCHED, Fetch, Input, Origin, Reading};
 use sekisho_core::state::Loaded;
 use sekisho_core::{Epoch, Seq, Time};
 use sekisho_store::{AuditFilter, RETRIED};
 use tokio::sync::watch;
 
+use super::Worker;
 use super::desk::Work;
-use super::{RETRY, Worker};
 use crate::{fault, told_to_stop};
 
 /// Events settled in one commit.
@@ -207,9 +207,7 @@ impl Worker {
     }
 
     fn failed(&self, work: &Work, failure: &Failure) -> ChangeSet {
-        let (lease, at) = (work.job.lease, self.node.now());
-        let end = queue::after(failure, &RETRY, work.job.tries(), lease.job.as_i64() as u64, at);
-        ChangeSet::end(lease, end, at)
+        ChangeSet::end(work.job.lease, self.end_of_failed(work, failure), self.node.now())
     }
 
     /// What is known of these names, however often it takes; `None` when it became senseless to ask.

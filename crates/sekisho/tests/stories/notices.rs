@@ -337,6 +337,8 @@ fn g2_a_bounce_suppresses_the_address_until_somebody_releases_it() {
         let address = || place.sql("SELECT id FROM state WHERE kind = 'suppression'");
         wait_until("the address is on the list", || !address().is_empty());
         let address = address();
+        // The mail it speaks of was none of ours; that it is waited for is said.
+        wait_until("why it waits is said", || gateway.server.log().contains("no_notice_yet"));
         gateway.send(&paid("1", &address));
         wait_for(place, "suppressed", 1);
         assert!(smtp.accepted().is_empty());
