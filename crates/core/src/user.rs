@@ -60,6 +60,8 @@ const SEEN_EVERY_MS: i64 = 5 * 60_000;
 pub const SESSIONS_MAX: usize = 20;
 /// How long an invitation can be taken up.
 pub const INVITE_MS_MAX: i64 = 24 * 3_600_000;
+/// Of an invitation's hash: enough to tell invitations apart.
+const ID_LETTERS: usize = 12;
 pub const NAME_LETTERS_MAX: usize = 64;
 pub const PASSWORD_LETTERS_MIN: usize = 10;
 pub const PASSWORD_BYTES_MAX: usize = 1_000;
@@ -209,15 +211,22 @@ pub struct Invite {
     pub expires_at: Time,
     /// Who took it up.
     pub used_by: Option<String>,
+    /// Who took it back.
+    pub withdrawn_by: Option<String>,
 }
 
 impl Invite {
     pub fn new(rank: Rank, hash: String, by: Option<String>, now: Time) -> Self {
-        Self { rank, hash, by, expires_at: now.plus_ms(INVITE_MS_MAX), used_by: None }
+        Self { rank, hash, by, expires_at: now.plus_ms(INVITE_MS_MAX), used_by: None, withdrawn_by: None }
     }
 
     pub fn is_open(&self, now: Time) -> bool {
-        self.used_by.is_none() && self.expires_at > now
+        self.used_by.is_none() && self.withdrawn_by.is_none() && self.expires_at > now
+    }
+
+    /// What it is called by whoever may not know its token.
+    pub fn id(&self) -> &str {
+        self.hash.get(..ID_LETTERS).unwrap_or(&self.hash)
     }
 }
 

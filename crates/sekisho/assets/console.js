@@ -91,14 +91,15 @@ document.querySelectorAll("[data-live]").forEach((list) => {
 // data-refresh="SECONDS": a part of the page is asked for again by its own address, and put in place.
 document.querySelectorAll("[data-refresh]").forEach((part) => {
   const again = async () => {
-    // What somebody has the keyboard on stays.
-    if (document.hidden || part.contains(document.activeElement)) return;
+    // What somebody has the keyboard or the mouse on stays.
+    const inUse = () => part.contains(document.activeElement) || part.querySelector(":active");
+    if (document.hidden || inUse()) return;
     try {
       const answer = await fetch(part.dataset.from || location.href);
       if (!answer.ok || answer.redirected) return;
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       const fresh = page.getElementById(part.id);
-      if (!fresh) return;
+      if (!fresh || inUse()) return;
       const opened = [...part.querySelectorAll("details")].map((one) => one.open);
       part.replaceChildren(...fresh.childNodes);
       part.querySelectorAll("details").forEach((one, n) => (one.open = opened[n] ?? one.open));

@@ -173,7 +173,7 @@ impl App {
         let (settings, connections) = (checkpoint.server.clone(), metrics.connections.clone());
         let front = Arc::new(Front { checkpoint, pages });
         doors.start("server", |stop| server::run(listener, settings, connections, front, stop));
-        for _ in 0..store.committers() {
+        for _ in 0..store.committers().count {
             let committer = Arc::clone(&committer);
             intake.start("committer", |stop| async move { committer.run(stop).await });
         }

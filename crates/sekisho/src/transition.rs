@@ -66,7 +66,7 @@ pub use request::{Answered, Request};
 pub use suppressions::{Turned, release, suppress, suppression, suppressions, view as suppression_view};
 pub use users::{
     Known as KnownUser, Visitor, change_password, change_user, end_session, enter, find_invite, find_session,
-    first_invite, invite, is_disabled, join, users,
+    first_invite, invite, is_disabled, join, open_invites, users, withdraw_invite,
 };
 
 /// Most dead letters or events that one order touches.

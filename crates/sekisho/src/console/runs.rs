@@ -14,18 +14,26 @@ use sekisho_core::{Seq, Time};
 
 use super::Console;
 use super::frame::Frame;
-use super::page::{Answer, Method, Page, Reply, VIEWER, Visit, Who};
+use super::page::{Answer, Method, OPERATOR, Page, Reply, VIEWER, Visit, Who};
 use super::trouble::Trouble;
 use crate::chance;
 use crate::now;
 use crate::transition::{self, Actor, Redo, Refusal, Replay};
 
-pub const PAGES: &[Page] = &[Page {
-    method: Method::Get,
-    path: "/console/runs/{id}",
-    needs: VIEWER,
-    run: |visit| Box::pin(async move { show(&visit) }),
-}];
+pub const PAGES: &[Page] = &[
+    Page {
+        method: Method::Get,
+        path: "/console/runs/{id}",
+        needs: VIEWER,
+        run: |visit| Box::pin(async move { show(&visit) }),
+    },
+    Page {
+        method: Method::Post,
+        path: "/console/runs/{id}/stop",
+        needs: OPERATOR,
+        run: |visit| Box::pin(async move { stop(&visit) }),
+    },
+];
 
 /// Runs that are remembered, and under way at once.
 const KEPT_MAX: usize = 50;
@@ -92,8 +100,27 @@ pub struct Progress {
     pub in_doubt: usize,
     /// More fit than one order may touch.
     pub more: bool,
+    /// Who said that it should not go on.
+    pub stopped_by: Option<String>,
     pub ended: Option<Time>,
     pub error: Option<String>,
+}
+
+impl Progress {
+    /// Done, or not to be done.
+    pub fn passed(&self) -> usize {
+        self.done + self.skipped
+    }
+
+    pub fn left(&self) -> usize {
+        self.total.unwrap_or_default().saturating_sub(self.passed())
+    }
+
+    /// Over before everything was done.
+    pub fn is_cut_short(&self) -> bool {
+        let is_unfinished = self.total.is_none() || self.left() > 0;
+        self.error.is_some() || (self.ended.is_some() && self.stopped_by.is_some() && is_unfinished)
+    }
 }
 
 /// What came of one piece.
@@ -110,6 +137,10 @@ impl Run {
 
     fn is_over(&self) -> bool {
         self.lock().ended.is_some()
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.lock().stopped_by.is_some()
     }
 
     fn actor(&self) -> Actor<'_> {
@@ -233,6 +264,9 @@ async fn carry_out(console: Arc<Console>, run: Arc<Run>, order: Order) -> Result
         }
     };
     for seqs in found.chunks(PIECE) {
+        if run.is_stopped() {
+            return Ok(());
+        }
         check_who(&console, &run).await?;
         let mut tries = 0;
         let piece = loop {
@@ -300,25 +334,31 @@ impl RunPage {
     fn total(&self) -> usize {
         self.now.total.unwrap_or_default()
     }
-
-    /// Done, or not to be done.
-    fn passed(&self) -> usize {
-        self.now.done + self.now.skipped
-    }
-
-    fn left(&self) -> usize {
-        self.total().saturating_sub(self.passed())
-    }
 }
 
-fn show(visit: &Visit) -> Answer {
-    let Some(run) = visit.console.runs.find(&visit.id) else {
+fn find(visit: &Visit) -> Result<Arc<Run>, Trouble> {
+    visit.console.runs.find(&visit.id).ok_or_else(|| {
         let text = visit.lang.t(
             "this server knows no such run: it was started on another, or before a restart. What it did is done; the rest is still in the list",
             "このサーバーには該当する一括処理の記録がありません。別のサーバーで開始されたか、再起動前のものです。処理済みの分は完了しており、残りは一覧に残っています",
         );
-        return Err(Trouble::missing(text.to_owned()));
-    };
+        Trouble::missing(text.to_owned())
+    })
+}
+
+/// The piece that is under way is still done; no further one is begun.
+fn stop(visit: &Visit) -> Answer {
+    let run = find(visit)?;
+    let mut progress = run.lock();
+    if progress.ended.is_none() && progress.stopped_by.is_none() {
+        tracing::info!(run = run.id, by = visit.who.name, "a run of the console is told to stop");
+        progress.stopped_by = Some(visit.who.name.clone());
+    }
+    Ok(Reply::Go { to: format!("/console/runs/{}", run.id), flash: None })
+}
+
+fn show(visit: &Visit) -> Answer {
+    let run = find(visit)?;
     let (section, title) = match run.deed {
         Deed::Retry => ("dead", visit.lang.t("Retrying dead letters", "デッドレターの一括再試行")),
         Deed::Discard => ("dead", visit.lang.t("Discarding dead letters", "デッドレターの一括破棄")),

@@ -2,7 +2,7 @@
 
 use askama::Template;
 use sekisho_core::Time;
-use sekisho_core::user::{Act, Rank, User};
+use sekisho_core::user::{Act, Invite, Rank, User};
 
 use super::ROOT;
 use super::frame::Frame;
@@ -18,6 +18,12 @@ pub const PAGES: &[Page] = &[
         path: "/console/users/invite",
         needs: ADMIN,
         run: |visit| Box::pin(invite(visit)),
+    },
+    Page {
+        method: Method::Post,
+        path: "/console/invites/withdraw",
+        needs: ADMIN,
+        run: |visit| Box::pin(withdraw(visit)),
     },
     Page {
         method: Method::Post,
@@ -64,6 +70,7 @@ const HOME: &str = "/console/users";
 struct UsersPage {
     f: Frame,
     users: Vec<UserRow>,
+    invites: Vec<Invite>,
     keys: Vec<ApiKey>,
     ranks: [Rank; 3],
     /// Shown once, on the page that answers the form.
@@ -104,9 +111,10 @@ async fn page(visit: &Visit, made: Option<Made>) -> Answer {
         name,
     };
     let users = transition::users(store).await?.into_iter().map(row).collect();
+    let invites = transition::open_invites(store, visit.at).await?;
     let keys = transition::list_keys(store).await?;
     let f = visit.frame("users", visit.lang.t("Users and keys", "利用者とキー"));
-    Reply::page(&UsersPage { f, users, keys, ranks: Rank::ALL, made })
+    Reply::page(&UsersPage { f, users, invites, keys, ranks: Rank::ALL, made })
 }
 
 async fn invite(visit: Visit) -> Answer {
@@ -117,6 +125,12 @@ async fn invite(visit: Visit) -> Answer {
         None => format!("{ROOT}/join/{token}"),
     };
     page(&visit, Some(Made { is_link: true, secret })).await
+}
+
+async fn withdraw(visit: Visit) -> Answer {
+    let which = visit.field("invite").unwrap_or_default();
+    let done = transition::withdraw_invite(&*visit.console.store, which, &visit.actor()).await;
+    visit.after(HOME, done, ("The link leads nowhere any more.", "招待リンクを無効にしました。"))
 }
 
 async fn set_rank(visit: Visit) -> Answer {

@@ -59,10 +59,49 @@ pub async fn invite(store: &dyn Store, rank: Rank, actor: &Actor<'_>) -> Result<
     let token = chance::token::<32>();
     let invite = Invite::new(rank, chance::hash(&token), Some(actor.name.to_owned()), actor.at);
     let write = write(&Key::new(Kind::Invite, &invite.hash), 0, &invite);
-    let audit =
-        vec![actor.entry(None, "user.invited", ("invite", &invite.hash[..12]), json!({ "rank": rank }))];
+    let audit = vec![actor.entry(None, "user.invited", ("invite", invite.id()), json!({ "rank": rank }))];
     let set = ChangeSet { writes: vec![write], audit, ..ChangeSet::nothing(actor.at) };
     if is_written(store, set).await? { Ok((token, invite)) } else { Err(contended()) }
+}
+
+/// Invitations that nobody took up or took back, the one that ends first first. Those of somebody who may not give any now
+/// are among them: they are worth something again if that changes.
+pub async fn open_invites(store: &dyn Store, now: Time) -> Result<Vec<Invite>> {
+    let mut open: Vec<_> =
+        find_open_invites(store, now).await?.into_iter().map(|(_, invite)| invite).collect();
+    open.sort_by_key(|invite| invite.expires_at);
+    Ok(open)
+}
+
+async fn find_open_invites(store: &dyn Store, now: Time) -> Result<Vec<(State, Invite)>> {
+    let mut open = Vec::new();
+    for state in every(store, StateFilter::all(Kind::Invite, FIND_MAX)).await? {
+        let invite: Invite = read(&state)?;
+        if invite.is_open(now) {
+            open.push((state, invite));
+        }
+    }
+    Ok(open)
+}
+
+/// Takes an invitation back: its link leads nowhere from now on.
+pub async fn withdraw_invite(store: &dyn Store, id: &str, actor: &Actor<'_>) -> Result<()> {
+    for _ in 0..TRIES {
+        let open = find_open_invites(store, actor.at).await?;
+        let (state, mut invite) =
+            open.into_iter().find(|(_, invite)| invite.id() == id).ok_or_else(no_invite)?;
+        invite.withdrawn_by = Some(actor.name.to_owned());
+        let details = json!({ "rank": invite.rank, "by": invite.by });
+        let set = ChangeSet {
+            writes: vec![write(&state.key, state.version, &invite)],
+            audit: vec![actor.entry(None, "user.invitation_withdrawn", ("invite", id), details)],
+            ..ChangeSet::nothing(actor.at)
+        };
+        if is_written(store, set).await? {
+            return Ok(());
+        }
+    }
+    Err(contended())
 }
 
 /// The invitation behind a link, if it can still be taken up.

@@ -70,6 +70,7 @@ pub fn action(code: &str, lang: Language) -> &str {
         "notice.complained" => ("a notice was called spam", "通知が迷惑メール報告"),
         "reminders.run" => ("reminders were run", "リマインダーを実行"),
         "user.invited" => ("somebody was invited", "利用者を招待"),
+        "user.invitation_withdrawn" => ("an invitation was taken back", "招待を取り消し"),
         "user.joined" => ("somebody joined", "利用者が登録"),
         "user.entered" => ("somebody logged in", "ログイン"),
         "user.refused" => ("a log-in was refused", "ログインを拒否"),

@@ -125,6 +125,29 @@ async fn h4_many_are_retried_as_a_run_that_tells_how_far_it_is() {
 }
 
 #[tokio::test]
+async fn h4_a_run_can_be_stopped_and_leaves_the_rest_where_it_is() {
+    let hands = with_dead(&["timeout", "timeout"]).await;
+    let room = Room::with(config(), hands.store()).await;
+    let started = room.act(Rank::Operator, "/console/dead/retry", "why=repaired").await;
+    let stop = format!("{}/stop", started.location());
+    assert_eq!(room.act(Rank::Viewer, &stop, "").await.status(), 403);
+    // Nothing of it was done yet: it has its turn when this test waits for it.
+    assert_eq!(room.act(Rank::Operator, &stop, "").await.location(), started.location());
+    let seen = ended(&room, started.location()).await;
+    let seen = seen.says(&["stopped it", "<strong>0</strong> / 2", "Still to do"]);
+    assert!(!seen.text.contains("finished") && !seen.text.contains("/stop\""), "{}", seen.text);
+    assert_eq!(left(&hands).await, 2);
+    let list = room.look(Rank::Viewer, "/console/dead").await.says(&["stopped", "0 / 2"]);
+    assert!(!list.text.contains("finished"), "{}", list.text);
+    // After its end there is nothing to stop.
+    let whole = room.act(Rank::Operator, "/console/dead/retry", "why=repaired").await;
+    ended(&room, whole.location()).await.says(&["finished"]);
+    room.act(Rank::Operator, &format!("{}/stop", whole.location()), "").await;
+    ended(&room, whole.location()).await.says(&["finished"]);
+    assert_eq!(room.act(Rank::Operator, "/console/runs/0000/stop", "").await.status(), 404);
+}
+
+#[tokio::test]
 async fn h4_many_are_put_aside_only_with_a_reason() {
     let hands = with_dead(&["timeout", "timeout", "uncertain"]).await;
     let room = Room::with(config(), hands.store()).await;

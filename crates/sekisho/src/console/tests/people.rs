@@ -152,6 +152,28 @@ async fn h1_a_link_is_worth_no_more_than_whoever_gave_it() {
 }
 
 #[tokio::test]
+async fn h1_a_link_that_nobody_took_up_is_seen_and_can_be_taken_back() {
+    let room = Room::open().await;
+    let mika = room.settle_in("mika", Rank::Admin).await;
+    let by = transition::Actor { name: "mika", role: Rank::Admin.role(), tenant: None, at: now() };
+    let (token, invite) = transition::invite(&*room.store, Rank::Operator, &by).await.unwrap();
+    let (kept, _) = transition::invite(&*room.store, Rank::Viewer, &by).await.unwrap();
+    let list = async || room.ask("GET", "/console/users", &[("cookie", mika.clone())], "").await;
+    let seen = list().await.says(&["Invitations nobody has taken up yet", invite.id()]);
+    assert!(!seen.text.contains(&token) && !seen.text.contains(&invite.hash), "{}", seen.text);
+    let form = format!("invite={}&csrf={}", invite.id(), csrf(&mika));
+    let act = async |form: &str| {
+        room.ask("POST", "/console/invites/withdraw", &[("cookie", mika.clone())], form).await.told()
+    };
+    assert!(act(&form).await.contains("leads nowhere"));
+    assert!(act(&form).await.contains("taken up, is over"), "once");
+    let path = |token: &str| format!("/console/join/{token}");
+    assert_eq!(room.ask("GET", &path(&token), &[], "").await.status(), 404);
+    assert_eq!(room.ask("GET", &path(&kept), &[], "").await.status(), 200);
+    assert!(!list().await.text.contains(invite.id()));
+}
+
+#[tokio::test]
 async fn h1_two_admins_who_put_each_other_out_leave_one() {
     let room = Room::open().await;
     for round in 0..5 {
