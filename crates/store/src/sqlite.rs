@@ -28,6 +28,7 @@ use std::collections::BTreeSet;
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use sekisho_core::change::{
@@ -39,9 +40,9 @@ use sekisho_core::{Epoch, Seq, Time};
 
 use crate::migration::Migration;
 use crate::{
-    Access, AuditFilter, AuditPage, BookedLine, ChainHead, Count, DeadFilter, DeadGroup, DeadLetter,
-    EventFilter, EventPage, EventRecord, Forgotten, Joined, LineFilter, Link, Loaded, Message, NodeRecord,
-    OpenError, Pulse, RejectionFilter, Result, StateFilter, Store, Sum, Work,
+    Access, AuditFilter, AuditPage, BookedLine, ChainHead, Committers, Count, DeadFilter, DeadGroup,
+    DeadLetter, EventFilter, EventPage, EventRecord, Forgotten, Joined, LineFilter, Link, Loaded, Message,
+    NodeRecord, OpenError, Pulse, RejectionFilter, Result, StateFilter, Store, Sum, Work,
 };
 use connection::Readers;
 use keys::Keys;
@@ -122,9 +123,9 @@ impl Store for SqliteStore {
         admit::admit(self, arrivals, keep).await
     }
 
-    fn committers(&self) -> usize {
+    fn committers(&self) -> Committers {
         // The one writer commits together whatever waits when it is free; it should never wait for the next to come.
-        16
+        Committers { count: 16, apart: Duration::ZERO }
     }
 
     async fn known(&self, keys: &[DedupeKey]) -> Result<Vec<Option<Seq>>> {

@@ -16,8 +16,8 @@ use crate::migration;
 /// Older versions can corrupt a WAL that two connections reset at once.
 const VERSION_MIN: i32 = 3_051_003;
 const PAGE_BYTES: i64 = 8_192;
-/// The log is cut back to this when it begins anew.
-const WAL_BYTES_KEPT: i64 = 64 << 20;
+/// The log is cut back to this when it begins anew: what it usually needs, and some more, is not asked of the disk again.
+const WAL_BYTES_KEPT: i64 = 128 << 20;
 /// Connections for pages and people, and one for the engine alone: a long look at history must not hold up work.
 const PAGES: usize = 2;
 const ENGINE: usize = 1;

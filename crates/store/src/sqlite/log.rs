@@ -1,6 +1,6 @@
 //! The log (WAL) and how its pages come into the file. SQLite would move them inside a commit, every few dozen batches,
-//! while everybody waits. Here a thread copies the bulk while commits go on; the writer copies what came meanwhile and syncs
-//! the file, between two batches: only a log that is moved whole begins anew.
+//! while everybody waits. Here a thread copies and syncs while commits go on, again and again until little comes meanwhile;
+//! the writer copies that and syncs the file, between two batches: only a log that is moved whole begins anew.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,13 +11,17 @@ use std::thread::JoinHandle;
 use rusqlite::Connection;
 
 use super::connection::open_reader;
+use super::log_file;
 use super::writer::{LeaveOnPanic, exit_if_sync_failed};
 
-/// Pages in the log before they are moved: 16 MB, which recovery reads in a moment. Few where tests run, so that all of
-/// them move.
-const PAGES_MAX: i32 = if cfg!(debug_assertions) { 16 } else { 2_048 };
+/// Pages in the log before they are moved: 64 MB, which recovery reads in a tenth of a second. The more, the more often a
+/// page that changes all the time is moved once instead of many times. Few where tests run, so that all of them move.
+const PAGES_MAX: i32 = if cfg!(debug_assertions) { 16 } else { 8_192 };
 /// And pages more before it is tried again, where somebody who read kept some.
 const PAGES_MORE: i32 = PAGES_MAX / 8;
+/// So few are left to the writer, unless they come faster than they are moved.
+const PAGES_LEFT: i32 = PAGES_MAX / 32;
+const PASSES_MAX: usize = 6;
 
 pub struct Log {
     /// In the log after the latest commit.
@@ -44,9 +48,9 @@ impl Log {
     pub fn tend(&mut self, writer: &Connection) {
         if self.mover.take_finished() {
             self.due = match move_pages(writer) {
-                Moved::Whole => PAGES_MAX,
-                Moved::Until(pages) => pages + PAGES_MORE,
-                Moved::Failed => self.due + PAGES_MAX,
+                Some(moved) if moved.is_whole => PAGES_MAX,
+                Some(moved) => moved.in_log + PAGES_MORE,
+                None => self.due + PAGES_MAX,
             };
         } else if self.pages.load(Ordering::Relaxed) >= self.due {
             self.mover.go();
@@ -71,7 +75,7 @@ impl Mover {
         let run = move || {
             let _leave = LeaveOnPanic;
             while let Ok(()) = told.recv() {
-                move_pages(&connection);
+                move_most(&connection);
                 if report.send(()).is_err() {
                     return;
                 }
@@ -105,22 +109,39 @@ impl Drop for Mover {
     }
 }
 
-enum Moved {
-    Whole,
-    /// The log has so many pages, and somebody still reads some of them.
-    Until(i32),
-    Failed,
+struct Moved {
+    in_log: i32,
+    /// Of those, in the file.
+    in_file: i32,
+    is_whole: bool,
+}
+
+/// Moves pages until few came while the last ones were moved.
+fn move_most(connection: &Connection) {
+    let mut before = 0;
+    for _ in 0..PASSES_MAX {
+        let Some(moved) = move_pages(connection) else { return };
+        // SQLite does so only when the whole log was moved. What is on the disk by then, the writer need not wait for.
+        if let Err(error) = log_file::sync_database(connection) {
+            return failed(&error);
+        }
+        if moved.in_file - before <= PAGES_LEFT {
+            return;
+        }
+        before = moved.in_file;
+    }
 }
 
 /// Moves what no reader still needs in the log.
-fn move_pages(connection: &Connection) -> Moved {
+fn move_pages(connection: &Connection) -> Option<Moved> {
     let moved = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
-        let (busy, pages, moved): (bool, i32, i32) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        Ok(if busy || moved < pages { Moved::Until(pages) } else { Moved::Whole })
+        let (busy, in_log, in_file): (bool, i32, i32) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        Ok(Moved { in_log, in_file, is_whole: !busy && in_file >= in_log })
     });
-    moved.unwrap_or_else(|error| {
-        exit_if_sync_failed(&error);
-        tracing::warn!(%error, "SQLite could not move its log into the file; nothing is lost, it is tried again");
-        Moved::Failed
-    })
+    moved.inspect_err(failed).ok()
+}
+
+fn failed(error: &rusqlite::Error) {
+    exit_if_sync_failed(error);
+    tracing::warn!(%error, "SQLite could not move its log into the file; nothing is lost, it is tried again");
 }

@@ -6,6 +6,8 @@
 //! written. Right only under two settings of the connection. `synchronous=FULL`: SQLite syncs the log before it tells others
 //! of the new pages. `cache_spill=off`: it writes to the log only while it commits, so that outside of a commit, when
 //! others may write, nothing is gathered.
+//!
+//! [`sync_database`] stands here too, so that all unsafe code of the store is in one file.
 
 #![allow(unsafe_code, reason = "SQLite reaches its files through C functions; there is no safe form")]
 
@@ -14,9 +16,11 @@ use std::ptr;
 use std::sync::OnceLock;
 
 use rusqlite::ffi::{
-    SQLITE_OK, SQLITE_OPEN_WAL, sqlite3_file, sqlite3_int64, sqlite3_io_methods, sqlite3_vfs,
+    SQLITE_FCNTL_FILE_POINTER, SQLITE_MISUSE, SQLITE_OK, SQLITE_OPEN_WAL, SQLITE_SYNC_DATAONLY,
+    SQLITE_SYNC_NORMAL, sqlite3_file, sqlite3_file_control, sqlite3_int64, sqlite3_io_methods, sqlite3_vfs,
     sqlite3_vfs_find, sqlite3_vfs_register,
 };
+use rusqlite::{Connection, ffi};
 
 const NAME: &CStr = c"sekisho-gathers-log";
 /// SQLite takes the length of a write modulo 128 KB.
@@ -59,6 +63,27 @@ struct Gathering {
 
 /// How many bytes after the beginning of the file object it stands.
 static BEHIND: OnceLock<usize> = OnceLock::new();
+
+/// Syncs the file of the database by SQLite's own handle. One of ours would, when it is closed, take the process' locks on
+/// the file with it.
+pub fn sync_database(connection: &Connection) -> rusqlite::Result<()> {
+    let mut file: *mut sqlite3_file = ptr::null_mut();
+    // SAFETY: the connection is open and, like the file object it lends, used by nobody else meanwhile.
+    let code = unsafe {
+        let asked = sqlite3_file_control(
+            connection.handle(),
+            c"main".as_ptr(),
+            SQLITE_FCNTL_FILE_POINTER,
+            (&raw mut file).cast(),
+        );
+        let methods = file.as_ref().and_then(|file| file.pMethods.as_ref());
+        match methods.and_then(|methods| methods.xSync) {
+            Some(sync) if asked == SQLITE_OK => sync(file, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY),
+            _ => SQLITE_MISUSE,
+        }
+    };
+    if code == SQLITE_OK { Ok(()) } else { Err(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)) }
+}
 
 /// The name of the file system that gathers, for connections that write. Made known to SQLite once.
 pub fn vfs() -> &'static CStr {
