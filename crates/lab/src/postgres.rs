@@ -23,6 +23,8 @@ const PACKAGE: &str = "install the Debian package `postgresql`";
 /// How long the server may take to start or stop.
 const START_S: u32 = 60;
 
+/// Memory for pages where tests run: what PostgreSQL has unless told otherwise.
+const TEST_MB: u32 = 128;
 /// Used before something is measured: 640 MB, of the 1 GB that the settings permit.
 const LOG_FILES: usize = 40;
 
@@ -31,7 +33,6 @@ const SETTINGS: &str = "
 listen_addresses = '127.0.0.1'
 fsync = on
 synchronous_commit = on
-shared_buffers = 128MB
 max_connections = 200
 max_wal_size = 1GB
 timezone = 'UTC'
@@ -79,13 +80,18 @@ impl Postgres {
 
     /// Starts a server in a fresh directory below `parent`, which user `postgres` must be able to enter.
     pub fn start_in(parent: &Path) -> Result<Self, String> {
+        Self::start_with(parent, TEST_MB)
+    }
+
+    /// The same, with so many megabytes for its pages (`shared_buffers`).
+    pub fn start_with(parent: &Path, memory_mb: u32) -> Result<Self, String> {
         let bin = find_binaries()?;
         let dir = tempfile::Builder::new()
             .prefix("sekisho-postgres-")
             .tempdir_in(parent)
             .map_err(|error| format!("no directory for PostgreSQL below {}: {error}", parent.display()))?
             .keep();
-        let private = Private::start(bin, dir)?;
+        let private = Private::start(bin, dir, memory_mb)?;
         let server = format!("postgres://postgres@127.0.0.1:{}", private.port);
         let base = Base { server, database: "postgres".into(), query: String::new() };
         Ok(Self { base, psql: private.bin.join("psql"), private: Some(private) })
@@ -255,7 +261,7 @@ impl Base {
 }
 
 impl Private {
-    fn start(bin: PathBuf, dir: PathBuf) -> Result<Self, String> {
+    fn start(bin: PathBuf, dir: PathBuf, memory_mb: u32) -> Result<Self, String> {
         let stop = ["stop", "-m", "immediate", "-w", "-t", &START_S.to_string(), "-D"];
         let mut words = vec![dir.clone().into_os_string()];
         words.extend(command_line(&bin, "pg_ctl", &stop, &dir));
@@ -265,12 +271,12 @@ impl Private {
         let warden = Mutex::new(Warden::new(script, &words)?);
         let port = free_address().map_err(|error| format!("no free port for PostgreSQL: {error}"))?.port();
         let private = Self { bin, dir, port, warden };
-        private.create_cluster()?;
+        private.create_cluster(memory_mb)?;
         private.start_server()?;
         Ok(private)
     }
 
-    fn create_cluster(&self) -> Result<(), String> {
+    fn create_cluster(&self, memory_mb: u32) -> Result<(), String> {
         if is_root() {
             let output = Command::new("chown").arg("postgres:").arg(&self.dir).output();
             said("chown", &output.map_err(|error| format!("chown did not start: {error}"))?).map_err(
@@ -283,7 +289,10 @@ impl Private {
         )?;
         let file = self.data().join("postgresql.conf");
         let sockets = self.dir.display();
-        let settings = format!("{SETTINGS}port = {}\nunix_socket_directories = '{sockets}'\n", self.port);
+        let settings = format!(
+            "{SETTINGS}shared_buffers = {memory_mb}MB\nport = {}\nunix_socket_directories = '{sockets}'\n",
+            self.port
+        );
         let text = fs::read_to_string(&file).and_then(|text| fs::write(&file, text + &settings));
         text.map_err(|error| format!("PostgreSQL's settings could not be written: {error}"))
     }

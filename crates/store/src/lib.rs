@@ -17,6 +17,7 @@ mod url;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use sekisho_core::change::{
@@ -53,6 +54,14 @@ pub const GROUPED_MAX: usize = 10_000;
 /// Rejections kept; older ones make room, so that an attacker can't fill the disk.
 pub const REJECTIONS_MAX: usize = 10_000;
 
+/// How many `admit` calls are worth having under way at once, and how far apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Committers {
+    pub count: usize,
+    /// While one is under way, the next begins this much later at the earliest. It carries more then.
+    pub apart: Duration,
+}
+
 #[async_trait]
 pub trait Store: Send + Sync {
     // --- nodes -----------------------------------------------------------------------------------------------
@@ -74,8 +83,8 @@ pub trait Store: Send + Sync {
     /// number is `Admitted` again.
     async fn admit(&self, arrivals: Arc<[Arrival]>, keep: Option<Epoch>) -> Result<Vec<Admission>>;
 
-    /// How many `admit` calls are worth having under way at once.
-    fn committers(&self) -> usize;
+    /// How `admit` is best called.
+    fn committers(&self) -> Committers;
 
     /// The numbers under which these keys are stored, in order. A read: it confirms what the gate believes.
     async fn known(&self, keys: &[DedupeKey]) -> Result<Vec<Option<Seq>>>;

@@ -8,6 +8,7 @@ mod upkeep;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use sekisho_core::audit::{BEGINNING, Entry};
@@ -21,10 +22,10 @@ use sekisho_core::timer::HOUR_MS;
 use sekisho_core::{Epoch, Seq, Time};
 
 use crate::{
-    AuditEntry, AuditFilter, AuditPage, BookedLine, CLAIM_MAX, ChainHead, Count, DeadFilter, DeadGroup,
-    DeadLetter, EventFilter, EventPage, EventRecord, EventSummary, FIND_MAX, Forgotten, Joined, LineFilter,
-    Link, Loaded, Message, NodeRecord, Peer, Pulse, REJECTIONS_MAX, RejectionFilter, Result, Stake, Standing,
-    StateFilter, Status, Store, Sum, Work,
+    AuditEntry, AuditFilter, AuditPage, BookedLine, CLAIM_MAX, ChainHead, Committers, Count, DeadFilter,
+    DeadGroup, DeadLetter, EventFilter, EventPage, EventRecord, EventSummary, FIND_MAX, Forgotten, Joined,
+    LineFilter, Link, Loaded, Message, NodeRecord, Peer, Pulse, REJECTIONS_MAX, RejectionFilter, Result,
+    Stake, Standing, StateFilter, Status, Store, Sum, Work,
 };
 
 /// One process, one writer: one chain.
@@ -131,8 +132,8 @@ impl Store for MemoryStore {
         Ok(arrivals.iter().map(|arrival| tables.admit(arrival, keep)).collect())
     }
 
-    fn committers(&self) -> usize {
-        1
+    fn committers(&self) -> Committers {
+        Committers { count: 1, apart: Duration::ZERO }
     }
 
     async fn known(&self, keys: &[DedupeKey]) -> Result<Vec<Option<Seq>>> {

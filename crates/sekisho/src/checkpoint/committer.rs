@@ -1,6 +1,6 @@
 //! Group commit. Requests queue their events here; whenever a committer is free it gives all that wait to the store, which
-//! writes them in one transaction, so that durability costs one sync per batch. No timer: under no load a batch is one
-//! event, under much load it is many.
+//! writes them in one transaction, so that durability costs one sync per batch. Under no load a batch is one event and leaves
+//! at once; under much load it is many.
 //!
 //! The queue is bounded by events and by estimated wait, so that overload is answered early instead of late.
 
@@ -53,7 +53,18 @@ struct Queue {
     waiting: VecDeque<Waiting>,
     /// Waiting, or with the store.
     events: usize,
+    /// Batches that committers have, and when the last of them was begun.
+    under_way: usize,
+    begun: Option<Instant>,
     closed: bool,
+}
+
+/// What a free committer does next.
+enum Next {
+    Store(Vec<Waiting>),
+    /// The store has a batch, and the next should not follow so soon.
+    Pause(Duration),
+    Idle,
 }
 
 struct Waiting {
@@ -96,7 +107,7 @@ impl Committer {
     }
 
     fn room(&self, waiting: usize) -> Result<(), Overloaded> {
-        let wait = self.pace.lock().expect("no code panics here").of(waiting, self.store.committers());
+        let wait = self.pace.lock().expect("no code panics here").of(waiting, self.store.committers().count);
         if waiting < self.limits.waiting_max && wait < self.limits.deadline * 2 / 3 {
             return Ok(());
         }
@@ -126,9 +137,18 @@ impl Committer {
 
     /// One committer: takes what waits, stores it, answers; until told to stop and nothing waits any more.
     pub async fn run(&self, mut stop: watch::Receiver<bool>) {
+        let apart = self.store.committers().apart;
         loop {
-            while let Some(batch) = self.take() {
-                self.store(batch).await;
+            match self.take(apart) {
+                Next::Store(batch) => {
+                    self.store(batch).await;
+                    continue;
+                }
+                Next::Pause(left) => {
+                    tokio::time::sleep(left).await;
+                    continue;
+                }
+                Next::Idle => {}
             }
             if self.queue.lock().expect("no code panics here").closed {
                 // The other committers must hear it too.
@@ -142,19 +162,8 @@ impl Committer {
         }
     }
 
-    fn take(&self) -> Option<Vec<Waiting>> {
-        let mut queue = self.queue.lock().expect("no code panics here");
-        let mut batch = Vec::new();
-        let (mut events, mut bytes) = (0, 0);
-        while let Some(next) = queue.waiting.front() {
-            events += next.arrivals.len();
-            bytes += next.arrivals.iter().map(|arrival| arrival.body.len()).sum::<usize>();
-            if !batch.is_empty() && (events > ADMIT_MAX || bytes > BATCH_BYTES_MAX) {
-                break;
-            }
-            batch.push(queue.waiting.pop_front().expect("it was just seen"));
-        }
-        (!batch.is_empty()).then_some(batch)
+    fn take(&self, apart: Duration) -> Next {
+        self.queue.lock().expect("no code panics here").next(Instant::now(), apart)
     }
 
     async fn store(&self, batch: Vec<Waiting>) {
@@ -300,11 +309,41 @@ impl Committer {
     fn let_go(&self, events: usize) {
         let mut queue = self.queue.lock().expect("no code panics here");
         queue.events -= events;
+        queue.under_way -= 1;
         self.metrics.waiting_events.set(queue.events as i64);
     }
 
     fn note_pace(&self, elapsed: Duration, events: usize) {
         self.pace.lock().expect("no code panics here").note(elapsed, events);
+    }
+}
+
+impl Queue {
+    fn next(&mut self, now: Instant, apart: Duration) -> Next {
+        if self.waiting.is_empty() {
+            return Next::Idle;
+        }
+        let due = self.begun.filter(|_| self.under_way > 0).map(|begun| begun + apart);
+        if let Some(due) = due.filter(|due| *due > now) {
+            return Next::Pause(due.saturating_duration_since(now));
+        }
+        (self.under_way, self.begun) = (self.under_way + 1, Some(now));
+        Next::Store(self.take())
+    }
+
+    /// The oldest that wait, as many as go into one batch.
+    fn take(&mut self) -> Vec<Waiting> {
+        let mut batch = Vec::new();
+        let (mut events, mut bytes) = (0, 0);
+        while let Some(next) = self.waiting.front() {
+            events += next.arrivals.len();
+            bytes += next.arrivals.iter().map(|arrival| arrival.body.len()).sum::<usize>();
+            if !batch.is_empty() && (events > ADMIT_MAX || bytes > BATCH_BYTES_MAX) {
+                break;
+            }
+            batch.push(self.waiting.pop_front().expect("it was just seen"));
+        }
+        batch
     }
 }
 
@@ -328,6 +367,7 @@ impl Pace {
 
 #[cfg(test)]
 mod tests {
+    use super::super::limits::Bytes;
     use super::*;
 
     #[test]
@@ -341,5 +381,32 @@ mod tests {
         let wait = pace.of(915, 16);
         assert!(wait > Duration::from_millis(5) && wait < Duration::from_millis(100), "{wait:?}");
         assert_eq!(Pace::default().of(1_000, 16), Duration::ZERO, "nothing is known yet");
+    }
+
+    #[test]
+    fn a7_the_next_batch_follows_at_once_when_the_store_is_free_and_soon_when_it_is_slow() {
+        let apart = Duration::from_millis(3);
+        let start = Instant::now();
+        let after = |ms| start + Duration::from_millis(ms);
+        let mut queue = Queue::default();
+        assert!(matches!(queue.next(start, apart), Next::Idle));
+        let begins = |queue: &mut Queue, ms| {
+            if queue.waiting.is_empty() {
+                let (held, reply) = (Bytes::new(0).hold(), oneshot::channel().0);
+                queue.waiting.push_back(Waiting { arrivals: Vec::new(), held, since: start, reply });
+            }
+            match queue.next(after(ms), apart) {
+                Next::Store(batch) => Ok(batch.len()),
+                Next::Pause(left) => Err(left.as_millis()),
+                Next::Idle => panic!("something waits"),
+            }
+        };
+        assert_eq!(begins(&mut queue, 0), Ok(1));
+        assert_eq!(begins(&mut queue, 1), Err(2), "the first is under way");
+        queue.under_way -= 1;
+        assert_eq!(begins(&mut queue, 1), Ok(1), "the first is stored");
+        assert_eq!(begins(&mut queue, 3), Err(1), "counted from the last");
+        assert_eq!(begins(&mut queue, 4), Ok(1), "it takes its time");
+        assert_eq!(queue.under_way, 2);
     }
 }

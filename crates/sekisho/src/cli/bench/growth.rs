@@ -32,9 +32,18 @@ pub struct Args {
     /// Events of each measurement: enough to hold what a store does only now and then
     #[arg(long, default_value_t = 240_000)]
     sample: u64,
+    /// Only keys that rise with time, or only scattered ones
+    #[arg(long)]
+    keys: Option<Keys>,
     /// Where the temporary data goes
     #[arg(long, default_value = ".", value_name = "FOLDER")]
     pub folder: PathBuf,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Keys {
+    Rising,
+    Scattered,
 }
 
 /// Events in one commit while measuring, as under load; while filling, more.
@@ -48,8 +57,10 @@ const AFTERWARDS: Duration = Duration::from_millis(100);
 pub fn run(args: &Args, stage: &Stage) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut rows = Vec::new();
-    for rising in [true, false] {
-        runtime.block_on(measure(args, stage, rising, &mut rows))?;
+    for keys in [Keys::Rising, Keys::Scattered] {
+        if args.keys.is_none_or(|only| only == keys) {
+            runtime.block_on(measure(args, stage, keys, &mut rows))?;
+        }
     }
     line_out(&format!(
         "{}: CPU for 1,000 events, received and ended, in a store that held many before and in one that held {}",
@@ -60,13 +71,11 @@ pub fn run(args: &Args, stage: &Stage) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn measure(
-    args: &Args,
-    stage: &Stage,
-    rising: bool,
-    rows: &mut Vec<Vec<String>>,
-) -> anyhow::Result<()> {
-    let keys = if rising { "rising" } else { "scattered" };
+async fn measure(args: &Args, stage: &Stage, keys: Keys, rows: &mut Vec<Vec<String>>) -> anyhow::Result<()> {
+    let (rising, keys) = match keys {
+        Keys::Rising => (true, "rising"),
+        Keys::Scattered => (false, "scattered"),
+    };
     let progress = Progress::new();
     let mut large = Subject::new(stage, keys, rising).await?;
     for &size in &args.sizes {
