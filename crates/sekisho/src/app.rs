@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use sekisho_core::Secret;
@@ -43,6 +44,7 @@ pub struct App {
     pub first_invite: Option<String>,
     stages: Vec<Stage>,
     health: Arc<Health>,
+    stop_within: Duration,
 }
 
 /// Tasks that stop together. Stages stop one after the other: first what takes work in, last what others rely on.
@@ -84,6 +86,8 @@ impl Stage {
 
 /// What the process exits with when a part of it ended unasked (`EX_SOFTWARE`).
 const EXIT_PART_ENDED: i32 = 70;
+/// At a stop, for what must be written after the last request and the last run have ended.
+const LAST_WRITES: Duration = Duration::from_secs(5);
 /// Connections that may wait to be accepted: a burst of them is not turned away.
 const BACKLOG: u32 = 4_096;
 
@@ -170,6 +174,8 @@ impl App {
             recorder.clone(),
             Arc::clone(&metrics),
         );
+        // Requests have this time, and runs after them.
+        let stop_within = 2 * checkpoint.server.shutdown_timeout + LAST_WRITES;
         let (settings, connections) = (checkpoint.server.clone(), metrics.connections.clone());
         let front = Arc::new(Front { checkpoint, pages });
         doors.start("server", |stop| server::run(listener, settings, connections, front, stop));
@@ -189,14 +195,19 @@ impl App {
             ends.start("closer", |stop| Arc::clone(&worker).close(stop));
         }
         base.start("node", |stop| async move { node.run(stop).await });
-        Ok(Self { address, first_invite, stages: vec![doors, intake, settling, work, ends, base], health })
+        let stages = vec![doors, intake, settling, work, ends, base];
+        Ok(Self { address, first_invite, stages, health, stop_within })
     }
 
-    /// Stops taking work in, finishes what is under way, leaves the store.
-    pub async fn stop(self) {
+    /// Stops taking work in, finishes what is under way, leaves the store. False if the store did not let it in time:
+    /// then what is ours in it is freed by others, or at the next start.
+    pub async fn stop(self) -> bool {
         self.health.stop();
-        for stage in self.stages {
-            stage.stop().await;
-        }
+        let stages = async {
+            for stage in self.stages {
+                stage.stop().await;
+            }
+        };
+        tokio::time::timeout(self.stop_within, stages).await.is_ok()
     }
 }

@@ -101,8 +101,8 @@ pub struct Node {
     clock: Mutex<Clock>,
     born: Instant,
     clock_is_sure: AtomicBool,
-    /// The newest number that was stored when this process joined.
-    newest: Seq,
+    /// The clock may be trusted with letting go of old events.
+    may_forget: bool,
 }
 
 /// The wall clock and the monotonic one at a moment when the time was known: they must go on agreeing. The database's
@@ -136,7 +136,7 @@ impl Node {
         }
         // What an earlier life of this process had in hand is freed before anything new begins.
         while store.sweep(SWEEP_MAX, SUSPECT_AFTER).await? == SWEEP_MAX {}
-        let node = Self {
+        let mut node = Self {
             store,
             health,
             epoch: AtomicI64::new(joined.epoch.0),
@@ -147,12 +147,13 @@ impl Node {
             born: Instant::now(),
             // Until the first beat has compared it with the database's.
             clock_is_sure: AtomicBool::new(false),
-            newest: joined.floor,
+            may_forget: false,
         };
         // The database's time is asked before anything is due by ours.
         if let Pulse::Alive { store_time, .. } = node.store.beat(joined.epoch, 0).await? {
             node.check_clock(store_time);
         }
+        node.may_forget = is_plausible(joined.floor, node.now());
         if joined.floor.made_at() > node.now().plus_ms(SKEW_MAX_MS) {
             node.hasten().await?;
         }
@@ -192,11 +193,8 @@ impl Node {
         *self.clock.lock().expect("no code panics here")
     }
 
-    /// Whether the clock may be trusted with letting go of old events: if nothing was stored for very long before the
-    /// start, it may be the clock that is wrong.
     pub fn may_forget(&self) -> bool {
-        let idle = self.now().ms() - self.newest.made_at().ms();
-        self.newest == Seq::ZERO || idle < IDLE_MAX_MS
+        self.may_forget
     }
 
     /// How long this process has lived.
@@ -252,15 +250,17 @@ impl Node {
         };
         *self.beaten.lock().expect("no code panics here") = asked;
         self.check_clock(store_time);
+        let mut gave_up = false;
         for dead in observed.dead(&peers, Instant::now()) {
             if self.store.end(dead.epoch, dead.beat).await? {
+                gave_up = true;
                 tracing::warn!(
                     epoch = dead.epoch.0,
                     "a node stopped beating and was given up; its work is freed"
                 );
             }
         }
-        if observed.must_sweep(&peers, Instant::now()) {
+        if observed.must_sweep(&peers, Instant::now()) || gave_up {
             while self.store.sweep(SWEEP_MAX, SUSPECT_AFTER).await? == SWEEP_MAX {}
             observed.has_swept(&peers, Instant::now());
         }
@@ -304,6 +304,12 @@ impl Node {
     }
 }
 
+/// Whether old events may be let go by this clock: if nothing was stored for very long before the start, it may be the
+/// clock that is wrong.
+fn is_plausible(newest: Seq, now: Time) -> bool {
+    newest == Seq::ZERO || now.ms() - newest.made_at().ms() < IDLE_MAX_MS
+}
+
 /// When each peer's beat was last seen to move.
 #[derive(Default)]
 struct Observed {
@@ -328,7 +334,7 @@ impl Observed {
         must
     }
 
-    /// The dead are still among them in this beat; in the next they are missed.
+    /// Those given up in this beat are still among them; in the next they are missed, and it is swept once more.
     fn has_swept(&mut self, peers: &[Peer], now: Instant) {
         self.swept = Some((peers.iter().map(|peer| peer.epoch).collect(), now));
     }
@@ -376,6 +382,18 @@ mod tests {
         assert_eq!(looks(102, 50..=50), [peer(102)]);
         assert!(observed.dead(&[], at(51)).is_empty());
         assert!(observed.seen.is_empty(), "who left is forgotten");
+    }
+
+    #[test]
+    fn b6_after_a_very_long_silence_the_clock_is_not_trusted_with_letting_go() {
+        let now = crate::now();
+        let stored = |days_ago: i64| {
+            let at = now.plus_ms(-days_ago * 24 * 60 * 60 * 1000);
+            Sequence::new(Epoch(1), Seq::ZERO).next(at)
+        };
+        assert!(is_plausible(Seq::ZERO, now), "a new store");
+        assert!(is_plausible(stored(0), now) && is_plausible(stored(29), now));
+        assert!(!is_plausible(stored(31), now));
     }
 
     #[test]

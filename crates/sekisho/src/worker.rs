@@ -180,7 +180,8 @@ impl Worker {
                     () = told_to_stop(&mut stop) => break,
                 }
             }
-            self.targets.iter().for_each(|target| self.pump(&target.lane));
+            // All: each may have waited for its rate.
+            self.desk.lanes().iter().for_each(|lane| self.pump(lane));
             rounds.all = tokio::select! {
                 () = self.desk.look.notified() => false,
                 () = tokio::time::sleep_until(rounds.next_poll.into()) => true,

@@ -4,7 +4,7 @@
 //! Invariant: an id is in `held` before the store is asked to lease it to this node, and until the store has heard
 //! how it ended. Whatever the store counts as ours and is not held was lost on the way, and is adopted.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -23,6 +23,8 @@ const SETTLE_MAX: usize = 4_096;
 
 /// And what their bodies may take.
 const SETTLE_BYTES_MAX: usize = 64 << 20;
+/// And what the bodies of one lane may take, but for those of a last claim.
+const LANE_BYTES_MAX: usize = 32 << 20;
 /// So long after this node changed a breaker, what the store says of it may be older.
 const ON_ITS_WAY: Duration = Duration::from_secs(3);
 
@@ -77,7 +79,8 @@ pub struct Desk {
 struct Hands {
     /// By id, with the lease under which it is held: an earlier run that ends late lets go of nothing newer.
     held: HashMap<Seq, Lease>,
-    running: HashSet<Lease>,
+    /// With the bytes of each.
+    running: HashMap<Lease, usize>,
     settle: VecDeque<Work>,
     settle_bytes: usize,
     /// Set aside for events on their way into the store.
@@ -110,6 +113,8 @@ struct LaneState {
     /// Promised to jobs that are being queued.
     reserved: usize,
     waiting: VecDeque<Work>,
+    /// Of the events of those that run and wait.
+    bytes: usize,
     rate: Option<Rate>,
     breaker: Breaker,
     /// When this node last changed it in kind.
@@ -130,11 +135,24 @@ impl LaneState {
     fn new(policy: LanePolicy) -> Self {
         let rate = policy.rate.map(Rate::per_second);
         let (waiting, breaker) = (VecDeque::new(), Breaker::default());
-        Self { policy, running: 0, reserved: 0, waiting, rate, breaker, judged: None, has_more: true }
+        Self {
+            policy,
+            running: 0,
+            reserved: 0,
+            waiting,
+            bytes: 0,
+            rate,
+            breaker,
+            judged: None,
+            has_more: true,
+        }
     }
 
-    /// Running, and as many again ready to run.
+    /// Running, and as many again ready to run, as far as memory allows.
     fn room(&self) -> usize {
+        if self.bytes >= LANE_BYTES_MAX {
+            return 0;
+        }
         (2 * self.policy.concurrency).saturating_sub(self.running + self.reserved + self.waiting.len())
     }
 
@@ -145,6 +163,16 @@ impl LaneState {
             return usize::from(idle && self.breaker.clone().may_start(now));
         }
         if self.room() >= self.policy.concurrency { self.room() } else { 0 }
+    }
+
+    fn push(&mut self, work: Work) {
+        self.bytes += work.bytes();
+        self.waiting.push_back(work);
+    }
+
+    fn take_waiting(&mut self) -> Vec<Work> {
+        self.bytes -= self.waiting.iter().map(Work::bytes).sum::<usize>();
+        self.waiting.drain(..).collect()
     }
 }
 
@@ -201,7 +229,7 @@ impl Desk {
         let mut gone: Vec<Seq> = hands.settle.drain(..).map(|work| work.id()).collect();
         hands.settle_bytes = 0;
         for lane in hands.lanes.values_mut() {
-            gone.extend(lane.waiting.drain(..).map(|work| work.id()));
+            gone.extend(lane.take_waiting().iter().map(Work::id));
             lane.has_more = true;
         }
         gone.iter().for_each(|id| {
@@ -215,14 +243,14 @@ impl Desk {
         let mut waiting: Vec<_> = hands.settle.drain(..).collect();
         hands.settle_bytes = 0;
         for lane in hands.lanes.values_mut() {
-            waiting.extend(lane.waiting.drain(..));
+            waiting.extend(lane.take_waiting());
         }
         waiting
     }
 
     /// What runs right now.
     pub fn running(&self) -> Vec<Lease> {
-        self.hands().running.iter().copied().collect()
+        self.hands().running.keys().copied().collect()
     }
 
     // --- settling --------------------------------------------------------------------------------------------
@@ -292,15 +320,19 @@ impl Desk {
     pub fn arrive(&self, work: Work) {
         if let Some(lane) = self.hands().lanes.get_mut(&work.job.lane) {
             lane.reserved -= 1;
-            lane.waiting.push_back(work);
+            lane.push(work);
         }
     }
 
-    /// A job that was claimed. Given back if this node has no such lane.
+    /// A job that was claimed. Given back if this node has no such lane, or no memory for it now.
     pub fn put(&self, work: Work) -> Option<Work> {
         let mut hands = self.hands();
         let Some(lane) = hands.lanes.get_mut(&work.job.lane) else { return Some(work) };
-        lane.waiting.push_back(work);
+        if lane.bytes >= LANE_BYTES_MAX {
+            lane.has_more = true;
+            return Some(work);
+        }
+        lane.push(work);
         None
     }
 
@@ -312,7 +344,7 @@ impl Desk {
         }
         if !lane.breaker.clone().may_start(now) {
             lane.has_more = true;
-            return Next::Release(lane.waiting.drain(..).collect());
+            return Next::Release(lane.take_waiting());
         }
         if lane.rate.as_ref().is_some_and(|rate| !rate.allow()) {
             // The dispatcher looks again within a moment.
@@ -322,16 +354,17 @@ impl Desk {
         // Order matters: a probe is announced only when it really starts.
         lane.breaker.may_start(now);
         lane.running += 1;
-        hands.running.insert(work.job.lease);
+        hands.running.insert(work.job.lease, work.bytes());
         Next::Run(work)
     }
 
     /// A run of this lane ended; its place is free.
     pub fn ran(&self, lane: &Lane, lease: Lease) {
         let mut hands = self.hands();
-        hands.running.remove(&lease);
+        let bytes = hands.running.remove(&lease).unwrap_or_default();
         let Some(lane) = hands.lanes.get_mut(lane) else { return };
         lane.running -= 1;
+        lane.bytes -= bytes;
         if lane.has_more && lane.room() >= lane.policy.concurrency {
             self.look.notify_one();
         }
@@ -445,6 +478,23 @@ mod tests {
         let mut job = Job::born_with(Seq::from_i64(id), NOW, Epoch(1));
         job.lane = lane.clone();
         Work::claimed(job, None)
+    }
+
+    #[test]
+    fn h2_a_lane_holds_no_more_bytes_than_it_may() {
+        let (desk, lane) = desk(1_000, None);
+        let event = Arc::new(Stored { body: vec![0; 1 << 20].into(), ..Stored::nothing() });
+        let big = |id| Work { event: Some(Arc::clone(&event)), ..work(id, &lane) };
+        let put = (0..100).take_while(|id| desk.put(big(*id)).is_none()).count();
+        assert_eq!(put, LANE_BYTES_MAX >> 20);
+        assert!(!desk.reserve(&lane));
+        assert!(desk.wants(true, NOW).iter().all(|(wanted, _)| *wanted != lane));
+        let Next::Run(first) = desk.next(&lane, NOW) else { panic!("it may run") };
+        assert!(!desk.reserve(&lane), "what runs is in memory, too");
+        desk.ran(&lane, first.job.lease);
+        assert!(desk.reserve(&lane));
+        assert_eq!(desk.take_waiting().len(), put - 1);
+        assert_eq!(desk.hands().lanes[&lane].bytes, 0);
     }
 
     #[test]

@@ -42,7 +42,8 @@ struct Paper {
     work: Work,
     event: Arc<Stored>,
     reading: Option<Reading>,
-    deliveries: Vec<Delivery>,
+    /// Under the numbers they will have, which rise from event to event: by these, deliveries of one key are in order.
+    deliveries: Vec<(Seq, Delivery)>,
     /// Who may have to be told of it.
     tasks: Vec<Task>,
     /// The lanes of deliveries that were made before, if they are to be made again.
@@ -124,11 +125,12 @@ impl Worker {
     /// Settles what can be settled now; gives back what must be decided again.
     async fn settle_batch(
         self: &Arc<Self>,
-        works: Vec<Work>,
+        mut works: Vec<Work>,
         epoch: Epoch,
         keep: Option<Epoch>,
         stop: &watch::Receiver<bool>,
     ) -> Vec<Work> {
+        works.sort_by_key(|work| work.event.as_ref().map(|event| event.seq));
         let (mut drafts, mut papers) = (Vec::new(), Vec::new());
         for work in works {
             match self.look_at(&work).await {
@@ -195,6 +197,8 @@ impl Worker {
         } else {
             Vec::new()
         };
+        let at = self.node.now();
+        let deliveries = deliveries.into_iter().map(|delivery| (self.node.next_seq(at), delivery)).collect();
         let (work, event) = (work.clone(), Arc::clone(event));
         Ok(Paper { work, event, reading, deliveries, tasks, before, outcome })
     }
@@ -299,11 +303,11 @@ impl Worker {
         let Paper { event, deliveries, tasks, before, .. } = paper;
         let told = tasks.iter().map(|task| task.job(self.node.next_seq(at), Some(event.seq), at));
         let told: Vec<_> = told.collect();
-        let job = |delivery: Delivery| {
+        let job = |(id, delivery): (Seq, Delivery)| {
             let again = before.iter().filter(|lane| **lane == delivery.lane).count();
             let leased = delivery.fifo.is_none() && keep.is_some() && self.desk.reserve(&delivery.lane);
             NewJob {
-                id: self.node.next_seq(at),
+                id,
                 key: Some(delivery_key(event.seq, &delivery.lane, again)),
                 kind: Kind::Deliver,
                 lane: delivery.lane,

@@ -443,3 +443,28 @@ fn d3_a_tenants_subscription_from_trial_to_the_end() {
         ]);
     });
 }
+
+#[test]
+fn d3_a_provider_is_asked_of_every_payment_though_only_so_often_a_second() {
+    each_store(|place| {
+        let office = Office::open(place);
+        let many = 60;
+        for n in 0..many {
+            let charge = format!("py_{n}");
+            office.stripe.put(json!({
+                "object": "balance_transaction", "id": format!("txn_{n}"), "amount": 100, "fee": 4, "net": 96,
+                "currency": "jpy", "source": charge,
+            }));
+            let charged = json!({
+                "object": "charge", "id": charge, "payment_intent": format!("pi_{n}"), "amount": 100, "currency": "jpy",
+                "status": "succeeded", "paid": true, "captured": true, "amount_captured": 100,
+                "balance_transaction": format!("txn_{n}"), "livemode": false,
+            });
+            office.hears(&format!("evt_{n}"), "charge.succeeded", 1, charged);
+        }
+        wait_until("nothing is left to ask", || {
+            office.stripe.calls().len() >= many
+                && place.sql("SELECT count(*) FROM job WHERE lane LIKE 'fetch:%'") == "0"
+        });
+    });
+}

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use sekisho_core::Secret;
 use sekisho_core::provider::{self, Request, Setup};
 use sekisho_lab::app::{App, Behaviour, Delivery, Reply};
+use sekisho_lab::process::Options;
 
 use crate::support::{Gateway, Letter, Place, Provider, each_store, stripe_source, wait_until};
 
@@ -239,6 +240,37 @@ fn c4_deliveries_of_one_key_come_in_order_through_retries() {
                 .collect();
             assert!(taken.is_sorted(), "{taken:?}");
         }
+    });
+}
+
+/// Settled in one go, and about different things: some say something of a payment, some say nothing.
+#[test]
+fn c4_deliveries_of_one_key_come_in_order_after_a_backlog() {
+    each_store(|place| {
+        let app = App::start(Behaviour::Ok).unwrap();
+        let config = config(&[route("app", &app, "fifo = \"body.customer\"")]);
+        let gateway = |role: Option<&str>| {
+            let role = role.map(str::to_owned);
+            Gateway::started(&place.url, &config, &[], |options| Options { role, ..options }).unwrap()
+        };
+        let mut door = gateway(Some("gateway"));
+        for n in 0..60 {
+            let (kind, payment) = match n % 3 {
+                0 => ("payment_intent.succeeded", n % 4),
+                1 => ("payment_intent.processing", n % 4),
+                _ => ("unheard.of", 0),
+            };
+            let object = format!(
+                ",\"customer\":\"cus_1\",\"livemode\":false,\"data\":{{\"object\":{{\"object\":\"payment_intent\",\"id\":\"pi_{payment}\",\
+                 \"amount\":100,\"amount_received\":100,\"currency\":\"jpy\",\"status\":\"succeeded\"}}}}"
+            );
+            assert_eq!(door.send(&event(&format!("evt_{n:02}"), kind, &object)).status, 204);
+        }
+        door.server.terminate().unwrap();
+        let _all = gateway(None);
+        wait_until("all were taken", || app.counts().processed == 60);
+        let taken: Vec<_> = came_to(&app, "app").into_iter().map(|one| one.event).collect();
+        assert!(taken.is_sorted(), "{taken:?}");
     });
 }
 

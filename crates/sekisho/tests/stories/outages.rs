@@ -1,8 +1,13 @@
 //! H5: the database goes away and comes back; the provider is asked to come again, and nobody has to restart us.
 
-use sekisho_lab::postgres::Postgres;
+use std::time::Duration;
 
-use crate::support::{Gateway, Place, Provider, say, stripe_source, wait_until};
+use sekisho_lab::app::{App, Behaviour};
+use sekisho_lab::postgres::Postgres;
+use sekisho_lab::proxy::{Faults, Proxy};
+
+use crate::delivery::{event, route};
+use crate::support::{Gateway, Place, Provider, runtime, say, stripe_source, wait_until};
 
 #[test]
 fn h5_while_postgresql_is_down_webhooks_get_503_and_afterwards_all_is_well() {
@@ -61,4 +66,31 @@ fn h5_a_database_without_our_tables_is_explained_to_those_who_only_look() {
     say(folder.path(), &["migrate", "--store", &place.url], &env).done().mentions(&["up to date"]);
     say(folder.path(), &["migrate", "--store", &place.url], &env).done().mentions(&["up to date"]);
     say(folder.path(), &["events", "list", "--store", &place.url], &env).done().mentions(&["no events"]);
+}
+
+/// A database that hangs is worse than one that is down: every question takes as long as it may.
+#[test]
+fn h5_a_stop_ends_in_time_though_the_database_hangs() {
+    let runtime = runtime();
+    let place = Place::postgres();
+    let app = App::start(Behaviour::Delay(Duration::from_secs(1), Box::new(Behaviour::Ok))).unwrap();
+    let port =
+        sekisho_lab::postgres::shared().unwrap().port().expect("the stories need a private PostgreSQL");
+    let proxy = runtime.block_on(Proxy::start(([127, 0, 0, 1], port).into(), 1)).unwrap();
+    let url = place.url.replace(&port.to_string(), &proxy.address().port().to_string());
+    let config =
+        format!("[server]\nshutdown_timeout = \"1s\"\n{}{}", stripe_source(""), route("app", &app, ""));
+    let mut gateway = Gateway::at(&url, &config, &[]).unwrap();
+    for n in 0..20 {
+        assert_eq!(gateway.send(&event(&format!("evt_{n}"), "charge.failed", "")).status, 204);
+    }
+    wait_until("calls are under way", || app.counts().seen > 0);
+    proxy.set(Faults { latency: Duration::from_secs(600), ..Faults::default() });
+    let status = gateway.server.terminate().unwrap();
+    assert_eq!(status.code(), Some(1), "{}", gateway.server.stderr());
+    assert!(gateway.server.stderr().contains("stopped without handing everything back"));
+    proxy.heal();
+    proxy.cut_all();
+    gateway.server.start_again().unwrap();
+    wait_until("all came", || app.counts().messages == 20);
 }
