@@ -7,9 +7,11 @@
 
 pub mod app;
 pub mod browser;
+pub mod certificate;
 pub mod chat;
 pub mod hostile;
 pub mod http;
+pub mod internet;
 pub mod load;
 pub mod measure;
 mod pg_frames;

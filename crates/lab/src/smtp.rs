@@ -5,7 +5,6 @@
 //! Speaks SMTP by hand, on a thread of its own until dropped: the nasty ways to answer are those a library prevents.
 
 mod behaviour;
-mod certificate;
 mod conversation;
 mod mail;
 
@@ -17,9 +16,9 @@ use std::sync::{Arc, Mutex};
 use tokio_rustls::TlsAcceptor;
 
 pub use behaviour::{Behaviour, Fault, Point};
-pub use certificate::make_certificate;
 pub use mail::{Mail, Part};
 
+use crate::certificate;
 use crate::server::{Server, locked};
 
 /// How a mail server starts.
@@ -118,7 +117,7 @@ impl Smtp {
         let (acceptor, certificate) = match settings.tls {
             Tls::None => (None, None),
             Tls::Starttls | Tls::Implicit => {
-                let (acceptor, pem) = certificate::fresh()?;
+                let (acceptor, pem) = certificate::fresh(&["localhost"])?;
                 (Some(Acceptor(acceptor)), Some(pem))
             }
         };

@@ -11,13 +11,15 @@ pub mod rejection;
 pub mod server;
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use prometheus_client::metrics::counter::Counter;
+use sekisho_core::Time;
 
 use crate::config::{Config, Server, Source};
 use crate::node::Node;
-use crate::telemetry::{Metrics, RequestLabels};
+use crate::telemetry::{Metrics, RejectionLabels, RequestLabels};
 use certificate::Certificates;
 use committer::Committer;
 use limits::{Bytes, Rate};
@@ -101,5 +103,20 @@ impl Checkpoint {
             rejections,
             metrics,
         }
+    }
+
+    /// Counts a request that did not become an event, and keeps who sent it.
+    fn turned_away(
+        &self,
+        source: &Arc<str>,
+        peer: IpAddr,
+        reason: &'static str,
+        detail: &str,
+        request_id: &str,
+        at: Time,
+    ) {
+        let labels = RejectionLabels { source: source.to_string(), reason };
+        self.metrics.rejections.get_or_create(&labels).inc();
+        self.rejections.record(source, peer, reason, detail, request_id, at);
     }
 }

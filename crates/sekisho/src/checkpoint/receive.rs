@@ -17,13 +17,13 @@ use sekisho_core::provider::{self, Handshake, Reading, Refusal, Request, Unusabl
 use sekisho_core::settlement;
 use sekisho_core::{Seq, Time};
 
+use super::certificate::NotAtHand;
 use super::committer::{Overloaded, Unavailable};
 use super::limits::{Held, caller};
 use super::{Checkpoint, Door, certificate};
 use crate::config::{Source, UnusableBody};
 use crate::http::{Problem, REQUEST_ID};
 use crate::now;
-use crate::telemetry::RejectionLabels;
 
 type Answer = Response<Full<Bytes>>;
 
@@ -32,11 +32,14 @@ const EVENT_ID: HeaderName = HeaderName::from_static("sekisho-event-id");
 const MESSAGE_ID: HeaderName = HeaderName::from_static("sekisho-message-id");
 const OUTCOME: HeaderName = HeaderName::from_static("sekisho-outcome");
 
-/// A hint is an id or two; whoever sends more is no provider.
+/// A hint is an id or two; whoever sends more is no provider. Of its headers as much is kept.
 const HINT_BYTES_MAX: usize = 4 << 10;
 
 /// Most memory set aside on a mere announcement of a body.
 const BODY_RESERVED: u64 = 16 << 10;
+
+/// In the place of a source's name. No source can have it.
+const NOWHERE: &str = "?";
 
 /// One request while it is judged.
 struct Visit<'c> {
@@ -67,17 +70,34 @@ pub async fn receive(
     visit.admit(&parts, body).await.unwrap_or_else(|no| visit.refuse(no))
 }
 
+/// The answer where no source is.
+pub fn no_door(checkpoint: &Checkpoint, peer: IpAddr, path: &str) -> Answer {
+    let at = now();
+    let id = checkpoint.node.next_seq(at).as_request().to_string();
+    checkpoint.turned_away(&Arc::from(NOWHERE), peer, "unknown_source", path, &id, at);
+    let mut problem = Problem::new(
+        StatusCode::NOT_FOUND,
+        "urn:sekisho:problem:not-found",
+        "There is no source at this path",
+    );
+    problem.detail =
+        Some("Webhooks come in at /webhooks/{source}, where {source} is a configured name".into());
+    problem.request_id = Some(id);
+    problem.into_response()
+}
+
 /// Every way in which a request does not become an event.
 enum No {
     Method,
-    TooLarge,
+    /// Than so many bytes.
+    TooLarge(usize),
     TooSlow,
     Broken,
     Address,
     Overloaded(Overloaded),
     RateLimited,
     Unavailable,
-    CertificateNotAtHand(String),
+    NotAtHand(NotAtHand),
     Forged(Refusal),
     Unusable,
 }
@@ -85,6 +105,12 @@ enum No {
 impl From<Refusal> for No {
     fn from(refusal: Refusal) -> Self {
         Self::Forged(refusal)
+    }
+}
+
+impl From<NotAtHand> for No {
+    fn from(not_at_hand: NotAtHand) -> Self {
+        Self::NotAtHand(not_at_hand)
     }
 }
 
@@ -135,15 +161,18 @@ impl Visit<'_> {
         Ok(answer)
     }
 
-    /// Hints may come by a browser's redirect.
-    fn takes_get(&self) -> bool {
+    /// Anybody may have sent it. It may come by a browser's redirect.
+    fn proves_nothing(&self) -> bool {
         self.door.source.provider.about().trust == Trust::Hint
     }
 
     fn check_limits(&self, parts: &Parts) -> Result<(), No> {
         let source = &self.door.source;
-        if parts.method != Method::POST && !(self.takes_get() && parts.method == Method::GET) {
+        if parts.method != Method::POST && !(self.proves_nothing() && parts.method == Method::GET) {
             return Err(No::Method);
+        }
+        if self.proves_nothing() && parts.uri.query().is_some_and(|query| query.len() > HINT_BYTES_MAX) {
+            return Err(No::TooLarge(HINT_BYTES_MAX));
         }
         if !source.allow_ips.is_empty() && !source.allow_ips.iter().any(|net| net.contains(&self.peer)) {
             return Err(No::Address);
@@ -158,11 +187,10 @@ impl Visit<'_> {
 
     /// Reads the body within its limits of size and time, and within what all bodies together may hold.
     async fn read_body(&self, mut body: Incoming, held: &mut Held) -> Result<Bytes, No> {
-        let proves_nothing = self.door.source.provider.about().trust == Trust::Hint;
-        let most = if proves_nothing { HINT_BYTES_MAX } else { self.checkpoint.server.body_bytes_max };
+        let most = if self.proves_nothing() { HINT_BYTES_MAX } else { self.checkpoint.server.body_bytes_max };
         let announced = body.size_hint().exact();
         if announced.is_some_and(|bytes| bytes > most as u64) {
-            return Err(No::TooLarge);
+            return Err(No::TooLarge(most));
         }
         let read = async {
             // Copied once into memory of its own, so that hyper can reuse its buffer while the event waits.
@@ -171,7 +199,7 @@ impl Visit<'_> {
             while let Some(frame) = body.frame().await {
                 let Ok(data) = frame.map_err(|_| No::Broken)?.into_data() else { continue };
                 if whole.len() + data.len() > most {
-                    return Err(No::TooLarge);
+                    return Err(No::TooLarge(most));
                 }
                 if !held.grow(data.len()) {
                     return Err(No::Overloaded(Overloaded { retry_after: 1 }));
@@ -189,15 +217,15 @@ impl Visit<'_> {
         if let Some(pinned) = &source.certificate {
             return Ok(Some(Arc::clone(pinned)));
         }
-        let fetched = self.checkpoint.certificates.get(&url).await;
-        fetched.map(Some).map_err(|certificate::NotAtHand(reason)| No::CertificateNotAtHand(reason))
+        Ok(Some(self.checkpoint.certificates.get(&url, self.peer).await?))
     }
 
     async fn shake_hands(&self, handshake: Handshake) -> Result<Answer, No> {
         self.door.counts.handshake.inc();
         let source = &self.door.source;
         Ok(match handshake {
-            Handshake::Acknowledge => self.acknowledge(source.ack_status),
+            // Not `ack_status`: that is for events, and LINE's button wants exactly this.
+            Handshake::Acknowledge => self.acknowledge(StatusCode::OK),
             Handshake::Echo { body } => {
                 let mut answer = self.acknowledge(StatusCode::OK);
                 *answer.body_mut() = Full::new(Bytes::from(body));
@@ -205,7 +233,7 @@ impl Visit<'_> {
                 answer
             }
             Handshake::Confirm { url } => {
-                certificate::get(&url).await.map_err(No::CertificateNotAtHand)?;
+                certificate::get(&url).await?;
                 tracing::info!(source = &*source.name, "the subscription was confirmed");
                 self.acknowledge(StatusCode::OK)
             }
@@ -321,7 +349,7 @@ impl Visit<'_> {
         let (mut close, mut allow) = (false, false);
         let mut problem = match no {
             No::Method => {
-                counts.malformed.inc();
+                self.malformed("method_not_allowed", "only POST brings webhooks");
                 allow = true;
                 Problem::new(
                     StatusCode::METHOD_NOT_ALLOWED,
@@ -329,8 +357,8 @@ impl Visit<'_> {
                     "Webhooks are sent by POST",
                 )
             }
-            No::TooLarge => {
-                counts.malformed.inc();
+            No::TooLarge(most) => {
+                self.malformed("too_large", &format!("more than {most} bytes"));
                 close = true;
                 Problem::new(
                     StatusCode::PAYLOAD_TOO_LARGE,
@@ -339,7 +367,7 @@ impl Visit<'_> {
                 )
             }
             No::TooSlow => {
-                counts.malformed.inc();
+                self.malformed("too_slow", "the body did not come in time");
                 close = true;
                 Problem::new(
                     StatusCode::REQUEST_TIMEOUT,
@@ -348,7 +376,7 @@ impl Visit<'_> {
                 )
             }
             No::Broken => {
-                counts.malformed.inc();
+                self.malformed("broken_off", "the body was not sent to its end");
                 close = true;
                 Problem::new(StatusCode::BAD_REQUEST, "urn:sekisho:problem:broken", "The body broke off")
             }
@@ -364,13 +392,9 @@ impl Visit<'_> {
                 counts.unavailable.inc();
                 come_again("urn:sekisho:problem:unavailable", "The event could not be stored in time", 5)
             }
-            No::CertificateNotAtHand(reason) => {
+            No::NotAtHand(NotAtHand { reason, .. }) => {
                 counts.unavailable.inc();
-                tracing::debug!(
-                    source = &*self.door.source.name,
-                    reason,
-                    "the provider is asked to send again"
-                );
+                self.turned_away("certificate_not_at_hand", &reason);
                 come_again("urn:sekisho:problem:unavailable", "The request could not be checked in time", 5)
             }
             No::Unusable => Problem::new(
@@ -384,7 +408,7 @@ impl Visit<'_> {
         problem.request_id = Some(self.id.as_request().to_string());
         let mut answer = problem.into_response();
         if allow {
-            let methods = if self.takes_get() { "GET, POST" } else { "POST" };
+            let methods = if self.proves_nothing() { "GET, POST" } else { "POST" };
             answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static(methods));
         }
         if close {
@@ -394,13 +418,19 @@ impl Visit<'_> {
     }
 
     fn reject(&self, reason: &'static str, detail: &str) -> Problem {
-        let source = &self.door.source;
         self.door.counts.rejected.inc();
-        let labels = RejectionLabels { source: source.name.to_string(), reason };
-        self.checkpoint.metrics.rejections.get_or_create(&labels).inc();
+        self.turned_away(reason, detail);
+        Problem::new(self.door.source.reject_status, "urn:sekisho:problem:refused", "The request was refused")
+    }
+
+    fn malformed(&self, reason: &'static str, detail: &str) {
+        self.door.counts.malformed.inc();
+        self.turned_away(reason, detail);
+    }
+
+    fn turned_away(&self, reason: &'static str, detail: &str) {
         let id = self.id.as_request().to_string();
-        self.checkpoint.rejections.record(&source.name, self.peer, reason, detail, &id, self.at);
-        Problem::new(source.reject_status, "urn:sekisho:problem:refused", "The request was refused")
+        self.checkpoint.turned_away(&self.door.source.name, self.peer, reason, detail, &id, self.at);
     }
 }
 
@@ -434,10 +464,19 @@ const NOT_STORED: [&str; 10] = [
 
 /// What is kept of the headers: enough to show and to deliver again as the provider sent it.
 fn stored_headers(headers: &HeaderMap, source: &Source) -> Arc<str> {
-    let secret = source.provider.about().secret_headers;
+    let about = source.provider.about();
+    let mut room = if about.trust == Trust::Hint { HINT_BYTES_MAX } else { usize::MAX };
     let kept: Vec<_> = headers
         .iter()
-        .filter(|(name, _)| !NOT_STORED.contains(&name.as_str()) && !secret.contains(&name.as_str()))
+        .filter(|(name, _)| {
+            !NOT_STORED.contains(&name.as_str()) && !about.secret_headers.contains(&name.as_str())
+        })
+        .take_while(|(name, value)| {
+            let bytes = name.as_str().len() + value.len();
+            let fits = bytes <= room;
+            room = room.saturating_sub(bytes);
+            fits
+        })
         .map(|(name, value)| (name.as_str(), String::from_utf8_lossy(value.as_bytes())))
         .collect();
     serde_json::to_string(&kept).expect("texts always serialise").into()

@@ -105,7 +105,7 @@ impl Recorder {
 }
 
 /// Whoever has one IPv6 address has 2^64 of them: they are one caller.
-fn network(peer: IpAddr) -> IpAddr {
+pub fn network(peer: IpAddr) -> IpAddr {
     match peer {
         IpAddr::V4(_) => peer,
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),

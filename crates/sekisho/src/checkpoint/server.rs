@@ -28,9 +28,12 @@ use crate::config::Server;
 use crate::http::Peer;
 use crate::told_to_stop;
 
-/// Most bytes of request line and headers together; more is answered 431.
-const HEADER_BYTES_MAX: usize = 64 << 10;
+/// Most bytes of request line and headers together; more is answered 431. All connections together can make us hold this
+/// much each, before anything is known of them.
+const HEADER_BYTES_MAX: usize = 16 << 10;
 const HEADERS_MAX: usize = 128;
+/// Where doors are, unless a source says otherwise.
+const DOORS: &str = "/webhooks/";
 /// Pause when the system has no file descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -56,8 +59,11 @@ impl Handler for Front {
         if let Some(door) = self.checkpoint.doors.get(request.uri().path()) {
             return receive::receive(&self.checkpoint, door, peer.ip(), request).await.map(Either::Left);
         }
-        let mut request = request.map(axum::body::Body::new);
         let named = caller(peer.ip(), request.headers(), self.checkpoint.server.trusted_proxies);
+        if request.uri().path().starts_with(DOORS) {
+            return receive::no_door(&self.checkpoint, named, request.uri().path()).map(Either::Left);
+        }
+        let mut request = request.map(axum::body::Body::new);
         request.extensions_mut().insert(Peer { socket: peer.ip(), named });
         let Ok(answer) = self.pages.clone().oneshot(request).await;
         answer.map(Either::Right)

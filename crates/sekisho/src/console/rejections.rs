@@ -23,7 +23,7 @@ const PAGE: usize = 50;
 const GROUPS: usize = 8;
 
 /// Every word that a refusal can have.
-const REASONS: [&str; 14] = [
+const REASONS: [&str; 20] = [
     "bad_signature",
     "bad_token",
     "missing_header",
@@ -38,6 +38,12 @@ const REASONS: [&str; 14] = [
     "foreign_topic",
     "foreign_certificate",
     "bad_certificate",
+    "certificate_not_at_hand",
+    "too_large",
+    "too_slow",
+    "broken_off",
+    "method_not_allowed",
+    "unknown_source",
 ];
 
 #[derive(Template)]
@@ -176,6 +182,26 @@ fn likely(reason: &str, lang: Language) -> &'static str {
         "foreign_call" => (
             "Not a call that this provider makes: somebody tries the address out.",
             "このプロバイダーが行わない呼び出しです。URLを探られている可能性があります。",
+        ),
+        "certificate_not_at_hand" => (
+            "A forger names a certificate that does not exist; or the provider can't be reached from here.",
+            "存在しない証明書を指定したなりすまし、またはこのサーバーからプロバイダーへ接続できない状態です。",
+        ),
+        "too_large" => (
+            "If the provider sends webhooks of this size, raise server.body_bytes_max and let it send again.",
+            "プロバイダーがこの大きさのWebhookを送る場合は server.body_bytes_max を上げ、再送してください。",
+        ),
+        "too_slow" | "broken_off" => (
+            "A bad line between the sender and here, a proxy with too little time, or somebody keeping places taken.",
+            "通信経路の不調、手前のプロキシのタイムアウト、または接続を占有する攻撃です。",
+        ),
+        "method_not_allowed" => (
+            "A browser or a monitor opened the address: webhooks are sent by POST.",
+            "ブラウザーや監視ツールによるアクセスです。WebhookはPOSTで送られます。",
+        ),
+        "unknown_source" => (
+            "The address at the provider is misspelt, the source is not configured, or somebody tries addresses out.",
+            "プロバイダー側のURLの誤り、ソースの設定漏れ、またはURLの探索です。",
         ),
         _ => ("", ""),
     };

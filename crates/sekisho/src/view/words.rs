@@ -217,6 +217,12 @@ pub fn reason(code: &str, lang: Language) -> &str {
         "foreign_url" => ("meant for another address", "宛先URLが不一致"),
         "foreign_call" => ("not from the provider", "想定外の呼び出し元"),
         "unsigned" => ("not signed", "署名がない"),
+        "certificate_not_at_hand" => ("its certificate could not be fetched", "証明書を取得できない"),
+        "too_large" => ("too large", "サイズ超過"),
+        "too_slow" => ("sent too slowly", "受信タイムアウト"),
+        "broken_off" => ("broken off", "受信中に切断"),
+        "method_not_allowed" => ("not sent by POST", "POST以外のメソッド"),
+        "unknown_source" => ("no such source", "未設定のソース"),
         "address_not_allowed" => ("from an address that is not allowed", "許可されていない接続元"),
         // what a person should look at
         "currency_mismatch" => ("paid in another currency", "通貨が異なる"),

@@ -97,7 +97,7 @@ impl MailServer {
     fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let address = sekisho_lab::free_address().unwrap();
-        sekisho_lab::smtp::make_certificate(folder.path()).unwrap();
+        sekisho_lab::certificate::make(folder.path(), &["localhost"]).unwrap();
         let script = folder.path().join("server.py");
         fs::write(&script, SERVER).unwrap();
         let guard = Command::new("sh")

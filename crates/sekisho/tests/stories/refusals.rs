@@ -156,3 +156,46 @@ fn a3_a_flood_of_forgeries_leaves_few_rows() {
         assert!(lines <= FLOOD / 20, "{lines} log lines for {FLOOD} forgeries");
     });
 }
+
+#[test]
+fn a3_what_did_not_fit_or_found_no_door_leaves_a_trace_too() {
+    each_store(|place| {
+        let config = "[server]\nbody_bytes_max = \"128KiB\"\n".to_owned() + &stripe_source("");
+        let gateway = Gateway::with(place, &config);
+        let large = Provider::stripe().body(&format!("{{\"pad\":\"{}\"}}", "x".repeat(130 << 10)));
+        assert_eq!(gateway.send(&large).status, 413);
+        let astray = gateway.send(&Provider::stripe().to("/webhooks/strpie").event("evt_astray"));
+        assert_eq!(astray.status, 404);
+        assert!(astray.header("sekisho-request-id").is_some());
+        assert_eq!(gateway.get("/webhooks/stripe").status, 405);
+        wait_until("all are recorded", || gateway.rejections().len() == 3);
+        let find =
+            |reason: &str| gateway.rejections().into_iter().find(|one| one["reason"] == reason).unwrap();
+        assert_eq!(find("too_large")["source"], "stripe");
+        assert_eq!(find("too_large")["detail"], "more than 131072 bytes");
+        assert_eq!(find("unknown_source")["detail"], "/webhooks/strpie");
+        assert_eq!(find("unknown_source")["request_id"].as_str(), astray.header("sekisho-request-id"));
+        assert_eq!(find("method_not_allowed")["source"], "stripe");
+        assert_eq!(gateway.metric("sekisho_requests_total", &["malformed"]), 2);
+    });
+}
+
+#[test]
+fn a8_a_hint_that_anybody_can_send_is_kept_small() {
+    each_store(|place| {
+        let config = "[[source]]\nname = \"line_pay\"\nprovider = \"line_pay\"\n";
+        let gateway = Gateway::with(place, config);
+        let hint = |query: &str| Letter {
+            method: "GET".into(),
+            path: format!("/webhooks/line_pay?{query}"),
+            headers: vec![("x-first".into(), "kept".into()), ("x-junk".into(), "j".repeat(8 << 10))],
+            body: Vec::new(),
+        };
+        assert_eq!(gateway.send(&hint("transactionId=2026111500000000001&orderId=ORD-1")).status, 204);
+        let long = format!("transactionId=1&orderId={}", "9".repeat(5 << 10));
+        assert_eq!(gateway.send(&hint(&long)).status, 413);
+        let headers = place.sql("SELECT headers FROM event");
+        assert!(headers.contains("kept") && headers.len() < 8 << 10, "{} bytes", headers.len());
+        assert_eq!(gateway.events().len(), 1);
+    });
+}
