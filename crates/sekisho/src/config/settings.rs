@@ -115,7 +115,7 @@ pub const SETTINGS: &[Setting] = &[
         section: "server",
         key: "shutdown_timeout",
         default: "\"10s\"",
-        help: "How long requests under way may take to finish after SIGTERM.",
+        help: "How long requests under way may take to finish after SIGTERM, and then deliveries.",
         set: |config, given| {
             config.server.shutdown_timeout = given.duration()?;
             Ok(())

@@ -22,13 +22,33 @@ const PAGES_MORE: i32 = PAGES_MAX / 8;
 /// So few are left to the writer, unless they come faster than they are moved.
 const PAGES_LEFT: i32 = PAGES_MAX / 32;
 const PASSES_MAX: usize = 6;
+/// So many (256 MB), and somebody must be told that a reader keeps the log from beginning anew.
+const PAGES_ALARM: i32 = 4 * PAGES_MAX;
 
 pub struct Log {
     /// In the log after the latest commit.
     pages: Arc<AtomicI32>,
     /// As many make it worth moving.
     due: i32,
+    alarm: Alarm,
     mover: Mover,
+}
+
+/// Rings when the log has grown to its limit, and again each time it doubled.
+struct Alarm {
+    at: i32,
+}
+
+impl Alarm {
+    const SET: Self = Self { at: PAGES_ALARM };
+
+    fn rings(&mut self, pages: i32) -> bool {
+        let rings = pages >= self.at;
+        while self.at <= pages {
+            self.at = self.at.saturating_mul(2);
+        }
+        rings
+    }
 }
 
 impl Log {
@@ -41,15 +61,27 @@ impl Log {
             noted.store(pages, Ordering::Relaxed);
             Ok(())
         }))?;
-        Ok(Self { pages, due: PAGES_MAX, mover: Mover::start(path)? })
+        Ok(Self { pages, due: PAGES_MAX, alarm: Alarm::SET, mover: Mover::start(path)? })
     }
 
     /// Called between two batches, when nobody waits for the one before.
     pub fn tend(&mut self, writer: &Connection) {
         if self.mover.take_finished() {
             self.due = match move_pages(writer) {
-                Some(moved) if moved.is_whole => PAGES_MAX,
-                Some(moved) => moved.in_log + PAGES_MORE,
+                Some(moved) if moved.is_whole => {
+                    self.alarm = Alarm::SET;
+                    PAGES_MAX
+                }
+                Some(moved) => {
+                    if self.alarm.rings(moved.in_log) {
+                        tracing::warn!(
+                            pages = moved.in_log,
+                            "somebody who reads the file keeps SQLite's log from beginning anew: it grows until they end; \
+                             look for an open sqlite3 shell or a backup that hangs"
+                        );
+                    }
+                    moved.in_log + PAGES_MORE
+                }
                 None => self.due + PAGES_MAX,
             };
         } else if self.pages.load(Ordering::Relaxed) >= self.due {
@@ -144,4 +176,17 @@ fn move_pages(connection: &Connection) -> Option<Moved> {
 fn failed(error: &rusqlite::Error) {
     exit_if_sync_failed(error);
     tracing::warn!(%error, "SQLite could not move its log into the file; nothing is lost, it is tried again");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a6_a_log_that_can_not_begin_anew_is_told_of_now_and_then() {
+        let mut alarm = Alarm::SET;
+        let told: Vec<_> = (0..PAGES_ALARM * 9).filter(|pages| alarm.rings(*pages)).collect();
+        assert_eq!(told, [1, 2, 4, 8].map(|times| times * PAGES_ALARM));
+        assert!(alarm.rings(i32::MAX), "and it comes to an end");
+    }
 }
