@@ -222,6 +222,11 @@ fn check_selection(ids: &[String], is_filtered: bool, all: bool) -> Result<()> {
     }
 }
 
+/// Where a look at what is there now ends.
+fn just_after(now: Time) -> Time {
+    now.plus_ms(1)
+}
+
 /// An id nobody has: the moment, then chance. Two that meet all the same find each other's version in the way.
 fn fresh(at: Time) -> Seq {
     let chance = u32::from_be_bytes(chance::bytes());

@@ -205,6 +205,7 @@ const REJECTION: Fields = &[
 
 const DEAD_REPORT: Fields = &[
     ("dry_run", "flag"),
+    ("until", "time?"),
     ("found", "integer"),
     ("done", "integer"),
     ("in_doubt", "integer"),
@@ -245,6 +246,7 @@ const ROUTE_FORECAST: Fields = &[
 
 const REPLAY_REPORT: Fields = &[
     ("dry_run", "flag"),
+    ("until", "time?"),
     ("again", "flag"),
     ("found", "integer"),
     ("queued", "integer"),

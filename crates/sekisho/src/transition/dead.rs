@@ -8,7 +8,7 @@ use sekisho_core::{Seq, Time};
 use sekisho_store::{CLAIM_MAX, DeadFilter, DeadGroup, DeadLetter, FIND_MAX, Store};
 use serde::{Deserialize, Serialize};
 
-use super::{Actor, Refusal, Result, SELECT_MAX, check_reason, check_selection};
+use super::{Actor, Refusal, Result, SELECT_MAX, check_reason, check_selection, just_after};
 
 /// Which dead letters. All conditions must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,10 +68,35 @@ pub struct Redo {
     pub reason: String,
 }
 
+impl Redo {
+    /// The same order, but only for what died before a moment: what dies from then on was not looked at. What is named
+    /// by its id stays named.
+    pub fn bounded(&self, until: Time) -> Result<Self> {
+        self.check()?;
+        if !self.ids.is_empty() {
+            return Ok(self.clone());
+        }
+        let until = self.filter.until.map_or(until, |own| own.min(until));
+        let filter = DeadQuery { until: Some(until), ..self.filter.clone() };
+        Ok(Self { filter, all: false, ..self.clone() })
+    }
+
+    fn check(&self) -> Result<()> {
+        check_selection(&self.ids, self.filter != DeadQuery::default(), self.all)
+    }
+
+    /// As it is carried out: a preview has an end, which its report names.
+    fn at(&self, now: Time) -> Result<Self> {
+        if self.dry_run { self.bounded(just_after(now)) } else { Ok(self.clone()) }
+    }
+}
+
 /// What was done, or would be.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadReport {
     pub dry_run: bool,
+    /// Only what died before this. After a dry run, the filter that finds the same and nothing newer.
+    pub until: Option<Time>,
     pub found: usize,
     /// Retried or discarded now; none in a dry run.
     pub done: usize,
@@ -87,7 +112,7 @@ pub struct DeadReport {
 /// Queues dead letters again, each under its own id.
 pub async fn retry(store: &dyn Store, redo: &Redo, actor: &Actor<'_>) -> Result<DeadReport> {
     let reason = check_reason(&redo.reason)?;
-    let (mut report, jobs) = to_retry(store, redo).await?;
+    let (mut report, jobs) = to_retry(store, &redo.at(actor.at)?).await?;
     for chunk in chunks(&jobs, redo.dry_run) {
         let revived = store.revive(chunk.to_vec(), actor.act(&reason)).await?;
         report.done += revived.into_iter().filter(|was_there| *was_there).count();
@@ -101,7 +126,7 @@ pub async fn discard(store: &dyn Store, redo: &Redo, actor: &Actor<'_>) -> Resul
     if reason.is_empty() && !redo.dry_run {
         return Err(Refusal::Wrong("to discard needs a reason: who reads the audit log will ask".into()));
     }
-    let (mut report, jobs) = to_discard(store, redo).await?;
+    let (mut report, jobs) = to_discard(store, &redo.at(actor.at)?).await?;
     for chunk in chunks(&jobs, redo.dry_run) {
         let discarded = store.discard(chunk.to_vec(), actor.act(&reason)).await?;
         report.done += discarded.into_iter().filter(|was_there| *was_there).count();
@@ -126,8 +151,8 @@ fn chunks(jobs: &[Seq], dry_run: bool) -> std::slice::Chunks<'_, Seq> {
 /// Finds all of them before anything is done, so that one that dies again is not met twice. With `without_doubt`, what
 /// may have arrived is left out.
 async fn select(store: &dyn Store, redo: &Redo, without_doubt: bool) -> Result<(DeadReport, Vec<Seq>)> {
-    check_selection(&redo.ids, redo.filter != DeadQuery::default(), redo.all)?;
-    let mut report = DeadReport { dry_run: redo.dry_run, ..DeadReport::default() };
+    redo.check()?;
+    let mut report = DeadReport { dry_run: redo.dry_run, until: redo.filter.until, ..DeadReport::default() };
     let mut letters = BTreeMap::new();
     if redo.ids.is_empty() {
         let mut filter = DeadFilter { limit: FIND_MAX, ..redo.filter.filter()? };

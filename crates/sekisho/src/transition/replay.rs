@@ -9,7 +9,9 @@ use sekisho_store::{CLAIM_MAX, EventFilter, FIND_MAX, Order, Status, Store};
 use serde::{Deserialize, Serialize};
 
 use super::forecast::{RouteForecast, Unanswered, forecast};
-use super::{Actor, Known, Refusal, Result, SELECT_MAX, check_reason, check_selection, find_event};
+use super::{
+    Actor, Known, Refusal, Result, SELECT_MAX, check_reason, check_selection, find_event, just_after,
+};
 use crate::worker::AGAIN;
 
 /// Which events. All conditions must hold.
@@ -74,10 +76,35 @@ pub struct Replay {
     pub reason: String,
 }
 
+impl Replay {
+    /// The same order, but only for what was received before a moment: what comes from then on was not looked at. What is
+    /// named by its id stays named.
+    pub fn bounded(&self, until: Time) -> Result<Self> {
+        self.check()?;
+        if !self.ids.is_empty() {
+            return Ok(self.clone());
+        }
+        let until = self.filter.until.map_or(until, |own| own.min(until));
+        let filter = EventQuery { until: Some(until), ..self.filter.clone() };
+        Ok(Self { filter, all: false, ..self.clone() })
+    }
+
+    fn check(&self) -> Result<()> {
+        check_selection(&self.ids, self.filter != EventQuery::default(), self.all)
+    }
+
+    /// As it is carried out: a preview has an end, which its report names.
+    fn at(&self, now: Time) -> Result<Self> {
+        if self.dry_run { self.bounded(just_after(now)) } else { Ok(self.clone()) }
+    }
+}
+
 /// What was queued; in a dry run, what would come of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplayReport {
     pub dry_run: bool,
+    /// Only what was received before this. After a dry run, the filter that finds the same and nothing newer.
+    pub until: Option<Time>,
     pub again: bool,
     pub found: usize,
     /// Queued to be settled again; none in a dry run.
@@ -104,7 +131,7 @@ pub async fn replay(
     actor: &Actor<'_>,
 ) -> Result<ReplayReport> {
     let reason = check_reason(&order.reason)?;
-    let (mut report, events) = to_replay(store, known, order).await?;
+    let (mut report, events) = to_replay(store, known, &order.at(actor.at)?).await?;
     if order.dry_run {
         forecast(store, known, &events, &mut report).await?;
         return Ok(report);
@@ -125,8 +152,13 @@ pub async fn replay(
 
 /// The events meant, oldest first, and the report so far.
 pub async fn to_replay(store: &dyn Store, known: &Known, order: &Replay) -> Result<(ReplayReport, Vec<Seq>)> {
-    check_selection(&order.ids, order.filter != EventQuery::default(), order.all)?;
-    let mut report = ReplayReport { dry_run: order.dry_run, again: order.again, ..ReplayReport::default() };
+    order.check()?;
+    let mut report = ReplayReport {
+        dry_run: order.dry_run,
+        until: order.filter.until,
+        again: order.again,
+        ..ReplayReport::default()
+    };
     let mut events = BTreeSet::new();
     for id in &order.ids {
         match find_event(store, &known.sources, id).await? {

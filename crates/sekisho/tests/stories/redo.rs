@@ -138,6 +138,33 @@ fn b4_a_preview_changes_nothing() {
 }
 
 #[test]
+fn b4_what_dies_while_the_operator_reads_is_left_alone() {
+    each_store(|place| {
+        let (gateway, app) = with_broken_app(place);
+        let bury = |ids: &[&str], all: usize| {
+            for id in ids {
+                assert_eq!(gateway.send(&Provider::stripe().event(id)).status, 204);
+            }
+            wait_until("they are dead", || dead(&gateway, &[]).len() == all);
+        };
+        let left = || dead(&gateway, &[]).iter().map(|letter| letter["event_id"].clone()).collect::<Vec<_>>();
+        bury(&["evt_1", "evt_2"], 2);
+        let asked = gateway.be_asked(&["dead", "discard", "--all", "--reason", "tests"], "go on?");
+        bury(&["evt_3"], 3);
+        asked.answer("y").done().mentions(&["2 dead letters would be", "2 dead letters discarded"]);
+        assert_eq!(left(), ["evt_3"]);
+
+        bury(&["evt_4"], 2);
+        let asked = gateway.be_asked(&["dead", "retry", "--route", "app"], "go on?");
+        bury(&["evt_5"], 3);
+        app.set(Behaviour::Ok);
+        asked.answer("y").done().mentions(&["2 dead letters queued again"]);
+        wait_until("both arrived", || app.counts().processed == 2);
+        assert_eq!(left(), ["evt_5"]);
+    });
+}
+
+#[test]
 fn b4_dead_letters_are_found_by_what_they_are_and_retried_by_it() {
     each_store(|place| {
         let (gateway, app) = with_broken_app(place);

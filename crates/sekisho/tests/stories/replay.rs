@@ -15,6 +15,20 @@ fn settled(gateway: &Gateway) {
 }
 
 #[test]
+fn b4_what_comes_while_the_operator_reads_is_not_replayed() {
+    each_store(|place| {
+        let gateway = Gateway::with(place, &stripe_source(""));
+        let send = |id: &str| assert_eq!(gateway.send(&Provider::stripe().event(id)).status, 204);
+        ["evt_1", "evt_2"].iter().for_each(|id| send(id));
+        settled(&gateway);
+        let asked = gateway.be_asked(&["events", "replay", "--all"], "go on?");
+        send("evt_3");
+        settled(&gateway);
+        asked.answer("y").done().mentions(&["2 events would be", "2 events queued to be settled again"]);
+    });
+}
+
+#[test]
 fn b4_replay_never_repeats_a_delivery_that_was_made() {
     each_store(|place| {
         let app = App::start(Behaviour::Ok).unwrap();

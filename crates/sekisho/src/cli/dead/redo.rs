@@ -60,7 +60,7 @@ const GROUPS: [(&str, &str); 4] =
 
 pub async fn run(verb: Verb, args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     let Args { which, reason, note } = args;
-    let redo = Redo {
+    let mut redo = Redo {
         ids: which.ids,
         filter: which.conditions.query(reason),
         all: which.all,
@@ -72,6 +72,10 @@ pub async fn run(verb: Verb, args: Args, context: &Context) -> anyhow::Result<Ex
         let preview = door.redo(verb, &Redo { dry_run: true, ..redo.clone() }).await?;
         foretell(verb, &preview);
         confirm(preview.found)?;
+        // What died since then was not looked at.
+        if let Some(until) = preview.until {
+            redo = redo.bounded(until)?;
+        }
     }
     let report = door.redo(verb, &redo).await?;
     if which.manner.json {

@@ -42,7 +42,7 @@ const ROUTES: [(&str, &str); 6] = [
 ];
 
 pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
-    let order = Replay {
+    let mut order = Replay {
         ids: args.ids,
         filter: args.conditions.query(&args.range),
         all: args.all,
@@ -55,6 +55,10 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
         let preview = door.replay(&Replay { dry_run: true, ..order.clone() }).await?;
         foretell(&preview);
         confirm(preview.found)?;
+        // What came since then was not looked at.
+        if let Some(until) = preview.until {
+            order = order.bounded(until)?;
+        }
     }
     let report = door.replay(&order).await?;
     if args.manner.json {

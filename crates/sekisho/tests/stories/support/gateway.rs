@@ -1,8 +1,9 @@
 //! A running Sekisho, as its users have it: the binary, its address, and its command line beside it.
 
+use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use sekisho_lab::http;
 use sekisho_lab::process::{Config, Options, Server};
@@ -114,6 +115,14 @@ impl Gateway {
         said
     }
 
+    /// The operator types a command at a terminal, and is asked something.
+    pub fn be_asked(&self, words: &[&str], question: &str) -> Asked {
+        let all = [&[BINARY], words, &["--config", "sekisho.toml", "--store", &self.store]].concat();
+        let line: Vec<_> = all.iter().map(|word| format!("'{word}'")).collect();
+        let env = self.env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        Asked::by(self.folder(), &line.join(" "), env, question)
+    }
+
     /// As `trigger` and `send` need it: with the address.
     pub fn type_in_with_url(&self, words: &[&str]) -> Said {
         let url = format!("http://{}", self.address());
@@ -201,6 +210,45 @@ impl Said {
     /// One JSON value a line.
     pub fn lines(&self) -> Vec<Value> {
         self.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+/// A command that waits for an answer at its own terminal, which mixes what it prints.
+pub struct Asked {
+    terminal: Child,
+    heard: String,
+}
+
+impl Asked {
+    fn by<'e>(
+        folder: &Path,
+        line: &str,
+        env: impl Iterator<Item = (&'e str, &'e str)>,
+        question: &str,
+    ) -> Self {
+        let mut terminal = Command::new("script")
+            .args(["--quiet", "--return", "--command", line, "/dev/null"])
+            .envs(env)
+            .current_dir(folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (mut heard, mut byte) = (Vec::new(), [0]);
+        while !heard.ends_with(question.as_bytes()) {
+            let read = terminal.stdout.as_mut().unwrap().read(&mut byte).unwrap();
+            assert_eq!(read, 1, "not asked {question:?}: {}", String::from_utf8_lossy(&heard));
+            heard.extend(byte);
+        }
+        Self { terminal, heard: String::from_utf8_lossy(&heard).into_owned() }
+    }
+
+    pub fn answer(mut self, word: &str) -> Said {
+        writeln!(self.terminal.stdin.as_mut().unwrap(), "{word}").unwrap();
+        let mut rest = String::new();
+        self.terminal.stdout.as_mut().unwrap().read_to_string(&mut rest).unwrap();
+        let code = self.terminal.wait().unwrap().code().unwrap_or(-1);
+        Said { code, stdout: self.heard + &rest, stderr: String::new() }
     }
 }
 
