@@ -1,10 +1,13 @@
 //! `sekisho trigger`: correctly signed test events, and on request the weather of the real world: duplicates,
 //! reordering, forgeries. It says what the server made of them, and fails when that is not what it should be.
 
-use std::path::PathBuf;
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Context as _;
+use sekisho_core::Time;
 use sekisho_core::provider::{Draft, Signed};
 
 use super::output::{Progress, count, json_out, line_out};
@@ -36,7 +39,7 @@ pub struct Args {
     /// List the built-in Stripe types
     #[arg(long)]
     list: bool,
-    /// One JSON object for each request
+    /// One JSON object for each request; with --list, for each type
     #[arg(long)]
     json: bool,
 }
@@ -45,7 +48,7 @@ pub struct Args {
 enum Chaos {
     /// Every event is sent three times
     Dup,
-    /// The order is shuffled
+    /// The order is shuffled, 256 requests at a time
     Reorder,
     /// Each event is followed by a forged one
     Forge,
@@ -54,35 +57,39 @@ enum Chaos {
 /// Requests under way at once.
 const CONCURRENCY: usize = 16;
 const COPIES: usize = 3;
-
-struct Letter {
-    signed: Signed,
-    forged: bool,
-}
+/// How many requests are mixed with each other when the order is shuffled.
+const SHUFFLED: usize = 256;
 
 pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     if args.list {
-        fixtures::STRIPE.iter().for_each(|(name, _)| line_out(name));
+        list(args.json);
         return Ok(ExitCode::SUCCESS);
     }
     let config = context.load_sources()?.config;
     let source = choose(&config, args.target.source.as_deref())?;
     let client = args.target.client(&config, source)?;
-    let letters = write_letters(&args, source)?;
+    let body = args.body.as_deref().map(read).transpose()?;
+    let mut letters = Letters { args: &args, source, body, written: 0, ready: VecDeque::new() };
     let progress = Progress::new();
     let mut tally = Tally::default();
-    let total = letters.len();
-    for (sent, group) in letters.chunks(CONCURRENCY).enumerate() {
-        for (letter, answer) in group.iter().zip(deliver(&client, group).await) {
+    let (mut sent, total) = (0, letters.total());
+    loop {
+        // Signed only now: some providers' signatures are good for seconds.
+        let (forged, group) = letters.next_group(now())?;
+        if group.is_empty() {
+            break;
+        }
+        for (forged, answer) in forged.into_iter().zip(deliver(&client, group).await) {
             let answer = answer?;
             if args.json {
                 json_out(&answer.json());
             } else if total == 1 {
                 line_out(&answer.sentence());
             }
-            tally.add(letter, &answer);
+            tally.add(forged, &answer);
+            sent += 1;
         }
-        progress.show(&format!("{} of {total}", (sent + 1) * CONCURRENCY));
+        progress.show(&format!("{sent} of {total}"));
     }
     drop(progress);
     if !args.json && total > 1 {
@@ -91,37 +98,92 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     Ok(if tally.wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-async fn deliver(client: &Client, letters: &[Letter]) -> Vec<anyhow::Result<Answer>> {
-    futures_util::future::join_all(letters.iter().map(|letter| client.deliver(letter.signed.clone()))).await
-}
-
-/// Everything to be sent, in the order of sending.
-fn write_letters(args: &Args, source: &Source) -> anyhow::Result<Vec<Letter>> {
-    let copies = if args.chaos.contains(&Chaos::Dup) { COPIES } else { 1 };
-    let mut letters = Vec::new();
-    for n in 0..args.count {
-        let draft = draft(args, source, n)?;
-        let signed = source.scheme.sign(draft, now())?;
-        for _ in 0..copies {
-            letters.push(Letter { signed: signed.clone(), forged: false });
-        }
-        if args.chaos.contains(&Chaos::Forge) {
-            letters.push(Letter { signed: forge(signed), forged: true });
+fn list(as_json: bool) {
+    for (name, _) in fixtures::STRIPE {
+        if as_json {
+            json_out(&serde_json::json!({ "type": name }));
+        } else {
+            line_out(name);
         }
     }
-    if args.chaos.contains(&Chaos::Reorder) {
-        shuffle(&mut letters);
-    }
-    Ok(letters)
 }
 
-fn draft(args: &Args, source: &Source, n: u32) -> anyhow::Result<Draft> {
-    let kind = args.event_type.clone().unwrap_or_default();
-    if let Some(file) = &args.body {
-        let body = std::fs::read(file).with_context(|| format!("can't read {}", file.display()))?;
-        return probe::renewed(&body, kind, n);
+fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
+    std::fs::read(file).with_context(|| format!("can't read {}", file.display()))
+}
+
+async fn deliver(client: &Client, group: Vec<Signed>) -> Vec<anyhow::Result<Answer>> {
+    futures_util::future::join_all(group.into_iter().map(|signed| client.deliver(signed))).await
+}
+
+/// Everything to be sent, in the order of sending. Only the next few are held.
+struct Letters<'a> {
+    args: &'a Args,
+    source: &'a Source,
+    /// Somebody's own.
+    body: Option<Vec<u8>>,
+    /// How many of the events.
+    written: u32,
+    ready: VecDeque<Letter>,
+}
+
+/// Not signed yet. Copies are of one draft.
+struct Letter {
+    draft: Arc<Draft>,
+    forged: bool,
+}
+
+impl Letters<'_> {
+    fn has(&self, chaos: Chaos) -> bool {
+        self.args.chaos.contains(&chaos)
     }
-    probe::sample(source.provider.about(), &kind, args.order.as_deref(), n)
+
+    fn copies(&self) -> usize {
+        if self.has(Chaos::Dup) { COPIES } else { 1 }
+    }
+
+    fn total(&self) -> usize {
+        self.args.count as usize * (self.copies() + usize::from(self.has(Chaos::Forge)))
+    }
+
+    /// The next that go together, signed at this time, and which of them are forged; none at the end.
+    fn next_group(&mut self, at: Time) -> anyhow::Result<(Vec<bool>, Vec<Signed>)> {
+        if self.ready.len() < CONCURRENCY {
+            self.write()?;
+        }
+        let group = self.ready.drain(..CONCURRENCY.min(self.ready.len()));
+        let sign = |letter: Letter| {
+            let signed = self.source.scheme.sign(Draft::clone(&letter.draft), at)?;
+            Ok((letter.forged, if letter.forged { forge(signed) } else { signed }))
+        };
+        group.map(sign).collect()
+    }
+
+    /// Writes the next that may be mixed with each other.
+    fn write(&mut self) -> anyhow::Result<()> {
+        let enough = if self.has(Chaos::Reorder) { SHUFFLED } else { CONCURRENCY };
+        while self.ready.len() < enough && self.written < self.args.count {
+            let draft = Arc::new(self.draft(self.written)?);
+            let letter = |forged| Letter { draft: Arc::clone(&draft), forged };
+            self.ready.extend((0..self.copies()).map(|_| letter(false)));
+            if self.has(Chaos::Forge) {
+                self.ready.push_back(letter(true));
+            }
+            self.written += 1;
+        }
+        if self.has(Chaos::Reorder) {
+            shuffle(self.ready.make_contiguous());
+        }
+        Ok(())
+    }
+
+    fn draft(&self, n: u32) -> anyhow::Result<Draft> {
+        let kind = self.args.event_type.clone().unwrap_or_default();
+        match &self.body {
+            Some(body) => probe::renewed(body, kind, n),
+            None => probe::sample(self.source.provider.about(), &kind, self.args.order.as_deref(), n),
+        }
+    }
 }
 
 /// The same request with a changed body: the signature no longer fits.
@@ -149,7 +211,7 @@ struct Tally {
 }
 
 impl Tally {
-    fn add(&mut self, letter: &Letter, answer: &Answer) {
+    fn add(&mut self, forged: bool, answer: &Answer) {
         match (answer.status, answer.outcome.as_str()) {
             (200..=299, "duplicate") => self.duplicates += 1,
             (200..=299, _) => self.accepted += 1,
@@ -157,7 +219,7 @@ impl Tally {
             _ => self.refused += 1,
         }
         let taken = answer.status < 300;
-        if taken == letter.forged {
+        if taken == forged {
             self.wrong += 1;
         }
     }
@@ -172,5 +234,80 @@ impl Tally {
         if self.wrong > 0 {
             line_out(&format!("{} not answered as it should be", count(self.wrong, "request")));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::load;
+
+    const TIME: Time = Time::from_seconds(1_780_000_000);
+
+    #[derive(clap::Parser)]
+    struct Typed {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    /// What would be sent for these words to a source of Paddle, in its groups: event id, time of signing, forged or not.
+    fn groups(words: &str, at_most: usize) -> Vec<Vec<(String, i64, bool)>> {
+        let typed = <Typed as clap::Parser>::parse_from(format!("trigger x {words}").split(' '));
+        let text = "[[source]]\nname = \"p\"\nprovider = \"paddle\"\nsecrets = [\"pdl_ntfset_1\"]\n";
+        let config = load(Path::new("sekisho.toml"), text, std::iter::empty()).unwrap().config;
+        let args = &typed.args;
+        let mut letters =
+            Letters { args, source: &config.sources[0], body: None, written: 0, ready: VecDeque::new() };
+        let mut groups = Vec::new();
+        for n in 0..at_most {
+            let (forged, group) = letters.next_group(TIME.plus_ms(n as i64 * 1_000)).unwrap();
+            if group.is_empty() {
+                break;
+            }
+            assert!(group.len() <= CONCURRENCY && letters.ready.len() <= SHUFFLED + COPIES);
+            let seen = |(signed, forged): (&Signed, bool)| {
+                let body: serde_json::Value = serde_json::from_slice(&signed.body).unwrap();
+                let header = &signed.headers.iter().find(|(name, _)| name == "paddle-signature").unwrap().1;
+                let seconds = header.strip_prefix("ts=").unwrap().split(';').next().unwrap();
+                assert_eq!(body["forged"] == true, forged);
+                (body["event_id"].as_str().unwrap().to_owned(), seconds.parse().unwrap(), forged)
+            };
+            groups.push(group.iter().zip(forged).map(seen).collect());
+        }
+        groups
+    }
+
+    #[test]
+    fn h6_each_request_is_signed_when_it_is_sent_and_few_are_held() {
+        let signed = groups("--count 1000000", 40);
+        assert_eq!(signed.len(), 40, "a million take no longer to begin with than one");
+        for (n, group) in signed.iter().enumerate() {
+            assert!(group.iter().all(|(_, seconds, _)| *seconds == TIME.seconds() + n as i64));
+        }
+    }
+
+    #[test]
+    fn h6_trouble_reaches_every_event_once() {
+        for (words, copies, forgeries) in [
+            ("--count 1", 1, 0),
+            ("--count 300 --chaos dup,reorder,forge", 3, 1),
+            ("--count 50 --chaos forge", 1, 1),
+        ] {
+            let all: Vec<_> = groups(words, usize::MAX).concat();
+            let mut counts = std::collections::BTreeMap::<_, (usize, usize)>::new();
+            for (id, _, forged) in &all {
+                let count = counts.entry(id).or_default();
+                if *forged { count.1 += 1 } else { count.0 += 1 }
+            }
+            assert!(counts.values().all(|count| *count == (copies, forgeries)), "{words}");
+            let events = words.split(' ').nth(1).unwrap().parse().unwrap();
+            assert_eq!((counts.len(), all.len()), (events, events * (copies + forgeries)), "{words}");
+        }
+        let in_order = |words: &str| {
+            let ids: Vec<_> = groups(words, usize::MAX).concat().into_iter().map(|(id, ..)| id).collect();
+            let number = |id: &String| id.rsplit('n').next().unwrap().parse::<u32>().unwrap();
+            ids.iter().map(number).is_sorted()
+        };
+        assert!(in_order("--count 300 --chaos dup,forge") && !in_order("--count 300 --chaos reorder"));
     }
 }
