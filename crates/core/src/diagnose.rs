@@ -14,8 +14,11 @@ use crate::time::Time;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnosis {
     pub genuine: bool,
-    /// Absent when the request is genuine, or the configuration is not good enough to tell.
+    /// Absent when the request is genuine, or when it can't be told: the configuration is not good enough, or the
+    /// certificate is not at hand.
     pub refusal: Option<Refusal>,
+    /// Where the certificate is without which it can't be told.
+    pub needed_certificate: Option<String>,
     /// What most likely went wrong and what to do; absent when nothing did.
     pub cause: Option<String>,
     /// In the order of verification, up to the first that failed.
@@ -34,13 +37,25 @@ pub fn diagnose(provider: &dyn Provider, setup: &Setup, request: &Request<'_>, n
         Ok(scheme) => scheme,
         Err(error) => {
             let checks = vec![check("configuration", false, &error.0)];
-            return Diagnosis { genuine: false, refusal: None, cause: Some(error.0), checks };
+            return Diagnosis {
+                genuine: false,
+                refusal: None,
+                needed_certificate: None,
+                cause: Some(error.0),
+                checks,
+            };
         }
     };
     let this = Case { provider, setup, request, now };
     let scheme = scheme.as_ref();
     let refusal = verdict(scheme, request, now).err();
     let mut checks = this.steps(scheme, refusal.as_ref());
+    if let Some(url) = this.needed_certificate(scheme, refusal.as_ref()) {
+        // Nothing failed: it could not be looked at.
+        checks.pop();
+        let cause = Some(format!("Without the certificate at {url} nobody can tell whether it is genuine."));
+        return Diagnosis { genuine: false, refusal: None, needed_certificate: Some(url), cause, checks };
+    }
     let cause = if let Some(refusal) = &refusal {
         Some(this.cause(scheme, refusal))
     } else {
@@ -52,7 +67,7 @@ pub fn diagnose(provider: &dyn Provider, setup: &Setup, request: &Request<'_>, n
         });
         cause
     };
-    Diagnosis { genuine: refusal.is_none(), refusal, cause, checks }
+    Diagnosis { genuine: refusal.is_none(), refusal, needed_certificate: None, cause, checks }
 }
 
 /// The refused request and all that is known about it.
@@ -90,6 +105,13 @@ impl Case<'_> {
             steps.iter().position(|(name, ..)| failed.as_ref().is_some_and(|failed| failed.name == *name));
         let passed = steps.iter().take(reached.unwrap_or(steps.len())).filter(|(_, applies, _)| *applies);
         passed.map(|(name, _, detail)| check(name, true, detail)).chain(failed).collect()
+    }
+
+    /// Everything before it is right, but the certificate was not brought along.
+    fn needed_certificate(&self, scheme: &dyn Scheme, refusal: Option<&Refusal>) -> Option<String> {
+        let is_missing =
+            self.request.certificate.is_none() && matches!(refusal, Some(Refusal::BadCertificate(_)));
+        scheme.certificate_url(self.request).ok().flatten().filter(|_| is_missing)
     }
 
     /// What a genuine request says.
@@ -132,8 +154,7 @@ impl Case<'_> {
                 sentence(refusal)
             ),
             Refusal::BadCertificate(what) => format!(
-                "The certificate {what}. If it could not be fetched, look at the network's way to {title}; if it is out \
-                 of date, at this machine's clock."
+                "The certificate {what}. If it is out of date, look at this machine's clock."
             ),
             Refusal::ForeignTopic(topic) => format!(
                 "The message is of another topic. If {topic:?} is yours, write it into `topic_arn`."

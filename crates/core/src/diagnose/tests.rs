@@ -194,11 +194,17 @@ fn h_a_foreign_topic_or_certificate_is_named_and_cannot_write_into_a_log() {
     for (sent, step) in [
         (body("arn:theirs", good), "topic"),
         (body("arn:ours", "https://evil.example/\\n\\u001b[2J"), "certificate"),
-        (body("arn:ours", good), "certificate"),
     ] {
         let diagnosis = run("sns", &setup, &sent, NOW);
         assert_eq!(diagnosis.checks.last().unwrap().name, step);
         let text = format!("{}{}", diagnosis.refusal.unwrap(), diagnosis.cause.unwrap());
         assert!(!text.chars().any(char::is_control), "{text:?}");
     }
+    let untold = run("sns", &setup, &body("arn:ours", good), NOW);
+    assert_eq!(
+        (untold.genuine, untold.refusal, untold.needed_certificate.as_deref()),
+        (false, None, Some(good))
+    );
+    assert!(untold.checks.iter().all(|check| check.ok), "nothing failed: {:?}", untold.checks);
+    assert!(untold.cause.unwrap().contains(good));
 }

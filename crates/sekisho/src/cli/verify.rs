@@ -6,10 +6,11 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use sekisho_core::diagnose::diagnose;
+use sekisho_core::diagnose::{Diagnosis, diagnose};
 use sekisho_core::provider::{self, Certificate, Provider, Request, Setup, vectors};
 use sekisho_core::{Secret, Time};
 use serde::Deserialize;
+use serde_json::json;
 
 use super::output::{json_out, line_out};
 use super::{Context, choose};
@@ -46,14 +47,14 @@ pub struct Args {
     /// The time of receipt, in seconds since 1970; now if not given
     #[arg(long, value_name = "SECONDS")]
     at: Option<i64>,
-    /// As one JSON object
+    /// As one JSON object; with --vectors, one for each of them
     #[arg(long)]
     json: bool,
 }
 
 pub fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     if let Some(file) = &args.vectors {
-        return check_vectors(file);
+        return check_vectors(file, args.json);
     }
     let file = args.request.as_deref().context("--request FILE is missing")?;
     let saved = read(file)?;
@@ -71,7 +72,7 @@ pub fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     judge(source.provider, &source.setup, certificate, &saved, at, args.json)
 }
 
-fn check_vectors(file: &Path) -> anyhow::Result<ExitCode> {
+fn check_vectors(file: &Path, as_json: bool) -> anyhow::Result<ExitCode> {
     let text = std::fs::read_to_string(file).with_context(|| format!("can't read {}", file.display()))?;
     let vectors = vectors::parse(&text).map_err(|error| anyhow::anyhow!("{}: {error}", file.display()))?;
     let mut failed = 0;
@@ -79,9 +80,16 @@ fn check_vectors(file: &Path) -> anyhow::Result<ExitCode> {
         let verdict = vector.check();
         let word = if verdict.passed { "ok  " } else { "FAIL" };
         failed += usize::from(!verdict.passed);
-        line_out(format!("{word} {} {}", verdict.name, verdict.message).trim_end());
+        if as_json {
+            let (name, passed, message) = (&verdict.name, verdict.passed, &verdict.message);
+            json_out(&json!({ "name": name, "passed": passed, "message": message }));
+        } else {
+            line_out(format!("{word} {} {}", verdict.name, verdict.message).trim_end());
+        }
     }
-    line_out(&format!("{} passed, {failed} failed", vectors.len() - failed));
+    if !as_json {
+        line_out(&format!("{} passed, {failed} failed", vectors.len() - failed));
+    }
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -115,23 +123,37 @@ fn judge(
     };
     let diagnosis = diagnose(provider, setup, &request, at);
     if json {
-        json_out(&serde_json::json!({
-            "genuine": diagnosis.genuine,
+        let is_told = diagnosis.needed_certificate.is_none();
+        json_out(&json!({
+            "genuine": is_told.then_some(diagnosis.genuine),
             "reason": diagnosis.refusal.as_ref().map(provider::Refusal::reason),
             "refusal": diagnosis.refusal.as_ref().map(ToString::to_string),
             "cause": diagnosis.cause,
+            "needed_certificate": diagnosis.needed_certificate,
         }));
     } else {
         for check in &diagnosis.checks {
             let word = if check.ok { "ok  " } else { "FAIL" };
             line_out(format!("{word} {}  {}", check.name, check.detail).trim_end());
         }
-        line_out(if diagnosis.genuine { "the request is genuine" } else { "the request would be refused" });
-        if let Some(cause) = &diagnosis.cause {
-            line_out(&format!("likely cause: {cause}"));
-        }
+        conclude(&diagnosis);
     }
     Ok(if diagnosis.genuine { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn conclude(diagnosis: &Diagnosis) {
+    if let Some(url) = &diagnosis.needed_certificate {
+        line_out(&format!("?    certificate  not at hand: {url}"));
+        line_out("whether the request is genuine can't be told without its certificate");
+        line_out(&format!(
+            "next: curl -o certificate.pem {url}, and the same again with --certificate certificate.pem"
+        ));
+        return;
+    }
+    line_out(if diagnosis.genuine { "the request is genuine" } else { "the request would be refused" });
+    if let Some(cause) = &diagnosis.cause {
+        line_out(&format!("likely cause: {cause}"));
+    }
 }
 
 fn read_certificate(file: &Path) -> anyhow::Result<Certificate> {
