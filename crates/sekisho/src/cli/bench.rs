@@ -22,8 +22,10 @@ use sekisho_lab::load::{Load, Report};
 use sekisho_lab::postgres::Postgres;
 use sekisho_lab::process::{Config, Options, Server};
 use sekisho_lab::traffic::{BODY_BYTES, StripeTraffic};
+use serde_json::{Value, json};
 
 use super::Context;
+use super::output::json_out;
 
 #[derive(clap::Subcommand)]
 pub enum Command {
@@ -191,6 +193,18 @@ struct Turn {
     server_cpu: Duration,
     database_cpu: Duration,
     pss_kb: u64,
+}
+
+/// For programs: a measured row, with what it was measured on.
+fn row_out(stage: &Stage, name: &str, mut figures: Value) {
+    figures["store"] = stage.kind.name().into();
+    figures["measured"] = name.into();
+    json_out(&figures);
+}
+
+/// For programs: a figure that counts, with its limit where it has one.
+fn figure_out(stage: &Stage, name: &str, value: impl Into<Value>, limit: Option<f64>) {
+    row_out(stage, name, json!({ "value": value.into(), "limit": limit }));
 }
 
 fn median(values: impl Iterator<Item = f64>) -> f64 {

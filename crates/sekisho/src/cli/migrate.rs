@@ -5,13 +5,17 @@ use std::process::ExitCode;
 use sekisho_store::Access;
 
 use super::Context;
-use super::output::line_out;
+use super::output::{json_out, line_out};
 use crate::telemetry;
 
 #[derive(clap::Args)]
-pub struct Args {}
+pub struct Args {
+    /// As one JSON object
+    #[arg(long)]
+    json: bool,
+}
 
-pub async fn run(_args: Args, context: &Context) -> anyhow::Result<ExitCode> {
+pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     // Only the store matters here, so a folder without any configuration will do.
     let url = match context.store_url()? {
         Some(url) => url,
@@ -20,6 +24,10 @@ pub async fn run(_args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     };
     telemetry::start(crate::config::Config::default().log);
     sekisho_store::open(&url, Access::Migrate).await?;
-    line_out(&format!("the schema of {url} is up to date"));
+    if args.json {
+        json_out(&serde_json::json!({ "store": url.to_string(), "up_to_date": true }));
+    } else {
+        line_out(&format!("the schema of {url} is up to date"));
+    }
     Ok(ExitCode::SUCCESS)
 }

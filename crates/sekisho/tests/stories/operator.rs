@@ -100,6 +100,8 @@ fn h6_trouble_made_on_purpose_is_counted_and_comes_out_right() {
         for kind in ["checkout.session.completed", "charge.refunded", "invoice.paid"] {
             assert!(list.stdout.lines().any(|line| line == kind), "{}", list.stdout);
         }
+        let types = gateway.type_in(&["trigger", "--list", "--json"]).done().lines();
+        assert!(types.iter().map(|one| one["type"].as_str().unwrap()).eq(list.stdout.lines()));
         gateway.type_in_with_url(&["trigger", "no.such.type"]).failed(1).mentions(&["--list", "--body"]);
         let own = gateway.folder().join("own.json");
         std::fs::write(&own, r#"{"id":"x","object":"event","type":"own.type","created":1}"#).unwrap();
@@ -293,6 +295,9 @@ fn h6_all_published_signature_vectors_pass() {
     assert_eq!(lines.len(), 85);
     assert!(lines[..84].iter().all(|line| line.starts_with("ok ")), "{}", said.stdout);
     assert_eq!(lines[84], "84 passed, 0 failed");
+    let told = say(folder.path(), &["verify", "--vectors", file, "--json"], &[]).done().lines();
+    assert_eq!(told.len(), 84);
+    assert!(told.iter().all(|one| one["passed"] == true && one["name"].is_string()));
 
     let broken = std::fs::read_to_string(file).unwrap().replacen(
         "\"expect\": \"valid\"",
@@ -303,6 +308,35 @@ fn h6_all_published_signature_vectors_pass() {
     let said = say(folder.path(), &["verify", "--vectors", "broken.json"], &[]).failed(1);
     assert_eq!(said.stdout.lines().last(), Some("83 passed, 1 failed"));
     assert!(said.stdout.lines().any(|line| line.starts_with("FAIL")));
+    let told = say(folder.path(), &["verify", "--vectors", "broken.json", "--json"], &[]).failed(1).lines();
+    assert_eq!(told.iter().filter(|one| one["passed"] == false).count(), 1);
+}
+
+#[test]
+fn h6_without_its_certificate_a_request_is_not_judged() {
+    let folder = tempfile::tempdir().unwrap();
+    for (provider, name, setting) in
+        [("paypal", "valid", "webhook_id=1JE4291016473214C"), ("sns", "valid-v2-ses-bounce", "topic_arn=")]
+    {
+        let (letter, about) = vector(provider, name);
+        let body = String::from_utf8(letter.body).unwrap();
+        let saved = serde_json::json!({ "headers": letter.headers, "body": body });
+        std::fs::write(folder.path().join("saved.json"), saved.to_string()).unwrap();
+        let message: serde_json::Value = serde_json::from_str(&body).unwrap();
+        let setting = setting.to_owned() + message["TopicArn"].as_str().unwrap_or_default();
+        let (url, pem) = about["context"]["cert_url_to_pem"].as_object().unwrap().iter().next().unwrap();
+        std::fs::write(folder.path().join("certificate.pem"), pem.as_str().unwrap()).unwrap();
+        let at = about["now_unix"].to_string();
+        let verify = |more: &[&str]| {
+            let words = ["verify", "--request", "saved.json", "--provider", provider, "--set", &setting];
+            say(folder.path(), &[&words[..], &["--at", &at], more].concat(), &[])
+        };
+        let said = verify(&[]).failed(1).mentions(&["can't be told", url, "curl", "--certificate"]);
+        assert!(!said.stdout.contains("FAIL") && !said.stdout.contains("refused"), "{}", said.stdout);
+        let told = &verify(&["--json"]).failed(1).lines()[0];
+        assert_eq!((&told["genuine"], &told["needed_certificate"]), (&().into(), &url.as_str().into()));
+        verify(&["--certificate", "certificate.pem"]).done().mentions(&["the request is genuine"]);
+    }
 }
 
 #[test]
@@ -340,6 +374,29 @@ fn h6_a_refused_request_is_explained() {
 }
 
 #[test]
+fn h2_measurements_are_told_to_programs_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = ["bench", "ingest", "--seconds", "1", "--rounds", "1", "--connections", "2", "--json"];
+    let rows = say(folder.path(), &words, &[]).done().lines();
+    let row = |name: &str, load: &str| {
+        let found = rows.iter().find(|row| row["measured"] == name && row["load"] == load);
+        found.unwrap_or_else(|| panic!("no {name} at {load} load in {rows:?}"))
+    };
+    for (name, load) in [
+        ("bare", "full"),
+        ("verify-only", "full"),
+        ("real", "full"),
+        ("verify-only", "half"),
+        ("real", "half"),
+    ] {
+        let row = row(name, load);
+        assert!(row["events_per_second"].as_f64() > Some(0.0) && row["p99_ms"].is_number(), "{row}");
+    }
+    let ratio = rows.iter().find(|row| row["measured"] == "real / verify-only").unwrap();
+    assert!(ratio["value"].is_number() && ratio["store"] == "SQLite");
+}
+
+#[test]
 fn h5_the_example_configuration_is_itself_good() {
     let folder = tempfile::tempdir().unwrap();
     let example = say(folder.path(), &["config", "example"], &[]).done().stdout;
@@ -347,6 +404,10 @@ fn h5_the_example_configuration_is_itself_good() {
     let env = [("STRIPE_WEBHOOK_SECRET", "whsec_canary_example")];
     let said = say(folder.path(), &["config", "check"], &env).done().mentions(&["the configuration is good"]);
     assert!(!said.all().contains("canary"));
+    let told = say(folder.path(), &["config", "check", "--json"], &env).done();
+    assert!(!told.all().contains("canary"));
+    let told = &told.lines()[0];
+    assert_eq!((&told["good"], &told["sources"][0]["secrets"]), (&true.into(), &1.into()));
     for line in ["[server]", "[store]", "[gate]", "[admission]", "[log]", "[[source]]"] {
         assert!(example.lines().any(|own| own == line), "{line}");
     }

@@ -65,6 +65,8 @@ fn h5_a_database_without_our_tables_is_explained_to_those_who_only_look() {
         .mentions(&["sekisho migrate"]);
     say(folder.path(), &["migrate", "--store", &place.url], &env).done().mentions(&["up to date"]);
     say(folder.path(), &["migrate", "--store", &place.url], &env).done().mentions(&["up to date"]);
+    let told = say(folder.path(), &["migrate", "--json", "--store", &place.url], &env).done().lines();
+    assert_eq!((told.len(), &told[0]["up_to_date"]), (1, &true.into()));
     say(folder.path(), &["events", "list", "--store", &place.url], &env).done().mentions(&["no events"]);
 }
 

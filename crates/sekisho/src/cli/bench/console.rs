@@ -18,8 +18,9 @@ use sekisho_core::{Epoch, Seq, Time};
 use sekisho_lab::http;
 use sekisho_lab::measure::thousands;
 use sekisho_store::Access;
+use serde_json::json;
 
-use super::{Stage, median};
+use super::{Stage, median, row_out};
 use crate::cli::output::{Progress, line_out, table};
 use crate::now;
 
@@ -31,6 +32,9 @@ pub struct Args {
     /// How often each page is asked for
     #[arg(long, default_value_t = 21)]
     rounds: usize,
+    /// One JSON object for each row and each ratio
+    #[arg(long)]
+    json: bool,
     /// Where the temporary data goes
     #[arg(long, default_value = ".", value_name = "FOLDER")]
     pub folder: PathBuf,
@@ -93,6 +97,10 @@ pub fn run(args: &Args, stage: &Stage) -> anyhow::Result<ExitCode> {
         let half = median(times.iter().map(|time| ms(*time)));
         let most = times.iter().max().copied().unwrap_or_default();
         slowest = slowest.max(Duration::from_secs_f64(half / 1000.0));
+        if args.json {
+            let figures = json!({ "p50_ms": half, "most_ms": ms(most), "limit_ms": ms(LIMIT) });
+            row_out(stage, name, figures);
+        }
         rows.push(vec![
             (*name).to_owned(),
             format!("{half:.1} ms"),
@@ -100,12 +108,14 @@ pub fn run(args: &Args, stage: &Stage) -> anyhow::Result<ExitCode> {
             format!("{:.2}", half / ms(LIMIT)),
         ]);
     }
-    line_out(&format!(
-        "{}: pages of the console with {} events stored",
-        stage.kind.name(),
-        thousands(args.events)
-    ));
-    table(&["PAGE", "P50", "MOST", "P50 / 100 MS (LIMIT 1)"], &rows);
+    if !args.json {
+        line_out(&format!(
+            "{}: pages of the console with {} events stored",
+            stage.kind.name(),
+            thousands(args.events)
+        ));
+        table(&["PAGE", "P50", "MOST", "P50 / 100 MS (LIMIT 1)"], &rows);
+    }
     Ok(if slowest <= LIMIT { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

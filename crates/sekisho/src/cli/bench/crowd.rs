@@ -10,8 +10,9 @@ use sekisho_core::id::Sequence;
 use sekisho_core::{Epoch, Seq};
 use sekisho_lab::measure::{cpu_time, thousands};
 use sekisho_store::{Access, Store};
+use serde_json::json;
 
-use super::{Stage, per_thousand};
+use super::{Stage, figure_out, per_thousand, row_out};
 use crate::cli::output::{Progress, line_out};
 use crate::now;
 
@@ -23,6 +24,9 @@ pub struct Args {
     /// Jobs of each measurement
     #[arg(long, default_value_t = 20_000)]
     sample: usize,
+    /// One JSON object for each row and each ratio
+    #[arg(long)]
+    json: bool,
     /// Where the temporary data goes
     #[arg(long, default_value = ".", value_name = "FOLDER")]
     pub folder: PathBuf,
@@ -63,6 +67,12 @@ async fn measure(args: &Args, stage: &Stage) -> anyhow::Result<ExitCode> {
         }
     }
     drop(progress);
+    if args.json {
+        row_out(stage, "alone", json!({ "cpu_s_per_1000": costs[0] }));
+        row_out(stage, "beside a crowd", json!({ "waiting": args.waiting, "cpu_s_per_1000": costs[1] }));
+        figure_out(stage, "beside a crowd / alone", costs[1] / costs[0], None);
+        return Ok(ExitCode::SUCCESS);
+    }
     line_out(&format!(
         "{}: CPU for 1,000 jobs of one destination, queued, claimed and ended",
         stage.kind.name()

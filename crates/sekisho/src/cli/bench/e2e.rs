@@ -12,8 +12,9 @@ use sekisho_lab::load::{Load, Pace};
 use sekisho_lab::measure::thousands;
 use sekisho_lab::process::Server;
 use sekisho_lab::traffic::{BODY_BYTES, CheckoutTraffic, StripeTraffic, Traffic};
+use serde_json::json;
 
-use super::{Kind, PATH, SECRET, Stage, per_thousand};
+use super::{Kind, PATH, SECRET, Stage, figure_out, per_thousand, row_out};
 use crate::cli::output::{Progress, line_out};
 
 #[derive(clap::Args)]
@@ -27,6 +28,9 @@ pub struct Args {
     /// PostgreSQL only: also beside a transaction that was begun before and stays open, as a backup or a report does
     #[arg(long)]
     old_reader: bool,
+    /// One JSON object for each row and each ratio
+    #[arg(long)]
+    json: bool,
     /// Where the temporary data goes; the disk under it is what is measured
     #[arg(long, default_value = ".", value_name = "FOLDER")]
     pub folder: PathBuf,
@@ -73,6 +77,28 @@ pub fn run(args: &Args, stage: &Stage) -> anyhow::Result<ExitCode> {
         }
     };
     drop(progress);
+    let least = if stage.kind == Kind::Sqlite { 0.10 } else { 0.06 };
+    let overhead = (decided.cpu_per_thousand - received.cpu_per_thousand).max(0.0);
+    let delivered_of_verified = delivered.finished_per_second / verify;
+    if args.json {
+        row_out(stage, "verify-only", json!({ "per_second": verify }));
+        for (name, walk) in [("received", &received), ("decided", &decided), ("delivered", &delivered)] {
+            let figures = json!({
+                "connections": args.connections,
+                "per_second": walk.finished_per_second,
+                "acknowledged_per_second": walk.acknowledged_per_second,
+                "cpu_s_per_1000": walk.cpu_per_thousand,
+            });
+            row_out(stage, name, figures);
+        }
+        figure_out(stage, "delivered / verify-only", delivered_of_verified, Some(least));
+        figure_out(stage, "queue overhead, cpu_s_per_1000", overhead, Some(0.06));
+        row_out(stage, "picked up on the same node", json!({ "p50": picked_up, "limit": "2 ms" }));
+        if let Some(picked_up) = from_another {
+            row_out(stage, "picked up by another node", json!({ "p50": picked_up, "limit": "300 ms" }));
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     line_out(&format!(
         "{}, {} connections, bodies of {BODY_BYTES} bytes, {} s of load each",
         stage.kind.name(),
@@ -88,15 +114,12 @@ pub fn run(args: &Args, stage: &Stage) -> anyhow::Result<ExitCode> {
             walk.cpu_per_thousand
         ));
     }
-    let least = if stage.kind == Kind::Sqlite { 0.10 } else { 0.06 };
     line_out("");
     line_out(&format!(
-        "delivered / verify-only                 {:.3}  (limit {least:.2})",
-        delivered.finished_per_second / verify
+        "delivered / verify-only                 {delivered_of_verified:.3}  (limit {least:.2})"
     ));
     line_out(&format!(
-        "queue overhead of a settled job         {:.4} s of CPU for 1,000  (limit 0.06)",
-        (decided.cpu_per_thousand - received.cpu_per_thousand).max(0.0)
+        "queue overhead of a settled job         {overhead:.4} s of CPU for 1,000  (limit 0.06)"
     ));
     line_out(&format!("picked up on the same node, half load   p50 {picked_up}  (limit 2 ms)"));
     if let Some(picked_up) = from_another {
@@ -122,6 +145,12 @@ fn beside_an_old_reader(args: &Args, stage: &Stage) -> anyhow::Result<ExitCode> 
     drop(reader);
     drop(progress);
     let (before, after) = (alone.finished_per_second, beside.finished_per_second);
+    if args.json {
+        row_out(stage, "alone", json!({ "per_second": before }));
+        row_out(stage, "beside an open REPEATABLE READ", json!({ "per_second": after }));
+        figure_out(stage, "beside / alone", after / before, Some(0.8));
+        return Ok(ExitCode::SUCCESS);
+    }
     line_out(&format!("{}, {} s of load each, delivered", stage.kind.name(), args.seconds));
     line_out(&format!("alone                               {:>8} a second", thousands(before as u64)));
     line_out(&format!("beside an open REPEATABLE READ      {:>8} a second", thousands(after as u64)));

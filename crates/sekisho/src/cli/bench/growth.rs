@@ -16,8 +16,9 @@ use sekisho_core::id::Sequence;
 use sekisho_core::{Epoch, Time};
 use sekisho_lab::measure::{cpu_time, thousands};
 use sekisho_store::{Access, Store};
+use serde_json::json;
 
-use super::{Stage, per_thousand};
+use super::{Stage, per_thousand, row_out};
 use crate::cli::output::{Progress, line_out, table};
 use crate::now;
 
@@ -35,6 +36,9 @@ pub struct Args {
     /// Only keys that rise with time, or only scattered ones
     #[arg(long)]
     keys: Option<Keys>,
+    /// One JSON object for each row and each ratio
+    #[arg(long)]
+    json: bool,
     /// Where the temporary data goes
     #[arg(long, default_value = ".", value_name = "FOLDER")]
     pub folder: PathBuf,
@@ -53,6 +57,8 @@ const FILLING_BATCH: u64 = 1_000;
 const TURN: u64 = 8_000;
 /// For what a store still does after its last answer: that is its own turn.
 const AFTERWARDS: Duration = Duration::from_millis(100);
+/// How much more an event may cost in the large one.
+const LIMIT: f64 = 1.2;
 
 pub fn run(args: &Args, stage: &Stage) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -61,6 +67,9 @@ pub fn run(args: &Args, stage: &Stage) -> anyhow::Result<ExitCode> {
         if args.keys.is_none_or(|only| only == keys) {
             runtime.block_on(measure(args, stage, keys, &mut rows))?;
         }
+    }
+    if args.json {
+        return Ok(ExitCode::SUCCESS);
     }
     line_out(&format!(
         "{}: CPU for 1,000 events, received and ended, in a store that held many before and in one that held {}",
@@ -93,6 +102,16 @@ async fn measure(args: &Args, stage: &Stage, keys: Keys, rows: &mut Vec<Vec<Stri
             in_small += small.take_turn(stage).await?;
         }
         let cost = |spent| per_thousand(spent, turns * TURN);
+        if args.json {
+            let figures = json!({
+                "held": held,
+                "cpu_s_per_1000": cost(in_large),
+                "small_cpu_s_per_1000": cost(in_small),
+                "ratio": cost(in_large) / cost(in_small),
+                "limit": LIMIT,
+            });
+            row_out(stage, &format!("{keys} keys"), figures);
+        }
         rows.push(vec![
             keys.to_owned(),
             thousands(held),

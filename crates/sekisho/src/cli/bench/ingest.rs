@@ -10,8 +10,9 @@ use sekisho_lab::load::{Load, Pace};
 use sekisho_lab::measure::{millis, thousands};
 use sekisho_lab::process::Server;
 use sekisho_lab::traffic::BODY_BYTES;
+use serde_json::{Value, json};
 
-use super::{Stage, Turn, median, per_thousand};
+use super::{Stage, Turn, figure_out, median, per_thousand, row_out};
 use crate::cli::output::{Progress, line_out, table};
 
 #[derive(clap::Args)]
@@ -28,6 +29,9 @@ pub struct Args {
     /// Also run the worker, so that receiving and settling share the machine
     #[arg(long)]
     with_worker: bool,
+    /// One JSON object for each row and each ratio
+    #[arg(long)]
+    json: bool,
     /// Where the temporary data goes; the disk under it is what is measured
     #[arg(long, default_value = ".", value_name = "FOLDER")]
     pub folder: PathBuf,
@@ -68,7 +72,11 @@ pub fn run(args: &Args, stage: &Stage) -> anyhow::Result<ExitCode> {
         open.push((subject.name, stage.turn(load, &subject.server, 2)));
     }
     drop(progress);
-    print(args, stage, &subjects, &open, idle_kb);
+    if args.json {
+        print_json(args, stage, &subjects, &open, idle_kb);
+    } else {
+        print(args, stage, &subjects, &open, idle_kb);
+    }
     let failures: u64 =
         subjects.iter().flat_map(|subject| &subject.turns).map(|turn| turn.report.refusals()).sum();
     if failures > 0 {
@@ -86,8 +94,11 @@ fn load(args: &Args, subject: &Subject, pace: Pace) -> Load {
     load
 }
 
+fn middle(subject: &Subject, value: &dyn Fn(&Turn) -> f64) -> f64 {
+    median(subject.turns.iter().map(value))
+}
+
 fn print(args: &Args, stage: &Stage, subjects: &[Subject], open: &[(&str, Turn)], idle_kb: u64) {
-    let middle = |subject: &Subject, value: &dyn Fn(&Turn) -> f64| median(subject.turns.iter().map(value));
     let latency = |quantile: f64| move |turn: &Turn| turn.report.latency_us(quantile) as f64;
     let row = |subject: &Subject| {
         vec![
@@ -125,4 +136,32 @@ fn print(args: &Args, stage: &Stage, subjects: &[Subject], open: &[(&str, Turn)]
         ]
     };
     table(&["SERVER", "EVENTS/S", "P50", "P99", "P99.9"], &open.iter().map(row).collect::<Vec<_>>());
+}
+
+fn print_json(args: &Args, stage: &Stage, subjects: &[Subject], open: &[(&str, Turn)], idle_kb: u64) {
+    let row = |load: &str, turns: &[Turn]| -> Value {
+        let middle = |value: &dyn Fn(&Turn) -> f64| median(turns.iter().map(value));
+        let ms = |quantile| middle(&|turn| turn.report.latency_us(quantile) as f64 / 1000.0);
+        json!({
+            "load": load,
+            "connections": args.connections,
+            "events_per_second": middle(&|turn| turn.report.per_second()),
+            "p50_ms": ms(0.5),
+            "p99_ms": ms(0.99),
+            "p99_9_ms": ms(0.999),
+            "cpu_s_per_1000": middle(&|turn| per_thousand(turn.server_cpu, turn.report.next)),
+            "database_cpu_s_per_1000": middle(&|turn| per_thousand(turn.database_cpu, turn.report.next)),
+            "memory_mb": middle(&|turn| turn.pss_kb as f64 / 1024.0),
+        })
+    };
+    for subject in subjects {
+        row_out(stage, subject.name, row("full", &subject.turns));
+    }
+    for (name, turn) in open {
+        row_out(stage, name, row("half", std::slice::from_ref(turn)));
+    }
+    let rate = |n: usize| middle(&subjects[n], &|turn| turn.report.per_second());
+    figure_out(stage, "real / verify-only", rate(2) / rate(1), None);
+    figure_out(stage, "real / bare", rate(2) / rate(0), None);
+    figure_out(stage, "memory idle, MB", idle_kb as f64 / 1024.0, None);
 }

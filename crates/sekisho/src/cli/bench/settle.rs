@@ -11,9 +11,10 @@ use sekisho_lab::load::{Load, Pace};
 use sekisho_lab::measure::thousands;
 use sekisho_lab::process::Server;
 use sekisho_lab::traffic::{BODY_BYTES, CheckoutTraffic};
+use serde_json::json;
 
 use super::e2e::{SETTLED, metric, wait_for};
-use super::{Kind, PATH, SECRET, Stage, median, per_thousand};
+use super::{Kind, PATH, SECRET, Stage, figure_out, median, per_thousand, row_out};
 use crate::cli::output::{Progress, line_out};
 
 #[derive(clap::Args)]
@@ -27,6 +28,9 @@ pub struct Args {
     /// Turns of each server
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=100))]
     rounds: u16,
+    /// One JSON object for each row and each ratio
+    #[arg(long)]
+    json: bool,
     /// Where the temporary data goes; the disk under it is what is measured
     #[arg(long, default_value = ".", value_name = "FOLDER")]
     pub folder: PathBuf,
@@ -52,6 +56,23 @@ pub fn run(args: &Args, stage: &Stage) -> anyhow::Result<ExitCode> {
         settled.push(turn(args, stage, "settled", "gateway,worker", round)?);
     }
     drop(progress);
+    let middle = |turns: &[Turn], value: fn(&Turn) -> f64| median(turns.iter().map(value));
+    let rate = |turns: &[Turn]| middle(turns, |turn| turn.finished_per_second);
+    let least = if stage.kind == Kind::Sqlite { 0.5 } else { 0.4 };
+    if args.json {
+        for (name, turns) in [("received", &received), ("settled", &settled)] {
+            let figures = json!({
+                "connections": args.connections,
+                "events_per_second": rate(turns),
+                "acknowledged_per_second": middle(turns, |turn| turn.acknowledged_per_second),
+                "cpu_s_per_1000": middle(turns, |turn| turn.cpu_per_thousand),
+                "waiting": middle(turns, |turn| turn.backlog as f64),
+            });
+            row_out(stage, name, figures);
+        }
+        figure_out(stage, "settled / received", rate(&settled) / rate(&received), Some(least));
+        return Ok(ExitCode::SUCCESS);
+    }
     line_out(&format!(
         "{}, {} connections, {} events of {BODY_BYTES} bytes a payment, {} turns of {} s each, medians",
         stage.kind.name(),
@@ -60,7 +81,6 @@ pub fn run(args: &Args, stage: &Stage) -> anyhow::Result<ExitCode> {
         args.rounds,
         args.seconds
     ));
-    let middle = |turns: &[Turn], value: fn(&Turn) -> f64| median(turns.iter().map(value));
     for (name, turns) in [("received", &received), ("and settled", &settled)] {
         line_out(&format!(
             "{name:12} {:>8} events a second, acknowledged at {:>8}, {:.4} s of CPU for 1,000, {} waiting when the load ended",
@@ -70,8 +90,6 @@ pub fn run(args: &Args, stage: &Stage) -> anyhow::Result<ExitCode> {
             thousands(middle(turns, |turn| turn.backlog as f64) as u64)
         ));
     }
-    let least = if stage.kind == Kind::Sqlite { 0.5 } else { 0.4 };
-    let rate = |turns: &[Turn]| middle(turns, |turn| turn.finished_per_second);
     line_out("");
     line_out(&format!("settled / received  {:.2}  (limit {least:.1})", rate(&settled) / rate(&received)));
     Ok(ExitCode::SUCCESS)
