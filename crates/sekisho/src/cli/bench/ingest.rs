@@ -12,7 +12,7 @@ use sekisho_lab::process::Server;
 use sekisho_lab::traffic::BODY_BYTES;
 use serde_json::{Value, json};
 
-use super::{Stage, Turn, figure_out, median, per_thousand, row_out};
+use super::{Kind, Stage, Turn, figure_out, median, per_thousand, row_out};
 use crate::cli::output::{Progress, line_out, table};
 
 #[derive(clap::Args)]
@@ -38,6 +38,8 @@ pub struct Args {
 }
 
 const WARM_UP: Duration = Duration::from_secs(1);
+/// Connections from which on PostgreSQL must do better.
+const MANY: u16 = 256;
 
 /// A server with the figures of its turns.
 struct Subject {
@@ -72,10 +74,11 @@ pub fn run(args: &Args, stage: &Stage) -> anyhow::Result<ExitCode> {
         open.push((subject.name, stage.turn(load, &subject.server, 2)));
     }
     drop(progress);
+    let figures = figures(args, stage, &subjects, &open, idle_kb);
     if args.json {
-        print_json(args, stage, &subjects, &open, idle_kb);
+        print_json(args, stage, &subjects, &open, &figures);
     } else {
-        print(args, stage, &subjects, &open, idle_kb);
+        print(args, stage, &subjects, &open, &figures);
     }
     let failures: u64 =
         subjects.iter().flat_map(|subject| &subject.turns).map(|turn| turn.report.refusals()).sum();
@@ -98,7 +101,61 @@ fn middle(subject: &Subject, value: &dyn Fn(&Turn) -> f64) -> f64 {
     median(subject.turns.iter().map(value))
 }
 
-fn print(args: &Args, stage: &Stage, subjects: &[Subject], open: &[(&str, Turn)], idle_kb: u64) {
+/// A figure that counts, and the limit it must keep, if it has one.
+struct Figure {
+    name: &'static str,
+    value: f64,
+    least: Option<f64>,
+    most: Option<f64>,
+}
+
+impl Figure {
+    fn line(&self) -> String {
+        let Self { name, value, least, most } = self;
+        let kept = least.is_none_or(|least| *value >= least) && most.is_none_or(|most| *value <= most);
+        let limit = match (least, most) {
+            (Some(least), _) => format!("  (limit: at least {least}; {})", word(kept)),
+            (None, Some(most)) => format!("  (limit: at most {most}; {})", word(kept)),
+            (None, None) => String::new(),
+        };
+        format!("{name:<40}{value:>7.3}{limit}")
+    }
+}
+
+fn word(kept: bool) -> &'static str {
+    if kept { "kept" } else { "missed" }
+}
+
+fn figures(
+    args: &Args,
+    stage: &Stage,
+    subjects: &[Subject],
+    open: &[(&str, Turn)],
+    idle_kb: u64,
+) -> Vec<Figure> {
+    let rate = |n: usize| middle(&subjects[n], &|turn| turn.report.per_second());
+    let cpu = |turn: &Turn| per_thousand(turn.server_cpu + turn.database_cpu, turn.report.next);
+    let at_half = open.last().map_or(0, |(_, turn)| turn.report.latency_us(0.5)) as f64 / 1000.0;
+    let full_mb = middle(&subjects[2], &|turn| turn.pss_kb as f64 / 1024.0);
+    let (ratio, seconds, ms) = match stage.kind {
+        Kind::Sqlite => (0.40, 0.055, 1.0),
+        Kind::Postgres if args.connections < MANY => (0.15, 0.075, 3.0),
+        Kind::Postgres => (0.30, 0.075, 3.0),
+    };
+    // The limits are those of receiving.
+    let limit = |value: f64| Some(value).filter(|_| !args.with_worker);
+    let figure = |name, value, least, most| Figure { name, value, least, most };
+    vec![
+        figure("real / verify-only", rate(2) / rate(1), limit(ratio), None),
+        figure("real / bare", rate(2) / rate(0), None, None),
+        figure("real: CPU for 1,000 with database, s", middle(&subjects[2], &cpu), None, limit(seconds)),
+        figure("real: p50 at half load, ms", at_half, None, limit(ms)),
+        figure("real: memory idle, MB", idle_kb as f64 / 1024.0, None, limit(20.0)),
+        figure("real: memory at full load, MB", full_mb, None, limit(100.0)),
+    ]
+}
+
+fn print(args: &Args, stage: &Stage, subjects: &[Subject], open: &[(&str, Turn)], figures: &[Figure]) {
     let latency = |quantile: f64| move |turn: &Turn| turn.report.latency_us(quantile) as f64;
     let row = |subject: &Subject| {
         vec![
@@ -119,11 +176,6 @@ fn print(args: &Args, stage: &Stage, subjects: &[Subject], open: &[(&str, Turn)]
     ));
     let headings = ["SERVER", "EVENTS/S", "P50", "P99", "P99.9", "CPU/1000", "DATABASE/1000", "MEMORY"];
     table(&headings, &subjects.iter().map(row).collect::<Vec<_>>());
-    let rate = |n: usize| middle(&subjects[n], &|turn| turn.report.per_second());
-    line_out("");
-    line_out(&format!("real / verify-only  {:.2}", rate(2) / rate(1)));
-    line_out(&format!("real / bare         {:.2}", rate(2) / rate(0)));
-    line_out(&format!("memory idle         {:.1} MB", idle_kb as f64 / 1024.0));
     line_out("");
     line_out("At half of the real one's maximum, open loop:");
     let row = |(name, turn): &(&str, Turn)| {
@@ -136,9 +188,11 @@ fn print(args: &Args, stage: &Stage, subjects: &[Subject], open: &[(&str, Turn)]
         ]
     };
     table(&["SERVER", "EVENTS/S", "P50", "P99", "P99.9"], &open.iter().map(row).collect::<Vec<_>>());
+    line_out("");
+    figures.iter().for_each(|figure| line_out(&figure.line()));
 }
 
-fn print_json(args: &Args, stage: &Stage, subjects: &[Subject], open: &[(&str, Turn)], idle_kb: u64) {
+fn print_json(args: &Args, stage: &Stage, subjects: &[Subject], open: &[(&str, Turn)], figures: &[Figure]) {
     let row = |load: &str, turns: &[Turn]| -> Value {
         let middle = |value: &dyn Fn(&Turn) -> f64| median(turns.iter().map(value));
         let ms = |quantile| middle(&|turn| turn.report.latency_us(quantile) as f64 / 1000.0);
@@ -160,8 +214,7 @@ fn print_json(args: &Args, stage: &Stage, subjects: &[Subject], open: &[(&str, T
     for (name, turn) in open {
         row_out(stage, name, row("half", std::slice::from_ref(turn)));
     }
-    let rate = |n: usize| middle(&subjects[n], &|turn| turn.report.per_second());
-    figure_out(stage, "real / verify-only", rate(2) / rate(1), None);
-    figure_out(stage, "real / bare", rate(2) / rate(0), None);
-    figure_out(stage, "memory idle, MB", idle_kb as f64 / 1024.0, None);
+    for figure in figures {
+        figure_out(stage, figure.name, figure.value, figure.least.or(figure.most));
+    }
 }
