@@ -119,10 +119,11 @@ fn judge_fault(fault: &Fault) -> Failure {
     Failure::transient(reason, error).blaming_destination()
 }
 
-/// Seconds, or a date. What lies in the past or can't be understood asks for nothing.
+/// Seconds, or a date. What lies in the past or can't be understood asks for nothing; more digits than there are
+/// milliseconds ask for as long as there is.
 fn retry_after_ms(value: &str, now: Time) -> Option<i64> {
-    let ms = if value.bytes().all(|letter| letter.is_ascii_digit()) {
-        value.parse::<i64>().ok()?.checked_mul(1_000)?
+    let ms = if !value.is_empty() && value.bytes().all(|letter| letter.is_ascii_digit()) {
+        value.parse::<i64>().unwrap_or(i64::MAX).saturating_mul(1_000)
     } else {
         let date = jiff::fmt::rfc2822::parse(value).ok()?;
         date.timestamp().as_millisecond().checked_sub(now.ms())?
@@ -211,8 +212,11 @@ mod tests {
             ("1.5", None),
             ("soon", None),
             ("", None),
-            ("9223372036854775807", None),
-            ("99999999999999999999999", None),
+            ("9223372036854775", Some(9_223_372_036_854_775_000)),
+            ("9223372036854776", Some(i64::MAX)),
+            ("9223372036854775807", Some(i64::MAX)),
+            ("99999999999999999999999", Some(i64::MAX)),
+            ("00000000000000000000000", None),
         ];
         for (value, expected) in cases {
             let failure = judge(&answer(503, &[("Retry-After", value)]), NOW).unwrap_err();
