@@ -32,6 +32,8 @@ static SIGNING: About = About {
     proof: "HMAC-SHA256 over id, timestamp and body",
     secret: "the webhook's signing token, `whsec_…` and base 64",
     tolerance_s: Some(300),
+    // A hook may have both tokens, and then sends both.
+    secret_headers: &[TOKEN],
     sample_type: "Push Hook",
     sample: SAMPLE,
     ..About::new("gitlab_signing", "GitLab (signing token)")

@@ -126,14 +126,13 @@ fn read_form<'r>(request: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
     let field = |wanted: &str| {
         form_urlencoded::parse(request.body).find(|(name, _)| name == wanted).map(|(_, value)| value)
     };
-    if field("ssl_check").is_some() {
-        return Ok(Reading::Handshake(Handshake::Acknowledge));
-    }
     let (kind, trigger) = if let Some(payload) = field("payload") {
         let payload: Payload = serde_json::from_str(&payload).map_err(|error| Unusable::json(&error))?;
         (Cow::Owned(payload.kind), payload.trigger_id.map(Cow::Owned))
     } else if field("command").is_some() {
         (Cow::Borrowed("slash_command"), field("trigger_id"))
+    } else if field("ssl_check").as_deref() == Some("1") {
+        return Ok(Reading::Handshake(Handshake::Acknowledge));
     } else {
         return Err(Unusable("neither an event, nor a slash command, nor an interaction".into()));
     };

@@ -151,9 +151,18 @@ fn a2_what_is_signed_here_is_genuine_and_reads_as_drafted() {
             assert_eq!(created.at, NOW, "{}", about.name);
             assert!(about.trust == Trust::Signed || !created.immutable, "{}", about.name);
         }
-        for header in about.secret_headers {
-            assert!(sent.headers.contains_key(*header), "{}", about.name);
+        for (header, value) in &sent.headers {
+            let is_told = about.secret_headers.contains(&header.as_str());
+            assert_eq!(is_told, value == SECRET, "{}: {header}", about.name);
         }
+    }
+}
+
+/// A hook of GitLab may send its secret token beside the signature.
+#[test]
+fn h3_gitlabs_token_is_a_secret_in_both_ways() {
+    for name in ["gitlab_signing", "gitlab_token"] {
+        assert!(find(name).unwrap().about().secret_headers.contains(&"x-gitlab-token"), "{name}");
     }
 }
 
@@ -213,6 +222,7 @@ fn a3_a_genuine_request_without_a_usable_event_is_kept_apart() {
         ("line", r#"{"events":[{"type":"message"}]}"#),
         ("slack", r#"{"type":"app_rate_limited"}"#),
         ("slack", "a=b"),
+        ("slack", "ssl_check=0&token=x"),
         ("slack", "payload=%7B%7D"),
         ("komoju", r#"{"type":"payment.captured"}"#),
         ("twilio", "From=x"),
@@ -341,6 +351,7 @@ fn a2_slack_forms_are_named_by_their_trigger() {
     let payload = format!("payload={}", payload.collect::<String>());
     for (body, id, kind) in [
         ("command=%2Fpay&trigger_id=T.1&team_id=T0", "T.1", "slash_command"),
+        ("ssl_check=1&command=%2Fpay&trigger_id=T.3", "T.3", "slash_command"),
         (&payload, "T.2", "block_actions"),
     ] {
         let sent = Sent::signed("slack", "", body);
