@@ -137,21 +137,44 @@ impl Vector {
         }
         match reading {
             Err(unusable) => Err(format!("accepted, but {unusable}")),
-            Ok(Reading::Handshake(
-                Handshake::Acknowledge | Handshake::Echo { .. } | Handshake::Confirm { .. },
-            )) => Ok("accepted as a handshake".into()),
+            Ok(Reading::Handshake(Handshake::Confirm { url })) => self.compare_subscription(&url),
+            Ok(Reading::Handshake(Handshake::Acknowledge | Handshake::Echo { .. })) => {
+                Err("accepted as a handshake, but the vector names an event".into())
+            }
             Ok(Reading::Events(events)) => {
                 let event = events.first().ok_or("accepted, but without an event")?;
-                for (what, wanted, found) in
-                    [("id", &self.dedupe_key, &event.id), ("type", &self.event_type, &event.kind)]
-                {
-                    if let Some(wanted) = wanted.as_ref().filter(|wanted| *wanted != found) {
-                        return Err(format!("accepted, but the event's {what} is {found} and not {wanted}"));
-                    }
-                }
+                self.compare_names(&event.id, &event.kind)?;
                 Ok(format!("accepted: {} {}", event.kind, event.id))
             }
         }
+    }
+
+    /// Is the subscription the one of the message?
+    fn compare_subscription(&self, url: &str) -> Result<String, String> {
+        #[derive(Deserialize)]
+        struct Message {
+            #[serde(rename = "Type")]
+            kind: String,
+            #[serde(rename = "MessageId")]
+            id: String,
+            #[serde(rename = "SubscribeURL")]
+            url: String,
+        }
+        let message: Message = serde_json::from_slice(&self.body()?).map_err(|error| error.to_string())?;
+        if message.url != url {
+            return Err(format!("accepted, but {url} would be called and not {}", message.url));
+        }
+        self.compare_names(&message.id, &message.kind)?;
+        Ok("accepted: a subscription to be confirmed".into())
+    }
+
+    fn compare_names(&self, id: &str, kind: &str) -> Result<(), String> {
+        for (what, wanted, found) in [("id", &self.dedupe_key, id), ("type", &self.event_type, kind)] {
+            if let Some(wanted) = wanted.as_ref().filter(|wanted| *wanted != found) {
+                return Err(format!("accepted, but the event's {what} is {found} and not {wanted}"));
+            }
+        }
+        Ok(())
     }
 
     fn check_line_pay_request(&self) -> Result<String, String> {
@@ -230,6 +253,22 @@ mod tests {
             vector.expect = if vector.expect == Expect::Valid { Expect::Invalid } else { Expect::Valid };
         }
         assert!(vectors.iter().all(|vector| !vector.check().passed));
+    }
+
+    #[test]
+    fn a3_a_subscription_is_confirmed_at_its_own_address_and_nowhere_else() {
+        let mut vectors = parse(FILE).unwrap();
+        let vector = vectors.iter_mut().find(|one| one.name == "valid-subscription-confirmation").unwrap();
+        let confirm = |url: &str| Ok(Reading::Handshake(Handshake::Confirm { url: url.into() }));
+        let url = "https://sns.ap-northeast-1.amazonaws.com/?Action=ConfirmSubscription\
+                   &TopicArn=arn:aws:sns:ap-northeast-1:123456789012:ses-events&Token=FAKETOKEN";
+        assert_eq!(vector.compare(confirm(url)), Ok("accepted: a subscription to be confirmed".into()));
+        assert!(vector.compare(confirm(&url.replace("FAKETOKEN", "OTHER"))).is_err());
+        for other in [Handshake::Acknowledge, Handshake::Echo { body: url.into() }] {
+            assert!(vector.compare(Ok(Reading::Handshake(other))).is_err());
+        }
+        vector.event_type = Some("Notification".into());
+        assert!(vector.compare(confirm(url)).is_err());
     }
 
     #[test]
