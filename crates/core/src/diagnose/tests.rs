@@ -180,10 +180,10 @@ proptest! {
 #[test]
 fn h_a_foreign_topic_or_certificate_is_named_and_cannot_write_into_a_log() {
     let body = |topic: &str, url: &str| {
-        let fields =
-            ["MessageId", "Message", "Timestamp", "Signature"].map(|name| format!("\"{name}\":\"x\""));
+        let fields = ["MessageId", "Message", "Timestamp"].map(|name| format!("\"{name}\":\"x\""));
         let json = format!(
-            r#"{{"Type":"Notification","SignatureVersion":"2","TopicArn":"{topic}","SigningCertURL":"{url}",{}}}"#,
+            r#"{{"Type":"Notification","SignatureVersion":"2","TopicArn":"{topic}","SigningCertURL":"{url}","Signature":"{}",{}}}"#,
+            to_base64([7; 256]),
             fields.join(",")
         );
         Signed { method: Method::POST, headers: Vec::new(), body: json.into_bytes(), query: None }

@@ -7,6 +7,7 @@ use ring::signature::{
 use x509_cert::der::DecodePem;
 
 use super::Refusal;
+use super::signature::from_base64;
 use crate::time::Time;
 
 #[derive(Clone, Debug)]
@@ -55,8 +56,18 @@ impl Certificate {
     }
 }
 
+/// A signature as such a key makes it, from its base 64. What none can have made is told apart before a certificate is
+/// fetched for it.
+pub fn read_signature(text: &str) -> Option<Vec<u8>> {
+    /// Of keys of 2048 to 8192 bits.
+    const BYTES: std::ops::RangeInclusive<usize> = 256..=1024;
+    let text = Some(text).filter(|text| text.len() <= BYTES.end().div_ceil(3) * 4)?;
+    from_base64(text).filter(|bytes| BYTES.contains(&bytes.len()))
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::signature::to_base64;
     use super::*;
 
     #[test]
@@ -70,5 +81,13 @@ mod tests {
             assert!(Certificate::from_pem(bad.as_bytes()).is_err(), "{bad}");
         }
         assert!(Certificate::from_pem(&[0xff, 0xfe]).is_err());
+    }
+    #[test]
+    fn a2_a_signature_is_as_long_as_keys_make_them() {
+        for (bytes, expected) in [(255, false), (256, true), (1024, true), (1025, false), (60_000, false)] {
+            assert_eq!(read_signature(&to_base64(vec![7; bytes])).is_some(), expected, "{bytes}");
+        }
+        assert_eq!(read_signature(""), None);
+        assert_eq!(read_signature(&"?".repeat(344)), None);
     }
 }

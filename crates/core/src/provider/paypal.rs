@@ -9,8 +9,7 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
-use super::certificate::Hash;
-use super::signature::from_base64;
+use super::certificate::{Hash, read_signature};
 use super::{
     About, CannotSign, Draft, Provider, Reading, Refusal, Request, Scheme, Setting, Setup, SetupError,
     Signed, Unusable, Verified, signed_time,
@@ -77,23 +76,11 @@ struct Resource<'r> {
 
 impl Scheme for Open {
     fn certificate_url(&self, request: &Request<'_>) -> Result<Option<String>, Refusal> {
-        let url = request.header(CERTIFICATE)?;
-        if is_paypal_certificate(url) {
-            Ok(Some(url.to_owned()))
-        } else {
-            Err(Refusal::foreign_certificate(url))
-        }
+        Ok(Some(examine(request)?.certificate_url.to_owned()))
     }
 
     fn check(&self, request: &Request<'_>, now: Time) -> Result<(), Refusal> {
-        let id = request.header(ID)?;
-        let time = request.header(TIME)?;
-        let signature =
-            from_base64(request.header(SIGNATURE)?).ok_or_else(|| Refusal::malformed(SIGNATURE))?;
-        if request.header(ALGORITHM)? != "SHA256withRSA" {
-            return Err(Refusal::malformed(ALGORITHM));
-        }
-        self.certificate_url(request)?;
+        let Proof { id, time, signature, .. } = examine(request)?;
         let certificate = request.certificate.ok_or(Refusal::BadCertificate("was not at hand"))?;
         let sum = crc32fast::hash(request.body);
         let text = format!("{id}|{time}|{}|{sum}", self.webhook_id);
@@ -119,6 +106,37 @@ impl Scheme for Open {
     }
 }
 
+/// All that a request brings to be believed by; only the certificate is not at hand yet.
+struct Proof<'r> {
+    id: &'r str,
+    time: &'r str,
+    signature: Vec<u8>,
+    certificate_url: &'r str,
+}
+
+/// The longest id, time and name of a certificate that are believed: more than twice what PayPal writes.
+const TEXT_MAX: usize = 100;
+
+/// Everything that can be judged without the certificate: nothing is fetched on a stranger's word for a request that
+/// could not be accepted anyway.
+fn examine<'r>(request: &Request<'r>) -> Result<Proof<'r>, Refusal> {
+    let text = |name: &str| {
+        let text = request.header(name)?;
+        if (1..=TEXT_MAX).contains(&text.len()) { Ok(text) } else { Err(Refusal::malformed(name)) }
+    };
+    let (id, time) = (text(ID)?, text(TIME)?);
+    let signature =
+        read_signature(request.header(SIGNATURE)?).ok_or_else(|| Refusal::malformed(SIGNATURE))?;
+    if request.header(ALGORITHM)? != "SHA256withRSA" {
+        return Err(Refusal::malformed(ALGORITHM));
+    }
+    let certificate_url = request.header(CERTIFICATE)?;
+    if !is_paypal_certificate(certificate_url) {
+        return Err(Refusal::foreign_certificate(certificate_url));
+    }
+    Ok(Proof { id, time, signature, certificate_url })
+}
+
 /// A plain file among the certificates of one of PayPal's own hosts: no port, user, query or detour.
 fn is_paypal_certificate(url: &str) -> bool {
     let plain = |letter: u8| letter.is_ascii_alphanumeric() || b"-_".contains(&letter);
@@ -126,12 +144,61 @@ fn is_paypal_certificate(url: &str) -> bool {
         .and_then(|rest| rest.split_once('/'))
         .filter(|(host, _)| CERTIFICATE_HOSTS.contains(host))
         .and_then(|(_, path)| path.strip_prefix("v1/notifications/certs/"))
-        .is_some_and(|name| !name.is_empty() && name.bytes().all(plain))
+        .is_some_and(|name| (1..=TEXT_MAX).contains(&name.len()) && name.bytes().all(plain))
 }
 
 #[cfg(test)]
 mod tests {
+    use http::{HeaderMap, HeaderName, Method};
+
+    use super::super::signature::to_base64;
     use super::*;
+
+    #[test]
+    fn a2_nothing_is_fetched_for_a_request_that_could_not_be_accepted() {
+        let url = |name: usize| format!("https://api.paypal.com/v1/notifications/certs/{}", "a".repeat(name));
+        let refusal = |changed: &str, value: Option<&str>| {
+            let mut headers = HeaderMap::new();
+            for (name, own) in [
+                (ID, "69cd13f0-d67a-11e5-baa3-778b53f4ae55"),
+                (TIME, "2026-02-02T02:40:00Z"),
+                (SIGNATURE, &to_base64([7; 256])),
+                (ALGORITHM, "SHA256withRSA"),
+                (CERTIFICATE, &url(100)),
+            ] {
+                let value = if name == changed { value } else { Some(own) };
+                value.map(|value| headers.insert(HeaderName::from_static(name), value.parse().unwrap()));
+            }
+            let request = Request {
+                method: &Method::POST,
+                headers: &headers,
+                query: "",
+                body: b"{}",
+                certificate: None,
+            };
+            let scheme = Open { webhook_id: "1JE4291016473214C".into() };
+            scheme.certificate_url(&request).err().map(|no| no.reason())
+        };
+        assert_eq!(refusal("", None), None);
+        for name in [ID, TIME, SIGNATURE, ALGORITHM, CERTIFICATE] {
+            assert_eq!(refusal(name, None), Some("missing_header"), "{name}");
+        }
+        let long = "a".repeat(101);
+        for (name, value, reason) in [
+            (ID, "", "malformed_header"),
+            (ID, &*long, "malformed_header"),
+            (TIME, "", "malformed_header"),
+            (TIME, &*long, "malformed_header"),
+            (SIGNATURE, "no base 64", "malformed_header"),
+            (SIGNATURE, &*to_base64([7; 20]), "malformed_header"),
+            (SIGNATURE, &*to_base64(vec![7; 40_000]), "malformed_header"),
+            (ALGORITHM, "SHA1withRSA", "malformed_header"),
+            (CERTIFICATE, &*url(101), "foreign_certificate"),
+            (CERTIFICATE, &*url(60_000), "foreign_certificate"),
+        ] {
+            assert_eq!(refusal(name, Some(value)), Some(reason), "{name}");
+        }
+    }
 
     #[test]
     fn a2_only_paypals_own_certificates_are_believed() {

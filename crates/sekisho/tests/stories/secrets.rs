@@ -23,11 +23,12 @@ fn config(redis: &str) -> String {
 /// With a password everywhere a password can stand.
 fn gateway(place: &Place, redis: &str) -> Gateway {
     let store = place.url.replace("postgres@", &format!("postgres:{DATABASE}@"));
-    let mut gateway = Gateway::started(&store, &config(redis), &[("GITLAB", GITLAB), ("SIGNING", SIGNING)], |options| {
-        std::fs::write(options.dir.join("payjp-secret"), PAYJP).unwrap();
-        options
-    })
-    .unwrap();
+    let mut gateway =
+        Gateway::started(&store, &config(redis), &[("GITLAB", GITLAB), ("SIGNING", SIGNING)], |options| {
+            std::fs::write(options.dir.join("payjp-secret"), PAYJP).unwrap();
+            options
+        })
+        .unwrap();
     gateway.canaries.extend([PAYJP, PLAIN, REDIS, DATABASE].map(str::to_owned));
     gateway
 }
