@@ -57,7 +57,8 @@ pub struct Delivery {
     pub route: String,
 }
 
-/// Where an event is sent. A rule that can't be answered for this event does not match, and is told.
+/// Where an event is sent. A filter that can't be answered for this event does not match; a key that can't be read keeps
+/// no order. Both are told.
 pub fn deliveries<'r>(
     event: &Stored,
     routes: impl Iterator<Item = &'r Route>,
@@ -65,18 +66,22 @@ pub fn deliveries<'r>(
     let facts = Facts::of(event);
     let (mut deliveries, mut unanswered) = (Vec::new(), Vec::new());
     for route in routes {
-        let lane = Lane::to_route(&route.name);
-        let found = route.matches(event, &facts).and_then(|matches| {
-            if !matches {
-                return Ok(None);
+        let mut tell = |error| unanswered.push(format!("route {}: {error}", route.name));
+        match route.matches(event, &facts) {
+            Ok(true) => {}
+            Ok(false) => continue,
+            Err(error) => {
+                tell(error);
+                continue;
             }
-            let fifo = route.fifo_key(&facts)?.map(|key| format!("{}/{key}", lane.0));
-            Ok(Some(Delivery { lane, fifo, route: route.name.clone() }))
-        });
-        match found {
-            Ok(delivery) => deliveries.extend(delivery),
-            Err(error) => unanswered.push(format!("route {}: {error}", route.name)),
         }
+        let key = route.fifo_key(&facts).unwrap_or_else(|error| {
+            tell(error);
+            None
+        });
+        let lane = Lane::to_route(&route.name);
+        let fifo = key.map(|key| format!("{}/{key}", lane.0));
+        deliveries.push(Delivery { lane, fifo, route: route.name.clone() });
     }
     (deliveries, unanswered)
 }
@@ -200,6 +205,19 @@ mod tests {
         let lanes: Vec<_> = deliveries.iter().map(|one| (&*one.lane.0, one.fifo.as_deref())).collect();
         assert_eq!(lanes, [("to:app", None), ("to:rich", Some("to:rich/cus_1"))]);
         assert!(unanswered.concat().contains("route odd"), "{unanswered:?}");
+    }
+
+    #[test]
+    fn c4_an_event_whose_key_cannot_be_read_arrives_without_order_and_is_told() {
+        let event = stored(r#"{"customer":{"id":"cus_1"},"order":null}"#);
+        for rule in ["body.customer", "body.order.id", "body.order > 1"] {
+            let ordered = Route { fifo: Some(Rule::compile(rule).unwrap()), ..route() };
+            let (deliveries, unanswered) = deliveries(&event, [ordered].iter());
+            let keys: Vec<_> = deliveries.iter().map(|one| (&*one.route, one.fifo.as_deref())).collect();
+            assert_eq!(keys, [("app", None)], "{rule}");
+            let told = unanswered.concat();
+            assert!(told.starts_with("route app: sent without order, as fifo has no answer: "), "{told}");
+        }
     }
 
     #[test]

@@ -54,7 +54,7 @@ impl Send {
 const FIFO_KEY_BYTES_MAX: usize = 255;
 
 impl Route {
-    /// Does the event go here? A filter that can't be evaluated is an error: the caller holds the event back and
+    /// Does the event go here? A filter that can't be evaluated is an error: the event does not go here, and the caller
     /// tells.
     pub fn matches(&self, event: &Stored, facts: &Facts<'_>) -> Result<bool, RuleError> {
         let any = |patterns: &[Pattern], text: &str| {
@@ -86,10 +86,13 @@ impl Route {
         }
     }
 
-    /// What the event must keep its order with; `None` when it may overtake others.
+    /// What the event must keep its order with; `None` when it may overtake others. A key that can't be read is an error:
+    /// the event goes without order, because it was asked for, and the caller tells.
     pub fn fifo_key(&self, facts: &Facts<'_>) -> Result<Option<String>, RuleError> {
         let Some(rule) = &self.fifo else { return Ok(None) };
-        let key = rule.text(facts)?.filter(|key| !key.is_empty());
+        let unread =
+            |RuleError(error)| RuleError(format!("sent without order, as fifo has no answer: {error}"));
+        let key = rule.text(facts).map_err(unread)?.filter(|key| !key.is_empty());
         Ok(key.map(|key| {
             if key.len() <= FIFO_KEY_BYTES_MAX {
                 return key;
@@ -229,7 +232,10 @@ pub mod tests {
         let long =
             key("body.customer", &format!(r#"{{"customer":"{}"}}"#, "x".repeat(300))).unwrap().unwrap();
         assert!(long.starts_with("sha256:") && long.len() < 80, "{long}");
-        assert!(key("body", "{}").is_err());
+        for (rule, body) in [("body", "{}"), ("body.customer.id", r#"{"customer":null}"#)] {
+            let RuleError(error) = key(rule, body).unwrap_err();
+            assert!(error.starts_with("sent without order"), "{error}");
+        }
         assert_eq!(route().fifo_key(&Facts::of(&stored("{}"))), Ok(None));
     }
 }

@@ -5,8 +5,6 @@ use std::collections::BTreeMap;
 
 use sekisho_core::Seq;
 use sekisho_core::change::{Lane, Outcome};
-use sekisho_core::delivery::Route;
-use sekisho_core::event::Stored;
 use sekisho_core::rule::{Facts, RuleError};
 use sekisho_core::settlement::held_back;
 use sekisho_store::{Message, Standing, Store};
@@ -31,7 +29,7 @@ pub struct RouteForecast {
     pub discarded: usize,
 }
 
-/// A rule that can't be answered: its route does not get these events.
+/// A rule that can't be answered: by its filter a route does not get these events, by its `fifo` it gets them without order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unanswered {
     pub route: String,
@@ -68,15 +66,18 @@ pub async fn forecast(
             let facts = Facts::of(&event);
             let mut is_taken = false;
             for (route, forecast) in routes.iter().zip(&mut forecasts) {
-                match takes(route, &event, &facts) {
+                let mut tell =
+                    |RuleError(error)| *unanswered.entry((route.name.clone(), error)).or_default() += 1;
+                match route.matches(&event, &facts) {
                     Ok(true) => {
                         is_taken = true;
                         forecast.add(&before);
+                        if let Err(error) = route.fifo_key(&facts) {
+                            tell(error);
+                        }
                     }
                     Ok(false) => {}
-                    Err(RuleError(error)) => {
-                        *unanswered.entry((route.name.clone(), error)).or_default() += 1;
-                    }
+                    Err(error) => tell(error),
                 }
             }
             report.without_route += usize::from(!is_taken);
@@ -90,11 +91,6 @@ pub async fn forecast(
     report.unanswered =
         unanswered.map(|((route, error), count)| Unanswered { route, error, count }).collect();
     Ok(())
-}
-
-/// As settling asks: both rules must have an answer.
-fn takes(route: &Route, event: &Stored, facts: &Facts<'_>) -> std::result::Result<bool, RuleError> {
-    Ok(route.matches(event, facts)? && route.fifo_key(facts).map(|_| true)?)
 }
 
 fn is_unfinished(message: &Message) -> bool {

@@ -222,6 +222,7 @@ async fn b4_a_forecast_tells_new_deliveries_from_those_that_were_made() {
         route("late", "body.n > 2"),
         route("odd", "body.nothing == 1"),
         route("never", "false"),
+        Route { fifo: Rule::compile("body").ok(), ..route("ordered", "true") },
     ];
     let known = Known { routes, sources: vec!["shop".into()], ..Known::default() };
     let order = Replay { all: true, dry_run: true, ..Replay::default() };
@@ -229,11 +230,12 @@ async fn b4_a_forecast_tells_new_deliveries_from_those_that_were_made() {
     assert_eq!((report.found, report.queued, report.unfinished), (5, 0, 0));
     let app = RouteForecast { route: "app".into(), delivered: 3, dead: 2, ..RouteForecast::default() };
     let late = RouteForecast { route: "late".into(), new: 2, ..RouteForecast::default() };
-    assert_eq!(report.routes, [app, late]);
+    let ordered = RouteForecast { route: "ordered".into(), new: 5, ..RouteForecast::default() };
+    assert_eq!(report.routes, [app, late, ordered], "a key that can't be read holds nothing back");
     assert_eq!(report.without_route, 0);
     assert_eq!(
         report.unanswered.iter().map(|rule| (&*rule.route, rule.count)).collect::<Vec<_>>(),
-        [("odd", 5)]
+        [("odd", 5), ("ordered", 5)]
     );
 
     let order = Replay { ids: vec!["evt_3".into(), "evt_none".into()], ..Replay::default() };
