@@ -348,9 +348,9 @@ fn is_proven(scheme: &dyn Scheme, request: &Request<'_>, now: Time) -> bool {
     )
 }
 
-/// The setup with whatever else another provider must have in order to open.
+/// The setup with whatever else another provider must have in order to open, and without what it may not have.
 fn completed(provider: &dyn Provider, setup: &Setup) -> Setup {
-    let mut setup = setup.clone();
+    let mut setup = Setup { tolerance_s: None, ..setup.clone() };
     setup.public_url.get_or_insert_with(|| "https://localhost/".into());
     for setting in provider.about().settings.iter().filter(|setting| setting.required) {
         setup.settings.entry(setting.name.into()).or_insert_with(|| setting.example.into());

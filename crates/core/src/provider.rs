@@ -97,8 +97,11 @@ pub struct About {
     /// What `secrets` holds and where to find it; empty when the provider has none.
     pub secret: &'static str,
     pub trust: Trust,
-    /// Seconds a signed timestamp may lie in the past; `None` when the scheme signs no timestamp.
+    /// Seconds a signed timestamp may lie in the past; `None` when the scheme signs no timestamp, or one with a window of
+    /// its own. Only where there is some may a source set another.
     pub tolerance_s: Option<i64>,
+    /// Signs with a certificate that is fetched, so a source may give it instead.
+    pub has_certificate: bool,
     /// The signature covers the address the provider calls, so `public_url` must be configured.
     pub signs_url: bool,
     /// Headers that carry a secret and so are never stored.
@@ -122,6 +125,7 @@ impl About {
             secret: "",
             trust: Trust::Signed,
             tolerance_s: None,
+            has_certificate: false,
             signs_url: false,
             secret_headers: &[],
             settings: &[],

@@ -96,6 +96,13 @@ impl Provider for GenericHmac {
             keys: Keys::from_text(setup, algorithm)?,
             tolerance_s: setup.tolerance_s.unwrap_or(TOLERANCE_S),
         };
+        if setup.tolerance_s.is_some() && open.timestamp.is_none() {
+            return Err(SetupError(
+                "`tolerance` is for a signed time, and none is signed here: write {timestamp} into `signed` and \
+                 timestamp_header = \"…\", or leave tolerance out"
+                    .into(),
+            ));
+        }
         open.agrees().map_err(|what| SetupError(what.into()))?;
         Ok(Box::new(open))
     }
@@ -326,6 +333,22 @@ mod tests {
             ("created", "body:at"),
         ];
         assert!(open(&all).is_ok());
+    }
+
+    #[test]
+    fn a2_a_tolerance_without_a_signed_time_is_refused() {
+        let open = |settings: &[(&str, &str)]| {
+            let all = [("header", "X-Signature")].iter().chain(settings);
+            GenericHmac.open(&Setup {
+                secrets: vec![Secret::new("secret")],
+                settings: all.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+                tolerance_s: Some(60),
+                ..Setup::default()
+            })
+        };
+        let error = open(&[]).err().unwrap().0;
+        assert!(error.contains("timestamp_header") && error.contains("leave tolerance out"), "{error}");
+        assert!(open(&[("signed", "{timestamp}.{body}"), ("timestamp_header", "T")]).is_ok());
     }
 
     #[test]

@@ -30,6 +30,7 @@ const CERTIFICATE_HOSTS: [&str; 4] =
 
 static ABOUT: About = About {
     proof: "RSA signature by PayPal's certificate over ids, time and the body's CRC32",
+    has_certificate: true,
     settings: &[Setting {
         name: "webhook_id",
         help: "the webhook's id at PayPal, which the signature covers (Developer Dashboard → app → Webhooks)",

@@ -21,6 +21,7 @@ const RAW_DELIVERY: &str = "x-amz-sns-rawdelivery";
 
 static ABOUT: About = About {
     proof: "RSA signature by AWS's certificate, topic compared",
+    has_certificate: true,
     settings: &[Setting {
         name: "topic_arn",
         help: "the topic, or several with commas between; messages of any other topic are refused",

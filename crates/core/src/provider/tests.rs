@@ -116,6 +116,26 @@ fn a2_a_provider_that_signs_our_address_wants_to_know_it() {
     }
 }
 
+/// What a provider says of itself is what its scheme does: with a tolerance of a day, what was signed an hour ago is taken.
+#[test]
+fn a2_a_tolerance_and_a_certificate_are_for_those_who_have_one() {
+    for provider in ALL {
+        let about = provider.about();
+        assert_eq!(about.has_certificate, ["paypal", "sns"].contains(&about.name), "{}", about.name);
+        let Some(sent) = Sent::sample(*provider) else { continue };
+        let late = |tolerance_s| {
+            let scheme = provider.open(&Setup { tolerance_s, ..setup(*provider) });
+            scheme.ok().map(|scheme| scheme.check(&sent.request(), NOW.plus_ms(3_600_000)).is_ok())
+        };
+        // Its samples sign no time, so it opens without a tolerance only.
+        let expected = if about.name == "generic_hmac" { None } else { Some(true) };
+        match about.tolerance_s {
+            Some(_) => assert_eq!(late(Some(86_400)), expected, "{}", about.name),
+            None => assert_eq!(late(Some(86_400)), late(Some(60)), "{}", about.name),
+        }
+    }
+}
+
 #[test]
 fn a2_the_window_has_two_sides_and_forgives_a_minute_of_skew() {
     let now = Time::from_seconds(1000);

@@ -153,9 +153,14 @@ const KEYS: &[Key<Draft>] = &[
     Key {
         name: "tolerance",
         example: "\"5m\"",
-        help: "How old a signed timestamp may be; the provider's own rule when not written.",
+        help: "How old a signed timestamp may be, of providers that sign one; the provider's own rule when not written.",
         set: |draft, given| {
-            draft.tolerance_s = Some(given.duration()?.as_secs() as i64);
+            let duration = given.duration()?;
+            // The timestamps have no finer parts.
+            if duration.is_zero() || duration.subsec_nanos() > 0 {
+                return Err("expected whole seconds, at least one, such as \"30s\" or \"5m\"".into());
+            }
+            draft.tolerance_s = Some(duration.as_secs() as i64);
             Ok(())
         },
     },
@@ -299,8 +304,24 @@ impl Table for Draft {
                 problems.push(unknown_key(key, &format!("a {} source", about.name), known));
             }
         }
+        if self.tolerance_s.is_some() && about.tolerance_s.is_none() {
+            problems.push(format!(
+                "source {name}: requests of {} carry no signed time that a tolerance could judge; leave tolerance out \
+                 (an event that is sent again is known by its id)",
+                about.name
+            ));
+        }
+        if self.certificate.is_some() && !about.has_certificate {
+            let others = provider::ALL.iter().map(|one| one.about()).filter(|one| one.has_certificate);
+            let others: Vec<_> = others.map(|one| one.name).collect();
+            problems.push(format!(
+                "source {name}: {} signs with no certificate; leave certificate out, it is for {}",
+                about.name,
+                others.join(" and ")
+            ));
+        }
         let secrets = resolve_all(&format!("source {name}"), &self.secrets, warnings, &mut problems);
-        let certificate = self.certificate.map(|written| {
+        let certificate = self.certificate.filter(|_| about.has_certificate).map(|written| {
             let pem = resolve(&written)?.text;
             Certificate::from_pem(pem.as_bytes()).map_err(|what| format!("the certificate {what}"))
         });

@@ -44,8 +44,10 @@ fn h5_the_example_is_complete_and_says_the_defaults() {
 
 #[test]
 fn h5_every_example_of_a_source_key_is_itself_valid() {
+    let paypal = "[[source]]\nname = \"p\"\nprovider = \"paypal\"\nwebhook_id = \"1JE\"\n";
     for key in &source::Draft::KEYS[3..] {
-        let text = format!("{SOURCE}{} = {}\n", key.name, key.example);
+        let source = if key.name == "certificate" { paypal } else { SOURCE };
+        let text = format!("{source}{} = {}\n", key.name, key.example);
         let result = check(&text, &[]);
         match key.name {
             "certificate" => assert!(result.unwrap_err().contains("can't read the file ./provider.pem")),
@@ -146,6 +148,35 @@ fn h5_what_is_wrong_is_named_with_its_line_and_a_cure() {
     let typo = format!("{SOURCE}tolerence = \"5m\"\n");
     assert!(check(&typo, &[]).unwrap_err().contains("did you mean `tolerance`?"));
     assert!(check(&SOURCE.repeat(2), &[]).unwrap_err().contains("two sources are named stripe"));
+}
+
+#[test]
+fn h5_a_key_that_the_provider_would_not_look_at_is_refused() {
+    let source = |provider: &str, more: &str| {
+        let text = SOURCE.replace("provider = \"stripe\"", &format!("provider = \"{provider}\""));
+        check(&format!("\n{text}{more}\n"), &[])
+    };
+    for provider in ["github", "line", "square", "payjp", "mollie_classic", "qstash"] {
+        let found = source(provider, "tolerance = \"1m\"").unwrap_err();
+        let cure = format!("s.toml:2: source stripe: requests of {provider} carry no signed time");
+        assert!(found.contains(&cure) && found.contains("leave tolerance out"), "{found}");
+    }
+    let found = source("generic_hmac", "header = \"X\"\ntolerance = \"1m\"").unwrap_err();
+    assert!(found.contains("s.toml:2: source stripe: `tolerance` is for a signed time"), "{found}");
+    let found = source("stripe", "certificate = \"file:./none.pem\"").unwrap_err();
+    let cure = "s.toml:2: source stripe: stripe signs with no certificate; leave certificate out, it is for paypal and sns";
+    assert_eq!(found, cure);
+    assert_eq!(source("slack", "tolerance = \"1m\"").unwrap().sources[0].setup.tolerance_s, Some(60));
+}
+
+#[test]
+fn h5_a_tolerance_has_whole_seconds() {
+    for wrong in ["\"500ms\"", "\"1500ms\"", "\"0s\"", "0"] {
+        let found = check(&format!("{SOURCE}tolerance = {wrong}\n"), &[]).unwrap_err();
+        assert!(found.contains("s.toml:5: source.tolerance: expected whole seconds"), "{wrong}: {found}");
+    }
+    let config = check(&format!("{SOURCE}tolerance = \"2000ms\"\n"), &[]).unwrap();
+    assert_eq!(config.sources[0].setup.tolerance_s, Some(2));
 }
 
 #[test]
