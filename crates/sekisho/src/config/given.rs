@@ -7,6 +7,8 @@ use toml::de::DeValue;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Given {
     Text(String),
+    /// The text of an environment variable, where commas make a list.
+    Variable(String),
     Integer(i64),
     Boolean(bool),
     List(Vec<String>),
@@ -37,13 +39,13 @@ impl Given {
         match text {
             "true" => Self::Boolean(true),
             "false" => Self::Boolean(false),
-            _ => text.parse().map_or_else(|_| Self::Text(text.to_owned()), Self::Integer),
+            _ => text.parse().map_or_else(|_| Self::Variable(text.to_owned()), Self::Integer),
         }
     }
 
     pub fn text(&self) -> Understood<String> {
         match self {
-            Self::Text(text) => Ok(text.clone()),
+            Self::Text(text) | Self::Variable(text) => Ok(text.clone()),
             other => Err(format!("expected a text in quotes, found {}", other.kind())),
         }
     }
@@ -66,7 +68,11 @@ impl Given {
     pub fn list(&self) -> Understood<Vec<String>> {
         match self {
             Self::List(list) => Ok(list.clone()),
-            Self::Text(text) => Ok(text.split(',').map(|one| one.trim().to_owned()).collect()),
+            Self::Variable(text) => Ok(text.split(',').map(|one| one.trim().to_owned()).collect()),
+            // Not split: a secret may hold a comma.
+            Self::Text(_) => {
+                Err("expected a list, found a text: put brackets around it, as in [\"…\"]".into())
+            }
             other => Err(format!("expected a list such as [\"a\", \"b\"], found {}", other.kind())),
         }
     }
@@ -77,7 +83,7 @@ impl Given {
         let wanted = || "expected a time such as \"1500ms\", \"10s\", \"5m\" or \"24h\"".to_owned();
         match self {
             Self::Integer(seconds) => u64::try_from(*seconds).map(Duration::from_secs).map_err(|_| wanted()),
-            Self::Text(text) => UNITS
+            Self::Text(text) | Self::Variable(text) => UNITS
                 .iter()
                 .find_map(|(unit, ms)| text.strip_suffix(unit)?.trim().parse::<u64>().ok()?.checked_mul(*ms))
                 .map(Duration::from_millis)
@@ -92,7 +98,7 @@ impl Given {
         let wanted = || "expected a size such as \"512KiB\" or \"4MiB\"".to_owned();
         match self {
             Self::Integer(bytes) => usize::try_from(*bytes).map_err(|_| wanted()),
-            Self::Text(text) => UNITS
+            Self::Text(text) | Self::Variable(text) => UNITS
                 .iter()
                 .find_map(|(unit, bytes)| {
                     text.strip_suffix(unit)?.trim().parse::<usize>().ok()?.checked_mul(*bytes)
@@ -104,7 +110,7 @@ impl Given {
 
     fn kind(&self) -> &'static str {
         match self {
-            Self::Text(_) => "a text",
+            Self::Text(_) | Self::Variable(_) => "a text",
             Self::Integer(_) => "a number",
             Self::Boolean(_) => "true or false",
             Self::List(_) => "a list",
@@ -134,7 +140,9 @@ mod tests {
     fn environment_texts_become_what_they_look_like() {
         assert_eq!(Given::from_env("true"), Given::Boolean(true));
         assert_eq!(Given::from_env("17"), Given::Integer(17));
-        assert_eq!(Given::from_env("127.0.0.1:80"), Given::Text("127.0.0.1:80".into()));
+        assert_eq!(Given::from_env("127.0.0.1:80").text(), Ok("127.0.0.1:80".into()));
+        assert_eq!(Given::from_env("5m").duration(), Ok(Duration::from_mins(5)));
+        assert_eq!(Given::from_env("4MiB").bytes(), Ok(4 << 20));
         assert_eq!(Given::from_env("a, b").list(), Ok(vec!["a".to_owned(), "b".to_owned()]));
     }
 }

@@ -169,6 +169,34 @@ fn h5_a_key_that_the_provider_would_not_look_at_is_refused() {
     assert_eq!(source("slack", "tolerance = \"1m\"").unwrap().sources[0].setup.tolerance_s, Some(60));
 }
 
+/// Every key whose example is a list, wherever it stands.
+#[test]
+fn h5_a_text_where_a_list_belongs_is_refused_and_never_split() {
+    fn of<T: Table>() -> Vec<(String, String)> {
+        let lists = T::KEYS.iter().filter(|key| key.example.starts_with('['));
+        let line = |key: &str| format!("[[{}]]\n{key} = \"canary,b\"\n", T::NAME);
+        lists.map(|key| (line(key.name), format!("s.toml:2: {}.{}: ", T::NAME, key.name))).collect()
+    }
+    let lists = SETTINGS.iter().filter(|setting| setting.default.starts_with('['));
+    let mut cases: Vec<_> = lists
+        .map(|Setting { section, key, .. }| {
+            (format!("[{section}]\n{key} = \"canary,b\"\n"), format!("s.toml:2: {section}.{key}: "))
+        })
+        .collect();
+    cases.extend(of::<source::Draft>().into_iter().chain(of::<route::Draft>()).chain(of::<channel::Draft>()));
+    cases.extend(of::<notify::Draft>().into_iter().chain(of::<schedule::Draft>()).chain(of::<key::Draft>()));
+    assert!(cases.len() > 10, "{cases:?}");
+    for (text, place) in cases {
+        let found = check(&text, &[]).unwrap_err();
+        let cure = format!("{place}expected a list, found a text: put brackets around it, as in [\"…\"]");
+        assert!(found.contains(&cure) && !found.contains("canary"), "{text}\n{found}");
+    }
+    let variable = ("SEKISHO_NOTIFICATIONS_OPERATORS", "a@example.jp, b@example.jp");
+    assert_eq!(check("", &[variable]).unwrap().notifications.house.operators.len(), 2);
+    let secret = SOURCE.replace("whsec_1", "one,secret");
+    assert_eq!(check(&secret, &[]).unwrap().sources[0].setup.secrets[0].expose(), "one,secret");
+}
+
 #[test]
 fn h5_a_tolerance_has_whole_seconds() {
     for wrong in ["\"500ms\"", "\"1500ms\"", "\"0s\"", "0"] {
