@@ -70,9 +70,7 @@ impl Given {
             Self::List(list) => Ok(list.clone()),
             Self::Variable(text) => Ok(text.split(',').map(|one| one.trim().to_owned()).collect()),
             // Not split: a secret may hold a comma.
-            Self::Text(_) => {
-                Err("expected a list, found a text: put brackets around it, as in [\"…\"]".into())
-            }
+            Self::Text(text) => Ok(vec![text.clone()]),
             other => Err(format!("expected a list such as [\"a\", \"b\"], found {}", other.kind())),
         }
     }

@@ -146,7 +146,7 @@ mod tests {
             ("name = \"k\"\nsecret = \"env:SEKISHO_NO_SUCH\"\n", "SEKISHO_NO_SUCH is not set"),
             ("scopes = []\n", "s.toml:2: key.scopes: expected a list of \"read\", \"write\" and \"operate\""),
             ("scopes = [\"root\"]\n", "s.toml:2: key.scopes: expected a list"),
-            ("scopes = \"operate, read\"\n", "s.toml:2: key.scopes: expected a list, found a text"),
+            ("scopes = \"operate, read\"\n", "s.toml:2: key.scopes: expected a list"),
             ("scope = [\"read\"]\n", "did you mean `scopes`?"),
         ];
         for (keys, expected) in cases {

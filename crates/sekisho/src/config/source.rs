@@ -305,9 +305,9 @@ impl Table for Draft {
             }
         }
         if self.tolerance_s.is_some() && about.tolerance_s.is_none() {
-            problems.push(format!(
-                "source {name}: requests of {} carry no signed time that a tolerance could judge; leave tolerance out \
-                 (an event that is sent again is known by its id)",
+            warnings.push(format!(
+                "source {name}: requests of {} carry no signed time, so tolerance has no effect (an event that is sent again \
+                 is known by its id)",
                 about.name
             ));
         }

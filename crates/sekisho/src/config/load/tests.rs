@@ -151,50 +151,34 @@ fn h5_what_is_wrong_is_named_with_its_line_and_a_cure() {
 }
 
 #[test]
-fn h5_a_key_that_the_provider_would_not_look_at_is_refused() {
+fn h5_a_key_that_the_provider_would_not_look_at_is_told() {
     let source = |provider: &str, more: &str| {
         let text = SOURCE.replace("provider = \"stripe\"", &format!("provider = \"{provider}\""));
-        check(&format!("\n{text}{more}\n"), &[])
+        format!("\n{text}{more}\n")
     };
-    for provider in ["github", "line", "square", "payjp", "mollie_classic", "qstash"] {
-        let found = source(provider, "tolerance = \"1m\"").unwrap_err();
-        let cure = format!("s.toml:2: source stripe: requests of {provider} carry no signed time");
-        assert!(found.contains(&cure) && found.contains("leave tolerance out"), "{found}");
+    for provider in ["github", "line", "payjp", "qstash"] {
+        let text = source(provider, "tolerance = \"1m\"");
+        let warnings = load(Path::new("s.toml"), &text, std::iter::empty()).unwrap().warnings;
+        let told = format!("source stripe: requests of {provider} carry no signed time, so tolerance has no effect");
+        assert!(warnings.iter().any(|warning| warning.starts_with(&told)), "{warnings:?}");
     }
-    let found = source("generic_hmac", "header = \"X\"\ntolerance = \"1m\"").unwrap_err();
+    let found = check(&source("generic_hmac", "header = \"X\"\ntolerance = \"1m\""), &[]).unwrap_err();
     assert!(found.contains("s.toml:2: source stripe: `tolerance` is for a signed time"), "{found}");
-    let found = source("stripe", "certificate = \"file:./none.pem\"").unwrap_err();
+    let found = check(&source("stripe", "certificate = \"file:./none.pem\""), &[]).unwrap_err();
     let cure = "s.toml:2: source stripe: stripe signs with no certificate; leave certificate out, it is for paypal and sns";
     assert_eq!(found, cure);
-    assert_eq!(source("slack", "tolerance = \"1m\"").unwrap().sources[0].setup.tolerance_s, Some(60));
+    let config = check(&source("slack", "tolerance = \"1m\""), &[]).unwrap();
+    assert_eq!(config.sources[0].setup.tolerance_s, Some(60));
 }
 
-/// Every key whose example is a list, wherever it stands.
 #[test]
-fn h5_a_text_where_a_list_belongs_is_refused_and_never_split() {
-    fn of<T: Table>() -> Vec<(String, String)> {
-        let lists = T::KEYS.iter().filter(|key| key.example.starts_with('['));
-        let line = |key: &str| format!("[[{}]]\n{key} = \"canary,b\"\n", T::NAME);
-        lists.map(|key| (line(key.name), format!("s.toml:2: {}.{}: ", T::NAME, key.name))).collect()
-    }
-    let lists = SETTINGS.iter().filter(|setting| setting.default.starts_with('['));
-    let mut cases: Vec<_> = lists
-        .map(|Setting { section, key, .. }| {
-            (format!("[{section}]\n{key} = \"canary,b\"\n"), format!("s.toml:2: {section}.{key}: "))
-        })
-        .collect();
-    cases.extend(of::<source::Draft>().into_iter().chain(of::<route::Draft>()).chain(of::<channel::Draft>()));
-    cases.extend(of::<notify::Draft>().into_iter().chain(of::<schedule::Draft>()).chain(of::<key::Draft>()));
-    assert!(cases.len() > 10, "{cases:?}");
-    for (text, place) in cases {
-        let found = check(&text, &[]).unwrap_err();
-        let cure = format!("{place}expected a list, found a text: put brackets around it, as in [\"…\"]");
-        assert!(found.contains(&cure) && !found.contains("canary"), "{text}\n{found}");
-    }
+fn h5_a_text_where_a_list_belongs_is_one_and_never_split() {
+    let one = SOURCE.replace("[\"whsec_1\"]", "\"one,secret\"");
+    let config = check(&one, &[]).unwrap();
+    let secrets = &config.sources[0].setup.secrets;
+    assert_eq!((secrets.len(), secrets[0].expose()), (1, "one,secret"));
     let variable = ("SEKISHO_NOTIFICATIONS_OPERATORS", "a@example.jp, b@example.jp");
     assert_eq!(check("", &[variable]).unwrap().notifications.house.operators.len(), 2);
-    let secret = SOURCE.replace("whsec_1", "one,secret");
-    assert_eq!(check(&secret, &[]).unwrap().sources[0].setup.secrets[0].expose(), "one,secret");
 }
 
 #[test]
