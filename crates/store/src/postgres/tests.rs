@@ -312,3 +312,25 @@ async fn r24_what_a_short_look_passes_by_is_found_by_the_next_whole_one() {
     *super::connection::lock(&store.horizon) = Horizon::default();
     assert_eq!(claim().await, ids[..1]);
 }
+
+/// As river #1318: the sweep takes the oldest first, and those can't be freed because somebody holds their rows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b2_orphans_that_somebody_holds_do_not_hide_the_others() {
+    let place = Place::new();
+    let store = place.open().await;
+    let dying = store.join(NOW).await.unwrap().epoch;
+    let mut new = Arrivals::new(1);
+    let jobs: Vec<_> = (0..7).map(|_| NewJob { owner: Some(dying), ..new.job("app") }).collect();
+    store.commit(vec![ChangeSet::queue(jobs.clone(), NOW)]).await.unwrap();
+    assert!(store.end(dying, 0).await.unwrap());
+    let other = place.other().await;
+    let held = jobs[3].id.as_i64();
+    other.batch_execute(&format!("BEGIN; SELECT FROM job WHERE id <= {held} FOR UPDATE")).await.unwrap();
+    let owned = "SELECT count(*) FROM job WHERE owner IS NOT NULL";
+    assert_eq!(store.sweep(2, 9).await.unwrap(), 2, "two of the three that nobody holds");
+    assert_eq!(store.sweep(2, 9).await.unwrap(), 1);
+    assert_eq!((store.sweep(2, 9).await.unwrap(), place.sql(owned).as_str()), (0, "4"));
+    other.batch_execute("ROLLBACK").await.unwrap();
+    assert_eq!(store.sweep(10, 9).await.unwrap(), 4);
+    assert_eq!(place.sql(owned), "0");
+}

@@ -309,7 +309,7 @@ pub async fn adopt(link: &Link, leases: &[Lease]) -> Result<Vec<Job>> {
 /// As for [`OWNED`]: no index, and asked where a scan is allowed.
 const ORPHANS: &str = "
 SELECT id, owner FROM job
-WHERE owner IS NOT NULL AND NOT EXISTS (SELECT FROM node WHERE node.epoch = job.owner)
+WHERE owner IS NOT NULL AND id > $2 AND NOT EXISTS (SELECT FROM node WHERE node.epoch = job.owner)
 ORDER BY id
 LIMIT $1";
 
@@ -355,11 +355,17 @@ pub async fn sweep(
     suspect_after: i32,
     turn: &Mutex<String>,
 ) -> Result<usize> {
-    let rows = pages.query(ORPHANS, &[&limit_of(limit, CLAIM_MAX)]).await?;
-    let ids = rows.iter().map(|row| value(row, 0)).collect::<Result<Vec<i64>>>()?;
-    let owners = rows.iter().map(|row| value(row, 1)).collect::<Result<Vec<i64>>>()?;
-    let freed =
-        if ids.is_empty() { 0 } else { link.query(SWEEP, &[&ids, &suspect_after, &owners]).await?.len() };
+    let limit = limit.min(CLAIM_MAX);
+    let (mut freed, mut last) = (0, 0);
+    // Those that somebody holds are passed by; however many, they don't hide the ones behind them.
+    while freed < limit {
+        let rows = pages.query(ORPHANS, &[&limit_of(limit - freed, CLAIM_MAX), &last]).await?;
+        let ids = rows.iter().map(|row| value(row, 0)).collect::<Result<Vec<i64>>>()?;
+        let owners = rows.iter().map(|row| value(row, 1)).collect::<Result<Vec<i64>>>()?;
+        let Some(next) = ids.last() else { break };
+        last = *next;
+        freed += link.query(SWEEP, &[&ids, &suspect_after, &owners]).await?.len();
+    }
     let after = lock(turn).clone();
     let rows = link.query(FIND_TURNS, &[&after, &limit_of(CLAIM_MAX, CLAIM_MAX)]).await?;
     *lock(turn) = rows.first().map(|row| value(row, 0)).transpose()?.unwrap_or_default();
