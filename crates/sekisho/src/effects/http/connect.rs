@@ -32,7 +32,9 @@ use tower::Service;
 const CONNECT_MAX: Duration = Duration::from_secs(10);
 
 type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
-type Later<T> = Pin<Box<dyn Future<Output = Result<T, Unreached>> + Send>>;
+type Later<T, E = Unreached> = Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
+/// Finds the addresses of a name. Port 0 stands for the one in the URL.
+type Lookup = fn(Name) -> Later<Vec<SocketAddr>, io::Error>;
 
 /// Why there is no connection.
 #[derive(Debug)]
@@ -56,8 +58,13 @@ pub struct Connector {
 
 impl Connector {
     pub fn new(uri: &Uri, allow_private: bool) -> anyhow::Result<Self> {
-        let gate = Gate { allow_private };
-        let mut http = HttpConnector::new_with_resolver(Resolver { gate });
+        let gate = if allow_private { Gate(|_| true) } else { Gate(is_public) };
+        Self::with(uri, Resolver { gate, lookup: ask_the_system })
+    }
+
+    fn with(uri: &Uri, resolver: Resolver) -> anyhow::Result<Self> {
+        let gate = resolver.gate;
+        let mut http = HttpConnector::new_with_resolver(resolver);
         http.enforce_http(false);
         http.set_nodelay(true);
         // Shared by all addresses of a name, so that a dead one leaves time for the next.
@@ -80,7 +87,7 @@ impl Service<Uri> for Connector {
 
     fn call(&mut self, uri: Uri) -> Self::Future {
         if let Some(ip) = self.literal
-            && !self.gate.passes(ip)
+            && !(self.gate.0)(ip)
         {
             return Box::pin(async move { Err(Unreached(forbidden(&ip.to_string(), ip))) });
         }
@@ -95,10 +102,11 @@ impl Service<Uri> for Connector {
     }
 }
 
-/// Asks the system's resolver and keeps the addresses that pass.
+/// Keeps those addresses of a name that pass.
 #[derive(Clone, Debug)]
 struct Resolver {
     gate: Gate,
+    lookup: Lookup,
 }
 
 impl Service<Name> for Resolver {
@@ -111,12 +119,10 @@ impl Service<Name> for Resolver {
     }
 
     fn call(&mut self, name: Name) -> Self::Future {
-        let gate = self.gate;
+        let (Gate(passes), looking) = (self.gate, (self.lookup)(name.clone()));
         Box::pin(async move {
-            // Port 0 stands for the one in the URL.
-            let found = tokio::net::lookup_host((name.as_str(), 0)).await;
-            let found: Vec<_> = found.map_err(|error| unresolved(&name, &error))?.collect();
-            let passing: Vec<_> = found.iter().copied().filter(|one| gate.passes(one.ip())).collect();
+            let found = looking.await.map_err(|error| unresolved(&name, &error))?;
+            let passing: Vec<_> = found.iter().copied().filter(|one| passes(one.ip())).collect();
             match (found.first(), passing.is_empty()) {
                 (_, false) => Ok(passing.into_iter()),
                 (Some(refused), true) => Err(Unreached(forbidden(name.as_str(), refused.ip()))),
@@ -128,14 +134,10 @@ impl Service<Name> for Resolver {
 
 /// Which addresses may be connected to.
 #[derive(Clone, Copy, Debug)]
-struct Gate {
-    allow_private: bool,
-}
+struct Gate(fn(IpAddr) -> bool);
 
-impl Gate {
-    fn passes(self, ip: IpAddr) -> bool {
-        self.allow_private || is_public(ip)
-    }
+fn ask_the_system(name: Name) -> Later<Vec<SocketAddr>, io::Error> {
+    Box::pin(async move { Ok(tokio::net::lookup_host((name.as_str(), 0)).await?.collect()) })
 }
 
 fn forbidden(host: &str, ip: IpAddr) -> Fault {
@@ -191,3 +193,6 @@ fn trusting_nobody() -> anyhow::Result<ClientConfig> {
         .with_root_certificates(RootCertStore::empty())
         .with_no_client_auth())
 }
+
+#[cfg(test)]
+mod tests;
