@@ -134,6 +134,9 @@ struct TortureArguments {
     /// Events a second over all nodes
     #[arg(long, default_value_t = 500.0)]
     rate: f64,
+    /// Seconds that a busy machine may add to the 12 in which work of a killed node must be taken up
+    #[arg(long, default_value_t = 3)]
+    slack: u64,
     /// The `sekisho` to torture; the one beside this program when not given
     #[arg(long)]
     binary: Option<std::path::PathBuf>,
@@ -266,6 +269,7 @@ fn torture(arguments: TortureArguments) -> Result<(), String> {
         every: Duration::from_millis(arguments.every),
         seed: arguments.seed.unwrap_or(clock),
         rate: arguments.rate,
+        slack: Duration::from_secs(arguments.slack),
         binary: arguments.binary.map_or_else(beside, Ok)?,
     };
     eprintln!("seed {}", plan.seed);

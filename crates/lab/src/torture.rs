@@ -29,6 +29,8 @@ use storm::{Events, Sent, Storm};
 /// How long the queue may take to empty, besides as long again as the torture lasted.
 const DRAIN: Duration = Duration::from_mins(2);
 const DRAIN_POLL: Duration = Duration::from_millis(250);
+/// How long work of a killed node may wait for another: its lease, and two seconds to notice.
+const ORPHANS_WITHIN: Duration = Duration::from_secs(12);
 /// Fewer objects would make the queue of each the bottleneck: one is served a few times a second.
 const OBJECTS_MIN: u64 = 64;
 
@@ -45,6 +47,8 @@ pub struct Plan {
     pub seed: u64,
     /// Events a second, over all nodes.
     pub rate: f64,
+    /// What a busy machine may add to the time that orphans wait.
+    pub slack: Duration,
     pub binary: PathBuf,
 }
 
@@ -122,6 +126,7 @@ fn torture(plan: &Plan, dir: &Path) -> Result<Verdict, String> {
         lasted: started.elapsed(),
         faults: recoveries.into_iter().map(|(fault, recovery)| (fault, times(fault), recovery)).collect(),
         orphans: orphans(&struck, &evidence.requests),
+        orphans_within: ORPHANS_WITHIN + plan.slack,
         deaths,
         stuck,
         notes,

@@ -29,10 +29,10 @@ pub struct Findings {
     pub repeats_allowed: u64,
     /// Requests the application processed and then dropped on purpose.
     pub repeats_of_drops: u64,
-    /// Messages whose order was checked.
+    /// Events at a route whose order was checked.
     pub ordered: u64,
-    /// A key's message that came after one with a higher number of another node: allowed, since two nodes number
-    /// what they settle each by its own clock.
+    /// An event of a key that came after a later one which another node took in or settled: allowed, since nodes
+    /// settle each in its own time.
     pub overtaken_across_nodes: u64,
 }
 
@@ -67,6 +67,8 @@ pub struct Verdict {
     pub faults: Vec<(Fault, u64, Times)>,
     /// From a kill, or the last fault after it, until work the killed node had in hand was taken up again.
     pub orphans: Times,
+    /// Its limit.
+    pub orphans_within: Duration,
     pub deaths: u64,
     /// What did not recover by itself when all faults were over.
     pub stuck: Vec<String>,
@@ -127,6 +129,12 @@ impl Verdict {
             })
             .collect();
         wrong.extend(self.stuck.iter().map(|stuck| format!("stuck: {stuck}")));
+        if let Some(longest) = self.orphans.max().filter(|longest| *longest > self.orphans_within) {
+            let late = self.orphans.0.iter().filter(|time| **time > self.orphans_within).count();
+            let (longest, limit) = (longest.as_secs_f64(), self.orphans_within.as_secs_f64());
+            wrong
+                .push(format!("orphans: {late} waited longer than {limit:.0} s, the longest {longest:.2} s"));
+        }
         if self.integrity != "ok" {
             wrong.push(format!("integrity: {}", self.integrity));
         }
@@ -149,7 +157,8 @@ impl fmt::Display for Verdict {
                 format!("{times} times; acknowledged again: {recovery}"),
             )?;
         }
-        line("orphans taken up", format!("{} ({} jobs)", self.orphans, self.orphans.0.len()))?;
+        let (jobs, limit) = (self.orphans.0.len(), self.orphans_within.as_secs_f64());
+        line("orphans taken up", format!("{} ({jobs} jobs; limit {limit:.0} s)", self.orphans))?;
         line("ended by themselves", self.deaths.to_string())?;
         line("answers", self.answers.clone())?;
         line("forgeries", format!("{} sent", self.forgeries))?;
@@ -197,5 +206,33 @@ mod tests {
         assert_eq!(times.quantile(0.5), Some(Duration::from_secs(3)));
         assert_eq!((times.quantile(0.99), times.max()), (times.max(), Some(Duration::from_secs(5))));
         assert_eq!(times.to_string(), "p50 3.00 s, p99 5.00 s, max 5.00 s");
+    }
+
+    fn verdict(orphans: Vec<Duration>) -> Verdict {
+        Verdict {
+            seed: 1,
+            lasted: Duration::ZERO,
+            faults: Vec::new(),
+            orphans: Times(orphans),
+            orphans_within: Duration::from_secs(12),
+            deaths: 0,
+            stuck: Vec::new(),
+            notes: Vec::new(),
+            answers: String::new(),
+            forgeries: 0,
+            drained_in: None,
+            integrity: "ok".into(),
+            findings: Findings { acknowledged: 1, ..Findings::default() },
+            dir: PathBuf::new(),
+        }
+    }
+
+    #[test]
+    fn r2_orphans_that_wait_beyond_their_limit_are_a_violation() {
+        let in_time = verdict(vec![Duration::from_secs(3), Duration::from_secs(12)]);
+        assert!(in_time.violations().is_empty(), "{in_time}");
+        assert!(in_time.to_string().contains("max 12.00 s (2 jobs; limit 12 s)"), "{in_time}");
+        let late = verdict(vec![Duration::from_secs(3), Duration::from_millis(12_500)]).violations();
+        assert_eq!(late, ["orphans: 1 waited longer than 12 s, the longest 12.50 s"]);
     }
 }

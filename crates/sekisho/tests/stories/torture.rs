@@ -24,6 +24,7 @@ fn survives(store: StoreKind, nodes: usize, faults: &[Fault], every: Duration) {
         every,
         // Slow enough for a debug build that shares the machine with other stories.
         rate: 100.0,
+        slack: Duration::from_secs(8),
         seed: seed(&format!("torture on {store:?}")),
         binary: BINARY.into(),
     };
