@@ -194,7 +194,7 @@ impl<'c> Tormentor<'c> {
     }
 
     fn strike(&mut self) -> Result<(), String> {
-        let fault = *self.rng.pick(&self.faults).expect("at least one fault was asked for");
+        let fault = choose(&self.faults, &self.struck, &mut self.rng);
         let node = self.rng.below(self.cluster.nodes.len() as u64) as usize;
         let busy = match fault {
             Fault::Stop => self.paused.is_some() || self.cluster.nodes[node].server.pid().is_none(),
@@ -388,9 +388,39 @@ impl<'c> Tormentor<'c> {
     }
 }
 
+/// Each once before any comes again, so that even a short run knows them all; from then on as it falls.
+fn choose(faults: &[Fault], struck: &[Struck], rng: &mut Rng) -> Fault {
+    let never = |fault: &Fault| struck.iter().all(|strike| strike.fault != *fault);
+    let fresh: Vec<Fault> = faults.iter().copied().filter(never).collect();
+    let among = if fresh.is_empty() { faults } else { &fresh };
+    *rng.pick(among).expect("at least one fault was asked for")
+}
+
 fn acknowledged(storms: &[Storm], node: Option<usize>) -> u64 {
     match node {
         Some(node) => storms[node].acknowledged_bytes(),
         None => storms.iter().map(Storm::acknowledged_bytes).sum(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_fault_strikes_once_before_any_strikes_again() {
+        for seed in 0..100 {
+            let (mut rng, mut struck) = (Rng::new(seed), Vec::new());
+            for _ in 0..60 {
+                let fault = choose(&Fault::ALL, &struck, &mut rng);
+                struck.push(Struck { fault, at_ms: 0, leased: Vec::new() });
+            }
+            let mut first: Vec<Fault> =
+                struck[..Fault::ALL.len()].iter().map(|strike| strike.fault).collect();
+            first.sort();
+            assert_eq!(first, Fault::ALL, "seed {seed}");
+            let kills = struck.iter().filter(|strike| strike.fault == Fault::Kill).count();
+            assert!(kills < 40, "and afterwards all of them: {kills} kills, seed {seed}");
+        }
     }
 }
