@@ -7,6 +7,7 @@
 //! one that ended the job. A write that a fence let through by mistake would show as one of these.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt;
 
 use super::report::Findings;
 
@@ -36,7 +37,7 @@ pub struct Evidence {
     pub requests: Vec<Request>,
     /// Repeats that kills and pauses may have caused: what was leased when they struck.
     pub repeats_allowed: u64,
-    /// Numbers of one node rise with its settling. With one node at a time, all numbers do.
+    /// What one node took in and settled is in order. With one node at a time, everything is.
     pub one_node_at_a_time: bool,
 }
 
@@ -263,31 +264,52 @@ fn repeats(evidence: &Evidence, findings: &mut Findings) {
         evidence.requests.iter().filter(|request| request.processed && !request.answered_well).count() as u64;
 }
 
-/// The first processing of each key's messages follows their numbers.
+/// The first processing of each key's events follows their arrival. Message numbers say nothing about that: they are
+/// given when an event is settled, in whatever order that happens.
 fn order(evidence: &Evidence, findings: &mut Findings) {
-    let objects: HashMap<&str, &str> =
-        evidence.events.iter().map(|event| (event.id.as_str(), event.object.as_str())).collect();
+    let events: HashMap<&str, &Event> =
+        evidence.events.iter().map(|event| (event.id.as_str(), event)).collect();
     let fifo: HashSet<&str> =
         evidence.routes.iter().filter(|route| route.fifo).map(|route| route.name).collect();
-    let mut seen: HashSet<i64> = HashSet::new();
-    let mut last: HashMap<(&str, &str, i64), i64> = HashMap::new();
+    let mut seen: HashSet<(&str, i64)> = HashSet::new();
+    let mut last: HashMap<(&str, &str, Option<Nodes>), (&Event, Nodes)> = HashMap::new();
     let mut last_of_all: HashMap<(&str, &str), i64> = HashMap::new();
     for request in &evidence.requests {
-        let (route, message) = (request.route.as_str(), request.message);
-        let Some(object) = objects.get(request.event.as_str()).copied() else { continue };
-        if !fifo.contains(route) || !request.processed || !seen.insert(message) {
+        let route = request.route.as_str();
+        let Some(event) = events.get(request.event.as_str()).copied() else { continue };
+        if !fifo.contains(route) || !request.processed || !seen.insert((route, event.seq)) {
             continue;
         }
         findings.ordered += 1;
+        let object = event.object.as_str();
         let newest = last_of_all.entry((route, object)).or_default();
-        findings.overtaken_across_nodes += u64::from(*newest > message);
-        *newest = message.max(*newest);
-        let node = if evidence.one_node_at_a_time { 0 } else { node_of(message) };
-        let before = last.entry((route, object, node)).or_default();
-        if *before > message {
-            findings.disordered.push(format!("{object} at {route}: {message} came after {before}"));
+        let is_overtaken = *newest > event.seq;
+        *newest = event.seq.max(*newest);
+        let nodes = Nodes { took_in: node_of(event.seq), settled: node_of(request.message) };
+        let kept_apart = (!evidence.one_node_at_a_time).then_some(nodes);
+        let before = last.entry((route, object, kept_apart)).or_insert((event, nodes));
+        if before.0.seq > event.seq {
+            let (late, early) = (&event.id, &before.0.id);
+            findings
+                .disordered
+                .push(format!("{object} at {route}: {late} ({nodes}) came after {early} ({})", before.1));
+        } else {
+            findings.overtaken_across_nodes += u64::from(is_overtaken);
+            *before = (event, nodes);
         }
-        *before = message.max(*before);
+    }
+}
+
+/// Who had an event: only what the same nodes did is in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Nodes {
+    took_in: i64,
+    settled: i64,
+}
+
+impl fmt::Display for Nodes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "taken in by epoch {}, settled by {}", self.took_in, self.settled)
     }
 }
 
@@ -359,6 +381,19 @@ mod tests {
 
     fn left(job: i64) -> Left {
         Left { job, event: 0, route: "fifo".into(), what: "somewhere".into() }
+    }
+
+    /// Other numbers for the messages, everywhere they are named.
+    fn renumber(evidence: &mut Evidence, number: impl Fn(i64) -> i64) {
+        for request in &mut evidence.requests {
+            request.message = number(request.message);
+        }
+        for outcome in evidence.outcomes.iter_mut().filter(|outcome| outcome.delivered.is_some()) {
+            outcome.job = number(outcome.job);
+        }
+        for attempt in &mut evidence.attempts {
+            attempt.job = number(attempt.job);
+        }
     }
 
     /// Spoils good evidence and expects just this kind of finding.
@@ -439,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_out_of_turn_is_disorder_and_its_repeat_is_not() {
+    fn c4_an_event_out_of_turn_is_disorder_and_its_repeat_is_not() {
         spoiled("disordered", |evidence| evidence.requests.rotate_right(1));
         let mut evidence = good();
         evidence.repeats_allowed = 1;
@@ -450,23 +485,36 @@ mod tests {
         assert_eq!(findings.repeats, 1);
     }
 
+    /// As when two events of one batch are settled the wrong way round: their messages then come in the order of
+    /// their own numbers, and the application has the refund before the payment.
     #[test]
-    fn across_nodes_only_the_numbers_of_one_node_are_in_order() {
+    fn c4_numbers_that_rise_do_not_excuse_events_out_of_turn() {
+        spoiled("disordered", |evidence| {
+            renumber(evidence, |message| if message == 13 { 10 } else { message });
+            evidence.requests.rotate_right(1);
+        });
         let mut evidence = good();
-        evidence.one_node_at_a_time = false;
-        let moved = |seq: i64| if seq == 13 { 5 << 12 } else { seq + (6 << 12) };
-        for request in &mut evidence.requests {
-            request.message = moved(request.message);
-        }
-        for outcome in evidence.outcomes.iter_mut().filter(|outcome| outcome.delivered.is_some()) {
-            outcome.job = moved(outcome.job);
-        }
-        for attempt in &mut evidence.attempts {
-            attempt.job = moved(attempt.job);
-        }
+        renumber(&mut evidence, |message| if message == 13 { 10 } else { message });
         let findings = check(&evidence);
+        assert!(findings.violations().is_empty(), "events in order are in order: {findings:#?}");
+    }
+
+    #[test]
+    fn c4_across_nodes_only_what_the_same_ones_had_is_in_order() {
+        let at = |node: i64, n: i64| (node << 12) + n;
+        // The later event comes first; the message of the earlier one was given by node 6, its own by this one.
+        let overtaken = |by: i64| {
+            let mut evidence = good();
+            evidence.one_node_at_a_time = false;
+            renumber(&mut evidence, |message| at(if message == 13 { by } else { 6 }, message));
+            evidence.requests.rotate_right(1);
+            check(&evidence)
+        };
+        let findings = overtaken(5);
         assert!(findings.violations().is_empty(), "{findings:#?}");
         assert_eq!(findings.overtaken_across_nodes, 1);
+        let findings = overtaken(6);
+        assert_eq!((findings.disordered.len(), findings.overtaken_across_nodes), (1, 0), "{findings:#?}");
     }
 
     #[test]
