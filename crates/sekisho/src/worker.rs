@@ -9,6 +9,7 @@ pub mod closer;
 pub mod deliver;
 pub mod desk;
 mod fetch;
+pub mod inbox;
 mod lanes;
 mod notify;
 mod outlet;
@@ -132,7 +133,8 @@ impl Worker {
         if parts.schedules {
             lanes.push((Lane::timer(), plain(TIMERS)));
         }
-        let desk = Arc::new(Desk::new(parts.works, lanes));
+        let keeps_order = targets.iter().any(|target| target.route.fifo.is_some());
+        let desk = Arc::new(Desk::new(parts.works, keeps_order, lanes));
         Ok(Self {
             closer: Closer::new(
                 Arc::clone(&store),
@@ -209,9 +211,12 @@ impl Worker {
         }
         if rounds.adopt_at <= Instant::now() {
             // A look that failed must not keep anything else from being done.
-            if let Err(error) = self.adopt().await {
-                self.health.store_failed(&error);
-                rounds.adopt_again = true;
+            match self.adopt().await {
+                Ok(()) => self.desk.adopted(),
+                Err(error) => {
+                    self.health.store_failed(&error);
+                    rounds.adopt_again = true;
+                }
             }
             rounds.adopt_at = Instant::now() + if rounds.adopt_again { ADOPT_AGAIN } else { ADOPT };
             rounds.adopt_again = false;
@@ -246,12 +251,22 @@ impl Worker {
         }
         let jobs = self.store.claim(self.node.epoch(), wants.clone(), self.node.now()).await?;
         self.health.store_answered();
+        let mut settling = None;
         for (lane, wanted) in &wants {
-            if jobs.iter().filter(|job| job.lane == *lane).count() == *wanted {
+            let found = jobs.iter().filter(|job| job.lane == *lane);
+            let (count, newest) = (found.clone().count(), found.map(|job| job.lease.job).max());
+            if count == *wanted {
                 self.desk.expect_more(lane);
             }
+            if *lane == Lane::settle() {
+                settling = Some((newest, count < *wanted));
+            }
         }
-        self.hand_out(jobs).await
+        self.hand_out(jobs).await?;
+        if let Some((newest, is_all)) = settling {
+            self.desk.answered(newest, is_all);
+        }
+        Ok(())
     }
 
     /// Takes over what the store counts as ours and nobody here holds.

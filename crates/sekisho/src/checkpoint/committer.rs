@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use sekisho_core::Epoch;
 use sekisho_core::change::{Admission, Arrival, Lease};
+use sekisho_core::{Epoch, Seq};
 use sekisho_store::{ADMIT_MAX, Store};
 use tokio::sync::{Notify, oneshot, watch};
 
@@ -20,6 +20,7 @@ use crate::node::{Health, Node};
 use crate::telemetry::Metrics;
 use crate::told_to_stop;
 use crate::worker::desk::{Desk, Work};
+use crate::worker::inbox::Batch;
 
 /// Bytes of bodies in one batch.
 const BATCH_BYTES_MAX: usize = 4 << 20;
@@ -224,10 +225,16 @@ impl Committer {
         if fresh.is_empty() {
             return Some(Vec::new());
         }
-        let keep = self.room_to_keep(fresh);
+        let batch = Batch {
+            oldest: fresh.iter().map(|arrival| arrival.seq).min().unwrap_or(Seq::ZERO),
+            events: fresh.len(),
+            bytes: fresh.iter().map(|arrival| arrival.body.len() + arrival.headers.len()).sum(),
+        };
+        let keep = self.room_to_keep(fresh, batch);
         let admissions = self.try_until(deadline, fresh, keep).await;
-        if let Some(epoch) = keep {
-            self.hand_on(fresh, admissions.as_deref(), epoch);
+        match keep {
+            Some(epoch) => self.hand_on(fresh, batch, admissions.as_deref(), epoch),
+            None => self.desk.conclude(batch, false, Vec::new()),
         }
         admissions
     }
@@ -255,8 +262,8 @@ impl Committer {
 
     /// The epoch under which first jobs are born leased, if this node can settle them from memory. Order matters: they
     /// are held before the store is asked.
-    fn room_to_keep(&self, fresh: &[Arrival]) -> Option<Epoch> {
-        let room = self.node.may_work() && self.desk.reserve_settle_room(fresh.len(), bytes_of(fresh));
+    fn room_to_keep(&self, fresh: &[Arrival], batch: Batch) -> Option<Epoch> {
+        let room = self.desk.announce(batch, self.node.may_work());
         let epoch = room.then(|| self.node.epoch())?;
         self.desk.hold(fresh.iter().map(|arrival| Lease::born(arrival.seq, epoch)));
         Some(epoch)
@@ -264,11 +271,11 @@ impl Committer {
 
     /// Gives what was stored to the settler; the rest is held no longer. After an unknown outcome all is: what was
     /// stored after all is adopted.
-    fn hand_on(&self, fresh: &[Arrival], admissions: Option<&[Admission]>, epoch: Epoch) {
-        self.desk.give_back_settle_room(fresh.len(), bytes_of(fresh));
+    fn hand_on(&self, fresh: &[Arrival], batch: Batch, admissions: Option<&[Admission]>, epoch: Epoch) {
         let Some(admissions) = admissions else {
             self.desk.let_go(fresh.iter().map(|arrival| Lease::born(arrival.seq, epoch)));
-            return self.desk.doubt();
+            self.desk.doubt();
+            return self.desk.conclude(batch, true, Vec::new());
         };
         let (mut works, mut gone) = (Vec::with_capacity(fresh.len()), Vec::new());
         for (arrival, admission) in fresh.iter().zip(admissions) {
@@ -279,7 +286,7 @@ impl Committer {
             }
         }
         self.desk.let_go(gone);
-        self.desk.settle(works);
+        self.desk.conclude(batch, true, works);
     }
 
     /// What the gate believes to be stored is confirmed by a read; only then is it a duplicate. `None` when
@@ -345,10 +352,6 @@ impl Queue {
         }
         batch
     }
-}
-
-fn bytes_of(arrivals: &[Arrival]) -> usize {
-    arrivals.iter().map(|arrival| arrival.body.len() + arrival.headers.len()).sum()
 }
 
 impl Pace {

@@ -16,14 +16,10 @@ use sekisho_core::queue::breaker::Policy;
 use sekisho_core::{Seq, Time};
 use tokio::sync::Notify;
 
+use super::inbox::{Batch, Inbox};
 use crate::checkpoint::limits::Rate;
 
-/// Jobs that may wait in memory to be settled.
-const SETTLE_MAX: usize = 4_096;
-
-/// And what their bodies may take.
-const SETTLE_BYTES_MAX: usize = 64 << 20;
-/// And what the bodies of one lane may take, but for those of a last claim.
+/// What the bodies of one lane may take, but for those of a last claim.
 const LANE_BYTES_MAX: usize = 32 << 20;
 /// So long after this node changed a breaker, what the store says of it may be older.
 const ON_ITS_WAY: Duration = Duration::from_secs(3);
@@ -55,7 +51,7 @@ impl Work {
         self.born.map_or(due, |born| born.elapsed())
     }
 
-    fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.event.as_ref().map_or(0, |event| event.body.len() + event.headers.len())
     }
 
@@ -81,22 +77,8 @@ struct Hands {
     held: HashMap<Seq, Lease>,
     /// With the bytes of each.
     running: HashMap<Lease, usize>,
-    settle: VecDeque<Work>,
-    settle_bytes: usize,
-    /// Set aside for events on their way into the store.
-    reserved: usize,
-    reserved_bytes: usize,
-    settle_has_more: bool,
+    inbox: Inbox,
     lanes: HashMap<Lane, LaneState>,
-}
-
-impl Hands {
-    fn has_settle_room(&mut self, events: usize, bytes: usize) -> bool {
-        let room = self.settle.len() + self.reserved + events <= SETTLE_MAX
-            && self.settle_bytes + self.reserved_bytes + bytes <= SETTLE_BYTES_MAX;
-        self.settle_has_more |= !room;
-        room
-    }
 }
 
 /// How a lane may be used.
@@ -177,10 +159,15 @@ impl LaneState {
 }
 
 impl Desk {
-    /// `settles`: this node settles events. Lanes that are not named here are not worked on.
-    pub fn new(settles: bool, lanes: impl IntoIterator<Item = (Lane, LanePolicy)>) -> Self {
+    /// `settles`: this node settles events; `keeps_order`: in the order in which they came. Lanes that are not named here
+    /// are not worked on.
+    pub fn new(
+        settles: bool,
+        keeps_order: bool,
+        lanes: impl IntoIterator<Item = (Lane, LanePolicy)>,
+    ) -> Self {
         let lanes = lanes.into_iter().map(|(lane, policy)| (lane, LaneState::new(policy))).collect();
-        let hands = Hands { lanes, settle_has_more: true, ..Hands::default() };
+        let hands = Hands { lanes, inbox: Inbox::new(keeps_order), ..Hands::default() };
         Self {
             hands: Mutex::new(hands),
             to_settle: Notify::new(),
@@ -215,6 +202,8 @@ impl Desk {
 
     /// An answer was lost, or a run broke: something may be ours in the store only.
     pub fn doubt(&self) {
+        let mut hands = self.hands();
+        hands.inbox.doubt(true);
         self.doubt.store(true, Ordering::Relaxed);
         self.look.notify_one();
     }
@@ -223,11 +212,18 @@ impl Desk {
         self.doubt.swap(false, Ordering::Relaxed)
     }
 
+    /// Everything that was ours in the store alone is in hand, unless another doubt came up meanwhile.
+    pub fn adopted(&self) {
+        let mut hands = self.hands();
+        hands.inbox.doubt(self.doubt.load(Ordering::Relaxed));
+        drop(hands);
+        self.to_settle.notify_one();
+    }
+
     /// Forgets everything that waits: another node has been given it.
     pub fn clear(&self) {
         let mut hands = self.hands();
-        let mut gone: Vec<Seq> = hands.settle.drain(..).map(|work| work.id()).collect();
-        hands.settle_bytes = 0;
+        let mut gone: Vec<Seq> = hands.inbox.clear().iter().map(Work::id).collect();
         for lane in hands.lanes.values_mut() {
             gone.extend(lane.take_waiting().iter().map(Work::id));
             lane.has_more = true;
@@ -240,8 +236,7 @@ impl Desk {
     /// Everything that waits, to be handed back.
     pub fn take_waiting(&self) -> Vec<Work> {
         let mut hands = self.hands();
-        let mut waiting: Vec<_> = hands.settle.drain(..).collect();
-        hands.settle_bytes = 0;
+        let mut waiting = hands.inbox.clear();
         for lane in hands.lanes.values_mut() {
             waiting.extend(lane.take_waiting());
         }
@@ -257,45 +252,55 @@ impl Desk {
 
     /// Whether so many new events can be settled from memory.
     pub fn has_settle_room(&self, events: usize, bytes: usize) -> bool {
-        self.settles && self.hands().has_settle_room(events, bytes)
+        self.settles && self.hands().inbox.has_room(events, bytes)
     }
 
-    /// The same, and sets the room aside while they are on their way into the store.
-    pub fn reserve_settle_room(&self, events: usize, bytes: usize) -> bool {
-        let mut hands = self.hands();
-        let room = self.settles && hands.has_settle_room(events, bytes);
-        if room {
-            hands.reserved += events;
-            hands.reserved_bytes += bytes;
+    /// A batch is about to be stored. True if it may be settled from memory afterwards.
+    pub fn announce(&self, batch: Batch, may_keep: bool) -> bool {
+        self.settles && self.hands().inbox.announce(batch, may_keep)
+    }
+
+    /// The batch was stored, or given up; what was kept of it is to be settled.
+    pub fn conclude(&self, batch: Batch, keeps: bool, works: Vec<Work>) {
+        if !self.settles {
+            return;
         }
-        room
-    }
-
-    pub fn give_back_settle_room(&self, events: usize, bytes: usize) {
         let mut hands = self.hands();
-        hands.reserved -= events;
-        hands.reserved_bytes -= bytes;
-    }
-
-    pub fn settle(&self, works: impl IntoIterator<Item = Work>) {
-        let mut hands = self.hands();
-        for work in works {
-            hands.settle_bytes += work.bytes();
-            hands.settle.push_back(work);
+        works.into_iter().for_each(|work| hands.inbox.put(work));
+        hands.inbox.conclude(batch, keeps);
+        if !keeps && hands.inbox.is_hungry() {
+            self.look.notify_one();
         }
         drop(hands);
         self.to_settle.notify_one();
     }
 
+    pub fn settle(&self, works: impl IntoIterator<Item = Work>) {
+        let mut hands = self.hands();
+        works.into_iter().for_each(|work| hands.inbox.put(work));
+        drop(hands);
+        self.to_settle.notify_one();
+    }
+
+    /// New events that are to be settled went into the store and were not kept.
+    pub fn leave(&self, oldest: Seq) {
+        self.hands().inbox.leave(oldest);
+        self.look.notify_one();
+    }
+
     pub fn take_settle(&self, most: usize) -> Vec<Work> {
         let mut hands = self.hands();
-        let count = hands.settle.len().min(most);
-        let taken: Vec<_> = hands.settle.drain(..count).collect();
-        hands.settle_bytes -= taken.iter().map(Work::bytes).sum::<usize>();
-        if hands.settle_has_more && hands.settle.len() < SETTLE_MAX / 2 {
+        let taken = hands.inbox.take(most);
+        if hands.inbox.has_more && hands.inbox.is_hungry() {
             self.look.notify_one();
         }
         taken
+    }
+
+    /// What the store had to be settled is in hand: all of it, or what is not newer than this.
+    pub fn answered(&self, newest: Option<Seq>, is_all: bool) {
+        self.hands().inbox.answered(newest, is_all);
+        self.to_settle.notify_one();
     }
 
     // --- lanes -----------------------------------------------------------------------------------------------
@@ -374,11 +379,8 @@ impl Desk {
     pub fn wants(&self, all: bool, now: Time) -> Vec<(Lane, usize)> {
         let mut hands = self.hands();
         let mut wants = Vec::new();
-        let full = !self.settles || hands.settle_bytes > SETTLE_BYTES_MAX / 2;
-        let settle_room = if full { 0 } else { SETTLE_MAX.saturating_sub(hands.settle.len()) };
-        if settle_room >= SETTLE_MAX / 2 && (all || hands.settle_has_more) {
-            wants.push((Lane::settle(), settle_room.min(sekisho_store::CLAIM_MAX)));
-            hands.settle_has_more = false;
+        if self.settles {
+            wants.extend(hands.inbox.ask(all).map(|wanted| (Lane::settle(), wanted)));
         }
         for (name, lane) in &mut hands.lanes {
             let wanted = lane.wanted(now).min(sekisho_store::CLAIM_MAX);
@@ -394,7 +396,7 @@ impl Desk {
     pub fn expect_more(&self, lane: &Lane) {
         let mut hands = self.hands();
         if *lane == Lane::settle() {
-            hands.settle_has_more = true;
+            hands.inbox.has_more = true;
         } else if let Some(lane) = hands.lanes.get_mut(lane) {
             lane.has_more = true;
         }
@@ -471,7 +473,7 @@ mod tests {
     fn desk(concurrency: usize, rate: Option<u32>) -> (Desk, Lane) {
         let lane = Lane::to_route("app");
         let policy = LanePolicy { concurrency, rate, breaker: Policy { failures: 3, ..Policy::default() } };
-        (Desk::new(true, [(lane.clone(), policy)]), lane)
+        (Desk::new(true, false, [(lane.clone(), policy)]), lane)
     }
 
     fn work(id: i64, lane: &Lane) -> Work {

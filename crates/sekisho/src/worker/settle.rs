@@ -371,7 +371,8 @@ impl Worker {
             }
         }
         if set.keep.is_none() {
-            return;
+            let oldest = set.events.iter().map(|event| event.seq).min();
+            return oldest.into_iter().for_each(|oldest| self.desk.leave(oldest));
         }
         let (again, fresh): (Vec<_>, Vec<_>) =
             set.events.into_iter().partition(|event| repeated.contains(&event.seq));

@@ -159,7 +159,8 @@ fn h5_a_key_that_the_provider_would_not_look_at_is_told() {
     for provider in ["github", "line", "payjp", "qstash"] {
         let text = source(provider, "tolerance = \"1m\"");
         let warnings = load(Path::new("s.toml"), &text, std::iter::empty()).unwrap().warnings;
-        let told = format!("source stripe: requests of {provider} carry no signed time, so tolerance has no effect");
+        let told =
+            format!("source stripe: requests of {provider} carry no signed time, so tolerance has no effect");
         assert!(warnings.iter().any(|warning| warning.starts_with(&told)), "{warnings:?}");
     }
     let found = check(&source("generic_hmac", "header = \"X\"\ntolerance = \"1m\""), &[]).unwrap_err();
