@@ -313,6 +313,27 @@ async fn r24_what_a_short_look_passes_by_is_found_by_the_next_whole_one() {
     assert_eq!(claim().await, ids[..1]);
 }
 
+/// A lost turn whose row somebody holds is given at the next sweep, and this one does not wait for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b2_a_lost_turn_that_somebody_holds_stops_no_sweep() {
+    let place = Place::new();
+    let store = place.open().await;
+    let mut new = Arrivals::new(1);
+    let jobs: Vec<_> =
+        ["a", "b"].map(|key| NewJob { fifo: Some(format!("app/{key}")), ..new.job("app") }).into();
+    store.commit(vec![ChangeSet::queue(jobs.clone(), NOW)]).await.unwrap();
+    let other = place.other().await;
+    other.batch_execute("UPDATE job SET parked = true").await.unwrap();
+    let held = jobs[0].id.as_i64();
+    other.batch_execute(&format!("BEGIN; SELECT FROM job WHERE id = {held} FOR UPDATE")).await.unwrap();
+    store.sweep(10, 9).await.unwrap();
+    let parked = "SELECT count(*) FROM job WHERE parked";
+    assert_eq!(place.sql(parked), "1");
+    other.batch_execute("ROLLBACK").await.unwrap();
+    store.sweep(10, 9).await.unwrap();
+    assert_eq!(place.sql(parked), "0");
+}
+
 /// As river #1318: the sweep takes the oldest first, and those can't be freed because somebody holds their rows.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn b2_orphans_that_somebody_holds_do_not_hide_the_others() {

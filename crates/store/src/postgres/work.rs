@@ -341,7 +341,7 @@ WITH RECURSIVE hop AS (
 ), lost AS MATERIALIZED (
     SELECT job.id FROM head JOIN job ON job.id = head.id AND job.parked WHERE head.parked
     ORDER BY job.id
-    FOR UPDATE OF job
+    FOR UPDATE OF job SKIP LOCKED
 ), given AS (
     UPDATE job SET parked = false FROM lost WHERE job.id = lost.id
 )

@@ -156,7 +156,7 @@ fn h5_a_key_that_the_provider_would_not_look_at_is_told() {
         let text = SOURCE.replace("provider = \"stripe\"", &format!("provider = \"{provider}\""));
         format!("\n{text}{more}\n")
     };
-    for provider in ["github", "line", "payjp", "qstash"] {
+    for provider in ["github", "line", "payjp"] {
         let text = source(provider, "tolerance = \"1m\"");
         let warnings = load(Path::new("s.toml"), &text, std::iter::empty()).unwrap().warnings;
         let told =
