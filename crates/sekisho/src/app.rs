@@ -1,6 +1,7 @@
 //! One running process: opens the store, joins it, starts the roles asked for, and stops them in order.
 
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -86,6 +87,8 @@ impl Stage {
 
 /// What the process exits with when a part of it ended unasked (`EX_SOFTWARE`).
 const EXIT_PART_ENDED: i32 = 70;
+/// And when it could not hand everything back at a stop.
+const EXIT_UNFINISHED: i32 = 1;
 /// At a stop, for what must be written after the last request and the last run have ended.
 const LAST_WRITES: Duration = Duration::from_secs(5);
 /// Connections that may wait to be accepted: a burst of them is not turned away.
@@ -199,15 +202,21 @@ impl App {
         Ok(Self { address, first_invite, stages, health, stop_within })
     }
 
-    /// Stops taking work in, finishes what is under way, leaves the store. False if the store did not let it in time:
-    /// then what is ours in it is freed by others, or at the next start.
-    pub async fn stop(self) -> bool {
+    /// Stops taking work in, finishes what is under way, leaves the store. If the store does not let it in time, the
+    /// process ends here and now: what is ours in it is freed by others, or at the next start.
+    pub async fn stop(self) {
         self.health.stop();
-        let stages = async {
+        let mut stages = pin!(async {
             for stage in self.stages {
                 stage.stop().await;
             }
-        };
-        tokio::time::timeout(self.stop_within, stages).await.is_ok()
+        });
+        if tokio::time::timeout(self.stop_within, stages.as_mut()).await.is_err() {
+            tracing::error!(
+                "stopped without handing everything back: the store did not answer in time; nothing is lost, the rest is \
+                 taken up by another node or at the next start"
+            );
+            std::process::exit(EXIT_UNFINISHED);
+        }
     }
 }

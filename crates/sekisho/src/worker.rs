@@ -54,6 +54,8 @@ const POLL: Duration = Duration::from_millis(200);
 const ADOPT: Duration = Duration::from_mins(1);
 /// After a lost answer the store may still be at work on the question: it is looked after once more.
 const ADOPT_AGAIN: Duration = Duration::from_secs(10);
+/// Pause before it is tried again, where even that failed: somebody may be waiting for what is found.
+const ADOPT_FAILED: Duration = Duration::from_secs(2);
 /// How often breakers of other nodes are read, and schedules planned.
 const GLANCE: Duration = Duration::from_secs(2);
 /// How often lanes are looked for that no route serves any more. They are a day old by then.
@@ -172,7 +174,7 @@ impl Worker {
             if epoch != self.node.epoch() {
                 epoch = self.node.epoch();
                 self.desk.clear();
-                self.desk.doubt();
+                self.desk.doubt_settling();
             }
             if !self.try_round(&mut rounds).await {
                 // Whoever calls meanwhile must wait, too: a store that is down is not asked faster.
@@ -200,7 +202,7 @@ impl Worker {
         }
         let Err(error) = self.round(rounds).await else { return true };
         self.health.store_failed(&error);
-        self.desk.doubt();
+        self.desk.doubt_settling();
         false
     }
 
@@ -211,15 +213,17 @@ impl Worker {
         }
         if rounds.adopt_at <= Instant::now() {
             // A look that failed must not keep anything else from being done.
-            match self.adopt().await {
-                Ok(()) => self.desk.adopted(),
+            let pause = match self.adopt().await {
+                Ok(()) => {
+                    self.desk.adopted();
+                    if std::mem::take(&mut rounds.adopt_again) { ADOPT_AGAIN } else { ADOPT }
+                }
                 Err(error) => {
                     self.health.store_failed(&error);
-                    rounds.adopt_again = true;
+                    ADOPT_FAILED
                 }
-            }
-            rounds.adopt_at = Instant::now() + if rounds.adopt_again { ADOPT_AGAIN } else { ADOPT };
-            rounds.adopt_again = false;
+            };
+            rounds.adopt_at = Instant::now() + pause;
         }
         if rounds.glance_at <= Instant::now() {
             rounds.glance_at = Instant::now() + GLANCE;
@@ -301,6 +305,11 @@ impl Worker {
             match self.store.load_events(piece.iter().filter_map(|job| job.event).collect()).await {
                 Ok(events) => self.place(piece, events).await,
                 Err(error) => {
+                    // Order matters: those after them wait until these are here.
+                    let settling = piece.iter().filter(|job| job.lane == Lane::settle());
+                    if let Some(oldest) = settling.map(|job| job.lease.job).min() {
+                        self.desk.leave(oldest);
+                    }
                     self.release(piece.iter().map(|job| Work::claimed(job.clone(), None)).collect()).await;
                     result = Err(error);
                 }

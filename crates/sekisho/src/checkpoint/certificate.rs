@@ -16,7 +16,7 @@ const TIMEOUT: Duration = Duration::from_secs(3);
 const BYTES_MAX: usize = 64 << 10;
 /// Addresses remembered. An attacker can name many on an allowed host, so the bad ones make room first.
 const KEPT_MAX: usize = 64;
-/// Then it is fetched again: one that was withdrawn is noticed.
+/// Then it is fetched again: one that was withdrawn is noticed. While nobody answers, the old one holds.
 const KEEP_GOOD: Duration = Duration::from_secs(24 * 60 * 60);
 /// There is nothing at the address.
 const KEEP_MADE_UP: Duration = Duration::from_secs(30);
@@ -46,6 +46,7 @@ impl NotAtHand {
 }
 
 type Fetched = Result<Arc<Certificate>, NotAtHand>;
+type Cell = Arc<OnceCell<Fetched>>;
 
 #[derive(Default)]
 pub struct Certificates {
@@ -56,7 +57,9 @@ struct Kept {
     since: Instant,
     asked_by: IpAddr,
     /// Empty while it is being fetched; whoever else wants it waits for the same answer.
-    fetched: Arc<OnceCell<Fetched>>,
+    fetched: Cell,
+    /// What was there when it was last fetched.
+    before: Option<Arc<Certificate>>,
 }
 
 impl Kept {
@@ -69,12 +72,21 @@ impl Kept {
         }
     }
 
-    fn is_under_way(&self) -> bool {
-        self.fetched.get().is_none()
+    fn is_fresh(&self) -> bool {
+        self.since.elapsed() < self.lifetime()
     }
 
-    fn is_good(&self) -> bool {
-        self.fetched.get().is_some_and(Result::is_ok)
+    fn is_under_way(&self) -> bool {
+        self.fetched.get().is_none() && self.is_fresh()
+    }
+
+    /// The one to go by until it is known better.
+    fn good(&self) -> Option<Arc<Certificate>> {
+        match self.fetched.get() {
+            Some(Ok(certificate)) => Some(Arc::clone(certificate)),
+            Some(Err(no)) if no.is_made_up => None,
+            Some(Err(_)) | None => self.before.clone(),
+        }
     }
 
     fn is_made_up(&self) -> bool {
@@ -84,31 +96,51 @@ impl Kept {
 
 impl Certificates {
     pub async fn get(&self, url: &str, peer: IpAddr) -> Fetched {
-        let cell = self.cell(url, network(peer))?;
-        cell.get_or_init(|| fetch(url)).await.clone()
+        let (cell, before) = self.cell(url, network(peer));
+        let fetched = match cell {
+            Ok(cell) => {
+                let url = url.to_owned();
+                // A task of its own: a caller who hangs up neither stops it nor escapes what it finds.
+                let fetching = async move { cell.get_or_init(|| fetch(&url)).await.clone() };
+                let failed = |_| Err(NotAtHand::unknown("the fetching failed"));
+                tokio::spawn(fetching).await.unwrap_or_else(failed)
+            }
+            Err(no) => Err(no),
+        };
+        match (fetched, before) {
+            (Err(no), Some(before)) if !no.is_made_up => Ok(before),
+            (fetched, _) => fetched,
+        }
     }
 
-    fn cell(&self, url: &str, peer: IpAddr) -> Result<Arc<OnceCell<Fetched>>, NotAtHand> {
+    /// Where the answer is, or will be, and what to go by if there is none.
+    fn cell(&self, url: &str, peer: IpAddr) -> (Result<Cell, NotAtHand>, Option<Arc<Certificate>>) {
         let mut kept = self.kept.lock().expect("no code panics here");
-        kept.retain(|_, one| one.since.elapsed() < one.lifetime());
-        if let Some(one) = kept.get(url) {
-            return Ok(Arc::clone(&one.fetched));
+        kept.retain(|_, one| one.is_fresh() || one.good().is_some());
+        let before = kept.get(url).and_then(Kept::good);
+        if let Some(one) = kept.get(url).filter(|one| one.is_fresh()) {
+            return (Ok(Arc::clone(&one.fetched)), before);
         }
         // Whoever lately named an address with nothing there goes last: the others find room.
         let is_suspect = kept.values().any(|one| one.asked_by == peer && one.is_made_up());
         let under_way = kept.values().filter(|one| one.is_under_way()).count();
         if under_way >= if is_suspect { 1 } else { FETCHES_MAX } {
-            return Err(NotAtHand::unknown("too many certificates are being fetched"));
+            return (Err(NotAtHand::unknown("too many certificates are being fetched")), before);
         }
-        if kept.len() >= KEPT_MAX {
-            let worth = |one: &Kept| (one.is_under_way(), one.is_good(), one.since);
+        if kept.len() >= KEPT_MAX && !kept.contains_key(url) {
+            let worth = |one: &Kept| (one.is_under_way(), one.good().is_some(), one.since);
             let least = kept.iter().min_by_key(|(_, one)| worth(one)).map(|(url, _)| url.clone());
             least.map(|url| kept.remove(&url));
         }
-        let new = Kept { since: Instant::now(), asked_by: peer, fetched: Arc::default() };
-        let cell = Arc::clone(&new.fetched);
+        let fetched = Cell::default();
+        let new = Kept {
+            since: Instant::now(),
+            asked_by: peer,
+            fetched: Arc::clone(&fetched),
+            before: before.clone(),
+        };
         kept.insert(url.to_owned(), new);
-        Ok(cell)
+        (Ok(fetched), before)
     }
 }
 
@@ -154,6 +186,10 @@ mod tests {
         Ok(Arc::new(Certificate::from_pem(pem.as_bytes()).unwrap()))
     }
 
+    fn cell(certificates: &Certificates, url: &str, peer: IpAddr) -> Result<Cell, NotAtHand> {
+        certificates.cell(url, peer).0
+    }
+
     fn has(certificates: &Certificates, url: &str) -> bool {
         certificates.kept.lock().unwrap().contains_key(url)
     }
@@ -161,16 +197,16 @@ mod tests {
     #[test]
     fn a2_a_flood_of_made_up_addresses_is_bounded_and_costs_no_good_one() {
         let certificates = Certificates::default();
-        certificates.cell("good", HONEST).unwrap().set(good()).unwrap();
-        let honest = certificates.cell("on its way", HONEST).unwrap();
+        cell(&certificates, "good", HONEST).unwrap().set(good()).unwrap();
+        let honest = cell(&certificates, "on its way", HONEST).unwrap();
         for n in 0..10_000u32 {
             let peer = IpAddr::from((0x0a00_0000 + n).to_be_bytes());
-            certificates.cell(&n.to_string(), peer).unwrap().set(Err(NotAtHand::made_up("404"))).unwrap();
+            cell(&certificates, &n.to_string(), peer).unwrap().set(Err(NotAtHand::made_up("404"))).unwrap();
         }
         assert_eq!(certificates.kept.lock().unwrap().len(), KEPT_MAX);
         honest.set(good()).unwrap();
         for url in ["good", "on its way"] {
-            assert!(certificates.cell(url, FORGER).unwrap().get().is_some_and(Result::is_ok), "{url}");
+            assert!(cell(&certificates, url, FORGER).unwrap().get().is_some_and(Result::is_ok), "{url}");
         }
     }
 
@@ -178,18 +214,18 @@ mod tests {
     fn a2_who_made_an_address_up_leaves_room_for_the_others() {
         let certificates = Certificates::default();
         for n in 0..FETCHES_MAX {
-            assert!(certificates.cell(&n.to_string(), FORGER).is_ok());
+            assert!(cell(&certificates, &n.to_string(), FORGER).is_ok());
         }
-        assert!(certificates.cell("real", HONEST).is_err(), "all are busy with it, once");
+        assert!(cell(&certificates, "real", HONEST).is_err(), "all are busy with it, once");
         for n in 0..FETCHES_MAX {
-            let cell = certificates.cell(&n.to_string(), FORGER).unwrap();
-            cell.set(Err(NotAtHand::made_up("404"))).unwrap();
+            let made_up = cell(&certificates, &n.to_string(), FORGER).unwrap();
+            made_up.set(Err(NotAtHand::made_up("404"))).unwrap();
         }
-        assert!(certificates.cell("another", FORGER).is_ok());
-        assert!(certificates.cell("and one more", FORGER).is_err(), "one at a time from now on");
-        assert!(certificates.cell("real", HONEST).is_ok());
+        assert!(cell(&certificates, "another", FORGER).is_ok());
+        assert!(cell(&certificates, "and one more", FORGER).is_err(), "one at a time from now on");
+        assert!(cell(&certificates, "real", HONEST).is_ok());
         for _ in 0..100 {
-            assert!(certificates.cell("real", HONEST).is_ok(), "who waits for the same needs no room");
+            assert!(cell(&certificates, "real", HONEST).is_ok(), "who waits for the same needs no room");
         }
         assert!(!has(&certificates, "and one more"), "who is sent away leaves nothing behind");
     }
@@ -197,8 +233,24 @@ mod tests {
     #[test]
     fn a2_a_provider_that_can_not_be_reached_makes_nobody_a_suspect() {
         let certificates = Certificates::default();
-        let cell = certificates.cell("slow", HONEST).unwrap();
-        cell.set(Err(NotAtHand::unknown("no answer"))).unwrap();
-        assert!((0..FETCHES_MAX).all(|n| certificates.cell(&n.to_string(), HONEST).is_ok()));
+        let slow = cell(&certificates, "slow", HONEST).unwrap();
+        slow.set(Err(NotAtHand::unknown("no answer"))).unwrap();
+        assert!((0..FETCHES_MAX).all(|n| cell(&certificates, &n.to_string(), HONEST).is_ok()));
+    }
+
+    #[test]
+    fn a2_a_good_one_holds_while_nobody_answers_and_not_once_it_is_withdrawn() {
+        for (answer, holds) in [(NotAtHand::unknown("no answer"), true), (NotAtHand::made_up("404"), false)] {
+            let certificates = Certificates::default();
+            assert!(cell(&certificates, "url", HONEST).unwrap().set(good()).is_ok());
+            let long_ago = Instant::now().checked_sub(KEEP_GOOD).expect("this machine has run for a day");
+            certificates.kept.lock().unwrap().get_mut("url").unwrap().since = long_ago;
+            let (again, before) = certificates.cell("url", HONEST);
+            assert!(before.is_some());
+            let again = again.unwrap();
+            assert!(again.get().is_none(), "it is fetched again");
+            assert!(again.set(Err(answer)).is_ok());
+            assert_eq!(certificates.cell("url", HONEST).1.is_some(), holds);
+        }
     }
 }

@@ -5,6 +5,7 @@
 //! The queue is bounded by events and by estimated wait, so that overload is answered early instead of late.
 
 use std::collections::VecDeque;
+use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -20,7 +21,6 @@ use crate::node::{Health, Node};
 use crate::telemetry::Metrics;
 use crate::told_to_stop;
 use crate::worker::desk::{Desk, Work};
-use crate::worker::inbox::Batch;
 
 /// Bytes of bodies in one batch.
 const BATCH_BYTES_MAX: usize = 4 << 20;
@@ -164,12 +164,19 @@ impl Committer {
     }
 
     fn take(&self, apart: Duration) -> Next {
-        self.queue.lock().expect("no code panics here").next(Instant::now(), apart)
+        let mut queue = self.queue.lock().expect("no code panics here");
+        let next = queue.next(Instant::now(), apart);
+        if let Next::Store(batch) = &next {
+            // Order matters: before another committer can take what came later.
+            self.desk.set_out(oldest(batch));
+        }
+        next
     }
 
     async fn store(&self, batch: Vec<Waiting>) {
         let started = Instant::now();
         let deadline = batch.first().map_or(started, |first| first.since) + self.limits.deadline;
+        let oldest = oldest(&batch);
         let mut replies = Vec::with_capacity(batch.len());
         let mut arrivals = Vec::with_capacity(batch.len());
         let mut held = Vec::with_capacity(batch.len());
@@ -179,7 +186,16 @@ impl Committer {
             arrivals.extend(waiting.arrivals);
         }
         let events = arrivals.len();
-        let admissions = self.store_until(deadline, arrivals).await;
+        let mut storing = pin!(self.store_until(deadline, arrivals));
+        let admissions = match tokio::time::timeout_at(deadline.into(), storing.as_mut()).await {
+            Ok(admissions) => admissions,
+            Err(_) => {
+                // Its senders were told to come again: nobody waits for it any longer.
+                self.desk.arrived(oldest);
+                storing.await
+            }
+        };
+        self.desk.arrived(oldest);
         self.let_go(events);
         let Some(admissions) = admissions else {
             replies.into_iter().for_each(|(_, reply)| drop(reply.send(Err(Unavailable))));
@@ -225,16 +241,12 @@ impl Committer {
         if fresh.is_empty() {
             return Some(Vec::new());
         }
-        let batch = Batch {
-            oldest: fresh.iter().map(|arrival| arrival.seq).min().unwrap_or(Seq::ZERO),
-            events: fresh.len(),
-            bytes: fresh.iter().map(|arrival| arrival.body.len() + arrival.headers.len()).sum(),
-        };
-        let keep = self.room_to_keep(fresh, batch);
+        let keep = self.room_to_keep(fresh);
         let admissions = self.try_until(deadline, fresh, keep).await;
-        match keep {
-            Some(epoch) => self.hand_on(fresh, batch, admissions.as_deref(), epoch),
-            None => self.desk.conclude(batch, false, Vec::new()),
+        match (keep, fresh.iter().map(|arrival| arrival.seq).min()) {
+            (Some(epoch), _) => self.hand_on(fresh, admissions.as_deref(), epoch),
+            (None, Some(oldest)) => self.desk.leave(oldest),
+            (None, None) => {}
         }
         admissions
     }
@@ -262,8 +274,8 @@ impl Committer {
 
     /// The epoch under which first jobs are born leased, if this node can settle them from memory. Order matters: they
     /// are held before the store is asked.
-    fn room_to_keep(&self, fresh: &[Arrival], batch: Batch) -> Option<Epoch> {
-        let room = self.desk.announce(batch, self.node.may_work());
+    fn room_to_keep(&self, fresh: &[Arrival]) -> Option<Epoch> {
+        let room = self.node.may_work() && self.desk.reserve_settle_room(fresh.len(), bytes_of(fresh));
         let epoch = room.then(|| self.node.epoch())?;
         self.desk.hold(fresh.iter().map(|arrival| Lease::born(arrival.seq, epoch)));
         Some(epoch)
@@ -271,11 +283,11 @@ impl Committer {
 
     /// Gives what was stored to the settler; the rest is held no longer. After an unknown outcome all is: what was
     /// stored after all is adopted.
-    fn hand_on(&self, fresh: &[Arrival], batch: Batch, admissions: Option<&[Admission]>, epoch: Epoch) {
+    fn hand_on(&self, fresh: &[Arrival], admissions: Option<&[Admission]>, epoch: Epoch) {
+        self.desk.give_back_settle_room(fresh.len(), bytes_of(fresh));
         let Some(admissions) = admissions else {
             self.desk.let_go(fresh.iter().map(|arrival| Lease::born(arrival.seq, epoch)));
-            self.desk.doubt();
-            return self.desk.conclude(batch, true, Vec::new());
+            return self.desk.doubt();
         };
         let (mut works, mut gone) = (Vec::with_capacity(fresh.len()), Vec::new());
         for (arrival, admission) in fresh.iter().zip(admissions) {
@@ -286,7 +298,7 @@ impl Committer {
             }
         }
         self.desk.let_go(gone);
-        self.desk.conclude(batch, true, works);
+        self.desk.settle(works);
     }
 
     /// What the gate believes to be stored is confirmed by a read; only then is it a duplicate. `None` when
@@ -352,6 +364,15 @@ impl Queue {
         }
         batch
     }
+}
+
+fn oldest(batch: &[Waiting]) -> Seq {
+    let seqs = batch.iter().flat_map(|waiting| &waiting.arrivals).map(|arrival| arrival.seq);
+    seqs.min().unwrap_or(Seq::ZERO)
+}
+
+fn bytes_of(arrivals: &[Arrival]) -> usize {
+    arrivals.iter().map(|arrival| arrival.body.len() + arrival.headers.len()).sum()
 }
 
 impl Pace {

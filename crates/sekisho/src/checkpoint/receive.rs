@@ -98,6 +98,8 @@ enum No {
     RateLimited,
     Unavailable,
     NotAtHand(NotAtHand),
+    /// Whoever offered the subscription did not take our yes.
+    Unconfirmed(String),
     Forged(Refusal),
     Unusable,
 }
@@ -233,7 +235,7 @@ impl Visit<'_> {
                 answer
             }
             Handshake::Confirm { url } => {
-                certificate::get(&url).await?;
+                certificate::get(&url).await.map_err(|no| No::Unconfirmed(no.reason))?;
                 tracing::info!(source = &*source.name, "the subscription was confirmed");
                 self.acknowledge(StatusCode::OK)
             }
@@ -391,6 +393,11 @@ impl Visit<'_> {
             No::Unavailable => {
                 counts.unavailable.inc();
                 come_again("urn:sekisho:problem:unavailable", "The event could not be stored in time", 5)
+            }
+            No::Unconfirmed(reason) => {
+                counts.unavailable.inc();
+                self.turned_away("subscription_not_confirmed", &reason);
+                come_again("urn:sekisho:problem:unavailable", "The subscription could not be confirmed", 5)
             }
             No::NotAtHand(NotAtHand { reason, .. }) => {
                 counts.unavailable.inc();

@@ -23,7 +23,7 @@ const PAGE: usize = 50;
 const GROUPS: usize = 8;
 
 /// Every word that a refusal can have.
-const REASONS: [&str; 20] = [
+const REASONS: [&str; 21] = [
     "bad_signature",
     "bad_token",
     "missing_header",
@@ -39,6 +39,7 @@ const REASONS: [&str; 20] = [
     "foreign_certificate",
     "bad_certificate",
     "certificate_not_at_hand",
+    "subscription_not_confirmed",
     "too_large",
     "too_slow",
     "broken_off",
@@ -186,6 +187,10 @@ fn likely(reason: &str, lang: Language) -> &'static str {
         "certificate_not_at_hand" => (
             "A forger names a certificate that does not exist; or the provider can't be reached from here.",
             "存在しない証明書を指定したなりすまし、またはこのサーバーからプロバイダーへ接続できない状態です。",
+        ),
+        "subscription_not_confirmed" => (
+            "Amazon did not take the confirmation: its link has expired, or can't be reached from here. Subscribe anew.",
+            "Amazonが購読の確認を受け付けませんでした。リンクの期限切れか、外部接続の不具合です。購読をやり直してください。",
         ),
         "too_large" => (
             "If the provider sends webhooks of this size, raise server.body_bytes_max and let it send again.",

@@ -218,6 +218,7 @@ pub fn reason(code: &str, lang: Language) -> &str {
         "foreign_call" => ("not from the provider", "想定外の呼び出し元"),
         "unsigned" => ("not signed", "署名がない"),
         "certificate_not_at_hand" => ("its certificate could not be fetched", "証明書を取得できない"),
+        "subscription_not_confirmed" => ("the subscription could not be confirmed", "購読を確認できない"),
         "too_large" => ("too large", "サイズ超過"),
         "too_slow" => ("sent too slowly", "受信タイムアウト"),
         "broken_off" => ("broken off", "受信中に切断"),

@@ -16,7 +16,7 @@ use sekisho_core::queue::breaker::Policy;
 use sekisho_core::{Seq, Time};
 use tokio::sync::Notify;
 
-use super::inbox::{Batch, Inbox};
+use super::inbox::Inbox;
 use crate::checkpoint::limits::Rate;
 
 /// What the bodies of one lane may take, but for those of a last claim.
@@ -202,10 +202,14 @@ impl Desk {
 
     /// An answer was lost, or a run broke: something may be ours in the store only.
     pub fn doubt(&self) {
-        let mut hands = self.hands();
-        hands.inbox.doubt(true);
         self.doubt.store(true, Ordering::Relaxed);
         self.look.notify_one();
+    }
+
+    /// The same, and it may be something that was to be settled: newer ones wait.
+    pub fn doubt_settling(&self) {
+        self.hands().inbox.doubt(true);
+        self.doubt();
     }
 
     pub fn take_doubt(&self) -> bool {
@@ -255,24 +259,24 @@ impl Desk {
         self.settles && self.hands().inbox.has_room(events, bytes)
     }
 
-    /// A batch is about to be stored. True if it may be settled from memory afterwards.
-    pub fn announce(&self, batch: Batch, may_keep: bool) -> bool {
-        self.settles && self.hands().inbox.announce(batch, may_keep)
+    /// A batch of new events that begins with this one sets out for the store.
+    pub fn set_out(&self, oldest: Seq) {
+        self.hands().inbox.set_out(oldest);
     }
 
-    /// The batch was stored, or given up; what was kept of it is to be settled.
-    pub fn conclude(&self, batch: Batch, keeps: bool, works: Vec<Work>) {
-        if !self.settles {
-            return;
-        }
-        let mut hands = self.hands();
-        works.into_iter().for_each(|work| hands.inbox.put(work));
-        hands.inbox.conclude(batch, keeps);
-        if !keeps && hands.inbox.is_hungry() {
-            self.look.notify_one();
-        }
-        drop(hands);
+    /// It is stored and handed on, or its senders were told that it is not.
+    pub fn arrived(&self, oldest: Seq) {
+        self.hands().inbox.arrive(oldest);
         self.to_settle.notify_one();
+    }
+
+    /// Sets room aside for new events, while they are on their way into the store.
+    pub fn reserve_settle_room(&self, events: usize, bytes: usize) -> bool {
+        self.settles && self.hands().inbox.reserve(events, bytes)
+    }
+
+    pub fn give_back_settle_room(&self, events: usize, bytes: usize) {
+        self.hands().inbox.give_back(events, bytes);
     }
 
     pub fn settle(&self, works: impl IntoIterator<Item = Work>) {
@@ -284,8 +288,11 @@ impl Desk {
 
     /// New events that are to be settled went into the store and were not kept.
     pub fn leave(&self, oldest: Seq) {
-        self.hands().inbox.leave(oldest);
-        self.look.notify_one();
+        let mut hands = self.hands();
+        hands.inbox.leave(oldest);
+        if self.settles && hands.inbox.is_hungry() {
+            self.look.notify_one();
+        }
     }
 
     pub fn take_settle(&self, most: usize) -> Vec<Work> {

@@ -5,6 +5,7 @@
 //! older may still be there, or on its way there.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
 
 use sekisho_core::Seq;
 
@@ -16,6 +17,8 @@ pub const WORKS_MAX: usize = 4_096;
 const BYTES_MAX: usize = 64 << 20;
 /// Asked for even if there is no room, because all that fills it waits for these.
 const OLDER: usize = 64;
+/// So long may a doubt hold everything up; then order is given up before delivery is.
+const DOUBT_MAX: Duration = Duration::from_secs(30);
 
 #[derive(Default)]
 pub struct Inbox {
@@ -30,14 +33,6 @@ pub struct Inbox {
     gaps: Option<Gaps>,
 }
 
-/// New events that are stored together.
-#[derive(Clone, Copy, Debug)]
-pub struct Batch {
-    pub oldest: Seq,
-    pub events: usize,
-    pub bytes: usize,
-}
-
 /// What may be older than something at hand.
 struct Gaps {
     /// The oldest that may be in the store alone.
@@ -46,15 +41,19 @@ struct Gaps {
     left: Option<Seq>,
     /// The oldest of each batch on its way there.
     under_way: BTreeSet<Seq>,
-    /// An answer was lost: any may be there.
-    in_doubt: bool,
+    /// Since when any may be there, because an answer was lost.
+    in_doubt: Option<Instant>,
 }
 
 impl Gaps {
     /// Only what is older may be settled.
     fn first(&self) -> Option<Seq> {
-        let doubt = self.in_doubt.then_some(Seq::ZERO);
+        let doubt = self.is_in_doubt().then_some(Seq::ZERO);
         [doubt, self.stored, self.under_way.first().copied()].into_iter().flatten().min()
+    }
+
+    fn is_in_doubt(&self) -> bool {
+        self.in_doubt.is_some_and(|since| since.elapsed() < DOUBT_MAX)
     }
 
     fn leave(&mut self, oldest: Seq) {
@@ -70,7 +69,7 @@ fn older(one: Option<Seq>, other: Seq) -> Option<Seq> {
 impl Inbox {
     pub fn new(keeps_order: bool) -> Self {
         let unknown =
-            Gaps { stored: Some(Seq::ZERO), left: None, under_way: BTreeSet::new(), in_doubt: false };
+            Gaps { stored: Some(Seq::ZERO), left: None, under_way: BTreeSet::new(), in_doubt: None };
         Self { has_more: true, gaps: keeps_order.then_some(unknown), ..Self::default() }
     }
 
@@ -82,30 +81,33 @@ impl Inbox {
         room
     }
 
-    /// A batch is about to be stored. True if room was set aside, so that it may be kept.
-    pub fn announce(&mut self, batch: Batch, may_keep: bool) -> bool {
+    /// A batch that begins with this one sets out for the store.
+    pub fn set_out(&mut self, oldest: Seq) {
         if let Some(gaps) = &mut self.gaps {
-            gaps.under_way.insert(batch.oldest);
+            gaps.under_way.insert(oldest);
         }
-        let keeps = may_keep && self.has_room(batch.events, batch.bytes);
-        if keeps {
-            self.reserved += batch.events;
-            self.reserved_bytes += batch.bytes;
-        }
-        keeps
     }
 
-    /// The batch was stored, or given up. Order matters: what was kept of it is here already.
-    pub fn conclude(&mut self, batch: Batch, keeps: bool) {
+    /// It is stored, or its senders were told that it is not. Order matters: what was kept of it is here already.
+    pub fn arrive(&mut self, oldest: Seq) {
         if let Some(gaps) = &mut self.gaps {
-            gaps.under_way.remove(&batch.oldest);
+            gaps.under_way.remove(&oldest);
         }
-        if keeps {
-            self.reserved -= batch.events;
-            self.reserved_bytes -= batch.bytes;
-        } else {
-            self.leave(batch.oldest);
+    }
+
+    /// Sets room aside for what is to be kept in memory, if there is any.
+    pub fn reserve(&mut self, events: usize, bytes: usize) -> bool {
+        let room = self.has_room(events, bytes);
+        if room {
+            self.reserved += events;
+            self.reserved_bytes += bytes;
         }
+        room
+    }
+
+    pub fn give_back(&mut self, events: usize, bytes: usize) {
+        self.reserved -= events;
+        self.reserved_bytes -= bytes;
     }
 
     /// New events went into the store and were not kept.
@@ -149,19 +151,22 @@ impl Inbox {
 
     /// It is worth asking the store: there is room, or nothing can go on without.
     pub fn is_hungry(&self) -> bool {
-        self.works.len() < WORKS_MAX / 2 || self.is_behind()
+        self.works.len() < WORKS_MAX / 2 || self.is_stuck()
     }
 
-    fn is_behind(&self) -> bool {
-        self.gaps.as_ref().is_some_and(|gaps| gaps.stored.is_some())
+    /// All that is at hand waits for something in the store.
+    fn is_stuck(&self) -> bool {
+        let Some(gaps) = &self.gaps else { return false };
+        let (Some(stored), Some(first)) = (gaps.stored, self.works.first_key_value()) else { return false };
+        !gaps.is_in_doubt() && gaps.first() == Some(stored) && *first.0 >= stored
     }
 
     /// How many to ask the store for now, if any.
     pub fn ask(&mut self, all: bool) -> Option<usize> {
         let is_full = self.bytes > BYTES_MAX / 2;
         let room = if is_full { 0 } else { WORKS_MAX.saturating_sub(self.works.len()) };
-        let wanted = if self.is_behind() { room.max(OLDER) } else { room };
-        if !(all || self.has_more) || (wanted < WORKS_MAX / 2 && !self.is_behind()) {
+        let wanted = if self.is_stuck() { room.max(OLDER) } else { room };
+        if !(all || self.has_more) || (wanted < WORKS_MAX / 2 && !self.is_stuck()) {
             return None;
         }
         self.has_more = false;
@@ -182,7 +187,7 @@ impl Inbox {
     /// Whether something may be in the store that should be here.
     pub fn doubt(&mut self, in_doubt: bool) {
         if let Some(gaps) = &mut self.gaps {
-            gaps.in_doubt = in_doubt;
+            gaps.in_doubt = in_doubt.then(|| gaps.in_doubt.unwrap_or_else(Instant::now));
         }
     }
 }
@@ -198,8 +203,8 @@ mod tests {
         Work::claimed(Job::born_with(Seq::from_i64(id), Time::from_ms(1), Epoch(1)), None)
     }
 
-    fn batch(oldest: i64) -> Batch {
-        Batch { oldest: Seq::from_i64(oldest), events: 1, bytes: 10 }
+    fn seq(id: i64) -> Seq {
+        Seq::from_i64(id)
     }
 
     fn taken(inbox: &mut Inbox) -> Vec<i64> {
@@ -222,9 +227,7 @@ mod tests {
     #[test]
     fn c4_what_came_before_the_start_goes_first() {
         let mut inbox = Inbox::new(true);
-        assert!(inbox.announce(batch(50), true));
         inbox.put(work(50));
-        inbox.conclude(batch(50), true);
         assert!(taken(&mut inbox).is_empty());
         claimed(&mut inbox, &[1, 2], false);
         assert_eq!(taken(&mut inbox), [1, 2]);
@@ -238,29 +241,31 @@ mod tests {
     #[test]
     fn c4_nothing_overtakes_a_batch_that_is_on_its_way() {
         let mut inbox = at_hand();
-        assert!(inbox.announce(batch(1), true) && inbox.announce(batch(2), true));
+        inbox.set_out(seq(1));
+        inbox.set_out(seq(2));
         inbox.put(work(2));
-        inbox.conclude(batch(2), true);
+        inbox.arrive(seq(2));
         assert!(taken(&mut inbox).is_empty());
         inbox.put(work(1));
-        inbox.conclude(batch(1), true);
+        inbox.arrive(seq(1));
         assert_eq!(taken(&mut inbox), [1, 2]);
     }
 
     #[test]
     fn c4_nothing_overtakes_what_was_left_to_the_store() {
         let mut inbox = at_hand();
-        assert!(!inbox.announce(batch(1), false));
+        inbox.set_out(seq(1));
         // Asked before it was written: the answer says nothing of it.
         claimed(&mut inbox, &[], true);
-        inbox.conclude(batch(1), false);
+        inbox.leave(seq(1));
+        inbox.arrive(seq(1));
         inbox.put(work(2));
         assert!(taken(&mut inbox).is_empty());
         // Asked since, and the next was left there before the answer came.
         assert!(inbox.has_more && inbox.ask(false).is_some());
         inbox.put(work(1));
-        inbox.leave(Seq::from_i64(3));
-        inbox.answered(Some(Seq::from_i64(1)), true);
+        inbox.leave(seq(3));
+        inbox.answered(Some(seq(1)), true);
         inbox.put(work(4));
         assert_eq!(taken(&mut inbox), [1, 2]);
         claimed(&mut inbox, &[3], true);
@@ -268,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn c4_while_an_answer_is_lost_nothing_is_sure() {
+    fn c4_while_an_answer_is_lost_nothing_is_sure_but_not_for_ever() {
         let mut inbox = at_hand();
         inbox.doubt(true);
         inbox.put(work(2));
@@ -277,17 +282,26 @@ mod tests {
         inbox.put(work(1));
         inbox.doubt(false);
         assert_eq!(taken(&mut inbox), [1, 2]);
+        inbox.put(work(3));
+        inbox.gaps.as_mut().unwrap().in_doubt = Instant::now().checked_sub(DOUBT_MAX);
+        inbox.doubt(true);
+        assert_eq!(taken(&mut inbox), [3], "a second doubt does not begin it anew");
     }
 
     #[test]
-    fn c4_a_full_inbox_still_asks_for_what_it_waits_for() {
+    fn h2_a_full_inbox_asks_only_for_what_all_of_it_waits_for() {
         let mut inbox = Inbox::new(true);
         (1..=WORKS_MAX as i64).for_each(|id| inbox.put(work(1_000 + id)));
         assert!(!inbox.has_room(1, 1) && inbox.is_hungry());
         assert_eq!(inbox.ask(true), Some(OLDER));
+        inbox.doubt(true);
+        assert_eq!(inbox.ask(true), None, "the store can't end a doubt");
+        inbox.doubt(false);
+        inbox.answered(Some(seq(1_500)), false);
+        assert_eq!(inbox.ask(true), None, "some of it can be settled first");
+        assert_eq!(inbox.take(usize::MAX).len(), 500);
         inbox.answered(None, true);
-        assert_eq!(inbox.ask(true), None, "there is no room, and nothing older");
-        assert_eq!(inbox.take(usize::MAX).len(), WORKS_MAX);
+        assert_eq!(inbox.take(usize::MAX).len(), WORKS_MAX - 500);
         assert_eq!(inbox.bytes, 0);
     }
 }

@@ -142,7 +142,7 @@ impl Worker {
         let names = settlement::names(&inputs).into_iter().collect();
         let Some(loaded) = self.load(names, epoch, stop).await else {
             // Another node was given it all, or this one stops: what is still ours is found again.
-            self.desk.doubt();
+            self.desk.doubt_settling();
             let works = papers
                 .into_iter()
                 .map(|paper| paper.work)
@@ -350,7 +350,7 @@ impl Worker {
             Some(Committed::Lost) | None => {
                 self.give_up(&set, epoch);
                 self.desk.let_go(works.iter().map(|work| work.job.lease));
-                self.desk.doubt();
+                self.desk.doubt_settling();
                 Vec::new()
             }
         }

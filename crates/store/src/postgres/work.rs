@@ -347,6 +347,9 @@ WITH RECURSIVE hop AS (
 )
 SELECT max(fifo) FROM head HAVING count(*) = $2";
 
+/// Looks at orphans in one sweep: whoever sweeps must also beat.
+const SWEEP_PAGES: usize = 8;
+
 /// `turn` is the fifo from which lost turns are looked for next.
 pub async fn sweep(
     pages: &Link,
@@ -357,9 +360,12 @@ pub async fn sweep(
 ) -> Result<usize> {
     let limit = limit.min(CLAIM_MAX);
     let (mut freed, mut last) = (0, 0);
-    // Those that somebody holds are passed by; however many, they don't hide the ones behind them.
-    while freed < limit {
-        let rows = pages.query(ORPHANS, &[&limit_of(limit - freed, CLAIM_MAX), &last]).await?;
+    // Those that somebody holds are passed by, and don't hide the ones behind them.
+    for _ in 0..SWEEP_PAGES {
+        if freed >= limit {
+            break;
+        }
+        let rows = pages.query(ORPHANS, &[&limit_of(limit, CLAIM_MAX), &last]).await?;
         let ids = rows.iter().map(|row| value(row, 0)).collect::<Result<Vec<i64>>>()?;
         let owners = rows.iter().map(|row| value(row, 1)).collect::<Result<Vec<i64>>>()?;
         let Some(next) = ids.last() else { break };

@@ -36,16 +36,17 @@ pub struct Log {
 
 /// Rings when the log has grown to its limit, and again each time it doubled.
 struct Alarm {
-    at: i32,
+    at: i64,
 }
 
 impl Alarm {
-    const SET: Self = Self { at: PAGES_ALARM };
+    const SET: Self = Self { at: PAGES_ALARM as i64 };
 
     fn rings(&mut self, pages: i32) -> bool {
+        let pages = i64::from(pages);
         let rings = pages >= self.at;
         while self.at <= pages {
-            self.at = self.at.saturating_mul(2);
+            self.at *= 2;
         }
         rings
     }
