@@ -19,8 +19,8 @@ const WANTED: &str = "[req]\nprompt = no\ndistinguished_name = name\nx509_extens
 
 /// Puts `key.pem` and `certificate.pem` there, for these names and 127.0.0.1.
 pub fn make(folder: &Path, names: &[&str]) -> io::Result<()> {
-    let names: String = names.iter().map(|name| format!(", DNS:{name}")).collect();
-    std::fs::write(folder.join("wanted"), format!("{WANTED}{names}\n"))?;
+    let names: Vec<_> = names.iter().map(|name| format!(", DNS:{name}")).collect();
+    std::fs::write(folder.join("wanted"), format!("{WANTED}{}\n", names.concat()))?;
     let kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"];
     make_as(folder, &[&kind[..], &["-config", "wanted"]].concat())
 }

@@ -17,7 +17,7 @@ const BYTES_MAX: usize = 64 << 10;
 /// Addresses remembered. An attacker can name many on an allowed host, so the bad ones make room first.
 const KEPT_MAX: usize = 64;
 /// Then it is fetched again: one that was withdrawn is noticed. While nobody answers, the old one holds.
-const KEEP_GOOD: Duration = Duration::from_secs(24 * 60 * 60);
+const KEEP_GOOD: Duration = Duration::from_hours(24);
 /// There is nothing at the address.
 const KEEP_MADE_UP: Duration = Duration::from_secs(30);
 /// Nobody answered, which says nothing of the address.

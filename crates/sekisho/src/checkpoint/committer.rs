@@ -187,13 +187,13 @@ impl Committer {
         }
         let events = arrivals.len();
         let mut storing = pin!(self.store_until(deadline, arrivals));
-        let admissions = match tokio::time::timeout_at(deadline.into(), storing.as_mut()).await {
-            Ok(admissions) => admissions,
-            Err(_) => {
-                // Its senders were told to come again: nobody waits for it any longer.
-                self.desk.arrived(oldest);
-                storing.await
-            }
+        let in_time = tokio::time::timeout_at(deadline.into(), storing.as_mut()).await;
+        let admissions = if let Ok(admissions) = in_time {
+            admissions
+        } else {
+            // Its senders were told to come again: nobody waits for it any longer.
+            self.desk.arrived(oldest);
+            storing.await
         };
         self.desk.arrived(oldest);
         self.let_go(events);

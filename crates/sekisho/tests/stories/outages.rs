@@ -87,7 +87,7 @@ fn h5_a_stop_ends_in_time_though_the_database_hangs() {
         assert_eq!(gateway.send(&event(&format!("evt_{n}"), "charge.failed", "")).status, 204);
     }
     wait_until("calls are under way", || app.counts().seen > 0);
-    proxy.set(Faults { latency: Duration::from_secs(600), ..Faults::default() });
+    proxy.set(Faults { latency: Duration::from_mins(10), ..Faults::default() });
     let status = gateway.server.terminate().unwrap();
     assert_eq!(status.code(), Some(1), "{}", gateway.server.stderr());
     assert!(gateway.server.stderr().contains("stopped without handing everything back"));
