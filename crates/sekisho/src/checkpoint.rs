@@ -11,11 +11,9 @@ pub mod rejection;
 pub mod server;
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use prometheus_client::metrics::counter::Counter;
-use sekisho_core::Time;
 
 use crate::config::{Config, Server, Source};
 use crate::node::Node;
@@ -23,7 +21,7 @@ use crate::telemetry::{Metrics, RejectionLabels, RequestLabels};
 use certificate::Certificates;
 use committer::Committer;
 use limits::{Bytes, Rate};
-use rejection::Recorder;
+use rejection::{Recorder, Refused};
 
 /// Everything a request needs, shared by all of them.
 pub struct Checkpoint {
@@ -105,18 +103,9 @@ impl Checkpoint {
         }
     }
 
-    /// Counts a request that did not become an event, and keeps who sent it.
-    fn turned_away(
-        &self,
-        source: &Arc<str>,
-        peer: IpAddr,
-        reason: &'static str,
-        detail: &str,
-        request_id: &str,
-        at: Time,
-    ) {
-        let labels = RejectionLabels { source: source.to_string(), reason };
+    fn turned_away(&self, refused: Refused<'_>) {
+        let labels = RejectionLabels { source: refused.source.to_string(), reason: refused.reason };
         self.metrics.rejections.get_or_create(&labels).inc();
-        self.rejections.record(source, peer, reason, detail, request_id, at);
+        self.rejections.record(refused);
     }
 }

@@ -222,9 +222,13 @@ fn check_selection(ids: &[String], is_filtered: bool, all: bool) -> Result<()> {
     }
 }
 
-/// Where a look at what is there now ends.
-fn just_after(now: Time) -> Time {
-    now.plus_ms(1)
+/// Where a look ends that found this as the newest, whichever clock stamped it.
+fn just_after(newest: Time) -> Time {
+    newest.plus_ms(1)
+}
+
+fn earlier(own: Option<Time>, until: Time) -> Option<Time> {
+    Some(own.map_or(until, |own| own.min(until)))
 }
 
 /// An id nobody has: the moment, then chance. Two that meet all the same find each other's version in the way.

@@ -20,6 +20,7 @@ use sekisho_core::{Seq, Time};
 use super::certificate::NotAtHand;
 use super::committer::{Overloaded, Unavailable};
 use super::limits::{Held, caller};
+use super::rejection::Refused;
 use super::{Checkpoint, Door, certificate};
 use crate::config::{Source, UnusableBody};
 use crate::http::{Problem, REQUEST_ID};
@@ -74,7 +75,8 @@ pub async fn receive(
 pub fn no_door(checkpoint: &Checkpoint, peer: IpAddr, path: &str) -> Answer {
     let at = now();
     let id = checkpoint.node.next_seq(at).as_request().to_string();
-    checkpoint.turned_away(&Arc::from(NOWHERE), peer, "unknown_source", path, &id, at);
+    let (source, reason) = (&Arc::from(NOWHERE), "unknown_source");
+    checkpoint.turned_away(Refused { source, peer, reason, detail: path, request_id: &id, at });
     let mut problem = Problem::new(
         StatusCode::NOT_FOUND,
         "urn:sekisho:problem:not-found",
@@ -436,8 +438,14 @@ impl Visit<'_> {
     }
 
     fn turned_away(&self, reason: &'static str, detail: &str) {
-        let id = self.id.as_request().to_string();
-        self.checkpoint.turned_away(&self.door.source.name, self.peer, reason, detail, &id, self.at);
+        self.checkpoint.turned_away(Refused {
+            source: &self.door.source.name,
+            peer: self.peer,
+            reason,
+            detail,
+            request_id: &self.id.as_request().to_string(),
+            at: self.at,
+        });
     }
 }
 

@@ -20,6 +20,17 @@ const LINES_MAX: usize = 1_000;
 /// Letters kept of a detail that an attacker may have chosen.
 const DETAIL_MAX: usize = 200;
 
+/// A request that did not become an event.
+#[derive(Clone, Copy)]
+pub struct Refused<'a> {
+    pub source: &'a Arc<str>,
+    pub peer: IpAddr,
+    pub reason: &'static str,
+    pub detail: &'a str,
+    pub request_id: &'a str,
+    pub at: Time,
+}
+
 #[derive(Clone, Default)]
 pub struct Recorder {
     lines: Arc<Mutex<BTreeMap<Alike, Line>>>,
@@ -42,15 +53,8 @@ struct Line {
 }
 
 impl Recorder {
-    pub fn record(
-        &self,
-        source: &Arc<str>,
-        peer: IpAddr,
-        reason: &'static str,
-        detail: &str,
-        request_id: &str,
-        now: Time,
-    ) {
+    pub fn record(&self, refused: Refused<'_>) {
+        let Refused { source, peer, reason, detail, request_id, at } = refused;
         let mut lines = self.lines.lock().expect("no code panics here");
         let alike = Alike { source: Arc::clone(source), network: network(peer), reason };
         if let Some(line) = lines.get_mut(&alike) {
@@ -60,7 +64,7 @@ impl Recorder {
                 detail.chars().filter(|letter| !letter.is_control()).take(DETAIL_MAX).collect();
             // Logged once per flush and kind, so that a flood can't fill the log either.
             tracing::warn!(source = &**source, %peer, reason, detail, request_id, "a request was refused");
-            lines.insert(alike, Line { peer, at: now, detail, request_id: request_id.to_owned(), count: 1 });
+            lines.insert(alike, Line { peer, at, detail, request_id: request_id.to_owned(), count: 1 });
         }
     }
 
@@ -122,7 +126,14 @@ mod tests {
         let source: Arc<str> = "stripe".into();
         for n in 0..5_000u128 {
             let peer = Ipv6Addr::from_bits((0x2001_0db8 << 96) + n);
-            recorder.record(&source, peer.into(), "bad_signature", "x", "req_1", Time::from_ms(1));
+            recorder.record(Refused {
+                source: &source,
+                peer: peer.into(),
+                reason: "bad_signature",
+                detail: "x",
+                request_id: "req_1",
+                at: Time::from_ms(1),
+            });
         }
         let lines = recorder.lines.lock().unwrap();
         assert_eq!(lines.values().map(|line| line.count).collect::<Vec<_>>(), [5_000]);

@@ -8,7 +8,7 @@ use sekisho_core::{Seq, Time};
 use sekisho_store::{CLAIM_MAX, DeadFilter, DeadGroup, DeadLetter, FIND_MAX, Store};
 use serde::{Deserialize, Serialize};
 
-use super::{Actor, Refusal, Result, SELECT_MAX, check_reason, check_selection, just_after};
+use super::{Actor, Refusal, Result, SELECT_MAX, check_reason, check_selection, earlier, just_after};
 
 /// Which dead letters. All conditions must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,18 +76,13 @@ impl Redo {
         if !self.ids.is_empty() {
             return Ok(self.clone());
         }
-        let until = self.filter.until.map_or(until, |own| own.min(until));
-        let filter = DeadQuery { until: Some(until), ..self.filter.clone() };
+        let until = earlier(self.filter.until, until);
+        let filter = DeadQuery { until, ..self.filter.clone() };
         Ok(Self { filter, all: false, ..self.clone() })
     }
 
     fn check(&self) -> Result<()> {
         check_selection(&self.ids, self.filter != DeadQuery::default(), self.all)
-    }
-
-    /// As it is carried out: a preview has an end, which its report names.
-    fn at(&self, now: Time) -> Result<Self> {
-        if self.dry_run { self.bounded(just_after(now)) } else { Ok(self.clone()) }
     }
 }
 
@@ -95,7 +90,7 @@ impl Redo {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadReport {
     pub dry_run: bool,
-    /// Only what died before this. After a dry run, the filter that finds the same and nothing newer.
+    /// Only what died before this: a filter that finds the same and nothing newer.
     pub until: Option<Time>,
     pub found: usize,
     /// Retried or discarded now; none in a dry run.
@@ -112,7 +107,7 @@ pub struct DeadReport {
 /// Queues dead letters again, each under its own id.
 pub async fn retry(store: &dyn Store, redo: &Redo, actor: &Actor<'_>) -> Result<DeadReport> {
     let reason = check_reason(&redo.reason)?;
-    let (mut report, jobs) = to_retry(store, &redo.at(actor.at)?).await?;
+    let (mut report, jobs) = to_retry(store, redo).await?;
     for chunk in chunks(&jobs, redo.dry_run) {
         let revived = store.revive(chunk.to_vec(), actor.act(&reason)).await?;
         report.done += revived.into_iter().filter(|was_there| *was_there).count();
@@ -126,7 +121,7 @@ pub async fn discard(store: &dyn Store, redo: &Redo, actor: &Actor<'_>) -> Resul
     if reason.is_empty() && !redo.dry_run {
         return Err(Refusal::Wrong("to discard needs a reason: who reads the audit log will ask".into()));
     }
-    let (mut report, jobs) = to_discard(store, &redo.at(actor.at)?).await?;
+    let (mut report, jobs) = to_discard(store, redo).await?;
     for chunk in chunks(&jobs, redo.dry_run) {
         let discarded = store.discard(chunk.to_vec(), actor.act(&reason)).await?;
         report.done += discarded.into_iter().filter(|was_there| *was_there).count();
@@ -152,7 +147,7 @@ fn chunks(jobs: &[Seq], dry_run: bool) -> std::slice::Chunks<'_, Seq> {
 /// may have arrived is left out.
 async fn select(store: &dyn Store, redo: &Redo, without_doubt: bool) -> Result<(DeadReport, Vec<Seq>)> {
     redo.check()?;
-    let mut report = DeadReport { dry_run: redo.dry_run, until: redo.filter.until, ..DeadReport::default() };
+    let mut report = DeadReport { dry_run: redo.dry_run, ..DeadReport::default() };
     let mut letters = BTreeMap::new();
     if redo.ids.is_empty() {
         let mut filter = DeadFilter { limit: FIND_MAX, ..redo.filter.filter()? };
@@ -188,6 +183,8 @@ async fn select(store: &dyn Store, redo: &Redo, without_doubt: bool) -> Result<(
             return Err(Refusal::Missing(format!("no dead letter has the id {ids}, or has it any more")));
         }
     }
+    let newest = letters.values().map(|letter| letter.at).max().filter(|_| redo.ids.is_empty());
+    report.until = newest.map(just_after).or(redo.filter.until);
     report.found = letters.len();
     report.groups = DeadGroup::all(letters.values());
     Ok((report, letters.into_keys().collect()))

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::forecast::{RouteForecast, Unanswered, forecast};
 use super::{
-    Actor, Known, Refusal, Result, SELECT_MAX, check_reason, check_selection, find_event, just_after,
+    Actor, Known, Refusal, Result, SELECT_MAX, check_reason, check_selection, earlier, find_event, just_after,
 };
 use crate::worker::AGAIN;
 
@@ -84,18 +84,13 @@ impl Replay {
         if !self.ids.is_empty() {
             return Ok(self.clone());
         }
-        let until = self.filter.until.map_or(until, |own| own.min(until));
-        let filter = EventQuery { until: Some(until), ..self.filter.clone() };
+        let until = earlier(self.filter.until, until);
+        let filter = EventQuery { until, ..self.filter.clone() };
         Ok(Self { filter, all: false, ..self.clone() })
     }
 
     fn check(&self) -> Result<()> {
         check_selection(&self.ids, self.filter != EventQuery::default(), self.all)
-    }
-
-    /// As it is carried out: a preview has an end, which its report names.
-    fn at(&self, now: Time) -> Result<Self> {
-        if self.dry_run { self.bounded(just_after(now)) } else { Ok(self.clone()) }
     }
 }
 
@@ -103,7 +98,7 @@ impl Replay {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplayReport {
     pub dry_run: bool,
-    /// Only what was received before this. After a dry run, the filter that finds the same and nothing newer.
+    /// Only what was received before this: a filter that finds the same and nothing newer.
     pub until: Option<Time>,
     pub again: bool,
     pub found: usize,
@@ -131,7 +126,7 @@ pub async fn replay(
     actor: &Actor<'_>,
 ) -> Result<ReplayReport> {
     let reason = check_reason(&order.reason)?;
-    let (mut report, events) = to_replay(store, known, &order.at(actor.at)?).await?;
+    let (mut report, events) = to_replay(store, known, order).await?;
     if order.dry_run {
         forecast(store, known, &events, &mut report).await?;
         return Ok(report);
@@ -153,13 +148,8 @@ pub async fn replay(
 /// The events meant, oldest first, and the report so far.
 pub async fn to_replay(store: &dyn Store, known: &Known, order: &Replay) -> Result<(ReplayReport, Vec<Seq>)> {
     order.check()?;
-    let mut report = ReplayReport {
-        dry_run: order.dry_run,
-        until: order.filter.until,
-        again: order.again,
-        ..ReplayReport::default()
-    };
-    let mut events = BTreeSet::new();
+    let mut report = ReplayReport { dry_run: order.dry_run, again: order.again, ..ReplayReport::default() };
+    let (mut events, mut newest) = (BTreeSet::new(), None);
     for id in &order.ids {
         match find_event(store, &known.sources, id).await? {
             Some(seq) => _ = events.insert(seq),
@@ -170,6 +160,7 @@ pub async fn to_replay(store: &dyn Store, known: &Known, order: &Replay) -> Resu
         let mut filter = EventFilter { order: Order::OldestFirst, limit: FIND_MAX, ..order.filter.filter()? };
         loop {
             let page = store.find_events(filter.clone()).await?;
+            newest = newest.max(page.events.iter().map(|event| event.received_at).max());
             events.extend(page.events.iter().map(|event| event.seq));
             filter.after = page.next;
             if page.next.is_none() {
@@ -183,6 +174,7 @@ pub async fn to_replay(store: &dyn Store, known: &Known, order: &Replay) -> Resu
     } else if events.is_empty() {
         return Err(Refusal::Missing(format!("no event has the id {}", report.missing.join(", "))));
     }
+    report.until = newest.map(just_after).or(order.filter.until);
     report.found = events.len();
     Ok((report, events.into_iter().collect()))
 }

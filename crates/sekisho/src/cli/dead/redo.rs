@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use sekisho_core::Time;
 use serde_json::json;
 
 use super::{Conditions, groups_out};
@@ -73,9 +74,7 @@ pub async fn run(verb: Verb, args: Args, context: &Context) -> anyhow::Result<Ex
         foretell(verb, &preview);
         confirm(preview.found)?;
         // What died since then was not looked at.
-        if let Some(until) = preview.until {
-            redo = redo.bounded(until)?;
-        }
+        redo = redo.bounded(preview.until.unwrap_or(Time::from_ms(0)))?;
     }
     let report = door.redo(verb, &redo).await?;
     if which.manner.json {

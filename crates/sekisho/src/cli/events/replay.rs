@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use sekisho_core::Time;
 use serde_json::json;
 
 use super::{Conditions, Range};
@@ -56,9 +57,7 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
         foretell(&preview);
         confirm(preview.found)?;
         // What came since then was not looked at.
-        if let Some(until) = preview.until {
-            order = order.bounded(until)?;
-        }
+        order = order.bounded(preview.until.unwrap_or(Time::from_ms(0)))?;
     }
     let report = door.replay(&order).await?;
     if args.manner.json {
