@@ -15,6 +15,8 @@ pub mod reading;
 mod spoiled;
 mod square;
 mod stripe;
+#[cfg(test)]
+mod world;
 
 use serde_json::{Value, json};
 
@@ -25,7 +27,7 @@ use crate::id::Seq;
 use crate::rule::Facts;
 use crate::time::Time;
 
-pub use decide::{Cause, Change, Input, decide, names};
+pub use decide::{Cause, Change, Input, Wanted, decide, names};
 pub use fetch::{Fetch, Provider};
 pub use reading::{Part, Reading, Realm, References, Unreadable};
 

@@ -104,8 +104,8 @@ impl Named {
         });
         let mut customer = customer.unwrap_or_default();
         if customer.address.is_none() {
-            let payment =
-                self.payment.as_ref().and_then(|id| read::<payment::Facts>(known, Kind::Payment, id));
+            let state = self.payment.as_ref().and_then(|id| known.states.get(&Key::new(Kind::Payment, id)));
+            let payment = state.and_then(|state| payment::Facts::kept(&state.facts).ok());
             customer.address = payment.and_then(|facts| facts.email().cloned());
         }
         Parties { tenant, customer, staff: staff.iter().map(|(id, one)| Person::of_staff(id, one)).collect() }

@@ -21,6 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::decide::{parts, unite};
 use crate::money::Currency;
 use crate::notification::MailAddress;
 
@@ -34,37 +35,81 @@ pub use why::Why;
 #[serde(default)]
 pub struct Facts {
     /// Where it went when it turned out to be another's part. Then nothing else counts.
+    #[serde(skip_serializing_if = "is_nothing")]
     pub merged_into: Option<String>,
-    /// What leads here.
+    /// The clusters it is made of, if they are several; everything else is then what they know together.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub clusters: Vec<Self>,
+    /// The id it has when it stands alone.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub born: Option<String>,
+    /// The provider's ids, and ours.
+    #[serde(skip_serializing_if = "is_nothing")]
     pub names: BTreeSet<String>,
+    #[serde(skip_serializing_if = "is_nothing")]
     pub livemode: Option<bool>,
+    /// The connected account whose words the references are.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub account: Option<String>,
     /// Said by the app that created it, by our id.
+    #[serde(skip_serializing_if = "is_nothing")]
     pub ours: BTreeMap<String, Ours>,
     /// Said by the provider's objects in our name.
+    #[serde(skip_serializing_if = "is_nothing")]
     pub orders: BTreeSet<String>,
+    /// What may be an order or a customer: leads to an order that the app posted, and makes nothing one.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub client_references: BTreeSet<String>,
+    /// Whose it is by the billing whose invoice it pays, as that stands now; counts where nothing else says it.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub billed_to: Option<String>,
+    /// Tenants whose payments named this order, which was posted for none.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub sought_by: BTreeSet<String>,
+    /// Other payments that have a reference of this one, too.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub namesakes: BTreeSet<String>,
+    /// Payments to which money went that was told of as this one's.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub lost: BTreeSet<String>,
+    #[serde(skip_serializing_if = "is_nothing")]
     pub tenants: BTreeSet<String>,
+    #[serde(skip_serializing_if = "is_nothing")]
     pub customers: BTreeSet<String>,
+    #[serde(skip_serializing_if = "is_nothing")]
     pub purposes: BTreeSet<String>,
     /// Provider, account and mode of the objects below, as text.
+    #[serde(skip_serializing_if = "is_nothing")]
     pub realms: BTreeSet<String>,
     /// The provider's own customers.
+    #[serde(skip_serializing_if = "is_nothing")]
     pub provider_customers: BTreeSet<String>,
     /// Where whoever paid can be reached, as typed at the till.
+    #[serde(skip_serializing_if = "is_nothing")]
     pub emails: BTreeSet<MailAddress>,
     /// Invoices it pays.
+    #[serde(skip_serializing_if = "is_nothing")]
     pub invoices: BTreeSet<String>,
+    #[serde(skip_serializing_if = "is_nothing")]
     pub sessions: BTreeMap<String, Session>,
     /// What is to be paid and can be tried several times: Stripe's payment intents.
+    #[serde(skip_serializing_if = "is_nothing")]
     pub intents: BTreeMap<String, Intent>,
     /// Single attempts to take money.
+    #[serde(skip_serializing_if = "is_nothing")]
     pub charges: BTreeMap<String, Charge>,
     /// Entries in the provider's own books.
+    #[serde(skip_serializing_if = "is_nothing")]
     pub transactions: BTreeMap<String, Transaction>,
+    #[serde(skip_serializing_if = "is_nothing")]
     pub refunds: BTreeMap<String, Refund>,
+    #[serde(skip_serializing_if = "is_nothing")]
     pub disputes: BTreeMap<String, Dispute>,
     /// Other payments of the app's that something of this one also named. Two of them are never made one.
+    #[serde(skip_serializing_if = "is_nothing")]
     pub conflicts: BTreeSet<String>,
     /// The keys of everything that was announced or asked for. What fired fired, also after a merge.
+    #[serde(skip_serializing_if = "is_nothing")]
     pub emitted: BTreeSet<String>,
 }
 
@@ -78,6 +123,8 @@ pub struct Ours {
     pub customer: Option<String>,
     pub purpose: Option<String>,
     pub reference: Option<String>,
+    /// Posted by a key of the whole installation: its reference is nobody else's.
+    pub for_all: bool,
     pub account: Option<String>,
     pub description: Option<String>,
     pub metadata: BTreeMap<String, String>,
@@ -219,9 +266,16 @@ impl Facts {
     /// Adds what another knows.
     pub fn join(&mut self, other: &Self) {
         greater(&mut self.merged_into, &other.merged_into);
+        oldest(&mut self.born, &other.born);
         greater(&mut self.livemode, &other.livemode);
+        greater(&mut self.account, &other.account);
+        greater(&mut self.billed_to, &other.billed_to);
         self.names.extend(other.names.iter().cloned());
         self.orders.extend(other.orders.iter().cloned());
+        self.client_references.extend(other.client_references.iter().cloned());
+        self.sought_by.extend(other.sought_by.iter().cloned());
+        self.namesakes.extend(other.namesakes.iter().cloned());
+        self.lost.extend(other.lost.iter().cloned());
         self.tenants.extend(other.tenants.iter().cloned());
         self.customers.extend(other.customers.iter().cloned());
         self.purposes.extend(other.purposes.iter().cloned());
@@ -242,9 +296,44 @@ impl Facts {
 }
 
 impl Facts {
+    /// Everything that is kept of a payment, whatever it is made of.
+    pub fn kept(facts: &str) -> serde_json::Result<Self> {
+        Ok(unite(&parts::<Self>(facts)?).into_owned())
+    }
+
     /// Where whoever paid can be told something.
     pub fn email(&self) -> Option<&MailAddress> {
         self.emails.first()
+    }
+
+    /// Whose it is.
+    pub fn tenant(&self) -> Option<&str> {
+        let posted = self.ours.values().find_map(|ours| ours.tenant.as_deref());
+        posted.or_else(|| self.tenants.first().map(String::as_str)).or(self.billed_to.as_deref())
+    }
+
+    /// Everyone whose it is said to be.
+    pub fn all_tenants(&self) -> BTreeSet<&str> {
+        let posted = self.ours.values().filter_map(|ours| ours.tenant.as_deref());
+        posted.chain(self.tenants.iter().map(String::as_str)).collect()
+    }
+
+    /// Whether something of ours asked for this money, and only one.
+    pub fn is_linked(&self) -> bool {
+        let is_named = !(self.orders.is_empty() && self.client_references.is_empty());
+        !self.ours.is_empty() || !self.invoices.is_empty() || is_named && self.conflicts.is_empty()
+    }
+
+    /// Whether anything speaks of money, or of an order. An invoice alone does not: it only says what will pay it.
+    pub fn says_something(&self) -> bool {
+        let Self { ours, sessions, intents, charges, transactions, refunds, disputes, .. } = self;
+        !(ours.is_empty()
+            && sessions.is_empty()
+            && intents.is_empty()
+            && charges.is_empty()
+            && transactions.is_empty()
+            && refunds.is_empty()
+            && disputes.is_empty())
     }
 
     /// The realm an object of it belongs to.
@@ -321,6 +410,18 @@ impl Dispute {
         greater(&mut self.withdrawn, &other.withdrawn);
         greater(&mut self.reinstated, &other.reinstated);
         greater(&mut self.fee, &other.fee);
+    }
+}
+
+/// What says nothing is not written down.
+pub(super) fn is_nothing<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// Keeps the older of two ids.
+pub(super) fn oldest(mine: &mut Option<String>, other: &Option<String>) {
+    if other.is_some() && (mine.is_none() || other < mine) {
+        mine.clone_from(other);
     }
 }
 

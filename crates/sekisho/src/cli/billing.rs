@@ -163,7 +163,7 @@ async fn show(tenant: &str, args: List, context: &Context) -> anyhow::Result<Exi
 
 /// A tenant's billing as the API shows it, with the texts of a page unless it is for programs.
 fn row(state: &State, as_json: bool) -> Value {
-    let mut shown = match serde_json::from_str::<Facts>(&state.facts) {
+    let mut shown = match Facts::kept(&state.facts) {
         Ok(facts) => view(&state.key.id, &facts, &Derived::of(&facts), now()),
         Err(error) => {
             json!({ "id": state.key.id, "object": "billing", "status": "unreadable", "error": error.to_string() })

@@ -222,10 +222,20 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         section: "settlement",
         key: "order",
-        default: "[\"client_reference_id\", \"metadata.order_id\", \"custom_id\", \"invoice_id\", \"external_order_num\", \"reference_id\"]",
+        default: "[\"metadata.order_id\", \"custom_id\", \"invoice_id\", \"external_order_num\", \"reference_id\"]",
         help: "Where the provider's objects carry your order's reference; the first that is there counts.",
         set: |config, given| {
             config.references.order = given.list()?;
+            Ok(())
+        },
+    },
+    Setting {
+        section: "settlement",
+        key: "order_if_posted",
+        default: "[\"client_reference_id\"]",
+        help: "The same, where it may also be a customer's id: it counts only for orders that your app posted.",
+        set: |config, given| {
+            config.references.order_if_posted = given.list()?;
             Ok(())
         },
     },

@@ -81,7 +81,7 @@ struct PaymentRow {
 
 impl PaymentRow {
     fn of(state: &State, links: &Value) -> Self {
-        let facts: Option<Facts> = serde_json::from_str(&state.facts).ok();
+        let facts = Facts::kept(&state.facts).ok();
         let reference = facts.as_ref().and_then(|facts| Derived::of(facts).reference);
         let text = |name: &str| links[name].as_str().unwrap_or_default().to_owned();
         Self {

@@ -12,13 +12,12 @@ use sekisho_core::settlement::payment::Facts;
 use sekisho_core::state::State;
 use sekisho_core::{Seq, Time};
 use sekisho_store::{
-    AuditEntry, AuditFilter, BookedLine, EventFilter, EventSummary, FIND_MAX, LineFilter, Message, Order,
+    AuditEntry, AuditFilter, BookedLine, Error, EventFilter, EventSummary, FIND_MAX, LineFilter, Message, Order,
     Result, Standing, Store,
 };
 use serde_json::Value;
 
 use super::NoticeQuery;
-use super::kept;
 
 /// Payments that became part of it, entries of the log, events, lines, and notices: at most so many of each.
 const PARTS_MAX: usize = 50;
@@ -46,7 +45,7 @@ pub struct Dossier {
 }
 
 pub async fn dossier(store: &dyn Store, state: State, now: Time) -> Result<Dossier> {
-    let facts: Facts = kept::read(&state)?;
+    let facts = Facts::kept(&state.facts).map_err(Error::corrupt)?;
     let History { ids, entries, mut is_whole } = history(store, &state.key.id).await?;
     let (mut events, mut lines) = (Vec::new(), Vec::new());
     for id in &ids {

@@ -28,12 +28,24 @@ pub async fn payments_by_reference(
     let mut found: Vec<State> = payment_state(store, reference).await?.into_iter().collect();
     let names = payment_known_as(reference, account);
     let mut loaded = store.load(names.clone(), Vec::new()).await?;
-    for name in names {
-        let key = loaded.names.remove(&name);
-        found.extend(key.and_then(|key| loaded.states.remove(&key)));
+    let mut ids = Vec::new();
+    for name in &names {
+        let key = loaded.names.remove(name);
+        let Some(state) = key.and_then(|key| loaded.states.remove(&key)) else { continue };
+        ids.extend(Facts::kept(&state.facts).map_err(Error::corrupt)?.namesakes);
+        found.push(state);
+    }
+    for id in ids {
+        found.extend(payment_state(store, &id).await?);
     }
     let mut seen = BTreeSet::new();
-    found.retain(|state| seen.insert(state.key.clone()));
+    found.retain(|state| seen.insert(state.key.clone()) && state.is_shown());
+    // What a name once led to may have parted from it.
+    let is_called = |state: &State| {
+        let facts = Facts::kept(&state.facts).unwrap_or_default();
+        state.key.id == reference || facts.all_names().any(|name| names.contains(&name))
+    };
+    found.retain(is_called);
     Ok(found)
 }
 
@@ -96,7 +108,7 @@ pub async fn payment_state(store: &dyn Store, id: &str) -> Result<Option<State>>
     let mut id = id.to_owned();
     for _ in 0..MERGES_MAX {
         let Some(state) = load(store, Kind::Payment, &id).await? else { return Ok(None) };
-        let facts: Facts = kept::read(&state)?;
+        let facts = Facts::kept(&state.facts).map_err(Error::corrupt)?;
         match facts.merged_into {
             Some(into) => id = into,
             None => return Ok(Some(state)),

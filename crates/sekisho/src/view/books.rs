@@ -10,20 +10,19 @@ use sekisho_core::settlement::{billing as bill, payment as pay};
 use sekisho_core::state::State;
 use sekisho_core::user::{Invite, User};
 use sekisho_store::{BookedLine, Error, Result, Sum};
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::ROOT;
 use crate::transition::{ApiKey, member_view, member_view_whole};
 
 pub fn payment(state: &State) -> Result<Value> {
-    let facts: pay::Facts = facts(state)?;
+    let facts = pay::Facts::kept(&state.facts).map_err(Error::corrupt)?;
     Ok(with_times(pay::view(&state.key.id, &facts, &pay::Derived::of(&facts)), state))
 }
 
 /// `now` decides whether the tenant may still come in.
 pub fn billing(state: &State, now: Time) -> Result<Value> {
-    let facts: bill::Facts = facts(state)?;
+    let facts = bill::Facts::kept(&state.facts).map_err(Error::corrupt)?;
     Ok(with_times(bill::view(&state.key.id, &facts, &bill::Derived::of(&facts), now), state))
 }
 
@@ -145,10 +144,6 @@ fn with_times(mut value: Value, state: &State) -> Value {
     value["created_at"] = json!(state.created_at);
     value["changed_at"] = json!(state.changed_at);
     value
-}
-
-fn facts<T: DeserializeOwned>(state: &State) -> Result<T> {
-    serde_json::from_str(&state.facts).map_err(Error::corrupt)
 }
 
 #[cfg(test)]

@@ -43,9 +43,9 @@ pub fn anchor(facts: &Facts) -> String {
     let subscription = facts.subscriptions.keys().next();
     let customer = || facts.provider_customers.first();
     let object = subscription.or_else(customer).or_else(|| facts.invoices.keys().next());
-    let qualified = |id: &String| {
-        let mut names = facts.realms.iter().map(|realm| format!("{realm}/{id}"));
-        names.find(|name| facts.names.contains(name)).unwrap_or_else(|| id.clone())
+    let qualified = |id: &String| match facts.realms.first() {
+        Some(realm) => format!("{realm}/{id}"),
+        None => id.clone(),
     };
     let tenant = || facts.tenants.first().map(|tenant| billing_name(facts.livemode, tenant));
     object.map(qualified).or_else(tenant).unwrap_or_default()

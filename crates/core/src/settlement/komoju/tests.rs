@@ -62,8 +62,8 @@ fn jpy() -> Option<Currency> {
 #[test]
 fn d2_at_the_konbini_authorized_means_yet_to_be_paid() {
     let part = part(AUTHORIZED);
-    let names = ["any/order/order-7", "komoju/-/any/7mom8rbw56emtroziokdt9q2i"].map(str::to_owned);
-    assert_eq!(part.names, BTreeSet::from(names));
+    let names = ["komoju/-/any/7mom8rbw56emtroziokdt9q2i"].map(str::to_owned);
+    assert_eq!(part.facts.names, BTreeSet::from(names));
     assert_eq!(part.facts.tenants, BTreeSet::from(["office-1".to_owned()]));
     let intent = &part.facts.intents[ID];
     assert_eq!((intent.status, intent.amount, intent.received), (IntentStatus::RequiresAction, 1290, 0));
@@ -105,7 +105,7 @@ fn d2_refunds_are_told_one_by_one() {
         r#"{"data":{"id":"ref_1","resource":"refund","amount":500,"currency":"JPY","payment":"pay_1"}}"#;
     let alone = part(("payment.refund.created", alone));
     assert_eq!(alone.facts.refunds["ref_1"].charge.as_deref(), Some("pay_1"));
-    assert!(alone.names.contains("komoju/-/any/pay_1"));
+    assert!(alone.facts.names.contains("komoju/-/any/pay_1"));
 }
 
 #[test]

@@ -128,7 +128,7 @@ impl Attention {
         match self {
             Self::CurrencyMismatch => other_money(facts, derived.currency),
             Self::ModeMismatch => of_mode("/live") && of_mode("/test"),
-            Self::Conflict => !facts.conflicts.is_empty(),
+            Self::Conflict => !facts.conflicts.is_empty() || facts.sought_by.len() > 1 || facts.all_tenants().len() > 1,
             Self::RefundFailed => {
                 let failed = facts.refunds.values().any(|refund| refund.status == RefundStatus::Failed);
                 failed && !(received > 0 && refunded >= received)
@@ -145,7 +145,7 @@ impl Derived {
     pub fn of(facts: &Facts) -> Self {
         let currency = currency(facts);
         let amounts = Amounts::of(facts, currency);
-        let linked = !(facts.ours.is_empty() && facts.orders.is_empty() && facts.invoices.is_empty());
+        let linked = facts.is_linked();
         let worst =
             facts.disputes.values().map(|dispute| dispute.status).max_by_key(|status| severity(*status));
         let kept = minus(minus(amounts.received, amounts.refunded), amounts.disputed);
@@ -166,10 +166,12 @@ impl Derived {
             net_of_dispute: kept.max(0),
             linked,
             attention: None,
-            tenant: ours(facts, |ours| ours.tenant.clone()).or_else(|| facts.tenants.first().cloned()),
+            tenant: facts.tenant().map(str::to_owned),
             customer: ours(facts, |ours| ours.customer.clone()).or_else(|| facts.customers.first().cloned()),
             purpose: ours(facts, |ours| ours.purpose.clone()).or_else(|| facts.purposes.first().cloned()),
-            reference: ours(facts, |ours| ours.reference.clone()).or_else(|| facts.orders.first().cloned()),
+            reference: ours(facts, |ours| ours.reference.clone())
+                .or_else(|| facts.orders.first().cloned())
+                .or_else(|| facts.client_references.first().cloned()),
         };
         derived.attention = Attention::of(facts, &derived);
         derived

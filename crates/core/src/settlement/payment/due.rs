@@ -37,6 +37,7 @@ pub fn due(facts: &Facts, derived: &Derived, can_fetch: impl Fn(&str) -> bool) -
     due.extend(standing(derived));
     due.extend(paid(derived));
     due.extend(linked(facts, derived));
+    due.extend(facts.lost.iter().map(|payment| unlinked(payment)));
     due.extend(overpaid(facts, derived));
     due.extend(refunds(facts, derived));
     due.extend(facts.disputes.iter().filter_map(|(id, one)| dispute(id, one)));
@@ -60,7 +61,7 @@ pub fn anchor(facts: &Facts) -> String {
         Some(realm) => format!("{realm}/{id}"),
         None => id.clone(),
     };
-    let order = || facts.orders.first().map(|order| order_name(facts.livemode, None, order));
+    let order = || facts.orders.first().map(|order| order_name(facts.livemode, None, None, order));
     let own = || facts.ours.keys().next().cloned();
     object.map(qualified).or_else(order).or_else(own).unwrap_or_default()
 }
@@ -87,18 +88,28 @@ fn paid(derived: &Derived) -> Option<Due> {
     is_paid.then(|| announce("payment.paid", "payment.paid", about))
 }
 
-/// It was announced as paid before anybody knew for what.
-const PAID_UNLINKED: &str = "paid_unlinked";
+/// As what it was announced as paid: for whom, and whether anybody knew for what.
+const PAID_AS: &str = "paid_as";
 
-/// Whoever was told of money without an order, and so could do nothing, is told again when the order is known.
+/// Whoever was told of money without its order or its tenant, and so could do nothing, is told again when it is known.
 fn linked(facts: &Facts, derived: &Derived) -> Option<Due> {
-    if facts.emitted.contains(PAID_UNLINKED) {
-        let about = json!({ "reference": derived.reference, "tenant": derived.tenant });
-        return derived.linked.then(|| announce("payment.linked", "payment.linked", about));
+    let tenant = derived.tenant.as_deref().unwrap_or("-");
+    let standing = format!("{}/{tenant}", if derived.linked { "linked" } else { "unlinked" });
+    if !facts.emitted.contains("payment.paid") {
+        let is_told = paid(derived).is_some();
+        let key = format!("{PAID_AS}/{standing}");
+        return is_told.then_some(Due { key, what: What::Remember });
     }
-    let is_first = !facts.emitted.contains("payment.paid");
-    let remembers = derived.received > 0 && !derived.linked && is_first;
-    remembers.then(|| Due { key: PAID_UNLINKED.to_owned(), what: What::Remember })
+    let told = |key: &String| key.strip_prefix(PAID_AS).and_then(|key| key.strip_prefix('/')) == Some(&standing);
+    let is_news = derived.linked && !facts.emitted.iter().any(told);
+    let about = json!({ "reference": derived.reference, "tenant": derived.tenant });
+    is_news.then(|| announce(format!("payment.linked/{tenant}"), "payment.linked", about))
+}
+
+/// Money that was told of as this payment's turned out to be another's.
+fn unlinked(payment: &str) -> Due {
+    let about = json!({ "payment": payment });
+    announce(format!("payment.unlinked/{payment}"), "payment.unlinked", about)
 }
 
 /// More money came after it was paid: each time it grows, somebody must look.
@@ -218,7 +229,7 @@ fn fetches(facts: &Facts, can_fetch: impl Fn(&str) -> bool) -> Vec<Due> {
 mod tests {
     use super::super::samples::*;
     use super::super::{Ours, balance_of, customer_account};
-    use super::{Derived, Facts, PAID_UNLINKED, Status, What, anchor, due, json, lines};
+    use super::{Derived, Facts, Status, What, anchor, due, json, lines};
 
     #[test]
     fn d2_the_fee_is_known_by_the_balance_transaction_only() {
@@ -261,7 +272,7 @@ mod tests {
         let known = facts(&[("charge.updated", charge(json!({ "balance_transaction": "txn_1" })))]);
         let keys: Vec<_> =
             due(&known, &Derived::of(&known), |_| false).into_iter().map(|due| due.key).collect();
-        assert_eq!(keys, ["payment.paid", PAID_UNLINKED]);
+        assert_eq!(keys, ["payment.paid", "paid_as/unlinked/-"]);
     }
 
     #[test]
@@ -309,7 +320,7 @@ mod tests {
         ordered.ours.insert("pay_1".into(), Ours::default());
         assert_eq!(anchor(&ordered), "pay_1");
         ordered.orders.insert("o_1".into());
-        assert_eq!(anchor(&ordered), "live/order/o_1");
+        assert_eq!(anchor(&ordered), "live/-/order/-/o_1");
     }
 
     #[test]

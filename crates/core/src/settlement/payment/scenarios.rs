@@ -61,8 +61,8 @@ fn scenarios() -> Vec<Scenario> {
         let events = scenario["events"].as_array().unwrap().iter();
         let mut parts: Vec<_> =
             events.filter_map(|event| part(&file(event["file"].as_str().unwrap()))).collect();
-        let names: BTreeSet<_> = parts.iter().flat_map(|part| part.names.clone()).collect();
-        parts.extend(fetched.iter().filter(|entry| !entry.names.is_disjoint(&names)).cloned());
+        let names: BTreeSet<_> = parts.iter().flat_map(|part| part.facts.names.clone()).collect();
+        parts.extend(fetched.iter().filter(|entry| !entry.facts.names.is_disjoint(&names)).cloned());
         Scenario {
             name: scenario["scenario"].as_str().unwrap().to_owned(),
             parts,
@@ -183,9 +183,9 @@ fn d1_every_story_told_in_order_ends_as_expected() {
 fn d1_everything_of_one_story_finds_the_same_payment() {
     for scenario in payments() {
         let mut parts = scenario.parts;
-        let mut names = parts.remove(0).names;
-        while let Some(next) = parts.iter().position(|part| !part.names.is_disjoint(&names)) {
-            names.extend(parts.remove(next).names);
+        let mut names = parts.remove(0).facts.names;
+        while let Some(next) = parts.iter().position(|part| !part.facts.names.is_disjoint(&names)) {
+            names.extend(parts.remove(next).facts.names);
         }
         assert!(parts.is_empty(), "{}: {parts:?}", scenario.name);
     }

@@ -5,7 +5,8 @@ use serde_json::json;
 use super::samples::*;
 use super::scenarios::stored;
 use super::*;
-use crate::settlement::reading::{References, Unreadable};
+use crate::settlement::decide::Thing;
+use crate::settlement::reading::{Part, References, Unreadable};
 use crate::settlement::stripe;
 
 #[test]
@@ -201,10 +202,13 @@ fn d2_a_session_s_currency_and_amount_give_way_to_those_of_the_money() {
 fn d1_live_and_test_and_accounts_never_share_a_name() {
     let event = |livemode, account| read_of_account(livemode, account, intent("succeeded", 1200));
     let (live, test) = (event(true, None), event(false, None));
-    assert!(live.names.is_disjoint(&test.names), "{:?}", live.names);
+    let names = |part: &Part<Facts>| -> BTreeSet<String> {
+        part.facts.names.iter().cloned().chain(part.facts.claims()).collect()
+    };
+    assert!(names(&live).is_disjoint(&names(&test)), "{:?}", names(&live));
     let [one, other] = [event(true, Some("acct_1")), event(true, Some("acct_2"))];
-    assert!(one.names.is_disjoint(&other.names), "{:?}", one.names);
-    assert!(one.names.contains("live/acct_1/order/o_1"));
+    assert!(names(&one).is_disjoint(&names(&other)), "{:?}", names(&one));
+    assert!(names(&one).contains("live/acct_1/order/-/o_1"));
     let mut mixed = live.facts;
     mixed.join(&test.facts);
     assert_eq!(Derived::of(&mixed).attention, Some(Attention::ModeMismatch));
@@ -221,7 +225,7 @@ fn d2_older_shapes_say_the_same() {
     let reading = try_read("charge.refunded", old.clone()).unwrap().unwrap();
     let invoices = &reading.billing.as_ref().unwrap().facts.invoices;
     assert!(invoices["in_1"].intents.contains("pi_1"));
-    assert_eq!(reading.billing.unwrap().names.into_iter().collect::<Vec<_>>(), ["stripe/-/live/in_1"]);
+    assert_eq!(reading.billing.unwrap().facts.names.into_iter().collect::<Vec<_>>(), ["stripe/-/live/in_1"]);
     let now = derived(&[("charge.refunded", old.clone())]);
     assert_eq!((now.received, now.refunded, now.linked), (1200, 200, true));
     let with_list = with(
@@ -248,7 +252,7 @@ fn d6_unknown_words_move_nothing() {
     let bare = ["payment_intent", "charge", "checkout.session", "refund", "dispute", "balance_transaction"];
     for kind in bare {
         let part = read("x.y", json!({ "object": kind, "id": "x_1" }));
-        assert_eq!(part.names.into_iter().collect::<Vec<_>>(), ["stripe/-/live/x_1"], "{kind}");
+        assert_eq!(part.facts.names.into_iter().collect::<Vec<_>>(), ["stripe/-/live/x_1"], "{kind}");
     }
 }
 

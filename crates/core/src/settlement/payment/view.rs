@@ -52,7 +52,7 @@ fn references(facts: &Facts) -> Value {
         "payment_intents": facts.intents.keys().collect::<Vec<_>>(),
         "charges": facts.charges.keys().collect::<Vec<_>>(),
         "sessions": facts.sessions.keys().collect::<Vec<_>>(),
-        "orders": facts.orders,
+        "orders": facts.orders.union(&facts.client_references).collect::<Vec<_>>(),
         "invoices": facts.invoices,
         "customers": facts.provider_customers,
     })

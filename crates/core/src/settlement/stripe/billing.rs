@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::{Context, Metadata, Ref, amount, currency, labels, unreadable};
 use crate::settlement::billing::{self, Facts, InvoiceStatus, Snapshot, SubscriptionStatus};
 use crate::settlement::payment;
-use crate::settlement::reading::{Part, Reading, Unreadable, billing_name};
+use crate::settlement::reading::{Part, Reading, Unreadable};
 
 pub(super) fn subscription(context: &Context<'_>, object: &str) -> Result<Reading, Unreadable> {
     let object: Subscription = serde_json::from_str(object).map_err(unreadable)?;
@@ -58,10 +58,11 @@ pub(super) fn invoice_payment(context: &Context<'_>, object: &str) -> Result<Rea
 /// Says something only when it names a tenant.
 pub(super) fn customer(context: &Context<'_>, object: &str) -> Result<Reading, Unreadable> {
     let object: Customer = serde_json::from_str(object).map_err(unreadable)?;
-    let facts = customer_facts(context, Some(Ref::Id(object.id)), object.metadata, None);
+    let mut facts = customer_facts(context, Some(Ref::Id(object.id.clone())), object.metadata, None);
     if facts.tenants.is_empty() {
         return Ok(Reading::default());
     }
+    facts.declared.insert(object.id);
     Ok(billing_reading(context, facts))
 }
 
@@ -336,10 +337,9 @@ fn part(context: &Context<'_>, mut facts: Facts) -> Part<Facts> {
     let realm = &context.realm;
     facts.livemode = realm.livemode;
     facts.realms.insert(realm.to_string());
-    let ids = facts.subscriptions.keys().chain(facts.invoices.keys()).chain(&facts.provider_customers);
+    let ids = facts.subscriptions.keys().chain(facts.invoices.keys()).chain(&facts.declared);
     facts.names = ids.map(|id| realm.name(id)).collect();
-    facts.names.extend(facts.tenants.iter().map(|tenant| billing_name(realm.livemode, tenant)));
-    Part { names: facts.names.clone(), facts }
+    Part { facts }
 }
 
 /// The payment of an invoice, if the event says which it is.
@@ -354,12 +354,13 @@ fn paying(
         return None;
     }
     let facts = payment::Facts {
-        names: names.clone(),
+        names,
         livemode: context.realm.livemode,
+        account: context.realm.account.clone(),
         realms: [context.realm.to_string()].into(),
         invoices: [invoice].into(),
         provider_customers,
         ..Default::default()
     };
-    Some(Part { names, facts })
+    Some(Part { facts })
 }

@@ -10,7 +10,7 @@ use crate::settlement::payment::{
     Charge, ChargeStatus, Dispute, DisputeStatus, Facts, Intent, IntentStatus, Refund, RefundStatus, Session,
     SessionStatus, Transaction,
 };
-use crate::settlement::reading::{Labels, Part, Reading, Realm, Unreadable, order_name};
+use crate::settlement::reading::{Labels, Part, Reading, Unreadable};
 
 pub(super) fn intent(context: &Context<'_>, object: &str) -> Result<Reading, Unreadable> {
     let said: SaidIntent = serde_json::from_str(object).map_err(unreadable)?;
@@ -146,6 +146,7 @@ impl<'c> Draft<'c> {
     fn about(context: &'c Context<'c>, own: &str) -> Self {
         let facts = Facts {
             livemode: context.realm.livemode,
+            account: context.realm.account.clone(),
             realms: [context.realm.to_string()].into(),
             ..Facts::default()
         };
@@ -169,10 +170,7 @@ impl<'c> Draft<'c> {
 
     /// Takes over which order of ours it pays.
     fn ordered(&mut self, labels: &Labels) {
-        let Realm { livemode, account, .. } = &self.context.realm;
-        let Some(order) = labels.first(&self.context.references.order) else { return };
-        self.facts.names.insert(order_name(*livemode, account.as_deref(), &order));
-        self.facts.orders.insert(order);
+        labels.order(self.context.references, &mut self.facts);
     }
 
     /// Takes over whose it is and what for.
@@ -190,13 +188,13 @@ impl<'c> Draft<'c> {
             let names = [self.context.realm.name(&invoice)];
             let paid = Invoice { intents: [intent.to_owned()].into(), ..Invoice::default() };
             let facts = Billing {
-                names: names.clone().into(),
+                names: names.into(),
                 livemode: self.context.realm.livemode,
                 realms: self.facts.realms.clone(),
                 invoices: [(invoice.clone(), paid)].into(),
                 ..Billing::default()
             };
-            self.billing = Some(Part { names: names.into(), facts });
+            self.billing = Some(Part { facts });
         }
         self.facts.invoices.insert(invoice);
     }
@@ -256,8 +254,7 @@ impl<'c> Draft<'c> {
     }
 
     fn finish(self) -> Reading {
-        let names = self.facts.names.clone();
-        Reading { payment: Some(Part { names, facts: self.facts }), billing: self.billing }
+        Reading { payment: Some(Part { facts: self.facts }), billing: self.billing }
     }
 }
 

@@ -1,0 +1,153 @@
+//! A small world for tests: a store that is a map, into which events are settled in whatever batches, with every guard
+//! checked as a database would.
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::decide::{Cause, Input, decide, names};
+use super::order::Order;
+use super::billing;
+use super::payment::{self, Facts, Ours};
+use super::{Announcement, Origin, References};
+use crate::event::{Stored, Trust};
+use crate::id::Seq;
+use crate::money::Currency;
+use crate::state::{Kind, Loaded, Posting, State, Write};
+use crate::time::Time;
+
+pub const STRIPE: Origin = Origin { provider: "stripe", livemode: None };
+
+pub const NOW: Time = Time::from_ms(1_780_000_000_000);
+
+#[derive(Default)]
+pub struct World {
+    pub loaded: Loaded,
+    seq: i64,
+    pub postings: Vec<Posting>,
+    pub told: Vec<Announcement>,
+}
+
+impl World {
+    pub fn event(&mut self, origin: Origin, event: &Value) -> Input {
+        self.seq += 1;
+        let event = Stored {
+            seq: Seq::from_i64(self.seq),
+            received_at: NOW,
+            source: "source".into(),
+            event_id: format!("evt_{}", self.seq),
+            event_type: event["type"].as_str().unwrap().to_owned(),
+            created_at: None,
+            object: None,
+            account: event["account"].as_str().map(str::to_owned),
+            livemode: event["livemode"].as_bool(),
+            trust: Trust::Signed,
+            headers: "[]".into(),
+            body: Bytes::from(event.to_string()),
+        };
+        let reading = super::read(origin, &event, &References::default()).unwrap().unwrap_or_default();
+        Input { seq: event.seq, reading, cause: Cause::of(&event) }
+    }
+
+    pub fn hears(&mut self, event: &Value) {
+        self.hears_all(std::slice::from_ref(event));
+    }
+
+    /// In one batch.
+    pub fn hears_all(&mut self, events: &[Value]) {
+        let inputs: Vec<Input> = events.iter().map(|event| self.event(STRIPE, event)).collect();
+        self.settle(&inputs);
+    }
+
+    /// The app posts a payment for the whole installation, of any mode or of one.
+    pub fn announces(&mut self, reference: &str, livemode: Option<bool>, tenant: Option<&str>) {
+        self.posts(reference, livemode, tenant, true);
+    }
+
+    pub fn posts(&mut self, reference: &str, livemode: Option<bool>, tenant: Option<&str>, for_all: bool) {
+        self.seq += 1;
+        let ours = Ours {
+            amount: 1000,
+            currency: Currency::parse("jpy"),
+            tenant: tenant.map(str::to_owned),
+            reference: Some(reference.to_owned()),
+            for_all,
+            ..Ours::default()
+        };
+        let input = Order { ours, livemode }.input(Seq::from_i64(self.seq), Cause::default());
+        self.settle(&[input]);
+    }
+
+    /// As a store would: only what is asked for is loaded, and every guard holds.
+    pub fn settle(&mut self, inputs: &[Input]) {
+        let mut wanted = names(inputs);
+        let changes = loop {
+            let mut seen = Loaded::default();
+            let named = self.loaded.names.iter().filter(|(name, _)| wanted.names.contains(*name));
+            seen.names.extend(named.map(|(name, key)| (name.clone(), key.clone())));
+            for key in seen.names.values().chain(&wanted.keys) {
+                let state = self.loaded.states.get(key);
+                seen.states.extend(state.map(|state| (key.clone(), state.clone())));
+            }
+            match decide(inputs, &wanted, &seen, &|_| false, NOW) {
+                Ok(changes) => break changes,
+                Err(more) => {
+                    assert!(more.names.is_disjoint(&wanted.names) && more.keys.is_disjoint(&wanted.keys));
+                    wanted.extend(more);
+                }
+            }
+        };
+        for change in changes {
+            assert_eq!(change.refused, None);
+            let sum: i64 = change.postings.iter().map(|line| line.amount).sum();
+            assert_eq!(sum, 0, "{:?}", change.postings);
+            for naming in change.names {
+                if let Some(was) = &naming.was {
+                    assert!(change.writes.iter().any(|write| write.key == *was), "{naming:?} is not guarded");
+                }
+                let was = self.loaded.names.insert(naming.name.clone(), naming.key.clone());
+                assert_eq!(was, naming.was, "{} would be stale", naming.name);
+            }
+            for write in change.writes {
+                let Write { key, version, facts, index } = write;
+                assert_eq!(self.loaded.states.get(&key).map_or(0, |state| state.version), version);
+                let (created_at, changed_at) = (NOW, NOW);
+                let state =
+                    State { key: key.clone(), version: version + 1, facts, index, created_at, changed_at };
+                self.loaded.states.insert(key, state);
+            }
+            self.postings.extend(change.postings);
+            self.told.extend(change.announcements);
+        }
+    }
+
+    /// What stands of one kind.
+    pub fn states(&self, kind: Kind) -> impl Iterator<Item = &State> {
+        self.loaded.states.values().filter(move |state| state.key.kind == kind && state.is_shown())
+    }
+
+    pub fn facts(&self) -> impl Iterator<Item = Facts> {
+        self.states(Kind::Payment).map(|state| Facts::kept(&state.facts).unwrap())
+    }
+
+    pub fn billings(&self) -> impl Iterator<Item = billing::Facts> {
+        self.states(Kind::Billing).map(|state| billing::Facts::kept(&state.facts).unwrap())
+    }
+
+    /// Every payment that stands, by (reference, status, amount received, mode).
+    pub fn payments(&self) -> Vec<(String, String, i64, Option<bool>)> {
+        let facts = self.facts();
+        let mut all: Vec<_> = facts
+            .map(|facts| {
+                let derived = payment::Derived::of(&facts);
+                let reference = derived.reference.unwrap_or_default();
+                (reference, derived.status.name().to_owned(), derived.received, facts.livemode)
+            })
+            .collect();
+        all.sort();
+        all
+    }
+
+    pub fn told(&self) -> Vec<&str> {
+        self.told.iter().map(|told| &*told.event_type).collect()
+    }
+}
