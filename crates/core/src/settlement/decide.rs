@@ -151,7 +151,8 @@ pub fn decide(
     at: Time,
 ) -> Result<Vec<Change>, Wanted> {
     let known = Known { asked, loaded };
-    let mut desk = Desk { billings: Board::new(known), payments: Board::new(known), steps: Steps::new(inputs) };
+    let mut desk =
+        Desk { billings: Board::new(known), payments: Board::new(known), steps: Steps::new(inputs) };
     for (n, input) in inputs.iter().enumerate() {
         if let Err(refused) = desk.take_in(n, input, at) {
             desk.steps.refuse(n, refused);

@@ -76,7 +76,9 @@ mod tests {
     #[test]
     fn h2_a_payment_is_known_by_what_anybody_calls_it() {
         let plain = payment_known_as("pi_1", None);
-        for name in ["p:live/-/order/-/pi_1", "p:any/-/order/-/pi_1", "p:stripe/-/test/pi_1", "p:payjp/-/live/pi_1"] {
+        for name in
+            ["p:live/-/order/-/pi_1", "p:any/-/order/-/pi_1", "p:stripe/-/test/pi_1", "p:payjp/-/live/pi_1"]
+        {
             assert!(plain.iter().any(|one| one == name), "{name}");
         }
         let of_account = payment_known_as("pi_1", Some("acct_1"));

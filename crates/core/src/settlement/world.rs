@@ -4,9 +4,9 @@
 use bytes::Bytes;
 use serde_json::Value;
 
+use super::billing;
 use super::decide::{Cause, Input, decide, names};
 use super::order::Order;
-use super::billing;
 use super::payment::{self, Facts, Ours};
 use super::{Announcement, Origin, References};
 use crate::event::{Stored, Trust};

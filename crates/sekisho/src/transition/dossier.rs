@@ -12,8 +12,8 @@ use sekisho_core::settlement::payment::Facts;
 use sekisho_core::state::State;
 use sekisho_core::{Seq, Time};
 use sekisho_store::{
-    AuditEntry, AuditFilter, BookedLine, Error, EventFilter, EventSummary, FIND_MAX, LineFilter, Message, Order,
-    Result, Standing, Store,
+    AuditEntry, AuditFilter, BookedLine, Error, EventFilter, EventSummary, FIND_MAX, LineFilter, Message,
+    Order, Result, Standing, Store,
 };
 use serde_json::Value;
 

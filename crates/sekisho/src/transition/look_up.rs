@@ -157,23 +157,29 @@ mod tests {
     #[tokio::test]
     async fn d1_a_reference_leads_to_every_mode_and_to_no_other_account() {
         let store = MemoryStore::default();
-        for (id, name) in [
-            ("pay_1", "p:test/order/ORD-1"),
-            ("pay_2", "p:live/order/ORD-1"),
-            ("pay_3", "p:any/order/ORD-2"),
-            ("pay_4", "p:stripe/-/live/pi_1"),
-            ("pay_5", "p:stripe/acct_1/live/pi_1"),
-            ("pay_6", "p:square/-/any/sq_1"),
-            ("pay_7", "b:stripe/-/live/sub_1"),
+        for (id, name, facts) in [
+            ("pay_1", "p:test/-/order/-/ORD-1", r#"{"livemode":false,"orders":["ORD-1"]}"#),
+            (
+                "pay_2",
+                "p:live/-/order/-/ORD-1",
+                r#"{"livemode":true,"orders":["ORD-1"],"namesakes":["pay_8"]}"#,
+            ),
+            ("pay_3", "p:any/-/order/-/ORD-2", r#"{"orders":["ORD-2"]}"#),
+            ("pay_4", "p:stripe/-/live/pi_1", r#"{"names":["stripe/-/live/pi_1"]}"#),
+            ("pay_5", "p:stripe/acct_1/live/pi_1", r#"{"names":["stripe/acct_1/live/pi_1"]}"#),
+            ("pay_7", "b:stripe/-/live/sub_1", "{}"),
+            // Of another tenant, and found by the first that has the reference.
+            ("pay_8", "p:live/-/order/b/ORD-1", r#"{"livemode":true,"orders":["ORD-1"],"tenants":["b"]}"#),
+            ("pay_9", "p:live/-/order/-/ORD-9", r#"{"livemode":true,"orders":["ORD-3"]}"#),
         ] {
-            keep_payment(&store, id, Some(name), "{}").await;
+            keep_payment(&store, id, Some(name), facts).await;
         }
-        assert_eq!(found(&store, "ORD-1", None).await, ["pay_2", "pay_1"], "live before test");
+        assert_eq!(found(&store, "ORD-1", None).await, ["pay_2", "pay_1", "pay_8"], "live before test");
         assert_eq!(found(&store, "ORD-2", Some("acct_1")).await, ["pay_3"], "orders have no account");
         assert_eq!(found(&store, "pi_1", None).await, ["pay_4"]);
         assert_eq!(found(&store, "pi_1", Some("acct_1")).await, ["pay_5"]);
-        assert_eq!(found(&store, "sq_1", None).await, ["pay_6"]);
-        for nothing in ["sub_1", "", "live/order/ORD-1", "pay_9"] {
+        assert_eq!(found(&store, "ORD-9", None).await, [""; 0], "it parted from what had the reference");
+        for nothing in ["sub_1", "", "live/-/order/-/ORD-1", "pay_6"] {
             assert!(found(&store, nothing, None).await.is_empty(), "{nothing}");
         }
     }
@@ -183,7 +189,7 @@ mod tests {
         let store = MemoryStore::default();
         keep_payment(&store, "pay_3", None, r#"{"merged_into":"pay_2"}"#).await;
         keep_payment(&store, "pay_2", None, r#"{"merged_into":"pay_1"}"#).await;
-        keep_payment(&store, "pay_1", Some("p:live/order/pay_3"), "{}").await;
+        keep_payment(&store, "pay_1", Some("p:live/id/pay_3"), r#"{"names":["live/id/pay_3"]}"#).await;
         keep_payment(&store, "pay_8", None, r#"{"merged_into":"pay_8"}"#).await;
         assert_eq!(payment(&store, "pay_3").await.unwrap().unwrap()["id"], "pay_1");
         assert_eq!(found(&store, "pay_3", None).await, ["pay_1"], "by both ways, and once");

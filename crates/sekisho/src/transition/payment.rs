@@ -31,7 +31,8 @@ pub async fn create_payment(
         wanted.keys.extend(order.ours.customer.iter().map(|id| Key::new(Kind::Customer, id)));
         wanted.keys.extend(request.map(Request::key));
         let (loaded, changes) = loop {
-            let (names, keys) = (wanted.names.iter().cloned().collect(), wanted.keys.iter().cloned().collect());
+            let (names, keys) =
+                (wanted.names.iter().cloned().collect(), wanted.keys.iter().cloned().collect());
             let loaded = store.load(names, keys).await?;
             match decide(std::slice::from_ref(&input), &wanted, &loaded, &|_| false, actor.at) {
                 Ok(changes) => break (loaded, changes),

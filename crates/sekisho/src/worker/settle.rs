@@ -250,7 +250,8 @@ impl Worker {
             return Some(Loaded::default());
         }
         while self.node.epoch() == epoch && !*stop.borrow() {
-            let (names, keys) = (wanted.names.iter().cloned().collect(), wanted.keys.iter().cloned().collect());
+            let (names, keys) =
+                (wanted.names.iter().cloned().collect(), wanted.keys.iter().cloned().collect());
             match self.store.load(names, keys).await {
                 Ok(loaded) => return Some(loaded),
                 Err(error) => self.health.store_failed(&error),

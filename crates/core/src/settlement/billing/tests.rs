@@ -61,7 +61,8 @@ impl Books {
     pub fn with(facts: &Facts) -> Self {
         let mut books = Self::default();
         let key = Key::new(Kind::Billing, facts.born.clone().unwrap());
-        let names = facts.names.iter().cloned().chain(facts.claims()).map(|name| (Facts::full(&name), key.clone()));
+        let names =
+            facts.names.iter().cloned().chain(facts.claims()).map(|name| (Facts::full(&name), key.clone()));
         books.world.loaded.names.extend(names);
         let (index, facts) = (facts.look().index, serde_json::to_string(facts).unwrap());
         let state = State { key: key.clone(), version: 1, facts, index, created_at: NOW, changed_at: NOW };
@@ -84,7 +85,8 @@ impl Books {
         };
         let states = self.world.loaded.states.values().filter(is_known);
         let known: Vec<Facts> = states.map(|state| Facts::kept(&state.facts).unwrap()).collect();
-        let mut standing: Vec<Facts> = known.into_iter().filter(|facts| facts.merged_into.is_none()).collect();
+        let mut standing: Vec<Facts> =
+            known.into_iter().filter(|facts| facts.merged_into.is_none()).collect();
         assert_eq!(standing.len(), 1, "{standing:?}");
         standing.remove(0)
     }

@@ -70,9 +70,10 @@ impl Thing for Facts {
     fn claims(&self) -> Vec<String> {
         let own = self.tenant().map(|tenant| billing_name(self.livemode, tenant));
         let customers = if own.is_some() { &self.declared } else { &self.provider_customers };
-        let named = self.realms.iter().flat_map(|realm| {
-            customers.iter().map(move |customer| customer_name(realm, customer))
-        });
+        let named = self
+            .realms
+            .iter()
+            .flat_map(|realm| customers.iter().map(move |customer| customer_name(realm, customer)));
         own.into_iter().chain(named).collect()
     }
 

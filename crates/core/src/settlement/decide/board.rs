@@ -60,7 +60,8 @@ impl<F: Thing> Row<F> {
             billed_to: state.and_then(|state| state.index.tenant.clone()),
         };
         if let Some(state) = state {
-            let broken = |error| format!("what is kept of {} {} can't be read: {error}", F::KIND.name(), state.key.id);
+            let broken =
+                |error| format!("what is kept of {} {} can't be read: {error}", F::KIND.name(), state.key.id);
             row.clusters = parts(&state.facts).map_err(broken)?;
             if let [only] = &mut row.clusters[..] {
                 row.into = only.merged_into().take();
@@ -167,7 +168,9 @@ impl<'l, F: Thing> Board<'l, F> {
     pub fn take_in(&mut self, part: &Part<F>, seq: Seq) -> Result<Taken, String> {
         let mut found = self.find(part)?;
         // What the app posted comes first, and two of it never become one.
-        found.sort_by_key(|(id, place)| (self.rows[id].clusters[*place].owner().is_none(), id.clone(), *place));
+        found.sort_by_key(|(id, place)| {
+            (self.rows[id].clusters[*place].owner().is_none(), id.clone(), *place)
+        });
         let mut said = Cow::Borrowed(&part.facts);
         let mut known: Option<F> = None;
         let mut taken: Vec<(String, usize)> = Vec::new();
@@ -346,7 +349,8 @@ impl<'l, F: Thing> Board<'l, F> {
         clusters: &[F],
     ) -> Result<Vec<String>, String> {
         let posted = |group: &[usize]| group.iter().copied().find(|n| clusters[*n].is_posted());
-        let oldest = |group: &[usize]| group.iter().filter_map(|n| clusters[*n].born()).min().map(str::to_owned);
+        let oldest =
+            |group: &[usize]| group.iter().filter_map(|n| clusters[*n].born()).min().map(str::to_owned);
         let native = |group: &[usize], id: &str| group.iter().any(|n| clusters[*n].born() == Some(id));
         let lives_at_home = |group: &[usize]| {
             group.iter().filter_map(|n| homes[*n].as_deref()).any(|home| native(group, home))

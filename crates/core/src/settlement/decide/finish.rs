@@ -112,7 +112,14 @@ impl<'i> Steps<'i> {
         }
     }
 
-    fn write<F: Thing>(&mut self, n: usize, key: &Key, row: &mut Row<F>, can_fetch: &dyn Fn(&str) -> bool, at: Time) {
+    fn write<F: Thing>(
+        &mut self,
+        n: usize,
+        key: &Key,
+        row: &mut Row<F>,
+        can_fetch: &dyn Fn(&str) -> bool,
+        at: Time,
+    ) {
         let version = row.state.as_ref().map_or(0, |state| state.version);
         let part = &mut self.parts[n];
         if let Some(into) = &row.into {

@@ -80,7 +80,8 @@ fn home<F: Thing>(
 /// What was posted and takes this cluster in, though the cluster claims nothing of it.
 fn answering<'c, F: Thing>(own: &F, clusters: &'c [F]) -> BTreeMap<&'c str, usize> {
     let seeks = own.seeks();
-    let each = clusters.iter().enumerate().filter(|(_, other)| seeks.iter().any(|name| other.answers(name, own)));
+    let each =
+        clusters.iter().enumerate().filter(|(_, other)| seeks.iter().any(|name| other.answers(name, own)));
     each.filter_map(|(n, other)| Some((other.owner()?, n))).collect()
 }
 
@@ -146,9 +147,14 @@ impl Groups {
 
     fn unite(&mut self, one: usize, other: usize) {
         let (one, other) = (self.root(one), self.root(other));
-        let apart = |one: &Option<String>, other: &Option<String>| one.is_some() && other.is_some() && one != other;
+        let apart =
+            |one: &Option<String>, other: &Option<String>| one.is_some() && other.is_some() && one != other;
         let modes = self.mode[one].zip(self.mode[other]).is_some_and(|(one, other)| one != other);
-        if one == other || modes || apart(&self.owner[one], &self.owner[other]) || apart(&self.tenant[one], &self.tenant[other]) {
+        if one == other
+            || modes
+            || apart(&self.owner[one], &self.owner[other])
+            || apart(&self.tenant[one], &self.tenant[other])
+        {
             return;
         }
         let (low, high) = (one.min(other), one.max(other));

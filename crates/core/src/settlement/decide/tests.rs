@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use crate::settlement::payment::Derived;
-use crate::settlement::{Origin, billing};
 use crate::settlement::world::{STRIPE, World};
+use crate::settlement::{Origin, billing};
 use crate::state::Kind;
 
 fn intent(id: &str, livemode: bool, received: i64, metadata: &Value) -> Value {
@@ -73,10 +73,13 @@ fn d1_two_that_the_app_announced_are_never_made_one() {
     world.hears(&intent("pi_1", true, 1000, &json!({ "order_id": "one" })));
     world.hears(&charge("pi_1", &json!({ "order_id": "two" })));
     world.hears(&intent("pi_2", true, 1000, &json!({ "order_id": "two" })));
-    let paid = [seen("one", "paid", 1000, true), seen("one", "unpaid", 0, true), seen("two", "paid", 1000, true)];
+    let paid =
+        [seen("one", "paid", 1000, true), seen("one", "unpaid", 0, true), seen("two", "paid", 1000, true)];
     assert_eq!(world.payments(), paid, "what could pay either pays none");
-    let conflicts: Vec<_> =
-        world.states(Kind::Payment).filter(|state| state.index.attention.as_deref() == Some("conflict")).collect();
+    let conflicts: Vec<_> = world
+        .states(Kind::Payment)
+        .filter(|state| state.index.attention.as_deref() == Some("conflict"))
+        .collect();
     assert_eq!(conflicts.len(), 1);
     assert!(world.told().contains(&"payment.unlinked"), "{:?}", world.told());
 }
@@ -201,10 +204,13 @@ fn check_payments(events: &[Value], expected: &[(Option<&str>, i64, &str)]) {
             found.sort();
             let expected: Vec<_> = expected
                 .iter()
-                .map(|(tenant, received, reference)| (tenant.map(str::to_owned), *received, (*reference).to_owned()))
+                .map(|(tenant, received, reference)| {
+                    (tenant.map(str::to_owned), *received, (*reference).to_owned())
+                })
                 .collect();
             assert_eq!(found, expected, "{order:?} in batches of {size}");
-            let mut paid: Vec<_> = world.told.iter().filter(|told| told.event_type == "payment.paid").collect();
+            let mut paid: Vec<_> =
+                world.told.iter().filter(|told| told.event_type == "payment.paid").collect();
             paid.dedup_by_key(|told| told.id.clone());
             let received = expected.iter().filter(|(_, received, _)| *received > 0).count();
             assert_eq!(paid.len(), received, "{order:?} in batches of {size}: {:?}", world.told());

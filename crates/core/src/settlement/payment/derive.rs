@@ -128,7 +128,9 @@ impl Attention {
         match self {
             Self::CurrencyMismatch => other_money(facts, derived.currency),
             Self::ModeMismatch => of_mode("/live") && of_mode("/test"),
-            Self::Conflict => !facts.conflicts.is_empty() || facts.sought_by.len() > 1 || facts.all_tenants().len() > 1,
+            Self::Conflict => {
+                !facts.conflicts.is_empty() || facts.sought_by.len() > 1 || facts.all_tenants().len() > 1
+            }
             Self::RefundFailed => {
                 let failed = facts.refunds.values().any(|refund| refund.status == RefundStatus::Failed);
                 failed && !(received > 0 && refunded >= received)

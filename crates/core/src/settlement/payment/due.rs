@@ -100,7 +100,8 @@ fn linked(facts: &Facts, derived: &Derived) -> Option<Due> {
         let key = format!("{PAID_AS}/{standing}");
         return is_told.then_some(Due { key, what: What::Remember });
     }
-    let told = |key: &String| key.strip_prefix(PAID_AS).and_then(|key| key.strip_prefix('/')) == Some(&standing);
+    let told =
+        |key: &String| key.strip_prefix(PAID_AS).and_then(|key| key.strip_prefix('/')) == Some(&standing);
     let is_news = derived.linked && !facts.emitted.iter().any(told);
     let about = json!({ "reference": derived.reference, "tenant": derived.tenant });
     is_news.then(|| announce(format!("payment.linked/{tenant}"), "payment.linked", about))

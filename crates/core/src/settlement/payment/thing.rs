@@ -117,9 +117,9 @@ impl Thing for Facts {
 
     fn aliases(&self) -> Vec<String> {
         let said = self.orders.iter().chain(&self.client_references).map(|order| self.called(None, order));
-        let posted = self.posted().map(|(ours, reference, mode)| {
-            order_name(mode, ours.account.as_deref(), None, reference)
-        });
+        let posted = self
+            .posted()
+            .map(|(ours, reference, mode)| order_name(mode, ours.account.as_deref(), None, reference));
         said.chain(posted).collect()
     }
 
@@ -231,7 +231,8 @@ impl Facts {
     fn posted(&self) -> impl Iterator<Item = (&Ours, &str, Option<bool>)> {
         let named = self.ours.values().filter_map(|ours| Some((ours, ours.reference.as_deref()?)));
         let modes = |(ours, reference)| MODES.into_iter().map(move |mode| (ours, reference, mode));
-        let is_possible = |mode: Option<bool>| self.livemode.is_none() || mode.is_none() || mode == self.livemode;
+        let is_possible =
+            |mode: Option<bool>| self.livemode.is_none() || mode.is_none() || mode == self.livemode;
         named.flat_map(modes).filter(move |(_, _, mode)| is_possible(*mode))
     }
 
