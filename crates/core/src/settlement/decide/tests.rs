@@ -339,3 +339,80 @@ fn d3_one_customer_of_two_tenants_has_a_billing_for_each_in_every_order() {
         }
     }
 }
+
+/// What an order ends as, by (tenant, reference, received), after posts and events in every order.
+fn check_posted(posts: &[(Option<&str>, bool)], events: &[Value], expected: &[(Option<&str>, i64)]) {
+    for order in orders(posts.len() + events.len()) {
+        let mut world = World::default();
+        for n in &order {
+            match posts.get(*n) {
+                Some((tenant, for_all)) => world.posts("T", None, *tenant, *for_all),
+                None => world.hears(&events[n - posts.len()]),
+            }
+        }
+        let derived = world.facts().map(|facts| Derived::of(&facts));
+        let mut found: Vec<_> = derived.map(|derived| (derived.tenant, derived.received)).collect();
+        found.sort();
+        let expected: Vec<_> =
+            expected.iter().map(|(tenant, received)| (tenant.map(str::to_owned), *received)).collect();
+        assert_eq!(found, expected, "{order:?}");
+    }
+}
+
+#[test]
+fn d1_an_order_for_the_whole_installation_is_paid_by_whoever_names_no_other_tenant() {
+    let (named, without) = (json!({ "order_id": "T", "tenant_id": "a" }), json!({ "order_id": "T" }));
+    let other = json!({ "order_id": "T", "tenant_id": "b" });
+    let pays = |id: &str, metadata: &Value| intent(id, true, 1000, metadata);
+    let for_a = [(Some("a"), true)];
+    check_posted(&for_a, &[pays("pi_1", &without)], &[(Some("a"), 1000)]);
+    check_posted(&for_a, &[pays("pi_1", &named), pays("pi_2", &without)], &[(Some("a"), 2000)]);
+    check_posted(&for_a, &[pays("pi_1", &other)], &[(Some("a"), 0), (Some("b"), 1000)]);
+    let later = [pays("pi_1", &without), charge("pi_1", &other)];
+    check_posted(&for_a, &later, &[(Some("a"), 0), (Some("b"), 1000)]);
+    let for_nobody = [(None, true)];
+    check_posted(&for_nobody, &[pays("pi_1", &named)], &[(Some("a"), 1000)]);
+    let two = [pays("pi_1", &named), pays("pi_2", &other)];
+    check_posted(&for_nobody, &two, &[(None, 0), (Some("a"), 1000), (Some("b"), 1000)]);
+}
+
+#[test]
+fn d1_an_order_of_a_tenants_key_is_paid_by_that_tenant_only() {
+    let (named, without) = (json!({ "order_id": "T", "tenant_id": "a" }), json!({ "order_id": "T" }));
+    let pays = |id: &str, metadata: &Value| intent(id, true, 1000, metadata);
+    let of_a = [(Some("a"), false)];
+    check_posted(&of_a, &[pays("pi_1", &named)], &[(Some("a"), 1000)]);
+    check_posted(&of_a, &[pays("pi_1", &without)], &[(None, 1000), (Some("a"), 0)]);
+    let both = [(Some("a"), false), (Some("b"), false)];
+    check_posted(&both, &[pays("pi_1", &named)], &[(Some("a"), 1000), (Some("b"), 0)]);
+    let and_all = [(Some("a"), false), (Some("b"), true)];
+    check_posted(&and_all, &[pays("pi_1", &without)], &[(Some("a"), 0), (Some("b"), 1000)]);
+}
+
+#[test]
+fn d1_a_clients_reference_joins_only_what_the_app_posted() {
+    let pays = |id: &str| intent(id, true, 1000, &json!({}));
+    let events = [pays("pi_1"), session("pi_1", "T", None), pays("pi_2"), session("pi_2", "T", None)];
+    check_payments(&events, &[(None, 1000, "T"), (None, 1000, "T")]);
+    check_posted(&[(None, true)], &events, &[(None, 2000)]);
+    let tenants = [events[0].clone(), events[1].clone(), charge("pi_1", &json!({ "tenant_id": "a" }))];
+    check_posted(&[(Some("a"), true)], &tenants, &[(Some("a"), 1000)]);
+    check_posted(&[(Some("b"), false)], &tenants, &[(Some("a"), 1000), (Some("b"), 0)]);
+}
+
+#[test]
+fn d1_our_own_id_binds_whatever_else_is_said() {
+    for order in orders(2) {
+        let mut world = World::default();
+        world.posts("T", None, Some("a"), false);
+        let id = world.facts().next().unwrap().ours.into_keys().next().unwrap();
+        let events = [
+            intent("pi_1", true, 1000, &json!({ "order_id": id })),
+            charge("pi_1", &json!({ "order_id": "something else" })),
+        ];
+        order.into_iter().for_each(|n| world.hears(&events[n]));
+        assert_eq!(world.payments(), [seen("T", "paid", 1000, true)]);
+        world.hears(&intent("pi_2", false, 1000, &json!({ "order_id": id })));
+        assert_eq!(world.payments().len(), 2, "test money pays no live order");
+    }
+}
