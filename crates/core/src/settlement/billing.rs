@@ -22,7 +22,7 @@ use super::payment::{each, greater};
 use crate::money::Currency;
 
 pub use delete::{Deleted, delete};
-pub use derive::{Attention, Derived, Status};
+pub use derive::{Attention, Derived, GRACE, Status};
 pub use due::{Due, anchor, due};
 pub use view::view;
 
@@ -135,6 +135,15 @@ impl Facts {
         Deleted::join(&mut self.deleted, other.deleted.as_ref());
         each(&mut self.subscriptions, &other.subscriptions, Subscription::join);
         each(&mut self.invoices, &other.invoices, Invoice::join);
+    }
+}
+
+impl Facts {
+    /// Whether it is about a subscription or whose it is, and not only about what pays an invoice that may be anybody's.
+    pub fn says_something(&self) -> bool {
+        let is_subscribed = |invoice: &Invoice| invoice.subscription.is_some();
+        !(self.subscriptions.is_empty() && self.tenants.is_empty())
+            || self.invoices.values().any(is_subscribed)
     }
 }
 

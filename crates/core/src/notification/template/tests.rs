@@ -321,7 +321,13 @@ fn g3_the_samples_are_shaped_as_the_api_shows_things() {
     let facts = payment::Facts::default();
     let payment = payment::view("pay_1", &facts, &payment::Derived::of(&facts));
     let facts = billing::Facts::default();
-    let billing = billing::view("bil_1", &facts, &billing::Derived::of(&facts), crate::Time::from_ms(0));
+    let billing = billing::view(
+        "bil_1",
+        &facts,
+        &billing::Derived::of(&facts),
+        crate::Time::from_ms(0),
+        billing::GRACE,
+    );
     let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     let full = sample("mine", Language::En, "full");
     assert_eq!((keys(&full["payment"]), keys(&full["billing"])), (keys(&payment), keys(&billing)));

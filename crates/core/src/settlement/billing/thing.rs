@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use super::{Derived, Facts, anchor, due, view};
+use super::{Derived, Facts, GRACE, anchor, due, view};
 use crate::settlement::decide::{Look, Thing};
 use crate::settlement::payment::Lines;
 use crate::settlement::{Announcement, Fetch, Part};
@@ -92,7 +92,7 @@ impl Thing for Facts {
                 object: (Kind::Billing.name(), id.to_owned()),
                 tenant: derived.tenant.clone(),
                 about: due.about.clone(),
-                data: view(id, self, &derived, at),
+                data: view(id, self, &derived, at, GRACE),
                 at,
             });
             self.announce(&due);

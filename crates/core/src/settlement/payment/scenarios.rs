@@ -30,6 +30,7 @@ fn file(name: &str) -> Value {
 /// The event as it would be stored.
 pub(super) fn stored(event: &Value) -> Stored {
     Stored {
+        event_id: event["id"].as_str().unwrap_or_default().to_owned(),
         event_type: event["type"].as_str().unwrap().to_owned(),
         account: event["account"].as_str().map(str::to_owned),
         livemode: event["livemode"].as_bool(),
