@@ -87,8 +87,10 @@ impl Order {
 }
 
 pub fn intent(order: &Order, status: &str, received: i64, error: Option<&str>) -> Value {
-    let error =
-        error.map(|code| json!({ "code": code, "type": "card_error", "message": "Your card was declined." }));
+    let error = error.map(|code| {
+        let charge = order.id("chf");
+        json!({ "charge": charge, "code": code, "type": "card_error", "message": "Your card was declined." })
+    });
     json!({
         "id": order.id("pi"),
         "object": "payment_intent",

@@ -42,13 +42,7 @@ pub async fn payment(store: &dyn Store, id: &str) -> Result<Option<Value>> {
     payment_state(store, id).await?.as_ref().map(view::payment).transpose()
 }
 
-/// What a tenant subscribed to. Without a mode: the live one, or else that of the test mode.
-pub async fn billing(store: &dyn Store, tenant: &str, livemode: Option<bool>) -> Result<Option<Value>> {
-    let found = billing_state(store, tenant, livemode).await?;
-    found.map(|state| view::billing(&state, now())).transpose()
-}
-
-/// The same as it is stored.
+/// What a tenant subscribed to, as it is stored. Without a mode: the live one, or else that of the test mode.
 pub async fn billing_state(store: &dyn Store, tenant: &str, livemode: Option<bool>) -> Result<Option<State>> {
     let names = billing_known_as(tenant, livemode);
     let mut loaded = store.load(names.clone(), Vec::new()).await?;
