@@ -104,6 +104,7 @@ pub fn intent(order: &Order, status: &str, received: i64, error: Option<&str>) -
         "latest_charge": (received > 0).then(|| order.id("ch")),
         "livemode": false,
         "metadata": order.metadata(),
+        "next_action": (status == "requires_action").then(|| json!({ "type": "konbini_display_details" })),
         "payment_method": order.id("pm"),
         "payment_method_types": ["card", "konbini"],
         "receipt_email": order.email(),

@@ -137,7 +137,7 @@ impl Attention {
     }
 
     fn holds(self, facts: &Facts, derived: &Derived) -> bool {
-        let Derived { received, missing, .. } = *derived;
+        let received = derived.received;
         let of_mode = |mode: &str| facts.realms.iter().any(|realm| realm.ends_with(mode));
         match self {
             Self::CurrencyMismatch => !other_money(facts, derived.currency).is_empty(),
@@ -146,7 +146,7 @@ impl Attention {
             Self::RefundFailed => came_to_nothing(facts, derived, RefundStatus::Failed),
             Self::RefundCancelled => came_to_nothing(facts, derived, RefundStatus::Cancelled),
             Self::Overpaid => surplus(facts, derived) > 0,
-            Self::Underpaid => missing > 0 && (received > 0 || is_free(facts)),
+            Self::Underpaid => is_underpaid(facts, derived),
             Self::OverRefunded => received > 0 && derived.gone() > received,
             Self::Unlinked => received > 0 && !derived.linked,
         }
@@ -296,6 +296,12 @@ pub(super) const fn is_dispute(status: DisputeStatus) -> bool {
         | DisputeStatus::Won
         | DisputeStatus::Lost => true,
     }
+}
+
+/// Less is here than was asked for, and the customer believes to have paid.
+pub(super) fn is_underpaid(facts: &Facts, derived: &Derived) -> bool {
+    let is_free = || derived.received == 0 && is_free(facts);
+    derived.status == Status::PartiallyPaid || derived.missing > 0 && is_free()
 }
 
 /// How much more is here than was asked for: by us, or by any one of several that were each paid. What goes back is not

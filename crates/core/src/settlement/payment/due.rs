@@ -5,10 +5,8 @@
 use serde_json::{Value, json};
 
 use super::amounts::{gives_back, release_entry};
-use super::derive::{other_money, surplus};
-use super::{
-    Attention, Derived, Dispute, DisputeStatus, Facts, Line, Lines, Refund, RefundStatus, Status, lines,
-};
+use super::derive::{is_underpaid, other_money, surplus};
+use super::{Derived, Dispute, DisputeStatus, Facts, Line, Lines, Refund, RefundStatus, Status, lines};
 use crate::settlement::Fetch;
 use crate::settlement::reading::order_name;
 
@@ -39,7 +37,7 @@ pub fn due(facts: &Facts, derived: &Derived, can_fetch: impl Fn(&str) -> bool) -
     let mut due = Vec::new();
     due.extend(standing(derived));
     due.extend(paid(derived));
-    due.extend(underpaid(derived));
+    due.extend(underpaid(facts, derived));
     due.extend(currency_mismatch(facts, derived));
     due.extend(linked(facts, derived));
     due.extend(overpaid(facts, derived));
@@ -99,15 +97,14 @@ fn paid(derived: &Derived) -> Option<Due> {
 }
 
 /// Less is here than was asked for: told whenever more comes that is not enough.
-fn underpaid(derived: &Derived) -> Option<Due> {
+fn underpaid(facts: &Facts, derived: &Derived) -> Option<Due> {
     let about = json!({
         "amount": derived.amount,
         "amount_received": derived.received,
         "amount_missing": derived.missing,
     });
     let key = format!("payment.underpaid/{}", derived.received);
-    let is_short = derived.status == Status::PartiallyPaid || derived.attention == Some(Attention::Underpaid);
-    is_short.then(|| announce(key, "payment.underpaid", about))
+    is_underpaid(facts, derived).then(|| announce(key, "payment.underpaid", about))
 }
 
 /// Money came in a currency that nobody asked for: once for each.

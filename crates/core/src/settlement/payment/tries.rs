@@ -37,7 +37,7 @@ pub(super) fn all_cancelled(facts: &Facts) -> bool {
 /// The customer has done something, and the money is on its way.
 pub(super) fn is_under_way(facts: &Facts) -> bool {
     facts.intents.values().any(|intent| intent.under_way().is_some())
-        || facts.charges.iter().any(|(id, charge)| is_reserved_or_pending(facts, id, charge))
+        || is_reserved_or_pending(facts)
         || facts.sessions.values().any(|session| waits(facts, session))
 }
 
@@ -61,17 +61,22 @@ impl Intent {
     }
 }
 
+/// The bank has said yes, or has not answered yet.
+pub(super) fn is_reserved_or_pending(facts: &Facts) -> bool {
+    facts.charges.iter().any(|(id, charge)| is_open(facts, id, charge))
+}
+
 /// An intent that was cancelled took its charge along.
-fn is_reserved_or_pending(facts: &Facts, id: &String, charge: &Charge) -> bool {
+fn is_open(facts: &Facts, id: &String, charge: &Charge) -> bool {
     let intent = intent_of(facts, id, charge).and_then(|intent| facts.intents.get(intent));
     let is_over =
         intent.is_some_and(|intent| intent.status == IntentStatus::Cancelled || intent.tries.contains(id));
-    let is_open = match charge.status {
+    let is_here = match charge.status {
         ChargeStatus::Failed => false,
         ChargeStatus::Pending => true,
         ChargeStatus::Succeeded => charge.captured == 0 && !charge.let_go,
     };
-    is_open && !is_over
+    is_here && !is_over
 }
 
 /// A session was completed without money: it is on its way, unless a later try of its intent failed.

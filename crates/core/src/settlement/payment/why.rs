@@ -5,6 +5,7 @@ use super::amounts::gives_back;
 use super::derive::surplus;
 use super::{
     Attention, Derived, DisputeStatus, Facts, Intent, IntentStatus, RefundStatus, SessionStatus, Status,
+    tries,
 };
 use crate::money::sum;
 
@@ -115,7 +116,11 @@ fn processing<'f>(facts: &Facts) -> Why<'f> {
         Some(IntentStatus::RequiresAction) => Why::CustomerMustAct,
         Some(IntentStatus::Processing) => Why::BankWorksOnIt,
         Some(IntentStatus::Waiting | IntentStatus::Cancelled | IntentStatus::Succeeded) | None => {
-            if facts.charges.is_empty() { Why::OnItsWay } else { Why::Reserved }
+            if tries::is_reserved_or_pending(facts) {
+                Why::Reserved
+            } else {
+                Why::OnItsWay
+            }
         }
     }
 }
