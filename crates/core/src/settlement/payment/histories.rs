@@ -217,6 +217,15 @@ fn d2_a_failed_try_hides_nothing_and_each_is_counted_once() {
         ..History::default()
     });
     check(&failing([&under_way[..], &[event(40, ran_out())]].concat(), 2, vec!["payment.failed/2"]));
+    let debits = with(intent("processing", 0), json!({ "latest_charge": "ch_b" }));
+    let debits = event(20, ("payment_intent.processing", debits));
+    check(&History {
+        events: [&first[..], &[debits.clone()]].concat(),
+        ends: json!({ "status": "processing", "failed_tries": 1 }),
+        ..History::default()
+    });
+    let refused = event(25, failed_charge("ch_b"));
+    check(&failing([&first[..], &[debits, refused]].concat(), 2, vec!["payment.failed/2"]));
     let completed = event(30, ("checkout.session.completed", session("complete", "unpaid")));
     check(&History {
         events: [&first[..], &[completed.clone()]].concat(),
@@ -232,6 +241,19 @@ fn d2_a_failed_try_hides_nothing_and_each_is_counted_once() {
         told: vec!["payment.expired"],
         ..History::default()
     });
+}
+
+#[test]
+fn d2_without_moments_a_declined_charge_ends_what_was_under_way() {
+    let check = |charge: Value, expected: Status| {
+        let intents = json!({ "O-1": { "status": "processing", "amount": 5, "currency": "usd" } });
+        let mut charges = json!({ "C-1": { "status": "failed", "intent": "O-1" } });
+        charges["C-2"] = charge;
+        let facts: Facts = serde_json::from_value(json!({ "intents": intents, "charges": charges })).unwrap();
+        assert_eq!(Derived::of(&facts).status, expected, "{facts:?}");
+    };
+    check(json!({ "status": "failed", "intent": "O-1" }), Status::Failed);
+    check(json!({ "status": "pending", "intent": "O-1" }), Status::Processing);
 }
 
 #[test]

@@ -36,21 +36,36 @@ pub(super) fn all_cancelled(facts: &Facts) -> bool {
 
 /// The customer has done something, and the money is on its way.
 pub(super) fn is_under_way(facts: &Facts) -> bool {
-    facts.intents.values().any(|intent| intent.under_way().is_some())
+    facts.intents.iter().any(|(id, intent)| under_way(facts, id, intent).is_some())
         || is_reserved_or_pending(facts)
         || facts.sessions.values().any(|session| waits(facts, session))
 }
 
-impl Intent {
-    /// What it is doing, if the customer has done something.
-    pub(super) fn under_way(&self) -> Option<IntentStatus> {
-        let (status, failed) = self.now();
-        match status {
-            IntentStatus::RequiresAction | IntentStatus::Processing => Some(status).filter(|_| !failed),
-            IntentStatus::Waiting | IntentStatus::Cancelled | IntentStatus::Succeeded => None,
-        }
-    }
+/// What an intent is doing, if the customer has done something.
+pub(super) fn under_way(facts: &Facts, id: &str, intent: &Intent) -> Option<IntentStatus> {
+    let (status, failed) = intent.now();
+    let is_over = match status {
+        // A voucher comes after the charges that failed before it. Without a moment nobody knows that.
+        IntentStatus::RequiresAction => intent.newest.is_none() && all_charges_failed(facts, id, intent),
+        IntentStatus::Processing => all_charges_failed(facts, id, intent),
+        IntentStatus::Waiting | IntentStatus::Cancelled | IntentStatus::Succeeded => true,
+    };
+    Some(status).filter(|_| !failed && !is_over)
+}
 
+/// Something was charged, and nothing of it is left that could still succeed. A charge that is not known yet could.
+fn all_charges_failed(facts: &Facts, id: &str, intent: &Intent) -> bool {
+    let own = facts.charges.iter().filter(|(charge, known)| intent_of(facts, charge, known) == Some(id));
+    let mut charges: BTreeSet<&String> = own.map(|(charge, _)| charge).collect();
+    charges.extend(&intent.charges);
+    let has_failed = |charge: &&String| {
+        let known = facts.charges.get(*charge);
+        intent.tries.contains(*charge) || known.is_some_and(|known| known.status == ChargeStatus::Failed)
+    };
+    !charges.is_empty() && charges.iter().all(has_failed)
+}
+
+impl Intent {
     /// Where it stands, and whether its last try failed.
     fn now(&self) -> (IntentStatus, bool) {
         match &self.newest {

@@ -4,8 +4,7 @@
 use super::amounts::gives_back;
 use super::derive::surplus;
 use super::{
-    Attention, Derived, DisputeStatus, Facts, Intent, IntentStatus, RefundStatus, SessionStatus, Status,
-    tries,
+    Attention, Derived, DisputeStatus, Facts, IntentStatus, RefundStatus, SessionStatus, Status, tries,
 };
 use crate::money::sum;
 
@@ -112,7 +111,8 @@ fn status<'f>(facts: &'f Facts, derived: &Derived) -> Why<'f> {
 }
 
 fn processing<'f>(facts: &Facts) -> Why<'f> {
-    match facts.intents.values().filter_map(Intent::under_way).max() {
+    let doing = facts.intents.iter().filter_map(|(id, intent)| tries::under_way(facts, id, intent));
+    match doing.max() {
         Some(IntentStatus::RequiresAction) => Why::CustomerMustAct,
         Some(IntentStatus::Processing) => Why::BankWorksOnIt,
         Some(IntentStatus::Waiting | IntentStatus::Cancelled | IntentStatus::Succeeded) | None => {
