@@ -11,7 +11,7 @@ use sekisho_store::{Error, FIND_MAX, LineFilter, Result, StateFilter, Store};
 use serde_json::Value;
 
 use super::kept;
-use crate::{now, view};
+use crate::view;
 
 /// How often what a payment became may have been merged in its turn.
 const MERGES_MAX: usize = 1_000;
@@ -179,12 +179,12 @@ mod tests {
         for (id, mode) in [("bil_1", "any"), ("bil_2", "test"), ("bil_3", "live")] {
             let name = format!("b:{mode}/billing/office");
             keep(&store, Key::new(Kind::Billing, id), Some(&name), "{}", Index::default()).await;
-            let shown = billing(&store, "office", None).await.unwrap().unwrap();
-            assert_eq!(shown["id"], id, "the best there is so far");
+            let shown = billing_state(&store, "office", None).await.unwrap().unwrap();
+            assert_eq!(shown.key.id, id, "the best there is so far");
         }
-        let test = billing(&store, "office", Some(false)).await.unwrap().unwrap();
-        assert_eq!(test["id"], "bil_2");
-        assert!(billing(&store, "nobody", None).await.unwrap().is_none());
+        let test = billing_state(&store, "office", Some(false)).await.unwrap().unwrap();
+        assert_eq!(test.key.id, "bil_2");
+        assert!(billing_state(&store, "nobody", None).await.unwrap().is_none());
     }
 
     #[tokio::test]

@@ -90,7 +90,7 @@ pub(super) fn transaction(fields: Value) -> (&'static str, Value) {
         "object": "balance_transaction", "id": "txn_1", "amount": 1200, "fee": 43, "net": 1157, "currency": "jpy",
         "source": "ch_1",
     });
-    ("balance_transaction.fetched", with(whole, fields))
+    ("stripe.balance_transaction", with(whole, fields))
 }
 
 pub(super) fn succeeded() -> (&'static str, Value) {

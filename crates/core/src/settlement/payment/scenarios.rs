@@ -49,7 +49,7 @@ fn fetched() -> Vec<Part<Facts>> {
     let files = ["api.balance_transaction.card_paid.json", "api.balance_transaction.konbini_paid.json"];
     let event = |object: Value| {
         part(
-            &json!({ "type": "balance_transaction.fetched", "livemode": false, "data": { "object": object } }),
+            &json!({ "type": "stripe.balance_transaction", "livemode": false, "data": { "object": object } }),
         )
     };
     files.into_iter().filter_map(|name| event(file(name))).collect()

@@ -251,7 +251,7 @@ fn d6_unknown_words_move_nothing() {
     assert_eq!(derived(&[paid(), refund("re_1", strange, 100)]).refund_pending, 100);
     let bare = ["payment_intent", "charge", "checkout.session", "refund", "dispute", "balance_transaction"];
     for kind in bare {
-        let part = read(&format!("{kind}.fetched"), json!({ "object": kind, "id": "x_1" }));
+        let part = read(&format!("stripe.{kind}"), json!({ "object": kind, "id": "x_1" }));
         assert_eq!(part.names.into_iter().collect::<Vec<_>>(), ["stripe/-/live/x_1"], "{kind}");
     }
 }

@@ -86,11 +86,9 @@ const TYPES: [(&str, &[&str]); 10] = [
     ("customer", &["customer.created", "customer.updated"]),
 ];
 
-/// What was read from Stripe's API comes in as an event of ours.
-const FETCHED: &str = "fetched";
-
 pub(super) fn is_known(object: &str, event_type: &str) -> bool {
-    let fetched = event_type.strip_prefix(object).and_then(|rest| rest.strip_prefix('.')) == Some(FETCHED);
+    // What was read from Stripe's API comes in as an event of ours.
+    let fetched = event_type.strip_prefix("stripe.") == Some(object);
     let mut known = TYPES.iter().filter(|(kind, _)| *kind == object);
     known.any(|(_, types)| fetched || types.contains(&event_type))
 }
