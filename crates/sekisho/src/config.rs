@@ -57,6 +57,8 @@ pub struct Config {
     pub retention: Retention,
     /// Where events say what they are for.
     pub references: References,
+    /// How long access lasts beyond what was paid.
+    pub grace: Duration,
     pub notifications: Notifications,
     /// The shipped ones, and the user's own over them.
     pub templates: Templates,

@@ -56,7 +56,7 @@ pub use fields::{FieldError, Fields};
 pub use forecast::{RouteForecast, Unanswered};
 pub use import::{IMPORT_PROBLEMS_MAX, IMPORT_ROWS_MAX, Import, Imported, import};
 pub use look_up::{
-    balance, billing, billing_state, is_customer_of, member, payment, payment_state, payments_by_reference,
+    balance, billing_state, is_customer_of, member, payment, payment_state, payments_by_reference,
 };
 pub use notices::{NoticePage, NoticeQuery, notice, offices, parties, post_notices, reminders, resend};
 pub use payment::create_payment;

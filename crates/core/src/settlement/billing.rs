@@ -23,7 +23,7 @@ use super::payment::{each, greater, is_nothing, oldest};
 use crate::money::Currency;
 
 pub use delete::{Deleted, delete};
-pub use derive::{Attention, Derived, Status};
+pub use derive::{Attention, Derived, GRACE, Status};
 pub use due::{Due, anchor, due};
 pub use view::view;
 
@@ -172,6 +172,13 @@ impl Facts {
         let intents = self.invoices.values().flat_map(|invoice| &invoice.intents);
         let realms = &self.realms;
         intents.flat_map(|intent| realms.iter().map(move |realm| format!("{realm}/{intent}"))).collect()
+    }
+
+    /// Whether it is about a subscription or whose it is, and not only about what pays an invoice that may be anybody's.
+    pub fn says_something(&self) -> bool {
+        let is_subscribed = |invoice: &Invoice| invoice.subscription.is_some();
+        !(self.subscriptions.is_empty() && self.tenants.is_empty())
+            || self.invoices.values().any(is_subscribed)
     }
 }
 

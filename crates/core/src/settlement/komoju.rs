@@ -104,6 +104,7 @@ fn payment(payment: PaymentObject, event_type: &str) -> Result<Told, Unreadable>
             failed: state == Some("failed") || event_type == "payment.failed",
             failure: (state == Some("expired")).then(|| "expired".to_owned()),
             charges: BTreeSet::new(),
+            ..Intent::default()
         },
     );
     if taken {
@@ -164,7 +165,7 @@ impl Told {
             amount: amount(refund.amount)?,
             currency: currency(refund.currency.as_deref())?.or(of_payment),
             reason: if chargeback { Some("chargeback".to_owned()) } else { refund.description },
-            failure: None,
+            ..Refund::default()
         };
         self.facts.refunds.insert(id.clone(), refund);
         self.ids.extend([Some(id), charge].into_iter().flatten());

@@ -89,6 +89,7 @@ fn charge(charge: ChargeObject, event_type: &str) -> Result<Told, Unreadable> {
             failed: charge.failure_code.is_some() || event_type == "charge.failed",
             failure: charge.failure_code,
             charges: BTreeSet::new(),
+            ..Intent::default()
         },
     );
     if taken {

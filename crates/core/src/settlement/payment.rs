@@ -1,11 +1,14 @@
 //! A payment: everything that is known of it, as facts that only grow. Joining is commutative, associative and
 //! idempotent, so whatever arrives in whatever order ends the same; status and amounts are derived, never kept.
 //!
-//! Every scalar joins by taking the greater, every collection by uniting. No time decides anything.
+//! Every scalar joins by taking the greater, every collection by uniting. What goes back and forth by its nature, an intent
+//! between two tries, is kept as its newest snapshot: the moment that the provider wrote on it decides, never its arrival.
 
 mod amounts;
 mod derive;
 mod due;
+#[cfg(test)]
+mod histories;
 mod lines;
 #[cfg(test)]
 mod samples;
@@ -14,6 +17,7 @@ mod scenarios;
 #[cfg(test)]
 mod tests;
 mod thing;
+mod tries;
 mod view;
 mod why;
 
@@ -140,6 +144,9 @@ pub struct Session {
     pub failed: bool,
     pub amount: i64,
     pub currency: Option<Currency>,
+    pub intent: Option<String>,
+    /// Seconds; when the customer completed it.
+    pub completed_at: Option<i64>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -154,15 +161,33 @@ pub enum SessionStatus {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Intent {
+    /// How far it ever came.
     pub status: IntentStatus,
+    /// As it was last, where the provider says when.
+    pub newest: Option<Snapshot>,
+    /// The greatest ever asked for.
     pub amount: i64,
     pub received: i64,
     pub currency: Option<Currency>,
     /// An attempt failed. More may follow.
     pub failed: bool,
     pub failure: Option<String>,
+    /// Attempts that failed, each by its charge, or by the event that told of it where no charge was made.
+    pub tries: BTreeSet<String>,
     /// The attempts it calls its own; a charge may not say so itself.
     pub charges: BTreeSet<String>,
+}
+
+/// An intent as it was at a moment. The order of the fields is the order of snapshots: of one second, a failure comes
+/// after what it ended.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// Seconds.
+    pub at: i64,
+    /// The last try failed, and no other is under way.
+    pub failed: bool,
+    pub status: IntentStatus,
+    pub amount: i64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -170,7 +195,8 @@ pub struct Intent {
 pub enum IntentStatus {
     #[default]
     Waiting,
-    /// The customer has to do something elsewhere: pay at the konbini, transfer money.
+    /// The customer has what to pay with elsewhere: at the konbini, by bank transfer. A question at the till, such as 3-D
+    /// Secure's, is `Waiting`.
     RequiresAction,
     Processing,
     Cancelled,
@@ -184,10 +210,17 @@ pub struct Charge {
     pub intent: Option<String>,
     pub amount: i64,
     pub captured: i64,
-    /// As the charge itself says, over all its refunds; the greatest ever said.
+    /// As the charge itself says, over all its refunds; the greatest ever said. What was only reserved and let go is none.
     pub refunded: i64,
+    /// A part of what was reserved that was not captured but let go, and has a refund of its own that gives nothing back.
+    pub released: i64,
+    /// The reservation was let go, or ran out.
+    pub let_go: bool,
+    /// Refunds take their time, so what it says is refunded is on its way until a refund says that it arrived.
+    pub refunds_wait: bool,
     pub currency: Option<Currency>,
-    pub transaction: Option<String>,
+    /// The provider's entries, one for each capture.
+    pub transactions: BTreeSet<String>,
     pub receipt_url: Option<String>,
     pub failure: Option<String>,
 }
@@ -221,6 +254,8 @@ pub struct Refund {
     pub currency: Option<Currency>,
     pub reason: Option<String>,
     pub failure: Option<String>,
+    /// The provider's entry.
+    pub transaction: Option<String>,
 }
 
 /// A refund can fail after it succeeded, never the other way round.
@@ -247,8 +282,10 @@ pub struct Dispute {
     pub withdrawn: i64,
     pub reinstated: i64,
     pub fee: i64,
+    pub fee_returned: i64,
 }
 
+/// What was lost can still be won, by a late reversal; what was won is over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DisputeStatus {
@@ -258,8 +295,8 @@ pub enum DisputeStatus {
     NeedsResponse,
     UnderReview,
     InquiryClosed,
-    Won,
     Lost,
+    Won,
 }
 
 impl Facts {
@@ -350,17 +387,21 @@ impl Session {
         greater(&mut self.failed, &other.failed);
         greater(&mut self.amount, &other.amount);
         greater(&mut self.currency, &other.currency);
+        greater(&mut self.intent, &other.intent);
+        greater(&mut self.completed_at, &other.completed_at);
     }
 }
 
 impl Intent {
     fn join(&mut self, other: &Self) {
         greater(&mut self.status, &other.status);
+        greater(&mut self.newest, &other.newest);
         greater(&mut self.amount, &other.amount);
         greater(&mut self.received, &other.received);
         greater(&mut self.currency, &other.currency);
         greater(&mut self.failed, &other.failed);
         greater(&mut self.failure, &other.failure);
+        self.tries.extend(other.tries.iter().cloned());
         self.charges.extend(other.charges.iter().cloned());
     }
 }
@@ -372,8 +413,11 @@ impl Charge {
         greater(&mut self.amount, &other.amount);
         greater(&mut self.captured, &other.captured);
         greater(&mut self.refunded, &other.refunded);
+        greater(&mut self.released, &other.released);
+        greater(&mut self.let_go, &other.let_go);
+        greater(&mut self.refunds_wait, &other.refunds_wait);
         greater(&mut self.currency, &other.currency);
-        greater(&mut self.transaction, &other.transaction);
+        self.transactions.extend(other.transactions.iter().cloned());
         greater(&mut self.receipt_url, &other.receipt_url);
         greater(&mut self.failure, &other.failure);
     }
@@ -397,6 +441,7 @@ impl Refund {
         greater(&mut self.currency, &other.currency);
         greater(&mut self.reason, &other.reason);
         greater(&mut self.failure, &other.failure);
+        greater(&mut self.transaction, &other.transaction);
     }
 }
 
@@ -410,6 +455,7 @@ impl Dispute {
         greater(&mut self.withdrawn, &other.withdrawn);
         greater(&mut self.reinstated, &other.reinstated);
         greater(&mut self.fee, &other.fee);
+        greater(&mut self.fee_returned, &other.fee_returned);
     }
 }
 

@@ -138,7 +138,7 @@ fn capture(capture: CaptureObject) -> Result<Told, Unreadable> {
             captured: if status == ChargeStatus::Succeeded { amount } else { 0 },
             refunded: if capture.status.as_deref() == Some("REFUNDED") { amount } else { 0 },
             currency,
-            transaction: transaction.is_some().then(|| id.clone()),
+            transactions: transaction.is_some().then(|| id.clone()).into_iter().collect(),
             failure: reason.or(capture.status).filter(|_| status == ChargeStatus::Failed),
             ..Charge::default()
         },
@@ -182,7 +182,15 @@ fn refund(refund: RefundObject) -> Result<Told, Unreadable> {
     let mut facts = Facts::default();
     facts.refunds.insert(
         id.clone(),
-        Refund { status, charge: charge.clone(), amount, currency, reason: refund.note_to_payer, failure },
+        Refund {
+            status,
+            charge: charge.clone(),
+            amount,
+            currency,
+            reason: refund.note_to_payer,
+            failure,
+            ..Refund::default()
+        },
     );
     let ids = [Some(id), charge, related.order, related.authorization].into_iter().flatten().collect();
     Ok(Told { ids, labels, facts })

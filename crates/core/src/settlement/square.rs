@@ -4,8 +4,6 @@
 //!
 //! A refund belongs to an order of its own, which says nothing of what was bought.
 
-use std::collections::BTreeSet;
-
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -114,7 +112,7 @@ fn payment(payment: PaymentObject) -> Result<Told, Unreadable> {
             currency,
             failed: payment.status.as_deref() == Some("FAILED"),
             failure: errors.and_then(|errors| errors.into_iter().find_map(|error| error.code)),
-            charges: BTreeSet::new(),
+            ..Intent::default()
         },
     );
     if taken {
@@ -126,9 +124,9 @@ fn payment(payment: PaymentObject) -> Result<Told, Unreadable> {
             captured: total,
             refunded,
             currency,
-            transaction: transaction.is_some().then(|| id.clone()),
+            transactions: transaction.is_some().then(|| id.clone()).into_iter().collect(),
             receipt_url: payment.receipt_url,
-            failure: None,
+            ..Charge::default()
         };
         facts.charges.insert(id.clone(), charge);
         facts.transactions.extend(transaction.map(|transaction| (id.clone(), transaction)));
@@ -184,6 +182,7 @@ fn refund(refund: RefundObject) -> Result<Told, Unreadable> {
             currency,
             reason: refund.reason,
             failure,
+            ..Refund::default()
         },
     );
     let ids = [Some(id), refund.payment_id, refund.order_id].into_iter().flatten().collect();

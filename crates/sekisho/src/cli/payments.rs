@@ -43,7 +43,8 @@ enum Command {
 
 #[derive(clap::Args)]
 struct List {
-    /// Only those that stand there: unpaid, processing, failed, expired, cancelled, paid, partially_refunded or refunded
+    /// Only those that stand there: unpaid, processing, failed, expired, cancelled, partially_paid, paid,
+    /// partially_refunded or refunded
     #[arg(long, value_parser = status)]
     status: Option<Status>,
     /// Only of this tenant

@@ -270,6 +270,16 @@ pub const SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        section: "settlement",
+        key: "grace",
+        default: "\"72h\"",
+        help: "How long a tenant keeps access beyond what was paid while no word of a renewal or an end has come.",
+        set: |config, given| {
+            config.grace = given.duration()?;
+            Ok(())
+        },
+    },
+    Setting {
         section: "notifications",
         key: "language",
         default: "\"ja\"",
@@ -534,6 +544,7 @@ impl Default for Config {
             },
             retention: Retention { days: 90 },
             references: References::default(),
+            grace: Duration::from_hours(72),
             notifications: Notifications {
                 house: House { time_zone: "Asia/Tokyo".into(), ..House::default() },
                 templates: None,

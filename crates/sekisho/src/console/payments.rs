@@ -58,8 +58,8 @@ struct PaymentsPage {
     tenant: String,
     customer: String,
     mode: String,
-    statuses: [&'static str; 8],
-    attentions: [&'static str; 8],
+    statuses: [&'static str; 9],
+    attentions: [&'static str; 9],
     rows: Vec<PaymentRow>,
     /// Where the next page begins.
     next: Option<String>,

@@ -11,7 +11,7 @@ use sekisho_store::{Error, FIND_MAX, LineFilter, Result, StateFilter, Store};
 use serde_json::Value;
 
 use super::kept;
-use crate::{now, view};
+use crate::view;
 
 /// How often what a payment became may have been merged in its turn.
 const MERGES_MAX: usize = 1_000;
@@ -54,13 +54,7 @@ pub async fn payment(store: &dyn Store, id: &str) -> Result<Option<Value>> {
     payment_state(store, id).await?.as_ref().map(view::payment).transpose()
 }
 
-/// What a tenant subscribed to. Without a mode: the live one, or else that of the test mode.
-pub async fn billing(store: &dyn Store, tenant: &str, livemode: Option<bool>) -> Result<Option<Value>> {
-    let found = billing_state(store, tenant, livemode).await?;
-    found.map(|state| view::billing(&state, now())).transpose()
-}
-
-/// The same as it is stored.
+/// What a tenant subscribed to, as it is stored. Without a mode: the live one, or else that of the test mode.
 pub async fn billing_state(store: &dyn Store, tenant: &str, livemode: Option<bool>) -> Result<Option<State>> {
     let names = billing_known_as(tenant, livemode);
     let mut loaded = store.load(names.clone(), Vec::new()).await?;
@@ -203,12 +197,12 @@ mod tests {
         for (id, mode) in [("bil_1", "any"), ("bil_2", "test"), ("bil_3", "live")] {
             let name = format!("b:{mode}/billing/office");
             keep(&store, Key::new(Kind::Billing, id), Some(&name), "{}", Index::default()).await;
-            let shown = billing(&store, "office", None).await.unwrap().unwrap();
-            assert_eq!(shown["id"], id, "the best there is so far");
+            let shown = billing_state(&store, "office", None).await.unwrap().unwrap();
+            assert_eq!(shown.key.id, id, "the best there is so far");
         }
-        let test = billing(&store, "office", Some(false)).await.unwrap().unwrap();
-        assert_eq!(test["id"], "bil_2");
-        assert!(billing(&store, "nobody", None).await.unwrap().is_none());
+        let test = billing_state(&store, "office", Some(false)).await.unwrap().unwrap();
+        assert_eq!(test.key.id, "bil_2");
+        assert!(billing_state(&store, "nobody", None).await.unwrap().is_none());
     }
 
     #[tokio::test]

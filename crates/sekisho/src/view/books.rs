@@ -2,6 +2,7 @@
 //! writes them in business events, with when they were written first and last.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use sekisho_core::Time;
 use sekisho_core::notification::directory::{Member, Register};
@@ -20,10 +21,12 @@ pub fn payment(state: &State) -> Result<Value> {
     Ok(with_times(pay::view(&state.key.id, &facts, &pay::Derived::of(&facts)), state))
 }
 
-/// `now` decides whether the tenant may still come in.
-pub fn billing(state: &State, now: Time) -> Result<Value> {
+/// `now` and the grace decide whether the tenant may still come in.
+pub fn billing(state: &State, now: Time, grace: Duration) -> Result<Value> {
     let facts = bill::Facts::kept(&state.facts).map_err(Error::corrupt)?;
-    Ok(with_times(bill::view(&state.key.id, &facts, &bill::Derived::of(&facts), now), state))
+    let derived = bill::Derived::of(&facts);
+    let grace_ms = i64::try_from(grace.as_millis()).unwrap_or(i64::MAX);
+    Ok(with_times(bill::view(&state.key.id, &facts, &derived, now, grace_ms), state))
 }
 
 /// One of the directory, with its address masked.

@@ -94,10 +94,11 @@ impl Office {
 const ORDERED_AT: Time = Time::from_seconds(1_790_000_000);
 
 fn intent(status: &str, received: i64) -> Value {
+    let slip = (status == "requires_action").then(|| json!({ "type": "konbini_display_details" }));
     json!({
         "object": "payment_intent", "id": "pi_7", "amount": 3980, "amount_received": received, "currency": "jpy",
         "status": status, "latest_charge": if received > 0 { Some("py_7") } else { None },
-        "metadata": { "order_id": "ORD-7" }, "livemode": false,
+        "metadata": { "order_id": "ORD-7" }, "livemode": false, "next_action": slip,
     })
 }
 

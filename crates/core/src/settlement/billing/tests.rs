@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::{Attention, Derived, Facts, Status, anchor, due, view};
+use super::{Attention, Derived, Facts, GRACE, Status, anchor, due, view};
 use crate::event::Stored;
 use crate::settlement::decide::Thing;
 use crate::settlement::reading::{Reading, References, Unreadable};
@@ -150,7 +150,7 @@ pub fn check(name: &str, after: Option<&str>, facts: &Facts, now: i64) {
     for (field, expected) in expected.as_object().unwrap() {
         let found = match &**field {
             "subscription_status" => json!(derived.status.name().replace("cancelled", "canceled")),
-            "access" => json!(derived.access(Time::from_seconds(now))),
+            "access" => json!(derived.access(Time::from_seconds(now), GRACE)),
             "paid_invoices" => json!(derived.paid_invoices),
             "amount_paid_total" => json!(derived.amount_paid_total),
             "paid_through" => json!(derived.paid_through.unwrap().seconds()),
@@ -294,9 +294,12 @@ fn d3_access_ends_with_what_was_paid() {
     let failed = invoice("in_2", "payment_failed", 20, "open", 0, 30);
     let paid = invoice("in_1", "paid", 10, "paid", 500, 20);
     let cases = [
-        (vec![subscription("created", 0, "trialing")], 99, true, Some(10)),
+        (vec![subscription("created", 0, "trialing")], 9, true, Some(10)),
+        (vec![subscription("created", 0, "trialing")], 10, false, Some(10)),
         (vec![subscription("created", 0, "incomplete")], 0, false, None),
-        (vec![subscription("updated", 10, "active"), paid.clone()], 99, true, Some(20)),
+        (vec![subscription("updated", 10, "active"), paid.clone()], 19, true, Some(20)),
+        (vec![subscription("updated", 10, "active"), paid.clone()], 20, false, Some(20)),
+        (vec![subscription("updated", 10, "active")], 99, true, None),
         (vec![subscription("updated", 10, "active"), paid.clone(), failed.clone()], 19, true, Some(20)),
         (vec![subscription("updated", 10, "active"), paid.clone(), failed], 20, false, Some(20)),
         (vec![subscription("updated", 10, "unpaid")], 0, false, None),
@@ -306,8 +309,33 @@ fn d3_access_ends_with_what_was_paid() {
     ];
     for (events, now, access, until) in cases {
         let derived = Books::after(events.iter().map(String::as_str)).derived();
-        let found = (derived.access(Time::from_seconds(now)), derived.entitled_until.map(Time::seconds));
+        let found = (derived.access(Time::from_seconds(now), 0), derived.entitled_until.map(Time::seconds));
         assert_eq!(found, (access, until), "{events:?}");
+    }
+}
+
+#[test]
+fn d3_access_ends_by_the_clock_after_the_grace() {
+    let leaving = json!({
+        "object": "subscription", "id": "sub_1", "customer": "cus_1", "status": "active", "cancel_at": 15,
+        "current_period_end": 20,
+    });
+    let paid = invoice("in_1", "paid", 10, "paid", 500, 20);
+    let failed = invoice("in_2", "payment_failed", 20, "open", 0, 30);
+    let active = subscription("updated", 10, "active");
+    // (what is known, the last second of access without and with a grace of five seconds)
+    let cases = [
+        (vec![active.clone(), paid.clone()], 19, 24),
+        (vec![subscription("created", 0, "trialing")], 9, 14),
+        (vec![event("customer.subscription.updated", 10, leaving)], 14, 19),
+        (vec![active, paid, failed], 19, 19),
+    ];
+    for (events, plain, graceful) in cases {
+        let derived = Books::after(events.iter().map(String::as_str)).derived();
+        for (last, grace) in [(plain, 0), (graceful, 5_000)] {
+            assert!(derived.access(Time::from_seconds(last), grace), "{events:?}");
+            assert!(!derived.access(Time::from_seconds(last + 1), grace), "{events:?}");
+        }
     }
 }
 
@@ -370,21 +398,33 @@ fn d3_what_is_unknown_missing_or_expanded_is_taken_as_it_comes() {
 }
 
 #[test]
-fn d3_paid_elsewhere_is_paid_and_a_single_invoice_extends_nothing() {
+fn d3_paid_elsewhere_is_paid() {
     let object = json!({
         "object": "invoice", "id": "in_1", "status": "paid", "amount_due": 500, "amount_paid": 0,
-        "paid_out_of_band": true, "currency": "jpy", "period_end": 99, "metadata": {"tenant": "office"},
+        "paid_out_of_band": true, "currency": "jpy", "subscription": "sub_1", "metadata": {"tenant": "office"},
     });
     let derived = Books::after([&*event("invoice.paid", 7, object)]).derived();
-    assert_eq!((derived.paid_invoices, derived.amount_paid_total), (1, 500));
-    assert_eq!((derived.paid_through, derived.status, derived.attention), (None, Status::None, None));
+    assert_eq!((derived.paid_invoices, derived.amount_paid_total, derived.attention), (1, 500, None));
+}
+
+#[test]
+fn d3_a_single_invoice_is_a_payment_and_no_subscription() {
+    let object = json!({
+        "object": "invoice", "id": "in_1", "status": "paid", "amount_due": 500, "amount_paid": 500, "currency": "jpy",
+        "customer": "cus_1", "payment_intent": "pi_1", "metadata": {"tenant": "office"},
+    });
+    let reading = read(&event("invoice.paid", 7, object)).unwrap();
+    assert_eq!(reading.billing, None);
+    let payment = reading.payment.unwrap().facts;
+    assert_eq!(payment.tenants, ["office".to_owned()].into(), "it is the tenant's whose invoice it is");
+    assert!(!payment.says_something());
 }
 
 #[test]
 fn d3_the_view_tells_all_of_it() {
     let books = Books::after(LEGACY);
     let facts = books.facts();
-    let seen = view("bill_1", &facts, &books.derived(), Time::from_seconds(1_782_000_000));
+    let seen = view("bill_1", &facts, &books.derived(), Time::from_seconds(1_782_000_000), GRACE);
     let expected = [
         ("/object", json!("billing")),
         ("/status", json!("active")),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use super::{Derived, Due, Facts, anchor, due, view};
+use super::{Derived, Due, Facts, GRACE, anchor, due, view};
 use crate::settlement::Announcement;
 use crate::settlement::decide::{Asked, Look, Thing};
 use crate::settlement::payment::Lines;
@@ -114,11 +114,10 @@ impl Thing for Facts {
         let derived = Derived::of(self);
         let is_deleted = self.is_deleted();
         // An invoice that nobody subscribed for, or whose subscription is not known yet, is no billing.
-        let is_unheard = self.subscriptions.is_empty() && self.declared.is_empty();
-        let status = match (is_deleted, is_unheard) {
+        let status = match (is_deleted, self.says_something()) {
             (true, _) => DELETED,
-            (false, true) => UNHEARD,
-            (false, false) => derived.status.name(),
+            (false, false) => UNHEARD,
+            (false, true) => derived.status.name(),
         };
         let summary = json!({
             "status": status,
@@ -149,7 +148,7 @@ impl Thing for Facts {
             object: (Kind::Billing.name(), id.to_owned()),
             tenant: derived.tenant.clone(),
             about: due.about.clone(),
-            data: view(id, self, &derived, at),
+            data: view(id, self, &derived, at, GRACE),
             at,
         };
         Asked { announcements: marks.iter().map(announcement).collect(), fetches: Vec::new(), marks }

@@ -180,8 +180,9 @@ impl<'l, F: Thing> Board<'l, F> {
             if modes.is_some_and(|(own, other)| own != other) {
                 continue;
             }
-            let owner = known.as_ref().unwrap_or(&part.facts).owner();
-            if let Some((_, foreign)) = owner.zip(other.owner()).filter(|(own, foreign)| own != foreign) {
+            let own = known.as_ref().unwrap_or(&part.facts);
+            let both = own.owner().zip(other.owner()).filter(|_| own.is_posted() && other.is_posted());
+            if let Some((_, foreign)) = both.filter(|(own, foreign)| own != foreign) {
                 let (foreign, theirs) = (foreign.to_owned(), other.names().clone());
                 said.to_mut().conflict_with(foreign);
                 said.to_mut().names_mut().retain(|name| !theirs.contains(name));

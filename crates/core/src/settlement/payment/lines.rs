@@ -48,8 +48,10 @@ pub fn lines(facts: &Facts, derived: &Derived) -> Lines {
 }
 
 fn book(lines: &mut Lines, currency: Currency, amounts: &Amounts, provider: &str, against: &str) {
-    // A refund may be heard of before the money it returns.
-    let refunded = amounts.refunded.min(amounts.received);
+    // A refund may be heard of before the money it returns. What is on its way back is not ours any more.
+    let refunded = amounts.back.gone().min(amounts.received);
+    // A top-up that was lost is not the customer's to spend.
+    let lost_by = if against == SALES { DISPUTES } else { against };
     let mut post = |cause: &str, to: &str, from: &str, amount: i64| {
         if amount != 0 {
             let into = lines.entry(Line::new(currency, cause, to)).or_default();
@@ -62,6 +64,7 @@ fn book(lines: &mut Lines, currency: Currency, amounts: &Amounts, provider: &str
     post("refunded", against, provider, refunded);
     post("fee", FEES, provider, amounts.cost.map_or(0, |(fee, _)| fee));
     post("disputed", DISPUTES, provider, amounts.disputed);
+    post("disputed", lost_by, provider, amounts.dispute_lost);
     post("dispute_fee", DISPUTE_FEES, provider, amounts.dispute_fee);
 }
 

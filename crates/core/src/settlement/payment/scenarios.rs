@@ -30,6 +30,7 @@ fn file(name: &str) -> Value {
 /// The event as it would be stored.
 pub(super) fn stored(event: &Value) -> Stored {
     Stored {
+        event_id: event["id"].as_str().unwrap_or_default().to_owned(),
         event_type: event["type"].as_str().unwrap().to_owned(),
         account: event["account"].as_str().map(str::to_owned),
         livemode: event["livemode"].as_bool(),
@@ -48,7 +49,7 @@ fn fetched() -> Vec<Part<Facts>> {
     let files = ["api.balance_transaction.card_paid.json", "api.balance_transaction.konbini_paid.json"];
     let event = |object: Value| {
         part(
-            &json!({ "type": "balance_transaction.fetched", "livemode": false, "data": { "object": object } }),
+            &json!({ "type": "stripe.balance_transaction", "livemode": false, "data": { "object": object } }),
         )
     };
     files.into_iter().filter_map(|name| event(file(name))).collect()

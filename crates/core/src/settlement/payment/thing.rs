@@ -206,7 +206,7 @@ impl Thing for Facts {
             || self.disputes.contains_key(object)
             || self.charges.contains_key(object)
             || self.transactions.contains_key(object)
-            || self.charges.values().any(|charge| charge.transaction.as_deref() == Some(object))
+            || self.charges.values().any(|charge| charge.transactions.contains(object))
     }
 
     fn anchor(&self) -> String {

@@ -14,6 +14,8 @@ pub fn view(id: &str, facts: &Facts, derived: &Derived) -> Value {
         "amount": derived.amount,
         "currency": derived.currency,
         "amount_received": derived.received,
+        "amount_missing": derived.missing,
+        "failed_tries": derived.failed_tries,
         "amount_refunded": derived.refunded,
         "amount_refund_pending": derived.refund_pending,
         "fee": derived.fee,
@@ -81,6 +83,7 @@ fn disputes(facts: &Facts) -> Vec<Value> {
             "withdrawn": dispute.withdrawn,
             "reinstated": dispute.reinstated,
             "fee": dispute.fee,
+            "fee_returned": dispute.fee_returned,
         })
     });
     each.collect()

@@ -81,7 +81,7 @@ fn d2_a_completed_capture_is_paid_with_its_fee() {
     let charge = &part.facts.charges["27M47624FP291604U"];
     assert_eq!((charge.status, charge.captured, charge.refunded), (ChargeStatus::Succeeded, 1200, 0));
     assert_eq!((charge.intent.as_deref(), charge.currency), (Some("5O190127TN364715T"), jpy()));
-    let transaction = &part.facts.transactions[charge.transaction.as_ref().unwrap()];
+    let transaction = &part.facts.transactions[charge.transactions.first().unwrap()];
     assert_eq!((transaction.amount, transaction.fee, transaction.net), (1200, 83, 1117));
     let small = COMPLETED.1.replace("\"1117\"", "\"-3\"");
     assert_eq!(self::part((COMPLETED.0, &small)).facts.transactions["27M47624FP291604U"].net, -3);

@@ -29,6 +29,7 @@ pub(super) fn invoice(context: &Context<'_>, object: &str) -> Result<Reading, Un
         return Ok(Reading::default());
     };
     let (subscription, metadata) = object.subscription();
+    let is_subscribed = subscription.is_some() || object.lines().any(Line::is_subscribed);
     let intent = object.payment_intent.take().map(Ref::into_id);
     let charge = object.charge.take().map(Ref::into_id);
     let mut invoice = object.known(context, subscription.is_some())?;
@@ -38,8 +39,10 @@ pub(super) fn invoice(context: &Context<'_>, object: &str) -> Result<Reading, Un
     let mut facts = customer_facts(context, object.customer, Some(metadata), None);
     facts.subscriptions.extend(subscription.map(|id| (id, billing::Subscription::default())));
     facts.invoices.insert(id.clone(), invoice);
-    let payment = paying(context, id, intent.into_iter().chain(charge), facts.provider_customers.clone());
-    Ok(Reading { payment, ..billing_reading(context, facts) })
+    let payment = paying(context, id, intent.into_iter().chain(charge), &facts);
+    // A single invoice is nobody's subscription: it is a payment and nothing else.
+    let billing = is_subscribed.then(|| part(context, facts));
+    Ok(Reading { payment, billing })
 }
 
 pub(super) fn invoice_payment(context: &Context<'_>, object: &str) -> Result<Reading, Unreadable> {
@@ -51,7 +54,7 @@ pub(super) fn invoice_payment(context: &Context<'_>, object: &str) -> Result<Rea
 
     let mut facts = Facts::default();
     facts.invoices.insert(id.clone(), invoice);
-    let payment = paying(context, id, intent.into_iter().chain(charge), BTreeSet::new());
+    let payment = paying(context, id, intent.into_iter().chain(charge), &facts);
     Ok(Reading { payment, ..billing_reading(context, facts) })
 }
 
@@ -268,8 +271,12 @@ impl Invoice {
         said.or(tells.then_some(context.created))
     }
 
+    fn lines(&self) -> impl Iterator<Item = &Line> {
+        self.lines.iter().flat_map(|lines| &lines.data)
+    }
+
     fn paid_through(&self) -> Option<i64> {
-        let lines = self.lines.iter().flat_map(|lines| &lines.data).filter(|line| line.is_subscribed());
+        let lines = self.lines().filter(|line| line.is_subscribed());
         let ends = lines.filter_map(|line| line.period.as_ref()?.end);
         ends.max().or(self.period_end)
     }
@@ -342,12 +349,12 @@ fn part(context: &Context<'_>, mut facts: Facts) -> Part<Facts> {
     Part { facts }
 }
 
-/// The payment of an invoice, if the event says which it is.
+/// The payment of an invoice, if the event says which it is. It is the tenant's whose invoice it is.
 fn paying(
     context: &Context<'_>,
     invoice: String,
     by: impl Iterator<Item = String>,
-    provider_customers: BTreeSet<String>,
+    billing: &Facts,
 ) -> Option<Part<payment::Facts>> {
     let names: BTreeSet<String> = by.map(|id| context.realm.name(&id)).collect();
     if names.is_empty() {
@@ -359,7 +366,8 @@ fn paying(
         account: context.realm.account.clone(),
         realms: [context.realm.to_string()].into(),
         invoices: [invoice].into(),
-        provider_customers,
+        tenants: billing.tenants.clone(),
+        provider_customers: billing.provider_customers.clone(),
         ..Default::default()
     };
     Some(Part { facts })

@@ -69,6 +69,8 @@ const PAYMENT: Fields = &[
     ("amount", "integer"),
     ("currency", "text?"),
     ("amount_received", "integer"),
+    ("amount_missing", "integer"),
+    ("failed_tries", "integer"),
     ("amount_refunded", "integer"),
     ("amount_refund_pending", "integer"),
     ("fee", "integer?"),
@@ -126,6 +128,7 @@ const DISPUTE: Fields = &[
     ("withdrawn", "integer"),
     ("reinstated", "integer"),
     ("fee", "integer"),
+    ("fee_returned", "integer"),
 ];
 
 /// The lists hold what the endpoint of each thing shows, with hashes and without what must not be handed on.
@@ -253,7 +256,7 @@ mod tests {
         check("Refund", &payment["refunds"][0]);
         check("Dispute", &payment["disputes"][0]);
         let facts = r#"{"subscriptions":{"sub_1":{}},"invoices":{"in_1":{}}}"#;
-        let billing = view::billing(&state(Kind::Billing, facts), NOW).unwrap();
+        let billing = view::billing(&state(Kind::Billing, facts), NOW, std::time::Duration::ZERO).unwrap();
         check("Billing", &billing);
         check("BillingReferences", &billing["references"]);
         check("Subscription", &billing["subscriptions"][0]);

@@ -109,12 +109,12 @@ async fn d8_billing_is_deleted_by_its_tenant_or_its_id() {
     let entry = newest(&store).await;
     assert_eq!((&*entry.action, &*entry.target.1), ("billing.deleted", "bil_1"));
     assert!(entry.details.contains(r#""status":"active""#), "{}", entry.details);
-    assert_eq!(transition::billing(&store, "office", Some(true)).await.unwrap(), None);
-    let other = transition::billing(&store, "office", None).await.unwrap().unwrap();
-    assert_eq!(other["id"], "bil_2");
+    assert_eq!(transition::billing_state(&store, "office", Some(true)).await.unwrap(), None);
+    let other = transition::billing_state(&store, "office", None).await.unwrap().unwrap();
+    assert_eq!(other.key.id, "bil_2");
     assert!(missing(delete_billing(&store, "bil_1", None, &ACTOR).await).contains("bil_1"));
     delete_billing(&store, "bil_2", None, &ACTOR).await.unwrap();
-    assert_eq!(transition::billing(&store, "office", None).await.unwrap(), None);
+    assert_eq!(transition::billing_state(&store, "office", None).await.unwrap(), None);
 }
 
 #[tokio::test]
