@@ -15,6 +15,8 @@ pub mod reading;
 mod spoiled;
 mod square;
 mod stripe;
+#[cfg(test)]
+mod world;
 
 use serde_json::{Value, json};
 

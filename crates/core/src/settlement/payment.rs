@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::money::Currency;
+use crate::money::{Currency, minus};
 use crate::notification::MailAddress;
 
 pub use derive::{Attention, Derived, Status};
@@ -116,6 +116,8 @@ pub struct Intent {
     pub failure: Option<String>,
     /// The attempts it calls its own; a charge may not say so itself.
     pub charges: BTreeSet<String>,
+    /// The provider's order of which it pays a part. All parts of one order add up.
+    pub part_of: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -126,6 +128,10 @@ pub enum IntentStatus {
     /// The customer has to do something elsewhere: pay at the konbini, transfer money.
     RequiresAction,
     Processing,
+    /// It was declined for good: another try is another intent, or another charge.
+    Failed,
+    /// The customer, or the merchant, let the time run out.
+    Expired,
     Cancelled,
     Succeeded,
 }
@@ -136,8 +142,13 @@ pub struct Charge {
     pub status: ChargeStatus,
     pub intent: Option<String>,
     pub amount: i64,
+    /// What was taken towards the order, and what of it was released again at the capture.
     pub captured: i64,
-    /// As the charge itself says, over all its refunds; the greatest ever said.
+    pub released: i64,
+    /// Taken beside that: a tip is ours, a surcharge the provider keeps. Neither pays for the order.
+    pub tip: i64,
+    pub surcharge: i64,
+    /// As the charge itself says, over all its refunds and what was released; the greatest ever said.
     pub refunded: i64,
     pub currency: Option<Currency>,
     pub transaction: Option<String>,
@@ -273,15 +284,24 @@ impl Intent {
         greater(&mut self.failed, &other.failed);
         greater(&mut self.failure, &other.failure);
         self.charges.extend(other.charges.iter().cloned());
+        greater(&mut self.part_of, &other.part_of);
     }
 }
 
 impl Charge {
+    /// What it brought towards the order.
+    pub fn taken(&self) -> i64 {
+        minus(self.captured, self.released).max(0)
+    }
+
     fn join(&mut self, other: &Self) {
         greater(&mut self.status, &other.status);
         greater(&mut self.intent, &other.intent);
         greater(&mut self.amount, &other.amount);
         greater(&mut self.captured, &other.captured);
+        greater(&mut self.released, &other.released);
+        greater(&mut self.tip, &other.tip);
+        greater(&mut self.surcharge, &other.surcharge);
         greater(&mut self.refunded, &other.refunded);
         greater(&mut self.currency, &other.currency);
         greater(&mut self.transaction, &other.transaction);

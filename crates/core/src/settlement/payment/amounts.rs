@@ -9,7 +9,12 @@ use crate::money::{Currency, minus, sum};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Amounts {
     pub received: i64,
+    /// What came beside the order: ours, and the provider's.
+    pub tips: i64,
+    pub surcharges: i64,
     pub refunded: i64,
+    /// Refunds of what never paid for the order: of tips, and then of what the provider keeps.
+    pub refunded_beside: i64,
     /// The part of `refunded` that is still on its way.
     pub refund_pending: i64,
     /// Refunds that failed or were cancelled: the money came back.
@@ -37,12 +42,24 @@ impl Amounts {
         currency: Option<Currency>,
         fits: impl Fn(Option<Currency>) -> bool + Copy,
     ) -> Self {
-        let received = received(facts, fits);
+        let received = sum(received(facts, fits).into_values());
+        let refunded = refunded(facts, fits);
+        let beside = |of: fn(&Charge) -> i64| {
+            let charges = facts.charges.values().filter(|charge| charge.captured > 0 && fits(charge.currency));
+            sum(charges.map(of))
+        };
+        let (tips, surcharges) = (beside(|charge| charge.tip), beside(|charge| charge.surcharge));
+        // A refund may be heard of before the money it returns.
+        let more = if received > 0 { minus(refunded, received).max(0) } else { 0 };
+        let refunded_beside = more.min(tips.saturating_add(surcharges));
         let refunds = || facts.refunds.values().filter(|refund| fits(refund.currency));
         let disputes = || facts.disputes.values().filter(|dispute| fits(dispute.currency));
         Self {
             received,
-            refunded: refunded(facts, fits),
+            tips,
+            surcharges,
+            refunded: minus(refunded, refunded_beside),
+            refunded_beside,
             refund_pending: sum(refunds().filter(|refund| pending(refund)).map(|refund| refund.amount)),
             refund_returned: sum(refunds().filter(|refund| returned(refund)).map(|refund| refund.amount)),
             cost: cost(facts, received, currency, fits),
@@ -52,8 +69,12 @@ impl Amounts {
     }
 }
 
-/// An intent and its charges speak of the same money, so the greater counts; a charge without an intent speaks alone.
-fn received(facts: &Facts, fits: impl Fn(Option<Currency>) -> bool) -> i64 {
+/// What each intent brought, and all charges that have none. An intent and its charges speak of the same money, so the
+/// greater counts.
+pub(super) fn received(
+    facts: &Facts,
+    fits: impl Fn(Option<Currency>) -> bool,
+) -> BTreeMap<Option<&str>, i64> {
     let mut by_intent: BTreeMap<Option<&str>, i64> = BTreeMap::new();
     let claims = |id: &String| {
         let mut intents = facts.intents.iter();
@@ -62,13 +83,13 @@ fn received(facts: &Facts, fits: impl Fn(Option<Currency>) -> bool) -> i64 {
     for (id, charge) in facts.charges.iter().filter(|(_, charge)| fits(charge.currency)) {
         let intent = charge.intent.as_deref().or_else(|| claims(id));
         let captured = by_intent.entry(intent).or_default();
-        *captured = captured.saturating_add(charge.captured);
+        *captured = captured.saturating_add(charge.taken());
     }
     for (id, intent) in facts.intents.iter().filter(|(_, intent)| fits(intent.currency)) {
         let received = by_intent.entry(Some(id)).or_default();
         *received = intent.received.max(*received);
     }
-    sum(by_intent.into_values())
+    by_intent
 }
 
 /// The sum over the refunds that hold. A charge that says more than its refunds speaks of some that were not seen yet;
@@ -82,7 +103,7 @@ fn refunded(facts: &Facts, fits: impl Fn(Option<Currency>) -> bool) -> i64 {
     let holds: fn(&Refund) -> bool = |refund| !returned(refund);
     let unseen = facts.charges.iter().filter(|(_, charge)| fits(charge.currency)).map(|(id, charge)| {
         let known = of(Some(id), holds).saturating_add(of(Some(id), returned));
-        minus(charge.refunded, known).max(0)
+        minus(minus(charge.refunded, charge.released), known).max(0)
     });
     let all = facts.refunds.values().filter(|refund| fits(refund.currency) && holds(refund));
     let homeless = of(None, holds);
@@ -111,7 +132,7 @@ fn cost(
 ) -> Option<(i64, i64)> {
     let captured =
         || facts.charges.iter().filter(move |(_, charge)| charge.captured > 0 && fits(charge.currency));
-    if received == 0 || sum(captured().map(|(_, charge)| charge.captured)) != received {
+    if received == 0 || sum(captured().map(|(_, charge)| charge.taken())) != received {
         return None;
     }
     captured().try_fold((0_i64, 0_i64), |(fee, net), (id, charge)| {

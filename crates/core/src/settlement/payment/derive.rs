@@ -1,8 +1,10 @@
 //! What a payment's facts add up to: one status, the amounts, whose it is, and whether a person should look at it. A
 //! function of the facts alone, so whoever knows the same says the same.
 
-use super::amounts::{Amounts, severity};
-use super::{ChargeStatus, DisputeStatus, Facts, IntentStatus, Ours, RefundStatus, Session, SessionStatus};
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::amounts::{self, Amounts, severity};
+use super::{ChargeStatus, DisputeStatus, Facts, Intent, IntentStatus, Ours, RefundStatus, Session, SessionStatus};
 use crate::money::{Currency, minus};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,6 +14,9 @@ pub struct Derived {
     pub amount: i64,
     pub currency: Option<Currency>,
     pub received: i64,
+    /// What the customer gave on top, and what the provider took from the customer for itself. Neither pays for anything.
+    pub tips: i64,
+    pub surcharge: i64,
     pub refunded: i64,
     /// The part of `refunded` that is still on its way.
     pub refund_pending: i64,
@@ -154,6 +159,8 @@ impl Derived {
             amount: amount(facts, currency),
             currency,
             received: amounts.received,
+            tips: amounts.tips,
+            surcharge: amounts.surcharges,
             refunded: amounts.refunded,
             refund_pending: amounts.refund_pending,
             refund_returned: amounts.refund_returned,
@@ -213,10 +220,28 @@ fn currency(facts: &Facts) -> Option<Currency> {
 
 fn amount(facts: &Facts, currency: Option<Currency>) -> i64 {
     let fits = |other: Option<Currency>| other.is_none() || other == currency;
-    let intents = facts.intents.values().filter(|intent| fits(intent.currency)).map(|intent| intent.amount);
     let sessions = facts.sessions.values().filter(|one| fits(one.currency)).map(|session| session.amount);
     let charges = facts.charges.values().filter(|charge| fits(charge.currency)).map(|charge| charge.amount);
-    wanted(facts).or_else(|| intents.max()).or_else(|| sessions.chain(charges).max()).unwrap_or(0)
+    wanted(facts).or_else(|| asked(facts, fits)).or_else(|| sessions.chain(charges).max()).unwrap_or(0)
+}
+
+/// What the provider's intents ask for: the parts of one order together, and of several orders the largest. A part that
+/// ended without money counts only where all did.
+fn asked(facts: &Facts, fits: impl Fn(Option<Currency>) -> bool) -> Option<i64> {
+    let mut orders: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
+    for (id, intent) in facts.intents.iter().filter(|(_, intent)| fits(intent.currency)) {
+        let (together, largest) = orders.entry(part_of(facts, id)).or_default();
+        if under_way(intent.status) || intent.status == IntentStatus::Succeeded {
+            *together = together.saturating_add(intent.amount);
+        }
+        *largest = intent.amount.max(*largest);
+    }
+    orders.into_values().map(|(together, largest)| if together > 0 { together } else { largest }).max()
+}
+
+/// The order an intent belongs to; one that is no part is an order itself.
+fn part_of<'f>(facts: &'f Facts, intent: &'f str) -> &'f str {
+    facts.intents.get(intent).and_then(|intent| intent.part_of.as_deref()).unwrap_or(intent)
 }
 
 /// What we asked for, if we said how much.
@@ -240,8 +265,11 @@ fn status(facts: &Facts, amounts: &Amounts) -> Status {
     if intents.is_empty() && sessions.values().any(is_free) {
         return Status::Paid;
     }
-    if !intents.is_empty() && intents.values().all(|intent| intent.status == IntentStatus::Cancelled) {
-        return Status::Cancelled;
+    let is_over =
+        |intent: &Intent| matches!(intent.status, IntentStatus::Cancelled | IntentStatus::Expired);
+    if !intents.is_empty() && intents.values().all(is_over) {
+        let expired = intents.values().any(|intent| intent.status == IntentStatus::Expired);
+        return if expired { Status::Expired } else { Status::Cancelled };
     }
     let failed = intents.values().any(|intent| intent.failed)
         || charges.values().any(|charge| charge.status == ChargeStatus::Failed)
@@ -264,7 +292,11 @@ fn status(facts: &Facts, amounts: &Amounts) -> Status {
 const fn under_way(status: IntentStatus) -> bool {
     match status {
         IntentStatus::RequiresAction | IntentStatus::Processing => true,
-        IntentStatus::Waiting | IntentStatus::Cancelled | IntentStatus::Succeeded => false,
+        IntentStatus::Waiting
+        | IntentStatus::Failed
+        | IntentStatus::Expired
+        | IntentStatus::Cancelled
+        | IntentStatus::Succeeded => false,
     }
 }
 
@@ -278,13 +310,15 @@ pub(super) const fn is_dispute(status: DisputeStatus) -> bool {
     }
 }
 
-/// More came than was asked for: by us, or by any one of several that were each paid.
+/// More came than was asked for: by us, or by any one of several orders that were each paid.
 pub(super) fn is_overpaid(facts: &Facts, derived: &Derived) -> bool {
     if let Some(wanted) = wanted(facts) {
         return derived.received > wanted;
     }
-    let paid = facts.intents.values().filter(|intent| intent.received > 0).count();
-    paid > 1 && derived.received > derived.amount
+    let received = amounts::received(facts, |other| other.is_none() || other == derived.currency);
+    let paid = received.iter().filter(|(_, amount)| **amount > 0);
+    let orders: BTreeSet<_> = paid.filter_map(|(intent, _)| Some(part_of(facts, (*intent)?))).collect();
+    orders.len() > 1 && derived.received > derived.amount
 }
 
 /// Money came in another currency than the payment's.

@@ -14,6 +14,8 @@ pub fn view(id: &str, facts: &Facts, derived: &Derived) -> Value {
         "amount": derived.amount,
         "currency": derived.currency,
         "amount_received": derived.received,
+        "amount_tip": derived.tips,
+        "amount_surcharge": derived.surcharge,
         "amount_refunded": derived.refunded,
         "amount_refund_pending": derived.refund_pending,
         "fee": derived.fee,

@@ -105,7 +105,14 @@ fn processing<'f>(facts: &Facts) -> Why<'f> {
     match facts.intents.values().map(|intent| intent.status).max() {
         Some(IntentStatus::RequiresAction) => Why::CustomerMustAct,
         Some(IntentStatus::Processing) => Why::BankWorksOnIt,
-        Some(IntentStatus::Waiting | IntentStatus::Cancelled | IntentStatus::Succeeded) | None => {
+        Some(
+            IntentStatus::Waiting
+            | IntentStatus::Failed
+            | IntentStatus::Expired
+            | IntentStatus::Cancelled
+            | IntentStatus::Succeeded,
+        )
+        | None => {
             let is_pending = facts.charges.values().any(|charge| charge.status == ChargeStatus::Pending);
             if is_pending { Why::Reserved } else { Why::OnItsWay }
         }

@@ -41,7 +41,8 @@ pub(super) fn intent(context: &Context<'_>, object: &str) -> Result<Reading, Unr
     let failure = said.last_payment_error.and_then(|error| error.code.or(error.kind)).filter(|_| failed);
     let currency = currency(said.currency.as_deref())?;
     let charges = latest.into_iter().collect();
-    let intent = Intent { status, amount: wanted, received, currency, failed, failure, charges };
+    let intent =
+        Intent { status, amount: wanted, received, currency, failed, failure, charges, ..Intent::default() };
     draft.facts.intents.insert(said.id, intent);
     Ok(draft.finish())
 }
@@ -233,6 +234,7 @@ impl<'c> Draft<'c> {
             transaction: id(said.balance_transaction),
             receipt_url: said.receipt_url,
             failure: said.failure_code,
+            ..Charge::default()
         };
         self.facts.charges.insert(said.id, charge);
         Ok(())

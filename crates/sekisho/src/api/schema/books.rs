@@ -69,6 +69,8 @@ const PAYMENT: Fields = &[
     ("amount", "integer"),
     ("currency", "text?"),
     ("amount_received", "integer"),
+    ("amount_tip", "integer"),
+    ("amount_surcharge", "integer"),
     ("amount_refunded", "integer"),
     ("amount_refund_pending", "integer"),
     ("fee", "integer?"),
