@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 
 use sekisho_core::notification::directory::Customer;
-use sekisho_core::settlement::order::{billing_known_as, payment_known_as};
+use sekisho_core::settlement::PROVIDERS;
+use sekisho_core::settlement::order::{billing_known_as, object_known_as, objects_of, payment_known_as};
 use sekisho_core::settlement::payment::{Facts, customer_account};
 use sekisho_core::state::{Key, Kind, State};
 use sekisho_store::{Error, FIND_MAX, LineFilter, Result, StateFilter, Store};
@@ -15,25 +16,48 @@ use crate::{now, view};
 
 /// How often what a payment became may have been merged in its turn.
 const MERGES_MAX: usize = 1_000;
+/// In so many accounts of one provider an id is looked for.
+const ACCOUNTS_MAX: usize = FIND_MAX;
 /// Entries that are shown with a balance.
 const ENTRIES_MAX: usize = 50;
 
-/// Payments by our id, or by that of an intent, session, charge, refund or order. `account` is the connected account
-/// whose ids are meant. A reference can lead to one live payment and one of the test mode: both are found.
+/// Payments by our id, or by that of an intent, session, charge, refund or order. A reference can lead to one live
+/// payment and one of the test mode: both are found. `account` is the account at the provider whose words are meant;
+/// without one, a provider's id is looked for in every account that is known, and an order is not.
 pub async fn payments_by_reference(
     store: &dyn Store,
     reference: &str,
     account: Option<&str>,
 ) -> Result<Vec<State>> {
     let mut found: Vec<State> = payment_state(store, reference).await?.into_iter().collect();
-    let names = payment_known_as(reference, account);
+    found.extend(named(store, payment_known_as(reference, account)).await?);
+    if found.is_empty() && account.is_none() {
+        found = of_any_account(store, reference).await?;
+    }
+    let mut seen = BTreeSet::new();
+    found.retain(|state| seen.insert(state.key.clone()));
+    Ok(found)
+}
+
+/// Square's objects belong to a merchant, and Stripe's may to a connected account; whoever searches knows only the id.
+async fn of_any_account(store: &dyn Store, id: &str) -> Result<Vec<State>> {
+    let mut names = Vec::new();
+    for provider in PROVIDERS {
+        for account in store.find_branches(objects_of(provider), ACCOUNTS_MAX).await? {
+            names.extend(object_known_as(id, provider, &account));
+        }
+    }
+    named(store, names).await
+}
+
+/// What these names lead to, in their order.
+async fn named(store: &dyn Store, names: Vec<String>) -> Result<Vec<State>> {
     let mut loaded = store.load(names.clone(), Vec::new()).await?;
+    let mut found = Vec::new();
     for name in names {
         let key = loaded.names.remove(&name);
         found.extend(key.and_then(|key| loaded.states.remove(&key)));
     }
-    let mut seen = BTreeSet::new();
-    found.retain(|state| seen.insert(state.key.clone()));
     Ok(found)
 }
 
@@ -143,7 +167,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn d1_a_reference_leads_to_every_mode_and_to_no_other_account() {
+    async fn d1_a_reference_leads_to_every_mode_and_an_id_to_whichever_account_has_it() {
         let store = MemoryStore::default();
         for (id, name) in [
             ("pay_1", "p:test/order/ORD-1"),
@@ -151,8 +175,10 @@ mod tests {
             ("pay_3", "p:any/order/ORD-2"),
             ("pay_4", "p:stripe/-/live/pi_1"),
             ("pay_5", "p:stripe/acct_1/live/pi_1"),
-            ("pay_6", "p:square/-/any/sq_1"),
+            ("pay_6", "p:square/MERCHANT/any/sq_1"),
             ("pay_7", "b:stripe/-/live/sub_1"),
+            ("pay_8", "p:stripe/acct_2/test/pi_2"),
+            ("pay_9", "p:live/acct_2/order/ORD-3"),
         ] {
             keep_payment(&store, id, Some(name), "{}").await;
         }
@@ -160,8 +186,13 @@ mod tests {
         assert_eq!(found(&store, "ORD-2", Some("acct_1")).await, ["pay_3"], "orders have no account");
         assert_eq!(found(&store, "pi_1", None).await, ["pay_4"]);
         assert_eq!(found(&store, "pi_1", Some("acct_1")).await, ["pay_5"]);
-        assert_eq!(found(&store, "sq_1", None).await, ["pay_6"]);
-        for nothing in ["sub_1", "", "live/order/ORD-1", "pay_9"] {
+        assert_eq!(found(&store, "sq_1", None).await, ["pay_6"], "whoever the merchant is");
+        assert_eq!(found(&store, "sq_1", Some("MERCHANT")).await, ["pay_6"]);
+        assert_eq!(found(&store, "pi_2", None).await, ["pay_8"]);
+        assert!(found(&store, "pi_2", Some("acct_1")).await.is_empty(), "another account was named");
+        assert_eq!(found(&store, "ORD-3", Some("acct_2")).await, ["pay_9"]);
+        assert!(found(&store, "ORD-3", None).await.is_empty(), "an order is its account's");
+        for nothing in ["sub_1", "", "live/order/ORD-1", "pay_10"] {
             assert!(found(&store, nothing, None).await.is_empty(), "{nothing}");
         }
     }
