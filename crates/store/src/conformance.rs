@@ -112,6 +112,7 @@ pub const PROMISES: &[Promise] = &[
     ("d1: a stale set writes nothing at all, and disturbs no other", |s| Box::pin(state::stale_sets(s))),
     ("d1: sets of one call that touch the same thing come one after the other", |s| Box::pin(state::same_thing(s))),
     ("d1: load sees what was applied, by name and by key, and leaves out the unknown", |s| Box::pin(state::loads(s))),
+    ("h2: the words that follow a prefix in names are found, each once", |s| Box::pin(state::branches(s))),
     ("h2: things are filtered and paged, newest first", |s| Box::pin(state::pages(s))),
 
     ("d6: what an account holds is the sum of its lines, by currency and mode", |s| Box::pin(books::sums(s))),

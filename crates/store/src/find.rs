@@ -1,5 +1,6 @@
 //! Bounded reads for pages, API and CLI, in words both databases understand.
 
+mod branches;
 mod dead;
 mod page;
 
@@ -8,6 +9,7 @@ use sekisho_core::change::{About, Death, Lane, Outcome};
 use sekisho_core::state::{self, Posting, State};
 use sekisho_core::{Epoch, Seq, Time};
 
+pub(crate) use branches::Branches;
 pub use dead::{DeadFilter, DeadGroup, DeadLetter, Risk, Stake};
 pub(crate) use page::{AuditLead, EventLead};
 pub use page::{AuditPage, EventPage};

@@ -144,6 +144,10 @@ pub trait Store: Send + Sync {
     /// The things these names and keys lead to, in one consistent read. What was applied before is seen.
     async fn load(&self, names: Vec<String>, keys: Vec<Key>) -> Result<Loaded>;
 
+    /// The words that follow a prefix in names, up to the next slash, each once and in order; at most `limit` and
+    /// [`FIND_MAX`]. The prefix ends with a slash.
+    async fn find_branches(&self, prefix: String, limit: usize) -> Result<Vec<String>>;
+
     /// One page of things of a kind, newest first; at most [`FIND_MAX`].
     async fn find_states(&self, filter: StateFilter) -> Result<Vec<State>>;
 

@@ -21,6 +21,7 @@ use sekisho_core::state::{self, Key, State};
 use sekisho_core::timer::HOUR_MS;
 use sekisho_core::{Epoch, Seq, Time};
 
+use crate::find::Branches;
 use crate::{
     AuditEntry, AuditFilter, AuditPage, BookedLine, CLAIM_MAX, ChainHead, Committers, Count, DeadFilter,
     DeadGroup, DeadLetter, EventFilter, EventPage, EventRecord, EventSummary, FIND_MAX, Forgotten, Joined,
@@ -271,6 +272,18 @@ impl Store for MemoryStore {
         let states = keys.iter().chain(names.values()).filter_map(|key| tables.states.get(key));
         let states = states.map(|state| (state.key.clone(), state.clone())).collect();
         Ok(Loaded { names, states })
+    }
+
+    async fn find_branches(&self, prefix: String, limit: usize) -> Result<Vec<String>> {
+        let tables = self.tables();
+        let mut branches = Branches::new(prefix, limit.min(FIND_MAX));
+        while let Some((from, to)) = branches.span() {
+            let next = tables.names.range(from..).next().map(|(name, _)| &**name).filter(|name| **name < *to);
+            if !branches.met(next) {
+                break;
+            }
+        }
+        Ok(branches.into_words())
     }
 
     async fn find_states(&self, filter: StateFilter) -> Result<Vec<State>> {

@@ -187,6 +187,10 @@ impl Store for PostgresStore {
         find_state::load(&self.bodies, &names, &keys).await
     }
 
+    async fn find_branches(&self, prefix: String, limit: usize) -> Result<Vec<String>> {
+        find_state::branches(&self.pages, prefix, limit).await
+    }
+
     async fn find_states(&self, filter: StateFilter) -> Result<Vec<State>> {
         find_state::states(&self.pages, &filter).await
     }

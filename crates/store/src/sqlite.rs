@@ -194,6 +194,10 @@ impl Store for SqliteStore {
         self.look_up(move |db| find_state::load(db, names, keys)).await
     }
 
+    async fn find_branches(&self, prefix: String, limit: usize) -> Result<Vec<String>> {
+        self.read(move |db| find_state::branches(db, prefix, limit)).await
+    }
+
     async fn find_states(&self, filter: StateFilter) -> Result<Vec<State>> {
         self.read(move |db| find_state::states(db, &filter)).await
     }

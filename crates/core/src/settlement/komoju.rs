@@ -2,9 +2,10 @@
 //! and once money was taken also a charge of the same id. Amounts are integers in the currency's smallest unit.
 //!
 //! `authorized` means two things: at the konbini, by bank transfer and by Pay-easy the customer has yet to pay; on a
-//! card the merchant has yet to capture.
-
-use std::collections::BTreeSet;
+//! card the merchant has yet to capture. `total` has what the customer pays KOMOJU for the method, which pays for no order.
+//!
+//! A refund request asks KOMOJU to transfer cash back. It says no amount: what went back is told by the refund that
+//! follows, so a request is a refund of nothing that waits, is done or failed.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -16,12 +17,12 @@ use super::reading::{Labels, Reading, References, Told, Unreadable, named, parse
 use crate::event::Stored;
 use crate::money::{self, Currency};
 
-/// The family of events that speaks of payments.
-const FAMILY: &str = "payment.";
+/// Families of events that speak of payments.
+const FAMILIES: [&str; 2] = ["payment.", "refund_request."];
 
 /// What KOMOJU's event adds; `None` when it speaks of no payment.
 pub fn read(event: &Stored, references: &References) -> Result<Option<Reading>, Unreadable> {
-    if !event.event_type.starts_with(FAMILY) {
+    if !FAMILIES.iter().any(|family| event.event_type.starts_with(family)) {
         return Ok(None);
     }
     let envelope: Envelope<'_> = serde_json::from_slice(&event.body).map_err(unreadable)?;
@@ -30,6 +31,9 @@ pub fn read(event: &Stored, references: &References) -> Result<Option<Reading>, 
     let told = match &*kind {
         "payment" => payment(parse(data)?, &event.event_type)?,
         "refund" => refund(parse(data)?)?,
+        "refund_request" => refund_request(parse(data)?)?,
+        // A request does not say what it is.
+        "" if event.event_type.starts_with("refund_request.") => refund_request(parse(data)?)?,
         _ => return Ok(None),
     };
     Ok(Some(told.into_reading("komoju", event, references)))
@@ -52,7 +56,10 @@ struct PaymentObject {
     id: String,
     status: Option<String>,
     amount: Option<i64>,
-    /// With tax and what the customer pays for the method.
+    tax: Option<i64>,
+    /// What the customer pays KOMOJU for the method.
+    payment_method_fee: Option<i64>,
+    /// All three together.
     total: Option<i64>,
     currency: Option<String>,
     customer: Option<String>,
@@ -61,6 +68,7 @@ struct PaymentObject {
     payment_details: Option<Details>,
     amount_refunded: Option<i64>,
     refunds: Option<Vec<RefundObject>>,
+    refund_requests: Option<Vec<RefundRequest>>,
 }
 
 #[derive(Deserialize)]
@@ -77,7 +85,9 @@ fn payment(payment: PaymentObject, event_type: &str) -> Result<Told, Unreadable>
     let method = details.as_ref().and_then(|details| details.method.clone());
     let status = match state {
         Some("captured" | "refunded") => IntentStatus::Succeeded,
-        Some("cancelled" | "expired") => IntentStatus::Cancelled,
+        Some("cancelled") => IntentStatus::Cancelled,
+        Some("expired") => IntentStatus::Expired,
+        Some("failed") => IntentStatus::Failed,
         Some("authorized") => match method.as_deref() {
             Some("konbini" | "bank_transfer" | "pay_easy") => IntentStatus::RequiresAction,
             _ => IntentStatus::Processing,
@@ -85,12 +95,15 @@ fn payment(payment: PaymentObject, event_type: &str) -> Result<Told, Unreadable>
         _ => IntentStatus::Waiting,
     };
     let (taken, returned) = (status == IntentStatus::Succeeded, state == Some("refunded"));
-    let total = payment.total.or(payment.amount);
-    if taken && (total.is_none() || payment.currency.is_none()) {
+    if taken && (payment.total.or(payment.amount).is_none() || payment.currency.is_none()) {
         return Err(Unreadable::Amount("nothing".to_owned()));
     }
-    let total = amount(total)?;
-    let refunded = amount(payment.amount_refunded)?.max(if returned { total } else { 0 });
+    let surcharge = amount(payment.payment_method_fee)?;
+    let asked = match payment.total {
+        Some(total) => amount(Some(money::minus(total, surcharge)))?,
+        None => amount(Some(money::sum([amount(payment.amount)?, amount(payment.tax)?])))?,
+    };
+    let refunded = amount(payment.amount_refunded)?.max(if returned { asked } else { 0 });
     let currency = currency(payment.currency.as_deref())?;
     let labels = labels(payment.metadata, payment.external_order_num);
     let mut told = Told { ids: vec![id.clone()], labels, ..Told::default() };
@@ -98,12 +111,10 @@ fn payment(payment: PaymentObject, event_type: &str) -> Result<Told, Unreadable>
         id.clone(),
         Intent {
             status,
-            amount: total,
-            received: if taken { total } else { 0 },
+            amount: asked,
+            received: if taken { asked } else { 0 },
             currency,
             failed: state == Some("failed") || event_type == "payment.failed",
-            failure: (state == Some("expired")).then(|| "expired".to_owned()),
-            charges: BTreeSet::new(),
             ..Intent::default()
         },
     );
@@ -111,16 +122,24 @@ fn payment(payment: PaymentObject, event_type: &str) -> Result<Told, Unreadable>
         let charge = Charge {
             status: ChargeStatus::Succeeded,
             intent: Some(id.clone()),
-            amount: total,
-            captured: total,
+            amount: asked,
+            captured: asked,
+            surcharge,
             refunded,
             currency,
             ..Charge::default()
         };
         told.facts.charges.insert(id.clone(), charge);
     }
-    for refund in payment.refunds.into_iter().flatten() {
-        told.add_refund(refund, Some(&id), currency, returned)?;
+    let refunds = payment.refunds.unwrap_or_default();
+    // Cash waits for the customer until the payment counts it among what went back.
+    let listed = money::sum(refunds.iter().filter_map(|refund| refund.amount));
+    let counted = returned || refunded >= listed;
+    for refund in refunds {
+        told.add_refund(refund, Some(&id), currency, counted)?;
+    }
+    for request in payment.refund_requests.into_iter().flatten() {
+        told.add_request(request, Some(&id))?;
     }
     told.facts.provider_customers.extend(payment.customer);
     let email = details.and_then(|details| details.email);
@@ -146,18 +165,53 @@ fn refund(refund: RefundObject) -> Result<Told, Unreadable> {
     Ok(told)
 }
 
+#[derive(Deserialize)]
+struct RefundRequest {
+    id: String,
+    payment: Option<String>,
+    status: Option<String>,
+    description: Option<String>,
+}
+
+fn refund_request(request: RefundRequest) -> Result<Told, Unreadable> {
+    let mut told = Told::default();
+    told.add_request(request, None)?;
+    Ok(told)
+}
+
 impl Told {
+    fn add_request(&mut self, request: RefundRequest, payment: Option<&String>) -> Result<(), Unreadable> {
+        let id = named(request.id)?;
+        let charge = payment.cloned().or(request.payment);
+        let status = match request.status.as_deref() {
+            Some("completed") => RefundStatus::Succeeded,
+            Some("cancelled") => RefundStatus::Cancelled,
+            Some("rejected") => RefundStatus::Failed,
+            _ => RefundStatus::Pending,
+        };
+        let refund = Refund {
+            status,
+            charge: charge.clone(),
+            reason: request.description,
+            failure: request.status.filter(|_| status == RefundStatus::Failed),
+            ..Refund::default()
+        };
+        self.facts.refunds.insert(id.clone(), refund);
+        self.ids.extend([Some(id), charge].into_iter().flatten());
+        Ok(())
+    }
+
     /// Cash is given back when the customer fetches it; only the payment says that this was done.
     fn add_refund(
         &mut self,
         refund: RefundObject,
         payment: Option<&String>,
         of_payment: Option<Currency>,
-        returned: bool,
+        counted: bool,
     ) -> Result<(), Unreadable> {
         let id = named(refund.id)?;
         let charge = payment.cloned().or(refund.payment);
-        let waits = refund.redirect_url.is_some() && !returned;
+        let waits = refund.redirect_url.is_some() && !counted;
         let chargeback = refund.chargeback == Some(true);
         let refund = Refund {
             status: if waits { RefundStatus::RequiresAction } else { RefundStatus::Succeeded },
@@ -196,5 +250,7 @@ fn currency(text: Option<&str>) -> Result<Option<Currency>, Unreadable> {
     text.map(parse).transpose()
 }
 
+#[cfg(test)]
+mod flows;
 #[cfg(test)]
 mod tests;

@@ -63,6 +63,18 @@ pub fn payment_known_as(reference: &str, account: Option<&str>) -> Vec<String> {
     orders.chain(ours).chain(objects).map(|name| Facts::full(&name)).collect()
 }
 
+/// What the names of a provider's objects begin with. Their accounts follow it, `-` where there is none.
+pub fn objects_of(provider: &str) -> String {
+    Facts::full(&format!("{provider}/"))
+}
+
+/// Every name an object may have at one account of a provider.
+pub fn object_known_as(id: &str, provider: &'static str, account: &str) -> impl Iterator<Item = String> {
+    MODES.into_iter().map(move |livemode| {
+        Facts::full(&Realm { provider, account: Some(account.to_owned()), livemode }.name(id))
+    })
+}
+
 /// Every name a tenant's billing may have, in one mode or in any: the first that leads somewhere is meant.
 pub fn billing_known_as(tenant: &str, livemode: Option<bool>) -> Vec<String> {
     let modes = MODES.into_iter().filter(|mode| livemode.is_none() || *mode == livemode);

@@ -2,9 +2,9 @@
 //! of the same id. Refunds are no objects of their own: only their sum is known, and only its growth. Amounts are integers
 //! in the currency's smallest unit.
 //!
-//! A refund of what was never captured gives no money back; the authorisation was released, or ran out.
-
-use std::collections::BTreeSet;
+//! A refund of what was never captured gives no money back; the authorisation was released, or ran out. Where less is
+//! captured than was authorised, PAY.JP counts the rest among the refunds, too. How much that was only the event of the
+//! capture says, because after it real refunds add to the same sum.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -28,7 +28,7 @@ pub fn read(event: &Stored, references: &References) -> Result<Option<Reading>, 
     let Some(data) = envelope.data else { return Ok(None) };
     let Kind { object: kind } = parse(data)?;
     let told = match &*kind {
-        "charge" => charge(parse(data)?, &event.event_type)?,
+        "charge" => charge(parse(data)?, &event.event_type, envelope.created)?,
         _ => return Ok(None),
     };
     Ok(Some(told.into_reading("payjp", event, references)))
@@ -36,6 +36,7 @@ pub fn read(event: &Stored, references: &References) -> Result<Option<Reading>, 
 
 #[derive(Deserialize)]
 struct Envelope<'e> {
+    created: Option<i64>,
     #[serde(borrow)]
     data: Option<&'e RawValue>,
 }
@@ -56,13 +57,16 @@ struct ChargeObject {
     captured: Option<bool>,
     /// Something of it was given back, or the authorisation ran out.
     refunded: Option<bool>,
+    /// When an authorisation runs out that was not captured by then.
+    expired_at: Option<i64>,
+    three_d_secure_status: Option<String>,
     currency: Option<String>,
     customer: Option<String>,
     failure_code: Option<String>,
     metadata: Option<Value>,
 }
 
-fn charge(charge: ChargeObject, event_type: &str) -> Result<Told, Unreadable> {
+fn charge(charge: ChargeObject, event_type: &str, created: Option<i64>) -> Result<Told, Unreadable> {
     let id = named(charge.id)?;
     let taken = charge.captured == Some(true) && charge.paid != Some(false);
     if taken && (charge.amount.is_none() || charge.currency.is_none()) {
@@ -71,33 +75,36 @@ fn charge(charge: ChargeObject, event_type: &str) -> Result<Told, Unreadable> {
     let total = amount(charge.amount)?;
     let refunded = amount(charge.amount_refunded)?;
     let currency = currency(charge.currency.as_deref())?;
-    let released = charge.refunded == Some(true) || refunded > 0;
-    let status = match (taken, released) {
+    let is_paid = charge.paid == Some(true);
+    let unverified = match charge.three_d_secure_status.as_deref() {
+        Some(status @ ("failed" | "aborted" | "error")) if !is_paid => {
+            Some(format!("three_d_secure_{status}"))
+        }
+        _ => None,
+    };
+    let failure = charge.failure_code.or(unverified);
+    let failed = failure.is_some() || event_type == "charge.failed";
+    let ran_out = charge.expired_at.zip(created).is_some_and(|(end, now)| now >= end);
+    let status = match (taken, charge.refunded == Some(true) || refunded > 0) {
         (true, _) => IntentStatus::Succeeded,
+        (false, true) if ran_out => IntentStatus::Expired,
         (false, true) => IntentStatus::Cancelled,
-        (false, false) if charge.paid == Some(true) => IntentStatus::Processing,
+        (false, false) if is_paid => IntentStatus::Processing,
+        (false, false) if failed => IntentStatus::Failed,
         (false, false) => IntentStatus::Waiting,
     };
     let mut told = Told { ids: vec![id.clone()], labels: labels(charge.metadata), ..Told::default() };
-    told.facts.intents.insert(
-        id.clone(),
-        Intent {
-            status,
-            amount: total,
-            received: if taken { total } else { 0 },
-            currency,
-            failed: charge.failure_code.is_some() || event_type == "charge.failed",
-            failure: charge.failure_code,
-            charges: BTreeSet::new(),
-            ..Intent::default()
-        },
-    );
+    // How much was received only the charge says: no part of it that is released may stand here for good.
+    told.facts
+        .intents
+        .insert(id.clone(), Intent { status, amount: total, currency, failed, failure, ..Intent::default() });
     if taken {
         let charge = Charge {
             status: ChargeStatus::Succeeded,
             intent: Some(id.clone()),
             amount: total,
             captured: total,
+            uncaptured: if event_type == "charge.captured" { refunded } else { 0 },
             refunded,
             currency,
             ..Charge::default()
@@ -130,5 +137,7 @@ fn currency(text: Option<&str>) -> Result<Option<Currency>, Unreadable> {
     text.map(parse).transpose()
 }
 
+#[cfg(test)]
+mod flows;
 #[cfg(test)]
 mod tests;

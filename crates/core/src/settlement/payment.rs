@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::decide::{parts, unite};
-use crate::money::Currency;
+use crate::money::{Currency, minus};
 use crate::notification::MailAddress;
 
 pub use derive::{Attention, Derived, Status};
@@ -176,6 +176,8 @@ pub struct Intent {
     pub tries: BTreeSet<String>,
     /// The attempts it calls its own; a charge may not say so itself.
     pub charges: BTreeSet<String>,
+    /// The provider's order of which it pays a part. All parts of one order add up.
+    pub part_of: Option<String>,
 }
 
 /// An intent as it was at a moment. The order of the fields is the order of snapshots: of one second, a failure comes
@@ -199,6 +201,10 @@ pub enum IntentStatus {
     /// Secure's, is `Waiting`.
     RequiresAction,
     Processing,
+    /// It was declined for good: another try is another intent, or another charge.
+    Failed,
+    /// The customer, or the merchant, let the time run out.
+    Expired,
     Cancelled,
     Succeeded,
 }
@@ -209,8 +215,15 @@ pub struct Charge {
     pub status: ChargeStatus,
     pub intent: Option<String>,
     pub amount: i64,
+    /// What was taken towards the order.
     pub captured: i64,
-    /// As the charge itself says, over all its refunds; the greatest ever said. What was only reserved and let go is none.
+    /// What of that was not taken after all, where the provider says so only together with its refunds.
+    pub uncaptured: i64,
+    /// Taken beside that: a tip is ours, a surcharge the provider keeps. Neither pays for the order.
+    pub tip: i64,
+    pub surcharge: i64,
+    /// As the charge itself says, over all its refunds; the greatest ever said. What was only reserved and let go is none,
+    /// but for `uncaptured`.
     pub refunded: i64,
     /// A part of what was reserved that was not captured but let go, and has a refund of its own that gives nothing back.
     pub released: i64,
@@ -403,15 +416,24 @@ impl Intent {
         greater(&mut self.failure, &other.failure);
         self.tries.extend(other.tries.iter().cloned());
         self.charges.extend(other.charges.iter().cloned());
+        greater(&mut self.part_of, &other.part_of);
     }
 }
 
 impl Charge {
+    /// What it brought towards the order.
+    pub fn taken(&self) -> i64 {
+        minus(self.captured, self.uncaptured).max(0)
+    }
+
     fn join(&mut self, other: &Self) {
         greater(&mut self.status, &other.status);
         greater(&mut self.intent, &other.intent);
         greater(&mut self.amount, &other.amount);
         greater(&mut self.captured, &other.captured);
+        greater(&mut self.uncaptured, &other.uncaptured);
+        greater(&mut self.tip, &other.tip);
+        greater(&mut self.surcharge, &other.surcharge);
         greater(&mut self.refunded, &other.refunded);
         greater(&mut self.released, &other.released);
         greater(&mut self.let_go, &other.let_go);

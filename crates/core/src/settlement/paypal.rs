@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::payment::{
@@ -17,9 +18,14 @@ use super::payment::{
 use super::reading::{Labels, Reading, References, Told, Unreadable, named, parse, unreadable};
 use crate::event::Stored;
 use crate::money::{self, Currency};
+use crate::notification::MailAddress;
 
 /// Families of events that speak of payments.
-const FAMILIES: [&str; 4] = ["CHECKOUT.ORDER.", "CUSTOMER.DISPUTE.", "PAYMENT.CAPTURE.", "PAYMENT.REFUND."];
+const FAMILIES: [&str; 5] =
+    ["CHECKOUT.ORDER.", "CUSTOMER.DISPUTE.", LAPSED, "PAYMENT.CAPTURE.", "PAYMENT.REFUND."];
+
+/// Nothing was captured of what the buyer approved, and PayPal lets it go. Its resource has no type.
+const LAPSED: &str = "CHECKOUT.PAYMENT-APPROVAL.REVERSED";
 
 /// What PayPal's event adds; `None` when it speaks of no payment.
 pub fn read(event: &Stored, references: &References) -> Result<Option<Reading>, Unreadable> {
@@ -27,8 +33,9 @@ pub fn read(event: &Stored, references: &References) -> Result<Option<Reading>, 
         return Ok(None);
     }
     let envelope: Envelope<'_> = serde_json::from_slice(&event.body).map_err(unreadable)?;
-    let (Some(kind), Some(resource)) = (envelope.resource_type, envelope.resource) else { return Ok(None) };
-    let told = match &*kind {
+    let Some(resource) = envelope.resource else { return Ok(None) };
+    let told = match envelope.resource_type.as_deref().unwrap_or_default() {
+        _ if event.event_type == LAPSED => lapsed(parse(resource)?)?,
         "checkout-order" => order(parse(resource)?)?,
         "capture" => capture(parse(resource)?)?,
         "refund" => refund(parse(resource)?)?,
@@ -52,6 +59,8 @@ struct OrderObject {
     status: Option<String>,
     purchase_units: Option<Vec<Unit>>,
     payer: Option<Payer>,
+    /// By the way the buyer paid: `paypal`, `card`, `venmo`, …
+    payment_source: Option<BTreeMap<String, Value>>,
 }
 
 #[derive(Deserialize)]
@@ -64,6 +73,15 @@ struct Unit {
 #[derive(Deserialize)]
 struct Payer {
     payer_id: Option<String>,
+    email_address: Option<String>,
+}
+
+/// The buyer's address: PayPal's older orders have it with the payer, newer ones with the way of paying.
+fn email(payer: Option<&Payer>, sources: Option<&BTreeMap<String, Value>>) -> Option<MailAddress> {
+    let of_payer = payer.and_then(|payer| payer.email_address.as_deref());
+    let mut of_sources = sources.into_iter().flat_map(BTreeMap::values);
+    let of_source = || of_sources.find_map(|source| source["email_address"].as_str());
+    of_payer.or_else(of_source)?.parse().ok()
 }
 
 fn order(order: OrderObject) -> Result<Told, Unreadable> {
@@ -93,7 +111,26 @@ fn order(order: OrderObject) -> Result<Told, Unreadable> {
         }
     }
     told.facts.intents.insert(id, intent);
+    told.facts.emails.extend(email(order.payer.as_ref(), order.payment_source.as_ref()));
     told.facts.provider_customers.extend(order.payer.and_then(|payer| payer.payer_id));
+    Ok(told)
+}
+
+#[derive(Deserialize)]
+struct LapsedOrder {
+    order_id: String,
+    purchase_units: Option<Vec<Unit>>,
+}
+
+fn lapsed(order: LapsedOrder) -> Result<Told, Unreadable> {
+    let id = named(order.order_id)?;
+    let mut told = Told { ids: vec![id.clone()], ..Told::default() };
+    for unit in order.purchase_units.into_iter().flatten() {
+        for (field, value) in labels(unit.custom_id, unit.invoice_id).0 {
+            told.labels.0.entry(field).or_insert(value);
+        }
+    }
+    told.facts.intents.insert(id, Intent { status: IntentStatus::Expired, ..Intent::default() });
     Ok(told)
 }
 
@@ -144,6 +181,10 @@ fn capture(capture: CaptureObject) -> Result<Told, Unreadable> {
         },
     );
     facts.transactions.extend(transaction.map(|transaction| (id.clone(), transaction)));
+    // The order stays approved when its capture is declined, and nothing is under way any more.
+    if let Some(order) = order.clone().filter(|_| status == ChargeStatus::Failed) {
+        facts.intents.insert(order, Intent { status: IntentStatus::Failed, currency, ..Intent::default() });
+    }
     let ids = [Some(id), order, related.authorization].into_iter().flatten().collect();
     Ok(Told { ids, labels: labels(capture.custom_id, capture.invoice_id), facts })
 }
@@ -355,5 +396,7 @@ fn labels(custom_id: Option<String>, invoice_id: Option<String>) -> Labels {
     Labels(said.collect::<BTreeMap<_, _>>())
 }
 
+#[cfg(test)]
+mod flows;
 #[cfg(test)]
 mod tests;

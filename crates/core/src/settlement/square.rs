@@ -1,8 +1,9 @@
 //! Square's events: payments, refunds and disputes, each as it is then. A payment is an intent, and once money was taken
 //! also a charge of the same id; its fees stand in it, so it is its own transaction. Amounts are integers in the currency's
-//! smallest unit.
+//! smallest unit. A tip pays for no order.
 //!
-//! A refund belongs to an order of its own, which says nothing of what was bought.
+//! Several payments of one Square order are its parts: Square takes no more for an order than it costs. A refund belongs to
+//! an order of its own, which says nothing of what was bought.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -61,13 +62,15 @@ struct PaymentObject {
     id: String,
     status: Option<String>,
     amount_money: Option<Money>,
-    /// With the tip.
+    tip_money: Option<Money>,
+    /// Both together.
     total_money: Option<Money>,
     refunded_money: Option<Money>,
     processing_fee: Option<Vec<Fee>>,
     order_id: Option<String>,
     reference_id: Option<String>,
     customer_id: Option<String>,
+    buyer_email_address: Option<String>,
     receipt_url: Option<String>,
     card_details: Option<CardDetails>,
 }
@@ -92,14 +95,23 @@ fn payment(payment: PaymentObject) -> Result<Told, Unreadable> {
     let status = match payment.status.as_deref() {
         Some("COMPLETED") => IntentStatus::Succeeded,
         Some("CANCELED") => IntentStatus::Cancelled,
+        Some("FAILED") => IntentStatus::Failed,
         Some("APPROVED" | "PENDING") => IntentStatus::Processing,
         _ => IntentStatus::Waiting,
     };
     let taken = status == IntentStatus::Succeeded;
-    let (total, currency) = amount(payment.total_money.or(payment.amount_money))?;
+    let (tip, _) = amount(payment.tip_money)?;
+    let (total, currency) = match payment.total_money {
+        Some(total) => amount(Some(total))?,
+        None => {
+            let (asked, currency) = amount(payment.amount_money)?;
+            (checked(money::sum([asked, tip]))?, currency)
+        }
+    };
     if taken && currency.is_none() {
         return Err(Unreadable::Amount("nothing".to_owned()));
     }
+    let asked = checked(money::minus(total, tip))?;
     let (refunded, _) = amount(payment.refunded_money)?;
     let errors = payment.card_details.and_then(|details| details.errors);
     let mut facts = Facts::default();
@@ -107,11 +119,12 @@ fn payment(payment: PaymentObject) -> Result<Told, Unreadable> {
         id.clone(),
         Intent {
             status,
-            amount: total,
-            received: if taken { total } else { 0 },
+            amount: asked,
+            received: if taken { asked } else { 0 },
             currency,
-            failed: payment.status.as_deref() == Some("FAILED"),
+            failed: status == IntentStatus::Failed,
             failure: errors.and_then(|errors| errors.into_iter().find_map(|error| error.code)),
+            part_of: payment.order_id.clone(),
             ..Intent::default()
         },
     );
@@ -120,8 +133,9 @@ fn payment(payment: PaymentObject) -> Result<Told, Unreadable> {
         let charge = Charge {
             status: ChargeStatus::Succeeded,
             intent: Some(id.clone()),
-            amount: total,
-            captured: total,
+            amount: asked,
+            captured: asked,
+            tip,
             refunded,
             currency,
             transactions: transaction.is_some().then(|| id.clone()).into_iter().collect(),
@@ -132,6 +146,7 @@ fn payment(payment: PaymentObject) -> Result<Told, Unreadable> {
         facts.transactions.extend(transaction.map(|transaction| (id.clone(), transaction)));
     }
     facts.provider_customers.extend(payment.customer_id);
+    facts.emails.extend(payment.buyer_email_address.and_then(|email| email.parse().ok()));
     let labels = labels(payment.reference_id, payment.order_id.clone());
     Ok(Told { ids: [Some(id), payment.order_id].into_iter().flatten().collect(), labels, facts })
 }
@@ -251,8 +266,11 @@ impl Money {
 fn amount(money: Option<Money>) -> Result<(i64, Option<Currency>), Unreadable> {
     let Some(money) = money else { return Ok((0, None)) };
     let (amount, currency) = money.read_signed()?;
-    let amount = money::checked(amount).ok_or_else(|| Unreadable::Amount(amount.to_string()))?;
-    Ok((amount, currency))
+    Ok((checked(amount)?, currency))
+}
+
+fn checked(amount: i64) -> Result<i64, Unreadable> {
+    money::checked(amount).ok_or_else(|| Unreadable::Amount(amount.to_string()))
 }
 
 fn labels(reference_id: Option<String>, order_id: Option<String>) -> Labels {
@@ -265,5 +283,7 @@ fn currency(text: Option<&str>) -> Result<Option<Currency>, Unreadable> {
     text.map(parse).transpose()
 }
 
+#[cfg(test)]
+mod flows;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,8 @@
 //! A small world for tests: a store that is a map, into which events are settled in whatever batches, with every guard
 //! checked as a database would.
 
+mod ways;
+
 use bytes::Bytes;
 use serde_json::Value;
 
@@ -19,8 +21,12 @@ pub const STRIPE: Origin = Origin { provider: "stripe", livemode: None };
 
 pub const NOW: Time = Time::from_ms(1_780_000_000_000);
 
+pub use ways::{Ending, Step, every_way, orders};
+
 #[derive(Default)]
 pub struct World {
+    /// Whose events come, where they don't say it themselves.
+    provider: &'static str,
     pub loaded: Loaded,
     seq: i64,
     pub postings: Vec<Posting>,
@@ -28,10 +34,19 @@ pub struct World {
 }
 
 impl World {
-    pub fn event(&mut self, origin: Origin, event: &Value) -> Input {
+    pub fn of(provider: &'static str) -> Self {
+        Self { provider, ..Self::default() }
+    }
+
+    fn next_seq(&mut self) -> Seq {
         self.seq += 1;
+        Seq::from_i64(self.seq)
+    }
+
+    pub fn event(&mut self, origin: Origin, event: &Value) -> Input {
+        let seq = self.next_seq();
         let event = Stored {
-            seq: Seq::from_i64(self.seq),
+            seq,
             received_at: NOW,
             source: "source".into(),
             event_id: format!("evt_{}", self.seq),
@@ -63,17 +78,33 @@ impl World {
         self.posts(reference, livemode, tenant, true);
     }
 
+    /// The same, of some amount.
+    pub fn posts_amount(&mut self, reference: &str, amount: i64) {
+        self.post(reference, None, None, true, amount);
+    }
+
     pub fn posts(&mut self, reference: &str, livemode: Option<bool>, tenant: Option<&str>, for_all: bool) {
-        self.seq += 1;
+        self.post(reference, livemode, tenant, for_all, 1000);
+    }
+
+    fn post(
+        &mut self,
+        reference: &str,
+        livemode: Option<bool>,
+        tenant: Option<&str>,
+        for_all: bool,
+        amount: i64,
+    ) {
+        let seq = self.next_seq();
         let ours = Ours {
-            amount: 1000,
+            amount,
             currency: Currency::parse("jpy"),
             tenant: tenant.map(str::to_owned),
             reference: Some(reference.to_owned()),
             for_all,
             ..Ours::default()
         };
-        let input = Order { ours, livemode }.input(Seq::from_i64(self.seq), Cause::default());
+        let input = Order { ours, livemode }.input(seq, Cause::default());
         self.settle(&[input]);
     }
 

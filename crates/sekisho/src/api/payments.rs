@@ -86,7 +86,7 @@ const REFERENCE: Parameter = Parameter {
 const ACCOUNT: Parameter = Parameter {
     name: "account",
     kind: "text",
-    about: "With reference: the connected account whose id it is",
+    about: "With reference: the account at the provider whose word it is. A provider's id is found without it, an order of a connected account is not",
 };
 const STATUS: Parameter = Parameter {
     name: "status",

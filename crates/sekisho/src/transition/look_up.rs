@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 
 use sekisho_core::notification::directory::Customer;
-use sekisho_core::settlement::order::{billing_known_as, payment_known_as};
+use sekisho_core::settlement::PROVIDERS;
+use sekisho_core::settlement::order::{billing_known_as, object_known_as, objects_of, payment_known_as};
 use sekisho_core::settlement::payment::{Facts, customer_account};
 use sekisho_core::state::{Key, Kind, State};
 use sekisho_store::{Error, FIND_MAX, LineFilter, Result, StateFilter, Store};
@@ -15,19 +16,44 @@ use crate::view;
 
 /// How often what a payment became may have been merged in its turn.
 const MERGES_MAX: usize = 1_000;
+/// In so many accounts of one provider an id is looked for.
+const ACCOUNTS_MAX: usize = FIND_MAX;
 /// Entries that are shown with a balance.
 const ENTRIES_MAX: usize = 50;
 
-/// Payments by our id, or by that of an intent, session, charge, refund or order. `account` is the connected account
-/// whose ids are meant. A reference can lead to one live payment and one of the test mode: both are found.
+/// Payments by our id, or by that of an intent, session, charge, refund or order. A reference can lead to one live
+/// payment and one of the test mode: both are found. `account` is the account at the provider whose words are meant;
+/// without one, a provider's id is looked for in every account that is known, and an order is not.
 pub async fn payments_by_reference(
     store: &dyn Store,
     reference: &str,
     account: Option<&str>,
 ) -> Result<Vec<State>> {
     let mut found: Vec<State> = payment_state(store, reference).await?.into_iter().collect();
-    let names = payment_known_as(reference, account);
+    found.extend(named(store, payment_known_as(reference, account)).await?);
+    if found.is_empty() && account.is_none() {
+        found = of_any_account(store, reference).await?;
+    }
+    let mut seen = BTreeSet::new();
+    found.retain(|state| seen.insert(state.key.clone()));
+    Ok(found)
+}
+
+/// Square's objects belong to a merchant, and Stripe's may to a connected account; whoever searches knows only the id.
+async fn of_any_account(store: &dyn Store, id: &str) -> Result<Vec<State>> {
+    let mut names = Vec::new();
+    for provider in PROVIDERS {
+        for account in store.find_branches(objects_of(provider), ACCOUNTS_MAX).await? {
+            names.extend(object_known_as(id, provider, &account));
+        }
+    }
+    named(store, names).await
+}
+
+/// What these names lead to, in their order.
+async fn named(store: &dyn Store, names: Vec<String>) -> Result<Vec<State>> {
     let mut loaded = store.load(names.clone(), Vec::new()).await?;
+    let mut found = Vec::new();
     let mut ids = Vec::new();
     for name in &names {
         let key = loaded.names.remove(name);
@@ -38,12 +64,10 @@ pub async fn payments_by_reference(
     for id in ids {
         found.extend(payment_state(store, &id).await?);
     }
-    let mut seen = BTreeSet::new();
-    found.retain(|state| seen.insert(state.key.clone()) && state.is_shown());
     // What a name once led to may have parted from it.
     let is_called = |state: &State| {
         let facts = Facts::kept(&state.facts).unwrap_or_default();
-        state.key.id == reference || facts.all_names().any(|name| names.contains(&name))
+        state.is_shown() && facts.all_names().any(|name| names.contains(&name))
     };
     found.retain(is_called);
     Ok(found)
@@ -149,7 +173,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn d1_a_reference_leads_to_every_mode_and_to_no_other_account() {
+    async fn d1_a_reference_leads_to_every_mode_and_an_id_to_whichever_account_has_it() {
         let store = MemoryStore::default();
         for (id, name, facts) in [
             ("pay_1", "p:test/-/order/-/ORD-1", r#"{"livemode":false,"orders":["ORD-1"]}"#),
@@ -161,10 +185,17 @@ mod tests {
             ("pay_3", "p:any/-/order/-/ORD-2", r#"{"orders":["ORD-2"]}"#),
             ("pay_4", "p:stripe/-/live/pi_1", r#"{"names":["stripe/-/live/pi_1"]}"#),
             ("pay_5", "p:stripe/acct_1/live/pi_1", r#"{"names":["stripe/acct_1/live/pi_1"]}"#),
+            ("pay_6", "p:square/MERCHANT/any/sq_1", r#"{"names":["square/MERCHANT/any/sq_1"]}"#),
             ("pay_7", "b:stripe/-/live/sub_1", "{}"),
             // Of another tenant, and found by the first that has the reference.
             ("pay_8", "p:live/-/order/b/ORD-1", r#"{"livemode":true,"orders":["ORD-1"],"tenants":["b"]}"#),
-            ("pay_9", "p:live/-/order/-/ORD-9", r#"{"livemode":true,"orders":["ORD-3"]}"#),
+            ("pay_9", "p:live/-/order/-/ORD-9", r#"{"livemode":true,"orders":["ORD-8"]}"#),
+            ("pay_a", "p:stripe/acct_2/test/pi_2", r#"{"names":["stripe/acct_2/test/pi_2"]}"#),
+            (
+                "pay_b",
+                "p:live/acct_2/order/-/ORD-3",
+                r#"{"livemode":true,"account":"acct_2","orders":["ORD-3"]}"#,
+            ),
         ] {
             keep_payment(&store, id, Some(name), facts).await;
         }
@@ -173,7 +204,13 @@ mod tests {
         assert_eq!(found(&store, "pi_1", None).await, ["pay_4"]);
         assert_eq!(found(&store, "pi_1", Some("acct_1")).await, ["pay_5"]);
         assert_eq!(found(&store, "ORD-9", None).await, [""; 0], "it parted from what had the reference");
-        for nothing in ["sub_1", "", "live/-/order/-/ORD-1", "pay_6"] {
+        assert_eq!(found(&store, "sq_1", None).await, ["pay_6"], "whoever the merchant is");
+        assert_eq!(found(&store, "sq_1", Some("MERCHANT")).await, ["pay_6"]);
+        assert_eq!(found(&store, "pi_2", None).await, ["pay_a"]);
+        assert!(found(&store, "pi_2", Some("acct_1")).await.is_empty(), "another account was named");
+        assert_eq!(found(&store, "ORD-3", Some("acct_2")).await, ["pay_b"]);
+        assert!(found(&store, "ORD-3", None).await.is_empty(), "an order is its account's");
+        for nothing in ["sub_1", "", "live/-/order/-/ORD-1", "pay_10"] {
             assert!(found(&store, nothing, None).await.is_empty(), "{nothing}");
         }
     }

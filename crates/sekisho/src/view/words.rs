@@ -240,6 +240,9 @@ pub fn reason(code: &str, lang: Language) -> &str {
         // why a line stands in the books
         "captured" => ("money came", "入金"),
         "refunded" => ("given back", "返金"),
+        "tip" => ("a tip came", "チップ"),
+        "tip_refunded" => ("a tip was given back", "チップの返金"),
+        "surcharge_refunded" => ("the customer's fee was given back", "お客様負担手数料の返金"),
         "fee" => ("provider's fee", "決済手数料"),
         "disputed" => ("taken by a dispute", "チャージバック"),
         "dispute_fee" => ("fee of a dispute", "チャージバック手数料"),

@@ -48,6 +48,7 @@ enum Verb {
     Discard(Vec<Seq>, Act),
     Replay(Vec<Seq>, String, Act),
     Load(Vec<String>, Vec<Key>),
+    FindBranches(String),
     FindStates(StateFilter),
     FindSums(Option<String>),
     FindLines(LineFilter),

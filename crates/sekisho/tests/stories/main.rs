@@ -25,6 +25,7 @@ mod differences;
 mod directory;
 mod disks;
 mod engine;
+mod four_providers;
 mod gate;
 mod handshakes;
 mod lessons;

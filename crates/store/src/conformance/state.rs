@@ -48,6 +48,29 @@ pub async fn versions(store: Arc<dyn Store>) {
     );
 }
 
+pub async fn branches(store: Arc<dyn Store>) {
+    let found = async |prefix: &str, limit| store.find_branches(prefix.into(), limit).await.expect(UP);
+    assert_eq!(found("p:square/", ALL).await, [""; 0]);
+    let key = payment("a");
+    let names = [
+        "p:square/M1/any/a",
+        "p:square/M1/any/b",
+        "p:square/M1/live/a",
+        "p:square/M-2/any/c",
+        "p:square/客/any/d",
+    ];
+    let others = ["p:squar/M0/any/a", "p:square0/M3/any/a", "q:square/M4/any/a", "p:stripe/-/live/a"];
+    let namings = names.into_iter().chain(others);
+    let namings = namings.map(|name| Naming { name: name.into(), key: key.clone(), was: None }).collect();
+    let set = ChangeSet { names: namings, ..writes(vec![write(&key, 0, "{}")]) };
+    assert_eq!(commit(&store, set).await, APPLIED);
+    assert_eq!(found("p:square/", ALL).await, ["M-2", "M1", "客"]);
+    assert_eq!(found("p:square/", 2).await, ["M-2", "M1"]);
+    assert_eq!(found("p:square/", 0).await, [""; 0]);
+    assert_eq!(found("p:square/M1/", ALL).await, ["any", "live"]);
+    assert_eq!(found("p:payjp/", ALL).await, [""; 0]);
+}
+
 pub async fn races(store: Arc<dyn Store>) {
     let key = Key::new(Kind::Breaker, "raced");
     for version in 0..10 {

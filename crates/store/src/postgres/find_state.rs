@@ -10,6 +10,7 @@ use super::condition::Conditions;
 use super::connection::{Link, unreadable, value};
 use super::upkeep::{limit_of, without_nul};
 use crate::error::Result;
+use crate::find::Branches;
 use crate::{BookedLine, FIND_MAX, LineFilter, Loaded, StateFilter, Sum};
 
 /// The columns that [`state`] reads, in its order.
@@ -91,6 +92,19 @@ fn state(row: &Row) -> Result<State> {
         created_at,
         changed_at,
     })
+}
+
+pub async fn branches(link: &Link, prefix: String, limit: usize) -> Result<Vec<String>> {
+    let sql = "SELECT name FROM name WHERE name >= $1 AND name < $2 ORDER BY name LIMIT 1";
+    let mut branches = Branches::new(prefix, limit.min(FIND_MAX));
+    while let Some((from, to)) = branches.span() {
+        let rows = link.query(sql, &[&from, &to]).await?;
+        let name = rows.first().map(|row| value::<String>(row, 0)).transpose()?;
+        if !branches.met(name.as_deref()) {
+            break;
+        }
+    }
+    Ok(branches.into_words())
 }
 
 pub async fn states(link: &Link, filter: &StateFilter) -> Result<Vec<State>> {

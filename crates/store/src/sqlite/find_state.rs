@@ -6,6 +6,7 @@ use sekisho_core::state::{Index, Key, Kind, Posting, State};
 
 use super::condition::Conditions;
 use super::connection::unreadable;
+use crate::find::Branches;
 use crate::{BookedLine, FIND_MAX, LineFilter, Loaded, StateFilter, Sum};
 
 /// The columns that [`state`] reads, in its order.
@@ -48,6 +49,19 @@ fn state(row: &Row<'_>) -> rusqlite::Result<State> {
     };
     let (created_at, changed_at) = (Time::from_ms(row.get(11)?), Time::from_ms(row.get(12)?));
     Ok(State { key: key(row)?, version: row.get(2)?, facts: row.get(3)?, index, created_at, changed_at })
+}
+
+pub fn branches(db: &Connection, prefix: String, limit: usize) -> rusqlite::Result<Vec<String>> {
+    let sql = "SELECT name FROM name WHERE name >= $1 AND name < $2 ORDER BY name LIMIT 1";
+    let mut next = db.prepare_cached(sql)?;
+    let mut branches = Branches::new(prefix, limit.min(FIND_MAX));
+    while let Some((from, to)) = branches.span() {
+        let name: Option<String> = next.query_row([from, to], |row| row.get(0)).optional()?;
+        if !branches.met(name.as_deref()) {
+            break;
+        }
+    }
+    Ok(branches.into_words())
 }
 
 pub fn states(db: &Connection, filter: &StateFilter) -> rusqlite::Result<Vec<State>> {

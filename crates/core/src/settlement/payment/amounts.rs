@@ -9,7 +9,12 @@ use crate::money::{Currency, minus, sum};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Amounts {
     pub received: i64,
+    /// What came beside the order: ours, and the provider's.
+    pub tips: i64,
+    pub surcharges: i64,
     pub back: Back,
+    /// Refunds of what never paid for the order: of tips, and then of what the provider keeps. Not in `back`.
+    pub refunded_beside: i64,
     /// (fee, net), once the provider's entries of every captured charge are known and add up to what was captured.
     pub cost: Option<(i64, i64)>,
     /// Taken by disputes that are not decided yet, and by those that were lost; what was given back is not in it.
@@ -51,7 +56,18 @@ impl Amounts {
         currency: Option<Currency>,
         fits: impl Fn(Option<Currency>) -> bool + Copy,
     ) -> Self {
-        let received = received(facts, fits);
+        let received = sum(received(facts, fits).into_values());
+        let beside = |of: fn(&Charge) -> i64| {
+            let charges =
+                facts.charges.values().filter(|charge| charge.captured > 0 && fits(charge.currency));
+            sum(charges.map(of))
+        };
+        let (tips, surcharges) = (beside(|charge| charge.tip), beside(|charge| charge.surcharge));
+        let mut back = back(facts, fits);
+        // A refund may be heard of before the money it returns.
+        let more = if received > 0 { minus(back.gone(), received).max(0) } else { 0 };
+        let refunded_beside = more.min(tips.saturating_add(surcharges));
+        back.let_go(refunded_beside);
         let disputes = || facts.disputes.values().filter(|dispute| fits(dispute.currency));
         let taken = |lost: bool| {
             let own = disputes().filter(move |one| (one.status == DisputeStatus::Lost) == lost);
@@ -60,7 +76,10 @@ impl Amounts {
         let fees = disputes().map(|dispute| minus(dispute.fee, dispute.fee_returned).max(0));
         Self {
             received,
-            back: back(facts, fits),
+            tips,
+            surcharges,
+            back,
+            refunded_beside,
             cost: cost(facts, received, currency, fits),
             disputed: taken(false),
             dispute_lost: taken(true),
@@ -81,18 +100,22 @@ fn taken(dispute: &Dispute) -> i64 {
     }
 }
 
-/// An intent and its charges speak of the same money, so the greater counts; a charge without an intent speaks alone.
-fn received(facts: &Facts, fits: impl Fn(Option<Currency>) -> bool) -> i64 {
+/// What each intent brought, and all charges that have none. An intent and its charges speak of the same money, so the
+/// greater counts.
+pub(super) fn received(
+    facts: &Facts,
+    fits: impl Fn(Option<Currency>) -> bool,
+) -> BTreeMap<Option<&str>, i64> {
     let mut by_intent: BTreeMap<Option<&str>, i64> = BTreeMap::new();
     for (id, charge) in facts.charges.iter().filter(|(_, charge)| fits(charge.currency)) {
         let captured = by_intent.entry(intent_of(facts, id, charge)).or_default();
-        *captured = captured.saturating_add(charge.captured);
+        *captured = captured.saturating_add(charge.taken());
     }
     for (id, intent) in facts.intents.iter().filter(|(_, intent)| fits(intent.currency)) {
         let received = by_intent.entry(Some(id)).or_default();
         *received = intent.received.max(*received);
     }
-    sum(by_intent.into_values())
+    by_intent
 }
 
 /// The intent a charge says it is of, or that says so itself.
@@ -118,7 +141,7 @@ fn back(facts: &Facts, fits: impl Fn(Option<Currency>) -> bool + Copy) -> Back {
         let mut own = Back::default();
         refunds().filter(|one| one.charge.as_ref() == Some(id)).for_each(|refund| own.add(refund));
         let seen = minus(own.gone().saturating_add(own.returned), released(charge)).max(0);
-        let more = minus(charge.refunded, seen).max(0);
+        let more = minus(minus(charge.refunded, charge.uncaptured), seen).max(0);
         unseen = unseen.saturating_add(more);
         unseen_waits = unseen_waits.saturating_add(if charge.refunds_wait { more } else { 0 });
         own.let_go(released(charge));
@@ -147,7 +170,7 @@ impl Back {
         self.returned = self.returned.saturating_add(other.returned);
     }
 
-    /// Takes out what only let a reservation go.
+    /// Takes out what only let a reservation go, or never paid for the order.
     fn let_go(&mut self, released: i64) {
         let of_refunded = self.refunded.min(released);
         self.refunded = minus(self.refunded, of_refunded);
@@ -177,7 +200,7 @@ fn cost(
 ) -> Option<(i64, i64)> {
     let captured =
         || facts.charges.iter().filter(move |(_, charge)| charge.captured > 0 && fits(charge.currency));
-    if received == 0 || sum(captured().map(|(_, charge)| charge.captured)) != received {
+    if received == 0 || sum(captured().map(|(_, charge)| charge.taken())) != received {
         return None;
     }
     captured().try_fold((0_i64, 0_i64), |(fee, net), (id, charge)| {
@@ -194,7 +217,8 @@ fn cost_of(facts: &Facts, id: &str, charge: &Charge, currency: Option<Currency>)
         charge.transactions.iter().chain(brought).chain(release_entry(facts, id, charge)).collect();
     let entries = ids.into_iter().map(|id| facts.transactions.get(id));
     let entries: Vec<_> = entries.collect::<Option<_>>()?;
-    let is_whole = sum(entries.iter().map(|entry| entry.amount)) == charge.captured;
+    let came = sum([charge.taken(), charge.tip, charge.surcharge]);
+    let is_whole = sum(entries.iter().map(|entry| entry.amount)) == came;
     let is_own = entries.iter().all(|entry| entry.currency == currency);
     let total = || (sum(entries.iter().map(|entry| entry.fee)), sum(entries.iter().map(|entry| entry.net)));
     (is_whole && is_own).then(total)

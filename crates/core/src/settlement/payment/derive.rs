@@ -1,10 +1,10 @@
 //! What a payment's facts add up to: one status, the amounts, whose it is, and whether a person should look at it. A
 //! function of the facts alone, so whoever knows the same says the same.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::amounts::{Amounts, gives_back, severity};
-use super::{DisputeStatus, Facts, Intent, Ours, Refund, RefundStatus, Session, SessionStatus, tries};
+use super::amounts::{self, Amounts, gives_back, severity};
+use super::{DisputeStatus, Facts, IntentStatus, Ours, Refund, RefundStatus, Session, SessionStatus, tries};
 use crate::money::{Currency, minus};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +18,9 @@ pub struct Derived {
     pub missing: i64,
     /// Tries to pay that failed, each once.
     pub failed_tries: usize,
+    /// What the customer gave on top, and what the provider took from the customer for itself. Neither pays for anything.
+    pub tips: i64,
+    pub surcharge: i64,
     /// What went back.
     pub refunded: i64,
     /// What is on its way back, beside `refunded`.
@@ -172,6 +175,8 @@ impl Derived {
             received: amounts.received,
             missing,
             failed_tries: tries::failed(facts),
+            tips: amounts.tips,
+            surcharge: amounts.surcharges,
             refunded: amounts.back.refunded,
             refund_pending: amounts.back.pending,
             refund_returned: amounts.back.returned,
@@ -243,11 +248,29 @@ fn currency(facts: &Facts) -> Option<Currency> {
 
 fn amount(facts: &Facts, currency: Option<Currency>) -> i64 {
     let fits = |other: Option<Currency>| other.is_none() || other == currency;
-    let asked = |intent: &Intent| intent.newest.as_ref().map_or(intent.amount, |newest| newest.amount);
-    let intents = facts.intents.values().filter(|intent| fits(intent.currency)).map(asked);
     let sessions = facts.sessions.values().filter(|one| fits(one.currency)).map(|session| session.amount);
     let charges = facts.charges.values().filter(|charge| fits(charge.currency)).map(|charge| charge.amount);
-    wanted(facts).or_else(|| intents.max()).or_else(|| sessions.chain(charges).max()).unwrap_or(0)
+    wanted(facts).or_else(|| asked(facts, fits)).or_else(|| sessions.chain(charges).max()).unwrap_or(0)
+}
+
+/// What the provider's intents ask for: the parts of one order together, and of several orders the largest. A part that
+/// ended without money counts only where all did.
+fn asked(facts: &Facts, fits: impl Fn(Option<Currency>) -> bool) -> Option<i64> {
+    let mut orders: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
+    for (id, intent) in facts.intents.iter().filter(|(_, intent)| fits(intent.currency)) {
+        let (together, largest) = orders.entry(part_of(facts, id)).or_default();
+        let amount = intent.newest.as_ref().map_or(intent.amount, |newest| newest.amount);
+        if tries::under_way(facts, id, intent).is_some() || intent.status == IntentStatus::Succeeded {
+            *together = together.saturating_add(amount);
+        }
+        *largest = amount.max(*largest);
+    }
+    orders.into_values().map(|(together, largest)| if together > 0 { together } else { largest }).max()
+}
+
+/// The order an intent belongs to; one that is no part is an order itself.
+fn part_of<'f>(facts: &'f Facts, intent: &'f str) -> &'f str {
+    facts.intents.get(intent).and_then(|intent| intent.part_of.as_deref()).unwrap_or(intent)
 }
 
 /// What we asked for, if we said how much.
@@ -270,8 +293,8 @@ fn status(facts: &Facts, amounts: &Amounts, missing: i64) -> Status {
     if is_free(facts) && missing == 0 {
         return Status::Paid;
     }
-    if tries::all_cancelled(facts) {
-        return Status::Cancelled;
+    if let Some(ended) = tries::ended(facts) {
+        return ended;
     }
     if tries::is_under_way(facts) {
         return Status::Processing;
@@ -312,12 +335,18 @@ pub(super) fn is_underpaid(facts: &Facts, derived: &Derived) -> bool {
 /// here.
 pub(super) fn surplus(facts: &Facts, derived: &Derived) -> i64 {
     let kept = minus(derived.received, derived.gone());
-    let paid = || facts.intents.values().filter(|intent| intent.received > 0).count();
     match wanted(facts) {
         Some(wanted) => minus(kept, wanted).max(0),
-        None if paid() > 1 => minus(kept, derived.amount).max(0),
+        None if orders_paid(facts, derived.currency) > 1 => minus(kept, derived.amount).max(0),
         None => 0,
     }
+}
+
+/// How many of the provider's orders were paid: parts of one are one.
+fn orders_paid(facts: &Facts, currency: Option<Currency>) -> usize {
+    let received = amounts::received(facts, |other| other.is_none() || other == currency);
+    let paid = received.into_iter().filter(|(_, amount)| *amount > 0);
+    paid.filter_map(|(intent, _)| Some(part_of(facts, intent?))).collect::<BTreeSet<_>>().len()
 }
 
 /// A refund ended so, and the money did not go back otherwise.

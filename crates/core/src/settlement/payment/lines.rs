@@ -28,6 +28,7 @@ impl Line {
 }
 
 const SALES: &str = "sales";
+const TIPS: &str = "tips";
 const FEES: &str = "fees";
 const DISPUTES: &str = "disputes";
 const DISPUTE_FEES: &str = "dispute_fees";
@@ -61,7 +62,12 @@ fn book(lines: &mut Lines, currency: Currency, amounts: &Amounts, provider: &str
         }
     };
     post("captured", provider, against, amounts.received);
+    post("tip", provider, TIPS, amounts.tips);
     post("refunded", against, provider, refunded);
+    // What the provider kept for itself is given back at our cost.
+    let tips_back = amounts.refunded_beside.min(amounts.tips);
+    post("tip_refunded", TIPS, provider, tips_back);
+    post("surcharge_refunded", FEES, provider, minus(amounts.refunded_beside, tips_back));
     post("fee", FEES, provider, amounts.cost.map_or(0, |(fee, _)| fee));
     post("disputed", DISPUTES, provider, amounts.disputed);
     post("disputed", lost_by, provider, amounts.dispute_lost);
@@ -85,7 +91,11 @@ pub fn customer_account(customer: &str) -> String {
 
 /// The sum of an account's lines as its owner reads it: what a customer has and what was sold are above zero.
 pub fn balance_of(account: &str, posted: i64) -> i64 {
-    if account == SALES || account.starts_with("customer/") { posted.saturating_neg() } else { posted }
+    if account == SALES || account == TIPS || account.starts_with("customer/") {
+        posted.saturating_neg()
+    } else {
+        posted
+    }
 }
 
 /// The facts whose objects belong to one realm.

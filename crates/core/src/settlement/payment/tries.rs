@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::amounts::intent_of;
-use super::{Charge, ChargeStatus, Facts, Intent, IntentStatus, Session, SessionStatus};
+use super::{Charge, ChargeStatus, Facts, Intent, IntentStatus, Session, SessionStatus, Status};
 
 /// How many tries failed. Each counts once, however many objects and events tell of it.
 pub(super) fn failed(facts: &Facts) -> usize {
@@ -26,12 +26,18 @@ pub(super) fn failed(facts: &Facts) -> usize {
     named.len().saturating_add(unnamed).max(usize::from(of_sessions))
 }
 
-/// Every intent was cancelled; or, where none is known, every reservation was let go.
-pub(super) fn all_cancelled(facts: &Facts) -> bool {
-    if facts.intents.is_empty() {
-        return !facts.charges.is_empty() && facts.charges.values().all(|charge| charge.let_go);
+/// What it ended as, if every intent was cancelled or ran out of time; or, where none is known, every reservation was let
+/// go.
+pub(super) fn ended(facts: &Facts) -> Option<Status> {
+    let Facts { intents, charges, .. } = facts;
+    if intents.is_empty() {
+        let let_go = !charges.is_empty() && charges.values().all(|charge| charge.let_go);
+        return let_go.then_some(Status::Cancelled);
     }
-    facts.intents.values().all(|intent| intent.status == IntentStatus::Cancelled)
+    let is_over = |intent: &Intent| matches!(intent.status, IntentStatus::Cancelled | IntentStatus::Expired);
+    let expired = intents.values().any(|intent| intent.status == IntentStatus::Expired);
+    let ended = if expired { Status::Expired } else { Status::Cancelled };
+    intents.values().all(is_over).then_some(ended)
 }
 
 /// The customer has done something, and the money is on its way.
@@ -48,7 +54,11 @@ pub(super) fn under_way(facts: &Facts, id: &str, intent: &Intent) -> Option<Inte
         // A voucher comes after the charges that failed before it. Without a moment nobody knows that.
         IntentStatus::RequiresAction => intent.newest.is_none() && all_charges_failed(facts, id, intent),
         IntentStatus::Processing => all_charges_failed(facts, id, intent),
-        IntentStatus::Waiting | IntentStatus::Cancelled | IntentStatus::Succeeded => true,
+        IntentStatus::Waiting
+        | IntentStatus::Failed
+        | IntentStatus::Expired
+        | IntentStatus::Cancelled
+        | IntentStatus::Succeeded => true,
     };
     Some(status).filter(|_| !failed && !is_over)
 }
@@ -69,7 +79,7 @@ impl Intent {
     /// Where it stands, and whether its last try failed.
     fn now(&self) -> (IntentStatus, bool) {
         match &self.newest {
-            _ if self.status >= IntentStatus::Cancelled => (self.status, false),
+            _ if self.status > IntentStatus::Processing => (self.status, self.status == IntentStatus::Failed),
             Some(newest) => (newest.status, newest.failed),
             None => (self.status, self.failed),
         }
@@ -84,8 +94,7 @@ pub(super) fn is_reserved_or_pending(facts: &Facts) -> bool {
 /// An intent that was cancelled took its charge along.
 fn is_open(facts: &Facts, id: &String, charge: &Charge) -> bool {
     let intent = intent_of(facts, id, charge).and_then(|intent| facts.intents.get(intent));
-    let is_over =
-        intent.is_some_and(|intent| intent.status == IntentStatus::Cancelled || intent.tries.contains(id));
+    let is_over = intent.is_some_and(|intent| is_gone(intent.status) || intent.tries.contains(id));
     let is_here = match charge.status {
         ChargeStatus::Failed => false,
         ChargeStatus::Pending => true,
@@ -94,12 +103,16 @@ fn is_open(facts: &Facts, id: &String, charge: &Charge) -> bool {
     is_here && !is_over
 }
 
+const fn is_gone(status: IntentStatus) -> bool {
+    matches!(status, IntentStatus::Cancelled | IntentStatus::Expired)
+}
+
 /// A session was completed without money: it is on its way, unless a later try of its intent failed.
 fn waits(facts: &Facts, session: &Session) -> bool {
     let is_open = session.status == SessionStatus::Complete && !session.paid && !session.failed;
     let intent = session.intent.as_ref().and_then(|intent| facts.intents.get(intent));
     let failed_since = intent.is_some_and(|intent| match (&intent.newest, intent.now()) {
-        (_, (IntentStatus::Cancelled, _)) => true,
+        (_, (status, _)) if is_gone(status) => true,
         (Some(newest), (_, true)) => Some(newest.at) >= session.completed_at,
         (None, (_, failed)) => failed,
         (Some(_), (_, false)) => false,

@@ -16,6 +16,8 @@ pub fn view(id: &str, facts: &Facts, derived: &Derived) -> Value {
         "amount_received": derived.received,
         "amount_missing": derived.missing,
         "failed_tries": derived.failed_tries,
+        "amount_tip": derived.tips,
+        "amount_surcharge": derived.surcharge,
         "amount_refunded": derived.refunded,
         "amount_refund_pending": derived.refund_pending,
         "fee": derived.fee,

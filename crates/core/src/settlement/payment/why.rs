@@ -115,7 +115,14 @@ fn processing<'f>(facts: &Facts) -> Why<'f> {
     match doing.max() {
         Some(IntentStatus::RequiresAction) => Why::CustomerMustAct,
         Some(IntentStatus::Processing) => Why::BankWorksOnIt,
-        Some(IntentStatus::Waiting | IntentStatus::Cancelled | IntentStatus::Succeeded) | None => {
+        Some(
+            IntentStatus::Waiting
+            | IntentStatus::Failed
+            | IntentStatus::Expired
+            | IntentStatus::Cancelled
+            | IntentStatus::Succeeded,
+        )
+        | None => {
             if tries::is_reserved_or_pending(facts) {
                 Why::Reserved
             } else {

@@ -53,6 +53,7 @@ pub(super) fn intent(context: &Context<'_>, object: &str) -> Result<Reading, Unr
         failure,
         tries: charge.or_else(|| told().map(str::to_owned)).into_iter().collect(),
         charges: latest.into_iter().collect(),
+        ..Intent::default()
     };
     draft.facts.intents.insert(said.id, intent);
     Ok(draft.finish())
@@ -252,6 +253,7 @@ impl<'c> Draft<'c> {
             transactions: id(said.balance_transaction).into_iter().collect(),
             receipt_url: said.receipt_url,
             failure: said.failure_code,
+            ..Charge::default()
         };
         self.facts.charges.insert(said.id, charge);
         Ok(())

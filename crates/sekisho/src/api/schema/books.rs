@@ -71,6 +71,8 @@ const PAYMENT: Fields = &[
     ("amount_received", "integer"),
     ("amount_missing", "integer"),
     ("failed_tries", "integer"),
+    ("amount_tip", "integer"),
+    ("amount_surcharge", "integer"),
     ("amount_refunded", "integer"),
     ("amount_refund_pending", "integer"),
     ("fee", "integer?"),

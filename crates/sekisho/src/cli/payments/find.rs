@@ -31,7 +31,7 @@ pub fn choose(
     let mut found: Vec<_> = found.filter(|(_, livemode)| wanted.allows(*livemode)).collect();
     match &found[..] {
         [] => {
-            let more = ". What belongs to a connected account is found with --account ID";
+            let more = ". An order of a connected account is found with --account ID";
             let more = if account.is_none() { more } else { "" };
             bail!("no payment is called {called}; `sekisho payments list` lists them{more}")
         }

@@ -195,7 +195,7 @@ impl Rows<'_> {
         }));
         let kind = f.t("Charge", "請求（チャージ）");
         rows.extend(charges.iter().map(|(id, one)| {
-            let amount = one.captured.max(one.amount);
+            let amount = if one.captured > 0 { one.taken() } else { one.amount };
             self.row(kind, id, word(one.status), amount, one.currency, one.failure.as_deref())
         }));
         let kind = f.t("Refund", "返金");

@@ -78,6 +78,7 @@ impl Author {
             Verb::FindNodes,
             Verb::FindRejections(RejectionFilter { limit: ALL, ..RejectionFilter::default() }),
             Verb::Load(NAMES.map(str::to_owned).to_vec(), Vec::new()),
+            Verb::FindBranches("p:one/".to_owned()),
             Verb::FindSums(None),
             Verb::FindLines(LineFilter { limit: ALL, ..LineFilter::default() }),
             Verb::FindAudit(AuditFilter { limit: ALL, ..AuditFilter::default() }),

@@ -89,6 +89,7 @@ impl Player {
                 format!("{:?}", store.replay(events, payload, act).await.unwrap())
             }
             Verb::Load(names, keys) => format!("{:?}", store.load(names, keys).await.unwrap()),
+            Verb::FindBranches(prefix) => format!("{:?}", store.find_branches(prefix, 100).await.unwrap()),
             Verb::FindStates(filter) => format!("{:?}", store.find_states(filter).await.unwrap()),
             Verb::FindSums(account) => format!("{:?}", store.find_sums(account).await.unwrap()),
             Verb::FindLines(filter) => format!("{:?}", store.find_lines(filter).await.unwrap()),

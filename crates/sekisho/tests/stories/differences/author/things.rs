@@ -9,7 +9,7 @@ use super::Author;
 /// Few things and names, so that sets get in each other's way.
 pub(super) const KINDS: [Kind; 2] = [Kind::Payment, Kind::Request];
 pub(super) const THINGS: [&str; 2] = ["a", "客"];
-pub(super) const NAMES: [&str; 4] = ["one", "two", "三", "four"];
+pub(super) const NAMES: [&str; 4] = ["p:one/a/x", "p:one/三/x", "p:one/三/y", "four"];
 
 impl Author {
     pub(super) fn thing(&mut self) -> Key {
