@@ -67,7 +67,7 @@ impl Amounts {
         // A refund may be heard of before the money it returns.
         let more = if received > 0 { minus(back.gone(), received).max(0) } else { 0 };
         let refunded_beside = more.min(tips.saturating_add(surcharges));
-        back.let_go(refunded_beside);
+        back.leave_out(refunded_beside);
         let disputes = || facts.disputes.values().filter(|dispute| fits(dispute.currency));
         let taken = |lost: bool| {
             let own = disputes().filter(move |one| (one.status == DisputeStatus::Lost) == lost);
@@ -170,7 +170,14 @@ impl Back {
         self.returned = self.returned.saturating_add(other.returned);
     }
 
-    /// Takes out what only let a reservation go, or never paid for the order.
+    /// Takes out what never paid for the order; it goes back last.
+    fn leave_out(&mut self, beside: i64) {
+        let of_pending = self.pending.min(beside);
+        self.pending = minus(self.pending, of_pending);
+        self.refunded = minus(self.refunded, minus(beside, of_pending).min(self.refunded));
+    }
+
+    /// Takes out what only let a reservation go.
     fn let_go(&mut self, released: i64) {
         let of_refunded = self.refunded.min(released);
         self.refunded = minus(self.refunded, of_refunded);

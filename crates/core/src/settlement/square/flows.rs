@@ -167,6 +167,7 @@ fn d2_refunds_in_part_and_whole_end_the_same_whichever_comes_first() {
             "payment.partially_refunded/400",
             "payment.partially_refunded/700",
             "payment.refund_pending/400",
+            "payment.refund_pending/1000",
         ],
         ..PAID
     };
