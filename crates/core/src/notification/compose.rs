@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::alert::in_words;
-use super::directory::{Customer, Staff, Tenant};
+use super::directory::{Customer, Register, Staff, Tenant};
 use super::notice::Step;
 use super::rule::{Rule, To};
 use super::{Audience, Language, MailAddress, Notice, Status};
@@ -84,36 +84,42 @@ impl Named {
 
     /// What must be known of them.
     pub fn keys(&self) -> Vec<Key> {
-        let key = |kind, id: &Option<String>| id.as_ref().map(|id| Key::new(kind, id));
-        let keys = [
-            key(Kind::Tenant, &self.tenant),
-            key(Kind::Customer, &self.customer),
-            key(Kind::Payment, &self.payment),
-        ];
-        keys.into_iter().flatten().collect()
+        [self.tenant_key(), self.customer_key(), self.payment_key()].into_iter().flatten().collect()
+    }
+
+    fn tenant_key(&self) -> Option<Key> {
+        self.tenant.as_ref().map(|id| Register::Tenants.key(None, id))
+    }
+
+    /// The customer of this very tenant: one of another tenant, or of none, is somebody else, and its address is not for
+    /// this tenant to use or to see.
+    fn customer_key(&self) -> Option<Key> {
+        self.customer.as_ref().map(|id| Register::Customers.key(self.tenant.as_deref(), id))
+    }
+
+    fn payment_key(&self) -> Option<Key> {
+        self.payment.as_ref().map(|id| Key::new(Kind::Payment, id))
     }
 
     /// Who they are. Whoever is not in the directory is known by what was typed at the till.
     pub fn parties(&self, known: &Loaded, staff: &[(String, Staff)]) -> Parties {
-        let tenant = self
-            .tenant
-            .as_ref()
-            .map(|id| Place::of_tenant(id, &read::<Tenant>(known, Kind::Tenant, id).unwrap_or_default()));
+        let tenant = self.tenant.as_ref().map(|id| {
+            Place::of_tenant(id, &read::<Tenant>(known, self.tenant_key()).unwrap_or_default())
+        });
         let customer = self.customer.as_ref().map(|id| {
-            Person::of_customer(id, &read::<Customer>(known, Kind::Customer, id).unwrap_or_default())
+            Person::of_customer(id, &read::<Customer>(known, self.customer_key()).unwrap_or_default())
         });
         let mut customer = customer.unwrap_or_default();
         if customer.address.is_none() {
-            let payment =
-                self.payment.as_ref().and_then(|id| read::<payment::Facts>(known, Kind::Payment, id));
+            let payment = read::<payment::Facts>(known, self.payment_key());
             customer.address = payment.and_then(|facts| facts.email().cloned());
         }
         Parties { tenant, customer, staff: staff.iter().map(|(id, one)| Person::of_staff(id, one)).collect() }
     }
 }
 
-fn read<T: DeserializeOwned>(known: &Loaded, kind: Kind, id: &str) -> Option<T> {
-    let state = known.states.get(&Key::new(kind, id)).filter(|state| state.is_shown())?;
+fn read<T: DeserializeOwned>(known: &Loaded, key: Option<Key>) -> Option<T> {
+    let state = known.states.get(&key?).filter(|state| state.is_shown())?;
     serde_json::from_str(&state.facts).ok()
 }
 
@@ -296,6 +302,7 @@ pub mod tests {
     use super::*;
     use crate::delivery::route::tests::stored;
     use crate::settlement::SOURCE;
+    use crate::state::State;
 
     const NOW: Time = Time::from_ms(1_780_000_000_000);
 
@@ -356,6 +363,44 @@ pub mod tests {
         assert_eq!((named.tenant.as_deref(), named.customer.as_deref()), (Some("a"), Some("c1")));
         assert_eq!((named.payment.as_deref(), named.keys().len()), (Some("pay_1"), 3));
         assert_eq!(Named::by(&stored(body)), Named::default());
+    }
+
+    #[test]
+    fn g5_a_customers_address_is_used_for_its_own_tenants_events_only() {
+        let keep = |known: &mut Loaded, key: Key, facts: Value| {
+            let facts = facts.to_string();
+            let (index, at) = (crate::state::Index::default(), NOW);
+            let state = State { key: key.clone(), version: 1, facts, index, created_at: at, changed_at: at };
+            known.states.insert(key, state);
+        };
+        let told = |directory: &[(Option<&str>, &str)], tenant: Option<&str>| {
+            let body = json!({ "tenant": tenant, "data": { "object": "payment", "id": "pay_1", "customer": "c1" } });
+            let named = Named::by(&Stored { source: SOURCE.into(), ..stored(&body.to_string()) });
+            let mut known = Loaded::default();
+            for (tenant, email) in directory {
+                let facts = json!({ "tenant": tenant, "email": email, "language": "en" });
+                keep(&mut known, Register::Customers.key(*tenant, "c1"), facts);
+            }
+            let typed = json!({ "emails": { "typed@example.jp": "billing" } });
+            keep(&mut known, Key::new(Kind::Payment, "pay_1"), typed);
+            // Only what was asked for is loaded.
+            known.states.retain(|key, _| named.keys().contains(key));
+            let parties = named.parties(&known, &[]);
+            parties.customer.address.map(|address| address.whole().to_owned()).unwrap_or_default()
+        };
+        let (a, b, none) =
+            ((Some("a"), "of-a@example.jp"), (Some("b"), "of-b@example.jp"), (None, "nobodys@example.jp"));
+        for (directory, tenant, expected) in [
+            (&[a, b, none][..], Some("a"), "of-a@example.jp"),
+            (&[a, b, none], Some("b"), "of-b@example.jp"),
+            (&[a, b, none], None, "nobodys@example.jp"),
+            (&[b], Some("a"), "typed@example.jp"),
+            (&[none], Some("a"), "typed@example.jp"),
+            (&[a], None, "typed@example.jp"),
+            (&[], Some("a"), "typed@example.jp"),
+        ] {
+            assert_eq!(told(directory, tenant), expected, "{directory:?} {tenant:?}");
+        }
     }
 
     #[test]

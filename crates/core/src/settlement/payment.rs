@@ -17,6 +17,7 @@ mod thing;
 mod view;
 mod why;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
@@ -26,7 +27,7 @@ use crate::notification::MailAddress;
 
 pub use derive::{Attention, Derived, Status};
 pub use due::{Due, What, anchor, due};
-pub use lines::{Line, Lines, balance_of, customer_account, lines};
+pub use lines::{Line, Lines, balance_of, customer_account, customer_of, lines};
 pub use view::view;
 pub use why::Why;
 
@@ -49,8 +50,8 @@ pub struct Facts {
     pub realms: BTreeSet<String>,
     /// The provider's own customers.
     pub provider_customers: BTreeSet<String>,
-    /// Where whoever paid can be reached, as typed at the till.
-    pub emails: BTreeSet<MailAddress>,
+    /// Where whoever paid can be reached, and how each address came to us.
+    pub emails: BTreeMap<MailAddress, Till>,
     /// Invoices it pays.
     pub invoices: BTreeSet<String>,
     pub sessions: BTreeMap<String, Session>,
@@ -66,6 +67,21 @@ pub struct Facts {
     pub conflicts: BTreeSet<String>,
     /// The keys of everything that was announced or asked for. What fired fired, also after a merge.
     pub emitted: BTreeSet<String>,
+}
+
+/// Where an address was written at the provider's till. The greater says more surely where the buyer reads mail.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Till {
+    /// Filled in beforehand by the shop.
+    #[default]
+    Prefilled,
+    /// Of whoever owns the card or the account.
+    Billing,
+    /// Where the shop has the provider's receipt sent.
+    Receipt,
+    /// By the buyer.
+    Buyer,
 }
 
 /// A payment as the app that created it described it.
@@ -227,7 +243,7 @@ impl Facts {
         self.purposes.extend(other.purposes.iter().cloned());
         self.realms.extend(other.realms.iter().cloned());
         self.provider_customers.extend(other.provider_customers.iter().cloned());
-        self.emails.extend(other.emails.iter().cloned());
+        each(&mut self.emails, &other.emails, greater);
         self.invoices.extend(other.invoices.iter().cloned());
         self.conflicts.extend(other.conflicts.iter().cloned());
         self.emitted.extend(other.emitted.iter().cloned());
@@ -242,9 +258,17 @@ impl Facts {
 }
 
 impl Facts {
-    /// Where whoever paid can be told something.
+    /// Where whoever paid can be told something: what is most surely the buyer's own, whichever came first.
     pub fn email(&self) -> Option<&MailAddress> {
-        self.emails.first()
+        let best = self.emails.iter().max_by_key(|(address, till)| (**till, Reverse(*address)));
+        best.map(|(address, _)| address)
+    }
+
+    /// Adds an address; what is no address is no fact.
+    pub fn reached_at(&mut self, email: Option<&str>, till: Till) {
+        if let Some(address) = email.and_then(|email| email.parse().ok()) {
+            greater(self.emails.entry(address).or_default(), &till);
+        }
     }
 
     /// The realm an object of it belongs to.
@@ -332,9 +356,9 @@ pub(super) fn greater<T: Ord + Clone>(mine: &mut T, other: &T) {
 }
 
 /// Joins two maps entry by entry.
-pub(super) fn each<T: Clone>(
-    mine: &mut BTreeMap<String, T>,
-    other: &BTreeMap<String, T>,
+pub(super) fn each<K: Ord + Clone, T: Clone>(
+    mine: &mut BTreeMap<K, T>,
+    other: &BTreeMap<K, T>,
     join: impl Fn(&mut T, &T),
 ) {
     for (id, theirs) in other {

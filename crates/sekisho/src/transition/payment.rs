@@ -4,7 +4,7 @@
 use sekisho_core::settlement::order::{Order, Taken};
 use sekisho_core::settlement::payment::{Derived, Facts, Ours, view};
 use sekisho_core::settlement::{Cause, decide};
-use sekisho_core::state::{Key, Kind, Loaded, Write};
+use sekisho_core::state::{Kind, Loaded, Write};
 use sekisho_store::Store;
 use serde_json::{Map, Value};
 
@@ -27,8 +27,6 @@ pub async fn create_payment(
         if let Some(answered) = request.map(|request| request.answered(&loaded)).transpose()?.flatten() {
             return Ok(answered);
         }
-        let Ours { customer, tenant, .. } = &order.ours;
-        directory::check_customer(&loaded, customer.as_deref(), tenant.as_deref(), actor)?;
         let (name, role) = (actor.name.to_owned(), actor.role.name().to_owned());
         let cause = Cause { actor: Some(name), role: Some(role), ..Cause::default() };
         let input = order.input(fresh(actor.at), &loaded, actor.tenant, cause);
@@ -71,9 +69,7 @@ fn check(order: Map<String, Value>, actor: &Actor<'_>) -> Result<Order> {
 }
 
 async fn load(store: &dyn Store, order: &Order, request: Option<&Request>) -> Result<Loaded> {
-    let mut keys: Vec<_> = order.ours.customer.iter().map(|id| Key::new(Kind::Customer, id)).collect();
-    keys.extend(request.map(Request::key));
-    Ok(store.load(order.names(), keys).await?)
+    Ok(store.load(order.names(), request.map(Request::key).into_iter().collect()).await?)
 }
 
 fn refused(order: &Order, taken: Taken) -> Refusal {

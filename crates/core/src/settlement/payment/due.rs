@@ -317,7 +317,7 @@ mod tests {
         let label = json!({ "metadata": { "purpose": "top_up", "customer_id": "c_1" } });
         let mut known = facts(&[("charge.succeeded", charge(label))]);
         let balance = |facts: &Facts| {
-            let account = customer_account("c_1");
+            let account = customer_account(None, "c_1");
             let entries = lines(facts, &Derived::of(facts));
             let own = entries.iter().filter(|(line, _)| line.account == account).map(|(_, amount)| *amount);
             balance_of(&account, own.sum())

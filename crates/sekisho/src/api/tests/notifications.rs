@@ -79,10 +79,11 @@ impl House {
         assert!(matches!(&*self.store.commit(vec![set]).await.unwrap(), [Committed::Applied { .. }]));
     }
 
-    async fn keep(&self, kind: Kind, id: &str, tenant: Option<&str>, facts: &Value) {
-        let index = Index { tenant: tenant.map(str::to_owned), ..Index::default() };
-        self.commit(vec![Write { key: Key::new(kind, id), version: 0, facts: facts.to_string(), index }])
-            .await;
+    async fn keep(&self, register: Register, id: &str, facts: &Value) {
+        let member = Member::read(register, &facts.to_string()).unwrap();
+        let key = register.key(member.tenant(), id);
+        let index = member.index(&key);
+        self.commit(vec![Write { key, version: 0, facts: facts.to_string(), index }]).await;
     }
 
     /// Writes down a notice that was made at a moment; says its id.
@@ -94,18 +95,18 @@ impl House {
 
     /// An office with two who are reminded, one who does not want it, and something due.
     async fn office(&self, id: &str) {
-        self.keep(Kind::Tenant, id, None, &json!({ "name": "青空事業所" })).await;
+        self.keep(Register::Tenants, id, &json!({ "name": "青空事業所" })).await;
         for (n, notifications) in [(1, true), (2, true), (3, false)] {
             let staff = json!({
                 "tenant": id, "family_name": "山田", "given_name": format!("{n}"), "email": format!("s{n}@example.jp"),
                 "language": null, "notifications": notifications, "threshold_days": 30,
             });
-            self.keep(Kind::Staff, &format!("{id}-s{n}"), Some(id), &staff).await;
+            self.keep(Register::Staff, &format!("{id}-s{n}"), &staff).await;
         }
         let subject = json!({
             "tenant": id, "name": "佐藤", "renewal_due_on": "2026-11-20", "assessment_due_on": null,
         });
-        self.keep(Kind::Subject, &format!("{id}-x"), Some(id), &subject).await;
+        self.keep(Register::Subjects, &format!("{id}-x"), &subject).await;
     }
 }
 
