@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use sekisho_core::change::{ChangeSet, Committed, Lane};
-use sekisho_core::notification::directory::local_date;
+use sekisho_core::notification::directory::{Member, Register, local_date};
 use sekisho_core::notification::{Audience, Language, Notice, Status, Step, post};
 use sekisho_core::queue::Breaker;
 use sekisho_core::state::{Index, Key, Kind, Write};
@@ -79,6 +79,13 @@ impl House {
         assert!(matches!(&*self.store.commit(vec![set]).await.unwrap(), [Committed::Applied { .. }]));
     }
 
+    /// What is kept of a channel.
+    async fn keep_of_channel(&self, kind: Kind, id: &str, facts: &Value) {
+        let (key, index) = (Key::new(kind, id), Index::default());
+        self.commit(vec![Write { key, version: 0, facts: facts.to_string(), index }]).await;
+    }
+
+    /// Somebody of the directory.
     async fn keep(&self, register: Register, id: &str, facts: &Value) {
         let member = Member::read(register, &facts.to_string()).unwrap();
         let key = register.key(member.tenant(), id);
@@ -344,9 +351,9 @@ async fn g2_a_channel_that_is_shut_says_why_and_is_resumed() {
     let mut breaker = Breaker::default();
     let until = now().plus_ms(900_000);
     breaker.shut("bad_credentials: 535 denied", until, now());
-    house.keep(Kind::Breaker, &lane.0, None, &json!(breaker)).await;
+    house.keep_of_channel(Kind::Breaker, &lane.0, &json!(breaker)).await;
     let today = now().ms().div_euclid(86_400_000);
-    house.keep(Kind::Quota, "mail", None, &json!({ "next_ms": 0, "day": today, "used": 5 })).await;
+    house.keep_of_channel(Kind::Quota, "mail", &json!({ "next_ms": 0, "day": today, "used": 5 })).await;
     let channels = house.items("/v1/channels").await;
     channels.iter().for_each(|channel| check("Channel", channel));
     let mail = &channels[0];

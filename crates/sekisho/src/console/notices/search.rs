@@ -53,8 +53,8 @@ pub struct Known {
 }
 
 pub async fn find(store: &dyn Store, text: &str) -> transition::Result<Known> {
-    let (asked, people) = understand(store, text).await?;
-    let mut known = Known { people, asked, looked: 0, suppression: None };
+    let (asked, called) = understand(store, text).await?;
+    let mut known = Known { people: called, asked, looked: 0, suppression: None };
     if let Asked::Address(address) = &known.asked {
         known.suppression = transition::suppression(store, address).await?;
         if known.people.is_empty() {
