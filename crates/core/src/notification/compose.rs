@@ -103,9 +103,10 @@ impl Named {
 
     /// Who they are. Whoever is not in the directory is known by what was typed at the till.
     pub fn parties(&self, known: &Loaded, staff: &[(String, Staff)]) -> Parties {
-        let tenant = self.tenant.as_ref().map(|id| {
-            Place::of_tenant(id, &read::<Tenant>(known, self.tenant_key()).unwrap_or_default())
-        });
+        let tenant = self
+            .tenant
+            .as_ref()
+            .map(|id| Place::of_tenant(id, &read::<Tenant>(known, self.tenant_key()).unwrap_or_default()));
         let customer = self.customer.as_ref().map(|id| {
             Person::of_customer(id, &read::<Customer>(known, self.customer_key()).unwrap_or_default())
         });
@@ -374,7 +375,8 @@ pub mod tests {
             known.states.insert(key, state);
         };
         let told = |directory: &[(Option<&str>, &str)], tenant: Option<&str>| {
-            let body = json!({ "tenant": tenant, "data": { "object": "payment", "id": "pay_1", "customer": "c1" } });
+            let body =
+                json!({ "tenant": tenant, "data": { "object": "payment", "id": "pay_1", "customer": "c1" } });
             let named = Named::by(&Stored { source: SOURCE.into(), ..stored(&body.to_string()) });
             let mut known = Loaded::default();
             for (tenant, email) in directory {

@@ -34,7 +34,9 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     let (store, _) = context.open_store().await?;
     let found = transition::balance(&*store, args.tenant.as_deref(), &args.customer).await?;
     let sums = match &found {
-        Some(found) => store.find_sums(Some(customer_account(found["tenant"].as_str(), &args.customer))).await?,
+        Some(found) => {
+            store.find_sums(Some(customer_account(found["tenant"].as_str(), &args.customer))).await?
+        }
         None => Vec::new(),
     };
     let shown = sums.iter().map(|sum| {

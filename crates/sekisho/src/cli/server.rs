@@ -350,8 +350,12 @@ impl Server {
 
     async fn delete(&self, old: &Old, id: &str) -> anyhow::Result<Value> {
         let (list, narrowed) = match old {
-            Old::Member { register, tenant } => (register.name(), tenant.clone().map(|tenant| ("tenant", tenant))),
-            Old::Billing(livemode) => ("billing", livemode.map(|livemode| ("livemode", livemode.to_string()))),
+            Old::Member { register, tenant } => {
+                (register.name(), tenant.clone().map(|tenant| ("tenant", tenant)))
+            }
+            Old::Billing(livemode) => {
+                ("billing", livemode.map(|livemode| ("livemode", livemode.to_string())))
+            }
         };
         let mut url = reqwest::Url::parse(&self.url)?;
         let mut path = url.path_segments_mut().map_err(|()| anyhow!("{} has no paths", self.url))?;

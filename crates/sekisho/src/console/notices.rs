@@ -261,7 +261,11 @@ async fn found(visit: &Visit, known: Known, notices: &[(String, Notice)]) -> Res
             address,
         }),
         told: told.collect(),
-        people: known.people.into_iter().map(|person| PersonRow::of(person, about == "several", whole)).collect(),
+        people: known
+            .people
+            .into_iter()
+            .map(|person| PersonRow::of(person, about == "several", whole))
+            .collect(),
         shut: shut.into_iter().map(|(name, why)| ShutRow { name, why: shown_text(&why, whole) }).collect(),
         rules: visit.console.doors.rules.iter().map(RuleRow::of).collect(),
     })

@@ -65,17 +65,21 @@ async fn of(store: &dyn Store, tenant: Option<&str>, customer: &str) -> Result<O
 
 /// Which tenants have a customer of this id, by the directory and by payments; at most one more than can be named.
 async fn tenants(store: &dyn Store, customer: &str) -> Result<BTreeSet<String>> {
-    let of = |states: &[State]| states.iter().filter_map(|state| state.index.tenant.clone()).collect::<Vec<_>>();
+    let of =
+        |states: &[State]| states.iter().filter_map(|state| state.index.tenant.clone()).collect::<Vec<_>>();
     let mut tenants: BTreeSet<_> =
         of(&every_of_id(store, Register::Customers, customer).await?).into_iter().collect();
     let (mut before, mut looked) = (None, 0);
     while tenants.len() <= NAMED_MAX {
         if looked >= LOOKED_MAX {
-            let detail = format!("the customer {customer} has too many payments to tell whose; say which is meant, with `tenant`");
+            let detail = format!(
+                "the customer {customer} has too many payments to tell whose; say which is meant, with `tenant`"
+            );
             return Err(Refusal::Conflict(detail));
         }
         let all = StateFilter::all(Kind::Payment, FIND_MAX);
-        let page = store.find_states(StateFilter { customer: Some(customer.to_owned()), before, ..all }).await?;
+        let page =
+            store.find_states(StateFilter { customer: Some(customer.to_owned()), before, ..all }).await?;
         tenants.extend(of(&page));
         looked += page.len();
         before = page.last().map(|last| last.key.id.clone());

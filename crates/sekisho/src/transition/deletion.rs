@@ -65,10 +65,8 @@ async fn clear_out(store: &dyn Store, tenant: &str, actor: &Actor<'_>) -> Result
     for register in [Register::Customers, Register::Staff, Register::Subjects] {
         let mut tries = 0..TRIES;
         loop {
-            let filter = StateFilter {
-                tenant: Some(tenant.to_owned()),
-                ..StateFilter::all(register.kind(), PIECE)
-            };
+            let filter =
+                StateFilter { tenant: Some(tenant.to_owned()), ..StateFilter::all(register.kind(), PIECE) };
             let found = store.find_states(filter).await?;
             if found.is_empty() {
                 break;

@@ -209,10 +209,16 @@ fn g4_the_clock_starts_a_days_run_by_itself() {
         let at = format!("remind_at = \"{:02}:{:02}\"\n", minutes / 60, minutes % 60);
         let config = config(&smtp, "spacing = \"1ms\"\nrate = 1000");
         let mut gateway = Gateway::with(place, &config.replace("dashboard_url", &(at + "dashboard_url")));
-        import(&gateway, "tenants", &format!("id,name,time_zone\naozora,青空事業所,{zone}\nelse,Else,Pacific/Kiritimati\n"));
-        let subjects = "id,tenant,name,renewal_due_on\nx,aozora,佐藤 一郎,2020-01-01\nx,else,Sato,2020-01-01\n";
+        import(
+            &gateway,
+            "tenants",
+            &format!("id,name,time_zone\naozora,青空事業所,{zone}\nelse,Else,Pacific/Kiritimati\n"),
+        );
+        let subjects =
+            "id,tenant,name,renewal_due_on\nx,aozora,佐藤 一郎,2020-01-01\nx,else,Sato,2020-01-01\n";
         import(&gateway, "subjects", subjects);
-        let staff = "id,tenant,family_name,email\ns,aozora,山田,hanako@example.jp\ns,else,Else,else@example.com\n";
+        let staff =
+            "id,tenant,family_name,email\ns,aozora,山田,hanako@example.jp\ns,else,Else,else@example.com\n";
         import(&gateway, "staff", staff);
         // The timer stands for the next quarter; put for the one that is running, it is due the moment somebody is there.
         let timer = "payload = '\"remind\"'";

@@ -199,11 +199,17 @@ fn lists_and_commands(gateway: &Gateway) {
     assert_eq!(list(&["customers", "--tenant", "a", "--before", "y"]), ["a/x"]);
     let all = Client::operator(gateway);
     let (_, page) = all.get("/v1/customers?limit=2");
-    assert_eq!(all.ids(&format!("/v1/customers?before={}", page["next"].as_str().unwrap())), ["a/y", "a/x", "-/x"]);
+    assert_eq!(
+        all.ids(&format!("/v1/customers?before={}", page["next"].as_str().unwrap())),
+        ["a/y", "a/x", "-/x"]
+    );
     assert_eq!(all.get("/v1/customers/x").1["name"], "nobodys");
     gateway.type_in(&["customers", "delete", "x"]).done();
     gateway.type_in(&["customers", "delete", "x"]).failed(1).mentions(&["there is no customer x"]);
-    gateway.type_in(&["customers", "delete", "y"]).failed(1).mentions(&["several tenants have a customer y: a, b"]);
+    gateway
+        .type_in(&["customers", "delete", "y"])
+        .failed(1)
+        .mentions(&["several tenants have a customer y: a, b"]);
     gateway.type_in(&["customers", "delete", "y", "--tenant", "b"]).done();
     assert_eq!(list(&["customers"]), ["b/x", "a/y", "a/x"]);
     gateway.type_in(&["staff", "delete", "y", "--tenant", "a"]).done();
@@ -293,7 +299,10 @@ fn d7_two_tenants_customers_of_one_id_have_two_balances() {
         assert_eq!(has(&a, "?tenant=b"), -403);
         send(&paid("4", None, &top_up));
         wait_until("it is booked", || has(&all, "") == 5000);
-        assert_eq!((has(&all, "?tenant=a"), has(&all, "?tenant=b"), has(&all, "?tenant=c")), (5000, 10000, -404));
+        assert_eq!(
+            (has(&all, "?tenant=a"), has(&all, "?tenant=b"), has(&all, "?tenant=c")),
+            (5000, 10000, -404)
+        );
 
         gateway.type_in(&["balances", "c1", "--tenant", "b"]).done().mentions(&["10000 jpy", "b"]);
         gateway.type_in(&["balances", "c1"]).done().mentions(&["5000 jpy"]);
@@ -310,7 +319,8 @@ fn d7_two_tenants_customers_of_one_id_have_two_balances() {
         let mut links: Vec<_> = links.lines().collect();
         links.sort_unstable();
         assert_eq!(links, ["-c1", "a-", "bc1", "bc1"], "the views know whose customer was deleted");
-        let shown = |client: &Client<'_>| client.get("/v1/payments?customer=c1").1["items"][0]["customer"].clone();
+        let shown =
+            |client: &Client<'_>| client.get("/v1/payments?customer=c1").1["items"][0]["customer"].clone();
         assert_eq!((shown(&a), shown(&b)), (Value::Null, json!("c1")));
         gateway.type_in(&["books", "check"]).done();
     });

@@ -136,10 +136,7 @@ mod tests {
     fn d7_customers_of_two_tenants_with_one_id_have_two_balances() {
         let top_up = |tenant: Option<&str>| {
             let metadata = json!({ "purpose": "balance", "customer_id": "c_1", "tenant_id": tenant });
-            let known = facts(&[
-                paid(),
-                ("charge.succeeded", charge(json!({ "metadata": metadata }))),
-            ]);
+            let known = facts(&[paid(), ("charge.succeeded", charge(json!({ "metadata": metadata })))]);
             let entries = lines(&known, &Derived::of(&known));
             let mut accounts: BTreeSet<_> = entries.into_keys().map(|line| line.account).collect();
             accounts.remove("provider/stripe/-/live");

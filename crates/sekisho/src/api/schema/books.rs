@@ -62,12 +62,8 @@ const NEW_PAYMENT: Fields = &[
     ("livemode", "flag?"),
 ];
 
-const BALANCE: Fields = &[
-    ("customer", "text"),
-    ("tenant", "text?"),
-    ("balances", "CurrencyBalance[]"),
-    ("entries", "Line[]"),
-];
+const BALANCE: Fields =
+    &[("customer", "text"), ("tenant", "text?"), ("balances", "CurrencyBalance[]"), ("entries", "Line[]")];
 
 const PAYMENT: Fields = &[
     ("id", "text"),

@@ -230,7 +230,8 @@ async fn h1_nothing_in_a_notice_becomes_markup() {
     odd.message = Some(SCRIPT.into());
     odd.steps.push(Step::new(Time::from_ms(now().ms()), Status::Bounced).because(SCRIPT, SCRIPT));
     let id = told(&house, &odd).await;
-    keep(&house, Register::Customers, "cus-x", &json!({ "email": TO, "name": SCRIPT, "tenant": SCRIPT })).await;
+    keep(&house, Register::Customers, "cus-x", &json!({ "email": TO, "name": SCRIPT, "tenant": SCRIPT }))
+        .await;
     house.act("operator", "/console/suppressions/add", &[("address", TO), ("reason", SCRIPT)]).await;
     let query: String = form_urlencoded::byte_serialize(SCRIPT.as_bytes()).collect();
     for path in [

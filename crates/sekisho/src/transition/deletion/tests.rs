@@ -45,7 +45,8 @@ async fn d8_a_deleted_member_is_gone_and_can_be_made_anew() {
 
     let other = Actor { tenant: Some("shop"), ..ACTOR };
     assert!(
-        missing(delete_member(&store, Register::Customers, None, "c1", &other).await).contains("no customer c1")
+        missing(delete_member(&store, Register::Customers, None, "c1", &other).await)
+            .contains("no customer c1")
     );
     let deleted = delete_member(&store, Register::Customers, None, "c1", &ACTOR).await.unwrap();
     assert_eq!(deleted, json!({ "id": "c1", "object": "customer", "deleted": true, "was": null }));
@@ -54,7 +55,8 @@ async fn d8_a_deleted_member_is_gone_and_can_be_made_anew() {
     assert_eq!((&*entry.action, entry.tenant.as_deref()), ("customer.deleted", Some("office")));
     assert!(!entry.details.contains("Mika"), "{}", entry.details);
     assert!(
-        missing(delete_member(&store, Register::Customers, None, "c1", &ACTOR).await).contains("no customer c1")
+        missing(delete_member(&store, Register::Customers, None, "c1", &ACTOR).await)
+            .contains("no customer c1")
     );
     assert_eq!(member(&store, Register::Customers, None, "c1", view::member).await.unwrap(), None);
     let key = Register::Customers.key(Some("office"), "c1");

@@ -48,7 +48,11 @@ pub async fn find_member(
 }
 
 /// All who have this id, whichever tenant they belong to; the first of them.
-pub async fn every_of_id(store: &dyn Store, register: Register, id: &str) -> sekisho_store::Result<Vec<State>> {
+pub async fn every_of_id(
+    store: &dyn Store,
+    register: Register,
+    id: &str,
+) -> sekisho_store::Result<Vec<State>> {
     let all = StateFilter::all(register.kind(), NAMED_MAX + 1);
     let found = store.find_states(StateFilter { customer: Some(id.to_owned()), ..all }).await?;
     Ok(found.into_iter().filter(State::is_shown).collect())

@@ -134,7 +134,11 @@ async fn h2_an_id_is_its_tenants_and_two_tenants_may_use_the_same() {
         assert_eq!(fields, ["tenant"], "a key of one tenant enters nobody for another");
         for (actor, tenant) in [one, two] {
             let own = json!({ "id": "s", "email": format!("{tenant}@example.jp") });
-            assert_eq!(enter(&store, own, actor).await.unwrap()["tenant"], tenant, "it need not name its own");
+            assert_eq!(
+                enter(&store, own, actor).await.unwrap()["tenant"],
+                tenant,
+                "it need not name its own"
+            );
         }
         let shown = async |tenant| {
             let found = member(&store, Register::Staff, tenant, "s", view::member_for(true)).await;
