@@ -127,6 +127,7 @@ impl State {
 pub struct Index {
     pub status: Option<String>,
     pub tenant: Option<String>,
+    /// Of a payment who pays, of a notice whom it goes to, of one of the directory its own id.
     pub customer: Option<String>,
     pub livemode: Option<bool>,
     pub amount: Option<i64>,

@@ -7,6 +7,7 @@
 
 mod api_key;
 mod audit;
+mod balance;
 mod books;
 mod breaker;
 mod dead;
@@ -44,20 +45,20 @@ use crate::config::Config;
 
 pub use api_key::{ApiKey, Made, create_key, find_key, list_keys, revoke_key};
 pub use audit::{Verified, each_link, exported, note_test, sealed, verify_audit};
+pub use balance::{balance, balances};
 pub use books::{BooksReport, Difference, Warning, check_books, differences};
 pub use breaker::{Reset, Resumed, reset, resume};
 pub use dead::{DeadQuery, DeadReport, Redo, discard, find_letter, retry, to_discard, to_retry};
 pub use deletion::{delete_billing, delete_member};
 pub use directory::{
-    check_member, check_tenant, create_member, view as member_view, view_whole as member_view_whole,
+    check_member, check_tenant, create_member, every_of_id, member, view as member_view,
+    view_whole as member_view_whole,
 };
 pub use dossier::{Dossier, History, dossier, history};
 pub use fields::{FieldError, Fields};
 pub use forecast::{RouteForecast, Unanswered};
 pub use import::{IMPORT_PROBLEMS_MAX, IMPORT_ROWS_MAX, Import, Imported, import};
-pub use look_up::{
-    balance, billing_state, is_customer_of, member, payment, payment_state, payments_by_reference,
-};
+pub use look_up::{billing_state, payment, payment_state, payments_by_reference};
 pub use notices::{NoticePage, NoticeQuery, notice, offices, parties, post_notices, reminders, resend};
 pub use payment::create_payment;
 pub use reminders::{Remind, RemindReport, run_reminders, summary as reminders_summary};

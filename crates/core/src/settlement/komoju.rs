@@ -12,7 +12,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-use super::payment::{Charge, ChargeStatus, Intent, IntentStatus, Refund, RefundStatus};
+use super::payment::{Charge, ChargeStatus, Intent, IntentStatus, Refund, RefundStatus, Till};
 use super::reading::{Labels, Reading, References, Told, Unreadable, named, parse, unreadable};
 use crate::event::Stored;
 use crate::money::{self, Currency};
@@ -143,7 +143,7 @@ fn payment(payment: PaymentObject, event_type: &str) -> Result<Told, Unreadable>
     }
     told.facts.provider_customers.extend(payment.customer);
     let email = details.and_then(|details| details.email);
-    told.facts.emails.extend(email.and_then(|email| email.parse().ok()));
+    told.facts.reached_at(email.as_deref(), Till::Buyer);
     Ok(told)
 }
 

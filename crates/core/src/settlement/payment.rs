@@ -21,6 +21,7 @@ mod tries;
 mod view;
 mod why;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
@@ -31,7 +32,7 @@ use crate::notification::MailAddress;
 
 pub use derive::{Attention, Derived, Status};
 pub use due::{Due, What, anchor, due};
-pub use lines::{Line, Lines, balance_of, customer_account, lines};
+pub use lines::{Line, Lines, balance_of, customer_account, customer_of, lines};
 pub use view::view;
 pub use why::Why;
 
@@ -88,9 +89,9 @@ pub struct Facts {
     /// The provider's own customers.
     #[serde(skip_serializing_if = "is_nothing")]
     pub provider_customers: BTreeSet<String>,
-    /// Where whoever paid can be reached, as typed at the till.
+    /// Where whoever paid can be reached, and how each address came to us.
     #[serde(skip_serializing_if = "is_nothing")]
-    pub emails: BTreeSet<MailAddress>,
+    pub emails: BTreeMap<MailAddress, Till>,
     /// Invoices it pays.
     #[serde(skip_serializing_if = "is_nothing")]
     pub invoices: BTreeSet<String>,
@@ -115,6 +116,21 @@ pub struct Facts {
     /// The keys of everything that was announced or asked for. What fired fired, also after a merge.
     #[serde(skip_serializing_if = "is_nothing")]
     pub emitted: BTreeSet<String>,
+}
+
+/// Where an address was written at the provider's till. The greater says more surely where the buyer reads mail.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Till {
+    /// Filled in beforehand by the shop.
+    #[default]
+    Prefilled,
+    /// Of whoever owns the card or the account.
+    Billing,
+    /// Where the shop has the provider's receipt sent.
+    Receipt,
+    /// By the buyer.
+    Buyer,
 }
 
 /// A payment as the app that created it described it.
@@ -331,7 +347,7 @@ impl Facts {
         self.purposes.extend(other.purposes.iter().cloned());
         self.realms.extend(other.realms.iter().cloned());
         self.provider_customers.extend(other.provider_customers.iter().cloned());
-        self.emails.extend(other.emails.iter().cloned());
+        each(&mut self.emails, &other.emails, greater);
         self.invoices.extend(other.invoices.iter().cloned());
         self.conflicts.extend(other.conflicts.iter().cloned());
         self.emitted.extend(other.emitted.iter().cloned());
@@ -351,9 +367,17 @@ impl Facts {
         Ok(unite(&parts::<Self>(facts)?).into_owned())
     }
 
-    /// Where whoever paid can be told something.
+    /// Where whoever paid can be told something: what is most surely the buyer's own, whichever came first.
     pub fn email(&self) -> Option<&MailAddress> {
-        self.emails.first()
+        let best = self.emails.iter().max_by_key(|(address, till)| (**till, Reverse(*address)));
+        best.map(|(address, _)| address)
+    }
+
+    /// Adds an address; what is no address is no fact.
+    pub fn reached_at(&mut self, email: Option<&str>, till: Till) {
+        if let Some(address) = email.and_then(|email| email.parse().ok()) {
+            greater(self.emails.entry(address).or_default(), &till);
+        }
     }
 
     /// Whose it is.
@@ -501,9 +525,9 @@ pub(super) fn greater<T: Ord + Clone>(mine: &mut T, other: &T) {
 }
 
 /// Joins two maps entry by entry.
-pub(super) fn each<T: Clone>(
-    mine: &mut BTreeMap<String, T>,
-    other: &BTreeMap<String, T>,
+pub(super) fn each<K: Ord + Clone, T: Clone>(
+    mine: &mut BTreeMap<K, T>,
+    other: &BTreeMap<K, T>,
     join: impl Fn(&mut T, &T),
 ) {
     for (id, theirs) in other {

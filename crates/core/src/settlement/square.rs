@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::payment::{
-    Charge, ChargeStatus, Dispute, DisputeStatus, Facts, Intent, IntentStatus, Refund, RefundStatus,
+    Charge, ChargeStatus, Dispute, DisputeStatus, Facts, Intent, IntentStatus, Refund, RefundStatus, Till,
     Transaction,
 };
 use super::reading::{Labels, Reading, References, Told, Unreadable, named, parse, unreadable};
@@ -146,7 +146,7 @@ fn payment(payment: PaymentObject) -> Result<Told, Unreadable> {
         facts.transactions.extend(transaction.map(|transaction| (id.clone(), transaction)));
     }
     facts.provider_customers.extend(payment.customer_id);
-    facts.emails.extend(payment.buyer_email_address.and_then(|email| email.parse().ok()));
+    facts.reached_at(payment.buyer_email_address.as_deref(), Till::Buyer);
     let labels = labels(payment.reference_id, payment.order_id.clone());
     Ok(Told { ids: [Some(id), payment.order_id].into_iter().flatten().collect(), labels, facts })
 }

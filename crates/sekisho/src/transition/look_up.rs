@@ -3,12 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use sekisho_core::notification::directory::Customer;
 use sekisho_core::settlement::PROVIDERS;
 use sekisho_core::settlement::order::{billing_known_as, object_known_as, objects_of, payment_known_as};
-use sekisho_core::settlement::payment::{Facts, customer_account};
+use sekisho_core::settlement::payment::Facts;
 use sekisho_core::state::{Key, Kind, State};
-use sekisho_store::{Error, FIND_MAX, LineFilter, Result, StateFilter, Store};
+use sekisho_store::{Error, FIND_MAX, Result, Store};
 use serde_json::Value;
 
 use super::kept;
@@ -18,8 +17,6 @@ use crate::view;
 const MERGES_MAX: usize = 1_000;
 /// In so many accounts of one provider an id is looked for.
 const ACCOUNTS_MAX: usize = FIND_MAX;
-/// Entries that are shown with a balance.
-const ENTRIES_MAX: usize = 50;
 
 /// Payments by our id, or by that of an intent, session, charge, refund or order. A reference can lead to one live
 /// payment and one of the test mode: both are found. `account` is the account at the provider whose words are meant;
@@ -86,46 +83,12 @@ pub async fn billing_state(store: &dyn Store, tenant: &str, livemode: Option<boo
     Ok(found.find(State::is_shown))
 }
 
-/// One of the directory, as `view` shows it.
-pub async fn member(store: &dyn Store, kind: Kind, id: &str, view: view::OfMember) -> Result<Option<Value>> {
-    let found = load(store, kind, id).await?.filter(State::is_shown);
-    found.as_ref().map(view).transpose()
-}
-
-/// What a customer has with us; `None` when nobody has heard of it.
-pub async fn balance(store: &dyn Store, customer: &str) -> Result<Option<Value>> {
-    let account = customer_account(customer);
-    let filter = LineFilter { account: Some(account.clone()), limit: ENTRIES_MAX, ..LineFilter::default() };
-    let lines = store.find_lines(filter).await?;
-    if lines.is_empty() && load(store, Kind::Customer, customer).await?.is_none() {
-        return Ok(None);
-    }
-    let sums = store.find_sums(Some(account)).await?;
-    Ok(Some(view::balance(customer, &sums, &lines)))
-}
-
-/// Whether a customer is this tenant's and nobody else's, by the directory and by its newest payments.
-pub async fn is_customer_of(store: &dyn Store, customer: &str, tenant: &str) -> Result<bool> {
-    let member = load(store, Kind::Customer, customer).await?;
-    let member: Option<Customer> =
-        member.map(|state| serde_json::from_str(&state.facts)).transpose().map_err(Error::corrupt)?;
-    let filter =
-        StateFilter { customer: Some(customer.to_owned()), ..StateFilter::all(Kind::Payment, FIND_MAX) };
-    let payments = store.find_states(filter).await?;
-    // More than can be looked at may hold anybody's.
-    if payments.len() == FIND_MAX {
-        return Ok(false);
-    }
-    let by_payments = payments.into_iter().map(|state| state.index.tenant);
-    let mut owners = by_payments.chain(member.map(|member| member.tenant)).peekable();
-    Ok(owners.peek().is_some() && owners.all(|owner| owner.as_deref() == Some(tenant)))
-}
-
 /// The same as it is stored.
 pub async fn payment_state(store: &dyn Store, id: &str) -> Result<Option<State>> {
     let mut id = id.to_owned();
     for _ in 0..MERGES_MAX {
-        let Some(state) = load(store, Kind::Payment, &id).await? else { return Ok(None) };
+        let found = kept::load(store, &Key::new(Kind::Payment, &*id)).await?;
+        let Some(state) = found.filter(|state| !state.is_deleted()) else { return Ok(None) };
         let facts = Facts::kept(&state.facts).map_err(Error::corrupt)?;
         match facts.merged_into {
             Some(into) => id = into,
@@ -133,12 +96,6 @@ pub async fn payment_state(store: &dyn Store, id: &str) -> Result<Option<State>>
         }
     }
     Err(Error::corrupt(format!("payments are merged in a circle at {id}")))
-}
-
-/// What was deleted is not there.
-async fn load(store: &dyn Store, kind: Kind, id: &str) -> Result<Option<State>> {
-    let found = kept::load(store, &Key::new(kind, id)).await?;
-    Ok(found.filter(|state| !state.is_deleted()))
 }
 
 #[cfg(test)]
@@ -240,37 +197,5 @@ mod tests {
         let test = billing_state(&store, "office", Some(false)).await.unwrap().unwrap();
         assert_eq!(test.key.id, "bil_2");
         assert!(billing_state(&store, "nobody", None).await.unwrap().is_none());
-    }
-
-    #[tokio::test]
-    async fn h2_a_customer_is_a_tenants_only_if_nothing_says_otherwise() {
-        let store = MemoryStore::default();
-        let of = |tenant: Option<&str>, customer: &str| Index {
-            tenant: tenant.map(str::to_owned),
-            customer: Some(customer.to_owned()),
-            ..Index::default()
-        };
-        for (n, (customer, directory, payment)) in [
-            ("listed", Some("a"), None),
-            ("paid", Some("a"), Some("a")),
-            ("claimed", Some("a"), Some("b")),
-            ("free", None, None),
-        ]
-        .into_iter()
-        .enumerate()
-        {
-            let facts = serde_json::json!({ "tenant": directory }).to_string();
-            keep(&store, Key::new(Kind::Customer, customer), None, &facts, Index::default()).await;
-            if payment.is_some() {
-                let key = Key::new(Kind::Payment, format!("pay_{n}"));
-                keep(&store, key, None, "{}", of(payment, customer)).await;
-            }
-        }
-        for (customer, expected) in
-            [("listed", true), ("paid", true), ("claimed", false), ("free", false), ("unknown", false)]
-        {
-            assert_eq!(is_customer_of(&store, customer, "a").await.unwrap(), expected, "{customer}");
-            assert!(!is_customer_of(&store, customer, "c").await.unwrap(), "{customer}");
-        }
     }
 }

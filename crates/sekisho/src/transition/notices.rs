@@ -2,7 +2,7 @@
 
 use sekisho_core::change::ChangeSet;
 use sekisho_core::event::Stored;
-use sekisho_core::notification::directory::{Day, Staff, Subject, Tenant};
+use sekisho_core::notification::directory::{Day, Staff, Subject, Tenant, own_id};
 use sekisho_core::notification::post::{self, post};
 use sekisho_core::notification::reminder::Run;
 use sekisho_core::notification::{MailAddress, Named, Notice, Parties, Place, Status, Step, Suppression, To};
@@ -90,9 +90,9 @@ pub async fn offices(store: &dyn Store, only: Option<&str>) -> Result<Vec<(Strin
     Ok(states.iter().map(read).collect::<sekisho_store::Result<_>>()?)
 }
 
-/// What is kept under an id.
+/// What is kept, under the id that the app uses.
 fn read<T: DeserializeOwned>(state: &State) -> sekisho_store::Result<(String, T)> {
-    Ok((state.key.id.clone(), kept::read(state)?))
+    Ok((own_id(&state.key).to_owned(), kept::read(state)?))
 }
 
 /// The reminders of a day that one office gets.

@@ -5,7 +5,7 @@ use sekisho_core::settlement::decide::Thing;
 use sekisho_core::settlement::order::{self, Order};
 use sekisho_core::settlement::payment::{Derived, Facts, Ours, view};
 use sekisho_core::settlement::{Cause, Input, decide, names};
-use sekisho_core::state::{Key, Kind, Write};
+use sekisho_core::state::{Kind, Write};
 use sekisho_store::Store;
 use serde_json::{Map, Value};
 
@@ -28,7 +28,6 @@ pub async fn create_payment(
         let cause = Cause { actor: Some(name), role: Some(role), ..Cause::default() };
         let input = order.input(fresh(actor.at), cause);
         let mut wanted = names(std::slice::from_ref(&input));
-        wanted.keys.extend(order.ours.customer.iter().map(|id| Key::new(Kind::Customer, id)));
         wanted.keys.extend(request.map(Request::key));
         let (loaded, changes) = loop {
             let (names, keys) =
@@ -42,8 +41,6 @@ pub async fn create_payment(
         if let Some(answered) = request.map(|request| request.answered(&loaded)).transpose()?.flatten() {
             return Ok(answered);
         }
-        let Ours { customer, tenant, .. } = &order.ours;
-        directory::check_customer(&loaded, customer.as_deref(), tenant.as_deref(), actor)?;
         if let Some(key) = order::taken(&input, &loaded) {
             let reference = order.ours.reference.as_deref().unwrap_or_default();
             return Err(Refusal::Conflict(format!("the reference {reference:?} belongs to {}", key.id)));

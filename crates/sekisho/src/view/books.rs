@@ -54,8 +54,8 @@ fn kept(state: &State) -> Result<Member> {
 }
 
 /// What a customer has, and the newest entries that made it so.
-pub fn balance(customer: &str, sums: &[Sum], lines: &[BookedLine]) -> Value {
-    let account = customer_account(customer);
+pub fn balance(tenant: Option<&str>, customer: &str, sums: &[Sum], lines: &[BookedLine]) -> Value {
+    let account = customer_account(tenant, customer);
     let balances = sums.iter().map(|sum| {
         json!({
             "currency": sum.currency,
@@ -65,6 +65,7 @@ pub fn balance(customer: &str, sums: &[Sum], lines: &[BookedLine]) -> Value {
     });
     json!({
         "customer": customer,
+        "tenant": tenant.filter(|tenant| !tenant.is_empty()),
         "balances": balances.collect::<Vec<_>>(),
         "entries": lines.iter().map(line).collect::<Vec<_>>(),
     })
@@ -161,7 +162,7 @@ mod tests {
     fn d7_the_books_are_balanced_in_each_currency_and_mode_by_itself() {
         let mut sums = vec![
             sum("provider/stripe/-/live", "jpy", Some(true), 1200),
-            sum("customer/c1", "jpy", Some(true), -1200),
+            sum("customer//c1", "jpy", Some(true), -1200),
             sum("sales", "usd", Some(false), i64::MIN),
         ];
         let shown = books(&sums);

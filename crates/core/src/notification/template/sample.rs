@@ -10,7 +10,7 @@
 //! | `payment` | as `GET /v1/payments/{id}` shows it, or null |
 //! | `about` | what exactly changed, as the event has it; or null |
 //! | `billing` | as `GET /v1/billing/{id}` shows it, or null |
-//! | `reminder` | `office`, `staff_name`, `threshold_days`, `renewals` and `assessments` (the first 200: `name`, `due_on`, `days_left`), `renewal_count` and `assessment_count` (all), `dashboard_url`, `today`; or null |
+//! | `reminder` | `office`, `staff_name`, `threshold_days`, `renewals` and `assessments` (the first 200: `name`, `due_on`, `days_left`), `renewal_count` and `assessment_count` (all), `dashboard_url` or null, `today`; or null |
 //! | `alert` | `title`, `detail`, `happened_at`, `link` or null, `fields` (`name`, `value`); or null |
 //! | `fulfilment` | `id`; `name`, `error`, `refund_by`, `link` or null; or null |
 //! | `language`, `subject` | of the mail itself; the subject is not known in the subject |
@@ -250,7 +250,7 @@ fn sparse(language: Language) -> Value {
         "reminder": {
             "office": words.office, "staff_name": words.staff, "threshold_days": 30, "today": "2026-11-16",
             "renewals": nothing, "assessments": nothing, "renewal_count": 0, "assessment_count": 0,
-            "dashboard_url": "https://care.example/",
+            "dashboard_url": null,
         },
         "alert": { "title": words.alert[0], "happened_at": "2026-11-16T05:05:00.000Z", "fields": nothing },
         "fulfilment": { "id": "ful_1" },

@@ -110,6 +110,20 @@ fn g4_what_is_due_comes_by_date_and_a_long_list_is_cut() {
 }
 
 #[test]
+fn g4_without_a_dashboard_the_mail_leads_to_none() {
+    for (language, line) in [(Language::Ja, "ダッシュボード:"), (Language::En, "Dashboard:")] {
+        let mut data = sample("deadline-reminder", language, "full");
+        let templates = Templates::shipped();
+        let with = templates.render("deadline-reminder", language, &data).unwrap();
+        assert!(with.text.contains(&format!("{line} https://care.example/dashboard\n\n")), "{}", with.text);
+        data["reminder"]["dashboard_url"] = json!(null);
+        let without = templates.render("deadline-reminder", language, &data).unwrap();
+        assert!(!without.text.contains(line) && !without.text.contains("\n\n\n"), "{}", without.text);
+        assert!(!without.html.unwrap().contains("class=\"button\""));
+    }
+}
+
+#[test]
 fn g3_a_missing_variable_is_named_with_file_and_line() {
     let cases = [
         (

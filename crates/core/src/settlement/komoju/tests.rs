@@ -81,7 +81,7 @@ fn d2_a_captured_payment_is_paid_with_tax_and_the_fee_stands_beside_it() {
     assert_eq!((intent.status, intent.received, intent.failed), (IntentStatus::Succeeded, 1100, false));
     assert_eq!((charge.status, charge.captured, charge.currency), (ChargeStatus::Succeeded, 1100, jpy()));
     assert_eq!(charge.surcharge, 190);
-    assert_eq!(facts.emails.first().map(ToString::to_string).as_deref(), Some("c***@example.com"));
+    assert_eq!(facts.email().map(ToString::to_string).as_deref(), Some("c***@example.com"));
     let silent = CAPTURED.1.replace("\"total\":1290,", "");
     assert_eq!(part((CAPTURED.0, &silent)).facts.charges[ID].captured, 1100, "amount and tax");
 }

@@ -360,3 +360,39 @@ fn d2_a_payment_is_shown_with_everything_that_belongs_to_it() {
     assert_eq!(shown["facts"]["charges"]["ch_1"]["captured"], 1200);
     assert!(Status::ALL.into_iter().all(|status| Status::parse(status.name()) == Some(status)));
 }
+
+#[test]
+fn g5_of_several_addresses_the_buyers_own_is_written_to_whichever_came_first() {
+    let at_checkout = with(
+        session("complete", "paid"),
+        json!({ "customer_email": "admin@shop.example", "customer_details": { "email": "taro@example.jp" } }),
+    );
+    let prefilled = with(session("open", "unpaid"), json!({ "customer_email": "admin@shop.example" }));
+    let billed = json!({ "billing_details": { "email": "boss@example.jp" } });
+    let receipt = with(intent("succeeded", 1200), json!({ "receipt_email": "receipts@example.jp" }));
+    let events = [
+        ("checkout.session.expired", prefilled),
+        ("charge.succeeded", charge(billed)),
+        ("payment_intent.succeeded", receipt),
+        ("checkout.session.completed", at_checkout),
+    ];
+    let best = |facts: &Facts| facts.email().map(|address| address.whole().to_owned()).unwrap_or_default();
+    let expected = ["admin@shop.example", "boss@example.jp", "receipts@example.jp", "taro@example.jp"];
+    for known in 1..=events.len() {
+        let mut order: Vec<_> = events[..known].to_vec();
+        for _ in 0..known {
+            order.rotate_left(1);
+            assert_eq!(best(&facts(&order)), expected[known - 1], "{known} in {order:?}");
+        }
+    }
+    let (mut one, mut two) = (Facts::default(), Facts::default());
+    one.reached_at(Some("b@example.jp"), Till::Buyer);
+    one.reached_at(Some("B@example.jp "), Till::Prefilled);
+    one.reached_at(Some("no address"), Till::Buyer);
+    two.reached_at(Some("a@example.jp"), Till::Buyer);
+    two.reached_at(Some("b@example.jp"), Till::Billing);
+    let mut other = two.clone();
+    other.join(&one);
+    one.join(&two);
+    assert_eq!((best(&one), &one), ("a@example.jp".into(), &other), "of two alike, always the same");
+}

@@ -76,8 +76,8 @@ fn d2_an_approved_order_waits_for_its_capture() {
 #[test]
 fn d2_the_buyer_can_be_told_where_paypal_says_an_address_and_the_merchants_is_not_taken() {
     let email = |body: &str| {
-        let emails = part((APPROVED.0, body)).facts.emails;
-        emails.first().map(|email| email.whole().to_owned())
+        let facts = part((APPROVED.0, body)).facts;
+        facts.email().map(|email| email.whole().to_owned())
     };
     assert_eq!(email(APPROVED.1).as_deref(), Some("customer@example.com"));
     let newer = APPROVED.1.replace(

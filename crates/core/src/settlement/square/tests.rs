@@ -103,8 +103,8 @@ fn d2_a_completed_payment_is_paid_and_its_fee_comes_later() {
 fn d2_the_buyer_can_be_told_where_square_knows_an_address() {
     let known =
         COMPLETED.1.replace("\"reference_id\"", "\"buyer_email_address\":\"a@example.com\",\"reference_id\"");
-    let emails = part((COMPLETED.0, &known)).facts.emails;
-    assert_eq!(emails.first().map(|email| email.whole()), Some("a@example.com"));
+    let facts = part((COMPLETED.0, &known)).facts;
+    assert_eq!(facts.email().map(|email| email.whole()), Some("a@example.com"));
     assert!(part(COMPLETED).facts.emails.is_empty());
 }
 

@@ -7,7 +7,7 @@ use crate::money::{self, Currency};
 use crate::settlement::billing::{Facts as Billing, Invoice};
 use crate::settlement::payment::{
     Charge, ChargeStatus, Dispute, DisputeStatus, Facts, Intent, IntentStatus, Refund, RefundStatus, Session,
-    SessionStatus, Snapshot, Transaction,
+    SessionStatus, Snapshot, Till, Transaction,
 };
 use crate::settlement::reading::{Labels, Part, Reading, Unreadable};
 
@@ -19,7 +19,7 @@ pub(super) fn intent(context: &Context<'_>, object: &str) -> Result<Reading, Unr
     let latest = id(said.latest_charge);
     draft.name(latest.as_deref());
     draft.bought_by(said.customer);
-    draft.reached_at(said.receipt_email);
+    draft.reached_at(said.receipt_email, Till::Receipt);
     let labels = labels(said.metadata, None);
     draft.labelled(&labels);
     draft.ordered(&labels);
@@ -78,8 +78,8 @@ pub(super) fn session(context: &Context<'_>, object: &str) -> Result<Reading, Un
     let mut draft = Draft::about(context, &said.id);
     draft.name(intent.as_deref());
     draft.bought_by(said.customer);
-    draft.reached_at(said.customer_details.and_then(|details| details.email));
-    draft.reached_at(said.customer_email);
+    draft.reached_at(said.customer_details.and_then(|details| details.email), Till::Buyer);
+    draft.reached_at(said.customer_email, Till::Prefilled);
     // Whoever opens a payment link can write any reference into its address.
     let reference = said.client_reference_id.filter(|_| said.payment_link.is_none());
     let labels = labels(said.metadata, reference);
@@ -179,9 +179,8 @@ impl<'c> Draft<'c> {
         self.facts.provider_customers.extend(id(customer));
     }
 
-    /// What is no address is no fact.
-    fn reached_at(&mut self, email: Option<String>) {
-        self.facts.emails.extend(email.and_then(|email| email.parse().ok()));
+    fn reached_at(&mut self, email: Option<String>, till: Till) {
+        self.facts.reached_at(email.as_deref(), till);
     }
 
     /// Takes over which order of ours it pays.
@@ -220,8 +219,8 @@ impl<'c> Draft<'c> {
         self.name(Some(&said.id));
         self.name(intent.as_deref());
         self.bought_by(said.customer);
-        self.reached_at(said.receipt_email);
-        self.reached_at(said.billing_details.and_then(|details| details.email));
+        self.reached_at(said.receipt_email, Till::Receipt);
+        self.reached_at(said.billing_details.and_then(|details| details.email), Till::Billing);
         let labels = labels(said.metadata, None);
         self.labelled(&labels);
         self.ordered(&labels);

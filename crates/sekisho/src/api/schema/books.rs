@@ -23,7 +23,7 @@ pub const SCHEMAS: &[(&str, Fields)] = &[
     ("Subscription", SUBSCRIPTION),
     ("Invoice", INVOICE),
     ("Period", &[("start", "time?"), ("end", "time?")]),
-    ("Balance", &[("customer", "text"), ("balances", "CurrencyBalance[]"), ("entries", "Line[]")]),
+    ("Balance", BALANCE),
     ("CurrencyBalance", &[("currency", "text"), ("livemode", "flag?"), ("balance", "integer")]),
     ("Line", LINE),
     ("Books", &[("balanced", "flag"), ("totals", "Total[]"), ("accounts", "Account[]")]),
@@ -61,6 +61,9 @@ const NEW_PAYMENT: Fields = &[
     ("metadata", "any"),
     ("livemode", "flag?"),
 ];
+
+const BALANCE: Fields =
+    &[("customer", "text"), ("tenant", "text?"), ("balances", "CurrencyBalance[]"), ("entries", "Line[]")];
 
 const PAYMENT: Fields = &[
     ("id", "text"),
@@ -285,13 +288,13 @@ mod tests {
 
     #[test]
     fn h2_books_and_keys_have_the_fields_that_the_document_names() {
-        let (account, currency, livemode, amount) = ("customer/c".to_owned(), "jpy".to_owned(), None, -1);
+        let (account, currency, livemode, amount) = ("customer/a/c".to_owned(), "jpy".to_owned(), None, -1);
         let sum = Sum { account: account.clone(), currency: currency.clone(), livemode, amount, lines: 1 };
         let (payment, cause) = ("pay_1".into(), "captured".into());
         let posting = Posting { account, currency, livemode, amount, payment, cause };
         let line = BookedLine { number: 1, at: NOW, posting };
         let sums = [sum];
-        let balance = view::balance("c", &sums, &[line]);
+        let balance = view::balance(Some("a"), "c", &sums, &[line]);
         check("Balance", &balance);
         check("CurrencyBalance", &balance["balances"][0]);
         check("Line", &balance["entries"][0]);

@@ -4,6 +4,8 @@
 use sekisho_core::notification::Language;
 use serde_json::Value;
 
+use super::super::balances;
+
 /// One line of an entry's details.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Detail {
@@ -104,6 +106,9 @@ pub fn action(code: &str, lang: Language) -> &str {
 
 /// The page that shows a target, if there is one. Billing is shown by its tenant.
 pub fn link(kind: &str, id: &str, tenant: Option<&str>) -> Option<String> {
+    if kind == "customer" {
+        return Some(balances::address(tenant, id));
+    }
     let id = if kind == "billing" { tenant? } else { id };
     let id: String = form_urlencoded::byte_serialize(id.as_bytes()).collect();
     // A path has `%20` where a form has `+`.
@@ -114,7 +119,6 @@ pub fn link(kind: &str, id: &str, tenant: Option<&str>) -> Option<String> {
         "event" => Some(format!("/console/events/{id}")),
         "notice" => Some(format!("/console/notices/{id}")),
         "message" => Some(format!("/console/messages/{id}")),
-        "customer" => Some(format!("/console/balances/{id}")),
         "user" => Some("/console/users".into()),
         "route" | "channel" => Some("/console/sources".into()),
         "address" => Some("/console/suppressions".into()),
@@ -212,6 +216,8 @@ mod tests {
             ("event", "a b/\"><", None, Some("/console/events/a%20b%2F%22%3E%3C")),
             ("billing", "bil_1", Some("aozora"), Some("/console/billing/aozora")),
             ("billing", "bil_1", None, None),
+            ("customer", "c 1", None, Some("/console/balances/c%201")),
+            ("customer", "c1", Some("青空"), Some("/console/balances/c1?tenant=%E9%9D%92%E7%A9%BA")),
             ("reminders", "2026-11-16", None, None),
         ] {
             assert_eq!(link(kind, id, tenant).as_deref(), page, "{kind} {id}");

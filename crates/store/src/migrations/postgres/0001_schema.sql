@@ -275,6 +275,7 @@ FROM dead
 JOIN event ON event.seq = dead.event
 LEFT JOIN outcome ON outcome.job = event.seq;
 
+-- A customer is kept under its tenant and its id: crates/core/src/notification/directory/key.rs says how.
 CREATE VIEW payments AS
 SELECT id,
        status,
@@ -284,7 +285,8 @@ SELECT id,
            SELECT FROM state AS gone WHERE gone.kind = 'tenant' AND gone.id = state.tenant AND gone.status = 'deleted'
        ) THEN state.tenant END AS tenant_id,
        CASE WHEN NOT EXISTS (
-           SELECT FROM state AS gone WHERE gone.kind = 'customer' AND gone.id = state.customer AND gone.status = 'deleted'
+           SELECT FROM state AS gone WHERE gone.kind = 'customer' AND gone.status = 'deleted'
+           AND gone.id = replace(replace(coalesce(state.tenant, ''), '%', '%25'), '/', '%2F') || '/' || state.customer
        ) THEN state.customer END AS customer_id,
        livemode,
        attention,
@@ -301,7 +303,8 @@ SELECT id,
            SELECT FROM state AS gone WHERE gone.kind = 'tenant' AND gone.id = state.tenant AND gone.status = 'deleted'
        ) THEN state.tenant END AS tenant_id,
        CASE WHEN NOT EXISTS (
-           SELECT FROM state AS gone WHERE gone.kind = 'customer' AND gone.id = state.customer AND gone.status = 'deleted'
+           SELECT FROM state AS gone WHERE gone.kind = 'customer' AND gone.status = 'deleted'
+           AND gone.id = replace(replace(coalesce(state.tenant, ''), '%', '%25'), '/', '%2F') || '/' || state.customer
        ) THEN state.customer END AS customer_id,
        livemode,
        attention,

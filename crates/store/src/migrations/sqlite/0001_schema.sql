@@ -259,6 +259,7 @@ FROM dead
 JOIN event ON event.seq = dead.event
 LEFT JOIN outcome ON outcome.job = event.seq;
 
+-- A customer is kept under its tenant and its id: crates/core/src/notification/directory/key.rs says how.
 CREATE VIEW payments AS
 SELECT id,
        status,
@@ -268,7 +269,8 @@ SELECT id,
            SELECT 1 FROM state AS gone WHERE gone.kind = 'tenant' AND gone.id = state.tenant AND gone.status = 'deleted'
        ) THEN state.tenant END AS tenant_id,
        CASE WHEN NOT EXISTS (
-           SELECT 1 FROM state AS gone WHERE gone.kind = 'customer' AND gone.id = state.customer AND gone.status = 'deleted'
+           SELECT 1 FROM state AS gone WHERE gone.kind = 'customer' AND gone.status = 'deleted'
+           AND gone.id = replace(replace(coalesce(state.tenant, ''), '%', '%25'), '/', '%2F') || '/' || state.customer
        ) THEN state.customer END AS customer_id,
        livemode,
        attention,
@@ -285,7 +287,8 @@ SELECT id,
            SELECT 1 FROM state AS gone WHERE gone.kind = 'tenant' AND gone.id = state.tenant AND gone.status = 'deleted'
        ) THEN state.tenant END AS tenant_id,
        CASE WHEN NOT EXISTS (
-           SELECT 1 FROM state AS gone WHERE gone.kind = 'customer' AND gone.id = state.customer AND gone.status = 'deleted'
+           SELECT 1 FROM state AS gone WHERE gone.kind = 'customer' AND gone.status = 'deleted'
+           AND gone.id = replace(replace(coalesce(state.tenant, ''), '%', '%25'), '/', '%2F') || '/' || state.customer
        ) THEN state.customer END AS customer_id,
        livemode,
        attention,

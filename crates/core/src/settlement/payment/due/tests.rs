@@ -94,7 +94,7 @@ fn d7_a_top_up_is_credited_once_and_refunds_take_it_back() {
     let label = json!({ "metadata": { "purpose": "top_up", "customer_id": "c_1" } });
     let mut known = facts(&[("charge.succeeded", charge(label))]);
     let balance = |facts: &Facts| {
-        let account = customer_account("c_1");
+        let account = customer_account(None, "c_1");
         let entries = lines(facts, &Derived::of(facts));
         let own = entries.iter().filter(|(line, _)| line.account == account).map(|(_, amount)| *amount);
         balance_of(&account, own.sum())

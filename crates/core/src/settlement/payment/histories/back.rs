@@ -176,8 +176,8 @@ fn d7_more_money_fills_a_balance_and_a_lost_dispute_takes_it_back() {
         let mut facts = Facts::default();
         events.iter().for_each(|event| facts.join(&part(event)));
         let entries = lines(&facts, &Derived::of(&facts));
-        let own = entries.iter().filter(|(line, _)| line.account == customer_account("c_1"));
-        balance_of(&customer_account("c_1"), own.map(|(_, amount)| *amount).sum())
+        let own = entries.iter().filter(|(line, _)| line.account == customer_account(None, "c_1"));
+        balance_of(&customer_account(None, "c_1"), own.map(|(_, amount)| *amount).sum())
     };
     assert_eq!(balance(&lost), 1200);
     check(&History {
