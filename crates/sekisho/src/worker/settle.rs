@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sekisho_core::change::{
-    About, ChangeSet, Committed, Death, End, Ended, Job, Kind, Lane, Lease, NewJob, Outcome, delivery_key,
+    ChangeSet, Committed, Death, End, Ended, Job, Kind, Lane, Lease, NewJob, Outcome, delivery_key,
 };
 use sekisho_core::event::Stored;
 use sekisho_core::notification::{self, Task};
@@ -249,12 +249,9 @@ impl Worker {
         let mut drafts: Vec<_> = plain
             .into_iter()
             .map(|paper| {
-                self.write_down(
-                    vec![paper],
-                    Change { about: vec![About::default()], ..Change::default() },
-                    keep,
-                    at,
-                )
+                let Stored { source, object, body, .. } = &*paper.event;
+                let about = vec![settlement::about_own(source, object.as_ref(), body)];
+                self.write_down(vec![paper], Change { about, ..Change::default() }, keep, at)
             })
             .collect();
         for change in changes {

@@ -19,9 +19,9 @@ pub fn mail(smtp: &Smtp, more: &str) -> String {
     )
 }
 
-const FAST: &str = "spacing = \"1ms\"\nrate = 1000";
+pub const FAST: &str = "spacing = \"1ms\"\nrate = 1000";
 
-const RECEIPT: &str = "[[notify]]\nname = \"receipt\"\nevents = [\"payment.paid\"]\nto = \"customer\"\nchannel = \"mail\"\n\
+pub const RECEIPT: &str = "[[notify]]\nname = \"receipt\"\nevents = [\"payment.paid\"]\nto = \"customer\"\nchannel = \"mail\"\n\
                        template = \"payment-received\"\n";
 
 fn slack(chat: &Chat) -> String {
@@ -30,7 +30,7 @@ fn slack(chat: &Chat) -> String {
 }
 
 /// Somebody paid, and left this address at the till.
-fn paid(n: &str, email: &str) -> Letter {
+pub fn paid(n: &str, email: &str) -> Letter {
     event(
         &format!("evt_{n}"),
         "charge.succeeded",
