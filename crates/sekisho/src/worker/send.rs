@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sekisho_core::Time;
-use sekisho_core::change::{ChangeSet, Committed, Death, End, Job, Outcome};
+use sekisho_core::change::{About, ChangeSet, Committed, Death, End, Ended, Job, Outcome};
 use sekisho_core::notification::address::mask_text;
 use sekisho_core::notification::alert::News;
 use sekisho_core::notification::post::{self, reference_name};
@@ -294,7 +294,11 @@ impl Worker {
     fn ended(&self, job: &Job, letter: Letter, step: Step, end: End) -> ChangeSet {
         let at = self.node.now();
         let notice = letter.notice.with(step);
-        let mut set = ChangeSet::end(job.lease, end, at);
+        let about = About { payment: notice.payment.clone(), billing: None, tenant: notice.tenant.clone() };
+        // Outcomes say what an event was about; a notice says so itself.
+        let about = if matches!(end, End::Dead(_)) { about } else { About::default() };
+        let ends = vec![Ended { about, ..Ended::new(job.lease, end) }];
+        let mut set = ChangeSet { ends, ..ChangeSet::nothing(at) };
         set.writes.push(post::write(&letter.id, letter.version, &notice));
         set.audit.push(post::entry(&letter.id, &notice, at));
         let status = notice.status();

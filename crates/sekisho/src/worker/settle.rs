@@ -135,7 +135,7 @@ impl Worker {
         for work in works {
             match self.look_at(&work).await {
                 Ok(paper) => papers.push(paper),
-                Err(set) => drafts.push(Draft { works: vec![work], set: set.with_deaths_noted() }),
+                Err(set) => drafts.push(Draft { works: vec![work], set }),
             }
         }
         let inputs = inputs(&papers);
@@ -154,8 +154,8 @@ impl Worker {
 
         // Order matters: held before the store is asked.
         self.desk.hold(drafts.iter().flat_map(|draft| born(&draft.set, epoch)));
-        let sets: Vec<_> = drafts.iter().map(|draft| draft.set.clone()).collect();
-        let answers = self.closer.commit(epoch, &sets, stop).await;
+        let sets = drafts.iter().map(|draft| draft.set.clone()).collect();
+        let answers = self.closer.commit(epoch, sets, stop).await;
         let mut answers = answers.into_iter().flatten();
         drafts.into_iter().flat_map(|draft| self.settled(draft, answers.next(), epoch)).collect()
     }
@@ -280,7 +280,7 @@ impl Worker {
             let death = Death::terminal("unreadable_state", refused);
             let ends = works.iter().map(|work| Ended::new(work.job.lease, End::Dead(death.clone())));
             let set = ChangeSet { ends: ends.collect(), ..ChangeSet::nothing(at) };
-            return Draft { set: set.with_deaths_noted(), works };
+            return Draft { set, works };
         }
         let (mut ends, mut jobs) = (Vec::new(), Vec::new());
         for (paper, about) in papers.into_iter().zip(change.about.clone()) {

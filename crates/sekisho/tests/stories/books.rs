@@ -437,8 +437,8 @@ fn d3_a_tenants_subscription_from_trial_to_the_end() {
             "billing.active",
             "billing.cancelled",
             "billing.past_due",
-            "billing.payment_recorded",
-            "billing.payment_recorded",
+            "billing.payment_succeeded",
+            "billing.payment_succeeded",
             "billing.trialing",
         ]);
     });
