@@ -114,6 +114,9 @@ pub fn read(origin: Origin, event: &Stored, references: &References) -> Result<O
 /// Whose events are settled.
 pub const PROVIDERS: [&str; 5] = ["stripe", "paypal", "komoju", "payjp", "square"];
 
+/// Whose charges come with a link to a receipt.
+pub const WITH_RECEIPTS: [&str; 2] = ["stripe", "square"];
+
 /// How the settling of an event ends that could be read.
 pub fn outcome(event: &Stored, is_known: bool) -> Outcome {
     if is_known || is_own(event) {

@@ -12,7 +12,7 @@ use super::notice::Step;
 use super::rule::{Rule, To};
 use super::{Audience, Language, MailAddress, Notice, Status};
 use crate::event::Stored;
-use crate::settlement::{is_own, payment};
+use crate::settlement::{WITH_RECEIPTS, is_own, payment};
 use crate::state::{Key, Kind, Loaded};
 use crate::time::Time;
 
@@ -103,12 +103,16 @@ impl Named {
             Person::of_customer(id, &read::<Customer>(known, Kind::Customer, id).unwrap_or_default())
         });
         let mut customer = customer.unwrap_or_default();
+        let payment = self.payment.as_ref().and_then(|id| read::<payment::Facts>(known, Kind::Payment, id));
         if customer.address.is_none() {
-            let payment =
-                self.payment.as_ref().and_then(|id| read::<payment::Facts>(known, Kind::Payment, id));
-            customer.address = payment.and_then(|facts| facts.email().cloned());
+            customer.address = payment.as_ref().and_then(|facts| facts.email().cloned());
         }
-        Parties { tenant, customer, staff: staff.iter().map(|(id, one)| Person::of_staff(id, one)).collect() }
+        Parties {
+            tenant,
+            customer,
+            staff: staff.iter().map(|(id, one)| Person::of_staff(id, one)).collect(),
+            receipt: payment.as_ref().map(ReceiptLink::of).unwrap_or_default(),
+        }
     }
 }
 
@@ -123,6 +127,33 @@ pub struct Parties {
     pub tenant: Option<Place>,
     pub customer: Person,
     pub staff: Vec<Person>,
+    pub receipt: ReceiptLink,
+}
+
+/// Where the provider shows a receipt of the payment, as far as that is known by now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReceiptLink {
+    pub url: Option<String>,
+    /// The charge that brings it is not known yet: the event that says the money came was faster.
+    pub is_coming: bool,
+}
+
+impl ReceiptLink {
+    fn of(facts: &payment::Facts) -> Self {
+        let url = facts.charges.values().rev().find_map(|charge| charge.receipt_url.clone());
+        let provider = |realm: &String| realm.split('/').next().map(str::to_owned).unwrap_or_default();
+        let can_come = facts.realms.iter().map(provider).any(|name| WITH_RECEIPTS.contains(&&*name));
+        let is_charged = facts.charges.values().any(|charge| charge.captured > 0);
+        Self { is_coming: url.is_none() && can_come && !is_charged, url }
+    }
+}
+
+/// Announcements that a receipt belongs to.
+const WITH_RECEIPT: &str = "payment.paid";
+
+/// Should one wait a little before whoever paid is told of this, because the receipt is on its way?
+pub fn awaits_receipt(event: &Stored, parties: &Parties) -> bool {
+    is_own(event) && event.event_type == WITH_RECEIPT && parties.receipt.is_coming
 }
 
 impl Person {
@@ -247,6 +278,10 @@ fn data(
         "at": event.created_at.unwrap_or(event.received_at),
     });
     data["payment"] = json!(of_object("payment"));
+    // What was announced stays as it was said; the receipt may have come later.
+    if data["payment"]["receipt_url"].is_null() && data["payment"].is_object() {
+        data["payment"]["receipt_url"] = json!(parties.receipt.url);
+    }
     data["billing"] = json!(of_object("billing"));
     data["about"] = if own { body["about"].clone() } else { Value::Null };
     data["fulfilment"] = json!(of_object("fulfilment"));
@@ -356,6 +391,38 @@ pub mod tests {
         assert_eq!((named.tenant.as_deref(), named.customer.as_deref()), (Some("a"), Some("c1")));
         assert_eq!((named.payment.as_deref(), named.keys().len()), (Some("pay_1"), 3));
         assert_eq!(Named::by(&stored(body)), Named::default());
+    }
+
+    #[test]
+    fn d2_the_receipt_is_waited_for_only_while_it_can_come_and_told_when_it_did() {
+        let charge = |captured, url: Option<&str>| payment::Charge {
+            captured,
+            receipt_url: url.map(str::to_owned),
+            ..payment::Charge::default()
+        };
+        let link = |realm: &str, charges: Vec<payment::Charge>| {
+            let charges = charges.into_iter().enumerate().map(|(n, charge)| (format!("ch_{n}"), charge));
+            let realms = [realm.to_owned()].into();
+            ReceiptLink::of(&payment::Facts { realms, charges: charges.collect(), ..Default::default() })
+        };
+        let cases = [
+            ("stripe/-/live", vec![], true, None),
+            ("stripe/-/live", vec![charge(0, None)], true, None),
+            ("stripe/-/live", vec![charge(5000, None)], false, None),
+            ("square/m1/live", vec![], true, None),
+            ("paypal/-/live", vec![], false, None),
+            ("stripe/-/live", vec![charge(5000, Some("https://r"))], false, Some("https://r")),
+        ];
+        for (realm, charges, is_coming, url) in cases {
+            let receipt = link(realm, charges.clone());
+            assert_eq!((receipt.is_coming, receipt.url.as_deref()), (is_coming, url), "{realm} {charges:?}");
+            let parties = Parties { receipt, ..Parties::default() };
+            assert_eq!(awaits_receipt(&paid(), &parties), is_coming);
+            let refunded = Stored { event_type: "payment.refunded".into(), ..paid() };
+            assert!(!awaits_receipt(&refunded, &parties));
+            let told = told(To::Customer, &parties);
+            assert_eq!(told[0].data["payment"]["receipt_url"].as_str(), url);
+        }
     }
 
     #[test]

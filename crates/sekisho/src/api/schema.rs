@@ -247,13 +247,8 @@ const ROUTE_FORECAST: Fields = &[
     ("discarded", "integer"),
 ];
 
-const NOTICE_FORECAST: Fields = &[
-    ("rule", "text"),
-    ("channel", "text"),
-    ("new", "integer"),
-    ("told", "integer"),
-    ("unsent", "integer"),
-];
+const NOTICE_FORECAST: Fields =
+    &[("rule", "text"), ("channel", "text"), ("new", "integer"), ("told", "integer"), ("unsent", "integer")];
 
 const REPLAY_REPORT: Fields = &[
     ("dry_run", "flag"),

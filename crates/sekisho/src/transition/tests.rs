@@ -293,13 +293,16 @@ async fn b4_a_forecast_follows_what_would_be_announced_for_the_first_time() {
     };
     let routes = vec![Route { send: Send::Settled, filter: None, ..route("app", "true") }];
     let rules = vec![receipt, hourly];
-    let known =
-        Known { routes, rules, origins: [("shop".to_owned(), origin)].into(), ..Known::default() };
+    let known = Known { routes, rules, origins: [("shop".to_owned(), origin)].into(), ..Known::default() };
     let order = Replay { all: true, dry_run: true, ..Replay::default() };
     let report = replay(&store, &known, &order, &ACTOR).await.unwrap();
     assert_eq!((report.found, report.announcements, report.without_route), (3, 3, 3));
-    let told = |rule: &str, new, told, unsent| {
-        NoticeForecast { rule: rule.into(), channel: "mail".into(), new, told, unsent }
+    let told = |rule: &str, new, told, unsent| NoticeForecast {
+        rule: rule.into(),
+        channel: "mail".into(),
+        new,
+        told,
+        unsent,
     };
     assert_eq!(report.notices, [told("receipt", 2, 0, 1), told("hourly", 1, 2, 0)]);
     assert_eq!(report.routes, [RouteForecast { route: "app".into(), new: 3, ..RouteForecast::default() }]);

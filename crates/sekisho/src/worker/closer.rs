@@ -159,8 +159,11 @@ impl Closer {
             Some(event) => self.store.find_event(event).await?,
             None => None,
         };
-        let mut case =
-            Case { lane: message.map(|message| message.lane), event, ..record.map(case_of).unwrap_or_default() };
+        let mut case = Case {
+            lane: message.map(|message| message.lane),
+            event,
+            ..record.map(case_of).unwrap_or_default()
+        };
         if case.about == About::default() {
             case.about = ended.about.clone();
         }

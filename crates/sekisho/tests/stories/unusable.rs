@@ -49,7 +49,11 @@ fn a3_a_signed_body_without_an_event_is_acknowledged_and_kept() {
         let before = died_at();
         gateway.type_in(&["events", "replay", letter["event"].as_str().unwrap()]).done();
         wait_until("and again", || died_at().is_some_and(|at| Some(at) != before));
-        assert_eq!(audit(&["dead_letter.created"]).len(), BODIES.len() + 1, "a replay writes no second entry");
+        assert_eq!(
+            audit(&["dead_letter.created"]).len(),
+            BODIES.len() + 1,
+            "a replay writes no second entry"
+        );
         wait_for_the_dead(&gateway, BODIES.len());
         assert_eq!(gateway.metric("sekisho_requests_total", &["unusable"]), 2 * BODIES.len() as u64);
     });

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use sekisho_core::Seq;
-use sekisho_core::change::{About, Arrival, ChangeSet, Death, End, Lane, NewJob, Outcome, Rejection, delivery_key};
+use sekisho_core::change::{
+    About, Arrival, ChangeSet, Death, End, Lane, NewJob, Outcome, Rejection, delivery_key,
+};
 use sekisho_core::queue::Class;
 
 use super::{

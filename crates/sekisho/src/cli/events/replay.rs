@@ -33,13 +33,8 @@ pub struct Args {
     manner: Manner,
 }
 
-const NOTICES: [(&str, &str); 5] = [
-    ("NOTIFY", "rule"),
-    ("CHANNEL", "channel"),
-    ("NEW", "new"),
-    ("TOLD", "told"),
-    ("UNSENT", "unsent"),
-];
+const NOTICES: [(&str, &str); 5] =
+    [("NOTIFY", "rule"), ("CHANNEL", "channel"), ("NEW", "new"), ("TOLD", "told"), ("UNSENT", "unsent")];
 
 const ROUTES: [(&str, &str); 6] = [
     ("ROUTE", "route"),
@@ -96,15 +91,13 @@ fn foretell(report: &ReplayReport) {
         new => line_out(&format!("{} would be sent", count(new, "notice"))),
     }
     if report.announcements > 0 {
-        line_out(&format!("{} would be made for the first time", count(report.announcements, "announcement")));
+        line_out(&format!(
+            "{} would be made for the first time",
+            count(report.announcements, "announcement")
+        ));
     }
     for rule in &report.unanswered {
-        line_out(&format!(
-            "{} has no answer for {}: {}",
-            rule.rule,
-            count(rule.count, "event"),
-            rule.error
-        ));
+        line_out(&format!("{} has no answer for {}: {}", rule.rule, count(rule.count, "event"), rule.error));
     }
     let before = report.routes.iter().any(|route| route.delivered + route.waiting + route.discarded > 0);
     if before && report.again {
