@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn g2_tries_and_their_time_are_read_from_the_steps_and_a_new_decision_begins_anew() {
-        let at = |ms| Time::from_ms(1_780_000_000_000 + ms);
+        let at = |ms: i64| Time::from_ms(1_780_000_000_000 + ms);
         let step = |ms, status| Step::new(at(ms), status);
         let first =
             Notice { steps: vec![step(0, Status::Queued)], ..notice_to("t@example.jp", Status::Queued) };
