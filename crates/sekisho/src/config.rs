@@ -188,6 +188,7 @@ impl Config {
                 every_ms,
             };
             rules.push(alert("sekisho-channels", "channel.*", None));
+            rules.push(alert("sekisho-keys", "source.key_*", None));
             rules.push(alert("sekisho-notices", "notice.failed", Some(ALERT_EVERY_MS)));
         }
         rules

@@ -35,7 +35,8 @@ use std::fmt;
 use sekisho_core::audit::{Entry, Role};
 use sekisho_core::change::Act;
 use sekisho_core::delivery::Route;
-use sekisho_core::settlement::Origin;
+use sekisho_core::notification::{House, Rule};
+use sekisho_core::settlement::{Origin, References};
 use sekisho_core::{Seq, Time};
 use sekisho_store::Store;
 use serde_json::Value;
@@ -56,7 +57,7 @@ pub use directory::{
 };
 pub use dossier::{Dossier, History, dossier, history};
 pub use fields::{FieldError, Fields};
-pub use forecast::{RouteForecast, Unanswered};
+pub use forecast::{NoticeForecast, RouteForecast, Unanswered};
 pub use import::{IMPORT_PROBLEMS_MAX, IMPORT_ROWS_MAX, Import, Imported, import};
 pub use look_up::{billing_state, payment, payment_state, payments_by_reference};
 pub use notices::{NoticePage, NoticeQuery, notice, offices, parties, post_notices, reminders, resend};
@@ -139,8 +140,12 @@ pub type Result<T> = std::result::Result<T, Refusal>;
 #[derive(Default)]
 pub struct Known {
     pub routes: Vec<Route>,
-    /// What is behind each source.
+    /// Who is told what, and who speaks.
+    pub rules: Vec<Rule>,
+    pub house: House,
+    /// What is behind each source, and where its events say what they are for.
     pub origins: BTreeMap<String, Origin>,
+    pub references: References,
     /// Names of the sources that events come from.
     pub sources: Vec<String>,
 }
@@ -150,7 +155,10 @@ impl Known {
         let sources = config.sources.iter().map(|source| source.name.to_string());
         Self {
             routes: config.routes.iter().map(|route| route.route.clone()).collect(),
+            rules: config.rules(),
+            house: config.notifications.house.clone(),
             origins: config.origins(),
+            references: config.references.clone(),
             sources: sources.collect(),
         }
     }

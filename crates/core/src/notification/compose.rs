@@ -12,7 +12,7 @@ use super::notice::Step;
 use super::rule::{Rule, To};
 use super::{Audience, Language, MailAddress, Notice, Status};
 use crate::event::Stored;
-use crate::settlement::{is_own, payment};
+use crate::settlement::{WITH_RECEIPTS, is_own, payment};
 use crate::state::{Key, Kind, Loaded};
 use crate::time::Time;
 
@@ -111,12 +111,17 @@ impl Named {
             Person::of_customer(id, &read::<Customer>(known, self.customer_key()).unwrap_or_default())
         });
         let mut customer = customer.unwrap_or_default();
+        let state = self.payment_key().and_then(|key| known.states.get(&key));
+        let payment = state.and_then(|state| payment::Facts::kept(&state.facts).ok());
         if customer.address.is_none() {
-            let state = self.payment_key().and_then(|key| known.states.get(&key));
-            let payment = state.and_then(|state| payment::Facts::kept(&state.facts).ok());
-            customer.address = payment.and_then(|facts| facts.email().cloned());
+            customer.address = payment.as_ref().and_then(|facts| facts.email().cloned());
         }
-        Parties { tenant, customer, staff: staff.iter().map(|(id, one)| Person::of_staff(id, one)).collect() }
+        Parties {
+            tenant,
+            customer,
+            staff: staff.iter().map(|(id, one)| Person::of_staff(id, one)).collect(),
+            receipt: payment.as_ref().map(ReceiptLink::of).unwrap_or_default(),
+        }
     }
 }
 
@@ -131,6 +136,33 @@ pub struct Parties {
     pub tenant: Option<Place>,
     pub customer: Person,
     pub staff: Vec<Person>,
+    pub receipt: ReceiptLink,
+}
+
+/// Where the provider shows a receipt of the payment, as far as that is known by now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReceiptLink {
+    pub url: Option<String>,
+    /// The charge that brings it is not known yet: the event that says the money came was faster.
+    pub is_coming: bool,
+}
+
+impl ReceiptLink {
+    fn of(facts: &payment::Facts) -> Self {
+        let url = facts.charges.values().rev().find_map(|charge| charge.receipt_url.clone());
+        let provider = |realm: &String| realm.split('/').next().map(str::to_owned).unwrap_or_default();
+        let can_come = facts.realms.iter().map(provider).any(|name| WITH_RECEIPTS.contains(&&*name));
+        let is_charged = facts.charges.values().any(|charge| charge.captured > 0);
+        Self { is_coming: url.is_none() && can_come && !is_charged, url }
+    }
+}
+
+/// Announcements that a receipt belongs to.
+const WITH_RECEIPT: &str = "payment.paid";
+
+/// Should one wait a little before whoever paid is told of this, because the receipt is on its way?
+pub fn awaits_receipt(event: &Stored, parties: &Parties) -> bool {
+    is_own(event) && event.event_type == WITH_RECEIPT && parties.receipt.is_coming
 }
 
 impl Person {
@@ -255,6 +287,10 @@ fn data(
         "at": event.created_at.unwrap_or(event.received_at),
     });
     data["payment"] = json!(of_object("payment"));
+    // What was announced stays as it was said; the receipt may have come later.
+    if data["payment"]["receipt_url"].is_null() && data["payment"].is_object() {
+        data["payment"]["receipt_url"] = json!(parties.receipt.url);
+    }
     data["billing"] = json!(of_object("billing"));
     data["about"] = if own { body["about"].clone() } else { Value::Null };
     data["fulfilment"] = json!(of_object("fulfilment"));

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use super::reading::Reading;
 use super::{Announcement, Fetch, billing, payment};
-use crate::audit::{self, Entry};
+use crate::audit::{self, Entry, Role};
 use crate::change::{About, ChangeSet};
 use crate::event::Stored;
 use crate::id::Seq;
@@ -55,7 +55,7 @@ impl Cause {
             ("source", event.source.to_string()),
             (audit::SEALED, audit::seal(&event.body)),
         ];
-        Self { actor: None, role: None, event: Some(event.seq), details: details.into() }
+        Self { actor: None, role: Role::System.of_entry(), event: Some(event.seq), details: details.into() }
     }
 }
 

@@ -58,6 +58,7 @@ pub async fn dossier(store: &dyn Store, state: State, now: Time) -> Result<Dossi
     }
     events.extend(announced(store, &entries).await?);
     events.sort_by_key(|event| event.seq);
+    events.dedup_by_key(|event| event.seq);
     lines.sort_by_key(|line| line.number);
     let mut messages = BTreeMap::new();
     for event in &events {
@@ -118,7 +119,7 @@ async fn events_of(store: &dyn Store, payment: &str, limit: usize) -> Result<Vec
     Ok(store.find_events(filter).await?.events)
 }
 
-/// What was announced is an event of no payment, but the log says its id.
+/// What was announced and is not settled yet is an event of no payment, but the log says its id.
 async fn announced(store: &dyn Store, entries: &[AuditEntry]) -> Result<Vec<EventSummary>> {
     let mut announced = Vec::new();
     for entry in entries {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sekisho_core::change::{
-    About, ChangeSet, Committed, Death, End, Ended, Job, Kind, Lane, Lease, NewJob, Outcome, delivery_key,
+    ChangeSet, Committed, Death, End, Ended, Job, Kind, Lane, Lease, NewJob, Outcome, delivery_key,
 };
 use sekisho_core::event::Stored;
 use sekisho_core::notification::{self, Task};
@@ -145,7 +145,7 @@ impl Worker {
         for work in works {
             match self.look_at(&work).await {
                 Ok(paper) => papers.push(paper),
-                Err(set) => drafts.push(Draft { works: vec![work], set: set.with_deaths_noted() }),
+                Err(set) => drafts.push(Draft { works: vec![work], set }),
             }
         }
         match self.decide(&papers, epoch, stop).await {
@@ -165,8 +165,8 @@ impl Worker {
 
         // Order matters: held before the store is asked.
         self.desk.hold(drafts.iter().flat_map(|draft| born(&draft.set, epoch)));
-        let sets: Vec<_> = drafts.iter().map(|draft| draft.set.clone()).collect();
-        let answers = self.closer.commit(epoch, &sets, stop).await;
+        let sets = drafts.iter().map(|draft| draft.set.clone()).collect();
+        let answers = self.closer.commit(epoch, sets, stop).await;
         let mut answers = answers.into_iter().flatten();
         drafts.into_iter().flat_map(|draft| self.settled(draft, answers.next(), epoch)).collect()
     }
@@ -267,9 +267,14 @@ impl Worker {
         let at = self.node.now();
         let (known, plain): (Vec<_>, Vec<_>) = papers.into_iter().partition(|paper| paper.reading.is_some());
         let mut known: Vec<_> = known.into_iter().map(Some).collect();
-        let nothing = || Change { about: vec![About::default()], ..Change::default() };
-        let mut drafts: Vec<_> =
-            plain.into_iter().map(|paper| self.write_down(vec![paper], nothing(), keep, at)).collect();
+        let mut drafts: Vec<_> = plain
+            .into_iter()
+            .map(|paper| {
+                let Stored { source, object, body, .. } = &*paper.event;
+                let about = vec![settlement::about_own(source, object.as_ref(), body)];
+                self.write_down(vec![paper], Change { about, ..Change::default() }, keep, at)
+            })
+            .collect();
         for change in changes {
             let group = change.inputs.iter().filter_map(|n| known[*n].take()).collect();
             drafts.push(self.write_down(group, change, keep, at));
@@ -305,7 +310,7 @@ impl Worker {
             let death = Death::terminal("unreadable_state", refused);
             let ends = works.iter().map(|work| Ended::new(work.job.lease, End::Dead(death.clone())));
             let set = ChangeSet { ends: ends.collect(), ..ChangeSet::nothing(at) };
-            return Draft { set: set.with_deaths_noted(), works };
+            return Draft { set, works };
         }
         let (mut ends, mut jobs) = (Vec::new(), Vec::new());
         for (paper, about) in papers.into_iter().zip(change.about.clone()) {

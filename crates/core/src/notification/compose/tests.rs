@@ -119,3 +119,35 @@ fn g5_what_is_told_once_in_a_while_has_one_key_for_that_while() {
     assert_eq!(key(600_000), key(1_199_999));
     assert_ne!(key(600_000), key(1_200_000));
 }
+
+#[test]
+fn d2_the_receipt_is_waited_for_only_while_it_can_come_and_told_when_it_did() {
+    let charge = |captured, url: Option<&str>| payment::Charge {
+        captured,
+        receipt_url: url.map(str::to_owned),
+        ..payment::Charge::default()
+    };
+    let link = |realm: &str, charges: Vec<payment::Charge>| {
+        let charges = charges.into_iter().enumerate().map(|(n, charge)| (format!("ch_{n}"), charge));
+        let realms = [realm.to_owned()].into();
+        ReceiptLink::of(&payment::Facts { realms, charges: charges.collect(), ..Default::default() })
+    };
+    let cases = [
+        ("stripe/-/live", vec![], true, None),
+        ("stripe/-/live", vec![charge(0, None)], true, None),
+        ("stripe/-/live", vec![charge(5000, None)], false, None),
+        ("square/m1/live", vec![], true, None),
+        ("paypal/-/live", vec![], false, None),
+        ("stripe/-/live", vec![charge(5000, Some("https://r"))], false, Some("https://r")),
+    ];
+    for (realm, charges, is_coming, url) in cases {
+        let receipt = link(realm, charges.clone());
+        assert_eq!((receipt.is_coming, receipt.url.as_deref()), (is_coming, url), "{realm} {charges:?}");
+        let parties = Parties { receipt, ..Parties::default() };
+        assert_eq!(awaits_receipt(&paid(), &parties), is_coming);
+        let refunded = Stored { event_type: "payment.refunded".into(), ..paid() };
+        assert!(!awaits_receipt(&refunded, &parties));
+        let told = told(To::Customer, &parties);
+        assert_eq!(told[0].data["payment"]["receipt_url"].as_str(), url);
+    }
+}

@@ -23,7 +23,7 @@ pub fn due(facts: &Facts, derived: &Derived) -> Vec<Due> {
     if facts.merged_into.is_some() {
         return Vec::new();
     }
-    let payments = facts.invoices.iter().filter(|(_, invoice)| invoice.is_payment()).map(payment_recorded);
+    let payments = facts.invoices.iter().filter(|(_, invoice)| invoice.is_payment()).map(payment_succeeded);
     let all = payments.chain(turned(facts, derived));
     all.filter(|due| !facts.emitted.contains(&due.key)).collect()
 }
@@ -51,10 +51,10 @@ pub fn anchor(facts: &Facts) -> String {
     object.map(qualified).or_else(tenant).unwrap_or_default()
 }
 
-fn payment_recorded((id, invoice): (&String, &Invoice)) -> Due {
+fn payment_succeeded((id, invoice): (&String, &Invoice)) -> Due {
     Due {
-        key: format!("billing.payment_recorded/{id}"),
-        event_type: "billing.payment_recorded",
+        key: format!("billing.payment_succeeded/{id}"),
+        event_type: "billing.payment_succeeded",
         about: json!({
             "invoice": id,
             "subscription": invoice.subscription,

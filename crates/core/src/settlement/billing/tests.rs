@@ -181,10 +181,10 @@ fn d3_a_subscription_as_it_happens() {
     }
     check("subscription", None, &books.facts(), 1_785_464_182);
     let expected = [
-        (7, "billing.payment_recorded/in_testD0048FAKE"),
+        (7, "billing.payment_succeeded/in_testD0048FAKE"),
         (7, "billing.active/sub_testD0046FAKE/1780280182"),
         (14, "billing.past_due/sub_testD0046FAKE/1782875782"),
-        (16, "billing.payment_recorded/in_testD0055FAKE"),
+        (16, "billing.payment_succeeded/in_testD0055FAKE"),
         (16, "billing.active/sub_testD0046FAKE/1783134982"),
         (20, "billing.cancelled/sub_testD0046FAKE/1785464182"),
     ];
@@ -196,7 +196,7 @@ fn d3_a_subscription_as_it_happens() {
 fn d3_late_old_events_announce_no_status() {
     let mut books = Books::after(SUBSCRIPTION.into_iter().rev());
     let (payments, turns): (Vec<_>, Vec<_>) =
-        books.announced.drain(..).partition(|key| key.starts_with("billing.payment_recorded/"));
+        books.announced.drain(..).partition(|key| key.starts_with("billing.payment_succeeded/"));
     assert_eq!(turns, ["billing.cancelled/sub_testD0046FAKE/1785464182"]);
     assert_eq!(payments.len(), 2);
     SUBSCRIPTION.iter().for_each(|event| books.arrives(event));
@@ -213,7 +213,7 @@ fn d3_one_invoice_is_one_recorded_payment() {
     let payment = event("invoice_payment.paid", 5, object);
     let books =
         Books::after([&*payment, &*paid("paid"), &*paid("payment_succeeded"), &*payment, &*paid("updated")]);
-    assert_eq!(books.announced, ["billing.payment_recorded/in_1"]);
+    assert_eq!(books.announced, ["billing.payment_succeeded/in_1"]);
     let derived = books.derived();
     assert_eq!((derived.paid_invoices, derived.amount_paid_total), (1, 500));
     assert_eq!(derived.attention, Some(Attention::Unlinked));
@@ -235,7 +235,7 @@ fn d3_a_trial_becomes_active_by_the_payment_at_its_end() {
     books.arrives(&subscription("trial_will_end", 7, "trialing"));
     assert_eq!(books.status(), Status::Active);
     let turns = ["billing.trialing/sub_1/0", "billing.active/sub_1/10"];
-    let told: Vec<_> = books.announced.iter().filter(|key| !key.contains("payment_recorded")).collect();
+    let told: Vec<_> = books.announced.iter().filter(|key| !key.contains("payment_succeeded")).collect();
     assert_eq!(told, turns);
 }
 

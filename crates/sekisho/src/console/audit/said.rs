@@ -52,7 +52,7 @@ pub fn action(code: &str, lang: Language) -> &str {
         "billing.unpaid" => ("billing is unpaid", "定期課金が未払い"),
         "billing.paused" => ("billing was paused", "定期課金を一時停止"),
         "billing.cancelled" => ("billing was cancelled", "定期課金を解約"),
-        "billing.payment_recorded" => ("a payment of billing was noted", "定期課金の入金を記録"),
+        "billing.payment_succeeded" => ("a payment of billing came in", "定期課金の入金を確認"),
         "balance.credited" => ("a balance grew", "残高に加算"),
         "balance.debited" => ("a balance shrank", "残高から減算"),
         "billing.changed" => ("billing changed", "定期課金の内容が変化"),

@@ -214,8 +214,8 @@ CREATE TABLE rejection (
     count      INTEGER NOT NULL
 ) STRICT;
 
--- For people who look with SQL. billing_id, tenant_id and payment_id are null until the event is settled; what
--- leads to something deleted is null again.
+-- For people who look with SQL: what came in, and what Sekisho announced itself (source 'sekisho'). billing_id,
+-- tenant_id and payment_id are null until the event is settled; what leads to something deleted is null again.
 CREATE VIEW webhook_events AS
 SELECT event.seq AS id,
        event.event_id,
@@ -238,7 +238,7 @@ SELECT event.seq AS id,
 FROM event
 LEFT JOIN outcome ON outcome.job = event.seq
 LEFT JOIN dead ON dead.job = (SELECT min(job) FROM dead WHERE dead.event = event.seq)
-WHERE event.source NOT IN ('sekisho', 'fetched');
+WHERE event.source <> 'fetched';
 
 -- "Which events need reprocessing?" One row per dead letter; class says whether trying again can help.
 CREATE VIEW failed_webhook_events AS
@@ -276,7 +276,7 @@ SELECT id,
        attention,
        strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1000.0, 'unixepoch') AS created_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', changed_at / 1000.0, 'unixepoch') AS changed_at
-FROM state WHERE kind = 'payment';
+FROM state WHERE kind = 'payment' AND status <> 'merged';
 
 CREATE VIEW billings AS
 SELECT id,
@@ -294,4 +294,4 @@ SELECT id,
        attention,
        strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1000.0, 'unixepoch') AS created_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', changed_at / 1000.0, 'unixepoch') AS changed_at
-FROM state WHERE kind = 'billing' AND status <> 'deleted';
+FROM state WHERE kind = 'billing' AND status NOT IN ('deleted', 'merged');
