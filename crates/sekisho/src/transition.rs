@@ -140,6 +140,8 @@ pub struct Known {
     pub routes: Vec<Route>,
     /// What is behind each source.
     pub origins: BTreeMap<String, Origin>,
+    /// The one account that a source takes, by its name.
+    pub accounts: BTreeMap<String, String>,
     /// Names of the sources that events come from.
     pub sources: Vec<String>,
 }
@@ -150,6 +152,7 @@ impl Known {
         Self {
             routes: config.routes.iter().map(|route| route.route.clone()).collect(),
             origins: config.origins(),
+            accounts: config.accounts(),
             sources: sources.collect(),
         }
     }

@@ -58,7 +58,8 @@ pub async fn forecast(
                 continue;
             }
             let origin = known.origins.get(&*event.source).copied().unwrap_or_default();
-            if held_back(origin, &event).is_some() {
+            let account = known.accounts.get(&*event.source).map(String::as_str);
+            if held_back(origin, account, &event).is_some() {
                 report.without_route += 1;
                 continue;
             }
