@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::audit::{Entry, Role};
-use crate::event::{Created, DedupeKey, Stored, Trust};
+use crate::event::{BodyDigest, Created, DedupeKey, FirstBody, OtherBody, Stored, Trust};
 use crate::id::{Epoch, Seq};
 use crate::provider::Unusable;
 use crate::queue::Class;
@@ -23,6 +23,8 @@ pub use job::{Job, Kind, Lane, Lease, NewJob, delivery_key, effect_prefix, past_
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrival {
     pub key: DedupeKey,
+    /// With which the store compares the body that came first under the same id.
+    pub first_body: Option<FirstBody>,
     pub seq: Seq,
     pub received_at: Time,
     pub source: Arc<str>,
@@ -62,6 +64,11 @@ impl Arrival {
         }
     }
 
+    /// The digest of the body, where it is part of the key.
+    pub fn digest_in_key(&self) -> Option<BodyDigest> {
+        self.first_body.and_then(|first| (first.other == OtherBody::Noted).then_some(first.digest))
+    }
+
     /// What its first job is told.
     pub fn payload(&self) -> Cow<'static, str> {
         self.held.as_ref().map_or(Cow::Borrowed(""), |death| Cow::Owned(death.payload()))
@@ -78,10 +85,24 @@ impl Arrival {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Admission {
     Admitted,
+    /// Stored as well, though another body had come under its id.
+    IdReused,
     /// Stored before, under this number.
     Duplicate(Seq),
+    /// Not stored: another body had come under its transmission.
+    OtherBody,
     /// This row, and only this one, can't be stored.
     Refused(String),
+}
+
+impl Admission {
+    /// Whether it was new, and now is stored.
+    pub fn is_stored(&self) -> bool {
+        match self {
+            Self::Admitted | Self::IdReused => true,
+            Self::Duplicate(_) | Self::OtherBody | Self::Refused(_) => false,
+        }
+    }
 }
 
 /// What is to change: written whole while every lease is held and every version still holds, else not at all. The sets
@@ -97,7 +118,8 @@ pub struct ChangeSet {
     /// Sum to zero.
     pub postings: Vec<Posting>,
     pub audit: Vec<Entry>,
-    /// Events that this change makes. One whose dedupe key had been there before is left out.
+    /// Events that this change makes. One whose dedupe key had been there before is left out. They are our own, so their bodies
+    /// are compared with none.
     pub events: Vec<Arrival>,
     /// The node that runs the first jobs of those events, if it has room for them.
     pub keep: Option<Epoch>,
@@ -241,6 +263,14 @@ impl Death {
         let error = "the event's livemode is not the source's: test and live must not mix";
         let differ = wanted.zip(found).is_some_and(|(wanted, found)| wanted != found);
         differ.then(|| Self::terminal("livemode_mismatch", error))
+    }
+
+    /// Of an event at a source that takes only one account, if it names another.
+    pub fn of_account(wanted: Option<&str>, found: Option<&str>) -> Option<Self> {
+        let (wanted, found) = wanted.zip(found).filter(|(wanted, found)| wanted != found)?;
+        let error =
+            format!("the event is of the account {found}, and the source takes only those of {wanted}");
+        Some(Self::terminal("account_mismatch", error))
     }
 
     /// Of an event older than anything that is remembered: whether it came before can't be told.

@@ -24,6 +24,7 @@ pub struct Event<'r> {
     pub livemode: Option<bool>,
     /// This event's own bytes: the whole body, or its part of a batch.
     pub body: &'r [u8],
+    pub id_proof: IdProof,
 }
 
 impl<'r> Event<'r> {
@@ -36,7 +37,44 @@ impl<'r> Event<'r> {
             account: None,
             livemode: None,
             body,
+            id_proof: IdProof::Covered,
         }
+    }
+
+    /// An event whose id stands where the provider's proof does not reach.
+    pub fn with_open_id(id: impl Into<Cow<'r, str>>, kind: impl Into<Cow<'r, str>>, body: &'r [u8]) -> Self {
+        Self { id_proof: IdProof::Open(BodyDigest::of(&[body])), ..Self::new(id, kind, body) }
+    }
+}
+
+/// Whether the provider's proof covers the event's id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdProof {
+    /// A repeat is a repeat, even if its bytes differ.
+    Covered,
+    /// Whoever saw one request can send its body under any id, also under one that is yet to come. So the body is part of
+    /// what makes the event unique.
+    Open(BodyDigest),
+}
+
+/// What tells two bodies apart: 16 bytes of SHA-256.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BodyDigest([u8; 16]);
+
+impl BodyDigest {
+    /// Of the parts, joined.
+    pub fn of(parts: &[&[u8]]) -> Self {
+        let mut hash = digest::Context::new(&digest::SHA256);
+        parts.iter().for_each(|part| hash.update(part));
+        Self(*hash.finish().as_ref().first_chunk().expect("SHA-256 has 32 bytes"))
+    }
+
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    pub const fn as_bytes(&self) -> &[u8; 16] {
+        &self.0
     }
 }
 
@@ -124,21 +162,94 @@ impl Stored {
     }
 }
 
-/// 16 bytes: created seconds (0 where not immutable), then 12 bytes of SHA-256 over source and event id.
-/// Rising with time, so that index inserts stay at the edge.
+/// What makes an event unique at a source, by one rule for all providers: its id, with the body where the proof does not
+/// cover the id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    pub key: DedupeKey,
+    pub first_body: Option<FirstBody>,
+}
+
+impl Identity {
+    /// `transmission` is [`Scheme::transmission`](crate::provider::Scheme::transmission).
+    pub fn of(source: &str, event: &Event<'_>, transmission: Option<&str>) -> Self {
+        let (id, created) = (&*event.id, event.created);
+        let open = match event.id_proof {
+            IdProof::Open(digest) => Some(digest),
+            IdProof::Covered => None,
+        };
+        let noted = open.map(|digest| FirstBody {
+            id: DedupeKey::new(source, id, None),
+            digest,
+            other: OtherBody::Noted,
+        });
+        let refused = || FirstBody {
+            // No event has an empty id. Whichever source it came by, it is the same transmission.
+            id: DedupeKey::made_of(&[b"", b"", transmission.unwrap_or_default().as_bytes()], None),
+            digest: BodyDigest::of(&[event.body]),
+            other: OtherBody::Refused,
+        };
+        Self {
+            key: DedupeKey::with_body(source, id, created, open),
+            first_body: noted.or_else(|| transmission.map(|_| refused())),
+        }
+    }
+}
+
+/// A body, and an id under which no other body is expected. The store remembers the first that comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FirstBody {
+    pub id: DedupeKey,
+    pub digest: BodyDigest,
+    pub other: OtherBody,
+}
+
+/// What becomes of a body when another had come first under its id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OtherBody {
+    /// It is an event of its own, and shown as one whose id was used before.
+    Noted,
+    /// It is a forgery.
+    Refused,
+}
+
+/// 16 bytes: created seconds (0 where not immutable), then 12 bytes of SHA-256 over source, event id and, where the proof
+/// does not cover the id, the body's digest. Rising with time, so that index inserts stay at the edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DedupeKey([u8; 16]);
 
 impl DedupeKey {
+    /// Of an event whose id the proof covers.
     pub fn new(source: &str, event_id: &str, created: Option<Created>) -> Self {
+        Self::with_body(source, event_id, created, None)
+    }
+
+    pub fn with_body(
+        source: &str,
+        event_id: &str,
+        created: Option<Created>,
+        body: Option<BodyDigest>,
+    ) -> Self {
+        let names = [source.as_bytes(), event_id.as_bytes()];
+        match body {
+            None => Self::made_of(&names, created),
+            Some(digest) => Self::made_of(&[names[0], names[1], digest.as_bytes()], created),
+        }
+    }
+
+    fn made_of(parts: &[&[u8]], created: Option<Created>) -> Self {
         let seconds = created
             .filter(|created| created.immutable)
             .and_then(|created| u32::try_from(created.at.seconds()).ok())
             .unwrap_or(0);
         let mut hash = digest::Context::new(&digest::SHA256);
-        hash.update(source.as_bytes());
-        hash.update(&[0]);
-        hash.update(event_id.as_bytes());
+        for (n, part) in parts.iter().enumerate() {
+            // Names hold no control characters: what they are cut into can't be mistaken.
+            if n > 0 {
+                hash.update(&[0]);
+            }
+            hash.update(part);
+        }
         let mut key = [0; 16];
         key[..4].copy_from_slice(&seconds.to_be_bytes());
         key[4..].copy_from_slice(&hash.finish().as_ref()[..12]);
@@ -154,9 +265,14 @@ impl DedupeKey {
     }
 
     /// Every key the event could be stored under: whether its creation time stands in it is not kept.
-    pub fn candidates(source: &str, event_id: &str, created_at: Option<Time>) -> [Self; 2] {
+    pub fn candidates(
+        source: &str,
+        event_id: &str,
+        created_at: Option<Time>,
+        body: Option<BodyDigest>,
+    ) -> [Self; 2] {
         let created = created_at.map(|at| Created { at, immutable: true });
-        [Self::new(source, event_id, created), Self::new(source, event_id, None)]
+        [created, None].map(|created| Self::with_body(source, event_id, created, body))
     }
 
     /// The half that does not depend on the provider's clock.
@@ -181,6 +297,37 @@ mod tests {
         assert_ne!(key, DedupeKey::new("stripe2", "evt_1", at(1_770_000_000, true)));
         // The separator keeps ("ab","c") and ("a","bc") apart.
         assert_ne!(DedupeKey::new("ab", "c", None), DedupeKey::new("a", "bc", None));
+    }
+
+    #[test]
+    fn a4_where_the_proof_does_not_cover_the_id_the_body_is_part_of_the_key() {
+        let identity = |event: Event<'_>| Identity::of("shop", &event, None);
+        let covered = |body| identity(Event::new("7", "paid", body));
+        assert_eq!(covered(b"old"), covered(b"new"), "a repeat is a repeat");
+        assert_eq!(covered(b"old").first_body, None);
+
+        let open = |body| identity(Event::with_open_id("7", "paid", body));
+        assert_eq!(open(b"old"), open(b"old"));
+        assert_ne!(open(b"old").key, open(b"new").key);
+        assert_ne!(open(b"old").key, covered(b"old").key);
+        let (old, new) = (open(b"old").first_body.unwrap(), open(b"new").first_body.unwrap());
+        assert_eq!((old.id, old.other), (new.id, OtherBody::Noted), "one id");
+        assert_ne!(old.digest, new.digest);
+        assert_eq!(old.id, DedupeKey::new("shop", "7", None), "by which the event is found");
+    }
+
+    #[test]
+    fn a2_a_transmission_stands_for_one_body_whichever_source_it_came_by() {
+        let of = |source, id, body| Identity::of(source, &Event::new(id, "paid", body), Some("T"));
+        let (one, other) = (of("a", "1", b"x"), of("b", "2", b"y"));
+        assert_eq!(one.key, DedupeKey::new("a", "1", None), "bytes are no part of it");
+        let (one, other) = (one.first_body.unwrap(), other.first_body.unwrap());
+        assert_eq!((one.id, one.other), (other.id, OtherBody::Refused));
+        assert_ne!(one.digest, other.digest);
+        assert_ne!(
+            one.id,
+            Identity::of("a", &Event::new("1", "paid", b"x"), Some("U")).first_body.unwrap().id
+        );
     }
 
     #[test]

@@ -102,6 +102,8 @@ pub struct About {
     pub tolerance_s: Option<i64>,
     /// Signs with a certificate that is fetched, so a source may give it instead.
     pub has_certificate: bool,
+    /// Its events may say which account they belong to, so a source may take those of one only.
+    pub names_account: bool,
     /// The signature covers the address the provider calls, so `public_url` must be configured.
     pub signs_url: bool,
     /// Headers that carry a secret and so are never stored.
@@ -126,6 +128,7 @@ impl About {
             trust: Trust::Signed,
             tolerance_s: None,
             has_certificate: false,
+            names_account: false,
             signs_url: false,
             secret_headers: &[],
             settings: &[],
@@ -341,6 +344,17 @@ pub trait Scheme: Send + Sync {
     /// Is the request genuine? Over the raw bytes, in constant time, failing closed.
     fn check(&self, request: &Request<'_>, now: Time) -> Result<(), Refusal>;
 
+    /// The id of this delivery, where the proof covers it but covers the body so loosely that whoever saw one request can
+    /// write another body for it. No second body is accepted under it.
+    fn transmission(&self, _request: &Verified<'_>) -> Option<String> {
+        None
+    }
+
+    /// What the operator should know about these settings.
+    fn warnings(&self) -> Vec<&'static str> {
+        Vec::new()
+    }
+
     /// What a genuine request says. Call [`read`], which also makes sure that the names are usable.
     fn read<'r>(&self, request: &Verified<'r>) -> Result<Reading<'r>, Unusable>;
 
@@ -465,11 +479,16 @@ const FUTURE_SKEW_S: i64 = 60;
 
 /// Refuses a signed time outside the window. Measured at receipt, never again later.
 fn check_window(signed_at: i64, now: Time, tolerance_s: i64) -> Result<(), Refusal> {
+    check_sides(signed_at, now, tolerance_s, tolerance_s.max(FUTURE_SKEW_S))
+}
+
+/// The same, with a window whose sides differ.
+fn check_sides(signed_at: i64, now: Time, past_s: i64, future_s: i64) -> Result<(), Refusal> {
     let age = now.seconds().saturating_sub(signed_at);
-    if age > tolerance_s {
+    if age > past_s {
         return Err(Refusal::StaleTimestamp(age));
     }
-    if age < -tolerance_s.max(FUTURE_SKEW_S) {
+    if age < -future_s {
         return Err(Refusal::FutureTimestamp(-age));
     }
     Ok(())

@@ -44,12 +44,14 @@ pub struct Origin {
 /// The type under which a genuine request without a usable event is kept.
 pub const UNUSABLE: &str = "unusable";
 
-/// Why an event must not be acted upon, however it comes to be settled: neither a retry nor a replay lets it in.
-pub fn held_back(origin: Origin, event: &Stored) -> Option<Death> {
+/// Why an event must not be acted upon, however it comes to be settled: neither a retry nor a replay lets it in. `account` is
+/// the one its source takes, if it takes only one.
+pub fn held_back(origin: Origin, account: Option<&str>, event: &Stored) -> Option<Death> {
     if event.event_type == UNUSABLE {
         return Some(Death::terminal("unusable_body", "the request holds no usable event"));
     }
     Death::of_mode(origin.livemode, event.livemode)
+        .or_else(|| Death::of_account(account, event.account.as_deref()))
 }
 
 /// A delivery to be made.
@@ -183,6 +185,7 @@ impl Announcement {
         });
         Arrival {
             key: DedupeKey::new(SOURCE, &self.id, None),
+            first_body: None,
             seq,
             received_at: self.at,
             source: SOURCE.into(),
@@ -246,9 +249,16 @@ mod tests {
     fn a3_what_was_held_back_at_the_door_is_held_back_again() {
         let event = stored("{}");
         let test_only = Origin { provider: "stripe", livemode: Some(false) };
-        assert_eq!(held_back(test_only, &event).unwrap().reason, "livemode_mismatch");
+        assert_eq!(held_back(test_only, None, &event).unwrap().reason, "livemode_mismatch");
+        for (account, reason) in
+            [(None, None), (Some("acct_1"), None), (Some("acct_2"), Some("account_mismatch"))]
+        {
+            let event = Stored { account: account.map(str::to_owned), ..event.clone() };
+            let held = held_back(Origin::default(), Some("acct_1"), &event);
+            assert_eq!(held.map(|death| death.reason).as_deref(), reason);
+        }
         let unusable = Stored { event_type: UNUSABLE.into(), ..event };
-        assert_eq!(held_back(Origin::default(), &unusable).unwrap().reason, "unusable_body");
+        assert_eq!(held_back(Origin::default(), None, &unusable).unwrap().reason, "unusable_body");
     }
 
     #[test]

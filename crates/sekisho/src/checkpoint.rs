@@ -17,7 +17,7 @@ use prometheus_client::metrics::counter::Counter;
 
 use crate::config::{Config, Server, Source};
 use crate::node::Node;
-use crate::telemetry::{Metrics, RejectionLabels, RequestLabels};
+use crate::telemetry::{Metrics, RejectionLabels, RequestLabels, SourceLabels};
 use certificate::Certificates;
 use committer::Committer;
 use limits::{Bytes, Rate};
@@ -56,6 +56,7 @@ pub struct Counts {
     pub malformed: Counter,
     pub events_accepted: Counter,
     pub events_duplicate: Counter,
+    pub ids_reused: Counter,
 }
 
 impl Counts {
@@ -74,6 +75,7 @@ impl Counts {
             malformed: count("malformed"),
             events_accepted: events("accepted"),
             events_duplicate: events("duplicate"),
+            ids_reused: metrics.ids_reused.get_or_create_owned(&SourceLabels { source: source.to_owned() }),
         }
     }
 }

@@ -220,6 +220,12 @@ impl Config {
         self.sources.iter().map(|source| (source.name.to_string(), origin(source))).collect()
     }
 
+    /// The sources that take the events of one account only.
+    pub fn accounts(&self) -> BTreeMap<String, String> {
+        let bound = |source: &Source| Some((source.name.to_string(), source.account.clone()?));
+        self.sources.iter().filter_map(bound).collect()
+    }
+
     /// The folder the default store lives in; generated secrets live there too.
     pub fn data_folder() -> PathBuf {
         PathBuf::from("./sekisho-data")

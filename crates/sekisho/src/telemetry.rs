@@ -40,6 +40,11 @@ pub struct RequestLabels {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct SourceLabels {
+    pub source: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub struct RejectionLabels {
     pub source: String,
     pub reason: &'static str,
@@ -67,6 +72,7 @@ pub struct Metrics {
     registry: Registry,
     pub requests: Family<RequestLabels, Counter>,
     pub events: Family<RequestLabels, Counter>,
+    pub ids_reused: Family<SourceLabels, Counter>,
     pub rejections: Family<RejectionLabels, Counter>,
     pub acknowledge_seconds: Histogram,
     pub commit_seconds: Histogram,
@@ -91,6 +97,7 @@ impl Default for Metrics {
             registry: Registry::with_prefix("sekisho"),
             requests: Family::default(),
             events: Family::default(),
+            ids_reused: Family::default(),
             rejections: Family::default(),
             acknowledge_seconds: Histogram::new(SECONDS),
             commit_seconds: Histogram::new(SECONDS),
@@ -109,6 +116,11 @@ impl Default for Metrics {
         let registry = &mut it.registry;
         registry.register("requests", "Webhook requests by source and outcome", it.requests.clone());
         registry.register("events", "Events in them: accepted or duplicate", it.events.clone());
+        registry.register(
+            "ids_reused",
+            "Accepted events before which another body had come under their id",
+            it.ids_reused.clone(),
+        );
         registry.register("rejections", "Refused requests by source and reason", it.rejections.clone());
         registry.register_with_unit(
             "acknowledge",

@@ -11,6 +11,7 @@ mod balance;
 mod books;
 mod breaker;
 mod dead;
+mod decided;
 mod deletion;
 mod directory;
 mod dossier;
@@ -146,6 +147,8 @@ pub struct Known {
     /// What is behind each source, and where its events say what they are for.
     pub origins: BTreeMap<String, Origin>,
     pub references: References,
+    /// The one account that a source takes, by its name.
+    pub accounts: BTreeMap<String, String>,
     /// Names of the sources that events come from.
     pub sources: Vec<String>,
 }
@@ -159,6 +162,7 @@ impl Known {
             house: config.notifications.house.clone(),
             origins: config.origins(),
             references: config.references.clone(),
+            accounts: config.accounts(),
             sources: sources.collect(),
         }
     }

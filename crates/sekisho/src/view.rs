@@ -49,6 +49,7 @@ pub fn event(event: &EventSummary) -> Value {
         "account": event.account,
         "livemode": event.livemode,
         "trust": event.trust,
+        "id_reused": event.id_reused,
         "note": event.note,
         "processed_at": event.processed_at,
         "about": about(Some(&event.about)),

@@ -92,6 +92,8 @@ pub struct Worker {
     targets: Vec<Arc<Target>>,
     /// What is behind each source.
     origins: BTreeMap<String, Origin>,
+    /// The one account that a source takes, by its name.
+    accounts: BTreeMap<String, String>,
     references: References,
     fetchers: Fetchers,
     outlets: Vec<Outlet>,
@@ -156,6 +158,7 @@ impl Worker {
             parts,
             targets,
             origins: config.origins(),
+            accounts: config.accounts(),
             references: config.references.clone(),
             fetchers: Fetchers::open(config)?,
             outlets,

@@ -44,6 +44,9 @@ pub const PROMISES: &[Promise] = &[
     ("a5: everything of an event comes back as it was given", |s| Box::pin(arrival::comes_back_as_given(s))),
     ("a5: odd texts, bytes and dates are stored or refused alone", |s| Box::pin(arrival::odd_rows(s))),
     ("a3: what was held back at the door is settled with why, also when it is done again", |s| Box::pin(arrival::evidence(s))),
+    ("a4: a second body under an id that no proof covers is an event of its own, and shown as such", |s| Box::pin(arrival::ids_reused(s))),
+    ("a2: a second body under one transmission is not stored", |s| Box::pin(arrival::transmissions(s))),
+    ("a7: of bodies that come at once under one id exactly one is the first", |s| Box::pin(arrival::first_bodies_at_once(s))),
     ("a7: known finds exactly what is stored", |s| Box::pin(arrival::known_is_exact(s))),
     ("a5: first jobs born leased belong to the node that took the event in", |s| Box::pin(arrival::first_jobs_born_leased(s))),
     ("a5: load_events gives what was stored, in order, without the unknown", |s| Box::pin(arrival::loads(s))),
@@ -129,6 +132,7 @@ pub const PROMISES: &[Promise] = &[
 
     ("b6: an hour is counted once, and counting again replaces", |s| Box::pin(upkeep::counts(s))),
     ("b6: forgetting is bounded and leaves no trace", |s| Box::pin(upkeep::forgets(s))),
+    ("b6: what is remembered of first bodies goes with its event, and stays with it", |s| Box::pin(upkeep::forgets_first_bodies(s))),
     ("b6: what has unfinished work or a dead letter is never forgotten (convoy #1723)", |s| Box::pin(upkeep::keeps(s))),
     ("b6: requests that nobody sends again go, with their names", |s| Box::pin(upkeep::forgets_requests(s))),
     ("b6: traces of timers go, unfinished timers stay", |s| Box::pin(upkeep::forgets_timers(s))),
@@ -160,6 +164,7 @@ impl Arrivals {
     pub fn event(&mut self, id: &str) -> Arrival {
         Arrival {
             key: DedupeKey::new("shop", id, None),
+            first_body: None,
             seq: self.id(),
             received_at: NOW,
             source: "shop".into(),

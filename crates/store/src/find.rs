@@ -90,6 +90,8 @@ pub struct EventSummary {
     pub account: Option<String>,
     pub livemode: Option<bool>,
     pub trust: String,
+    /// Another body had come under its id, which the provider's proof does not cover.
+    pub id_reused: bool,
     /// Why it failed or was skipped.
     pub note: Option<String>,
     pub processed_at: Option<Time>,

@@ -78,7 +78,7 @@ pub trait Store: Send + Sync {
     // --- arrival ---------------------------------------------------------------------------------------------
 
     /// Stores each new event with its dedupe entry and its first job in one durable commit, and answers in
-    /// order. With `keep`, first jobs are born leased to that node, at attempt 1. A row the database refuses fails
+    /// order. With them it remembers the first body under the id of an arrival's `first_body`, and compares the later ones. With `keep`, first jobs are born leased to that node, at attempt 1. A row the database refuses fails
     /// alone. Safe to call again with the same rows after an unknown outcome: what had been stored under its own
     /// number is `Admitted` again.
     async fn admit(&self, arrivals: Arc<[Arrival]>, keep: Option<Epoch>) -> Result<Vec<Admission>>;
@@ -185,9 +185,9 @@ pub trait Store: Send + Sync {
     async fn count_hour(&self, hour: Time) -> Result<()>;
 
     /// Lets go of up to `limit` events received before a time and numbered after `after`, with all their traces. An
-    /// event with unfinished work or a dead letter stays. Old traces of timers go too, and requests to the API that were
-    /// remembered so that they are not carried out twice; up to `limit` of each, and the answer leads on until none is
-    /// left.
+    /// event with unfinished work or a dead letter stays. What is remembered of first bodies goes with them. Old
+    /// traces of timers go too, and requests to the API that were remembered so that they are not carried out twice; up to
+    /// `limit` of each, and the answer leads on until none is left.
     async fn forget(&self, before: Time, after: Seq, limit: usize) -> Result<Forgotten>;
 
     // --- reads -----------------------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ pub trait Store: Send + Sync {
     /// One event with headers and body.
     async fn find_event(&self, seq: Seq) -> Result<Option<EventRecord>>;
 
-    /// The number of an event by source and the provider's id, whenever it was created.
+    /// The number of an event by source and the provider's id, whenever it was created. Of several under one id the first.
     async fn find_seq(&self, source: &str, event_id: &str) -> Result<Option<Seq>>;
 
     /// One page of dead letters, newest first; at most [`FIND_MAX`].

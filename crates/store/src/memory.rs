@@ -16,7 +16,7 @@ use sekisho_core::change::{
     About, Act, Admission, Arrival, Attempt, ChangeSet, Committed, Death, Job, Kind, Lane, Lease, Outcome,
     Rejection, Replayed, effect_prefix,
 };
-use sekisho_core::event::{DedupeKey, Stored};
+use sekisho_core::event::{BodyDigest, DedupeKey, FirstBody, OtherBody, Stored};
 use sekisho_core::state::{self, Key, State};
 use sekisho_core::timer::HOUR_MS;
 use sekisho_core::{Epoch, Seq, Time};
@@ -42,6 +42,9 @@ struct Tables {
     last_epoch: i64,
     nodes: BTreeMap<Epoch, NodeRecord>,
     dedupe: BTreeMap<DedupeKey, Seq>,
+    first_bodies: BTreeMap<DedupeKey, (BodyDigest, Seq)>,
+    /// Events before which another body had come under their id.
+    reused: BTreeSet<Seq>,
     events: BTreeMap<Seq, Arrival>,
     jobs: BTreeMap<Seq, JobRow>,
     effects: BTreeMap<String, Seq>,
@@ -384,7 +387,10 @@ impl Store for MemoryStore {
 
     async fn find_seq(&self, source: &str, event_id: &str) -> Result<Option<Seq>> {
         let tables = self.tables();
-        let mut newest = tables.events.values().rev();
+        if let Some((_, seq)) = tables.first_bodies.get(&DedupeKey::new(source, event_id, None)) {
+            return Ok(Some(*seq));
+        }
+        let mut newest = tables.events.values().rev().filter(|event| event.digest_in_key().is_none());
         let found = newest.find(|event| &*event.source == source && event.event_id == event_id);
         Ok(found.map(|event| event.seq))
     }
@@ -450,10 +456,22 @@ impl Store for MemoryStore {
 
 impl Tables {
     fn admit(&mut self, arrival: &Arrival, keep: Option<Epoch>) -> Admission {
-        match self.dedupe.get(&arrival.key) {
-            Some(&seq) if seq == arrival.seq => return Admission::Admitted,
-            Some(&seq) => return Admission::Duplicate(seq),
-            None => {}
+        let refuses = |first: &FirstBody| first.other == OtherBody::Refused;
+        if arrival.first_body.filter(refuses).is_some_and(|first| self.is_other_body(first, arrival.seq)) {
+            return Admission::OtherBody;
+        }
+        let stored = self.dedupe.get(&arrival.key).copied();
+        if let Some(seq) = stored.filter(|seq| *seq != arrival.seq) {
+            return Admission::Duplicate(seq);
+        }
+        let noted = arrival.first_body.filter(|first| !refuses(first));
+        let id_reused = noted.is_some_and(|first| self.is_other_body(first, arrival.seq));
+        let admission = if id_reused { Admission::IdReused } else { Admission::Admitted };
+        if stored.is_some() {
+            return admission;
+        }
+        if id_reused {
+            self.reused.insert(arrival.seq);
         }
         self.dedupe.insert(arrival.key, arrival.seq);
         self.events.insert(arrival.seq, arrival.clone());
@@ -464,7 +482,12 @@ impl Tables {
             ..JobRow::settle(arrival.seq, arrival.received_at)
         };
         self.jobs.insert(arrival.seq, job);
-        Admission::Admitted
+        admission
+    }
+
+    /// Whether another body came under its id before. The first is remembered.
+    fn is_other_body(&mut self, first: FirstBody, seq: Seq) -> bool {
+        self.first_bodies.entry(first.id).or_insert((first.digest, seq)).0 != first.digest
     }
 
     fn held(&mut self, lease: Lease) -> Option<&mut JobRow> {
@@ -584,6 +607,7 @@ impl Tables {
             account: event.account.clone(),
             livemode: event.livemode,
             trust: event.trust.name().into(),
+            id_reused: self.reused.contains(&event.seq),
             note,
             processed_at,
             about: self.outcomes.get(&event.seq).map(|ended| ended.about.clone()).unwrap_or_default(),

@@ -244,8 +244,7 @@ impl Store for PostgresStore {
     }
 
     async fn find_seq(&self, source: &str, event_id: &str) -> Result<Option<Seq>> {
-        let hash = *DedupeKey::new(source, event_id, None).hash();
-        find::seq(&self.pages, &hash).await
+        find::seq(&self.pages, &DedupeKey::new(source, event_id, None)).await
     }
 
     async fn find_dead(&self, filter: DeadFilter) -> Result<Vec<DeadLetter>> {

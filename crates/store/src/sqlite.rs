@@ -252,8 +252,8 @@ impl Store for SqliteStore {
     }
 
     async fn find_seq(&self, source: &str, event_id: &str) -> Result<Option<Seq>> {
-        let hash = *DedupeKey::new(source, event_id, None).hash();
-        self.read(move |db| keys::by_hash(db, &hash)).await
+        let key = DedupeKey::new(source, event_id, None);
+        self.read(move |db| keys::by_id(db, &key)).await
     }
 
     async fn find_dead(&self, filter: DeadFilter) -> Result<Vec<DeadLetter>> {

@@ -28,6 +28,7 @@ static PAYMENTS: About = About {
     secret: SECRET,
     sample_type: "AUTHORISATION",
     sample: r#"{"live":"false","notificationItems":[{"NotificationRequestItem":{"pspReference":"{id}","merchantAccountCode":"Test","merchantReference":"order-1","amount":{"value":1200,"currency":"JPY"},"eventCode":"{type}","success":"true","eventDate":"{rfc3339}"}}]}"#,
+    names_account: true,
     ..About::new("adyen", "Adyen (payments)")
 };
 

@@ -147,7 +147,9 @@ impl Scheme for Open {
         let mut timestamp = "";
         if let Some(name) = &self.timestamp {
             timestamp = request.header(name.as_str())?;
-            signed_at = Some(moment(timestamp).ok_or_else(|| Refusal::malformed(name.as_str()))?);
+            let is_plain = !timestamp.starts_with(['+', '0']);
+            let at = moment(timestamp).filter(|_| is_plain);
+            signed_at = Some(at.ok_or_else(|| Refusal::malformed(name.as_str()))?);
         }
         let id = match &self.id {
             Place::Header(name) if self.template.contains(&Piece::Id) => request.header(name.as_str())?,
@@ -159,6 +161,18 @@ impl Scheme for Open {
         signed_at.map_or(Ok(()), |at| check_window(at.seconds(), now, self.tolerance_s))
     }
 
+    fn warnings(&self) -> Vec<&'static str> {
+        let id = (!self.is_id_signed()).then_some(
+            "event_id stands in a header that is not signed, so whoever saw one request can send it again under other ids; \
+             write {id} into `signed` if the sender signs it, or take the id from the body: event_id = \"body:id\"",
+        );
+        let kind = matches!(self.kind, Place::Header(_)).then_some(
+            "event_type stands in a header that is not signed, so whoever saw one request can send it again as another \
+             type; take it from the body if it is there: event_type = \"body:type\"",
+        );
+        id.into_iter().chain(kind).collect()
+    }
+
     fn read<'r>(&self, request: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
         let needed = |place: &Place, what| {
             place
@@ -168,10 +182,11 @@ impl Scheme for Open {
         let id = needed(&self.id, "event id")?;
         let kind = needed(&self.kind, "event type")?;
         let created = self.created.as_ref().and_then(|place| moment(&place.find(request)?));
+        let event = if self.is_id_signed() { Event::new } else { Event::with_open_id };
         Ok(Reading::event(Event {
             // Whether it is the same on every delivery is the sender's affair, so it is not relied on.
             created: created.map(|at| Created { at, immutable: false }),
-            ..Event::new(id, kind, request.body)
+            ..event(id, kind, request.body)
         }))
     }
 
@@ -195,6 +210,10 @@ impl Scheme for Open {
 }
 
 impl Open {
+    fn is_id_signed(&self) -> bool {
+        !matches!(self.id, Place::Header(_)) || self.template.contains(&Piece::Id)
+    }
+
     /// Do the settings agree with each other? The error says what to write.
     fn agrees(&self) -> Result<(), &'static str> {
         if !self.template.contains(&Piece::Body) {
@@ -207,6 +226,10 @@ impl Open {
             }
             _ if self.template.contains(&Piece::Id) && !matches!(self.id, Place::Header(_)) => Err(
                 "`signed` holds {id}: write event_id = \"header:…\" so that it is known before the body is read",
+            ),
+            _ if self.template.windows(2).any(is_ambiguous) => Err(
+                "in `signed` {id} stands beside another placeholder, so one signature fits several ids: write what the sender \
+                 puts between them, or take the id from the body",
             ),
             _ => Ok(()),
         }
@@ -244,6 +267,13 @@ impl Place {
             Self::Sha256 => Some(request.digest_id().into()),
         }
     }
+}
+
+/// Whether what is taken from one could be given to the other. A timestamp says itself where it ends: another would be far
+/// outside the window.
+fn is_ambiguous(pair: &[Piece]) -> bool {
+    let is_plain = |piece: &Piece| matches!(piece, Piece::Plain(_));
+    pair.contains(&Piece::Id) && !pair.iter().any(is_plain)
 }
 
 /// Splits `{timestamp}.{body}` into its pieces.
@@ -292,6 +322,7 @@ fn wrong(setting: &str, value: &str, instead: &str) -> SetupError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::IdProof;
     use crate::secret::Secret;
 
     fn open(settings: &[(&str, &str)]) -> Result<Box<dyn Scheme>, SetupError> {
@@ -316,6 +347,15 @@ mod tests {
             (&[("timestamp_header", "T")], "{timestamp}"),
             (&[("signed", "{id}.{body}")], "header:"),
             (&[("signed", "{nonce}.{body}")], "{timestamp}"),
+            (&[("signed", "{id}{body}"), ("event_id", "header:X-Id")], "between them"),
+            (
+                &[
+                    ("signed", "{id}{timestamp}.{body}"),
+                    ("event_id", "header:X-Id"),
+                    ("timestamp_header", "T"),
+                ],
+                "between them",
+            ),
             (&[("signed", "{body")], "{body}"),
             (&[("event_id", "id")], "body:"),
             (&[("event_id", "body:")], "body:"),
@@ -336,6 +376,42 @@ mod tests {
     }
 
     #[test]
+    fn a4_an_id_or_type_that_is_not_signed_is_told_and_the_id_is_not_relied_on() {
+        let signed = [("signed", "{id}.{body}"), ("event_id", "header:X-Id"), ("event_type", "text:any")];
+        let body = [("event_id", "body:id"), ("event_type", "body:type")];
+        let open_id = [("event_id", "header:X-Id"), ("event_type", "text:any")];
+        let open_type = [("event_id", "sha256"), ("event_type", "header:X-Type")];
+        for (settings, told) in [
+            (&signed[..], &[][..]),
+            (&body, &[]),
+            (&open_id, &["event_id stands in a header"]),
+            (&open_type, &["event_type stands in a header"]),
+        ] {
+            let scheme = open(settings).unwrap();
+            let warnings = scheme.warnings();
+            assert_eq!(warnings.len(), told.len(), "{warnings:?}");
+            assert!(warnings.iter().zip(told).all(|(found, told)| found.starts_with(told)), "{warnings:?}");
+            let draft =
+                Draft { id: "7".into(), kind: "t".into(), body: br#"{"id":"7","type":"t"}"#.to_vec() };
+            let sent = scheme.sign(draft, Time::from_ms(0)).unwrap();
+            let header = |name: &str| HeaderName::from_str(name).unwrap();
+            let headers: http::HeaderMap =
+                sent.headers.iter().map(|(name, value)| (header(name), value.parse().unwrap())).collect();
+            let request = Request {
+                method: &sent.method,
+                headers: &headers,
+                query: "",
+                body: &sent.body,
+                certificate: None,
+            };
+            let verified = super::super::verify(&*scheme, request, Time::from_ms(0)).unwrap();
+            let Ok(Reading::Events(events)) = scheme.read(&verified) else { panic!("it is an event") };
+            let is_open = told.iter().any(|told| told.starts_with("event_id"));
+            assert_eq!(events[0].id_proof != IdProof::Covered, is_open);
+        }
+    }
+
+    #[test]
     fn a2_a_tolerance_without_a_signed_time_is_refused() {
         let open = |settings: &[(&str, &str)]| {
             let all = [("header", "X-Signature")].iter().chain(settings);
@@ -349,6 +425,32 @@ mod tests {
         let error = open(&[]).err().unwrap().0;
         assert!(error.contains("timestamp_header") && error.contains("leave tolerance out"), "{error}");
         assert!(open(&[("signed", "{timestamp}.{body}"), ("timestamp_header", "T")]).is_ok());
+    }
+
+    #[test]
+    fn a2_a_signed_time_is_written_in_one_way() {
+        let scheme = open(&[("signed", "{timestamp}{body}"), ("timestamp_header", "T")]).unwrap();
+        let now = Time::from_seconds(1_770_000_000);
+        let keys = Keys::from_text(
+            &Setup { secrets: vec![Secret::new("secret")], ..Setup::default() },
+            hmac::HMAC_SHA256,
+        );
+        let keys = keys.unwrap();
+        for (time, is_good) in [("1770000000", true), ("01770000000", false), ("+1770000000", false)] {
+            let code = Encoding::Hex.write(keys.sign(&[time.as_bytes(), b"{}"]));
+            let headers: http::HeaderMap = [("x-signature", code.as_str()), ("t", time)]
+                .map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap()))
+                .into_iter()
+                .collect();
+            let request = Request {
+                method: &Method::POST,
+                headers: &headers,
+                query: "",
+                body: b"{}",
+                certificate: None,
+            };
+            assert_eq!(scheme.check(&request, now).is_ok(), is_good, "{time}");
+        }
     }
 
     #[test]

@@ -68,7 +68,7 @@ impl Scheme for Open {
         let repository = request.json::<Body<'r>>().ok().and_then(|body| body.repository);
         Ok(Reading::event(Event {
             object: repository.map(|repository| ObjectRef::new("repository", repository.full_name)),
-            ..Event::new(request.needed_header(DELIVERY)?, kind, request.body)
+            ..Event::with_open_id(request.needed_header(DELIVERY)?, kind, request.body)
         }))
     }
 

@@ -95,7 +95,8 @@ impl Scheme for OpenSigning {
     }
 
     fn read<'r>(&self, request: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
-        event(request, self.envelope.id(request)?.into())
+        let event = Event::new(self.envelope.id(request)?, kind(request)?, request.body);
+        Ok(about_project(request, event))
     }
 
     fn sign(&self, draft: Draft, now: Time) -> Result<Signed, CannotSign> {
@@ -112,7 +113,12 @@ impl Scheme for OpenToken {
 
     fn read<'r>(&self, request: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
         let id = request.optional_header(IDEMPOTENCY_KEY).or_else(|| request.optional_header(EVENT_UUID));
-        event(request, id.map_or_else(|| request.digest_id().into(), Cow::Borrowed))
+        let kind = kind(request)?;
+        let event = match id {
+            Some(id) => Event::with_open_id(id, kind, request.body),
+            None => Event::new(request.digest_id(), kind, request.body),
+        };
+        Ok(about_project(request, event))
     }
 
     fn sign(&self, draft: Draft, _now: Time) -> Result<Signed, CannotSign> {
@@ -125,10 +131,13 @@ impl Scheme for OpenToken {
     }
 }
 
-fn event<'r>(request: &Verified<'r>, id: Cow<'r, str>) -> Result<Reading<'r>, Unusable> {
+fn kind<'r>(request: &Verified<'r>) -> Result<&'r str, Unusable> {
+    request.needed_header(EVENT)
+}
+
+/// With the project it is about.
+fn about_project<'r>(request: &Verified<'r>, event: Event<'r>) -> Reading<'r> {
     let project = request.json::<Body<'r>>().ok().and_then(|body| body.project);
-    Ok(Reading::event(Event {
-        object: project.map(|project| ObjectRef::new("project", project.path_with_namespace)),
-        ..Event::new(id, request.needed_header(EVENT)?, request.body)
-    }))
+    let object = project.map(|project| ObjectRef::new("project", project.path_with_namespace));
+    Reading::event(Event { object, ..event })
 }

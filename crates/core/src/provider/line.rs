@@ -24,6 +24,7 @@ static ABOUT: About = About {
     secret: "the channel secret (LINE Developers → channel → Basic settings)",
     sample_type: "message",
     sample: r#"{"destination":"U0","events":[{"type":"{type}","webhookEventId":"{id}","timestamp":{ms},"mode":"active","deliveryContext":{"isRedelivery":false}}]}"#,
+    names_account: true,
     ..About::new("line", "LINE Messaging API")
 };
 

@@ -1,16 +1,19 @@
 //! PAY.JP: a fixed token in `X-Payjp-Webhook-Token`. The body is not signed: whoever has seen the token once can
-//! write any body. What such an event says is believed as far as the token is secret.
+//! write any body under any id. What such an event says is believed as far as the token is secret. Deliveries of one event
+//! differ in `pending_webhooks`, how many are still to be made, and in nothing else.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use super::signature::{is_token, secrets};
 use super::{
     About, CannotSign, Draft, Provider, Reading, Refusal, Request, Scheme, Setup, SetupError, Signed,
     Unusable, Verified,
 };
-use crate::event::{Created, Event, ObjectRef, Trust};
+use crate::event::{BodyDigest, Created, Event, IdProof, ObjectRef, Trust};
 use crate::secret::Secret;
 use crate::time::Time;
 
@@ -75,11 +78,56 @@ impl Scheme for Open {
                 .map(|seconds| Created { at: Time::from_seconds(seconds), immutable: false }),
             object: body.data.and_then(|data| Some(ObjectRef { kind: data.object?, id: data.id? })),
             livemode: body.livemode,
+            id_proof: IdProof::Open(digest(request)?),
             ..Event::new(body.id, body.kind, request.body)
         }))
     }
 
     fn sign(&self, draft: Draft, _now: Time) -> Result<Signed, CannotSign> {
         Ok(Signed::json(draft, vec![(TOKEN, self.secrets[0].expose().to_owned())]))
+    }
+}
+
+/// Of everything that is the same on each delivery.
+fn digest(request: &Verified<'_>) -> Result<BodyDigest, Unusable> {
+    let mut fields: BTreeMap<Cow<'_, str>, &RawValue> = request.json()?;
+    fields.remove("pending_webhooks");
+    let parts: Vec<_> = fields
+        .iter()
+        .flat_map(|(name, value)| [name.as_bytes(), b":", value.get().as_bytes(), b","])
+        .collect();
+    Ok(BodyDigest::of(&parts))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderMap, Method};
+
+    use super::super::{find, peek};
+    use super::*;
+
+    #[test]
+    fn a4_deliveries_of_one_event_may_differ_in_how_many_are_still_to_be_made() {
+        let setup = Setup { secrets: vec![Secret::new("whook_1")], ..Setup::default() };
+        let scheme = find("payjp").unwrap().open(&setup).unwrap();
+        let proof = |pending: u32, amount: u32| {
+            let body = format!(
+                r#"{{"id":"evnt_1","type":"charge.succeeded","pending_webhooks":{pending},"data":{{"amount":{amount}}}}}"#
+            );
+            let headers = HeaderMap::new();
+            let request = super::super::Request {
+                method: &Method::POST,
+                headers: &headers,
+                query: "",
+                body: body.as_bytes(),
+                certificate: None,
+            };
+            match peek(&*scheme, request, Time::from_ms(0)).unwrap() {
+                Reading::Events(events) => events[0].id_proof,
+                Reading::Handshake(_) => panic!("it is an event"),
+            }
+        };
+        assert_eq!(proof(2, 100), proof(1, 100));
+        assert_ne!(proof(1, 100), proof(1, 200), "another body");
     }
 }

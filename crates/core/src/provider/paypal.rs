@@ -2,8 +2,9 @@
 //! certificate whose address stands in a header and so is believed only on PayPal's own hosts. The webhook id, which
 //! the request does not carry, binds it to our endpoint.
 //!
-//! A CRC32 can be steered: whoever has seen one genuine request can write another body for it. Only the transport's
-//! secrecy stands against that.
+//! A CRC32 can be steered: whoever has seen one genuine request can write another body for it. So a transmission stands for
+//! the body it came with first, and for no longer than PayPal goes on sending: another body under it, or a time long past,
+//! is a forgery. Until the genuine one came, only the transport's secrecy stands against that.
 
 use std::borrow::Cow;
 
@@ -12,7 +13,7 @@ use serde::Deserialize;
 use super::certificate::{Hash, read_signature};
 use super::{
     About, CannotSign, Draft, Provider, Reading, Refusal, Request, Scheme, Setting, Setup, SetupError,
-    Signed, Unusable, Verified, signed_time,
+    Signed, Unusable, Verified, check_sides, signed_time,
 };
 use crate::event::{Event, ObjectRef};
 use crate::time::Time;
@@ -28,8 +29,15 @@ const ALGORITHM: &str = "paypal-auth-algo";
 const CERTIFICATE_HOSTS: [&str; 4] =
     ["api.paypal.com", "api.sandbox.paypal.com", "api-m.paypal.com", "api-m.sandbox.paypal.com"];
 
+/// PayPal sends again for three days, up to 25 times.
+const TOLERANCE_S: i64 = 4 * 86_400;
+/// What is remembered of a transmission goes with its event, after 35 days at the earliest.
+const TOLERANCE_MAX_S: i64 = 30 * 86_400;
+const FUTURE_S: i64 = 300;
+
 static ABOUT: About = About {
     proof: "RSA signature by PayPal's certificate over ids, time and the body's CRC32",
+    tolerance_s: Some(TOLERANCE_S),
     has_certificate: true,
     settings: &[Setting {
         name: "webhook_id",
@@ -47,12 +55,20 @@ impl Provider for PayPal {
     }
 
     fn open(&self, setup: &Setup) -> Result<Box<dyn Scheme>, SetupError> {
-        Ok(Box::new(Open { webhook_id: setup.required("webhook_id")?.to_owned() }))
+        let tolerance_s = setup.tolerance_s.unwrap_or(TOLERANCE_S);
+        if tolerance_s > TOLERANCE_MAX_S {
+            return Err(SetupError(
+                "`tolerance` is longer than 30 days, and what came longer ago may be forgotten: write at most \"30d\""
+                    .into(),
+            ));
+        }
+        Ok(Box::new(Open { webhook_id: setup.required("webhook_id")?.to_owned(), tolerance_s }))
     }
 }
 
 struct Open {
     webhook_id: String,
+    tolerance_s: i64,
 }
 
 #[derive(Deserialize)]
@@ -81,11 +97,17 @@ impl Scheme for Open {
     }
 
     fn check(&self, request: &Request<'_>, now: Time) -> Result<(), Refusal> {
-        let Proof { id, time, signature, .. } = examine(request)?;
+        let Proof { id, time, signed_at, signature, .. } = examine(request)?;
         let certificate = request.certificate.ok_or(Refusal::BadCertificate("was not at hand"))?;
         let sum = crc32fast::hash(request.body);
         let text = format!("{id}|{time}|{}|{sum}", self.webhook_id);
-        certificate.verify(Hash::Sha256, text.as_bytes(), &signature, now)
+        certificate.verify(Hash::Sha256, text.as_bytes(), &signature, now)?;
+        check_sides(signed_at.seconds(), now, self.tolerance_s, FUTURE_S)
+    }
+
+    fn transmission(&self, request: &Verified<'_>) -> Option<String> {
+        // Neither holds the line between them: the one is refused with it, the other is ours.
+        request.header(ID).ok().map(|id| format!("{}|{id}", self.webhook_id))
     }
 
     fn read<'r>(&self, request: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
@@ -111,6 +133,7 @@ impl Scheme for Open {
 struct Proof<'r> {
     id: &'r str,
     time: &'r str,
+    signed_at: Time,
     signature: Vec<u8>,
     certificate_url: &'r str,
 }
@@ -123,9 +146,12 @@ const TEXT_MAX: usize = 100;
 fn examine<'r>(request: &Request<'r>) -> Result<Proof<'r>, Refusal> {
     let text = |name: &str| {
         let text = request.header(name)?;
-        if (1..=TEXT_MAX).contains(&text.len()) { Ok(text) } else { Err(Refusal::malformed(name)) }
+        // The parts are signed with `|` between them: one that holds it could be cut in two ways.
+        let is_plain = (1..=TEXT_MAX).contains(&text.len()) && !text.contains('|');
+        if is_plain { Ok(text) } else { Err(Refusal::malformed(name)) }
     };
     let (id, time) = (text(ID)?, text(TIME)?);
+    let signed_at = Time::parse_rfc3339(time).ok_or_else(|| Refusal::malformed(TIME))?;
     let signature =
         read_signature(request.header(SIGNATURE)?).ok_or_else(|| Refusal::malformed(SIGNATURE))?;
     if request.header(ALGORITHM)? != "SHA256withRSA" {
@@ -135,7 +161,7 @@ fn examine<'r>(request: &Request<'r>) -> Result<Proof<'r>, Refusal> {
     if !is_paypal_certificate(certificate_url) {
         return Err(Refusal::foreign_certificate(certificate_url));
     }
-    Ok(Proof { id, time, signature, certificate_url })
+    Ok(Proof { id, time, signed_at, signature, certificate_url })
 }
 
 /// A plain file among the certificates of one of PayPal's own hosts: no port, user, query or detour.
@@ -177,7 +203,7 @@ mod tests {
                 body: b"{}",
                 certificate: None,
             };
-            let scheme = Open { webhook_id: "1JE4291016473214C".into() };
+            let scheme = Open { webhook_id: "1JE4291016473214C".into(), tolerance_s: TOLERANCE_S };
             scheme.certificate_url(&request).err().map(|no| no.reason())
         };
         assert_eq!(refusal("", None), None);
@@ -190,6 +216,9 @@ mod tests {
             (ID, &*long, "malformed_header"),
             (TIME, "", "malformed_header"),
             (TIME, &*long, "malformed_header"),
+            (ID, "69cd13f0|2026-02-02T02:40:00Z", "malformed_header"),
+            (TIME, "2026-02-02T02:40:00Z|1JE", "malformed_header"),
+            (TIME, "yesterday", "malformed_header"),
             (SIGNATURE, "no base 64", "malformed_header"),
             (SIGNATURE, &*to_base64([7; 20]), "malformed_header"),
             (SIGNATURE, &*to_base64(vec![7; 40_000]), "malformed_header"),
@@ -199,6 +228,17 @@ mod tests {
         ] {
             assert_eq!(refusal(name, Some(value)), Some(reason), "{name}");
         }
+    }
+
+    #[test]
+    fn a2_a_tolerance_ends_before_transmissions_are_forgotten() {
+        let open = |days: i64| {
+            let settings = [("webhook_id".to_owned(), "1JE4291016473214C".to_owned())].into();
+            let setup = Setup { tolerance_s: Some(days * 86_400), settings, ..Setup::default() };
+            PayPal.open(&setup).map(drop)
+        };
+        assert_eq!(open(30), Ok(()));
+        assert!(open(31).unwrap_err().0.contains("30d"));
     }
 
     #[test]

@@ -99,7 +99,7 @@ impl Scheme for Open {
     }
 
     fn read<'r>(&self, request: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
-        Ok(Reading::event(Event::new(request.needed_header(MESSAGE_ID)?, KIND, request.body)))
+        Ok(Reading::event(Event::with_open_id(request.needed_header(MESSAGE_ID)?, KIND, request.body)))
     }
 
     fn sign(&self, draft: Draft, now: Time) -> Result<Signed, CannotSign> {

@@ -25,6 +25,7 @@ static ABOUT: About = About {
     secret: "the webhook's secret (Dashboard → Account & Settings → Webhooks)",
     sample_type: "payment.captured",
     sample: r#"{"entity":"event","account_id":"acc_0","event":"{type}","contains":["payment"],"payload":{"payment":{"entity":{"id":"pay_{id}"}}},"created_at":{seconds}}"#,
+    names_account: true,
     ..About::new("razorpay", "Razorpay")
 };
 
@@ -61,8 +62,6 @@ impl Scheme for Open {
 
     fn read<'r>(&self, request: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
         let body: Body<'r> = request.json()?;
-        let id =
-            request.optional_header(EVENT_ID).map_or_else(|| Cow::Owned(request.digest_id()), Cow::Borrowed);
         let object = body.contains.into_iter().next().and_then(|kind| {
             let id = Text::at(request.body, &format!("payload.{kind}.entity.id"))?;
             Some(ObjectRef::new(kind, id.0))
@@ -73,7 +72,10 @@ impl Scheme for Open {
                 .map(|seconds| Created { at: Time::from_seconds(seconds), immutable: true }),
             object,
             account: body.account_id,
-            ..Event::new(id, body.event, request.body)
+            ..match request.optional_header(EVENT_ID) {
+                Some(id) => Event::with_open_id(id, body.event, request.body),
+                None => Event::new(request.digest_id(), body.event, request.body),
+            }
         }))
     }
 

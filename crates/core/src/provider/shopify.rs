@@ -21,6 +21,7 @@ static ABOUT: About = About {
     secret: "the app's client secret (or the secret shown under Settings → Notifications → Webhooks)",
     sample_type: "orders/paid",
     sample: r#"{"id":820982911946154508,"name":"{id}","total_price":"1200","currency":"JPY"}"#,
+    names_account: true,
     ..About::new("shopify", "Shopify")
 };
 
@@ -91,7 +92,7 @@ impl Scheme for Open {
             created: triggered_at.map(|at| Created { at, immutable: false }),
             object: object.map(|id| ObjectRef::new(topic.split('/').next().unwrap_or(topic), id.0)),
             account: request.optional_header(names.shop).map(Into::into),
-            ..Event::new(id, topic, request.body)
+            ..Event::with_open_id(id, topic, request.body)
         }))
     }
 

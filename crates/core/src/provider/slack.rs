@@ -26,6 +26,7 @@ static ABOUT: About = About {
     tolerance_s: Some(TOLERANCE_S),
     sample_type: "app_mention",
     sample: r#"{"type":"event_callback","event_id":"{id}","event_time":{seconds},"event":{"type":"{type}"}}"#,
+    names_account: true,
     ..About::new("slack", "Slack")
 };
 

@@ -28,6 +28,7 @@ static ABOUT: About = About {
         example: "arn:aws:sns:ap-northeast-1:123456789012:ses-events",
         required: true,
     }],
+    names_account: true,
     ..About::new("sns", "Amazon SNS (SES bounces and complaints)")
 };
 
@@ -161,6 +162,9 @@ impl Open {
             "2" => Hash::Sha256,
             _ => return Err(Refusal::MalformedBody),
         };
+        if !is_unequivocal(&envelope) {
+            return Err(Refusal::MalformedBody);
+        }
         let signature = read_signature(&envelope.signature).ok_or(Refusal::MalformedBody)?;
         let text = signed_text(&envelope).ok_or(Refusal::MalformedBody)?;
         Ok(Proof { envelope, text, hash, signature })
@@ -169,6 +173,14 @@ impl Open {
 
 fn envelope<'r>(request: &Request<'r>) -> Result<Envelope<'r>, Refusal> {
     serde_json::from_slice(request.body).map_err(|_| Refusal::MalformedBody)
+}
+
+/// Whether its signed text can be read in one way only. It has a line for each field: none but the message, which comes first,
+/// may have several.
+fn is_unequivocal(envelope: &Envelope<'_>) -> bool {
+    let lines = [&envelope.message_id, &envelope.timestamp, &envelope.kind].into_iter();
+    let mut lines = lines.chain(&envelope.subject).chain(&envelope.token).chain(&envelope.subscribe_url);
+    Time::parse_rfc3339(&envelope.timestamp).is_some() && !lines.any(|line| line.contains(['\n', '\r']))
 }
 
 /// What every message says of itself. Its time is kept on every retry, and part of what is signed.
@@ -295,6 +307,11 @@ mod tests {
             ("Notification", "Signature", to_base64([7; 20]).into(), "malformed_body"),
             ("Notification", "Signature", to_base64(vec![7; 60_000]).into(), "malformed_body"),
             ("Notification", "MessageId", Value::Null, "malformed_body"),
+            ("Notification", "MessageId", "m-1\nSubject\nx".into(), "malformed_body"),
+            ("Notification", "Subject", "a\nTimestamp\nb".into(), "malformed_body"),
+            ("Notification", "Timestamp", "2026-02-02T02:40:00.000Z\nx".into(), "malformed_body"),
+            ("Notification", "Timestamp", "now".into(), "malformed_body"),
+            ("SubscriptionConfirmation", "Token", "t\rx".into(), "malformed_body"),
             ("Invitation", "Token", "t".into(), "malformed_body"),
             ("SubscriptionConfirmation", "Token", Value::Null, "malformed_body"),
             ("UnsubscribeConfirmation", "SubscribeURL", Value::Null, "malformed_body"),

@@ -24,6 +24,7 @@ static ABOUT: About = About {
     signs_url: true,
     sample_type: "payment.updated",
     sample: r#"{"merchant_id":"M0","type":"{type}","event_id":"{id}","created_at":"{rfc3339}","data":{"type":"payment","id":"{id}"}}"#,
+    names_account: true,
     ..About::new("square", "Square")
 };
 

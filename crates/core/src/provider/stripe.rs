@@ -26,6 +26,7 @@ static ABOUT: About = About {
     tolerance_s: Some(TOLERANCE_S),
     sample_type: "payment_intent.succeeded",
     sample: r#"{"id":"{id}","object":"event","type":"{type}","created":{seconds},"livemode":false,"data":{"object":{"id":"pi_{id}","object":"payment_intent"}}}"#,
+    names_account: true,
     ..About::new("stripe", "Stripe")
 };
 

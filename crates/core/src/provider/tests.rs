@@ -6,7 +6,7 @@ use http::{HeaderName, HeaderValue};
 use proptest::prelude::*;
 
 use super::*;
-use crate::event::ObjectRef;
+use crate::event::{IdProof, ObjectRef};
 
 const NOW: Time = Time::from_ms(1_770_000_000_000);
 /// Good as text, as hex and as base 64.
@@ -167,6 +167,10 @@ fn a2_what_is_signed_here_is_genuine_and_reads_as_drafted() {
         };
         assert!(event.id.starts_with(id), "{}: {}", about.name, event.id);
         assert_eq!(event.kind, about.sample_type, "{}", about.name);
+        assert!(about.names_account || event.account.is_none(), "{}", about.name);
+        // Headers are not signed but where the scheme puts the id beside the body.
+        let open = ["payjp", "razorpay", "shopify", "github", "gitlab_token", "twilio", "qstash"];
+        assert_eq!(event.id_proof != IdProof::Covered, open.contains(&about.name), "{}", about.name);
         if let Some(created) = event.created {
             assert_eq!(created.at, NOW, "{}", about.name);
             assert!(about.trust == Trust::Signed || !created.immutable, "{}", about.name);

@@ -28,6 +28,7 @@ static ABOUT: About = About {
     signs_url: true,
     sample_type: "call.completed",
     sample: "AccountSid=AC0&CallSid={id}&CallStatus=completed",
+    names_account: true,
     ..About::new("twilio", "Twilio")
 };
 
@@ -64,10 +65,12 @@ impl Scheme for Open {
     }
 
     fn read<'r>(&self, request: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
-        let token = request.optional_header(IDEMPOTENCY_TOKEN).map(Cow::Borrowed);
+        let event = |id: Cow<'r, str>, kind: Cow<'r, str>| match request.optional_header(IDEMPOTENCY_TOKEN) {
+            Some(token) => Event::with_open_id(token, kind, request.body),
+            None => Event::new(id, kind, request.body),
+        };
         if body_digest(&self.called_url(request.query)).is_some() {
-            let id = token.unwrap_or_else(|| request.digest_id().into());
-            return Ok(Reading::event(Event::new(id, OTHER_KIND, request.body)));
+            return Ok(Reading::event(event(request.digest_id().into(), OTHER_KIND.into())));
         }
         let field = |wanted: &str| {
             form_urlencoded::parse(request.body).find(|(name, _)| name == wanted).map(|(_, value)| value)
@@ -86,7 +89,7 @@ impl Scheme for Open {
         Ok(Reading::event(Event {
             object: Some(ObjectRef::new(family, sid)),
             account: field("AccountSid"),
-            ..Event::new(token.unwrap_or(id), kind, request.body)
+            ..event(id, kind)
         }))
     }
 

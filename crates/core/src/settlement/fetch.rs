@@ -96,6 +96,7 @@ impl Fetch {
         });
         Arrival {
             key: DedupeKey::new(FETCHED, &event_id, None),
+            first_body: None,
             seq,
             received_at: at,
             source: FETCHED.into(),

@@ -82,6 +82,7 @@ const EVENT: Fields = &[
     ("account", "text?"),
     ("livemode", "flag?"),
     ("trust", "text"),
+    ("id_reused", "flag"),
     ("note", "text?"),
     ("processed_at", "time?"),
     ("about", "About"),
@@ -361,6 +362,7 @@ pub mod tests {
         let (seq, now, text) = (Seq::from_i64(7), Time::from_ms(1_780_000_000_000), String::new);
         let arrival = Arrival {
             key: DedupeKey::new("shop", "evt_1", None),
+            first_body: None,
             seq,
             received_at: now,
             source: "shop".into(),

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use sekisho_core::change::{Admission, Arrival, Lease};
+use sekisho_core::event::OtherBody;
 use sekisho_core::{Epoch, Seq};
 use sekisho_store::{ADMIT_MAX, Store};
 use tokio::sync::{Notify, oneshot, watch};
@@ -291,7 +292,7 @@ impl Committer {
         };
         let (mut works, mut gone) = (Vec::with_capacity(fresh.len()), Vec::new());
         for (arrival, admission) in fresh.iter().zip(admissions) {
-            if *admission == Admission::Admitted {
+            if admission.is_stored() {
                 works.push(Work::born(arrival.first_job(epoch), Some(Arc::new(arrival.stored()))));
             } else {
                 gone.push(Lease::born(arrival.seq, epoch));
@@ -306,7 +307,10 @@ impl Committer {
     async fn ask_gate(&self, arrivals: &[Arrival]) -> Option<Vec<Option<Admission>>> {
         let keys: Vec<_> = arrivals.iter().map(|arrival| arrival.key).collect();
         let seen = self.gate.seen(&keys).await;
-        let hints: Vec<_> = (0..keys.len()).filter(|n| seen[*n]).collect();
+        // What must be compared with the first body under its transmission is for the store to say.
+        let is_compared =
+            |arrival: &Arrival| arrival.first_body.is_some_and(|first| first.other == OtherBody::Refused);
+        let hints: Vec<_> = (0..keys.len()).filter(|n| seen[*n] && !is_compared(&arrivals[*n])).collect();
         if hints.is_empty() {
             return None;
         }

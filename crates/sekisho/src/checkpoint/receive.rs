@@ -12,7 +12,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, hea
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body as _, Incoming};
 use sekisho_core::change::{Admission, Arrival, Death};
-use sekisho_core::event::{DedupeKey, Event, Trust};
+use sekisho_core::event::{Event, Identity, Trust};
 use sekisho_core::provider::{self, Handshake, Reading, Refusal, Request, Unusable};
 use sekisho_core::settlement;
 use sekisho_core::{Seq, Time};
@@ -103,6 +103,8 @@ enum No {
     /// Whoever offered the subscription did not take our yes.
     Unconfirmed(String),
     Forged(Refusal),
+    /// Another body came by the same transmission before.
+    SecondBody,
     Unusable,
 }
 
@@ -148,15 +150,23 @@ impl Visit<'_> {
         request.certificate = certificate.as_deref();
         let verified = provider::verify(&*source.scheme, request, self.at)?;
         self.check_rate()?;
+        let transmission = source.scheme.transmission(&verified);
         let events = match provider::read(&*source.scheme, &verified) {
             Ok(Reading::Events(events)) => events,
             Ok(Reading::Handshake(handshake)) => return self.shake_hands(handshake).await,
             Err(unusable) => {
-                return self.keep_evidence(parts, &body, (verified.digest_id(), unusable), held).await;
+                let event = Event::new(verified.digest_id(), settlement::UNUSABLE, &body);
+                let identity = Identity::of(&source.name, &event, transmission.as_deref());
+                let arrival = self.arrival(&event, identity, &body, &stored_headers(&parts.headers, source));
+                return self.keep_evidence(arrival, &unusable, held).await;
             }
         };
         let headers = stored_headers(&parts.headers, source);
-        let arrivals = events.iter().map(|event| self.arrival(event, &body, &headers)).collect();
+        let arrival = |event: &Event<'_>| {
+            let identity = Identity::of(&source.name, event, transmission.as_deref());
+            self.arrival(event, identity, &body, &headers)
+        };
+        let arrivals = events.iter().map(arrival).collect();
         let (answer, accepted) = self.store(arrivals, held).await?;
         let counts = &self.door.counts;
         let count = if accepted { &counts.accepted } else { &counts.duplicate };
@@ -245,18 +255,9 @@ impl Visit<'_> {
     }
 
     /// Genuine, so it must not be lost: stored, and put before a person.
-    async fn keep_evidence(
-        &self,
-        parts: &Parts,
-        body: &Bytes,
-        (id, unusable): (String, Unusable),
-        held: Held,
-    ) -> Result<Answer, No> {
+    async fn keep_evidence(&self, arrival: Arrival, unusable: &Unusable, held: Held) -> Result<Answer, No> {
         let source = &self.door.source;
-        let headers = stored_headers(&parts.headers, source);
-        let event = Event::new(id, settlement::UNUSABLE, body);
-        let arrival =
-            Arrival { held: Some(Death::of_unusable(&unusable)), ..self.arrival(&event, body, &headers) };
+        let arrival = Arrival { held: Some(Death::of_unusable(unusable)), ..arrival };
         let (answer, new) = self.store(vec![arrival], held).await?;
         self.door.counts.unusable.inc();
         if new {
@@ -269,12 +270,13 @@ impl Visit<'_> {
         }
     }
 
-    fn arrival(&self, event: &Event<'_>, body: &Bytes, headers: &Arc<str>) -> Arrival {
+    fn arrival(&self, event: &Event<'_>, identity: Identity, body: &Bytes, headers: &Arc<str>) -> Arrival {
         let source = &self.door.source;
         // The provider's stamps are judged by the wall clock; what is due from here on goes by the steady one.
         let received_at = self.checkpoint.node.now();
         Arrival {
-            key: DedupeKey::new(&source.name, &event.id, event.created),
+            key: identity.key,
+            first_body: identity.first_body,
             seq: self.checkpoint.node.next_seq(received_at),
             received_at,
             source: Arc::clone(&source.name),
@@ -291,7 +293,8 @@ impl Visit<'_> {
             headers: Arc::clone(headers),
             body: body.slice_ref(event.body),
             held: Death::of_age(event.created, self.at.plus_ms(-self.checkpoint.kept_ms))
-                .or_else(|| Death::of_mode(source.livemode, event.livemode)),
+                .or_else(|| Death::of_mode(source.livemode, event.livemode))
+                .or_else(|| Death::of_account(source.account.as_deref(), event.account.as_deref())),
         }
     }
 
@@ -312,6 +315,16 @@ impl Visit<'_> {
                     self.door.counts.events_accepted.inc();
                     seq
                 }
+                Admission::IdReused => {
+                    accepted = true;
+                    self.door.counts.events_accepted.inc();
+                    self.door.counts.ids_reused.inc();
+                    tracing::warn!(source = &*self.door.source.name, event_id, id = %seq.as_event(), peer = %self.peer,
+                        request_id = %self.id.as_request(), trace_id = self.trace_id,
+                        "another body came under this event's id before; the id is not signed, so both are kept");
+                    seq
+                }
+                Admission::OtherBody => return Err(No::SecondBody),
                 Admission::Duplicate(stored) => {
                     self.door.counts.events_duplicate.inc();
                     stored
@@ -412,6 +425,7 @@ impl Visit<'_> {
                 "The body holds no usable event",
             ),
             No::Address => self.reject("address_not_allowed", "the caller's address is not in allow_ips"),
+            No::SecondBody => self.reject("second_body", "another body came by this transmission before"),
             No::Forged(refusal) => self.reject(refusal.reason(), &refusal.to_string()),
         };
         problem.request_id = Some(self.id.as_request().to_string());

@@ -31,6 +31,8 @@ pub struct Source {
     /// Requests a second; `None` is no limit.
     pub rate: Option<u32>,
     pub livemode: Option<bool>,
+    /// Events that name another account are held back.
+    pub account: Option<String>,
     /// The provider's own API, where what events leave out is read.
     pub api: Option<Api>,
     /// Used instead of fetching, for tests and machines without a way out.
@@ -77,6 +79,7 @@ pub struct Draft {
     allow_ips: Vec<IpNet>,
     rate: Option<u32>,
     livemode: Option<bool>,
+    account: Option<String>,
     api_key: Option<String>,
     api_url: Option<Url>,
     certificate: Option<String>,
@@ -226,9 +229,22 @@ const KEYS: &[Key<Draft>] = &[
     Key {
         name: "livemode",
         example: "true",
-        help: "Events of the other mode are kept as dead letters: a test event must not move real money.",
+        help: "Events of the other mode are kept as dead letters: a test event must not move real money. When not written, api_key may say it.",
         set: |draft, given| {
             draft.livemode = Some(given.boolean()?);
+            Ok(())
+        },
+    },
+    Key {
+        name: "account",
+        example: "\"acct_1Nv0FGQ9RKHgCVdK\"",
+        help: "Events that name another account, such as a connected one, are kept as dead letters.",
+        set: |draft, given| {
+            let account = given.text()?;
+            if account.trim().is_empty() {
+                return Err("expected the account as the provider's events name it".into());
+            }
+            draft.account = Some(account);
             Ok(())
         },
     },
@@ -320,6 +336,10 @@ impl Table for Draft {
                 others.join(" and ")
             ));
         }
+        if self.account.is_some() && !about.names_account {
+            problems
+                .push(format!("source {name}: events of {} name no account; leave account out", about.name));
+        }
         let secrets = resolve_all(&format!("source {name}"), &self.secrets, warnings, &mut problems);
         let certificate = self.certificate.filter(|_| about.has_certificate).map(|written| {
             let pem = resolve(&written)?.text;
@@ -333,12 +353,20 @@ impl Table for Draft {
             }
         };
         let api = api(&name, about.name, self.api_key, self.api_url, warnings, &mut problems);
+        let by_key = api.as_ref().and_then(|api| api.livemode);
+        if self.livemode.zip(by_key).is_some_and(|(written, by_key)| written != by_key) {
+            problems.push(format!(
+                "source {name}: livemode is {}, but api_key is of the other mode; give it the key of its own mode",
+                self.livemode == Some(true)
+            ));
+        }
         let setup =
             Setup { secrets, public_url: self.public_url, tolerance_s: self.tolerance_s, settings: self.own };
         if !problems.is_empty() {
             return Err(problems);
         }
         let scheme = provider.open(&setup).map_err(|error| vec![format!("source {name}: {error}")])?;
+        warnings.extend(scheme.warnings().iter().map(|warning| format!("source {name}: {warning}")));
         Ok(Source {
             path: self.path.unwrap_or_else(|| format!("/webhooks/{name}")),
             name: name.into(),
@@ -351,7 +379,8 @@ impl Table for Draft {
             allow_ips: self.allow_ips,
             // What proves nothing may not come in any number: anybody could fill the disk.
             rate: self.rate.or((about.trust == Trust::Hint).then_some(HINT_RATE)),
-            livemode: self.livemode,
+            livemode: self.livemode.or(by_key),
+            account: self.account,
             api,
             certificate,
         })

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use sekisho_core::notification::template::Kind;
 use sekisho_core::notification::{Rule, To};
+use sekisho_core::settlement;
 
-use super::Config;
+use super::{Config, Source};
 
 /// Something that does not fit.
 pub struct Clash {
@@ -32,6 +33,7 @@ pub fn clashes(config: &Config, warnings: &mut Vec<String>) -> Vec<Clash> {
     clashes.extend(same_secrets(config));
     clashes.extend(too_little_room(config));
     warnings.extend(missing_sources(config));
+    warnings.extend(unsaid_modes(config));
     let mut clashes: Vec<_> = clashes.into_iter().map(Clash::from).collect();
     clashes.extend(unfit_rules(config));
     clashes.extend(missing_channels(config).into_iter().map(Clash::from));
@@ -168,6 +170,25 @@ fn too_little_room(config: &Config) -> Option<String> {
              such a body could never be taken in; raise the first or lower the second"
         )
     })
+}
+
+/// Objects are keyed by their provider, not by their source, so each of its secrets may speak for live money.
+fn unsaid_modes(config: &Config) -> Vec<String> {
+    let provider = |source: &Source| source.provider.about().name;
+    let unsaid = config
+        .sources
+        .iter()
+        .filter(|source| source.livemode.is_none() && settlement::PROVIDERS.contains(&provider(source)));
+    let told = unsaid.filter_map(|source| {
+        let is_other = |other: &&Source| provider(other) == provider(source) && other.name != source.name;
+        let other = config.sources.iter().find(is_other)?;
+        let (name, other, title) = (&source.name, &other.name, source.provider.about().title);
+        Some(format!(
+            "source {name}: {other} receives from {title} too, and which mode this one takes is not written, so whoever \
+             has its secret can settle live orders; write livemode = true, or false if it is for tests"
+        ))
+    });
+    told.collect()
 }
 
 /// Only a warning, and none where schedules make events: their sources are not in the list.

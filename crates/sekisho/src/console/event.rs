@@ -83,6 +83,8 @@ struct EventPage {
     id: String,
     event: EventSummary,
     stored_at: Time,
+    /// What came before under the same id, where that is not signed.
+    first_under_id: Option<String>,
     links: Links,
     /// How its own settling ended. An event can be settled, and have failed all the same on its way to a route.
     settling: Option<MessageView>,
@@ -170,10 +172,12 @@ async fn show(visit: Visit) -> Answer {
     let payload = payload::show(&record.body, eyes, Bound::BODY);
     let headers = headers(&record.headers, eyes);
     let event = record.summary;
+    let first = if event.id_reused { store.find_seq(&event.source, &event.event_id).await? } else { None };
     Reply::page(&EventPage {
         f: visit.frame("events", event.event_type.clone()),
         id,
         stored_at: seq.made_at(),
+        first_under_id: first.filter(|first| *first != seq).map(|first| first.as_event().to_string()),
         event,
         links,
         settling,

@@ -23,7 +23,7 @@ const PAGE: usize = 50;
 const GROUPS: usize = 8;
 
 /// Every word that a refusal can have.
-const REASONS: [&str; 21] = [
+const REASONS: [&str; 22] = [
     "bad_signature",
     "bad_token",
     "missing_header",
@@ -33,6 +33,7 @@ const REASONS: [&str; 21] = [
     "future_timestamp",
     "unsigned",
     "address_not_allowed",
+    "second_body",
     "foreign_call",
     "foreign_url",
     "foreign_topic",
@@ -175,6 +176,11 @@ fn likely(reason: &str, lang: Language) -> &'static str {
         "foreign_topic" => (
             "A message of a topic that is not configured: write it into topic_arn if it is yours.",
             "未設定のトピックからの通知です。自社のものであれば topic_arn に追加してください。",
+        ),
+        "second_body" => (
+            "A forgery: the transmission had come before with another body. Find out who saw that request; only one body of it was \
+             taken.",
+            "偽造です。同じ送信が別の本文で届いていました（受け付けた本文は1つだけです）。元のリクエストが第三者に漏れた経路を調べてください。",
         ),
         "foreign_url" => (
             "Signed for another address: write the address that the provider calls into public_url.",

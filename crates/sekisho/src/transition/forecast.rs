@@ -67,10 +67,10 @@ pub async fn forecast(
                 continue;
             }
             let origin = known.origin(&event);
+            let account = known.accounts.get(&*event.source).map(String::as_str);
             // What is held back, or can't be read, goes to the dead letters and nowhere else.
-            let Some(reading) =
-                read(origin, &event, &known.references).ok().filter(|_| held_back(origin, &event).is_none())
-            else {
+            let is_held = held_back(origin, account, &event).is_some();
+            let Some(reading) = read(origin, &event, &known.references).ok().filter(|_| !is_held) else {
                 report.without_route += 1;
                 continue;
             };

@@ -4,11 +4,12 @@
 use sekisho_core::settlement::decide::Thing;
 use sekisho_core::settlement::order::{self, Order};
 use sekisho_core::settlement::payment::{Derived, Facts, Ours, view};
-use sekisho_core::settlement::{Cause, Input, decide, names};
+use sekisho_core::settlement::{Cause, Input, Wanted};
 use sekisho_core::state::{Kind, Write};
 use sekisho_store::Store;
 use serde_json::{Map, Value};
 
+use super::decided::decided;
 use super::directory;
 use super::fields::Fields;
 use super::kept::is_written;
@@ -27,17 +28,9 @@ pub async fn create_payment(
         let (name, role) = (actor.name.to_owned(), actor.role.name().to_owned());
         let cause = Cause { actor: Some(name), role: Some(role), ..Cause::default() };
         let input = order.input(fresh(actor.at), cause);
-        let mut wanted = names(std::slice::from_ref(&input));
-        wanted.keys.extend(request.map(Request::key));
-        let (loaded, changes) = loop {
-            let (names, keys) =
-                (wanted.names.iter().cloned().collect(), wanted.keys.iter().cloned().collect());
-            let loaded = store.load(names, keys).await?;
-            match decide(std::slice::from_ref(&input), &wanted, &loaded, &|_| false, actor.at) {
-                Ok(changes) => break (loaded, changes),
-                Err(more) => wanted.extend(more),
-            }
-        };
+        let keys = request.map(Request::key).into_iter().collect();
+        let besides = Wanted { keys, ..Wanted::default() };
+        let (loaded, changes) = decided(store, std::slice::from_ref(&input), besides, actor.at).await?;
         if let Some(answered) = request.map(|request| request.answered(&loaded)).transpose()?.flatten() {
             return Ok(answered);
         }

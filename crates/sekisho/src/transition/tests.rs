@@ -73,6 +73,7 @@ fn arrival(n: usize, seq: Seq) -> Arrival {
     let event_id = format!("evt_{n}");
     Arrival {
         key: DedupeKey::new("shop", &event_id, None),
+        first_body: None,
         seq,
         received_at: NOW,
         source: "shop".into(),

@@ -38,6 +38,7 @@ pub async fn settle(store: &dyn Store, body: &Value) -> String {
     let seq = next();
     let arrival = Arrival {
         key: DedupeKey::new("stripe", &event_id, None),
+        first_body: None,
         seq,
         received_at: NOW,
         source: "stripe".into(),

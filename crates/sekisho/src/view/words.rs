@@ -216,6 +216,7 @@ pub fn reason(code: &str, lang: Language) -> &str {
         "bad_certificate" => ("a bad certificate", "証明書が無効"),
         "foreign_topic" => ("another topic", "想定外のトピック"),
         "foreign_url" => ("meant for another address", "宛先URLが不一致"),
+        "second_body" => ("another body under one transmission", "同じ送信IDで別の本文"),
         "foreign_call" => ("not from the provider", "想定外の呼び出し元"),
         "unsigned" => ("not signed", "署名がない"),
         "certificate_not_at_hand" => ("its certificate could not be fetched", "証明書を取得できない"),
@@ -228,6 +229,7 @@ pub fn reason(code: &str, lang: Language) -> &str {
         // what a person should look at
         "currency_mismatch" => ("paid in another currency", "通貨が異なる"),
         "mode_mismatch" | "livemode_mismatch" => ("live and test mixed", "本番とテストの混在"),
+        "account_mismatch" => ("of another account", "別のアカウント"),
         "conflict" => ("the provider contradicts itself", "情報が矛盾している"),
         "refund_failed" => ("a refund failed", "返金に失敗"),
         "refund_cancelled" => ("a refund was called off", "返金が取り消された"),

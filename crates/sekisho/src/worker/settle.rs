@@ -185,7 +185,7 @@ impl Worker {
         {
             return Err(dead(death));
         }
-        if let Some(death) = settlement::held_back(origin, event) {
+        if let Some(death) = settlement::held_back(origin, self.account(event), event) {
             return Err(dead(death));
         }
         let routes = self.targets.iter().map(|target| &target.route);
@@ -219,6 +219,10 @@ impl Worker {
             return Fetch::origin(event);
         }
         self.origins.get(&*event.source).copied().unwrap_or_default()
+    }
+
+    fn account(&self, event: &Stored) -> Option<&str> {
+        self.accounts.get(&*event.source).map(String::as_str)
     }
 
     fn failed(&self, work: &Work, failure: &Failure) -> ChangeSet {

@@ -215,6 +215,7 @@ fn arrival(schedule: &Schedule, due_at: Time, at: Time, seq: Seq) -> Arrival {
     });
     Arrival {
         key: DedupeKey::new(SOURCE, &event_id, None),
+        first_body: None,
         seq,
         received_at: at,
         source: SOURCE.into(),

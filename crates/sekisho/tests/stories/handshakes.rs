@@ -94,40 +94,6 @@ fn a2_a_message_of_sns_is_believed_by_certificate_and_topic() {
     });
 }
 
-#[test]
-fn a2_a_message_of_paypal_is_believed_by_certificate_and_webhook_id() {
-    each_store(|place| {
-        let (_, about) = vector("paypal", "valid");
-        let context = &about["context"];
-        let certificate = context["cert_url_to_pem"].as_object().unwrap().values().next().unwrap();
-        let pem = place.folder.path().join("paypal.pem");
-        std::fs::write(&pem, certificate.as_str().unwrap()).unwrap();
-        let config = format!(
-            "[[source]]\nname = \"paypal\"\nprovider = \"paypal\"\nwebhook_id = {}\ncertificate = \"file:{}\"\n",
-            context["webhook_id"],
-            pem.display()
-        );
-        let gateway = Gateway::with(place, &config);
-        let send = |name: &str| gateway.send(&vector("paypal", name).0);
-        let first = send("valid");
-        assert_eq!(
-            (first.status, first.header("sekisho-outcome")),
-            (204, Some("accepted")),
-            "{}",
-            first.text()
-        );
-        assert_eq!(send("valid").header("sekisho-outcome"), Some("duplicate"));
-        for name in ["tampered", "cert-host-not-paypal"] {
-            assert_eq!(send(name).status, 400, "{name}");
-        }
-        assert_eq!(gateway.event_ids(), [about["dedupe_key"].as_str().unwrap()]);
-        drop(gateway);
-        let id = context["webhook_id"].as_str().unwrap();
-        let gateway = Gateway::with(place, &config.replace(id, "WH-ANOTHER"));
-        assert_eq!(gateway.send(&vector("paypal", "valid").0).status, 400, "signed for another webhook");
-    });
-}
-
 const HOST: &str = "https://sns.ap-northeast-1.amazonaws.com";
 const TOPIC: &str = "arn:aws:sns:ap-northeast-1:123456789012:ses-events";
 

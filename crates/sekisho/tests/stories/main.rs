@@ -41,6 +41,7 @@ mod proof;
 mod redo;
 mod refusals;
 mod reminders;
+mod repeats;
 mod replay;
 mod schedules;
 mod secrets;

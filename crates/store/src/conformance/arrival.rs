@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use sekisho_core::change::{Admission, Arrival, Death, End, Lane, Lease};
-use sekisho_core::event::{DedupeKey, Trust};
+use sekisho_core::event::{DedupeKey, Event, Identity, Trust};
 use sekisho_core::{Seq, Time};
 
 use super::{
@@ -144,7 +144,9 @@ pub async fn odd_rows(store: Arc<dyn Store>) {
         match answer {
             Admission::Admitted => assert!(stored, "{row:?}"),
             Admission::Refused(_) => assert!(!stored, "{row:?}"),
-            Admission::Duplicate(_) => panic!("nothing was sent twice: {row:?}"),
+            Admission::Duplicate(_) | Admission::IdReused | Admission::OtherBody => {
+                panic!("nothing was sent twice: {row:?}")
+            }
         }
     }
 }
@@ -166,6 +168,120 @@ pub async fn evidence(store: Arc<dyn Store>) {
     assert_eq!(store.revive(vec![row.seq], act("look again")).await.expect(UP), [true]);
     let jobs = claim_from(&store, epoch, Lane::settle(), 10, act("").at).await;
     assert_eq!(jobs[0].payload, row.payload(), "and is told again");
+}
+
+/// An event whose id the proof does not cover, or one that came by a transmission.
+pub fn with_body(row: Arrival, body: &'static str, transmission: Option<&str>) -> Arrival {
+    let (id, kind) = (row.event_id.clone(), row.event_type.clone());
+    let event = match transmission {
+        None => Event::with_open_id(id, kind, body.as_bytes()),
+        Some(_) => Event::new(id, kind, body.as_bytes()),
+    };
+    let Identity { key, first_body } = Identity::of(&row.source, &event, transmission);
+    Arrival { key, first_body, body: Bytes::from_static(body.as_bytes()), ..row }
+}
+
+pub async fn ids_reused(store: Arc<dyn Store>) {
+    let mut new = Arrivals::new(1);
+    let mut open = |id: &str, body| with_body(new.event(id), body, None);
+    let first = open("7", "old");
+    assert_eq!(admit(&store, vec![first.clone()]).await, [Admission::Admitted]);
+    assert_eq!(admit(&store, vec![open("7", "old")]).await, [Admission::Duplicate(first.seq)]);
+    let second = open("7", "new");
+    let other = open("8", "old");
+    let batch = vec![second.clone(), other.clone(), open("7", "new")];
+    let answers = [Admission::IdReused, Admission::Admitted, Admission::Duplicate(second.seq)];
+    assert_eq!(admit(&store, batch).await, answers);
+    assert_eq!(
+        admit(&store, vec![second.clone()]).await,
+        [Admission::IdReused],
+        "asked again, the same answer"
+    );
+    assert_eq!(admit(&store, vec![first.clone()]).await, [Admission::Admitted]);
+    let (one, two) = (open("9", "one"), open("9", "two"));
+    assert_eq!(
+        admit(&store, vec![one, two]).await,
+        [Admission::Admitted, Admission::IdReused],
+        "in one batch"
+    );
+    for (row, is_reused) in [(&first, false), (&second, true), (&other, false)] {
+        let found = store.find_event(row.seq).await.expect(UP).expect("it was stored");
+        assert_eq!((found.summary.id_reused, &found.body), (is_reused, &row.body));
+        assert_eq!(store.known(&[row.key]).await.expect(UP), [Some(row.seq)]);
+    }
+    assert_eq!(store.find_seq("shop", "7").await.expect(UP), Some(first.seq), "the first of them");
+    assert_eq!(count(&store).await, 5);
+}
+
+pub async fn transmissions(store: Arc<dyn Store>) {
+    let mut new = Arrivals::new(1);
+    let mut sent = |transmission, id: &str, body| with_body(new.event(id), body, Some(transmission));
+    let first = sent("T1", "a", "paid 10");
+    assert_eq!(admit(&store, vec![first.clone()]).await, [Admission::Admitted]);
+    let duplicate = Admission::Duplicate(first.seq);
+    assert_eq!(admit(&store, vec![sent("T1", "a", "paid 10")]).await, [duplicate.clone()]);
+    for id in ["a", "b"] {
+        assert_eq!(admit(&store, vec![sent("T1", id, "paid 99999")]).await, [Admission::OtherBody], "{id}");
+    }
+    // Sent again by another transmission, which stands for its body from then on.
+    assert_eq!(admit(&store, vec![sent("T2", "a", "paid 10 ")]).await, [duplicate]);
+    assert_eq!(admit(&store, vec![sent("T2", "c", "paid 77777")]).await, [Admission::OtherBody]);
+    assert_eq!(admit(&store, vec![sent("T2", "a", "paid 10")]).await, [Admission::OtherBody]);
+    assert_eq!(admit(&store, vec![first]).await, [Admission::Admitted], "asked again, the same answer");
+
+    let batch = vec![
+        sent("T3", "x", "one"),
+        sent("T3", "y", "two"),
+        sent("T3", "x", "two"),
+        sent("T4", "x", "one"),
+        sent("T3", "x", "one"),
+    ];
+    let seq = batch[0].seq;
+    let answers = [
+        Admission::Admitted,
+        Admission::OtherBody,
+        Admission::OtherBody,
+        Admission::Duplicate(seq),
+        Admission::Duplicate(seq),
+    ];
+    assert_eq!(admit(&store, batch).await, answers);
+    assert_eq!(count(&store).await, 2);
+}
+
+pub async fn first_bodies_at_once(store: Arc<dyn Store>) {
+    const BODIES: [&str; 4] = ["one", "two", "three", "four"];
+    let runs = BODIES.into_iter().enumerate().map(|(n, body)| {
+        let store = Arc::clone(&store);
+        tokio::spawn(async move {
+            let mut new = Arrivals::new(n as i64 + 1);
+            let mut answers = Vec::new();
+            for round in 0..10 {
+                let id = |n: usize| format!("{round}-{n}");
+                let sent = |row: Arrival| {
+                    let transmission = row.event_id.clone();
+                    with_body(
+                        Arrival { event_id: format!("{transmission}-{n}"), ..row },
+                        body,
+                        Some(&transmission),
+                    )
+                };
+                let mut batch: Vec<_> = (0..10).map(|m| with_body(new.event(&id(m)), body, None)).collect();
+                batch.extend((0..10).map(|m| sent(new.event(&id(m)))));
+                if n % 2 == 0 {
+                    batch.reverse();
+                }
+                answers.extend(admit(&store, batch).await);
+            }
+            answers
+        })
+    });
+    let mut answers = Vec::new();
+    for run in runs.collect::<Vec<_>>() {
+        answers.extend(run.await.expect("no panic"));
+    }
+    let count = |of: Admission| answers.iter().filter(|answer| **answer == of).count();
+    assert_eq!(count(Admission::Admitted), 200, "one of each");
+    assert_eq!((count(Admission::IdReused), count(Admission::OtherBody)), (300, 300));
 }
 
 pub async fn known_is_exact(store: Arc<dyn Store>) {

@@ -8,6 +8,7 @@ use sekisho_core::state::{self as things, Key};
 use sekisho_core::timer::{DAY_MS, HOUR_MS, Timer, hour_of};
 use sekisho_core::{Epoch, Seq, Time};
 
+use super::arrival::with_body;
 use super::{
     ALL, APPLIED, Arrivals, NOW, UP, act, admit, admit_one, attempt, bury, claim, claim_from, claim_name,
     commit, count, dead, death, done, finish, join, leads_to, leased, message, payment, queue, version,
@@ -144,6 +145,28 @@ pub async fn forgets(store: Arc<dyn Store>) {
     let again = vec![Arrival { seq: new.id(), ..dated }, new.event("a"), new.event("e")];
     let answers = admit(&store, again).await;
     assert_eq!(answers, [Admission::Admitted, Admission::Admitted, Admission::Duplicate(old[4][0])]);
+}
+
+pub async fn forgets_first_bodies(store: Arc<dyn Store>) {
+    let mut new = Arrivals::new(1);
+    let epoch = join(&store).await;
+    let (long_ago, before) = (NOW.plus_ms(-9 * DAY_MS), NOW.plus_ms(-8 * DAY_MS));
+    let [gone, kept] = ["gone", "kept"].map(|id| with_body(new.event_at(id, long_ago), "old", None));
+    bury(&store, epoch, gone.clone(), death(), NOW).await;
+    bury(&store, epoch, kept.clone(), death(), NOW).await;
+    assert_eq!(store.discard(vec![gone.seq], act("no")).await.expect(UP), [true]);
+    let sent = |new: &mut Arrivals, body| with_body(new.event_at("sent", long_ago), body, Some("T"));
+    let first = sent(&mut new, "one");
+    bury(&store, epoch, first.clone(), death(), NOW).await;
+    assert_eq!(store.discard(vec![first.seq], act("no")).await.expect(UP), [true]);
+
+    assert_eq!(forget(&store, before, Seq::ZERO, 9).await, Forgotten { events: 2, next: None });
+    assert_eq!(store.known(&[gone.key, kept.key]).await.expect(UP), [None, Some(kept.seq)]);
+    assert_eq!(store.find_seq("shop", "gone").await.expect(UP), None);
+    assert_eq!(store.find_seq("shop", "kept").await.expect(UP), Some(kept.seq));
+    let again = ["gone", "kept"].map(|id| with_body(new.event(id), "new", None));
+    let batch = [&again[..], &[sent(&mut new, "two")]].concat();
+    assert_eq!(admit(&store, batch).await, [Admission::Admitted, Admission::IdReused, Admission::Admitted]);
 }
 
 pub async fn keeps(store: Arc<dyn Store>) {

@@ -17,12 +17,12 @@ impl Tables {
         let (found, last) = (old.len(), old.last().copied().unwrap_or(after));
         let mut events = 0;
         for seq in old {
-            let unfinished = self.jobs.values().any(|job| job.event == Some(seq));
-            if unfinished || self.dead.values().any(|letter| letter.event == Some(seq)) {
+            if self.is_needed(seq) {
                 continue;
             }
             events += 1;
             self.events.remove(&seq);
+            self.reused.remove(&seq);
             self.dedupe.retain(|_, stored| *stored != seq);
             self.erase(seq);
             for (key, job) in self.effects_of(seq) {
@@ -32,8 +32,27 @@ impl Tables {
         }
         let past = past_effects(before).map(|(from, to)| self.erase_effects(from.to_owned()..to, limit));
         let past: usize = past.into_iter().sum();
+        let bodies = self.forget_bodies(before, limit);
         let requests = self.forget_requests(before, limit);
-        Forgotten { events, next: Forgotten::next(last, &[found, past, requests], limit) }
+        Forgotten { events, next: Forgotten::next(last, &[found, past, bodies, requests], limit) }
+    }
+
+    fn is_needed(&self, event: Seq) -> bool {
+        self.jobs.values().any(|job| job.event == Some(event))
+            || self.dead.values().any(|letter| letter.event == Some(event))
+    }
+
+    /// What is remembered of bodies that came first; says how many.
+    fn forget_bodies(&mut self, before: Time, limit: usize) -> usize {
+        let horizon = Seq::floor_of(before);
+        let old = self.first_bodies.iter().map(|(id, (_, seq))| (*seq, *id));
+        let mut old: Vec<_> = old.filter(|(seq, _)| *seq < horizon && !self.is_needed(*seq)).collect();
+        old.sort_unstable();
+        old.truncate(limit);
+        for (_, id) in &old {
+            self.first_bodies.remove(id);
+        }
+        old.len()
     }
 
     /// Finished effects between two keys, with their traces; says how many.

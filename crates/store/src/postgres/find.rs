@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use sekisho_core::change::{About, Rejection};
-use sekisho_core::event::{Stored, Trust};
+use sekisho_core::event::{DedupeKey, Stored, Trust};
 use sekisho_core::{Epoch, Seq, Time};
 use tokio_postgres::Row;
 
@@ -22,7 +22,7 @@ use crate::{
 const SUMMARY: &str = "
     event.seq, event.event_id, event.source, event.type, event.received_at, event.created_at, event.object_kind,
     event.object_id, event.account, event.livemode, event.trust, outcome.result, outcome.note, outcome.at, dead.error,
-    dead.at, outcome.payment, outcome.billing, outcome.tenant";
+    dead.at, outcome.payment, outcome.billing, outcome.tenant, event.id_reused";
 
 /// What is found is looked up one by one, so that no plan reads a whole table for a page.
 const OUTCOME: &str =
@@ -174,6 +174,7 @@ fn summary(row: &Row) -> Result<EventSummary> {
         account: value(row, 8)?,
         livemode: value(row, 9)?,
         trust: value(row, 10)?,
+        id_reused: value(row, 19)?,
         note,
         processed_at,
         about: About { payment: value(row, 16)?, billing: value(row, 17)?, tenant: value(row, 18)? },
@@ -190,10 +191,10 @@ pub async fn event(link: &Link, seq: Seq) -> Result<Option<EventRecord>> {
     );
     let rows = link.query_once(&sql, &[&seq.as_i64()]).await?;
     let record = |row| {
-        let body: &[u8] = value(row, 20)?;
+        let body: &[u8] = value(row, 21)?;
         Ok(EventRecord {
             summary: summary(row)?,
-            headers: value(row, 19)?,
+            headers: value(row, 20)?,
             body: Bytes::copy_from_slice(body),
         })
     };
@@ -241,8 +242,14 @@ SELECT seq FROM dedupe WHERE get_byte(key, 4) = get_byte($1::bytea, 0) AND subst
 ORDER BY seq DESC
 LIMIT 1";
 
-pub async fn seq(link: &Link, hash: &[u8; 12]) -> Result<Option<Seq>> {
-    let rows = link.query(SEQ, &[&&hash[..]]).await?;
+/// Where the proof does not cover the id, the keys hold more than it.
+const FIRST_SEQ: &str = "SELECT seq FROM first_body WHERE id = $1";
+
+pub async fn seq(link: &Link, key: &DedupeKey) -> Result<Option<Seq>> {
+    let mut rows = link.query(FIRST_SEQ, &[&&key.as_bytes()[..]]).await?;
+    if rows.is_empty() {
+        rows = link.query(SEQ, &[&&key.hash()[..]]).await?;
+    }
     rows.first().map(|row| value(row, 0).map(Seq::from_i64)).transpose()
 }
 

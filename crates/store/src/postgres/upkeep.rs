@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use sekisho_core::change::{Rejection, effect_prefix, past_effects};
-use sekisho_core::event::DedupeKey;
+use sekisho_core::event::{BodyDigest, DedupeKey};
 use sekisho_core::timer::HOUR_MS;
 use sekisho_core::{Seq, Time};
 
@@ -82,7 +82,7 @@ pub async fn count_hour(link: &Link, hour: Time) -> Result<()> {
 }
 
 const OLD: &str = "
-SELECT seq, source, event_id, created_at FROM event WHERE seq > $1 AND seq < $2 ORDER BY seq LIMIT $3";
+SELECT seq, source, event_id, created_at, digest FROM event WHERE seq > $1 AND seq < $2 ORDER BY seq LIMIT $3";
 
 /// Differs from SQLite: an event is let go by taking out how its settling ended, which a replay would need too, so that
 /// one of the two comes first. The row itself is left to be dropped with its day, and until then shown to nobody; only
@@ -142,6 +142,20 @@ WITH old AS MATERIALIZED (
 )
 SELECT count(*) FROM old";
 
+/// What is remembered of bodies that came first.
+const FORGET_BODIES: &str = "
+WITH old AS MATERIALIZED (
+    SELECT id FROM first_body
+    WHERE seq < $1 AND NOT EXISTS (SELECT FROM job WHERE job.event = first_body.seq AND job.event < $1)
+    AND NOT EXISTS (SELECT FROM dead WHERE dead.event = first_body.seq)
+    ORDER BY seq
+    LIMIT $2
+    FOR UPDATE SKIP LOCKED
+), bodies AS (
+    DELETE FROM first_body USING old WHERE first_body.id = old.id
+)
+SELECT count(*) FROM old";
+
 pub async fn forget(link: &Link, before: Time, after: Seq, limit: usize) -> Result<Forgotten> {
     let limit = limit.min(CLAIM_MAX);
     let horizon = Seq::floor_of(before).as_i64();
@@ -151,7 +165,9 @@ pub async fn forget(link: &Link, before: Time, after: Seq, limit: usize) -> Resu
     for row in &rows {
         let seq: i64 = value(row, 0)?;
         let created_at = value::<Option<i64>>(row, 3)?.map(Time::from_ms);
-        for key in DedupeKey::candidates(value(row, 1)?, value(row, 2)?, created_at) {
+        let digest = value::<Option<&[u8]>>(row, 4)?.and_then(|bytes| bytes.try_into().ok());
+        let digest = digest.map(BodyDigest::from_bytes);
+        for key in DedupeKey::candidates(value(row, 1)?, value(row, 2)?, created_at, digest) {
             entries.0.push(seq);
             entries.1.push(key.as_bytes().to_vec());
         }
@@ -181,9 +197,11 @@ pub async fn forget(link: &Link, before: Time, after: Seq, limit: usize) -> Resu
         )
         .await?;
     let requests = link.query(FORGET_REQUESTS, &[&before.ms(), &limit_of(limit, CLAIM_MAX)]).await?;
-    let [events, past, requests] = [count(&rows, 0)?, count(&rows, 1)?, count(&requests, 0)?];
+    let bodies = link.query(FORGET_BODIES, &[&horizon, &limit_of(limit, CLAIM_MAX)]).await?;
+    let [events, past] = [count(&rows, 0)?, count(&rows, 1)?];
+    let [bodies, requests] = [count(&bodies, 0)?, count(&requests, 0)?];
     let last = old.last().copied().map_or(after, Seq::from_i64);
-    let next = Forgotten::next(last, &[old.len(), past, requests], limit);
+    let next = Forgotten::next(last, &[old.len(), past, bodies, requests], limit);
     if next.is_none() {
         partition::drop_before(link, before).await?;
     }

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{CachedStatement, Connection, ToSql, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, ToSql, params};
 use sekisho_core::change::{Admission, Arrival};
+use sekisho_core::event::{BodyDigest, FirstBody, OtherBody};
 use sekisho_core::{Epoch, Seq};
 
 use super::SqliteStore;
@@ -57,18 +58,33 @@ async fn try_admit(
 /// The statements of a transaction, looked up once.
 pub struct Inserts<'c> {
     keys: Entering<'c>,
+    first_body: CachedStatement<'c>,
+    new_body: CachedStatement<'c>,
     event: CachedStatement<'c>,
     job: CachedStatement<'c>,
+}
+
+/// What became of an arrival.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Added {
+    New {
+        id_reused: bool,
+    },
+    /// It had been there before, under this number.
+    Known(Seq),
+    OtherBody,
 }
 
 impl<'c> Inserts<'c> {
     pub fn prepare(tx: &'c Connection, keys: &Keys) -> rusqlite::Result<Self> {
         Ok(Self {
             keys: keys.prepare(tx)?,
+            first_body: tx.prepare_cached("SELECT digest FROM first_body WHERE id = $1")?,
+            new_body: tx.prepare_cached("INSERT INTO first_body (id, digest, seq) VALUES ($1, $2, $3)")?,
             event: tx.prepare_cached(
                 "INSERT INTO event (seq, received_at, source, event_id, type, created_at, object_kind, object_id,
-                                    account, livemode, trust, headers, body)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+                                    account, livemode, trust, headers, body, digest, id_reused)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)",
             )?,
             job: tx.prepare_cached(
                 "INSERT INTO job (id, lane, due_at, owner, attempt, kind, event, payload)
@@ -79,21 +95,33 @@ impl<'c> Inserts<'c> {
 
     fn run(&mut self, tx: &Tx<'_>, arrival: &Arrival, keep: Option<Epoch>) -> rusqlite::Result<Admission> {
         Ok(match self.add(tx, arrival, keep)? {
-            Some(stored) if stored != arrival.seq => Admission::Duplicate(stored),
-            _ => Admission::Admitted,
+            Added::OtherBody => Admission::OtherBody,
+            Added::Known(stored) if stored != arrival.seq => Admission::Duplicate(stored),
+            Added::New { id_reused: true } => Admission::IdReused,
+            Added::New { id_reused: false } => Admission::Admitted,
+            Added::Known(_) => match noted(arrival) {
+                Some(first) if self.is_other_body(first, arrival.seq)? => Admission::IdReused,
+                _ => Admission::Admitted,
+            },
         })
     }
 
-    /// Adds nothing when its key had been there before, and tells the number it has.
-    pub fn add(
-        &mut self,
-        tx: &Tx<'_>,
-        arrival: &Arrival,
-        keep: Option<Epoch>,
-    ) -> rusqlite::Result<Option<Seq>> {
-        if let Some(stored) = tx.enter_key(&mut self.keys, arrival.key, arrival.seq)? {
-            return Ok(Some(stored));
+    /// Adds nothing when its key had been there before, or its body must not be believed.
+    pub fn add(&mut self, tx: &Tx<'_>, arrival: &Arrival, keep: Option<Epoch>) -> rusqlite::Result<Added> {
+        let sent = arrival.first_body.filter(|first| first.other == OtherBody::Refused);
+        // A transmission is remembered whether its event is new or not.
+        if let Some(first) = sent
+            && self.is_other_body(first, arrival.seq)?
+        {
+            return Ok(Added::OtherBody);
         }
+        if let Some(stored) = tx.enter_key(&mut self.keys, arrival.key, arrival.seq)? {
+            return Ok(Added::Known(stored));
+        }
+        let id_reused = match noted(arrival) {
+            Some(first) => self.is_other_body(first, arrival.seq)?,
+            None => false,
+        };
         let seq = arrival.seq.as_i64();
         let object = arrival.object.as_ref();
         self.event.execute(params![
@@ -110,11 +138,27 @@ impl<'c> Inserts<'c> {
             arrival.trust.name(),
             &*arrival.headers,
             Body(&arrival.body),
+            arrival.digest_in_key().map(|digest| *digest.as_bytes()),
+            id_reused,
         ])?;
         let (due_at, owner) = (arrival.received_at.ms(), keep.map(|epoch| epoch.0));
         self.job.execute(params![seq, due_at, owner, i32::from(owner.is_some()), arrival.payload()])?;
-        Ok(None)
+        Ok(Added::New { id_reused })
     }
+
+    /// Whether another body came under its id before. The first is remembered.
+    fn is_other_body(&mut self, first: FirstBody, seq: Seq) -> rusqlite::Result<bool> {
+        let known = self.first_body.query_row([first.id.as_bytes()], |row| row.get(0)).optional()?;
+        if known.is_none() {
+            self.new_body.execute(params![first.id.as_bytes(), first.digest.as_bytes(), seq.as_i64()])?;
+        }
+        Ok(known.is_some_and(|digest| BodyDigest::from_bytes(digest) != first.digest))
+    }
+}
+
+/// Its body, where the proof does not cover its id.
+fn noted(arrival: &Arrival) -> Option<FirstBody> {
+    arrival.first_body.filter(|first| first.other == OtherBody::Noted)
 }
 
 /// Text when it is UTF-8, so that people can read it with SQL; else the bytes.

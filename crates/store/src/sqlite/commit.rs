@@ -8,6 +8,7 @@ use sekisho_core::change::{
 use sekisho_core::state::{Key, Naming, Posting, Write};
 use sekisho_core::{Seq, Time};
 
+use super::admit::Added;
 use super::transaction::Tx;
 use super::work::held;
 use crate::guard;
@@ -245,7 +246,7 @@ fn bring_forth(tx: &Tx<'_>, set: &ChangeSet) -> rusqlite::Result<Vec<Seq>> {
     if !set.events.is_empty() {
         let mut inserts = tx.inserts()?;
         for event in &set.events {
-            if inserts.add(tx, event, set.keep)?.is_some() {
+            if !matches!(inserts.add(tx, event, set.keep)?, Added::New { .. }) {
                 repeated.push(event.seq);
             }
         }

@@ -21,7 +21,7 @@ const SUMMARY: &str =
     "event.seq, event.event_id, event.source, event.type, event.received_at, event.created_at,
     event.object_kind, event.object_id, event.account, event.livemode, event.trust,
     dead.error, dead.at, outcome.result, outcome.note, outcome.at, outcome.payment,
-    outcome.billing, outcome.tenant";
+    outcome.billing, outcome.tenant, event.id_reused";
 /// Of several dead letters about an event the first counts.
 const DEAD: &str = "LEFT JOIN dead ON dead.job = (SELECT min(job) FROM dead WHERE dead.event = event.seq)";
 const OUTCOME: &str = "LEFT JOIN outcome ON outcome.job = event.seq";
@@ -143,7 +143,7 @@ pub fn event(db: &Connection, seq: Seq) -> rusqlite::Result<Option<EventRecord>>
     );
     db.prepare_cached(&sql)?
         .query_row([seq.as_i64()], |row| {
-            Ok(EventRecord { summary: summary(row)?, headers: row.get(19)?, body: body(row, 20)? })
+            Ok(EventRecord { summary: summary(row)?, headers: row.get(20)?, body: body(row, 21)? })
         })
         .optional()
 }
@@ -208,6 +208,7 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<EventSummary> {
         account: row.get(8)?,
         livemode: row.get(9)?,
         trust: row.get(10)?,
+        id_reused: row.get(19)?,
         note: dead_error.or(note),
         processed_at: dead_at.or(time(15)?),
         about: About { payment: row.get(16)?, billing: row.get(17)?, tenant: row.get(18)? },

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, params};
 use sekisho_core::change::{Rejection, effect_prefix, past_effects};
-use sekisho_core::event::DedupeKey;
+use sekisho_core::event::{BodyDigest, DedupeKey};
 use sekisho_core::timer::HOUR_MS;
 use sekisho_core::{Seq, Time};
 
@@ -58,15 +58,17 @@ pub fn count_hour(tx: &Connection, hour: Time) -> rusqlite::Result<()> {
 pub fn forget(tx: &Tx<'_>, before: Time, after: Seq, limit: usize) -> rusqlite::Result<Forgotten> {
     let limit = limit.min(CLAIM_MAX);
     let mut old = tx.prepare_cached(
-        "SELECT seq, source, event_id, created_at,
+        "SELECT seq, source, event_id, created_at, digest,
                 seq IN (SELECT event FROM job WHERE event < $1 UNION ALL SELECT event FROM dead WHERE event < $1)
          FROM event WHERE seq > $2 AND seq < $1 ORDER BY seq LIMIT $3",
     )?;
     let values = [Seq::floor_of(before).as_i64(), after.as_i64(), limit as i64];
     let rows = old.query_map(values, |row| {
         let created_at = row.get::<_, Option<i64>>(3)?.map(Time::from_ms);
-        let keys = DedupeKey::candidates(row.get_ref(1)?.as_str()?, row.get_ref(2)?.as_str()?, created_at);
-        Ok((Seq::from_i64(row.get(0)?), keys, row.get::<_, bool>(4)?))
+        let digest = row.get::<_, Option<[u8; 16]>>(4)?.map(BodyDigest::from_bytes);
+        let (source, event_id) = (row.get_ref(1)?.as_str()?, row.get_ref(2)?.as_str()?);
+        let keys = DedupeKey::candidates(source, event_id, created_at, digest);
+        Ok((Seq::from_i64(row.get(0)?), keys, row.get::<_, bool>(5)?))
     })?;
     let rows: Vec<_> = rows.collect::<rusqlite::Result<_>>()?;
     let mut events = 0;
@@ -85,9 +87,24 @@ pub fn forget(tx: &Tx<'_>, before: Time, after: Seq, limit: usize) -> rusqlite::
     for (from, to) in past_effects(before) {
         past += erase_effects(tx, from, &to, limit as i64)?;
     }
+    let bodies = forget_bodies(tx, before, limit as i64)?;
     let requests = forget_requests(tx, before, limit as i64)?;
     let last = rows.last().map_or(after, |(seq, ..)| *seq);
-    Ok(Forgotten { events, next: Forgotten::next(last, &[rows.len(), past, requests], limit) })
+    Ok(Forgotten { events, next: Forgotten::next(last, &[rows.len(), past, bodies, requests], limit) })
+}
+
+/// What is remembered of bodies that came first; says how many.
+fn forget_bodies(tx: &Connection, before: Time, limit: i64) -> rusqlite::Result<usize> {
+    let mut delete = tx.prepare_cached(
+        "DELETE FROM first_body WHERE id IN (
+             SELECT id FROM first_body
+             WHERE seq < $1 AND seq NOT IN (
+                 SELECT event FROM job WHERE event < $1 UNION ALL SELECT event FROM dead WHERE event < $1
+             )
+             ORDER BY seq LIMIT $2
+         )",
+    )?;
+    delete.execute([Seq::floor_of(before).as_i64(), limit])
 }
 
 /// Finished effects between two keys, with their traces; says how many.

@@ -198,6 +198,7 @@ impl Past {
         let usual = TYPES[(n % EVENTS_EACH) as usize];
         let arrival = Arrival {
             key: DedupeKey::new("stripe", &event_id, Some(created)),
+            first_body: None,
             seq: self.sequence.next(at),
             received_at: at,
             source: "stripe".into(),

@@ -193,6 +193,7 @@ impl Events {
         let created = Created { at: created, immutable: self.rising };
         Arrival {
             key: DedupeKey::new("bench", &event_id, Some(created)),
+            first_body: None,
             seq: self.sequence.next(at),
             received_at: at,
             source: "bench".into(),

@@ -23,9 +23,10 @@ pub struct Args {
     json: bool,
 }
 
-const FIELDS: [(&str, &str); 11] = [
+const FIELDS: [(&str, &str); 12] = [
     ("id", "id"),
     ("event id", "event_id"),
+    ("id reused", "id_reused"),
     ("source", "source"),
     ("type", "type"),
     ("about", "object"),

@@ -249,3 +249,44 @@ fn h3_a_secret_is_found_by_reference_and_never_shown() {
     assert!(loaded.warnings[0].contains("plain text"));
     assert!(!loaded.warnings[0].contains("whsec_1"));
 }
+
+#[test]
+fn a1_a_source_takes_the_mode_its_key_says_and_none_that_contradicts_it() {
+    let livemode = |more: &str| {
+        let loaded = load(Path::new("s.toml"), &format!("{SOURCE}{more}"), std::iter::empty());
+        loaded.map(|loaded| loaded.config.sources[0].livemode)
+    };
+    for (more, expected) in [
+        ("", None),
+        ("api_key = \"rk_live_1\"\n", Some(true)),
+        ("api_key = \"sk_test_1\"\n", Some(false)),
+        ("api_key = \"sk_test_1\"\nlivemode = false\n", Some(false)),
+        ("api_key = \"odd\"\nlivemode = true\n", Some(true)),
+    ] {
+        assert_eq!(livemode(more).unwrap(), expected, "{more}");
+    }
+    let problems = livemode("api_key = \"sk_test_1\"\nlivemode = true\n").unwrap_err();
+    assert!(problems[0].message.contains("the other mode"), "{}", problems[0].message);
+}
+
+#[test]
+fn a1_an_account_is_for_providers_whose_events_name_one() {
+    let source = |provider: &str| {
+        let text = SOURCE.replace("provider = \"stripe\"", &format!("provider = \"{provider}\""));
+        check(&format!("{text}account = \"acct_1\"\n"), &[])
+    };
+    assert!(source("stripe").is_ok());
+    assert!(source("github").unwrap_err().contains("events of github name no account"));
+}
+
+#[test]
+fn a4_an_id_that_is_not_signed_is_told_at_start() {
+    let text = SOURCE.replace("provider = \"stripe\"", "provider = \"generic_hmac\"\nheader = \"X-S\"");
+    let warnings = |more: &str| {
+        load(Path::new("s.toml"), &format!("{text}{more}"), std::iter::empty()).unwrap().warnings
+    };
+    let told = warnings("event_id = \"header:X-Id\"\nevent_type = \"header:X-Type\"\n").join("\n");
+    assert!(told.contains("source stripe: event_id stands in a header that is not signed"), "{told}");
+    assert!(told.contains("source stripe: event_type stands in a header that is not signed"), "{told}");
+    assert!(!warnings("").join("\n").contains("is not signed"));
+}

@@ -24,7 +24,7 @@ pub fn of(death: &Death, lang: Language) -> &'static str {
             "A setting stands in the way; the sentence above names it. Correct it, restart the server, then retry.",
             "設定に問題があります。上の説明にある項目を直し、サーバーを再起動してから再試行してください。",
         ),
-        "livemode_mismatch" | "too_old" | "unusable_body" => (
+        "livemode_mismatch" | "account_mismatch" | "too_old" | "unusable_body" => (
             "It was held back on purpose, and a retry ends here again. Check the provider's webhook settings; discard it with a reason once it is clear why it came.",
             "意図的に保留されたもので、再試行しても同じ結果になります。プロバイダー側のWebhook設定を確認し、原因が分かったら理由を書いて破棄してください。",
         ),

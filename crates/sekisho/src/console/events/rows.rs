@@ -25,6 +25,7 @@ pub struct EventRow {
     pub status: &'static str,
     pub received_at: Time,
     pub is_test: bool,
+    pub id_reused: bool,
     /// The provider's id of what it is about.
     pub object: String,
     pub payment: Option<String>,
@@ -68,6 +69,7 @@ fn row(event: &EventSummary, known: &BTreeMap<Key, State>) -> EventRow {
         status: event.status.name(),
         received_at: event.received_at,
         is_test: event.livemode == Some(false),
+        id_reused: event.id_reused,
         object: event.object.as_ref().map(|(_, id)| id.clone()).unwrap_or_default(),
         payment: event.about.payment.clone(),
         // A payment of which only a refund is known is worth nothing that could be named.

@@ -74,6 +74,7 @@ mod tests {
             account: None,
             livemode: None,
             trust: "signed".into(),
+            id_reused: false,
             note: None,
             processed_at: took_ms.map(|ms| received_at.plus_ms(ms)),
             about: About::default(),

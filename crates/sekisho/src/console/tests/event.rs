@@ -45,6 +45,7 @@ impl Hands {
         let seq = self.sequence.next(now());
         let arrival = Arrival {
             key: DedupeKey::new("shop", event_id, None),
+            first_body: None,
             seq,
             received_at: now(),
             source: "shop".into(),

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sekisho_core::event::Stored;
-use sekisho_core::settlement::{Cause, Input, Reading, decide, names};
+use sekisho_core::settlement::{Cause, Input, Reading, Wanted};
 use sekisho_core::state::{Key, State, Write};
 use sekisho_core::{Seq, Time};
 use sekisho_store::Store;
 
 use crate::transition::Result;
+use crate::transition::decided::decided;
 
 /// Ids of what was foretold already.
 #[derive(Default)]
@@ -29,9 +30,9 @@ impl Announced {
         if inputs.is_empty() {
             return Ok(Default::default());
         }
-        let loaded = store.load(names(&inputs).into_iter().collect(), Vec::new()).await?;
+        let (_, changes) = decided(store, &inputs, Wanted::default(), at).await?;
         let (mut news, mut drafts) = (Vec::new(), BTreeMap::new());
-        for change in decide(&inputs, &loaded, &|_| false, at) {
+        for change in changes {
             drafts.extend(change.writes.into_iter().map(|write| draft(write, at)));
             let arrivals = change.announcements.into_iter().map(|told| told.arrival(Seq::ZERO));
             news.extend(arrivals.filter(|arrival| self.0.insert(arrival.event_id.clone())));

@@ -4,7 +4,7 @@ mod things;
 
 use sekisho_core::audit::Role;
 use sekisho_core::change::{About, Act, Arrival, Attempt, Death, End, Lane, NewJob, Outcome, Rejection};
-use sekisho_core::event::{Created, DedupeKey};
+use sekisho_core::event::{Created, DedupeKey, Event, Identity};
 use sekisho_core::queue::Class;
 use sekisho_core::timer::{HOUR_MS, Timer, hour_of};
 use sekisho_core::{Seq, Time};
@@ -194,12 +194,27 @@ impl Author {
         if self.rng.chance(0.2) {
             row.body = self.bytes();
         }
+        if self.rng.chance(0.3) {
+            self.give_body(&mut row);
+        }
         if self.rng.chance(0.15) {
             row.held = Some(self.death());
         }
         self.seqs.push(row.seq);
         self.rows.push(row.clone());
         row
+    }
+
+    /// Under an id that no proof covers, or by a transmission.
+    fn give_body(&mut self, row: &mut Arrival) {
+        row.body = format!("body {}", self.rng.below(3)).into();
+        let transmission = self.rng.chance(0.5).then(|| format!("T{}", self.rng.below(9)));
+        let event = match transmission {
+            None => Event::with_open_id(&row.event_id, &row.event_type, &row.body),
+            Some(_) => Event::new(&row.event_id, &row.event_type, &row.body),
+        };
+        let identity = Identity::of(&row.source, &event, transmission.as_deref());
+        (row.key, row.first_body) = (identity.key, identity.first_body);
     }
 
     fn set(&mut self) -> Set {

@@ -11,6 +11,15 @@ CREATE TABLE dedupe (
     key bytea PRIMARY KEY
 );
 
+-- Which body came first under an id: ids that the provider's proof does not cover, and transmissions that cover the body
+-- too loosely. 16 bytes each of a hash.
+CREATE TABLE first_body (
+    seq    bigint NOT NULL,
+    id     bytea PRIMARY KEY,
+    digest bytea NOT NULL
+);
+CREATE INDEX first_body_seq ON first_body (seq);
+
 -- Every event as it came. Written once, never updated. Times are milliseconds since 1970. One partition per day,
 -- made ahead of time. Fixed widths first: no padding.
 CREATE TABLE event (
@@ -19,6 +28,7 @@ CREATE TABLE event (
     created_at  bigint,
     livemode    boolean,
     is_text     boolean NOT NULL, -- the body is UTF-8 without NUL: PostgreSQL can show it as text
+    id_reused   boolean NOT NULL DEFAULT false, -- another body had come under the same id
     trust       text NOT NULL,
     source      text NOT NULL,
     event_id    text NOT NULL,
@@ -26,6 +36,7 @@ CREATE TABLE event (
     object_kind text,
     object_id   text,
     account     text,
+    digest      bytea, -- of the body, where the proof does not cover the id: it is part of the dedupe key
     headers     text NOT NULL,
     body        bytea NOT NULL
 ) PARTITION BY RANGE (seq);

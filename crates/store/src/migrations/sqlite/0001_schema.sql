@@ -25,6 +25,15 @@ SELECT key, seq FROM dedupe_merged
 UNION SELECT key, seq FROM dedupe_fresh_0
 UNION SELECT key, seq FROM dedupe_fresh_1;
 
+-- Which body came first under an id: ids that the provider's proof does not cover, and transmissions that cover the body
+-- too loosely. 16 bytes each of a hash.
+CREATE TABLE first_body (
+    id     BLOB PRIMARY KEY,
+    digest BLOB NOT NULL,
+    seq    INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX first_body_seq ON first_body (seq);
+
 -- Every event as it came. Written once, never updated. Times are milliseconds since 1970.
 CREATE TABLE event (
     seq         INTEGER PRIMARY KEY,
@@ -39,7 +48,9 @@ CREATE TABLE event (
     livemode    INTEGER,
     trust       TEXT NOT NULL,
     headers     TEXT NOT NULL,
-    body        ANY NOT NULL -- text when it is UTF-8, else a blob
+    body        ANY NOT NULL, -- text when it is UTF-8, else a blob
+    digest      BLOB, -- of the body, where the proof does not cover the id: it is part of the dedupe key
+    id_reused   INTEGER NOT NULL DEFAULT 0 -- another body had come under the same id
 ) STRICT;
 
 -- Unfinished work, and nothing else: small and short-lived. An event's first job has the event's number.
