@@ -142,12 +142,13 @@ pub fn is_own(event: &Stored) -> bool {
 /// What an announcement of ours is about. It names its thing and whose it is; what providers write into their own events
 /// names nothing of ours.
 pub fn about_own(source: &str, object: Option<&(String, String)>, body: &[u8]) -> About {
-    if source != SOURCE {
-        return About::default();
-    }
     #[derive(Deserialize)]
     struct Body {
         tenant: Option<String>,
+    }
+
+    if source != SOURCE {
+        return About::default();
     }
     let of = |kind: Kind| object.filter(|(own, _)| own == kind.name()).map(|(_, id)| id.clone());
     let tenant = serde_json::from_slice::<Body>(body).ok().and_then(|body| body.tenant);

@@ -314,7 +314,7 @@ impl Worker {
             let death = Death::terminal("unreadable_state", refused);
             let ends = works.iter().map(|work| Ended::new(work.job.lease, End::Dead(death.clone())));
             let set = ChangeSet { ends: ends.collect(), ..ChangeSet::nothing(at) };
-            return Draft { set, works };
+            return Draft { works, set };
         }
         let (mut ends, mut jobs) = (Vec::new(), Vec::new());
         for (paper, about) in papers.into_iter().zip(change.about.clone()) {
