@@ -209,7 +209,7 @@ fn d2_a_failed_try_hides_nothing_and_each_is_counted_once() {
     check(&failing(first.to_vec(), 1, vec!["payment.failed/1"]));
     check(&failing([first.clone(), second].concat(), 2, vec!["payment.failed/2"]));
     let printed = event(30, voucher());
-    let under_way = [&first[..], &[printed.clone()]].concat();
+    let under_way = [&first[..], std::slice::from_ref(&printed)].concat();
     check(&History {
         events: under_way.clone(),
         ends: json!({ "status": "processing", "failed_tries": 1 }),
@@ -220,7 +220,7 @@ fn d2_a_failed_try_hides_nothing_and_each_is_counted_once() {
     let debits = with(intent("processing", 0), json!({ "latest_charge": "ch_b" }));
     let debits = event(20, ("payment_intent.processing", debits));
     check(&History {
-        events: [&first[..], &[debits.clone()]].concat(),
+        events: [&first[..], std::slice::from_ref(&debits)].concat(),
         ends: json!({ "status": "processing", "failed_tries": 1 }),
         ..History::default()
     });
@@ -228,7 +228,7 @@ fn d2_a_failed_try_hides_nothing_and_each_is_counted_once() {
     check(&failing([&first[..], &[debits, refused]].concat(), 2, vec!["payment.failed/2"]));
     let completed = event(30, ("checkout.session.completed", session("complete", "unpaid")));
     check(&History {
-        events: [&first[..], &[completed.clone()]].concat(),
+        events: [&first[..], std::slice::from_ref(&completed)].concat(),
         ends: json!({ "status": "processing", "failed_tries": 1 }),
         ..History::default()
     });
