@@ -27,6 +27,7 @@ mod disks;
 mod engine;
 mod gate;
 mod handshakes;
+mod histories;
 mod lessons;
 mod limits;
 mod listen;
