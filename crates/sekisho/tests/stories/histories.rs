@@ -54,8 +54,9 @@ fn d1_money_is_right_for_every_history() {
     each(count, |n| {
         let seed = seed.wrapping_add(n);
         let world = scenes::history(seed, "", NOW);
-        if !faults(&world, seed, None).is_empty() {
-            failed.lock().unwrap().push(seed);
+        let faults = faults(&world, seed, None);
+        if !faults.is_empty() {
+            failed.lock().unwrap().push((seed, faults));
         }
     });
     let failed = failed.into_inner().unwrap();
@@ -124,13 +125,12 @@ fn faults(world: &World, seed: u64, bug: Option<Bug>) -> Vec<String> {
 }
 
 /// Those that fail, by what is wrong with them, and the first few as small as they get.
-fn report(failed: &[u64], count: u64) -> String {
+fn report(failed: &[(u64, Vec<String>)], count: u64) -> String {
     let mut text = format!("{} of {count} histories end wrong\n", failed.len());
     let mut kinds = BTreeMap::<String, (usize, u64)>::new();
-    for seed in failed {
-        let world = scenes::history(*seed, "", NOW);
-        for fault in faults(&world, *seed, None) {
-            kinds.entry(kind_of(&fault)).or_insert((0, *seed)).0 += 1;
+    for (seed, faults) in failed {
+        for fault in faults {
+            kinds.entry(kind_of(fault)).or_insert((0, *seed)).0 += 1;
         }
     }
     let mut shown: Vec<_> = kinds.iter().map(|(kind, (count, seed))| (*count, kind, *seed)).collect();
@@ -140,10 +140,10 @@ fn report(failed: &[u64], count: u64) -> String {
     }
     for (_, kind, seed) in shown.iter().take(SHOWN_MAX) {
         let world = scenes::history(*seed, "", NOW);
-        let fails = |world: &World| {
-            faults(world, *seed, None).into_iter().any(|fault| kind_of(&fault) == **kind)
-        };
-        text += &format!("\n{kind}\n{}", shrink::told(&shrink::smallest(world, fails), *seed));
+        let fails =
+            |world: &World, seed: u64| faults(world, seed, None).iter().any(|fault| kind_of(fault) == **kind);
+        let (smallest, played) = shrink::smallest(world, *seed, fails);
+        text += &format!("\n{kind}: SEKISHO_SEED={seed} SEKISHO_HISTORIES=1\n{}", shrink::told(&smallest, played));
     }
     text
 }

@@ -111,7 +111,8 @@ impl<'w> Door<'w> {
 
     /// As the checkpoint makes it of a request that it believes.
     fn arrival(&mut self, source: &Source, body: String) -> Arrival {
-        // Signatures go by the real clock: the certificate behind one of them is not older than this run.
+        // Signatures go by the real clock: the certificate behind PayPal's is not older than this run.
+        let certificate = &sender::paypal().certificate;
         let today = sekisho::now();
         let letter = sender::letter(source, body, today.seconds());
         let mut headers = HeaderMap::new();
@@ -123,7 +124,7 @@ impl<'w> Door<'w> {
             headers: &headers,
             query: "",
             body: &letter.body,
-            certificate: Some(&sender::paypal().certificate),
+            certificate: Some(certificate),
         };
         let verified = provider::verify(&*source.scheme, request, today).unwrap();
         let Reading::Events(events) = provider::read(&*source.scheme, &verified).unwrap() else {

@@ -4,13 +4,23 @@ use super::play::{self, Step};
 use super::truth;
 use super::world::{Reference, World};
 
-/// The smallest history that still fails. Ends, because every round leaves something out.
-pub fn smallest(world: World, fails: impl Fn(&World) -> bool) -> World {
-    let mut world = world;
-    while let Some(smaller) = smaller(&world).into_iter().find(|smaller| fails(smaller)) {
-        world = smaller;
+/// Ways of playing that are tried with each smaller history.
+const PLAYS: u64 = 8;
+
+/// The smallest history that still fails, and the seed of a play in which it does. Ends, because every round leaves something
+/// out.
+pub fn smallest(world: World, seed: u64, fails: impl Fn(&World, u64) -> bool) -> (World, u64) {
+    let mut found = (world, seed);
+    loop {
+        let tries = smaller(&found.0).into_iter().flat_map(|world| {
+            let seeds = (0..PLAYS).map(|n| found.1.wrapping_add(n));
+            seeds.map(move |seed| (world.clone(), seed))
+        });
+        match tries.into_iter().find(|(world, seed)| fails(world, *seed)) {
+            Some(smaller) => found = smaller,
+            None => return found,
+        }
     }
-    world
 }
 
 /// Everything that is one thing less.
@@ -67,14 +77,14 @@ fn without_order(world: &mut World, n: usize) {
 
 /// A history for a person to read: what happened, what must come of it, and in which steps it was played.
 pub fn told(world: &World, seed: u64) -> String {
-    let mut text = format!("SEKISHO_SEED={seed} SEKISHO_HISTORIES=1, in the end:\n");
+    let mut text = String::new();
     for order in &world.orders {
         text += &format!("  {order:?}\n");
     }
     for purchase in &world.purchases {
         text += &format!("  {purchase:?}\n");
     }
-    for buyer in &world.buyers {
+    for buyer in world.buyers.iter().filter(|buyer| world.subscriptions.iter().any(|one| one.buyer == buyer.id)) {
         text += &format!("  {buyer:?}\n");
     }
     for subscription in &world.subscriptions {

@@ -58,6 +58,7 @@ pub fn tell(subscription: &Subscription, now: i64) -> Vec<Told> {
         let is_in_trial = trial_end.is_some_and(|end| invoice.at < end);
         (desk.begins, desk.until) = (invoice.at, invoice.until);
         if invoice.failed_before {
+            desk.declined(invoice, invoice.at + 3_600);
             desk.invoice("invoice.payment_failed", invoice, invoice.at + 3_600, "open");
             desk.snapshot("updated", invoice.at + 3_601, "past_due");
         }
@@ -181,15 +182,16 @@ impl Desk<'_> {
         self.tell(kind, at, object);
     }
 
+    fn declined(&mut self, invoice: &Invoice, at: i64) {
+        let mut failed = self.intent(invoice, at, "requires_payment_method", 0);
+        failed["last_payment_error"] = json!({ "code": "card_declined", "type": "card_error" });
+        self.tell("payment_intent.payment_failed", at, failed);
+    }
+
     /// The payment behind an invoice.
     fn money(&mut self, invoice: &Invoice, at: i64) {
         let Subscription { buyer, live, api, .. } = self.subscription;
         let (intent, charge) = (format!("pi_{}", invoice.name), format!("ch_{}", invoice.name));
-        let mut paid = json!({
-            "object": "payment_intent", "id": intent, "amount": invoice.amount, "amount_received": invoice.amount,
-            "currency": "jpy", "status": "succeeded", "latest_charge": charge, "customer": buyer, "livemode": live,
-            "created": at, "metadata": {},
-        });
         let mut taken = json!({
             "object": "charge", "id": charge, "payment_intent": intent, "amount": invoice.amount,
             "amount_captured": invoice.amount, "amount_refunded": 0, "captured": true, "paid": true, "refunded": false,
@@ -197,9 +199,9 @@ impl Desk<'_> {
             "created": at, "metadata": {},
         });
         if *api == Api::Old {
-            paid["invoice"] = json!(format!("in_{}", invoice.name));
             taken["invoice"] = json!(format!("in_{}", invoice.name));
         }
+        let paid = self.intent(invoice, at, "succeeded", invoice.amount);
         self.tell("payment_intent.succeeded", at, paid);
         self.tell("charge.succeeded", at, taken);
         if *api == Api::Basil {
@@ -212,5 +214,18 @@ impl Desk<'_> {
             });
             self.tell("invoice_payment.paid", at, tie);
         }
+    }
+
+    fn intent(&self, invoice: &Invoice, at: i64, status: &str, received: i64) -> Value {
+        let Subscription { buyer, live, api, .. } = self.subscription;
+        let mut intent = json!({
+            "object": "payment_intent", "id": format!("pi_{}", invoice.name), "amount": invoice.amount,
+            "amount_received": received, "currency": "jpy", "status": status, "customer": buyer, "livemode": live,
+            "latest_charge": (received > 0).then(|| format!("ch_{}", invoice.name)), "created": at, "metadata": {},
+        });
+        if *api == Api::Old {
+            intent["invoice"] = json!(format!("in_{}", invoice.name));
+        }
+        intent
     }
 }

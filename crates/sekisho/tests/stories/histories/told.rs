@@ -23,7 +23,7 @@ impl Told {
     /// For people who look at a history that fails.
     pub fn line(&self) -> String {
         let kind = ["type", "event_type"].into_iter().find_map(|field| self.body[field].as_str());
-        format!("{} {} {}: {}", self.at, self.id, kind.unwrap_or("?"), self.body)
+        format!("{} {}", self.id, kind.unwrap_or("?"))
     }
 }
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::stripe;
 use super::world::{
-    Api, Course, Dispute, Key, Life, Order, Purchase, Reference, RefundEnd, Shop, Subscription, When, World,
+    Api, Course, Dispute, Invoice, Key, Life, Order, Purchase, Reference, RefundEnd, Shop, Subscription, When, World,
 };
 
 /// The end of a history.
@@ -25,7 +25,7 @@ pub struct End {
 pub struct Payment {
     /// The orders (`order#0`) and the providers' ids that are this payment, and no others.
     pub members: BTreeSet<String>,
-    pub tenant: Option<String>,
+    pub tenant: Option<Option<String>>,
     pub live: Option<bool>,
     pub status: Option<&'static str>,
     pub received: i64,
@@ -79,18 +79,10 @@ pub fn of(world: &World) -> End {
     for (owner, subscriptions) in owners(world) {
         end.billings.push(billing(owner, &subscriptions, world.now));
         for one in subscriptions {
-            let paid = one.invoices(world.now).into_iter().filter(|invoice| invoice.paid && invoice.amount > 0);
-            for invoice in paid {
-                end.invoices.insert(format!("in_{}", invoice.name));
-                end.payments.push(Payment {
-                    members: [format!("pi_{}", invoice.name)].into(),
-                    tenant: tenant_of(world, one),
-                    live: Some(one.live),
-                    status: Some("paid"),
-                    received: invoice.amount,
-                    told: Told { paid: (1, 1), ..Told::default() },
-                    ..Payment::default()
-                });
+            let invoices = one.invoices(world.now).into_iter().filter(|invoice| invoice.amount > 0);
+            for invoice in invoices {
+                end.payments.push(payment_of_invoice(world, one, &invoice));
+                end.invoices.extend(invoice.paid.then(|| format!("in_{}", invoice.name)));
             }
         }
     }
@@ -159,7 +151,7 @@ impl Sale<'_> {
         let fee = self.fee();
         Payment {
             members,
-            tenant: self.order.and_then(|order| order.tenant.clone()).or(said),
+            tenant: Some(self.order.and_then(|order| order.tenant.clone()).or(said)),
             live: self.purchases.first().map(|one| one.live).or(self.order.and_then(|order| order.live)),
             status,
             received,
@@ -236,6 +228,9 @@ impl Sale<'_> {
                 _ if refunded < received => "partially_refunded",
                 _ => "refunded",
             });
+        }
+        if self.foreign_money() > 0 {
+            return None;
         }
         if self.is_free() {
             return self.order.is_none().then_some("paid");
@@ -344,6 +339,21 @@ fn end_without_money(purchase: &Purchase) -> &'static str {
 fn tenant_of(world: &World, subscription: &Subscription) -> Option<String> {
     let buyer = world.buyers.iter().find(|buyer| buyer.id == subscription.buyer);
     subscription.tenant.clone().or_else(|| buyer.and_then(|buyer| buyer.tenant.clone()))
+}
+
+/// The payment behind an invoice belongs to whoever subscribed. Since basil nothing ties one that failed to its invoice.
+fn payment_of_invoice(world: &World, subscription: &Subscription, invoice: &Invoice) -> Payment {
+    let is_tied = invoice.paid || subscription.api == Api::Old;
+    let (received, told) = if invoice.paid { (invoice.amount, 1) } else { (0, 0) };
+    Payment {
+        members: [format!("pi_{}", invoice.name)].into(),
+        tenant: is_tied.then(|| tenant_of(world, subscription)),
+        live: Some(subscription.live),
+        status: Some(if invoice.paid { "paid" } else { "failed" }),
+        received,
+        told: Told { paid: (told, told), ..Told::default() },
+        ..Payment::default()
+    }
 }
 
 /// One record for each tenant and mode; of what is nobody's, one for each customer.
