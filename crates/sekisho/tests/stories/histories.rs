@@ -6,6 +6,7 @@
 //!
 //! `SEKISHO_HISTORIES=1000000 cargo test --release -p sekisho --test stories histories::d1_money` plays a million.
 
+mod billing;
 mod bugs;
 mod compare;
 mod door;
@@ -13,6 +14,7 @@ mod gateway;
 mod komoju;
 mod payjp;
 mod paypal;
+mod perfect;
 mod play;
 mod scenes;
 mod sender;
@@ -104,6 +106,30 @@ fn r33_every_planted_bug_is_found() {
     assert!(missed.is_empty(), "not found in {SEARCHED} histories: {missed:?}");
 }
 
+/// Ends that are made up and bent, to see whether the comparison sees it.
+const COMPARED: u64 = 400;
+
+#[test]
+fn r33_the_truth_has_no_fault_and_whatever_differs_from_it_has() {
+    let seed = seed("comparisons");
+    let mut unseen: Vec<_> = perfect::BENDS.iter().map(|(name, _)| *name).collect();
+    for n in 0..COMPARED {
+        let world = scenes::history(seed.wrapping_add(n), "", NOW);
+        let end = truth::of(&world);
+        let perfect = perfect::end(&world, &end);
+        assert_eq!(compare::differences(&world, &end, &perfect), [""; 0], "history {n}");
+        for (name, bend) in perfect::BENDS {
+            let mut bent = perfect.clone();
+            if bend(&mut bent, &end) {
+                let found = compare::differences(&world, &end, &bent);
+                assert!(!found.is_empty(), "history {n}: {name}, and nobody sees it: {bent:?}");
+                unseen.retain(|other| other != name);
+            }
+        }
+    }
+    assert!(unseen.is_empty(), "never tried in {COMPARED} histories: {unseen:?}");
+}
+
 /// What is wrong at the end of a history, in any of its plays.
 fn faults(world: &World, seed: u64, bug: Option<Bug>) -> Vec<String> {
     let end = truth::of(world);
@@ -119,7 +145,9 @@ fn faults(world: &World, seed: u64, bug: Option<Bug>) -> Vec<String> {
         ends.push(compare::standing(world, &seen));
     }
     match ends.windows(2).find(|pair| pair[0] != pair[1]) {
-        Some(pair) => vec![format!("two plays end differently:\n{}\n{}", pair[0].join("\n"), pair[1].join("\n"))],
+        Some(pair) => {
+            vec![format!("two plays end differently:\n{}\n{}", pair[0].join("\n"), pair[1].join("\n"))]
+        }
         None => Vec::new(),
     }
 }
@@ -143,7 +171,10 @@ fn report(failed: &[(u64, Vec<String>)], count: u64) -> String {
         let fails =
             |world: &World, seed: u64| faults(world, seed, None).iter().any(|fault| kind_of(fault) == **kind);
         let (smallest, played) = shrink::smallest(world, *seed, fails);
-        text += &format!("\n{kind}: SEKISHO_SEED={seed} SEKISHO_HISTORIES=1\n{}", shrink::told(&smallest, played));
+        text += &format!(
+            "\n{kind}: SEKISHO_SEED={seed} SEKISHO_HISTORIES=1\n{}",
+            shrink::told(&smallest, played)
+        );
     }
     text
 }

@@ -86,8 +86,9 @@ pub struct Bent {
     bug: Option<Bug>,
     /// Whatever the bug has to remember.
     known: BTreeMap<String, Value>,
-    /// Events so far.
+    /// Events so far, and the time of the newest.
     count: usize,
+    newest: i64,
     paid: Vec<Arrival>,
 }
 
@@ -103,7 +104,9 @@ impl Bent {
                 body.insert("amount".into(), json!(1));
             }
             Some(Bug::TenantOfTheNumber) => {
-                if let (Some(Value::String(number)), Some(tenant)) = (body.get("reference"), body.get("tenant")) {
+                if let (Some(Value::String(number)), Some(tenant)) =
+                    (body.get("reference"), body.get("tenant"))
+                {
                     self.known.insert(number.clone(), tenant.clone());
                 }
             }
@@ -115,6 +118,7 @@ impl Bent {
     pub fn tell(&mut self, told: &Told) -> Option<Told> {
         let mut told = told.clone();
         self.count += 1;
+        self.newest = self.newest.max(told.at);
         let is_stripe = told.source == "stripe";
         let kind = told.body["type"].as_str().unwrap_or_default().to_owned();
         let object = if is_stripe { &mut told.body["data"]["object"] } else { &mut told.body["data"] };
@@ -136,7 +140,8 @@ impl Bent {
             }
             Some(Bug::RefundsFromCharges) if object["object"] == "refund" => return None,
             Some(Bug::PendingRefundIsDone)
-                if object["object"] == "refund" && (object["status"] == "pending" || object["status"] == "requires_action") =>
+                if object["object"] == "refund"
+                    && (object["status"] == "pending" || object["status"] == "requires_action") =>
             {
                 object["status"] = json!("succeeded");
             }
@@ -144,11 +149,19 @@ impl Bent {
                 self.keep_greater(object);
             }
             Some(Bug::DeclineHidesTheRest) if is_stripe => {
-                let intent = object["payment_intent"].as_str().or(object["id"].as_str()).unwrap_or_default().to_owned();
+                let intent = object["payment_intent"]
+                    .as_str()
+                    .or(object["id"].as_str())
+                    .unwrap_or_default()
+                    .to_owned();
                 if kind == "payment_intent.payment_failed" {
                     self.known.insert(intent.clone(), Value::Null);
                 }
-                let hidden = ["payment_intent.requires_action", "checkout.session.expired", "checkout.session.completed"];
+                let hidden = [
+                    "payment_intent.requires_action",
+                    "checkout.session.expired",
+                    "checkout.session.completed",
+                ];
                 if hidden.contains(&&*kind) && self.known.contains_key(&intent) {
                     return None;
                 }
@@ -157,12 +170,17 @@ impl Bent {
             Some(Bug::LostStaysLost) if object["object"] == "dispute" && object["status"] == "won" => {
                 object["status"] = json!("lost");
             }
-            Some(Bug::VoucherFeeIsSales) if object["payment_method_fee"].as_i64().is_some_and(|fee| fee > 0) => {
-                object["amount"] = json!(object["total"].as_i64().unwrap_or(0) - object["tax"].as_i64().unwrap_or(0));
+            Some(Bug::VoucherFeeIsSales)
+                if object["payment_method_fee"].as_i64().is_some_and(|fee| fee > 0) =>
+            {
+                object["amount"] =
+                    json!(object["total"].as_i64().unwrap_or(0) - object["tax"].as_i64().unwrap_or(0));
+                object["payment_method_fee"] = json!(0);
             }
             Some(Bug::RepetitionCounts) if object["object"] == "refund" => {
                 if self.known.insert(told.id.clone(), Value::Null).is_some() {
-                    object["id"] = json!(format!("{}{}", object["id"].as_str().unwrap_or_default(), self.count));
+                    object["id"] =
+                        json!(format!("{}{}", object["id"].as_str().unwrap_or_default(), self.count));
                     told.body["id"] = json!(format!("{}-{}", told.id, self.count));
                 }
             }
@@ -170,7 +188,7 @@ impl Bent {
                 object["id"] = json!(format!("{}b", object["id"].as_str().unwrap_or_default()));
             }
             Some(Bug::LastArrivedWins) if object["object"] == "subscription" => {
-                told.body["created"] = json!(1_780_000_000 + self.count);
+                told.body["created"] = json!(self.newest + self.count as i64);
             }
             _ => {}
         }
@@ -217,7 +235,10 @@ impl Bent {
             }),
             Some(Bug::RefundUntold) => set.events.retain(|told| told.event_type != "payment.refunded"),
             Some(Bug::BookedTwice) => {
-                set.postings.iter_mut().filter(|line| line.account.contains("kato")).for_each(|line| line.amount *= 2);
+                set.postings
+                    .iter_mut()
+                    .filter(|line| line.account.contains("kato"))
+                    .for_each(|line| line.amount *= 2);
             }
             _ => {}
         }

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::truth::{Billing, End, Payment};
+use super::billing::Billing;
+use super::truth::{End, Payment};
 use super::world::{Purchase, World};
 
 /// What the API says at the end.
@@ -38,7 +39,9 @@ pub fn differences(world: &World, end: &End, seen: &Seen) -> Vec<String> {
         }
         found.extend(view.announcements_differ(wanted));
     }
-    found.extend(left.iter().map(|(members, payment)| format!("a payment is {members:?} {}", payment["references"])));
+    found.extend(
+        left.iter().map(|(members, payment)| format!("a payment is {members:?} {}", payment["references"])),
+    );
     found.extend(billings_differ(&end.billings, &seen.billings));
     for (customer, balance) in &end.balances {
         let has = seen.balances.get(customer).copied().unwrap_or(0);
@@ -63,9 +66,23 @@ pub fn standing(world: &World, seen: &Seen) -> Vec<String> {
     let view = View { world, seen };
     let payments = seen.payments.iter().map(|payment| {
         let fields = [
-            "tenant", "livemode", "status", "currency", "amount", "amount_received", "amount_refunded",
-            "amount_refund_pending", "fee", "net", "disputed", "dispute_status", "net_of_dispute", "reference", "customer",
-            "attention", "linked",
+            "tenant",
+            "livemode",
+            "status",
+            "currency",
+            "amount",
+            "amount_received",
+            "amount_refunded",
+            "amount_refund_pending",
+            "fee",
+            "net",
+            "disputed",
+            "dispute_status",
+            "net_of_dispute",
+            "reference",
+            "customer",
+            "attention",
+            "linked",
         ];
         let said: Vec<_> = fields.iter().map(|field| format!("{field} {}", payment[*field])).collect();
         // Our own ids are made up anew in every play.
@@ -73,7 +90,15 @@ pub fn standing(world: &World, seen: &Seen) -> Vec<String> {
         format!("{:?}: {said}", view.members(payment))
     });
     let billings = seen.billings.iter().map(|billing| {
-        let fields = ["tenant", "livemode", "status", "access", "entitled_until", "paid_invoices", "amount_paid_total"];
+        let fields = [
+            "tenant",
+            "livemode",
+            "status",
+            "access",
+            "entitled_until",
+            "paid_invoices",
+            "amount_paid_total",
+        ];
         let said: Vec<_> = fields.iter().map(|field| format!("{field} {}", billing[*field])).collect();
         format!("{:?}: {}", subscriptions(billing), said.join(", "))
     });
@@ -123,7 +148,11 @@ fn billings_differ(wanted: &[Billing], seen: &[Value]) -> Vec<String> {
         found.extend(unequal(&name("tenant"), &Value::from(one.tenant.clone()), &billing["tenant"]));
         found.extend(unequal(&name("livemode"), &Value::from(one.live), &billing["livemode"]));
         found.extend(unequal(&name("access"), &Value::from(one.access), &billing["access"]));
-        found.extend(unequal(&name("paid_invoices"), &Value::from(one.paid_invoices), &billing["paid_invoices"]));
+        found.extend(unequal(
+            &name("paid_invoices"),
+            &Value::from(one.paid_invoices),
+            &billing["paid_invoices"],
+        ));
         let (paid, total) = (Value::from(one.amount_paid), &billing["amount_paid_total"]);
         found.extend(unequal(&name("amount_paid_total"), &paid, total));
         if let Some(status) = one.status {
@@ -153,16 +182,20 @@ impl View<'_> {
     fn members(&self, payment: &Value) -> BTreeSet<String> {
         let mut ids = BTreeSet::new();
         for listed in payment["references"].as_object().into_iter().flat_map(|map| map.values()) {
-            ids.extend(listed.as_array().into_iter().flatten().filter_map(|id| id.as_str().map(str::to_owned)));
+            ids.extend(
+                listed.as_array().into_iter().flatten().filter_map(|id| id.as_str().map(str::to_owned)),
+            );
         }
         let shown = self.world.purchases.iter().filter(|one| ids.iter().any(|id| one.owns(id)));
         let mut members: BTreeSet<_> = shown.map(Purchase::anchor).collect();
         for subscription in &self.world.subscriptions {
-            let intents = subscription.invoices(self.world.now).into_iter().map(|one| format!("pi_{}", one.name));
+            let intents =
+                subscription.invoices(self.world.now).into_iter().map(|one| format!("pi_{}", one.name));
             members.extend(intents.filter(|id| ids.contains(id)));
         }
         let own = payment["id"].as_str();
-        let orders = self.seen.orders.iter().enumerate().filter(|(_, id)| id.is_some() && id.as_deref() == own);
+        let orders =
+            self.seen.orders.iter().enumerate().filter(|(_, id)| id.is_some() && id.as_deref() == own);
         members.extend(orders.map(|(n, _)| format!("order#{n}")));
         if members.is_empty() {
             members.extend(own.map(str::to_owned));
@@ -192,12 +225,20 @@ impl View<'_> {
         let sums: Vec<_> = self
             .told(payment)
             .filter(|told| told["type"] == "payment.refunded" || told["type"] == "payment.partially_refunded")
-            .map(|told| (told["type"].as_str().unwrap_or_default(), told["about"]["amount_refunded"].as_i64().unwrap_or(-1)))
+            .map(|told| {
+                (
+                    told["type"].as_str().unwrap_or_default(),
+                    told["about"]["amount_refunded"].as_i64().unwrap_or(-1),
+                )
+            })
             .collect();
         if let Some((_, sum)) = payment.told.refunds {
             let final_sums: Vec<_> = sums.iter().filter(|(_, told)| *told == sum).collect();
             if final_sums.len() != 1 || Some(*final_sums[0]) != payment.told.refunds {
-                found.push(format!("{members:?}: of refunds was told {sums:?} instead of {:?}", payment.told.refunds));
+                found.push(format!(
+                    "{members:?}: of refunds was told {sums:?} instead of {:?}",
+                    payment.told.refunds
+                ));
             }
         }
         if sums.iter().any(|(_, sum)| *sum > payment.told.refunds_max) {

@@ -163,7 +163,8 @@ impl<'w> Door<'w> {
         loop {
             let count = events.min(self.waiting.len()).min(256);
             let batch: Vec<_> = self.waiting.drain(..count).collect();
-            let shares: Vec<_> = batch.chunks(count.div_ceil(nodes).max(1)).map(|share| self.inputs(share)).collect();
+            let shares: Vec<_> =
+                batch.chunks(count.div_ceil(nodes).max(1)).map(|share| self.inputs(share)).collect();
             self.settle_at_once(shares);
             if events != usize::MAX || self.waiting.is_empty() {
                 return;

@@ -122,7 +122,8 @@ impl Town {
                 }
                 _ => OPERATOR.to_owned(),
             };
-            let (status, made) = self.ask(&key, "POST", "/v1/payments", &Value::from(posted(order)).to_string());
+            let (status, made) =
+                self.ask(&key, "POST", "/v1/payments", &Value::from(posted(order)).to_string());
             if status == 201 {
                 history.posted[n] = made["id"].as_str().map(str::to_owned);
             } else {

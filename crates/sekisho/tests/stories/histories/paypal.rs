@@ -85,9 +85,7 @@ impl Desk<'_> {
 
     fn capture(&mut self, kind: &str, status: &str) {
         let amount = self.purchase.amount;
-        let up = |path: &str, id: &str, rel: &str| {
-            json!({ "href": format!("https://api.paypal.com/v2/{path}/{id}"), "rel": rel, "method": "GET" })
-        };
+        let up = |path: &str, id: &str, rel: &str| json!({ "href": format!("https://api.paypal.com/v2/{path}/{id}"), "rel": rel, "method": "GET" });
         let mut capture = json!({
             "id": self.capture_id(), "status": status, "amount": self.money(amount), "final_capture": true,
             "custom_id": self.custom_id(Object::Charge),
@@ -150,6 +148,9 @@ impl Desk<'_> {
 /// What PayPal's signature covers beside ids and time.
 pub fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(u32::MAX, |sum, byte| {
-        (0..8).fold(sum ^ u32::from(*byte), |sum, _| if sum & 1 == 1 { sum >> 1 ^ 0xedb8_8320 } else { sum >> 1 })
+        (0..8).fold(
+            sum ^ u32::from(*byte),
+            |sum, _| if sum & 1 == 1 { sum >> 1 ^ 0xedb8_8320 } else { sum >> 1 },
+        )
     })
 }

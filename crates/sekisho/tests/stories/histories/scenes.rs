@@ -7,9 +7,10 @@ use std::collections::BTreeSet;
 
 use sekisho_lab::rng::Rng;
 
+use super::told;
 use super::world::{
-    Api, Buyer, Course, DAY, Dispute, Key, Life, Object, Order, Purchase, Reference, Refund, RefundEnd, Says, Shop,
-    Subscription, SubscriptionObject, When, World,
+    Api, Buyer, Course, DAY, Dispute, Key, Life, Object, Order, Purchase, Reference, Refund, RefundEnd, Says,
+    Shop, Subscription, SubscriptionObject, When, World,
 };
 
 /// One history. `mark` stands in every name, so that several can be told to one gateway.
@@ -73,19 +74,22 @@ impl Author {
 
     fn sale(&mut self) {
         use Tie::{BareAlone, BareOfTenant, BareOfWhole, Named, Nothing, OurId};
-        let ties = [Named, Named, Named, Named, BareOfWhole, BareOfWhole, BareOfTenant, BareAlone, OurId, Nothing];
+        let ties =
+            [Named, Named, Named, Named, BareOfWhole, BareOfWhole, BareOfTenant, BareAlone, OurId, Nothing];
         let tie = self.one_of(&ties);
         let live = self.rng.chance(0.8);
         let tenant = self.rng.pick(&self.tenants).cloned();
         let tenant = tenant.filter(|_| !matches!(tie, BareOfWhole | OurId) || self.rng.chance(0.8));
-        let is_posted = matches!(tie, BareOfWhole | BareOfTenant | OurId) || tie == Named && self.rng.chance(0.7);
+        let is_posted =
+            matches!(tie, BareOfWhole | BareOfTenant | OurId) || tie == Named && self.rng.chance(0.7);
         let by = match tie {
             BareOfWhole => Key::WholeInstallation,
             BareOfTenant => Key::OwnTenant,
             _ if tenant.is_some() && self.rng.chance(0.5) => Key::OwnTenant,
             _ => Key::WholeInstallation,
         };
-        let (number, is_own) = self.number(tie, tenant.as_deref(), is_posted && by == Key::WholeInstallation, live);
+        let (number, is_own) =
+            self.number(tie, tenant.as_deref(), is_posted && by == Key::WholeInstallation, live);
         let amount = i64::try_from(self.rng.between(10, 90)).unwrap_or(10) * 100;
         let order = is_posted.then(|| self.post(tie, &number, tenant.clone(), by, amount, live, is_own));
         let says = Says {
@@ -165,7 +169,8 @@ impl Author {
                 self.after_sale(is_top_up);
             }
             50..65 => {
-                let lost = self.one_of(&[Course::Open, Course::Expired, Course::VoucherExpired, Course::Cancelled]);
+                let lost =
+                    self.one_of(&[Course::Open, Course::Expired, Course::VoucherExpired, Course::Cancelled]);
                 let first = self.purchase(says, amount, live, lost);
                 self.world.purchases.push(first);
                 let second = self.paid(says, amount, live);
@@ -278,25 +283,7 @@ impl Author {
 
     /// A provider where such a thing can happen, and where what is said can be written.
     fn shop_for(&mut self, course: Course, names_tenant: bool) -> Shop {
-        let can = |shop: &Shop| {
-            shop.has_metadata() >= names_tenant
-                && match shop {
-                    Shop::Stripe => true,
-                    Shop::PayPal => matches!(
-                        course,
-                        Course::Open | Course::Authorised | Course::VoucherOpen | Course::PaidByVoucher | Course::PaidByCard
-                    ),
-                    Shop::Komoju => !matches!(course, Course::Free | Course::PaidByCapture),
-                    Shop::PayJp => matches!(
-                        course,
-                        Course::Open | Course::Authorised | Course::Cancelled | Course::PaidByCard | Course::PaidByCapture
-                    ),
-                    Shop::Square => matches!(
-                        course,
-                        Course::Open | Course::Authorised | Course::Cancelled | Course::PaidByCard | Course::PaidByCapture
-                    ),
-                }
-        };
+        let can = |shop: &Shop| shop.has_metadata() >= names_tenant && told::can_tell(*shop, course);
         let shops: Vec<_> = Shop::ALL.into_iter().filter(can).collect();
         if self.rng.chance(0.4) { Shop::Stripe } else { self.one_of(&shops) }
     }
@@ -314,7 +301,9 @@ impl Author {
                     RefundEnd::Failed,
                     RefundEnd::Cancelled,
                 ],
-                Shop::Square if paid.captures.len() == 1 => &[RefundEnd::Done, RefundEnd::Pending, RefundEnd::Failed],
+                Shop::Square if paid.captures.len() == 1 => {
+                    &[RefundEnd::Done, RefundEnd::Pending, RefundEnd::Failed]
+                }
                 Shop::Square => &[],
                 Shop::PayPal | Shop::Komoju | Shop::PayJp => &[RefundEnd::Done],
             };
@@ -345,7 +334,8 @@ impl Author {
         }
         for _ in 0..self.rng.between(1, 2) {
             use SubscriptionObject::{Invoice, Session, Subscription as Itself};
-            let all = [&[Itself][..], &[Session], &[Invoice], &[Itself, Session], &[Itself, Session, Invoice], &[]];
+            let all =
+                [&[Itself][..], &[Session], &[Invoice], &[Itself, Session], &[Itself, Session, Invoice], &[]];
             let tenant_on: BTreeSet<_> = self.one_of(&all).iter().copied().collect();
             let tenant = self.rng.pick(&self.tenants).cloned().filter(|_| !tenant_on.is_empty());
             let lives = [
@@ -361,14 +351,24 @@ impl Author {
             let price = i64::try_from(self.rng.between(10, 30)).unwrap_or(10) * 100;
             let (life, api) = (self.one_of(&lives), self.one_of(&[Api::Old, Api::Basil]));
             let buyer = id.clone();
-            self.world.subscriptions.push(Subscription { name, buyer, live, api, price, tenant, tenant_on, life });
+            self.world.subscriptions.push(Subscription {
+                name,
+                buyer,
+                live,
+                api,
+                price,
+                tenant,
+                tenant_on,
+                life,
+            });
         }
     }
 }
 
 /// With what it says on objects that events show, and on one at least.
 fn marked(mut purchase: Purchase) -> Purchase {
-    let shown = [Object::Intent, Object::Session, Object::Charge].map(|one| purchase.shows(one).then_some(one));
+    let shown =
+        [Object::Intent, Object::Session, Object::Charge].map(|one| purchase.shows(one).then_some(one));
     let shown: Vec<_> = shown.into_iter().flatten().collect();
     for on in [&mut purchase.says.tenant_on, &mut purchase.says.reference_on] {
         on.retain(|object| shown.contains(object));

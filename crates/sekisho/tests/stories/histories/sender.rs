@@ -65,7 +65,9 @@ pub fn configuration(certificate: &str, of_stripe: &str) -> String {
             "paypal" => {
                 text += &format!("webhook_id = \"{WEBHOOK_ID}\"\ncertificate = \"file:{certificate}\"\n");
             }
-            "square" => text += &format!("secrets = [\"{SECRET}\"]\npublic_url = \"{}\"\n", public_url(source.name)),
+            "square" => {
+                text += &format!("secrets = [\"{SECRET}\"]\npublic_url = \"{}\"\n", public_url(source.name))
+            }
             _ => text += &format!("secrets = [\"{SECRET}\"]\n"),
         }
         if let Some(livemode) = source.livemode {
@@ -107,7 +109,10 @@ fn by_paypal(path: String, body: Vec<u8>, now: i64) -> Letter {
         ("paypal-transmission-id", id.to_owned()),
         ("paypal-transmission-time", time),
         ("paypal-transmission-sig", BASE64.encode(signature)),
-        ("paypal-cert-url", "https://api.paypal.com/v1/notifications/certs/CERT-360caa42-fca2a594".to_owned()),
+        (
+            "paypal-cert-url",
+            "https://api.paypal.com/v1/notifications/certs/CERT-360caa42-fca2a594".to_owned(),
+        ),
         ("paypal-auth-algo", "SHA256withRSA".to_owned()),
     ];
     let headers = headers.map(|(name, value)| (name.to_owned(), value)).into();

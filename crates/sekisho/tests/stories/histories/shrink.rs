@@ -84,7 +84,9 @@ pub fn told(world: &World, seed: u64) -> String {
     for purchase in &world.purchases {
         text += &format!("  {purchase:?}\n");
     }
-    for buyer in world.buyers.iter().filter(|buyer| world.subscriptions.iter().any(|one| one.buyer == buyer.id)) {
+    for buyer in
+        world.buyers.iter().filter(|buyer| world.subscriptions.iter().any(|one| one.buyer == buyer.id))
+    {
         text += &format!("  {buyer:?}\n");
     }
     for subscription in &world.subscriptions {

@@ -21,7 +21,12 @@ pub fn tell(purchase: &Purchase) -> Vec<Told> {
         Course::VoucherExpired => {
             till.voucher();
             till.wait(96 * HOUR);
-            till.intent("payment_failed", "requires_payment_method", 0, Some("payment_intent_payment_attempt_expired"));
+            till.intent(
+                "payment_failed",
+                "requires_payment_method",
+                0,
+                Some("payment_intent_payment_attempt_expired"),
+            );
             till.session("async_payment_failed", "complete", "unpaid");
         }
         Course::Authorised => till.authorised(),
@@ -138,7 +143,8 @@ impl<'p> Till<'p> {
     fn voucher(&mut self) {
         let mut object = self.intent_object("requires_action", 0);
         let details = json!({ "expires_at": self.at + 96 * HOUR, "hosted_voucher_url": null, "stores": {} });
-        object["next_action"] = json!({ "type": "konbini_display_details", "konbini_display_details": details });
+        object["next_action"] =
+            json!({ "type": "konbini_display_details", "konbini_display_details": details });
         object["payment_method_types"] = json!(["konbini"]);
         self.tell("payment_intent.requires_action", object);
         self.session("completed", "complete", "unpaid");
@@ -281,7 +287,9 @@ impl<'p> Till<'p> {
 
     fn disputed(&mut self, dispute: Dispute) {
         let steps: &[(&str, &str, &[i64])] = match dispute {
-            Dispute::Open => &[("created", "needs_response", &[]), ("funds_withdrawn", "needs_response", &[-1])],
+            Dispute::Open => {
+                &[("created", "needs_response", &[]), ("funds_withdrawn", "needs_response", &[-1])]
+            }
             Dispute::Won => &[
                 ("created", "needs_response", &[]),
                 ("funds_withdrawn", "needs_response", &[-1]),

@@ -48,7 +48,8 @@ pub fn tell_invoice(purchase: &Purchase) -> Vec<Told> {
 
 pub fn tell(subscription: &Subscription, now: i64) -> Vec<Told> {
     let began = subscription.began(now);
-    let mut desk = Desk { subscription, now, told: Vec::new(), begins: began, until: began + Subscription::MONTH };
+    let mut desk =
+        Desk { subscription, now, told: Vec::new(), begins: began, until: began + Subscription::MONTH };
     let trial_end = subscription.trial_end(now);
     if let Some(end) = trial_end {
         desk.until = end;

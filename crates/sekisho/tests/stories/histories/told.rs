@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::world::{DAY, Shop, World};
+use super::world::{Course, DAY, Shop, World};
 use super::{komoju, payjp, paypal, square, stripe, subscription};
 
 /// Before signing.
@@ -41,13 +41,30 @@ pub fn all(world: &World) -> Vec<Told> {
         })
         .collect();
     let begun = world.now - 55 * DAY;
-    told.extend(world.buyers.iter().filter(|buyer| is_used(world, &buyer.id)).map(|buyer| subscription::tell_buyer(buyer, begun)));
+    told.extend(
+        world
+            .buyers
+            .iter()
+            .filter(|buyer| is_used(world, &buyer.id))
+            .map(|buyer| subscription::tell_buyer(buyer, begun)),
+    );
     told.extend(world.purchases.iter().filter(|one| one.invoiced).flat_map(subscription::tell_invoice));
     for subscribed in &world.subscriptions {
         told.extend(subscription::tell(subscribed, world.now));
     }
     told.sort_by_key(|one| one.at);
     told
+}
+
+/// Whether such a thing happens at a provider, and is told.
+pub fn can_tell(shop: Shop, course: Course) -> bool {
+    use Course::{Authorised, Cancelled, Free, Open, PaidByCapture, PaidByCard, PaidByVoucher, VoucherOpen};
+    match shop {
+        Shop::Stripe => true,
+        Shop::PayPal => matches!(course, Open | Authorised | VoucherOpen | PaidByVoucher | PaidByCard),
+        Shop::Komoju => !matches!(course, Free | PaidByCapture),
+        Shop::PayJp | Shop::Square => matches!(course, Open | Authorised | Cancelled | PaidByCard | PaidByCapture),
+    }
 }
 
 fn is_used(world: &World, buyer: &str) -> bool {

@@ -5,9 +5,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::billing::{self, Billing};
 use super::stripe;
 use super::world::{
-    Api, Course, Dispute, Invoice, Key, Life, Order, Purchase, Reference, RefundEnd, Shop, Subscription, When, World,
+    Api, Course, Dispute, Invoice, Key, Life, Order, Purchase, Reference, RefundEnd, Shop, Subscription,
+    When, World,
 };
 
 /// The end of a history.
@@ -52,17 +54,6 @@ pub struct Told {
     pub currency_mismatch: bool,
 }
 
-#[derive(Debug)]
-pub struct Billing {
-    pub tenant: Option<String>,
-    pub live: bool,
-    pub subscriptions: BTreeSet<String>,
-    pub status: Option<&'static str>,
-    pub access: bool,
-    pub paid_invoices: usize,
-    pub amount_paid: i64,
-}
-
 pub fn of(world: &World) -> End {
     let mut end = End::default();
     for (home, purchases) in homes(world) {
@@ -76,12 +67,12 @@ pub fn of(world: &World) -> End {
         }
         end.payments.push(sale.payment(order));
     }
-    for (owner, subscriptions) in owners(world) {
-        end.billings.push(billing(owner, &subscriptions, world.now));
+    for (owner, subscriptions) in billing::owners(world) {
+        end.billings.push(billing::record(owner, &subscriptions, world.now));
         for one in subscriptions {
             let invoices = one.invoices(world.now).into_iter().filter(|invoice| invoice.amount > 0);
             for invoice in invoices {
-                end.payments.push(payment_of_invoice(world, one, &invoice));
+                end.payments.push(billing::payment_of_invoice(world, one, &invoice));
                 end.invoices.extend(invoice.paid.then(|| format!("in_{}", invoice.name)));
             }
         }
@@ -96,7 +87,11 @@ pub fn of(world: &World) -> End {
 enum Home {
     Order(usize),
     /// A number that nobody posted, inside one tenant, or among those who name none.
-    Number { tenant: Option<String>, number: String, live: bool },
+    Number {
+        tenant: Option<String>,
+        number: String,
+        live: bool,
+    },
     Alone(usize),
 }
 
@@ -303,7 +298,8 @@ impl Sale<'_> {
 
     fn refunds_told(&self) -> Option<(&'static str, i64)> {
         let [one] = &*self.purchases else { return None };
-        let is_plain = one.captures.len() == 1 && one.refunds.iter().all(|refund| refund.end != RefundEnd::Failed);
+        let is_plain =
+            one.captures.len() == 1 && one.refunds.iter().all(|refund| refund.end != RefundEnd::Failed);
         match self.status()? {
             "refunded" if is_plain => Some(("payment.refunded", self.refunded())),
             "partially_refunded" if is_plain => Some(("payment.partially_refunded", self.refunded())),
@@ -330,74 +326,5 @@ fn end_without_money(purchase: &Purchase) -> &'static str {
         Course::Open if purchase.declines > 0 => "failed",
         Course::Open => "unpaid",
         Course::PaidByCard | Course::PaidByVoucher | Course::PaidByCapture | Course::Free => "paid",
-    }
-}
-
-// --- billing --------------------------------------------------------------------------------------------------------
-
-/// Whose subscription it is: what its own objects say, or else its customer's.
-fn tenant_of(world: &World, subscription: &Subscription) -> Option<String> {
-    let buyer = world.buyers.iter().find(|buyer| buyer.id == subscription.buyer);
-    subscription.tenant.clone().or_else(|| buyer.and_then(|buyer| buyer.tenant.clone()))
-}
-
-/// The payment behind an invoice belongs to whoever subscribed. Since basil nothing ties one that failed to its invoice.
-fn payment_of_invoice(world: &World, subscription: &Subscription, invoice: &Invoice) -> Payment {
-    let is_tied = invoice.paid || subscription.api == Api::Old;
-    let (received, told) = if invoice.paid { (invoice.amount, 1) } else { (0, 0) };
-    Payment {
-        members: [format!("pi_{}", invoice.name)].into(),
-        tenant: is_tied.then(|| tenant_of(world, subscription)),
-        live: Some(subscription.live),
-        status: Some(if invoice.paid { "paid" } else { "failed" }),
-        received,
-        told: Told { paid: (told, told), ..Told::default() },
-        ..Payment::default()
-    }
-}
-
-/// One record for each tenant and mode; of what is nobody's, one for each customer.
-fn owners(world: &World) -> BTreeMap<(Option<String>, Option<String>, bool), Vec<&Subscription>> {
-    let mut owners = BTreeMap::<_, Vec<_>>::new();
-    for one in &world.subscriptions {
-        let tenant = tenant_of(world, one);
-        let customer = if tenant.is_none() { Some(one.buyer.clone()) } else { None };
-        owners.entry((tenant, customer, one.live)).or_default().push(one);
-    }
-    owners
-}
-
-fn billing(owner: (Option<String>, Option<String>, bool), all: &[&Subscription], now: i64) -> Billing {
-    let (tenant, _, live) = owner;
-    let paid: Vec<_> = all.iter().flat_map(|one| one.invoices(now)).filter(|one| one.paid && one.amount > 0).collect();
-    let statuses: BTreeSet<_> = all.iter().map(|one| status_of(one.life)).collect();
-    let best = ["active", "trialing", "past_due", "cancelled"].into_iter().find(|status| statuses.contains(status));
-    // Which of a trial and a paid one is the better is nowhere said.
-    let is_open = statuses.contains("active") && statuses.contains("trialing");
-    Billing {
-        tenant,
-        live,
-        subscriptions: all.iter().map(|one| one.id()).collect(),
-        status: best.filter(|_| !is_open),
-        access: all.iter().any(|one| lets_in(one.life)),
-        paid_invoices: paid.len(),
-        amount_paid: paid.iter().map(|one| one.amount).sum(),
-    }
-}
-
-fn status_of(life: Life) -> &'static str {
-    match life {
-        Life::Trial => "trialing",
-        Life::TrialPaid | Life::Active | Life::Recovered | Life::Forgotten => "active",
-        Life::PastDue => "past_due",
-        Life::Cancelled => "cancelled",
-    }
-}
-
-/// At the end of the history. What was paid for is over when its time and three days of grace are over.
-fn lets_in(life: Life) -> bool {
-    match life {
-        Life::Trial | Life::TrialPaid | Life::Active | Life::Recovered => true,
-        Life::PastDue | Life::Cancelled | Life::Forgotten => false,
     }
 }

@@ -301,11 +301,13 @@ impl Purchase {
 
     /// Whether every object says all there is to say, so that no event is ever alone.
     pub fn is_marked_everywhere(&self) -> bool {
-        [Object::Session, Object::Intent, Object::Charge].into_iter().filter(|one| self.shows(*one)).all(|one| {
-            (one != Object::Session || self.has_session())
-                && self.says.reference_on.contains(&one)
-                && (self.says.tenant.is_none() || self.says.tenant_on.contains(&one))
-        })
+        [Object::Session, Object::Intent, Object::Charge].into_iter().filter(|one| self.shows(*one)).all(
+            |one| {
+                (one != Object::Session || self.has_session())
+                    && self.says.reference_on.contains(&one)
+                    && (self.says.tenant.is_none() || self.says.tenant_on.contains(&one))
+            },
+        )
     }
 }
 
