@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::truth::{Payment, Told};
+use super::truth::{Payment, Told, Wanted};
 use super::world::{Api, Invoice, Life, Subscription, World};
 
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub fn payment_of_invoice(world: &World, subscription: &Subscription, invoice: &
     let (received, told) = if invoice.paid { (invoice.amount, 1) } else { (0, 0) };
     Payment {
         members: [format!("pi_{}", invoice.name)].into(),
-        tenant: is_tied.then(|| tenant_of(world, subscription)),
+        tenant: if is_tied { Wanted::of(tenant_of(world, subscription)) } else { Wanted::Any },
         live: Some(subscription.live),
         status: Some(if invoice.paid { "paid" } else { "failed" }),
         received,
@@ -37,8 +37,11 @@ pub fn payment_of_invoice(world: &World, subscription: &Subscription, invoice: &
     }
 }
 
+/// A tenant, or else a customer; and the mode.
+type Owner = (Option<String>, Option<String>, bool);
+
 /// One record for each tenant and mode; of what is nobody's, one for each customer.
-pub fn owners(world: &World) -> BTreeMap<(Option<String>, Option<String>, bool), Vec<&Subscription>> {
+pub fn owners(world: &World) -> BTreeMap<Owner, Vec<&Subscription>> {
     let mut owners = BTreeMap::<_, Vec<_>>::new();
     for one in &world.subscriptions {
         let tenant = tenant_of(world, one);
@@ -48,7 +51,7 @@ pub fn owners(world: &World) -> BTreeMap<(Option<String>, Option<String>, bool),
     owners
 }
 
-pub fn record(owner: (Option<String>, Option<String>, bool), all: &[&Subscription], now: i64) -> Billing {
+pub fn record(owner: Owner, all: &[&Subscription], now: i64) -> Billing {
     let (tenant, _, live) = owner;
     let paid: Vec<_> =
         all.iter().flat_map(|one| one.invoices(now)).filter(|one| one.paid && one.amount > 0).collect();

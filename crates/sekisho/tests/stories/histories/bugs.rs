@@ -177,12 +177,12 @@ impl Bent {
                     json!(object["total"].as_i64().unwrap_or(0) - object["tax"].as_i64().unwrap_or(0));
                 object["payment_method_fee"] = json!(0);
             }
-            Some(Bug::RepetitionCounts) if object["object"] == "refund" => {
-                if self.known.insert(told.id.clone(), Value::Null).is_some() {
-                    object["id"] =
-                        json!(format!("{}{}", object["id"].as_str().unwrap_or_default(), self.count));
-                    told.body["id"] = json!(format!("{}-{}", told.id, self.count));
-                }
+            Some(Bug::RepetitionCounts)
+                if object["object"] == "refund"
+                    && self.known.insert(told.id.clone(), Value::Null).is_some() =>
+            {
+                object["id"] = json!(format!("{}{}", object["id"].as_str().unwrap_or_default(), self.count));
+                told.body["id"] = json!(format!("{}-{}", told.id, self.count));
             }
             Some(Bug::InvoiceTwice) if kind == "invoice.payment_succeeded" => {
                 object["id"] = json!(format!("{}b", object["id"].as_str().unwrap_or_default()));

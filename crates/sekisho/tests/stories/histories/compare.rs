@@ -118,13 +118,19 @@ fn payment_differs(wanted: &Payment, payment: &Value) -> Vec<String> {
     check("amount_received", wanted.received.into());
     check("amount_refunded", wanted.refunded.into());
     check("amount_refund_pending", wanted.refund_pending.into());
-    wanted.tenant.clone().map(|tenant| check("tenant", tenant.into()));
-    wanted.live.map(|live| check("livemode", live.into()));
-    wanted.status.map(|status| check("status", status.into()));
-    wanted.fee.map(|fee| check("fee", fee.into()));
-    wanted.net.map(|net| check("net", net.into()));
-    wanted.dispute.map(|dispute| check("dispute_status", dispute.into()));
-    wanted.left_after_dispute.map(|left| check("net_of_dispute", left.into()));
+    for (field, value) in [
+        ("tenant", wanted.tenant.clone().value()),
+        ("livemode", wanted.live.map(Value::from)),
+        ("status", wanted.status.map(Value::from)),
+        ("fee", wanted.fee.value()),
+        ("net", wanted.net.value()),
+        ("dispute_status", wanted.dispute.value()),
+        ("net_of_dispute", wanted.left_after_dispute.map(Value::from)),
+    ] {
+        if let Some(value) = value {
+            check(field, value);
+        }
+    }
     found.into_iter().map(|what| format!("{:?} {what}", wanted.members)).collect()
 }
 

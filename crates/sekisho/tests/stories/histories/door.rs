@@ -175,12 +175,11 @@ impl<'w> Door<'w> {
     fn inputs(&mut self, share: &[Stored]) -> Vec<Input> {
         let mut inputs = Vec::new();
         for event in share {
-            let origin = match sender::sources().get(&*event.source) {
-                Some(source) => Origin { provider: source.provider, livemode: source.livemode },
-                None => {
-                    assert_eq!(&*event.source, FETCHED);
-                    Fetch::origin(event)
-                }
+            let origin = if &*event.source == FETCHED {
+                Fetch::origin(event)
+            } else {
+                let source = &sender::sources()[&*event.source];
+                Origin { provider: source.provider, livemode: source.livemode }
             };
             match settlement::read(origin, event, &References::default()) {
                 Ok(Some(reading)) => inputs.push(Input { seq: event.seq, reading, cause: Cause::of(event) }),

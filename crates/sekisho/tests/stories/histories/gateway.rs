@@ -26,17 +26,17 @@ pub fn faults(place: &Place, nodes: usize, histories: u64, seed: u64) -> Vec<Str
     let now = sekisho::now().seconds();
     let mut told: Vec<_> = (0..histories).map(|n| History::new(seed.wrapping_add(n), n, now)).collect();
     for history in &mut told {
-        town.post(history, When::BeforeEvents);
+        town.post(history, When::Before);
     }
     let mut letters: Vec<_> = told.iter().flat_map(History::letters).collect();
     shuffle(&mut letters, &mut Rng::new(seed));
     town.send(&letters, now);
     for history in &mut told {
-        town.post(history, When::AmongEvents);
+        town.post(history, When::Among);
     }
     town.is_settled();
     for history in &mut told {
-        town.post(history, When::AfterEvents);
+        town.post(history, When::After);
     }
     // Providers repeat themselves days later, too.
     town.send(&letters[..letters.len() / 5], now);
@@ -91,7 +91,7 @@ impl Town {
         let certificate = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(certificate.path(), &sender::paypal().pem).unwrap();
         let key = "[[key]]\nname = \"operator\"\nsecret = \"env:OPERATOR\"\nscopes = [\"operate\"]\n";
-        let config = sender::configuration(&certificate.path().display().to_string(), "") + key;
+        let config = sender::configuration(&certificate.path().display().to_string()) + key;
         let open = |_| Gateway::with_env(place, &config, &[("OPERATOR", OPERATOR)]);
         Self { nodes: (0..nodes).map(open).collect(), _certificate: certificate }
     }

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::compare::Seen;
-use super::truth::{End, Payment};
+use super::truth::{End, Payment, Wanted};
 use super::world::World;
 
 /// What a product without faults would show.
@@ -40,10 +40,10 @@ pub fn end(world: &World, end: &End) -> Seen {
 
 fn shown(payment: &Payment, id: &str, objects: &[&String]) -> Value {
     json!({
-        "id": id, "tenant": payment.tenant.clone().flatten(), "livemode": payment.live,
+        "id": id, "tenant": payment.tenant.clone().value(), "livemode": payment.live,
         "status": payment.status.unwrap_or("unpaid"), "amount_received": payment.received,
-        "amount_refunded": payment.refunded, "amount_refund_pending": payment.refund_pending, "fee": payment.fee.flatten(),
-        "net": payment.net.flatten(), "dispute_status": payment.dispute.flatten(),
+        "amount_refunded": payment.refunded, "amount_refund_pending": payment.refund_pending, "fee": payment.fee.value(),
+        "net": payment.net.value(), "dispute_status": payment.dispute.value(),
         "net_of_dispute": payment.left_after_dispute.unwrap_or(0), "references": { "payment_intents": objects },
     })
 }
@@ -82,7 +82,7 @@ pub const BENDS: &[(&str, Bend)] = &[
         !more.is_empty() && seen.payments.pop().is_some()
     }),
     ("another tenant's", |seen, end| {
-        let known = end.payments.iter().position(|one| one.tenant.is_some());
+        let known = end.payments.iter().position(|one| one.tenant != Wanted::Any);
         known.map(|n| seen.payments[n]["tenant"] = json!("office-z")).is_some()
     }),
     ("the other mode's", |seen, end| {
@@ -101,11 +101,11 @@ pub const BENDS: &[(&str, Bend)] = &[
     ("one yen more went back", |seen, _| more(&mut seen.payments, "amount_refunded", 1)),
     ("one yen more is under way", |seen, _| more(&mut seen.payments, "amount_refund_pending", 1)),
     ("the fee of a part is the fee", |seen, end| {
-        let known = end.payments.iter().position(|one| one.fee.flatten().is_some());
+        let known = end.payments.iter().position(|one| matches!(one.fee, Wanted::Is(_)));
         known.map(|n| seen.payments[n]["fee"] = json!(1)).is_some()
     }),
     ("an unknown fee is known", |seen, end| {
-        let unknown = end.payments.iter().position(|one| one.fee == Some(None));
+        let unknown = end.payments.iter().position(|one| one.fee == Wanted::Unknown);
         unknown.map(|n| seen.payments[n]["fee"] = json!(0)).is_some()
     }),
     ("paid is not told", |seen, _| untold(seen, "payment.paid")),

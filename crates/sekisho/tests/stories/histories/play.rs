@@ -38,9 +38,9 @@ pub fn steps(world: &World, seed: u64) -> Vec<Step> {
     }
     for (n, order) in world.orders.iter().enumerate() {
         let place = match order.when {
-            When::BeforeEvents => 0,
-            When::AmongEvents => rng.below(steps.len() as u64 + 1) as usize,
-            When::AfterEvents => steps.len(),
+            When::Before => 0,
+            When::Among => rng.below(steps.len() as u64 + 1) as usize,
+            When::After => steps.len(),
         };
         steps.insert(place, Step::Post(n));
     }
@@ -48,7 +48,7 @@ pub fn steps(world: &World, seed: u64) -> Vec<Step> {
     let mut played = Vec::new();
     for step in steps {
         // An order that is posted after the events finds them settled.
-        let is_late = matches!(step, Step::Post(n) if world.orders[n].when == When::AfterEvents);
+        let is_late = matches!(step, Step::Post(n) if world.orders[n].when == When::After);
         if is_late {
             played.push(Step::Settle { events: usize::MAX, nodes: 1 });
         }

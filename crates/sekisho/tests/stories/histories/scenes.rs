@@ -141,8 +141,8 @@ impl Author {
     ) -> usize {
         let name = self.next("o");
         let when = match tie {
-            Tie::OurId => When::BeforeEvents,
-            _ => self.one_of(&[When::BeforeEvents, When::AmongEvents, When::AfterEvents]),
+            Tie::OurId => When::Before,
+            _ => self.one_of(&[When::Before, When::Among, When::After]),
         };
         let is_top_up = self.rng.chance(0.12);
         self.world.orders.push(Order {
@@ -153,7 +153,6 @@ impl Author {
             live: Some(live).filter(|_| !is_own_number || self.rng.chance(0.5)),
             top_up_of: is_top_up.then(|| format!("kato{name}")),
             when,
-            name,
         });
         self.world.orders.len() - 1
     }

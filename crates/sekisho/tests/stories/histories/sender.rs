@@ -57,7 +57,7 @@ pub fn sources() -> &'static BTreeMap<&'static str, Source> {
 }
 
 /// The same as a configuration; `certificate` is the file that PayPal's is kept in.
-pub fn configuration(certificate: &str, of_stripe: &str) -> String {
+pub fn configuration(certificate: &str) -> String {
     let each = sources().values().map(|source| {
         let mut text =
             format!("[[source]]\nname = \"{}\"\nprovider = \"{}\"\n", source.name, source.provider);
@@ -66,14 +66,14 @@ pub fn configuration(certificate: &str, of_stripe: &str) -> String {
                 text += &format!("webhook_id = \"{WEBHOOK_ID}\"\ncertificate = \"file:{certificate}\"\n");
             }
             "square" => {
-                text += &format!("secrets = [\"{SECRET}\"]\npublic_url = \"{}\"\n", public_url(source.name))
+                text += &format!("secrets = [\"{SECRET}\"]\npublic_url = \"{}\"\n", public_url(source.name));
             }
             _ => text += &format!("secrets = [\"{SECRET}\"]\n"),
         }
         if let Some(livemode) = source.livemode {
             text += &format!("livemode = {livemode}\n");
         }
-        text + if source.provider == "stripe" { of_stripe } else { "" }
+        text
     });
     each.collect()
 }

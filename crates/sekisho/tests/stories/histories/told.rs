@@ -63,7 +63,9 @@ pub fn can_tell(shop: Shop, course: Course) -> bool {
         Shop::Stripe => true,
         Shop::PayPal => matches!(course, Open | Authorised | VoucherOpen | PaidByVoucher | PaidByCard),
         Shop::Komoju => !matches!(course, Free | PaidByCapture),
-        Shop::PayJp | Shop::Square => matches!(course, Open | Authorised | Cancelled | PaidByCard | PaidByCapture),
+        Shop::PayJp | Shop::Square => {
+            matches!(course, Open | Authorised | Cancelled | PaidByCard | PaidByCapture)
+        }
     }
 }
 

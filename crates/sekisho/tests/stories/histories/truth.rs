@@ -1,16 +1,15 @@
 //! What the books must say at the end of a history, whatever order its events took. Written from the specification (A4, D1–D3, D7)
 //! and from nothing else: no code, type or name of the settlement is used here.
 //!
-//! Where the specification is silent, so is this: an `Option` that is `None` is not compared with anything.
+//! Where the specification is silent, so is this: [`Wanted::Any`], or a `None`, is not compared with anything.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::Value;
+
 use super::billing::{self, Billing};
 use super::stripe;
-use super::world::{
-    Api, Course, Dispute, Invoice, Key, Life, Order, Purchase, Reference, RefundEnd, Shop, Subscription,
-    When, World,
-};
+use super::world::{Api, Course, Dispute, Key, Order, Purchase, Reference, RefundEnd, Shop, When, World};
 
 /// The end of a history.
 #[derive(Debug, Default)]
@@ -27,18 +26,42 @@ pub struct End {
 pub struct Payment {
     /// The orders (`order#0`) and the providers' ids that are this payment, and no others.
     pub members: BTreeSet<String>,
-    pub tenant: Option<Option<String>>,
+    pub tenant: Wanted<String>,
     pub live: Option<bool>,
     pub status: Option<&'static str>,
     pub received: i64,
     pub refunded: i64,
     pub refund_pending: i64,
-    /// Known, or known to be unknown.
-    pub fee: Option<Option<i64>>,
-    pub net: Option<Option<i64>>,
-    pub dispute: Option<Option<&'static str>>,
+    pub fee: Wanted<i64>,
+    pub net: Wanted<i64>,
+    pub dispute: Wanted<&'static str>,
     pub left_after_dispute: Option<i64>,
     pub told: Told,
+}
+
+/// What a field must show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Wanted<T> {
+    /// The specification does not say.
+    #[default]
+    Any,
+    /// Nothing: it is not known, or there is none.
+    Unknown,
+    Is(T),
+}
+
+impl<T: Into<Value>> Wanted<T> {
+    pub fn of(known: Option<T>) -> Self {
+        known.map_or(Self::Unknown, Self::Is)
+    }
+
+    pub fn value(self) -> Option<Value> {
+        match self {
+            Self::Any => None,
+            Self::Unknown => Some(Value::Null),
+            Self::Is(value) => Some(value.into()),
+        }
+    }
 }
 
 /// What must have been announced of a payment.
@@ -146,14 +169,18 @@ impl Sale<'_> {
         let fee = self.fee();
         Payment {
             members,
-            tenant: Some(self.order.and_then(|order| order.tenant.clone()).or(said)),
+            tenant: Wanted::of(self.order.and_then(|order| order.tenant.clone()).or(said)),
             live: self.purchases.first().map(|one| one.live).or(self.order.and_then(|order| order.live)),
             status,
             received,
             refunded,
             refund_pending: self.refunds(&[RefundEnd::Pending, RefundEnd::WaitsForCustomer]),
             fee,
-            net: fee.filter(|_| !self.has_refunds()).map(|fee| fee.map(|fee| received - fee)),
+            net: match fee {
+                _ if self.has_refunds() => Wanted::Any,
+                Wanted::Is(fee) => Wanted::Is(received - fee),
+                other => other,
+            },
             dispute: self.dispute(),
             left_after_dispute: self.left_after_dispute(),
             told: Told {
@@ -239,14 +266,14 @@ impl Sale<'_> {
         }
     }
 
-    fn fee(&self) -> Option<Option<i64>> {
+    fn fee(&self) -> Wanted<i64> {
         let paid: Vec<_> = self.purchases.iter().filter(|one| one.is_paid()).collect();
         let is_silent = |one: &Purchase| {
             // Before basil a partial capture was booked whole and taken back in part.
             one.shop == Shop::Stripe && one.api == Api::Old && one.released() > 0
         };
         if paid.is_empty() || self.foreign_money() > 0 || paid.iter().any(|one| is_silent(one)) {
-            return None;
+            return Wanted::Any;
         }
         let is_known = |one: &Purchase| match one.shop {
             Shop::Stripe => self.world.fees,
@@ -254,18 +281,18 @@ impl Sale<'_> {
             Shop::Komoju | Shop::PayJp => false,
         };
         let sum = paid.iter().flat_map(|one| &one.captures).map(|amount| stripe::fee(*amount)).sum();
-        Some(paid.iter().all(|one| is_known(one)).then_some(sum))
+        Wanted::of(paid.iter().all(|one| is_known(one)).then_some(sum))
     }
 
-    fn dispute(&self) -> Option<Option<&'static str>> {
+    fn dispute(&self) -> Wanted<&'static str> {
         let disputes: Vec<_> = self.purchases.iter().filter_map(|one| one.dispute).collect();
         match &*disputes {
-            [] => Some(None),
-            [Dispute::Open] => Some(Some("needs_response")),
-            [Dispute::Lost] => Some(Some("lost")),
-            [Dispute::Won | Dispute::LostThenWon] => Some(Some("won")),
-            [Dispute::Inquiry] => Some(Some("inquiry_closed")),
-            _ => None,
+            [] => Wanted::Unknown,
+            [Dispute::Open] => Wanted::Is("needs_response"),
+            [Dispute::Lost] => Wanted::Is("lost"),
+            [Dispute::Won | Dispute::LostThenWon] => Wanted::Is("won"),
+            [Dispute::Inquiry] => Wanted::Is("inquiry_closed"),
+            _ => Wanted::Any,
         }
     }
 
@@ -280,7 +307,7 @@ impl Sale<'_> {
 
     /// Whether each event said at once where it belongs, so that nothing was ever told of half a payment.
     fn was_whole_from_the_start(&self) -> bool {
-        self.order.is_none_or(|order| order.when == When::BeforeEvents)
+        self.order.is_none_or(|order| order.when == When::Before)
             && self.purchases.iter().all(|one| one.is_marked_everywhere())
     }
 

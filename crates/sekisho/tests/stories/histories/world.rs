@@ -40,7 +40,6 @@ impl Shop {
 /// What the app posts: "so much is asked for".
 #[derive(Clone, Debug)]
 pub struct Order {
-    pub name: String,
     pub reference: Option<String>,
     pub tenant: Option<String>,
     pub by: Key,
@@ -58,11 +57,12 @@ pub enum Key {
     OwnTenant,
 }
 
+/// When an order is posted: before all events, among them or after them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum When {
-    BeforeEvents,
-    AmongEvents,
-    AfterEvents,
+    Before,
+    Among,
+    After,
 }
 
 /// One try to pay at one provider: everything that the provider's own ids tie together.
@@ -287,12 +287,11 @@ impl Purchase {
     pub fn shows(&self, object: Object) -> bool {
         let is_begun = !matches!(self.course, Course::Open | Course::Cancelled);
         match (self.shop, object) {
-            (Shop::Stripe, Object::Session) => is_begun,
             (Shop::Stripe, Object::Intent) => self.has_intent(),
             (Shop::Stripe, Object::Charge) => {
                 self.declines > 0 || self.is_paid() || self.course == Course::Authorised
             }
-            (Shop::PayPal, Object::Intent) => is_begun,
+            (Shop::Stripe, Object::Session) | (Shop::PayPal, Object::Intent) => is_begun,
             (Shop::PayPal, Object::Charge) => self.declines > 0 || self.is_paid(),
             (Shop::PayPal, Object::Session) => false,
             (Shop::Komoju | Shop::PayJp | Shop::Square, object) => object == Object::Intent,
