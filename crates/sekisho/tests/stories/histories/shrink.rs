@@ -102,6 +102,7 @@ pub fn told(world: &World, seed: u64) -> String {
             text += &match step {
                 Step::Post(n) => format!("    post order#{n}\n"),
                 Step::Tell(told) => format!("    tell {}\n", told.line()),
+                Step::Settle { events: usize::MAX, .. } => "    settle all\n".to_owned(),
                 Step::Settle { events, nodes } => format!("    settle {events} at {nodes}\n"),
             };
         }
