@@ -84,6 +84,11 @@ impl Signer {
         std::fs::read_to_string(self.0.path().join("certificate.pem"))
     }
 
+    /// Its private key as PEM, for who signs so much that a process for each would be too slow.
+    pub fn key(&self) -> io::Result<String> {
+        std::fs::read_to_string(self.0.path().join("key.pem"))
+    }
+
     pub fn sign(&self, text: &[u8]) -> io::Result<Vec<u8>> {
         openssl(self.0.path(), ["dgst", "-sha256", "-sign", "key.pem"], text)
     }

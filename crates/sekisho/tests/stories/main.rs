@@ -28,6 +28,7 @@ mod engine;
 mod four_providers;
 mod gate;
 mod handshakes;
+mod histories;
 mod lessons;
 mod limits;
 mod listen;
