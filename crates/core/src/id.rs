@@ -13,7 +13,8 @@ const ORIGIN_MS: i64 = 1_735_689_600_000;
 const NODE_BITS: u32 = 10;
 const COUNTER_BITS: u32 = 12;
 const COUNTER_MAX: i64 = (1 << COUNTER_BITS) - 1;
-const NODE_MAX: i64 = (1 << NODE_BITS) - 1;
+/// How many nodes ids can tell apart. No two that live at once, or may still write, have the same [`Epoch::number`].
+pub const NODES_MAX: i64 = 1 << NODE_BITS;
 const MS_MAX: i64 = (1 << 41) - 1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -118,6 +119,18 @@ pub struct NotAnId;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Epoch(pub i64);
 
+impl Epoch {
+    /// What of it stands in every id that its node makes. Two epochs that are [`NODES_MAX`] apart have the same.
+    pub const fn number(self) -> i64 {
+        self.0.rem_euclid(NODES_MAX)
+    }
+
+    /// The next epoch whose number is free; none when all are taken.
+    pub fn next_free(self, is_taken: impl Fn(i64) -> bool) -> Option<Self> {
+        (1..=NODES_MAX).map(|step| Self(self.0 + step)).find(|epoch| !is_taken(epoch.number()))
+    }
+}
+
 /// Hands out rising ids for one node. The clock may stand still or jump back: ids go on rising.
 #[derive(Debug)]
 pub struct Sequence {
@@ -130,7 +143,7 @@ impl Sequence {
     /// `floor` is the largest id already stored: a clock that was set back can't give a number twice.
     pub fn new(epoch: Epoch, floor: Seq) -> Self {
         let ms = floor.0 >> (NODE_BITS + COUNTER_BITS);
-        Self { node: epoch.0.rem_euclid(NODE_MAX + 1), ms, counter: COUNTER_MAX }
+        Self { node: epoch.number(), ms, counter: COUNTER_MAX }
     }
 
     pub fn next(&mut self, now: Time) -> Seq {
@@ -164,9 +177,33 @@ mod tests {
             for ms in clock {
                 let next = sequence.next(Time::from_ms(ms));
                 prop_assert!(next > last);
-                prop_assert_eq!((next.0 >> COUNTER_BITS) & NODE_MAX, 3);
+                prop_assert_eq!((next.0 >> COUNTER_BITS) % NODES_MAX, 3);
                 last = next;
             }
+        }
+
+        /// Ids are apart exactly as long as the numbers are: this is why a store gives no number twice.
+        #[test]
+        fn b2_epochs_of_different_numbers_share_no_id_and_those_1024_apart_share_all(
+            one in 0i64..5_000, other in 0i64..5_000, clock in prop::collection::vec(0i64..50, 1..60)
+        ) {
+            let ids = |epoch| {
+                let mut sequence = Sequence::new(Epoch(epoch), Seq::ZERO);
+                let next = |ms: &i64| sequence.next(Time::from_ms(ORIGIN_MS + ms));
+                clock.iter().map(next).collect::<std::collections::BTreeSet<_>>()
+            };
+            let is_apart = one % 1_024 != other % 1_024;
+            prop_assert_eq!(ids(one).is_disjoint(&ids(other)), is_apart);
+            prop_assert_eq!(ids(one), ids(one + 1_024));
+        }
+
+        #[test]
+        fn b2_the_next_epoch_is_the_nearest_whose_number_nobody_has(
+            last in 0i64..10_000, taken in prop::collection::btree_set(0i64..1_024, 0..1_024)
+        ) {
+            let next = Epoch(last).next_free(|number| taken.contains(&number)).expect("one is free");
+            prop_assert!(next.0 > last && !taken.contains(&(next.0 % 1_024)));
+            prop_assert!((last + 1..next.0).all(|passed| taken.contains(&(passed % 1_024))));
         }
 
         #[test]
@@ -186,6 +223,16 @@ mod tests {
         let ones: std::collections::BTreeSet<_> = (0..10_000).map(|_| one.next(now)).collect();
         assert!((0..10_000).all(|_| !ones.contains(&two.next(now))));
         assert_eq!(ones.len(), 10_000);
+    }
+
+    #[test]
+    fn b2_when_all_numbers_are_taken_there_is_no_next_epoch() {
+        assert_eq!(Epoch(7).next_free(|_| true), None);
+        assert_eq!(
+            Epoch(7).next_free(|number| number != 7),
+            Some(Epoch(7 + 1_024)),
+            "its own, a round later"
+        );
     }
 
     #[test]

@@ -3,11 +3,11 @@
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use sekisho_core::Secret;
-use sekisho_store::{Access, Store};
+use sekisho_store::{Access, OpenError, Store};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -19,6 +19,7 @@ use crate::checkpoint::{Checkpoint, gate, server};
 use crate::config::Config;
 use crate::node::{Health, Node};
 use crate::telemetry::Metrics;
+use crate::transition::Refusal;
 use crate::worker::{Parts, Worker};
 use crate::{api, console, http, now, transition};
 
@@ -94,6 +95,49 @@ const LAST_WRITES: Duration = Duration::from_secs(5);
 /// Connections that may wait to be accepted: a burst of them is not turned away.
 const BACKLOG: u32 = 4_096;
 
+/// While the database is away at a start, it is asked this often,
+const ASK_AGAIN: Duration = Duration::from_millis(500);
+/// and said this often that it is awaited.
+const SAY_AGAIN: Duration = Duration::from_secs(30);
+
+/// Waits for a database that is away: it starts, stops, changes hands, or comes up after us. Nothing but a signal ends that;
+/// what waiting can't heal is an error at once.
+async fn when_the_database_is_there<T>(mut act: impl AsyncFnMut() -> anyhow::Result<T>) -> anyhow::Result<T> {
+    let mut said: Option<Instant> = None;
+    loop {
+        match act().await {
+            Err(error) if is_passing(&error) => {
+                if said.is_none_or(|at| at.elapsed() >= SAY_AGAIN) {
+                    tracing::warn!(
+                        reason = format!("{error:#}"),
+                        "the database is not there: waiting for it, and nobody is let in before"
+                    );
+                    said = Some(Instant::now());
+                }
+                tokio::time::sleep(ASK_AGAIN).await;
+            }
+            Ok(done) => {
+                if said.is_some() {
+                    tracing::info!("the database is there");
+                }
+                return Ok(done);
+            }
+            failed => return failed,
+        }
+    }
+}
+
+fn is_passing(error: &anyhow::Error) -> bool {
+    if let Some(error) = error.downcast_ref::<OpenError>() {
+        return error.is_passing();
+    }
+    let own = match error.downcast_ref::<Refusal>() {
+        Some(Refusal::Store(own)) => Some(own),
+        _ => error.downcast_ref::<sekisho_store::Error>(),
+    };
+    own.is_some_and(sekisho_store::Error::is_passing)
+}
+
 /// Takes the port. Nobody is let in yet.
 fn bind(address: SocketAddr) -> std::io::Result<TcpSocket> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
@@ -112,7 +156,8 @@ impl App {
         // Order matters: whoever finds the port taken leaves no empty store behind.
         let socket = bind(address).with_context(no_port)?;
         let access = Access::Serve { allow_unsafe_durability: config.store.allow_unsafe_durability };
-        let store = sekisho_store::open(&config.store.url, access).await?;
+        let open = async || Ok(sekisho_store::open(&config.store.url, access).await?);
+        let store = when_the_database_is_there(open).await?;
         let listener = socket.listen(BACKLOG).with_context(no_port)?;
         Self::start_on(store, listener, config, roles, key).await
     }
@@ -129,7 +174,8 @@ impl App {
         config.server.listen = address;
         let health = Arc::new(Health::default());
         let metrics = Arc::new(Metrics::default());
-        let node = Arc::new(Node::join(Arc::clone(&store), Arc::clone(&health)).await?);
+        let join = async || Ok(Node::join(Arc::clone(&store), Arc::clone(&health)).await?);
+        let node = Arc::new(when_the_database_is_there(join).await?);
         let (mut doors, mut intake, mut settling) = (Stage::new(), Stage::new(), Stage::new());
         let (mut work, mut ends, mut base) = (Stage::new(), Stage::new(), Stage::new());
         let parts =
@@ -146,7 +192,8 @@ impl App {
         let mut first_invite = None;
         let mut pages = http::router(Arc::clone(&health), Arc::clone(&metrics));
         if roles.contains(&Role::Console) {
-            first_invite = transition::first_invite(&*store, now()).await?;
+            let invite = async || Ok(transition::first_invite(&*store, now()).await?);
+            first_invite = when_the_database_is_there(invite).await?;
             pages = pages.merge(api::router(&config, key, Arc::clone(&store), Arc::clone(&worker)));
             pages = pages.merge(console::router(
                 &config,

@@ -2,6 +2,8 @@
 //! answers. A node is dead when its beat stood still for [`DEAD_AFTER`] on *our* monotonic clock; no wall clock
 //! decides.
 
+mod clock;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,6 +16,7 @@ use sekisho_store::{Peer, Pulse, Store};
 use tokio::sync::watch;
 
 use crate::{now, told_to_stop};
+use clock::{Clock, Moment, SKEW_MAX_MS};
 
 const BEAT: Duration = Duration::from_secs(2);
 /// While the store does not answer, it is asked this often.
@@ -30,8 +33,6 @@ const SWEEP_EVERY: Duration = Duration::from_secs(30);
 const FLOOR_AHEAD_MAX_MS: i64 = 24 * 60 * 60 * 1000;
 /// After so long without anything stored, a start lets go of nothing.
 const IDLE_MAX_MS: i64 = 30 * 24 * 60 * 60 * 1000;
-/// Clocks further apart than this raise an alarm.
-const SKEW_MAX_MS: i64 = 60_000;
 
 /// Whether events can be stored right now, and if not, why.
 #[derive(Default)]
@@ -101,30 +102,8 @@ pub struct Node {
     clock: Mutex<Clock>,
     born: Instant,
     clock_is_sure: AtomicBool,
-    /// The clock may be trusted with letting go of old events.
+    /// At the start the clock seemed right.
     may_forget: bool,
-}
-
-/// The wall clock and the monotonic one at a moment when the time was known: they must go on agreeing. The database's
-/// time is believed before this machine's, because all nodes share it.
-#[derive(Clone, Copy)]
-struct Clock {
-    wall: Time,
-    monotonic: Instant,
-}
-
-impl Clock {
-    /// The wall clock, or where it should be if it jumped: what is due must not hang on a jump.
-    fn steady(&self, wall: Time, monotonic: Instant) -> Time {
-        let jump = self.jump_ms(wall, monotonic);
-        if jump.abs() <= SKEW_MAX_MS { wall } else { wall.plus_ms(-jump) }
-    }
-
-    /// How far the wall clock has jumped since.
-    fn jump_ms(&self, wall: Time, monotonic: Instant) -> i64 {
-        let passed = monotonic.duration_since(self.monotonic).as_millis() as i64;
-        wall.ms() - self.wall.ms() - passed
-    }
 }
 
 impl Node {
@@ -143,7 +122,7 @@ impl Node {
             beats: AtomicI64::new(0),
             sequence: Mutex::new(Sequence::new(joined.epoch, joined.floor)),
             beaten: Mutex::new(Instant::now()),
-            clock: Mutex::new(Clock { wall: now(), monotonic: Instant::now() }),
+            clock: Mutex::new(Clock::known_at(Moment::now())),
             born: Instant::now(),
             // Until the first beat has compared it with the database's.
             clock_is_sure: AtomicBool::new(false),
@@ -151,7 +130,7 @@ impl Node {
         };
         // The database's time is asked before anything is due by ours.
         if let Pulse::Alive { store_time, .. } = node.store.beat(joined.epoch, 0).await? {
-            node.check_clock(store_time);
+            node.check_clock(Moment::now(), store_time);
         }
         node.may_forget = is_plausible(joined.floor, node.now());
         if joined.floor.made_at() > node.now().plus_ms(SKEW_MAX_MS) {
@@ -186,15 +165,16 @@ impl Node {
 
     /// The time by which work is due. A clock that jumped does not move it.
     pub fn now(&self) -> Time {
-        self.clock().steady(now(), Instant::now())
+        self.clock().steady(Moment::now())
     }
 
     fn clock(&self) -> Clock {
         *self.clock.lock().expect("no code panics here")
     }
 
+    /// Whether the clock may be trusted with letting go of old events.
     pub fn may_forget(&self) -> bool {
-        self.may_forget
+        self.may_forget && self.clock().believed_ms() < IDLE_MAX_MS
     }
 
     /// How long this process has lived.
@@ -232,11 +212,8 @@ impl Node {
             }
             wait = if self.health.down.load(Ordering::Relaxed) { BEAT_WHILE_DOWN } else { BEAT };
         }
-        // Once more, so that it is known at which beat this node ends.
-        let n = self.beats.fetch_add(1, Ordering::Relaxed) + 1;
-        if self.store.beat(self.epoch(), n).await.is_ok() {
-            let _ = self.store.end(self.epoch(), n).await;
-        }
+        // Everything it had to write is written: the next node may have its number.
+        let _ = self.store.leave(self.epoch()).await;
     }
 
     async fn beat(&self, observed: &mut Observed) -> sekisho_store::Result<()> {
@@ -249,7 +226,9 @@ impl Node {
             return self.join_anew().await;
         };
         *self.beaten.lock().expect("no code panics here") = asked;
-        self.check_clock(store_time);
+        if self.check_clock(Moment::now(), store_time).is_some_and(|jump_ms| jump_ms < 0) {
+            self.hasten().await?;
+        }
         let mut gave_up = false;
         for dead in observed.dead(&peers, Instant::now()) {
             if self.store.end(dead.epoch, dead.beat).await? {
@@ -267,30 +246,28 @@ impl Node {
         self.store.upkeep(now()).await
     }
 
-    /// A clock that jumped moves nothing: timers wait until it agrees again, or somebody who looked restarts us.
-    fn check_clock(&self, store_time: Option<Time>) {
-        let (wall, monotonic) = (now(), Instant::now());
-        let jump = self.clock().jump_ms(wall, monotonic);
-        let skew = store_time.map_or(0, |time| time.ms() - wall.ms());
-        let sure = if store_time.is_some() { skew.abs() <= SKEW_MAX_MS } else { jump.abs() <= SKEW_MAX_MS };
-        if let Some(time) = store_time {
-            let wall = if sure { wall } else { time };
-            *self.clock.lock().expect("no code panics here") = Clock { wall, monotonic };
-        }
-        self.clock_is_sure.store(sure, Ordering::Relaxed);
-        if self.health.clock_is_sure(sure) == sure {
-            return;
-        }
-        if sure {
+    /// A clock that jumped moves nothing: timers wait until it can be believed again. Tells the jump that is believed from
+    /// now on, if there is one.
+    fn check_clock(&self, at: Moment, store_time: Option<Time>) -> Option<i64> {
+        let checked = self.clock.lock().expect("no code panics here").check(at, store_time);
+        self.clock_is_sure.store(checked.is_sure, Ordering::Relaxed);
+        let was_sure = self.health.clock_is_sure(checked.is_sure);
+        if checked.is_believed {
+            tracing::warn!(
+                jump_ms = checked.jump_ms,
+                "this machine's clock jumped and has run evenly since: it is believed, and timers go on by it"
+            );
+        } else if checked.is_sure && !was_sure {
             tracing::info!("the clocks agree again; timers go on");
-        } else {
+        } else if !checked.is_sure && was_sure {
             tracing::error!(
-                jump_ms = jump,
-                skew_ms = skew,
-                "this machine's clock jumped, or disagrees with the database's: timers are held; set it by NTP, or \
-                 restart Sekisho if it is right now"
+                jump_ms = checked.jump_ms,
+                skew_ms = checked.skew_ms,
+                "this machine's clock jumped, or disagrees with the database's: timers are held until it is set right, \
+                 or on SQLite until it has run evenly for five minutes"
             );
         }
+        checked.is_believed.then_some(checked.jump_ms)
     }
 
     async fn join_anew(&self) -> sekisho_store::Result<()> {
@@ -414,23 +391,54 @@ mod tests {
         assert!(observed.must_sweep(&peers(&[1, 2]), at(34)));
     }
 
-    #[test]
-    fn r10_a_clock_that_jumped_is_noticed_and_one_that_runs_is_not() {
-        let (wall, monotonic) = (Time::from_ms(1_780_000_000_000), Instant::now());
-        let clock = Clock { wall, monotonic };
-        let later = monotonic + Duration::from_hours(2);
-        assert_eq!(clock.jump_ms(wall.plus_ms(7_200_000), later), 0);
-        assert_eq!(clock.jump_ms(wall.plus_ms(7_200_000 + 3_600_000), later), 3_600_000);
-        assert_eq!(clock.jump_ms(wall, later), -7_200_000, "frozen");
-        let there = wall.plus_ms(7_200_000);
-        for wrong in [3_600_000, -3_600_000, 86_400_000, -7_200_000] {
-            assert_eq!(clock.steady(there.plus_ms(wrong), later), there, "due times don't jump along");
+    /// Without anybody else's clock, as on SQLite.
+    #[tokio::test]
+    async fn r10_a_clock_that_was_set_right_leaves_readiness_green_and_timers_running() {
+        for jump in [8 * 60 * 60_000, -2 * 60 * 60_000] {
+            let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+            let health: Arc<Health> = Arc::default();
+            let node = Node::join(store, Arc::clone(&health)).await.unwrap();
+            let start = Moment::now();
+            let look = |jump, seconds: i64| {
+                let passed = Duration::from_secs(seconds.unsigned_abs());
+                let wall = start.wall.plus_ms(jump + seconds * 1_000);
+                node.check_clock(Moment { wall, monotonic: start.monotonic + passed }, None)
+            };
+            let is_red =
+                || (health.reason().is_some_and(|reason| reason.contains("clock")), node.clock_is_sure());
+            look(0, 2);
+            assert_eq!(is_red(), (false, true));
+            for second in (4..300).step_by(2) {
+                assert_eq!(look(jump, second), None);
+                assert_eq!(is_red(), (true, false), "{jump} after {second} s");
+            }
+            // It went back: all is well at once.
+            assert_eq!((look(0, 300), is_red()), (None, (false, true)));
+            for second in (302..602).step_by(2) {
+                look(jump, second);
+            }
+            assert_eq!(is_red(), (true, false), "{jump}: counted from the last jump");
+            assert_eq!(look(jump, 602), Some(jump));
+            assert_eq!(is_red(), (false, true), "{jump}: it ran evenly");
+            assert_eq!(look(jump, 604), None, "told once");
         }
-        assert_eq!(
-            clock.steady(there.plus_ms(30_000), later),
-            there.plus_ms(30_000),
-            "a small step is followed"
-        );
+    }
+
+    #[tokio::test]
+    async fn b6_a_jump_of_a_month_that_is_believed_lets_go_of_nothing() {
+        for (days, may_forget) in [(29, true), (31, false), (-31, true)] {
+            let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+            let node = Node::join(store, Arc::default()).await.unwrap();
+            let start = Moment::now();
+            let jump = days * 24 * 60 * 60 * 1000;
+            let mut believed = None;
+            for second in 0..310 {
+                let monotonic = start.monotonic + Duration::from_secs(second);
+                let wall = start.wall.plus_ms(jump + second as i64 * 1_000);
+                believed = believed.or(node.check_clock(Moment { wall, monotonic }, None));
+            }
+            assert_eq!((believed, node.may_forget()), (Some(jump), may_forget), "{days} days");
+        }
     }
 
     /// As after a night with the wrong year: the events came, and their work was to begin when that year had come.

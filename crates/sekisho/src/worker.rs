@@ -82,7 +82,7 @@ pub struct Parts {
 
 pub struct Worker {
     store: Arc<dyn Store>,
-    node: Arc<Node>,
+    pub node: Arc<Node>,
     health: Arc<Health>,
     metrics: Arc<Metrics>,
     pub desk: Arc<Desk>,

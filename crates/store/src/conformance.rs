@@ -66,6 +66,7 @@ pub const PROMISES: &[Promise] = &[
     ("b1: lanes with work are listed with when their oldest is due", |s| Box::pin(work::lanes(s))),
 
     ("b2: an epoch is never given twice and a node that was given up hears it", |s| Box::pin(nodes::epochs(s))),
+    ("b2: no two nodes that live have one number, and who was given up keeps theirs while another is free", |s| Box::pin(nodes::numbers(s))),
     ("b2: work of a dead node is freed, work of a living one is not", |s| Box::pin(nodes::sweeps(s))),
     ("r10: what a clock ahead put off is due at a start with the right one, timers are not", |s| Box::pin(nodes::hastens(s))),
     ("b2: crashes are counted and lead to the suspect lane, where only started ones count", |s| Box::pin(nodes::suspects(s))),

@@ -1,5 +1,9 @@
 //! What can go wrong with a store. A guard that does not hold is an answer, not an error.
 
+use sekisho_core::id::NODES_MAX;
+
+use crate::postgres::Failure;
+
 pub type Result<T> = std::result::Result<T, Error>;
 
 type Source = Box<dyn std::error::Error + Send + Sync>;
@@ -19,8 +23,23 @@ impl Error {
         Self::Unavailable(source.into())
     }
 
+    /// As many nodes live as ids can tell apart.
+    pub fn crowded() -> Self {
+        Self::unavailable(format!(
+            "{NODES_MAX} nodes live on this store, and ids can't tell more apart: stop some, this one can join then"
+        ))
+    }
+
     pub fn corrupt(source: impl Into<Source>) -> Self {
         Self::Corrupt(source.into())
+    }
+
+    /// Whether it is the database that is away, and who waits may have it again.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Unavailable(source) => source.downcast_ref::<Failure>().is_some_and(Failure::is_passing),
+            Self::Corrupt(_) => false,
+        }
     }
 
     /// The whole chain in one line, for a log.
@@ -57,4 +76,14 @@ pub enum OpenError {
     Schema { found: i64, needed: i64, cure: &'static str },
     #[error("migration {number} of the store was changed after it was applied: {what}")]
     Tampered { number: i64, what: String },
+}
+
+impl OpenError {
+    /// Whether it is the database that is away, and who waits may have it again.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Unreachable { error, .. } => error.is_passing(),
+            Self::InUse { .. } | Self::Unsafe { .. } | Self::Schema { .. } | Self::Tampered { .. } => false,
+        }
+    }
 }

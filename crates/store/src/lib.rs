@@ -66,14 +66,21 @@ pub struct Committers {
 pub trait Store: Send + Sync {
     // --- nodes -----------------------------------------------------------------------------------------------
 
-    /// Enters a new process. The epoch was never given before; `floor` is the largest number stored.
+    /// Enters a new process. The epoch was never given before and is higher than all that were; `floor` is the largest id
+    /// stored. No node that lives has the same [`Epoch::number`], and as long as another is free, none that was given up:
+    /// it may only be paused, and write once more. `Unavailable` when [`NODES_MAX`] nodes live.
+    ///
+    /// [`NODES_MAX`]: sekisho_core::id::NODES_MAX
     async fn join(&self, now: Time) -> Result<Joined>;
 
     /// Says "I am alive" for the n-th time and hears who else is. `Ended` when another node gave this one up.
     async fn beat(&self, epoch: Epoch, n: i64) -> Result<Pulse>;
 
-    /// Gives up a node whose beat still stands at `n`; false when it moved on. Also how a node leaves.
+    /// Gives up a node whose beat still stands at `n`; false when it moved on, or went. Its number stays reserved.
     async fn end(&self, epoch: Epoch, n: i64) -> Result<bool>;
+
+    /// A node goes by itself, and has nothing left to write: its number is free again. Twice is fine.
+    async fn leave(&self, epoch: Epoch) -> Result<()>;
 
     // --- arrival ---------------------------------------------------------------------------------------------
 

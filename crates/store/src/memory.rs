@@ -17,6 +17,7 @@ use sekisho_core::change::{
     Rejection, Replayed, effect_prefix,
 };
 use sekisho_core::event::{BodyDigest, DedupeKey, FirstBody, OtherBody, Stored};
+use sekisho_core::id::NODES_MAX;
 use sekisho_core::state::{self, Key, State};
 use sekisho_core::timer::HOUR_MS;
 use sekisho_core::{Epoch, Seq, Time};
@@ -24,9 +25,9 @@ use sekisho_core::{Epoch, Seq, Time};
 use crate::find::Branches;
 use crate::{
     AuditEntry, AuditFilter, AuditPage, BookedLine, CLAIM_MAX, ChainHead, Committers, Count, DeadFilter,
-    DeadGroup, DeadLetter, EventFilter, EventPage, EventRecord, EventSummary, FIND_MAX, Forgotten, Joined,
-    LineFilter, Link, Loaded, Message, NodeRecord, Peer, Pulse, REJECTIONS_MAX, RejectionFilter, Result,
-    Stake, Standing, StateFilter, Status, Store, Sum, Work,
+    DeadGroup, DeadLetter, Error, EventFilter, EventPage, EventRecord, EventSummary, FIND_MAX, Forgotten,
+    Joined, LineFilter, Link, Loaded, Message, NodeRecord, Peer, Pulse, REJECTIONS_MAX, RejectionFilter,
+    Result, Stake, Standing, StateFilter, Status, Store, Sum, Work,
 };
 
 /// One process, one writer: one chain.
@@ -41,6 +42,8 @@ pub struct MemoryStore {
 struct Tables {
     last_epoch: i64,
     nodes: BTreeMap<Epoch, NodeRecord>,
+    /// Who was given up, with the newest epoch at that time: their numbers are taken again only when no other is free.
+    given_up: BTreeSet<(i64, Epoch)>,
     dedupe: BTreeMap<DedupeKey, Seq>,
     first_bodies: BTreeMap<DedupeKey, (BodyDigest, Seq)>,
     /// Events before which another body had come under their id.
@@ -96,8 +99,8 @@ impl MemoryStore {
 impl Store for MemoryStore {
     async fn join(&self, now: Time) -> Result<Joined> {
         let mut tables = self.tables();
-        tables.last_epoch += 1;
-        let epoch = Epoch(tables.last_epoch);
+        let epoch = tables.next_epoch().ok_or_else(Error::crowded)?;
+        tables.last_epoch = epoch.0;
         tables.nodes.insert(epoch, NodeRecord { epoch, beat: 0, joined_at: now });
         let floor = [
             tables.events.keys().max(),
@@ -127,8 +130,17 @@ impl Store for MemoryStore {
         let still = tables.nodes.get(&epoch).is_some_and(|node| node.beat == n);
         if still {
             tables.nodes.remove(&epoch);
+            let newest = tables.last_epoch;
+            tables.given_up.insert((newest, epoch));
         }
         Ok(still)
+    }
+
+    async fn leave(&self, epoch: Epoch) -> Result<()> {
+        let mut tables = self.tables();
+        tables.nodes.remove(&epoch);
+        tables.given_up.retain(|(_, given_up)| *given_up != epoch);
+        Ok(())
     }
 
     async fn admit(&self, arrivals: Arc<[Arrival]>, keep: Option<Epoch>) -> Result<Vec<Admission>> {
@@ -455,6 +467,15 @@ impl Store for MemoryStore {
 }
 
 impl Tables {
+    fn next_epoch(&mut self) -> Option<Epoch> {
+        if (self.nodes.len() + self.given_up.len()) as i64 >= NODES_MAX {
+            self.given_up.pop_first();
+        }
+        let given_up = self.given_up.iter().map(|(_, epoch)| epoch);
+        let taken: BTreeSet<i64> = self.nodes.keys().chain(given_up).map(|epoch| epoch.number()).collect();
+        Epoch(self.last_epoch).next_free(|number| taken.contains(&number))
+    }
+
     fn admit(&mut self, arrival: &Arrival, keep: Option<Epoch>) -> Admission {
         let refuses = |first: &FirstBody| first.other == OtherBody::Refused;
         if arrival.first_body.filter(refuses).is_some_and(|first| self.is_other_body(first, arrival.seq)) {

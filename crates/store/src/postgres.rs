@@ -44,6 +44,7 @@ use crate::{
     NodeRecord, OpenError, Pulse, RejectionFilter, Result, StateFilter, Store, StoreUrl, Sum, Work,
 };
 use connection::{Link, Links, Purpose, Server};
+pub(crate) use failure::Failure;
 use horizon::Horizon;
 
 pub const MIGRATIONS: &[Migration] =
@@ -116,6 +117,10 @@ impl Store for PostgresStore {
 
     async fn end(&self, epoch: Epoch, n: i64) -> Result<bool> {
         work::end(&self.work, epoch, n).await
+    }
+
+    async fn leave(&self, epoch: Epoch) -> Result<()> {
+        work::leave(&self.work, epoch).await
     }
 
     async fn admit(&self, arrivals: Arc<[Arrival]>, keep: Option<Epoch>) -> Result<Vec<Admission>> {

@@ -41,8 +41,8 @@ use sekisho_core::{Epoch, Seq, Time};
 use crate::migration::Migration;
 use crate::{
     Access, AuditFilter, AuditPage, BookedLine, ChainHead, Committers, Count, DeadFilter, DeadGroup,
-    DeadLetter, EventFilter, EventPage, EventRecord, Forgotten, Joined, LineFilter, Link, Loaded, Message,
-    NodeRecord, OpenError, Pulse, RejectionFilter, Result, StateFilter, Store, Sum, Work,
+    DeadLetter, Error, EventFilter, EventPage, EventRecord, Forgotten, Joined, LineFilter, Link, Loaded,
+    Message, NodeRecord, OpenError, Pulse, RejectionFilter, Result, StateFilter, Store, Sum, Work,
 };
 use connection::Readers;
 use keys::Keys;
@@ -108,7 +108,7 @@ fn open_blocking(path: &Path, access: Access) -> std::result::Result<SqliteStore
 #[async_trait]
 impl Store for SqliteStore {
     async fn join(&self, now: Time) -> Result<Joined> {
-        self.write(move |tx| work::join(tx, now)).await
+        self.write(move |tx| work::join(tx, now)).await?.ok_or_else(Error::crowded)
     }
 
     async fn beat(&self, epoch: Epoch, n: i64) -> Result<Pulse> {
@@ -117,6 +117,10 @@ impl Store for SqliteStore {
 
     async fn end(&self, epoch: Epoch, n: i64) -> Result<bool> {
         self.write(move |tx| work::end(tx, epoch, n)).await
+    }
+
+    async fn leave(&self, epoch: Epoch) -> Result<()> {
+        self.write(move |tx| work::leave(tx, epoch)).await
     }
 
     async fn admit(&self, arrivals: Arc<[Arrival]>, keep: Option<Epoch>) -> Result<Vec<Admission>> {

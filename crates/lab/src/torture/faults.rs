@@ -88,7 +88,8 @@ pub struct Tormentor<'c> {
     log: File,
     started: Instant,
     pub struck: Vec<Struck>,
-    pub deaths: u64,
+    /// Nodes that ended though nobody ended them.
+    pub deaths: Vec<String>,
     /// What did not recover by itself when all faults were over.
     pub stuck: Vec<String>,
     recoveries: Vec<(Fault, Duration)>,
@@ -128,7 +129,7 @@ impl<'c> Tormentor<'c> {
             log,
             started: Instant::now(),
             struck: Vec::new(),
-            deaths: 0,
+            deaths: Vec::new(),
             stuck: Vec::new(),
             recoveries: Vec::new(),
             watches: Vec::new(),
@@ -172,7 +173,10 @@ impl<'c> Tormentor<'c> {
             if server.pid().is_some()
                 && let Some(status) = server.exited()
             {
-                self.deaths += 1;
+                let said = server.stderr();
+                let last = said.lines().next_back().unwrap_or("without a word");
+                let after = self.started.elapsed().as_secs();
+                self.deaths.push(format!("node {node} after {after} s, {status}: {last}"));
                 self.dead.push((node, now + START_AGAIN));
                 self.note(&format!("node {node} ended by itself: {status}"))?;
             }

@@ -69,7 +69,8 @@ pub struct Verdict {
     pub orphans: Times,
     /// Its limit.
     pub orphans_within: Duration,
-    pub deaths: u64,
+    /// Nodes that ended though nobody ended them: which, when, and their last words.
+    pub deaths: Vec<String>,
     /// What did not recover by itself when all faults were over.
     pub stuck: Vec<String>,
     pub notes: Vec<String>,
@@ -129,6 +130,11 @@ impl Verdict {
             })
             .collect();
         wrong.extend(self.stuck.iter().map(|stuck| format!("stuck: {stuck}")));
+        if !self.deaths.is_empty() {
+            let shown: Vec<_> =
+                self.deaths.iter().take(SHOWN).map(|death| format!("\n    {death}")).collect();
+            wrong.push(format!("ended by themselves: {}{}", self.deaths.len(), shown.concat()));
+        }
         if let Some(longest) = self.orphans.max().filter(|longest| *longest > self.orphans_within) {
             let late = self.orphans.0.iter().filter(|time| **time > self.orphans_within).count();
             let (longest, limit) = (longest.as_secs_f64(), self.orphans_within.as_secs_f64());
@@ -159,7 +165,7 @@ impl fmt::Display for Verdict {
         }
         let (jobs, limit) = (self.orphans.0.len(), self.orphans_within.as_secs_f64());
         line("orphans taken up", format!("{} ({jobs} jobs; limit {limit:.0} s)", self.orphans))?;
-        line("ended by themselves", self.deaths.to_string())?;
+        line("ended by themselves", self.deaths.len().to_string())?;
         line("answers", self.answers.clone())?;
         line("forgeries", format!("{} sent", self.forgeries))?;
         let drained =
@@ -215,7 +221,7 @@ mod tests {
             faults: Vec::new(),
             orphans: Times(orphans),
             orphans_within: Duration::from_secs(12),
-            deaths: 0,
+            deaths: Vec::new(),
             stuck: Vec::new(),
             notes: Vec::new(),
             answers: String::new(),
@@ -225,6 +231,14 @@ mod tests {
             findings: Findings { acknowledged: 1, ..Findings::default() },
             dir: PathBuf::new(),
         }
+    }
+
+    #[test]
+    fn r3_a_node_that_ended_by_itself_is_a_violation() {
+        let deaths = vec!["node 1 after 8 s, exit status: 1: error: the store is not available".to_owned()];
+        let wrong = Verdict { deaths, ..verdict(Vec::new()) }.violations();
+        assert_eq!(wrong.len(), 1);
+        assert!(wrong[0].starts_with("ended by themselves: 1\n    node 1 after 8 s"), "{wrong:?}");
     }
 
     #[test]

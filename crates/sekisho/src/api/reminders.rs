@@ -38,7 +38,9 @@ async fn run(call: Call) -> Answer {
     let (mut order, actor) = (call.order::<Remind>()?, call.actor());
     order.tenant = order.tenant.or_else(|| call.tenant.clone());
     check_tenant(&actor, order.tenant.as_deref())?;
-    let report = transition::run_reminders(&*call.api.store, &call.api.notifications, &order, &actor).await?;
+    let (api, at) = (&call.api, actor.at);
+    let next_seq = || api.worker.node.next_seq(at);
+    let report = transition::run_reminders(&*api.store, &api.notifications, &order, &actor, next_seq).await?;
     if !order.dry_run {
         tracing::info!(actor = call.actor, new = report.new, due = report.due, "reminders were run by hand");
     }

@@ -60,7 +60,13 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     let mut stop = Stop::new()?;
     let key = if roles.contains(&Role::Console) { Some(chance::token::<24>()) } else { None };
     let store = config.store.url.clone();
-    let app = App::start(config, &roles, key.clone().map(Secret::new)).await?;
+    let app = tokio::select! {
+        app = App::start(config, &roles, key.clone().map(Secret::new)) => app?,
+        () = stop.wait() => {
+            tracing::info!("stopped before it served");
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
     let note = key.map(|key| leave_note(&app, key, &store));
     let _ = banner(&app, context, &doors, generated);
     tracing::info!(address = %app.address, store = doors.store, roles = ?roles, "Sekisho is serving");

@@ -4,19 +4,17 @@
 use std::collections::BTreeMap;
 
 use sekisho_core::change::ChangeSet;
-use sekisho_core::id::Sequence;
 use sekisho_core::notification::directory::{Day, local_date};
 use sekisho_core::notification::{MailAddress, Notice, Status, post, reminder};
 use sekisho_core::state::Kind;
 use sekisho_core::timer::DAY_MS;
-use sekisho_core::{Epoch, Seq, Time};
+use sekisho_core::{Seq, Time};
 use sekisho_store::{FIND_MAX, StateFilter, Store};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::notices::{no_channel, offices, post_notices, reminders};
 use super::{Actor, Refusal, Result};
-use crate::chance;
 use crate::config::Notifications;
 
 /// What is to be run.
@@ -62,6 +60,7 @@ pub async fn run_reminders(
     notifications: &Notifications,
     order: &Remind,
     actor: &Actor<'_>,
+    mut next_seq: impl FnMut() -> Seq,
 ) -> Result<RemindReport> {
     let wrong = || Refusal::Wrong("date: expected a day such as 2026-11-16".into());
     let date = order.date.as_deref().map(|text| text.parse::<Day>().map_err(|_| wrong())).transpose()?;
@@ -76,7 +75,6 @@ pub async fn run_reminders(
         return Err(Refusal::Wrong(format!("date: a tenant's key runs days near today, {limits}")));
     }
     let mut report = RemindReport { dry_run: order.dry_run, channel, ..RemindReport::default() };
-    let mut ids = ids();
     if !order.dry_run {
         // Before anybody is told: a run that breaks off was run by somebody, too.
         let which = order.date.as_deref().unwrap_or("today");
@@ -94,7 +92,7 @@ pub async fn run_reminders(
         }
         let fresh = unknown(store, notices, &mut report).await?;
         if !order.dry_run {
-            post_notices(store, &fresh, actor.at, || ids.next(actor.at)).await?;
+            post_notices(store, &fresh, actor.at, &mut next_seq).await?;
         }
         report.count(&fresh);
     }
@@ -174,9 +172,4 @@ pub async fn summary(store: &dyn Store, date: &str, tenant: Option<&str>, now: T
     let waiting = Status::ALL.into_iter().filter(|status| !status.is_over());
     let waiting: usize = waiting.filter_map(|status| counts.get(status.name())).sum();
     Ok(json!({ "object": "reminders", "date": day, "total": total, "waiting": waiting, "by_status": counts }))
-}
-
-/// Ids for one run: more at once than chance alone keeps apart.
-fn ids() -> Sequence {
-    Sequence::new(Epoch(i64::from_be_bytes(chance::bytes())), Seq::ZERO)
 }

@@ -32,6 +32,7 @@ enum Verb {
     Join,
     Beat { node: usize, n: i64 },
     End { node: usize, n: i64 },
+    Leave(usize),
     Admit { rows: Vec<Arrival>, keep: Option<usize> },
     Known(Vec<DedupeKey>),
     Claim { node: usize, wants: Vec<(Lane, usize)>, now: Time },

@@ -1,12 +1,19 @@
 //! B: every job runs once in effect, survives any crash, and ends done or before a person.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use sekisho_core::Time;
+use sekisho_core::change::{Admission, Arrival, ChangeSet, Death, End, Lease, Outcome};
+use sekisho_core::event::{Created, DedupeKey};
+use sekisho_core::timer::{DAY_MS, hour_of};
 use sekisho_lab::app::{App, Behaviour, Reply};
 use sekisho_lab::process::Options;
+use sekisho_store::Access;
+use sekisho_store::conformance::Arrivals;
 
 use crate::delivery::{came_to, event, route};
-use crate::support::{Gateway, Place, each_store, stripe_source, wait_until};
+use crate::support::{Gateway, Place, Provider, Storm, each_store, stripe_source, together, wait_until};
 
 fn config(routes: &[String]) -> String {
     stripe_source("") + &routes.concat()
@@ -221,37 +228,88 @@ fn b1_a_schedule_fires_once_for_each_moment_and_catches_up_once() {
     });
 }
 
+/// Events that came a hundred days ago, and one of today: with nothing new at all the clock would not be trusted.
+async fn keep_old_events(place: &Place, created: Time) {
+    let store = place.open(Access::Serve { allow_unsafe_durability: false }).await;
+    let (now, old) = (sekisho::now(), sekisho::now().plus_ms(-100 * DAY_MS));
+    let epoch = store.join(now).await.unwrap().epoch;
+    let mut new = Arrivals::new(epoch.0);
+    let is_signed = Some(Created { at: created, immutable: true });
+    let ended = End::Done(Outcome::SUCCESS);
+    for (id, at, end) in [
+        ("evt_good", old, ended.clone()),
+        ("evt_bad", old, End::Dead(Death::terminal("no", "it can't be"))),
+        ("evt_new", now, ended),
+    ] {
+        let key = DedupeKey::new("stripe", id, is_signed);
+        let event =
+            Arrival { key, source: "stripe".into(), created_at: Some(created), ..new.event_at(id, at) };
+        let lease = Lease::born(event.seq, epoch);
+        assert_eq!(store.admit(Arc::new([event]), Some(epoch)).await.unwrap(), [Admission::Admitted]);
+        store.commit(vec![ChangeSet::end(lease, end, at)]).await.unwrap();
+    }
+    store.count_hour(hour_of(old)).await.unwrap();
+    store.leave(epoch).await.unwrap();
+}
+
 #[test]
-fn b6_what_was_kept_long_enough_goes_and_what_needs_a_person_stays() {
+fn b6_what_was_kept_long_enough_goes_by_the_clock_and_what_needs_a_person_stays() {
     each_store(|place| {
-        let app = App::start(Behaviour::Paths(
-            vec![("/bad".into(), Behaviour::Answer(Reply::status(500)))],
-            Box::new(Behaviour::Ok),
-        ))
-        .unwrap();
-        let routes = [route("good", &app, ""), route("bad", &app, "events = [\"bad.*\"]\nretries = 0")];
-        let gateway = Gateway::with(place, &config(&routes));
-        gateway.send(&event("evt_good", "charge.failed", ""));
-        gateway.send(&event("evt_bad", "bad.one", ""));
-        wait_until("all ended", || unfinished(place) == "0");
-        let runtime = crate::support::runtime();
-        drop(gateway);
-        runtime.block_on(async {
-            let store = place.open(sekisho_store::Access::Act).await;
-            let later = sekisho::now().plus_ms(91 * 86_400_000);
-            store.count_hour(sekisho_core::timer::hour_of(sekisho::now())).await.unwrap();
-            let forgotten = store.forget(later, sekisho_core::Seq::ZERO, 100).await.unwrap();
-            assert_eq!(forgotten.events, 1);
-            let counts = store.find_counts(sekisho_core::Time::from_ms(0), later).await.unwrap();
-            assert_eq!(counts.iter().map(|count| count.events).sum::<i64>(), 2, "{counts:?}");
+        let created = sekisho::now();
+        crate::support::runtime().block_on(keep_old_events(place, created));
+        let gateway = Gateway::with(place, &config(&[]));
+        let outcome = |id: &str| {
+            let body = format!(r#"{{"id":"{id}","type":"charge.failed","created":{}}}"#, created.seconds());
+            let answer = gateway.send(&Provider::stripe().body(&body));
+            answer.header("sekisho-outcome").map(str::to_owned)
+        };
+        assert_eq!(outcome("evt_good").as_deref(), Some("duplicate"), "it is still there");
+        // The timer is planned for the next hour; that hour comes.
+        let forget = "kind = 'timer' AND payload LIKE '%forget%'";
+        wait_until("it is planned", || place.sql(&format!("SELECT count(*) FROM job WHERE {forget}")) == "1");
+        place.sql(&format!("UPDATE job SET due_at = due_at - 2 * 3600000 WHERE {forget}"));
+        wait_until("it goes", || {
+            place.sql("SELECT event_id FROM event ORDER BY event_id") == "evt_bad\nevt_new"
         });
-        assert_eq!(place.sql("SELECT event_id FROM event"), "evt_bad");
+        wait_until("it is noted", || {
+            place.sql("SELECT count(*) FROM outcome WHERE note = '1 events let go'") == "1"
+        });
+        assert_eq!(place.sql("SELECT count(*) FROM dedupe"), "2");
         assert_eq!(place.sql("SELECT count(*) FROM dead"), "1");
-        assert_eq!(place.sql("SELECT count(*) FROM dedupe"), "1");
+        assert_eq!(place.sql("SELECT sum(events) FROM hourly WHERE status IN ('success', 'failed')"), "2");
         // What is gone may come again; what stays is a duplicate.
-        let gateway = Gateway::with(place, &config(&routes));
-        let outcome =
-            |id| gateway.send(&event(id, "charge.failed", "")).header("sekisho-outcome").map(str::to_owned);
         assert_eq!(outcome("evt_good").as_deref(), Some("accepted"));
+        assert_eq!(outcome("evt_good").as_deref(), Some("duplicate"));
+        assert_eq!(outcome("evt_bad").as_deref(), Some("duplicate"));
+        assert_eq!(outcome("evt_new").as_deref(), Some("duplicate"));
     });
+}
+
+/// Every start takes a number, and an id has room for 1,024 of them: the next start would have had this node's.
+#[test]
+fn b2_two_nodes_whose_epochs_would_be_1024_apart_share_no_id() {
+    let place = Place::postgres();
+    let app = App::start(Behaviour::Ok).unwrap();
+    let config = config(&[route("app", &app, "")]);
+    let first = Gateway::with(&place, &config);
+    let epoch: i64 = place.sql("SELECT epoch FROM node").parse().unwrap();
+    place.sql(&format!("ALTER TABLE node ALTER COLUMN epoch RESTART WITH {}", epoch + 1_024));
+    let second = Gateway::with(&place, &config);
+    let numbers = place.sql("SELECT count(DISTINCT epoch % 1024), max(epoch) - min(epoch) >= 1024 FROM node");
+    assert_eq!(numbers, "2|t");
+
+    let nodes = [&first, &second];
+    let storms: Vec<_> = nodes.iter().map(|node| Storm::start(node.address(), 16)).collect();
+    for node in nodes {
+        wait_until("a thousand events", || node.metric("sekisho_requests_total", &["accepted"]) >= 1_000);
+    }
+    let reports: Vec<_> = storms.into_iter().map(Storm::stop).collect();
+    for report in &reports {
+        assert!(report.statuses.keys().all(|status| *status == 204), "{report}");
+    }
+    let report = together(reports);
+    first.check_ledger(&report);
+    wait_until("all came", || unfinished(&place) == "0");
+    assert_eq!(place.sql("SELECT count(*) FROM dead"), "0");
+    assert_eq!(app.counts().messages, report.ledger.acknowledged.len() as u64);
 }

@@ -41,17 +41,79 @@ fn h5_while_postgresql_is_down_webhooks_get_503_and_afterwards_all_is_well() {
     assert!(gateway.server.stderr().contains("the store answers again"));
 }
 
+const WAITS: &str = "the database is not there: waiting for it";
+
 #[test]
-fn h5_a_database_that_is_down_at_the_start_is_a_clear_error() {
+fn h5_a_start_waits_for_a_database_that_is_down_and_a_signal_ends_the_wait() {
+    let server = Postgres::start().unwrap_or_else(|error| panic!("{error}"));
+    let place = Place::on(&server);
+    let url = place.url.replace("postgres@", "postgres:canary_password@");
+    let mut gateway = Gateway::at(&url, &stripe_source(""), &[("UNUSED", "canary_password")]).unwrap();
+    assert!(gateway.server.terminate().unwrap().success());
+    server.stop_immediate().unwrap();
+
+    gateway.server.start_without_waiting().unwrap();
+    wait_until("it says that it waits", || gateway.server.log().contains(WAITS));
+    assert!(gateway.server.log().contains("refused"), "and why: {}", gateway.server.log());
+    assert!(gateway.server.exited().is_none());
+    assert!(gateway.try_send(&Provider::stripe().event("evt_early")).is_err(), "nobody is let in");
+    assert!(gateway.server.terminate().unwrap().success(), "{}", gateway.server.log());
+
+    gateway.server.start_without_waiting().unwrap();
+    wait_until("it waits again", || gateway.server.log().matches(WAITS).count() == 2);
+    server.start_again().unwrap();
+    gateway.server.wait_until_ready().unwrap();
+    assert_eq!(gateway.send(&Provider::stripe().event("evt_1")).status, 204);
+}
+
+/// The database restarts again and again while a node starts: at whatever step it is met, the node waits.
+#[test]
+fn h5_a_start_beside_a_database_that_restarts_never_ends_by_itself() {
+    let server = Postgres::start().unwrap_or_else(|error| panic!("{error}"));
+    let place = Place::on(&server);
+    let mut gateway = Gateway::open(&place);
+    for _ in 0..12 {
+        gateway.server.kill9();
+        gateway.server.start_without_waiting().unwrap();
+        server.restart().unwrap();
+        gateway.server.wait_until_ready().unwrap();
+    }
+    assert_eq!(gateway.send_until_acknowledged(&Provider::stripe().event("evt_1")).status, 204);
+}
+
+#[test]
+fn h5_a_start_waits_for_a_place_among_the_connections_but_not_for_a_wrong_address() {
+    let place = Place::postgres();
+    let role = format!("app_{}", place.database());
+    place.sql(&format!("CREATE ROLE \"{role}\" LOGIN CONNECTION LIMIT 0"));
+    place.sql(&format!("ALTER DATABASE \"{}\" OWNER TO \"{role}\"", place.database()));
+    let url = place.url.replace("postgres@", &format!("{role}@"));
+    let gateway = std::thread::scope(|scope| {
+        let starting = scope.spawn(|| Gateway::at(&url, &stripe_source(""), &[]));
+        std::thread::sleep(Duration::from_secs(2));
+        assert!(!starting.is_finished(), "it waits");
+        place.sql(&format!("ALTER ROLE \"{role}\" CONNECTION LIMIT -1"));
+        starting.join().unwrap().unwrap_or_else(|error| panic!("{error}"))
+    });
+    let log = gateway.server.log();
+    assert!(log.contains(WAITS) && log.contains("too many connections"), "{log}");
+    assert_eq!(gateway.send(&Provider::stripe().event("evt_1")).status, 204);
+
+    let wrong = [
+        (place.url.replace(place.database(), "nowhere"), "does not exist"),
+        (place.url.replace("postgres@", "nobody:canary_password@"), "role \"nobody\" does not exist"),
+        (format!("{}?sslmode=require", place.url), "TLS"),
+        ("postgres://app:canary_password@127.0.0.1:port/x".to_owned(), "not a PostgreSQL address"),
+    ];
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("sekisho.toml"), stripe_source("")).unwrap();
-    let nowhere = sekisho_lab::free_address().unwrap();
-    let url = format!("postgres://app:canary_password@{nowhere}/shop");
-    let env = [("STRIPE_SECRET", "whsec_canary")];
-    let said = say(folder.path(), &["serve", "--store", &url, "--listen", "127.0.0.1:0"], &env).failed(1);
-    let said = said.mentions(&["can't reach the store", "postgres://app@", "refused"]);
-    assert!(!said.all().contains("canary"), "{}", said.all());
-    assert!(said.stderr.lines().any(|line| line.starts_with("error: ")), "{}", said.stderr);
+    for (url, why) in wrong {
+        let words = ["serve", "--store", &url, "--listen", "127.0.0.1:0"];
+        let said =
+            say(folder.path(), &words, &[("STRIPE_SECRET", "whsec_canary")]).failed(1).mentions(&[why]);
+        assert!(!said.all().contains("canary") && !said.all().contains(WAITS), "{}", said.all());
+        assert!(said.stderr.lines().any(|line| line.starts_with("error: ")), "{}", said.stderr);
+    }
 }
 
 #[test]

@@ -3,15 +3,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use sekisho_core::Seq;
 use sekisho_core::change::{ChangeSet, Committed, End, Job, Kind, Lane, Lease, NewJob, Outcome};
+use sekisho_core::id::NODES_MAX;
 use sekisho_core::timer::DAY_MS;
+use sekisho_core::{Epoch, Seq};
 
 use super::{
     ALL, APPLIED, Arrivals, NOW, SUSPECT_AFTER, UP, admit, admit_one, claim, claim_from, commit, dead, done,
     finish, ids, join, leased, leases, queue, standing,
 };
-use crate::{DeadFilter, NodeRecord, Pulse, Standing, Store};
+use crate::{DeadFilter, Error, FIND_MAX, NodeRecord, Pulse, Standing, Store};
 
 pub async fn epochs(store: Arc<dyn Store>) {
     let mut new = Arrivals::new(1);
@@ -28,6 +29,13 @@ pub async fn epochs(store: Arc<dyn Store>) {
     assert_eq!(store.beat(second.epoch, 5).await.expect(UP), Pulse::Ended);
     let third = store.join(NOW).await.expect(UP);
     assert!(third.epoch > second.epoch, "never given again");
+    store.leave(third.epoch).await.expect(UP);
+    store.leave(third.epoch).await.expect(UP);
+    assert_eq!(store.beat(third.epoch, 1).await.expect(UP), Pulse::Ended, "it went by itself");
+    assert!(!store.end(third.epoch, 0).await.expect(UP), "nobody is there to be given up");
+    let gone = third;
+    let third = store.join(NOW).await.expect(UP);
+    assert!(third.epoch > gone.epoch, "never given again");
     // The floor is above whatever is stored, however it stands: waiting, done or dead.
     for end in [End::Retry { due_at: NOW }, done(), dead()] {
         let job = new.job("app");
@@ -36,6 +44,71 @@ pub async fn epochs(store: Arc<dyn Store>) {
         finish(&store, lease, end).await;
         assert_eq!(store.join(NOW).await.expect(UP).floor, job.id);
     }
+}
+
+pub async fn numbers(store: Arc<dyn Store>) {
+    let mut living = all_at_once(&store).await;
+    let take = async |living: &mut Vec<Epoch>| {
+        let epoch = join(&store).await;
+        assert!(living.iter().all(|other| *other < epoch), "epochs rise");
+        assert!(
+            living.iter().all(|other| other.number() != epoch.number()),
+            "{epoch:?} has a number of its own"
+        );
+        living.push(epoch);
+        epoch.number()
+    };
+    let numbers: BTreeSet<_> = living.iter().map(|epoch| epoch.number()).collect();
+    assert_eq!(numbers.len() as i64, NODES_MAX, "each its own, also when they join at once");
+    let refused = store.join(NOW).await.expect_err("every number is taken");
+    assert!(
+        matches!(refused, Error::Unavailable(_)) && refused.chain().contains("1024 nodes live"),
+        "{refused:?}"
+    );
+
+    let mut go = |n: usize| living.remove(n);
+    let (first, second, third, left) = (go(700), go(20), go(300), go(500));
+    // Who was given up may only be paused: its number comes last, that of the longest given up first.
+    for given_up in [first, second] {
+        assert!(store.end(given_up, 0).await.expect(UP));
+        assert_eq!(store.beat(given_up, 1).await.expect(UP), Pulse::Ended);
+    }
+    store.leave(left).await.expect(UP);
+    assert_eq!(take(&mut living).await, left.number(), "who left has nothing more to write");
+    assert!(store.end(third, 0).await.expect(UP));
+    // Both were given up between the same two joins: either may be the first.
+    let both = BTreeSet::from([take(&mut living).await, take(&mut living).await]);
+    assert_eq!(both, BTreeSet::from([first.number(), second.number()]));
+    assert_eq!(take(&mut living).await, third.number());
+    assert!(store.join(NOW).await.is_err(), "all live again");
+    assert_eq!(store.find_nodes().await.expect(UP).len(), FIND_MAX.min(living.len()));
+
+    // Restarts, as of deployments: one that sleeps meanwhile keeps its number.
+    let asleep = living.remove(100);
+    assert!(store.end(asleep, 0).await.expect(UP));
+    store.leave(living.remove(40)).await.expect(UP);
+    for _ in 0..20 {
+        assert_ne!(take(&mut living).await, asleep.number());
+        store.leave(living.remove(0)).await.expect(UP);
+    }
+}
+
+/// As many as there can be, in the order of their epochs.
+async fn all_at_once(store: &Arc<dyn Store>) -> Vec<Epoch> {
+    let mut living = Vec::new();
+    while (living.len() as i64) < NODES_MAX {
+        let joins: Vec<_> = (0..64)
+            .map(|_| {
+                let store = Arc::clone(store);
+                tokio::spawn(async move { join(&store).await })
+            })
+            .collect();
+        for join in joins {
+            living.push(join.await.expect("no panic"));
+        }
+    }
+    living.sort_unstable();
+    living
 }
 
 pub async fn lists(store: Arc<dyn Store>) {

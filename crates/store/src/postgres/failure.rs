@@ -1,5 +1,7 @@
 //! What PostgreSQL's errors mean to us: the row's own fault, a missing partition, or the database's trouble.
 
+use std::io::ErrorKind;
+
 use tokio_postgres::error::SqlState;
 
 use super::durability::Unsafe;
@@ -68,6 +70,25 @@ impl Failure {
         }
     }
 
+    /// The server is away, starts, stops, is full of sessions or changes hands: who waits will be let in. Not so with a wrong
+    /// password, a database that is not there, a certificate that is not believed, or an address that can't be read.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Database(error) => match error.code() {
+                Some(state) => {
+                    // Connections, resources, the operator's hand, the system's own trouble; races with others.
+                    matches!(self.class(), "08" | "40" | "53" | "57" | "58")
+                        || [SqlState::LOCK_NOT_AVAILABLE, SqlState::READ_ONLY_SQL_TRANSACTION].contains(state)
+                }
+                None => {
+                    error.is_closed() || io_kind(error).is_some_and(|kind| kind != ErrorKind::InvalidData)
+                }
+            },
+            Self::Silent | Self::Doubtful | Self::Restless => true,
+            Self::Unsafe(_) => false,
+        }
+    }
+
     /// In one line, with what the server said.
     pub fn message(&self) -> String {
         crate::error::chain(self)
@@ -83,6 +104,18 @@ impl Failure {
     fn class(&self) -> &str {
         self.state().and_then(|state| state.code().get(..2)).unwrap_or_default()
     }
+}
+
+/// What the network said. What TLS has to say about a certificate comes as data that is not valid.
+fn io_kind(error: &tokio_postgres::Error) -> Option<ErrorKind> {
+    let mut next = std::error::Error::source(error);
+    while let Some(source) = next {
+        if let Some(io) = source.downcast_ref::<std::io::Error>() {
+            return Some(io.kind());
+        }
+        next = source.source();
+    }
+    None
 }
 
 /// Tables that are not there and pages that can't be read don't heal by waiting; everything else may.

@@ -280,7 +280,7 @@ pub async fn rejections(link: &Link, filter: &RejectionFilter) -> Result<Vec<Rej
     rows.iter().map(rejection).collect()
 }
 
-const NODES: &str = "SELECT epoch, beat, joined_at FROM node ORDER BY epoch LIMIT $1";
+const NODES: &str = "SELECT epoch, beat, joined_at FROM node WHERE ended IS NULL ORDER BY epoch LIMIT $1";
 
 pub async fn nodes(link: &Link) -> Result<Vec<NodeRecord>> {
     let rows = link.query(NODES, &[&limit_of(FIND_MAX, FIND_MAX)]).await?;

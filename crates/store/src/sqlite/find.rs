@@ -243,8 +243,9 @@ pub fn rejections(db: &Connection, filter: &RejectionFilter) -> rusqlite::Result
 }
 
 pub fn nodes(db: &Connection) -> rusqlite::Result<Vec<NodeRecord>> {
-    let mut statement =
-        db.prepare_cached("SELECT epoch, beat, joined_at FROM node ORDER BY epoch LIMIT $1")?;
+    let mut statement = db.prepare_cached(
+        "SELECT epoch, beat, joined_at FROM node WHERE ended IS NULL ORDER BY epoch LIMIT $1",
+    )?;
     let rows = statement.query_map([FIND_MAX as i64], |row| {
         Ok(NodeRecord { epoch: Epoch(row.get(0)?), beat: row.get(1)?, joined_at: Time::from_ms(row.get(2)?) })
     })?;

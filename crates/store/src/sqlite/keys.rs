@@ -6,6 +6,9 @@
 //! Nearly every key is new. A [`Sieve`] knows that, before anything is looked up.
 //!
 //! Memory holds what is committed. What an open transaction changes stands beside it, in [`Changes`], until COMMIT.
+//!
+//! No constraint holds across these tables. So whoever finds a key under two numbers, an event that was stored twice, ends
+//! the process: see [`doubled`].
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard};
@@ -15,6 +18,7 @@ use sekisho_core::Seq;
 use sekisho_core::event::DedupeKey;
 
 use super::sieve::Sieve;
+use super::writer;
 
 /// Keys in memory before they are merged: about twelve megabytes, in a map of 2^18 places with room for the batch that
 /// goes beyond. Few where tests run, so that all of them merge.
@@ -164,12 +168,16 @@ impl Keys {
         if changes.merged == 0 {
             return Ok(());
         }
-        // Merged before, if the process ended before the table was cleared.
         let mut insert =
             tx.prepare_cached("INSERT INTO dedupe_merged (key, seq) VALUES ($1, $2) ON CONFLICT DO NOTHING")?;
+        let mut merged = Merged::prepare(tx)?;
         for (key, seq) in &waiting[..changes.merged] {
-            if !changes.removed.contains(key) {
-                insert.execute(params![key.as_bytes(), seq.as_i64()])?;
+            if changes.removed.contains(key) || insert.execute(params![key.as_bytes(), seq.as_i64()])? == 1 {
+                continue;
+            }
+            // Merged before, under the same number, if the process ended before the table was cleared.
+            if let Some(stored) = merged.get(key)?.filter(|stored| stored != seq) {
+                doubled(*seq, stored);
             }
         }
         if changes.merged == waiting.len() {
@@ -191,7 +199,17 @@ impl Fresh {
         let (table, newest, mut older) =
             if latest(&first) >= latest(&second) { (0, first, second) } else { (1, second, first) };
         older.sort_unstable();
-        Ok(Self { newest: newest.into_iter().collect(), table, older, merged: 0 })
+        let mut fresh = Self { newest: HashMap::with_capacity(newest.len()), table, older, merged: 0 };
+        for pair in fresh.older.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
+            doubled(pair[0].1, pair[1].1);
+        }
+        for (key, seq) in newest {
+            if let Some(stored) = fresh.get(&key) {
+                doubled(seq, stored);
+            }
+            fresh.newest.insert(key, seq);
+        }
+        Ok(fresh)
     }
 
     fn get(&self, key: &DedupeKey) -> Option<Seq> {
@@ -220,6 +238,19 @@ impl Fresh {
             self.table = 1 - self.table;
         }
     }
+}
+
+/// One event is stored twice, and may have been settled and delivered twice. No path of this program leads here, so what it
+/// believes about the file is wrong: nothing more is acknowledged, and a person must look.
+fn doubled(one: Seq, other: Seq) -> ! {
+    let (first, second) = (one.min(other), one.max(other));
+    tracing::error!(
+        first = %first.as_event(),
+        second = %second.as_event(),
+        "an event is stored twice: leaving, because nothing that comes can be told from what came before; see \
+         \"An event that is stored twice\" in docs/operating/sqlite.md"
+    );
+    std::process::exit(writer::EXIT_DOUBLED);
 }
 
 fn entries(db: &Connection, sql: &str) -> rusqlite::Result<Vec<Entry>> {

@@ -256,6 +256,89 @@ async fn a4_a_key_goes_with_its_event_wherever_it_stands() {
     check_known(&store, &kept, &[]).await;
 }
 
+/// What a kill leaves behind: the file and its log, as far as they were written.
+fn as_after_a_kill(path: &Path) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    // Order matters: pages may be moved from the log to the file meanwhile, and stay in the log.
+    for name in ["s.db", "s.db-wal"] {
+        std::fs::copy(path.with_file_name(name), folder.path().join(name)).unwrap();
+    }
+    folder
+}
+
+#[tokio::test]
+async fn a7_a_merge_that_was_cut_off_anywhere_begins_anew_and_finds_nothing_doubled() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(&file(&folder)).await;
+    let mut new = Arrivals::new(1);
+    let mut events = Vec::new();
+    let count = |path: &Path, what: &str| {
+        let sql = format!("SELECT count(*) FROM {what}");
+        Connection::open(path).unwrap().query_row(&sql, [], |row| row.get::<_, i64>(0)).unwrap()
+    };
+    let mut half_merged = 0;
+    for n in 0..112 {
+        let event = new.event(&n.to_string());
+        store.admit(Arc::new([event.clone()]), None).await.unwrap();
+        events.push(event);
+        if n < 60 || n % 2 == 0 {
+            continue;
+        }
+        let killed = as_after_a_kill(&file(&folder));
+        let path = file(&killed);
+        let both = "dedupe_merged WHERE key IN (SELECT key FROM dedupe_fresh_0 UNION SELECT key FROM dedupe_fresh_1)";
+        half_merged += i64::from(count(&path, both) > 0);
+        let store = open(&path).await;
+        let more: Vec<_> = (0..100).map(|m| new.event(&format!("{n}/{m}"))).collect();
+        for batch in more.chunks(10) {
+            store.admit(batch.into(), None).await.unwrap();
+        }
+        check_known(&store, &events, &[]).await;
+        check_known(&store, &more, &[new.event("never")]).await;
+        assert_eq!(count(&path, "dedupe"), count(&path, "event"));
+    }
+    assert!(half_merged > 5, "the kills met {half_merged} merges under way");
+}
+
+/// Whatever may happen to a key while it waits and is merged: errors after which memory is read anew, starts, and events
+/// that are let go and come again.
+#[tokio::test]
+async fn a7_no_error_start_or_retention_makes_a_merge_find_a_double() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut new = Arrivals::new(1);
+    let serve =
+        async || super::open(&file(&folder), Access::Serve { allow_unsafe_durability: false }).await.unwrap();
+    let mut store = serve().await;
+    let at = |round: i64| NOW.plus_ms(round * 1_000);
+    for round in 0..80 {
+        if round % 7 == 6 {
+            drop(store);
+            store = serve().await;
+        }
+        if round % 3 == 0 {
+            // No constraint failed, so memory is in doubt, and read again.
+            let failed = store.write(|_| Err::<(), _>(rusqlite::Error::InvalidQuery)).await;
+            assert!(failed.is_err());
+        }
+        let epoch = store.join(NOW).await.unwrap().epoch;
+        // The names of eight rounds ago, which were let go four rounds ago.
+        let batch: Vec<_> = (0..10).map(|n| new.event_at(&format!("{}/{n}", round % 8), at(round))).collect();
+        let answers = store.admit(batch.clone().into(), Some(epoch)).await.unwrap();
+        assert_eq!(answers, [const { Admission::Admitted }; 10], "round {round}");
+        let end = |event: &Arrival| {
+            let lease = Lease { job: event.seq, epoch, attempt: 1 };
+            ChangeSet::end(lease, End::Done(Outcome::SUCCESS), NOW)
+        };
+        store.commit(batch.iter().map(end).collect()).await.unwrap();
+        store.forget(at(round - 3), sekisho_core::Seq::ZERO, 1_000).await.unwrap();
+        store.leave(epoch).await.unwrap();
+    }
+    let left = "SELECT count(*), (SELECT count(*) FROM dedupe) FROM event";
+    let row =
+        Connection::open(file(&folder)).unwrap().query_row(left, [], |row| Ok((row.get(0)?, row.get(1)?)));
+    assert_eq!(row.unwrap(), (40, 40));
+}
+
 #[tokio::test]
 async fn a5_what_was_rolled_back_is_not_known() {
     let folder = tempfile::tempdir().unwrap();

@@ -26,6 +26,9 @@ const EXIT_SYNC_FAILED: i32 = 74;
 /// The same when a thread panicked (`EX_SOFTWARE`).
 const EXIT_PANICKED: i32 = 70;
 
+/// And when an event is stored twice (`EX_DATAERR`).
+pub const EXIT_DOUBLED: i32 = 65;
+
 pub struct Writer {
     commands: Option<Sender<Box<dyn Command>>>,
     thread: Option<JoinHandle<()>>,

@@ -1,6 +1,7 @@
 //! What is done about notices: through the running server, or by the command itself.
 
 use anyhow::bail;
+use sekisho_core::id::Sequence;
 use sekisho_core::notification::MailAddress;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -87,7 +88,14 @@ impl Door<'_> {
                 let config = context.load()?.config;
                 let actor = os_actor();
                 let actor = operator(&actor);
-                Ok(transition::run_reminders(&**store, &config.notifications, order, &actor).await?)
+                // Servers on other machines may run beside this: the ids must be nobody else's.
+                let joined = store.join(actor.at).await?;
+                let mut ids = Sequence::new(joined.epoch, joined.floor);
+                let next_seq = || ids.next(actor.at);
+                let run =
+                    transition::run_reminders(&**store, &config.notifications, order, &actor, next_seq).await;
+                store.leave(joined.epoch).await?;
+                Ok(run?)
             }
         }
     }

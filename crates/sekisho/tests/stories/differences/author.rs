@@ -102,7 +102,8 @@ impl Author {
         match self.rng.below(40) {
             0 => Verb::Join,
             1 => Verb::Beat { node: self.node(), n: self.small() },
-            2..=3 => Verb::End { node: self.node(), n: self.small() },
+            2 => Verb::End { node: self.node(), n: self.small() },
+            3 => Verb::Leave(self.node()),
             4..=7 => {
                 let count = self.rng.between(1, 5);
                 let keep = self.rng.chance(0.3).then(|| self.node());

@@ -47,6 +47,7 @@ impl Player {
                 }
             },
             Verb::End { node, n } => format!("{:?}", store.end(self.epoch(node), n).await.unwrap()),
+            Verb::Leave(node) => format!("{:?}", store.leave(self.epoch(node)).await.unwrap()),
             Verb::Admit { rows, keep } => self.admit(rows, keep).await,
             Verb::Known(keys) => format!("{:?}", store.known(&keys).await.unwrap()),
             Verb::Claim { node, wants, now } => {

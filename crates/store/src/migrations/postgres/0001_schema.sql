@@ -1,9 +1,12 @@
--- One row per living process.
+-- One row per living process, and one for each that was given up for as long as its number is not needed: it may only be
+-- paused. The number, epoch modulo 1,024, stands in every id that a node makes, so no two may have the same.
 CREATE TABLE node (
     epoch     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     beat      bigint NOT NULL,
-    joined_at bigint NOT NULL
+    joined_at bigint NOT NULL,
+    ended     bigint -- the newest epoch when it was given up; NULL while it lives
 );
+CREATE UNIQUE INDEX node_number ON node ((epoch % 1024));
 
 -- Which event came before: 16 bytes that rise with the provider's clock, so that inserts stay at the edge.
 CREATE TABLE dedupe (

@@ -1,9 +1,12 @@
--- One row per living process.
+-- One row per living process, and one for each that was given up for as long as its number is not needed: it may only be
+-- paused. The number, epoch modulo 1,024, stands in every id that a node makes, so no two may have the same.
 CREATE TABLE node (
     epoch     INTEGER PRIMARY KEY AUTOINCREMENT,
     beat      INTEGER NOT NULL,
-    joined_at INTEGER NOT NULL
+    joined_at INTEGER NOT NULL,
+    ended     INTEGER -- the newest epoch when it was given up; NULL while it lives
 ) STRICT;
+CREATE UNIQUE INDEX node_number ON node (epoch % 1024);
 
 -- Which event came before: 16 bytes, the provider's time and a hash. The newest keys wait, in the order they came, in
 -- one of two tables; when there are many they are merged with the others, and the other table takes the new ones.
