@@ -5,6 +5,8 @@
 //! an hour the heads of all chains are written down as an entry, so that a whole tail can't vanish either. What was cut
 //! off after the newest anchor can't be seen.
 
+pub mod died;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -20,7 +22,7 @@ pub struct Entry {
     pub at: Time,
     /// `None` is the system itself.
     pub actor: Option<String>,
-    /// The name of the actor's [`Role`].
+    /// The name of a [`Role`].
     pub role: Option<String>,
     /// `payment.paid`, `dead_letter.retried`, …
     pub action: String,
@@ -36,6 +38,8 @@ pub struct Entry {
 /// As what somebody acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
+    /// Sekisho itself: nobody acts by hand.
+    System,
     /// An application, or whoever else shows a key to the API.
     ApiKey,
     /// Somebody at the console who may look, and change what is their own.
@@ -49,11 +53,17 @@ pub enum Role {
 impl Role {
     pub const fn name(self) -> &'static str {
         match self {
+            Self::System => "system",
             Self::ApiKey => "api_key",
             Self::Viewer => "viewer",
             Self::Operator => "operator",
             Self::Admin => "admin",
         }
+    }
+
+    /// As an entry says it.
+    pub fn of_entry(self) -> Option<String> {
+        Some(self.name().to_owned())
     }
 }
 
@@ -110,7 +120,7 @@ pub fn anchor(heads: &[(i64, i64, String)], at: Time) -> Entry {
     Entry {
         at,
         actor: None,
-        role: None,
+        role: Role::System.of_entry(),
         action: ANCHORED.into(),
         target: ("audit".into(), "heads".into()),
         tenant: None,

@@ -137,33 +137,6 @@ impl ChangeSet {
     }
 }
 
-impl ChangeSet {
-    /// The same, with an entry in the audit log for every job that goes before a person.
-    #[must_use]
-    pub fn with_deaths_noted(mut self) -> Self {
-        for ended in &self.ends {
-            if let End::Dead(death) = &ended.end {
-                let details = serde_json::json!({
-                    "reason": death.reason,
-                    "error": death.error,
-                    "attempts": ended.lease.attempt,
-                });
-                self.audit.push(Entry {
-                    at: self.at,
-                    actor: None,
-                    role: None,
-                    action: "dead_letter.created".into(),
-                    target: ("message".into(), ended.lease.job.as_message().to_string()),
-                    tenant: ended.about.tenant.clone(),
-                    event: None,
-                    details: details.to_string(),
-                });
-            }
-        }
-        self
-    }
-}
-
 /// How a leased job ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {

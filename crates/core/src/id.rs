@@ -66,6 +66,12 @@ impl Seq {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tagged(&'static str, Seq);
 
+/// Whether this may be an id of ours with that tag.
+pub fn is_tagged(text: &str, tag: &str) -> bool {
+    let letters = text.strip_prefix(tag).unwrap_or_default();
+    letters.len() == LETTERS && letters.bytes().all(|letter| ALPHABET.contains(&letter))
+}
+
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const LETTERS: usize = 13;
 

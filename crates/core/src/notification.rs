@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 pub use address::MailAddress;
 pub use advice::Advice;
 pub use alert::Alert;
-pub use compose::{House, Named, Parties, Person, Place, compose};
+pub use compose::{House, Named, Parties, Person, Place, awaits_receipt, compose};
 pub use message::{Message, Receipt, Sent};
 pub use notice::{Audience, Notice, Status, Step};
 pub use quota::{Limits, Quota, Reserved};

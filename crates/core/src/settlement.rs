@@ -18,16 +18,18 @@ mod stripe;
 #[cfg(test)]
 mod world;
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::change::{Arrival, Death, Lane, Outcome};
+use crate::change::{About, Arrival, Death, Lane, Outcome};
 use crate::delivery::Route;
 use crate::event::{DedupeKey, Stored, Trust};
 use crate::id::Seq;
 use crate::rule::Facts;
+use crate::state::Kind;
 use crate::time::Time;
 
-pub use decide::{Cause, Change, Input, decide, names};
+pub use decide::{Cause, Change, Input, Wanted, decide, names};
 pub use fetch::{Fetch, Provider};
 pub use reading::{Part, Reading, Realm, References, Unreadable};
 
@@ -114,6 +116,9 @@ pub fn read(origin: Origin, event: &Stored, references: &References) -> Result<O
 /// Whose events are settled.
 pub const PROVIDERS: [&str; 5] = ["stripe", "paypal", "komoju", "payjp", "square"];
 
+/// Whose charges come with a link to a receipt.
+pub const WITH_RECEIPTS: [&str; 2] = ["stripe", "square"];
+
 /// How the settling of an event ends that could be read.
 pub fn outcome(event: &Stored, is_known: bool) -> Outcome {
     if is_known || is_own(event) {
@@ -130,6 +135,21 @@ pub const FETCHED: &str = "fetched";
 /// An announcement of ours, and no provider's event.
 pub fn is_own(event: &Stored) -> bool {
     &*event.source == SOURCE
+}
+
+/// What an announcement of ours is about. It names its thing and whose it is; what providers write into their own events
+/// names nothing of ours.
+pub fn about_own(source: &str, object: Option<&(String, String)>, body: &[u8]) -> About {
+    if source != SOURCE {
+        return About::default();
+    }
+    #[derive(Deserialize)]
+    struct Body {
+        tenant: Option<String>,
+    }
+    let of = |kind: Kind| object.filter(|(own, _)| own == kind.name()).map(|(_, id)| id.clone());
+    let tenant = serde_json::from_slice::<Body>(body).ok().and_then(|body| body.tenant);
+    About { payment: of(Kind::Payment), billing: of(Kind::Billing), tenant }
 }
 
 /// Something to be told: a fact of business that has just become true.

@@ -105,6 +105,8 @@ pub struct State {
 /// to nobody.
 pub const MERGED: &str = "merged";
 pub const DELETED: &str = "deleted";
+/// The status of what others lead to before anything is known of it itself: kept for them, and shown to nobody.
+pub const UNHEARD: &str = "unheard";
 
 impl State {
     pub fn is_merged(&self) -> bool {
@@ -116,7 +118,7 @@ impl State {
     }
 
     pub fn is_shown(&self) -> bool {
-        !self.is_merged() && !self.is_deleted()
+        !self.is_merged() && !self.is_deleted() && self.index.status.as_deref() != Some(UNHEARD)
     }
 }
 
@@ -125,6 +127,7 @@ impl State {
 pub struct Index {
     pub status: Option<String>,
     pub tenant: Option<String>,
+    /// Of a payment who pays, of a notice whom it goes to, of one of the directory its own id.
     pub customer: Option<String>,
     pub livemode: Option<bool>,
     pub amount: Option<i64>,

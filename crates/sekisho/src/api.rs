@@ -105,6 +105,8 @@ pub struct Api {
     schedules: Vec<Schedule>,
     outlets: Vec<Outlet>,
     notifications: Notifications,
+    /// How long access lasts beyond what was paid.
+    grace: Duration,
     keys: Keys,
 }
 
@@ -118,6 +120,7 @@ pub fn router(config: &Config, own: Option<Secret>, store: Arc<dyn Store>, worke
         schedules: config.schedules.clone(),
         outlets: Outlet::all(config),
         notifications: config.notifications.clone(),
+        grace: config.grace,
         keys: Keys::new(&config.keys, own.as_ref()),
     };
     let mut router = Router::new().route("/v1/{*rest}", any(async || problem::no_such_path().into_answer()));

@@ -57,6 +57,8 @@ pub struct Config {
     pub retention: Retention,
     /// Where events say what they are for.
     pub references: References,
+    /// How long access lasts beyond what was paid.
+    pub grace: Duration,
     pub notifications: Notifications,
     /// The shipped ones, and the user's own over them.
     pub templates: Templates,
@@ -186,6 +188,7 @@ impl Config {
                 every_ms,
             };
             rules.push(alert("sekisho-channels", "channel.*", None));
+            rules.push(alert("sekisho-keys", "source.key_*", None));
             rules.push(alert("sekisho-notices", "notice.failed", Some(ALERT_EVERY_MS)));
         }
         rules

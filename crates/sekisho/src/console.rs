@@ -107,6 +107,8 @@ pub struct Console {
     pub outlets: Vec<Outlet>,
     pub notifications: Notifications,
     pub templates: Templates,
+    /// How long access lasts beyond what was paid.
+    pub grace: Duration,
     pub settings: config::Console,
     pub runs: runs::Runs,
     /// What reads everything is done for one at a time.
@@ -138,6 +140,7 @@ pub fn router(
         outlets: Outlet::all(config),
         notifications: config.notifications.clone(),
         templates: config.templates.clone(),
+        grace: config.grace,
         settings: config.console.clone(),
         runs: runs::Runs::default(),
         alone: tokio::sync::Mutex::default(),

@@ -7,6 +7,7 @@
 
 mod api_key;
 mod audit;
+mod balance;
 mod books;
 mod breaker;
 mod dead;
@@ -34,7 +35,8 @@ use std::fmt;
 use sekisho_core::audit::{Entry, Role};
 use sekisho_core::change::Act;
 use sekisho_core::delivery::Route;
-use sekisho_core::settlement::Origin;
+use sekisho_core::notification::{House, Rule};
+use sekisho_core::settlement::{Origin, References};
 use sekisho_core::{Seq, Time};
 use sekisho_store::Store;
 use serde_json::Value;
@@ -44,20 +46,20 @@ use crate::config::Config;
 
 pub use api_key::{ApiKey, Made, create_key, find_key, list_keys, revoke_key};
 pub use audit::{Verified, each_link, exported, note_test, sealed, verify_audit};
+pub use balance::{balance, balances};
 pub use books::{BooksReport, Difference, Warning, check_books, differences};
 pub use breaker::{Reset, Resumed, reset, resume};
 pub use dead::{DeadQuery, DeadReport, Redo, discard, find_letter, retry, to_discard, to_retry};
 pub use deletion::{delete_billing, delete_member};
 pub use directory::{
-    check_member, check_tenant, create_member, view as member_view, view_whole as member_view_whole,
+    check_member, check_tenant, create_member, every_of_id, member, view as member_view,
+    view_whole as member_view_whole,
 };
 pub use dossier::{Dossier, History, dossier, history};
 pub use fields::{FieldError, Fields};
-pub use forecast::{RouteForecast, Unanswered};
+pub use forecast::{NoticeForecast, RouteForecast, Unanswered};
 pub use import::{IMPORT_PROBLEMS_MAX, IMPORT_ROWS_MAX, Import, Imported, import};
-pub use look_up::{
-    balance, billing, billing_state, is_customer_of, member, payment, payment_state, payments_by_reference,
-};
+pub use look_up::{billing_state, payment, payment_state, payments_by_reference};
 pub use notices::{NoticePage, NoticeQuery, notice, offices, parties, post_notices, reminders, resend};
 pub use payment::create_payment;
 pub use reminders::{Remind, RemindReport, run_reminders, summary as reminders_summary};
@@ -138,8 +140,12 @@ pub type Result<T> = std::result::Result<T, Refusal>;
 #[derive(Default)]
 pub struct Known {
     pub routes: Vec<Route>,
-    /// What is behind each source.
+    /// Who is told what, and who speaks.
+    pub rules: Vec<Rule>,
+    pub house: House,
+    /// What is behind each source, and where its events say what they are for.
     pub origins: BTreeMap<String, Origin>,
+    pub references: References,
     /// Names of the sources that events come from.
     pub sources: Vec<String>,
 }
@@ -149,7 +155,10 @@ impl Known {
         let sources = config.sources.iter().map(|source| source.name.to_string());
         Self {
             routes: config.routes.iter().map(|route| route.route.clone()).collect(),
+            rules: config.rules(),
+            house: config.notifications.house.clone(),
             origins: config.origins(),
+            references: config.references.clone(),
             sources: sources.collect(),
         }
     }

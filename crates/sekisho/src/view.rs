@@ -80,6 +80,9 @@ pub fn dead_letter(letter: &DeadLetter) -> Value {
         "event_id": letter.event_id,
         "type": letter.event_type,
         "source": letter.source,
+        "about": about(Some(&letter.about)),
+        "amount": letter.stake.as_ref().map(|stake| stake.amount),
+        "currency": letter.stake.as_ref().map(|stake| &stake.currency),
     })
 }
 

@@ -68,6 +68,8 @@ const NOTIFIED: usize = 4;
 /// Calls to one provider's API at once, and in a second: Stripe takes 25 of one kind.
 const FETCHES: usize = 4;
 const FETCH_RATE: u32 = 20;
+/// So many failures of it in a row, and it is left alone for a while.
+const FETCH_FAILURES: u32 = 5;
 /// How long a process must have lived before it tries a suspect.
 const SUSPECTS_AFTER: Duration = Duration::from_secs(5);
 
@@ -128,7 +130,8 @@ impl Worker {
             lanes.push((Lane::notify(), plain(NOTIFIED)));
             lanes.push((Lane::suspect(), plain(1)));
             for provider in Provider::ALL {
-                let policy = LanePolicy { rate: Some(FETCH_RATE), ..plain(FETCHES) };
+                let breaker = breaker::Policy { failures: FETCH_FAILURES, ..breaker::Policy::default() };
+                let policy = LanePolicy { rate: Some(FETCH_RATE), breaker, ..plain(FETCHES) };
                 lanes.push((Lane::fetch(provider.name()), policy));
             }
         }
@@ -415,7 +418,7 @@ impl Worker {
                 }
                 Kind::Deliver => self.deliver(work).await.map(Some),
                 Kind::Timer => self.fire(job).await.map(Some),
-                Kind::Fetch => self.fetch(job).await.map(Some),
+                Kind::Fetch => self.fetch(work).await.map(Some),
                 Kind::Notify => self.notify(work).await.map(Some),
                 Kind::Send => self.send(work).await,
             }

@@ -112,6 +112,8 @@ pub struct Message {
     pub event: Option<Seq>,
     pub attempts: i32,
     pub standing: Standing,
+    /// The effect key that made it; only where it was looked for by its event.
+    pub key: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

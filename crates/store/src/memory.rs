@@ -413,7 +413,8 @@ impl Store for MemoryStore {
 
     async fn find_messages(&self, event: Seq) -> Result<Vec<Message>> {
         let tables = self.tables();
-        Ok(tables.effects_of(event).into_iter().filter_map(|(_, job)| tables.message(job)).collect())
+        let keyed = |(key, job)| Some(Message { key: Some(key), ..tables.message(job)? });
+        Ok(tables.effects_of(event).into_iter().filter_map(keyed).collect())
     }
 
     async fn find_attempts(&self, job: Seq) -> Result<Vec<(i32, Attempt)>> {
@@ -523,10 +524,12 @@ impl Tables {
 
     fn addressed(&self, letter: &DeadLetter) -> DeadLetter {
         let event = letter.event.and_then(|event| self.events.get(&event));
+        let settled = letter.event.and_then(|event| self.outcomes.get(&event));
         DeadLetter {
             event_id: event.map(|event| event.event_id.clone()),
             event_type: event.map(|event| event.event_type.clone()),
             source: event.map(|event| event.source.to_string()),
+            about: settled.map(|ended| ended.about.clone()).unwrap_or_default(),
             stake: letter.event.and_then(|event| self.stake(event)),
             ..letter.clone()
         }
@@ -542,12 +545,12 @@ impl Tables {
         if let Some(job) = self.jobs.get(&id) {
             let standing = job.owner.map_or(Standing::Waiting(job.due_at), |_| Standing::Running);
             let (lane, event) = (job.home.as_ref().unwrap_or(&job.lane).clone(), job.event);
-            return Some(Message { job: id, lane, event, attempts: job.attempt, standing });
+            return Some(Message { job: id, lane, event, attempts: job.attempt, standing, key: None });
         }
         if let Some(letter) = self.dead.get(&id) {
             let standing = Standing::Dead(letter.death.clone(), letter.at);
             let (lane, event) = (letter.lane.clone(), letter.event);
-            return Some(Message { job: id, lane, event, attempts: letter.attempts, standing });
+            return Some(Message { job: id, lane, event, attempts: letter.attempts, standing, key: None });
         }
         self.outcomes.get(&id).map(|ended| Message {
             job: id,
@@ -555,6 +558,7 @@ impl Tables {
             event: ended.event,
             attempts: ended.attempts,
             standing: Standing::Done(ended.outcome.clone(), ended.at),
+            key: None,
         })
     }
 
@@ -625,6 +629,7 @@ impl JobRow {
             event_id: None,
             event_type: None,
             source: None,
+            about: About::default(),
             stake: None,
         }
     }

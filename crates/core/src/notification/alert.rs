@@ -1,5 +1,5 @@
-//! News for operators: a channel that was shut or is open again, a notice that did not go out. Announced as events, so
-//! that rules and routes can name them like any other.
+//! News for operators: a channel that was shut or is open again, a notice that did not go out, a key that a provider's API
+//! refuses. Announced as events, so that rules and routes can name them like any other.
 
 use serde_json::{Value, json};
 
@@ -32,10 +32,14 @@ pub enum News {
     Resumed,
     /// A notice did not go out.
     Failed,
+    /// A provider's API refuses the key of a source.
+    KeyRefused,
+    /// It takes the key again.
+    KeyAccepted,
 }
 
 impl News {
-    const ALL: [Self; 3] = [Self::Paused, Self::Resumed, Self::Failed];
+    const ALL: [Self; 5] = [Self::Paused, Self::Resumed, Self::Failed, Self::KeyRefused, Self::KeyAccepted];
 
     /// The type of its event.
     pub const fn name(self) -> &'static str {
@@ -43,6 +47,8 @@ impl News {
             Self::Paused => "channel.paused",
             Self::Resumed => "channel.resumed",
             Self::Failed => "notice.failed",
+            Self::KeyRefused => "source.key_refused",
+            Self::KeyAccepted => "source.key_accepted",
         }
     }
 
@@ -54,6 +60,10 @@ impl News {
             (Self::Resumed, Language::En) => "A channel is open again",
             (Self::Failed, Language::Ja) => "通知を送れませんでした",
             (Self::Failed, Language::En) => "A notice was not sent",
+            (Self::KeyRefused, Language::Ja) => "APIキーが拒否されました",
+            (Self::KeyRefused, Language::En) => "An API key is refused",
+            (Self::KeyAccepted, Language::Ja) => "APIキーが再び使えるようになりました",
+            (Self::KeyAccepted, Language::En) => "An API key is accepted again",
         }
     }
 }
@@ -73,6 +83,18 @@ impl Alert {
             tenant: None,
             detail: detail.to_owned(),
             fields: vec![("channel", channel.to_owned()), ("reason", reason.to_owned())],
+        }
+    }
+
+    /// Something about the key of a source that every node may find out by itself.
+    pub fn of_key(source: &str, news: News, reason: &str, detail: &str, at: Time) -> Self {
+        Self {
+            news,
+            id: format!("source/{source}/{}/{}", news.name(), at.ms().div_euclid(ALERT_MS)),
+            object: ("source", source.to_owned()),
+            tenant: None,
+            detail: detail.to_owned(),
+            fields: vec![("source", source.to_owned()), ("reason", reason.to_owned())],
         }
     }
 

@@ -7,12 +7,12 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::alert::in_words;
-use super::directory::{Customer, Staff, Tenant};
+use super::directory::{Customer, Register, Staff, Tenant};
 use super::notice::Step;
 use super::rule::{Rule, To};
 use super::{Audience, Language, MailAddress, Notice, Status};
 use crate::event::Stored;
-use crate::settlement::{is_own, payment};
+use crate::settlement::{WITH_RECEIPTS, is_own, payment};
 use crate::state::{Key, Kind, Loaded};
 use crate::time::Time;
 
@@ -84,13 +84,21 @@ impl Named {
 
     /// What must be known of them.
     pub fn keys(&self) -> Vec<Key> {
-        let key = |kind, id: &Option<String>| id.as_ref().map(|id| Key::new(kind, id));
-        let keys = [
-            key(Kind::Tenant, &self.tenant),
-            key(Kind::Customer, &self.customer),
-            key(Kind::Payment, &self.payment),
-        ];
-        keys.into_iter().flatten().collect()
+        [self.tenant_key(), self.customer_key(), self.payment_key()].into_iter().flatten().collect()
+    }
+
+    fn tenant_key(&self) -> Option<Key> {
+        self.tenant.as_ref().map(|id| Register::Tenants.key(None, id))
+    }
+
+    /// The customer of this very tenant: one of another tenant, or of none, is somebody else, and its address is not for
+    /// this tenant to use or to see.
+    fn customer_key(&self) -> Option<Key> {
+        self.customer.as_ref().map(|id| Register::Customers.key(self.tenant.as_deref(), id))
+    }
+
+    fn payment_key(&self) -> Option<Key> {
+        self.payment.as_ref().map(|id| Key::new(Kind::Payment, id))
     }
 
     /// Who they are. Whoever is not in the directory is known by what was typed at the till.
@@ -98,22 +106,27 @@ impl Named {
         let tenant = self
             .tenant
             .as_ref()
-            .map(|id| Place::of_tenant(id, &read::<Tenant>(known, Kind::Tenant, id).unwrap_or_default()));
+            .map(|id| Place::of_tenant(id, &read::<Tenant>(known, self.tenant_key()).unwrap_or_default()));
         let customer = self.customer.as_ref().map(|id| {
-            Person::of_customer(id, &read::<Customer>(known, Kind::Customer, id).unwrap_or_default())
+            Person::of_customer(id, &read::<Customer>(known, self.customer_key()).unwrap_or_default())
         });
         let mut customer = customer.unwrap_or_default();
+        let state = self.payment_key().and_then(|key| known.states.get(&key));
+        let payment = state.and_then(|state| payment::Facts::kept(&state.facts).ok());
         if customer.address.is_none() {
-            let payment =
-                self.payment.as_ref().and_then(|id| read::<payment::Facts>(known, Kind::Payment, id));
-            customer.address = payment.and_then(|facts| facts.email().cloned());
+            customer.address = payment.as_ref().and_then(|facts| facts.email().cloned());
         }
-        Parties { tenant, customer, staff: staff.iter().map(|(id, one)| Person::of_staff(id, one)).collect() }
+        Parties {
+            tenant,
+            customer,
+            staff: staff.iter().map(|(id, one)| Person::of_staff(id, one)).collect(),
+            receipt: payment.as_ref().map(ReceiptLink::of).unwrap_or_default(),
+        }
     }
 }
 
-fn read<T: DeserializeOwned>(known: &Loaded, kind: Kind, id: &str) -> Option<T> {
-    let state = known.states.get(&Key::new(kind, id)).filter(|state| state.is_shown())?;
+fn read<T: DeserializeOwned>(known: &Loaded, key: Option<Key>) -> Option<T> {
+    let state = known.states.get(&key?).filter(|state| state.is_shown())?;
     serde_json::from_str(&state.facts).ok()
 }
 
@@ -123,6 +136,33 @@ pub struct Parties {
     pub tenant: Option<Place>,
     pub customer: Person,
     pub staff: Vec<Person>,
+    pub receipt: ReceiptLink,
+}
+
+/// Where the provider shows a receipt of the payment, as far as that is known by now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReceiptLink {
+    pub url: Option<String>,
+    /// The charge that brings it is not known yet: the event that says the money came was faster.
+    pub is_coming: bool,
+}
+
+impl ReceiptLink {
+    fn of(facts: &payment::Facts) -> Self {
+        let url = facts.charges.values().rev().find_map(|charge| charge.receipt_url.clone());
+        let provider = |realm: &String| realm.split('/').next().map(str::to_owned).unwrap_or_default();
+        let can_come = facts.realms.iter().map(provider).any(|name| WITH_RECEIPTS.contains(&&*name));
+        let is_charged = facts.charges.values().any(|charge| charge.captured > 0);
+        Self { is_coming: url.is_none() && can_come && !is_charged, url }
+    }
+}
+
+/// Announcements that a receipt belongs to.
+const WITH_RECEIPT: &str = "payment.paid";
+
+/// Should one wait a little before whoever paid is told of this, because the receipt is on its way?
+pub fn awaits_receipt(event: &Stored, parties: &Parties) -> bool {
+    is_own(event) && event.event_type == WITH_RECEIPT && parties.receipt.is_coming
 }
 
 impl Person {
@@ -247,6 +287,10 @@ fn data(
         "at": event.created_at.unwrap_or(event.received_at),
     });
     data["payment"] = json!(of_object("payment"));
+    // What was announced stays as it was said; the receipt may have come later.
+    if data["payment"]["receipt_url"].is_null() && data["payment"].is_object() {
+        data["payment"]["receipt_url"] = json!(parties.receipt.url);
+    }
     data["billing"] = json!(of_object("billing"));
     data["about"] = if own { body["about"].clone() } else { Value::Null };
     data["fulfilment"] = json!(of_object("fulfilment"));
@@ -291,86 +335,4 @@ fn alert_of(event: &Stored) -> Value {
 }
 
 #[cfg(test)]
-pub mod tests {
-    use super::super::rule::tests::rule;
-    use super::*;
-    use crate::delivery::route::tests::stored;
-    use crate::settlement::SOURCE;
-
-    const NOW: Time = Time::from_ms(1_780_000_000_000);
-
-    fn paid() -> Stored {
-        let body = r#"{"id":"stripe/live/pi_1/paid","data":{"object":"payment","id":"pay_1","amount":5000,"currency":"jpy"},"about":{"amount":5000}}"#;
-        Stored {
-            source: SOURCE.into(),
-            event_id: "stripe/live/pi_1/paid".into(),
-            event_type: "payment.paid".into(),
-            ..stored(body)
-        }
-    }
-
-    fn person(id: &str) -> Person {
-        let address = format!("{id}@example.jp").parse().ok();
-        Person { id: id.into(), name: Some(format!("山田 {id}")), address, ..Person::default() }
-    }
-
-    fn house() -> House {
-        let operators = vec!["ops@example.jp".parse().unwrap()];
-        House { time_zone: "Asia/Tokyo".into(), operators, ..House::default() }
-    }
-
-    fn told(to: To, parties: &Parties) -> Vec<Notice> {
-        compose(&rule("receipt", "payment.paid", to), &paid(), parties, &house(), NOW)
-    }
-
-    /// A notice to an address, as it stands.
-    pub fn notice_to(address: &str, status: Status) -> Notice {
-        let person = Person { address: address.parse().ok(), ..Person::default() };
-        let parties = Parties { customer: person, ..Parties::default() };
-        told(To::Customer, &parties).remove(0).with(Step::new(NOW, status))
-    }
-
-    #[test]
-    fn g5_one_fact_is_one_notice_for_each_person() {
-        let parties = Parties {
-            customer: Person { language: Some(Language::En), ..person("taro") },
-            staff: vec![person("a"), Person { is_off: true, ..person("b") }],
-            ..Parties::default()
-        };
-        let customer = told(To::Customer, &parties);
-        assert_eq!(customer[0].key, "sekisho/stripe/live/pi_1/paid/receipt/customer");
-        assert_eq!((customer[0].language, customer[0].status()), (Language::En, Status::Queued));
-        assert_eq!(customer[0].payment.as_deref(), Some("pay_1"));
-        assert_eq!(customer[0].data["payment"]["amount"], 5000);
-        let staff = told(To::Staff, &parties);
-        assert_eq!(staff.iter().map(Notice::status).collect::<Vec<_>>(), [Status::Queued, Status::Off]);
-        assert_eq!(told(To::Operators, &parties)[0].audience, Audience::Operator);
-        assert_eq!(told(To::Place, &parties)[0].to, None);
-    }
-
-    #[test]
-    fn g5_an_announcement_names_its_parties_and_a_providers_event_nobody() {
-        let body = r#"{"tenant":"a","data":{"object":"payment","id":"pay_1","customer":"c1"}}"#;
-        let own = Stored { source: SOURCE.into(), ..stored(body) };
-        let named = Named::by(&own);
-        assert_eq!((named.tenant.as_deref(), named.customer.as_deref()), (Some("a"), Some("c1")));
-        assert_eq!((named.payment.as_deref(), named.keys().len()), (Some("pay_1"), 3));
-        assert_eq!(Named::by(&stored(body)), Named::default());
-    }
-
-    #[test]
-    fn g5_whoever_has_no_address_is_in_the_record_with_the_reason() {
-        let notices = told(To::Customer, &Parties::default());
-        assert_eq!(notices[0].status(), Status::Failed);
-        assert_eq!(notices[0].steps[0].reason.as_deref(), Some("no_address"));
-    }
-
-    #[test]
-    fn g5_what_is_told_once_in_a_while_has_one_key_for_that_while() {
-        let often = Rule { every_ms: Some(600_000), ..rule("alerts", "*", To::Place) };
-        let at = |ms| Stored { received_at: Time::from_ms(ms), event_id: format!("e{ms}"), ..paid() };
-        let key = |ms| compose(&often, &at(ms), &Parties::default(), &house(), NOW)[0].key.clone();
-        assert_eq!(key(600_000), key(1_199_999));
-        assert_ne!(key(600_000), key(1_200_000));
-    }
-}
+pub mod tests;

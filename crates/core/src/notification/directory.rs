@@ -1,17 +1,20 @@
 //! Who can be told what: tenants with their language and time zone, customers, the staff of a tenant, and the subjects
 //! whose deadlines staff are reminded of.
 //!
-//! Ids are the app's own. What is kept of each is a plain struct whose fields can't hold what makes no sense; one that
-//! was said anew replaces what was said before as a whole. Addresses print masked wherever these are shown or noted.
+//! Ids are the app's own; those of customers, staff and subjects are their tenant's, so that two tenants may use the same
+//! ([`scoped`]). What is kept of each is a plain struct whose fields can't hold what makes no sense; one that was said anew
+//! replaces what was said before as a whole. Addresses print masked wherever these are shown or noted.
 
 mod calendar;
+mod key;
 
 use serde::{Deserialize, Serialize};
 
 use super::{Language, MailAddress};
-use crate::state::{Index, Kind, State};
+use crate::state::{Index, Key, Kind, State};
 
 pub use calendar::{Day, NotADay, NotAZone, Zone, local_date};
+pub use key::{own_id, scoped, unscoped};
 
 /// The lists that the directory is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -246,8 +249,13 @@ impl Member {
         }
     }
 
-    pub fn index(&self) -> Index {
-        Index { tenant: self.tenant().map(str::to_owned), ..Index::default() }
+    /// What lists are filtered by. Of all who share an id, whichever tenant they belong to, the id is the way to them.
+    pub fn index(&self, key: &Key) -> Index {
+        let id = match self {
+            Self::Tenant(_) => None,
+            Self::Customer(_) | Self::Staff(_) | Self::Subject(_) => Some(own_id(key).to_owned()),
+        };
+        Index { tenant: self.tenant().map(str::to_owned), customer: id, ..Index::default() }
     }
 
     /// Whether this is what is kept already.

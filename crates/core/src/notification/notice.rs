@@ -168,7 +168,49 @@ impl Status {
     }
 }
 
+/// The tries of a notice since it was last decided that it be sent, by us or by a person: what was used up of its tries and
+/// of its time stays so after a restart. Time in which nobody had it in hand is not its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Round {
+    pub tries: u32,
+    /// From its first try to the last that is known of it.
+    pub spent_ms: i64,
+}
+
+/// Why a notice is queued again whose try was written down and then not begun.
+pub const HANDED_BACK: &str = "handed_back";
+
 impl Notice {
+    pub fn round(&self) -> Round {
+        let (mut tries, mut began, mut last) = (0, None, None);
+        for step in &self.steps {
+            match step.status {
+                Status::Queued if step.reason.as_deref() == Some(HANDED_BACK) => {
+                    tries = u32::saturating_sub(tries, 1);
+                    if tries == 0 {
+                        began = None;
+                    }
+                }
+                Status::Sending => {
+                    tries += 1;
+                    began.get_or_insert(step.at);
+                    last = Some(step.at);
+                }
+                Status::Retrying => last = Some(step.at),
+                Status::Queued
+                | Status::Sent
+                | Status::Failed
+                | Status::Uncertain
+                | Status::Suppressed
+                | Status::Off
+                | Status::Bounced
+                | Status::Complained => (tries, began, last) = (0, None, None),
+            }
+        }
+        let spent = began.zip(last).map_or(0, |(began, last): (Time, Time)| last.ms() - began.ms());
+        Round { tries, spent_ms: spent.max(0) }
+    }
+
     pub fn status(&self) -> Status {
         self.steps.last().map_or(Status::Queued, |step| step.status)
     }
@@ -215,7 +257,29 @@ impl Step {
 
 #[cfg(test)]
 mod tests {
+    use super::super::compose::tests::notice_to;
     use super::*;
+
+    #[test]
+    fn g2_tries_and_their_time_are_read_from_the_steps_and_a_new_decision_begins_anew() {
+        let at = |ms: i64| Time::from_ms(1_780_000_000_000 + ms);
+        let step = |ms, status| Step::new(at(ms), status);
+        let first =
+            Notice { steps: vec![step(0, Status::Queued)], ..notice_to("t@example.jp", Status::Queued) };
+        let check = |notice: &Notice, tries, spent_ms| assert_eq!(notice.round(), Round { tries, spent_ms });
+        check(&first, 0, 0);
+        let once = first.with(step(10, Status::Sending)).with(step(110, Status::Retrying));
+        check(&once, 1, 100);
+        let cut_off = once.clone().with(step(2_110, Status::Sending));
+        check(&cut_off, 2, 2_100);
+        let back = cut_off.clone().with(step(2_120, Status::Queued).because(HANDED_BACK, "untried"));
+        check(&back, 1, 2_100);
+        for anew in [Status::Queued, Status::Failed, Status::Uncertain] {
+            check(&cut_off.clone().with(step(9_000, anew)), 0, 0);
+        }
+        let untried = once.with(step(3_000, Status::Queued)).with(step(3_100, Status::Sending));
+        check(&untried.with(step(3_110, Status::Queued).because(HANDED_BACK, "untried")), 0, 0);
+    }
 
     #[test]
     fn g5_every_status_has_a_name_of_its_own() {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Alert, MailAddress, Notice, Status};
-use crate::audit::Entry;
+use crate::audit::{Entry, Role};
 use crate::change::{ChangeSet, Kind, Lane, NewJob};
 use crate::id::Seq;
 use crate::state::{self, Key, Loaded, Naming, Write};
@@ -99,7 +99,7 @@ pub fn entry(id: &str, notice: &Notice, at: Time) -> Entry {
     Entry {
         at,
         actor: None,
-        role: None,
+        role: Role::System.of_entry(),
         action,
         target: ("notice".into(), id.to_owned()),
         tenant: notice.tenant.clone(),

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::compose::{House, Person, Place, frame};
-use super::directory::{Day, Deadline, Staff, Subject, local_date};
+use super::directory::{Day, Deadline, Staff, Subject, local_date, scoped};
 use super::notice::Step;
 use super::{Audience, Notice};
 use crate::schedule::zone;
@@ -102,7 +102,7 @@ impl Run<'_> {
             "dashboard_url": self.dashboard_url.map(|url| url.replace("{tenant}", &percent_encoded(&office.id))),
         });
         Some(Notice {
-            key: format!("remind/{}/{}/{id}", self.today, office.id),
+            key: format!("remind/{}/{}", self.today, scoped(Some(&office.id), id)),
             channel: self.channel.to_owned(),
             audience: Audience::Staff,
             to: person.address.clone(),

@@ -81,17 +81,21 @@ impl Task {
         serde_json::from_str(payload).ok()
     }
 
-    /// The job that works it out, once for its event, or for its tenant and date.
-    pub fn job(&self, id: Seq, event: Option<Seq>, due_at: Time) -> NewJob {
+    /// What makes it single: it is worked out once for its event, or for its tenant and date.
+    pub fn key(&self, event: Option<Seq>) -> String {
         let of_event = event.map(effect_prefix).unwrap_or_default();
-        let key = match self {
+        match self {
             Self::Tell(rule) => format!("{of_event}tell/{rule}"),
             Self::Feedback => format!("{of_event}feedback"),
             Self::Remind { tenant, date } => format!("remind/{date}/{tenant}"),
-        };
+        }
+    }
+
+    /// The job that works it out.
+    pub fn job(&self, id: Seq, event: Option<Seq>, due_at: Time) -> NewJob {
         NewJob {
             id,
-            key: Some(key),
+            key: Some(self.key(event)),
             kind: Kind::Notify,
             lane: Lane::notify(),
             fifo: None,

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::MailAddress;
-use crate::audit::Entry;
+use crate::audit::{Entry, Role};
 use crate::id::Seq;
 use crate::state::{self, Index, Key, State, Write};
 use crate::time::Time;
@@ -77,7 +77,7 @@ impl Suppression {
         Entry {
             at,
             actor: None,
-            role: None,
+            role: Role::System.of_entry(),
             action: action.to_owned(),
             target: ("address".into(), self.address.masked()),
             tenant: None,

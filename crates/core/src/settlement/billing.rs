@@ -18,11 +18,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::payment::{each, greater};
+use super::decide::{parts, unite};
+use super::payment::{each, greater, is_nothing, oldest};
 use crate::money::Currency;
 
 pub use delete::{Deleted, delete};
-pub use derive::{Attention, Derived, Status};
+pub use derive::{Attention, Derived, GRACE, Status};
 pub use due::{Due, anchor, due};
 pub use view::view;
 
@@ -30,17 +31,37 @@ pub use view::view;
 #[serde(default)]
 pub struct Facts {
     /// Where it went when it turned out to be another's part. Then nothing else counts.
+    #[serde(skip_serializing_if = "is_nothing")]
     pub merged_into: Option<String>,
+    /// The clusters it is made of, if they are several; everything else is then what they know together.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub clusters: Vec<Self>,
+    /// The id it has when it stands alone.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub born: Option<String>,
+    #[serde(skip_serializing_if = "is_nothing")]
     pub names: BTreeSet<String>,
+    #[serde(skip_serializing_if = "is_nothing")]
     pub livemode: Option<bool>,
+    #[serde(skip_serializing_if = "is_nothing")]
     pub tenants: BTreeSet<String>,
+    #[serde(skip_serializing_if = "is_nothing")]
     pub realms: BTreeSet<String>,
+    #[serde(skip_serializing_if = "is_nothing")]
     pub provider_customers: BTreeSet<String>,
+    /// Customers who say themselves whose they are: what says nothing of its own follows them.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub declared: BTreeSet<String>,
+    #[serde(skip_serializing_if = "is_nothing")]
     pub subscriptions: BTreeMap<String, Subscription>,
+    #[serde(skip_serializing_if = "is_nothing")]
     pub invoices: BTreeMap<String, Invoice>,
     /// The status that was announced last.
+    #[serde(skip_serializing_if = "is_nothing")]
     pub announced: Option<Announced>,
+    #[serde(skip_serializing_if = "is_nothing")]
     pub emitted: BTreeSet<String>,
+    #[serde(skip_serializing_if = "is_nothing")]
     pub deleted: Option<Deleted>,
 }
 
@@ -125,7 +146,9 @@ impl Facts {
     /// Adds what another knows.
     pub fn join(&mut self, other: &Self) {
         greater(&mut self.merged_into, &other.merged_into);
+        oldest(&mut self.born, &other.born);
         greater(&mut self.livemode, &other.livemode);
+        self.declared.extend(other.declared.iter().cloned());
         self.names.extend(other.names.iter().cloned());
         self.tenants.extend(other.tenants.iter().cloned());
         self.realms.extend(other.realms.iter().cloned());
@@ -135,6 +158,27 @@ impl Facts {
         Deleted::join(&mut self.deleted, other.deleted.as_ref());
         each(&mut self.subscriptions, &other.subscriptions, Subscription::join);
         each(&mut self.invoices, &other.invoices, Invoice::join);
+    }
+}
+
+impl Facts {
+    /// Everything that is kept of a billing, whatever it is made of.
+    pub fn kept(facts: &str) -> serde_json::Result<Self> {
+        Ok(unite(&parts::<Self>(facts)?).into_owned())
+    }
+
+    /// Names of the payments that pay its invoices.
+    pub fn paid_by(&self) -> Vec<String> {
+        let intents = self.invoices.values().flat_map(|invoice| &invoice.intents);
+        let realms = &self.realms;
+        intents.flat_map(|intent| realms.iter().map(move |realm| format!("{realm}/{intent}"))).collect()
+    }
+
+    /// Whether it is about a subscription or whose it is, and not only about what pays an invoice that may be anybody's.
+    pub fn says_something(&self) -> bool {
+        let is_subscribed = |invoice: &Invoice| invoice.subscription.is_some();
+        !(self.subscriptions.is_empty() && self.tenants.is_empty())
+            || self.invoices.values().any(is_subscribed)
     }
 }
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-use super::payment::{Charge, ChargeStatus, Intent, IntentStatus, Refund, RefundStatus};
+use super::payment::{Charge, ChargeStatus, Intent, IntentStatus, Refund, RefundStatus, Till};
 use super::reading::{Labels, Reading, References, Told, Unreadable, named, parse, unreadable};
 use crate::event::Stored;
 use crate::money::{self, Currency};
@@ -143,7 +143,7 @@ fn payment(payment: PaymentObject, event_type: &str) -> Result<Told, Unreadable>
     }
     told.facts.provider_customers.extend(payment.customer);
     let email = details.and_then(|details| details.email);
-    told.facts.emails.extend(email.and_then(|email| email.parse().ok()));
+    told.facts.reached_at(email.as_deref(), Till::Buyer);
     Ok(told)
 }
 
@@ -219,7 +219,7 @@ impl Told {
             amount: amount(refund.amount)?,
             currency: currency(refund.currency.as_deref())?.or(of_payment),
             reason: if chargeback { Some("chargeback".to_owned()) } else { refund.description },
-            failure: None,
+            ..Refund::default()
         };
         self.facts.refunds.insert(id.clone(), refund);
         self.ids.extend([Some(id), charge].into_iter().flatten());

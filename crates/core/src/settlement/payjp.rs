@@ -77,7 +77,9 @@ fn charge(charge: ChargeObject, event_type: &str, created: Option<i64>) -> Resul
     let currency = currency(charge.currency.as_deref())?;
     let is_paid = charge.paid == Some(true);
     let unverified = match charge.three_d_secure_status.as_deref() {
-        Some(status @ ("failed" | "aborted" | "error")) if !is_paid => Some(format!("three_d_secure_{status}")),
+        Some(status @ ("failed" | "aborted" | "error")) if !is_paid => {
+            Some(format!("three_d_secure_{status}"))
+        }
         _ => None,
     };
     let failure = charge.failure_code.or(unverified);
@@ -93,17 +95,16 @@ fn charge(charge: ChargeObject, event_type: &str, created: Option<i64>) -> Resul
     };
     let mut told = Told { ids: vec![id.clone()], labels: labels(charge.metadata), ..Told::default() };
     // How much was received only the charge says: no part of it that is released may stand here for good.
-    told.facts.intents.insert(
-        id.clone(),
-        Intent { status, amount: total, currency, failed, failure, ..Intent::default() },
-    );
+    told.facts
+        .intents
+        .insert(id.clone(), Intent { status, amount: total, currency, failed, failure, ..Intent::default() });
     if taken {
         let charge = Charge {
             status: ChargeStatus::Succeeded,
             intent: Some(id.clone()),
             amount: total,
             captured: total,
-            released: if event_type == "charge.captured" { refunded } else { 0 },
+            uncaptured: if event_type == "charge.captured" { refunded } else { 0 },
             refunded,
             currency,
             ..Charge::default()

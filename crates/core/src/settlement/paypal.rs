@@ -12,13 +12,12 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::payment::{
-    Charge, ChargeStatus, Dispute, DisputeStatus, Facts, Intent, IntentStatus, Refund, RefundStatus,
+    Charge, ChargeStatus, Dispute, DisputeStatus, Facts, Intent, IntentStatus, Refund, RefundStatus, Till,
     Transaction,
 };
 use super::reading::{Labels, Reading, References, Told, Unreadable, named, parse, unreadable};
 use crate::event::Stored;
 use crate::money::{self, Currency};
-use crate::notification::MailAddress;
 
 /// Families of events that speak of payments.
 const FAMILIES: [&str; 5] =
@@ -77,11 +76,11 @@ struct Payer {
 }
 
 /// The buyer's address: PayPal's older orders have it with the payer, newer ones with the way of paying.
-fn email(payer: Option<&Payer>, sources: Option<&BTreeMap<String, Value>>) -> Option<MailAddress> {
+fn email<'o>(payer: Option<&'o Payer>, sources: Option<&'o BTreeMap<String, Value>>) -> Option<&'o str> {
     let of_payer = payer.and_then(|payer| payer.email_address.as_deref());
     let mut of_sources = sources.into_iter().flat_map(BTreeMap::values);
     let of_source = || of_sources.find_map(|source| source["email_address"].as_str());
-    of_payer.or_else(of_source)?.parse().ok()
+    of_payer.or_else(of_source)
 }
 
 fn order(order: OrderObject) -> Result<Told, Unreadable> {
@@ -111,7 +110,8 @@ fn order(order: OrderObject) -> Result<Told, Unreadable> {
         }
     }
     told.facts.intents.insert(id, intent);
-    told.facts.emails.extend(email(order.payer.as_ref(), order.payment_source.as_ref()));
+    let email = email(order.payer.as_ref(), order.payment_source.as_ref());
+    told.facts.reached_at(email, Till::Buyer);
     told.facts.provider_customers.extend(order.payer.and_then(|payer| payer.payer_id));
     Ok(told)
 }
@@ -175,7 +175,7 @@ fn capture(capture: CaptureObject) -> Result<Told, Unreadable> {
             captured: if status == ChargeStatus::Succeeded { amount } else { 0 },
             refunded: if capture.status.as_deref() == Some("REFUNDED") { amount } else { 0 },
             currency,
-            transaction: transaction.is_some().then(|| id.clone()),
+            transactions: transaction.is_some().then(|| id.clone()).into_iter().collect(),
             failure: reason.or(capture.status).filter(|_| status == ChargeStatus::Failed),
             ..Charge::default()
         },
@@ -223,7 +223,15 @@ fn refund(refund: RefundObject) -> Result<Told, Unreadable> {
     let mut facts = Facts::default();
     facts.refunds.insert(
         id.clone(),
-        Refund { status, charge: charge.clone(), amount, currency, reason: refund.note_to_payer, failure },
+        Refund {
+            status,
+            charge: charge.clone(),
+            amount,
+            currency,
+            reason: refund.note_to_payer,
+            failure,
+            ..Refund::default()
+        },
     );
     let ids = [Some(id), charge, related.order, related.authorization].into_iter().flatten().collect();
     Ok(Told { ids, labels, facts })

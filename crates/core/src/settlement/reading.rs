@@ -1,13 +1,16 @@
 //! What one event says, in our own words: which things it speaks of, and what it adds to what is known of them. Each
 //! provider has one file that reads its events into this; nothing after it knows providers.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::decide::Thing;
 use super::{billing, payment};
 use crate::event::Stored;
+use crate::id::is_tagged;
 
 /// Whose objects: ids of one provider, account and mode never meet those of another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,22 +42,43 @@ pub const fn mode(livemode: Option<bool>) -> &'static str {
     }
 }
 
-/// The name of an order in a mode; `any` where the provider knows no modes. Orders of a connected account are its own.
-pub fn order_name(livemode: Option<bool>, account: Option<&str>, reference: &str) -> String {
-    match account {
-        Some(account) => format!("{}/{account}/order/{reference}", mode(livemode)),
-        None => format!("{}/order/{reference}", mode(livemode)),
-    }
+/// Live comes before test, and that before what has no mode.
+pub const MODES: [Option<bool>; 3] = [Some(true), Some(false), None];
+
+/// What people call a payment: a reference, in a mode (`any` where the provider knows none), of a connected account, inside
+/// a tenant.
+pub fn order_name(
+    livemode: Option<bool>,
+    account: Option<&str>,
+    tenant: Option<&str>,
+    reference: &str,
+) -> String {
+    format!("{}/{}/order/{}/{reference}", mode(livemode), segment(account), segment(tenant))
 }
 
-/// Is it a name that people gave? Such a name may be given twice, where a provider's never is.
-pub fn is_order_name(name: &str) -> bool {
-    name.contains("/order/")
+/// What a payment of ours is called by its own id.
+pub fn own_name(livemode: Option<bool>, id: &str) -> String {
+    format!("{}/id/{id}", mode(livemode))
+}
+
+/// A word between slashes, so that it reads one way only; `-` is none.
+fn segment(word: Option<&str>) -> Cow<'_, str> {
+    match word {
+        None => "-".into(),
+        Some("-") => "%2D".into(),
+        Some(word) if word.contains(['/', '%']) => word.replace('%', "%25").replace('/', "%2F").into(),
+        Some(word) => word.into(),
+    }
 }
 
 /// The name under which a tenant's billing is found.
 pub fn billing_name(livemode: Option<bool>, tenant: &str) -> String {
     format!("{}/billing/{tenant}", mode(livemode))
+}
+
+/// The name under which billing is found that belongs to no tenant yet.
+pub fn customer_name(realm: &str, customer: &str) -> String {
+    format!("{realm}/customer/{customer}")
 }
 
 /// What an event adds.
@@ -67,8 +91,6 @@ pub struct Reading {
 /// What an event adds to one thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part<F> {
-    /// All of these lead to the thing, or shall, unless they lead to one of another mode.
-    pub names: BTreeSet<String>,
     pub facts: F,
 }
 
@@ -87,6 +109,8 @@ pub enum Unreadable {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct References {
     pub order: Vec<String>,
+    /// What may be something else than an order: it counts only where the app posted an order of that reference.
+    pub order_if_posted: Vec<String>,
     pub tenant: Vec<String>,
     pub customer: Vec<String>,
     pub purpose: Vec<String>,
@@ -97,13 +121,13 @@ impl Default for References {
         let list = |fields: &[&str]| fields.iter().map(|field| (*field).to_owned()).collect();
         Self {
             order: list(&[
-                "client_reference_id",
                 "metadata.order_id",
                 "custom_id",
                 "invoice_id",
                 "external_order_num",
                 "reference_id",
             ]),
+            order_if_posted: list(&["client_reference_id"]),
             tenant: list(&["metadata.tenant_id", "metadata.tenant"]),
             customer: list(&["metadata.customer_id", "metadata.customer"]),
             purpose: list(&["metadata.purpose"]),
@@ -127,6 +151,17 @@ impl Labels {
         });
         usable.next().map(str::to_owned)
     }
+
+    /// Takes over which order of ours is paid. Our own id binds as a provider's does.
+    pub fn order(&self, references: &References, facts: &mut payment::Facts) {
+        let order = self.first(&references.order);
+        let maybe = self.first(&references.order_if_posted);
+        let own = order.iter().chain(&maybe).filter(|text| is_tagged(text, payment::Facts::TAG));
+        let own: Vec<String> = own.map(|id| own_name(facts.livemode, id)).collect();
+        facts.names.extend(own);
+        facts.orders.extend(order);
+        facts.client_references.extend(maybe);
+    }
 }
 
 /// What one object of a provider says of a payment.
@@ -143,17 +178,14 @@ impl Told {
         let Self { ids, labels, mut facts } = self;
         let realm = Realm { provider, account: event.account.clone(), livemode: event.livemode };
         let ids = ids.iter().filter(|id| !id.is_empty());
-        let mut names: BTreeSet<_> = ids.map(|id| realm.name(id)).collect();
-        if let Some(order) = labels.first(&references.order) {
-            names.insert(order_name(event.livemode, None, &order));
-            facts.orders.insert(order);
-        }
+        facts.names = ids.map(|id| realm.name(id)).collect();
+        facts.livemode = event.livemode;
+        labels.order(references, &mut facts);
         facts.tenants.extend(labels.first(&references.tenant));
         facts.customers.extend(labels.first(&references.customer));
         facts.purposes.extend(labels.first(&references.purpose));
-        facts.livemode = event.livemode;
         facts.realms.insert(realm.to_string());
-        Reading { payment: Some(Part { names, facts }), billing: None }
+        Reading { payment: Some(Part { facts }), billing: None }
     }
 }
 

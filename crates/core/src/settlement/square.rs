@@ -2,13 +2,14 @@
 //! also a charge of the same id; its fees stand in it, so it is its own transaction. Amounts are integers in the currency's
 //! smallest unit. A tip pays for no order.
 //!
-//! Several payments of one Square order are its parts: Square takes no more for an order than it costs. A refund belongs to an order of its own, which says nothing of what was bought.
+//! Several payments of one Square order are its parts: Square takes no more for an order than it costs. A refund belongs to
+//! an order of its own, which says nothing of what was bought.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::payment::{
-    Charge, ChargeStatus, Dispute, DisputeStatus, Facts, Intent, IntentStatus, Refund, RefundStatus,
+    Charge, ChargeStatus, Dispute, DisputeStatus, Facts, Intent, IntentStatus, Refund, RefundStatus, Till,
     Transaction,
 };
 use super::reading::{Labels, Reading, References, Told, Unreadable, named, parse, unreadable};
@@ -137,7 +138,7 @@ fn payment(payment: PaymentObject) -> Result<Told, Unreadable> {
             tip,
             refunded,
             currency,
-            transaction: transaction.is_some().then(|| id.clone()),
+            transactions: transaction.is_some().then(|| id.clone()).into_iter().collect(),
             receipt_url: payment.receipt_url,
             ..Charge::default()
         };
@@ -145,7 +146,7 @@ fn payment(payment: PaymentObject) -> Result<Told, Unreadable> {
         facts.transactions.extend(transaction.map(|transaction| (id.clone(), transaction)));
     }
     facts.provider_customers.extend(payment.customer_id);
-    facts.emails.extend(payment.buyer_email_address.and_then(|email| email.parse().ok()));
+    facts.reached_at(payment.buyer_email_address.as_deref(), Till::Buyer);
     let labels = labels(payment.reference_id, payment.order_id.clone());
     Ok(Told { ids: [Some(id), payment.order_id].into_iter().flatten().collect(), labels, facts })
 }
@@ -196,6 +197,7 @@ fn refund(refund: RefundObject) -> Result<Told, Unreadable> {
             currency,
             reason: refund.reason,
             failure,
+            ..Refund::default()
         },
     );
     let ids = [Some(id), refund.payment_id, refund.order_id].into_iter().flatten().collect();

@@ -3,6 +3,8 @@
 
 mod billing;
 mod payment;
+mod said;
+mod types;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -20,9 +22,14 @@ pub fn read(event: &Stored, references: &References) -> Result<Option<Reading>, 
     let Some(object) = envelope.data.and_then(|data| data.object).map(RawValue::get) else { return Ok(None) };
     let created = envelope.created.as_ref().and_then(serde_json::Value::as_i64);
     let Kind { object: kind } = serde_json::from_str(object).map_err(unreadable)?;
+    if !types::is_known(&kind, &event.event_type) {
+        return Ok(None);
+    }
     let context = Context {
         realm: Realm { provider: "stripe", account: event.account.clone(), livemode: event.livemode },
+        event_id: &event.event_id,
         event_type: &event.event_type,
+        refunds_releases: envelope.api_version.is_some_and(|version| *version < *NO_REFUND_FOR_RELEASES),
         created: created.unwrap_or_else(|| event.received_at.seconds()),
         references,
     };
@@ -45,14 +52,22 @@ pub fn read(event: &Stored, references: &References) -> Result<Option<Reading>, 
 /// What every object of an event is read with.
 struct Context<'e> {
     realm: Realm,
+    event_id: &'e str,
     event_type: &'e str,
     /// Seconds; when the event was made. Two events of one second can't be ordered by it.
     created: i64,
+    /// Its version calls it a refund, too, when a reservation is let go, whole or in part.
+    refunds_releases: bool,
     references: &'e References,
 }
 
+/// The first API version in which a capture of a part, or a cancellation, makes no refund.
+const NO_REFUND_FOR_RELEASES: &str = "2025-03-31";
+
 #[derive(Deserialize)]
 struct Envelope<'e> {
+    #[serde(borrow)]
+    api_version: Option<Cow<'e, str>>,
     /// Seconds; text in thin events, which hold no object.
     created: Option<serde_json::Value>,
     #[serde(borrow)]

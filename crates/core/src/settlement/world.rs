@@ -1,163 +1,149 @@
-//! A small world for tests: a store that is a map, and orders whose events come in every order, again and in batches.
+//! A small world for tests: a store that is a map, into which events are settled in whatever batches, with every guard
+//! checked as a database would.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod ways;
 
+use bytes::Bytes;
+use serde_json::Value;
+
+use super::billing;
 use super::decide::{Cause, Input, decide, names};
 use super::order::Order;
-use super::payment::{Derived, Facts, Ours};
-use super::reading::References;
-use super::{Announcement, Origin, read};
-use crate::event::Stored;
+use super::payment::{self, Facts, Ours};
+use super::{Announcement, Origin, References};
+use crate::event::{Stored, Trust};
 use crate::id::Seq;
 use crate::money::Currency;
 use crate::state::{Kind, Loaded, Posting, State, Write};
 use crate::time::Time;
 
-const NOW: Time = Time::from_ms(1_780_000_000_000);
-/// More ways are not tried of one story.
-const WAYS_MAX: usize = 240;
+pub const STRIPE: Origin = Origin { provider: "stripe", livemode: None };
 
-/// What happens to an order.
-#[derive(Clone)]
-pub enum Step {
-    Event(Stored),
-    /// The app posts it, with an amount in yen.
-    Posted(&'static str, i64),
-}
+pub const NOW: Time = Time::from_ms(1_780_000_000_000);
 
-/// Where an order must end, whichever way its events come.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Ending {
-    pub status: &'static str,
-    pub amount: i64,
-    pub received: i64,
-    pub refunded: i64,
-    pub attention: Option<&'static str>,
-    /// What is announced in every order of events.
-    pub told: &'static [&'static str],
-    /// What is announced only if it is news when it comes.
-    pub perhaps: &'static [&'static str],
-}
+pub use ways::{Ending, Step, every_way, orders};
 
-/// Plays the steps in every order, or in many of them, each in batches of its own and with one step again.
-pub fn every_way(provider: &'static str, steps: &[Step], ending: &Ending) {
-    let all = orders(steps.len());
-    let mut first: Option<End> = None;
-    for (n, order) in all.iter().enumerate().step_by(all.len().div_ceil(WAYS_MAX)) {
-        let mut world = World::new(Origin { provider, livemode: None });
-        let mut batch = Vec::new();
-        let again = order[n % order.len()];
-        for (place, step) in order.iter().chain([&again]).enumerate() {
-            batch.push(steps[*step].clone());
-            if n >> (place % 6) & 1 == 0 {
-                world.settle(std::mem::take(&mut batch));
-            }
-        }
-        world.settle(batch);
-        world.check(ending, order);
-        let end = world.end();
-        assert_eq!(first.get_or_insert_with(|| end.clone()), &end, "{order:?}");
-    }
-}
-
-/// Every order of so many things.
-fn orders(count: usize) -> Vec<Vec<usize>> {
-    let Some(last) = count.checked_sub(1) else { return vec![Vec::new()] };
-    let shorter = orders(last).into_iter();
-    let with_last = shorter.flat_map(|order| {
-        (0..=order.len()).rev().map(move |place| {
-            let mut longer = order.clone();
-            longer.insert(place, last);
-            longer
-        })
-    });
-    with_last.collect()
-}
-
+#[derive(Default)]
 pub struct World {
-    origin: Origin,
-    loaded: Loaded,
+    /// Whose events come, where they don't say it themselves.
+    provider: &'static str,
+    pub loaded: Loaded,
     seq: i64,
-    postings: Vec<Posting>,
+    pub postings: Vec<Posting>,
     pub told: Vec<Announcement>,
-    posted: BTreeSet<&'static str>,
-}
-
-/// All that is known in the end, but for our own ids, which follow the order of arrival.
-#[derive(Clone, Debug, PartialEq)]
-struct End {
-    facts: Vec<Facts>,
-    names: BTreeSet<String>,
-    books: BTreeMap<(String, String), i64>,
 }
 
 impl World {
-    pub const fn new(origin: Origin) -> Self {
-        Self {
-            origin,
-            loaded: Loaded { names: BTreeMap::new(), states: BTreeMap::new() },
-            seq: 0,
-            postings: Vec::new(),
-            told: Vec::new(),
-            posted: BTreeSet::new(),
-        }
+    pub fn of(provider: &'static str) -> Self {
+        Self { provider, ..Self::default() }
     }
 
-    /// Several at once; what the app posts comes by itself.
-    pub fn settle(&mut self, steps: Vec<Step>) {
-        let mut inputs = Vec::new();
-        for step in steps {
-            self.seq += 1;
-            let seq = Seq::from_i64(self.seq);
-            match step {
-                Step::Event(event) => {
-                    let reading = read(self.origin, &event, &References::default()).unwrap().unwrap();
-                    inputs.push(Input { seq, reading, cause: Cause::of(&event) });
-                }
-                Step::Posted(reference, amount) => {
-                    self.decide(&std::mem::take(&mut inputs));
-                    if self.posted.insert(reference) {
-                        let posted = self.post(seq, reference, amount);
-                        self.decide(&[posted]);
-                    }
-                }
-            }
-        }
-        self.decide(&inputs);
+    fn next_seq(&mut self) -> Seq {
+        self.seq += 1;
+        Seq::from_i64(self.seq)
     }
 
-    fn post(&self, seq: Seq, reference: &str, amount: i64) -> Input {
+    pub fn event(&mut self, origin: Origin, event: &Value) -> Input {
+        let seq = self.next_seq();
+        let event = Stored {
+            seq,
+            received_at: NOW,
+            source: "source".into(),
+            event_id: format!("evt_{}", self.seq),
+            event_type: event["type"].as_str().unwrap().to_owned(),
+            created_at: None,
+            object: None,
+            account: event["account"].as_str().map(str::to_owned),
+            livemode: event["livemode"].as_bool(),
+            trust: Trust::Signed,
+            headers: "[]".into(),
+            body: Bytes::from(event.to_string()),
+        };
+        let reading = super::read(origin, &event, &References::default()).unwrap().unwrap_or_default();
+        Input { seq: event.seq, reading, cause: Cause::of(&event) }
+    }
+
+    pub fn hears(&mut self, event: &Value) {
+        self.hears_all(std::slice::from_ref(event));
+    }
+
+    /// In one batch.
+    pub fn hears_all(&mut self, events: &[Value]) {
+        let inputs: Vec<Input> = events.iter().map(|event| self.event(STRIPE, event)).collect();
+        self.settle(&inputs);
+    }
+
+    /// The app posts a payment for the whole installation, of any mode or of one.
+    pub fn announces(&mut self, reference: &str, livemode: Option<bool>, tenant: Option<&str>) {
+        self.posts(reference, livemode, tenant, true);
+    }
+
+    /// The same, of some amount.
+    pub fn posts_amount(&mut self, reference: &str, amount: i64) {
+        self.post(reference, None, None, true, amount);
+    }
+
+    pub fn posts(&mut self, reference: &str, livemode: Option<bool>, tenant: Option<&str>, for_all: bool) {
+        self.post(reference, livemode, tenant, for_all, 1000);
+    }
+
+    fn post(
+        &mut self,
+        reference: &str,
+        livemode: Option<bool>,
+        tenant: Option<&str>,
+        for_all: bool,
+        amount: i64,
+    ) {
+        let seq = self.next_seq();
         let ours = Ours {
             amount,
             currency: Currency::parse("jpy"),
+            tenant: tenant.map(str::to_owned),
             reference: Some(reference.to_owned()),
+            for_all,
             ..Ours::default()
         };
-        Order { ours, livemode: None }.input(seq, &self.loaded, None, Cause::default()).unwrap()
+        let input = Order { ours, livemode }.input(seq, Cause::default());
+        self.settle(&[input]);
     }
 
-    /// As a store would: only what is named is loaded, and every guard holds.
-    fn decide(&mut self, inputs: &[Input]) {
-        let wanted = names(inputs);
-        let mut seen = Loaded { states: self.loaded.states.clone(), ..Loaded::default() };
-        let known = self.loaded.names.iter().filter(|(name, _)| wanted.contains(*name));
-        seen.names.extend(known.map(|(name, key)| (name.clone(), key.clone())));
-        for change in decide(inputs, &seen, &|_| false, NOW) {
+    /// As a store would: only what is asked for is loaded, and every guard holds.
+    pub fn settle(&mut self, inputs: &[Input]) {
+        let mut wanted = names(inputs);
+        let changes = loop {
+            let mut seen = Loaded::default();
+            let named = self.loaded.names.iter().filter(|(name, _)| wanted.names.contains(*name));
+            seen.names.extend(named.map(|(name, key)| (name.clone(), key.clone())));
+            for key in seen.names.values().chain(&wanted.keys) {
+                let state = self.loaded.states.get(key);
+                seen.states.extend(state.map(|state| (key.clone(), state.clone())));
+            }
+            match decide(inputs, &wanted, &seen, &|_| false, NOW) {
+                Ok(changes) => break changes,
+                Err(more) => {
+                    assert!(more.names.is_disjoint(&wanted.names) && more.keys.is_disjoint(&wanted.keys));
+                    wanted.extend(more);
+                }
+            }
+        };
+        for change in changes {
             assert_eq!(change.refused, None);
+            let sum: i64 = change.postings.iter().map(|line| line.amount).sum();
+            assert_eq!(sum, 0, "{:?}", change.postings);
             for naming in change.names {
+                if let Some(was) = &naming.was {
+                    assert!(change.writes.iter().any(|write| write.key == *was), "{naming:?} is not guarded");
+                }
                 let was = self.loaded.names.insert(naming.name.clone(), naming.key.clone());
                 assert_eq!(was, naming.was, "{} would be stale", naming.name);
             }
-            for Write { key, version, facts, index } in change.writes {
+            for write in change.writes {
+                let Write { key, version, facts, index } = write;
                 assert_eq!(self.loaded.states.get(&key).map_or(0, |state| state.version), version);
-                let state = State {
-                    key: key.clone(),
-                    version: version + 1,
-                    facts,
-                    index,
-                    created_at: NOW,
-                    changed_at: NOW,
-                };
+                let (created_at, changed_at) = (NOW, NOW);
+                let state =
+                    State { key: key.clone(), version: version + 1, facts, index, created_at, changed_at };
                 self.loaded.states.insert(key, state);
             }
             self.postings.extend(change.postings);
@@ -165,53 +151,34 @@ impl World {
         }
     }
 
-    pub fn payments(&self) -> Vec<Facts> {
-        let states = self.loaded.states.values().filter(|state| state.key.kind == Kind::Payment);
-        let facts = states.map(|state| serde_json::from_str::<Facts>(&state.facts).unwrap());
-        facts.filter(|facts| facts.merged_into.is_none()).collect()
+    /// What stands of one kind.
+    pub fn states(&self, kind: Kind) -> impl Iterator<Item = &State> {
+        self.loaded.states.values().filter(move |state| state.key.kind == kind && state.is_shown())
     }
 
-    /// The sum of an account's lines.
-    pub fn booked(&self, account: &str) -> i64 {
-        self.postings.iter().filter(|line| line.account == account).map(|line| line.amount).sum()
+    pub fn facts(&self) -> impl Iterator<Item = Facts> {
+        self.states(Kind::Payment).map(|state| Facts::kept(&state.facts).unwrap())
     }
 
-    fn check(&self, ending: &Ending, order: &[usize]) {
-        let payments = self.payments();
-        let [facts] = &payments[..] else { panic!("{order:?} ends in {} payments", payments.len()) };
-        let derived = Derived::of(facts);
-        let found = (derived.status.name(), derived.amount, derived.received, derived.refunded);
-        let wanted = (ending.status, ending.amount, ending.received, ending.refunded);
-        assert_eq!(found, wanted, "{order:?} {facts:#?}");
-        assert_eq!(derived.attention.map(|reason| reason.name()), ending.attention, "{order:?}");
-        let ids: BTreeSet<&str> = self.told.iter().map(|told| &*told.id).collect();
-        assert_eq!(ids.len(), self.told.len(), "{order:?} announces something twice: {ids:?}");
-        let keys: BTreeSet<&str> =
-            ids.iter().map(|id| &id[id.find("payment.").expect("it tells of a payment")..]).collect();
-        assert_eq!(keys.len(), self.told.len(), "{order:?} announces one thing under two names: {ids:?}");
-        for told in ending.told {
-            assert!(keys.contains(told), "{order:?} does not announce {told}: {keys:?}");
-        }
-        let unexpected: Vec<_> =
-            keys.iter().filter(|key| !ending.told.contains(key) && !ending.perhaps.contains(key)).collect();
-        assert!(unexpected.is_empty(), "{order:?} announces {unexpected:?}");
+    pub fn billings(&self) -> impl Iterator<Item = billing::Facts> {
+        self.states(Kind::Billing).map(|state| billing::Facts::kept(&state.facts).unwrap())
     }
 
-    fn end(&self) -> End {
-        let is_lasting = |name: &String| !name.contains("/order/pay_");
-        let mut facts = self.payments();
-        for one in &mut facts {
-            one.emitted.clear();
-            one.names.retain(is_lasting);
-            one.ours = one.ours.values().map(|ours| (String::new(), ours.clone())).collect();
-        }
-        let names = self.loaded.names.keys().filter(|name| is_lasting(name)).cloned().collect();
-        let mut books: BTreeMap<(String, String), i64> = BTreeMap::new();
-        for line in &self.postings {
-            *books.entry((line.account.clone(), line.cause.clone())).or_default() += line.amount;
-        }
-        books.retain(|_, sum| *sum != 0);
-        assert_eq!(books.values().sum::<i64>(), 0);
-        End { facts, names, books }
+    /// Every payment that stands, by (reference, status, amount received, mode).
+    pub fn payments(&self) -> Vec<(String, String, i64, Option<bool>)> {
+        let facts = self.facts();
+        let mut all: Vec<_> = facts
+            .map(|facts| {
+                let derived = payment::Derived::of(&facts);
+                let reference = derived.reference.unwrap_or_default();
+                (reference, derived.status.name().to_owned(), derived.received, facts.livemode)
+            })
+            .collect();
+        all.sort();
+        all
+    }
+
+    pub fn told(&self) -> Vec<&str> {
+        self.told.iter().map(|told| &*told.event_type).collect()
     }
 }

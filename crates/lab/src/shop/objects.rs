@@ -87,8 +87,10 @@ impl Order {
 }
 
 pub fn intent(order: &Order, status: &str, received: i64, error: Option<&str>) -> Value {
-    let error =
-        error.map(|code| json!({ "code": code, "type": "card_error", "message": "Your card was declined." }));
+    let error = error.map(|code| {
+        let charge = order.id("chf");
+        json!({ "charge": charge, "code": code, "type": "card_error", "message": "Your card was declined." })
+    });
     json!({
         "id": order.id("pi"),
         "object": "payment_intent",
@@ -102,6 +104,7 @@ pub fn intent(order: &Order, status: &str, received: i64, error: Option<&str>) -
         "latest_charge": (received > 0).then(|| order.id("ch")),
         "livemode": false,
         "metadata": order.metadata(),
+        "next_action": (status == "requires_action").then(|| json!({ "type": "konbini_display_details" })),
         "payment_method": order.id("pm"),
         "payment_method_types": ["card", "konbini"],
         "receipt_email": order.email(),

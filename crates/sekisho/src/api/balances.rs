@@ -1,6 +1,6 @@
 //! Balances: what customers have with us, as the sum of the entries that made it so.
 
-use super::endpoint::{Answer, Call, Endpoint, Success, Verb};
+use super::endpoint::{Answer, Call, Endpoint, Success, Verb, WHOSE};
 use super::problem;
 use crate::config::Scope;
 use crate::transition;
@@ -10,8 +10,8 @@ pub const ENDPOINTS: &[Endpoint] = &[Endpoint {
     path: "/v1/balances/{customer}",
     scope: Some(Scope::Read),
     for_tenants: true,
-    summary: "What a customer has, by currency and mode, with the newest 50 entries",
-    parameters: &[],
+    summary: "What a customer of a tenant has, by currency and mode, with the newest 50 entries",
+    parameters: &[WHOSE],
     body: None,
     answer: "Balance",
     success: Success::Done,
@@ -19,11 +19,7 @@ pub const ENDPOINTS: &[Endpoint] = &[Endpoint {
 }];
 
 async fn show(call: Call) -> Answer {
-    let store = &*call.api.store;
-    let is_visible = match &call.tenant {
-        Some(tenant) => transition::is_customer_of(store, &call.path, tenant).await?,
-        None => true,
-    };
-    let found = if is_visible { transition::balance(store, &call.path).await? } else { None };
+    let tenant = call.of_tenant()?;
+    let found = transition::balance(&*call.api.store, tenant.as_deref(), &call.path).await?;
     Ok(found.ok_or_else(|| problem::missing(format!("there is no customer {}", call.path)))?.into())
 }

@@ -87,22 +87,22 @@ async fn list(call: Call) -> Answer {
         before: call.param(BEFORE.name).map(str::to_owned),
         ..StateFilter::all(Kind::Billing, call.limit()?)
     };
-    let (limit, at) = (filter.limit, now());
+    let (limit, at, grace) = (filter.limit, now(), call.api.grace);
     let states = call.api.store.find_states(filter).await?;
-    page_of_states(&*call.api.store, &states, limit, |state| view::billing(state, at)).await
+    page_of_states(&*call.api.store, &states, limit, |state| view::billing(state, at, grace)).await
 }
 
 async fn show(call: Call) -> Answer {
     let livemode = call.flag(LIVEMODE.name)?;
     let tenant = Some(&*call.path).filter(|tenant| call.may_see(Some(tenant)));
     let found = match tenant {
-        Some(tenant) => transition::billing(&*call.api.store, tenant, livemode).await?,
+        Some(tenant) => transition::billing_state(&*call.api.store, tenant, livemode).await?,
         None => None,
     };
     let missing = || problem::missing(format!("nothing is known of billing of the tenant {}", call.path));
-    let mut found = found.ok_or_else(missing)?;
-    view::unlink(&*call.api.store, [&mut found]).await?;
-    Ok(found.into())
+    let mut shown = view::billing(&found.ok_or_else(missing)?, now(), call.api.grace)?;
+    view::unlink(&*call.api.store, [&mut shown]).await?;
+    Ok(shown.into())
 }
 
 async fn delete(call: Call) -> Answer {

@@ -2,7 +2,7 @@
 
 use sekisho_core::notification::directory::Register;
 
-use super::endpoint::{ADDRESSES, BEFORE, Endpoint, LIMIT, Success, TENANT, Verb};
+use super::endpoint::{ADDRESSES, BEFORE, Endpoint, LIMIT, Success, TENANT, Verb, WHOSE};
 use super::members;
 use crate::config::Scope;
 
@@ -12,7 +12,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         path: "/v1/customers",
         scope: Some(Scope::Read),
         for_tenants: true,
-        summary: "Customers, by id, the highest first",
+        summary: "Customers, by tenant and id, the last first",
         parameters: &[TENANT, ADDRESSES, BEFORE, LIMIT],
         body: None,
         answer: "CustomerPage",
@@ -37,7 +37,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         scope: Some(Scope::Read),
         for_tenants: true,
         summary: "One customer",
-        parameters: &[ADDRESSES],
+        parameters: &[WHOSE, ADDRESSES],
         body: None,
         answer: "CustomerDetail",
         success: Success::Done,
@@ -49,7 +49,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         scope: Some(Scope::Write),
         for_tenants: true,
         summary: "Delete a customer; what was paid stays, without a link to it",
-        parameters: &[],
+        parameters: &[WHOSE],
         body: None,
         answer: "Deleted",
         success: Success::Done,

@@ -1,7 +1,7 @@
 //! Dead letters: what waits for a person, and what the person decides.
 
 use sekisho_store::{DeadFilter, GROUPED_MAX};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::endpoint::{Answer, BEFORE, Call, Endpoint, LIMIT, Parameter, Success, Verb, page};
 use super::events::{SOURCE, TYPE};
@@ -86,7 +86,9 @@ async fn list(call: Call) -> Answer {
     (filter.limit, filter.before) = (call.limit()?, call.before()?);
     let limit = filter.limit;
     let found = call.api.store.find_dead(filter).await?;
-    Ok(page(found.iter().map(view::dead_letter).collect(), limit))
+    let mut items: Vec<Value> = found.iter().map(view::dead_letter).collect();
+    view::unlink(&*call.api.store, &mut items).await?;
+    Ok(page(items, limit))
 }
 
 async fn groups(call: Call) -> Answer {

@@ -118,6 +118,11 @@ pub const BEFORE: Parameter =
 pub const LIVEMODE: Parameter =
     Parameter { name: "livemode", kind: "flag", about: "Only live ones, or only those of a test mode" };
 pub const TENANT: Parameter = Parameter { name: "tenant", kind: "text", about: "Only this tenant's" };
+pub const WHOSE: Parameter = Parameter {
+    name: "tenant",
+    kind: "text",
+    about: "Whose it is: needed where several tenants have this id; empty for what belongs to no tenant. Without it, what belongs to no tenant is meant, or else the only one there is",
+};
 pub const ADDRESSES: Parameter = Parameter {
     name: "addresses",
     kind: "text",

@@ -25,8 +25,8 @@ pub async fn create(register: Register, call: Call) -> Answer {
 
 pub async fn show(register: Register, call: Call) -> Answer {
     let (store, view) = (&*call.api.store, view::member_for(call.wants_addresses()?));
-    let found = transition::member(store, register.kind(), &call.path, view).await?;
-    let found = found.filter(|found| call.may_see(found["tenant"].as_str()));
+    let tenant = call.of_tenant()?;
+    let found = transition::member(store, register, tenant.as_deref(), &call.path, view).await?;
     let missing = || problem::missing(format!("there is no {} {}", register.noun(), call.path));
     let mut found = found.ok_or_else(missing)?;
     view::unlink(store, [&mut found]).await?;
@@ -34,6 +34,6 @@ pub async fn show(register: Register, call: Call) -> Answer {
 }
 
 pub async fn delete(register: Register, call: Call) -> Answer {
-    let (store, actor) = (&*call.api.store, call.actor());
-    Ok(transition::delete_member(store, register, &call.path, &actor).await?.into())
+    let (store, actor, tenant) = (&*call.api.store, call.actor(), call.of_tenant()?);
+    Ok(transition::delete_member(store, register, tenant.as_deref(), &call.path, &actor).await?.into())
 }

@@ -91,7 +91,7 @@ const ACCOUNT: Parameter = Parameter {
 const STATUS: Parameter = Parameter {
     name: "status",
     kind: "text",
-    about: "unpaid, processing, failed, expired, cancelled, paid, partially_refunded or refunded",
+    about: "unpaid, processing, failed, expired, cancelled, partially_paid, paid, partially_refunded or refunded",
 };
 
 async fn list(call: Call) -> Answer {

@@ -53,7 +53,8 @@ const SCHEMAS: &[(&str, Fields)] = &[
     ("EventQuery", EVENT_QUERY),
     ("Replay", REPLAY),
     ("RouteForecast", ROUTE_FORECAST),
-    ("Unanswered", &[("route", "text"), ("error", "text"), ("count", "integer")]),
+    ("NoticeForecast", NOTICE_FORECAST),
+    ("Unanswered", &[("rule", "text"), ("error", "text"), ("count", "integer")]),
     ("ReplayReport", REPLAY_REPORT),
     (
         "Problem",
@@ -105,11 +106,13 @@ const DEAD_LETTER: Fields = &[
     ("event_id", "text?"),
     ("type", "text?"),
     ("source", "text?"),
+    ("about", "About"),
+    ("amount", "integer?"),
+    ("currency", "text?"),
 ];
 
 const DEAD_LETTER_DETAIL: Fields = &[
     ("object", "Object?"),
-    ("about", "About"),
     ("timer", "text?"),
     ("notice", "text?"),
     ("headers", "any"),
@@ -244,6 +247,9 @@ const ROUTE_FORECAST: Fields = &[
     ("discarded", "integer"),
 ];
 
+const NOTICE_FORECAST: Fields =
+    &[("rule", "text"), ("channel", "text"), ("new", "integer"), ("told", "integer"), ("unsent", "integer")];
+
 const REPLAY_REPORT: Fields = &[
     ("dry_run", "flag"),
     ("until", "time?"),
@@ -254,6 +260,8 @@ const REPLAY_REPORT: Fields = &[
     ("missing", "text[]"),
     ("more", "flag"),
     ("routes", "RouteForecast[]"),
+    ("notices", "NoticeForecast[]"),
+    ("announcements", "integer"),
     ("without_route", "integer"),
     ("unanswered", "Unanswered[]"),
 ];
@@ -328,6 +336,7 @@ pub mod tests {
         check("EventQuery", &json!(t::EventQuery::default()));
         check("ReplayReport", &json!(t::ReplayReport::default()));
         check("RouteForecast", &json!(t::RouteForecast::default()));
+        check("NoticeForecast", &json!(t::NoticeForecast::default()));
         check("Reset", &json!(t::Reset { route: String::new(), was: String::new() }));
         check("Remind", &json!(t::Remind::default()));
         check("RemindReport", &json!(t::RemindReport::default()));

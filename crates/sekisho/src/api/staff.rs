@@ -2,7 +2,7 @@
 
 use sekisho_core::notification::directory::Register;
 
-use super::endpoint::{ADDRESSES, BEFORE, Endpoint, LIMIT, Success, TENANT, Verb};
+use super::endpoint::{ADDRESSES, BEFORE, Endpoint, LIMIT, Success, TENANT, Verb, WHOSE};
 use super::members;
 use crate::config::Scope;
 
@@ -12,7 +12,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         path: "/v1/staff",
         scope: Some(Scope::Read),
         for_tenants: true,
-        summary: "Staff, by id, the highest first",
+        summary: "Staff, by tenant and id, the last first",
         parameters: &[TENANT, ADDRESSES, BEFORE, LIMIT],
         body: None,
         answer: "StaffPage",
@@ -38,7 +38,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         scope: Some(Scope::Read),
         for_tenants: true,
         summary: "One staff member",
-        parameters: &[ADDRESSES],
+        parameters: &[WHOSE, ADDRESSES],
         body: None,
         answer: "StaffDetail",
         success: Success::Done,
@@ -50,7 +50,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         scope: Some(Scope::Write),
         for_tenants: true,
         summary: "Delete a staff member: what was said is gone, the audit log stays",
-        parameters: &[],
+        parameters: &[WHOSE],
         body: None,
         answer: "Deleted",
         success: Success::Done,

@@ -2,7 +2,7 @@
 
 use sekisho_core::notification::directory::Register;
 
-use super::endpoint::{BEFORE, Endpoint, LIMIT, Success, TENANT, Verb};
+use super::endpoint::{BEFORE, Endpoint, LIMIT, Success, TENANT, Verb, WHOSE};
 use super::members;
 use crate::config::Scope;
 
@@ -12,7 +12,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         path: "/v1/subjects",
         scope: Some(Scope::Read),
         for_tenants: true,
-        summary: "Subjects, by id, the highest first",
+        summary: "Subjects, by tenant and id, the last first",
         parameters: &[TENANT, BEFORE, LIMIT],
         body: None,
         answer: "SubjectPage",
@@ -37,7 +37,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         scope: Some(Scope::Read),
         for_tenants: true,
         summary: "One subject",
-        parameters: &[],
+        parameters: &[WHOSE],
         body: None,
         answer: "SubjectDetail",
         success: Success::Done,
@@ -49,7 +49,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         scope: Some(Scope::Write),
         for_tenants: true,
         summary: "Delete a subject: what was said of it is gone, the audit log stays",
-        parameters: &[],
+        parameters: &[WHOSE],
         body: None,
         answer: "Deleted",
         success: Success::Done,

@@ -1,6 +1,7 @@
 //! `sekisho billing [TENANT|list|delete]`: what tenants subscribed to, and until when it is paid.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::bail;
 use sekisho_core::settlement::billing::{Derived, Facts, Status, view};
@@ -113,7 +114,7 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
 }
 
 async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
-    let (store, _) = context.open_store().await?;
+    let (store, seen) = context.open_store().await?;
     let store: &dyn Store = &*store;
     let query = &StateFilter {
         status: args.status.map(|status| status.name().to_owned()),
@@ -125,7 +126,7 @@ async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
     let fetch = async |before: Option<String>, limit| {
         let found = states::page(store, query, before, limit).await?;
         let mut rows: Vec<_> =
-            found.iter().map(|state| (state.key.id.clone(), row(state, as_json))).collect();
+            found.iter().map(|state| (state.key.id.clone(), row(state, seen.grace, as_json))).collect();
         unlink(store, rows.iter_mut().map(|(_, row)| row)).await?;
         Ok(rows)
     };
@@ -134,7 +135,7 @@ async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
 }
 
 async fn show(tenant: &str, args: List, context: &Context) -> anyhow::Result<ExitCode> {
-    let (store, _) = context.open_store().await?;
+    let (store, seen) = context.open_store().await?;
     let modes = [Some(true), Some(false), None];
     let names = modes.map(|livemode| format!("b:{}", billing_name(livemode, tenant)));
     let own = Key::new(Kind::Billing, tenant);
@@ -147,7 +148,7 @@ async fn show(tenant: &str, args: List, context: &Context) -> anyhow::Result<Exi
         bail!("no billing of {tenant} is known; `sekisho billing list` lists those that are");
     }
     for (n, state) in found.iter().enumerate() {
-        let mut shown = row(state, args.pages.json);
+        let mut shown = row(state, seen.grace, args.pages.json);
         unlink(&*store, [&mut shown]).await?;
         if args.pages.json {
             json_out(&shown);
@@ -162,9 +163,10 @@ async fn show(tenant: &str, args: List, context: &Context) -> anyhow::Result<Exi
 }
 
 /// A tenant's billing as the API shows it, with the texts of a page unless it is for programs.
-fn row(state: &State, as_json: bool) -> Value {
-    let mut shown = match serde_json::from_str::<Facts>(&state.facts) {
-        Ok(facts) => view(&state.key.id, &facts, &Derived::of(&facts), now()),
+fn row(state: &State, grace: Duration, as_json: bool) -> Value {
+    let grace_ms = i64::try_from(grace.as_millis()).unwrap_or(i64::MAX);
+    let mut shown = match Facts::kept(&state.facts) {
+        Ok(facts) => view(&state.key.id, &facts, &Derived::of(&facts), now(), grace_ms),
         Err(error) => {
             json!({ "id": state.key.id, "object": "billing", "status": "unreadable", "error": error.to_string() })
         }

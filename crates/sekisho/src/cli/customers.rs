@@ -6,7 +6,7 @@ use sekisho_core::notification::Language;
 use sekisho_core::notification::directory::Register;
 
 use super::pages::Pages;
-use super::server::{self, Old};
+use super::server;
 use super::{Context, delete, import, members};
 
 #[derive(clap::Args)]
@@ -20,12 +20,12 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Every customer, by id, the last first
+    /// Every customer, by tenant and id, the last first
     List(List),
-    /// Create a customer, or replace all that was said of it; it stays with its tenant
+    /// Create a customer, or replace all that was said of it; the same id in another tenant is another customer
     Create(Create),
     /// Delete a customer; what it paid stays, without a link to it
-    Delete(delete::Args),
+    Delete(delete::OfTenant),
     /// Create or replace many, from a CSV file with the columns id, tenant, name, email, language: all of them or none
     Import(import::Args),
 }
@@ -79,7 +79,7 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
         None => list(args.list, context).await,
         Some(Command::List(args)) => list(args, context).await,
         Some(Command::Create(args)) => create(args, context).await,
-        Some(Command::Delete(args)) => delete::run(Old::Member(Register::Customers), args, context).await,
+        Some(Command::Delete(args)) => delete::run_of_tenant(Register::Customers, args, context).await,
         Some(Command::Import(args)) => import::run(Register::Customers, args, context).await,
     }
 }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use sekisho_core::{Seq, Time};
 use sekisho_store::{DeadFilter, DeadGroup, GROUPED_MAX, Risk, Store};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::amount::amount_text;
 use super::output::{calls_out, fields_out, json_out, line_out, request_out, rows_out};
@@ -86,12 +86,14 @@ pub struct Show {
     json: bool,
 }
 
-const COLUMNS: [(&str, &str); 7] = [
+const COLUMNS: [(&str, &str); 9] = [
     ("DIED", "died_at"),
     ("ID", "id"),
     ("LANE", "lane"),
     ("TYPE", "type"),
     ("EVENT ID", "event_id"),
+    ("PAYMENT", "/about/payment"),
+    ("AT RISK", "at_risk"),
     ("ATTEMPTS", "attempts"),
     ("REASON", "reason"),
 ];
@@ -106,7 +108,7 @@ const GROUPS: [(&str, &str); 7] = [
     ("AT RISK", "at_risk"),
 ];
 
-const FIELDS: [(&str, &str); 13] = [
+const FIELDS: [(&str, &str); 17] = [
     ("id", "id"),
     ("lane", "lane"),
     ("reason", "reason"),
@@ -119,6 +121,10 @@ const FIELDS: [(&str, &str); 13] = [
     ("source", "source"),
     ("type", "type"),
     ("about", "object"),
+    ("payment", "/about/payment"),
+    ("billing", "/about/billing"),
+    ("tenant", "/about/tenant"),
+    ("at risk", "at_risk"),
     ("timer", "timer"),
 ];
 
@@ -153,7 +159,12 @@ async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
     let query = &args.conditions.query(args.reason).filter()?;
     let fetch = async |before, limit| {
         let found = store.find_dead(DeadFilter { before, limit, ..query.clone() }).await?;
-        Ok(found.iter().map(|letter| (letter.job, view::dead_letter(letter))).collect())
+        let mut rows: Vec<_> = found.iter().map(view::dead_letter).collect();
+        view::unlink(store, &mut rows).await?;
+        if !args.pages.json {
+            rows.iter_mut().for_each(put_risk);
+        }
+        Ok(found.iter().map(|letter| letter.job).zip(rows).collect())
     };
     pages::out(&args.pages, &COLUMNS, "no dead letters", fetch).await?;
     Ok(ExitCode::SUCCESS)
@@ -184,16 +195,24 @@ fn groups_out(columns: &[(&str, &str)], groups: &[DeadGroup], nothing: &str) {
     rows_out(columns, &groups.iter().map(row).collect::<Vec<_>>(), nothing);
 }
 
+/// What the payment behind a letter is worth, in words.
+fn put_risk(letter: &mut Value) {
+    if !letter["amount"].is_null() {
+        letter["at_risk"] = amount_text(&letter["amount"], &letter["currency"]).into();
+    }
+}
+
 async fn show(args: Show, context: &Context) -> anyhow::Result<ExitCode> {
     let (store, _) = context.open_store().await?;
     let id = args.id.as_message();
-    let Some(shown) = view::dead_letter_with_all(&*store, args.id).await? else {
+    let Some(mut shown) = view::dead_letter_with_all(&*store, args.id).await? else {
         bail!("no dead letter has the id {id}, or has it any more; try `sekisho messages show {id}`");
     };
     if args.json {
         json_out(&shown);
         return Ok(ExitCode::SUCCESS);
     }
+    put_risk(&mut shown);
     fields_out(&FIELDS, &shown);
     line_out("");
     calls_out(&shown);

@@ -2,9 +2,22 @@
 
 use std::process::ExitCode;
 
+use sekisho_core::notification::directory::Register;
+
 use super::Context;
 use super::output::{cell, is_attended, is_confirmed, json_out, line_out};
 use super::server::{Door, Old, Through};
+
+/// Of what belongs to a tenant.
+#[derive(clap::Args)]
+pub struct OfTenant {
+    /// Whose it is: needed where several tenants have this id. Without it, what belongs to no tenant is meant, or else the
+    /// only one there is
+    #[arg(long, value_name = "ID")]
+    tenant: Option<String>,
+    #[command(flatten)]
+    args: Args,
+}
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -20,6 +33,10 @@ pub struct Args {
     server: Through,
 }
 
+pub async fn run_of_tenant(register: Register, of: OfTenant, context: &Context) -> anyhow::Result<ExitCode> {
+    run(Old::Member { register, tenant: of.tenant }, of.args, context).await
+}
+
 pub async fn run(what: Old, args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     let door = Door::open(&args.server, context).await?;
     if !args.yes && is_attended() {
@@ -27,7 +44,7 @@ pub async fn run(what: Old, args: Args, context: &Context) -> anyhow::Result<Exi
             format!("delete the {} {}? What is said of it can't be had back.", what.name(), args.id);
         anyhow::ensure!(is_confirmed(&question)?, "nothing was done");
     }
-    let deleted = door.delete(what, &args.id).await?;
+    let deleted = door.delete(&what, &args.id).await?;
     if args.json {
         json_out(&deleted);
         return Ok(ExitCode::SUCCESS);

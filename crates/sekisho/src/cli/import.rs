@@ -92,12 +92,14 @@ fn check(register: Register, sheet: &mut Sheet) {
             }
             Err(other) => problems.push(row.problem(FieldError::new("row", other.to_string()))),
         }
-        let id = row.order.get("id").and_then(Value::as_str).unwrap_or_default();
-        if let Some(first) = seen.get(id) {
+        let text = |field| row.order.get(field).and_then(Value::as_str).unwrap_or_default();
+        // Ids are the tenant's own.
+        let (id, tenant) = (text("id"), text("tenant"));
+        if let Some(first) = seen.get(&(tenant.to_owned(), id.to_owned())) {
             let detail = format!("{id} stands in line {first}, too; expected each id once");
             problems.push(row.problem(FieldError::new("id", detail)));
         } else if !id.is_empty() {
-            seen.insert(id.to_owned(), row.line);
+            seen.insert((tenant.to_owned(), id.to_owned()), row.line);
         }
         problems.len() == before
     });

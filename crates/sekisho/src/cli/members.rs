@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use sekisho_core::notification::directory::Register;
+use sekisho_core::notification::directory::{Register, scoped};
 use sekisho_core::state::State;
 use sekisho_store::{StateFilter, Store};
 use serde_json::{Map, Value};
@@ -29,6 +29,7 @@ pub async fn list(list: List<'_>, pages: &Pages<String>, context: &Context) -> a
     let store: &dyn Store = &*store;
     let query = &StateFilter { tenant: list.tenant, ..StateFilter::all(list.register.kind(), 0) };
     let fetch = async |before: Option<String>, limit| {
+        let before = before.map(|before| cursor(list.register, query.tenant.as_deref(), before));
         let found = states::page(store, query, before, limit).await?;
         let view = view::member_for(list.full);
         let shown = |state: &State| Ok((state.key.id.clone(), view(state)?));
@@ -38,6 +39,16 @@ pub async fn list(list: List<'_>, pages: &Pages<String>, context: &Context) -> a
     };
     pages::out(pages, list.columns, list.nothing, fetch).await?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Where a page ends that ended with this one: an id of the tenant whose list it is, or `TENANT/ID`.
+fn cursor(register: Register, tenant: Option<&str>, before: String) -> String {
+    match register {
+        Register::Customers | Register::Staff | Register::Subjects if !before.contains('/') => {
+            scoped(tenant, &before)
+        }
+        Register::Tenants | Register::Customers | Register::Staff | Register::Subjects => before,
+    }
 }
 
 pub async fn create(

@@ -24,13 +24,14 @@ pub fn table(headings: &[&str], rows: &[Vec<String>]) {
     }
 }
 
-/// The named fields of each row under headings; `nothing` when there is none.
+/// The named fields of each row under headings, inner ones by their path (`/about/payment`); `nothing` when there is no
+/// row.
 pub fn rows_out(columns: &[(&str, &str)], rows: &[Value], nothing: &str) {
     if rows.is_empty() {
         return line_out(nothing);
     }
     let (headings, names): (Vec<_>, Vec<_>) = columns.iter().copied().unzip();
-    let row = |value: &Value| names.iter().map(|name| cell(&value[*name])).collect();
+    let row = |value: &Value| names.iter().map(|name| cell(field(value, name))).collect();
     table(&headings, &rows.iter().map(row).collect::<Vec<_>>());
 }
 
@@ -42,11 +43,15 @@ pub fn list_out(as_json: bool, columns: &[(&str, &str)], rows: &[Value], nothing
 /// A line for each named field that has a value.
 pub fn fields_out(fields: &[(&str, &str)], value: &Value) {
     for (label, name) in fields {
-        let text = cell(&value[*name]);
+        let text = cell(field(value, name));
         if !text.is_empty() {
             line_out(&format!("{label:10} {text}"));
         }
     }
+}
+
+fn field<'v>(value: &'v Value, name: &str) -> &'v Value {
+    if name.starts_with('/') { value.pointer(name).unwrap_or(&Value::Null) } else { &value[name] }
 }
 
 /// The headers and the body that `value` has.

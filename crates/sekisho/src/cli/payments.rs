@@ -43,7 +43,8 @@ enum Command {
 
 #[derive(clap::Args)]
 struct List {
-    /// Only those that stand there: unpaid, processing, failed, expired, cancelled, paid, partially_refunded or refunded
+    /// Only those that stand there: unpaid, processing, failed, expired, cancelled, partially_paid, paid,
+    /// partially_refunded or refunded
     #[arg(long, value_parser = status)]
     status: Option<Status>,
     /// Only of this tenant
@@ -116,7 +117,7 @@ fn row(state: &State, as_json: bool) -> Value {
 
 /// A payment as the API shows it, with when it was first and last written. Facts that can't be read don't hide the others.
 fn shown(state: &State) -> Value {
-    let mut shown = match serde_json::from_str::<Facts>(&state.facts) {
+    let mut shown = match Facts::kept(&state.facts) {
         Ok(facts) => view(&state.key.id, &facts, &Derived::of(&facts)),
         Err(error) => {
             json!({ "id": state.key.id, "object": "payment", "status": "unreadable", "error": error.to_string() })

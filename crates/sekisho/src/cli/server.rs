@@ -76,17 +76,17 @@ impl New {
     }
 }
 
-/// What can be deleted. Of billing, the mode that is meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What can be deleted. Of the directory, whose it is; of billing, the mode that is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Old {
-    Member(Register),
+    Member { register: Register, tenant: Option<String> },
     Billing(Option<bool>),
 }
 
 impl Old {
-    pub const fn name(self) -> &'static str {
+    pub const fn name(&self) -> &'static str {
         match self {
-            Self::Member(register) => register.noun(),
+            Self::Member { register, .. } => register.noun(),
             Self::Billing(_) => "billing of",
         }
     }
@@ -196,7 +196,7 @@ impl<'c> Door<'c> {
         Ok(answered.answer)
     }
 
-    pub async fn delete(&self, old: Old, id: &str) -> anyhow::Result<Value> {
+    pub async fn delete(&self, old: &Old, id: &str) -> anyhow::Result<Value> {
         let store = match self {
             Self::Server(server) => return server.delete(old, id).await,
             Self::Own(store, _) => &**store,
@@ -204,8 +204,10 @@ impl<'c> Door<'c> {
         let actor = os_actor();
         let actor = operator(&actor);
         Ok(match old {
-            Old::Member(register) => transition::delete_member(store, register, id, &actor).await?,
-            Old::Billing(livemode) => transition::delete_billing(store, id, livemode, &actor).await?,
+            Old::Member { register, tenant } => {
+                transition::delete_member(store, *register, tenant.as_deref(), id, &actor).await?
+            }
+            Old::Billing(livemode) => transition::delete_billing(store, id, *livemode, &actor).await?,
         })
     }
 
@@ -346,17 +348,21 @@ impl Server {
         self.ask(request.header("content-type", "application/json").body(serde_json::to_vec(order)?)).await
     }
 
-    async fn delete(&self, old: Old, id: &str) -> anyhow::Result<Value> {
-        let (list, livemode) = match old {
-            Old::Member(register) => (register.name(), None),
-            Old::Billing(livemode) => ("billing", livemode),
+    async fn delete(&self, old: &Old, id: &str) -> anyhow::Result<Value> {
+        let (list, narrowed) = match old {
+            Old::Member { register, tenant } => {
+                (register.name(), tenant.clone().map(|tenant| ("tenant", tenant)))
+            }
+            Old::Billing(livemode) => {
+                ("billing", livemode.map(|livemode| ("livemode", livemode.to_string())))
+            }
         };
         let mut url = reqwest::Url::parse(&self.url)?;
         let mut path = url.path_segments_mut().map_err(|()| anyhow!("{} has no paths", self.url))?;
         path.pop_if_empty().extend(["v1", list, id]);
         drop(path);
-        if let Some(livemode) = livemode {
-            url.query_pairs_mut().append_pair("livemode", if livemode { "true" } else { "false" });
+        if let Some((name, value)) = narrowed {
+            url.query_pairs_mut().append_pair(name, &value);
         }
         self.ask(self.client.delete(url)).await
     }

@@ -6,7 +6,7 @@ use sekisho_core::notification::Language;
 use sekisho_core::notification::directory::{Register, THRESHOLD_DAYS_MAX};
 
 use super::pages::Pages;
-use super::server::{self, Old};
+use super::server;
 use super::{Context, delete, import, members};
 
 #[derive(clap::Args)]
@@ -20,12 +20,12 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Everybody, by id, the last first
+    /// Everybody, by tenant and id, the last first
     List(List),
-    /// Create a staff member, or replace all that was said of one; they stay with their tenant
+    /// Create a staff member, or replace all that was said of one; the same id in another tenant is another person
     Create(Create),
     /// Delete a staff member: names and address are gone, the audit log stays
-    Delete(delete::Args),
+    Delete(delete::OfTenant),
     /// Create or replace many, from a CSV file: all of them or none. Columns: id, tenant, family_name, given_name, email,
     /// language, notifications, threshold_days
     Import(import::Args),
@@ -89,7 +89,7 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
         None => list(args.list, context).await,
         Some(Command::List(args)) => list(args, context).await,
         Some(Command::Create(args)) => create(args, context).await,
-        Some(Command::Delete(args)) => delete::run(Old::Member(Register::Staff), args, context).await,
+        Some(Command::Delete(args)) => delete::run_of_tenant(Register::Staff, args, context).await,
         Some(Command::Import(args)) => import::run(Register::Staff, args, context).await,
     }
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use sekisho_core::notification::directory::Register;
 
 use super::pages::Pages;
-use super::server::{self, Old};
+use super::server;
 use super::{Context, delete, import, members};
 
 #[derive(clap::Args)]
@@ -19,12 +19,12 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Every subject, by id, the last first
+    /// Every subject, by tenant and id, the last first
     List(List),
     /// Create a subject, or replace all that was said of it; it stays with its tenant
     Create(Create),
     /// Delete a subject: its name and its deadlines are gone, the audit log stays
-    Delete(delete::Args),
+    Delete(delete::OfTenant),
     /// Create or replace many, from a CSV file: all of them or none. Columns: id, tenant, name, renewal_due_on,
     /// assessment_due_on
     Import(import::Args),
@@ -76,7 +76,7 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
         None => list(args.list, context).await,
         Some(Command::List(args)) => list(args, context).await,
         Some(Command::Create(args)) => create(args, context).await,
-        Some(Command::Delete(args)) => delete::run(Old::Member(Register::Subjects), args, context).await,
+        Some(Command::Delete(args)) => delete::run_of_tenant(Register::Subjects, args, context).await,
         Some(Command::Import(args)) => import::run(Register::Subjects, args, context).await,
     }
 }

@@ -69,7 +69,9 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
         None => list(args.list, context).await,
         Some(Command::List(args)) => list(args, context).await,
         Some(Command::Create(args)) => create(args, context).await,
-        Some(Command::Delete(args)) => delete::run(Old::Member(Register::Tenants), args, context).await,
+        Some(Command::Delete(args)) => {
+            delete::run(Old::Member { register: Register::Tenants, tenant: None }, args, context).await
+        }
         Some(Command::Import(args)) => import::run(Register::Tenants, args, context).await,
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::fmt::Write as _;
 use std::ops::Range;
 use std::path::Path;
+use std::time::Duration;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -97,9 +98,10 @@ fn block_span(text: &str, kind: &str, name: &str) -> Option<Range<usize>> {
 pub struct Glance {
     pub store: StoreUrl,
     pub sources: Vec<String>,
+    pub grace: Duration,
 }
 
-/// Reads only where the store is and what the sources are called.
+/// Reads only where the store is, what the sources are called, and until when tenants have access.
 pub fn glance(
     file: &Path,
     text: &str,
@@ -112,6 +114,7 @@ pub fn glance(
             for (key, value) in table.get_ref() {
                 match (key.get_ref().as_ref(), value.get_ref()) {
                     ("store", DeValue::Table(keys)) => reader.section("store", keys),
+                    ("settlement", DeValue::Table(keys)) => reader.section("settlement", keys),
                     ("source", DeValue::Array(all)) => {
                         let names = all.iter().filter_map(|one| one.get_ref().get("name"));
                         sources.extend(names.filter_map(|name| name.get_ref().as_str().map(str::to_owned)));
@@ -124,7 +127,7 @@ pub fn glance(
     }
     reader.overlay(environment);
     if reader.problems.is_empty() {
-        Ok(Glance { store: reader.config.store.url, sources })
+        Ok(Glance { store: reader.config.store.url, sources, grace: reader.config.grace })
     } else {
         Err(reader.problems)
     }

@@ -222,10 +222,20 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         section: "settlement",
         key: "order",
-        default: "[\"client_reference_id\", \"metadata.order_id\", \"custom_id\", \"invoice_id\", \"external_order_num\", \"reference_id\"]",
+        default: "[\"metadata.order_id\", \"custom_id\", \"invoice_id\", \"external_order_num\", \"reference_id\"]",
         help: "Where the provider's objects carry your order's reference; the first that is there counts.",
         set: |config, given| {
             config.references.order = given.list()?;
+            Ok(())
+        },
+    },
+    Setting {
+        section: "settlement",
+        key: "order_if_posted",
+        default: "[\"client_reference_id\"]",
+        help: "The same, where it may also be a customer's id: it counts only for orders that your app posted.",
+        set: |config, given| {
+            config.references.order_if_posted = given.list()?;
             Ok(())
         },
     },
@@ -256,6 +266,16 @@ pub const SETTINGS: &[Setting] = &[
         help: "The same for what it is for. \"balance\" credits the customer's balance.",
         set: |config, given| {
             config.references.purpose = given.list()?;
+            Ok(())
+        },
+    },
+    Setting {
+        section: "settlement",
+        key: "grace",
+        default: "\"72h\"",
+        help: "How long a tenant keeps access beyond what was paid while no word of a renewal or an end has come.",
+        set: |config, given| {
+            config.grace = given.duration()?;
             Ok(())
         },
     },
@@ -524,6 +544,7 @@ impl Default for Config {
             },
             retention: Retention { days: 90 },
             references: References::default(),
+            grace: Duration::from_hours(72),
             notifications: Notifications {
                 house: House { time_zone: "Asia/Tokyo".into(), ..House::default() },
                 templates: None,

@@ -6,14 +6,14 @@ use std::time::Duration;
 use askama::Template;
 use sekisho_core::Time;
 use sekisho_core::notification::Language;
-use sekisho_core::settlement::payment::{balance_of, customer_account};
-use sekisho_store::{BookedLine, FIND_MAX, LineFilter, Sum};
+use sekisho_core::settlement::payment::{balance_of, customer_account, customer_of};
+use sekisho_store::{BookedLine, FIND_MAX, LineFilter, Store, Sum};
 use serde_json::Value;
 
 use super::frame::Frame;
 use super::page::{Answer, Method, OPERATOR, Page, Reply, VIEWER, Visit};
 use super::trouble::Trouble;
-use crate::transition;
+use crate::transition::{self, Refusal};
 use crate::view::{self, show};
 
 pub const PAGES: &[Page] = &[
@@ -52,10 +52,13 @@ const FOUND: usize = 100;
 #[template(path = "console/balances.html")]
 struct BalancesPage {
     f: Frame,
+    /// Whom somebody looked for.
+    q: String,
     rows: Vec<BalanceRow>,
 }
 
 struct BalanceRow {
+    tenant: String,
     customer: String,
     amount: String,
     is_negative: bool,
@@ -64,9 +67,11 @@ struct BalanceRow {
 }
 
 impl BalanceRow {
-    fn of(customer: &str, sum: &Sum) -> Self {
+    fn of(sum: &Sum) -> Self {
         let balance = balance_of(&sum.account, sum.amount);
+        let (tenant, customer) = customer_of(&sum.account).unwrap_or_default();
         Self {
+            tenant: tenant.unwrap_or_default(),
             customer: customer.to_owned(),
             amount: show::money(balance, &sum.currency),
             is_negative: balance < 0,
@@ -80,6 +85,7 @@ impl BalanceRow {
 #[template(path = "console/balance.html")]
 struct BalancePage {
     f: Frame,
+    tenant: String,
     customer: String,
     balances: Vec<BalanceRow>,
     entries: Vec<EntryRow>,
@@ -116,7 +122,8 @@ struct TotalRow {
 
 struct AccountRow {
     account: String,
-    customer: Option<String>,
+    /// Where a customer's is shown.
+    link: Option<String>,
     mode: &'static str,
     balance: String,
     lines: i64,
@@ -134,32 +141,52 @@ struct Report {
 
 /// Customers whose balance moved lately; any other is found by its id.
 async fn list(visit: Visit) -> Answer {
-    if let Some(customer) = visit.text("q") {
-        let name: String = percent(&customer);
-        return Ok(Reply::Go { to: format!("/console/balances/{name}"), flash: None });
+    let (store, q) = (&*visit.console.store, visit.text("q"));
+    let accounts = match &q {
+        Some(customer) => {
+            let found = transition::balances(store, customer).await?;
+            if let [] | [_] = &found[..] {
+                let tenant = found.first().and_then(|one| one["tenant"].as_str());
+                return Ok(Reply::Go { to: address(tenant, customer), flash: None });
+            }
+            found.iter().map(|one| customer_account(one["tenant"].as_str(), customer)).collect()
+        }
+        None => moved_lately(store).await?,
+    };
+    let mut rows = Vec::new();
+    for account in accounts {
+        let sums = store.find_sums(Some(account)).await?;
+        rows.extend(sums.iter().map(BalanceRow::of));
     }
-    let store = &*visit.console.store;
+    let f = visit.frame("balances", visit.lang.t("Balances", "残高"));
+    Reply::page(&BalancesPage { f, q: q.unwrap_or_default(), rows })
+}
+
+/// The accounts of the customers whose balance moved last.
+async fn moved_lately(store: &dyn Store) -> Result<Vec<String>, Trouble> {
     let newest = store.find_lines(LineFilter { limit: FIND_MAX, ..LineFilter::default() }).await?;
-    let (mut seen, mut rows) = (BTreeSet::new(), Vec::new());
-    for line in newest {
-        let account = line.posting.account;
-        let Some(customer) = customer_of(&account) else { continue };
-        if !seen.insert(account.clone()) {
-            continue;
-        }
-        let sums = store.find_sums(Some(account.clone())).await?;
-        rows.extend(sums.iter().map(|sum| BalanceRow::of(customer, sum)));
-        if seen.len() == CUSTOMERS {
-            break;
-        }
-    }
-    Reply::page(&BalancesPage { f: visit.frame("balances", visit.lang.t("Balances", "残高")), rows })
+    let accounts = newest.into_iter().map(|line| line.posting.account);
+    let mut seen = BTreeSet::new();
+    let fresh = accounts.filter(|account| customer_of(account).is_some() && seen.insert(account.clone()));
+    Ok(fresh.take(CUSTOMERS).collect())
+}
+
+/// Where the balance of a customer is shown.
+pub fn address(tenant: Option<&str>, customer: &str) -> String {
+    let tenant = tenant.map(|tenant| format!("?tenant={}", percent(tenant))).unwrap_or_default();
+    format!("/console/balances/{}{tenant}", percent(customer))
 }
 
 async fn show(visit: Visit) -> Answer {
     let store = &*visit.console.store;
-    let customer = &*visit.id;
-    if transition::balance(store, customer).await?.is_none() {
+    let (customer, tenant) = (&*visit.id, visit.text("tenant"));
+    let known = match transition::balance(store, tenant.as_deref(), customer).await {
+        Err(Refusal::Conflict(_)) => {
+            return Ok(Reply::Go { to: format!("/console/balances?q={}", percent(customer)), flash: None });
+        }
+        known => known?,
+    };
+    let Some(known) = known else {
         return Reply::failed(
             "/console/balances",
             match visit.lang {
@@ -167,8 +194,9 @@ async fn show(visit: Visit) -> Answer {
                 Language::Ja => format!("顧客 {customer} は見つかりません。"),
             },
         );
-    }
-    let account = customer_account(customer);
+    };
+    let tenant = known["tenant"].as_str();
+    let account = customer_account(tenant, customer);
     let before = visit.param("before").map(str::parse).transpose();
     let before = before.map_err(|_| Trouble::wrong("before: it is no number".into()))?;
     let filter =
@@ -178,8 +206,9 @@ async fn show(visit: Visit) -> Answer {
     let sums = store.find_sums(Some(account)).await?;
     Reply::page(&BalancePage {
         f: visit.frame("balances", visit.lang.t("Balance", "残高")),
+        tenant: tenant.unwrap_or_default().to_owned(),
         customer: customer.to_owned(),
-        balances: sums.iter().map(|sum| BalanceRow::of(customer, sum)).collect(),
+        balances: sums.iter().map(BalanceRow::of).collect(),
         entries: lines.iter().map(entry).collect(),
         next,
     })
@@ -240,7 +269,7 @@ fn total_row(total: &Value, f: &Frame) -> TotalRow {
 fn account(sum: &Sum, f: &Frame) -> AccountRow {
     AccountRow {
         account: sum.account.clone(),
-        customer: customer_of(&sum.account).map(str::to_owned),
+        link: customer_of(&sum.account).map(|(tenant, customer)| address(tenant.as_deref(), customer)),
         mode: mode(sum.livemode, f),
         balance: show::money(balance_of(&sum.account, sum.amount), &sum.currency),
         lines: sum.lines,
@@ -258,10 +287,6 @@ fn entry(line: &BookedLine) -> EntryRow {
         is_test: posting.livemode == Some(false),
         payment: posting.payment.clone(),
     }
-}
-
-fn customer_of(account: &str) -> Option<&str> {
-    account.strip_prefix("customer/")
 }
 
 fn mode(livemode: Option<bool>, f: &Frame) -> &'static str {

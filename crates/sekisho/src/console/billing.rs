@@ -120,7 +120,8 @@ async fn list(visit: Visit) -> Answer {
     let states = store.find_states(visit.things(Kind::Billing, &statuses, PAGE)?).await?;
     let next = states.last().filter(|_| states.len() == PAGE).map(|last| last.key.id.clone());
     let states: Vec<_> = states.into_iter().filter(State::is_shown).collect();
-    let shown: Result<Vec<_>, _> = states.iter().map(|state| view::billing(state, visit.at)).collect();
+    let shown: Result<Vec<_>, _> =
+        states.iter().map(|state| view::billing(state, visit.at, visit.console.grace)).collect();
     let mut shown = shown?;
     view::unlink(store, &mut shown).await?;
     let text = |name: &str| visit.param(name).unwrap_or_default().to_owned();
@@ -148,7 +149,7 @@ async fn show(visit: Visit) -> Answer {
         let found = transition::billing_state(store, name, visit.livemode()).await?;
         found.ok_or_else(|| Trouble::unknown(Thing::Billing, name))?
     };
-    let mut shown = view::billing(&state, visit.at)?;
+    let mut shown = view::billing(&state, visit.at, visit.console.grace)?;
     view::unlink(store, [&mut shown]).await?;
     let history = transition::history(store, &state.key.id).await?;
     let f = visit.frame("billing", visit.lang.t("Billing", "定期課金"));

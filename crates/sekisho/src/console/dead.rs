@@ -5,13 +5,14 @@ mod advice;
 mod chosen;
 mod many;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use askama::Template;
 use sekisho_core::change::{Kind, Lane};
+use sekisho_core::state::{self, Key, State};
 use sekisho_core::{Time, money};
-use sekisho_store::{DeadFilter, DeadGroup, DeadLetter, FIND_MAX, GROUPED_MAX, Risk};
+use sekisho_store::{DeadFilter, DeadGroup, DeadLetter, FIND_MAX, GROUPED_MAX, Risk, Store};
 
 use super::event::{self, CallView};
 use super::frame::Frame;
@@ -128,11 +129,14 @@ struct LetterRow {
     source: String,
     attempts: i32,
     at: Time,
+    payment: Option<String>,
+    tenant: Option<String>,
     worth: Option<(i64, String)>,
 }
 
 impl LetterRow {
-    fn of(letter: &DeadLetter, f: &Frame) -> Self {
+    fn of(letter: &DeadLetter, f: &Frame, gone: &BTreeSet<Key>) -> Self {
+        let tenant = letter.about.tenant.clone();
         Self {
             id: letter.job.as_message().to_string(),
             reason: letter.death.reason.clone(),
@@ -141,9 +145,19 @@ impl LetterRow {
             source: letter.source.clone().unwrap_or_default(),
             attempts: letter.attempts,
             at: letter.at,
+            payment: letter.about.payment.clone(),
+            tenant: tenant.filter(|tenant| !gone.contains(&Key::new(state::Kind::Tenant, tenant))),
             worth: letter.stake.as_ref().map(|stake| (stake.amount, stake.currency.clone())),
         }
     }
+}
+
+/// Tenants of theirs that were deleted: nothing is shown to lead to one.
+async fn gone_tenants(store: &dyn Store, letters: &[DeadLetter]) -> sekisho_store::Result<BTreeSet<Key>> {
+    let tenants = letters.iter().filter_map(|letter| letter.about.tenant.as_ref());
+    let keys: BTreeSet<Key> = tenants.map(|tenant| Key::new(state::Kind::Tenant, tenant)).collect();
+    let known = store.load(Vec::new(), keys.into_iter().collect()).await?;
+    Ok(known.states.into_values().filter(State::is_deleted).map(|state| state.key).collect())
 }
 
 async fn list(visit: Visit) -> Answer {
@@ -155,6 +169,7 @@ async fn list(visit: Visit) -> Answer {
     let page = DeadFilter { limit: PAGE, before: visit.before()?, ..filter.clone() };
     let letters = store.find_dead(page).await?;
     let next = letters.last().filter(|_| letters.len() == PAGE).map(|last| last.job.as_message().to_string());
+    let gone = gone_tenants(store, &letters).await?;
     let count = groups.iter().map(|group| group.count).sum();
     let mut reasons: Vec<String> = groups.iter().map(|group| group.reason.clone()).collect();
     reasons.extend(chosen.query.reason.clone());
@@ -170,7 +185,7 @@ async fn list(visit: Visit) -> Answer {
         is_more: count >= GROUPED_MAX,
         risks: at_risk(&visit, filter.clone(), count).await?,
         groups: groups.into_iter().map(|group| GroupRow::of(group, &chosen, &f)).collect(),
-        rows: letters.iter().map(|letter| LetterRow::of(letter, &f)).collect(),
+        rows: letters.iter().map(|letter| LetterRow::of(letter, &f, &gone)).collect(),
         next,
         runs: visit.console.runs.newest(&[Deed::Retry, Deed::Discard], RUNS_SHOWN),
         chosen,
@@ -236,7 +251,7 @@ impl LetterPage {
 async fn show(visit: Visit) -> Answer {
     let store = &*visit.console.store;
     let job = visit.seq(Thing::DeadLetter)?;
-    let Some(letter) = transition::find_letter(store, job).await? else {
+    let Some(mut letter) = transition::find_letter(store, job).await? else {
         // Retried or discarded since: its message tells what became of it.
         if store.find_message(job).await?.is_some() {
             return Ok(Reply::Go {
@@ -246,6 +261,10 @@ async fn show(visit: Visit) -> Answer {
         }
         return Err(Trouble::unknown(Thing::DeadLetter, &visit.id));
     };
+    let gone = gone_tenants(store, std::slice::from_ref(&letter)).await?;
+    if !gone.is_empty() {
+        letter.about.tenant = None;
+    }
     let eyes = event::eyes(&visit);
     let record = match letter.event {
         Some(seq) => store.find_event(seq).await?,

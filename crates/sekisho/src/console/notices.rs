@@ -90,6 +90,8 @@ struct Found {
 
 struct PersonRow {
     is_staff: bool,
+    /// What to ask for instead, where several have the id.
+    link: Option<String>,
     id: String,
     name: String,
     tenant: String,
@@ -222,7 +224,7 @@ fn query(visit: &Visit, known: Option<&Known>) -> Result<Option<NoticeQuery>, Tr
             // Nothing is told of a payment before it is known.
             query.since = Some(*since);
         }
-        Some(Asked::Unreachable | Asked::Nothing | Asked::Notice(_)) => return Ok(None),
+        Some(Asked::Unreachable | Asked::Several | Asked::Nothing | Asked::Notice(_)) => return Ok(None),
     }
     Ok(Some(query))
 }
@@ -241,6 +243,7 @@ async fn found(visit: &Visit, known: Known, notices: &[(String, Notice)]) -> Res
         Asked::Address(address) => ("address", shown(address, whole)),
         Asked::Payment { id, .. } => ("payment", id.clone()),
         Asked::Unreachable => ("unreachable", String::new()),
+        Asked::Several => ("several", String::new()),
         Asked::Nothing | Asked::Notice(_) => ("nothing", String::new()),
     };
     let address = match &known.asked {
@@ -258,7 +261,11 @@ async fn found(visit: &Visit, known: Known, notices: &[(String, Notice)]) -> Res
             address,
         }),
         told: told.collect(),
-        people: known.people.into_iter().map(|person| PersonRow::of(person, whole)).collect(),
+        people: known
+            .people
+            .into_iter()
+            .map(|person| PersonRow::of(person, about == "several", whole))
+            .collect(),
         shut: shut.into_iter().map(|(name, why)| ShutRow { name, why: shown_text(&why, whole) }).collect(),
         rules: visit.console.doors.rules.iter().map(RuleRow::of).collect(),
     })
@@ -281,9 +288,10 @@ impl NoticeRow {
 }
 
 impl PersonRow {
-    fn of(person: Person, whole: bool) -> Self {
+    fn of(person: Person, is_one_of_several: bool, whole: bool) -> Self {
         Self {
             is_staff: person.is_staff,
+            link: is_one_of_several.then_some(person.key),
             id: person.id,
             name: person.name.unwrap_or_default(),
             tenant: person.tenant.unwrap_or_default(),

@@ -58,8 +58,8 @@ struct PaymentsPage {
     tenant: String,
     customer: String,
     mode: String,
-    statuses: [&'static str; 8],
-    attentions: [&'static str; 8],
+    statuses: [&'static str; 9],
+    attentions: [&'static str; 9],
     rows: Vec<PaymentRow>,
     /// Where the next page begins.
     next: Option<String>,
@@ -81,7 +81,7 @@ struct PaymentRow {
 
 impl PaymentRow {
     fn of(state: &State, links: &Value) -> Self {
-        let facts: Option<Facts> = serde_json::from_str(&state.facts).ok();
+        let facts = Facts::kept(&state.facts).ok();
         let reference = facts.as_ref().and_then(|facts| Derived::of(facts).reference);
         let text = |name: &str| links[name].as_str().unwrap_or_default().to_owned();
         Self {

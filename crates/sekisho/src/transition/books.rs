@@ -77,7 +77,7 @@ async fn merged(store: &dyn Store) -> Result<BTreeMap<String, Vec<String>>> {
         let Some(last) = page.last() else { return Ok(followers(&into)) };
         before = Some(last.key.id.clone());
         for state in page {
-            let facts = serde_json::from_str::<Facts>(&state.facts).unwrap_or_default();
+            let facts = Facts::kept(&state.facts).unwrap_or_default();
             into.extend(facts.merged_into.map(|target| (state.key.id, target)));
         }
     }
@@ -86,7 +86,7 @@ async fn merged(store: &dyn Store) -> Result<BTreeMap<String, Vec<String>>> {
 /// What differs in one payment; `parts` are the ids of what became part of it.
 pub async fn differences(store: &dyn Store, state: &State, parts: &[String]) -> Result<Vec<Difference>> {
     let payment = &state.key.id;
-    let facts: Facts = match serde_json::from_str(&state.facts) {
+    let facts: Facts = match Facts::kept(&state.facts) {
         Ok(facts) => facts,
         Err(error) => {
             return Ok(vec![Difference::Unreadable { payment: payment.clone(), error: error.to_string() }]);

@@ -2,72 +2,81 @@
 //! finds nothing there, and what leads there leads nowhere. Events, payments, books and the audit log stay as they are
 //! ([ADR 20](../../../../docs/adr/0020-deleting-leaves-a-stone.md)).
 
-use sekisho_core::change::ChangeSet;
-use sekisho_core::notification::directory::Register;
+use sekisho_core::change::{ChangeSet, Committed};
+use sekisho_core::notification::directory::{Register, own_id};
 use sekisho_core::settlement::billing;
 use sekisho_core::settlement::order::billing_known_as;
 use sekisho_core::state::{DELETED, Index, Key, Kind, State, Write};
-use sekisho_store::{Error, FIND_MAX, StateFilter, Store};
+use sekisho_store::{Error, StateFilter, Store};
 use serde_json::{Value, json};
 
 use super::api_key::{list_keys, revoke_key};
+use super::directory::{check_tenant, find_member};
 use super::kept::{is_written, load};
 use super::{Actor, Refusal, Result, TRIES, contended};
 
-/// One of the directory. For an actor of one tenant what belongs to others is not there.
+/// Members of a tenant that are deleted in one commit.
+const PIECE: usize = 100;
+
+/// One of the directory: of the tenant that is named, or that the actor belongs to. For an actor of one tenant what belongs
+/// to others is not there.
 pub async fn delete_member(
     store: &dyn Store,
     register: Register,
+    tenant: Option<&str>,
     id: &str,
     actor: &Actor<'_>,
 ) -> Result<Value> {
-    let key = Key::new(register.kind(), id);
-    let mut is_bare = register != Register::Tenants;
+    let tenant = tenant.or(actor.tenant);
+    check_tenant(actor, tenant)?;
+    let (noun, list) = (register.noun(), register.name());
+    let missing = || Refusal::Missing(format!("there is no {noun} {id}; `sekisho {list}` lists them"));
+    let found = find_member(store, register, tenant, id).await?;
+    let mut found = found.filter(|state| actor.may_touch(state.index.tenant.as_deref()));
+    if register == Register::Tenants && found.is_some() {
+        // Order matters: whoever has this id next must find nobody who belonged to, or spoke for, the one before.
+        clear_out(store, id, actor).await?;
+    }
     for _ in 0..TRIES {
-        let found = load(store, &key).await?.filter(State::is_shown);
-        let Some(state) = found.filter(|state| actor.may_touch(state.index.tenant.as_deref())) else {
-            let (noun, list) = (register.noun(), register.name());
-            return Err(Refusal::Missing(format!("there is no {noun} {id}; `sekisho {list}` lists them")));
-        };
-        if !is_bare {
-            // Order matters: whoever has this id next must find nobody who worked for, or spoke for, the one before.
-            clear_out(store, id, actor).await?;
-            is_bare = true;
+        let Some(state) = found.filter(State::is_shown) else { return Err(missing()) };
+        if is_written(store, buried(&state, actor)).await? {
+            return Ok(gone(&state.key, None));
         }
-        let whose = state.index.tenant.as_deref();
-        let write = Write {
-            key: key.clone(),
-            version: state.version,
-            facts: json!({ "deleted": { "at": actor.at, "by": actor.name } }).to_string(),
-            index: Index { status: Some(DELETED.to_owned()), ..Index::default() },
-        };
-        let tenant = if key.kind == Kind::Tenant { Some(&*key.id) } else { whose };
-        let before = json!({ "tenant": whose, "created_at": state.created_at });
-        if commit(store, write, tenant, &before, actor).await? {
-            return Ok(gone(&key, None));
-        }
+        found = load(store, &state.key).await?;
     }
     Err(contended())
 }
 
-/// Deletes a tenant's staff and subjects, and revokes its keys. Can be done again from the beginning.
+/// What leaves a stone where this one of the directory stood.
+fn buried(state: &State, actor: &Actor<'_>) -> ChangeSet {
+    let whose = state.index.tenant.as_deref();
+    let write = Write {
+        key: state.key.clone(),
+        version: state.version,
+        facts: json!({ "deleted": { "at": actor.at, "by": actor.name } }).to_string(),
+        index: Index { status: Some(DELETED.to_owned()), ..Index::default() },
+    };
+    let tenant = if state.key.kind == Kind::Tenant { Some(&*state.key.id) } else { whose };
+    deletion(write, tenant, &json!({ "tenant": whose, "created_at": state.created_at }), actor)
+}
+
+/// Deletes a tenant's customers, staff and subjects, and revokes its keys. Can be done again from the beginning.
 async fn clear_out(store: &dyn Store, tenant: &str, actor: &Actor<'_>) -> Result<()> {
-    for register in [Register::Staff, Register::Subjects] {
+    for register in [Register::Customers, Register::Staff, Register::Subjects] {
+        let mut tries = 0..TRIES;
         loop {
-            let filter = StateFilter {
-                tenant: Some(tenant.to_owned()),
-                ..StateFilter::all(register.kind(), FIND_MAX)
-            };
+            let filter =
+                StateFilter { tenant: Some(tenant.to_owned()), ..StateFilter::all(register.kind(), PIECE) };
             let found = store.find_states(filter).await?;
             if found.is_empty() {
                 break;
             }
-            for state in found {
-                // One that is gone by now was what we wanted.
-                match Box::pin(delete_member(store, register, &state.key.id, actor)).await {
-                    Ok(_) | Err(Refusal::Missing(_)) => {}
-                    Err(refusal) => return Err(refusal),
-                }
+            let sets = found.iter().map(|state| buried(state, actor)).collect();
+            let answers = store.commit(sets).await?;
+            // Those that somebody changed meanwhile are found again.
+            let is_contended = !answers.iter().any(|answer| matches!(answer, Committed::Applied { .. }));
+            if is_contended && tries.next().is_none() {
+                return Err(contended());
             }
         }
     }
@@ -91,7 +100,7 @@ pub async fn delete_billing(
         let (write, before) = billing::delete(&state, actor.name, actor.at)
             .map_err(|error| Refusal::Store(Error::corrupt(error)))?;
         let was = before["status"].as_str().map(str::to_owned);
-        if commit(store, write, state.index.tenant.as_deref(), &before, actor).await? {
+        if is_written(store, deletion(write, state.index.tenant.as_deref(), &before, actor)).await? {
             return Ok(gone(&state.key, was.as_deref()));
         }
     }
@@ -113,24 +122,16 @@ async fn find_billing(store: &dyn Store, which: &str, livemode: Option<bool>) ->
     }
 }
 
-/// Writes it if nobody was faster, and says whether.
-async fn commit(
-    store: &dyn Store,
-    write: Write,
-    tenant: Option<&str>,
-    before: &Value,
-    actor: &Actor<'_>,
-) -> Result<bool> {
-    let kind = write.key.kind.name();
-    let action = format!("{kind}.deleted");
-    let entry = actor.entry(tenant, &action, (kind, &write.key.id), json!({ "before": before }));
-    let set = ChangeSet { writes: vec![write], audit: vec![entry], ..ChangeSet::nothing(actor.at) };
-    Ok(is_written(store, set).await?)
+/// What is written, and noted with what stood there before.
+fn deletion(write: Write, tenant: Option<&str>, before: &Value, actor: &Actor<'_>) -> ChangeSet {
+    let (kind, id) = (write.key.kind.name(), own_id(&write.key).to_owned());
+    let entry = actor.entry(tenant, &format!("{kind}.deleted"), (kind, &id), json!({ "before": before }));
+    ChangeSet { writes: vec![write], audit: vec![entry], ..ChangeSet::nothing(actor.at) }
 }
 
 /// What is answered; `was` is how it stood.
 fn gone(key: &Key, was: Option<&str>) -> Value {
-    json!({ "id": key.id, "object": key.kind.name(), "deleted": true, "was": was })
+    json!({ "id": own_id(key), "object": key.kind.name(), "deleted": true, "was": was })
 }
 
 #[cfg(test)]

@@ -2,14 +2,15 @@
 //! uses.
 //!
 //! Whoever is said anew is replaced as a whole: what is left out is empty from then on. What changes nothing is neither
-//! written nor audited. A customer, a staff member and a subject stay with their tenant; staff and subjects need one
-//! that is known. Addresses are masked in answers, in what is remembered of requests, and in the audit log.
+//! written nor audited. Ids of customers, staff and subjects are their tenant's: what one tenant enters is no business of
+//! another that uses the same id. Staff and subjects need a tenant that is known. Addresses are masked in answers, in what is remembered of requests, and in the audit log.
 
 mod draft;
+mod find;
 
 use sekisho_core::change::ChangeSet;
-use sekisho_core::notification::directory::{Customer, Member, Register};
-use sekisho_core::state::{Key, Kind, Loaded};
+use sekisho_core::notification::directory::{Member, Register, own_id};
+use sekisho_core::state::Key;
 use sekisho_store::Store;
 use serde_json::{Map, Value, json};
 
@@ -19,6 +20,7 @@ use super::request::{Answered, Request};
 use super::{Actor, Refusal, Result, TRIES, contended};
 
 pub(super) use draft::{Draft, Effect};
+pub use find::{NAMED_MAX, every_of_id, find_member, member, several};
 
 /// As it is shown, with its address masked.
 pub fn view(key: &Key, member: &Member) -> Value {
@@ -26,7 +28,7 @@ pub fn view(key: &Key, member: &Member) -> Value {
     if let Member::Staff(staff) = member {
         shown["name"] = json!(staff.name());
     }
-    shown["id"] = json!(key.id);
+    shown["id"] = json!(own_id(key));
     shown["object"] = json!(key.kind.name());
     shown
 }
@@ -89,7 +91,7 @@ pub async fn create_member(
         if let Some(answered) = request.map(|request| request.answered(&loaded)).transpose()?.flatten() {
             return Ok(answered);
         }
-        let effect = draft.effect(&loaded, actor)?;
+        let effect = draft.effect(&loaded)?;
         let mut set = ChangeSet::nothing(actor.at);
         draft.add_to(&mut set, effect, &loaded, actor);
         set.writes.extend(request.map(|request| request.write(&answer)));
@@ -117,26 +119,6 @@ pub fn check_tenant(actor: &Actor<'_>, tenant: Option<&str>) -> Result<()> {
         }
         _ => Ok(()),
     }
-}
-
-/// A customer that is known belongs to its tenant and to nobody else.
-pub fn check_customer(
-    loaded: &Loaded,
-    customer: Option<&str>,
-    tenant: Option<&str>,
-    actor: &Actor<'_>,
-) -> Result<()> {
-    let Some(id) = customer else { return Ok(()) };
-    let found = loaded.states.get(&Key::new(Kind::Customer, id)).filter(|state| !state.is_deleted());
-    let Some(state) = found else { return Ok(()) };
-    let known: Customer = serde_json::from_str(&state.facts).unwrap_or_default();
-    // What is nobody's yet is not for one tenant's key to take.
-    let is_claimed = known.tenant.is_some() || actor.tenant.is_some();
-    if is_claimed && known.tenant.as_deref() != tenant {
-        let detail = format!("the customer {id} belongs to another tenant");
-        return Err(Refusal::Foreign(FieldError::new("customer", detail)));
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -12,13 +12,12 @@ use sekisho_core::settlement::payment::Facts;
 use sekisho_core::state::State;
 use sekisho_core::{Seq, Time};
 use sekisho_store::{
-    AuditEntry, AuditFilter, BookedLine, EventFilter, EventSummary, FIND_MAX, LineFilter, Message, Order,
-    Result, Standing, Store,
+    AuditEntry, AuditFilter, BookedLine, Error, EventFilter, EventSummary, FIND_MAX, LineFilter, Message,
+    Order, Result, Standing, Store,
 };
 use serde_json::Value;
 
 use super::NoticeQuery;
-use super::kept;
 
 /// Payments that became part of it, entries of the log, events, lines, and notices: at most so many of each.
 const PARTS_MAX: usize = 50;
@@ -46,7 +45,7 @@ pub struct Dossier {
 }
 
 pub async fn dossier(store: &dyn Store, state: State, now: Time) -> Result<Dossier> {
-    let facts: Facts = kept::read(&state)?;
+    let facts = Facts::kept(&state.facts).map_err(Error::corrupt)?;
     let History { ids, entries, mut is_whole } = history(store, &state.key.id).await?;
     let (mut events, mut lines) = (Vec::new(), Vec::new());
     for id in &ids {
@@ -59,6 +58,7 @@ pub async fn dossier(store: &dyn Store, state: State, now: Time) -> Result<Dossi
     }
     events.extend(announced(store, &entries).await?);
     events.sort_by_key(|event| event.seq);
+    events.dedup_by_key(|event| event.seq);
     lines.sort_by_key(|line| line.number);
     let mut messages = BTreeMap::new();
     for event in &events {
@@ -119,7 +119,7 @@ async fn events_of(store: &dyn Store, payment: &str, limit: usize) -> Result<Vec
     Ok(store.find_events(filter).await?.events)
 }
 
-/// What was announced is an event of no payment, but the log says its id.
+/// What was announced and is not settled yet is an event of no payment, but the log says its id.
 async fn announced(store: &dyn Store, entries: &[AuditEntry]) -> Result<Vec<EventSummary>> {
     let mut announced = Vec::new();
     for entry in entries {

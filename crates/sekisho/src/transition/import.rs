@@ -46,7 +46,7 @@ pub async fn import(store: &dyn Store, order: Import, actor: &Actor<'_>) -> Resu
         let mut report = Imported::default();
         let mut set = ChangeSet::nothing(actor.at);
         for (n, draft) in drafts.iter().enumerate() {
-            let Some(effect) = problems.sift(n, draft.effect(&loaded, actor))? else { continue };
+            let Some(effect) = problems.sift(n, draft.effect(&loaded))? else { continue };
             match effect {
                 Effect::New => report.new += 1,
                 Effect::Changed => report.changed += 1,
@@ -82,7 +82,7 @@ fn read(kind: String, rows: Vec<Map<String, Value>>, actor: &Actor<'_>) -> Resul
     let (mut drafts, mut problems, mut seen) = (Vec::new(), Problems::default(), BTreeMap::new());
     for (n, row) in rows.into_iter().enumerate() {
         let Some(draft) = problems.sift(n, Draft::read(register, row, actor))? else { continue };
-        if let Some(first) = seen.insert(draft.key.id.clone(), n) {
+        if let Some(first) = seen.insert(draft.key.clone(), n) {
             let detail = format!("stands in rows[{first}], too; expected each id once");
             problems.add(n, [FieldError::new("id", detail)]);
         }

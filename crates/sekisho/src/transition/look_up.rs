@@ -3,23 +3,20 @@
 
 use std::collections::BTreeSet;
 
-use sekisho_core::notification::directory::Customer;
 use sekisho_core::settlement::PROVIDERS;
 use sekisho_core::settlement::order::{billing_known_as, object_known_as, objects_of, payment_known_as};
-use sekisho_core::settlement::payment::{Facts, customer_account};
+use sekisho_core::settlement::payment::Facts;
 use sekisho_core::state::{Key, Kind, State};
-use sekisho_store::{Error, FIND_MAX, LineFilter, Result, StateFilter, Store};
+use sekisho_store::{Error, FIND_MAX, Result, Store};
 use serde_json::Value;
 
 use super::kept;
-use crate::{now, view};
+use crate::view;
 
 /// How often what a payment became may have been merged in its turn.
 const MERGES_MAX: usize = 1_000;
 /// In so many accounts of one provider an id is looked for.
 const ACCOUNTS_MAX: usize = FIND_MAX;
-/// Entries that are shown with a balance.
-const ENTRIES_MAX: usize = 50;
 
 /// Payments by our id, or by that of an intent, session, charge, refund or order. A reference can lead to one live
 /// payment and one of the test mode: both are found. `account` is the account at the provider whose words are meant;
@@ -54,10 +51,22 @@ async fn of_any_account(store: &dyn Store, id: &str) -> Result<Vec<State>> {
 async fn named(store: &dyn Store, names: Vec<String>) -> Result<Vec<State>> {
     let mut loaded = store.load(names.clone(), Vec::new()).await?;
     let mut found = Vec::new();
-    for name in names {
-        let key = loaded.names.remove(&name);
-        found.extend(key.and_then(|key| loaded.states.remove(&key)));
+    let mut ids = Vec::new();
+    for name in &names {
+        let key = loaded.names.remove(name);
+        let Some(state) = key.and_then(|key| loaded.states.remove(&key)) else { continue };
+        ids.extend(Facts::kept(&state.facts).map_err(Error::corrupt)?.namesakes);
+        found.push(state);
     }
+    for id in ids {
+        found.extend(payment_state(store, &id).await?);
+    }
+    // What a name once led to may have parted from it.
+    let is_called = |state: &State| {
+        let facts = Facts::kept(&state.facts).unwrap_or_default();
+        state.is_shown() && facts.all_names().any(|name| names.contains(&name))
+    };
+    found.retain(is_called);
     Ok(found)
 }
 
@@ -66,13 +75,7 @@ pub async fn payment(store: &dyn Store, id: &str) -> Result<Option<Value>> {
     payment_state(store, id).await?.as_ref().map(view::payment).transpose()
 }
 
-/// What a tenant subscribed to. Without a mode: the live one, or else that of the test mode.
-pub async fn billing(store: &dyn Store, tenant: &str, livemode: Option<bool>) -> Result<Option<Value>> {
-    let found = billing_state(store, tenant, livemode).await?;
-    found.map(|state| view::billing(&state, now())).transpose()
-}
-
-/// The same as it is stored.
+/// What a tenant subscribed to, as it is stored. Without a mode: the live one, or else that of the test mode.
 pub async fn billing_state(store: &dyn Store, tenant: &str, livemode: Option<bool>) -> Result<Option<State>> {
     let names = billing_known_as(tenant, livemode);
     let mut loaded = store.load(names.clone(), Vec::new()).await?;
@@ -80,59 +83,19 @@ pub async fn billing_state(store: &dyn Store, tenant: &str, livemode: Option<boo
     Ok(found.find(State::is_shown))
 }
 
-/// One of the directory, as `view` shows it.
-pub async fn member(store: &dyn Store, kind: Kind, id: &str, view: view::OfMember) -> Result<Option<Value>> {
-    let found = load(store, kind, id).await?.filter(State::is_shown);
-    found.as_ref().map(view).transpose()
-}
-
-/// What a customer has with us; `None` when nobody has heard of it.
-pub async fn balance(store: &dyn Store, customer: &str) -> Result<Option<Value>> {
-    let account = customer_account(customer);
-    let filter = LineFilter { account: Some(account.clone()), limit: ENTRIES_MAX, ..LineFilter::default() };
-    let lines = store.find_lines(filter).await?;
-    if lines.is_empty() && load(store, Kind::Customer, customer).await?.is_none() {
-        return Ok(None);
-    }
-    let sums = store.find_sums(Some(account)).await?;
-    Ok(Some(view::balance(customer, &sums, &lines)))
-}
-
-/// Whether a customer is this tenant's and nobody else's, by the directory and by its newest payments.
-pub async fn is_customer_of(store: &dyn Store, customer: &str, tenant: &str) -> Result<bool> {
-    let member = load(store, Kind::Customer, customer).await?;
-    let member: Option<Customer> =
-        member.map(|state| serde_json::from_str(&state.facts)).transpose().map_err(Error::corrupt)?;
-    let filter =
-        StateFilter { customer: Some(customer.to_owned()), ..StateFilter::all(Kind::Payment, FIND_MAX) };
-    let payments = store.find_states(filter).await?;
-    // More than can be looked at may hold anybody's.
-    if payments.len() == FIND_MAX {
-        return Ok(false);
-    }
-    let by_payments = payments.into_iter().map(|state| state.index.tenant);
-    let mut owners = by_payments.chain(member.map(|member| member.tenant)).peekable();
-    Ok(owners.peek().is_some() && owners.all(|owner| owner.as_deref() == Some(tenant)))
-}
-
 /// The same as it is stored.
 pub async fn payment_state(store: &dyn Store, id: &str) -> Result<Option<State>> {
     let mut id = id.to_owned();
     for _ in 0..MERGES_MAX {
-        let Some(state) = load(store, Kind::Payment, &id).await? else { return Ok(None) };
-        let facts: Facts = kept::read(&state)?;
+        let found = kept::load(store, &Key::new(Kind::Payment, &*id)).await?;
+        let Some(state) = found.filter(|state| !state.is_deleted()) else { return Ok(None) };
+        let facts = Facts::kept(&state.facts).map_err(Error::corrupt)?;
         match facts.merged_into {
             Some(into) => id = into,
             None => return Ok(Some(state)),
         }
     }
     Err(Error::corrupt(format!("payments are merged in a circle at {id}")))
-}
-
-/// What was deleted is not there.
-async fn load(store: &dyn Store, kind: Kind, id: &str) -> Result<Option<State>> {
-    let found = kept::load(store, &Key::new(kind, id)).await?;
-    Ok(found.filter(|state| !state.is_deleted()))
 }
 
 #[cfg(test)]
@@ -169,30 +132,42 @@ mod tests {
     #[tokio::test]
     async fn d1_a_reference_leads_to_every_mode_and_an_id_to_whichever_account_has_it() {
         let store = MemoryStore::default();
-        for (id, name) in [
-            ("pay_1", "p:test/order/ORD-1"),
-            ("pay_2", "p:live/order/ORD-1"),
-            ("pay_3", "p:any/order/ORD-2"),
-            ("pay_4", "p:stripe/-/live/pi_1"),
-            ("pay_5", "p:stripe/acct_1/live/pi_1"),
-            ("pay_6", "p:square/MERCHANT/any/sq_1"),
-            ("pay_7", "b:stripe/-/live/sub_1"),
-            ("pay_8", "p:stripe/acct_2/test/pi_2"),
-            ("pay_9", "p:live/acct_2/order/ORD-3"),
+        for (id, name, facts) in [
+            ("pay_1", "p:test/-/order/-/ORD-1", r#"{"livemode":false,"orders":["ORD-1"]}"#),
+            (
+                "pay_2",
+                "p:live/-/order/-/ORD-1",
+                r#"{"livemode":true,"orders":["ORD-1"],"namesakes":["pay_8"]}"#,
+            ),
+            ("pay_3", "p:any/-/order/-/ORD-2", r#"{"orders":["ORD-2"]}"#),
+            ("pay_4", "p:stripe/-/live/pi_1", r#"{"names":["stripe/-/live/pi_1"]}"#),
+            ("pay_5", "p:stripe/acct_1/live/pi_1", r#"{"names":["stripe/acct_1/live/pi_1"]}"#),
+            ("pay_6", "p:square/MERCHANT/any/sq_1", r#"{"names":["square/MERCHANT/any/sq_1"]}"#),
+            ("pay_7", "b:stripe/-/live/sub_1", "{}"),
+            // Of another tenant, and found by the first that has the reference.
+            ("pay_8", "p:live/-/order/b/ORD-1", r#"{"livemode":true,"orders":["ORD-1"],"tenants":["b"]}"#),
+            ("pay_9", "p:live/-/order/-/ORD-9", r#"{"livemode":true,"orders":["ORD-8"]}"#),
+            ("pay_a", "p:stripe/acct_2/test/pi_2", r#"{"names":["stripe/acct_2/test/pi_2"]}"#),
+            (
+                "pay_b",
+                "p:live/acct_2/order/-/ORD-3",
+                r#"{"livemode":true,"account":"acct_2","orders":["ORD-3"]}"#,
+            ),
         ] {
-            keep_payment(&store, id, Some(name), "{}").await;
+            keep_payment(&store, id, Some(name), facts).await;
         }
-        assert_eq!(found(&store, "ORD-1", None).await, ["pay_2", "pay_1"], "live before test");
+        assert_eq!(found(&store, "ORD-1", None).await, ["pay_2", "pay_1", "pay_8"], "live before test");
         assert_eq!(found(&store, "ORD-2", Some("acct_1")).await, ["pay_3"], "orders have no account");
         assert_eq!(found(&store, "pi_1", None).await, ["pay_4"]);
         assert_eq!(found(&store, "pi_1", Some("acct_1")).await, ["pay_5"]);
+        assert_eq!(found(&store, "ORD-9", None).await, [""; 0], "it parted from what had the reference");
         assert_eq!(found(&store, "sq_1", None).await, ["pay_6"], "whoever the merchant is");
         assert_eq!(found(&store, "sq_1", Some("MERCHANT")).await, ["pay_6"]);
-        assert_eq!(found(&store, "pi_2", None).await, ["pay_8"]);
+        assert_eq!(found(&store, "pi_2", None).await, ["pay_a"]);
         assert!(found(&store, "pi_2", Some("acct_1")).await.is_empty(), "another account was named");
-        assert_eq!(found(&store, "ORD-3", Some("acct_2")).await, ["pay_9"]);
+        assert_eq!(found(&store, "ORD-3", Some("acct_2")).await, ["pay_b"]);
         assert!(found(&store, "ORD-3", None).await.is_empty(), "an order is its account's");
-        for nothing in ["sub_1", "", "live/order/ORD-1", "pay_10"] {
+        for nothing in ["sub_1", "", "live/-/order/-/ORD-1", "pay_10"] {
             assert!(found(&store, nothing, None).await.is_empty(), "{nothing}");
         }
     }
@@ -202,7 +177,7 @@ mod tests {
         let store = MemoryStore::default();
         keep_payment(&store, "pay_3", None, r#"{"merged_into":"pay_2"}"#).await;
         keep_payment(&store, "pay_2", None, r#"{"merged_into":"pay_1"}"#).await;
-        keep_payment(&store, "pay_1", Some("p:live/order/pay_3"), "{}").await;
+        keep_payment(&store, "pay_1", Some("p:live/id/pay_3"), r#"{"names":["live/id/pay_3"]}"#).await;
         keep_payment(&store, "pay_8", None, r#"{"merged_into":"pay_8"}"#).await;
         assert_eq!(payment(&store, "pay_3").await.unwrap().unwrap()["id"], "pay_1");
         assert_eq!(found(&store, "pay_3", None).await, ["pay_1"], "by both ways, and once");
@@ -216,43 +191,11 @@ mod tests {
         for (id, mode) in [("bil_1", "any"), ("bil_2", "test"), ("bil_3", "live")] {
             let name = format!("b:{mode}/billing/office");
             keep(&store, Key::new(Kind::Billing, id), Some(&name), "{}", Index::default()).await;
-            let shown = billing(&store, "office", None).await.unwrap().unwrap();
-            assert_eq!(shown["id"], id, "the best there is so far");
+            let shown = billing_state(&store, "office", None).await.unwrap().unwrap();
+            assert_eq!(shown.key.id, id, "the best there is so far");
         }
-        let test = billing(&store, "office", Some(false)).await.unwrap().unwrap();
-        assert_eq!(test["id"], "bil_2");
-        assert!(billing(&store, "nobody", None).await.unwrap().is_none());
-    }
-
-    #[tokio::test]
-    async fn h2_a_customer_is_a_tenants_only_if_nothing_says_otherwise() {
-        let store = MemoryStore::default();
-        let of = |tenant: Option<&str>, customer: &str| Index {
-            tenant: tenant.map(str::to_owned),
-            customer: Some(customer.to_owned()),
-            ..Index::default()
-        };
-        for (n, (customer, directory, payment)) in [
-            ("listed", Some("a"), None),
-            ("paid", Some("a"), Some("a")),
-            ("claimed", Some("a"), Some("b")),
-            ("free", None, None),
-        ]
-        .into_iter()
-        .enumerate()
-        {
-            let facts = serde_json::json!({ "tenant": directory }).to_string();
-            keep(&store, Key::new(Kind::Customer, customer), None, &facts, Index::default()).await;
-            if payment.is_some() {
-                let key = Key::new(Kind::Payment, format!("pay_{n}"));
-                keep(&store, key, None, "{}", of(payment, customer)).await;
-            }
-        }
-        for (customer, expected) in
-            [("listed", true), ("paid", true), ("claimed", false), ("free", false), ("unknown", false)]
-        {
-            assert_eq!(is_customer_of(&store, customer, "a").await.unwrap(), expected, "{customer}");
-            assert!(!is_customer_of(&store, customer, "c").await.unwrap(), "{customer}");
-        }
+        let test = billing_state(&store, "office", Some(false)).await.unwrap().unwrap();
+        assert_eq!(test.key.id, "bil_2");
+        assert!(billing_state(&store, "nobody", None).await.unwrap().is_none());
     }
 }

@@ -1,8 +1,10 @@
 //! Notices: written down before they are sent, found again, resent when a person asks, and the reminders of a day.
 
+use std::collections::BTreeMap;
+
 use sekisho_core::change::ChangeSet;
 use sekisho_core::event::Stored;
-use sekisho_core::notification::directory::{Day, Staff, Subject, Tenant};
+use sekisho_core::notification::directory::{Day, Staff, Subject, Tenant, own_id};
 use sekisho_core::notification::post::{self, post};
 use sekisho_core::notification::reminder::Run;
 use sekisho_core::notification::{MailAddress, Named, Notice, Parties, Place, Status, Step, Suppression, To};
@@ -58,8 +60,21 @@ async fn post_piece(
 
 /// Who an event is about, as far as a rule needs to know.
 pub async fn parties(store: &dyn Store, to: To, event: &Stored) -> sekisho_store::Result<Parties> {
+    parties_with(store, to, event, &BTreeMap::new()).await
+}
+
+/// The same, where some things are as `drafts` say, whatever the store has of them.
+pub async fn parties_with(
+    store: &dyn Store,
+    to: To,
+    event: &Stored,
+    drafts: &BTreeMap<Key, State>,
+) -> sekisho_store::Result<Parties> {
     let named = Named::by(event);
-    let known = store.load(Vec::new(), named.keys()).await?;
+    let keys = named.keys();
+    let mut known = store.load(Vec::new(), keys.clone()).await?;
+    let drafted = keys.iter().filter_map(|key| drafts.get_key_value(key));
+    known.states.extend(drafted.map(|(key, state)| (key.clone(), state.clone())));
     let staff = match (to, &named.tenant) {
         (To::Staff, Some(tenant)) => of_tenant(store, Kind::Staff, tenant).await?,
         (To::Customer | To::Staff | To::Operators | To::Place, _) => Vec::new(),
@@ -90,9 +105,9 @@ pub async fn offices(store: &dyn Store, only: Option<&str>) -> Result<Vec<(Strin
     Ok(states.iter().map(read).collect::<sekisho_store::Result<_>>()?)
 }
 
-/// What is kept under an id.
+/// What is kept, under the id that the app uses.
 fn read<T: DeserializeOwned>(state: &State) -> sekisho_store::Result<(String, T)> {
-    Ok((state.key.id.clone(), kept::read(state)?))
+    Ok((own_id(&state.key).to_owned(), kept::read(state)?))
 }
 
 /// The reminders of a day that one office gets.

@@ -1,15 +1,16 @@
 //! Payments that the app announces before, while or after its customer pays: what it says is joined with what the
 //! provider says, whichever comes first.
 
-use sekisho_core::settlement::order::{Order, Taken};
+use sekisho_core::settlement::decide::Thing;
+use sekisho_core::settlement::order::{self, Order};
 use sekisho_core::settlement::payment::{Derived, Facts, Ours, view};
-use sekisho_core::settlement::{Cause, decide};
-use sekisho_core::state::{Key, Kind, Loaded, Write};
+use sekisho_core::settlement::{Cause, Input, decide, names};
+use sekisho_core::state::{Kind, Write};
 use sekisho_store::Store;
 use serde_json::{Map, Value};
 
 use super::directory;
-use super::fields::{FieldError, Fields};
+use super::fields::Fields;
 use super::kept::is_written;
 use super::request::{Answered, Request};
 use super::{Actor, Refusal, Result, TRIES, contended, fresh};
@@ -23,23 +24,32 @@ pub async fn create_payment(
 ) -> Result<Answered> {
     let order = check(order, actor)?;
     for _ in 0..TRIES {
-        let loaded = load(store, &order, request).await?;
+        let (name, role) = (actor.name.to_owned(), actor.role.name().to_owned());
+        let cause = Cause { actor: Some(name), role: Some(role), ..Cause::default() };
+        let input = order.input(fresh(actor.at), cause);
+        let mut wanted = names(std::slice::from_ref(&input));
+        wanted.keys.extend(request.map(Request::key));
+        let (loaded, changes) = loop {
+            let (names, keys) =
+                (wanted.names.iter().cloned().collect(), wanted.keys.iter().cloned().collect());
+            let loaded = store.load(names, keys).await?;
+            match decide(std::slice::from_ref(&input), &wanted, &loaded, &|_| false, actor.at) {
+                Ok(changes) => break (loaded, changes),
+                Err(more) => wanted.extend(more),
+            }
+        };
         if let Some(answered) = request.map(|request| request.answered(&loaded)).transpose()?.flatten() {
             return Ok(answered);
         }
-        let Ours { customer, tenant, .. } = &order.ours;
-        directory::check_customer(&loaded, customer.as_deref(), tenant.as_deref(), actor)?;
-        let (name, role) = (actor.name.to_owned(), actor.role.name().to_owned());
-        let cause = Cause { actor: Some(name), role: Some(role), ..Cause::default() };
-        let input = order.input(fresh(actor.at), &loaded, actor.tenant, cause);
-        let input = input.map_err(|taken| refused(&order, taken))?;
-        let Some(change) = decide(&[input], &loaded, &|_| false, actor.at).pop() else {
-            return Err(contended());
-        };
+        if let Some(key) = order::taken(&input, &loaded) {
+            let reference = order.ours.reference.as_deref().unwrap_or_default();
+            return Err(Refusal::Conflict(format!("the reference {reference:?} belongs to {}", key.id)));
+        }
+        let Some(change) = changes.into_iter().next() else { return Err(contended()) };
         if let Some(refused) = change.refused {
             return Err(Refusal::Conflict(refused));
         }
-        let answer = shown(&change.writes)?;
+        let answer = shown(&change.writes, &input)?;
         let mut set = change.into_set(actor.at, || fresh(actor.at));
         set.writes.extend(request.map(|request| request.write(&answer)));
         if is_written(store, set).await? {
@@ -60,6 +70,7 @@ fn check(order: Map<String, Value>, actor: &Actor<'_>) -> Result<Order> {
         customer: fields.id("customer"),
         purpose: fields.text("purpose", 100),
         reference: fields.text("reference", 200),
+        for_all: actor.tenant.is_none(),
         account: fields.id("account"),
         description: fields.text("description", 500),
         metadata: fields.metadata("metadata"),
@@ -70,28 +81,15 @@ fn check(order: Map<String, Value>, actor: &Actor<'_>) -> Result<Order> {
     Ok(Order { ours, livemode })
 }
 
-async fn load(store: &dyn Store, order: &Order, request: Option<&Request>) -> Result<Loaded> {
-    let mut keys: Vec<_> = order.ours.customer.iter().map(|id| Key::new(Kind::Customer, id)).collect();
-    keys.extend(request.map(Request::key));
-    Ok(store.load(order.names(), keys).await?)
-}
-
-fn refused(order: &Order, taken: Taken) -> Refusal {
-    let reference = order.ours.reference.as_deref().unwrap_or_default();
-    match taken {
-        Taken::By(key) => Refusal::Conflict(format!("the reference {reference:?} belongs to {}", key.id)),
-        Taken::Foreign => {
-            let detail = format!("the reference {reference:?} belongs to another tenant");
-            Refusal::Foreign(FieldError::new("reference", detail))
+/// The payment as it will be.
+fn shown(writes: &[Write], input: &Input) -> Result<Value> {
+    let broken = |error| Refusal::Conflict(format!("what would be kept can't be read back: {error}"));
+    let id = input.seq.tagged(Facts::TAG);
+    for write in writes.iter().filter(|write| write.key.kind == Kind::Payment) {
+        let facts = Facts::kept(&write.facts).map_err(broken)?;
+        if facts.ours.contains_key(&id) {
+            return Ok(view(&write.key.id, &facts, &Derived::of(&facts)));
         }
     }
-}
-
-/// The payment as it will be.
-fn shown(writes: &[Write]) -> Result<Value> {
-    let written = writes.iter().rfind(|write| write.key.kind == Kind::Payment);
-    let written = written.ok_or_else(|| Refusal::Conflict("nothing would change".into()))?;
-    let broken = |error| Refusal::Conflict(format!("what would be kept can't be read back: {error}"));
-    let facts: Facts = serde_json::from_str(&written.facts).map_err(broken)?;
-    Ok(view(&written.key.id, &facts, &Derived::of(&facts)))
+    Err(Refusal::Conflict("nothing would change".into()))
 }

@@ -8,7 +8,7 @@ use sekisho_core::{Seq, Time};
 use sekisho_store::{CLAIM_MAX, EventFilter, FIND_MAX, Order, Status, Store};
 use serde::{Deserialize, Serialize};
 
-use super::forecast::{RouteForecast, Unanswered, forecast};
+use super::forecast::{NoticeForecast, RouteForecast, Unanswered, forecast};
 use super::{
     Actor, Known, Refusal, Result, SELECT_MAX, check_reason, check_selection, earlier, find_event, just_after,
 };
@@ -112,6 +112,10 @@ pub struct ReplayReport {
     pub more: bool,
     /// Only in a dry run, like the rest.
     pub routes: Vec<RouteForecast>,
+    /// Who would be told of them, rule by rule.
+    pub notices: Vec<NoticeForecast>,
+    /// What would be announced for the first time. Its deliveries and notices are among those above.
+    pub announcements: usize,
     /// Events that no route takes.
     pub without_route: usize,
     /// Rules that have no answer for some of the events.
@@ -128,7 +132,7 @@ pub async fn replay(
     let reason = check_reason(&order.reason)?;
     let (mut report, events) = to_replay(store, known, order).await?;
     if order.dry_run {
-        forecast(store, known, &events, &mut report).await?;
+        forecast(store, known, &events, actor.at, &mut report).await?;
         return Ok(report);
     }
     let payload = if order.again { AGAIN } else { "" };

@@ -4,9 +4,11 @@ use bytes::Bytes;
 use sekisho_core::Epoch;
 use sekisho_core::audit::Role;
 use sekisho_core::change::{Arrival, ChangeSet, Death, End, Kind, Lane, NewJob, Outcome, delivery_key};
+use sekisho_core::delivery::Pattern;
 use sekisho_core::delivery::route::Send;
 use sekisho_core::event::{DedupeKey, Trust};
 use sekisho_core::id::Sequence;
+use sekisho_core::notification::{self, MailAddress, To};
 use sekisho_core::queue::{Breaker, Class};
 use sekisho_core::rule::Rule;
 use sekisho_core::state::{self, Index, Key, Write};
@@ -236,8 +238,8 @@ async fn b4_a_forecast_tells_new_deliveries_from_those_that_were_made() {
     assert_eq!(report.routes, [app, late, ordered], "a key that can't be read holds nothing back");
     assert_eq!(report.without_route, 0);
     assert_eq!(
-        report.unanswered.iter().map(|rule| (&*rule.route, rule.count)).collect::<Vec<_>>(),
-        [("odd", 5), ("ordered", 5)]
+        report.unanswered.iter().map(|one| (&*one.rule, one.count)).collect::<Vec<_>>(),
+        [("route odd", 5), ("route ordered", 5)]
     );
 
     let order = Replay { ids: vec!["evt_3".into(), "evt_none".into()], ..Replay::default() };
@@ -247,6 +249,63 @@ async fn b4_a_forecast_tells_new_deliveries_from_those_that_were_made() {
     assert_eq!((report.queued, report.unfinished), (0, 1), "it is still at work on the first");
     let nobody = Replay { ids: vec!["evt_none".into()], ..Replay::default() };
     assert!(matches!(replay(&store, &known, &nobody, &ACTOR).await, Err(Refusal::Missing(_))));
+}
+
+/// Somebody at Stripe paid `pi_{n}`.
+fn stripe_paid(n: usize, seq: Seq) -> Arrival {
+    let body = format!(
+        r#"{{"id":"evt_{n}","type":"payment_intent.succeeded","livemode":true,"data":{{"object":{{
+            "object":"payment_intent","id":"pi_{n}","status":"succeeded","amount":5000,"amount_received":5000,
+            "currency":"jpy","receipt_email":"taro{n}@example.jp"}}}}}}"#
+    );
+    let event_type = "payment_intent.succeeded".into();
+    Arrival { event_type, livemode: Some(true), body: body.into(), ..arrival(n, seq) }
+}
+
+#[tokio::test]
+async fn b4_a_forecast_follows_what_would_be_announced_for_the_first_time() {
+    let store = MemoryStore::default();
+    let epoch = store.join(NOW).await.unwrap().epoch;
+    let mut sequence = Sequence::new(epoch, Seq::ZERO);
+    let arrivals: Vec<_> = (0..3).map(|n| stripe_paid(n, sequence.next(NOW))).collect();
+    store.admit(arrivals.into(), None).await.unwrap();
+    // Nobody understood them when they came.
+    for job in claim_all(&store, epoch, &Lane::settle()).await {
+        store.commit(vec![ChangeSet::end(job.lease, DONE, NOW)]).await.unwrap();
+    }
+    let taro: MailAddress = "taro2@example.jp".parse().unwrap();
+    suppress(&store, &taro, "he asked for it", &ACTOR).await.unwrap();
+    let origin = Origin { provider: "stripe", livemode: None };
+    let receipt = notification::Rule {
+        name: "receipt".into(),
+        events: vec![Pattern::new("payment.paid")],
+        filter: None,
+        to: To::Customer,
+        channel: "mail".into(),
+        template: "payment-received".into(),
+        every_ms: None,
+    };
+    let hourly = notification::Rule {
+        name: "hourly".into(),
+        to: To::Place,
+        every_ms: Some(3_600_000),
+        ..receipt.clone()
+    };
+    let routes = vec![Route { send: Send::Settled, filter: None, ..route("app", "true") }];
+    let rules = vec![receipt, hourly];
+    let known = Known { routes, rules, origins: [("shop".to_owned(), origin)].into(), ..Known::default() };
+    let order = Replay { all: true, dry_run: true, ..Replay::default() };
+    let report = replay(&store, &known, &order, &ACTOR).await.unwrap();
+    assert_eq!((report.found, report.announcements, report.without_route), (3, 3, 3));
+    let told = |rule: &str, new, told, unsent| NoticeForecast {
+        rule: rule.into(),
+        channel: "mail".into(),
+        new,
+        told,
+        unsent,
+    };
+    assert_eq!(report.notices, [told("receipt", 2, 0, 1), told("hourly", 1, 2, 0)]);
+    assert_eq!(report.routes, [RouteForecast { route: "app".into(), new: 3, ..RouteForecast::default() }]);
 }
 
 #[tokio::test]

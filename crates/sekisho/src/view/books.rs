@@ -2,6 +2,7 @@
 //! writes them in business events, with when they were written first and last.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use sekisho_core::Time;
 use sekisho_core::notification::directory::{Member, Register};
@@ -10,21 +11,22 @@ use sekisho_core::settlement::{billing as bill, payment as pay};
 use sekisho_core::state::State;
 use sekisho_core::user::{Invite, User};
 use sekisho_store::{BookedLine, Error, Result, Sum};
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::ROOT;
 use crate::transition::{ApiKey, member_view, member_view_whole};
 
 pub fn payment(state: &State) -> Result<Value> {
-    let facts: pay::Facts = facts(state)?;
+    let facts = pay::Facts::kept(&state.facts).map_err(Error::corrupt)?;
     Ok(with_times(pay::view(&state.key.id, &facts, &pay::Derived::of(&facts)), state))
 }
 
-/// `now` decides whether the tenant may still come in.
-pub fn billing(state: &State, now: Time) -> Result<Value> {
-    let facts: bill::Facts = facts(state)?;
-    Ok(with_times(bill::view(&state.key.id, &facts, &bill::Derived::of(&facts), now), state))
+/// `now` and the grace decide whether the tenant may still come in.
+pub fn billing(state: &State, now: Time, grace: Duration) -> Result<Value> {
+    let facts = bill::Facts::kept(&state.facts).map_err(Error::corrupt)?;
+    let derived = bill::Derived::of(&facts);
+    let grace_ms = i64::try_from(grace.as_millis()).unwrap_or(i64::MAX);
+    Ok(with_times(bill::view(&state.key.id, &facts, &derived, now, grace_ms), state))
 }
 
 /// One of the directory, with its address masked.
@@ -52,8 +54,8 @@ fn kept(state: &State) -> Result<Member> {
 }
 
 /// What a customer has, and the newest entries that made it so.
-pub fn balance(customer: &str, sums: &[Sum], lines: &[BookedLine]) -> Value {
-    let account = customer_account(customer);
+pub fn balance(tenant: Option<&str>, customer: &str, sums: &[Sum], lines: &[BookedLine]) -> Value {
+    let account = customer_account(tenant, customer);
     let balances = sums.iter().map(|sum| {
         json!({
             "currency": sum.currency,
@@ -63,6 +65,7 @@ pub fn balance(customer: &str, sums: &[Sum], lines: &[BookedLine]) -> Value {
     });
     json!({
         "customer": customer,
+        "tenant": tenant.filter(|tenant| !tenant.is_empty()),
         "balances": balances.collect::<Vec<_>>(),
         "entries": lines.iter().map(line).collect::<Vec<_>>(),
     })
@@ -147,10 +150,6 @@ fn with_times(mut value: Value, state: &State) -> Value {
     value
 }
 
-fn facts<T: DeserializeOwned>(state: &State) -> Result<T> {
-    serde_json::from_str(&state.facts).map_err(Error::corrupt)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,7 +162,7 @@ mod tests {
     fn d7_the_books_are_balanced_in_each_currency_and_mode_by_itself() {
         let mut sums = vec![
             sum("provider/stripe/-/live", "jpy", Some(true), 1200),
-            sum("customer/c1", "jpy", Some(true), -1200),
+            sum("customer//c1", "jpy", Some(true), -1200),
             sum("sales", "usd", Some(false), i64::MIN),
         ];
         let shown = books(&sums);

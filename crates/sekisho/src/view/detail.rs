@@ -5,7 +5,7 @@ use sekisho_core::change::Kind;
 use sekisho_store::{EventRecord, Result, Store};
 use serde_json::{Value, json};
 
-use super::{about, call, dead_letter, event, headers, message, put_body, unlink};
+use super::{call, dead_letter, event, headers, message, put_body, unlink};
 use crate::transition::find_letter;
 
 /// An event with headers, body, and the messages it caused.
@@ -31,7 +31,6 @@ pub async fn dead_letter_with_all(store: &dyn Store, job: Seq) -> Result<Option<
     };
     let object = record.as_ref().and_then(|record| record.summary.object.as_ref());
     value["object"] = json!(object.map(|(kind, id)| json!({ "kind": kind, "id": id })));
-    value["about"] = about(record.as_ref().map(|record| &record.summary.about));
     put_request(&mut value, record.as_ref());
     put_calls(&mut value, store, job).await?;
     unlink(store, [&mut value]).await?;

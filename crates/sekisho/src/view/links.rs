@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use sekisho_core::notification::directory::Register;
 use sekisho_core::state::{Key, Kind, State};
 use sekisho_store::{FIND_MAX, Result, Store};
 use serde_json::Value;
@@ -38,6 +39,9 @@ pub async fn unlink<'v>(store: &dyn Store, shown: impl IntoIterator<Item = &'v m
 fn links(shown: &Value) -> impl Iterator<Item = (&'static str, Key)> {
     LINKS.into_iter().filter_map(|(place, kind)| {
         let id = shown.pointer(place)?.as_str()?;
-        Some((place, Key::new(kind, id)))
+        // Whose customer it is stands beside it.
+        let tenant = || shown.get("tenant").and_then(Value::as_str);
+        let key = Register::of(kind).map_or_else(|| Key::new(kind, id), |one| one.key(tenant(), id));
+        Some((place, key))
     })
 }

@@ -57,9 +57,9 @@ pub async fn settle(store: &dyn Store, body: &Value) -> String {
     let origin = Origin { provider: "stripe", livemode: None };
     let reading = settlement::read(origin, &event, &References::default()).unwrap().unwrap();
     let input = [Input { seq, reading, cause: Cause::of(&event) }];
-    let names = settlement::names(&input).into_iter().collect();
-    let loaded = store.load(names, Vec::new()).await.unwrap();
-    let mut change = decide(&input, &loaded, &|_| false, NOW).remove(0);
+    let wanted = settlement::names(&input);
+    let loaded = store.load(wanted.names.iter().cloned().collect(), Vec::new()).await.unwrap();
+    let mut change = decide(&input, &wanted, &loaded, &|_| false, NOW).unwrap().remove(0);
     let about = change.about.remove(0);
     let id = about.payment.clone().or(about.billing.clone()).unwrap();
     let mut set = change.into_set(NOW, &mut next);

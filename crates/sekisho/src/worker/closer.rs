@@ -6,9 +6,12 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sekisho_core::change::{Attempt, ChangeSet, Committed, Death, End, Ended, Lane, Lease};
+use sekisho_core::audit::Entry;
+use sekisho_core::audit::died::{Case, OF_DEAD_LETTERS, is_noted};
+use sekisho_core::change::{About, Attempt, ChangeSet, Committed, Death, End, Ended, Lane, Lease};
+use sekisho_core::settlement;
 use sekisho_core::{Epoch, Time};
-use sekisho_store::{Error, Store};
+use sekisho_store::{AuditFilter, Error, EventRecord, Store};
 use tokio::sync::{Notify, watch};
 
 use super::desk::{Desk, Work};
@@ -52,7 +55,6 @@ impl Closer {
     }
 
     pub fn push(&self, work: &Work, set: ChangeSet) {
-        let set = set.with_deaths_noted();
         set.ends.iter().for_each(|ended| self.note(work, ended));
         let next_in = work.job.fifo.is_some().then(|| work.job.lane.clone());
         let ended = Run { lease: work.job.lease, next_in, set };
@@ -92,8 +94,8 @@ impl Closer {
         self.desk.let_go(stale.iter().map(|ended| ended.lease));
         let leases: Vec<_> = batch.iter().map(|ended| ended.lease).collect();
         let next_in: Vec<_> = batch.iter().filter_map(|ended| ended.next_in.clone()).collect();
-        let sets: Vec<_> = batch.into_iter().map(|ended| ended.set).collect();
-        let answers = self.commit(epoch, &sets, stop).await;
+        let sets = batch.into_iter().map(|ended| ended.set).collect();
+        let answers = self.commit(epoch, sets, stop).await;
         let lost = answers.iter().flatten().filter(|answer| **answer == Committed::Lost).count();
         if lost > 0 {
             tracing::warn!(
@@ -108,9 +110,67 @@ impl Closer {
         }
     }
 
-    /// Commits, however often it takes; `None` when it became senseless, because another node was given it all. A set
-    /// that the store refuses for good is found by halving, and its job put before a person.
+    /// Commits, however often it takes, with an entry in the audit log for every job that goes before a person. `None` when
+    /// it became senseless, because another node was given it all. A set that the store refuses for good is found by
+    /// halving, and its job put before a person.
     pub async fn commit(
+        &self,
+        epoch: Epoch,
+        mut sets: Vec<ChangeSet>,
+        stop: &watch::Receiver<bool>,
+    ) -> Option<Vec<Committed>> {
+        for set in &mut sets {
+            self.note_deaths(set).await;
+        }
+        self.write(epoch, &sets, stop).await
+    }
+
+    async fn note_deaths(&self, set: &mut ChangeSet) {
+        for ended in &set.ends {
+            let End::Dead(death) = &ended.end else { continue };
+            match self.obituary(ended, death, set.at).await {
+                Ok(entry) => set.audit.extend(entry),
+                // Rather an entry that says less, or says it twice, than none.
+                Err(error) => {
+                    self.health.store_failed(&error);
+                    let case = Case { about: ended.about.clone(), ..Case::default() };
+                    set.audit.push(case.entry(ended.lease, death, set.at));
+                }
+            }
+        }
+    }
+
+    /// What the log says of a job that goes before a person; `None` when it says so already. Nobody else can write it
+    /// meanwhile: the job is ours.
+    async fn obituary(&self, ended: &Ended, death: &Death, at: Time) -> sekisho_store::Result<Option<Entry>> {
+        let filter = AuditFilter {
+            target: Some(ended.lease.job.as_message().to_string()),
+            action: Some(OF_DEAD_LETTERS.into()),
+            limit: 1,
+            ..AuditFilter::default()
+        };
+        let newest = self.store.find_audit(filter).await?.entries.pop();
+        if is_noted(newest.as_ref().map(|one| &one.entry), death) {
+            return Ok(None);
+        }
+        let message = self.store.find_message(ended.lease.job).await?;
+        let event = message.as_ref().and_then(|message| message.event);
+        let record = match event {
+            Some(event) => self.store.find_event(event).await?,
+            None => None,
+        };
+        let mut case = Case {
+            lane: message.map(|message| message.lane),
+            event,
+            ..record.map(case_of).unwrap_or_default()
+        };
+        if case.about == About::default() {
+            case.about = ended.about.clone();
+        }
+        Ok(Some(case.entry(ended.lease, death, at)))
+    }
+
+    async fn write(
         &self,
         epoch: Epoch,
         sets: &[ChangeSet],
@@ -123,7 +183,7 @@ impl Closer {
                     self.health.store_answered();
                     return Some(answers);
                 }
-                Err(Error::Corrupt(error)) => return self.commit_parts(epoch, sets, stop, &*error).await,
+                Err(Error::Corrupt(error)) => return self.write_parts(epoch, sets, stop, &*error).await,
                 Err(error) => self.health.store_failed(&error),
             }
             // Whether it was written or not: what is still ours is found again.
@@ -138,7 +198,7 @@ impl Closer {
         }
     }
 
-    async fn commit_parts(
+    async fn write_parts(
         &self,
         epoch: Epoch,
         sets: &[ChangeSet],
@@ -151,13 +211,14 @@ impl Closer {
             self.desk.doubt();
             let death = Death::terminal("unstorable", format!("the store refused how it ended: {error}"));
             let ends = set.ends.iter().map(|ended| Ended::new(ended.lease, End::Dead(death.clone())));
-            let dead = ChangeSet { ends: ends.collect(), ..ChangeSet::nothing(set.at) }.with_deaths_noted();
+            let mut dead = ChangeSet { ends: ends.collect(), ..ChangeSet::nothing(set.at) };
+            self.note_deaths(&mut dead).await;
             // Its jobs were not queued: to the caller that is as if the lease were lost.
             return self.store.commit(vec![dead]).await.ok().map(|_| vec![Committed::Lost]);
         }
         let (left, right) = sets.split_at(sets.len() / 2);
-        let mut answers = Box::pin(self.commit(epoch, left, stop)).await?;
-        answers.extend(Box::pin(self.commit(epoch, right, stop)).await?);
+        let mut answers = Box::pin(self.write(epoch, left, stop)).await?;
+        answers.extend(Box::pin(self.write(epoch, right, stop)).await?);
         Some(answers)
     }
 
@@ -183,6 +244,23 @@ impl Closer {
             }
         };
         self.metrics.jobs.get_or_create(&JobLabels { lane: lane.to_owned(), result }).inc();
+    }
+}
+
+/// What an event's record says of the work it caused. What it turned out to be about is not known if it was never settled,
+/// but an announcement names it.
+fn case_of(record: EventRecord) -> Case {
+    let EventRecord { summary, body, .. } = record;
+    let mut about = summary.about;
+    if about == About::default() {
+        about = settlement::about_own(&summary.source, summary.object.as_ref(), &body);
+    }
+    Case {
+        event_id: Some(summary.event_id),
+        event_type: Some(summary.event_type),
+        source: Some(summary.source),
+        about,
+        ..Case::default()
     }
 }
 

@@ -1,12 +1,17 @@
 //! Reading from providers what their events leave out. The answer is put in as an event and settled like any other.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sekisho_core::change::{ChangeSet, End, Job, Outcome};
+use sekisho_core::Time;
+use sekisho_core::change::{ChangeSet, End, Lane, Outcome};
+use sekisho_core::notification::Alert;
+use sekisho_core::notification::alert::News;
 use sekisho_core::queue::Failure;
 use sekisho_core::settlement::{Fetch, Provider, reading};
 
 use super::Worker;
+use super::desk::Work;
 use crate::config::{self, Config};
 use crate::effects::stripe;
 
@@ -15,15 +20,22 @@ const WITHIN: Duration = Duration::from_secs(20);
 
 /// How an account says that an object is not its own.
 const NOT_FOUND: &str = "stripe_not_found";
+/// How it says that a key is wrong, or has no right to read this.
+const REFUSED: [&str; 2] = ["stripe_unauthorized", "stripe_forbidden"];
+/// How long a key that was refused is left alone.
+const LEFT_ALONE_MS: i64 = 5 * 60_000;
 
 /// Every provider's API that the configuration has a key to.
 pub struct Fetchers(Vec<Fetcher>);
 
 struct Fetcher {
+    source: String,
     provider: Provider,
     /// `None` shows both modes, as far as we know.
     livemode: Option<bool>,
     client: stripe::Client,
+    /// Set while its key is refused.
+    refused_until: Mutex<Option<Time>>,
 }
 
 impl Fetchers {
@@ -36,7 +48,13 @@ impl Fetchers {
             };
             let config::Api { key, url, livemode } = api;
             let client = stripe::Client::new(url.as_str(), key.clone(), WITHIN)?;
-            fetchers.push(Fetcher { provider, livemode: livemode.or(source.livemode), client });
+            fetchers.push(Fetcher {
+                source: source.name.to_string(),
+                provider,
+                livemode: livemode.or(source.livemode),
+                client,
+                refused_until: Mutex::default(),
+            });
         }
         Ok(Self(fetchers))
     }
@@ -57,37 +75,118 @@ impl Fetchers {
     }
 }
 
+impl Fetcher {
+    async fn call(&self, fetch: &Fetch, now: Time) -> Option<stripe::Call<stripe::Object>> {
+        let client = match &fetch.account {
+            Some(account) => self.client.for_account(account),
+            None => self.client.clone(),
+        };
+        match &*fetch.object {
+            "balance_transaction" => Some(client.balance_transaction(&fetch.id, now).await),
+            _ => None,
+        }
+    }
+
+    /// Until when it is left alone, if its key is refused.
+    fn left_until(&self, now: Time) -> Option<Time> {
+        self.refused_until.lock().expect("no code panics here").filter(|until| *until > now)
+    }
+
+    /// Its key was refused, and it is left alone for a while; says whether that is news.
+    fn is_refused_now(&self, until: Time) -> bool {
+        self.refused_until.lock().expect("no code panics here").replace(until).is_none()
+    }
+
+    /// Its key was taken; says whether that is news.
+    fn is_accepted_now(&self) -> bool {
+        self.refused_until.lock().expect("no code panics here").take().is_some()
+    }
+}
+
 impl Worker {
-    pub(super) async fn fetch(&self, job: &Job) -> Result<ChangeSet, Failure> {
+    /// Asks every account that may know it. One whose key is refused is left alone, and keeps nobody from asking the
+    /// others; what only it can know waits for it.
+    pub(super) async fn fetch(self: &Arc<Self>, work: &Work) -> Result<ChangeSet, Failure> {
+        let job = &work.job;
         let unknown =
             || Failure::terminal("unknown_fetch", format!("nobody knows how to read {}", job.payload));
         let fetch = Fetch::parse(&job.payload).ok_or_else(unknown)?;
-        let no_key = || Failure::terminal("no_api_key", "no source has an api_key for it any more");
-        let mut called = None;
+        let (mut called, mut wait_until, mut is_known) = (None, None::<Time>, false);
         for fetcher in self.fetchers.find(&fetch) {
-            let client = match &fetch.account {
-                Some(account) => fetcher.client.for_account(account),
-                None => fetcher.client.clone(),
-            };
-            let call = match &*fetch.object {
-                "balance_transaction" => client.balance_transaction(&fetch.id, self.node.now()).await,
-                _ => return Err(unknown()),
-            };
-            let is_anothers = call.result.as_ref().is_err_and(|failure| failure.reason == NOT_FOUND);
+            is_known = true;
+            let now = self.node.now();
+            if let Some(until) = fetcher.left_until(now) {
+                wait_until = Some(wait_until.map_or(until, |other| other.min(until)));
+                continue;
+            }
+            let call = fetcher.call(&fetch, now).await.ok_or_else(unknown)?;
+            let reason = call.result.as_ref().err().map(|failure| failure.reason);
+            let is_refused = reason.is_some_and(|reason| REFUSED.contains(&reason));
+            if let Some(failure) = call.result.as_ref().err().filter(|_| is_refused) {
+                let until = self.node.now().plus_ms(LEFT_ALONE_MS);
+                self.refused(fetcher, failure, until).await;
+                wait_until = Some(wait_until.map_or(until, |other| other.min(until)));
+            } else if reason.is_none_or(|reason| reason == NOT_FOUND) {
+                self.accepted(fetcher).await;
+            }
             called = Some(call);
-            if !is_anothers {
+            if !is_refused && reason != Some(NOT_FOUND) {
+                wait_until = None;
                 break;
             }
         }
-        let called = called.ok_or_else(no_key)?;
+        if !is_known {
+            return Err(Failure::terminal("no_api_key", "no source has an api_key for it any more"));
+        }
+        self.judge_provider(&fetch, called.as_ref());
         let at = self.node.now();
-        let set = match called.result {
-            Ok(answer) => ChangeSet {
-                events: vec![fetch.arrival(self.node.next_seq(at), at, &answer)],
+        let set = match (called.as_ref().map(|call| &call.result), wait_until) {
+            (Some(Ok(answer)), _) => ChangeSet {
+                events: vec![fetch.arrival(self.node.next_seq(at), at, answer)],
                 ..ChangeSet::end(job.lease, End::Done(Outcome::SUCCESS), at)
             },
-            Err(failure) => ChangeSet::end(job.lease, self.after(job, &failure), at),
+            (_, Some(due_at)) => ChangeSet::end(job.lease, End::Retry { due_at }, at),
+            (Some(Err(failure)), None) => ChangeSet::end(job.lease, self.after(job, failure), at),
+            (None, None) => unreachable!("whoever was not asked is waited for"),
         };
-        Ok(set.with_attempt(called.attempt))
+        Ok(match called {
+            Some(call) => set.with_attempt(call.attempt),
+            None => set,
+        })
+    }
+
+    async fn refused(&self, fetcher: &Fetcher, failure: &Failure, until: Time) {
+        if !fetcher.is_refused_now(until) {
+            return;
+        }
+        let (source, error) = (&*fetcher.source, &failure.error);
+        tracing::error!(source, error_type = failure.reason, error, until = %until,
+            "the API refuses the key of a source; what only that key can read waits");
+        let detail = format!("{error}. Correct `api_key` of the source {source}, then restart");
+        let alert = Alert::of_key(source, News::KeyRefused, failure.reason, &detail, self.node.now());
+        self.announce(alert).await;
+    }
+
+    async fn accepted(&self, fetcher: &Fetcher) {
+        if fetcher.is_accepted_now() {
+            tracing::info!(source = &*fetcher.source, "the API takes the key of a source again");
+            let detail = "what waited for it is read now";
+            let alert =
+                Alert::of_key(&fetcher.source, News::KeyAccepted, "accepted", detail, self.node.now());
+            self.announce(alert).await;
+        }
+    }
+
+    /// Tells the provider's breaker how it went: whether the provider can be reached, not whether it liked the question.
+    fn judge_provider(self: &Arc<Self>, fetch: &Fetch, called: Option<&stripe::Call<stripe::Object>>) {
+        let (lane, now) = (Lane::fetch(fetch.provider.name()), self.node.now());
+        let Some(called) = called else { return self.desk.unjudged(&lane, now) };
+        let well = called.result.as_ref().err().is_none_or(|failure| !failure.blames_destination);
+        if let Some(breaker) = self.desk.judge(&lane, well, now) {
+            let (provider, state) = (fetch.provider.name(), breaker.state());
+            tracing::warn!(provider, state, "the breaker of a provider's API changed");
+            let worker = Arc::clone(self);
+            tokio::spawn(async move { worker.write_breaker(&lane, &breaker).await });
+        }
     }
 }

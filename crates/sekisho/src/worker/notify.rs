@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use sekisho_core::change::{ChangeSet, Committed, End, Job, Outcome};
 use sekisho_core::event::Stored;
-use sekisho_core::notification::{Notice, Task, To, compose, feedback};
+use sekisho_core::notification::{Notice, Task, To, awaits_receipt, compose, feedback};
 use sekisho_core::queue::Failure;
 
 use super::Worker;
 use super::desk::Work;
 use crate::transition::{self, Refusal};
 
-/// How often it is looked for what an event needs, a customer's address or a mail's notice, before it is done without:
-/// half a minute.
+/// How often it is looked for what an event needs, a customer's address, a receipt or a mail's notice, before it is done
+/// without: half a minute.
 const PATIENCE: i32 = 6;
 /// How often others may be faster.
 const TRIES: usize = 10;
@@ -48,6 +48,12 @@ impl Worker {
         if rule.to == To::Customer && parties.customer.address.is_none() && tries < PATIENCE {
             // The event that names the address may be on its way.
             return Err(Failure::transient("no_address_yet", "no mail address of the customer is known yet"));
+        }
+        if rule.to == To::Customer && awaits_receipt(event, &parties) && tries < PATIENCE {
+            return Err(Failure::transient(
+                "no_receipt_yet",
+                "the charge that brings the receipt is not known yet",
+            ));
         }
         let notices = compose(rule, event, &parties, &self.notifications.house, self.node.now());
         let posted = self.post(&notices).await?;

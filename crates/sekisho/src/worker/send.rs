@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sekisho_core::Time;
-use sekisho_core::change::{ChangeSet, Committed, Death, End, Job, Outcome};
+use sekisho_core::change::{About, ChangeSet, Committed, Death, End, Ended, Job, Outcome};
 use sekisho_core::notification::address::mask_text;
 use sekisho_core::notification::alert::News;
+use sekisho_core::notification::notice::HANDED_BACK;
 use sekisho_core::notification::post::{self, reference_name};
 use sekisho_core::notification::tries::UNCERTAIN;
 use sekisho_core::notification::{
@@ -113,10 +114,19 @@ impl Worker {
         doubt: Doubt,
     ) -> Result<Option<ChangeSet>, Failure> {
         let job = &work.job;
-        let (mut began, mut last): (Option<Instant>, Option<Failure>) = (None, None);
-        let spent_ms = |began: Option<Instant>| began.map_or(0, |began| began.elapsed().as_millis() as i64);
-        for n in 1.. {
-            let left = last.is_some().then(|| outlet.tries.within_ms - spent_ms(began));
+        // What an earlier run used up stays used up.
+        let before = letter.notice.round();
+        if before.tries >= outlet.tries.most {
+            let error = "the program ended during its last try: nobody knows whether it arrived";
+            return Ok(Some(self.held(job, letter, &Failure::terminal("cut_off", error))));
+        }
+        let mut began = (before.tries > 0).then(Instant::now);
+        let mut last: Option<Failure> = None;
+        let spent_ms = |began: Option<Instant>| {
+            before.spent_ms + began.map_or(0, |began| began.elapsed().as_millis() as i64)
+        };
+        for n in before.tries + 1.. {
+            let left = (n > 1).then(|| outlet.tries.within_ms - spent_ms(began));
             let room = match (self.turn(outlet, left).await?, last.take()) {
                 (Turn::Now(room), _) => room,
                 (Turn::UsedUp { until }, _) => {
@@ -137,11 +147,12 @@ impl Worker {
             self.note_step(&mut letter, step).await?;
             if !self.may_start(job) {
                 // Nothing went out: whoever has it now finds it `sending`, and must not take our word for it.
-                let step = Step::new(self.node.now(), Status::Queued).noting("handed back untried");
+                let step =
+                    Step::new(self.node.now(), Status::Queued).because(HANDED_BACK, "handed back untried");
                 self.note_step(&mut letter, step).await?;
                 return self.put_back(work);
             }
-            let began_at = *began.get_or_insert_with(Instant::now);
+            let (try_began, _) = (Instant::now(), began.get_or_insert_with(Instant::now));
             let within = Duration::from_millis(outlet.tries.time_left_ms(spent_ms(began)) as u64);
             let sent = tokio::time::timeout(within + GRACE, outlet.channel.send(message, within)).await;
             drop(room);
@@ -150,7 +161,7 @@ impl Worker {
                     Failure::transient("timeout", "no answer in time").blaming_destination(),
                 )
             });
-            let took = began_at.elapsed();
+            let took = try_began.elapsed();
             self.metrics.delivery_seconds.observe(took.as_secs_f64());
             match outlet.tries.after(sent, doubt, n, spent_ms(began)) {
                 Then::Done(receipt) => {
@@ -294,7 +305,11 @@ impl Worker {
     fn ended(&self, job: &Job, letter: Letter, step: Step, end: End) -> ChangeSet {
         let at = self.node.now();
         let notice = letter.notice.with(step);
-        let mut set = ChangeSet::end(job.lease, end, at);
+        let about = About { payment: notice.payment.clone(), billing: None, tenant: notice.tenant.clone() };
+        // Outcomes say what an event was about; a notice says so itself.
+        let about = if matches!(end, End::Dead(_)) { about } else { About::default() };
+        let ends = vec![Ended { about, ..Ended::new(job.lease, end) }];
+        let mut set = ChangeSet { ends, ..ChangeSet::nothing(at) };
         set.writes.push(post::write(&letter.id, letter.version, &notice));
         set.audit.push(post::entry(&letter.id, &notice, at));
         let status = notice.status();
@@ -398,7 +413,7 @@ impl Worker {
             tracing::error!(channel = outlet.name, error_type = failure.reason, error, until = %until,
                 "a channel is shut; what waits for it is kept");
             self.write_breaker(&outlet.lane, &breaker).await;
-            self.announce_channel(&outlet.name, News::Paused, failure.reason, &error).await;
+            self.announce(Alert::of_channel(&outlet.name, News::Paused, failure.reason, &error, now)).await;
         }
         if work.job.lane != outlet.lane {
             // Elsewhere no breaker keeps it from being tried again at once.
@@ -419,13 +434,13 @@ impl Worker {
             } else {
                 (News::Resumed, "it takes messages again")
             };
-            worker.announce_channel(&name, news, "unreachable", detail).await;
+            let at = worker.node.now();
+            worker.announce(Alert::of_channel(&name, news, "unreachable", detail, at)).await;
         });
     }
 
-    async fn announce_channel(&self, channel: &str, news: News, reason: &str, detail: &str) {
+    pub(super) async fn announce(&self, alert: Alert) {
         let at = self.node.now();
-        let alert = Alert::of_channel(channel, news, reason, detail, at);
         let event = alert.announcement(at).arrival(self.node.next_seq(at));
         if let Err(error) = self.store.admit(Arc::new([event]), None).await {
             self.health.store_failed(&error);

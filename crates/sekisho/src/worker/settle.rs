@@ -11,12 +11,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sekisho_core::change::{
-    About, ChangeSet, Committed, Death, End, Ended, Job, Kind, Lane, Lease, NewJob, Outcome, delivery_key,
+    ChangeSet, Committed, Death, End, Ended, Job, Kind, Lane, Lease, NewJob, Outcome, delivery_key,
 };
 use sekisho_core::event::Stored;
 use sekisho_core::notification::{self, Task};
 use sekisho_core::queue::Failure;
-use sekisho_core::settlement::{self, Cause, Change, Delivery, FETCHED, Fetch, Input, Origin, Reading};
+use sekisho_core::settlement::{
+    self, Cause, Change, Delivery, FETCHED, Fetch, Input, Origin, Reading, Wanted,
+};
 use sekisho_core::state::Loaded;
 use sekisho_core::{Epoch, Seq, Time};
 use sekisho_store::{AuditFilter, RETRIED};
@@ -55,6 +57,14 @@ struct Paper {
 struct Draft {
     works: Vec<Work>,
     set: ChangeSet,
+}
+
+/// What became of deciding.
+enum Decided {
+    Changes(Vec<Change>),
+    Panicked,
+    /// Another node was given the work, or this one stops.
+    Senseless,
 }
 
 impl Worker {
@@ -135,27 +145,28 @@ impl Worker {
         for work in works {
             match self.look_at(&work).await {
                 Ok(paper) => papers.push(paper),
-                Err(set) => drafts.push(Draft { works: vec![work], set: set.with_deaths_noted() }),
+                Err(set) => drafts.push(Draft { works: vec![work], set }),
             }
         }
-        let inputs = inputs(&papers);
-        let names = settlement::names(&inputs).into_iter().collect();
-        let Some(loaded) = self.load(names, epoch, stop).await else {
-            // Another node was given it all, or this one stops: what is still ours is found again.
-            self.desk.doubt_settling();
-            let works = papers
-                .into_iter()
-                .map(|paper| paper.work)
-                .chain(drafts.into_iter().flat_map(|draft| draft.works));
-            self.desk.let_go(works.map(|work| work.job.lease));
-            return Vec::new();
-        };
-        drafts.extend(self.draft(papers, &inputs, &loaded, keep));
+        match self.decide(&papers, epoch, stop).await {
+            Decided::Changes(changes) => drafts.extend(self.draft(papers, changes, keep)),
+            Decided::Panicked => drafts.extend(self.draft_singly(papers, epoch, keep, stop).await),
+            Decided::Senseless => {
+                // Another node was given it all, or this one stops: what is still ours is found again.
+                self.desk.doubt_settling();
+                let works = papers
+                    .into_iter()
+                    .map(|paper| paper.work)
+                    .chain(drafts.into_iter().flat_map(|draft| draft.works));
+                self.desk.let_go(works.map(|work| work.job.lease));
+                return Vec::new();
+            }
+        }
 
         // Order matters: held before the store is asked.
         self.desk.hold(drafts.iter().flat_map(|draft| born(&draft.set, epoch)));
-        let sets: Vec<_> = drafts.iter().map(|draft| draft.set.clone()).collect();
-        let answers = self.closer.commit(epoch, &sets, stop).await;
+        let sets = drafts.iter().map(|draft| draft.set.clone()).collect();
+        let answers = self.closer.commit(epoch, sets, stop).await;
         let mut answers = answers.into_iter().flatten();
         drafts.into_iter().flat_map(|draft| self.settled(draft, answers.next(), epoch)).collect()
     }
@@ -214,13 +225,34 @@ impl Worker {
         ChangeSet::end(work.job.lease, self.end_of_failed(work, failure), self.node.now())
     }
 
-    /// What is known of these names, however often it takes; `None` when it became senseless to ask.
-    async fn load(&self, names: Vec<String>, epoch: Epoch, stop: &watch::Receiver<bool>) -> Option<Loaded> {
-        if names.is_empty() {
+    /// Loads what the events speak of and decides what follows; what that leads to is loaded too, and decided again.
+    async fn decide(&self, papers: &[Paper], epoch: Epoch, stop: &watch::Receiver<bool>) -> Decided {
+        let inputs = inputs(papers);
+        let mut wanted = settlement::names(&inputs);
+        let can_fetch = |realm: &str| self.fetchers.can_fetch(realm);
+        loop {
+            let Some(loaded) = self.load(&wanted, epoch, stop).await else { return Decided::Senseless };
+            let at = self.node.now();
+            let decided = catch_unwind(AssertUnwindSafe(|| {
+                settlement::decide(&inputs, &wanted, &loaded, &can_fetch, at)
+            }));
+            match decided {
+                Ok(Ok(changes)) => return Decided::Changes(changes),
+                Ok(Err(more)) => wanted.extend(more),
+                Err(_) => return Decided::Panicked,
+            }
+        }
+    }
+
+    /// What is known of these, however often it takes; `None` when it became senseless to ask.
+    async fn load(&self, wanted: &Wanted, epoch: Epoch, stop: &watch::Receiver<bool>) -> Option<Loaded> {
+        if wanted.is_empty() {
             return Some(Loaded::default());
         }
         while self.node.epoch() == epoch && !*stop.borrow() {
-            match self.store.load(names.clone(), Vec::new()).await {
+            let (names, keys) =
+                (wanted.names.iter().cloned().collect(), wanted.keys.iter().cloned().collect());
+            match self.store.load(names, keys).await {
                 Ok(loaded) => return Some(loaded),
                 Err(error) => self.health.store_failed(&error),
             }
@@ -231,30 +263,16 @@ impl Worker {
 
     /// What is written for these events: one set for each group that speaks of the same things, and one for each event
     /// that speaks of none.
-    fn draft(
-        &self,
-        papers: Vec<Paper>,
-        inputs: &[Input],
-        loaded: &Loaded,
-        keep: Option<Epoch>,
-    ) -> Vec<Draft> {
+    fn draft(&self, papers: Vec<Paper>, changes: Vec<Change>, keep: Option<Epoch>) -> Vec<Draft> {
         let at = self.node.now();
-        let can_fetch = |realm: &str| self.fetchers.can_fetch(realm);
-        let decided = catch_unwind(AssertUnwindSafe(|| settlement::decide(inputs, loaded, &can_fetch, at)));
-        let Ok(changes) = decided else {
-            return self.draft_singly(papers, loaded, keep);
-        };
         let (known, plain): (Vec<_>, Vec<_>) = papers.into_iter().partition(|paper| paper.reading.is_some());
         let mut known: Vec<_> = known.into_iter().map(Some).collect();
         let mut drafts: Vec<_> = plain
             .into_iter()
             .map(|paper| {
-                self.write_down(
-                    vec![paper],
-                    Change { about: vec![About::default()], ..Change::default() },
-                    keep,
-                    at,
-                )
+                let Stored { source, object, body, .. } = &*paper.event;
+                let about = vec![settlement::about_own(source, object.as_ref(), body)];
+                self.write_down(vec![paper], Change { about, ..Change::default() }, keep, at)
             })
             .collect();
         for change in changes {
@@ -265,16 +283,25 @@ impl Worker {
     }
 
     /// Finds the one that makes the program fail, so that the others get through.
-    fn draft_singly(&self, papers: Vec<Paper>, loaded: &Loaded, keep: Option<Epoch>) -> Vec<Draft> {
-        if let [paper] = &*papers {
-            let set = self.failed(&paper.work, &panicked());
-            return vec![Draft { works: vec![paper.work.clone()], set }];
+    async fn draft_singly(
+        &self,
+        papers: Vec<Paper>,
+        epoch: Epoch,
+        keep: Option<Epoch>,
+        stop: &watch::Receiver<bool>,
+    ) -> Vec<Draft> {
+        let mut drafts = Vec::new();
+        for paper in papers {
+            match self.decide(std::slice::from_ref(&paper), epoch, stop).await {
+                Decided::Changes(changes) => drafts.extend(self.draft(vec![paper], changes, keep)),
+                Decided::Panicked => {
+                    let set = self.failed(&paper.work, &panicked());
+                    drafts.push(Draft { works: vec![paper.work], set });
+                }
+                Decided::Senseless => self.desk.let_go([paper.work.job.lease]),
+            }
         }
-        let alone = |paper: Paper| {
-            let inputs = inputs(std::slice::from_ref(&paper));
-            self.draft(vec![paper], &inputs, loaded, keep)
-        };
-        papers.into_iter().flat_map(alone).collect()
+        drafts
     }
 
     fn write_down(&self, papers: Vec<Paper>, change: Change, keep: Option<Epoch>, at: Time) -> Draft {
@@ -283,7 +310,7 @@ impl Worker {
             let death = Death::terminal("unreadable_state", refused);
             let ends = works.iter().map(|work| Ended::new(work.job.lease, End::Dead(death.clone())));
             let set = ChangeSet { ends: ends.collect(), ..ChangeSet::nothing(at) };
-            return Draft { set: set.with_deaths_noted(), works };
+            return Draft { set, works };
         }
         let (mut ends, mut jobs) = (Vec::new(), Vec::new());
         for (paper, about) in papers.into_iter().zip(change.about.clone()) {

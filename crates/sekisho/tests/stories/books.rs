@@ -5,6 +5,7 @@ use std::time::Duration;
 use sekisho_core::Time;
 use sekisho_lab::app::{App, Behaviour};
 use sekisho_lab::http;
+use sekisho_lab::process::Options;
 use sekisho_lab::stripe::{self, Stripe};
 use serde_json::{Value, json};
 
@@ -94,10 +95,11 @@ impl Office {
 const ORDERED_AT: Time = Time::from_seconds(1_790_000_000);
 
 fn intent(status: &str, received: i64) -> Value {
+    let slip = (status == "requires_action").then(|| json!({ "type": "konbini_display_details" }));
     json!({
         "object": "payment_intent", "id": "pi_7", "amount": 3980, "amount_received": received, "currency": "jpy",
         "status": status, "latest_charge": if received > 0 { Some("py_7") } else { None },
-        "metadata": { "order_id": "ORD-7" }, "livemode": false,
+        "metadata": { "order_id": "ORD-7" }, "livemode": false, "next_action": slip,
     })
 }
 
@@ -437,34 +439,109 @@ fn d3_a_tenants_subscription_from_trial_to_the_end() {
             "billing.active",
             "billing.cancelled",
             "billing.past_due",
-            "billing.payment_recorded",
-            "billing.payment_recorded",
+            "billing.payment_succeeded",
+            "billing.payment_succeeded",
             "billing.trialing",
         ]);
     });
 }
 
+/// A charge whose entry in Stripe's books is not in its event.
+fn charge_with_entry(n: usize) -> Value {
+    json!({
+        "object": "charge", "id": format!("py_{n}"), "payment_intent": format!("pi_{n}"), "amount": 100, "currency": "jpy",
+        "status": "succeeded", "paid": true, "captured": true, "amount_captured": 100,
+        "balance_transaction": format!("txn_{n}"), "livemode": false,
+    })
+}
+
+fn entry_of(n: usize) -> Value {
+    json!({
+        "object": "balance_transaction", "id": format!("txn_{n}"), "amount": 100, "fee": 4, "net": 96,
+        "currency": "jpy", "source": format!("py_{n}"),
+    })
+}
+
+fn charged(n: usize) -> String {
+    json!({
+        "id": format!("evt_{n}"), "object": "event", "type": "charge.succeeded", "created": ORDERED_AT.seconds(),
+        "livemode": false, "data": { "object": charge_with_entry(n) },
+    })
+    .to_string()
+}
+
+fn fees_known(place: &Place) -> usize {
+    let known = "SELECT count(*) FROM event WHERE source = 'sekisho' AND type = 'payment.fee_known'";
+    place.sql(known).parse().unwrap()
+}
+
 #[test]
-fn d3_a_provider_is_asked_of_every_payment_though_only_so_often_a_second() {
+fn e1_the_fee_of_every_payment_is_asked_for_once_though_only_so_often_a_second() {
     each_store(|place| {
-        let office = Office::open(place);
+        let stripe = Stripe::start().unwrap();
+        let api = format!("api_key = \"{}\"\napi_url = \"{}\"", stripe::KEY, stripe.url());
         let many = 60;
-        for n in 0..many {
-            let charge = format!("py_{n}");
-            office.stripe.put(json!({
-                "object": "balance_transaction", "id": format!("txn_{n}"), "amount": 100, "fee": 4, "net": 96,
-                "currency": "jpy", "source": charge,
-            }));
-            let charged = json!({
-                "object": "charge", "id": charge, "payment_intent": format!("pi_{n}"), "amount": 100, "currency": "jpy",
-                "status": "succeeded", "paid": true, "captured": true, "amount_captured": 100,
-                "balance_transaction": format!("txn_{n}"), "livemode": false,
-            });
-            office.hears(&format!("evt_{n}"), "charge.succeeded", 1, charged);
-        }
-        wait_until("nothing is left to ask", || {
-            office.stripe.calls().len() >= many
-                && place.sql("SELECT count(*) FROM job WHERE lane LIKE 'fetch:%'") == "0"
+        // All of them wait when the work begins.
+        let receiver = Gateway::started(&place.url, &stripe_source(&api), &[], |options| Options {
+            role: Some("gateway".into()),
+            ..options
         });
+        let mut receiver = receiver.unwrap();
+        for n in 0..many {
+            stripe.put(entry_of(n));
+            assert_eq!(receiver.send(&Provider::stripe().body(&charged(n))).status, 204);
+        }
+        receiver.server.terminate().unwrap();
+        let _gateway = Gateway::with(place, &stripe_source(&api));
+        wait_until("every fee is known", || fees_known(place) == many);
+        let asked: Vec<_> = stripe.calls().into_iter().map(|call| call.path).collect();
+        assert_eq!(asked.len(), many, "one call for each");
+        assert_eq!(asked.iter().collect::<std::collections::BTreeSet<_>>().len(), many);
+        // 20 at once, then 20 a second: the last can't have been asked for sooner than two seconds after the start.
+        let took: i64 = place
+            .sql("SELECT (SELECT max(at) FROM attempt) - (SELECT max(joined_at) FROM node)")
+            .parse()
+            .unwrap();
+        assert!(took >= 2_000, "60 calls within {took} ms");
+    });
+}
+
+#[test]
+fn e1_a_key_that_is_refused_keeps_no_other_from_being_asked_and_its_work_waits() {
+    each_store(|place| {
+        let settings = |key: &str| stripe::Settings { key: key.into(), ..stripe::Settings::default() };
+        let (first, second) =
+            (Stripe::start_with(settings("sk_test_other_1")).unwrap(), Stripe::start().unwrap());
+        let source = |name: &str, stripe: &Stripe| {
+            format!(
+                "[[source]]\nname = \"{name}\"\nprovider = \"stripe\"\nsecrets = [\"env:STRIPE_SECRET\"]\n\
+                 api_key = \"{}\"\napi_url = \"{}\"\n",
+                stripe::KEY,
+                stripe.url()
+            )
+        };
+        // The first account takes another key than the one that is configured.
+        let gateway = Gateway::with(place, &(source("first", &first) + &source("second", &second)));
+        let send = |n: usize| {
+            let letter = Provider::stripe().to("/webhooks/second").body(&charged(n));
+            assert_eq!(gateway.send(&letter).status, 204);
+        };
+        second.put(entry_of(0));
+        send(0);
+        wait_until("the second account was asked", || fees_known(place) == 1);
+        assert_eq!(first.calls().len(), 1, "the first refused");
+        for n in 1..10 {
+            second.put(entry_of(n));
+            send(n);
+        }
+        wait_until("all of the second account", || fees_known(place) == 10);
+        // Nobody but the first account can know this one.
+        send(10);
+        let waits = "SELECT count(*) FROM job WHERE lane = 'fetch:stripe' AND owner IS NULL AND attempt = 1";
+        wait_until("it waits for the key", || place.sql(waits) == "1");
+        assert_eq!(first.calls().len(), 1, "a key that is refused is left alone");
+        assert_eq!(place.sql("SELECT count(*) FROM dead"), "0");
+        let alerts = "SELECT count(*) FROM event WHERE type = 'source.key_refused'";
+        assert_eq!(place.sql(alerts), "1", "operators hear of it once");
     });
 }

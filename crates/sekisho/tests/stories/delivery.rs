@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use sekisho_core::Secret;
 use sekisho_core::delivery::address::is_public;
 use sekisho_core::provider::{self, Request, Setup};
+use sekisho_core::{Secret, Time};
 use sekisho_lab::app::{App, Behaviour, Delivery, Reply};
 use sekisho_lab::process::Options;
 
@@ -153,12 +153,20 @@ fn c2_by_default_three_retries_after_one_two_and_four_seconds() {
     let gateway = Gateway::with(&place, &config(&[route("app", &app, "")]));
     gateway.send(&event("evt_1", "payment_intent.succeeded", ""));
     wait_until("it is dead", || place.sql("SELECT count(*) FROM dead") == "1");
-    let at: Vec<_> = came_to(&app, "app").iter().map(|one| one.at_ms as i64).collect();
-    assert_eq!(at.len(), 4);
-    for (n, least) in [1_000, 2_000, 4_000].into_iter().enumerate() {
-        assert!(at[n + 1] - at[n] >= least, "retry {} after {} ms", n + 1, at[n + 1] - at[n]);
+    assert_eq!(came_to(&app, "app").len(), 4);
+    // Each retry is planned for a time after its call ended, and said in the log no sooner than it was planned.
+    let ended = place.sql("SELECT at + took_ms FROM attempt ORDER BY n");
+    let ended: Vec<i64> = ended.lines().map(|ms| ms.parse().unwrap()).collect();
+    let log = gateway.server.stderr();
+    let said = log.lines().filter(|line| line.contains("will be tried again"));
+    let said: Vec<serde_json::Value> = said.map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(said.len(), 3);
+    for (n, wait) in [1_000, 2_000, 4_000].into_iter().enumerate() {
+        let time = |name: &str| Time::parse_rfc3339(said[n][name].as_str().unwrap()).unwrap().ms();
+        let next = time("next");
+        assert!(next - ended[n] >= wait, "retry {} is planned {} ms later", n + 1, next - ended[n]);
+        assert!(next - time("timestamp") <= wait * 5 / 4, "{}", said[n]);
     }
-    assert!(gateway.server.log().contains("will be tried again"));
 }
 
 #[test]

@@ -88,7 +88,12 @@ fn one_by_one(gateway: &Gateway) {
     create("nara").failed(2).mentions(&["tenant: there is no tenant nara; create it first"]);
     let made = &create("kyoto").done().lines()[0];
     assert_eq!((&made["email"], &made["notifications"]), (&json!("j***@example.jp"), &json!(false)));
-    create("office").failed(1).mentions(&["belongs to another tenant"]);
+    // The same id in another tenant is another person.
+    create("office").done();
+    let delete = |more: &[&str]| gateway.type_in(&[&["staff", "delete", "s 9%日"], more].concat());
+    delete(&[]).failed(1).mentions(&["several tenants have a staff member s 9%日: kyoto, office; say which"]);
+    delete(&["--tenant", "berlin"]).failed(1).mentions(&["there is no staff member s 9%日"]);
+    delete(&["--tenant", "office"]).done();
     gateway.type_in(&["staff", "delete", "s 9%日"]).done().mentions(&["s 9%日 is deleted"]);
     gateway.type_in(&["staff", "delete", "s 9%日"]).failed(1).mentions(&["there is no staff member s 9%日"]);
     gateway.type_in(&["staff", "--tenant", "kyoto"]).done().mentions(&["no staff"]);
@@ -106,13 +111,11 @@ fn one_by_one(gateway: &Gateway) {
 /// What the database keeps of a deleted person.
 fn nothing_is_left(place: &Place) {
     let stone = place.sql("SELECT facts, tenant FROM state WHERE kind = 'staff' AND status = 'deleted'");
-    assert!(
-        stone.starts_with("{\"deleted\":") && stone.trim().ends_with('|') && !stone.contains("canary"),
-        "{stone}"
-    );
+    let is_bare = |stone: &str| stone.starts_with("{\"deleted\":") && stone.trim().ends_with('|');
+    assert!(stone.lines().all(is_bare) && stone.lines().count() == 2 && !stone.contains("canary"), "{stone}");
     let audit = place.sql("SELECT details FROM audit WHERE action LIKE 'staff.%'");
     assert!(audit.contains("c***@example.jp") && !audit.contains("canary"), "{audit}");
-    assert_eq!(audited(place, "staff.deleted"), "1");
+    assert_eq!(audited(place, "staff.deleted"), "2");
 }
 
 #[test]
@@ -179,9 +182,9 @@ fn nobody_is_entered(gateway: &Gateway, place: &Place) {
     let shift_jis = b"id,name\nnew,\x91\xe5\x8d\xe3\n";
     import(gateway, "tenants", shift_jis, &[]).failed(2).mentions(&["Shift_JIS", "CSV UTF-8"]);
     import(gateway, "customers", "id,tenant\nc1,office\n", &[]).done();
-    import(gateway, "customers", "id,tenant\nc2,office\nc1,berlin\n", &[])
+    import(gateway, "customers", "id,tenant\nc2,office\nc1,berlin\nc1,office\nc1,berlin\n", &[])
         .failed(2)
-        .mentions(&["customers.csv:3: customer: the customer c1 belongs to another tenant"]);
+        .mentions(&["customers.csv:5: id: c1 stands in line 3, too; expected each id once"]);
     gateway.type_in(&["staff", "import", "none.csv"]).failed(1).mentions(&["can't read none.csv"]);
 
     let kinds = "('tenant', 'customer', 'staff', 'subject')";

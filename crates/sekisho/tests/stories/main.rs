@@ -46,6 +46,7 @@ mod schedules;
 mod secrets;
 mod senders;
 mod start;
+mod tenants;
 mod torture;
 mod unusable;
 mod views;

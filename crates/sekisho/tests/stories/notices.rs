@@ -19,9 +19,9 @@ pub fn mail(smtp: &Smtp, more: &str) -> String {
     )
 }
 
-const FAST: &str = "spacing = \"1ms\"\nrate = 1000";
+pub const FAST: &str = "spacing = \"1ms\"\nrate = 1000";
 
-const RECEIPT: &str = "[[notify]]\nname = \"receipt\"\nevents = [\"payment.paid\"]\nto = \"customer\"\nchannel = \"mail\"\n\
+pub const RECEIPT: &str = "[[notify]]\nname = \"receipt\"\nevents = [\"payment.paid\"]\nto = \"customer\"\nchannel = \"mail\"\n\
                        template = \"payment-received\"\n";
 
 fn slack(chat: &Chat) -> String {
@@ -30,7 +30,7 @@ fn slack(chat: &Chat) -> String {
 }
 
 /// Somebody paid, and left this address at the till.
-fn paid(n: &str, email: &str) -> Letter {
+pub fn paid(n: &str, email: &str) -> Letter {
     event(
         &format!("evt_{n}"),
         "charge.succeeded",
@@ -363,4 +363,76 @@ fn g5_who_has_no_address_is_in_the_record_and_can_be_helped() {
     gateway.type_in(&["notices", "resend", &id, "--to", "taro@example.jp"]).done();
     wait_for(&place, "sent", 1);
     assert_eq!(smtp.accepted()[0].to, ["taro@example.jp"]);
+}
+
+/// The charge of a payment with a link to its receipt.
+fn charged(n: &str) -> Letter {
+    event(
+        &format!("evt_{n}c"),
+        "charge.succeeded",
+        &format!(
+            ",\"livemode\":true,\"data\":{{\"object\":{{\"object\":\"charge\",\"id\":\"ch_{n}\",\"payment_intent\":\"pi_{n}\",\
+             \"amount\":5000,\"amount_captured\":5000,\"captured\":true,\"paid\":true,\"status\":\"succeeded\",\
+             \"currency\":\"jpy\",\"receipt_url\":\"https://pay.example/receipts/{n}\"}}}}"
+        ),
+    )
+}
+
+/// The money came, says the intent, and where to write; it knows of no receipt.
+fn succeeded(n: &str) -> Letter {
+    event(
+        &format!("evt_{n}i"),
+        "payment_intent.succeeded",
+        &format!(
+            ",\"livemode\":true,\"data\":{{\"object\":{{\"object\":\"payment_intent\",\"id\":\"pi_{n}\",\"status\":\"succeeded\",\
+             \"amount\":5000,\"amount_received\":5000,\"currency\":\"jpy\",\"latest_charge\":\"ch_{n}\",\
+             \"receipt_email\":\"taro{n}@example.jp\"}}}}"
+        ),
+    )
+}
+
+#[test]
+fn d2_the_link_to_the_receipt_is_in_the_mail_whatever_comes_first() {
+    each_store(|place| {
+        let smtp = Smtp::start(Behaviour::Accept).unwrap();
+        let gateway = Gateway::with(place, &(stripe_source("") + &mail(&smtp, FAST) + RECEIPT));
+        assert_eq!(gateway.send(&succeeded("1")).status, 204);
+        wait_until("it is paid, and waits for its receipt", || {
+            place.sql("SELECT count(*) FROM job WHERE lane = 'notify' AND attempt > 0") == "1"
+        });
+        assert_eq!(statuses(place).len(), 0, "nobody was told yet");
+        for letter in [charged("1"), charged("2"), succeeded("2")] {
+            assert_eq!(gateway.send(&letter).status, 204);
+        }
+        wait_for(place, "sent", 2);
+        for mail in smtp.accepted() {
+            let n = &mail.to[0]["taro".len()..="taro".len()];
+            let text = mail.part("text/plain").unwrap();
+            assert!(text.contains(&format!("https://pay.example/receipts/{n}")), "{:?}: {text}", mail.to);
+        }
+    });
+}
+
+#[test]
+fn d2_a_receipt_that_never_comes_keeps_nobody_waiting_for_ever() {
+    let place = Place::sqlite();
+    let smtp = Smtp::start(Behaviour::Accept).unwrap();
+    let gateway = Gateway::with(&place, &(stripe_source("") + &mail(&smtp, FAST) + RECEIPT));
+    assert_eq!(gateway.send(&succeeded("1")).status, 204);
+    wait_for(&place, "sent", 1);
+    assert!(!smtp.accepted()[0].part("text/plain").unwrap().contains("pay.example"));
+}
+
+#[test]
+fn g2_tries_that_were_made_are_not_made_again_after_a_restart() {
+    each_store(|place| {
+        let smtp = Smtp::start(Behaviour::say(Point::Recipient, "450 4.2.1 busy")).unwrap();
+        let mut gateway = Gateway::with(place, &(stripe_source("") + &mail(&smtp, FAST) + RECEIPT));
+        assert_eq!(gateway.send(&paid("1", "taro@example.jp")).status, 204);
+        wait_until("it was tried once", || smtp.tries("taro@example.jp") >= 1);
+        assert!(gateway.server.terminate().unwrap().success());
+        gateway.server.start_again().unwrap();
+        wait_until("it is given up", || status_of(place, "taro@example.jp") == "failed");
+        assert_eq!(smtp.tries("taro@example.jp"), 3);
+    });
 }

@@ -228,3 +228,47 @@ fn b4_discard_needs_a_reason_and_is_audited() {
         assert_eq!(app.counts().seen, 2, "nothing was sent");
     });
 }
+
+/// Somebody paid ginza 10,000 yen.
+fn charge(n: &str) -> String {
+    format!(
+        r#"{{"id":"evt_{n}","object":"event","type":"charge.succeeded","created":1790000000,"livemode":false,"data":{{"object":{{
+        "object":"charge","id":"ch_{n}","payment_intent":"pi_{n}","amount":10000,"amount_captured":10000,"captured":true,
+        "paid":true,"status":"succeeded","currency":"jpy","metadata":{{"tenant":"ginza"}}}}}}}}"#
+    )
+}
+
+#[test]
+fn b4_a_dead_announcement_says_payment_tenant_and_what_is_at_risk() {
+    each_store(|place| {
+        let app = App::start(Behaviour::Answer(Reply::status(500))).unwrap();
+        let more = "send = \"settled\"\nretries = 0\nbreaker_failures = 0";
+        let route = route_to("app", &format!("{}/hook", app.url()), more);
+        let gateway = Gateway::with(place, &(stripe_source("") + &route));
+        assert_eq!(gateway.send(&Provider::stripe().body(&charge("1"))).status, 204);
+        wait_until("it is dead", || dead(&gateway, &["--type", "payment.paid"]).len() == 1);
+        let payment = place.sql("SELECT id FROM payments");
+        let letter = &dead(&gateway, &["--type", "payment.paid"])[0];
+        let about = serde_json::json!({ "payment": payment, "billing": null, "tenant": "ginza" });
+        assert_eq!((&letter["about"], &letter["amount"]), (&about, &10_000.into()), "{letter}");
+        assert_eq!(letter["currency"], "jpy");
+        gateway.type_in(&["dead", "list"]).done().mentions(&["PAYMENT", &payment, "10000 jpy"]);
+        gateway.type_in(&["dead", "show", id(letter)]).done().mentions(&[&payment, "ginza", "10000 jpy"]);
+        gateway.type_in(&["dead", "groups"]).done().mentions(&["10000 jpy"]);
+
+        let failed = "SELECT payment_id FROM failed_webhook_events WHERE event_type = 'payment.paid'";
+        assert_eq!(place.sql(failed), payment);
+        let announced = "SELECT payment_id, tenant_id, status FROM webhook_events \
+                         WHERE source = 'sekisho' AND event_type = 'payment.paid'";
+        assert_eq!(place.sql(announced), format!("{payment}|ginza|failed"));
+
+        let words = ["audit", "list", "--json", "--action", "dead_letter.created", "--target", id(letter)];
+        let entries = gateway.type_in(&words).done().lines();
+        assert_eq!((entries.len(), &entries[0]["role"]), (1, &"system".into()));
+        assert_eq!((&entries[0]["actor"], &entries[0]["tenant"]), (&Value::Null, &"ginza".into()));
+        let details = &entries[0]["details"];
+        let said = ["event_type", "source", "payment", "lane"].map(|name| details[name].as_str().unwrap());
+        assert_eq!(said, ["payment.paid", "sekisho", &payment, "to:app"]);
+        assert_eq!((&details["event_id"], &entries[0]["event"]), (&letter["event_id"], &letter["event"]));
+    });
+}

@@ -194,6 +194,53 @@ fn g2_two_nodes_keep_to_one_rate_and_tell_everyone_once() {
     assert!(busiest_second(&smtp) <= PER_SECOND + 5, "{} mails in one second", busiest_second(&smtp));
 }
 
+#[test]
+fn g4_the_clock_starts_a_days_run_by_itself() {
+    const QUARTER_MS: i64 = 15 * 60_000;
+    each_store(|place| {
+        // The quarter of an hour that is running, on a clock that shows no midnight near it.
+        let quarter = sekisho::now().ms().div_euclid(QUARTER_MS) * QUARTER_MS;
+        let minutes_utc = quarter.div_euclid(60_000).rem_euclid(24 * 60);
+        let (zone, minutes) = match minutes_utc {
+            120..1320 => ("UTC", minutes_utc),
+            _ => ("Asia/Tokyo", (minutes_utc + 9 * 60).rem_euclid(24 * 60)),
+        };
+        let smtp = Smtp::start(Behaviour::Accept).unwrap();
+        let at = format!("remind_at = \"{:02}:{:02}\"\n", minutes / 60, minutes % 60);
+        let config = config(&smtp, "spacing = \"1ms\"\nrate = 1000");
+        let mut gateway = Gateway::with(place, &config.replace("dashboard_url", &(at + "dashboard_url")));
+        import(
+            &gateway,
+            "tenants",
+            &format!("id,name,time_zone\naozora,青空事業所,{zone}\nelse,Else,Pacific/Kiritimati\n"),
+        );
+        let subjects =
+            "id,tenant,name,renewal_due_on\nx,aozora,佐藤 一郎,2020-01-01\nx,else,Sato,2020-01-01\n";
+        import(&gateway, "subjects", subjects);
+        let staff =
+            "id,tenant,family_name,email\ns,aozora,山田,hanako@example.jp\ns,else,Else,else@example.com\n";
+        import(&gateway, "staff", staff);
+        // The timer stands for the next quarter; put for the one that is running, it is due the moment somebody is there.
+        let timer = "payload = '\"remind\"'";
+        let planned = || place.sql(&format!("SELECT count(*) FROM job WHERE {timer}"));
+        wait_until("the timer is planned", || planned() != "0");
+        gateway.server.terminate().unwrap();
+        place.sql(&format!("UPDATE job SET due_at = {quarter} WHERE {timer}"));
+        gateway.server.restart().unwrap();
+        wait_until("the run is over", || statuses(place).get("sent") == Some(&1));
+
+        let mails = smtp.accepted();
+        assert_eq!(mails.iter().map(|mail| mail.to.concat()).collect::<Vec<_>>(), ["hanako@example.jp"]);
+        assert!(mails[0].part("text/plain").unwrap().contains("佐藤 一郎"), "{:?}", mails[0].parts);
+        let by_hand = gateway.type_in(&["audit", "list", "--action", "reminders.run", "--json"]).done();
+        assert!(by_hand.lines().is_empty(), "nobody ran it by hand: {}", by_hand.stdout);
+        // Whoever runs the day by hand finds it done.
+        let again = gateway.type_in(&["reminders", "run", "--tenant", "aozora"]).done();
+        again.mentions(&["1 reminder", "0 new"]);
+        assert_eq!(smtp.accepted().len(), 1);
+    });
+}
+
 /// Waits until the server has so many, as long as there is some progress.
 fn wait_while_it_goes_on(smtp: &Smtp, goal: usize) {
     while smtp.accepted().len() < goal {

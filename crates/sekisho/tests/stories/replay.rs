@@ -1,8 +1,10 @@
 //! B4, D6: past events are settled again, and nothing that was done is done twice.
 
 use sekisho_lab::app::{App, Behaviour};
-use serde_json::Value;
+use sekisho_lab::smtp::{Behaviour as Mood, Smtp};
+use serde_json::{Value, json};
 
+use super::notices::{FAST, RECEIPT, mail, paid, statuses};
 use crate::support::{Gateway, Provider, each_store, route_to, stripe_source, wait_until};
 
 fn replay(gateway: &Gateway, words: &[&str]) -> Value {
@@ -109,5 +111,45 @@ fn d6_replay_reaches_a_route_added_later() {
         let effects: Vec<_> = ledger.effects().collect();
         assert_eq!(effects, [("evt_1", "/first"), ("evt_2", "/first"), ("evt_2", "/second")]);
         assert!(ledger.doubled().is_empty());
+    });
+}
+
+#[test]
+fn b4_a_forecast_counts_the_notices_that_are_then_sent() {
+    each_store(|place| {
+        {
+            let mut gateway = Gateway::open(place);
+            for n in ["1", "2", "3"] {
+                assert_eq!(gateway.send(&paid(n, &format!("taro{n}@example.jp"))).status, 204);
+            }
+            settled(&gateway);
+            gateway.server.terminate().unwrap();
+        }
+        let smtp = Smtp::start(Mood::Accept).unwrap();
+        let mut gateway = Gateway::with(place, &(stripe_source("") + &mail(&smtp, FAST) + RECEIPT));
+        assert_eq!(gateway.send(&paid("4", "taro4@example.jp")).status, 204);
+        wait_until("the fourth was told", || smtp.accepted().len() == 1);
+        wait_until("and all is done", || statuses(place).get("sent") == Some(&1));
+        settled(&gateway);
+
+        let own = ["--source", "sekisho", "--type", "payment.paid"];
+        let foretold = replay(&gateway, &[&own[..], &["--dry-run"]].concat());
+        let expected = json!([{ "rule": "receipt", "channel": "mail", "new": 3, "told": 1, "unsent": 0 }]);
+        assert_eq!((&foretold["found"], &foretold["notices"]), (&4.into(), &expected));
+        assert_eq!(foretold["announcements"], 0);
+        let said = gateway.type_in(&[&["events", "replay", "--dry-run"], &own[..]].concat()).done();
+        said.mentions(&["4 events would be settled again", "receipt", "3 notices would be sent"]);
+        assert_eq!(smtp.accepted().len(), 1, "a forecast sends nothing");
+        // The same with no server running.
+        gateway.server.terminate().unwrap();
+        assert_eq!(replay(&gateway, &[&own[..], &["--dry-run"]].concat()), foretold);
+        gateway.server.start_again().unwrap();
+
+        assert_eq!(replay(&gateway, &own)["queued"], 4);
+        wait_until("as many as foretold", || statuses(place).get("sent") == Some(&4));
+        settled(&gateway);
+        let after = replay(&gateway, &[&own[..], &["--dry-run", "--again"]].concat());
+        assert_eq!((&after["notices"][0]["new"], &after["notices"][0]["told"]), (&0.into(), &4.into()));
+        assert_eq!(smtp.accepted().len(), 4, "each once");
     });
 }

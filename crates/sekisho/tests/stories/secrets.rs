@@ -121,28 +121,40 @@ fn h3_a_wrong_password_for_redis_is_logged_without_it() {
 }
 
 #[test]
-fn h3_every_line_of_the_log_is_json_with_a_sentence() {
+fn h3_every_line_of_the_log_is_json_with_a_sentence_and_a_good_event_is_told_at_debug() {
     each_store(|place| {
-        let mut gateway = Gateway::open(place);
-        gateway.send(&Provider::stripe().event("evt_1"));
-        gateway.send(&Provider::stripe().event("evt_1").forged());
-        gateway.server.terminate().unwrap();
-        let log = gateway.server.stderr();
-        for line in log.lines() {
-            let line: serde_json::Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
-            assert!(line["message"].as_str().is_some_and(|words| words.len() > 5), "{line}");
-            assert!(line["timestamp"].is_string() && line["level"].is_string(), "{line}");
+        for level in ["info", "debug"] {
+            lines_at(place, level);
         }
-        let refused = log.lines().find(|line| line.contains("a request was refused")).unwrap();
-        for field in
-            ["\"request_id\":\"req_", "\"peer\":\"127.0.0.1\"", "\"source\":\"stripe\"", "bad_signature"]
-        {
-            assert!(refused.contains(field), "{refused}");
-        }
-        let stored = log.lines().find(|line| line.contains("an event was acknowledged")).unwrap();
-        assert!(
-            stored.contains("\"event_id\":\"evt_1\"") && stored.contains("\"request_id\":\"req_"),
-            "{stored}"
-        );
     });
+}
+
+fn lines_at(place: &Place, level: &str) {
+    let gateway = Gateway::started(&place.url, &stripe_source(""), &[], |mut options| {
+        options.env.retain(|(name, _)| name != "SEKISHO_LOG_LEVEL");
+        options.env.push(("SEKISHO_LOG_LEVEL".into(), level.into()));
+        options
+    });
+    let mut gateway = gateway.unwrap();
+    let id = format!("evt_{level}");
+    gateway.send(&Provider::stripe().event(&id));
+    gateway.send(&Provider::stripe().event(&id).forged());
+    gateway.server.terminate().unwrap();
+    let log = gateway.server.stderr();
+    for line in log.lines() {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
+        assert!(line["message"].as_str().is_some_and(|words| words.len() > 5), "{line}");
+        assert!(line["timestamp"].is_string() && line["level"].is_string(), "{line}");
+    }
+    let refused = log.lines().find(|line| line.contains("a request was refused")).unwrap();
+    for field in ["\"request_id\":\"req_", "\"peer\":\"127.0.0.1\"", "\"source\":\"stripe\"", "bad_signature"]
+    {
+        assert!(refused.contains(field), "{refused}");
+    }
+    let stored = log.lines().find(|line| line.contains("an event was acknowledged"));
+    assert_eq!(stored.is_some(), level == "debug", "at {level}");
+    if let Some(stored) = stored {
+        assert!(stored.contains(&format!("\"event_id\":\"{id}\"")), "{stored}");
+        assert!(stored.contains("\"request_id\":\"req_"), "{stored}");
+    }
 }

@@ -31,13 +31,29 @@ fn a3_a_signed_body_without_an_event_is_acknowledged_and_kept() {
         let noted = audit(&["dead_letter.created"]);
         assert_eq!(noted.len(), BODIES.len(), "each failure stands in the log, once");
         assert!(noted.iter().all(|entry| entry["reason"] == "unusable_body" && entry["actor"].is_null()));
+        for entry in &noted {
+            assert_eq!((&entry["role"], &entry["details"]["source"]), (&"system".into(), &"stripe".into()));
+            assert_eq!(entry["details"]["event_type"], "unusable");
+            assert!(entry["event"].is_string() && entry["details"]["event_id"].is_string(), "{entry}");
+        }
 
         // Neither a retry nor a replay lets it in.
         let letter = gateway.type_in(&["dead", "list", "--json"]).done().lines().remove(0);
         gateway.type_in(&["dead", "retry", letter["id"].as_str().unwrap()]).done();
         wait_until("it is dead again", || audit(&["dead_letter.created"]).len() == BODIES.len() + 1);
+        let died_at = || {
+            let shown = gateway.type_in(&["dead", "show", letter["id"].as_str().unwrap(), "--json"]);
+            shown.lines().first().map(|letter| letter["died_at"].clone())
+        };
+        wait_until("it is before a person again", || died_at().is_some());
+        let before = died_at();
         gateway.type_in(&["events", "replay", letter["event"].as_str().unwrap()]).done();
-        wait_until("and again", || audit(&["dead_letter.created"]).len() == BODIES.len() + 2);
+        wait_until("and again", || died_at().is_some_and(|at| Some(at) != before));
+        assert_eq!(
+            audit(&["dead_letter.created"]).len(),
+            BODIES.len() + 1,
+            "a replay writes no second entry"
+        );
         wait_for_the_dead(&gateway, BODIES.len());
         assert_eq!(gateway.metric("sekisho_requests_total", &["unusable"]), 2 * BODIES.len() as u64);
     });

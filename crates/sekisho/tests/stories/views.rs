@@ -27,7 +27,8 @@ fn b5_the_view_has_the_promised_columns_and_says_where_each_event_stands() {
         };
         assert_eq!(place.sql(columns), COLUMNS);
         let standing = "SELECT event_type, source, status, payload, error_message IS NOT NULL, \
-                        processed_at IS NOT NULL, billing_id, tenant_id, payment_id FROM webhook_events ORDER BY id";
+                        processed_at IS NOT NULL, billing_id, tenant_id, payment_id FROM webhook_events \
+                        WHERE source = 'stripe' ORDER BY id";
         let (yes, no) = if place.is_sqlite() { ("1", "0") } else { ("t", "f") };
         let unusable = format!("unusable|stripe|failed|no event|{yes}|{yes}|||");
         let waiting = |kind: &str, body: &str| format!("{kind}|stripe|received|{body}|{no}|{no}|||");

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use sekisho_core::Seq;
-use sekisho_core::change::{Arrival, ChangeSet, Death, End, Lane, NewJob, Outcome, Rejection, delivery_key};
+use sekisho_core::change::{
+    About, Arrival, ChangeSet, Death, End, Lane, NewJob, Outcome, Rejection, delivery_key,
+};
 use sekisho_core::queue::Class;
 
 use super::{
@@ -158,6 +160,7 @@ pub async fn dead_letters(store: Arc<dyn Store>) {
         event_id: Some(event.event_id),
         event_type: Some(event.event_type),
         source: Some("shop".into()),
+        about: About::default(),
         stake: None,
     };
     assert_eq!(letters[1], expected);
@@ -208,6 +211,7 @@ pub async fn messages(store: Arc<dyn Store>) {
         event: job.event,
         attempts,
         standing,
+        key: job.key.clone(),
     };
     let later = NOW.plus_ms(7);
     let fates: [(&str, Option<End>, i32, Standing); 6] = [
@@ -233,7 +237,7 @@ pub async fn messages(store: Arc<dyn Store>) {
     expected.push(expect(&waits, 0, Standing::Waiting(NOW)));
     expected.push(expect(&again, 0, Standing::Waiting(NOW)));
     for one in &expected {
-        assert_eq!(message(&store, one.job).await.as_ref(), Some(one));
+        assert_eq!(message(&store, one.job).await, Some(Message { key: None, ..one.clone() }));
     }
     assert_eq!(store.find_messages(event).await.expect(UP), expected, "in the order of their keys");
     assert_eq!(store.find_messages(Seq::from_i64(5)).await.expect(UP), []);
@@ -241,7 +245,7 @@ pub async fn messages(store: Arc<dyn Store>) {
 
     // An event's own settling is a message too.
     let settling = |attempts, standing| {
-        Some(Message { job: event, lane: Lane::settle(), event: Some(event), attempts, standing })
+        Some(Message { job: event, lane: Lane::settle(), event: Some(event), attempts, standing, key: None })
     };
     assert_eq!(message(&store, event).await, settling(0, Standing::Waiting(NOW)));
     let lease = claim_from(&store, epoch, Lane::settle(), 1, NOW).await[0].lease;

@@ -99,6 +99,8 @@ pub async fn dead_groups(store: Arc<dyn Store>) {
     let stake = |n: usize| found.iter().find(|letter| letter.job == jobs[n]).expect("it died").stake.clone();
     let p1 = Stake { payment: "p1".into(), amount: 1_000, currency: "jpy".into() };
     assert_eq!([stake(0), stake(4), stake(5), stake(7)], [Some(p1), None, None, None]);
+    let about = |n: usize| found.iter().find(|letter| letter.job == jobs[n]).expect("it died").about.clone();
+    assert_eq!(about(4).payment.as_deref(), Some("p4"), "also where nobody knows what it is worth");
 }
 
 pub async fn work(store: Arc<dyn Store>) {

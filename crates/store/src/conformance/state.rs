@@ -52,7 +52,13 @@ pub async fn branches(store: Arc<dyn Store>) {
     let found = async |prefix: &str, limit| store.find_branches(prefix.into(), limit).await.expect(UP);
     assert_eq!(found("p:square/", ALL).await, [""; 0]);
     let key = payment("a");
-    let names = ["p:square/M1/any/a", "p:square/M1/any/b", "p:square/M1/live/a", "p:square/M-2/any/c", "p:square/客/any/d"];
+    let names = [
+        "p:square/M1/any/a",
+        "p:square/M1/any/b",
+        "p:square/M1/live/a",
+        "p:square/M-2/any/c",
+        "p:square/客/any/d",
+    ];
     let others = ["p:squar/M0/any/a", "p:square0/M3/any/a", "q:square/M4/any/a", "p:stripe/-/live/a"];
     let namings = names.into_iter().chain(others);
     let namings = namings.map(|name| Naming { name: name.into(), key: key.clone(), was: None }).collect();

@@ -29,7 +29,8 @@ impl Branches {
 
     /// The first name in that span, if there is one; says whether to look on.
     pub(crate) fn met(&mut self, name: Option<&str>) -> bool {
-        let word = name.and_then(|name| name.strip_prefix(&self.prefix)).and_then(|rest| rest.split('/').next());
+        let word =
+            name.and_then(|name| name.strip_prefix(&self.prefix)).and_then(|rest| rest.split('/').next());
         self.words.extend(word.map(str::to_owned));
         word.is_some()
     }

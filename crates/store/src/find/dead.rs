@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sekisho_core::change::{Death, Kind, Lane};
+use sekisho_core::change::{About, Death, Kind, Lane};
 use sekisho_core::queue::Class;
 use sekisho_core::{Seq, Time, money};
 use serde::{Deserialize, Serialize};
@@ -41,7 +41,8 @@ pub struct DeadLetter {
     pub event_id: Option<String>,
     pub event_type: Option<String>,
     pub source: Option<String>,
-    /// The payment its event turned out to be about, with what it is worth.
+    /// What its event turned out to be about, and what the payment is worth.
+    pub about: About,
     pub stake: Option<Stake>,
 }
 

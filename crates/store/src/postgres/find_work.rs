@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use sekisho_core::change::{Attempt, Death, Kind, Lane, Outcome, effect_prefix};
+use sekisho_core::change::{About, Attempt, Death, Kind, Lane, Outcome, effect_prefix};
 use sekisho_core::queue::Class;
 use sekisho_core::{Seq, Time};
 use tokio_postgres::Row;
@@ -40,12 +40,14 @@ async fn letters(link: &Link, list: &str, conditions: &Conditions, limit: usize)
     let sql = format!(
         "SELECT dead.job, dead.kind, dead.lane, dead.fifo, dead.payload, dead.attempts, dead.crashes, dead.class,
                 dead.reason, dead.error, dead.at, dead.event, event.event_id, event.type, event.source, state.id,
-                state.amount, state.currency
+                state.amount, state.currency, outcome.payment, outcome.billing, outcome.tenant
          FROM {list}
          LEFT JOIN LATERAL (
              SELECT event_id, type, source FROM event WHERE event.seq = dead.event LIMIT 1
          ) AS event ON true
-         LEFT JOIN LATERAL (SELECT payment FROM outcome WHERE outcome.job = dead.event LIMIT 1) AS outcome ON true
+         LEFT JOIN LATERAL (
+             SELECT payment, billing, tenant FROM outcome WHERE outcome.job = dead.event LIMIT 1
+         ) AS outcome ON true
          LEFT JOIN LATERAL (
              SELECT id, amount, currency FROM state WHERE state.kind = 'payment' AND state.id = outcome.payment LIMIT 1
          ) AS state ON true
@@ -89,6 +91,7 @@ fn letter(row: &Row) -> Result<DeadLetter> {
         event_type: value(row, 13)?,
         source: value(row, 14)?,
         stake: Stake::of(value(row, 15)?, value(row, 16)?, value(row, 17)?),
+        about: About { payment: value(row, 18)?, billing: value(row, 19)?, tenant: value(row, 20)? },
     })
 }
 
@@ -135,12 +138,13 @@ async fn standing(link: &Link, jobs: &[i64]) -> Result<BTreeMap<Seq, Message>> {
             event: value::<Option<i64>>(row, 2)?.map(Seq::from_i64),
             attempts: value(row, 3)?,
             standing,
+            key: None,
         })
     };
     rows.iter().map(|row| message(row).map(|message| (message.job, message))).collect()
 }
 
-const EFFECTS: &str = "SELECT job FROM effect WHERE key >= $1 AND key < $2 ORDER BY key LIMIT $3";
+const EFFECTS: &str = "SELECT job, key FROM effect WHERE key >= $1 AND key < $2 ORDER BY key LIMIT $3";
 
 pub async fn messages(link: &Link, event: Seq) -> Result<Vec<Message>> {
     let prefix = effect_prefix(event);
@@ -149,7 +153,11 @@ pub async fn messages(link: &Link, event: Seq) -> Result<Vec<Message>> {
     let rows = link.query(EFFECTS, &[&prefix, &end, &limit_of(FIND_MAX, FIND_MAX)]).await?;
     let jobs = rows.iter().map(|row| value(row, 0)).collect::<Result<Vec<i64>>>()?;
     let mut standing = standing(link, &jobs).await?;
-    Ok(jobs.into_iter().filter_map(|job| standing.remove(&Seq::from_i64(job))).collect())
+    let keyed = |(job, row)| {
+        let message = standing.remove(&Seq::from_i64(job))?;
+        Some(value(row, 1).map(|key| Message { key: Some(key), ..message }))
+    };
+    jobs.into_iter().zip(&rows).filter_map(keyed).collect()
 }
 
 const ATTEMPTS: &str = "

@@ -287,6 +287,12 @@ async fn b5_people_find_payments_and_what_events_are_about_with_sql() {
         assert_eq!(place.sql(&format!("SELECT {shown} FROM payments")), own);
         assert_eq!(place.sql("SELECT CAST(count(*) AS text) FROM billings"), billings);
     }
+
+    // What became part of another counts there, and only there.
+    let merged = vec![gone(Kind::Payment, "p1", 1, "merged")];
+    let set = ChangeSet { writes: merged, ..ChangeSet::nothing(NOW) };
+    assert_eq!(store.commit(vec![set]).await.unwrap(), [APPLIED]);
+    assert_eq!(place.sql("SELECT count(*) FROM payments"), "0");
 }
 
 /// While looks are slow, what lies further back than a short one reaches is found by the next whole one.

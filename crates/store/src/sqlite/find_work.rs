@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Row};
-use sekisho_core::change::{Attempt, Death, Kind, Lane, Outcome, effect_prefix};
+use sekisho_core::change::{About, Attempt, Death, Kind, Lane, Outcome, effect_prefix};
 use sekisho_core::queue::Class;
 use sekisho_core::{Seq, Time};
 
@@ -39,7 +39,7 @@ fn letters(
     let sql = format!(
         "SELECT dead.job, dead.kind, dead.lane, dead.fifo, dead.payload, dead.attempts, dead.crashes, dead.class,
                 dead.reason, dead.error, dead.at, dead.event, event.event_id, event.type, event.source, state.id,
-                state.amount, state.currency
+                state.amount, state.currency, outcome.payment, outcome.billing, outcome.tenant
          FROM {list}
          LEFT JOIN event ON event.seq = dead.event
          LEFT JOIN outcome ON outcome.job = dead.event
@@ -84,6 +84,7 @@ fn letter(row: &Row<'_>) -> rusqlite::Result<DeadLetter> {
         event_type: row.get(13)?,
         source: row.get(14)?,
         stake: Stake::of(row.get(15)?, row.get(16)?, row.get(17)?),
+        about: About { payment: row.get(18)?, billing: row.get(19)?, tenant: row.get(20)? },
     })
 }
 
@@ -137,18 +138,23 @@ fn addressed(row: &Row<'_>, job: Seq, standing: Standing) -> rusqlite::Result<Me
         event: row.get::<_, Option<i64>>(1)?.map(Seq::from_i64),
         attempts: row.get(2)?,
         standing,
+        key: None,
     })
 }
 
 pub fn messages(db: &Connection, event: Seq) -> rusqlite::Result<Vec<Message>> {
     let prefix = effect_prefix(event);
     let mut keys =
-        db.prepare_cached("SELECT job FROM effect WHERE key >= $1 AND key < $2 ORDER BY key LIMIT $3")?;
+        db.prepare_cached("SELECT key, job FROM effect WHERE key >= $1 AND key < $2 ORDER BY key LIMIT $3")?;
     // `0` follows `/`: every key that begins with the prefix lies between.
     let values = (&prefix, prefix.replace('/', "0"), FIND_MAX as i64);
-    let jobs = keys.query_map(values, |row| row.get(0).map(Seq::from_i64))?;
-    let jobs: Vec<_> = jobs.collect::<rusqlite::Result<_>>()?;
-    jobs.into_iter().filter_map(|job| message(db, job).transpose()).collect()
+    let jobs = keys.query_map(values, |row| Ok((row.get(0)?, Seq::from_i64(row.get(1)?))))?;
+    let jobs: Vec<(String, Seq)> = jobs.collect::<rusqlite::Result<_>>()?;
+    let keyed = |(key, job)| {
+        let found = message(db, job).transpose()?;
+        Some(found.map(|message| Message { key: Some(key), ..message }))
+    };
+    jobs.into_iter().filter_map(keyed).collect()
 }
 
 pub fn attempts(db: &Connection, job: Seq) -> rusqlite::Result<Vec<(i32, Attempt)>> {

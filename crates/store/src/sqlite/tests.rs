@@ -143,6 +143,12 @@ async fn b5_people_find_payments_and_what_events_are_about_with_sql() {
         assert_eq!(read(&format!("SELECT {shown} FROM payments")), own);
         assert_eq!(read("SELECT CAST(count(*) AS text) FROM billings"), billings);
     }
+
+    // What became part of another counts there, and only there.
+    let merged = vec![gone(Kind::Payment, "p1", 1, "merged")];
+    let set = ChangeSet { writes: merged, ..ChangeSet::nothing(NOW) };
+    assert_eq!(store.commit(vec![set]).await.unwrap(), [APPLIED]);
+    assert_eq!(read("SELECT CAST(count(*) AS text) FROM payments"), "0");
 }
 
 /// Every key must be known wherever it stands: merged or not, in either table, in memory or only in the file.

@@ -74,3 +74,20 @@ fn h2_every_register_names_its_fields_and_what_it_needs() {
         assert!(register.needed().iter().all(|field| register.fields().contains(field)), "{register:?}");
     }
 }
+
+#[test]
+fn h2_one_id_in_two_tenants_is_two_people_whatever_letters_it_has() {
+    let texts = ["a", "b", "a/b", "a%2Fb", "a%252Fb", "%", "/", "//", "事業所/1"];
+    let tenants = || std::iter::once(None).chain(texts.map(Some));
+    let mut seen = std::collections::BTreeSet::new();
+    for (tenant, id) in tenants().flat_map(|tenant| texts.map(|id| (tenant, id))) {
+        let key = Register::Customers.key(tenant, id);
+        assert_eq!(unscoped(&key.id), (tenant.map(str::to_owned), id));
+        assert_eq!(own_id(&key), id);
+        assert!(seen.insert(key), "{tenant:?} {id:?}");
+    }
+    assert_eq!(Register::Staff.key(Some("office"), "s1"), Key::new(Kind::Staff, "office/s1"));
+    assert_eq!(Register::Customers.key(None, "c1"), Key::new(Kind::Customer, "/c1"));
+    assert_eq!(Register::Tenants.key(Some("a"), "b/c"), Key::new(Kind::Tenant, "b/c"));
+    assert_eq!(own_id(&Key::new(Kind::Tenant, "b/c")), "b/c");
+}

@@ -10,7 +10,7 @@
 //! | `payment` | as `GET /v1/payments/{id}` shows it, or null |
 //! | `about` | what exactly changed, as the event has it; or null |
 //! | `billing` | as `GET /v1/billing/{id}` shows it, or null |
-//! | `reminder` | `office`, `staff_name`, `threshold_days`, `renewals` and `assessments` (the first 200: `name`, `due_on`, `days_left`), `renewal_count` and `assessment_count` (all), `dashboard_url`, `today`; or null |
+//! | `reminder` | `office`, `staff_name`, `threshold_days`, `renewals` and `assessments` (the first 200: `name`, `due_on`, `days_left`), `renewal_count` and `assessment_count` (all), `dashboard_url` or null, `today`; or null |
 //! | `alert` | `title`, `detail`, `happened_at`, `link` or null, `fields` (`name`, `value`); or null |
 //! | `fulfilment` | `id`; `name`, `error`, `refund_by`, `link` or null; or null |
 //! | `language`, `subject` | of the mail itself; the subject is not known in the subject |
@@ -40,7 +40,7 @@ pub enum Kind {
 impl Kind {
     pub fn of_shipped(template: &str) -> Option<Self> {
         match template {
-            "payment-received" | "payment-failed" | "refund-done" => Some(Self::Payment),
+            "payment-received" | "payment-failed" | "refund-done" | "refund-pending" => Some(Self::Payment),
             "video-render-failure" => Some(Self::Fulfilment),
             "deadline-reminder" => Some(Self::Reminder),
             "operator-alert" => Some(Self::Alert),
@@ -139,12 +139,12 @@ fn full(language: Language) -> Value {
         "event": { "id": "evt_01KA5Z7Q", "type": "payment.paid", "at": "2026-11-16T05:05:00.000Z" },
         "payment": payment(&words),
         "about": {
-            "amount": 5000, "amount_received": 5000, "amount_refunded": 2000, "amount_refund_pending": 2000,
-            "at": "2026-11-16T05:05:00.000Z", "currency": "jpy", "customer": "cus_81K2", "dispute": "dp_1",
-            "failure": "expired_or_canceled_card", "fee": 180, "invoice": "in_1", "net": 4820,
+            "amount": 5000, "amount_missing": 0, "amount_received": 5000, "amount_refunded": 2000,
+            "amount_refund_pending": 1000, "at": "2026-11-16T05:05:00.000Z", "currency": "jpy", "customer": "cus_81K2", "dispute": "dp_1",
+            "expected_currency": "jpy", "failed_tries": 2, "failure": "expired_or_canceled_card", "fee": 180, "invoice": "in_1", "net": 4820,
             "paid_at": "2026-11-16T05:05:00.000Z", "paid_through": "2026-12-16T05:05:00.000Z",
             "payment_intents": ["pi_3PqZ"], "previous_status": "past_due", "reason": "fraudulent",
-            "reference": "A-20261116-0042", "refund": "re_1", "status": "active", "subscription": "sub_1",
+            "reference": "A-20261116-0042", "refund": "re_1", "requires_action": true, "status": "active", "subscription": "sub_1",
             "tenant": "ten_4tR8",
         },
         "billing": billing(),
@@ -181,8 +181,8 @@ fn full(language: Language) -> Value {
 fn payment(words: &Words) -> Value {
     json!({
         "id": "pay_01KA5Z7Q3M", "object": "payment", "status": "partially_refunded",
-        "amount": 5000, "currency": "jpy", "amount_received": 5000, "amount_refunded": 2000,
-        "amount_refund_pending": 2000, "fee": 180, "net": 4820, "disputed": false, "dispute_status": "under_review",
+        "amount": 5000, "currency": "jpy", "amount_received": 5000, "amount_missing": 0, "failed_tries": 1,
+        "amount_refunded": 2000, "amount_refund_pending": 1000, "fee": 180, "net": 4820, "disputed": false, "dispute_status": "under_review",
         "dispute_fee": 0, "net_of_dispute": 4820, "livemode": true, "tenant": "ten_4tR8", "customer": "cus_81K2",
         "purpose": "order", "reference": "A-20261116-0042", "description": words.product,
         "metadata": { "order_id": "A-20261116-0042" }, "linked": true, "attention": "overpaid",
@@ -191,11 +191,11 @@ fn payment(words: &Words) -> Value {
             "orders": ["A-20261116-0042"], "invoices": ["in_1"], "customers": ["cus_Stripe1"],
         },
         "refunds": [
-            { "id": "re_1", "status": "pending", "amount": 2000, "reason": "requested_by_customer", "failure": "" },
+            { "id": "re_1", "status": "pending", "amount": 1000, "reason": "requested_by_customer", "failure": "" },
         ],
         "disputes": [
             { "id": "dp_1", "status": "under_review", "amount": 5000, "reason": "fraudulent",
-              "withdrawn": 5000, "reinstated": 0, "fee": 1500 },
+              "withdrawn": 5000, "reinstated": 0, "fee": 1500, "fee_returned": 0 },
         ],
         "receipt_url": "https://pay.example/receipts/4242",
         "facts": {},
@@ -234,7 +234,7 @@ fn sparse(language: Language) -> Value {
         "event": { "id": "evt_1", "type": "payment.paid", "at": "2026-11-16T05:05:00.000Z" },
         "payment": {
             "id": "pay_1", "object": "payment", "status": "paid", "amount": 0, "amount_received": 0,
-            "amount_refunded": 0, "amount_refund_pending": 0, "disputed": false, "dispute_fee": 0,
+            "amount_missing": 0, "failed_tries": 0, "amount_refunded": 0, "amount_refund_pending": 0, "disputed": false, "dispute_fee": 0,
             "net_of_dispute": 0, "metadata": {}, "linked": false, "refunds": nothing, "disputes": nothing,
             "references": {
                 "payment_intents": nothing, "charges": nothing, "sessions": nothing, "orders": nothing,
@@ -250,7 +250,7 @@ fn sparse(language: Language) -> Value {
         "reminder": {
             "office": words.office, "staff_name": words.staff, "threshold_days": 30, "today": "2026-11-16",
             "renewals": nothing, "assessments": nothing, "renewal_count": 0, "assessment_count": 0,
-            "dashboard_url": "https://care.example/",
+            "dashboard_url": null,
         },
         "alert": { "title": words.alert[0], "happened_at": "2026-11-16T05:05:00.000Z", "fields": nothing },
         "fulfilment": { "id": "ful_1" },

@@ -23,7 +23,7 @@ fn sample(template: &str, language: Language, wanted: &str) -> Value {
 
 #[test]
 fn g3_every_shipped_template_says_what_matters_in_both_languages() {
-    let cases: [(&str, Language, &[&str]); 14] = [
+    let cases: [(&str, Language, &[&str]); 16] = [
         (
             "payment-received",
             Language::Ja,
@@ -38,6 +38,8 @@ fn g3_every_shipped_template_says_what_matters_in_both_languages() {
         ("payment-failed", Language::En, &["Please try again", "¥5,000", "contact us"]),
         ("refund-done", Language::Ja, &["返金", "2,000円", "3〜5営業日"]),
         ("refund-done", Language::En, &["refund", "¥2,000", "3–5 business days"]),
+        ("refund-pending", Language::Ja, &["まだ完了しておりません", "1,000円", "銀行口座"]),
+        ("refund-pending", Language::En, &["has not arrived yet", "¥1,000", "bank account"]),
         (
             "video-render-failure",
             Language::Ja,
@@ -105,6 +107,20 @@ fn g4_what_is_due_comes_by_date_and_a_long_list_is_cut() {
     assert!(long.text.contains("ほか4950件"), "{}", long.text);
     assert!(long.html.unwrap().contains("ほか4950件"));
     assert!(long.subject.contains("更新5000件"));
+}
+
+#[test]
+fn g4_without_a_dashboard_the_mail_leads_to_none() {
+    for (language, line) in [(Language::Ja, "ダッシュボード:"), (Language::En, "Dashboard:")] {
+        let mut data = sample("deadline-reminder", language, "full");
+        let templates = Templates::shipped();
+        let with = templates.render("deadline-reminder", language, &data).unwrap();
+        assert!(with.text.contains(&format!("{line} https://care.example/dashboard\n\n")), "{}", with.text);
+        data["reminder"]["dashboard_url"] = json!(null);
+        let without = templates.render("deadline-reminder", language, &data).unwrap();
+        assert!(!without.text.contains(line) && !without.text.contains("\n\n\n"), "{}", without.text);
+        assert!(!without.html.unwrap().contains("class=\"button\""));
+    }
 }
 
 #[test]
@@ -321,7 +337,13 @@ fn g3_the_samples_are_shaped_as_the_api_shows_things() {
     let facts = payment::Facts::default();
     let payment = payment::view("pay_1", &facts, &payment::Derived::of(&facts));
     let facts = billing::Facts::default();
-    let billing = billing::view("bil_1", &facts, &billing::Derived::of(&facts), crate::Time::from_ms(0));
+    let billing = billing::view(
+        "bil_1",
+        &facts,
+        &billing::Derived::of(&facts),
+        crate::Time::from_ms(0),
+        billing::GRACE,
+    );
     let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
     let full = sample("mine", Language::En, "full");
     assert_eq!((keys(&full["payment"]), keys(&full["billing"])), (keys(&payment), keys(&billing)));

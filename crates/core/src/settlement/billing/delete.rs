@@ -39,7 +39,7 @@ impl Deleted {
 
 /// What is written in place of a record, and how it stood until now.
 pub fn delete(state: &State, by: &str, at: Time) -> Result<(Write, Value), serde_json::Error> {
-    let facts: Facts = serde_json::from_str(&state.facts)?;
+    let facts = Facts::kept(&state.facts)?;
     let stone = facts.deleted(by, at);
     let write = Write {
         key: state.key.clone(),
@@ -59,6 +59,7 @@ impl Facts {
         Deleted::join(&mut deleted, self.deleted.as_ref());
         Self {
             deleted,
+            born: self.born.clone(),
             names: self.names.clone(),
             livemode: self.livemode,
             tenants: self.tenants.clone(),
@@ -105,7 +106,7 @@ mod tests {
     fn stone() -> Facts {
         let events = [subscription("updated", 20, "active"), invoice("in_1", "paid", 20, "paid", 500, 30)];
         let books = Books::after(events.iter().map(String::as_str));
-        let (write, before) = delete(&state(books.facts()), "tomo", AT).unwrap();
+        let (write, before) = delete(&state(&books.facts()), "tomo", AT).unwrap();
         assert_eq!((&before["status"], &before["amount_paid_total"]), (&json!("active"), &json!(500)));
         assert_eq!((write.version, write.index.status.as_deref()), (7, Some("deleted")));
         serde_json::from_str(&write.facts).unwrap()
@@ -114,9 +115,9 @@ mod tests {
     /// The stone after more events came.
     fn after(events: &[String]) -> Facts {
         let stone = stone();
-        let mut books = Books { billings: vec![(stone.names.clone(), stone)], announced: Vec::new() };
+        let mut books = Books::with(&stone);
         events.iter().for_each(|event| books.arrives(event));
-        books.facts().clone()
+        books.facts()
     }
 
     fn another(status: &str) -> String {

@@ -8,6 +8,9 @@ use super::{Facts, Invoice, InvoiceStatus, Snapshot, SubscriptionStatus};
 use crate::money::{self, Currency};
 use crate::time::Time;
 
+/// How long access lasts beyond what was paid unless somebody says otherwise, in milliseconds: three days.
+pub const GRACE: i64 = 3 * 24 * 60 * 60 * 1000;
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Derived {
     pub status: Status,
@@ -135,10 +138,13 @@ impl Derived {
         derived
     }
 
-    /// Whether the tenant may come in.
-    pub fn access(&self, now: Time) -> bool {
+    /// Whether the tenant may come in. What is paid for ends by the clock, whether or not the provider's word of the end
+    /// arrives; the grace is for the word of a renewal that is late. Where a payment failed, there is none.
+    pub fn access(&self, now: Time, grace_ms: i64) -> bool {
         match self.status {
-            Status::Active | Status::Trialing => true,
+            Status::Active | Status::Trialing => {
+                self.entitled_until.is_none_or(|until| now < until.plus_ms(grace_ms))
+            }
             Status::PastDue => self.entitled_until.is_some_and(|until| now < until),
             Status::None | Status::Cancelled | Status::Incomplete | Status::Unpaid | Status::Paused => false,
         }

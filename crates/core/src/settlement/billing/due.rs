@@ -23,7 +23,7 @@ pub fn due(facts: &Facts, derived: &Derived) -> Vec<Due> {
     if facts.merged_into.is_some() {
         return Vec::new();
     }
-    let payments = facts.invoices.iter().filter(|(_, invoice)| invoice.is_payment()).map(payment_recorded);
+    let payments = facts.invoices.iter().filter(|(_, invoice)| invoice.is_payment()).map(payment_succeeded);
     let all = payments.chain(turned(facts, derived));
     all.filter(|due| !facts.emitted.contains(&due.key)).collect()
 }
@@ -43,18 +43,18 @@ pub fn anchor(facts: &Facts) -> String {
     let subscription = facts.subscriptions.keys().next();
     let customer = || facts.provider_customers.first();
     let object = subscription.or_else(customer).or_else(|| facts.invoices.keys().next());
-    let qualified = |id: &String| {
-        let mut names = facts.realms.iter().map(|realm| format!("{realm}/{id}"));
-        names.find(|name| facts.names.contains(name)).unwrap_or_else(|| id.clone())
+    let qualified = |id: &String| match facts.realms.first() {
+        Some(realm) => format!("{realm}/{id}"),
+        None => id.clone(),
     };
     let tenant = || facts.tenants.first().map(|tenant| billing_name(facts.livemode, tenant));
     object.map(qualified).or_else(tenant).unwrap_or_default()
 }
 
-fn payment_recorded((id, invoice): (&String, &Invoice)) -> Due {
+fn payment_succeeded((id, invoice): (&String, &Invoice)) -> Due {
     Due {
-        key: format!("billing.payment_recorded/{id}"),
-        event_type: "billing.payment_recorded",
+        key: format!("billing.payment_succeeded/{id}"),
+        event_type: "billing.payment_succeeded",
         about: json!({
             "invoice": id,
             "subscription": invoice.subscription,

@@ -144,7 +144,7 @@ fn check_announcements(facts: &Facts, keys: &[String]) {
     let status = Derived::of(facts).status;
     if let Status::Trialing | Status::Active | Status::PastDue | Status::Cancelled = status {
         assert_eq!(facts.announced.as_ref().unwrap().status, status.name());
-        let last = keys.iter().rfind(|key| !key.starts_with("billing.payment_recorded/")).unwrap();
+        let last = keys.iter().rfind(|key| !key.starts_with("billing.payment_succeeded/")).unwrap();
         assert!(last.starts_with(&format!("billing.{}/", status.name())), "{keys:?}");
     }
 }
@@ -194,22 +194,22 @@ proptest! {
     #[test]
     fn d1_a_subscription_ends_the_same_in_any_order(order in schedule(SUBSCRIPTION.len())) {
         let books = Books::after(order.iter().map(|n| SUBSCRIPTION[*n]));
-        check("subscription", None, books.facts(), 1_785_464_182);
-        check_announcements(books.facts(), &books.announced);
+        check("subscription", None, &books.facts(), 1_785_464_182);
+        check_announcements(&books.facts(), &books.announced);
     }
 
     #[test]
     fn d1_its_first_months_end_the_same_in_any_order(order in schedule(18)) {
         let books = Books::after(order.iter().map(|n| SUBSCRIPTION[*n]));
-        check("subscription", Some("18"), books.facts(), 1_783_134_982);
-        check_announcements(books.facts(), &books.announced);
+        check("subscription", Some("18"), &books.facts(), 1_783_134_982);
+        check_announcements(&books.facts(), &books.announced);
     }
 
     #[test]
     fn d1_the_older_shape_ends_the_same_in_any_order(order in schedule(LEGACY.len())) {
         let books = Books::after(order.iter().map(|n| LEGACY[*n]));
-        check("subscription_legacy_api", None, books.facts(), 1_785_550_582);
-        check_announcements(books.facts(), &books.announced);
+        check("subscription_legacy_api", None, &books.facts(), 1_782_872_182);
+        check_announcements(&books.facts(), &books.announced);
     }
 
     #[test]
@@ -217,7 +217,7 @@ proptest! {
         let events = seconds();
         let expected = Books::after(events[..known].iter().map(String::as_str));
         let books = Books::after(order.iter().filter(|n| **n < known).map(|n| &*events[*n]));
-        prop_assert_eq!(Derived::of(books.facts()), Derived::of(expected.facts()));
-        check_announcements(books.facts(), &books.announced);
+        prop_assert_eq!(Derived::of(&books.facts()), Derived::of(&expected.facts()));
+        check_announcements(&books.facts(), &books.announced);
     }
 }

@@ -5,10 +5,13 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::{Attention, Derived, Facts, Status, anchor, due, view};
+use super::{Attention, Derived, Facts, GRACE, Status, anchor, due, view};
 use crate::event::Stored;
+use crate::settlement::decide::Thing;
 use crate::settlement::reading::{Reading, References, Unreadable};
 use crate::settlement::stripe;
+use crate::settlement::world::{NOW, World};
+use crate::state::{Key, Kind, State, UNHEARD};
 use crate::time::Time;
 
 const INDEX: &str = include_str!("../fixtures/stripe/index.json");
@@ -40,10 +43,10 @@ pub const LEGACY: [&str; 3] = [
     include_str!("../fixtures/stripe/subscription_legacy_api.03.payment_intent.succeeded.json"),
 ];
 
-/// What is known of everybody, found and merged by names as the store does it.
+/// What is known of everybody after events were settled.
 #[derive(Default)]
 pub struct Books {
-    pub billings: Vec<(BTreeSet<String>, Facts)>,
+    world: World,
     pub announced: Vec<String>,
 }
 
@@ -54,32 +57,42 @@ impl Books {
         books
     }
 
-    pub fn arrives(&mut self, event: &str) {
-        let Some(mut part) = read(event).unwrap().billing else { return };
-        for (names, facts) in std::mem::take(&mut self.billings) {
-            if names.is_disjoint(&part.names) {
-                self.billings.push((names, facts));
-            } else {
-                part.names.extend(names);
-                part.facts.join(&facts);
-            }
-        }
-        let facts = &mut part.facts;
-        for due in due(facts, &Derived::of(facts)) {
-            facts.announce(&due);
-            self.announced.push(due.key);
-        }
-        self.billings.push((part.names, part.facts));
+    /// With this record to begin with.
+    pub fn with(facts: &Facts) -> Self {
+        let mut books = Self::default();
+        let key = Key::new(Kind::Billing, facts.born.clone().unwrap());
+        let names =
+            facts.names.iter().cloned().chain(facts.claims()).map(|name| (Facts::full(&name), key.clone()));
+        books.world.loaded.names.extend(names);
+        let (index, facts) = (facts.look().index, serde_json::to_string(facts).unwrap());
+        let state = State { key: key.clone(), version: 1, facts, index, created_at: NOW, changed_at: NOW };
+        books.world.loaded.states.insert(key, state);
+        books
     }
 
-    /// The only one there is.
-    pub fn facts(&self) -> &Facts {
-        let [(_, facts)] = &self.billings[..] else { panic!("{:?}", self.billings) };
-        facts
+    pub fn arrives(&mut self, event: &str) {
+        self.world.hears(&serde_json::from_str(event).unwrap());
+        let told = self.world.told.drain(..).filter(|told| told.event_type.starts_with("billing."));
+        // Behind provider, account, mode and the object that it is called after.
+        let key = |id: &str| id.splitn(5, '/').nth(4).unwrap().to_owned();
+        self.announced.extend(told.map(|told| key(&told.id)));
+    }
+
+    /// The only one there is, also if it is deleted.
+    pub fn facts(&self) -> Facts {
+        let is_known = |state: &&State| {
+            state.key.kind == Kind::Billing && state.index.status.as_deref() != Some(UNHEARD)
+        };
+        let states = self.world.loaded.states.values().filter(is_known);
+        let known: Vec<Facts> = states.map(|state| Facts::kept(&state.facts).unwrap()).collect();
+        let mut standing: Vec<Facts> =
+            known.into_iter().filter(|facts| facts.merged_into.is_none()).collect();
+        assert_eq!(standing.len(), 1, "{standing:?}");
+        standing.remove(0)
     }
 
     fn derived(&self) -> Derived {
-        Derived::of(self.facts())
+        Derived::of(&self.facts())
     }
 
     fn status(&self) -> Status {
@@ -137,7 +150,7 @@ pub fn check(name: &str, after: Option<&str>, facts: &Facts, now: i64) {
     for (field, expected) in expected.as_object().unwrap() {
         let found = match &**field {
             "subscription_status" => json!(derived.status.name().replace("cancelled", "canceled")),
-            "access" => json!(derived.access(Time::from_seconds(now))),
+            "access" => json!(derived.access(Time::from_seconds(now), GRACE)),
             "paid_invoices" => json!(derived.paid_invoices),
             "amount_paid_total" => json!(derived.amount_paid_total),
             "paid_through" => json!(derived.paid_through.unwrap().seconds()),
@@ -162,16 +175,16 @@ fn d3_a_subscription_as_it_happens() {
     for (n, event) in SUBSCRIPTION.iter().enumerate() {
         books.arrives(event);
         if n + 1 == 18 {
-            check("subscription", Some("18"), books.facts(), 1_783_134_982);
+            check("subscription", Some("18"), &books.facts(), 1_783_134_982);
         }
         told.extend(books.announced.drain(..).map(|key| (n + 1, key)));
     }
-    check("subscription", None, books.facts(), 1_785_464_182);
+    check("subscription", None, &books.facts(), 1_785_464_182);
     let expected = [
-        (7, "billing.payment_recorded/in_testD0048FAKE"),
+        (7, "billing.payment_succeeded/in_testD0048FAKE"),
         (7, "billing.active/sub_testD0046FAKE/1780280182"),
         (14, "billing.past_due/sub_testD0046FAKE/1782875782"),
-        (16, "billing.payment_recorded/in_testD0055FAKE"),
+        (16, "billing.payment_succeeded/in_testD0055FAKE"),
         (16, "billing.active/sub_testD0046FAKE/1783134982"),
         (20, "billing.cancelled/sub_testD0046FAKE/1785464182"),
     ];
@@ -183,7 +196,7 @@ fn d3_a_subscription_as_it_happens() {
 fn d3_late_old_events_announce_no_status() {
     let mut books = Books::after(SUBSCRIPTION.into_iter().rev());
     let (payments, turns): (Vec<_>, Vec<_>) =
-        books.announced.drain(..).partition(|key| key.starts_with("billing.payment_recorded/"));
+        books.announced.drain(..).partition(|key| key.starts_with("billing.payment_succeeded/"));
     assert_eq!(turns, ["billing.cancelled/sub_testD0046FAKE/1785464182"]);
     assert_eq!(payments.len(), 2);
     SUBSCRIPTION.iter().for_each(|event| books.arrives(event));
@@ -200,7 +213,7 @@ fn d3_one_invoice_is_one_recorded_payment() {
     let payment = event("invoice_payment.paid", 5, object);
     let books =
         Books::after([&*payment, &*paid("paid"), &*paid("payment_succeeded"), &*payment, &*paid("updated")]);
-    assert_eq!(books.announced, ["billing.payment_recorded/in_1"]);
+    assert_eq!(books.announced, ["billing.payment_succeeded/in_1"]);
     let derived = books.derived();
     assert_eq!((derived.paid_invoices, derived.amount_paid_total), (1, 500));
     assert_eq!(derived.attention, Some(Attention::Unlinked));
@@ -222,7 +235,7 @@ fn d3_a_trial_becomes_active_by_the_payment_at_its_end() {
     books.arrives(&subscription("trial_will_end", 7, "trialing"));
     assert_eq!(books.status(), Status::Active);
     let turns = ["billing.trialing/sub_1/0", "billing.active/sub_1/10"];
-    let told: Vec<_> = books.announced.iter().filter(|key| !key.contains("payment_recorded")).collect();
+    let told: Vec<_> = books.announced.iter().filter(|key| !key.contains("payment_succeeded")).collect();
     assert_eq!(told, turns);
 }
 
@@ -281,9 +294,12 @@ fn d3_access_ends_with_what_was_paid() {
     let failed = invoice("in_2", "payment_failed", 20, "open", 0, 30);
     let paid = invoice("in_1", "paid", 10, "paid", 500, 20);
     let cases = [
-        (vec![subscription("created", 0, "trialing")], 99, true, Some(10)),
+        (vec![subscription("created", 0, "trialing")], 9, true, Some(10)),
+        (vec![subscription("created", 0, "trialing")], 10, false, Some(10)),
         (vec![subscription("created", 0, "incomplete")], 0, false, None),
-        (vec![subscription("updated", 10, "active"), paid.clone()], 99, true, Some(20)),
+        (vec![subscription("updated", 10, "active"), paid.clone()], 19, true, Some(20)),
+        (vec![subscription("updated", 10, "active"), paid.clone()], 20, false, Some(20)),
+        (vec![subscription("updated", 10, "active")], 99, true, None),
         (vec![subscription("updated", 10, "active"), paid.clone(), failed.clone()], 19, true, Some(20)),
         (vec![subscription("updated", 10, "active"), paid.clone(), failed], 20, false, Some(20)),
         (vec![subscription("updated", 10, "unpaid")], 0, false, None),
@@ -293,8 +309,33 @@ fn d3_access_ends_with_what_was_paid() {
     ];
     for (events, now, access, until) in cases {
         let derived = Books::after(events.iter().map(String::as_str)).derived();
-        let found = (derived.access(Time::from_seconds(now)), derived.entitled_until.map(Time::seconds));
+        let found = (derived.access(Time::from_seconds(now), 0), derived.entitled_until.map(Time::seconds));
         assert_eq!(found, (access, until), "{events:?}");
+    }
+}
+
+#[test]
+fn d3_access_ends_by_the_clock_after_the_grace() {
+    let leaving = json!({
+        "object": "subscription", "id": "sub_1", "customer": "cus_1", "status": "active", "cancel_at": 15,
+        "current_period_end": 20,
+    });
+    let paid = invoice("in_1", "paid", 10, "paid", 500, 20);
+    let failed = invoice("in_2", "payment_failed", 20, "open", 0, 30);
+    let active = subscription("updated", 10, "active");
+    // (what is known, the last second of access without and with a grace of five seconds)
+    let cases = [
+        (vec![active.clone(), paid.clone()], 19, 24),
+        (vec![subscription("created", 0, "trialing")], 9, 14),
+        (vec![event("customer.subscription.updated", 10, leaving)], 14, 19),
+        (vec![active, paid, failed], 19, 19),
+    ];
+    for (events, plain, graceful) in cases {
+        let derived = Books::after(events.iter().map(String::as_str)).derived();
+        for (last, grace) in [(plain, 0), (graceful, 5_000)] {
+            assert!(derived.access(Time::from_seconds(last), grace), "{events:?}");
+            assert!(!derived.access(Time::from_seconds(last + 1), grace), "{events:?}");
+        }
     }
 }
 
@@ -319,7 +360,7 @@ fn d1_an_invoice_leads_to_its_payment_in_both_shapes() {
         (LEGACY[1], "in_testD0061FAKE", ["stripe/-/test/pi_testD0063FAKE"]),
     ] {
         let payment = read(event).unwrap().payment.unwrap();
-        assert_eq!(payment.names, names.map(str::to_owned).into());
+        assert_eq!(payment.facts.names, names.map(str::to_owned).into());
         assert_eq!(payment.facts.invoices, [invoice.to_owned()].into());
     }
     assert_eq!(read(SUBSCRIPTION[6]).unwrap().payment, None);
@@ -331,7 +372,7 @@ fn d3_what_is_unknown_missing_or_expanded_is_taken_as_it_comes() {
     let odd = json!({"object": "subscription", "id": "sub_1", "status": "hibernating", "customer": {"id": "cus_1", "x": 1}});
     let part = read_object("customer.subscription.updated", odd).unwrap().billing.unwrap();
     assert_eq!(Derived::of(&part.facts).status, Status::Incomplete);
-    assert!(part.names.contains("stripe/-/test/cus_1"));
+    assert_eq!(part.facts.claims(), ["stripe/-/test/customer/cus_1"]);
 
     let nothing = [
         ("invoice.upcoming", json!({"object": "invoice", "id": "upcoming_1", "subscription": "sub_1"})),
@@ -348,7 +389,7 @@ fn d3_what_is_unknown_missing_or_expanded_is_taken_as_it_comes() {
     }
     let customer = json!({"object": "customer", "id": "cus_1", "metadata": {"tenant": "office"}});
     let part = read_object("customer.created", customer).unwrap().billing.unwrap();
-    assert_eq!(part.names, ["stripe/-/test/cus_1", "test/billing/office"].map(str::to_owned).into());
+    assert_eq!(part.facts.claims(), ["test/billing/office", "stripe/-/test/customer/cus_1"]);
 
     let absurd = json!({"object": "invoice", "id": "in_1", "amount_due": -1});
     assert_eq!(read_object("invoice.paid", absurd), Err(Unreadable::Amount("-1".into())));
@@ -357,21 +398,33 @@ fn d3_what_is_unknown_missing_or_expanded_is_taken_as_it_comes() {
 }
 
 #[test]
-fn d3_paid_elsewhere_is_paid_and_a_single_invoice_extends_nothing() {
+fn d3_paid_elsewhere_is_paid() {
     let object = json!({
         "object": "invoice", "id": "in_1", "status": "paid", "amount_due": 500, "amount_paid": 0,
-        "paid_out_of_band": true, "currency": "jpy", "period_end": 99, "metadata": {"tenant": "office"},
+        "paid_out_of_band": true, "currency": "jpy", "subscription": "sub_1", "metadata": {"tenant": "office"},
     });
     let derived = Books::after([&*event("invoice.paid", 7, object)]).derived();
-    assert_eq!((derived.paid_invoices, derived.amount_paid_total), (1, 500));
-    assert_eq!((derived.paid_through, derived.status, derived.attention), (None, Status::None, None));
+    assert_eq!((derived.paid_invoices, derived.amount_paid_total, derived.attention), (1, 500, None));
+}
+
+#[test]
+fn d3_a_single_invoice_is_a_payment_and_no_subscription() {
+    let object = json!({
+        "object": "invoice", "id": "in_1", "status": "paid", "amount_due": 500, "amount_paid": 500, "currency": "jpy",
+        "customer": "cus_1", "payment_intent": "pi_1", "metadata": {"tenant": "office"},
+    });
+    let reading = read(&event("invoice.paid", 7, object)).unwrap();
+    assert_eq!(reading.billing, None);
+    let payment = reading.payment.unwrap().facts;
+    assert_eq!(payment.tenants, ["office".to_owned()].into(), "it is the tenant's whose invoice it is");
+    assert!(!payment.says_something());
 }
 
 #[test]
 fn d3_the_view_tells_all_of_it() {
     let books = Books::after(LEGACY);
     let facts = books.facts();
-    let seen = view("bill_1", facts, &books.derived(), Time::from_seconds(1_782_000_000));
+    let seen = view("bill_1", &facts, &books.derived(), Time::from_seconds(1_782_000_000), GRACE);
     let expected = [
         ("/object", json!("billing")),
         ("/status", json!("active")),
@@ -389,7 +442,7 @@ fn d3_the_view_tells_all_of_it() {
     for (pointer, value) in expected {
         assert_eq!(seen.pointer(pointer), Some(&value), "{pointer}");
     }
-    assert_eq!(anchor(facts), "stripe/-/test/sub_testD0059FAKE");
+    assert_eq!(anchor(&facts), "stripe/-/test/sub_testD0059FAKE");
     let merged = Facts { merged_into: Some("bill_2".into()), emitted: BTreeSet::new(), ..facts.clone() };
     assert_eq!(due(&merged, &Derived::of(&merged)), []);
 }

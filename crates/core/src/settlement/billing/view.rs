@@ -6,7 +6,7 @@ use super::derive::Standing;
 use super::{Attention, Derived, Facts, Invoice, Status, Subscription};
 use crate::time::Time;
 
-pub fn view(id: &str, facts: &Facts, derived: &Derived, now: Time) -> Value {
+pub fn view(id: &str, facts: &Facts, derived: &Derived, now: Time, grace_ms: i64) -> Value {
     let subscriptions = facts.subscriptions.iter().map(|(id, known)| subscription(facts, id, known));
     let invoices = facts.invoices.iter().map(|(id, known)| invoice(id, known));
     json!({
@@ -14,7 +14,7 @@ pub fn view(id: &str, facts: &Facts, derived: &Derived, now: Time) -> Value {
         "object": "billing",
         "tenant": derived.tenant,
         "status": derived.status.name(),
-        "access": derived.access(now),
+        "access": derived.access(now, grace_ms),
         "entitled_until": derived.entitled_until,
         "paid_through": derived.paid_through,
         "current_period": {"start": derived.period_start, "end": derived.period_end},

@@ -1,118 +1,13 @@
 //! What belongs together, and above all what does not: small stories over a store that is a map.
 
-use bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::{Value, json};
 
-use super::*;
-use crate::event::Trust;
-use crate::money::Currency;
-use crate::settlement::payment::{Facts, Ours};
-use crate::settlement::reading::order_name;
-use crate::settlement::{self, Origin, References};
-use crate::state::State;
-
-const NOW: Time = Time::from_ms(1_780_000_000_000);
-
-#[derive(Default)]
-struct World {
-    loaded: Loaded,
-    seq: i64,
-    postings: Vec<Posting>,
-    told: Vec<Announcement>,
-}
-
-impl World {
-    fn event(&mut self, origin: Origin, event: &Value) -> Input {
-        self.seq += 1;
-        let event = Stored {
-            seq: Seq::from_i64(self.seq),
-            received_at: NOW,
-            source: "source".into(),
-            event_id: format!("evt_{}", self.seq),
-            event_type: event["type"].as_str().unwrap().to_owned(),
-            created_at: None,
-            object: None,
-            account: event["account"].as_str().map(str::to_owned),
-            livemode: event["livemode"].as_bool(),
-            trust: Trust::Signed,
-            headers: "[]".into(),
-            body: Bytes::from(event.to_string()),
-        };
-        let reading = settlement::read(origin, &event, &References::default()).unwrap().unwrap();
-        Input { seq: event.seq, reading, cause: Cause::of(&event) }
-    }
-
-    fn hears(&mut self, event: &Value) {
-        let input = self.event(STRIPE, event);
-        self.settle(&[input]);
-    }
-
-    /// The app announces a payment, of any mode or of one.
-    fn announces(&mut self, reference: &str, livemode: Option<bool>, tenant: Option<&str>) {
-        self.seq += 1;
-        let modes = livemode.map_or(vec![None, Some(true), Some(false)], |mode| vec![None, Some(mode)]);
-        let ours = Ours {
-            amount: 1000,
-            currency: Currency::parse("jpy"),
-            tenant: tenant.map(str::to_owned),
-            reference: Some(reference.to_owned()),
-            ..Ours::default()
-        };
-        let facts = Facts { livemode, ours: [(format!("pay_{reference}"), ours)].into(), ..Facts::default() };
-        let names = modes.into_iter().map(|mode| order_name(mode, None, reference)).collect();
-        let reading = Reading { payment: Some(Part { names, facts }), billing: None };
-        self.settle(&[Input { seq: Seq::from_i64(self.seq), reading, cause: Cause::default() }]);
-    }
-
-    /// As a store would: only what is named is loaded, and every guard holds.
-    fn settle(&mut self, inputs: &[Input]) {
-        let wanted = names(inputs);
-        let mut seen = Loaded { states: self.loaded.states.clone(), ..Loaded::default() };
-        let known = self.loaded.names.iter().filter(|(name, _)| wanted.contains(*name));
-        seen.names.extend(known.map(|(name, key)| (name.clone(), key.clone())));
-        for change in decide(inputs, &seen, &|_| false, NOW) {
-            assert_eq!(change.refused, None);
-            let sum: i64 = change.postings.iter().map(|line| line.amount).sum();
-            assert_eq!(sum, 0, "{:?}", change.postings);
-            for naming in change.names {
-                let was = self.loaded.names.insert(naming.name.clone(), naming.key.clone());
-                assert_eq!(was, naming.was, "{} would be stale", naming.name);
-            }
-            for write in change.writes {
-                let Write { key, version, facts, index } = write;
-                assert_eq!(self.loaded.states.get(&key).map_or(0, |state| state.version), version);
-                let (created_at, changed_at) = (NOW, NOW);
-                let state =
-                    State { key: key.clone(), version: version + 1, facts, index, created_at, changed_at };
-                self.loaded.states.insert(key, state);
-            }
-            self.postings.extend(change.postings);
-            self.told.extend(change.announcements);
-        }
-    }
-
-    /// Every payment or billing that stands, by (reference or tenant, status, amount received, mode).
-    fn payments(&self) -> Vec<(String, String, i64, Option<bool>)> {
-        let states = self.loaded.states.values().filter(|state| state.key.kind == Kind::Payment);
-        let facts = states.map(|state| serde_json::from_str::<Facts>(&state.facts).unwrap());
-        let mut all: Vec<_> = facts
-            .filter(|facts| facts.merged_into.is_none())
-            .map(|facts| {
-                let derived = payment::Derived::of(&facts);
-                let reference = derived.reference.unwrap_or_default();
-                (reference, derived.status.name().to_owned(), derived.received, facts.livemode)
-            })
-            .collect();
-        all.sort();
-        all
-    }
-
-    fn told(&self) -> Vec<&str> {
-        self.told.iter().map(|told| &*told.event_type).collect()
-    }
-}
-
-const STRIPE: Origin = Origin { provider: "stripe", livemode: None };
+use crate::settlement::payment::Derived;
+use crate::settlement::world::{STRIPE, World, orders};
+use crate::settlement::{Origin, billing};
+use crate::state::Kind;
 
 fn intent(id: &str, livemode: bool, received: i64, metadata: &Value) -> Value {
     let status = if received > 0 { "succeeded" } else { "requires_payment_method" };
@@ -132,6 +27,17 @@ fn session(intent: &str, reference: &str, link: Option<&str>) -> Value {
             "object": "checkout.session", "id": format!("cs_{intent}"), "mode": "payment", "status": "complete",
             "payment_status": "paid", "payment_intent": intent, "client_reference_id": reference, "payment_link": link,
             "amount_total": 1000, "currency": "jpy",
+        } },
+    })
+}
+
+fn charge(intent: &str, metadata: &Value) -> Value {
+    json!({
+        "type": "charge.succeeded", "livemode": true,
+        "data": { "object": {
+            "object": "charge", "id": format!("ch_{intent}"), "payment_intent": intent, "status": "succeeded",
+            "paid": true, "captured": true, "amount": 1000, "amount_captured": 1000, "currency": "jpy",
+            "metadata": metadata,
         } },
     })
 }
@@ -165,12 +71,17 @@ fn d1_two_that_the_app_announced_are_never_made_one() {
     world.announces("one", Some(true), None);
     world.announces("two", Some(true), None);
     world.hears(&intent("pi_1", true, 1000, &json!({ "order_id": "one" })));
-    world.hears(&session("pi_1", "two", None));
+    world.hears(&charge("pi_1", &json!({ "order_id": "two" })));
     world.hears(&intent("pi_2", true, 1000, &json!({ "order_id": "two" })));
-    assert_eq!(world.payments(), [seen("one", "paid", 1000, true), seen("two", "paid", 1000, true)]);
-    let conflicts =
-        world.loaded.states.values().filter(|state| state.index.attention.as_deref() == Some("conflict"));
-    assert_eq!(conflicts.count(), 1);
+    let paid =
+        [seen("one", "paid", 1000, true), seen("one", "unpaid", 0, true), seen("two", "paid", 1000, true)];
+    assert_eq!(world.payments(), paid, "what could pay either pays none");
+    let conflicts: Vec<_> = world
+        .states(Kind::Payment)
+        .filter(|state| state.index.attention.as_deref() == Some("conflict"))
+        .collect();
+    assert_eq!(conflicts.len(), 1);
+    assert!(world.told().contains(&"payment.unlinked"), "{:?}", world.told());
 }
 
 #[test]
@@ -257,4 +168,241 @@ fn d7_a_mode_that_becomes_known_later_moves_the_lines_there() {
     }
     sums.retain(|_, sum| *sum != 0);
     assert_eq!(sums.into_keys().map(|(mode, _)| mode).collect::<Vec<_>>(), [Some(true); 2]);
+}
+
+/// Every order of a few things; of more than five, some of the orders.
+fn some_orders(count: usize) -> impl Iterator<Item = Vec<usize>> {
+    orders(count).into_iter().step_by(if count > 5 { 41 } else { 1 })
+}
+
+/// (tenant, received, reference) of each payment, for every order of the events, one by one and in all batches of two.
+fn check_payments(events: &[Value], expected: &[(Option<&str>, i64, &str)]) {
+    for order in some_orders(events.len()) {
+        for size in [1, 2, events.len()] {
+            let mut world = World::default();
+            for batch in order.chunks(size) {
+                let batch: Vec<Value> = batch.iter().map(|n| events[*n].clone()).collect();
+                world.hears_all(&batch);
+            }
+            let mut found: Vec<_> = world
+                .facts()
+                .map(|facts| {
+                    let derived = Derived::of(&facts);
+                    (derived.tenant, derived.received, derived.reference.unwrap_or_default())
+                })
+                .collect();
+            found.sort();
+            let expected: Vec<_> = expected
+                .iter()
+                .map(|(tenant, received, reference)| {
+                    (tenant.map(str::to_owned), *received, (*reference).to_owned())
+                })
+                .collect();
+            assert_eq!(found, expected, "{order:?} in batches of {size}");
+            let mut paid: Vec<_> =
+                world.told.iter().filter(|told| told.event_type == "payment.paid").collect();
+            paid.dedup_by_key(|told| told.id.clone());
+            let received = expected.iter().filter(|(_, received, _)| *received > 0).count();
+            assert_eq!(paid.len(), received, "{order:?} in batches of {size}: {:?}", world.told());
+        }
+    }
+}
+
+#[test]
+fn d1_one_reference_of_two_tenants_is_two_payments_in_every_order() {
+    let metadata = |tenant: &str| json!({ "order_id": "T", "tenant_id": tenant });
+    let without = json!({ "order_id": "T" });
+    let said_once = [
+        intent("pi_a", true, 1000, &metadata("ta")),
+        intent("pi_b", true, 1000, &metadata("tb")),
+        charge("pi_a", &without),
+        charge("pi_b", &without),
+    ];
+    check_payments(&said_once, &[(Some("ta"), 1000, "T"), (Some("tb"), 1000, "T")]);
+    let said_later = [
+        intent("pi_a", true, 1000, &without),
+        intent("pi_b", true, 1000, &without),
+        charge("pi_a", &metadata("ta")),
+        charge("pi_b", &metadata("tb")),
+    ];
+    check_payments(&said_later, &[(Some("ta"), 1000, "T"), (Some("tb"), 1000, "T")]);
+    let by_one = [said_later[0].clone(), said_later[1].clone(), said_later[2].clone()];
+    check_payments(&by_one, &[(None, 1000, "T"), (Some("ta"), 1000, "T")]);
+}
+
+#[test]
+fn d1_what_is_settled_in_one_batch_is_not_joined_for_that() {
+    let invoice = |n: u8| {
+        json!({
+            "type": "invoice.paid", "livemode": true, "created": 1_780_000_000 + i64::from(n),
+            "data": { "object": {
+                "object": "invoice", "id": format!("in_{n}"), "status": "paid", "subscription": "sub_1",
+                "customer": "cus_1", "amount_due": 1000, "amount_paid": 1000, "currency": "jpy",
+                "payment_intent": format!("pi_{n}"),
+            } },
+        })
+    };
+    let link = |n: u8| {
+        json!({
+            "type": "invoice_payment.paid", "livemode": true, "created": 1_780_000_000,
+            "data": { "object": {
+                "object": "invoice_payment", "id": format!("inpay_{n}"), "invoice": format!("in_{n}"),
+                "payment": { "type": "payment_intent", "payment_intent": format!("pi_{n}") },
+            } },
+        })
+    };
+    let subscribed = json!({
+        "type": "customer.subscription.created", "livemode": true, "created": 1_780_000_000,
+        "data": { "object": {
+            "object": "subscription", "id": "sub_1", "customer": "cus_1", "status": "active",
+            "metadata": { "tenant_id": "office" },
+        } },
+    });
+    let paid = |n: u8| intent(&format!("pi_{n}"), true, 1000, &json!({}));
+    let both = [(Some("office"), 1000, ""), (Some("office"), 1000, "")];
+    check_payments(&[paid(1), paid(2), invoice(1), invoice(2), subscribed.clone()], &both);
+    let mut newer = [invoice(1), invoice(2)];
+    newer.iter_mut().for_each(|event| event["data"]["object"]["payment_intent"] = Value::Null);
+    let [one, other] = newer;
+    check_payments(&[paid(1), paid(2), link(1), link(2), one, other, subscribed], &both);
+    check_payments(&[link(1)], &[]);
+}
+
+#[test]
+fn d3_one_customer_of_two_tenants_has_a_billing_for_each_in_every_order() {
+    let subscription = |tenant: &str, what: &str, at: i64, status: &str, says: bool| {
+        json!({
+            "type": format!("customer.subscription.{what}"), "livemode": true, "created": at,
+            "data": { "object": {
+                "object": "subscription", "id": format!("sub_{tenant}"), "customer": "cus_agency", "status": status,
+                "metadata": if says { json!({ "tenant_id": tenant }) } else { json!({}) },
+            } },
+        })
+    };
+    let session = |tenant: &str| {
+        json!({
+            "type": "checkout.session.completed", "livemode": true, "created": 10,
+            "data": { "object": {
+                "object": "checkout.session", "id": format!("cs_{tenant}"), "mode": "subscription", "status": "complete",
+                "subscription": format!("sub_{tenant}"), "customer": "cus_agency", "metadata": { "tenant_id": tenant },
+            } },
+        })
+    };
+    let invoice = json!({
+        "type": "invoice.paid", "livemode": true, "created": 30,
+        "data": { "object": {
+            "object": "invoice", "id": "in_b", "status": "paid", "subscription": "sub_b", "customer": "cus_agency",
+            "amount_due": 1000, "amount_paid": 1000, "currency": "jpy",
+        } },
+    });
+    let on_the_subscription = [
+        subscription("a", "created", 10, "active", true),
+        subscription("b", "created", 10, "active", true),
+        subscription("a", "deleted", 20, "canceled", false),
+        invoice.clone(),
+    ];
+    let on_the_session = [
+        session("a"),
+        session("b"),
+        subscription("a", "deleted", 20, "canceled", false),
+        subscription("b", "updated", 20, "active", false),
+        invoice,
+    ];
+    for events in [&on_the_subscription[..], &on_the_session[..]] {
+        for order in orders(events.len()) {
+            for size in [1, events.len()] {
+                let mut world = World::default();
+                for batch in order.chunks(size) {
+                    world.hears_all(&batch.iter().map(|n| events[*n].clone()).collect::<Vec<_>>());
+                }
+                let found: Vec<_> = world
+                    .billings()
+                    .map(|facts| {
+                        let derived = billing::Derived::of(&facts);
+                        (derived.tenant.unwrap_or_default(), derived.status.name(), derived.paid_invoices)
+                    })
+                    .collect();
+                let found: BTreeSet<_> = found.into_iter().collect();
+                let expected = [("a".to_owned(), "cancelled", 0), ("b".to_owned(), "active", 1)];
+                assert_eq!(found, BTreeSet::from(expected), "{order:?}");
+            }
+        }
+    }
+}
+
+/// What an order ends as, by (tenant, reference, received), after posts and events in every order.
+fn check_posted(posts: &[(Option<&str>, bool)], events: &[Value], expected: &[(Option<&str>, i64)]) {
+    for order in orders(posts.len() + events.len()) {
+        let mut world = World::default();
+        for n in &order {
+            match posts.get(*n) {
+                Some((tenant, for_all)) => world.posts("T", None, *tenant, *for_all),
+                None => world.hears(&events[n - posts.len()]),
+            }
+        }
+        let derived = world.facts().map(|facts| Derived::of(&facts));
+        let mut found: Vec<_> = derived.map(|derived| (derived.tenant, derived.received)).collect();
+        found.sort();
+        let expected: Vec<_> =
+            expected.iter().map(|(tenant, received)| (tenant.map(str::to_owned), *received)).collect();
+        assert_eq!(found, expected, "{order:?}");
+    }
+}
+
+#[test]
+fn d1_an_order_for_the_whole_installation_is_paid_by_whoever_names_no_other_tenant() {
+    let (named, without) = (json!({ "order_id": "T", "tenant_id": "a" }), json!({ "order_id": "T" }));
+    let other = json!({ "order_id": "T", "tenant_id": "b" });
+    let pays = |id: &str, metadata: &Value| intent(id, true, 1000, metadata);
+    let for_a = [(Some("a"), true)];
+    check_posted(&for_a, &[pays("pi_1", &without)], &[(Some("a"), 1000)]);
+    check_posted(&for_a, &[pays("pi_1", &named), pays("pi_2", &without)], &[(Some("a"), 2000)]);
+    check_posted(&for_a, &[pays("pi_1", &other)], &[(Some("a"), 0), (Some("b"), 1000)]);
+    let later = [pays("pi_1", &without), charge("pi_1", &other)];
+    check_posted(&for_a, &later, &[(Some("a"), 0), (Some("b"), 1000)]);
+    let for_nobody = [(None, true)];
+    check_posted(&for_nobody, &[pays("pi_1", &named)], &[(Some("a"), 1000)]);
+    let two = [pays("pi_1", &named), pays("pi_2", &other)];
+    check_posted(&for_nobody, &two, &[(None, 0), (Some("a"), 1000), (Some("b"), 1000)]);
+}
+
+#[test]
+fn d1_an_order_of_a_tenants_key_is_paid_by_that_tenant_only() {
+    let (named, without) = (json!({ "order_id": "T", "tenant_id": "a" }), json!({ "order_id": "T" }));
+    let pays = |id: &str, metadata: &Value| intent(id, true, 1000, metadata);
+    let of_a = [(Some("a"), false)];
+    check_posted(&of_a, &[pays("pi_1", &named)], &[(Some("a"), 1000)]);
+    check_posted(&of_a, &[pays("pi_1", &without)], &[(None, 1000), (Some("a"), 0)]);
+    let both = [(Some("a"), false), (Some("b"), false)];
+    check_posted(&both, &[pays("pi_1", &named)], &[(Some("a"), 1000), (Some("b"), 0)]);
+    let and_all = [(Some("a"), false), (Some("b"), true)];
+    check_posted(&and_all, &[pays("pi_1", &without)], &[(Some("a"), 0), (Some("b"), 1000)]);
+}
+
+#[test]
+fn d1_a_clients_reference_joins_only_what_the_app_posted() {
+    let pays = |id: &str| intent(id, true, 1000, &json!({}));
+    let events = [pays("pi_1"), session("pi_1", "T", None), pays("pi_2"), session("pi_2", "T", None)];
+    check_payments(&events, &[(None, 1000, "T"), (None, 1000, "T")]);
+    check_posted(&[(None, true)], &events, &[(None, 2000)]);
+    let tenants = [events[0].clone(), events[1].clone(), charge("pi_1", &json!({ "tenant_id": "a" }))];
+    check_posted(&[(Some("a"), true)], &tenants, &[(Some("a"), 1000)]);
+    check_posted(&[(Some("b"), false)], &tenants, &[(Some("a"), 1000), (Some("b"), 0)]);
+}
+
+#[test]
+fn d1_our_own_id_binds_whatever_else_is_said() {
+    for order in orders(2) {
+        let mut world = World::default();
+        world.posts("T", None, Some("a"), false);
+        let id = world.facts().next().unwrap().ours.into_keys().next().unwrap();
+        let events = [
+            intent("pi_1", true, 1000, &json!({ "order_id": id })),
+            charge("pi_1", &json!({ "order_id": "something else" })),
+        ];
+        order.into_iter().for_each(|n| world.hears(&events[n]));
+        assert_eq!(world.payments(), [seen("T", "paid", 1000, true)]);
+        world.hears(&intent("pi_2", false, 1000, &json!({ "order_id": id })));
+        assert_eq!(world.payments().len(), 2, "test money pays no live order");
+    }
 }

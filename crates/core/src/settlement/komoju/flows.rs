@@ -55,7 +55,7 @@ const PAID: Ending = Ending {
     refunded: 0,
     attention: None,
     told: &["payment.paid"],
-    perhaps: &["payment.processing", "payment.failed"],
+    perhaps: &["payment.processing", "payment.failed/1"],
 };
 
 #[test]
@@ -66,16 +66,16 @@ fn d2_the_customers_fee_for_the_konbini_is_no_overpayment() {
 
 #[test]
 fn d2_a_payment_that_failed_can_still_be_paid() {
-    let failed = payment("payment.failed", "pending", &json!({}));
+    let failed = payment("payment.failed/1", "pending", &json!({}));
     every_way("komoju", &[failed.clone(), authorized(), captured(), POSTED], &PAID);
-    let for_good = payment("payment.failed", "failed", &json!({}));
-    let unpaid = Ending { status: "failed", received: 0, told: &["payment.failed"], ..PAID };
+    let for_good = payment("payment.failed/1", "failed", &json!({}));
+    let unpaid = Ending { status: "failed", received: 0, told: &["payment.failed/1"], ..PAID };
     every_way("komoju", &[for_good, authorized(), POSTED], &unpaid);
 }
 
 #[test]
 fn d2_a_voucher_that_ran_out_is_expired_and_one_that_was_called_off_is_cancelled() {
-    let failed = payment("payment.failed", "pending", &json!({}));
+    let failed = payment("payment.failed/1", "pending", &json!({}));
     let expired = payment("payment.expired", "expired", &json!({}));
     let ending = Ending { status: "expired", received: 0, told: &["payment.expired"], ..PAID };
     every_way("komoju", &[POSTED, authorized(), expired.clone(), failed], &ending);
@@ -99,7 +99,8 @@ fn d2_refunds_in_part_and_whole_count_towards_the_order_with_the_fee_or_without_
     };
     every_way("komoju", &[POSTED, authorized(), captured(), partly.clone()], &ending);
     for (rest, sum) in [(600, 1100), (790, 1290)] {
-        let both = json!({ "amount_refunded": sum, "refunds": [refund("ref_1", 500), refund("ref_2", rest)] });
+        let both =
+            json!({ "amount_refunded": sum, "refunds": [refund("ref_1", 500), refund("ref_2", rest)] });
         let whole = payment("payment.refunded", "refunded", &both);
         let ending = Ending {
             status: "refunded",
@@ -147,7 +148,8 @@ fn d2_a_refund_request_that_is_rejected_needs_a_person() {
 fn d2_a_chargeback_takes_the_money_back() {
     let mut back = refund("ref_1", 1290);
     back["chargeback"] = true.into();
-    let more = json!({ "amount_refunded": 1290, "refunds": [back], "payment_details": { "type": "credit_card" } });
+    let more =
+        json!({ "amount_refunded": 1290, "refunds": [back], "payment_details": { "type": "credit_card" } });
     let ending = Ending {
         status: "refunded",
         refunded: 1100,

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::amounts::{self, Amounts, severity};
-use super::{ChargeStatus, DisputeStatus, Facts, Intent, IntentStatus, Ours, RefundStatus, Session, SessionStatus};
+use super::amounts::{self, Amounts, gives_back, severity};
+use super::{DisputeStatus, Facts, IntentStatus, Ours, Refund, RefundStatus, Session, SessionStatus, tries};
 use crate::money::{Currency, minus};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,11 +14,16 @@ pub struct Derived {
     pub amount: i64,
     pub currency: Option<Currency>,
     pub received: i64,
+    /// How much of what we asked for did not come yet.
+    pub missing: i64,
+    /// Tries to pay that failed, each once.
+    pub failed_tries: usize,
     /// What the customer gave on top, and what the provider took from the customer for itself. Neither pays for anything.
     pub tips: i64,
     pub surcharge: i64,
+    /// What went back.
     pub refunded: i64,
-    /// The part of `refunded` that is still on its way.
+    /// What is on its way back, beside `refunded`.
     pub refund_pending: i64,
     /// Refunds that failed or were cancelled.
     pub refund_returned: i64,
@@ -50,18 +55,21 @@ pub enum Status {
     Failed,
     Expired,
     Cancelled,
+    /// Money came, but less than we asked for.
+    PartiallyPaid,
     Paid,
     PartiallyRefunded,
     Refunded,
 }
 
 impl Status {
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Unpaid,
         Self::Processing,
         Self::Failed,
         Self::Expired,
         Self::Cancelled,
+        Self::PartiallyPaid,
         Self::Paid,
         Self::PartiallyRefunded,
         Self::Refunded,
@@ -74,6 +82,7 @@ impl Status {
             Self::Failed => "failed",
             Self::Expired => "expired",
             Self::Cancelled => "cancelled",
+            Self::PartiallyPaid => "partially_paid",
             Self::Paid => "paid",
             Self::PartiallyRefunded => "partially_refunded",
             Self::Refunded => "refunded",
@@ -92,6 +101,7 @@ pub enum Attention {
     ModeMismatch,
     Conflict,
     RefundFailed,
+    RefundCancelled,
     Overpaid,
     Underpaid,
     OverRefunded,
@@ -99,11 +109,12 @@ pub enum Attention {
 }
 
 impl Attention {
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::CurrencyMismatch,
         Self::ModeMismatch,
         Self::Conflict,
         Self::RefundFailed,
+        Self::RefundCancelled,
         Self::Overpaid,
         Self::Underpaid,
         Self::OverRefunded,
@@ -116,6 +127,7 @@ impl Attention {
             Self::ModeMismatch => "mode_mismatch",
             Self::Conflict => "conflict",
             Self::RefundFailed => "refund_failed",
+            Self::RefundCancelled => "refund_cancelled",
             Self::Overpaid => "overpaid",
             Self::Underpaid => "underpaid",
             Self::OverRefunded => "over_refunded",
@@ -128,19 +140,19 @@ impl Attention {
     }
 
     fn holds(self, facts: &Facts, derived: &Derived) -> bool {
-        let Derived { received, refunded, .. } = *derived;
+        let received = derived.received;
         let of_mode = |mode: &str| facts.realms.iter().any(|realm| realm.ends_with(mode));
         match self {
-            Self::CurrencyMismatch => other_money(facts, derived.currency),
+            Self::CurrencyMismatch => !other_money(facts, derived.currency).is_empty(),
             Self::ModeMismatch => of_mode("/live") && of_mode("/test"),
-            Self::Conflict => !facts.conflicts.is_empty(),
-            Self::RefundFailed => {
-                let failed = facts.refunds.values().any(|refund| refund.status == RefundStatus::Failed);
-                failed && !(received > 0 && refunded >= received)
+            Self::Conflict => {
+                !facts.conflicts.is_empty() || facts.sought_by.len() > 1 || facts.all_tenants().len() > 1
             }
-            Self::Overpaid => is_overpaid(facts, derived),
-            Self::Underpaid => wanted(facts).is_some_and(|wanted| received > 0 && received < wanted),
-            Self::OverRefunded => received > 0 && refunded > received,
+            Self::RefundFailed => came_to_nothing(facts, derived, RefundStatus::Failed),
+            Self::RefundCancelled => came_to_nothing(facts, derived, RefundStatus::Cancelled),
+            Self::Overpaid => surplus(facts, derived) > 0,
+            Self::Underpaid => is_underpaid(facts, derived),
+            Self::OverRefunded => received > 0 && derived.gone() > received,
             Self::Unlinked => received > 0 && !derived.linked,
         }
     }
@@ -150,36 +162,52 @@ impl Derived {
     pub fn of(facts: &Facts) -> Self {
         let currency = currency(facts);
         let amounts = Amounts::of(facts, currency);
-        let linked = !(facts.ours.is_empty() && facts.orders.is_empty() && facts.invoices.is_empty());
+        let linked = facts.is_linked();
         let worst =
             facts.disputes.values().map(|dispute| dispute.status).max_by_key(|status| severity(*status));
-        let kept = minus(minus(amounts.received, amounts.refunded), amounts.disputed);
+        let disputed = amounts.disputed.saturating_add(amounts.dispute_lost);
+        let kept = minus(minus(amounts.received, amounts.back.gone()), disputed);
+        let missing = wanted(facts).map_or(0, |wanted| minus(wanted, amounts.received).max(0));
         let mut derived = Self {
-            status: status(facts, &amounts),
+            status: status(facts, &amounts, missing),
             amount: amount(facts, currency),
             currency,
             received: amounts.received,
+            missing,
+            failed_tries: tries::failed(facts),
             tips: amounts.tips,
             surcharge: amounts.surcharges,
-            refunded: amounts.refunded,
-            refund_pending: amounts.refund_pending,
-            refund_returned: amounts.refund_returned,
+            refunded: amounts.back.refunded,
+            refund_pending: amounts.back.pending,
+            refund_returned: amounts.back.returned,
             fee: amounts.cost.map(|(fee, _)| fee),
             net: amounts.cost.map(|(_, net)| net),
             disputed: facts.disputes.values().any(|one| is_dispute(one.status) || one.withdrawn > 0),
             dispute_status: worst,
             dispute_fee: amounts.dispute_fee,
-            disputed_amount: amounts.disputed,
+            disputed_amount: disputed,
             net_of_dispute: kept.max(0),
             linked,
             attention: None,
-            tenant: ours(facts, |ours| ours.tenant.clone()).or_else(|| facts.tenants.first().cloned()),
+            tenant: facts.tenant().map(str::to_owned),
             customer: ours(facts, |ours| ours.customer.clone()).or_else(|| facts.customers.first().cloned()),
             purpose: ours(facts, |ours| ours.purpose.clone()).or_else(|| facts.purposes.first().cloned()),
-            reference: ours(facts, |ours| ours.reference.clone()).or_else(|| facts.orders.first().cloned()),
+            reference: ours(facts, |ours| ours.reference.clone())
+                .or_else(|| facts.orders.first().cloned())
+                .or_else(|| facts.client_references.first().cloned()),
         };
         derived.attention = Attention::of(facts, &derived);
         derived
+    }
+
+    /// What went back or is on its way.
+    pub const fn gone(&self) -> i64 {
+        self.refunded.saturating_add(self.refund_pending)
+    }
+
+    /// Everything that was asked for came, or nothing was to be paid; whatever happened to the money since.
+    pub fn is_settled(&self) -> bool {
+        self.missing == 0 && (self.received > 0 || self.status == Status::Paid)
     }
 
     /// Whose balance this money fills.
@@ -231,10 +259,11 @@ fn asked(facts: &Facts, fits: impl Fn(Option<Currency>) -> bool) -> Option<i64> 
     let mut orders: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
     for (id, intent) in facts.intents.iter().filter(|(_, intent)| fits(intent.currency)) {
         let (together, largest) = orders.entry(part_of(facts, id)).or_default();
-        if under_way(intent.status) || intent.status == IntentStatus::Succeeded {
-            *together = together.saturating_add(intent.amount);
+        let amount = intent.newest.as_ref().map_or(intent.amount, |newest| newest.amount);
+        if tries::under_way(facts, id, intent).is_some() || intent.status == IntentStatus::Succeeded {
+            *together = together.saturating_add(amount);
         }
-        *largest = intent.amount.max(*largest);
+        *largest = amount.max(*largest);
     }
     orders.into_values().map(|(together, largest)| if together > 0 { together } else { largest }).max()
 }
@@ -249,55 +278,41 @@ fn wanted(facts: &Facts) -> Option<i64> {
     ours(facts, |ours| Some(ours.amount).filter(|amount| *amount > 0))
 }
 
-/// Order matters: money before everything, and what is final before what may still change.
-fn status(facts: &Facts, amounts: &Amounts) -> Status {
-    let Facts { sessions, intents, charges, .. } = facts;
+/// Order matters: money before everything, then what is final, then what is under way. A try that failed comes after all
+/// of that: it hides nothing.
+fn status(facts: &Facts, amounts: &Amounts, missing: i64) -> Status {
+    let Facts { sessions, .. } = facts;
     if amounts.received > 0 {
-        return match amounts.refunded {
+        return match amounts.back.refunded {
+            refunded if refunded >= amounts.received => Status::Refunded,
+            _ if missing > 0 => Status::PartiallyPaid,
             0 => Status::Paid,
-            refunded if refunded < amounts.received => Status::PartiallyRefunded,
-            _ => Status::Refunded,
+            _ => Status::PartiallyRefunded,
         };
     }
-    // Nothing was to be paid, and the customer has ordered.
-    let is_free =
-        |session: &Session| session.status == SessionStatus::Complete && session.paid && session.amount == 0;
-    if intents.is_empty() && sessions.values().any(is_free) {
+    if is_free(facts) && missing == 0 {
         return Status::Paid;
     }
-    let is_over =
-        |intent: &Intent| matches!(intent.status, IntentStatus::Cancelled | IntentStatus::Expired);
-    if !intents.is_empty() && intents.values().all(is_over) {
-        let expired = intents.values().any(|intent| intent.status == IntentStatus::Expired);
-        return if expired { Status::Expired } else { Status::Cancelled };
+    if let Some(ended) = tries::ended(facts) {
+        return ended;
     }
-    let failed = intents.values().any(|intent| intent.failed)
-        || charges.values().any(|charge| charge.status == ChargeStatus::Failed)
-        || sessions.values().any(|session| session.failed);
-    if failed {
-        return Status::Failed;
-    }
-    let moved_on = intents.values().any(|intent| under_way(intent.status))
-        || charges.values().any(|charge| charge.status == ChargeStatus::Pending);
-    let waits = sessions.values().any(|session| session.status == SessionStatus::Complete && !session.paid);
-    if moved_on || waits {
+    if tries::is_under_way(facts) {
         return Status::Processing;
     }
     if !sessions.is_empty() && sessions.values().all(|session| session.status == SessionStatus::Expired) {
         return Status::Expired;
     }
+    if tries::failed(facts) > 0 {
+        return Status::Failed;
+    }
     Status::Unpaid
 }
 
-const fn under_way(status: IntentStatus) -> bool {
-    match status {
-        IntentStatus::RequiresAction | IntentStatus::Processing => true,
-        IntentStatus::Waiting
-        | IntentStatus::Failed
-        | IntentStatus::Expired
-        | IntentStatus::Cancelled
-        | IntentStatus::Succeeded => false,
-    }
+/// Nothing was to be paid, and the customer has ordered.
+fn is_free(facts: &Facts) -> bool {
+    let complete =
+        |session: &Session| session.status == SessionStatus::Complete && session.paid && session.amount == 0;
+    facts.intents.is_empty() && facts.sessions.values().any(complete)
 }
 
 pub(super) const fn is_dispute(status: DisputeStatus) -> bool {
@@ -310,20 +325,43 @@ pub(super) const fn is_dispute(status: DisputeStatus) -> bool {
     }
 }
 
-/// More came than was asked for: by us, or by any one of several orders that were each paid.
-pub(super) fn is_overpaid(facts: &Facts, derived: &Derived) -> bool {
-    if let Some(wanted) = wanted(facts) {
-        return derived.received > wanted;
-    }
-    let received = amounts::received(facts, |other| other.is_none() || other == derived.currency);
-    let paid = received.iter().filter(|(_, amount)| **amount > 0);
-    let orders: BTreeSet<_> = paid.filter_map(|(intent, _)| Some(part_of(facts, (*intent)?))).collect();
-    orders.len() > 1 && derived.received > derived.amount
+/// Less is here than was asked for, and the customer believes to have paid.
+pub(super) fn is_underpaid(facts: &Facts, derived: &Derived) -> bool {
+    let is_free = || derived.received == 0 && is_free(facts);
+    derived.status == Status::PartiallyPaid || derived.missing > 0 && is_free()
 }
 
-/// Money came in another currency than the payment's.
-fn other_money(facts: &Facts, currency: Option<Currency>) -> bool {
-    let other = |found: Option<Currency>| found.is_some() && found != currency;
-    facts.charges.values().any(|charge| charge.captured > 0 && other(charge.currency))
-        || facts.intents.values().any(|intent| intent.received > 0 && other(intent.currency))
+/// How much more is here than was asked for: by us, or by any one of several that were each paid. What goes back is not
+/// here.
+pub(super) fn surplus(facts: &Facts, derived: &Derived) -> i64 {
+    let kept = minus(derived.received, derived.gone());
+    match wanted(facts) {
+        Some(wanted) => minus(kept, wanted).max(0),
+        None if orders_paid(facts, derived.currency) > 1 => minus(kept, derived.amount).max(0),
+        None => 0,
+    }
+}
+
+/// How many of the provider's orders were paid: parts of one are one.
+fn orders_paid(facts: &Facts, currency: Option<Currency>) -> usize {
+    let received = amounts::received(facts, |other| other.is_none() || other == currency);
+    let paid = received.into_iter().filter(|(_, amount)| *amount > 0);
+    paid.filter_map(|(intent, _)| Some(part_of(facts, intent?))).collect::<BTreeSet<_>>().len()
+}
+
+/// A refund ended so, and the money did not go back otherwise.
+fn came_to_nothing(facts: &Facts, derived: &Derived, status: RefundStatus) -> bool {
+    let ended = |refund: &Refund| refund.status == status && gives_back(facts, refund);
+    let is_back = derived.received > 0 && derived.gone() >= derived.received;
+    !is_back && facts.refunds.values().any(ended)
+}
+
+/// How much came in other currencies than the payment's.
+pub(super) fn other_money(facts: &Facts, currency: Option<Currency>) -> Vec<(Currency, i64)> {
+    let of_charges = facts.charges.values().map(|charge| charge.currency);
+    let of_intents = facts.intents.values().map(|intent| intent.currency);
+    let all = of_charges.chain(of_intents).flatten().filter(|other| Some(*other) != currency);
+    let each = all.collect::<BTreeSet<_>>().into_iter();
+    let received = each.map(|other| (other, Amounts::beside(facts, other).received));
+    received.filter(|(_, received)| *received > 0).collect()
 }

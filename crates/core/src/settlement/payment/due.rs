@@ -4,8 +4,9 @@
 
 use serde_json::{Value, json};
 
-use super::derive::is_overpaid;
-use super::{Derived, Dispute, DisputeStatus, Facts, Line, Lines, RefundStatus, Status, lines};
+use super::amounts::{gives_back, release_entry};
+use super::derive::{is_underpaid, other_money, surplus};
+use super::{Derived, Dispute, DisputeStatus, Facts, Line, Lines, Refund, RefundStatus, Status, lines};
 use crate::settlement::Fetch;
 use crate::settlement::reading::order_name;
 
@@ -36,7 +37,10 @@ pub fn due(facts: &Facts, derived: &Derived, can_fetch: impl Fn(&str) -> bool) -
     let mut due = Vec::new();
     due.extend(standing(derived));
     due.extend(paid(derived));
+    due.extend(underpaid(facts, derived));
+    due.extend(currency_mismatch(facts, derived));
     due.extend(linked(facts, derived));
+    due.extend(facts.lost.iter().map(|payment| unlinked(payment)));
     due.extend(overpaid(facts, derived));
     due.extend(refunds(facts, derived));
     due.extend(facts.disputes.iter().filter_map(|(id, one)| dispute(id, one)));
@@ -60,7 +64,7 @@ pub fn anchor(facts: &Facts) -> String {
         Some(realm) => format!("{realm}/{id}"),
         None => id.clone(),
     };
-    let order = || facts.orders.first().map(|order| order_name(facts.livemode, None, order));
+    let order = || facts.orders.first().map(|order| order_name(facts.livemode, None, None, order));
     let own = || facts.ours.keys().next().cloned();
     object.map(qualified).or_else(order).or_else(own).unwrap_or_default()
 }
@@ -69,66 +73,117 @@ fn announce(key: impl Into<String>, event_type: &'static str, about: Value) -> D
     Due { key: key.into(), what: What::Announce { event_type, about } }
 }
 
-/// Where it stands while no money came.
+/// Where it stands while no money came. Each failed try is told by its number, whatever stood in between.
 fn standing(derived: &Derived) -> Option<Due> {
     let event_type = match derived.status {
         Status::Processing => "payment.processing",
-        Status::Failed => "payment.failed",
+        Status::Failed => {
+            let key = format!("payment.failed/{}", derived.failed_tries);
+            return Some(announce(key, "payment.failed", json!({ "failed_tries": derived.failed_tries })));
+        }
         Status::Expired => "payment.expired",
         Status::Cancelled => "payment.cancelled",
-        Status::Unpaid | Status::Paid | Status::PartiallyRefunded | Status::Refunded => return None,
+        Status::Unpaid
+        | Status::PartiallyPaid
+        | Status::Paid
+        | Status::PartiallyRefunded
+        | Status::Refunded => return None,
     };
     Some(announce(event_type, event_type, json!({})))
 }
 
 fn paid(derived: &Derived) -> Option<Due> {
     let about = json!({ "amount_received": derived.received });
-    let is_paid = derived.received > 0 || derived.status == Status::Paid;
-    is_paid.then(|| announce("payment.paid", "payment.paid", about))
+    derived.is_settled().then(|| announce("payment.paid", "payment.paid", about))
 }
 
-/// It was announced as paid before anybody knew for what.
-const PAID_UNLINKED: &str = "paid_unlinked";
+/// Less is here than was asked for: told whenever more comes that is not enough.
+fn underpaid(facts: &Facts, derived: &Derived) -> Option<Due> {
+    let about = json!({
+        "amount": derived.amount,
+        "amount_received": derived.received,
+        "amount_missing": derived.missing,
+    });
+    let key = format!("payment.underpaid/{}", derived.received);
+    is_underpaid(facts, derived).then(|| announce(key, "payment.underpaid", about))
+}
 
-/// Whoever was told of money without an order, and so could do nothing, is told again when the order is known.
+/// Money came in a currency that nobody asked for: once for each.
+fn currency_mismatch(facts: &Facts, derived: &Derived) -> Vec<Due> {
+    let each = other_money(facts, derived.currency).into_iter().map(|(currency, received)| {
+        let about = json!({
+            "currency": currency,
+            "amount_received": received,
+            "expected_currency": derived.currency,
+        });
+        announce(format!("payment.currency_mismatch/{currency}"), "payment.currency_mismatch", about)
+    });
+    each.collect()
+}
+
+/// As what it was announced as paid: for whom, and whether anybody knew for what.
+const PAID_AS: &str = "paid_as";
+
+/// Whoever was told of money without its order or its tenant, and so could do nothing, is told again when it is known.
 fn linked(facts: &Facts, derived: &Derived) -> Option<Due> {
-    if facts.emitted.contains(PAID_UNLINKED) {
-        let about = json!({ "reference": derived.reference, "tenant": derived.tenant });
-        return derived.linked.then(|| announce("payment.linked", "payment.linked", about));
+    let tenant = derived.tenant.as_deref().unwrap_or("-");
+    let standing = format!("{}/{tenant}", if derived.linked { "linked" } else { "unlinked" });
+    if !facts.emitted.contains("payment.paid") {
+        let is_told = paid(derived).is_some();
+        let key = format!("{PAID_AS}/{standing}");
+        return is_told.then_some(Due { key, what: What::Remember });
     }
-    let is_first = !facts.emitted.contains("payment.paid");
-    let remembers = derived.received > 0 && !derived.linked && is_first;
-    remembers.then(|| Due { key: PAID_UNLINKED.to_owned(), what: What::Remember })
+    let told =
+        |key: &String| key.strip_prefix(PAID_AS).and_then(|key| key.strip_prefix('/')) == Some(&standing);
+    let is_news = derived.linked && !facts.emitted.iter().any(told);
+    let about = json!({ "reference": derived.reference, "tenant": derived.tenant });
+    is_news.then(|| announce(format!("payment.linked/{tenant}"), "payment.linked", about))
 }
 
-/// More money came after it was paid: each time it grows, somebody must look.
+/// Money that was told of as this payment's turned out to be another's.
+fn unlinked(payment: &str) -> Due {
+    let about = json!({ "payment": payment });
+    announce(format!("payment.unlinked/{payment}"), "payment.unlinked", about)
+}
+
+/// More money is here than was asked for: each time it grows, somebody must look.
 fn overpaid(facts: &Facts, derived: &Derived) -> Option<Due> {
     let about = json!({ "amount": derived.amount, "amount_received": derived.received });
     let key = format!("payment.overpaid/{}", derived.received);
-    is_overpaid(facts, derived).then(|| announce(key, "payment.overpaid", about))
+    (surplus(facts, derived) > 0).then(|| announce(key, "payment.overpaid", about))
 }
 
+/// What went back, what is on its way, and what came to nothing.
 fn refunds(facts: &Facts, derived: &Derived) -> Vec<Due> {
-    let event_type = match derived.status {
-        Status::PartiallyRefunded => Some("payment.partially_refunded"),
-        Status::Refunded => Some("payment.refunded"),
-        Status::Unpaid
-        | Status::Processing
-        | Status::Failed
-        | Status::Expired
-        | Status::Cancelled
-        | Status::Paid => None,
-    };
-    let cumulative = Cumulative { returned: derived.refund_returned, refunded: derived.refunded };
-    let about =
-        json!({ "amount_refunded": derived.refunded, "amount_refund_pending": derived.refund_pending });
-    let summary = event_type.map(|event_type| announce(cumulative.key(event_type), event_type, about));
-    let failed = facts.refunds.iter().filter(|(_, refund)| refund.status == RefundStatus::Failed);
-    let failed = failed.map(|(id, refund)| {
+    let Derived { received, refunded, refund_pending: pending, refund_returned: returned, .. } = *derived;
+    let about = json!({ "amount_refunded": refunded, "amount_refund_pending": pending });
+    let mut due = Vec::new();
+    if received > 0 && refunded > 0 {
+        let whole = refunded >= received;
+        let event_type = if whole { "payment.refunded" } else { "payment.partially_refunded" };
+        due.push(announce(Cumulative { returned, refunded }.key(event_type), event_type, about.clone()));
+    }
+    if received > 0 && pending > 0 {
+        let must_act = |refund: &Refund| refund.status == RefundStatus::RequiresAction;
+        let must_act = facts.refunds.values().any(|one| must_act(one) && gives_back(facts, one));
+        let mut key = Cumulative { returned, refunded: derived.gone() }.key("payment.refund_pending");
+        let mut about = about;
+        about["requires_action"] = json!(must_act);
+        if must_act {
+            key += "/requires_action";
+        }
+        due.push(announce(key, "payment.refund_pending", about));
+    }
+    for (id, refund) in facts.refunds.iter().filter(|(_, refund)| gives_back(facts, refund)) {
+        let event_type = match refund.status {
+            RefundStatus::Failed => "payment.refund_failed",
+            RefundStatus::Cancelled => "payment.refund_cancelled",
+            RefundStatus::Pending | RefundStatus::RequiresAction | RefundStatus::Succeeded => continue,
+        };
         let about = json!({ "refund": id, "amount": refund.amount, "failure": refund.failure });
-        announce(format!("payment.refund_failed/{id}"), "payment.refund_failed", about)
-    });
-    summary.into_iter().chain(failed).collect()
+        due.push(announce(format!("{event_type}/{id}"), event_type, about));
+    }
+    due
 }
 
 fn dispute(id: &str, dispute: &Dispute) -> Option<Due> {
@@ -142,9 +197,11 @@ fn dispute(id: &str, dispute: &Dispute) -> Option<Due> {
     Some(announce(format!("{event_type}/{id}"), event_type, about))
 }
 
+/// Told again when more was captured.
 fn fee(derived: &Derived) -> Option<Due> {
     let (fee, net) = derived.fee.zip(derived.net)?;
-    Some(announce("payment.fee_known", "payment.fee_known", json!({ "fee": fee, "net": net })))
+    let key = format!("payment.fee_known/{}", derived.received);
+    Some(announce(key, "payment.fee_known", json!({ "fee": fee, "net": net })))
 }
 
 const CREDITED: &str = "balance.credited";
@@ -161,7 +218,12 @@ fn balance(facts: &Facts, derived: &Derived) -> Vec<Due> {
         return Vec::new();
     }
     let about = |amount: i64| json!({ "customer": customer, "amount": amount, "currency": derived.currency });
-    let now = Cumulative { returned: derived.refund_returned, refunded: of_customer(&posted, "refunded") };
+    let more = credited.saturating_sub(told_credited(facts));
+    let came = (more > 0).then(|| announce(format!("{CREDITED}/{credited}"), CREDITED, about(more)));
+    let now = Cumulative {
+        returned: derived.refund_returned.saturating_add(disputes_won(facts, derived)),
+        refunded: of_customer(&posted, "refunded").saturating_add(of_customer(&posted, "disputed")),
+    };
     let told = Cumulative::told(facts).refunded;
     let back = match now.refunded.cmp(&told) {
         std::cmp::Ordering::Greater => Some((DEBITED, now.refunded.saturating_sub(told))),
@@ -169,7 +231,20 @@ fn balance(facts: &Facts, derived: &Derived) -> Vec<Due> {
         std::cmp::Ordering::Equal => None,
     };
     let back = back.map(|(event_type, amount)| announce(now.key(event_type), event_type, about(amount)));
-    std::iter::once(announce(CREDITED, CREDITED, about(credited))).chain(back).collect()
+    came.into_iter().chain(back).collect()
+}
+
+/// How much was told to have come.
+fn told_credited(facts: &Facts) -> i64 {
+    let sums = facts.emitted.iter().filter_map(|key| key.strip_prefix(CREDITED)?.strip_prefix('/'));
+    sums.filter_map(|sum| sum.parse().ok()).max().unwrap_or_default()
+}
+
+/// What may have been lost, and was given back.
+fn disputes_won(facts: &Facts, derived: &Derived) -> i64 {
+    let won = facts.disputes.values().filter(|one| one.status == DisputeStatus::Won);
+    let own = won.filter(|one| one.currency.is_none() || one.currency == derived.currency);
+    crate::money::sum(own.map(|one| one.amount.max(one.withdrawn)))
 }
 
 fn of_customer(lines: &Lines, wanted: &str) -> i64 {
@@ -177,7 +252,7 @@ fn of_customer(lines: &Lines, wanted: &str) -> i64 {
     crate::money::sum(lines.iter().filter(|(line, _)| own(line)).map(|(_, amount)| *amount))
 }
 
-/// How much was refunded while how much had come back. The order of the fields is the order of time: what came back
+/// How much was refunded or lost while how much had come back. The order of the fields is the order of time: what came back
 /// only grows, and until more does, so does what was refunded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Cumulative {
@@ -196,8 +271,14 @@ impl Cumulative {
     /// What was last told of the customer's balance.
     fn told(facts: &Facts) -> Self {
         let amounts = facts.emitted.iter().filter_map(|key| {
-            let text = key.strip_prefix(DEBITED).or_else(|| key.strip_prefix(CREDITED))?.strip_prefix('/')?;
-            let (refunded, returned) = text.split_once('-').unwrap_or((text, "0"));
+            let (refunded, returned) = match key.strip_prefix(DEBITED) {
+                Some(text) => {
+                    let text = text.strip_prefix('/')?;
+                    text.split_once('-').unwrap_or((text, "0"))
+                }
+                // Without the second number it is what came.
+                None => key.strip_prefix(CREDITED)?.strip_prefix('/')?.split_once('-')?,
+            };
             Some(Self { returned: returned.parse().ok()?, refunded: refunded.parse().ok()? })
         });
         amounts.max().unwrap_or_default()
@@ -205,147 +286,18 @@ impl Cumulative {
 }
 
 fn fetches(facts: &Facts, can_fetch: impl Fn(&str) -> bool) -> Vec<Due> {
-    let unknown = facts.charges.iter().filter_map(|(id, charge)| {
-        let transaction = charge.transaction.as_ref().filter(|id| !facts.transactions.contains_key(*id))?;
+    let named = facts.charges.iter().flat_map(|(id, charge)| {
+        let own = charge.transactions.iter().chain(release_entry(facts, id, charge));
+        own.map(move |transaction| (id, transaction))
+    });
+    let unknown = named.filter(|(_, transaction)| !facts.transactions.contains_key(*transaction));
+    let fetch = |(id, transaction): (&String, &String)| {
         let realm = facts.realm_of(id).filter(|realm| can_fetch(realm))?;
         let fetch = Fetch::of(realm, "balance_transaction", transaction)?;
         Some(Due { key: format!("fetch/{transaction}"), what: What::Fetch(fetch) })
-    });
-    unknown.collect()
+    };
+    unknown.filter_map(fetch).collect()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::samples::*;
-    use super::super::{Ours, balance_of, customer_account};
-    use super::{Derived, Facts, PAID_UNLINKED, Status, What, anchor, due, json, lines};
-
-    #[test]
-    fn d2_the_fee_is_known_by_the_balance_transaction_only() {
-        let named = ("charge.updated", charge(json!({ "balance_transaction": "txn_1" })));
-        let mut known = facts(&[named]);
-        assert_eq!(Derived::of(&known).fee, None);
-        let [_, _, due] = &due(&known, &Derived::of(&known), |realm| realm == "stripe/-/live")[..] else {
-            panic!()
-        };
-        assert_eq!(due.key, "fetch/txn_1");
-        let What::Fetch(fetch) = &due.what else { panic!("{due:?}") };
-        assert_eq!(
-            (fetch.provider.name(), &fetch.account, fetch.livemode, &*fetch.id),
-            ("stripe", &None, Some(true), "txn_1")
-        );
-        assert_eq!(ask(&mut known), ["payment.paid", "fetch/txn_1"]);
-        let (event_type, entry) = transaction(json!({}));
-        known.join(&read(event_type, entry).facts);
-        assert_eq!((Derived::of(&known).fee, Derived::of(&known).net), (Some(43), Some(1157)));
-        assert_eq!(ask(&mut known), ["payment.fee_known"]);
-        assert_eq!(
-            derived(&[paid(), transaction(json!({}))]).fee,
-            Some(43),
-            "the entry names its charge, too"
-        );
-        let foreign = derived(&[paid(), transaction(json!({ "currency": "usd" }))]);
-        assert_eq!(foreign.fee, None, "a fee in another currency is not taken for one in ours");
-        let two = [
-            paid(),
-            transaction(json!({})),
-            ("charge.succeeded", charge(json!({ "id": "ch_2", "amount": 5 }))),
-        ];
-        assert_eq!(derived(&two).fee, None, "one charge's fee is not the payment's");
-        let more = ("payment_intent.succeeded", intent("succeeded", 1500));
-        assert_eq!(derived(&[paid(), transaction(json!({})), more]).fee, None, "a charge was not seen yet");
-    }
-
-    #[test]
-    fn d2_what_cannot_be_fetched_is_not_asked_for() {
-        let known = facts(&[("charge.updated", charge(json!({ "balance_transaction": "txn_1" })))]);
-        let keys: Vec<_> =
-            due(&known, &Derived::of(&known), |_| false).into_iter().map(|due| due.key).collect();
-        assert_eq!(keys, ["payment.paid", PAID_UNLINKED]);
-    }
-
-    #[test]
-    fn d2_partial_refunds_add_up_and_each_is_announced_once() {
-        let mut known = facts(&[paid()]);
-        assert_eq!(ask(&mut known), ["payment.paid"]);
-        let first = [
-            refund("re_1", "pending", 400),
-            ("charge.refunded", charge(json!({ "amount_refunded": 400 }))),
-            refund("re_1", "succeeded", 400),
-        ];
-        let mut asked = Vec::new();
-        for (event_type, object) in first {
-            known.join(&read(event_type, object).facts);
-            asked.extend(ask(&mut known));
-        }
-        assert_eq!(asked, ["payment.partially_refunded/400"]);
-        let (event_type, rest) = refund("re_2", "pending", 800);
-        known.join(&read(event_type, rest).facts);
-        assert_eq!(ask(&mut known), ["payment.refunded/1200"]);
-        let now = Derived::of(&known);
-        assert_eq!((now.status, now.refunded, now.refund_pending), (Status::Refunded, 1200, 800));
-    }
-
-    #[test]
-    fn d5_only_the_present_is_announced_and_each_once() {
-        let voucher = ("payment_intent.requires_action", intent("requires_action", 0));
-        let mut known = facts(std::slice::from_ref(&voucher));
-        assert_eq!(ask(&mut known), ["payment.processing"]);
-        assert!(ask(&mut known).is_empty());
-        let mut late = facts(&[voucher, paid(), refund("re_1", "succeeded", 1200)]);
-        assert_eq!(ask(&mut late), ["payment.paid", "payment.refunded/1200"]);
-        late.emitted.clear();
-        late.merged_into = Some("pay_2".into());
-        assert!(ask(&mut late).is_empty());
-        assert!(lines(&late, &Derived::of(&late)).is_empty());
-    }
-
-    #[test]
-    fn d5_an_announcement_is_called_after_what_is_paid() {
-        assert_eq!(anchor(&facts(&[paid()])), "stripe/-/live/pi_1");
-        let alone = charge(json!({ "payment_intent": null }));
-        assert_eq!(anchor(&facts(&[("charge.succeeded", alone)])), "stripe/-/live/ch_1");
-        let mut ordered = Facts { livemode: Some(true), ..Facts::default() };
-        ordered.ours.insert("pay_1".into(), Ours::default());
-        assert_eq!(anchor(&ordered), "pay_1");
-        ordered.orders.insert("o_1".into());
-        assert_eq!(anchor(&ordered), "live/order/o_1");
-    }
-
-    #[test]
-    fn d7_a_top_up_is_credited_once_and_refunds_take_it_back() {
-        let label = json!({ "metadata": { "purpose": "top_up", "customer_id": "c_1" } });
-        let mut known = facts(&[("charge.succeeded", charge(label))]);
-        let balance = |facts: &Facts| {
-            let account = customer_account("c_1");
-            let entries = lines(facts, &Derived::of(facts));
-            let own = entries.iter().filter(|(line, _)| line.account == account).map(|(_, amount)| *amount);
-            balance_of(&account, own.sum())
-        };
-        assert_eq!(
-            (balance(&known), ask(&mut known)),
-            (1200, vec!["payment.paid".into(), "balance.credited".into()])
-        );
-        let steps = [
-            (refund("re_1", "succeeded", 400), 800, ("balance.debited/400", 400)),
-            (refund("re_1", "failed", 400), 1200, ("balance.credited/0-400", 400)),
-            (refund("re_2", "succeeded", 1200), 0, ("balance.debited/1200-400", 1200)),
-        ];
-        for ((event_type, object), expected, (key, amount)) in steps {
-            known.join(&read(event_type, object).facts);
-            assert_eq!(balance(&known), expected, "{key}");
-            let told = due(&known, &Derived::of(&known), |_| true);
-            let [told] = &told.iter().filter(|due| due.key.starts_with("balance.")).collect::<Vec<_>>()[..]
-            else {
-                panic!("{told:?}")
-            };
-            let What::Announce { about, .. } = &told.what else { panic!("{told:?}") };
-            assert_eq!(
-                (&*told.key, &about["amount"], &about["customer"]),
-                (key, &json!(amount), &json!("c_1"))
-            );
-            ask(&mut known);
-        }
-        assert!(ask(&mut known).is_empty());
-    }
-}
+mod tests;

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::amounts::Amounts;
 use super::{Derived, Facts};
 use crate::money::{Currency, minus};
+use crate::notification::directory::{scoped, unscoped};
 
 /// What is booked, and by how much.
 pub type Lines = BTreeMap<Line, i64>;
@@ -29,6 +30,7 @@ impl Line {
 
 const SALES: &str = "sales";
 const TIPS: &str = "tips";
+const CUSTOMER: &str = "customer/";
 const FEES: &str = "fees";
 const DISPUTES: &str = "disputes";
 const DISPUTE_FEES: &str = "dispute_fees";
@@ -36,7 +38,10 @@ const DISPUTE_FEES: &str = "dispute_fees";
 pub fn lines(facts: &Facts, derived: &Derived) -> Lines {
     let mut lines = Lines::new();
     let Some(own) = derived.currency.filter(|_| facts.merged_into.is_none()) else { return lines };
-    let against = derived.topped_up().map_or_else(|| SALES.to_owned(), customer_account);
+    let against = match derived.topped_up() {
+        Some(customer) => customer_account(derived.tenant.as_deref(), customer),
+        None => SALES.to_owned(),
+    };
     for realm in &facts.realms {
         let part = within(facts, realm);
         let provider = format!("provider/{realm}");
@@ -49,8 +54,10 @@ pub fn lines(facts: &Facts, derived: &Derived) -> Lines {
 }
 
 fn book(lines: &mut Lines, currency: Currency, amounts: &Amounts, provider: &str, against: &str) {
-    // A refund may be heard of before the money it returns.
-    let refunded = amounts.refunded.min(amounts.received);
+    // A refund may be heard of before the money it returns. What is on its way back is not ours any more.
+    let refunded = amounts.back.gone().min(amounts.received);
+    // A top-up that was lost is not the customer's to spend.
+    let lost_by = if against == SALES { DISPUTES } else { against };
     let mut post = |cause: &str, to: &str, from: &str, amount: i64| {
         if amount != 0 {
             let into = lines.entry(Line::new(currency, cause, to)).or_default();
@@ -68,6 +75,7 @@ fn book(lines: &mut Lines, currency: Currency, amounts: &Amounts, provider: &str
     post("surcharge_refunded", FEES, provider, minus(amounts.refunded_beside, tips_back));
     post("fee", FEES, provider, amounts.cost.map_or(0, |(fee, _)| fee));
     post("disputed", DISPUTES, provider, amounts.disputed);
+    post("disputed", lost_by, provider, amounts.dispute_lost);
     post("dispute_fee", DISPUTE_FEES, provider, amounts.dispute_fee);
 }
 
@@ -81,14 +89,20 @@ fn others(facts: &Facts, own: Currency) -> BTreeSet<Currency> {
     all.filter(|currency| *currency != own).collect()
 }
 
-/// The account of what a customer has with us.
-pub fn customer_account(customer: &str) -> String {
-    format!("customer/{customer}")
+/// The account of what a customer of a tenant, or of none, has with us.
+pub fn customer_account(tenant: Option<&str>, customer: &str) -> String {
+    format!("{CUSTOMER}{}", scoped(tenant, customer))
+}
+
+/// Whose account it is, if a customer's: tenant and id.
+pub fn customer_of(account: &str) -> Option<(Option<String>, &str)> {
+    account.strip_prefix(CUSTOMER).map(unscoped)
 }
 
 /// The sum of an account's lines as its owner reads it: what a customer has and what was sold are above zero.
 pub fn balance_of(account: &str, posted: i64) -> i64 {
-    if account == SALES || account == TIPS || account.starts_with("customer/") { posted.saturating_neg() } else { posted }
+    let is_owed = account == SALES || account == TIPS || customer_of(account).is_some();
+    if is_owed { posted.saturating_neg() } else { posted }
 }
 
 /// The facts whose objects belong to one realm.
@@ -126,6 +140,27 @@ mod tests {
             assert_eq!(booked(&entries, "jpy", "captured", account), 1200, "{account}");
         }
         assert_eq!(anchor(&known), "stripe/acct_2/live/pi_1");
+    }
+
+    #[test]
+    fn d7_customers_of_two_tenants_with_one_id_have_two_balances() {
+        let top_up = |tenant: Option<&str>| {
+            let metadata = json!({ "purpose": "balance", "customer_id": "c_1", "tenant_id": tenant });
+            let known = facts(&[paid(), ("charge.succeeded", charge(json!({ "metadata": metadata })))]);
+            let entries = lines(&known, &Derived::of(&known));
+            let mut accounts: BTreeSet<_> = entries.into_keys().map(|line| line.account).collect();
+            accounts.remove("provider/stripe/-/live");
+            accounts.into_iter().collect::<Vec<_>>()
+        };
+        assert_eq!(top_up(None), ["customer//c_1"]);
+        assert_eq!(top_up(Some("a")), ["customer/a/c_1"]);
+        assert_eq!(top_up(Some("a/c")), ["customer/a%2Fc/c_1"]);
+        for tenant in [None, Some("a"), Some("a/c")] {
+            let account = customer_account(tenant, "c/1");
+            assert_eq!(customer_of(&account), Some((tenant.map(str::to_owned), "c/1")));
+            assert_eq!(balance_of(&account, -5), 5);
+        }
+        assert_eq!(customer_of("customers"), None);
     }
 
     #[test]

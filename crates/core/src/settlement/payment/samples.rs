@@ -47,6 +47,12 @@ pub(super) fn intent(status: &str, received: i64) -> Value {
     })
 }
 
+/// The customer has what to pay with at the konbini.
+pub(super) fn voucher() -> (&'static str, Value) {
+    let slip = json!({ "next_action": { "type": "konbini_display_details" } });
+    ("payment_intent.requires_action", with(intent("requires_action", 0), slip))
+}
+
 pub(super) fn charge(fields: Value) -> Value {
     let whole = json!({
         "object": "charge", "id": "ch_1", "status": "succeeded", "paid": true, "captured": true, "amount": 1200,
@@ -84,7 +90,11 @@ pub(super) fn transaction(fields: Value) -> (&'static str, Value) {
         "object": "balance_transaction", "id": "txn_1", "amount": 1200, "fee": 43, "net": 1157, "currency": "jpy",
         "source": "ch_1",
     });
-    ("balance_transaction.fetched", with(whole, fields))
+    ("stripe.balance_transaction", with(whole, fields))
+}
+
+pub(super) fn succeeded() -> (&'static str, Value) {
+    ("payment_intent.succeeded", intent("succeeded", 1200))
 }
 
 pub(super) fn paid() -> (&'static str, Value) {

@@ -30,6 +30,7 @@ fn file(name: &str) -> Value {
 /// The event as it would be stored.
 pub(super) fn stored(event: &Value) -> Stored {
     Stored {
+        event_id: event["id"].as_str().unwrap_or_default().to_owned(),
         event_type: event["type"].as_str().unwrap().to_owned(),
         account: event["account"].as_str().map(str::to_owned),
         livemode: event["livemode"].as_bool(),
@@ -48,7 +49,7 @@ fn fetched() -> Vec<Part<Facts>> {
     let files = ["api.balance_transaction.card_paid.json", "api.balance_transaction.konbini_paid.json"];
     let event = |object: Value| {
         part(
-            &json!({ "type": "balance_transaction.fetched", "livemode": false, "data": { "object": object } }),
+            &json!({ "type": "stripe.balance_transaction", "livemode": false, "data": { "object": object } }),
         )
     };
     files.into_iter().filter_map(|name| event(file(name))).collect()
@@ -61,8 +62,8 @@ fn scenarios() -> Vec<Scenario> {
         let events = scenario["events"].as_array().unwrap().iter();
         let mut parts: Vec<_> =
             events.filter_map(|event| part(&file(event["file"].as_str().unwrap()))).collect();
-        let names: BTreeSet<_> = parts.iter().flat_map(|part| part.names.clone()).collect();
-        parts.extend(fetched.iter().filter(|entry| !entry.names.is_disjoint(&names)).cloned());
+        let names: BTreeSet<_> = parts.iter().flat_map(|part| part.facts.names.clone()).collect();
+        parts.extend(fetched.iter().filter(|entry| !entry.facts.names.is_disjoint(&names)).cloned());
         Scenario {
             name: scenario["scenario"].as_str().unwrap().to_owned(),
             parts,
@@ -183,9 +184,9 @@ fn d1_every_story_told_in_order_ends_as_expected() {
 fn d1_everything_of_one_story_finds_the_same_payment() {
     for scenario in payments() {
         let mut parts = scenario.parts;
-        let mut names = parts.remove(0).names;
-        while let Some(next) = parts.iter().position(|part| !part.names.is_disjoint(&names)) {
-            names.extend(parts.remove(next).names);
+        let mut names = parts.remove(0).facts.names;
+        while let Some(next) = parts.iter().position(|part| !part.facts.names.is_disjoint(&names)) {
+            names.extend(parts.remove(next).facts.names);
         }
         assert!(parts.is_empty(), "{}: {parts:?}", scenario.name);
     }

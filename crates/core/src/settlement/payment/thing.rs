@@ -4,17 +4,22 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use super::{Derived, Facts, What, anchor, due, lines, view};
-use crate::settlement::decide::{Look, Thing};
-use crate::settlement::reading::is_order_name;
-use crate::settlement::{Announcement, Fetch, Part};
-use crate::state::{Index, Kind};
+use super::{Derived, Facts, Ours, What, anchor, due, lines, view};
+use crate::settlement::Announcement;
+use crate::settlement::decide::{Asked, Look, Thing};
+use crate::settlement::reading::{MODES, order_name, own_name};
+use crate::state::{Index, Kind, UNHEARD};
 use crate::time::Time;
+
+/// More that share a reference are not remembered: then it is no order's, but a customer's or a product's.
+const NAMESAKES_MAX: usize = 100;
 
 impl Thing for Facts {
     const KIND: Kind = Kind::Payment;
     const TAG: &'static str = "pay_";
     const NAMES: &'static str = "p:";
+    /// What was announced or asked for.
+    type Mark = String;
 
     fn join(&mut self, other: &Self) {
         Self::join(self, other);
@@ -32,24 +37,112 @@ impl Thing for Facts {
         &mut self.merged_into
     }
 
+    fn clusters_mut(&mut self) -> &mut Vec<Self> {
+        &mut self.clusters
+    }
+
+    fn born(&self) -> Option<&str> {
+        self.born.as_deref()
+    }
+
+    fn set_born(&mut self, id: String) {
+        self.born = Some(id);
+    }
+
     fn livemode(&self) -> Option<bool> {
         self.livemode
     }
 
-    fn is_ours(&self) -> bool {
+    fn take_mode(&mut self, livemode: bool) {
+        self.livemode = Some(livemode);
+        let other = own_name(Some(!livemode), "");
+        self.names.retain(|name| !name.starts_with(&other));
+    }
+
+    fn tenant(&self) -> Option<&str> {
+        Self::tenant(self)
+    }
+
+    fn owner(&self) -> Option<&str> {
+        self.ours.keys().next().map(String::as_str)
+    }
+
+    fn is_posted(&self) -> bool {
         !self.ours.is_empty()
     }
 
-    fn tenants(&self) -> &BTreeSet<String> {
-        &self.tenants
+    fn claims(&self) -> Vec<String> {
+        // What could belong to two belongs to none.
+        if self.ours.is_empty() && !self.conflicts.is_empty() {
+            return Vec::new();
+        }
+        let tenant = self.tenant();
+        let mut claims: Vec<String> = self.orders.iter().map(|order| self.called(tenant, order)).collect();
+        for (ours, reference, mode) in self.posted() {
+            let name = |tenant: Option<&str>| order_name(mode, ours.account.as_deref(), tenant, reference);
+            claims.extend(tenant.map(|tenant| name(Some(tenant))));
+            claims.extend(ours.for_all.then(|| name(None)));
+        }
+        claims
     }
 
-    fn is_loose(_: &Part<Self>, name: &str) -> bool {
-        is_order_name(name)
+    fn seeks(&self) -> Vec<String> {
+        if !self.ours.is_empty() || !self.conflicts.is_empty() {
+            return Vec::new();
+        }
+        let tenant = self.tenant();
+        let named = self.orders.iter().filter(|_| tenant.is_some()).map(|order| self.called(None, order));
+        let within = self.client_references.iter().filter(|_| tenant.is_some());
+        let maybe = within.map(|reference| self.called(tenant, reference));
+        let anywhere = self.client_references.iter().map(|reference| self.called(None, reference));
+        named.chain(maybe).chain(anywhere).collect()
+    }
+
+    fn answers(&self, name: &str, other: &Self) -> bool {
+        let fits = || match (other.tenant(), self.tenant()) {
+            (None, _) => true,
+            (Some(theirs), Some(own)) => theirs == own,
+            (Some(_), None) => self.sought_by.len() <= 1,
+        };
+        self.is_posted_as(name) && fits()
+    }
+
+    fn is_sought(&self, name: &str) -> bool {
+        self.tenant().is_none() && self.is_posted_as(name)
+    }
+
+    fn sought_by(&mut self, tenant: String) {
+        self.sought_by.insert(tenant);
+    }
+
+    fn aliases(&self) -> Vec<String> {
+        let said = self.orders.iter().chain(&self.client_references).map(|order| self.called(None, order));
+        let posted = self
+            .posted()
+            .map(|(ours, reference, mode)| order_name(mode, ours.account.as_deref(), None, reference));
+        said.chain(posted).collect()
+    }
+
+    fn namesakes(&self) -> &BTreeSet<String> {
+        &self.namesakes
+    }
+
+    fn add_namesake(&mut self, id: &str) {
+        if self.namesakes.len() < NAMESAKES_MAX {
+            self.namesakes.insert(id.to_owned());
+        }
     }
 
     fn conflict_with(&mut self, other: String) {
         self.conflicts.insert(other);
+    }
+
+    fn was_announced(&self) -> bool {
+        self.emitted.contains("payment.paid")
+    }
+
+    fn lose(&mut self, to: &str) {
+        self.lost.insert(to.to_owned());
     }
 
     fn look(&self) -> Look {
@@ -62,8 +155,9 @@ impl Thing for Facts {
             "disputed": derived.disputed,
         });
         let lines = lines(self, &derived);
+        let status = if self.says_something() { derived.status.name() } else { UNHEARD };
         let index = Index {
-            status: Some(derived.status.name().to_owned()),
+            status: Some(status.to_owned()),
             tenant: derived.tenant,
             customer: derived.customer,
             livemode: self.livemode,
@@ -74,19 +168,19 @@ impl Thing for Facts {
         Look { index, summary, lines }
     }
 
-    fn ask(
-        &mut self,
-        id: &str,
-        can_fetch: &dyn Fn(&str) -> bool,
-        at: Time,
-    ) -> (Vec<Announcement>, Vec<Fetch>) {
+    fn ask(&self, id: &str, can_fetch: &dyn Fn(&str) -> bool, at: Time) -> Asked<String> {
         let derived = Derived::of(self);
-        let (anchor, mut announcements, mut fetches) = (anchor(self), Vec::new(), Vec::new());
-        for due in due(self, &derived, can_fetch) {
+        let mut asked = Asked { announcements: Vec::new(), fetches: Vec::new(), marks: Vec::new() };
+        let all = due(self, &derived, can_fetch);
+        if all.is_empty() {
+            return asked;
+        }
+        let anchor = anchor(self);
+        for due in all {
             match due.what {
-                What::Fetch(fetch) => fetches.push(fetch),
+                What::Fetch(fetch) => asked.fetches.push(fetch),
                 What::Remember => {}
-                What::Announce { event_type, about } => announcements.push(Announcement {
+                What::Announce { event_type, about } => asked.announcements.push(Announcement {
                     id: format!("{anchor}/{}", due.key),
                     event_type: event_type.to_owned(),
                     livemode: self.livemode,
@@ -97,8 +191,52 @@ impl Thing for Facts {
                     at,
                 }),
             }
-            self.emitted.insert(due.key);
+            asked.marks.push(due.key);
         }
-        (announcements, fetches)
+        asked
+    }
+
+    fn mark(&mut self, mark: String) {
+        self.emitted.insert(mark);
+    }
+
+    fn is_about(&self, mark: &String) -> bool {
+        let object = mark.split('/').next_back().unwrap_or_default();
+        self.refunds.contains_key(object)
+            || self.disputes.contains_key(object)
+            || self.charges.contains_key(object)
+            || self.transactions.contains_key(object)
+            || self.charges.values().any(|charge| charge.transactions.contains(object))
+    }
+
+    fn anchor(&self) -> String {
+        anchor(self)
+    }
+}
+
+impl Facts {
+    /// Whatever it may be asked for by.
+    pub fn all_names(&self) -> impl Iterator<Item = String> {
+        let clusters = if self.clusters.is_empty() { std::slice::from_ref(self) } else { &self.clusters };
+        let names = clusters.iter().flat_map(|one| one.names.iter().cloned().chain(one.aliases()));
+        names.map(|name| Self::full(&name))
+    }
+
+    /// What a provider's object calls it, inside a tenant or outside of all.
+    fn called(&self, tenant: Option<&str>, reference: &str) -> String {
+        order_name(self.livemode, self.account.as_deref(), tenant, reference)
+    }
+
+    /// What the app posted, by reference and by each mode it may be paid in.
+    fn posted(&self) -> impl Iterator<Item = (&Ours, &str, Option<bool>)> {
+        let named = self.ours.values().filter_map(|ours| Some((ours, ours.reference.as_deref()?)));
+        let modes = |(ours, reference)| MODES.into_iter().map(move |mode| (ours, reference, mode));
+        let is_possible =
+            |mode: Option<bool>| self.livemode.is_none() || mode.is_none() || mode == self.livemode;
+        named.flat_map(modes).filter(move |(_, _, mode)| is_possible(*mode))
+    }
+
+    fn is_posted_as(&self, name: &str) -> bool {
+        self.is_posted() && self.claims().iter().any(|claim| claim == name)
     }
 }

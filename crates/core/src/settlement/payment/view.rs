@@ -14,6 +14,8 @@ pub fn view(id: &str, facts: &Facts, derived: &Derived) -> Value {
         "amount": derived.amount,
         "currency": derived.currency,
         "amount_received": derived.received,
+        "amount_missing": derived.missing,
+        "failed_tries": derived.failed_tries,
         "amount_tip": derived.tips,
         "amount_surcharge": derived.surcharge,
         "amount_refunded": derived.refunded,
@@ -54,7 +56,7 @@ fn references(facts: &Facts) -> Value {
         "payment_intents": facts.intents.keys().collect::<Vec<_>>(),
         "charges": facts.charges.keys().collect::<Vec<_>>(),
         "sessions": facts.sessions.keys().collect::<Vec<_>>(),
-        "orders": facts.orders,
+        "orders": facts.orders.union(&facts.client_references).collect::<Vec<_>>(),
         "invoices": facts.invoices,
         "customers": facts.provider_customers,
     })
@@ -83,6 +85,7 @@ fn disputes(facts: &Facts) -> Vec<Value> {
             "withdrawn": dispute.withdrawn,
             "reinstated": dispute.reinstated,
             "fee": dispute.fee,
+            "fee_returned": dispute.fee_returned,
         })
     });
     each.collect()

@@ -1,8 +1,10 @@
 //! Why a payment stands where it stands: the one thing a person should know of it. Worked out from the facts alone, as
 //! the status is; what a person must do at once comes first. Words are for whoever shows it.
 
+use super::amounts::gives_back;
+use super::derive::surplus;
 use super::{
-    Attention, ChargeStatus, Derived, DisputeStatus, Facts, IntentStatus, RefundStatus, SessionStatus, Status,
+    Attention, Derived, DisputeStatus, Facts, IntentStatus, RefundStatus, SessionStatus, Status, tries,
 };
 use crate::money::sum;
 
@@ -20,6 +22,8 @@ pub enum Why<'f> {
     Conflict(Vec<&'f str>),
     /// Refunds of so much failed.
     RefundFailed(i64),
+    /// Refunds of so much were called off.
+    RefundCancelled(i64),
     /// So much more came than was asked for.
     Overpaid(i64),
     Underpaid,
@@ -72,19 +76,24 @@ fn attention<'f>(facts: &'f Facts, derived: &Derived, reason: Attention) -> Why<
         Attention::CurrencyMismatch => Why::OtherCurrency,
         Attention::ModeMismatch => Why::MixedModes,
         Attention::Conflict => Why::Conflict(facts.conflicts.iter().map(String::as_str).collect()),
-        Attention::RefundFailed => {
-            let failed = facts.refunds.values().filter(|refund| refund.status == RefundStatus::Failed);
-            Why::RefundFailed(sum(failed.map(|refund| refund.amount)))
-        }
-        Attention::Overpaid => Why::Overpaid(derived.received.saturating_sub(derived.amount)),
+        Attention::RefundFailed => Why::RefundFailed(ended(facts, RefundStatus::Failed)),
+        Attention::RefundCancelled => Why::RefundCancelled(ended(facts, RefundStatus::Cancelled)),
+        Attention::Overpaid => Why::Overpaid(surplus(facts, derived)),
         Attention::Underpaid => Why::Underpaid,
         Attention::OverRefunded => Why::OverRefunded,
         Attention::Unlinked => Why::Unlinked,
     }
 }
 
+/// How much refunds were of that ended so.
+fn ended(facts: &Facts, status: RefundStatus) -> i64 {
+    let own = facts.refunds.values().filter(|one| one.status == status && gives_back(facts, one));
+    sum(own.map(|refund| refund.amount))
+}
+
 fn status<'f>(facts: &'f Facts, derived: &Derived) -> Why<'f> {
     match derived.status {
+        Status::PartiallyPaid => Why::Underpaid,
         Status::Paid if derived.received == 0 => Why::Free,
         Status::Paid => Why::Paid,
         Status::PartiallyRefunded => Why::PartlyRefunded,
@@ -102,7 +111,8 @@ fn status<'f>(facts: &'f Facts, derived: &Derived) -> Why<'f> {
 }
 
 fn processing<'f>(facts: &Facts) -> Why<'f> {
-    match facts.intents.values().map(|intent| intent.status).max() {
+    let doing = facts.intents.iter().filter_map(|(id, intent)| tries::under_way(facts, id, intent));
+    match doing.max() {
         Some(IntentStatus::RequiresAction) => Why::CustomerMustAct,
         Some(IntentStatus::Processing) => Why::BankWorksOnIt,
         Some(
@@ -113,8 +123,11 @@ fn processing<'f>(facts: &Facts) -> Why<'f> {
             | IntentStatus::Succeeded,
         )
         | None => {
-            let is_pending = facts.charges.values().any(|charge| charge.status == ChargeStatus::Pending);
-            if is_pending { Why::Reserved } else { Why::OnItsWay }
+            if tries::is_reserved_or_pending(facts) {
+                Why::Reserved
+            } else {
+                Why::OnItsWay
+            }
         }
     }
 }

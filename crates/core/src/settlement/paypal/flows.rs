@@ -78,8 +78,8 @@ const PAID: Ending = Ending {
     received: 1200,
     refunded: 0,
     attention: None,
-    told: &["payment.paid", "payment.fee_known"],
-    perhaps: &["payment.processing", "payment.failed"],
+    told: &["payment.paid", "payment.fee_known/1200"],
+    perhaps: &["payment.processing", "payment.failed/1"],
 };
 
 #[test]
@@ -96,7 +96,7 @@ fn d2_an_approved_order_is_paid_by_its_capture() {
 fn d2_a_declined_capture_fails_the_payment_until_another_pays() {
     for (kind, status) in [("PAYMENT.CAPTURE.DENIED", "DECLINED"), ("PAYMENT.CAPTURE.DECLINED", "DECLINED")] {
         let declined = capture(kind, "7NW873794T343360M", status);
-        let failed = Ending { status: "failed", received: 0, told: &["payment.failed"], ..PAID };
+        let failed = Ending { status: "failed", received: 0, told: &["payment.failed/1"], ..PAID };
         every_way("paypal", &[POSTED, approved(), declined.clone()], &failed);
         every_way("paypal", &[POSTED, approved(), declined, completed()], &PAID);
     }
@@ -121,7 +121,7 @@ fn d2_refunds_in_part_and_whole_end_the_same_whichever_comes_first() {
     let ending = Ending {
         status: "partially_refunded",
         refunded: 500,
-        told: &["payment.paid", "payment.fee_known", "payment.partially_refunded/500"],
+        told: &["payment.paid", "payment.fee_known/1200", "payment.partially_refunded/500"],
         ..PAID
     };
     every_way("paypal", &[POSTED, approved(), completed(), first.clone()], &ending);
@@ -129,7 +129,7 @@ fn d2_refunds_in_part_and_whole_end_the_same_whichever_comes_first() {
     let ending = Ending {
         status: "refunded",
         refunded: 1200,
-        told: &["payment.paid", "payment.fee_known", "payment.refunded/1200"],
+        told: &["payment.paid", "payment.fee_known/1200", "payment.refunded/1200"],
         perhaps: &["payment.processing", "payment.partially_refunded/500", "payment.partially_refunded/700"],
         ..PAID
     };
@@ -142,8 +142,8 @@ fn d2_a_refund_that_fails_needs_a_person() {
     let failed = refund("PAYMENT.REFUND.FAILED", "1JU08902781691411", "FAILED", "500");
     let ending = Ending {
         attention: Some("refund_failed"),
-        told: &["payment.paid", "payment.fee_known", "payment.refund_failed/1JU08902781691411"],
-        perhaps: &["payment.partially_refunded/500"],
+        told: &["payment.paid", "payment.fee_known/1200", "payment.refund_failed/1JU08902781691411"],
+        perhaps: &["payment.refund_pending/500"],
         ..PAID
     };
     every_way("paypal", &[POSTED, completed(), begun, failed], &ending);
@@ -157,14 +157,19 @@ fn d2_a_lost_dispute_takes_the_money_back_once() {
     let ending = Ending {
         status: "refunded",
         refunded: 1200,
-        told: &["payment.paid", "payment.fee_known", "payment.dispute_lost/PP-D-1", "payment.refunded/1200"],
+        told: &[
+            "payment.paid",
+            "payment.fee_known/1200",
+            "payment.dispute_lost/PP-D-1",
+            "payment.refunded/1200",
+        ],
         perhaps: &["payment.disputed/PP-D-1"],
         ..PAID
     };
     every_way("paypal", &[POSTED, completed(), opened.clone(), lost, reversed], &ending);
     let won = dispute("CUSTOMER.DISPUTE.RESOLVED", "RESOLVED", Some("RESOLVED_SELLER_FAVOUR"));
     let ending = Ending {
-        told: &["payment.paid", "payment.fee_known", "payment.dispute_won/PP-D-1"],
+        told: &["payment.paid", "payment.fee_known/1200", "payment.dispute_won/PP-D-1"],
         perhaps: &["payment.disputed/PP-D-1"],
         ..PAID
     };

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::{Context, Metadata, Ref, amount, currency, labels, unreadable};
 use crate::settlement::billing::{self, Facts, InvoiceStatus, Snapshot, SubscriptionStatus};
 use crate::settlement::payment;
-use crate::settlement::reading::{Part, Reading, Unreadable, billing_name};
+use crate::settlement::reading::{Part, Reading, Unreadable};
 
 pub(super) fn subscription(context: &Context<'_>, object: &str) -> Result<Reading, Unreadable> {
     let object: Subscription = serde_json::from_str(object).map_err(unreadable)?;
@@ -29,6 +29,7 @@ pub(super) fn invoice(context: &Context<'_>, object: &str) -> Result<Reading, Un
         return Ok(Reading::default());
     };
     let (subscription, metadata) = object.subscription();
+    let is_subscribed = subscription.is_some() || object.lines().any(Line::is_subscribed);
     let intent = object.payment_intent.take().map(Ref::into_id);
     let charge = object.charge.take().map(Ref::into_id);
     let mut invoice = object.known(context, subscription.is_some())?;
@@ -38,8 +39,10 @@ pub(super) fn invoice(context: &Context<'_>, object: &str) -> Result<Reading, Un
     let mut facts = customer_facts(context, object.customer, Some(metadata), None);
     facts.subscriptions.extend(subscription.map(|id| (id, billing::Subscription::default())));
     facts.invoices.insert(id.clone(), invoice);
-    let payment = paying(context, id, intent.into_iter().chain(charge), facts.provider_customers.clone());
-    Ok(Reading { payment, ..billing_reading(context, facts) })
+    let payment = paying(context, id, intent.into_iter().chain(charge), &facts);
+    // A single invoice is nobody's subscription: it is a payment and nothing else.
+    let billing = is_subscribed.then(|| part(context, facts));
+    Ok(Reading { payment, billing })
 }
 
 pub(super) fn invoice_payment(context: &Context<'_>, object: &str) -> Result<Reading, Unreadable> {
@@ -51,17 +54,18 @@ pub(super) fn invoice_payment(context: &Context<'_>, object: &str) -> Result<Rea
 
     let mut facts = Facts::default();
     facts.invoices.insert(id.clone(), invoice);
-    let payment = paying(context, id, intent.into_iter().chain(charge), BTreeSet::new());
+    let payment = paying(context, id, intent.into_iter().chain(charge), &facts);
     Ok(Reading { payment, ..billing_reading(context, facts) })
 }
 
 /// Says something only when it names a tenant.
 pub(super) fn customer(context: &Context<'_>, object: &str) -> Result<Reading, Unreadable> {
     let object: Customer = serde_json::from_str(object).map_err(unreadable)?;
-    let facts = customer_facts(context, Some(Ref::Id(object.id)), object.metadata, None);
+    let mut facts = customer_facts(context, Some(Ref::Id(object.id.clone())), object.metadata, None);
     if facts.tenants.is_empty() {
         return Ok(Reading::default());
     }
+    facts.declared.insert(object.id);
     Ok(billing_reading(context, facts))
 }
 
@@ -267,8 +271,12 @@ impl Invoice {
         said.or(tells.then_some(context.created))
     }
 
+    fn lines(&self) -> impl Iterator<Item = &Line> {
+        self.lines.iter().flat_map(|lines| &lines.data)
+    }
+
     fn paid_through(&self) -> Option<i64> {
-        let lines = self.lines.iter().flat_map(|lines| &lines.data).filter(|line| line.is_subscribed());
+        let lines = self.lines().filter(|line| line.is_subscribed());
         let ends = lines.filter_map(|line| line.period.as_ref()?.end);
         ends.max().or(self.period_end)
     }
@@ -336,30 +344,31 @@ fn part(context: &Context<'_>, mut facts: Facts) -> Part<Facts> {
     let realm = &context.realm;
     facts.livemode = realm.livemode;
     facts.realms.insert(realm.to_string());
-    let ids = facts.subscriptions.keys().chain(facts.invoices.keys()).chain(&facts.provider_customers);
+    let ids = facts.subscriptions.keys().chain(facts.invoices.keys()).chain(&facts.declared);
     facts.names = ids.map(|id| realm.name(id)).collect();
-    facts.names.extend(facts.tenants.iter().map(|tenant| billing_name(realm.livemode, tenant)));
-    Part { names: facts.names.clone(), facts }
+    Part { facts }
 }
 
-/// The payment of an invoice, if the event says which it is.
+/// The payment of an invoice, if the event says which it is. It is the tenant's whose invoice it is.
 fn paying(
     context: &Context<'_>,
     invoice: String,
     by: impl Iterator<Item = String>,
-    provider_customers: BTreeSet<String>,
+    billing: &Facts,
 ) -> Option<Part<payment::Facts>> {
     let names: BTreeSet<String> = by.map(|id| context.realm.name(&id)).collect();
     if names.is_empty() {
         return None;
     }
     let facts = payment::Facts {
-        names: names.clone(),
+        names,
         livemode: context.realm.livemode,
+        account: context.realm.account.clone(),
         realms: [context.realm.to_string()].into(),
         invoices: [invoice].into(),
-        provider_customers,
+        tenants: billing.tenants.clone(),
+        provider_customers: billing.provider_customers.clone(),
         ..Default::default()
     };
-    Some(Part { names, facts })
+    Some(Part { facts })
 }

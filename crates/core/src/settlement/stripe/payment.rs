@@ -1,16 +1,17 @@
 //! Stripe's objects that speak of money, read into a payment's facts. Every field may be missing, and a word that is not
 //! known counts as the least: what a newer version calls something must not move money.
 
-use serde::Deserialize;
-
-use super::{Context, Metadata, Ref, amount, billing, currency, labels, unreadable};
+use super::said::{SaidCharge, SaidDispute, SaidIntent, SaidKind, SaidRefund, SaidSession, SaidTransaction};
+use super::{Context, Ref, amount, billing, currency, labels, unreadable};
 use crate::money::{self, Currency};
 use crate::settlement::billing::{Facts as Billing, Invoice};
 use crate::settlement::payment::{
     Charge, ChargeStatus, Dispute, DisputeStatus, Facts, Intent, IntentStatus, Refund, RefundStatus, Session,
-    SessionStatus, Transaction,
+    SessionStatus, Snapshot, Till, Transaction,
 };
-use crate::settlement::reading::{Labels, Part, Reading, Realm, Unreadable, order_name};
+use crate::settlement::reading::{Labels, Part, Reading, Unreadable};
+
+const PAYMENT_FAILED: &str = "payment_intent.payment_failed";
 
 pub(super) fn intent(context: &Context<'_>, object: &str) -> Result<Reading, Unreadable> {
     let said: SaidIntent = serde_json::from_str(object).map_err(unreadable)?;
@@ -18,7 +19,7 @@ pub(super) fn intent(context: &Context<'_>, object: &str) -> Result<Reading, Unr
     let latest = id(said.latest_charge);
     draft.name(latest.as_deref());
     draft.bought_by(said.customer);
-    draft.reached_at(said.receipt_email);
+    draft.reached_at(said.receipt_email, Till::Receipt);
     let labels = labels(said.metadata, None);
     draft.labelled(&labels);
     draft.ordered(&labels);
@@ -26,7 +27,7 @@ pub(super) fn intent(context: &Context<'_>, object: &str) -> Result<Reading, Unr
     for charge in said.charges.into_iter().flat_map(|list| list.data) {
         draft.charge(charge)?;
     }
-    let stated = intent_status(said.status.as_deref());
+    let stated = intent_status(said.status.as_deref(), said.next_action.as_ref());
     let cancelled = context.event_type == "payment_intent.canceled";
     let status = if cancelled { stated.max(IntentStatus::Cancelled) } else { stated };
     let wanted = amount(said.amount)?;
@@ -37,12 +38,23 @@ pub(super) fn intent(context: &Context<'_>, object: &str) -> Result<Reading, Unr
     // The error of an earlier attempt stays on the object while the next one is under way.
     let idle = matches!(said.status.as_deref(), Some("requires_payment_method" | "requires_source"));
     let gave_up = idle && said.last_payment_error.is_some();
-    let failed = context.event_type == "payment_intent.payment_failed" || gave_up;
-    let failure = said.last_payment_error.and_then(|error| error.code.or(error.kind)).filter(|_| failed);
-    let currency = currency(said.currency.as_deref())?;
-    let charges = latest.into_iter().collect();
-    let intent =
-        Intent { status, amount: wanted, received, currency, failed, failure, charges, ..Intent::default() };
+    let failed = context.event_type == PAYMENT_FAILED || gave_up;
+    let error = said.last_payment_error.filter(|_| failed);
+    let (charge, failure) = error.map_or((None, None), |error| (id(error.charge), error.code.or(error.kind)));
+    // Nothing was charged when the customer could not be recognised, or a voucher ran out.
+    let told = || Some(context.event_id).filter(|id| context.event_type == PAYMENT_FAILED && !id.is_empty());
+    let intent = Intent {
+        status,
+        newest: Some(Snapshot { at: context.created, failed, status, amount: wanted }),
+        amount: wanted,
+        received,
+        currency: currency(said.currency.as_deref())?,
+        failed,
+        failure,
+        tries: charge.or_else(|| told().map(str::to_owned)).into_iter().collect(),
+        charges: latest.into_iter().collect(),
+        ..Intent::default()
+    };
     draft.facts.intents.insert(said.id, intent);
     Ok(draft.finish())
 }
@@ -66,8 +78,8 @@ pub(super) fn session(context: &Context<'_>, object: &str) -> Result<Reading, Un
     let mut draft = Draft::about(context, &said.id);
     draft.name(intent.as_deref());
     draft.bought_by(said.customer);
-    draft.reached_at(said.customer_details.and_then(|details| details.email));
-    draft.reached_at(said.customer_email);
+    draft.reached_at(said.customer_details.and_then(|details| details.email), Till::Buyer);
+    draft.reached_at(said.customer_email, Till::Prefilled);
     // Whoever opens a payment link can write any reference into its address.
     let reference = said.client_reference_id.filter(|_| said.payment_link.is_none());
     let labels = labels(said.metadata, reference);
@@ -83,6 +95,8 @@ pub(super) fn session(context: &Context<'_>, object: &str) -> Result<Reading, Un
         failed: context.event_type == "checkout.session.async_payment_failed",
         amount: amount(said.amount_total)?,
         currency: currency(said.currency.as_deref())?,
+        intent,
+        completed_at: (context.event_type == "checkout.session.completed").then_some(context.created),
     };
     draft.facts.sessions.insert(said.id, session);
     Ok(Reading { billing, ..draft.finish() })
@@ -103,7 +117,7 @@ pub(super) fn dispute(context: &Context<'_>, object: &str) -> Result<Reading, Un
     draft.name(id(said.payment_intent).as_deref());
     let disputed = amount(said.amount)?;
     let currency = currency(said.currency.as_deref())?;
-    let Moved { withdrawn, reinstated, fee } =
+    let Moved { withdrawn, reinstated, fee, fee_returned } =
         moved(disputed, currency, said.balance_transactions.unwrap_or_default())?;
     let dispute = Dispute {
         status: dispute_status(said.status.as_deref()),
@@ -114,6 +128,7 @@ pub(super) fn dispute(context: &Context<'_>, object: &str) -> Result<Reading, Un
         withdrawn,
         reinstated,
         fee,
+        fee_returned,
     };
     draft.facts.disputes.insert(said.id, dispute);
     Ok(draft.finish())
@@ -147,6 +162,7 @@ impl<'c> Draft<'c> {
     fn about(context: &'c Context<'c>, own: &str) -> Self {
         let facts = Facts {
             livemode: context.realm.livemode,
+            account: context.realm.account.clone(),
             realms: [context.realm.to_string()].into(),
             ..Facts::default()
         };
@@ -163,17 +179,13 @@ impl<'c> Draft<'c> {
         self.facts.provider_customers.extend(id(customer));
     }
 
-    /// What is no address is no fact.
-    fn reached_at(&mut self, email: Option<String>) {
-        self.facts.emails.extend(email.and_then(|email| email.parse().ok()));
+    fn reached_at(&mut self, email: Option<String>, till: Till) {
+        self.facts.reached_at(email.as_deref(), till);
     }
 
     /// Takes over which order of ours it pays.
     fn ordered(&mut self, labels: &Labels) {
-        let Realm { livemode, account, .. } = &self.context.realm;
-        let Some(order) = labels.first(&self.context.references.order) else { return };
-        self.facts.names.insert(order_name(*livemode, account.as_deref(), &order));
-        self.facts.orders.insert(order);
+        labels.order(self.context.references, &mut self.facts);
     }
 
     /// Takes over whose it is and what for.
@@ -191,13 +203,13 @@ impl<'c> Draft<'c> {
             let names = [self.context.realm.name(&invoice)];
             let paid = Invoice { intents: [intent.to_owned()].into(), ..Invoice::default() };
             let facts = Billing {
-                names: names.clone().into(),
+                names: names.into(),
                 livemode: self.context.realm.livemode,
                 realms: self.facts.realms.clone(),
                 invoices: [(invoice.clone(), paid)].into(),
                 ..Billing::default()
             };
-            self.billing = Some(Part { names: names.into(), facts });
+            self.billing = Some(Part { facts });
         }
         self.facts.invoices.insert(invoice);
     }
@@ -207,8 +219,8 @@ impl<'c> Draft<'c> {
         self.name(Some(&said.id));
         self.name(intent.as_deref());
         self.bought_by(said.customer);
-        self.reached_at(said.receipt_email);
-        self.reached_at(said.billing_details.and_then(|details| details.email));
+        self.reached_at(said.receipt_email, Till::Receipt);
+        self.reached_at(said.billing_details.and_then(|details| details.email), Till::Billing);
         let labels = labels(said.metadata, None);
         self.labelled(&labels);
         self.ordered(&labels);
@@ -222,16 +234,22 @@ impl<'c> Draft<'c> {
         let taken =
             status == ChargeStatus::Succeeded && said.captured == Some(true) && said.paid != Some(false);
         let captured = if taken { part } else { 0 };
-        // An authorisation that was let go is called refunded too, but no money came.
-        let refunded = if taken { amount(said.amount_refunded)? } else { 0 };
+        // A reservation that was let go is called refunded too, but no money came.
+        let refunded = amount(said.amount_refunded)?;
+        let rest = if self.context.refunds_releases { money::minus(whole, part).max(0) } else { 0 };
+        let released = if taken { refunded.min(rest) } else { 0 };
+        let is_over = self.context.event_type == "charge.expired" || said.refunded == Some(true);
         let charge = Charge {
             status,
             intent,
             amount: whole,
             captured,
-            refunded,
+            refunded: if taken { money::minus(refunded, released) } else { 0 },
+            released,
+            let_go: !taken && (is_over || refunded > 0),
+            refunds_wait: refunds_wait(said.payment_method_details.as_ref()),
             currency: currency(said.currency.as_deref())?,
-            transaction: id(said.balance_transaction),
+            transactions: id(said.balance_transaction).into_iter().collect(),
             receipt_url: said.receipt_url,
             failure: said.failure_code,
             ..Charge::default()
@@ -252,14 +270,14 @@ impl<'c> Draft<'c> {
             currency: currency(said.currency.as_deref())?,
             reason: said.reason,
             failure: said.failure_reason,
+            transaction: id(said.balance_transaction),
         };
         self.facts.refunds.insert(said.id, refund);
         Ok(())
     }
 
     fn finish(self) -> Reading {
-        let names = self.facts.names.clone();
-        Reading { payment: Some(Part { names, facts: self.facts }), billing: self.billing }
+        Reading { payment: Some(Part { facts: self.facts }), billing: self.billing }
     }
 }
 
@@ -279,6 +297,7 @@ struct Moved {
     withdrawn: i64,
     reinstated: i64,
     fee: i64,
+    fee_returned: i64,
 }
 
 /// Where our account is kept in another currency than the dispute's, the disputed amount stands for what moved, and the
@@ -288,14 +307,15 @@ fn moved(
     currency_disputed: Option<Currency>,
     entries: Vec<SaidTransaction>,
 ) -> Result<Moved, Unreadable> {
-    let mut moved = Moved { withdrawn: 0, reinstated: 0, fee: 0 };
+    let mut moved = Moved { withdrawn: 0, reinstated: 0, fee: 0, fee_returned: 0 };
     for entry in entries {
         let (amount, fee) = (signed(entry.amount)?, signed(entry.fee)?);
         let side = if amount < 0 { &mut moved.withdrawn } else { &mut moved.reinstated };
         let own = currency(entry.currency.as_deref())?;
         if own.is_none() || own == currency_disputed {
             *side = side.saturating_add(amount.abs());
-            moved.fee = moved.fee.saturating_add(fee.max(0));
+            let of_fee = if fee < 0 { &mut moved.fee_returned } else { &mut moved.fee };
+            *of_fee = of_fee.saturating_add(fee.abs());
         } else if amount != 0 {
             *side = disputed;
         }
@@ -303,15 +323,35 @@ fn moved(
     Ok(moved)
 }
 
-fn intent_status(text: Option<&str>) -> IntentStatus {
+fn intent_status(text: Option<&str>, next_action: Option<&SaidKind>) -> IntentStatus {
     match text {
-        Some("requires_action" | "requires_source_action") => IntentStatus::RequiresAction,
+        Some("requires_action") if is_voucher(next_action) => IntentStatus::RequiresAction,
         // Authorised: the customer has done everything, the money is not ours yet.
         Some("processing" | "requires_capture") => IntentStatus::Processing,
         Some("canceled") => IntentStatus::Cancelled,
         Some("succeeded") => IntentStatus::Succeeded,
         _ => IntentStatus::Waiting,
     }
+}
+
+/// What the customer takes along to pay with later. Everything else is a question to be answered at the till: 3-D Secure,
+/// a bank's own page.
+fn is_voucher(next_action: Option<&SaidKind>) -> bool {
+    let vouchers = [
+        "boleto_display_details",
+        "display_bank_transfer_instructions",
+        "konbini_display_details",
+        "multibanco_display_details",
+        "oxxo_display_details",
+        "verify_with_microdeposits",
+    ];
+    next_action.and_then(|action| action.kind.as_deref()).is_some_and(|kind| vouchers.contains(&kind))
+}
+
+/// Money goes back to a card at once. By other ways a refund can wait for the customer, or come back.
+fn refunds_wait(method: Option<&SaidKind>) -> bool {
+    let kind = method.and_then(|method| method.kind.as_deref());
+    !matches!(kind, None | Some("card" | "card_present" | "interac_present"))
 }
 
 fn charge_status(text: Option<&str>, paid: Option<bool>) -> ChargeStatus {
@@ -350,114 +390,4 @@ fn dispute_status(text: Option<&str>) -> DisputeStatus {
         Some("lost") => DisputeStatus::Lost,
         _ => DisputeStatus::Inquiry,
     }
-}
-
-#[derive(Deserialize)]
-struct SaidIntent {
-    id: String,
-    status: Option<String>,
-    amount: Option<i64>,
-    amount_received: Option<i64>,
-    currency: Option<String>,
-    customer: Option<Ref>,
-    invoice: Option<Ref>,
-    last_payment_error: Option<SaidError>,
-    receipt_email: Option<String>,
-    latest_charge: Option<Ref>,
-    /// Before `latest_charge` there was a list of all.
-    charges: Option<List<SaidCharge>>,
-    metadata: Option<Metadata>,
-}
-
-#[derive(Deserialize)]
-struct SaidError {
-    code: Option<String>,
-    #[serde(rename = "type")]
-    kind: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct SaidCharge {
-    id: String,
-    status: Option<String>,
-    paid: Option<bool>,
-    captured: Option<bool>,
-    amount: Option<i64>,
-    amount_captured: Option<i64>,
-    amount_refunded: Option<i64>,
-    balance_transaction: Option<Ref>,
-    billing_details: Option<Details>,
-    currency: Option<String>,
-    customer: Option<Ref>,
-    failure_code: Option<String>,
-    invoice: Option<Ref>,
-    metadata: Option<Metadata>,
-    payment_intent: Option<Ref>,
-    receipt_email: Option<String>,
-    receipt_url: Option<String>,
-    refunds: Option<List<SaidRefund>>,
-}
-
-#[derive(Deserialize)]
-struct SaidSession {
-    id: String,
-    status: Option<String>,
-    payment_status: Option<String>,
-    mode: Option<String>,
-    amount_total: Option<i64>,
-    client_reference_id: Option<String>,
-    currency: Option<String>,
-    customer: Option<Ref>,
-    customer_details: Option<Details>,
-    customer_email: Option<String>,
-    invoice: Option<Ref>,
-    metadata: Option<Metadata>,
-    payment_intent: Option<Ref>,
-    payment_link: Option<Ref>,
-}
-
-/// Of whoever pays.
-#[derive(Deserialize)]
-struct Details {
-    email: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct SaidRefund {
-    id: String,
-    status: Option<String>,
-    amount: Option<i64>,
-    charge: Option<Ref>,
-    currency: Option<String>,
-    failure_reason: Option<String>,
-    payment_intent: Option<Ref>,
-    reason: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct SaidDispute {
-    id: String,
-    status: Option<String>,
-    amount: Option<i64>,
-    balance_transactions: Option<Vec<SaidTransaction>>,
-    charge: Option<Ref>,
-    currency: Option<String>,
-    payment_intent: Option<Ref>,
-    reason: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct SaidTransaction {
-    id: String,
-    amount: Option<i64>,
-    currency: Option<String>,
-    fee: Option<i64>,
-    net: Option<i64>,
-    source: Option<Ref>,
-}
-
-#[derive(Deserialize)]
-struct List<T> {
-    #[serde(default = "Vec::new")]
-    data: Vec<T>,
 }

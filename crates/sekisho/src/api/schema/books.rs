@@ -23,7 +23,7 @@ pub const SCHEMAS: &[(&str, Fields)] = &[
     ("Subscription", SUBSCRIPTION),
     ("Invoice", INVOICE),
     ("Period", &[("start", "time?"), ("end", "time?")]),
-    ("Balance", &[("customer", "text"), ("balances", "CurrencyBalance[]"), ("entries", "Line[]")]),
+    ("Balance", BALANCE),
     ("CurrencyBalance", &[("currency", "text"), ("livemode", "flag?"), ("balance", "integer")]),
     ("Line", LINE),
     ("Books", &[("balanced", "flag"), ("totals", "Total[]"), ("accounts", "Account[]")]),
@@ -62,6 +62,9 @@ const NEW_PAYMENT: Fields = &[
     ("livemode", "flag?"),
 ];
 
+const BALANCE: Fields =
+    &[("customer", "text"), ("tenant", "text?"), ("balances", "CurrencyBalance[]"), ("entries", "Line[]")];
+
 const PAYMENT: Fields = &[
     ("id", "text"),
     ("object", "text"),
@@ -69,6 +72,8 @@ const PAYMENT: Fields = &[
     ("amount", "integer"),
     ("currency", "text?"),
     ("amount_received", "integer"),
+    ("amount_missing", "integer"),
+    ("failed_tries", "integer"),
     ("amount_tip", "integer"),
     ("amount_surcharge", "integer"),
     ("amount_refunded", "integer"),
@@ -128,6 +133,7 @@ const DISPUTE: Fields = &[
     ("withdrawn", "integer"),
     ("reinstated", "integer"),
     ("fee", "integer"),
+    ("fee_returned", "integer"),
 ];
 
 /// The lists hold what the endpoint of each thing shows, with hashes and without what must not be handed on.
@@ -255,7 +261,7 @@ mod tests {
         check("Refund", &payment["refunds"][0]);
         check("Dispute", &payment["disputes"][0]);
         let facts = r#"{"subscriptions":{"sub_1":{}},"invoices":{"in_1":{}}}"#;
-        let billing = view::billing(&state(Kind::Billing, facts), NOW).unwrap();
+        let billing = view::billing(&state(Kind::Billing, facts), NOW, std::time::Duration::ZERO).unwrap();
         check("Billing", &billing);
         check("BillingReferences", &billing["references"]);
         check("Subscription", &billing["subscriptions"][0]);
@@ -282,13 +288,13 @@ mod tests {
 
     #[test]
     fn h2_books_and_keys_have_the_fields_that_the_document_names() {
-        let (account, currency, livemode, amount) = ("customer/c".to_owned(), "jpy".to_owned(), None, -1);
+        let (account, currency, livemode, amount) = ("customer/a/c".to_owned(), "jpy".to_owned(), None, -1);
         let sum = Sum { account: account.clone(), currency: currency.clone(), livemode, amount, lines: 1 };
         let (payment, cause) = ("pay_1".into(), "captured".into());
         let posting = Posting { account, currency, livemode, amount, payment, cause };
         let line = BookedLine { number: 1, at: NOW, posting };
         let sums = [sum];
-        let balance = view::balance("c", &sums, &[line]);
+        let balance = view::balance(Some("a"), "c", &sums, &[line]);
         check("Balance", &balance);
         check("CurrencyBalance", &balance["balances"][0]);
         check("Line", &balance["entries"][0]);

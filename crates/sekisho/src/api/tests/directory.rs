@@ -85,15 +85,22 @@ async fn h2_a_key_of_one_tenant_has_only_its_own_staff_and_subjects() {
         let order = json!({ "id": id, "name": "Y", "email": "y@example.jp" });
         let mut order = order.as_object().unwrap().clone();
         order.remove(if list == "/v1/staff" { "name" } else { "email" });
-        let (status, refused) = post(&router, &b, list, &order.clone().into()).await;
-        assert_eq!((status, &refused["errors"][0]["field"]), (403, &json!("id")), "{refused}");
+        let (status, made) = post(&router, &b, list, &order.clone().into()).await;
+        assert_eq!((status, &made["id"], &made["tenant"]), (201, &json!(id), &json!("b")), "{made}");
         order.insert("tenant".into(), json!("a"));
         let (status, refused) = post(&router, &b, list, &order.into()).await;
         assert_eq!((status, &refused["errors"][0]["field"]), (403, &json!("tenant")), "{refused}");
+        let (status, several) = get(&router, OWN, &path).await;
+        assert_eq!(status, 409, "{several}");
+        assert!(several["detail"].as_str().unwrap().contains(": a, b; say which"), "{several}");
+        assert_eq!(get(&router, OWN, &format!("{path}?tenant=b")).await.1["tenant"], "b");
+        assert_eq!(delete(&router, OWN, &path).await.0, 409);
         let (status, gone) = delete(&router, &a, &path).await;
         assert_eq!(status, 200, "{gone}");
         check("Deleted", &gone);
         assert_eq!(get(&router, &a, &path).await.0, 404);
+        assert_eq!(get(&router, &b, &path).await.0, 200);
+        assert_eq!(delete(&router, OWN, &format!("{path}?tenant=b")).await.0, 200);
         assert_eq!(get(&router, OWN, list).await.1["items"], json!([]));
     }
     let order = json!({ "id": "s", "tenant": "nobody", "email": "s@example.jp" });

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use sekisho_core::change::{ChangeSet, Committed, Lane};
-use sekisho_core::notification::directory::local_date;
+use sekisho_core::notification::directory::{Member, Register, local_date};
 use sekisho_core::notification::{Audience, Language, Notice, Status, Step, post};
 use sekisho_core::queue::Breaker;
 use sekisho_core::state::{Index, Key, Kind, Write};
@@ -79,10 +79,18 @@ impl House {
         assert!(matches!(&*self.store.commit(vec![set]).await.unwrap(), [Committed::Applied { .. }]));
     }
 
-    async fn keep(&self, kind: Kind, id: &str, tenant: Option<&str>, facts: &Value) {
-        let index = Index { tenant: tenant.map(str::to_owned), ..Index::default() };
-        self.commit(vec![Write { key: Key::new(kind, id), version: 0, facts: facts.to_string(), index }])
-            .await;
+    /// What is kept of a channel.
+    async fn keep_of_channel(&self, kind: Kind, id: &str, facts: &Value) {
+        let (key, index) = (Key::new(kind, id), Index::default());
+        self.commit(vec![Write { key, version: 0, facts: facts.to_string(), index }]).await;
+    }
+
+    /// Somebody of the directory.
+    async fn keep(&self, register: Register, id: &str, facts: &Value) {
+        let member = Member::read(register, &facts.to_string()).unwrap();
+        let key = register.key(member.tenant(), id);
+        let index = member.index(&key);
+        self.commit(vec![Write { key, version: 0, facts: facts.to_string(), index }]).await;
     }
 
     /// Writes down a notice that was made at a moment; says its id.
@@ -94,18 +102,18 @@ impl House {
 
     /// An office with two who are reminded, one who does not want it, and something due.
     async fn office(&self, id: &str) {
-        self.keep(Kind::Tenant, id, None, &json!({ "name": "青空事業所" })).await;
+        self.keep(Register::Tenants, id, &json!({ "name": "青空事業所" })).await;
         for (n, notifications) in [(1, true), (2, true), (3, false)] {
             let staff = json!({
                 "tenant": id, "family_name": "山田", "given_name": format!("{n}"), "email": format!("s{n}@example.jp"),
                 "language": null, "notifications": notifications, "threshold_days": 30,
             });
-            self.keep(Kind::Staff, &format!("{id}-s{n}"), Some(id), &staff).await;
+            self.keep(Register::Staff, &format!("{id}-s{n}"), &staff).await;
         }
         let subject = json!({
             "tenant": id, "name": "佐藤", "renewal_due_on": "2026-11-20", "assessment_due_on": null,
         });
-        self.keep(Kind::Subject, &format!("{id}-x"), Some(id), &subject).await;
+        self.keep(Register::Subjects, &format!("{id}-x"), &subject).await;
     }
 }
 
@@ -343,9 +351,9 @@ async fn g2_a_channel_that_is_shut_says_why_and_is_resumed() {
     let mut breaker = Breaker::default();
     let until = now().plus_ms(900_000);
     breaker.shut("bad_credentials: 535 denied", until, now());
-    house.keep(Kind::Breaker, &lane.0, None, &json!(breaker)).await;
+    house.keep_of_channel(Kind::Breaker, &lane.0, &json!(breaker)).await;
     let today = now().ms().div_euclid(86_400_000);
-    house.keep(Kind::Quota, "mail", None, &json!({ "next_ms": 0, "day": today, "used": 5 })).await;
+    house.keep_of_channel(Kind::Quota, "mail", &json!({ "next_ms": 0, "day": today, "used": 5 })).await;
     let channels = house.items("/v1/channels").await;
     channels.iter().for_each(|channel| check("Channel", channel));
     let mail = &channels[0];

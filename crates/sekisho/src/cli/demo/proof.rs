@@ -377,7 +377,9 @@ fn due(sale: &Sale) -> Vec<String> {
     if sale.charged > 0 {
         due.push(of_intent("payment.paid"));
     } else {
-        due.push(of_intent(&format!("payment.{}", status_of(sale))));
+        // The first try that failed is also the last.
+        let number = if sale.course == Course::Failed { "/1" } else { "" };
+        due.push(of_intent(&format!("payment.{}{number}", status_of(sale))));
     }
     if sale.refunded > 0 {
         due.push(of_intent(&format!("payment.{}/{}", status_of(sale), sale.refunded)));

@@ -33,6 +33,9 @@ pub struct Args {
     manner: Manner,
 }
 
+const NOTICES: [(&str, &str); 5] =
+    [("NOTIFY", "rule"), ("CHANNEL", "channel"), ("NEW", "new"), ("TOLD", "told"), ("UNSENT", "unsent")];
+
 const ROUTES: [(&str, &str); 6] = [
     ("ROUTE", "route"),
     ("NEW", "new"),
@@ -79,13 +82,22 @@ fn foretell(report: &ReplayReport) {
     if report.without_route > 0 {
         line_out(&format!("no route takes {} of them", report.without_route));
     }
-    for rule in &report.unanswered {
+    if !report.notices.is_empty() {
+        let notices: Vec<_> = report.notices.iter().map(|notices| json!(notices)).collect();
+        rows_out(&NOTICES, &notices, "");
+    }
+    match report.notices.iter().map(|notices| notices.new).sum::<usize>() {
+        0 => line_out("no notice would be sent"),
+        new => line_out(&format!("{} would be sent", count(new, "notice"))),
+    }
+    if report.announcements > 0 {
         line_out(&format!(
-            "route {} has no answer for {}: {}",
-            rule.route,
-            count(rule.count, "event"),
-            rule.error
+            "{} would be made for the first time",
+            count(report.announcements, "announcement")
         ));
+    }
+    for rule in &report.unanswered {
+        line_out(&format!("{} has no answer for {}: {}", rule.rule, count(rule.count, "event"), rule.error));
     }
     let before = report.routes.iter().any(|route| route.delivered + route.waiting + route.discarded > 0);
     if before && report.again {

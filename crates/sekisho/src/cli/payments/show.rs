@@ -26,13 +26,15 @@ pub struct Args {
     json: bool,
 }
 
-const FIELDS: [(&str, &str); 22] = [
+const FIELDS: [(&str, &str); 24] = [
     ("id", "id"),
     ("status", "status"),
     ("attention", "attention"),
     ("mode", "mode"),
     ("amount", "amount"),
     ("received", "amount_received"),
+    ("missing", "amount_missing"),
+    ("failed", "failed_tries"),
     ("refunded", "amount_refunded"),
     ("on its way", "amount_refund_pending"),
     ("fee", "fee"),
@@ -52,9 +54,10 @@ const FIELDS: [(&str, &str); 22] = [
 ];
 
 /// Amounts that are shown when there is something to say.
-const AMOUNTS: [(&str, bool); 8] = [
+const AMOUNTS: [(&str, bool); 9] = [
     ("amount", true),
     ("amount_received", true),
+    ("amount_missing", false),
     ("amount_refunded", true),
     ("amount_refund_pending", false),
     ("fee", true),

@@ -4,6 +4,8 @@
 use sekisho_core::notification::Language;
 use serde_json::Value;
 
+use super::super::balances;
+
 /// One line of an entry's details.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Detail {
@@ -24,6 +26,10 @@ pub fn action(code: &str, lang: Language) -> &str {
         "payment.merged" => ("payments turned out to be one", "同一の決済を統合"),
         "payment.processing" => ("a payment is being processed", "決済を処理中"),
         "payment.overpaid" => ("a payment was overpaid", "過払いを検知"),
+        "payment.underpaid" => ("less came than was asked for", "入金不足を検知"),
+        "payment.currency_mismatch" => ("money came in another currency", "異なる通貨での入金を検知"),
+        "payment.refund_pending" => ("a refund is on its way", "返金処理中"),
+        "payment.refund_cancelled" => ("a refund was called off", "返金が取り消し"),
         "payment.linked" => ("a payment was linked to an order", "決済を注文に紐付け"),
         "payment.fee_known" => ("the fee of a payment became known", "決済手数料が確定"),
         "payment.created" => ("a payment was created", "決済を登録"),
@@ -46,7 +52,7 @@ pub fn action(code: &str, lang: Language) -> &str {
         "billing.unpaid" => ("billing is unpaid", "定期課金が未払い"),
         "billing.paused" => ("billing was paused", "定期課金を一時停止"),
         "billing.cancelled" => ("billing was cancelled", "定期課金を解約"),
-        "billing.payment_recorded" => ("a payment of billing was noted", "定期課金の入金を記録"),
+        "billing.payment_succeeded" => ("a payment of billing came in", "定期課金の入金を確認"),
         "balance.credited" => ("a balance grew", "残高に加算"),
         "balance.debited" => ("a balance shrank", "残高から減算"),
         "billing.changed" => ("billing changed", "定期課金の内容が変化"),
@@ -100,6 +106,9 @@ pub fn action(code: &str, lang: Language) -> &str {
 
 /// The page that shows a target, if there is one. Billing is shown by its tenant.
 pub fn link(kind: &str, id: &str, tenant: Option<&str>) -> Option<String> {
+    if kind == "customer" {
+        return Some(balances::address(tenant, id));
+    }
     let id = if kind == "billing" { tenant? } else { id };
     let id: String = form_urlencoded::byte_serialize(id.as_bytes()).collect();
     // A path has `%20` where a form has `+`.
@@ -110,7 +119,6 @@ pub fn link(kind: &str, id: &str, tenant: Option<&str>) -> Option<String> {
         "event" => Some(format!("/console/events/{id}")),
         "notice" => Some(format!("/console/notices/{id}")),
         "message" => Some(format!("/console/messages/{id}")),
-        "customer" => Some(format!("/console/balances/{id}")),
         "user" => Some("/console/users".into()),
         "route" | "channel" => Some("/console/sources".into()),
         "address" => Some("/console/suppressions".into()),
@@ -208,6 +216,8 @@ mod tests {
             ("event", "a b/\"><", None, Some("/console/events/a%20b%2F%22%3E%3C")),
             ("billing", "bil_1", Some("aozora"), Some("/console/billing/aozora")),
             ("billing", "bil_1", None, None),
+            ("customer", "c 1", None, Some("/console/balances/c%201")),
+            ("customer", "c1", Some("青空"), Some("/console/balances/c1?tenant=%E9%9D%92%E7%A9%BA")),
             ("reminders", "2026-11-16", None, None),
         ] {
             assert_eq!(link(kind, id, tenant).as_deref(), page, "{kind} {id}");

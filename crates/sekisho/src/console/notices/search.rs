@@ -1,8 +1,10 @@
 //! Whom somebody asks for, by whatever is at hand: a mail address, a customer, a member of staff, a payment, a notice. And
 //! what is known of them that decides whether mail reaches them.
 
+use std::collections::BTreeMap;
+
 use sekisho_core::Time;
-use sekisho_core::notification::directory::{Customer, Staff};
+use sekisho_core::notification::directory::{Customer, Register, Staff, own_id};
 use sekisho_core::notification::{Language, MailAddress, Suppression};
 use sekisho_core::state::{Key, Kind, State};
 use sekisho_store::{FIND_MAX, StateFilter, Store};
@@ -21,6 +23,8 @@ pub enum Asked {
     },
     /// Somebody we know, but not where to write to them.
     Unreachable,
+    /// An id that somebody has in more than one tenant.
+    Several,
     Nothing,
 }
 
@@ -28,6 +32,8 @@ pub enum Asked {
 #[derive(Clone, Debug)]
 pub struct Person {
     pub is_staff: bool,
+    /// What leads to this very person: tenant and id.
+    pub key: String,
     pub id: String,
     pub name: Option<String>,
     pub tenant: Option<String>,
@@ -47,8 +53,8 @@ pub struct Known {
 }
 
 pub async fn find(store: &dyn Store, text: &str) -> transition::Result<Known> {
-    let (asked, person) = understand(store, text).await?;
-    let mut known = Known { people: person.into_iter().collect(), asked, looked: 0, suppression: None };
+    let (asked, called) = understand(store, text).await?;
+    let mut known = Known { people: called, asked, looked: 0, suppression: None };
     if let Asked::Address(address) = &known.asked {
         known.suppression = transition::suppression(store, address).await?;
         if known.people.is_empty() {
@@ -58,25 +64,43 @@ pub async fn find(store: &dyn Store, text: &str) -> transition::Result<Known> {
     Ok(known)
 }
 
-async fn understand(store: &dyn Store, text: &str) -> transition::Result<(Asked, Option<Person>)> {
+async fn understand(store: &dyn Store, text: &str) -> transition::Result<(Asked, Vec<Person>)> {
     if let Ok(address) = text.parse() {
-        return Ok((Asked::Address(address), None));
+        return Ok((Asked::Address(address), Vec::new()));
     }
     if transition::notice(store, text).await?.is_some() {
-        return Ok((Asked::Notice(text.to_owned()), None));
+        return Ok((Asked::Notice(text.to_owned()), Vec::new()));
     }
-    let keys = [Key::new(Kind::Customer, text), Key::new(Kind::Staff, text)];
-    let states = store.load(Vec::new(), keys.to_vec()).await?.states;
-    let person =
-        keys.iter().filter_map(|key| states.get(key)).filter(|state| state.is_shown()).find_map(person);
-    if let Some(person) = person {
-        let asked = person.address.clone().map_or(Asked::Unreachable, Asked::Address);
-        return Ok((asked, Some(person)));
+    let people = people_called(store, text).await?;
+    match &people[..] {
+        [] => {}
+        [person] => {
+            let asked = person.address.clone().map_or(Asked::Unreachable, Asked::Address);
+            return Ok((asked, people));
+        }
+        _ => return Ok((Asked::Several, people)),
     }
     let payment = transition::payments_by_reference(store, text, None).await?.into_iter().next();
     let asked = payment
         .map_or(Asked::Nothing, |payment| Asked::Payment { since: payment.created_at, id: payment.key.id });
-    Ok((asked, None))
+    Ok((asked, Vec::new()))
+}
+
+/// Who has this id, one in each tenant: a customer, or else a member of staff. `TENANT/ID` is one of them.
+async fn people_called(store: &dyn Store, text: &str) -> transition::Result<Vec<Person>> {
+    let mut people = BTreeMap::new();
+    for register in [Register::Customers, Register::Staff] {
+        let states = if text.contains('/') {
+            let key = Key::new(register.kind(), text);
+            store.load(Vec::new(), vec![key]).await?.states.into_values().collect()
+        } else {
+            transition::every_of_id(store, register, text).await?
+        };
+        for person in states.iter().filter(|state| state.is_shown()).filter_map(person) {
+            people.entry(person.key.clone()).or_insert(person);
+        }
+    }
+    Ok(people.into_values().collect())
 }
 
 /// Who has this address, among the newest of each list; and how many were looked at, if there are more.
@@ -97,11 +121,12 @@ fn person(state: &State) -> Option<Person> {
     fn read<T: DeserializeOwned>(state: &State) -> Option<T> {
         serde_json::from_str(&state.facts).ok()
     }
-    let id = state.key.id.clone();
+    let (key, id) = (state.key.id.clone(), own_id(&state.key).to_owned());
     if state.key.kind == Kind::Staff {
         let staff: Staff = read(state)?;
         return Some(Person {
             is_staff: true,
+            key,
             id,
             name: staff.name(),
             is_off: !staff.notifications,
@@ -113,6 +138,7 @@ fn person(state: &State) -> Option<Person> {
     let customer: Customer = read(state)?;
     Some(Person {
         is_staff: false,
+        key,
         id,
         name: customer.name,
         tenant: customer.tenant,

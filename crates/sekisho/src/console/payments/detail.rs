@@ -138,6 +138,7 @@ fn money(f: &Frame, derived: &Derived) -> Vec<(&'static str, String)> {
     let rows = [
         (f.t("Asked for", "請求額"), Some(derived.amount)),
         (f.t("Received", "入金額"), Some(derived.received)),
+        (f.t("Missing", "不足額"), some(derived.missing)),
         (f.t("Refunded", "返金額"), some(derived.refunded)),
         (f.t("On its way back", "返金処理中"), some(derived.refund_pending)),
         (f.t("Taken by disputes", "チャージバック"), some(derived.disputed_amount)),

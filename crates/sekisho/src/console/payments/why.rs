@@ -74,6 +74,18 @@ fn sentences(why: &Why<'_>, derived: &Derived) -> (Tone, String, String) {
                 format!("{amount} の返金に失敗しました。資金は残っているので、別の方法で返金してください"),
             )
         }
+        Why::RefundCancelled(amount) => {
+            let amount = money(*amount);
+            (
+                Tone::Bad,
+                format!(
+                    "A refund of {amount} was called off: the money is still here, give it back another way"
+                ),
+                format!(
+                    "{amount} の返金が取り消されました。資金は残っているので、別の方法で返金してください"
+                ),
+            )
+        }
         Why::Overpaid(more) => {
             let more = money(*more);
             (
@@ -102,7 +114,11 @@ fn sentences(why: &Why<'_>, derived: &Derived) -> (Tone, String, String) {
             "Nothing was to be paid, and the order was completed",
             "支払額は 0 で、注文は完了しています",
         ),
-        Why::Paid => (Tone::Good, format!("Paid: {came} came"), format!("支払い済みです（入金 {came}）")),
+        Why::Paid => on_its_way(
+            derived.refund_pending,
+            money,
+            (Tone::Good, format!("Paid: {came} came"), format!("支払い済みです（入金 {came}）")),
+        ),
         Why::PartlyRefunded => on_its_way(
             derived.refund_pending,
             money,
@@ -134,18 +150,20 @@ fn sentences(why: &Why<'_>, derived: &Derived) -> (Tone, String, String) {
         Why::Failed(reason) => (
             Tone::Bad,
             format!(
-                "The last attempt failed{}: the customer can try again",
-                reason.map(|reason| format!(" ({reason})")).unwrap_or_default()
+                "The last attempt failed{}, {} in all: the customer can try again",
+                reason.map(|reason| format!(" ({reason})")).unwrap_or_default(),
+                derived.failed_tries
             ),
             format!(
-                "直近の支払いが失敗しました{}。お客様は再試行できます",
-                reason.map(|reason| format!("（{reason}）")).unwrap_or_default()
+                "直近の支払いが失敗しました{}。失敗は計 {} 回です。お客様は再試行できます",
+                reason.map(|reason| format!("（{reason}）")).unwrap_or_default(),
+                derived.failed_tries
             ),
         ),
         Why::CustomerMustAct => plain(
             Tone::Wait,
-            "The customer still has to do something, such as pay at the konbini or confirm at the bank: wait, or remind them",
-            "お客様の操作待ちです（コンビニでの支払いや本人認証など）。お待ちいただくか、お客様にご案内ください",
+            "The customer still has to pay elsewhere, such as at the konbini or by bank transfer: wait, or remind them",
+            "お客様のお支払い待ちです（コンビニでの支払いや銀行振込など）。お待ちいただくか、お客様にご案内ください",
         ),
         Why::BankWorksOnIt => plain(
             Tone::Wait,
@@ -180,7 +198,7 @@ fn sentences(why: &Why<'_>, derived: &Derived) -> (Tone, String, String) {
     }
 }
 
-/// What was given back, and how much of it has not arrived yet.
+/// Beside that, how much is on its way back.
 fn on_its_way(
     pending: i64,
     money: impl Fn(i64) -> String,
@@ -188,7 +206,7 @@ fn on_its_way(
 ) -> (Tone, String, String) {
     if pending > 0 {
         let way = money(pending);
-        en += &format!(", of which {way} is on its way");
+        en += &format!("; {way} is on its way back");
         ja += &format!("（{way} は返金処理中）");
     }
     (tone, en, ja)
@@ -291,7 +309,7 @@ mod tests {
             (
                 json!({ "ours": asked(1200), "intents": paid, "refunds": refund("pending", 300) }),
                 Tone::Good,
-                "¥300 is on its way",
+                "Paid: ¥1,200 came; ¥300 is on its way back",
                 "¥300 は返金処理中",
             ),
             (
@@ -311,6 +329,12 @@ mod tests {
                 Tone::Bad,
                 "A refund of ¥300 failed",
                 "¥300 の返金に失敗",
+            ),
+            (
+                json!({ "ours": asked(1200), "intents": paid, "refunds": refund("cancelled", 300) }),
+                Tone::Bad,
+                "A refund of ¥300 was called off",
+                "¥300 の返金が取り消され",
             ),
             (
                 json!({ "ours": asked(1200), "intents": paid, "conflicts": ["pay_2"] }),

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use sekisho_core::audit::died::Case;
 use sekisho_core::change::{
     Arrival, Attempt, ChangeSet, Death, End, Ended, Kind, Lane, NewJob, Outcome, delivery_key,
 };
@@ -108,7 +109,11 @@ impl Hands {
                 ends: vec![Ended { attempt: Some(attempt), ..Ended::new(job.lease, end.clone()) }],
                 ..ChangeSet::nothing(now())
             };
-            self.store.commit(vec![set.with_deaths_noted()]).await.unwrap();
+            let audit = match end {
+                End::Dead(death) => vec![Case::default().entry(job.lease, death, set.at)],
+                End::Done(_) | End::Retry { .. } => Vec::new(),
+            };
+            self.store.commit(vec![ChangeSet { audit, ..set }]).await.unwrap();
         }
         ids
     }

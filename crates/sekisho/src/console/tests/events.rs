@@ -28,7 +28,8 @@ async fn admit(store: &dyn Store, arrivals: Vec<Arrival>) {
 /// Keeps a thing with a name.
 async fn keep(store: &dyn Store, key: Key, name: Option<&str>, index: Index) {
     let names = name.map(|name| Naming { name: name.into(), key: key.clone(), was: None });
-    let write = Write { key, version: 0, facts: "{}".into(), index };
+    let facts = if key.kind == Kind::Payment { r#"{"orders":["ORD-1"]}"# } else { "{}" };
+    let write = Write { key, version: 0, facts: facts.into(), index };
     let set =
         ChangeSet { writes: vec![write], names: names.into_iter().collect(), ..ChangeSet::nothing(now()) };
     let done = store.commit(vec![set]).await.unwrap();
@@ -54,7 +55,7 @@ async fn room() -> (Room, Arrivals) {
     let epoch = store.join(now()).await.unwrap().epoch;
     admit(&*store, vec![arrivals.event_at("evt_of_shop", now())]).await;
     let index = Index { amount: Some(1_200), currency: Some("jpy".into()), ..Index::default() };
-    keep(&*store, Key::new(Kind::Payment, "pay_1"), Some("p:any/order/ORD-1"), index).await;
+    keep(&*store, Key::new(Kind::Payment, "pay_1"), Some("p:any/-/order/-/ORD-1"), index).await;
     keep(&*store, Key::new(Kind::Tenant, "office"), None, Index::default()).await;
     settle(&*store, epoch, "no rule for events of type payment.paid").await;
     (room, arrivals)

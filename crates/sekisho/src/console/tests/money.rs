@@ -111,7 +111,7 @@ async fn h1_balances_and_books_are_shown_and_checked_by_operators() {
     assert_eq!((found.status(), found.location()), (303, "/console/balances/c%2F1"));
     let nobody = room.look(Rank::Viewer, "/console/balances/nobody").await;
     assert!(nobody.told().contains("nobody"));
-    let seen = room.look(Rank::Viewer, "/console/books").await.says(&["✓ balanced", "customer/c_1"]);
+    let seen = room.look(Rank::Viewer, "/console/books").await.says(&["✓ balanced", "customer/acme/c_1"]);
     assert!(!seen.text.contains("/console/books/check"), "viewers have no acts");
     assert_eq!(room.act(Rank::Viewer, "/console/books/check", "").await.status(), 403);
     room.look(Rank::Operator, "/console/books").await.says(&["/console/books/check"]);

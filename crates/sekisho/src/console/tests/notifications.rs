@@ -1,8 +1,9 @@
 //! Notices and suppressed addresses, as people see them.
 
+use sekisho_core::notification::directory::{Member, Register};
 use sekisho_core::notification::template::Templates;
 use sekisho_core::notification::{Audience, Language, Notice, Status, Step, post};
-use sekisho_core::state::{Index, Key, Kind, Write};
+use sekisho_core::state::Write;
 use sekisho_core::{Seq, Time};
 use serde_json::{Value, json};
 
@@ -58,9 +59,11 @@ async fn told(house: &House, notice: &Notice) -> String {
     id
 }
 
-async fn keep(house: &House, kind: Kind, id: &str, facts: &Value) {
-    let write =
-        Write { key: Key::new(kind, id), version: 0, facts: facts.to_string(), index: Index::default() };
+/// Somebody of the directory.
+async fn keep(house: &House, register: Register, id: &str, facts: &Value) {
+    let member = Member::read(register, &facts.to_string()).unwrap();
+    let key = register.key(member.tenant(), id);
+    let write = Write { index: member.index(&key), key, version: 0, facts: facts.to_string() };
     house.write(vec![write], Vec::new()).await;
 }
 
@@ -69,7 +72,7 @@ async fn g5_one_box_answers_why_a_mail_did_not_come() {
     let house = House::open(CONFIG).await;
     let id = told(&house, &notice(Status::Failed, "bad_recipient")).await;
     let customer = json!({ "email": TO, "tenant": "a" });
-    keep(&house, Kind::Customer, "cus-7", &customer).await;
+    keep(&house, Register::Customers, "cus-7", &customer).await;
     let (is_good, text) =
         house.act("operator", "/console/suppressions/add", &[("address", TO), ("reason", "asked to")]).await;
     assert!(is_good, "{text}");
@@ -89,14 +92,33 @@ async fn g5_one_box_answers_why_a_mail_did_not_come() {
 }
 
 #[tokio::test]
+async fn g5_where_two_tenants_have_the_same_id_the_page_asks_who_is_meant() {
+    let house = House::open(CONFIG).await;
+    for (tenant, email) in [(Some("a"), "of-a@example.jp"), (Some("b"), "of-b@example.jp"), (None, TO)] {
+        let customer = json!({ "tenant": tenant, "email": email });
+        keep(&house, Register::Customers, "cus-7", &customer).await;
+    }
+    let page = house.page("operator", "/console/notices?q=cus-7").await;
+    for words in ["Several tenants have somebody", "of-a@example.jp", "of-b@example.jp", "q=b%2Fcus-7"] {
+        assert!(page.contains(words), "no {words:?} in {page}");
+    }
+    let one = house.page("operator", "/console/notices?q=b%2Fcus-7").await;
+    assert!(one.contains("of-b@example.jp") && !one.contains("of-a@example.jp"), "{one}");
+    let nobodys = house.page("operator", "/console/notices?q=%2Fcus-7").await;
+    assert!(nobodys.contains(TO) && !nobodys.contains("of-a@"), "{nobodys}");
+    let masked = house.page("viewer", "/console/notices?q=cus-7").await;
+    assert!(masked.contains("o***@example.jp") && !masked.contains("of-a@"), "{masked}");
+}
+
+#[tokio::test]
 async fn g5_whoever_has_no_address_or_wants_no_mail_is_told_so() {
     let house = House::open(CONFIG).await;
-    keep(&house, Kind::Customer, "cus-8", &json!({ "tenant": "a" })).await;
+    keep(&house, Register::Customers, "cus-8", &json!({ "tenant": "a" })).await;
     let staff = json!({
         "tenant": "a", "family_name": "山田", "given_name": null, "email": "s1@example.jp", "language": "ja",
         "notifications": false, "threshold_days": 30,
     });
-    keep(&house, Kind::Staff, "staff-1", &staff).await;
+    keep(&house, Register::Staff, "staff-1", &staff).await;
     let page = house.page("viewer", "/console/notices?q=cus-8").await;
     assert!(page.contains("No mail address is known for them"), "{page}");
     let page = house.page("viewer", "/console/notices?q=s1%40example.jp").await;
@@ -208,7 +230,8 @@ async fn h1_nothing_in_a_notice_becomes_markup() {
     odd.message = Some(SCRIPT.into());
     odd.steps.push(Step::new(Time::from_ms(now().ms()), Status::Bounced).because(SCRIPT, SCRIPT));
     let id = told(&house, &odd).await;
-    keep(&house, Kind::Customer, "cus-x", &json!({ "email": TO, "name": SCRIPT, "tenant": SCRIPT })).await;
+    keep(&house, Register::Customers, "cus-x", &json!({ "email": TO, "name": SCRIPT, "tenant": SCRIPT }))
+        .await;
     house.act("operator", "/console/suppressions/add", &[("address", TO), ("reason", SCRIPT)]).await;
     let query: String = form_urlencoded::byte_serialize(SCRIPT.as_bytes()).collect();
     for path in [

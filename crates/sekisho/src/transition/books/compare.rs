@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use sekisho_core::money::{Currency, format_decimal, minus, sum};
-use sekisho_core::settlement::payment::{Derived, Facts, balance_of, lines};
+use sekisho_core::settlement::payment::{Derived, Facts, balance_of, customer_of, lines};
 use sekisho_core::settlement::reading::mode;
 use sekisho_core::state::Posting;
 use sekisho_store::Sum;
@@ -114,7 +114,7 @@ pub fn unbalanced(sums: &[Sum]) -> Vec<Difference> {
 
 /// Customers who have less than nothing.
 pub fn negative(sums: &[Sum]) -> Vec<Warning> {
-    let customers = sums.iter().filter(|sum| sum.account.starts_with("customer/"));
+    let customers = sums.iter().filter(|sum| customer_of(&sum.account).is_some());
     let balances = customers.map(|sum| (sum, balance_of(&sum.account, sum.amount)));
     let below = balances.filter(|(_, balance)| *balance < 0).map(|(sum, balance)| Warning::Negative {
         account: sum.account.clone(),

@@ -112,7 +112,7 @@ fn d7_all_lines_sum_to_zero_by_currency_and_mode() {
         sum(PROVIDER, "jpy", Some(true), 1200),
         sum("sales", "usd", Some(false), -5),
         sum(PROVIDER, "usd", Some(true), 5),
-        sum("customer/c_1", "eur", None, 300),
+        sum("customer/office/c_1", "eur", None, 300),
         sum(PROVIDER, "eur", None, -300),
     ];
     let unbalanced: Vec<_> = unbalanced(&sums).iter().map(ToString::to_string).collect();
@@ -124,7 +124,7 @@ fn d7_all_lines_sum_to_zero_by_currency_and_mode() {
         ]
     );
     let negative: Vec<_> = negative(&sums).iter().map(ToString::to_string).collect();
-    assert_eq!(negative, ["customer/c_1 (any) is below zero: -3.00 eur"]);
+    assert_eq!(negative, ["customer/office/c_1 (any) is below zero: -3.00 eur"]);
 }
 
 #[test]

@@ -45,33 +45,35 @@ async fn d8_a_deleted_member_is_gone_and_can_be_made_anew() {
 
     let other = Actor { tenant: Some("shop"), ..ACTOR };
     assert!(
-        missing(delete_member(&store, Register::Customers, "c1", &other).await).contains("no customer c1")
+        missing(delete_member(&store, Register::Customers, None, "c1", &other).await)
+            .contains("no customer c1")
     );
-    let deleted = delete_member(&store, Register::Customers, "c1", &ACTOR).await.unwrap();
+    let deleted = delete_member(&store, Register::Customers, None, "c1", &ACTOR).await.unwrap();
     assert_eq!(deleted, json!({ "id": "c1", "object": "customer", "deleted": true, "was": null }));
     let entry = newest(&store).await;
     assert_eq!((entry.actor.as_deref(), entry.role.as_deref()), (Some("tomo"), Some("operator")));
     assert_eq!((&*entry.action, entry.tenant.as_deref()), ("customer.deleted", Some("office")));
     assert!(!entry.details.contains("Mika"), "{}", entry.details);
     assert!(
-        missing(delete_member(&store, Register::Customers, "c1", &ACTOR).await).contains("no customer c1")
+        missing(delete_member(&store, Register::Customers, None, "c1", &ACTOR).await)
+            .contains("no customer c1")
     );
-    assert_eq!(member(&store, Kind::Customer, "c1", view::member).await.unwrap(), None);
-    let key = Key::new(Kind::Customer, "c1");
+    assert_eq!(member(&store, Register::Customers, None, "c1", view::member).await.unwrap(), None);
+    let key = Register::Customers.key(Some("office"), "c1");
     let kept = store.load(Vec::new(), vec![key.clone()]).await.unwrap().states.remove(&key).unwrap();
     assert_eq!(kept.facts, r#"{"deleted":{"at":"2026-05-28T20:26:40.000Z","by":"tomo"}}"#);
 
-    delete_member(&store, Register::Tenants, "office", &ACTOR).await.unwrap();
+    delete_member(&store, Register::Tenants, None, "office", &ACTOR).await.unwrap();
     let mut shown =
         json!({ "tenant": "office", "customer": "c1", "about": { "tenant": "office", "billing": "b" } });
     view::unlink(&store, [&mut shown]).await.unwrap();
     let expected = json!({ "tenant": null, "customer": null, "about": { "tenant": null, "billing": "b" } });
     assert_eq!(shown, expected);
 
-    // Another's now: nothing of before is in the way.
+    // Another's: nothing of before is in the way.
     create_member(&store, Register::Customers, order(json!({ "id": "c1" })), None, &other).await.unwrap();
     assert_eq!(newest(&store).await.action, "customer.created");
-    let made = member(&store, Kind::Customer, "c1", view::member).await.unwrap().unwrap();
+    let made = member(&store, Register::Customers, None, "c1", view::member).await.unwrap().unwrap();
     assert_eq!((&made["tenant"], &made["name"]), (&json!("shop"), &Value::Null));
 }
 
@@ -109,12 +111,12 @@ async fn d8_billing_is_deleted_by_its_tenant_or_its_id() {
     let entry = newest(&store).await;
     assert_eq!((&*entry.action, &*entry.target.1), ("billing.deleted", "bil_1"));
     assert!(entry.details.contains(r#""status":"active""#), "{}", entry.details);
-    assert_eq!(transition::billing(&store, "office", Some(true)).await.unwrap(), None);
-    let other = transition::billing(&store, "office", None).await.unwrap().unwrap();
-    assert_eq!(other["id"], "bil_2");
+    assert_eq!(transition::billing_state(&store, "office", Some(true)).await.unwrap(), None);
+    let other = transition::billing_state(&store, "office", None).await.unwrap().unwrap();
+    assert_eq!(other.key.id, "bil_2");
     assert!(missing(delete_billing(&store, "bil_1", None, &ACTOR).await).contains("bil_1"));
     delete_billing(&store, "bil_2", None, &ACTOR).await.unwrap();
-    assert_eq!(transition::billing(&store, "office", None).await.unwrap(), None);
+    assert_eq!(transition::billing_state(&store, "office", None).await.unwrap(), None);
 }
 
 #[tokio::test]
@@ -124,13 +126,17 @@ async fn d8_whoever_gets_a_tenants_id_next_finds_nobody_of_the_one_before() {
         create_member(&store, register, order(fields), None, &ACTOR).await.unwrap();
     };
     enter(Register::Tenants, json!({ "id": "a" })).await;
+    enter(Register::Customers, json!({ "id": "c1", "tenant": "a", "email": "ann@example.jp" })).await;
+    enter(Register::Customers, json!({ "id": "c1", "email": "nobodys@example.jp" })).await;
     enter(Register::Staff, json!({ "id": "s1", "tenant": "a", "email": "taro@example.jp" })).await;
     enter(Register::Subjects, json!({ "id": "k1", "tenant": "a", "name": "Sato" })).await;
     let scopes = vec![crate::config::Scope::Write];
     let key = transition::create_key(&store, Some("app"), scopes, Some("a".into()), &ACTOR).await.unwrap();
-    delete_member(&store, Register::Tenants, "a", &ACTOR).await.unwrap();
+    delete_member(&store, Register::Tenants, None, "a", &ACTOR).await.unwrap();
     enter(Register::Tenants, json!({ "id": "a", "name": "Somebody else" })).await;
-    assert_eq!(member(&store, Kind::Staff, "s1", view::member).await.unwrap(), None);
-    assert_eq!(member(&store, Kind::Subject, "k1", view::member).await.unwrap(), None);
+    assert_eq!(member(&store, Register::Customers, Some("a"), "c1", view::member).await.unwrap(), None);
+    assert!(member(&store, Register::Customers, None, "c1", view::member).await.unwrap().is_some());
+    assert_eq!(member(&store, Register::Staff, None, "s1", view::member).await.unwrap(), None);
+    assert_eq!(member(&store, Register::Subjects, None, "k1", view::member).await.unwrap(), None);
     assert!(transition::find_key(&store, key.secret.expose()).await.unwrap().is_none());
 }

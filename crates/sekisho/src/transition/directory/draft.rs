@@ -3,14 +3,14 @@
 
 use sekisho_core::change::ChangeSet;
 use sekisho_core::notification::directory::{
-    Customer, Member, Register, Staff, Subject, THRESHOLD_DAYS, THRESHOLD_DAYS_MAX, Tenant,
+    Customer, Member, Register, Staff, Subject, THRESHOLD_DAYS, THRESHOLD_DAYS_MAX, Tenant, own_id,
 };
 use sekisho_core::state::{Key, Kind, Loaded, State, Write};
 use serde_json::{Map, Value, json};
 
 use super::super::fields::{FieldError, Fields};
 use super::super::{Actor, Refusal, Result};
-use super::{check_customer, check_tenant, said};
+use super::{check_tenant, said};
 
 /// Most letters of a name, and of each half of a person's.
 const NAME_MAX: usize = 200;
@@ -49,7 +49,7 @@ impl Draft {
                 check_tenant(actor, member.tenant())?;
             }
         }
-        Ok(Self { key: Key::new(register.kind(), id), member })
+        Ok(Self { key: register.key(member.tenant(), &id), member })
     }
 
     /// What must be loaded to know what it does.
@@ -68,27 +68,16 @@ impl Draft {
     }
 
     /// Whether it may be written over what is there, and what that does.
-    pub fn effect(&self, loaded: &Loaded, actor: &Actor<'_>) -> Result<Effect> {
-        let id = &self.key.id;
+    pub fn effect(&self, loaded: &Loaded) -> Result<Effect> {
         if let Some(needed) = self.tenant_needed()
             && loaded.states.get(&needed).is_none_or(State::is_deleted)
         {
             let detail = format!("there is no tenant {}; create it first", needed.id);
             return Err(Refusal::Fields(vec![FieldError::new("tenant", detail)]));
         }
-        if matches!(self.member, Member::Customer(_)) {
-            check_customer(loaded, Some(id), self.member.tenant(), actor)?;
-        }
         let Some(known) = loaded.states.get(&self.key).filter(|state| !state.is_deleted()) else {
             return Ok(Effect::New);
         };
-        if self.tenant_needed().is_some() && known.index.tenant.as_deref() != self.member.tenant() {
-            let noun = self.member.register().noun();
-            let detail = format!(
-                "the {noun} {id} belongs to another tenant; use another id, or delete it there first"
-            );
-            return Err(Refusal::Foreign(FieldError::new("id", detail)));
-        }
         Ok(if self.member.is_kept_as(known) { Effect::Unchanged } else { Effect::Changed })
     }
 
@@ -103,9 +92,9 @@ impl Draft {
             key: self.key.clone(),
             version: loaded.states.get(&self.key).map_or(0, |state| state.version),
             facts: self.member.facts(),
-            index: self.member.index(),
+            index: self.member.index(&self.key),
         });
-        let (kind, id) = (self.key.kind.name(), &*self.key.id);
+        let (kind, id) = (self.key.kind.name(), own_id(&self.key));
         let tenant = if self.key.kind == Kind::Tenant { Some(id) } else { self.member.tenant() };
         let details = json!({ "after": said(&self.member) });
         set.audit.push(actor.entry(tenant, &format!("{kind}.{word}"), (kind, id), details));

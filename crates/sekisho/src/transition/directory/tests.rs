@@ -5,7 +5,6 @@ use sekisho_store::{AuditFilter, FIND_MAX};
 
 use super::*;
 use crate::transition::delete_member;
-use crate::transition::look_up::member;
 use crate::view;
 
 const ACTOR: Actor<'static> =
@@ -103,7 +102,7 @@ async fn h2_who_is_said_anew_is_replaced_as_a_whole() {
         "email": "t***@example.jp", "language": null, "notifications": true, "threshold_days": 30,
     });
     assert_eq!(then.unwrap(), expected);
-    let shown = member(&store, Kind::Staff, "s", view::member).await.unwrap().unwrap();
+    let shown = member(&store, Register::Staff, None, "s", view::member).await.unwrap().unwrap();
     assert_eq!(shown["threshold_days"], 30);
 }
 
@@ -125,24 +124,67 @@ async fn h2_what_changes_nothing_is_not_written_and_not_audited() {
 }
 
 #[tokio::test]
-async fn h2_a_staff_member_stays_with_the_tenant() {
-    let store = store().await;
-    let of = |tenant: &str| json!({ "id": "s", "tenant": tenant, "email": "t@example.jp" });
-    let (fields, _) = named(enter(&store, of("b"), &OF_A).await);
-    assert_eq!(fields, ["tenant"], "a key of one tenant enters nobody for another");
-    enter(&store, of("b"), &ACTOR).await.unwrap();
-    for actor in [&ACTOR, &OF_A] {
-        let (fields, said) = named(enter(&store, of("a"), actor).await);
-        assert_eq!(fields, ["id"]);
-        assert!(
-            said.contains("belongs to another tenant; use another id, or delete it there first"),
-            "{said}"
-        );
+async fn h2_an_id_is_its_tenants_and_two_tenants_may_use_the_same() {
+    let of_b = Actor { tenant: Some("b"), ..ACTOR };
+    let of = |tenant: &str, email: &str| json!({ "id": "s", "tenant": tenant, "email": email });
+    // Whoever is first.
+    for (one, two) in [((&OF_A, "a"), (&of_b, "b")), ((&of_b, "b"), (&OF_A, "a"))] {
+        let store = store().await;
+        let (fields, _) = named(enter(&store, of(two.1, "x@example.jp"), one.0).await);
+        assert_eq!(fields, ["tenant"], "a key of one tenant enters nobody for another");
+        for (actor, tenant) in [one, two] {
+            let own = json!({ "id": "s", "email": format!("{tenant}@example.jp") });
+            assert_eq!(
+                enter(&store, own, actor).await.unwrap()["tenant"],
+                tenant,
+                "it need not name its own"
+            );
+        }
+        let shown = async |tenant| {
+            let found = member(&store, Register::Staff, tenant, "s", view::member_for(true)).await;
+            found.map(|found| found.map(|found| found["email"].clone()))
+        };
+        assert_eq!(shown(Some("a")).await.unwrap(), Some(json!("a@example.jp")));
+        assert_eq!(shown(Some("b")).await.unwrap(), Some(json!("b@example.jp")));
+        assert_eq!(shown(Some("c")).await.unwrap(), None);
+        let Err(Refusal::Conflict(asked)) = shown(None).await else { panic!("whose is not asked") };
+        assert!(asked.contains("several tenants have a staff member s: a, b; say which"), "{asked}");
+        let asked = delete_member(&store, Register::Staff, None, "s", &ACTOR).await;
+        assert!(matches!(asked, Err(Refusal::Conflict(_))), "{asked:?}");
+        let foreign = delete_member(&store, Register::Staff, Some(two.1), "s", one.0).await;
+        assert!(matches!(foreign, Err(Refusal::Foreign(_))), "{foreign:?}");
+        delete_member(&store, Register::Staff, None, "s", one.0).await.unwrap();
+        let again = delete_member(&store, Register::Staff, None, "s", one.0).await;
+        assert!(matches!(again, Err(Refusal::Missing(_))), "{again:?}");
+        assert_eq!(shown(None).await.unwrap(), Some(json!(format!("{}@example.jp", two.1))), "the only one");
+        delete_member(&store, Register::Staff, Some(two.1), "s", &ACTOR).await.unwrap();
+        assert_eq!(shown(None).await.unwrap(), None);
     }
-    assert!(matches!(delete_member(&store, Register::Staff, "s", &OF_A).await, Err(Refusal::Missing(_))));
-    let own = json!({ "id": "own", "email": "o@example.jp" });
-    assert_eq!(enter(&store, own, &OF_A).await.unwrap()["tenant"], "a", "it need not name its own");
-    delete_member(&store, Register::Staff, "own", &OF_A).await.unwrap();
+}
+
+#[tokio::test]
+async fn h2_a_customer_of_no_tenant_is_nobody_elses() {
+    let store = store().await;
+    let enter = async |customer: Value, actor: &Actor<'_>| {
+        create_member(&store, Register::Customers, order(customer), None, actor).await.unwrap().answer
+    };
+    enter(json!({ "id": "c", "name": "of A" }), &OF_A).await;
+    let name = async |tenant| {
+        let found = member(&store, Register::Customers, tenant, "c", view::member).await.unwrap();
+        found.map(|found| found["name"].clone())
+    };
+    assert_eq!(name(None).await, Some(json!("of A")), "the only one");
+    assert_eq!(name(Some("")).await, None);
+    enter(json!({ "id": "c", "name": "nobody's" }), &ACTOR).await;
+    enter(json!({ "id": "c", "name": "of B", "tenant": "b" }), &ACTOR).await;
+    assert_eq!(name(None).await, Some(json!("nobody's")));
+    assert_eq!(name(Some("a")).await, Some(json!("of A")));
+    for _ in 0..2 {
+        let deleted = delete_member(&store, Register::Customers, None, "c", &ACTOR).await;
+        assert_eq!(name(None).await, None, "{deleted:?}");
+    }
+    assert_eq!(name(Some("a")).await, Some(json!("of A")), "who deletes twice deletes no other");
+    assert_eq!(name(Some("b")).await, Some(json!("of B")));
 }
 
 #[tokio::test]
@@ -152,20 +194,20 @@ async fn g5_nothing_is_left_of_who_was_deleted_but_the_audit_log() {
     enter(&store, staff.clone(), &ACTOR).await.unwrap();
     let subject = json!({ "id": "x", "tenant": "a", "name": "Suzuki", "renewal_due_on": "2026-04-01" });
     create_member(&store, Register::Subjects, order(subject), None, &ACTOR).await.unwrap();
-    let answer = delete_member(&store, Register::Staff, "s", &ACTOR).await.unwrap();
+    let answer = delete_member(&store, Register::Staff, None, "s", &ACTOR).await.unwrap();
     assert_eq!(answer, json!({ "id": "s", "object": "staff", "deleted": true, "was": null }));
-    delete_member(&store, Register::Subjects, "x", &ACTOR).await.unwrap();
-    for (kind, id) in [(Kind::Staff, "s"), (Kind::Subject, "x")] {
-        let key = Key::new(kind, id);
+    delete_member(&store, Register::Subjects, None, "x", &ACTOR).await.unwrap();
+    for (register, id) in [(Register::Staff, "s"), (Register::Subjects, "x")] {
+        let key = register.key(Some("a"), id);
         let stone = store.load(Vec::new(), vec![key.clone()]).await.unwrap().states.remove(&key).unwrap();
         assert!(stone.is_deleted());
         assert!(!["Yamada", "taro", "Suzuki", "2026-04-01"].iter().any(|said| stone.facts.contains(said)));
-        assert_eq!(stone.index.tenant, None);
-        assert!(member(&store, kind, id, view::member).await.unwrap().is_none());
+        assert_eq!((stone.index.tenant, stone.index.customer), (None, None));
+        assert!(member(&store, register, None, id, view::member).await.unwrap().is_none());
     }
     for gone in [
-        delete_member(&store, Register::Staff, "s", &ACTOR).await,
-        delete_member(&store, Register::Subjects, "none", &ACTOR).await,
+        delete_member(&store, Register::Staff, None, "s", &ACTOR).await,
+        delete_member(&store, Register::Subjects, None, "none", &ACTOR).await,
     ] {
         assert!(matches!(gone, Err(Refusal::Missing(_))));
     }

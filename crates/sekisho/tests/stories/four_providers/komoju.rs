@@ -71,9 +71,7 @@ const ORDERS: [Order; 7] = [
     },
     Order {
         name: "expired",
-        events: |n| {
-            vec![authorized(n), event(n, "e", "payment.expired", &payment(n, "expired", &json!({})))]
-        },
+        events: |n| vec![authorized(n), event(n, "e", "payment.expired", &payment(n, "expired", &json!({})))],
         status: "expired",
         received: 0,
         told: &["payment.expired"],

@@ -50,7 +50,12 @@ const ORDERS: [Order; 7] = [
             });
             vec![
                 charge(n, "f", "charge.failed", &declined),
-                charge(n, "u", "charge.updated", &json!({ "paid": false, "three_d_secure_status": "unverified" })),
+                charge(
+                    n,
+                    "u",
+                    "charge.updated",
+                    &json!({ "paid": false, "three_d_secure_status": "unverified" }),
+                ),
                 charge(n, "s", "charge.succeeded", &json!({ "three_d_secure_status": "verified" })),
             ]
         },
@@ -59,7 +64,9 @@ const ORDERS: [Order; 7] = [
     Order {
         name: "captured-in-part",
         asked: 400,
-        events: |n| vec![authorized(n), charge(n, "c", "charge.captured", &json!({ "amount_refunded": 100 }))],
+        events: |n| {
+            vec![authorized(n), charge(n, "c", "charge.captured", &json!({ "amount_refunded": 100 }))]
+        },
         received: 400,
         ..PAID
     },
@@ -124,8 +131,7 @@ const ORDERS: [Order; 7] = [
 #[test]
 fn d2_orders_paid_by_card_at_payjp_settle_whichever_way_they_are_told() {
     each_store(|place| {
-        let source =
-            format!("[[source]]\nname = \"payjp\"\nprovider = \"payjp\"\nsecrets = [\"{TOKEN}\"]\n");
+        let source = format!("[[source]]\nname = \"payjp\"\nprovider = \"payjp\"\nsecrets = [\"{TOKEN}\"]\n");
         let payjp = Provider::new("payjp", TOKEN);
         let shop = Shop::open(place, &source, move |body| payjp.body(body));
         shop.sell(&ORDERS);

@@ -91,9 +91,7 @@ const ORDERS: [Order; 7] = [
     },
     Order {
         name: "declined-then-paid",
-        events: |n| {
-            vec![approved(n), capture(n, "0", "PAYMENT.CAPTURE.DENIED", "DECLINED"), completed(n)]
-        },
+        events: |n| vec![approved(n), capture(n, "0", "PAYMENT.CAPTURE.DENIED", "DECLINED"), completed(n)],
         ..PAID
     },
     Order {

@@ -138,10 +138,14 @@ fn d2_orders_paid_by_square_settle_and_are_found_without_naming_the_merchant() {
         assert_eq!((&paid["amount_tip"], &paid["attention"]), (&json!(100), &Value::Null));
         for id in ["so_two-tenders-forth", "sq_gift_two-tenders-forth"] {
             let found = shop.payment(id);
-            assert_eq!((&found["reference"], &found["attention"]), (&json!("two-tenders-forth"), &Value::Null));
+            assert_eq!(
+                (&found["reference"], &found["attention"]),
+                (&json!("two-tenders-forth"), &Value::Null)
+            );
             shop.gateway.type_in(&["payments", "show", id]).done().mentions(&["two-tenders-forth"]);
         }
-        let (status, none) = shop.ask("GET", "/v1/payments?reference=so_paid-with-a-tip-back&account=M0", &Value::Null);
+        let (status, none) =
+            shop.ask("GET", "/v1/payments?reference=so_paid-with-a-tip-back&account=M0", &Value::Null);
         assert_eq!((status, &none["items"]), (200, &json!([])), "another merchant was named");
     });
 }

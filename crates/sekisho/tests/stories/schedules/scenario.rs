@@ -1,14 +1,13 @@
 //! The fixtures: what Stripe sends in each story, what its API answers, and what must be known in the end.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use bytes::Bytes;
 use sekisho_core::event::{Stored, Trust};
 use sekisho_core::money::Currency;
-use sekisho_core::settlement::payment::{Facts, Ours};
-use sekisho_core::settlement::reading::order_name;
-use sekisho_core::settlement::{self, FETCHED, Fetch, Origin, Part, Reading, References};
+use sekisho_core::settlement::order::Order;
+use sekisho_core::settlement::payment::Ours;
+use sekisho_core::settlement::{self, Cause, FETCHED, Fetch, Origin, Reading, References};
 use sekisho_core::{Seq, Time};
 use serde_json::Value;
 
@@ -96,14 +95,14 @@ impl Scenario {
             customer: Some(format!("customer-{}", self.mark)),
             purpose,
             reference: Some(order.clone()),
+            for_all: true,
             ..Ours::default()
         };
-        let facts = Facts { ours: BTreeMap::from([(format!("pay_{order}"), ours)]), ..Facts::default() };
-        let part = Part {
-            names: [None, Some(true), Some(false)].map(|mode| order_name(mode, None, order)).into(),
-            facts,
-        };
-        told.push(Reading { payment: Some(part), billing: None });
+        // Runs in one database have ids of their own.
+        let number =
+            self.mark.bytes().fold(7_i64, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
+        let order = Order { ours, livemode: None };
+        told.push(order.input(Seq::from_i64(number & 0xffff_ffff), Cause::default()).reading);
         told
     }
 }

@@ -221,6 +221,6 @@ fn h6_what_must_be_announced_follows_from_the_sale_alone() {
     ];
     assert_eq!(all, expected);
     let failed = Sale { course: Course::Failed, charged: 0, refunded: 0, ..sales[0].clone() };
-    assert_eq!(due(&failed), ["pi_1/payment.failed"]);
+    assert_eq!(due(&failed), ["pi_1/payment.failed/1"]);
     assert_eq!(fact_of("stripe/-/test/pi_1/payment.refunded/5"), "pi_1/payment.refunded/5");
 }

@@ -1,0 +1,255 @@
+//! From what became of each thing to what is written: entries of the audit log while inputs are taken in, and at the end
+//! writes, names, lines of the books and what must follow. Inputs that touched the same thing are one change.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::board::{Board, Row, Taken};
+use super::{Asked, Cause, Change, Input, Look, Thing, payment};
+use crate::audit::Entry;
+use crate::change::About;
+use crate::state::{Index, Key, Kind, MERGED, Naming, Posting, Write};
+use crate::time::Time;
+
+pub struct Steps<'i> {
+    inputs: &'i [Input],
+    ties: Ties,
+    /// The first input that touched a thing.
+    first: BTreeMap<Key, usize>,
+    /// The last that changed it.
+    last: BTreeMap<Key, usize>,
+    /// What each input turned out to be about.
+    about: Vec<Vec<Key>>,
+    refused: BTreeMap<usize, String>,
+    /// By the input that they belong to.
+    parts: Vec<Change>,
+}
+
+impl<'i> Steps<'i> {
+    pub fn new(inputs: &'i [Input]) -> Self {
+        Self {
+            inputs,
+            ties: Ties::new(inputs.len()),
+            first: BTreeMap::new(),
+            last: BTreeMap::new(),
+            about: vec![Vec::new(); inputs.len()],
+            refused: BTreeMap::new(),
+            parts: inputs.iter().map(|_| Change::default()).collect(),
+        }
+    }
+
+    pub fn refuse(&mut self, n: usize, refused: String) {
+        self.refused.insert(n, refused);
+    }
+
+    /// What taking in an input did to one kind of things.
+    pub fn note<F: Thing>(&mut self, n: usize, board: &mut Board<'_, F>, taken: &Taken, at: Time) {
+        let key = |id: &String| Key::new(F::KIND, id);
+        for id in &taken.touched {
+            let first = *self.first.entry(key(id)).or_insert(n);
+            self.ties.tie(n, first);
+        }
+        self.about[n].push(key(&taken.id));
+        if !taken.is_changed {
+            return;
+        }
+        let cause = &self.inputs[n].cause;
+        for id in taken.touched.iter().filter(|id| board.rows[*id].is_changed()) {
+            self.last.insert(key(id), n);
+        }
+        for (from, to) in &taken.parted {
+            let row = board.rows.get_mut(from).expect("touched rows are there");
+            let look = row.look();
+            let details = json!({ "moved": to, "after": look.summary });
+            self.parts[n].audit.push(entry(&key(from), "parted", cause, look, details, at));
+        }
+        let row = board.rows.get_mut(&taken.id).expect("touched rows are there");
+        let summary = row.look().summary.clone();
+        let before = row.seen.replace(summary);
+        let look = row.look();
+        if !taken.merged.is_empty() {
+            let details = json!({ "merged": taken.merged, "after": look.summary });
+            self.parts[n].audit.push(entry(&key(&taken.id), "merged", cause, look, details, at));
+        }
+        let action = if taken.is_new && before.is_none() { "found" } else { "changed" };
+        let before = before.unwrap_or_else(|| F::default().look().summary);
+        let details = json!({ "before": before, "after": look.summary });
+        self.parts[n].audit.push(entry(&key(&taken.id), action, cause, look, details, at));
+    }
+
+    /// What one kind of things asks for, and what is written of it.
+    pub fn finish<F: Thing>(&mut self, mut board: Board<'_, F>, can_fetch: &dyn Fn(&str) -> bool, at: Time) {
+        let mut written: BTreeSet<String> = BTreeSet::new();
+        for (name, id, was) in board.moved() {
+            let key = Key::new(F::KIND, id);
+            let n = self.first[&key];
+            let was = was.map(|was| Key::new(F::KIND, was));
+            if let Some(was) = &was {
+                // Its version guards the move.
+                written.insert(was.id.clone());
+                self.ties.tie(n, *self.first.entry(was.clone()).or_insert(n));
+            }
+            self.parts[n].names.push(Naming { name: F::full(name), key, was });
+        }
+        for (id, row) in &mut board.rows {
+            if row.is_changed() || row.is_merged_now() || written.contains(id) {
+                let key = Key::new(F::KIND, id);
+                let n = self.last.get(&key).or_else(|| self.first.get(&key)).copied();
+                self.write(n.expect("what is written was touched"), &key, row, can_fetch, at);
+            }
+        }
+        for n in 0..self.about.len() {
+            for key in self.about[n].clone().iter().filter(|key| key.kind == F::KIND) {
+                let Some(id) = board.standing_now(&key.id) else { continue };
+                let tenant = board.rows.get_mut(&id).and_then(|row| row.look().index.tenant.clone());
+                let about = &mut self.parts[n].about;
+                if about.is_empty() {
+                    about.push(About::default());
+                }
+                note(&mut about[0], &Key::new(F::KIND, id), tenant);
+            }
+        }
+    }
+
+    fn write<F: Thing>(
+        &mut self,
+        n: usize,
+        key: &Key,
+        row: &mut Row<F>,
+        can_fetch: &dyn Fn(&str) -> bool,
+        at: Time,
+    ) {
+        let version = row.state.as_ref().map_or(0, |state| state.version);
+        let part = &mut self.parts[n];
+        if let Some(into) = &row.into {
+            part.postings.extend(postings(&key.id, row.look_before.as_ref(), None));
+            let mut stone = F::default();
+            *stone.merged_into() = Some(into.clone());
+            let index = Index { status: Some(MERGED.into()), ..Index::default() };
+            return part.writes.push(write(key, version, &stone, index));
+        }
+        let cause = &self.inputs[n].cause;
+        let look = row.look().clone();
+        // Invariant: asking adds only that it was asked, so the look stays what it is.
+        let Asked { announcements, fetches, marks } = row.facts().ask(&key.id, can_fetch, at);
+        for told in &announcements {
+            let details = json!({ "id": told.id, "after": look.summary });
+            let entry = entry(key, &told.event_type, cause, &look, details, at);
+            part.audit.push(Entry { action: told.event_type.clone(), ..entry });
+        }
+        for mark in marks {
+            let place = row.place_of(&mark);
+            row.clusters[place].mark(mark);
+        }
+        part.announcements.extend(announcements);
+        part.fetches.extend(fetches);
+        part.postings.extend(postings(&key.id, row.look_before.as_ref(), Some(&look)));
+        part.writes.push(write(key, version, &*row.kept(), look.index));
+    }
+
+    pub fn into_changes(mut self) -> Vec<Change> {
+        let mut groups: BTreeMap<usize, Change> = BTreeMap::new();
+        for (n, part) in self.parts.into_iter().enumerate() {
+            let change = groups.entry(self.ties.root(n)).or_default();
+            change.inputs.push(n);
+            change.about.push(part.about.into_iter().next().unwrap_or_default());
+            change.writes.extend(part.writes);
+            change.names.extend(part.names);
+            change.postings.extend(part.postings);
+            change.audit.extend(part.audit);
+            change.announcements.extend(part.announcements);
+            change.fetches.extend(part.fetches);
+            change.refused = change.refused.take().or_else(|| self.refused.remove(&n));
+        }
+        let clear = |change: Change| match change.refused {
+            None => change,
+            refused => Change { inputs: change.inputs, refused, ..Change::default() },
+        };
+        groups.into_values().map(clear).collect()
+    }
+}
+
+fn note(about: &mut About, key: &Key, tenant: Option<String>) {
+    about.tenant = about.tenant.take().or(tenant);
+    match key.kind {
+        Kind::Payment => about.payment = Some(key.id.clone()),
+        Kind::Billing => about.billing = Some(key.id.clone()),
+        Kind::Tenant
+        | Kind::Customer
+        | Kind::Staff
+        | Kind::Subject
+        | Kind::Notice
+        | Kind::Suppression
+        | Kind::Quota
+        | Kind::ApiKey
+        | Kind::User
+        | Kind::Invite
+        | Kind::Request
+        | Kind::Breaker => {}
+    }
+}
+
+fn write<F: Thing>(key: &Key, version: i64, facts: &F, index: Index) -> Write {
+    let facts = serde_json::to_string(facts).expect("texts and numbers serialise");
+    Write { key: key.clone(), version, facts, index }
+}
+
+fn entry(key: &Key, action: &str, cause: &Cause, look: &Look, details: Value, at: Time) -> Entry {
+    let mut all = json!(cause.details);
+    if let (Value::Object(all), Value::Object(details)) = (&mut all, details) {
+        all.extend(details);
+    }
+    Entry {
+        at,
+        actor: cause.actor.clone(),
+        role: cause.role.clone(),
+        action: format!("{}.{action}", key.kind.name()),
+        target: (key.kind.name().to_owned(), key.id.clone()),
+        tenant: look.index.tenant.clone(),
+        event: cause.event,
+        details: all.to_string(),
+    }
+}
+
+/// What the books need so that they say what the facts say now. A mode that became known later moves all of it there.
+fn postings(id: &str, before: Option<&Look>, after: Option<&Look>) -> Vec<Posting> {
+    let mut lines: BTreeMap<(&payment::Line, Option<bool>), i64> = BTreeMap::new();
+    for (look, sign) in before.map(|look| (look, -1)).into_iter().chain(after.map(|look| (look, 1))) {
+        for (line, amount) in &look.lines {
+            *lines.entry((line, look.index.livemode)).or_default() += sign * amount;
+        }
+    }
+    let changed = lines.into_iter().filter(|(_, amount)| *amount != 0);
+    let line = |((line, livemode), amount): ((&payment::Line, Option<bool>), i64)| Posting {
+        account: line.account.clone(),
+        currency: line.currency.into(),
+        livemode,
+        amount,
+        payment: id.to_owned(),
+        cause: line.cause.clone(),
+    };
+    changed.map(line).collect()
+}
+
+/// Which inputs belong together: a forest in which every tree is a group.
+struct Ties(Vec<usize>);
+
+impl Ties {
+    fn new(count: usize) -> Self {
+        Self((0..count).collect())
+    }
+
+    fn root(&mut self, mut n: usize) -> usize {
+        while self.0[n] != n {
+            self.0[n] = self.0[self.0[n]];
+            n = self.0[n];
+        }
+        n
+    }
+
+    fn tie(&mut self, one: usize, other: usize) {
+        let (one, other) = (self.root(one), self.root(other));
+        self.0[one.max(other)] = one.min(other);
+    }
+}
