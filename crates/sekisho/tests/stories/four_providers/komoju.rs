@@ -10,7 +10,7 @@ const SECRET: &str = "komoju-webhook-secret-0123456789";
 fn event(n: &str, which: &str, kind: &str, data: &Value) -> Value {
     json!({
         "id": format!("evt_{which}_{n}"), "type": kind, "resource": "event", "data": data, "reason": null,
-        "created_at": "2026-03-01T01:00:00Z",
+        "created_at": sekisho::now().to_string(),
     })
 }
 

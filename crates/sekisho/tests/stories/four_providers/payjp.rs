@@ -6,7 +6,11 @@ use super::{Order, Shop, with};
 use crate::support::{Provider, each_store};
 
 const TOKEN: &str = "whook_0123456789abcdef0123456789";
-const NOW: i64 = 1_790_000_000;
+const WEEK_S: i64 = 604_800;
+
+fn now() -> i64 {
+    sekisho::now().seconds()
+}
 
 /// A charge of 500, which one of several events shows.
 fn charge(n: &str, which: &str, kind: &str, more: &Value) -> Value {
@@ -16,13 +20,13 @@ fn charge(n: &str, which: &str, kind: &str, more: &Value) -> Value {
         "failure_code": null, "livemode": true, "metadata": { "order_id": n }, "three_d_secure_status": null,
     });
     json!({
-        "id": format!("evnt_{which}_{n}"), "object": "event", "type": kind, "livemode": true, "created": NOW,
+        "id": format!("evnt_{which}_{n}"), "object": "event", "type": kind, "livemode": true, "created": now(),
         "pending_webhooks": 1, "data": with(charge, more),
     })
 }
 
 fn authorized(n: &str) -> Value {
-    charge(n, "a", "charge.succeeded", &json!({ "captured": false, "expired_at": NOW + 604_800 }))
+    charge(n, "a", "charge.succeeded", &json!({ "captured": false, "expired_at": now() + WEEK_S }))
 }
 
 const PAID: Order = Order {
@@ -102,7 +106,7 @@ const ORDERS: [Order; 7] = [
         name: "released",
         events: |n| {
             let more = json!({
-                "captured": false, "amount_refunded": 500, "refunded": true, "expired_at": NOW + 604_800,
+                "captured": false, "amount_refunded": 500, "refunded": true, "expired_at": now() + WEEK_S,
             });
             vec![authorized(n), charge(n, "x", "charge.refunded", &more)]
         },
@@ -114,8 +118,7 @@ const ORDERS: [Order; 7] = [
     Order {
         name: "ran-out",
         events: |n| {
-            let more =
-                json!({ "captured": false, "amount_refunded": 500, "refunded": true, "expired_at": NOW });
+            let more = json!({ "captured": false, "amount_refunded": 500, "refunded": true, "expired_at": now() - 1 });
             vec![authorized(n), charge(n, "x", "charge.refunded", &more)]
         },
         status: "expired",

@@ -17,7 +17,7 @@ fn yen(value: &str) -> Value {
 
 fn event(n: &str, which: &str, kind: &str, of: &str, resource: &Value) -> Value {
     json!({
-        "id": format!("WH-{which}-{n}"), "create_time": "2026-03-01T01:00:00.000Z", "event_type": kind,
+        "id": format!("WH-{which}-{n}"), "create_time": sekisho::now().to_string(), "event_type": kind,
         "resource_type": of, "resource_version": "2.0", "resource": resource,
     })
 }

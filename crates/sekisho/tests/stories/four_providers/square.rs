@@ -15,7 +15,7 @@ fn yen(amount: i64) -> Value {
 fn event(which: &str, kind: &str, name: &str, object: &Value) -> Value {
     json!({
         "merchant_id": "6SSW7HV8K2ST5", "type": kind, "event_id": format!("evt-{which}"),
-        "created_at": "2026-03-01T01:00:00.000Z",
+        "created_at": sekisho::now().to_string(),
         "data": { "type": name, "id": object["id"], "object": { name: object } },
     })
 }
