@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -13,7 +14,7 @@ use sekisho::transition::{self, Actor};
 use sekisho::view;
 use sekisho_core::audit::Role;
 use sekisho_core::change::{Admission, Arrival, ChangeSet, Committed};
-use sekisho_core::event::{DedupeKey, Event, Stored};
+use sekisho_core::event::{Event, Identity, Stored};
 use sekisho_core::provider::{self, Reading};
 use sekisho_core::settlement::{self, Cause, FETCHED, Fetch, Input, Origin, References};
 use sekisho_core::state::Kind;
@@ -57,6 +58,9 @@ struct Door<'w> {
     /// Stripe's answers, by id.
     transactions: BTreeMap<String, Value>,
 }
+
+/// How long access goes on, as the settings have it when nobody says otherwise.
+const GRACE: Duration = Duration::from_hours(72);
 
 /// The store in memory answers at once.
 fn now<T>(future: impl Future<Output = T>) -> T {
@@ -131,8 +135,11 @@ impl<'w> Door<'w> {
             panic!("no handshake")
         };
         let [event]: &[Event<'_>] = &events else { panic!("one event in a request") };
+        let transmission = source.scheme.transmission(&verified);
+        let identity = Identity::of(source.name, event, transmission.as_deref());
         Arrival {
-            key: DedupeKey::new(source.name, &event.id, event.created),
+            key: identity.key,
+            first_body: identity.first_body,
             seq: self.next_seq(),
             received_at: self.at,
             source: source.name.into(),
@@ -213,10 +220,17 @@ impl<'w> Door<'w> {
     }
 
     fn decide(&mut self, inputs: &[Input]) -> Vec<(Vec<usize>, ChangeSet)> {
-        let names = settlement::names(inputs).into_iter().collect();
-        let loaded = now(self.store.load(names, Vec::new())).unwrap();
+        let mut wanted = settlement::names(inputs);
         let can_fetch = |_: &str| self.world.fees;
-        let changes = settlement::decide(inputs, &loaded, &can_fetch, self.at);
+        let changes = loop {
+            let (names, keys) =
+                (wanted.names.iter().cloned().collect(), wanted.keys.iter().cloned().collect());
+            let loaded = now(self.store.load(names, keys)).unwrap();
+            match settlement::decide(inputs, &wanted, &loaded, &can_fetch, self.at) {
+                Ok(changes) => break changes,
+                Err(more) => wanted.extend(more),
+            }
+        };
         let mut sets = Vec::new();
         for change in changes {
             if let Some(refused) = &change.refused {
@@ -245,14 +259,15 @@ impl<'w> Door<'w> {
             seen.payments.push(view::payment(state).unwrap());
         }
         for state in states(Kind::Billing).iter().filter(|state| state.is_shown()) {
-            seen.billings.push(view::billing(state, self.at).unwrap());
+            seen.billings.push(view::billing(state, self.at, GRACE).unwrap());
         }
         for id in &self.posted {
             let found = id.as_ref().and_then(|id| now(transition::payment(&self.store, id)).unwrap());
             seen.orders.push(found.and_then(|found| found["id"].as_str().map(str::to_owned)));
         }
-        for customer in self.world.orders.iter().filter_map(|order| order.top_up_of.as_ref()) {
-            let found = now(transition::balance(&self.store, customer)).unwrap();
+        for order in &self.world.orders {
+            let Some(customer) = &order.top_up_of else { continue };
+            let found = now(transition::balance(&self.store, order.tenant.as_deref(), customer)).unwrap();
             seen.balances.insert(customer.clone(), found.map_or(0, |found| balance(&found)));
         }
         let own = EventFilter { source: Some("sekisho".into()), limit: FIND_MAX, ..EventFilter::default() };

@@ -195,8 +195,11 @@ impl Town {
         };
         let own = |values: &[Value]| values.iter().filter(is_own).cloned().collect::<Vec<_>>();
         let mut balances = BTreeMap::new();
-        for customer in history.world.orders.iter().filter_map(|order| order.top_up_of.as_ref()) {
-            let (_, found) = self.ask(OPERATOR, "GET", &format!("/v1/balances/{customer}"), "");
+        for order in &history.world.orders {
+            let Some(customer) = &order.top_up_of else { continue };
+            let tenant = order.tenant.as_deref().unwrap_or_default();
+            let path = format!("/v1/balances/{customer}?tenant={tenant}");
+            let (_, found) = self.ask(OPERATOR, "GET", &path, "");
             balances.insert(customer.clone(), balance(&found));
         }
         Seen {
