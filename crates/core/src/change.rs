@@ -118,7 +118,8 @@ pub struct ChangeSet {
     /// Sum to zero.
     pub postings: Vec<Posting>,
     pub audit: Vec<Entry>,
-    /// Events that this change makes. One whose dedupe key had been there before is left out.
+    /// Events that this change makes. One whose dedupe key had been there before is left out. They are our own, so their bodies
+    /// are compared with none.
     pub events: Vec<Arrival>,
     /// The node that runs the first jobs of those events, if it has room for them.
     pub keep: Option<Epoch>,

@@ -180,7 +180,8 @@ proptest! {
 #[test]
 fn h_a_foreign_topic_or_certificate_is_named_and_cannot_write_into_a_log() {
     let body = |topic: &str, url: &str| {
-        let fields = ["MessageId", "Message", "Timestamp"].map(|name| format!("\"{name}\":\"x\""));
+        let fields = [("MessageId", "x"), ("Message", "x"), ("Timestamp", "2026-02-02T02:40:00Z")]
+            .map(|(name, value)| format!("\"{name}\":\"{value}\""));
         let json = format!(
             r#"{{"Type":"Notification","SignatureVersion":"2","TopicArn":"{topic}","SigningCertURL":"{url}","Signature":"{}",{}}}"#,
             to_base64([7; 256]),

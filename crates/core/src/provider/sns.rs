@@ -162,11 +162,7 @@ impl Open {
             "2" => Hash::Sha256,
             _ => return Err(Refusal::MalformedBody),
         };
-        // What is signed has a line for each field: only the message, which comes first, may have several.
-        let lines = [&envelope.message_id, &envelope.timestamp, &envelope.kind].into_iter();
-        let mut lines = lines.chain(&envelope.subject).chain(&envelope.token).chain(&envelope.subscribe_url);
-        if lines.any(|line| line.contains(['\n', '\r'])) || Time::parse_rfc3339(&envelope.timestamp).is_none()
-        {
+        if !is_unequivocal(&envelope) {
             return Err(Refusal::MalformedBody);
         }
         let signature = read_signature(&envelope.signature).ok_or(Refusal::MalformedBody)?;
@@ -177,6 +173,14 @@ impl Open {
 
 fn envelope<'r>(request: &Request<'r>) -> Result<Envelope<'r>, Refusal> {
     serde_json::from_slice(request.body).map_err(|_| Refusal::MalformedBody)
+}
+
+/// Whether its signed text can be read in one way only. It has a line for each field: none but the message, which comes first,
+/// may have several.
+fn is_unequivocal(envelope: &Envelope<'_>) -> bool {
+    let lines = [&envelope.message_id, &envelope.timestamp, &envelope.kind].into_iter();
+    let mut lines = lines.chain(&envelope.subject).chain(&envelope.token).chain(&envelope.subscribe_url);
+    Time::parse_rfc3339(&envelope.timestamp).is_some() && !lines.any(|line| line.contains(['\n', '\r']))
 }
 
 /// What every message says of itself. Its time is kept on every retry, and part of what is signed.
