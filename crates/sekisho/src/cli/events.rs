@@ -124,10 +124,9 @@ async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
         let found = page(store, EventFilter { before, limit, ..query.clone() }).await?;
         let mut shown: Vec<_> = found.iter().map(|event| (event.seq, view::event(event))).collect();
         if !args.pages.json {
-            let reused = found.iter().zip(&mut shown).filter(|(event, _)| event.id_reused);
-            reused.for_each(|(event, (_, row))| {
-                row["event_id"] = format!("{} (used before)", event.event_id).into()
-            });
+            for (event, (_, row)) in found.iter().zip(&mut shown).filter(|(event, _)| event.id_reused) {
+                row["event_id"] = format!("{} (used before)", event.event_id).into();
+            }
         }
         view::unlink(store, shown.iter_mut().map(|(_, event)| event)).await?;
         Ok(shown)

@@ -168,7 +168,7 @@ fn r13_memory_and_postgresql_give_the_same_answers() {
 fn r13_the_stories_reach_every_kind_of_answer() {
     let mut all = String::new();
     runtime().block_on(async {
-        for seed in 0..200 {
+        for seed in 0..400 {
             let story = Author::new(seed).story();
             all += &Player::play(Arc::new(MemoryStore::default()), &story).await.join("\n");
         }
@@ -176,6 +176,9 @@ fn r13_the_stories_reach_every_kind_of_answer() {
     for word in [
         "Admitted",
         "Duplicate",
+        "IdReused",
+        "OtherBody",
+        "id_reused: true",
         "Applied { repeated: [] }",
         "Applied { repeated: [Seq",
         "Lost",

@@ -292,11 +292,11 @@ fn h6_all_published_signature_vectors_pass() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../core/tests-data/signatures.json");
     let said = say(folder.path(), &["verify", "--vectors", file], &[]).done();
     let lines: Vec<_> = said.stdout.lines().collect();
-    assert_eq!(lines.len(), 85);
-    assert!(lines[..84].iter().all(|line| line.starts_with("ok ")), "{}", said.stdout);
-    assert_eq!(lines[84], "84 passed, 0 failed");
+    assert_eq!(lines.len(), 88);
+    assert!(lines[..87].iter().all(|line| line.starts_with("ok ")), "{}", said.stdout);
+    assert_eq!(lines[87], "87 passed, 0 failed");
     let told = say(folder.path(), &["verify", "--vectors", file, "--json"], &[]).done().lines();
-    assert_eq!(told.len(), 84);
+    assert_eq!(told.len(), 87);
     assert!(told.iter().all(|one| one["passed"] == true && one["name"].is_string()));
 
     let broken = std::fs::read_to_string(file).unwrap().replacen(
@@ -306,7 +306,7 @@ fn h6_all_published_signature_vectors_pass() {
     );
     std::fs::write(folder.path().join("broken.json"), broken).unwrap();
     let said = say(folder.path(), &["verify", "--vectors", "broken.json"], &[]).failed(1);
-    assert_eq!(said.stdout.lines().last(), Some("83 passed, 1 failed"));
+    assert_eq!(said.stdout.lines().last(), Some("86 passed, 1 failed"));
     assert!(said.stdout.lines().any(|line| line.starts_with("FAIL")));
     let told = say(folder.path(), &["verify", "--vectors", "broken.json", "--json"], &[]).failed(1).lines();
     assert_eq!(told.iter().filter(|one| one["passed"] == false).count(), 1);

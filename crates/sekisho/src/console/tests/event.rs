@@ -8,7 +8,7 @@ use sekisho_core::audit::died::Case;
 use sekisho_core::change::{
     Arrival, Attempt, ChangeSet, Death, End, Ended, Kind, Lane, NewJob, Outcome, delivery_key,
 };
-use sekisho_core::event::{DedupeKey, Trust};
+use sekisho_core::event::{Event, Identity, Trust};
 use sekisho_core::id::Sequence;
 use sekisho_core::queue::Class;
 use sekisho_core::user::Rank;
@@ -43,9 +43,14 @@ impl Hands {
     /// An event comes in and is settled; a delivery to each of these routes waits.
     pub async fn take_in(&mut self, event_id: &str, event_type: &str, body: &str, routes: &[&str]) -> Seq {
         let seq = self.sequence.next(now());
+        let event = match event_id.strip_prefix("unsigned:") {
+            None => Event::new(event_id, event_type, body.as_bytes()),
+            Some(_) => Event::with_open_id(event_id, event_type, body.as_bytes()),
+        };
+        let Identity { key, first_body } = Identity::of("shop", &event, None);
         let arrival = Arrival {
-            key: DedupeKey::new("shop", event_id, None),
-            first_body: None,
+            key,
+            first_body,
             seq,
             received_at: now(),
             source: "shop".into(),
@@ -197,6 +202,21 @@ async fn h3_an_event_is_told_from_the_request_to_every_delivery() {
     let seen = room.look(Rank::Viewer, &format!("/console/messages/{}", letter.as_message())).await;
     is_clean(&seen.says(&["the app answered with an error", &path]).text);
     assert_eq!(room.look(Rank::Viewer, "/console/events/evt_none").await.status(), 404);
+}
+
+#[tokio::test]
+async fn a4_an_event_whose_id_was_used_before_says_so_and_leads_to_the_first() {
+    let mut hands = Hands::new().await;
+    let first = hands.take_in("unsigned:7", "push", "old", &[]).await;
+    let second = hands.take_in("unsigned:7", "push", "new", &[]).await;
+    let room = Room::with(config(), hands.store()).await;
+    let page = |seq: Seq| format!("/console/events/{}", seq.as_event());
+    room.look(Rank::Viewer, &page(second)).await.says(&["id used before", "does not sign", &page(first)]);
+    room.look_ja(Rank::Viewer, &page(second)).await.says(&["ID重複", "署名の対象外", &page(first)]);
+    let seen = room.look(Rank::Viewer, &page(first)).await;
+    assert!(!seen.text.contains("id used before"), "{}", seen.text);
+    let listed = room.look(Rank::Viewer, "/console/events").await;
+    assert_eq!(listed.text.matches("id used before").count(), 1, "{}", listed.text);
 }
 
 #[tokio::test]

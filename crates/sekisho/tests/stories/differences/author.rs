@@ -107,7 +107,10 @@ impl Author {
             4..=7 => {
                 let count = self.rng.between(1, 5);
                 let keep = self.rng.chance(0.3).then(|| self.node());
-                Verb::Admit { rows: (0..count).map(|_| self.arrival()).collect(), keep }
+                let mut rows: Vec<_> = (0..count).map(|_| self.arrival(true)).collect();
+                // They are numbered as they come, and so is which body is the first.
+                rows.sort_by_key(|row| row.seq);
+                Verb::Admit { rows, keep }
             }
             8 => Verb::Known((0..self.rng.below(4)).map(|_| self.key()).collect()),
             9..=14 => Verb::Claim { node: self.node(), wants: self.wants(), now: self.time() },
@@ -176,10 +179,12 @@ impl Author {
         }
     }
 
-    fn arrival(&mut self) -> Arrival {
+    /// One whose body is compared with the first under its id comes from outside only.
+    fn arrival(&mut self, from_outside: bool) -> Arrival {
         // Sometimes the very same row again, as after an unknown outcome.
         if self.rng.chance(0.2)
             && let Some(row) = self.rng.pick(&self.rows)
+            && (from_outside || row.first_body.is_none())
         {
             return row.clone();
         }
@@ -195,7 +200,7 @@ impl Author {
         if self.rng.chance(0.2) {
             row.body = self.bytes();
         }
-        if self.rng.chance(0.3) {
+        if from_outside && self.rng.chance(0.2) {
             self.give_body(&mut row);
         }
         if self.rng.chance(0.15) {
@@ -235,7 +240,7 @@ impl Author {
             set.names = (0..self.rng.below(5) / 3).map(|_| self.naming()).collect();
             set.postings = (0..self.rng.below(3)).map(|_| self.posting()).collect();
             set.audit = (0..self.rng.below(3)).map(|_| self.entry()).collect();
-            set.events = (0..self.rng.below(2)).map(|_| self.arrival()).collect();
+            set.events = (0..self.rng.below(2)).map(|_| self.arrival(false)).collect();
             set.keep = self.rng.chance(0.3).then(|| self.node());
         }
         set
