@@ -166,6 +166,8 @@ fn report(failed: &[(u64, Vec<String>)], count: u64) -> String {
     for (count, kind, seed) in &shown {
         text += &format!("{count:6} {kind} (SEKISHO_SEED={seed})\n");
     }
+    // Making them small may take its time.
+    println!("{text}");
     for (_, kind, seed) in shown.iter().take(SHOWN_MAX) {
         let world = scenes::history(*seed, "", NOW);
         let fails =

@@ -26,6 +26,8 @@ pub struct Derived {
     pub ended_at: Option<Time>,
     pub paid_through: Option<Time>,
     pub entitled_until: Option<Time>,
+    /// Every subscription that may let the tenant in, and until when: not only the one that decides.
+    pub entitlements: Vec<(Status, Option<Time>)>,
     /// Invoices that money was paid for, and how much in the currency below.
     pub paid_invoices: usize,
     pub amount_paid_total: i64,
@@ -132,6 +134,9 @@ impl Derived {
             derived.ended_at = time(snapshot.ended_at);
             derived.entitled_until = time(standing.entitled_until());
         }
+        let standings = facts.subscriptions.keys().filter_map(|id| Standing::of(facts, id));
+        derived.entitlements =
+            standings.map(|one| (one.status, one.entitled_until().map(Time::from_seconds))).collect();
         derived.currency = currency(facts, derived.subscription.as_deref());
         derived.amount_paid_total = total(facts, derived.currency);
         derived.attention = Attention::of(facts, &derived);
@@ -141,13 +146,12 @@ impl Derived {
     /// Whether the tenant may come in. What is paid for ends by the clock, whether or not the provider's word of the end
     /// arrives; the grace is for the word of a renewal that is late. Where a payment failed, there is none.
     pub fn access(&self, now: Time, grace_ms: i64) -> bool {
-        match self.status {
-            Status::Active | Status::Trialing => {
-                self.entitled_until.is_none_or(|until| now < until.plus_ms(grace_ms))
-            }
-            Status::PastDue => self.entitled_until.is_some_and(|until| now < until),
+        let lets_in = |(status, until): &(Status, Option<Time>)| match status {
+            Status::Active | Status::Trialing => until.is_none_or(|until| now < until.plus_ms(grace_ms)),
+            Status::PastDue => until.is_some_and(|until| now < until),
             Status::None | Status::Cancelled | Status::Incomplete | Status::Unpaid | Status::Paused => false,
-        }
+        };
+        self.entitlements.iter().any(lets_in)
     }
 }
 

@@ -267,7 +267,10 @@ impl<'l, F: Thing> Board<'l, F> {
                 }
             }
         }
-        let mut homes = vec![instead_of.iter().map(|(id, _)| id).min().cloned()];
+        // Where what was posted stands, the cluster stands.
+        let is_posted = |(id, place): &(String, usize)| self.rows[id].clusters[*place].is_posted();
+        let home = instead_of.iter().min_by_key(|one| (!is_posted(one), &one.0));
+        let mut homes = vec![home.map(|(id, _)| id.clone())];
         let mut clusters = vec![cluster];
         for id in &touched {
             let row = self.rows.get_mut(id).expect("touched rows are there");
@@ -280,7 +283,7 @@ impl<'l, F: Thing> Board<'l, F> {
             }
         }
         let groups = partition(&mut clusters);
-        let ids = self.name_groups(&groups, &homes, &clusters)?;
+        let ids = self.name_groups(&groups, &homes, &clusters, instead_of.is_empty())?;
         self.settle(groups, ids, homes, clusters, touched)
     }
 
@@ -294,9 +297,6 @@ impl<'l, F: Thing> Board<'l, F> {
         touched: BTreeSet<String>,
     ) -> Result<Taken, String> {
         let mut taken = Taken { touched, ..Taken::default() };
-        // Order matters: a name that something posted claims is its own, whoever else claims it.
-        let is_posted = |cluster: &&F| cluster.owner().is_some();
-        let posted: BTreeSet<String> = clusters.iter().filter(is_posted).flat_map(F::claims).collect();
         let mut clusters: Vec<_> = clusters.into_iter().map(Some).collect();
         let mut left: Vec<(String, String, bool)> = Vec::new();
         for (group, id) in groups.into_iter().zip(ids) {
@@ -308,11 +308,9 @@ impl<'l, F: Thing> Board<'l, F> {
                 if n == 0 {
                     taken.id.clone_from(&id);
                 }
-                let mut claims = cluster.claims();
-                claims.retain(|name| is_posted(&&cluster) || !posted.contains(name));
-                for name in cluster.names().iter().cloned().chain(claims) {
-                    if self.owner_of(&name).as_deref() != Some(&*id) {
-                        self.moved.insert(name, id.clone());
+                for name in cluster.names() {
+                    if self.owner_of(name).as_deref() != Some(&*id) {
+                        self.moved.insert(name.clone(), id.clone());
                     }
                 }
                 self.rows.get_mut(&id).expect("named rows are there").clusters.push(cluster);
@@ -337,8 +335,30 @@ impl<'l, F: Thing> Board<'l, F> {
             }
             taken.parted.push((from, to));
         }
+        self.claim(&taken.touched)?;
         self.point(&taken.touched)?;
         Ok(taken)
+    }
+
+    /// Gives rows the names that they claim. Where two may claim one, what was posted has it, or else who had it first.
+    fn claim(&mut self, touched: &BTreeSet<String>) -> Result<(), String> {
+        for id in touched {
+            let clusters = self.rows[id].clusters.iter();
+            let claims: Vec<(String, bool)> = clusters
+                .flat_map(|one| one.claims().into_iter().map(|name| (name, one.is_posted())))
+                .collect();
+            for (name, is_posted) in claims {
+                let holder = self.leads_to(&name)?.filter(|holder| holder != id);
+                let is_kept = holder.is_some_and(|holder| {
+                    let mut claimers = self.rows[&holder].clusters.iter().filter(|one| one.claims().contains(&name));
+                    claimers.any(|one| one.is_posted() || !is_posted)
+                });
+                if !is_kept && self.owner_of(&name).as_ref() != Some(id) {
+                    self.moved.insert(name, id.clone());
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Which row each group is. It keeps the id it has; of several, that of what the app posted, or else the oldest. What
@@ -348,6 +368,7 @@ impl<'l, F: Thing> Board<'l, F> {
         groups: &[Vec<usize>],
         homes: &[Option<String>],
         clusters: &[F],
+        is_new: bool,
     ) -> Result<Vec<String>, String> {
         let posted = |group: &[usize]| group.iter().copied().find(|n| clusters[*n].is_posted());
         let oldest =
@@ -375,7 +396,8 @@ impl<'l, F: Thing> Board<'l, F> {
             };
             let id = { wishes }.find(is_free).ok_or_else(|| "no id is left for what parts".to_owned())?;
             if !self.rows.contains_key(&id) {
-                self.open(&id, clusters[0].born() != Some(&*id))?;
+                let is_fresh = is_new && clusters[0].born() == Some(&*id);
+                self.open(&id, !is_fresh)?;
             }
             let row = self.rows.get_mut(&id).expect("it was opened");
             (row.into, row.clusters) = (None, Vec::new());
@@ -462,8 +484,7 @@ impl<'l, F: Thing> Board<'l, F> {
         }
         let row = Row::<F>::new(state)?;
         for cluster in &row.clusters {
-            let names = cluster.names().iter().cloned().chain(cluster.claims());
-            self.stored.extend(names.map(|name| (name, id.to_owned())));
+            self.stored.extend(cluster.names().iter().map(|name| (name.clone(), id.to_owned())));
         }
         self.rows.insert(id.to_owned(), row);
         Ok(())

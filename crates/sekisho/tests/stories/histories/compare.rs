@@ -47,7 +47,7 @@ pub fn differences(world: &World, end: &End, seen: &Seen) -> Vec<String> {
         let has = seen.balances.get(customer).copied().unwrap_or(0);
         found.extend(unequal(&format!("balance of {customer}"), balance, &has));
     }
-    let recorded = seen.announcements.iter().filter(|told| told["type"] == "billing.payment_recorded");
+    let recorded = seen.announcements.iter().filter(|told| told["type"] == "billing.payment_succeeded");
     let mut recorded: Vec<_> = recorded.filter_map(|told| told["about"]["invoice"].as_str()).collect();
     recorded.sort_unstable();
     let wanted: Vec<_> = end.invoices.iter().map(String::as_str).collect();

@@ -62,6 +62,9 @@ struct Door<'w> {
 /// How long access goes on, as the settings have it when nobody says otherwise.
 const GRACE: Duration = Duration::from_hours(72);
 
+/// So often somebody may be too late: each time, somebody else was not.
+const ROUNDS_MAX: usize = 100;
+
 /// The store in memory answers at once.
 fn now<T>(future: impl Future<Output = T>) -> T {
     future.now_or_never().expect("memory never waits")
@@ -200,7 +203,11 @@ impl<'w> Door<'w> {
     /// Every node loads before any of them commits; who was too late does it again.
     fn settle_at_once(&mut self, shares: Vec<Vec<Input>>) {
         let mut left = shares;
-        while !left.is_empty() {
+        for round in 0.. {
+            if left.is_empty() {
+                return;
+            }
+            assert!(round < ROUNDS_MAX, "who is too late stays too late: {left:?}");
             let drafts: Vec<_> = left.iter().map(|share| self.decide(share)).collect();
             let mut late = Vec::new();
             for (share, sets) in left.into_iter().zip(drafts) {

@@ -31,9 +31,9 @@ pub fn end(world: &World, end: &End) -> Seen {
         }));
     }
     for invoice in &end.invoices {
-        let id = format!("{invoice}/billing.payment_recorded");
+        let id = format!("{invoice}/billing.payment_succeeded");
         seen.announcements
-            .push(json!({ "id": id, "type": "billing.payment_recorded", "about": { "invoice": invoice } }));
+            .push(json!({ "id": id, "type": "billing.payment_succeeded", "about": { "invoice": invoice } }));
     }
     seen
 }
@@ -113,9 +113,9 @@ pub const BENDS: &[(&str, Bend)] = &[
     ("a partial refund is not told", |seen, _| untold(seen, "payment.partially_refunded")),
     ("underpaid is not told", |seen, _| untold(seen, "payment.underpaid")),
     ("dollars are not told", |seen, _| untold(seen, "payment.currency_mismatch")),
-    ("an invoice is not recorded", |seen, _| untold(seen, "billing.payment_recorded")),
+    ("an invoice is not recorded", |seen, _| untold(seen, "billing.payment_succeeded")),
     ("a refund is told twice", |seen, _| again(seen, "payment.refunded")),
-    ("an invoice is recorded twice", |seen, _| again(seen, "billing.payment_recorded")),
+    ("an invoice is recorded twice", |seen, _| again(seen, "billing.payment_succeeded")),
     ("one id is told twice", |seen, _| {
         let last = seen.announcements.last().cloned();
         seen.announcements.extend(last);

@@ -99,14 +99,16 @@ pub fn letter(source: &Source, body: String, now: i64) -> Letter {
 }
 
 fn by_paypal(path: String, body: Vec<u8>, now: i64) -> Letter {
-    let (id, time, sum) = ("69cd13f0-d67a-11e5-baa3-778b53f4ae55", at_text(now), crc32(&body));
+    // Each event is sent under an id of its own, which its repeats keep.
+    let (time, sum) = (at_text(now), crc32(&body));
+    let id = format!("69cd13f0-d67a-11e5-baa3-{sum:012}");
     let key = &paypal().key;
     let mut signature = vec![0; key.public().modulus_len()];
     let text = format!("{id}|{time}|{WEBHOOK_ID}|{sum}");
     key.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), text.as_bytes(), &mut signature).unwrap();
     let headers = [
         ("content-type", "application/json".to_owned()),
-        ("paypal-transmission-id", id.to_owned()),
+        ("paypal-transmission-id", id),
         ("paypal-transmission-time", time),
         ("paypal-transmission-sig", BASE64.encode(signature)),
         (

@@ -114,7 +114,7 @@ impl<'p> Till<'p> {
         if let Some(tenant) = says.tenant.as_ref().filter(|_| says.tenant_on.contains(&object)) {
             metadata.insert("tenant_id".into(), json!(tenant));
         }
-        if let Some(reference) = self.reference(object).filter(|_| object != Object::Session) {
+        if let Some(reference) = self.reference(object) {
             metadata.insert("order_id".into(), json!(reference));
         }
         metadata.into()
@@ -223,12 +223,14 @@ impl<'p> Till<'p> {
 
     fn charge(&self) -> Value {
         let purchase = self.purchase;
+        let method = if purchase.course == Course::PaidByVoucher { "konbini" } else { "card" };
         json!({
             "object": "charge", "id": format!("ch_{}", purchase.name), "payment_intent": format!("pi_{}", purchase.name),
             "amount": purchase.amount, "amount_captured": self.captured, "amount_refunded": self.refunded,
             "captured": true, "paid": true, "status": "succeeded", "currency": purchase.currency,
             "refunded": self.refunded >= purchase.amount, "balance_transaction": self.transaction,
             "created": purchase.at, "livemode": purchase.live, "customer": purchase.buyer, "failure_code": null,
+            "payment_method_details": { "type": method },
             "receipt_url": null, "metadata": self.metadata(Object::Charge),
         })
     }
@@ -243,7 +245,8 @@ impl<'p> Till<'p> {
             "payment_status": payment_status,
             "payment_intent": purchase.has_intent().then(|| format!("pi_{}", purchase.name)),
             "amount_total": purchase.amount, "currency": purchase.currency, "customer": purchase.buyer,
-            "client_reference_id": self.reference(Object::Session), "created": purchase.at, "livemode": purchase.live,
+            // As Stripe suggests: whose it is, and no order.
+            "client_reference_id": purchase.buyer, "created": purchase.at, "livemode": purchase.live,
             "metadata": self.metadata(Object::Session), "payment_link": null, "invoice": null, "subscription": null,
         });
         self.tell(&format!("checkout.session.{event}"), object);
