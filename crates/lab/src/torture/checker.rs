@@ -271,6 +271,8 @@ fn order(evidence: &Evidence, findings: &mut Findings) {
         evidence.events.iter().map(|event| (event.id.as_str(), event)).collect();
     let fifo: HashSet<&str> =
         evidence.routes.iter().filter(|route| route.fifo).map(|route| route.name).collect();
+    let runs: HashMap<i64, i64> =
+        evidence.outcomes.iter().map(|outcome| (outcome.job, outcome.attempts.into())).collect();
     let mut seen: HashSet<(&str, i64)> = HashSet::new();
     let mut last: HashMap<(&str, &str, Option<Nodes>), (&Event, Nodes)> = HashMap::new();
     let mut last_of_all: HashMap<(&str, &str), i64> = HashMap::new();
@@ -289,10 +291,11 @@ fn order(evidence: &Evidence, findings: &mut Findings) {
         let kept_apart = (!evidence.one_node_at_a_time).then_some(nodes);
         let before = last.entry((route, object, kept_apart)).or_insert((event, nodes));
         if before.0.seq > event.seq {
-            let (late, early) = (&event.id, &before.0.id);
-            findings
-                .disordered
-                .push(format!("{object} at {route}: {late} ({nodes}) came after {early} ({})", before.1));
+            let told = |event: &Event, nodes: Nodes| {
+                format!("{} ({nodes} in run {})", event.id, runs.get(&event.seq).unwrap_or(&0))
+            };
+            let (late, early) = (told(event, nodes), told(before.0, before.1));
+            findings.disordered.push(format!("{object} at {route}: {late} came after {early}"));
         } else {
             findings.overtaken_across_nodes += u64::from(is_overtaken);
             *before = (event, nodes);
