@@ -271,6 +271,8 @@ fn order(evidence: &Evidence, findings: &mut Findings) {
         evidence.events.iter().map(|event| (event.id.as_str(), event)).collect();
     let fifo: HashSet<&str> =
         evidence.routes.iter().filter(|route| route.fifo).map(|route| route.name).collect();
+    let again: HashSet<i64> =
+        evidence.outcomes.iter().filter(|outcome| outcome.attempts > 1).map(|outcome| outcome.job).collect();
     let mut seen: HashSet<(&str, i64)> = HashSet::new();
     let mut last: HashMap<(&str, &str, Option<Nodes>), (&Event, Nodes)> = HashMap::new();
     let mut last_of_all: HashMap<(&str, &str), i64> = HashMap::new();
@@ -285,6 +287,11 @@ fn order(evidence: &Evidence, findings: &mut Findings) {
         let newest = last_of_all.entry((route, object)).or_default();
         let is_overtaken = *newest > event.seq;
         *newest = event.seq.max(*newest);
+        if !evidence.one_node_at_a_time && again.contains(&event.seq) {
+            // Its settling was cut off or taken up again: another node may have had it in between.
+            findings.overtaken_across_nodes += u64::from(is_overtaken);
+            continue;
+        }
         let nodes = Nodes { took_in: node_of(event.seq), settled: node_of(request.message) };
         let kept_apart = (!evidence.one_node_at_a_time).then_some(nodes);
         let before = last.entry((route, object, kept_apart)).or_insert((event, nodes));
@@ -515,6 +522,21 @@ mod tests {
         assert_eq!(findings.overtaken_across_nodes, 1);
         let findings = overtaken(6);
         assert_eq!((findings.disordered.len(), findings.overtaken_across_nodes), (1, 0), "{findings:#?}");
+    }
+
+    #[test]
+    fn c4_an_event_whose_settling_was_cut_off_may_have_been_with_another_node_in_between() {
+        let overtaken = |one_node_at_a_time| {
+            let mut evidence = Evidence { one_node_at_a_time, ..good() };
+            evidence.requests.rotate_right(1);
+            let events: Vec<i64> = evidence.events.iter().map(|event| event.seq).collect();
+            let settlings = evidence.outcomes.iter_mut().filter(|outcome| events.contains(&outcome.job));
+            settlings.for_each(|outcome| outcome.attempts = 2);
+            let findings = check(&evidence);
+            (findings.disordered.len(), findings.overtaken_across_nodes)
+        };
+        assert_eq!(overtaken(true), (1, 0), "where there is one node, it had them all the time");
+        assert_eq!(overtaken(false), (0, 1));
     }
 
     #[test]

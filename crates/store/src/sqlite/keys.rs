@@ -200,7 +200,7 @@ impl Fresh {
             if latest(&first) >= latest(&second) { (0, first, second) } else { (1, second, first) };
         older.sort_unstable();
         let mut fresh = Self { newest: HashMap::with_capacity(newest.len()), table, older, merged: 0 };
-        for pair in fresh.older.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
+        if let Some(pair) = fresh.older.windows(2).find(|pair| pair[0].0 == pair[1].0) {
             doubled(pair[0].1, pair[1].1);
         }
         for (key, seq) in newest {
