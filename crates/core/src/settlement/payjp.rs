@@ -11,7 +11,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-use super::payment::{Charge, ChargeStatus, Intent, IntentStatus};
+use super::payment::{Capture, Charge, ChargeStatus, Intent, IntentStatus};
 use super::reading::{Labels, Reading, References, Told, Unreadable, named, parse, unreadable};
 use crate::event::Stored;
 use crate::money::{self, Currency};
@@ -105,6 +105,10 @@ fn charge(charge: ChargeObject, event_type: &str, created: Option<i64>) -> Resul
             amount: total,
             captured: total,
             uncaptured: if event_type == "charge.captured" { refunded } else { 0 },
+            capture: match event_type {
+                "charge.captured" | "charge.succeeded" => Capture::Told,
+                _ => Capture::Untold,
+            },
             refunded,
             currency,
             ..Charge::default()

@@ -233,8 +233,10 @@ pub struct Charge {
     pub amount: i64,
     /// What was taken towards the order.
     pub captured: i64,
-    /// What of that was not taken after all, where the provider says so only together with its refunds.
+    /// What of that was not taken after all, where the provider says so only together with its refunds; and whether it
+    /// has told of the capture yet, by which the two are told apart.
     pub uncaptured: i64,
+    pub capture: Capture,
     /// Taken beside that: a tip is ours, a surcharge the provider keeps. Neither pays for the order.
     pub tip: i64,
     pub surcharge: i64,
@@ -252,6 +254,18 @@ pub struct Charge {
     pub transactions: BTreeSet<String>,
     pub receipt_url: Option<String>,
     pub failure: Option<String>,
+}
+
+/// Whether how much was captured is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Capture {
+    /// The charge says it itself.
+    #[default]
+    Plain,
+    /// Whatever is called refunded may never have been taken.
+    Untold,
+    Told,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -447,7 +461,16 @@ impl Intent {
 impl Charge {
     /// What it brought towards the order.
     pub fn taken(&self) -> i64 {
-        minus(self.captured, self.uncaptured).max(0)
+        minus(self.captured, self.untaken()).max(0)
+    }
+
+    /// What of the captured amount was not taken, as far as that is known. Where it is not known what was refunded and
+    /// what released, nothing counts yet.
+    pub fn untaken(&self) -> i64 {
+        match self.capture {
+            Capture::Untold if self.refunded > 0 => self.captured.max(self.refunded),
+            Capture::Plain | Capture::Told | Capture::Untold => self.uncaptured,
+        }
     }
 
     fn join(&mut self, other: &Self) {
@@ -456,6 +479,7 @@ impl Charge {
         greater(&mut self.amount, &other.amount);
         greater(&mut self.captured, &other.captured);
         greater(&mut self.uncaptured, &other.uncaptured);
+        greater(&mut self.capture, &other.capture);
         greater(&mut self.tip, &other.tip);
         greater(&mut self.surcharge, &other.surcharge);
         greater(&mut self.refunded, &other.refunded);

@@ -336,7 +336,8 @@ impl<'l, F: Thing> Board<'l, F> {
             taken.parted.push((from, to));
         }
         self.claim(&taken.touched)?;
-        self.point(&taken.touched)?;
+        let holders = self.point(&taken.touched)?;
+        taken.touched.extend(holders);
         Ok(taken)
     }
 
@@ -407,7 +408,8 @@ impl<'l, F: Thing> Board<'l, F> {
     }
 
     /// Lets everything be found by what people call it, whosever it is: a name leads to one row, which knows the others.
-    fn point(&mut self, touched: &BTreeSet<String>) -> Result<(), String> {
+    fn point(&mut self, touched: &BTreeSet<String>) -> Result<BTreeSet<String>, String> {
+        let mut holders = BTreeSet::new();
         for id in touched {
             let aliases: BTreeSet<String> = self.rows[id].clusters.iter().flat_map(F::aliases).collect();
             for alias in aliases {
@@ -422,9 +424,10 @@ impl<'l, F: Thing> Board<'l, F> {
                     Some(cluster) => cluster.add_namesake(id),
                     None => drop(self.moved.insert(alias, id.clone())),
                 }
+                holders.insert(holder);
             }
         }
-        Ok(())
+        Ok(holders)
     }
 
     fn owner_of(&self, name: &str) -> Option<String> {

@@ -141,7 +141,7 @@ fn back(facts: &Facts, fits: impl Fn(Option<Currency>) -> bool + Copy) -> Back {
         let mut own = Back::default();
         refunds().filter(|one| one.charge.as_ref() == Some(id)).for_each(|refund| own.add(refund));
         let seen = minus(own.gone().saturating_add(own.returned), released(charge)).max(0);
-        let more = minus(minus(charge.refunded, charge.uncaptured), seen).max(0);
+        let more = minus(minus(charge.refunded, charge.untaken()), seen).max(0);
         unseen = unseen.saturating_add(more);
         unseen_waits = unseen_waits.saturating_add(if charge.refunds_wait { more } else { 0 });
         own.let_go(released(charge));

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::amounts::{gives_back, release_entry};
 use super::derive::{is_underpaid, other_money, surplus};
 use super::{Derived, Dispute, DisputeStatus, Facts, Line, Lines, Refund, RefundStatus, Status, lines};
+use crate::money::{minus, sum};
 use crate::settlement::Fetch;
 use crate::settlement::reading::order_name;
 
@@ -161,6 +162,9 @@ fn refunds(facts: &Facts, derived: &Derived) -> Vec<Due> {
     if received > 0 && refunded > 0 {
         let whole = refunded >= received;
         let event_type = if whole { "payment.refunded" } else { "payment.partially_refunded" };
+        // What was called off had never gone back, so it is no news of what did.
+        let cancelled = facts.refunds.values().filter(|refund| refund.status == RefundStatus::Cancelled);
+        let returned = minus(returned, sum(cancelled.map(|refund| refund.amount))).max(0);
         due.push(announce(Cumulative { returned, refunded }.key(event_type), event_type, about.clone()));
     }
     if received > 0 && pending > 0 {

@@ -334,18 +334,14 @@ impl Sale<'_> {
         }
     }
 
-    /// What may be taken for given back before more is heard: a card's charge calls a refund done that is on its way, and
-    /// PAY.JP adds what it released to what it refunded until it tells of the capture.
+    /// What may be taken for given back before more is heard: a card's charge calls a refund done that is on its way.
     fn seems_refunded(&self) -> i64 {
         let by_card = |one: &&&Purchase| one.shop == Shop::Stripe && one.course != Course::PaidByVoucher;
         let on_its_way = |one: &&Purchase| -> i64 {
             let ends = [RefundEnd::Pending, RefundEnd::WaitsForCustomer, RefundEnd::Cancelled];
             one.refunds.iter().filter(|refund| ends.contains(&refund.end)).map(|refund| refund.amount).sum()
         };
-        let released = |one: &&Purchase| -> i64 { one.amount - one.captures.iter().sum::<i64>() };
-        let at_payjp = |one: &&&Purchase| one.shop == Shop::PayJp && one.is_paid();
-        self.purchases.iter().filter(by_card).map(on_its_way).sum::<i64>()
-            + self.purchases.iter().filter(at_payjp).map(released).sum::<i64>()
+        self.purchases.iter().filter(by_card).map(on_its_way).sum()
     }
 
     /// A top-up is owed to its customer, as far as it was not given back and is not on its way back.
