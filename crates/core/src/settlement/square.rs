@@ -101,12 +101,11 @@ fn payment(payment: PaymentObject) -> Result<Told, Unreadable> {
     };
     let taken = status == IntentStatus::Succeeded;
     let (tip, _) = amount(payment.tip_money)?;
-    let (total, currency) = match payment.total_money {
-        Some(total) => amount(Some(total))?,
-        None => {
-            let (asked, currency) = amount(payment.amount_money)?;
-            (checked(money::sum([asked, tip]))?, currency)
-        }
+    let (total, currency) = if payment.total_money.is_some() {
+        amount(payment.total_money)?
+    } else {
+        let (asked, currency) = amount(payment.amount_money)?;
+        (checked(money::sum([asked, tip]))?, currency)
     };
     if taken && currency.is_none() {
         return Err(Unreadable::Amount("nothing".to_owned()));

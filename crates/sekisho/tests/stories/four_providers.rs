@@ -112,7 +112,9 @@ impl Shop {
         let mut heard = BTreeMap::new();
         for one in came_to(&self.app, "settled") {
             let body: Value = serde_json::from_slice(&one.body).unwrap();
-            if body["data"]["reference"] == reference {
+            // A dispute may be heard of before the payment that it is about: then only its own id says whose it is.
+            let told_early = body["about"]["dispute"].as_str().is_some_and(|id| id.ends_with(reference));
+            if body["data"]["reference"] == reference || told_early {
                 *heard.entry(body["type"].as_str().unwrap().to_owned()).or_default() += 1;
             }
         }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::event::Stored;
-use crate::settlement::payment::Derived;
+use crate::settlement::payment::{Attention, Derived};
 use crate::settlement::world::{Ending, Step, World, every_way};
 
 const MERCHANT: &str = "6SSW7HV8K2ST5";
@@ -117,7 +117,7 @@ fn d2_two_tenders_of_one_square_order_are_its_parts() {
         world.steps(vec![card.clone(), Step::Posted("order-7", asked), cash.clone()]);
         let derived = Derived::of(&world.facts().next().unwrap());
         assert_eq!((derived.amount, derived.received), (asked, 5000), "what the app asked for decides");
-        assert_eq!(derived.attention.map(|reason| reason.name()), attention);
+        assert_eq!(derived.attention.map(Attention::name), attention);
     }
 }
 

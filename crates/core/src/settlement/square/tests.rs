@@ -3,6 +3,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 
 use super::*;
+use crate::notification::MailAddress;
 use crate::settlement::reading::Part;
 use crate::settlement::spoiled::{odd, spoil};
 
@@ -104,7 +105,7 @@ fn d2_the_buyer_can_be_told_where_square_knows_an_address() {
     let known =
         COMPLETED.1.replace("\"reference_id\"", "\"buyer_email_address\":\"a@example.com\",\"reference_id\"");
     let facts = part((COMPLETED.0, &known)).facts;
-    assert_eq!(facts.email().map(|email| email.whole()), Some("a@example.com"));
+    assert_eq!(facts.email().map(MailAddress::whole), Some("a@example.com"));
     assert!(part(COMPLETED).facts.emails.is_empty());
 }
 

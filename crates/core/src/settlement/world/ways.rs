@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::World;
 use crate::event::Stored;
 use crate::settlement::decide::{Cause, Input};
-use crate::settlement::payment::{Derived, Facts};
+use crate::settlement::payment::{Attention, Derived, Facts};
 use crate::settlement::{Origin, References, read};
 
 /// More ways are not tried of one story.
@@ -110,7 +110,7 @@ impl World {
         let found = (derived.status.name(), derived.amount, derived.received, derived.refunded);
         let wanted = (ending.status, ending.amount, ending.received, ending.refunded);
         assert_eq!(found, wanted, "{order:?} {facts:#?}");
-        assert_eq!(derived.attention.map(|reason| reason.name()), ending.attention, "{order:?}");
+        assert_eq!(derived.attention.map(Attention::name), ending.attention, "{order:?}");
         let ids: BTreeSet<&str> = self.told.iter().map(|told| &*told.id).collect();
         assert_eq!(ids.len(), self.told.len(), "{order:?} announces something twice: {ids:?}");
         let keys: BTreeSet<&str> =

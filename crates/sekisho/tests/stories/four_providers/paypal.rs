@@ -170,12 +170,13 @@ fn d2_orders_paid_by_paypal_settle_whichever_way_they_are_told() {
 
 /// As PayPal signs: ids, a time, and a checksum of the body.
 fn signed(signer: &Signer, body: &str) -> Letter {
-    let (id, time) = ("69cd13f0-d67a-11e5-baa3-778b53f4ae55", "2026-03-01T01:00:00Z");
-    let text = format!("{id}|{time}|{WEBHOOK}|{}", crc32(body.as_bytes()));
+    let (sum, time) = (crc32(body.as_bytes()), sekisho::now().to_string());
+    let id = format!("{sum:08x}-d67a-11e5-baa3-778b53f4ae55");
+    let text = format!("{id}|{time}|{WEBHOOK}|{sum}");
     let signature = STANDARD.encode(signer.sign(text.as_bytes()).unwrap());
     Letter::unsigned("/webhooks/paypal", body)
-        .with_header("paypal-transmission-id", id)
-        .with_header("paypal-transmission-time", time)
+        .with_header("paypal-transmission-id", &id)
+        .with_header("paypal-transmission-time", &time)
         .with_header("paypal-transmission-sig", &signature)
         .with_header("paypal-cert-url", CERTIFICATE)
         .with_header("paypal-auth-algo", "SHA256withRSA")

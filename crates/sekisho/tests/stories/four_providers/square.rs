@@ -105,6 +105,7 @@ const ORDERS: [Order; 7] = [
         status: "partially_refunded",
         refunded: 400,
         told: &["payment.paid", "payment.partially_refunded"],
+        perhaps: &["payment.refund_pending"],
         ..PAID
     },
     Order {
