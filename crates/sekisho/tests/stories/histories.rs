@@ -38,8 +38,8 @@ use crate::support::{Place, seed};
 use bugs::Bug;
 use world::World;
 
-/// How many, when nobody says: what two cores play in most of a minute, without optimisation.
-const HISTORIES: u64 = 5_000;
+/// How many, when nobody says: what two cores play in a few minutes, without optimisation.
+const HISTORIES: u64 = 20_000;
 /// In how many orders each is played.
 const PLAYS: u64 = 2;
 /// The clock at the end of every history in memory.

@@ -351,7 +351,8 @@ impl<'l, F: Thing> Board<'l, F> {
             for (name, is_posted) in claims {
                 let holder = self.leads_to(&name)?.filter(|holder| holder != id);
                 let is_kept = holder.is_some_and(|holder| {
-                    let mut claimers = self.rows[&holder].clusters.iter().filter(|one| one.claims().contains(&name));
+                    let mut claimers =
+                        self.rows[&holder].clusters.iter().filter(|one| one.claims().contains(&name));
                     claimers.any(|one| one.is_posted() || !is_posted)
                 });
                 if !is_kept && self.owner_of(&name).as_ref() != Some(id) {

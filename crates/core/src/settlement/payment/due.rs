@@ -54,8 +54,12 @@ pub fn due(facts: &Facts, derived: &Derived, can_fetch: impl Fn(&str) -> bool) -
 
 /// The name outward ids of announcements begin with: `{anchor}/{key}`.
 pub fn anchor(facts: &Facts) -> String {
+    // What brought the money comes first: it keeps its name when something parts from it.
+    let paid = facts.intents.iter().filter(|(_, intent)| intent.received > 0).map(|(id, _)| id);
+    let taken = facts.charges.iter().filter(|(_, charge)| charge.taken() > 0);
+    let of_taken = taken.map(|(id, charge)| charge.intent.as_ref().unwrap_or(id));
     let of_charges = facts.charges.values().filter_map(|charge| charge.intent.as_ref());
-    let intent = facts.intents.keys().chain(of_charges).min();
+    let intent = paid.chain(of_taken).min().or_else(|| facts.intents.keys().chain(of_charges).min());
     let object = intent
         .or_else(|| facts.charges.keys().next())
         .or_else(|| facts.sessions.keys().next())

@@ -185,8 +185,11 @@ impl Sale<'_> {
             left_after_dispute: self.left_after_dispute(),
             told: Told {
                 paid: self.paid_told(),
-                refunds: self.refunds_told(),
-                refunds_max: refunded + self.refunds(&[RefundEnd::Failed]) + self.seems_refunded(),
+                refunds: self.refunds_told().filter(|_| !self.may_have_met_another()),
+                refunds_max: match self.may_have_met_another() {
+                    true => i64::MAX,
+                    false => refunded + self.refunds(&[RefundEnd::Failed]) + self.seems_refunded(),
+                },
                 underpaid: status == Some("partially_paid"),
                 currency_mismatch: self.foreign_money() > 0,
             },
@@ -334,14 +337,35 @@ impl Sale<'_> {
         }
     }
 
-    /// What may be taken for given back before more is heard: a card's charge calls a refund done that is on its way.
+    /// Whether it may have been taken for one with another for a while: with one that has its number and named its tenant
+    /// only later. What was told meanwhile was true of both together.
+    fn may_have_met_another(&self) -> bool {
+        let number = |one: &Purchase| one.says.reference.clone().map(|number| (number, one.live));
+        let is_other = |one: &&Purchase| !self.purchases.iter().any(|own| own.name == one.name);
+        let late = self
+            .world
+            .purchases
+            .iter()
+            .filter(is_other)
+            .filter(|one| one.says.tenant.is_some() && !one.is_marked_everywhere());
+        let mut met = late.filter_map(number);
+        met.any(|other| self.purchases.iter().any(|own| number(own).as_ref() == Some(&other)))
+    }
+
+    /// What may be taken for given back before more is heard: a card's charge calls a refund done that is on its way, and
+    /// before basil a refund told of what was only released.
     fn seems_refunded(&self) -> i64 {
         let by_card = |one: &&&Purchase| one.shop == Shop::Stripe && one.course != Course::PaidByVoucher;
         let on_its_way = |one: &&Purchase| -> i64 {
             let ends = [RefundEnd::Pending, RefundEnd::WaitsForCustomer, RefundEnd::Cancelled];
             one.refunds.iter().filter(|refund| ends.contains(&refund.end)).map(|refund| refund.amount).sum()
         };
-        self.purchases.iter().filter(by_card).map(on_its_way).sum()
+        let released = |one: &&Purchase| one.amount - one.captures.iter().sum::<i64>();
+        let is_old = |one: &&&Purchase| {
+            one.shop == Shop::Stripe && one.api == Api::Old && one.course == Course::PaidByCapture
+        };
+        self.purchases.iter().filter(by_card).map(on_its_way).sum::<i64>()
+            + self.purchases.iter().filter(is_old).map(released).sum::<i64>()
     }
 
     /// A top-up is owed to its customer, as far as it was not given back and is not on its way back.
