@@ -146,7 +146,7 @@ impl Facts {
     /// Adds what another knows.
     pub fn join(&mut self, other: &Self) {
         greater(&mut self.merged_into, &other.merged_into);
-        oldest(&mut self.born, &other.born);
+        oldest(&mut self.born, other.born.as_ref());
         greater(&mut self.livemode, &other.livemode);
         self.declared.extend(other.declared.iter().cloned());
         self.names.extend(other.names.iter().cloned());

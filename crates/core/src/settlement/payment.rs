@@ -346,7 +346,7 @@ impl Facts {
     /// Adds what another knows.
     pub fn join(&mut self, other: &Self) {
         greater(&mut self.merged_into, &other.merged_into);
-        oldest(&mut self.born, &other.born);
+        oldest(&mut self.born, other.born.as_ref());
         greater(&mut self.livemode, &other.livemode);
         greater(&mut self.account, &other.account);
         greater(&mut self.billed_to, &other.billed_to);
@@ -535,9 +535,9 @@ pub(super) fn is_nothing<T: Default + PartialEq>(value: &T) -> bool {
 }
 
 /// Keeps the older of two ids.
-pub(super) fn oldest(mine: &mut Option<String>, other: &Option<String>) {
-    if other.is_some() && (mine.is_none() || other < mine) {
-        mine.clone_from(other);
+pub(super) fn oldest(mine: &mut Option<String>, other: Option<&String>) {
+    if other.is_some_and(|other| mine.as_ref().is_none_or(|mine| other < mine)) {
+        *mine = other.cloned();
     }
 }
 

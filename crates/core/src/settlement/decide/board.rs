@@ -451,7 +451,7 @@ impl<'l, F: Thing> Board<'l, F> {
     /// The row under this id, or the one it became part of.
     fn standing(&mut self, id: &str) -> Result<Option<String>, String> {
         let mut id = id.to_owned();
-        for _ in 0..self.known.loaded.states.len() + self.rows.len() + 1 {
+        for _ in 0..=self.known.loaded.states.len() + self.rows.len() {
             if !self.rows.contains_key(&id) {
                 if !self.known.loaded.states.contains_key(&Key::new(F::KIND, &*id)) {
                     self.wanted.want(Key::new(F::KIND, id), self.known.asked);
@@ -459,10 +459,8 @@ impl<'l, F: Thing> Board<'l, F> {
                 }
                 self.open(&id, true)?;
             }
-            match &self.rows[&id].into {
-                Some(into) => id = into.clone(),
-                None => return Ok(Some(id)),
-            }
+            let Some(into) = &self.rows[&id].into else { return Ok(Some(id)) };
+            id.clone_from(into);
         }
         Err(format!("{} {id} became part of itself", F::KIND.name()))
     }

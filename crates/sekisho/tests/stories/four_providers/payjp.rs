@@ -87,7 +87,6 @@ const ORDERS: [Order; 7] = [
         told: &["payment.paid", "payment.refunded"],
         // Before the capture is known, all that was authorised seems to be taken.
         perhaps: &["payment.processing", "payment.partially_refunded", "payment.overpaid"],
-        ..PAID
     },
     Order {
         name: "refunded-in-part",

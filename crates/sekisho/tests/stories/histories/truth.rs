@@ -186,9 +186,10 @@ impl Sale<'_> {
             told: Told {
                 paid: self.paid_told(),
                 refunds: self.refunds_told().filter(|_| !self.may_have_met_another()),
-                refunds_max: match self.may_have_met_another() {
-                    true => i64::MAX,
-                    false => refunded + self.refunds(&[RefundEnd::Failed]) + self.seems_refunded(),
+                refunds_max: if self.may_have_met_another() {
+                    i64::MAX
+                } else {
+                    refunded + self.refunds(&[RefundEnd::Failed]) + self.seems_refunded()
                 },
                 underpaid: status == Some("partially_paid"),
                 currency_mismatch: self.foreign_money() > 0,
