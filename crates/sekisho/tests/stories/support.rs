@@ -49,9 +49,13 @@ pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
 
 /// A new seed each run, printed; `SEKISHO_SEED` replays one.
 pub fn seed(story: &str) -> u64 {
+    seed_or(story, std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64)
+}
+
+/// The seed that somebody gives, or this one.
+pub fn seed_or(story: &str, otherwise: u64) -> u64 {
     let given = std::env::var("SEKISHO_SEED").ok().and_then(|text| text.parse().ok());
-    let clock = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64;
-    let seed = given.unwrap_or(clock);
+    let seed = given.unwrap_or(otherwise);
     eprintln!("{story}: SEKISHO_SEED={seed}");
     seed
 }

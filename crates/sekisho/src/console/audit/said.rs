@@ -24,6 +24,11 @@ pub fn action(code: &str, lang: Language) -> &str {
     let (en, ja) = match code {
         "payment.found" => ("a payment was first heard of", "決済を検知"),
         "payment.merged" => ("payments turned out to be one", "同一の決済を統合"),
+        "payment.parted" => ("part of a payment turned out to be another's", "決済の一部を別の決済へ移動"),
+        "payment.unlinked" => ("money was told of as the wrong payment's", "入金の対応付けを訂正"),
+        "billing.parted" => {
+            ("a subscription turned out to be another tenant's", "定期課金を別のテナントへ移動")
+        }
         "payment.processing" => ("a payment is being processed", "決済を処理中"),
         "payment.overpaid" => ("a payment was overpaid", "過払いを検知"),
         "payment.underpaid" => ("less came than was asked for", "入金不足を検知"),

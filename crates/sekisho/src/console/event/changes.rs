@@ -110,6 +110,12 @@ fn title(action: &str, lang: Language) -> String {
         "payment.found" => lang.t("A payment became known", "決済を新規に確認しました"),
         "payment.changed" => lang.t("The payment changed", "決済を更新しました"),
         "payment.merged" => lang.t("Payments turned out to be one", "同一の決済を統合しました"),
+        "payment.parted" => {
+            lang.t("Part of the payment turned out to be another's", "決済の一部を別の決済へ移しました")
+        }
+        "billing.parted" => {
+            lang.t("A subscription turned out to be another tenant's", "定期課金を別のテナントへ移しました")
+        }
         "billing.found" => lang.t("A subscription became known", "定期課金を新規に確認しました"),
         "billing.changed" => lang.t("The subscription changed", "定期課金を更新しました"),
         "billing.merged" => lang.t("Subscriptions turned out to be one", "同一の定期課金を統合しました"),

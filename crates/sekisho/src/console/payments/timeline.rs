@@ -90,6 +90,7 @@ pub fn decided(one: &AuditEntry, currency: &str, f: &Frame) -> Item {
         "found" => f.t("First heard of", "記録を開始").to_owned(),
         "changed" => f.t("Decided", "判定").to_owned(),
         "merged" => f.t("Found to be one with another", "別の記録と統合").to_owned(),
+        "parted" => f.t("Part of it turned out to be another's", "一部を別の記録へ移動").to_owned(),
         _ => entry.action.clone(),
     };
     let who = entry.actor.as_ref().map(|actor| format!("{} {actor}", f.t("by", "操作者")));
@@ -97,6 +98,7 @@ pub fn decided(one: &AuditEntry, currency: &str, f: &Frame) -> Item {
     let mut lines = words::changes(&details["before"], &details["after"], currency, f.lang);
     let merged = details["merged"].as_array().into_iter().flatten().filter_map(Value::as_str);
     lines.extend(merged.map(str::to_owned));
+    lines.extend(details["moved"].as_str().map(str::to_owned));
     lines.extend(who);
     let after = details["after"]["status"].as_str().unwrap_or_default().to_owned();
     Item { at: entry.at, tone: tone(&after, f), title, href: event.unwrap_or_default(), status: after, lines }

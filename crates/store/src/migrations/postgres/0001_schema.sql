@@ -306,7 +306,7 @@ SELECT id,
        attention,
        to_timestamp(created_at / 1000.0) AS created_at,
        to_timestamp(changed_at / 1000.0) AS changed_at
-FROM state WHERE kind = 'payment' AND status <> 'merged';
+FROM state WHERE kind = 'payment' AND status NOT IN ('merged', 'unheard');
 
 CREATE VIEW billings AS
 SELECT id,
@@ -324,4 +324,4 @@ SELECT id,
        attention,
        to_timestamp(created_at / 1000.0) AS created_at,
        to_timestamp(changed_at / 1000.0) AS changed_at
-FROM state WHERE kind = 'billing' AND status NOT IN ('deleted', 'merged');
+FROM state WHERE kind = 'billing' AND status NOT IN ('deleted', 'merged', 'unheard');

@@ -290,7 +290,7 @@ SELECT id,
        attention,
        strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1000.0, 'unixepoch') AS created_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', changed_at / 1000.0, 'unixepoch') AS changed_at
-FROM state WHERE kind = 'payment' AND status <> 'merged';
+FROM state WHERE kind = 'payment' AND status NOT IN ('merged', 'unheard');
 
 CREATE VIEW billings AS
 SELECT id,
@@ -308,4 +308,4 @@ SELECT id,
        attention,
        strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1000.0, 'unixepoch') AS created_at,
        strftime('%Y-%m-%dT%H:%M:%fZ', changed_at / 1000.0, 'unixepoch') AS changed_at
-FROM state WHERE kind = 'billing' AND status NOT IN ('deleted', 'merged');
+FROM state WHERE kind = 'billing' AND status NOT IN ('deleted', 'merged', 'unheard');
