@@ -229,12 +229,12 @@ fn paid(n: &str, tenant: Option<&str>, more: &Value) -> Letter {
         metadata[name] = value.clone();
     }
     let body = json!({
-        "id": format!("evt_{n}"), "object": "event", "type": "payment_intent.succeeded", "livemode": true,
+        "id": format!("evt_{n}"), "object": "event", "type": "charge.succeeded", "livemode": true,
         "created": sekisho::now().seconds(),
         "data": { "object": {
-            "object": "payment_intent", "id": format!("pi_{n}"), "status": "succeeded", "amount": 5000,
-            "amount_received": 5000, "currency": "jpy", "receipt_email": format!("typed-{n}@example.jp"),
-            "metadata": metadata,
+            "object": "charge", "id": format!("ch_{n}"), "payment_intent": format!("pi_{n}"), "status": "succeeded",
+            "paid": true, "captured": true, "amount": 5000, "amount_captured": 5000, "currency": "jpy",
+            "receipt_email": format!("typed-{n}@example.jp"), "metadata": metadata,
         } },
     });
     Provider::stripe().body(&body.to_string())
