@@ -437,7 +437,10 @@ mod tests {
                 let wall = start.wall.plus_ms(jump + second as i64 * 1_000);
                 believed = believed.or(node.check_clock(Moment { wall, monotonic }, None));
             }
-            assert_eq!((believed, node.may_forget()), (Some(jump), may_forget), "{days} days");
+            // The node looked at its clock a moment before we did.
+            let off = believed.map(|believed: i64| (believed - jump).abs());
+            assert!(off.is_some_and(|off| off < 1_000), "{days} days: {believed:?}");
+            assert_eq!(node.may_forget(), may_forget, "{days} days");
         }
     }
 

@@ -181,7 +181,7 @@ fn full(language: Language) -> Value {
 fn payment(words: &Words) -> Value {
     json!({
         "id": "pay_01KA5Z7Q3M", "object": "payment", "status": "partially_refunded",
-        "amount": 5000, "currency": "jpy", "amount_received": 5000, "amount_missing": 0, "failed_tries": 1,
+        "amount": 5000, "currency": "jpy", "amount_received": 5000, "amount_missing": 0, "amount_tip": 0, "amount_surcharge": 0, "failed_tries": 1,
         "amount_refunded": 2000, "amount_refund_pending": 1000, "fee": 180, "net": 4820, "disputed": false, "dispute_status": "under_review",
         "dispute_fee": 0, "net_of_dispute": 4820, "livemode": true, "tenant": "ten_4tR8", "customer": "cus_81K2",
         "purpose": "order", "reference": "A-20261116-0042", "description": words.product,
@@ -234,7 +234,7 @@ fn sparse(language: Language) -> Value {
         "event": { "id": "evt_1", "type": "payment.paid", "at": "2026-11-16T05:05:00.000Z" },
         "payment": {
             "id": "pay_1", "object": "payment", "status": "paid", "amount": 0, "amount_received": 0,
-            "amount_missing": 0, "failed_tries": 0, "amount_refunded": 0, "amount_refund_pending": 0, "disputed": false, "dispute_fee": 0,
+            "amount_missing": 0, "amount_tip": 0, "amount_surcharge": 0, "failed_tries": 0, "amount_refunded": 0, "amount_refund_pending": 0, "disputed": false, "dispute_fee": 0,
             "net_of_dispute": 0, "metadata": {}, "linked": false, "refunds": nothing, "disputes": nothing,
             "references": {
                 "payment_intents": nothing, "charges": nothing, "sessions": nothing, "orders": nothing,
