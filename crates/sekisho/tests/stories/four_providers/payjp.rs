@@ -85,8 +85,8 @@ const ORDERS: [Order; 7] = [
         received: 400,
         refunded: 400,
         told: &["payment.paid", "payment.refunded"],
-        // Before the capture is known, all that was authorised seems to be taken.
-        perhaps: &["payment.processing", "payment.partially_refunded", "payment.overpaid"],
+        // Before the capture is known, nothing of it counts: it never seems overpaid.
+        perhaps: &["payment.processing", "payment.partially_refunded"],
     },
     Order {
         name: "refunded-in-part",
