@@ -2,21 +2,17 @@
 //! `sekisho` carries them from one to the other. The store has no clock: every time and id comes in.
 
 use std::borrow::Cow;
-mod job;
-
 use std::sync::Arc;
 
 use bytes::Bytes;
 
 use crate::audit::{Entry, Role};
-use crate::event::{BodyDigest, Created, DedupeKey, FirstBody, OtherBody, Stored, Trust};
+use crate::event::{About, BodyDigest, DedupeKey, FirstBody, OtherBody, Stored, Trust};
 use crate::id::{Epoch, Seq};
-use crate::provider::Unusable;
-use crate::queue::Class;
+use crate::job::{Attempt, Death, End, Job, Lease, NewJob};
 use crate::state::{Naming, Posting, Write};
 use crate::time::Time;
-
-pub use job::{Job, Kind, Lane, Lease, NewJob, delivery_key, effect_prefix, past_effects};
+use crate::timer::hour_of;
 
 /// One event on its way in, with everything its rows need. The event, its dedupe entry and its first job are
 /// one commit; the job carries the event's own number.
@@ -175,145 +171,6 @@ impl Ended {
     }
 }
 
-/// What an event turned out to be about; kept with its outcome.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct About {
-    pub payment: Option<String>,
-    pub billing: Option<String>,
-    pub tenant: Option<String>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum End {
-    Done(Outcome),
-    Retry { due_at: Time },
-    Dead(Death),
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    Success {
-        note: Option<String>,
-    },
-    Skipped {
-        note: String,
-    },
-    /// Taken out of the dead letters by a person.
-    Discarded {
-        note: String,
-    },
-}
-
-impl Outcome {
-    pub const SUCCESS: Self = Self::Success { note: None };
-
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Success { .. } => "success",
-            Self::Skipped { .. } => "skipped",
-            Self::Discarded { .. } => "discarded",
-        }
-    }
-
-    pub fn note(&self) -> Option<&str> {
-        match self {
-            Self::Success { note } => note.as_deref(),
-            Self::Skipped { note } | Self::Discarded { note } => Some(note),
-        }
-    }
-
-    /// The same, with something more to say.
-    #[must_use]
-    pub fn with_note(self, more: &str) -> Self {
-        let note = self.note().map_or_else(|| more.to_owned(), |note| format!("{note}; {more}"));
-        match self {
-            Self::Success { .. } => Self::Success { note: Some(note) },
-            Self::Skipped { .. } => Self::Skipped { note },
-            Self::Discarded { .. } => Self::Discarded { note },
-        }
-    }
-
-    pub fn parse(name: &str, note: Option<String>) -> Option<Self> {
-        match name {
-            "success" => Some(Self::Success { note }),
-            "skipped" => Some(Self::Skipped { note: note.unwrap_or_default() }),
-            "discarded" => Some(Self::Discarded { note: note.unwrap_or_default() }),
-            _ => None,
-        }
-    }
-}
-
-/// Why something went to the dead letters.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Death {
-    pub class: Class,
-    /// Stable word to filter by: `unusable_body`.
-    pub reason: String,
-    /// A sentence for a person.
-    pub error: String,
-}
-
-impl Death {
-    pub fn terminal(reason: impl Into<String>, error: impl Into<String>) -> Self {
-        Self { class: Class::Terminal, reason: reason.into(), error: error.into() }
-    }
-
-    /// Of an event at a source that takes only one mode, if it is of the other.
-    pub fn of_mode(wanted: Option<bool>, found: Option<bool>) -> Option<Self> {
-        let error = "the event's livemode is not the source's: test and live must not mix";
-        let differ = wanted.zip(found).is_some_and(|(wanted, found)| wanted != found);
-        differ.then(|| Self::terminal("livemode_mismatch", error))
-    }
-
-    /// Of an event at a source that takes only one account, if it names another.
-    pub fn of_account(wanted: Option<&str>, found: Option<&str>) -> Option<Self> {
-        let (wanted, found) = wanted.zip(found).filter(|(wanted, found)| wanted != found)?;
-        let error =
-            format!("the event is of the account {found}, and the source takes only those of {wanted}");
-        Some(Self::terminal("account_mismatch", error))
-    }
-
-    /// Of an event older than anything that is remembered: whether it came before can't be told.
-    pub fn of_age(created: Option<Created>, kept_since: Time) -> Option<Self> {
-        let error = "the event is older than what is kept, so whether it was processed before can't be told";
-        let is_old = created.is_some_and(|created| created.immutable && created.at < kept_since);
-        is_old.then(|| Self::terminal("too_old", error))
-    }
-
-    /// Of a genuine request without a usable event.
-    pub fn of_unusable(unusable: &Unusable) -> Self {
-        Self::terminal("unusable_body", unusable.to_string())
-    }
-
-    /// As a settling is told that its event must not be acted upon.
-    pub fn payload(&self) -> String {
-        format!("{HELD}{}:{}", self.reason, self.error)
-    }
-
-    /// Why an event must not be acted upon, if its settling was told so.
-    pub fn of_payload(payload: &str) -> Option<Self> {
-        let (reason, error) = payload.strip_prefix(HELD)?.split_once(':')?;
-        Some(Self::terminal(reason, error))
-    }
-}
-
-const HELD: &str = "held:";
-
-/// One call to somebody outside, and what came back.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Attempt {
-    pub at: Time,
-    pub took_ms: i64,
-    pub status: Option<i32>,
-    /// Stable word; `None` when it went well.
-    pub reason: Option<String>,
-    pub error: Option<String>,
-    /// JSON array of [name, value].
-    pub headers: Option<String>,
-    /// The answer's first bytes.
-    pub body: Option<Bytes>,
-}
-
 /// The store's answer to one [`ChangeSet`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Committed {
@@ -346,17 +203,55 @@ pub enum Replayed {
     Unknown,
 }
 
-/// A refused request, or several alike: who knocked, where, and why they were turned away.
+/// A refused request, or several alike: who knocked, where, and why they were turned away. Those from one network, at one
+/// source, for one reason and within one hour are one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejection {
     pub seq: Seq,
+    /// When the first of them came.
     pub at: Time,
+    /// When the last of them came.
+    pub last_at: Time,
     pub source: String,
+    /// The first of them.
     pub peer: String,
+    /// The network of all of them: `203.0.113.0/24`.
+    pub network: String,
     /// Stable word: `bad_signature`, `stale_timestamp`, …
     pub reason: String,
     pub detail: String,
     pub request_id: String,
     /// How many alike this line stands for.
     pub count: i64,
+}
+
+impl Rejection {
+    pub const fn hour(&self) -> Time {
+        hour_of(self.at)
+    }
+
+    /// What makes two of them one line.
+    pub fn line(&self) -> (&str, &str, &str, Time) {
+        (&self.source, &self.reason, &self.network, self.hour())
+    }
+
+    /// Adds one that is alike.
+    pub fn join(&mut self, other: &Self) {
+        self.count = self.count.saturating_add(other.count);
+        self.last_at = self.last_at.max(other.last_at);
+    }
+
+    /// Each line once, in an order that is the same for everybody. The first of those that are alike stays.
+    pub fn lines(rejections: Vec<Self>) -> Vec<Self> {
+        let mut lines = rejections;
+        lines.sort_by(|one, other| one.line().cmp(&other.line()));
+        lines.dedup_by(|later, first| {
+            let is_alike = later.line() == first.line();
+            if is_alike {
+                first.join(later);
+            }
+            is_alike
+        });
+        lines
+    }
 }

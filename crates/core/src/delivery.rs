@@ -6,10 +6,13 @@
 pub mod address;
 pub mod answer;
 pub mod envelope;
+mod header;
+mod plan;
 pub mod route;
 pub mod sign;
 
 pub use answer::{Answer, BODY_KEPT_BYTES, Fault, judge};
 pub use envelope::{Outgoing, outgoing};
-pub use route::{Pattern, Route};
+pub use plan::{Delivery, deliveries};
+pub use route::Route;
 pub use sign::{Signer, Signing};

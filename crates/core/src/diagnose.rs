@@ -53,7 +53,8 @@ pub fn diagnose(provider: &dyn Provider, setup: &Setup, request: &Request<'_>, n
     if let Some(url) = this.needed_certificate(scheme, refusal.as_ref()) {
         // Nothing failed: it could not be looked at.
         checks.pop();
-        let cause = Some(format!("Without the certificate at {url} nobody can tell whether it is genuine."));
+        let cause =
+            Some(format!("Without the certificate at {url} it is unknown whether the request is genuine."));
         return Diagnosis { genuine: false, refusal: None, needed_certificate: Some(url), cause, checks };
     }
     let cause = if let Some(refusal) = &refusal {

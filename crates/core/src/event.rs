@@ -22,8 +22,9 @@ pub struct Event<'r> {
     /// The account the event belongs to when one endpoint serves several (Stripe Connect).
     pub account: Option<Cow<'r, str>>,
     pub livemode: Option<bool>,
-    /// This event's own bytes: the whole body, or its part of a batch.
-    pub body: &'r [u8],
+    /// This event's own bytes: the whole body, or its part of a batch. Of a hint only what was understood of it, written
+    /// anew.
+    pub body: Cow<'r, [u8]>,
     pub id_proof: IdProof,
 }
 
@@ -36,7 +37,7 @@ impl<'r> Event<'r> {
             object: None,
             account: None,
             livemode: None,
-            body,
+            body: Cow::Borrowed(body),
             id_proof: IdProof::Covered,
         }
     }
@@ -186,7 +187,7 @@ impl Identity {
         let refused = || FirstBody {
             // No event has an empty id. Whichever source it came by, it is the same transmission.
             id: DedupeKey::made_of(&[b"", b"", transmission.unwrap_or_default().as_bytes()], None),
-            digest: BodyDigest::of(&[event.body]),
+            digest: BodyDigest::of(&[&event.body]),
             other: OtherBody::Refused,
         };
         Self {
@@ -279,6 +280,14 @@ impl DedupeKey {
     pub fn hash(&self) -> &[u8; 12] {
         self.0.last_chunk().expect("16 bytes have a last 12")
     }
+}
+
+/// What an event turned out to be about; kept with its outcome.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct About {
+    pub payment: Option<String>,
+    pub billing: Option<String>,
+    pub tenant: Option<String>,
 }
 
 #[cfg(test)]

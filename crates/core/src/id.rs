@@ -112,7 +112,7 @@ impl FromStr for Seq {
 }
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("not an id of ours: expected evt_ or msg_ and 13 letters")]
+#[error("not an id of ours: expected evt_ or msg_ and 13 characters")]
 pub struct NotAnId;
 
 /// One life of one process. Given by the store when a node joins, never given twice.

@@ -3,33 +3,44 @@
 //! - [`provider`] which requests are genuine, and what events they carry: one file per provider
 //! - [`diagnose`] why a request was refused, in words that lead to the cure
 //! - [`event`] an event as read from a request, and the key that makes it unique
+//! - [`job`] work: what is to be done, who holds it, how it ended
 //! - [`change`] the language between the crates: what `store` is asked to write, and what it answers
 //! - [`state`] what is remembered of one thing · [`audit`] who changed it, so that anybody can check
 //! - [`settlement`] what an event means · [`money`] amounts and currencies
+//! - [`announcement`] what Sekisho itself has to tell · [`source_name`] where events come from besides the configured sources
+//! - [`directory`] tenants, customers, staff, and what they have deadlines for
 //! - [`delivery`] which events go to the app, what is sent, and what its answer means
 //! - [`notification`] who is told what, by mail, chat or phone, and what became of it
 //! - [`queue`] when failed work runs again, and when a destination is left alone for a while
 //! - [`timer`] what is due when · [`schedule`] when a cron line is due
 //! - [`user`] who may enter the console
 //! - [`rule`] an operator's expression over an event
-//! - [`text`] what somebody meant who wrote a word that is not known
-//! - [`header`], [`id`], [`time`], [`secret`] the small words everything else is written in
+//! - [`text`] what somebody meant who wrote a word that is not known · letters that nobody sees
+//! - [`calendar`], [`header`], [`id`], [`language`], [`mail_address`], [`pattern`], [`time`], [`secret`] the small words everything else is written in
 
+pub mod announcement;
 pub mod audit;
+pub mod calendar;
 pub mod change;
 pub mod delivery;
 pub mod diagnose;
+pub mod directory;
 pub mod event;
 pub mod header;
 pub mod id;
+pub mod job;
+pub mod language;
+pub mod mail_address;
 pub mod money;
 pub mod notification;
+pub mod pattern;
 pub mod provider;
 pub mod queue;
 pub mod rule;
 pub mod schedule;
 pub mod secret;
 pub mod settlement;
+pub mod source_name;
 pub mod state;
 pub mod text;
 pub mod time;

@@ -108,6 +108,8 @@ pub struct About {
     pub signs_url: bool,
     /// Headers that carry a secret and so are never stored.
     pub secret_headers: &'static [&'static str],
+    /// Of a hint: the headers it is stored and delivered with. Its sender's are not, since anybody may have written them.
+    pub hint_headers: &'static [(&'static str, &'static str)],
     /// Settings of this provider alone, written beside the common ones in `[[source]]`.
     pub settings: &'static [Setting],
     /// An event type this provider sends, for test traffic that names none.
@@ -131,6 +133,7 @@ impl About {
             names_account: false,
             signs_url: false,
             secret_headers: &[],
+            hint_headers: &[],
             settings: &[],
             sample_type: "test.event",
             sample: "",
@@ -263,6 +266,16 @@ impl<'r> Verified<'r> {
     /// agree to the byte say the same thing.
     pub fn digest_id(&self) -> String {
         format!("sha256:{}", signature::to_hex(signature::sha256(self.request.body)))
+    }
+
+    /// An event id for a hint, of what it speaks of and when it came.
+    ///
+    /// Invariant: no hint is taken for a repetition of an earlier one. It proves nothing, so anybody may have sent the
+    /// earlier one, before there was anything to be found at the provider; and every change of a thing may be announced
+    /// by the same bytes. What arrives after the look-up that the first one caused must cause another. The price is one
+    /// more look-up for each repetition, bounded by the source's rates.
+    fn hint_id(&self, subject: &str) -> String {
+        format!("{subject}@{}", self.now.ms())
     }
 }
 

@@ -8,10 +8,10 @@ pub mod failure;
 pub mod retry;
 
 pub use breaker::Breaker;
-pub use failure::{Class, Failure};
+pub use failure::Failure;
 pub use retry::Retry;
 
-use crate::change::{Death, End};
+use crate::job::{Class, Death, End};
 use crate::time::Time;
 
 /// How a failed run ends: once more later, or before a person. `tries` counts runs from 1; `salt` spreads retries.

@@ -1,4 +1,39 @@
-//! What somebody meant who wrote a word that is not known.
+//! What somebody meant who wrote a word that is not known, and letters that nobody sees.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+/// Whether a letter is not seen itself, but moves, hides or recolours what stands around it: the control characters (C0,
+/// DEL and C1, of which a terminal makes commands) and those that turn the direction of writing.
+pub fn is_hidden(letter: char) -> bool {
+    letter.is_control()
+        || matches!(
+            letter,
+            '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+        )
+}
+
+/// With each hidden letter as a blank, line breaks and tabs too: for what strangers say and we keep.
+pub fn without_hidden(text: &str) -> String {
+    text.chars().map(|letter| if is_hidden(letter) { ' ' } else { letter }).collect()
+}
+
+/// With each hidden letter written out, as `\u{1b}`; those that `is_kept` stay as they are.
+pub fn visible(text: &str, is_kept: impl Fn(char) -> bool) -> Cow<'_, str> {
+    let is_written = |letter: char| is_hidden(letter) && !is_kept(letter);
+    if !text.contains(is_written) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for letter in text.chars() {
+        if is_written(letter) {
+            let _ = write!(out, "\\u{{{:x}}}", u32::from(letter));
+        } else {
+            out.push(letter);
+        }
+    }
+    Cow::Owned(out)
+}
 
 /// The known word that is most like it, at most [`SLIPS_MAX`] letters away; the first of several.
 pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
@@ -28,6 +63,16 @@ pub fn distance(one: &str, other: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn h2_letters_that_nobody_sees_are_written_out_or_left_out() {
+        let odd = "a\u{1b}]52;c;x\u{7}\u{7f}\u{9b}2J\u{202e}b\u{2066}\u{200f}\n\t関所 é";
+        let all = r"a\u{1b}]52;c;x\u{7}\u{7f}\u{9b}2J\u{202e}b\u{2066}\u{200f}\u{a}\u{9}関所 é";
+        assert_eq!(visible(odd, |_| false), all);
+        assert_eq!(visible("a\n\tb\r", |letter| matches!(letter, '\n' | '\t')), "a\n\tb\\u{d}");
+        assert_eq!(without_hidden(odd), "a ]52;c;x   2J b    関所 é");
+        assert!(matches!(visible("関所 \\u{1b}", |_| false), Cow::Borrowed(_)), "what was written out stays");
+    }
 
     #[test]
     fn j2_a_slip_leads_to_the_word_that_was_meant() {

@@ -3,8 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::change::{Kind, Lane, NewJob};
 use crate::id::Seq;
+use crate::job::{Kind, Lane, NewJob};
 use crate::time::Time;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

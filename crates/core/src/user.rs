@@ -45,12 +45,16 @@ impl Rank {
     }
 }
 
-/// Wrong passwords in a row before the door stays shut for a while.
+/// Wrong passwords in a row, from one place, before the door stays shut for that place for a while.
 const FAILURES_FREE: u32 = 5;
 const SHUT_MS: i64 = 60_000;
 const SHUT_MS_MAX: i64 = 15 * 60_000;
 /// After so long without a wrong one they are forgotten.
 const FADE_MS: i64 = 24 * 3_600_000;
+/// Places from which wrong passwords are remembered; the one that was heard of longest ago makes room.
+const PLACES_MAX: usize = 50;
+/// Wrong passwords are noted in the audit log this often; one entry stands for all since the last.
+const NOTED_EVERY_MS: i64 = 60_000;
 /// How long a session lives after its last use, and at all.
 const IDLE_MS_MAX: i64 = 12 * 3_600_000;
 const SESSION_MS_MAX: i64 = 7 * 24 * 3_600_000;
@@ -74,11 +78,23 @@ pub struct User {
     pub created_at: Time,
     /// May not enter any more.
     pub disabled_at: Option<Time>,
-    pub failures: u32,
-    pub missed_at: Option<Time>,
-    pub shut_until: Option<Time>,
+    /// Wrong passwords, by where they came from: nobody shuts out others.
+    pub misses: Vec<Misses>,
+    /// Wrong passwords since the audit log last told of some, and when that was.
+    pub unnoted: u32,
+    pub noted_at: Option<Time>,
     pub entered_at: Option<Time>,
     pub sessions: Vec<Session>,
+}
+
+/// Wrong passwords in a row from one place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Misses {
+    /// A network, or a browser that logged in before.
+    pub place: String,
+    pub failures: u32,
+    pub missed_at: Time,
+    pub shut_until: Option<Time>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,35 +131,51 @@ impl User {
             password,
             created_at: at,
             disabled_at: None,
-            failures: 0,
-            missed_at: None,
-            shut_until: None,
+            misses: Vec::new(),
+            unnoted: 0,
+            noted_at: None,
             entered_at: None,
             sessions: Vec::new(),
         }
     }
 
-    /// Until when nobody may try a password for this user.
-    pub fn shut(&self, now: Time) -> Option<Time> {
-        self.shut_until.filter(|until| *until > now)
+    /// Until when no password is tried for this user that comes from there.
+    pub fn shut(&self, place: &str, now: Time) -> Option<Time> {
+        let own = self.misses.iter().find(|misses| misses.place == place)?;
+        own.shut_until.filter(|until| *until > now)
     }
 
-    /// A wrong password. From the fifth on the door stays shut, twice as long each time.
-    pub fn missed(&mut self, now: Time) {
-        if self.missed_at.is_some_and(|at| now.ms() - at.ms() >= FADE_MS) {
-            self.failures = 0;
-        }
-        self.failures = self.failures.saturating_add(1);
-        self.missed_at = Some(now);
-        if let Some(over) = self.failures.checked_sub(FAILURES_FREE) {
-            let wait = SHUT_MS.saturating_mul(1 << over.min(10)).min(SHUT_MS_MAX);
-            self.shut_until = Some(now.plus_ms(wait));
-        }
+    /// Until when the door is shut for anybody.
+    pub fn shut_anywhere(&self, now: Time) -> Option<Time> {
+        self.misses.iter().filter_map(|misses| misses.shut_until).filter(|until| *until > now).max()
     }
 
-    /// The right password: a session begins.
-    pub fn entered(&mut self, session: Session) {
-        (self.failures, self.shut_until, self.entered_at) = (0, None, Some(session.began_at));
+    /// A wrong password. From the fifth on the door stays shut for that place, twice as long each time. Says of how many
+    /// wrong ones the audit log should tell now, if it should.
+    pub fn missed(&mut self, place: &str, now: Time) -> Option<u32> {
+        self.misses.retain(|misses| now.ms() - misses.missed_at.ms() < FADE_MS);
+        let before = self.misses.iter().position(|misses| misses.place == place);
+        let before = before.map_or(0, |at| self.misses.remove(at).failures);
+        let failures = before.saturating_add(1);
+        let shut_until = failures
+            .checked_sub(FAILURES_FREE)
+            .map(|over| now.plus_ms(SHUT_MS.saturating_mul(1 << over.min(10)).min(SHUT_MS_MAX)));
+        if self.misses.len() == PLACES_MAX {
+            self.misses.remove(0);
+        }
+        self.misses.push(Misses { place: place.to_owned(), failures, missed_at: now, shut_until });
+        self.unnoted = self.unnoted.saturating_add(1);
+        if self.noted_at.is_some_and(|at| now.ms() - at.ms() < NOTED_EVERY_MS) {
+            return None;
+        }
+        self.noted_at = Some(now);
+        Some(std::mem::take(&mut self.unnoted))
+    }
+
+    /// The right password, from there: a session begins.
+    pub fn entered(&mut self, place: &str, session: Session) {
+        self.misses.retain(|misses| misses.place != place);
+        self.entered_at = Some(session.began_at);
         self.sessions.retain(|one| one.is_alive(session.began_at));
         self.sessions.push(session);
         self.sessions.sort_by_key(|one| std::cmp::Reverse(one.seen_at));
@@ -169,7 +201,8 @@ impl User {
                 ("user.disabled", json!({}))
             }
             Act::Enable => {
-                (self.disabled_at, self.failures, self.shut_until) = (None, 0, None);
+                self.disabled_at = None;
+                self.misses.clear();
                 ("user.enabled", json!({}))
             }
             Act::EndSessions => {
@@ -245,7 +278,7 @@ pub fn check_name(name: &str) -> Result<(), &'static str> {
 /// What is wrong with a password for a user of this name.
 pub fn check_password(name: &str, password: &str) -> Result<(), &'static str> {
     if password.chars().count() < PASSWORD_LETTERS_MIN {
-        return Err("at least 10 letters");
+        return Err("at least 10 characters");
     }
     if password.len() > PASSWORD_BYTES_MAX {
         return Err("at most 1000 bytes");
@@ -254,7 +287,7 @@ pub fn check_password(name: &str, password: &str) -> Result<(), &'static str> {
     let first = letters.next();
     if letters.all(|letter| Some(letter) == first) || password.to_lowercase().contains(name) && name.len() > 3
     {
-        return Err("not one letter again and again, and not the name");
+        return Err("not one character repeated, and not the name");
     }
     Ok(())
 }
@@ -286,28 +319,50 @@ mod tests {
     fn h1_who_guesses_is_shut_out_longer_each_time_and_never_for_good() {
         let mut user = user();
         for _ in 0..4 {
-            user.missed(NOW);
+            user.missed("a", NOW);
         }
-        assert_eq!(user.shut(NOW), None);
+        assert_eq!(user.shut("a", NOW), None);
         let waits: Vec<_> = (0..6)
             .map(|_| {
-                user.missed(NOW);
-                user.shut(NOW).unwrap().ms() - NOW.ms()
+                user.missed("a", NOW);
+                user.shut("a", NOW).unwrap().ms() - NOW.ms()
             })
             .collect();
         assert_eq!(waits, [60_000, 120_000, 240_000, 480_000, 900_000, 900_000]);
-        assert_eq!(user.shut(NOW.plus_ms(900_000)), None);
-        user.entered(session("a", NOW));
-        assert_eq!((user.failures, user.shut(NOW)), (0, None));
-        (0..4).for_each(|_| user.missed(NOW));
-        user.missed(NOW.plus_ms(FADE_MS));
-        assert_eq!(user.failures, 1, "yesterday's slips are forgotten");
+        assert_eq!(user.shut("a", NOW.plus_ms(900_000)), None);
+        user.entered("a", session("a", NOW));
+        assert_eq!((user.misses.len(), user.shut("a", NOW)), (0, None));
+        (0..4).for_each(|_| _ = user.missed("a", NOW));
+        user.missed("a", NOW.plus_ms(FADE_MS));
+        assert_eq!(user.misses[0].failures, 1, "yesterday's slips are forgotten");
+    }
+
+    #[test]
+    fn h1_who_guesses_shuts_the_door_for_nobody_else() {
+        let mut user = user();
+        (0..9).for_each(|_| _ = user.missed("attacker", NOW));
+        assert!(user.shut("attacker", NOW).is_some() && user.shut_anywhere(NOW).is_some());
+        assert_eq!(user.shut("home", NOW), None);
+        user.entered("home", session("a", NOW));
+        assert!(user.shut("attacker", NOW).is_some(), "somebody else's right password opens nothing to them");
+        for n in 0..1_000 {
+            user.missed(&format!("place {n}"), NOW.plus_ms(1));
+        }
+        assert_eq!(user.misses.len(), PLACES_MAX, "however many places there are");
+    }
+
+    #[test]
+    fn h1_the_log_tells_of_wrong_passwords_once_a_minute_with_how_many() {
+        let mut user = user();
+        let told: Vec<_> = (0..130).map(|n| user.missed("a", NOW.plus_ms(n * 1_000))).collect();
+        let told: Vec<_> = told.into_iter().flatten().collect();
+        assert_eq!(told, [1, 60, 60]);
     }
 
     #[test]
     fn h1_a_session_ends_when_unused_or_old_or_when_its_user_is_disabled() {
         let mut user = user();
-        user.entered(session("a", NOW));
+        user.entered("home", session("a", NOW));
         assert!(user.session("a", NOW.plus_ms(IDLE_MS_MAX - 1)).is_some());
         assert!(user.session("a", NOW.plus_ms(IDLE_MS_MAX)).is_none());
         assert!(user.session("b", NOW).is_none());
@@ -318,7 +373,7 @@ mod tests {
             at = at.plus_ms(IDLE_MS_MAX / 2);
         }
         assert!(user.session("a", at).is_none(), "however busy");
-        user.entered(session("b", NOW));
+        user.entered("home", session("b", NOW));
         user.disabled_at = Some(NOW);
         assert!(user.session("b", NOW).is_none());
     }
@@ -327,7 +382,7 @@ mod tests {
     fn h1_what_is_decided_about_a_user_is_what_the_log_says_of_it() {
         let check = |act: Act, action: &str, details: Value, (is_admin, sessions): (bool, usize)| {
             let mut user = User::new(Rank::Admin, "hash".into(), NOW);
-            user.entered(session("a", NOW));
+            user.entered("home", session("a", NOW));
             assert_eq!(user.carry_out(act, NOW), (action, details), "{act:?}");
             assert_eq!((user.is_admin(), user.sessions.len()), (is_admin, sessions), "{act:?}");
         };
@@ -341,17 +396,17 @@ mod tests {
     #[test]
     fn h1_who_is_let_in_again_can_enter_at_once() {
         let mut user = user();
-        (0..9).for_each(|_| user.missed(NOW));
+        (0..9).for_each(|_| _ = user.missed("a", NOW));
         user.carry_out(Act::Disable, NOW);
         user.carry_out(Act::Enable, NOW);
-        assert_eq!((user.disabled_at, user.failures, user.shut(NOW)), (None, 0, None));
+        assert_eq!((user.disabled_at, user.misses.len(), user.shut("a", NOW)), (None, 0, None));
     }
 
     #[test]
     fn h1_sessions_are_few_and_the_oldest_makes_room() {
         let mut user = user();
         for n in 0..SESSIONS_MAX as i64 + 5 {
-            user.entered(session(&n.to_string(), NOW.plus_ms(n)));
+            user.entered("home", session(&n.to_string(), NOW.plus_ms(n)));
         }
         assert_eq!(user.sessions.len(), SESSIONS_MAX);
         let now = NOW.plus_ms(100);

@@ -8,8 +8,11 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use sekisho_lab::app::{self, App, Behaviour, Keep};
+use sekisho_lab::attack::{self, Depth};
 use sekisho_lab::hostile::{self, Target};
+use sekisho_lab::instructions::{self, Walk};
 use sekisho_lab::load::{Load, Pace, Recording, Resend};
+use sekisho_lab::measure::thousands;
 use sekisho_lab::postgres::Postgres;
 use sekisho_lab::sink;
 use sekisho_lab::stripe::{self, Stripe};
@@ -24,12 +27,16 @@ enum Command {
     Load(LoadArguments),
     /// Run every hostile client once and print what the server did
     Hostile(HostileArguments),
+    /// Try every known attack on a server of its own, and print what was tried and what succeeded
+    Attack(AttackArguments),
     /// Receive deliveries, well or badly, until standard input ends; each line of it is a new behaviour
     App(AppArguments),
     /// Be Stripe's API until standard input ends; each line of it is a fault for the next request, or `forget_keys`
     Stripe(StripeArguments),
     /// Load and faults together on the real binary, then a check of every promise
     Torture(TortureArguments),
+    /// Count the instructions that an event costs, beside those of another build, with Valgrind
+    Instructions(InstructionsArguments),
     /// Answer every request with 204, to see how fast `load` is by itself
     Sink,
     #[command(subcommand)]
@@ -81,6 +88,32 @@ struct HostileArguments {
     /// How long the server may put up with one connection
     #[arg(long, default_value_t = 30)]
     seconds: u64,
+}
+
+/// Fails when anything succeeded, an answer was 500 or above, or a panic is in the server's log
+#[derive(Args)]
+struct AttackArguments {
+    /// sqlite, postgres or both
+    #[arg(long, default_value = "both", value_parser = stores)]
+    store: Stores,
+    /// A few of everything, within a minute
+    #[arg(long)]
+    short: bool,
+    #[arg(long)]
+    seed: Option<u64>,
+    /// The `sekisho` to attack; the one beside this program when not given
+    #[arg(long)]
+    binary: Option<std::path::PathBuf>,
+}
+
+#[derive(Clone)]
+struct Stores(Vec<StoreKind>);
+
+fn stores(text: &str) -> Result<Stores, String> {
+    match text {
+        "both" => Ok(Stores(vec![StoreKind::Sqlite, StoreKind::Postgres])),
+        one => one.parse().map(|one| Stores(vec![one])),
+    }
 }
 
 #[derive(Args)]
@@ -142,13 +175,27 @@ struct TortureArguments {
     binary: Option<std::path::PathBuf>,
 }
 
+#[derive(Args)]
+struct InstructionsArguments {
+    /// The `sekisho` to measure; the one beside this program when not given
+    #[arg(long)]
+    binary: Option<std::path::PathBuf>,
+    /// The `sekisho` to compare it with
+    #[arg(long)]
+    before: Option<std::path::PathBuf>,
+    #[arg(long, default_value_t = 1_000)]
+    events: u64,
+}
+
 fn main() -> ExitCode {
     let done = match Command::parse() {
         Command::Load(arguments) => load(arguments),
-        Command::Hostile(arguments) => attack(arguments),
+        Command::Hostile(arguments) => crowd(arguments),
+        Command::Attack(arguments) => attack(arguments),
         Command::App(arguments) => serve_app(arguments),
         Command::Stripe(arguments) => serve_stripe(arguments),
         Command::Torture(arguments) => torture(arguments),
+        Command::Instructions(arguments) => count_instructions(arguments),
         Command::Sink => serve_sink(),
         Command::Start(Start::Postgres) => start_postgres(),
     };
@@ -181,7 +228,7 @@ fn load(arguments: LoadArguments) -> Result<(), String> {
     Ok(())
 }
 
-fn attack(arguments: HostileArguments) -> Result<(), String> {
+fn crowd(arguments: HostileArguments) -> Result<(), String> {
     const LARGE: u64 = 64 << 20;
     let target = Target {
         address: arguments.address,
@@ -255,22 +302,36 @@ fn serve_stripe(arguments: StripeArguments) -> Result<(), String> {
     Ok(())
 }
 
+/// A seed, if nobody gives one.
+fn clock() -> u64 {
+    std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |age| age.as_nanos() as u64)
+}
+
+fn attack(arguments: AttackArguments) -> Result<(), String> {
+    let binary = arguments.binary.map_or_else(sekisho_beside, Ok)?;
+    let seed = arguments.seed.unwrap_or_else(clock);
+    let depth = if arguments.short { Depth::Short } else { Depth::Full };
+    eprintln!("seed {seed}");
+    let mut clean = true;
+    for store in arguments.store.0 {
+        let book = attack::run(&attack::Plan { store, depth, seed, binary: binary.clone() })?;
+        println!("{store:?}\n{book}");
+        clean &= book.is_clean();
+    }
+    if clean { Ok(()) } else { Err("the house did not stand".to_owned()) }
+}
+
 fn torture(arguments: TortureArguments) -> Result<(), String> {
-    let beside = || {
-        let own = std::env::current_exe().map_err(|error| format!("this program has no path: {error}"))?;
-        Ok::<_, String>(own.with_file_name("sekisho"))
-    };
-    let clock = std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |age| age.as_nanos() as u64);
     let plan = Plan {
         store: arguments.store,
         nodes: arguments.nodes,
         lasts: Duration::from_secs_f64(arguments.minutes * 60.0),
         faults: arguments.faults.iter().map(|name| name.parse()).collect::<Result<_, _>>()?,
         every: Duration::from_millis(arguments.every),
-        seed: arguments.seed.unwrap_or(clock),
+        seed: arguments.seed.unwrap_or_else(clock),
         rate: arguments.rate,
         slack: Duration::from_secs(arguments.slack),
-        binary: arguments.binary.map_or_else(beside, Ok)?,
+        binary: arguments.binary.map_or_else(sekisho_beside, Ok)?,
     };
     eprintln!("seed {}", plan.seed);
     let verdict = torture::run(&plan)?;
@@ -279,6 +340,28 @@ fn torture(arguments: TortureArguments) -> Result<(), String> {
         0 => Ok(()),
         broken => Err(format!("{broken} kinds of promises were broken")),
     }
+}
+
+/// The `sekisho` that was built together with this program.
+fn sekisho_beside() -> Result<std::path::PathBuf, String> {
+    let own = std::env::current_exe().map_err(|error| format!("this program has no path: {error}"))?;
+    Ok(own.with_file_name("sekisho"))
+}
+
+fn count_instructions(arguments: InstructionsArguments) -> Result<(), String> {
+    let binary = arguments.binary.map_or_else(sekisho_beside, Ok)?;
+    for walk in Walk::ALL {
+        let now = instructions::per_event(&binary, walk, arguments.events)?;
+        let beside = match &arguments.before {
+            None => String::new(),
+            Some(before) => {
+                let before = instructions::per_event(before, walk, arguments.events)?;
+                format!(", before {}, ratio {:.3}", thousands(before), now as f64 / before as f64)
+            }
+        };
+        println!("{:<10} {:>12} instructions per event{beside}", walk.name(), thousands(now));
+    }
+    Ok(())
 }
 
 fn path_behaviour(text: &str) -> Result<(String, Behaviour), String> {

@@ -43,18 +43,17 @@ use axum::extract::{Query, RawPathParams, Request, State};
 use axum::routing::{MethodRouter, any};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Uri, header};
-use sekisho_core::Secret;
 use sekisho_store::Store;
 
 use crate::config::{Config, Notifications, Schedule};
-use crate::http::Problem;
+use crate::http::{Peer, Problem};
 use crate::transition::{self, Known};
 use crate::view::{Outlet, Place};
 use crate::worker::Worker;
-use auth::{Caller, Keys};
+use auth::Caller;
 use endpoint::{Answer, Call, Success};
 
-pub use auth::ACTOR;
+pub use auth::{ACTOR, Auth};
 pub use endpoint::{Endpoint, Verb};
 
 /// Most bytes of an order.
@@ -107,11 +106,10 @@ pub struct Api {
     notifications: Notifications,
     /// How long access lasts beyond what was paid.
     grace: Duration,
-    keys: Keys,
+    auth: Arc<Auth>,
 }
 
-/// `own` is the key of commands on this machine.
-pub fn router(config: &Config, own: Option<Secret>, store: Arc<dyn Store>, worker: Arc<Worker>) -> Router {
+pub fn router(config: &Config, auth: Arc<Auth>, store: Arc<dyn Store>, worker: Arc<Worker>) -> Router {
     let api = Api {
         store,
         worker,
@@ -121,7 +119,7 @@ pub fn router(config: &Config, own: Option<Secret>, store: Arc<dyn Store>, worke
         outlets: Outlet::all(config),
         notifications: config.notifications.clone(),
         grace: config.grace,
-        keys: Keys::new(&config.keys, own.as_ref()),
+        auth,
     };
     let mut router = Router::new().route("/v1/{*rest}", any(async || problem::no_such_path().into_answer()));
     let mut paths: BTreeMap<_, Vec<_>> = BTreeMap::new();
@@ -177,7 +175,8 @@ async fn answer(
 
 /// Who asks, what they ask for, then the endpoint itself.
 async fn carry_out(endpoint: &'static Endpoint, api: Arc<Api>, path: String, request: Request) -> Answer {
-    let caller = admit(endpoint, &api, request.headers()).await?;
+    let peer = request.extensions().get::<Peer>().copied();
+    let caller = admit(endpoint, &api, request.headers(), peer).await?;
     if path.contains(char::is_control) {
         return Err(problem::missing("nothing has an id with control characters".into()));
     }
@@ -196,15 +195,20 @@ fn order_once(
     key: &HeaderValue,
     body: &[u8],
 ) -> Result<transition::Request, Problem> {
-    let unreadable = |_| problem::parameter("Idempotency-Key", "expected ASCII letters".into());
+    let unreadable = |_| problem::parameter("Idempotency-Key", "expected ASCII characters".into());
     let key = key.to_str().map_err(unreadable)?;
     let order = endpoint::order(body)?;
     Ok(transition::Request::new(&caller.name, caller.tenant.as_deref(), key, endpoint.path, &order)?)
 }
 
-async fn admit(endpoint: &Endpoint, api: &Api, headers: &HeaderMap) -> Result<Caller, Problem> {
+async fn admit(
+    endpoint: &Endpoint,
+    api: &Api,
+    headers: &HeaderMap,
+    peer: Option<Peer>,
+) -> Result<Caller, Problem> {
     let Some(scope) = endpoint.scope else { return Ok(Caller::nobody()) };
-    let caller = api.keys.find(headers, &*api.store).await?.ok_or_else(problem::no_key)?;
+    let caller = api.auth.caller(headers, peer).await?.ok_or_else(problem::no_key)?;
     if caller.scope < scope {
         return Err(problem::no_scope(&caller.name, scope));
     }
@@ -228,7 +232,7 @@ fn params(endpoint: &Endpoint, uri: &Uri) -> Result<Vec<(String, String)>, Probl
             ));
         }
         if given[..n].iter().any(|(earlier, _)| earlier == name) {
-            return Err(problem::parameter(name, "stands there twice".into()));
+            return Err(problem::parameter(name, "is given twice".into()));
         }
         if value.contains(char::is_control) {
             return Err(problem::parameter(name, "expected a text without control characters".into()));
@@ -242,9 +246,9 @@ async fn read(endpoint: &Endpoint, body: Body) -> Result<Bytes, Problem> {
         return Ok(Bytes::new());
     }
     let read = tokio::time::timeout(BODY_WITHIN, axum::body::to_bytes(body, BODY_BYTES_MAX)).await;
-    let read = read.map_err(|_| problem::body(StatusCode::REQUEST_TIMEOUT, "The body came too slowly"))?;
+    let read = read.map_err(|_| problem::body(StatusCode::REQUEST_TIMEOUT, "Request timeout"))?;
     read.map_err(|_| {
-        problem::body(StatusCode::PAYLOAD_TOO_LARGE, "The body is larger than 1 MiB, or broke off")
+        problem::body(StatusCode::PAYLOAD_TOO_LARGE, "The body is larger than 1 MiB or incomplete")
     })
 }
 

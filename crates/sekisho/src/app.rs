@@ -12,6 +12,8 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::api::Auth;
+use crate::attempts::Attempts;
 use crate::checkpoint::committer::Committer;
 use crate::checkpoint::rejection::Recorder;
 use crate::checkpoint::server::Front;
@@ -21,7 +23,7 @@ use crate::node::{Health, Node};
 use crate::telemetry::Metrics;
 use crate::transition::Refusal;
 use crate::worker::{Parts, Worker};
-use crate::{api, console, http, now, transition};
+use crate::{api, console, now, pages, transition};
 
 /// What a process does. Several processes may share one PostgreSQL, each with its roles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -70,7 +72,10 @@ impl Stage {
             let ended = tokio::spawn(task).await;
             if ended.is_err() || !*stop.borrow() {
                 // Half a server would look alive and store nothing. What it acknowledged is safe: start again.
-                tracing::error!(name, "a part of the server ended unasked: leaving, to be started again");
+                tracing::error!(
+                    name,
+                    "background task exited unexpectedly; exiting so the supervisor restarts the server"
+                );
                 std::process::exit(EXIT_PART_ENDED);
             }
         }));
@@ -80,7 +85,7 @@ impl Stage {
         self.stop.send_replace(true);
         for task in self.tasks {
             if let Err(error) = task.await {
-                tracing::error!(%error, "a task ended badly");
+                tracing::error!(%error, "a background task failed");
             }
         }
     }
@@ -110,7 +115,7 @@ async fn when_the_database_is_there<T>(mut act: impl AsyncFnMut() -> anyhow::Res
                 if said.is_none_or(|at| at.elapsed() >= SAY_AGAIN) {
                     tracing::warn!(
                         reason = format!("{error:#}"),
-                        "the database is not there: waiting for it, and nobody is let in before"
+                        "the database is unavailable; waiting for it before accepting requests"
                     );
                     said = Some(Instant::now());
                 }
@@ -118,7 +123,7 @@ async fn when_the_database_is_there<T>(mut act: impl AsyncFnMut() -> anyhow::Res
             }
             Ok(done) => {
                 if said.is_some() {
-                    tracing::info!("the database is there");
+                    tracing::info!("the database is available");
                 }
                 return Ok(done);
             }
@@ -144,6 +149,19 @@ fn bind(address: SocketAddr) -> std::io::Result<TcpSocket> {
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     Ok(socket)
+}
+
+/// What the audit log says of a name should be said of one key.
+async fn warn_of_names(store: &dyn Store, config: &Config) {
+    let made = transition::list_keys(store).await.unwrap_or_default();
+    for key in made.iter().filter(|key| key.revoked_at.is_none()) {
+        if config.keys.iter().any(|known| known.name == key.name) {
+            tracing::warn!(
+                name = key.name,
+                "a [[key]] of the configuration and a key created by command have the same name; rename or revoke one"
+            );
+        }
+    }
 }
 
 impl App {
@@ -190,17 +208,30 @@ impl App {
         )?);
 
         let mut first_invite = None;
-        let mut pages = http::router(Arc::clone(&health), Arc::clone(&metrics));
+        if roles.contains(&Role::Console) {
+            warn_of_names(&*store, &config).await;
+        }
+        let recorder = Recorder::default();
+        let attempts = Arc::new(Attempts::new(Arc::clone(&metrics), recorder.clone()));
+        let auth = Auth::new(&config.keys, key.as_ref(), Arc::clone(&store), Arc::clone(&attempts));
+        let auth = Arc::new(auth);
+        let mut router = pages::router(pages::Pages {
+            health: Arc::clone(&health),
+            metrics: Arc::clone(&metrics),
+            readers: config.metrics,
+            auth: Arc::clone(&auth),
+        });
         if roles.contains(&Role::Console) {
             let invite = async || Ok(transition::first_invite(&*store, now()).await?);
             first_invite = when_the_database_is_there(invite).await?;
-            pages = pages.merge(api::router(&config, key, Arc::clone(&store), Arc::clone(&worker)));
-            pages = pages.merge(console::router(
+            router = router.merge(api::router(&config, auth, Arc::clone(&store), Arc::clone(&worker)));
+            router = router.merge(console::router(
                 &config,
                 Arc::clone(&store),
                 Arc::clone(&worker),
                 Arc::clone(&health),
                 Arc::clone(&metrics),
+                attempts,
             ));
         }
         let gate = gate::open(&config.gate).context("the address of Redis can't be used")?;
@@ -213,7 +244,6 @@ impl App {
             Arc::clone(&worker.desk),
             Arc::clone(&node),
         ));
-        let recorder = Recorder::default();
         if !roles.contains(&Role::Gateway) {
             config.sources.clear();
         }
@@ -227,7 +257,7 @@ impl App {
         // Requests have this time, and runs after them.
         let stop_within = 2 * checkpoint.server.shutdown_timeout + LAST_WRITES;
         let (settings, connections) = (checkpoint.server.clone(), metrics.connections.clone());
-        let front = Arc::new(Front { checkpoint, pages });
+        let front = Arc::new(Front { checkpoint, pages: router });
         doors.start("server", |stop| server::run(listener, settings, connections, front, stop));
         for _ in 0..store.committers().count {
             let committer = Arc::clone(&committer);

@@ -4,7 +4,6 @@
 pub mod certificate;
 pub mod committer;
 pub mod gate;
-pub mod limits;
 pub mod patience;
 pub mod receive;
 pub mod rejection;
@@ -16,11 +15,11 @@ use std::sync::Arc;
 use prometheus_client::metrics::counter::Counter;
 
 use crate::config::{Config, Server, Source};
+use crate::limits::{Bytes, NetworkRates, Rate};
 use crate::node::Node;
 use crate::telemetry::{Metrics, RejectionLabels, RequestLabels, SourceLabels};
 use certificate::Certificates;
 use committer::Committer;
-use limits::{Bytes, Rate};
 use rejection::{Recorder, Refused};
 
 /// Everything a request needs, shared by all of them.
@@ -41,6 +40,7 @@ pub struct Checkpoint {
 pub struct Door {
     pub source: Source,
     pub rate: Option<Rate>,
+    pub network_rate: Option<NetworkRates>,
     pub counts: Counts,
 }
 
@@ -90,7 +90,9 @@ impl Checkpoint {
     ) -> Self {
         let doors = config.sources.into_iter().map(|source| {
             let counts = Counts::new(&metrics, &source.name);
-            (source.path.clone(), Door { rate: source.rate.map(Rate::per_second), counts, source })
+            let rate = source.rate.map(Rate::per_second);
+            let network_rate = source.network_rate.map(NetworkRates::per_second);
+            (source.path.clone(), Door { source, rate, network_rate, counts })
         });
         Self {
             doors: doors.collect(),

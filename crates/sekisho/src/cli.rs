@@ -54,6 +54,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use clap::{Parser, Subcommand};
+use sekisho_core::source_name::Origin;
 use sekisho_store::{Access, Store, StoreUrl};
 
 use crate::config::{Config, FILE, Glance, Loaded, Problem, Source, glance, load, load_sources};
@@ -77,7 +78,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Receive webhooks and work them off
+    /// Receive and process webhooks
     Serve(serve::Args),
     /// Watch it survive: thousands of payments, repeats, forgeries, a nasty application, kill -9; then a proof
     Demo(demo::Args),
@@ -87,60 +88,60 @@ enum Command {
     Send(send::Args),
     /// Say why a saved request is refused, or check a file of signature vectors
     Verify(verify::Args),
-    /// Look at stored events, and settle them again
+    /// Show stored events; process them again
     #[command(subcommand)]
     Events(events::Command),
-    /// Look at what failed for good; try it again or put it aside
+    /// Show dead letters; retry or discard them
     #[command(subcommand)]
     Dead(dead::Command),
-    /// Look at one piece of work
+    /// Show one message
     #[command(subcommand)]
     Messages(messages::Command),
-    /// Look at routes and their breakers
+    /// Show routes and their breakers
     Routes(routes::Args),
     /// Show which events Sekisho makes itself, and when
     Schedules(schedules::Args),
     /// Forward new events to a local application, for development
     Listen(listen::Args),
-    /// Look at payments, or create one
+    /// Show payments, or create one
     Payments(payments::Args),
-    /// Look at what tenants subscribed to, and until when it is paid
+    /// Show billing: subscriptions of tenants and until when they are paid
     Billing(billing::Args),
-    /// Show what a customer has with us
+    /// Show a customer's balance
     Balances(balances::Args),
-    /// Look at the books, or check them against the payments
+    /// Show the books, or check them against the payments
     Books(books::Args),
-    /// Look at tenants, create one, or import many
+    /// Show tenants, create one, or import many
     Tenants(tenants::Args),
-    /// Look at customers, create one, or import many
+    /// Show customers, create one, or import many
     Customers(customers::Args),
-    /// Look at who is reminded of deadlines; create, import or delete them
+    /// Show staff who get reminders of deadlines; create, import or delete them
     Staff(staff::Args),
-    /// Look at what has deadlines; create, import or delete it
+    /// Show subjects with deadlines; create, import or delete them
     Subjects(subjects::Args),
-    /// Look at the templates of notices; write them out, or check your own
+    /// Show the templates of notices; write them out, or check your own
     Templates(templates::Args),
-    /// Look at what was told to whom and what became of it; send it once more
+    /// Show notices and their status; resend one
     Notices(notices::Args),
-    /// Look at addresses that nothing is sent to; enter or release one
+    /// Show suppressed addresses; add or release one
     Suppressions(suppressions::Args),
     /// Run a day's reminders of deadlines, and see how they stand
     #[command(subcommand)]
     Reminders(reminders::Command),
-    /// Look at the ways notices go by; open one again
+    /// Show channels; resume one
     Channels(channels::Args),
     /// Send a test message
     #[command(subcommand)]
     Notify(notify::Command),
-    /// Look at keys to the API; create or revoke one
+    /// Show API keys; create or revoke one
     Keys(keys::Args),
-    /// Look at who may enter the console; invite somebody, or shut somebody out
+    /// Show users of the console; invite or deactivate one
     Users(users::Args),
-    /// Look at the audit log: who did what. Check that nobody changed it, or write it out
+    /// Show the audit log: who did what. Verify that it is unchanged, or export it
     Audit(audit::Args),
-    /// Show who was turned away, and why
+    /// Show rejected requests, and why
     Rejections(rejections::Args),
-    /// Say in words what is wrong with this set-up
+    /// Check this set-up and list problems
     Doctor(doctor::Args),
     /// Check the configuration, or print an example of it
     #[command(subcommand)]
@@ -201,7 +202,7 @@ pub fn main() -> ExitCode {
     match result {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            eprintln!("error: {}", output::said(&format!("{error:#}")));
             let is_misused = matches!(error.downcast_ref(), Some(Refusal::Fields(_)));
             if is_misused { ExitCode::from(MISUSED) } else { ExitCode::FAILURE }
         }
@@ -251,6 +252,7 @@ impl Context {
         let mut seen = glance(&file, &text, std::env::vars()).map_err(to_mend)?;
         if self.is_built_in() {
             seen.sources.push("stripe".into());
+            seen.origins.insert("stripe".into(), Origin { provider: "stripe", livemode: None });
         }
         if let Some(url) = self.store_url()? {
             seen.store = url;
@@ -325,11 +327,7 @@ fn require_store(seen: &Glance) -> anyhow::Result<()> {
 /// Everything that is wrong, as one error.
 fn to_mend(problems: Vec<Problem>) -> anyhow::Error {
     let lines: Vec<_> = problems.iter().map(|problem| format!("  {problem}")).collect();
-    anyhow::anyhow!(
-        "the configuration has {} to mend:\n{}",
-        output::count(lines.len(), "thing"),
-        lines.join("\n")
-    )
+    anyhow::anyhow!("the configuration has {}:\n{}", output::count(lines.len(), "problem"), lines.join("\n"))
 }
 
 fn toml_text(text: &str) -> String {

@@ -27,18 +27,21 @@ use std::time::Duration;
 use http::HeaderName;
 use ipnet::IpNet;
 use sekisho_core::Secret;
-use sekisho_core::delivery::Pattern;
+use sekisho_core::mail_address::MailAddress;
 use sekisho_core::notification::template::Templates;
-use sekisho_core::notification::{House, MailAddress, Rule, To};
-use sekisho_core::settlement::{Origin, References};
+use sekisho_core::notification::{House, Rule, To};
+use sekisho_core::pattern::Pattern;
+use sekisho_core::settlement::References;
+use sekisho_core::source_name::{OWN, Origin};
 use sekisho_core::timer::DAY_MS;
 use sekisho_core::user::Rank;
 use sekisho_store::StoreUrl;
 
 use crate::effects::mail::Mailbox;
 
-pub use channel::{Channel, ChannelKind};
-pub use key::{Key, Scope};
+pub use crate::effects::channel::ChannelKind;
+pub use channel::Channel;
+pub use key::{Key, SCOPES, Scope};
 pub use load::{Glance, Loaded, Problem, example, glance, load, load_sources};
 pub use route::Route;
 pub use schedule::Schedule;
@@ -63,6 +66,8 @@ pub struct Config {
     /// The shipped ones, and the user's own over them.
     pub templates: Templates,
     pub console: Console,
+    /// Who may read the figures without a key.
+    pub metrics: Readers,
     pub log: Log,
     pub sources: Vec<Source>,
     pub routes: Vec<Route>,
@@ -128,6 +133,8 @@ pub struct Notifications {
     pub reminders: Option<String>,
     /// When, on the clock of each tenant: minutes since midnight.
     pub remind_at: i64,
+    /// Mails to one customer within an hour; 0 is no limit.
+    pub hourly_per_customer: u32,
     /// `{tenant}` stands for the office.
     pub dashboard_url: Option<String>,
 }
@@ -151,6 +158,16 @@ impl Console {
     pub fn is_secure(&self) -> bool {
         self.url.as_ref().is_some_and(|url| url.starts_with("https://"))
     }
+}
+
+/// Who may read `/metrics` without a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readers {
+    /// This machine and its private network; others need a key.
+    Private,
+    Everybody,
+    /// There is no such page.
+    Nobody,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -181,6 +198,7 @@ impl Config {
             let alert = |name: &str, events: &str, every_ms| Rule {
                 name: name.to_owned(),
                 events: vec![Pattern::new(events)],
+                sources: vec![Pattern::new(OWN)],
                 filter: None,
                 to: if channel.is_mail() { To::Operators } else { To::Place },
                 channel: channel.name.clone(),

@@ -14,6 +14,7 @@ mod doors;
 mod event;
 mod events;
 mod frame;
+mod japanese;
 mod language;
 mod live;
 mod login;
@@ -41,11 +42,12 @@ use axum::body::Body;
 use axum::extract::{RawPathParams, Request, State};
 use axum::routing::{MethodRouter, any};
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
-use sekisho_core::notification::Language;
-use sekisho_core::notification::directory::Zone;
+use sekisho_core::calendar::Zone;
+use sekisho_core::language::Language;
 use sekisho_core::notification::template::Templates;
 use sekisho_store::Store;
 
+use crate::attempts::Attempts;
 use crate::config::{self, Config, Notifications, Schedule};
 use crate::http::Peer;
 use crate::node::Health;
@@ -110,6 +112,7 @@ pub struct Console {
     /// How long access lasts beyond what was paid.
     pub grace: Duration,
     pub settings: config::Console,
+    pub attempts: Arc<Attempts>,
     pub runs: runs::Runs,
     /// What reads everything is done for one at a time.
     pub alone: tokio::sync::Mutex<()>,
@@ -127,6 +130,7 @@ pub fn router(
     worker: Arc<Worker>,
     health: Arc<Health>,
     metrics: Arc<Metrics>,
+    attempts: Arc<Attempts>,
 ) -> Router {
     let zone = Zone::try_from(config.notifications.house.time_zone.clone());
     let console = Console {
@@ -142,6 +146,7 @@ pub fn router(
         templates: config.templates.clone(),
         grace: config.grace,
         settings: config.console.clone(),
+        attempts,
         runs: runs::Runs::default(),
         alone: tokio::sync::Mutex::default(),
         doors: Doors::of(config),
@@ -191,9 +196,9 @@ fn methods(own: Vec<&'static Page>) -> MethodRouter<Arc<Console>> {
 
 /// The guard of every page.
 async fn answer(page: &'static Page, console: Arc<Console>, id: String, request: Request) -> Response<Body> {
-    let cookies = Cookies::of(request.headers());
-    let lang = cookies.language(request.headers());
     let is_secure = console.settings.is_secure();
+    let cookies = Cookies::of(request.headers(), is_secure);
+    let lang = cookies.language(request.headers());
     let (seed, is_told) = (cookies.seed(), cookies.flash().is_some());
     let mut answer = match admit(page, console, id, lang, &cookies, request).await {
         Ok(reply) => reply.into_response(lang, is_secure),
@@ -240,7 +245,7 @@ async fn admit(
         page::Method::Get => Vec::new(),
         page::Method::Post => {
             let form = read(body).await?;
-            session::check_csrf(&parts.headers, &form, &csrf)?;
+            session::check_form(&parts.headers, &form, &csrf, console.settings.url.as_deref())?;
             form
         }
     };
@@ -258,6 +263,7 @@ async fn admit(
         form,
         csrf,
         flash: cookies.flash(),
+        device: cookies.device().map(str::to_owned),
         agent: text(header::USER_AGENT),
         last_event_id: parts.headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::to_owned),
         peer: peer.map(|peer| peer.named.to_string()).unwrap_or_default(),

@@ -1,21 +1,12 @@
-//! What everything over HTTP shares: where a request came from, Problem Details (RFC 9457), and the pages for machines:
-//! health and metrics.
+//! What everything over HTTP shares: where a request came from, and Problem Details (RFC 9457).
 
 use std::net::IpAddr;
-use std::sync::Arc;
 
-use axum::extract::State;
-use axum::response::IntoResponse;
-use axum::routing::get;
-use axum::{Json, Router};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use http_body_util::Full;
 use serde::Serialize;
 
-use crate::console;
-use crate::node::Health;
-use crate::telemetry::Metrics;
 use crate::transition::FieldError;
 
 /// Under which an answer tells the request's id.
@@ -79,50 +70,45 @@ pub struct Peer {
     pub named: IpAddr,
 }
 
-#[derive(Clone)]
-struct Pages {
-    health: Arc<Health>,
-    metrics: Arc<Metrics>,
-}
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// Everything that is not a webhook.
-pub fn router(health: Arc<Health>, metrics: Arc<Metrics>) -> Router {
-    Router::new()
-        .route(
-            "/",
-            get(async |headers: HeaderMap| {
-                let text = "Sekisho is running. Webhooks come in at /webhooks/{source}, people at /console; see /health/ready.\n";
-                console::front_door(&headers).unwrap_or_else(|| text.into_response())
-            }),
-        )
-        .route("/health/live", get(async || Json(serde_json::json!({ "status": "live" }))))
-        .route("/health/ready", get(ready))
-        .route("/metrics", get(figures))
-        .fallback(async || {
-            let mut problem = Problem::new(
-                StatusCode::NOT_FOUND,
-                "urn:sekisho:problem:not-found",
-                "There is nothing at this path",
-            );
-            problem.detail =
-                Some("Webhooks come in at /webhooks/{source}, where {source} is a configured name".into());
-            problem.into_response().map(axum::body::Body::new)
-        })
-        .with_state(Pages { health, metrics })
-}
-
-async fn ready(State(pages): State<Pages>) -> impl IntoResponse {
-    match pages.health.reason() {
-        None => (StatusCode::OK, Json(serde_json::json!({ "status": "ready" }))),
-        Some(reason) => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            Json(serde_json::json!({ "status": "unready", "reason": reason })),
-        ),
+impl Peer {
+    /// Whether a request comes from this machine or its private network. What a proxy hands on that we were not told of
+    /// comes from nobody knows where.
+    pub fn is_near(self, headers: &HeaderMap) -> bool {
+        let is_handed_on = headers.contains_key(FORWARDED_FOR) || headers.contains_key(header::FORWARDED);
+        if is_handed_on && self.named == self.socket.to_canonical() {
+            return false;
+        }
+        match self.named.to_canonical() {
+            IpAddr::V4(ip) => ip.is_loopback() || ip.is_private() || ip.is_link_local(),
+            IpAddr::V6(ip) => ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local(),
+        }
     }
 }
 
-async fn figures(State(pages): State<Pages>) -> impl IntoResponse {
-    pages.metrics.ready.set(i64::from(pages.health.reason().is_none()));
-    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(header::CONTENT_TYPE, kind)], pages.metrics.encode())
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn h3_who_is_near_can_be_told_from_who_was_let_through() {
+        let near = |socket: &str, named: &str, forwarded: Option<&str>| {
+            let peer = Peer { socket: socket.parse().unwrap(), named: named.parse().unwrap() };
+            let lines = forwarded.map(|value| (FORWARDED_FOR, value.parse().unwrap()));
+            peer.is_near(&lines.into_iter().collect())
+        };
+        for address in
+            ["127.0.0.1", "::1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.0.1", "fd00::1", "fe80::1"]
+        {
+            assert!(near(address, address, None), "{address}");
+        }
+        for address in ["203.0.113.9", "8.8.8.8", "172.32.0.1", "100.64.0.1", "2001:db8::1", "0.0.0.0"] {
+            assert!(!near(address, address, None), "{address}");
+        }
+        assert!(near("::ffff:10.1.2.3", "10.1.2.3", None), "IPv4 on a socket that speaks IPv6");
+        assert!(near("127.0.0.1", "10.0.0.9", Some("10.0.0.9")), "whom a trusted proxy names");
+        assert!(!near("127.0.0.1", "203.0.113.9", Some("203.0.113.9")));
+        assert!(!near("127.0.0.1", "127.0.0.1", Some("203.0.113.9")), "a proxy nobody told us of");
+    }
 }

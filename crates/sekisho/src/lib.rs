@@ -4,11 +4,12 @@
 //! - [`app`] one running process: opens the store, joins it as a [`node`], starts the roles, stops them again
 //! - [`checkpoint`] webhooks in · [`worker`] stored work done · [`effects`] what reaches outside
 //! - [`transition`] what people do · [`view`] what they are shown · [`api`] both over HTTP · [`console`] both as pages
-//! - `chance` tokens and their hashes · `probe` test events
+//! - `attempts` wrong keys and passwords · `chance` tokens and their hashes · `probe` test events
 //! - [`http`] health, metrics and errors over HTTP · [`telemetry`] logs and figures
 
 pub mod api;
 pub mod app;
+mod attempts;
 mod chance;
 pub mod checkpoint;
 pub mod cli;
@@ -17,7 +18,9 @@ pub mod console;
 pub mod effects;
 pub mod fault;
 pub mod http;
+mod limits;
 pub mod node;
+mod pages;
 mod probe;
 pub mod telemetry;
 pub mod transition;

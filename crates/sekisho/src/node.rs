@@ -43,15 +43,31 @@ pub struct Health {
     reason: Mutex<String>,
 }
 
+/// Why events can't be stored right now.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Unready {
+    /// A word for everybody.
+    pub reason: &'static str,
+    /// What is known of it, which may be the database's own words: for operators.
+    pub detail: String,
+}
+
 impl Health {
-    pub fn reason(&self) -> Option<String> {
+    pub fn unready(&self) -> Option<Unready> {
+        let because = |reason, detail: &str| Some(Unready { reason, detail: detail.to_owned() });
         if *self.stopping.borrow() {
-            return Some("shutting down".into());
+            return because("shutting_down", "shutting down");
         }
         if self.clock_in_doubt.load(Ordering::Relaxed) {
-            return Some("the clock jumped or disagrees with the database's; timers are held".into());
+            return because(
+                "clock_in_doubt",
+                "the clock jumped or disagrees with the database's; timers are held",
+            );
         }
-        self.down.load(Ordering::Relaxed).then(|| self.reason.lock().expect("no code panics here").clone())
+        let is_down = self.down.load(Ordering::Relaxed);
+        is_down
+            .then(|| self.reason.lock().expect("no code panics here").clone())
+            .map(|detail| Unready { reason: "store_unavailable", detail })
     }
 
     /// Notes whether the clock is believed; says whether it was.
@@ -61,7 +77,7 @@ impl Health {
 
     pub fn store_answered(&self) {
         if self.down.load(Ordering::Relaxed) && self.down.swap(false, Ordering::Relaxed) {
-            tracing::info!("the store answers again");
+            tracing::info!("the database responds again");
         }
     }
 
@@ -71,12 +87,12 @@ impl Health {
 
     /// Nothing failed, but an event was not stored in time.
     pub fn store_is_late(&self) {
-        self.store_is_down("the store does not answer in time".into());
+        self.store_is_down("the database does not respond in time".into());
     }
 
     fn store_is_down(&self, reason: String) {
         if !self.down.swap(true, Ordering::Relaxed) {
-            tracing::error!(reason, "the store does not answer; webhooks get 503 until it does");
+            tracing::error!(reason, "the database does not respond; webhooks get 503 until it does");
         }
         *self.reason.lock().expect("no code panics here") = reason;
     }
@@ -111,7 +127,7 @@ impl Node {
         let joined = store.join(now()).await?;
         if joined.floor.made_at() > now().plus_ms(FLOOR_AHEAD_MAX_MS) {
             tracing::error!(newest = %joined.floor.made_at(),
-                "the newest stored event lies in the future: a clock was wrong, or is; new ids go on from there");
+                "the newest stored event is in the future: a clock is or was wrong; new ids continue from there");
         }
         // What an earlier life of this process had in hand is freed before anything new begins.
         while store.sweep(SWEEP_MAX, SUSPECT_AFTER).await? == SWEEP_MAX {}
@@ -152,7 +168,7 @@ impl Node {
         if jobs > 0 {
             tracing::warn!(
                 jobs,
-                "a clock was ahead when these were queued: they are due now; timers keep their time"
+                "jobs were queued by a clock that was ahead; they are due now, timers keep their time"
             );
         }
         Ok(())
@@ -222,7 +238,7 @@ impl Node {
         let asked = Instant::now();
         let pulse = self.store.beat(self.epoch(), n).await?;
         let Pulse::Alive { peers, store_time } = pulse else {
-            tracing::warn!("this node had been given up by another");
+            tracing::warn!("another node had removed this one");
             return self.join_anew().await;
         };
         *self.beaten.lock().expect("no code panics here") = asked;
@@ -235,7 +251,7 @@ impl Node {
                 gave_up = true;
                 tracing::warn!(
                     epoch = dead.epoch.0,
-                    "a node stopped beating and was given up; its work is freed"
+                    "a node missed its heartbeats and was removed; its jobs are released"
                 );
             }
         }
@@ -255,10 +271,10 @@ impl Node {
         if checked.is_believed {
             tracing::warn!(
                 jump_ms = checked.jump_ms,
-                "this machine's clock jumped and has run evenly since: it is believed, and timers go on by it"
+                "this machine's clock jumped and has been steady since; it is trusted, timers resume"
             );
         } else if checked.is_sure && !was_sure {
-            tracing::info!("the clocks agree again; timers go on");
+            tracing::info!("clocks agree again; timers resume");
         } else if !checked.is_sure && was_sure {
             tracing::error!(
                 jump_ms = checked.jump_ms,
@@ -276,7 +292,7 @@ impl Node {
         self.beats.store(0, Ordering::Relaxed);
         self.epoch.store(joined.epoch.0, Ordering::Release);
         *self.beaten.lock().expect("no code panics here") = Instant::now();
-        tracing::info!(epoch = joined.epoch.0, "this node joined anew");
+        tracing::info!(epoch = joined.epoch.0, "this node rejoined");
         Ok(())
     }
 }
@@ -336,7 +352,7 @@ impl Observed {
 
 #[cfg(test)]
 mod tests {
-    use sekisho_core::change::Lane;
+    use sekisho_core::job::Lane;
     use sekisho_store::conformance::Arrivals;
     use sekisho_store::memory::MemoryStore;
 
@@ -405,7 +421,7 @@ mod tests {
                 node.check_clock(Moment { wall, monotonic: start.monotonic + passed }, None)
             };
             let is_red =
-                || (health.reason().is_some_and(|reason| reason.contains("clock")), node.clock_is_sure());
+                || (health.unready().is_some_and(|why| why.reason == "clock_in_doubt"), node.clock_is_sure());
             look(0, 2);
             assert_eq!(is_red(), (false, true));
             for second in (4..300).step_by(2) {

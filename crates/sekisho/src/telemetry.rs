@@ -74,6 +74,7 @@ pub struct Metrics {
     pub events: Family<RequestLabels, Counter>,
     pub ids_reused: Family<SourceLabels, Counter>,
     pub rejections: Family<RejectionLabels, Counter>,
+    pub failed_attempts: Family<KindLabels, Counter>,
     pub acknowledge_seconds: Histogram,
     pub commit_seconds: Histogram,
     pub batch_events: Histogram,
@@ -99,6 +100,7 @@ impl Default for Metrics {
             events: Family::default(),
             ids_reused: Family::default(),
             rejections: Family::default(),
+            failed_attempts: Family::default(),
             acknowledge_seconds: Histogram::new(SECONDS),
             commit_seconds: Histogram::new(SECONDS),
             batch_events: Histogram::new(EVENTS),
@@ -122,6 +124,11 @@ impl Default for Metrics {
             it.ids_reused.clone(),
         );
         registry.register("rejections", "Refused requests by source and reason", it.rejections.clone());
+        registry.register(
+            "failed_attempts",
+            "Wrong API keys, passwords and doubled login headers, by kind",
+            it.failed_attempts.clone(),
+        );
         registry.register_with_unit(
             "acknowledge",
             "From the end of the request to its acknowledgement",

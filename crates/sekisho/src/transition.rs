@@ -7,7 +7,6 @@
 
 mod api_key;
 mod audit;
-mod balance;
 mod books;
 mod breaker;
 mod dead;
@@ -20,6 +19,7 @@ mod fields;
 mod forecast;
 mod import;
 mod kept;
+mod login;
 mod look_up;
 mod notices;
 mod password;
@@ -37,7 +37,8 @@ use sekisho_core::audit::{Entry, Role};
 use sekisho_core::change::Act;
 use sekisho_core::delivery::Route;
 use sekisho_core::notification::{House, Rule};
-use sekisho_core::settlement::{Origin, References};
+use sekisho_core::settlement::References;
+use sekisho_core::source_name::Origin;
 use sekisho_core::{Seq, Time};
 use sekisho_store::Store;
 use serde_json::Value;
@@ -45,30 +46,33 @@ use serde_json::Value;
 use crate::chance;
 use crate::config::Config;
 
-pub use api_key::{ApiKey, Made, create_key, find_key, list_keys, revoke_key};
-pub use audit::{Verified, each_link, exported, note_test, sealed, verify_audit};
-pub use balance::{balance, balances};
+pub use api_key::{ApiKey, Made, NewKey, create_key, find_key, list_keys, revoke_key, strongest_key};
+pub use audit::{Verified, each_link, note_test, verify_audit};
 pub use books::{BooksReport, Difference, Warning, check_books, differences};
 pub use breaker::{Reset, Resumed, reset, resume};
 pub use dead::{DeadQuery, DeadReport, Redo, discard, find_letter, retry, to_discard, to_retry};
 pub use deletion::{delete_billing, delete_member};
 pub use directory::{
-    check_member, check_tenant, create_member, every_of_id, member, view as member_view,
-    view_whole as member_view_whole,
+    NAMED_MAX, check_member, check_tenant, create_member, every_of_id, find_member as find_member_state,
+    several, view as member_view, view_whole as member_view_whole,
 };
 pub use dossier::{Dossier, History, dossier, history};
 pub use fields::{FieldError, Fields};
 pub use forecast::{NoticeForecast, RouteForecast, Unanswered};
 pub use import::{IMPORT_PROBLEMS_MAX, IMPORT_ROWS_MAX, Import, Imported, import};
-pub use look_up::{billing_state, payment, payment_state, payments_by_reference};
-pub use notices::{NoticePage, NoticeQuery, notice, offices, parties, post_notices, reminders, resend};
+pub use kept::load;
+pub use login::{Entry as LoginEntry, Miss, Ticket, enter, is_known_device, note_miss};
+pub use look_up::{billing_state, payment_state, payments_by_reference};
+pub use notices::{
+    NoticePage, NoticeQuery, mailed, notice, offices, parties, post_notices, reminders, resend,
+};
 pub use payment::create_payment;
 pub use reminders::{Remind, RemindReport, run_reminders, summary as reminders_summary};
 pub use replay::{EventQuery, Replay, ReplayReport, event_status, replay, to_replay};
 pub use request::{Answered, Request};
 pub use suppressions::{Turned, release, suppress, suppression, suppressions, view as suppression_view};
 pub use users::{
-    Known as KnownUser, Visitor, change_password, change_user, end_session, enter, find_invite, find_session,
+    Known as KnownUser, Visitor, change_password, change_user, end_session, find_invite, find_session,
     first_invite, invite, is_disabled, join, open_invites, users, withdraw_invite,
 };
 
@@ -151,6 +155,8 @@ pub struct Known {
     pub accounts: BTreeMap<String, String>,
     /// Names of the sources that events come from.
     pub sources: Vec<String>,
+    /// Names of the keys to the API that stand in the configuration.
+    pub keys: Vec<String>,
 }
 
 impl Known {
@@ -164,6 +170,7 @@ impl Known {
             references: config.references.clone(),
             accounts: config.accounts(),
             sources: sources.collect(),
+            keys: config.keys.iter().map(|key| key.name.clone()).collect(),
         }
     }
 }
@@ -226,7 +233,7 @@ pub async fn find_event(
 fn check_selection(ids: &[String], is_filtered: bool, all: bool) -> Result<()> {
     let ways = usize::from(!ids.is_empty()) + usize::from(is_filtered) + usize::from(all);
     match ways {
-        0 => Err(Refusal::Wrong("say which: ids, a filter, or `all`".into())),
+        0 => Err(Refusal::Wrong("specify ids, a filter or `all` (--all)".into())),
         1 if ids.len() > SELECT_MAX => {
             Err(Refusal::Wrong(format!("{} ids are too many; at most {SELECT_MAX}", ids.len())))
         }
@@ -245,7 +252,7 @@ fn earlier(own: Option<Time>, until: Time) -> Option<Time> {
 }
 
 /// An id nobody has: the moment, then chance. Two that meet all the same find each other's version in the way.
-fn fresh(at: Time) -> Seq {
+pub fn fresh(at: Time) -> Seq {
     let chance = u32::from_be_bytes(chance::bytes());
     Seq::from_i64(Seq::floor_of(at).as_i64() | i64::from(chance >> 10))
 }
@@ -254,13 +261,13 @@ fn fresh(at: Time) -> Seq {
 const TRIES: usize = 10;
 
 fn contended() -> Refusal {
-    Refusal::Conflict("others change the same things all the time; try again".into())
+    Refusal::Conflict("the record was changed concurrently too often; try again".into())
 }
 
 fn check_reason(reason: &str) -> Result<String> {
     let reason = reason.trim();
     if reason.chars().count() > REASON_MAX {
-        return Err(Refusal::Wrong(format!("the reason is longer than {REASON_MAX} letters")));
+        return Err(Refusal::Wrong(format!("the reason is longer than {REASON_MAX} characters")));
     }
     Ok(reason.to_owned())
 }

@@ -1,22 +1,28 @@
 //! What people are shown, as JSON: the same names in the API, in `--json` and behind every table. Times are RFC 3339,
-//! ids are `evt_…` and `msg_…`. A `…_with_all` reads what belongs to a thing from the store; the others only write down
-//! what they are given.
+//! ids are `evt_…` and `msg_…`. A `find_…` or `…_with_all` reads from the store; the others only write down what they
+//! are given.
 //!
 //! Pages are made by the console, from [`words`] for statuses and reasons and [`show`] for times and amounts. The page of
 //! a proof is made here: a command prints it too.
 
+mod balance;
 mod books;
+mod chain;
 mod detail;
+mod find;
 mod links;
 mod notifications;
 mod proof;
 #[cfg(test)]
 pub(crate) mod samples;
 pub mod show;
+mod veil;
 pub mod words;
 
 use sekisho_core::Time;
-use sekisho_core::change::{About, Attempt, Lane, Rejection};
+use sekisho_core::change::Rejection;
+use sekisho_core::event::About;
+use sekisho_core::job::{Attempt, Lane};
 use sekisho_core::provider::encode_base64;
 use sekisho_core::queue::Breaker;
 use sekisho_core::state::{Kind, State};
@@ -27,11 +33,15 @@ use serde_json::{Value, json};
 
 use crate::config::{Config, Schedule};
 
+pub use balance::{find_balance, find_balances};
 pub use books::{OfMember, balance, billing, books, invite, key, line, member, member_for, payment, user};
+pub use chain::{exported, sealed};
 pub use detail::{dead_letter_with_all, event_with_all, message_with_all};
+pub use find::{find_member, find_payment};
 pub use links::unlink;
 pub use notifications::{Outlet, channels, notice, notice_with_all};
 pub use proof::{page as proof_page, proof};
+pub use veil::veil;
 
 /// Where the console's pages are.
 pub const ROOT: &str = "/console";
@@ -143,8 +153,10 @@ pub fn rejection(rejection: &Rejection) -> Value {
     json!({
         "id": rejection.seq.as_rejection().to_string(),
         "at": rejection.at,
+        "last_at": rejection.last_at,
         "source": rejection.source,
         "peer": rejection.peer,
+        "network": rejection.network,
         "reason": rejection.reason,
         "detail": rejection.detail,
         "request_id": rejection.request_id,
@@ -243,6 +255,7 @@ fn put_body(value: &mut Value, body: Option<&[u8]>) {
     let text = body.map(std::str::from_utf8);
     value["body"] = json!(text.and_then(Result::ok));
     value["body_base64"] = json!(body.filter(|_| text.is_some_and(|text| text.is_err())).map(encode_base64));
+    value["body_masked"] = false.into();
 }
 
 /// Stored as JSON already: a list of [name, value].

@@ -24,14 +24,15 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
-use sekisho_core::change::{ChangeSet, Death, End, Job, Kind, Lane};
+use sekisho_core::change::ChangeSet;
 use sekisho_core::event::Stored;
-use sekisho_core::notification;
+use sekisho_core::job::{Death, End, Job, Kind, Lane};
 use sekisho_core::notification::template::Templates;
 use sekisho_core::queue::{self, Failure, Retry, breaker};
-use sekisho_core::settlement::{Origin, Provider, References};
+use sekisho_core::settlement::{Provider, References};
+use sekisho_core::source_name::Origin;
 use sekisho_core::timer::Timer;
-use sekisho_core::{Seq, Time};
+use sekisho_core::{Seq, Time, notification};
 use sekisho_store::{CLAIM_MAX, Store};
 use tokio::sync::watch;
 
@@ -44,9 +45,6 @@ use deliver::Target;
 use desk::{Desk, LanePolicy, Next, Work};
 use fetch::Fetchers;
 use outlet::Outlet;
-
-pub use settle::AGAIN;
-pub use timer::SOURCE as SCHEDULE_SOURCE;
 
 /// How long to look away when nobody called.
 const POLL: Duration = Duration::from_millis(200);
@@ -96,6 +94,8 @@ pub struct Worker {
     accounts: BTreeMap<String, String>,
     references: References,
     fetchers: Fetchers,
+    /// How long access goes on after what was paid for has ended.
+    grace_ms: i64,
     outlets: Vec<Outlet>,
     rules: Vec<notification::Rule>,
     templates: Templates,
@@ -161,6 +161,7 @@ impl Worker {
             accounts: config.accounts(),
             references: config.references.clone(),
             fetchers: Fetchers::open(config)?,
+            grace_ms: i64::try_from(config.grace.as_millis()).unwrap_or(i64::MAX),
             outlets,
             rules: config.rules(),
             templates: config.templates.clone(),
@@ -290,10 +291,7 @@ impl Worker {
             let lost: Vec<_> = owned.into_iter().filter(|lease| !self.desk.holds(lease.job)).collect();
             if !lost.is_empty() {
                 let jobs = self.store.adopt(lost).await?;
-                tracing::info!(
-                    jobs = jobs.len(),
-                    "work that was lost on its way to memory was taken up again"
-                );
+                tracing::info!(jobs = jobs.len(), "jobs missing from memory were picked up again");
                 self.hand_out(jobs).await?;
             }
             if !more {
@@ -366,7 +364,7 @@ impl Worker {
 
     async fn release(&self, works: Vec<Work>) {
         let leases: Vec<_> = works.iter().map(|work| work.job.lease).collect();
-        // Order matters: the same lease may be given out again at once, and must not be let go then.
+        // Order matters: the job may be leased to this node again at once, and must not be let go then.
         self.desk.let_go(leases.iter().copied());
         if self.store.release(leases).await.is_err() {
             self.desk.doubt();
@@ -471,6 +469,9 @@ impl Worker {
         let target = self.targets.iter().find(|target| target.lane == lane).ok_or_else(gone)?;
         let event =
             work.event.as_ref().ok_or_else(|| Failure::terminal("event_missing", "it has no event"))?;
+        if let Some(why) = target.route.bars(self.origin(event), event) {
+            return Err(Failure::terminal("not_for_route", why));
+        }
         self.metrics.picked_up(work.job.kind.name(), work.waited(self.node.now()));
         let (set, well) = target.deliver(&work.job, event, &self.node, &self.metrics).await;
         if let Some(breaker) = self.desk.judge(&lane, well, self.node.now()) {
@@ -506,7 +507,7 @@ impl Worker {
         }
         let unfinished = self.desk.running();
         if !unfinished.is_empty() {
-            tracing::warn!(jobs = unfinished.len(), "some runs did not finish in time; they are handed back");
+            tracing::warn!(jobs = unfinished.len(), "some jobs did not finish in time; they are released");
             let _ = self.store.release(unfinished).await;
         }
     }

@@ -21,12 +21,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use sekisho_core::audit::{Entry, Role};
-use sekisho_core::change::{
-    Act, Admission, Arrival, Attempt, ChangeSet, Committed, Death, End, Job, Kind, Lane, Lease, NewJob,
-    Outcome, delivery_key,
-};
+use sekisho_core::change::{Act, Admission, Arrival, ChangeSet, Committed};
 use sekisho_core::event::{DedupeKey, Trust};
 use sekisho_core::id::Sequence;
+use sekisho_core::job::{Attempt, Death, End, Job, Kind, Lane, Lease, NewJob, Outcome, delivery_key};
 use sekisho_core::state::{self as things, Index, Key, Naming, Posting, State, Write};
 use sekisho_core::{Epoch, Seq, Time};
 
@@ -94,7 +92,7 @@ pub const PROMISES: &[Promise] = &[
     ("b4: dead letters are filtered and paged, and hold what is needed to redo them", |s| Box::pin(find::dead_letters(s))),
     ("b4: dead letters that are alike are grouped, with the money that hangs on them", |s| Box::pin(groups::dead_groups(s))),
     ("h2: a message is found in every standing", |s| Box::pin(find::messages(s))),
-    ("a3: rejections are kept newest first and bounded, filtered and paged", |s| Box::pin(find::rejections(s))),
+    ("a3: rejections alike are one line of their hour, each network has its share, newest first, filtered and paged", |s| Box::pin(find::rejections(s))),
     ("h2: a search for events looks at so many and leads on, in both directions", |s| Box::pin(scan::events(s))),
     ("h2: what is about a payment or a tenant, failed or waits is found among any number of others", |s| Box::pin(scan::led_events(s))),
     ("h4: a search of the audit log looks at so many and leads on; actors and times are found at once", |s| Box::pin(scan::audit(s))),

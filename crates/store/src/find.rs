@@ -5,7 +5,8 @@ mod dead;
 mod page;
 
 use bytes::Bytes;
-use sekisho_core::change::{About, Death, Lane, Outcome};
+use sekisho_core::event::About;
+use sekisho_core::job::{Death, Lane, Outcome};
 use sekisho_core::state::{self, Posting, State};
 use sekisho_core::{Epoch, Seq, Time};
 

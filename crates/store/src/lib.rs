@@ -20,10 +20,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use sekisho_core::change::{
-    Act, Admission, Arrival, Attempt, ChangeSet, Committed, Job, Lane, Lease, Rejection, Replayed,
-};
+use sekisho_core::change::{Act, Admission, Arrival, ChangeSet, Committed, Rejection, Replayed};
 use sekisho_core::event::{DedupeKey, Stored};
+use sekisho_core::job::{Attempt, Job, Lane, Lease};
 use sekisho_core::state::{Key, State};
 use sekisho_core::{Epoch, Seq, Time};
 
@@ -53,6 +52,8 @@ pub const WORK_MAX: usize = 100_000;
 pub const GROUPED_MAX: usize = 10_000;
 /// Rejections kept; older ones make room, so that an attacker can't fill the disk.
 pub const REJECTIONS_MAX: usize = 10_000;
+/// Of those, the most from one network, so that one attacker can't wash out what others did.
+pub const REJECTIONS_OF_NETWORK_MAX: usize = 500;
 
 /// How many `admit` calls are worth having under way at once, and how far apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,7 +111,7 @@ pub trait Store: Send + Sync {
     /// Notes that a leased job is about to run, so that a crash from here on is its own. Says whose lease held.
     async fn start(&self, leases: Vec<Lease>) -> Result<Vec<bool>>;
 
-    /// Hands claimed jobs back untouched: no attempt was spent.
+    /// Hands claimed jobs back untouched. The attempt is no try, and is never given out again.
     async fn release(&self, leases: Vec<Lease>) -> Result<()>;
 
     /// What this node has leased, by the store's account, with ids above `after`; at most [`CLAIM_MAX`].
@@ -182,7 +183,8 @@ pub trait Store: Send + Sync {
 
     // --- upkeep ----------------------------------------------------------------------------------------------
 
-    /// Keeps refused requests, the newest [`REJECTIONS_MAX`] of them.
+    /// Keeps refused requests. One that is alike to a line of the same hour is counted there; of lines the newest
+    /// [`REJECTIONS_OF_NETWORK_MAX`] of each network are kept, and the newest [`REJECTIONS_MAX`] of all.
     async fn reject(&self, rejections: Vec<Rejection>) -> Result<()>;
 
     /// Work that keeps the store in shape: partitions ahead, checkpoints. Cheap when there is nothing to do.

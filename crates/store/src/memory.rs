@@ -12,12 +12,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use sekisho_core::audit::{BEGINNING, Entry};
-use sekisho_core::change::{
-    About, Act, Admission, Arrival, Attempt, ChangeSet, Committed, Death, Job, Kind, Lane, Lease, Outcome,
-    Rejection, Replayed, effect_prefix,
-};
-use sekisho_core::event::{BodyDigest, DedupeKey, FirstBody, OtherBody, Stored};
+use sekisho_core::change::{Act, Admission, Arrival, ChangeSet, Committed, Rejection, Replayed};
+use sekisho_core::event::{About, BodyDigest, DedupeKey, FirstBody, OtherBody, Stored};
 use sekisho_core::id::NODES_MAX;
+use sekisho_core::job::{Attempt, Death, Job, Kind, Lane, Lease, Outcome, effect_prefix};
 use sekisho_core::state::{self, Key, State};
 use sekisho_core::timer::HOUR_MS;
 use sekisho_core::{Epoch, Seq, Time};
@@ -26,8 +24,8 @@ use crate::find::Branches;
 use crate::{
     AuditEntry, AuditFilter, AuditPage, BookedLine, CLAIM_MAX, ChainHead, Committers, Count, DeadFilter,
     DeadGroup, DeadLetter, Error, EventFilter, EventPage, EventRecord, EventSummary, FIND_MAX, Forgotten,
-    Joined, LineFilter, Link, Loaded, Message, NodeRecord, Peer, Pulse, REJECTIONS_MAX, RejectionFilter,
-    Result, Stake, Standing, StateFilter, Status, Store, Sum, Work,
+    Joined, LineFilter, Link, Loaded, Message, NodeRecord, Peer, Pulse, RejectionFilter, Result, Stake,
+    Standing, StateFilter, Status, Store, Sum, Work,
 };
 
 /// One process, one writer: one chain.
@@ -194,7 +192,7 @@ impl Store for MemoryStore {
             if let Some(job) = tables.held(lease) {
                 job.owner = None;
                 job.started = false;
-                job.attempt -= 1;
+                job.base += 1;
             }
         }
         Ok(())
@@ -357,10 +355,7 @@ impl Store for MemoryStore {
 
     async fn reject(&self, rejections: Vec<Rejection>) -> Result<()> {
         let mut tables = self.tables();
-        tables.rejections.extend(rejections.into_iter().map(|rejection| (rejection.seq, rejection)));
-        while tables.rejections.len() > REJECTIONS_MAX {
-            tables.rejections.pop_first();
-        }
+        tables.reject(rejections);
         Ok(())
     }
 

@@ -31,10 +31,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use sekisho_core::change::{
-    Act, Admission, Arrival, Attempt, ChangeSet, Committed, Job, Lane, Lease, Rejection, Replayed,
-};
+use sekisho_core::change::{Act, Admission, Arrival, ChangeSet, Committed, Rejection, Replayed};
 use sekisho_core::event::{DedupeKey, Stored};
+use sekisho_core::job::{Attempt, Job, Lane, Lease};
 use sekisho_core::state::{Key, State};
 use sekisho_core::{Epoch, Seq, Time};
 

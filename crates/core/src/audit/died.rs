@@ -6,8 +6,9 @@
 use serde_json::{Value, json};
 
 use super::{Entry, Role};
-use crate::change::{About, Death, Lane, Lease};
+use crate::event::About;
 use crate::id::Seq;
+use crate::job::{Death, Lane, Lease};
 use crate::time::Time;
 
 /// What a dead letter is called in the log, and what all that is said of dead letters begins with.

@@ -5,7 +5,7 @@
 
 use bytes::Bytes;
 
-use crate::change::Attempt;
+use crate::job::Attempt;
 use crate::queue::Failure;
 use crate::time::Time;
 
@@ -134,7 +134,7 @@ fn retry_after_ms(value: &str, now: Time) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::Class;
+    use crate::job::Class;
 
     const NOW: Time = Time::from_ms(1_770_000_000_000);
 

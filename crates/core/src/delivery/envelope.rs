@@ -8,6 +8,7 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::header::is_strangers;
 use super::route::{Route, Send};
 use super::sign::{Signer, Signing};
 use crate::event::Stored;
@@ -21,18 +22,6 @@ pub struct Outgoing {
     pub headers: Vec<(String, String)>,
     pub body: Bytes,
 }
-
-/// What the stored headers may still hold of the connection they came by.
-const NOT_FORWARDED: [&str; 8] = [
-    "accept-encoding",
-    "connection",
-    "content-length",
-    "host",
-    "proxy-connection",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
 
 pub fn outgoing(
     route: &Route,
@@ -57,6 +46,7 @@ pub fn outgoing(
         ("sekisho-message-id".to_owned(), message.clone()),
         ("sekisho-attempt".to_owned(), attempt.to_string()),
         ("sekisho-source".to_owned(), plain(&event.source)),
+        ("sekisho-trust".to_owned(), event.trust.name().to_owned()),
     ];
     ours.extend(trace);
     ours.extend(signer.sign(&message, &body, now));
@@ -78,10 +68,7 @@ pub fn outgoing(
 fn is_forwarded(name: &str, ours: &[(String, String)]) -> bool {
     let is = |known: &str| known.eq_ignore_ascii_case(name);
     let speaks_as_us = name.get(..8).is_some_and(|start| start.eq_ignore_ascii_case("sekisho-"));
-    !speaks_as_us
-        && !is("traceparent")
-        && !NOT_FORWARDED.into_iter().any(is)
-        && !ours.iter().any(|(known, _)| is(known))
+    !speaks_as_us && !is("traceparent") && !is_strangers(name) && !ours.iter().any(|(known, _)| is(known))
 }
 
 #[derive(Serialize)]
@@ -96,6 +83,7 @@ struct Envelope<'e> {
     object: Option<Object<'e>>,
     account: Option<&'e str>,
     livemode: Option<bool>,
+    trust: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<&'e RawValue>,
     /// A body that is no JSON.
@@ -121,6 +109,7 @@ fn wrapped(event: &Stored) -> Bytes {
         object: event.object.as_ref().map(|(kind, id)| Object { kind, id }),
         account: event.account.as_deref(),
         livemode: event.livemode,
+        trust: event.trust.name(),
         data,
         data_base64: data.is_none().then(|| encode_base64(&event.body)),
     };
@@ -131,6 +120,7 @@ fn wrapped(event: &Stored) -> Bytes {
 mod tests {
     use super::*;
     use crate::delivery::route::tests::{route, stored};
+    use crate::event::Trust;
     use crate::secret::Secret;
 
     const NOW: Time = Time::from_ms(1_770_000_000_000);
@@ -157,6 +147,8 @@ mod tests {
             ("Sekisho-Message-Id", "forged"),
             ("host", "pay.example.com"),
             ("accept-encoding", "br"),
+            ("x-forwarded-for", "203.0.113.9"),
+            ("sekisho-trust", "signed"),
             ("traceparent", TRACE),
         ];
         event.headers = serde_json::to_string(&headers).unwrap().into();
@@ -172,8 +164,10 @@ mod tests {
         );
         assert_eq!(header(&sent, "sekisho-attempt"), Some("2"));
         assert_eq!(header(&sent, "sekisho-source"), Some("stripe"));
+        assert_eq!(header(&sent, "sekisho-trust"), Some("signed"));
         assert_eq!(header(&sent, "traceparent"), Some(TRACE));
         assert_eq!((header(&sent, "host"), header(&sent, "accept-encoding")), (None, None));
+        assert_eq!(header(&sent, "x-forwarded-for"), None);
         assert_eq!(sent, send(&route(), &Signer::none(), &event), "the same again");
     }
 
@@ -202,7 +196,7 @@ mod tests {
                 concat!(
                     r#"{{"id":"{}","type":"payment_intent.succeeded","source":"stripe","event_id":"evt_1","#,
                     r#""created_at":"2026-02-02T02:39:59.000Z","received_at":"2026-02-02T02:40:00.000Z","#,
-                    r#""object":{{"kind":"payment_intent","id":"pi_1"}},"account":null,"livemode":true,"#,
+                    r#""object":{{"kind":"payment_intent","id":"pi_1"}},"account":null,"livemode":true,"trust":"signed","#,
                     r#""data":{{"amount": 820982911946154508123}}}}"#
                 ),
                 event.seq.as_event()
@@ -211,6 +205,15 @@ mod tests {
         assert_eq!(header(&sent, "content-type"), Some("application/json"));
         assert_eq!(header(&sent, "x-secret-ish"), None);
         assert_eq!(header(&sent, "traceparent"), Some(TRACE));
+    }
+
+    #[test]
+    fn c3_how_far_an_event_may_be_believed_is_told() {
+        let hint = Stored { trust: Trust::Hint, ..stored("id=tr_1") };
+        let sent = send(&Route { send: Send::Event, ..route() }, &Signer::none(), &hint);
+        assert_eq!(header(&sent, "sekisho-trust"), Some("hint"));
+        let json: serde_json::Value = serde_json::from_slice(&sent.body).unwrap();
+        assert_eq!(json["trust"], "hint");
     }
 
     #[test]

@@ -3,12 +3,13 @@
 
 use ring::digest;
 
-use crate::event::Stored;
-use crate::notification::alert::is_alert;
+use crate::announcement::{is_alert, is_announced};
+use crate::event::{Stored, Trust};
+use crate::pattern::Pattern;
 use crate::provider::encode_hex;
 use crate::rule::{Facts, Rule, RuleError};
 use crate::secret::Secret;
-use crate::settlement::{FETCHED, SOURCE};
+use crate::source_name::{FETCHED, OWN, Origin, is_of_the_house};
 
 #[derive(Clone, Debug)]
 pub struct Route {
@@ -21,6 +22,8 @@ pub struct Route {
     /// Events with the same key arrive in order.
     pub fifo: Option<Rule>,
     pub send: Send,
+    /// The provider whose word its signature is taken for, if it is one's: no other's events are sent.
+    pub speaks_for: Option<&'static str>,
     /// Sent along with every request; the values may be keys.
     pub headers: Vec<(String, Secret)>,
 }
@@ -54,13 +57,14 @@ impl Send {
 const FIFO_KEY_BYTES_MAX: usize = 255;
 
 impl Route {
-    /// Does the event go here? A filter that can't be evaluated is an error: the event does not go here, and the caller
+    /// Does the event of this origin go here? A filter that can't be evaluated is an error: the event does not go here, and the caller
     /// tells.
-    pub fn matches(&self, event: &Stored, facts: &Facts<'_>) -> Result<bool, RuleError> {
+    pub fn matches(&self, origin: Origin, event: &Stored, facts: &Facts<'_>) -> Result<bool, RuleError> {
         let any = |patterns: &[Pattern], text: &str| {
             patterns.is_empty() || patterns.iter().any(|pattern| pattern.matches(text))
         };
-        if !self.is_meant_for(event)
+        if self.bars(origin, event).is_some()
+            || !self.is_meant_for(event)
             || !any(&self.sources, &event.source)
             || !any(&self.events, &event.event_type)
         {
@@ -69,20 +73,38 @@ impl Route {
         self.filter.as_ref().map_or(Ok(true), |filter| filter.is_true(facts))
     }
 
+    /// Why the event must not be sent here, whoever asks for it, if it must not. Asked again before each attempt: a delivery
+    /// may have been queued when the route was another.
+    pub fn bars(&self, origin: Origin, event: &Stored) -> Option<&'static str> {
+        let is_other = |provider: &str| provider != origin.provider && !is_of_the_house(event);
+        if self.speaks_for.is_some_and(is_other) {
+            return Some("the route signs as another provider would, and the event is not that provider's");
+        }
+        let is_named = self.sources.iter().any(|pattern| pattern.is(&event.source));
+        if event.trust == Trust::Hint && !is_named {
+            return Some("nothing proves the event, and the route's sources don't name its source");
+        }
+        None
+    }
+
     /// An app that knows its provider's events must not be surprised by ours: they go only where they are asked for, by
     /// what is sent, by their source, or by their own name. Answers that we read ourselves go nowhere.
     fn is_meant_for(&self, event: &Stored) -> bool {
-        let says = |patterns: &[Pattern], text: &str| patterns.iter().any(|pattern| pattern.0 == text);
+        let says = |patterns: &[Pattern], text: &str| patterns.iter().any(|pattern| pattern.is(text));
         match &*event.source {
             FETCHED => false,
-            SOURCE => {
+            OWN => {
                 // What is for operators is no business of the app's, unless it names it.
                 let is_business = !is_alert(&event.event_type) || !self.events.is_empty();
                 (self.send == Send::Settled && is_business)
-                    || says(&self.sources, SOURCE)
+                    || says(&self.sources, OWN)
                     || says(&self.events, &event.event_type)
             }
-            _ => self.send != Send::Settled,
+            _ => {
+                // Asked for by its name, an announcement is ours; whoever means another's event names the source.
+                let is_namesake = is_announced(&event.event_type) && says(&self.events, &event.event_type);
+                self.send != Send::Settled && !(is_namesake && self.sources.is_empty())
+            }
         }
     }
 
@@ -102,41 +124,15 @@ impl Route {
     }
 }
 
-/// A text, or one with `*` for any letters: `payment_intent.*`, `*.succeeded`, `*`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pattern(String);
-
-impl Pattern {
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// Of the whole text. One pass from the left is enough: `*` may as well take as little as it can.
-    pub fn matches(&self, text: &str) -> bool {
-        let Some((first, rest)) = self.0.split_once('*') else { return self.0 == text };
-        let Some(mut text) = text.strip_prefix(first) else { return false };
-        let mut parts: Vec<_> = rest.split('*').collect();
-        let last = parts.pop().unwrap_or_default();
-        for part in parts {
-            let Some(found) = text.find(part) else { return false };
-            text = &text[found + part.len()..];
-        }
-        text.ends_with(last)
-    }
-}
-
 #[cfg(test)]
 pub mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::event::Trust;
     use crate::id::Seq;
     use crate::time::Time;
+
+    const STRIPE: Origin = Origin { provider: "stripe", livemode: None };
 
     pub fn stored(body: &str) -> Stored {
         Stored {
@@ -163,6 +159,7 @@ pub mod tests {
             filter: None,
             fifo: None,
             send: Send::Raw,
+            speaks_for: None,
             headers: vec![],
         }
     }
@@ -201,7 +198,7 @@ pub mod tests {
         let check = |change: fn(&mut Route)| {
             let mut route = route();
             change(&mut route);
-            route.matches(&event, &Facts::of(&event)).unwrap()
+            route.matches(STRIPE, &event, &Facts::of(&event)).unwrap()
         };
         assert!(check(|_| {}));
         assert!(check(|route| route.sources = vec![Pattern::new("paypal"), Pattern::new("str*")]));
@@ -211,10 +208,70 @@ pub mod tests {
         assert!(!check(|route| route.filter = Rule::compile("body.data.amount > 2000").ok()));
         let mut unclear = route();
         unclear.filter = Rule::compile("body.data.nothing > 1000").ok();
-        assert!(unclear.matches(&event, &Facts::of(&event)).is_err());
+        assert!(unclear.matches(STRIPE, &event, &Facts::of(&event)).is_err());
         // A route for other types is not asked about its filter.
         unclear.events = vec![Pattern::new("charge.*")];
-        assert_eq!(unclear.matches(&event, &Facts::of(&event)), Ok(false));
+        assert_eq!(unclear.matches(STRIPE, &event, &Facts::of(&event)), Ok(false));
+    }
+
+    /// The routes of these that take the event, which came by this source.
+    fn takes(routes: &[Route], provider: &'static str, event: &Stored) -> Vec<bool> {
+        let origin = Origin { provider, livemode: None };
+        routes.iter().map(|route| route.matches(origin, event, &Facts::of(event)).unwrap()).collect()
+    }
+
+    fn of_sources(patterns: &[&str]) -> Route {
+        Route { sources: patterns.iter().copied().map(Pattern::new).collect(), ..route() }
+    }
+
+    #[test]
+    fn c3_a_hint_goes_only_where_its_source_is_named() {
+        let hint = Stored { source: "line-pay".into(), trust: Trust::Hint, ..stored("") };
+        let routes =
+            [route(), of_sources(&["*"]), of_sources(&["line-*"]), of_sources(&["stripe", "line-pay"])];
+        assert_eq!(takes(&routes, "line_pay", &hint), [false, false, false, true]);
+        let token = Stored { trust: Trust::Token, ..hint };
+        assert_eq!(takes(&routes, "payjp", &token), [true, true, true, true], "a token is a proof");
+    }
+
+    #[test]
+    fn c3_a_scheme_that_speaks_for_a_provider_signs_its_events_and_ours_alone() {
+        let as_stripe = [
+            Route { speaks_for: Some("stripe"), ..route() },
+            Route { speaks_for: Some("stripe"), ..of_sources(&["github", "sekisho", "schedule", "shop"]) },
+        ];
+        let event = |source: &str| Stored { source: source.into(), ..stored("{}") };
+        assert_eq!(takes(&as_stripe, "stripe", &event("shop")), [true, true]);
+        for (source, provider) in [("github", "github"), ("shop", ""), ("line-pay", "line_pay")] {
+            assert_eq!(takes(&as_stripe, provider, &event(source)), [false, false], "{source}");
+        }
+        assert_eq!(takes(&as_stripe, "", &event("schedule")), [true, true]);
+        assert_eq!(takes(&as_stripe, "", &event("sekisho")), [false, true], "as it was asked for");
+        assert_eq!(as_stripe[0].bars(Origin::default(), &event("sekisho")), None);
+        assert!(as_stripe[0].bars(Origin::default(), &event("gone")).is_some(), "whose it was is not known");
+    }
+
+    #[test]
+    fn c1_a_strangers_event_is_no_announcement_though_it_is_called_so() {
+        let of = |events: &[&str], sources: &[&str]| Route {
+            events: events.iter().copied().map(Pattern::new).collect(),
+            ..of_sources(sources)
+        };
+        let routes = [
+            of(&["payment.refunded"], &[]),
+            of(&["payment.*", "payment.refunded"], &[]),
+            of(&["payment.*"], &[]),
+            of(&["payment.refunded"], &["komoju*"]),
+            route(),
+        ];
+        let theirs =
+            Stored { source: "komoju".into(), event_type: "payment.refunded".into(), ..stored("{}") };
+        assert_eq!(takes(&routes, "komoju", &theirs), [false, false, true, true, true]);
+        let ours = Stored { source: OWN.into(), ..theirs.clone() };
+        assert_eq!(takes(&routes, "", &ours), [true, true, false, false, false]);
+        let other = Stored { event_type: "payment.captured".into(), ..theirs };
+        let captured = [of(&["payment.captured"], &[])];
+        assert_eq!(takes(&captured, "komoju", &other), [true], "nothing of ours is called so");
     }
 
     #[test]

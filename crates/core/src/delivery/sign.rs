@@ -33,6 +33,15 @@ impl Signing {
         Self::ALL.into_iter().find(|signing| signing.name() == name)
     }
 
+    /// The provider that whoever believes such a signature believes to hear. Of the others' libraries nobody expects to
+    /// know who wrote the event.
+    pub const fn speaks_for(self) -> Option<&'static str> {
+        match self {
+            Self::Stripe => Some("stripe"),
+            Self::StandardWebhooks | Self::Upstash | Self::None => None,
+        }
+    }
+
     /// The provider whose scheme it is.
     const fn provider(self) -> Option<&'static str> {
         match self {

@@ -34,6 +34,8 @@ pub enum Advice {
     AskFirst,
     /// The address was released meanwhile.
     Resend,
+    /// Too many for one address: somebody else may have caused them.
+    ResendIfMeant,
     ReleaseIfTheyAsk,
     CorrectOrRelease,
     SwitchOn,
@@ -53,9 +55,12 @@ fn advice(status: Status, reason: Option<&str>, known: Known) -> Advice {
         Status::Queued if known.is_shut => Advice::ResumeChannel,
         Status::Queued | Status::Sending | Status::Retrying => Advice::Wait,
         // Whatever it was, nothing goes to this address now.
-        Status::Failed | Status::Uncertain | Status::Sent | Status::Off if known.is_suppressed => {
+        Status::Failed | Status::Uncertain | Status::Sent | Status::Off | Status::RateLimited
+            if known.is_suppressed =>
+        {
             Advice::ReleaseFirst
         }
+        Status::RateLimited => Advice::ResendIfMeant,
         Status::Sent if known.is_mail => Advice::LookInSpam,
         Status::Sent => Advice::LookThere,
         Status::Failed => after_failure(reason),
@@ -113,6 +118,8 @@ mod tests {
             (Status::Suppressed, Some("bounce"), listed, Advice::CorrectOrRelease),
             (Status::Suppressed, Some("complaint"), listed, Advice::ReleaseIfTheyAsk),
             (Status::Suppressed, Some("bounce"), MAIL, Advice::Resend),
+            (Status::RateLimited, Some("rate_limited"), MAIL, Advice::ResendIfMeant),
+            (Status::RateLimited, Some("rate_limited"), listed, Advice::ReleaseFirst),
             (Status::Off, Some("notifications_off"), MAIL, Advice::SwitchOn),
             (Status::Bounced, Some("bounced"), MAIL, Advice::ReplaceAddress),
             (Status::Bounced, Some("bounced_for_now"), MAIL, Advice::ResendLater),

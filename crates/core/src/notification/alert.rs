@@ -3,9 +3,10 @@
 
 use serde_json::{Value, json};
 
-use super::address::mask_text;
-use super::{Audience, Language, MailAddress, Notice};
-use crate::settlement::Announcement;
+use super::{Audience, Notice};
+use crate::announcement::{Announcement, is_alert};
+use crate::language::Language;
+use crate::mail_address::{MailAddress, mask_text};
 use crate::time::Time;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,9 +27,9 @@ const ALERT_MS: i64 = 10 * 60_000;
 /// What happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum News {
-    /// A channel is shut.
+    /// A channel is paused.
     Paused,
-    /// A channel is open again.
+    /// A channel was resumed.
     Resumed,
     /// A notice did not go out.
     Failed,
@@ -39,6 +40,7 @@ pub enum News {
 }
 
 impl News {
+    #[cfg(test)]
     const ALL: [Self; 5] = [Self::Paused, Self::Resumed, Self::Failed, Self::KeyRefused, Self::KeyAccepted];
 
     /// The type of its event.
@@ -54,23 +56,18 @@ impl News {
 
     const fn title(self, language: Language) -> &'static str {
         match (self, language) {
-            (Self::Paused, Language::Ja) => "通知チャネルを停止しました",
-            (Self::Paused, Language::En) => "A channel is shut",
-            (Self::Resumed, Language::Ja) => "通知チャネルが再開しました",
-            (Self::Resumed, Language::En) => "A channel is open again",
+            (Self::Paused, Language::Ja) => "送信経路を停止しました",
+            (Self::Paused, Language::En) => "A channel is paused",
+            (Self::Resumed, Language::Ja) => "送信経路が再開しました",
+            (Self::Resumed, Language::En) => "A channel was resumed",
             (Self::Failed, Language::Ja) => "通知を送れませんでした",
             (Self::Failed, Language::En) => "A notice was not sent",
-            (Self::KeyRefused, Language::Ja) => "APIキーが拒否されました",
+            (Self::KeyRefused, Language::Ja) => "API キーが拒否されました",
             (Self::KeyRefused, Language::En) => "An API key is refused",
-            (Self::KeyAccepted, Language::Ja) => "APIキーが再び使えるようになりました",
+            (Self::KeyAccepted, Language::Ja) => "API キーが再び使えるようになりました",
             (Self::KeyAccepted, Language::En) => "An API key is accepted again",
         }
     }
-}
-
-/// News for operators, and no fact of business.
-pub fn is_alert(event_type: &str) -> bool {
-    News::ALL.iter().any(|news| news.name() == event_type)
 }
 
 impl Alert {
@@ -165,6 +162,15 @@ mod tests {
     use super::super::Status;
     use super::super::compose::tests::notice_to;
     use super::*;
+    use crate::announcement::TYPES;
+
+    #[test]
+    fn g5_news_for_operators_are_known_as_such() {
+        let alerts = TYPES.into_iter().filter(|kind| is_alert(kind)).collect::<Vec<_>>();
+        let mut news = News::ALL.map(News::name);
+        news.sort_unstable();
+        assert_eq!(alerts, news);
+    }
 
     #[test]
     fn h4_what_was_told_because_of_an_alert_raises_none() {
@@ -184,8 +190,8 @@ mod tests {
         assert_eq!(alert(at).id, alert(at.plus_ms(1_000)).id);
         assert_ne!(alert(at).id, alert(at.plus_ms(ALERT_MS)).id);
         let said = alert(at).announcement(at).data;
-        assert_eq!(in_words(said.clone(), Language::En)["title"], "A channel is shut");
-        assert_eq!(in_words(said.clone(), Language::Ja)["title"], "通知チャネルを停止しました");
+        assert_eq!(in_words(said.clone(), Language::En)["title"], "A channel is paused");
+        assert_eq!(in_words(said.clone(), Language::Ja)["title"], "送信経路を停止しました");
         assert_eq!(said["detail"], "535 for t***@example.jp");
     }
 }

@@ -7,12 +7,15 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::alert::in_words;
-use super::directory::{Customer, Register, Staff, Tenant};
 use super::notice::Step;
 use super::rule::{Rule, To};
-use super::{Audience, Language, MailAddress, Notice, Status};
+use super::{Audience, Notice, Status};
+use crate::directory::{Customer, Register, Staff, Tenant};
 use crate::event::Stored;
-use crate::settlement::{WITH_RECEIPTS, is_own, payment};
+use crate::language::Language;
+use crate::mail_address::MailAddress;
+use crate::settlement::{WITH_RECEIPTS, payment};
+use crate::source_name::is_own;
 use crate::state::{Key, Kind, Loaded};
 use crate::time::Time;
 

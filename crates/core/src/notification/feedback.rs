@@ -7,8 +7,8 @@
 
 use serde_json::Value;
 
-use super::MailAddress;
-use super::address::mask_text;
+use crate::mail_address::{MailAddress, mask_text};
+use crate::text::without_hidden;
 use crate::time::Time;
 
 /// More recipients than SES takes for one mail.
@@ -29,6 +29,8 @@ pub struct Feedback {
     /// The mail's `Message-ID` as we wrote it, without `<>`. There only if SES is set to include headers.
     pub message_id: Option<String>,
     pub at: Option<Time>,
+    /// Sent by the AWS account that the topic is of. A topic whose policy is wide takes such messages from anybody's SES.
+    pub is_own: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,7 +84,14 @@ pub fn read(sns_body: &[u8]) -> Option<Result<Feedback, Unreadable>> {
         "Reject" => reject,
         _ => return None,
     };
-    Some(read(&said, mail))
+    let feedback = read(&said, mail).map(|feedback| Feedback { is_own: is_own(&envelope, mail), ..feedback });
+    Some(feedback)
+}
+
+/// `arn:aws:sns:ap-northeast-1:123456789012:ses-events` is of the account 123456789012.
+fn is_own(envelope: &Value, mail: &Value) -> bool {
+    let owner = envelope["TopicArn"].as_str().and_then(|arn| arn.split(':').nth(4));
+    owner.is_some_and(|owner| !owner.is_empty() && mail["sendingAccountId"].as_str() == Some(owner))
 }
 
 fn bounce(said: &Value, mail: &Value) -> Result<Feedback, Unreadable> {
@@ -128,7 +137,7 @@ fn feedback(
     let ses_id = mail["messageId"].as_str().filter(|id| !id.is_empty());
     let ses_id = ses_id.ok_or(missing(kind, "mail.messageId"))?.to_owned();
     let message_id = message_id(mail, &ses_id);
-    Ok(Feedback { kind: what, addresses, ses_id, message_id, at })
+    Ok(Feedback { kind: what, addresses, ses_id, message_id, at, is_own: false })
 }
 
 fn part<'v>(said: &'v Value, kind: &'static str, name: &'static str) -> Result<&'v Value, Unreadable> {
@@ -163,9 +172,10 @@ fn address(text: &str) -> Option<MailAddress> {
     inner.unwrap_or(text).parse().ok()
 }
 
-/// Mail servers like to repeat the address. It is kept beside, and what is kept as a text is shown in lists and logs.
+/// Mail servers like to repeat the address. It is kept beside, and what is kept as a text is shown in lists and logs. Nor
+/// do they need letters that nobody sees.
 fn diagnostic(said: &str) -> String {
-    mask_text(said).chars().take(DIAGNOSTIC_MAX).collect()
+    mask_text(&without_hidden(said)).chars().take(DIAGNOSTIC_MAX).collect()
 }
 
 /// From the headers as we wrote them, if they came along. What merely repeats SES's own id is not ours.

@@ -1,6 +1,8 @@
 //! What news of a mail changes: the notice it was hears of it, and an address that does not work, or does not want us,
 //! gets nothing more.
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 
 use super::feedback::{Feedback, What};
@@ -9,6 +11,7 @@ use super::suppression::{Cause, Suppression, Turn};
 use super::{Alert, Notice, Status, Step};
 use crate::change::ChangeSet;
 use crate::id::Seq;
+use crate::mail_address::MailAddress;
 use crate::state::{self, Key, Loaded, State};
 use crate::time::Time;
 
@@ -63,10 +66,19 @@ impl Feedback {
         self
     }
 
-    /// What changes because of it; nothing if it is old news.
-    pub fn heard(&self, event: Seq, known: &Loaded, at: Time, mut next_id: impl FnMut() -> Seq) -> ChangeSet {
+    /// What changes because of it; nothing if it is old news, or another AWS account's. `mailed` are those of its addresses
+    /// that a notice is known to: nobody else is suppressed, whatever is said of them.
+    pub fn heard(
+        &self,
+        event: Seq,
+        known: &Loaded,
+        mailed: &BTreeSet<MailAddress>,
+        at: Time,
+        mut next_id: impl FnMut() -> Seq,
+    ) -> ChangeSet {
         let mut set = ChangeSet::nothing(at);
-        let Some((status, cause, reason)) = self.turn() else { return set };
+        let Some((status, cause, reason)) = self.turn().filter(|_| self.is_own) else { return set };
+        let is_ours = self.is_known(known);
         if let Some((state, notice)) = self.notice(known).filter(|(_, notice)| notice.is_meant_by(self)) {
             let note = self.addresses.first().and_then(|(_, note)| note.clone());
             let notice = notice.with(Step { reason: Some(reason.to_owned()), note, ..Step::new(at, status) });
@@ -76,7 +88,9 @@ impl Feedback {
             let alert = Alert::of_notice(id, &notice);
             set.events.extend(alert.map(|alert| alert.announcement(at).arrival(next_id())));
         }
-        for (address, note) in self.addresses.iter().filter(|_| self.suppresses()) {
+        let suppressed = self.addresses.iter().filter(|_| self.suppresses());
+        // A notice may have been sent again to another address since: then its own mail is what tells whom we mailed.
+        for (address, note) in suppressed.filter(|(address, _)| is_ours || mailed.contains(address)) {
             let key = Suppression::key(address);
             let state = known.states.get(&key);
             let mut suppression =
@@ -125,6 +139,7 @@ mod tests {
             ses_id: "ses-1".into(),
             message_id: Some(format!("{message_id}@example.jp")),
             at: Some(at),
+            is_own: true,
         }
     }
 
@@ -143,8 +158,25 @@ mod tests {
     }
 
     fn changes(feedback: &Feedback, notice: &Notice, history: &[Cause]) -> Vec<state::Kind> {
-        let set = feedback.heard(Seq::ZERO, &known(notice, history), AT.plus_ms(1), || Seq::ZERO);
+        written(feedback, &known(notice, history), &BTreeSet::new())
+    }
+
+    fn written(feedback: &Feedback, known: &Loaded, mailed: &BTreeSet<MailAddress>) -> Vec<state::Kind> {
+        let set = feedback.heard(Seq::ZERO, known, mailed, AT.plus_ms(1), || Seq::ZERO);
         set.writes.iter().map(|write| write.key.kind).collect()
+    }
+
+    #[test]
+    fn g2_nobody_is_suppressed_whom_we_never_mailed_or_by_a_strangers_word() {
+        let (bounce, nothing) = (bounce("ntc_9", AT.plus_ms(1)), Loaded::default());
+        let taro = BTreeSet::from(["taro@example.jp".parse().unwrap()]);
+        assert_eq!(written(&bounce, &nothing, &BTreeSet::new()), []);
+        assert_eq!(written(&bounce, &nothing, &taro), [state::Kind::Suppression], "we know another notice");
+        let strangers = Feedback { is_own: false, ..bounce };
+        assert_eq!(written(&strangers, &nothing, &taro), []);
+        let notice = known(&notice_to("taro@example.jp", Status::Sent), &[]);
+        let of_notice = Feedback { message_id: Some("ntc_1@example.jp".into()), ..strangers };
+        assert_eq!(written(&of_notice, &notice, &taro), [], "nor does the notice hear of it");
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::{Language, MailAddress};
+use crate::language::Language;
+use crate::mail_address::MailAddress;
 use crate::queue::Failure;
 
 /// One message, ready to go out.

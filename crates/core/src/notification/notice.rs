@@ -6,7 +6,9 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Language, MailAddress};
+use super::recipient::RATE_LIMITED;
+use crate::language::Language;
+use crate::mail_address::MailAddress;
 use crate::state::Index;
 use crate::time::Time;
 
@@ -102,6 +104,8 @@ pub enum Status {
     Uncertain,
     /// The address is suppressed: it bounced or complained before.
     Suppressed,
+    /// The address had as many mails as one gets within an hour; nothing was sent.
+    RateLimited,
     /// The recipient has notifications switched off; nothing was sent.
     Off,
     /// Came back after it was sent.
@@ -111,7 +115,7 @@ pub enum Status {
 }
 
 impl Status {
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Queued,
         Self::Sending,
         Self::Retrying,
@@ -119,6 +123,7 @@ impl Status {
         Self::Failed,
         Self::Uncertain,
         Self::Suppressed,
+        Self::RateLimited,
         Self::Off,
         Self::Bounced,
         Self::Complained,
@@ -133,6 +138,7 @@ impl Status {
             Self::Failed => "failed",
             Self::Uncertain => "uncertain",
             Self::Suppressed => "suppressed",
+            Self::RateLimited => RATE_LIMITED,
             Self::Off => "off",
             Self::Bounced => "bounced",
             Self::Complained => "complained",
@@ -151,6 +157,7 @@ impl Status {
             | Self::Failed
             | Self::Uncertain
             | Self::Suppressed
+            | Self::RateLimited
             | Self::Off
             | Self::Bounced
             | Self::Complained => true,
@@ -161,9 +168,13 @@ impl Status {
     pub const fn needs_a_person(self) -> bool {
         match self {
             Self::Failed | Self::Uncertain | Self::Bounced | Self::Complained => true,
-            Self::Queued | Self::Sending | Self::Retrying | Self::Sent | Self::Suppressed | Self::Off => {
-                false
-            }
+            Self::Queued
+            | Self::Sending
+            | Self::Retrying
+            | Self::Sent
+            | Self::Suppressed
+            | Self::RateLimited
+            | Self::Off => false,
         }
     }
 }
@@ -202,6 +213,7 @@ impl Notice {
                 | Status::Failed
                 | Status::Uncertain
                 | Status::Suppressed
+                | Status::RateLimited
                 | Status::Off
                 | Status::Bounced
                 | Status::Complained => (tries, began, last) = (0, None, None),

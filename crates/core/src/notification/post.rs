@@ -2,10 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::{Alert, MailAddress, Notice, Status};
+use super::{Alert, Notice, Status};
 use crate::audit::{Entry, Role};
-use crate::change::{ChangeSet, Kind, Lane, NewJob};
+use crate::change::ChangeSet;
 use crate::id::Seq;
+use crate::job::{Kind, Lane, NewJob};
+use crate::mail_address::MailAddress;
 use crate::state::{self, Key, Loaded, Naming, Write};
 use crate::time::Time;
 

@@ -4,9 +4,10 @@
 use serde_json::{Value, json};
 
 use super::compose::{House, Person, Place, frame};
-use super::directory::{Day, Deadline, Staff, Subject, local_date, scoped};
 use super::notice::Step;
 use super::{Audience, Notice};
+use crate::calendar::{Day, local_date};
+use crate::directory::{Deadline, Staff, Subject, scoped};
 use crate::schedule::zone;
 use crate::time::Time;
 

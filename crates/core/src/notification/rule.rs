@@ -3,12 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 use super::feedback;
-use crate::change::{Kind, Lane, NewJob, effect_prefix};
-use crate::delivery::Pattern;
-use crate::event::Stored;
+use crate::announcement::is_like_announced;
+use crate::event::{Stored, Trust};
 use crate::id::Seq;
+use crate::job::{Kind, Lane, NewJob, effect_prefix};
+use crate::pattern::Pattern;
 use crate::rule::{self, Facts, RuleError};
-use crate::settlement::{FETCHED, Origin};
+use crate::source_name::{FETCHED, Origin, is_of_the_house};
 use crate::time::Time;
 
 #[derive(Clone, Debug)]
@@ -16,6 +17,8 @@ pub struct Rule {
     pub name: String,
     /// Of the events' types.
     pub events: Vec<Pattern>,
+    /// Where they come from; empty is anywhere, but see [`Rule::matches`].
+    pub sources: Vec<Pattern>,
     pub filter: Option<rule::Rule>,
     pub to: To,
     pub channel: String,
@@ -55,12 +58,23 @@ impl To {
 
 impl Rule {
     pub fn matches(&self, event: &Stored, facts: &Facts<'_>) -> Result<bool, RuleError> {
-        // Answers that we read ourselves are nobody's news.
-        if &*event.source == FETCHED || !self.events.iter().any(|pattern| pattern.matches(&event.event_type))
+        if !self.is_heard_from(event) || !self.events.iter().any(|pattern| pattern.matches(&event.event_type))
         {
             return Ok(false);
         }
         self.filter.as_ref().map_or(Ok(true), |filter| filter.is_true(facts))
+    }
+
+    /// Types are believed only from where they come: what is called as our announcements are is ours, unless the rule names
+    /// its source. A hint, which anybody may have sent, must be named letter for letter. Answers that we read ourselves are
+    /// nobody's news.
+    fn is_heard_from(&self, event: &Stored) -> bool {
+        let is_named = self.sources.iter().any(|pattern| pattern.is(&event.source));
+        let is_meant = is_named || self.sources.iter().any(|pattern| pattern.matches(&event.source));
+        &*event.source != FETCHED
+            && (is_meant || self.sources.is_empty())
+            && (is_meant || is_of_the_house(event) || !is_like_announced(&event.event_type))
+            && (is_named || event.trust != Trust::Hint)
     }
 }
 
@@ -132,12 +146,13 @@ pub fn tasks<'r>(
 pub mod tests {
     use super::*;
     use crate::delivery::route::tests::stored;
-    use crate::settlement::SOURCE;
+    use crate::source_name::OWN;
 
     pub fn rule(name: &str, events: &str, to: To) -> Rule {
         Rule {
             name: name.into(),
             events: vec![Pattern::new(events)],
+            sources: vec![],
             filter: None,
             to,
             channel: "mail".into(),
@@ -148,7 +163,7 @@ pub mod tests {
 
     #[test]
     fn g5_a_rule_is_asked_once_for_each_event_it_names() {
-        let paid = Stored { source: SOURCE.into(), event_type: "payment.paid".into(), ..stored("{}") };
+        let paid = Stored { source: OWN.into(), event_type: "payment.paid".into(), ..stored("{}") };
         let rules = [
             rule("receipt", "payment.paid", To::Customer),
             rule("all", "payment.*", To::Place),
@@ -166,5 +181,39 @@ pub mod tests {
         assert_eq!(Task::parse(&job.payload), Some(tasks[0].clone()));
         let fetched = Stored { source: FETCHED.into(), ..paid };
         assert_eq!(super::tasks(Origin::default(), &fetched, rules.iter()).0, []);
+    }
+
+    #[test]
+    fn g5_a_strangers_event_runs_no_rule_for_announcements_unless_its_source_is_named() {
+        let told = |event: &Stored| -> Vec<String> {
+            let of = |name: &str, events: &str, sources: &[&str]| Rule {
+                sources: sources.iter().copied().map(Pattern::new).collect(),
+                ..rule(name, events, To::Customer)
+            };
+            let rules = [
+                of("paid", "payment.paid", &[]),
+                of("wide", "payment.*", &[]),
+                of("all", "*", &[]),
+                of("hooks", "payment.*", &["git*"]),
+                of("both", "payment.paid", &["sekisho", "github"]),
+            ];
+            let facts = Facts::of(event);
+            rules
+                .iter()
+                .filter(|rule| rule.matches(event, &facts).unwrap())
+                .map(|rule| rule.name.clone())
+                .collect()
+        };
+        let ours = Stored { source: OWN.into(), event_type: "payment.paid".into(), ..stored("{}") };
+        assert_eq!(told(&ours), ["paid", "wide", "all", "both"]);
+        let theirs = Stored { source: "github".into(), ..ours.clone() };
+        assert_eq!(told(&theirs), ["hooks", "both"]);
+        assert_eq!(told(&Stored { source: "gitlab".into(), ..ours.clone() }), ["hooks"]);
+        let made = Stored { source: "schedule".into(), ..ours.clone() };
+        assert_eq!(told(&made), ["paid", "wide", "all"], "the operator wrote it");
+        let push = Stored { event_type: "push".into(), ..theirs.clone() };
+        assert_eq!(told(&push), ["all"]);
+        assert_eq!(told(&Stored { trust: Trust::Hint, ..push }), [""; 0], "anybody may have sent it");
+        assert_eq!(told(&Stored { trust: Trust::Hint, ..theirs }), ["both"]);
     }
 }

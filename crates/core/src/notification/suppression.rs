@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use serde_json::Value;
 
-use super::MailAddress;
 use crate::audit::{Entry, Role};
 use crate::id::Seq;
+use crate::mail_address::MailAddress;
 use crate::state::{self, Index, Key, State, Write};
 use crate::time::Time;
 

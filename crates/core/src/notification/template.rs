@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::Language;
+use crate::language::Language;
 use engine::Engine;
 use files::Files;
 

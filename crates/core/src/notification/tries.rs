@@ -2,7 +2,8 @@
 //! its first try on; what a server does can make neither longer.
 
 use super::{Audience, Sent};
-use crate::queue::{Class, Failure};
+use crate::job::Class;
+use crate::queue::Failure;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tries {

@@ -46,6 +46,9 @@ impl Scheme for Open {
         if request.method != Method::GET {
             return Err(Refusal::ForeignCall("LINE Pay calls back by GET"));
         }
+        if !request.body.is_empty() {
+            return Err(Refusal::ForeignCall("LINE Pay's callback has no body"));
+        }
         callback(request.query)
             .map(|_| ())
             .ok_or(Refusal::ForeignCall("the query holds no transactionId in digits and orderId"))
@@ -56,7 +59,7 @@ impl Scheme for Open {
             callback(request.query).ok_or_else(|| Unusable::missing("transactionId"))?;
         Ok(Reading::event(Event {
             object: Some(ObjectRef::new("payment", transaction.clone())),
-            ..Event::new(format!("callback:{transaction}:{order}"), KIND, request.body)
+            ..Event::new(request.hint_id(&format!("callback:{transaction}:{order}")), KIND, &[])
         }))
     }
 

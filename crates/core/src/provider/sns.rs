@@ -24,7 +24,7 @@ static ABOUT: About = About {
     has_certificate: true,
     settings: &[Setting {
         name: "topic_arn",
-        help: "the topic, or several with commas between; messages of any other topic are refused",
+        help: "the topic, or several, comma-separated; messages of any other topic are refused",
         example: "arn:aws:sns:ap-northeast-1:123456789012:ses-events",
         required: true,
     }],

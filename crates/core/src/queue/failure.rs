@@ -1,27 +1,6 @@
 //! How a run failed: whether trying again can help, said where it is known and never guessed later from a text.
 
-use serde::{Deserialize, Serialize};
-
-/// Can another try help?
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Class {
-    Transient,
-    Terminal,
-}
-
-impl Class {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Transient => "transient",
-            Self::Terminal => "terminal",
-        }
-    }
-
-    pub fn parse(name: &str) -> Option<Self> {
-        [Self::Transient, Self::Terminal].into_iter().find(|class| class.name() == name)
-    }
-}
+use crate::job::Class;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {

@@ -6,6 +6,7 @@
 mod board;
 mod finish;
 mod partition;
+mod row;
 #[cfg(test)]
 mod tests;
 
@@ -16,17 +17,18 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::reading::Reading;
-use super::{Announcement, Fetch, billing, payment};
+use super::{Fetch, billing, payment};
+use crate::announcement::Announcement;
 use crate::audit::{self, Entry, Role};
-use crate::change::{About, ChangeSet};
-use crate::event::Stored;
+use crate::change::ChangeSet;
+use crate::event::{About, Stored};
 use crate::id::Seq;
 use crate::state::{Index, Key, Kind, Loaded, Naming, Posting, Write};
 use crate::time::Time;
 use board::{Board, Known, Taken};
 use finish::Steps;
 
-pub use board::{parts, unite};
+pub use row::{parts, unite};
 
 /// Something to be taken in: an event, or what somebody says through the API.
 #[derive(Clone, Debug)]
@@ -119,11 +121,11 @@ pub fn names(inputs: &[Input]) -> Wanted {
     let mut wanted = Wanted::default();
     for input in inputs {
         if let Some(part) = &input.reading.billing {
-            name(&part.facts, &mut wanted.names);
+            name(part, &mut wanted.names);
         }
         if let Some(part) = &input.reading.payment {
-            name(&part.facts, &mut wanted.names);
-            wanted.names.extend(billed(&part.facts).map(|name| billing::Facts::full(&name)));
+            name(part, &mut wanted.names);
+            wanted.names.extend(billed(part).map(|name| billing::Facts::full(&name)));
         }
     }
     wanted
@@ -141,20 +143,36 @@ fn billed(facts: &payment::Facts) -> impl Iterator<Item = String> {
     facts.invoices.iter().filter_map(move |invoice| Some(format!("{}/{invoice}", realm?)))
 }
 
+/// What a decision depends on besides what is known.
+#[derive(Clone, Copy)]
+pub struct Terms<'t> {
+    pub at: Time,
+    /// How long access goes on after what was paid for has ended.
+    pub grace_ms: i64,
+    /// Of which realms objects can be read.
+    pub can_fetch: &'t dyn Fn(&str) -> bool,
+}
+
+impl Terms<'static> {
+    /// The default grace, and nothing is asked of a provider.
+    pub fn at(at: Time) -> Self {
+        Self { at, grace_ms: billing::GRACE, can_fetch: &|_| false }
+    }
+}
+
 /// Decides what the inputs change, one change for all that touched the same things. `asked` is what was asked for when
-/// `loaded` was loaded; what more must be known is the other answer. `can_fetch` says of which realms objects can be read.
+/// `loaded` was loaded; what more must be known is the other answer.
 pub fn decide(
     inputs: &[Input],
     asked: &Wanted,
     loaded: &Loaded,
-    can_fetch: &dyn Fn(&str) -> bool,
-    at: Time,
+    terms: &Terms<'_>,
 ) -> Result<Vec<Change>, Wanted> {
     let known = Known { asked, loaded };
     let mut desk =
         Desk { billings: Board::new(known), payments: Board::new(known), steps: Steps::new(inputs) };
     for (n, input) in inputs.iter().enumerate() {
-        if let Err(refused) = desk.take_in(n, input, at) {
+        if let Err(refused) = desk.take_in(n, input, terms.at) {
             desk.steps.refuse(n, refused);
         }
     }
@@ -164,8 +182,8 @@ pub fn decide(
     if !wanted.is_empty() {
         return Err(wanted);
     }
-    steps.finish(billings, can_fetch, at);
-    steps.finish(payments, can_fetch, at);
+    steps.finish(billings, terms);
+    steps.finish(payments, terms);
     Ok(steps.into_changes())
 }
 
@@ -187,7 +205,7 @@ impl Desk<'_, '_> {
         if let Some(part) = &input.reading.payment {
             let taken = self.payments.take_in(part, input.seq)?;
             self.steps.note(n, &mut self.payments, &taken, at);
-            paid.extend(part.facts.names.first().cloned());
+            paid.extend(part.names.first().cloned());
         }
         for name in paid {
             self.bill(n, &name, at)?;
@@ -282,7 +300,7 @@ pub trait Thing: Clone + Default + PartialEq + Serialize + DeserializeOwned {
     /// What follows from the facts.
     fn look(&self) -> Look;
     /// What it asks for.
-    fn ask(&self, id: &str, can_fetch: &dyn Fn(&str) -> bool, at: Time) -> Asked<Self::Mark>;
+    fn ask(&self, id: &str, terms: &Terms<'_>) -> Asked<Self::Mark>;
     /// What remembers that something was asked for.
     type Mark: Clone;
     fn mark(&mut self, mark: Self::Mark);

@@ -4,10 +4,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::{FETCHED, JSON_HEADERS, Origin, Realm};
-use crate::change::{Arrival, Kind, Lane, NewJob};
+use super::Realm;
+use crate::announcement::JSON_HEADERS;
+use crate::change::Arrival;
 use crate::event::{DedupeKey, Stored, Trust};
 use crate::id::Seq;
+use crate::job::{Kind, Lane, NewJob};
+use crate::source_name::{FETCHED, Origin};
 use crate::time::Time;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 
 use super::decide::{Cause, Input, Thing, parts};
 use super::payment::{Facts, Ours};
-use super::reading::{MODES, Part, Reading, Realm, billing_name, order_name, own_name};
+use super::reading::{MODES, Reading, Realm, billing_name, order_name, own_name};
 use super::{PROVIDERS, billing};
 use crate::id::Seq;
 use crate::state::{Key, Loaded};
@@ -28,14 +28,14 @@ impl Order {
             ours: [(id, self.ours.clone())].into(),
             ..Facts::default()
         };
-        Input { seq, reading: Reading { payment: Some(Part { facts }), billing: None }, cause }
+        Input { seq, reading: Reading { payment: Some(facts), billing: None }, cause }
     }
 }
 
 /// The order that has this one's reference already, if there is one: a reference names one order of a tenant in a mode,
 /// and one that was posted for the whole installation names no other.
 pub fn taken(input: &Input, loaded: &Loaded) -> Option<Key> {
-    let facts = &input.reading.payment.as_ref()?.facts;
+    let facts = input.reading.payment.as_ref()?;
     let has = |name: &String, known: &Facts| {
         let is_of_the_mode = facts.livemode.zip(known.livemode).is_none_or(|(own, known)| own == known);
         known.owner().is_some() && is_of_the_mode && known.claims().contains(name)
@@ -103,7 +103,7 @@ mod tests {
         let order = |livemode| {
             let ours = Ours { reference: Some("o".into()), for_all: true, ..Ours::default() };
             let input = Order { ours, livemode }.input(Seq::from_i64(1), Cause::default());
-            input.reading.payment.unwrap().facts.claims()
+            input.reading.payment.unwrap().claims()
         };
         assert_eq!(order(Some(true)), ["live/-/order/-/o", "any/-/order/-/o"]);
         assert_eq!(order(None), ["live/-/order/-/o", "test/-/order/-/o", "any/-/order/-/o"]);

@@ -84,14 +84,8 @@ pub fn customer_name(realm: &str, customer: &str) -> String {
 /// What an event adds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
-    pub payment: Option<Part<payment::Facts>>,
-    pub billing: Option<Part<billing::Facts>>,
-}
-
-/// What an event adds to one thing.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part<F> {
-    pub facts: F,
+    pub payment: Option<payment::Facts>,
+    pub billing: Option<billing::Facts>,
 }
 
 /// Why an event that should be understood is not.
@@ -185,7 +179,7 @@ impl Told {
         facts.customers.extend(labels.first(&references.customer));
         facts.purposes.extend(labels.first(&references.purpose));
         facts.realms.insert(realm.to_string());
-        Reading { payment: Some(Part { facts }), billing: None }
+        Reading { payment: Some(facts), billing: None }
     }
 }
 

@@ -33,11 +33,11 @@ pub fn spoil(
     *changed.pointer_mut(at.get(&places).as_str()).unwrap() = odd;
     if let Ok(Some(reading)) = read(&changed.to_string()) {
         let part = reading.payment.unwrap();
-        assert!(part.facts.names.iter().all(|name| !name.ends_with('/')));
-        let charges = part.facts.charges.values();
+        assert!(part.names.iter().all(|name| !name.ends_with('/')));
+        let charges = part.charges.values();
         let mut amounts = charges.flat_map(|one| [one.amount, one.captured, one.refunded]);
         assert!(amounts.all(|amount| money::checked(amount).is_some()));
-        assert!(part.facts.refunds.values().all(|one| money::checked(one.amount).is_some()));
+        assert!(part.refunds.values().all(|one| money::checked(one.amount).is_some()));
     }
 }
 

@@ -3,17 +3,19 @@
 
 mod ways;
 
+use crate::settlement::Terms;
 use bytes::Bytes;
 use serde_json::Value;
 
-use super::billing;
 use super::decide::{Cause, Input, decide, names};
 use super::order::Order;
 use super::payment::{self, Facts, Ours};
-use super::{Announcement, Origin, References};
+use super::{References, billing};
+use crate::announcement::Announcement;
 use crate::event::{Stored, Trust};
 use crate::id::Seq;
 use crate::money::Currency;
+use crate::source_name::Origin;
 use crate::state::{Kind, Loaded, Posting, State, Write};
 use crate::time::Time;
 
@@ -119,7 +121,7 @@ impl World {
                 let state = self.loaded.states.get(key);
                 seen.states.extend(state.map(|state| (key.clone(), state.clone())));
             }
-            match decide(inputs, &wanted, &seen, &|_| false, NOW) {
+            match decide(inputs, &wanted, &seen, &Terms::at(NOW)) {
                 Ok(changes) => break changes,
                 Err(more) => {
                     assert!(more.names.is_disjoint(&wanted.names) && more.keys.is_disjoint(&wanted.keys));

@@ -288,7 +288,7 @@ fn order(evidence: &Evidence, findings: &mut Findings) {
         let is_overtaken = *newest > event.seq;
         *newest = event.seq.max(*newest);
         if !evidence.one_node_at_a_time && again.contains(&event.seq) {
-            // Its settling was cut off or taken up again: another node may have had it in between.
+            // Its settling was cut off or taken up again, so order is not promised (ADR 11).
             findings.overtaken_across_nodes += u64::from(is_overtaken);
             continue;
         }

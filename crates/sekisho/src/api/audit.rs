@@ -22,7 +22,7 @@ pub const ENDPOINTS: &[Endpoint] = &[Endpoint {
         },
         Parameter { name: "target", kind: "text", about: "The id of what was changed" },
         Parameter { name: "actor", kind: "text", about: "Who did it" },
-        Parameter { name: "since", kind: "time", about: "Not before" },
+        Parameter { name: "since", kind: "time", about: "At or after" },
         Parameter { name: "until", kind: "time", about: "Before" },
         BEFORE,
         LIMIT,

@@ -1,20 +1,32 @@
 //! Who asks: `Authorization: Bearer KEY`. Keys are those of the configuration, those that were made by command, and the
 //! process' own, which commands on this machine use and which may act in somebody's name.
+//!
+//! A wrong key leaves a trace, and where many came from, no key is looked at any more that could be guessed. Long random
+//! ones pass all the same: nobody shuts them out.
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
 
 use http::{HeaderMap, HeaderName, header};
 use sekisho_core::Secret;
 use sekisho_core::audit::Role;
 use sekisho_store::Store;
 
-use crate::chance;
+use super::problem;
+use crate::attempts::{Attempt, Attempts};
 use crate::config::{Key, Scope};
-use crate::transition;
+use crate::http::{Peer, Problem};
+use crate::{chance, transition};
 
 /// Says in whose name a command acts; believed only with the process' own key.
 pub const ACTOR: HeaderName = HeaderName::from_static("sekisho-actor");
 const ACTOR_LETTERS_MAX: usize = 100;
 
-pub struct Keys(Vec<Known>);
+pub struct Auth {
+    keys: Vec<Known>,
+    store: Arc<dyn Store>,
+    attempts: Arc<Attempts>,
+}
 
 /// A key by its hash: what is compared tells nothing about what is kept.
 struct Known {
@@ -22,6 +34,8 @@ struct Known {
     name: String,
     scope: Scope,
     is_own: bool,
+    /// Short or repeating: somebody patient could guess it.
+    is_weak: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -40,45 +54,70 @@ impl Caller {
     }
 }
 
-impl Keys {
-    pub fn new(keys: &[Key], own: Option<&Secret>) -> Self {
+impl Auth {
+    /// `own` is the key of commands on this machine.
+    pub fn new(keys: &[Key], own: Option<&Secret>, store: Arc<dyn Store>, attempts: Arc<Attempts>) -> Self {
         let configured = keys.iter().map(|key| Known {
             hash: chance::hash(key.secret.expose()),
             name: key.name.clone(),
             scope: key.scope,
             is_own: false,
+            is_weak: key.is_weak(),
         });
         let own = own.map(|secret| Known {
             hash: chance::hash(secret.expose()),
             name: "cli".into(),
-            scope: Scope::Operate,
+            scope: Scope::Admin,
             is_own: true,
+            is_weak: false,
         });
-        Self(configured.chain(own).collect())
+        Self { keys: configured.chain(own).collect(), store, attempts }
     }
 
-    /// Who shows a key of the configuration, or one that was made by command.
-    pub async fn find(&self, headers: &HeaderMap, store: &dyn Store) -> transition::Result<Option<Caller>> {
-        if let Some(caller) = self.caller(headers) {
-            return Ok(Some(caller));
+    /// Who asks; nobody, if no key is shown.
+    pub async fn caller(&self, headers: &HeaderMap, peer: Option<Peer>) -> Result<Option<Caller>, Problem> {
+        if !headers.contains_key(header::AUTHORIZATION) {
+            return Ok(None);
         }
+        let peer = peer.map_or(Ipv4Addr::UNSPECIFIED.into(), |peer| peer.named);
+        let wait = self.attempts.wait(peer);
+        let known = match self.configured(headers) {
+            Some((caller, is_weak)) => Some(caller).filter(|_| !is_weak || wait.is_none()),
+            None => self.made(headers).await?,
+        };
+        match (known, wait) {
+            (Some(caller), _) => Ok(Some(caller)),
+            (None, Some(seconds)) => {
+                self.attempts.failed(Attempt::ApiKey, peer);
+                Err(problem::too_many_keys(seconds))
+            }
+            (None, None) => {
+                let request_id = Some(self.attempts.failed(Attempt::ApiKey, peer));
+                Err(Problem { request_id, ..problem::no_key() })
+            }
+        }
+    }
+
+    /// Who shows a key that was made by command.
+    async fn made(&self, headers: &HeaderMap) -> transition::Result<Option<Caller>> {
         let Some(shown) = bearer(headers) else { return Ok(None) };
-        let key = transition::find_key(store, shown).await?;
+        let key = transition::find_key(&*self.store, shown).await?;
         Ok(key.and_then(|key| {
-            let scope = key.scopes.iter().copied().max()?;
+            let scope = key.scope()?;
             Some(Caller { name: key.name, role: Role::ApiKey, scope, tenant: key.tenant })
         }))
     }
 
-    fn caller(&self, headers: &HeaderMap) -> Option<Caller> {
+    /// Who shows a key of the configuration, or the process' own; and whether it could be guessed.
+    fn configured(&self, headers: &HeaderMap) -> Option<(Caller, bool)> {
         let given = chance::hash(bearer(headers)?);
         // Hashes are compared, so how long it takes tells nothing about a key.
-        let found = self.0.iter().find(|known| known.hash == given)?;
+        let found = self.keys.iter().find(|known| known.hash == given)?;
         let named = headers.get(ACTOR).filter(|_| found.is_own).and_then(|name| name.to_str().ok());
         let named = named.filter(|name| !name.is_empty() && name.len() <= ACTOR_LETTERS_MAX);
         let name = named.unwrap_or(&found.name).to_owned();
         let role = if found.is_own { Role::Operator } else { Role::ApiKey };
-        Some(Caller { name, role, scope: found.scope, tenant: None })
+        Some((Caller { name, role, scope: found.scope, tenant: None }, found.is_weak))
     }
 }
 
@@ -90,17 +129,60 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use sekisho_store::memory::MemoryStore;
 
-    fn keys() -> Keys {
-        let reader =
-            Key { name: "reader".into(), secret: Secret::new("reader-reader-reader"), scope: Scope::Read };
-        Keys::new(&[reader], Some(&Secret::new("own-own-own-own")))
+    use super::*;
+    use crate::checkpoint::rejection::Recorder;
+
+    const STRONG: &str = "0b7cf2a4e1d98365c0ffee41b2a7d9e8";
+
+    fn auth() -> Auth {
+        let key = |name: &str, secret, scope| Key { name: name.into(), secret: Secret::new(secret), scope };
+        let keys = [key("reader", "reader-reader-reader", Scope::Read), key("strong", STRONG, Scope::Write)];
+        let attempts = Arc::new(Attempts::new(Arc::default(), Recorder::default()));
+        Auth::new(&keys, Some(&Secret::new("own-own-own-own")), Arc::new(MemoryStore::default()), attempts)
+    }
+
+    fn headers(lines: &[(HeaderName, &str)]) -> HeaderMap {
+        lines.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect()
     }
 
     fn ask(lines: &[(HeaderName, &str)]) -> Option<(String, Scope)> {
-        let headers = lines.iter().map(|(name, value)| (name.clone(), value.parse().unwrap())).collect();
-        keys().caller(&headers).map(|caller| (caller.name, caller.scope))
+        auth().configured(&headers(lines)).map(|(caller, _)| (caller.name, caller.scope))
+    }
+
+    #[tokio::test]
+    async fn h2_who_guesses_keys_is_told_to_wait_and_nobody_else_is() {
+        let auth = auth();
+        let actor = transition::Actor { name: "test", role: Role::Operator, tenant: None, at: crate::now() };
+        let order = transition::NewKey { name: Some("made".into()), scopes: vec![Scope::Read], tenant: None };
+        let made = transition::create_key(&*auth.store, order, &[], &actor).await.unwrap();
+        let from = |address: &str| {
+            let address = address.parse().unwrap();
+            Some(Peer { socket: address, named: address })
+        };
+        let ask = async |key: &str, address: &str| {
+            let key = format!("Bearer {key}");
+            let shown = headers(&[(header::AUTHORIZATION, &key)]);
+            match auth.caller(&shown, from(address)).await {
+                Ok(caller) => Ok(caller.unwrap().name),
+                Err(problem) => Err((problem.status, problem.retry_after.is_some())),
+            }
+        };
+        for _ in 0..20 {
+            assert_eq!(ask("sk_guess", "192.0.2.1").await, Err((401, false)));
+        }
+        assert_eq!(ask("sk_guess", "192.0.2.1").await, Err((429, true)));
+        assert_eq!(ask("reader-reader-reader", "192.0.2.1").await, Err((429, true)), "it could be guessed");
+        assert_eq!(
+            ask("reader-reader-reader", "198.51.100.2").await,
+            Ok("reader".into()),
+            "elsewhere it counts"
+        );
+        for (key, name) in [(STRONG, "strong"), ("own-own-own-own", "cli"), (made.secret.expose(), "made")] {
+            assert_eq!(ask(key, "192.0.2.1").await, Ok(name.into()), "nobody guesses it");
+        }
+        assert!(auth.caller(&HeaderMap::new(), from("192.0.2.1")).await.unwrap().is_none());
     }
 
     #[test]

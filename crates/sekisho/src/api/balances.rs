@@ -3,7 +3,7 @@
 use super::endpoint::{Answer, Call, Endpoint, Success, Verb, WHOSE};
 use super::problem;
 use crate::config::Scope;
-use crate::transition;
+use crate::view;
 
 pub const ENDPOINTS: &[Endpoint] = &[Endpoint {
     method: Verb::Get,
@@ -20,6 +20,6 @@ pub const ENDPOINTS: &[Endpoint] = &[Endpoint {
 
 async fn show(call: Call) -> Answer {
     let tenant = call.of_tenant()?;
-    let found = transition::balance(&*call.api.store, tenant.as_deref(), &call.path).await?;
+    let found = view::find_balance(&*call.api.store, tenant.as_deref(), &call.path).await?;
     Ok(found.ok_or_else(|| problem::missing(format!("there is no customer {}", call.path)))?.into())
 }

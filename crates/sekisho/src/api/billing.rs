@@ -29,7 +29,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
             Parameter {
                 name: "attention",
                 kind: "text",
-                about: "Only what a person should look at, for this reason; empty is any",
+                about: "Only what needs attention, for this reason; empty is any",
             },
             BEFORE,
             LIMIT,
@@ -44,11 +44,11 @@ pub const ENDPOINTS: &[Endpoint] = &[
         path: "/v1/billing/{tenant}",
         scope: Some(Scope::Read),
         for_tenants: true,
-        summary: "A tenant's billing: subscriptions, invoices, and whether it may come in",
+        summary: "A tenant's billing: subscriptions, invoices, and whether it has access",
         parameters: &[Parameter {
             name: "livemode",
             kind: "flag",
-            about: "Which of both, if there are two; the live one when not written",
+            about: "Which of both, if there are two; default: the live one",
         }],
         body: None,
         answer: "Billing",
@@ -99,7 +99,7 @@ async fn show(call: Call) -> Answer {
         Some(tenant) => transition::billing_state(&*call.api.store, tenant, livemode).await?,
         None => None,
     };
-    let missing = || problem::missing(format!("nothing is known of billing of the tenant {}", call.path));
+    let missing = || problem::missing(format!("there is no billing of the tenant {}", call.path));
     let mut shown = view::billing(&found.ok_or_else(missing)?, now(), call.api.grace)?;
     view::unlink(&*call.api.store, [&mut shown]).await?;
     Ok(shown.into())

@@ -1,6 +1,6 @@
 //! Channels: the ways notices go by, and whether they are open.
 
-use sekisho_core::change::Lane;
+use sekisho_core::job::Lane;
 use sekisho_core::queue::Breaker;
 use serde_json::json;
 
@@ -27,7 +27,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         path: "/v1/channels/{name}/resume",
         scope: Some(Scope::Operate),
         for_tenants: false,
-        summary: "Close the breaker of a channel: what waits for it is sent at once",
+        summary: "Resume a channel: waiting messages are sent at once",
         parameters: &[],
         body: None,
         answer: "Resumed",
@@ -53,7 +53,7 @@ async fn resume(call: Call) -> Answer {
         channel = call.path,
         actor = call.actor,
         was = resumed.was,
-        "a channel was resumed by hand"
+        "channel resumed by an operator"
     );
     Ok(json!(resumed).into())
 }

@@ -1,6 +1,6 @@
 //! Customers: who pays, under the ids that the app uses. Each belongs to one tenant, or to none.
 
-use sekisho_core::notification::directory::Register;
+use sekisho_core::directory::Register;
 
 use super::endpoint::{ADDRESSES, BEFORE, Endpoint, LIMIT, Success, TENANT, Verb, WHOSE};
 use super::members;
@@ -24,7 +24,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         path: "/v1/customers",
         scope: Some(Scope::Write),
         for_tenants: true,
-        summary: "Enter a customer, or replace all that is said of it: what is left out is empty from then on",
+        summary: "Enter a customer, or replace all its fields: what is left out is empty from then on",
         parameters: &[],
         body: Some("NewCustomer"),
         answer: "Customer",

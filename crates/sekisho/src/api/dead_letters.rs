@@ -3,7 +3,7 @@
 use sekisho_store::{DeadFilter, GROUPED_MAX};
 use serde_json::{Value, json};
 
-use super::endpoint::{Answer, BEFORE, Call, Endpoint, LIMIT, Parameter, Success, Verb, page};
+use super::endpoint::{ADDRESSES, Answer, BEFORE, Call, Endpoint, LIMIT, Parameter, Success, Verb, page};
 use super::events::{SOURCE, TYPE};
 use super::problem;
 use crate::config::Scope;
@@ -28,7 +28,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         path: "/v1/dead-letters/groups",
         scope: Some(Scope::Read),
         for_tenants: false,
-        summary: "What dead letters have in common, and the money that hangs on them; of the newest 10,000",
+        summary: "Dead letters grouped by cause, with the amount at risk; of the newest 10,000",
         parameters: &[SOURCE, TYPE, REASON, ROUTE, LANE, EVENT, SINCE, UNTIL],
         body: None,
         answer: "DeadGroupList",
@@ -41,7 +41,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         scope: Some(Scope::Read),
         for_tenants: false,
         summary: "One dead letter with its event and every call that failed",
-        parameters: &[],
+        parameters: &[ADDRESSES],
         body: None,
         answer: "DeadLetterDetail",
         success: Success::Done,
@@ -52,7 +52,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         path: "/v1/dead-letters/retry",
         scope: Some(Scope::Operate),
         for_tenants: false,
-        summary: "Try dead letters again; `dry_run` says which",
+        summary: "Retry dead letters; `dry_run` lists them",
         parameters: &[],
         body: Some("Redo"),
         answer: "DeadReport",
@@ -64,7 +64,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         path: "/v1/dead-letters/discard",
         scope: Some(Scope::Operate),
         for_tenants: false,
-        summary: "Put dead letters aside for good, with a reason; `dry_run` says which",
+        summary: "Discard dead letters, with a reason; `dry_run` lists them",
         parameters: &[],
         body: Some("Redo"),
         answer: "DeadReport",
@@ -73,13 +73,13 @@ pub const ENDPOINTS: &[Endpoint] = &[
     },
 ];
 
-const REASON: Parameter = Parameter { name: "reason", kind: "text", about: "Why it died, such as timeout" };
+const REASON: Parameter = Parameter { name: "reason", kind: "text", about: "Why it failed, such as timeout" };
 const ROUTE: Parameter = Parameter { name: "route", kind: "text", about: "Where it was to go" };
 const LANE: Parameter =
     Parameter { name: "lane", kind: "text", about: "The same for all there is: to:app, by:mail, settle" };
 const EVENT: Parameter = Parameter { name: "event", kind: "text", about: "What it is about: evt_…" };
-const SINCE: Parameter = Parameter { name: "since", kind: "time", about: "Died not before" };
-const UNTIL: Parameter = Parameter { name: "until", kind: "time", about: "Died before" };
+const SINCE: Parameter = Parameter { name: "since", kind: "time", about: "Failed at or after" };
+const UNTIL: Parameter = Parameter { name: "until", kind: "time", about: "Failed before" };
 
 async fn list(call: Call) -> Answer {
     let mut filter = call.query::<DeadQuery>()?.filter()?;
@@ -98,8 +98,8 @@ async fn groups(call: Call) -> Answer {
 
 async fn show(call: Call) -> Answer {
     let shown = view::dead_letter_with_all(&*call.api.store, call.id()?).await?;
-    let missing = || problem::missing(format!("no dead letter has the id {}, or has it any more", call.path));
-    Ok(shown.ok_or_else(missing)?.into())
+    let missing = || problem::missing(format!("no dead letter has the id {} (any more)", call.path));
+    call.veiled(shown.ok_or_else(missing)?)
 }
 
 async fn retry(call: Call) -> Answer {

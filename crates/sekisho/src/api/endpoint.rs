@@ -18,7 +18,7 @@ use crate::config::Scope;
 use crate::http::Problem;
 use crate::now;
 use crate::transition::{Actor, Answered, Request, check_tenant};
-use crate::view::unlink;
+use crate::view::{unlink, veil};
 
 pub struct Endpoint {
     pub method: Verb,
@@ -110,7 +110,7 @@ pub struct Parameter {
 }
 
 pub const LIMIT: Parameter =
-    Parameter { name: "limit", kind: "integer", about: "At most so many; 50 when not written, 1 to 1000" };
+    Parameter { name: "limit", kind: "integer", about: "Number of rows, 1 to 1000; default: 50" };
 pub const OWN: Parameter =
     Parameter { name: "own", kind: "flag", about: "true: also what Sekisho announced or fetched itself" };
 pub const BEFORE: Parameter =
@@ -126,7 +126,7 @@ pub const WHOSE: Parameter = Parameter {
 pub const ADDRESSES: Parameter = Parameter {
     name: "addresses",
     kind: "text",
-    about: "`full`: mail addresses as they are, for keys with the scope write; without it they are masked (t***@example.com)",
+    about: "`full`: mail addresses as they are, in bodies too, for keys with the scope write; without it they are masked (t***@example.com)",
 };
 
 const LIMIT_DEFAULT: usize = 50;
@@ -200,6 +200,14 @@ impl Call {
             Some("full") => Err(problem::no_scope(&self.actor, Scope::Write)),
             Some(_) => Err(problem::parameter(ADDRESSES.name, "expected full, or nothing at all".into())),
         }
+    }
+
+    /// What came from outside, with whole addresses only for those who may see them and ask.
+    pub fn veiled(&self, mut value: Value) -> Answer {
+        if !self.wants_addresses()? {
+            veil(&mut value);
+        }
+        Ok(value.into())
     }
 
     /// The other parameters, as the query they make up.

@@ -4,7 +4,7 @@ use sekisho_core::timer::DAY_MS;
 use serde_json::{Value, json};
 
 use super::endpoint::{
-    Answer, BEFORE, Call, Endpoint, LIMIT, OWN, Parameter, Success, TENANT, Verb, page_until,
+    ADDRESSES, Answer, BEFORE, Call, Endpoint, LIMIT, OWN, Parameter, Success, TENANT, Verb, page_until,
 };
 use super::problem;
 use crate::config::Scope;
@@ -24,17 +24,13 @@ pub const ENDPOINTS: &[Endpoint] = &[
             Parameter {
                 name: "status",
                 kind: "text",
-                about: "received, success (or settled), failed or skipped",
+                about: "received, success (or processed), failed or skipped",
             },
             Parameter { name: "object", kind: "text", about: "The provider's id of what it is about" },
-            Parameter {
-                name: "payment",
-                kind: "text",
-                about: "Only what turned out to be about this payment",
-            },
+            Parameter { name: "payment", kind: "text", about: "Only events of this payment" },
             TENANT,
             OWN,
-            Parameter { name: "since", kind: "time", about: "Received not before" },
+            Parameter { name: "since", kind: "time", about: "Received at or after" },
             Parameter { name: "until", kind: "time", about: "Received before" },
             BEFORE,
             LIMIT,
@@ -50,11 +46,10 @@ pub const ENDPOINTS: &[Endpoint] = &[
         scope: Some(Scope::Read),
         for_tenants: false,
         summary: "One event with headers, body and messages, by Sekisho's id or the provider's",
-        parameters: &[Parameter {
-            name: "source",
-            kind: "text",
-            about: "Whose id it is, if several know it",
-        }],
+        parameters: &[
+            Parameter { name: "source", kind: "text", about: "Whose id it is, if several know it" },
+            ADDRESSES,
+        ],
         body: None,
         answer: "EventDetail",
         success: Success::Done,
@@ -65,7 +60,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         path: "/v1/events/replay",
         scope: Some(Scope::Operate),
         for_tenants: false,
-        summary: "Settle events again; deliveries that were made are not repeated unless `again` says so",
+        summary: "Process events again; completed deliveries are not repeated unless `again` is true",
         parameters: &[],
         body: Some("Replay"),
         answer: "ReplayReport",
@@ -79,12 +74,8 @@ pub const ENDPOINTS: &[Endpoint] = &[
         for_tenants: false,
         summary: "Events of closed hours by source, type and status",
         parameters: &[
-            Parameter { name: "from", kind: "time", about: "A day ago when not written" },
-            Parameter {
-                name: "to",
-                kind: "time",
-                about: "Now when not written; at most 100 days after from",
-            },
+            Parameter { name: "from", kind: "time", about: "Default: a day ago" },
+            Parameter { name: "to", kind: "time", about: "Default: now; at most 100 days after from" },
         ],
         body: None,
         answer: "CountList",
@@ -120,7 +111,7 @@ async fn show(call: Call) -> Answer {
         None => None,
     };
     let missing = || problem::missing(format!("no event has the id {}", call.path));
-    Ok(shown.ok_or_else(missing)?.into())
+    call.veiled(shown.ok_or_else(missing)?)
 }
 
 async fn replay(call: Call) -> Answer {

@@ -3,17 +3,18 @@
 use serde_json::{Map, Value, json};
 
 use super::endpoint::{Answer, Call, Endpoint, Success, Verb};
+use super::problem;
 use crate::config::Scope;
-use crate::transition::{self, Fields};
+use crate::transition::{self, Fields, NewKey};
 use crate::view;
 
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
         method: Verb::Get,
         path: "/v1/keys",
-        scope: Some(Scope::Operate),
+        scope: Some(Scope::Admin),
         for_tenants: false,
-        summary: "Every key that was made by command, without what opens it; the oldest first",
+        summary: "API keys created by command, without their secrets; the oldest first",
         parameters: &[],
         body: None,
         answer: "ApiKeyList",
@@ -23,9 +24,9 @@ pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
         method: Verb::Post,
         path: "/v1/keys",
-        scope: Some(Scope::Operate),
+        scope: Some(Scope::Admin),
         for_tenants: false,
-        summary: "Make a key; the answer is the only one that shows it",
+        summary: "Create a key; only this response shows it",
         parameters: &[],
         body: Some("NewApiKey"),
         answer: "ApiKeyDetail",
@@ -35,9 +36,9 @@ pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
         method: Verb::Post,
         path: "/v1/keys/revoke",
-        scope: Some(Scope::Operate),
+        scope: Some(Scope::Admin),
         for_tenants: false,
-        summary: "Take a key back, by its name or its hint; it opens nothing from now on",
+        summary: "Revoke a key, by its name or its prefix; it is refused from now on",
         parameters: &[],
         body: Some("RevokedKey"),
         answer: "ApiKey",
@@ -52,9 +53,13 @@ async fn list(call: Call) -> Answer {
 }
 
 async fn create(call: Call) -> Answer {
-    let NewKey { name, scopes, tenant } = NewKey::read(call.order()?)?;
-    let actor = call.actor();
-    let made = transition::create_key(&*call.api.store, name.as_deref(), scopes, tenant, &actor).await?;
+    let order = read(call.order()?)?;
+    // Whatever scope makes keys: nobody gives away more than they have.
+    if let Some(wider) = order.scopes.iter().copied().find(|scope| *scope > call.scope) {
+        return Err(problem::no_scope(&call.actor, wider));
+    }
+    let (actor, configured) = (call.actor(), &call.api.known.keys);
+    let made = transition::create_key(&*call.api.store, order, configured, &actor).await?;
     let mut shown = view::key(&made.key);
     shown["key"] = made.secret.expose().into();
     Ok(shown.into())
@@ -69,26 +74,18 @@ async fn revoke(call: Call) -> Answer {
 }
 
 /// What an order to make a key says, checked.
-struct NewKey {
-    name: Option<String>,
-    scopes: Vec<Scope>,
-    tenant: Option<String>,
-}
-
-impl NewKey {
-    fn read(order: Map<String, Value>) -> transition::Result<Self> {
-        let mut fields = Fields::new(order);
-        let name = fields.text("name", 100);
-        let names = fields.texts("scopes");
-        let mut scopes = Vec::new();
-        for name in fields.need("scopes", names).unwrap_or_default() {
-            match Scope::parse(&name) {
-                Some(scope) => scopes.push(scope),
-                None => fields.wrong("scopes", format!("{name:?} is none of read, write and operate")),
-            }
+fn read(order: Map<String, Value>) -> transition::Result<NewKey> {
+    let mut fields = Fields::new(order);
+    let name = fields.text("name", 100);
+    let names = fields.texts("scopes");
+    let mut scopes = Vec::new();
+    for name in fields.need("scopes", names).unwrap_or_default() {
+        match Scope::parse(&name) {
+            Some(scope) => scopes.push(scope),
+            None => fields.wrong("scopes", format!("{name:?} is none of read, write, operate and admin")),
         }
-        let tenant = fields.id("tenant");
-        fields.finish()?;
-        Ok(Self { name, scopes, tenant })
     }
+    let tenant = fields.id("tenant");
+    fields.finish()?;
+    Ok(NewKey { name, scopes, tenant })
 }

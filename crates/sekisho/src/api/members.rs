@@ -1,7 +1,7 @@
 //! Tenants, customers, staff and subjects are listed, entered, shown and deleted alike; each has its own table of
 //! endpoints.
 
-use sekisho_core::notification::directory::Register;
+use sekisho_core::directory::Register;
 use sekisho_store::StateFilter;
 
 use super::endpoint::{Answer, BEFORE, Call, page_of_states};
@@ -26,7 +26,7 @@ pub async fn create(register: Register, call: Call) -> Answer {
 pub async fn show(register: Register, call: Call) -> Answer {
     let (store, view) = (&*call.api.store, view::member_for(call.wants_addresses()?));
     let tenant = call.of_tenant()?;
-    let found = transition::member(store, register, tenant.as_deref(), &call.path, view).await?;
+    let found = view::find_member(store, register, tenant.as_deref(), &call.path, view).await?;
     let missing = || problem::missing(format!("there is no {} {}", register.noun(), call.path));
     let mut found = found.ok_or_else(missing)?;
     view::unlink(store, [&mut found]).await?;
@@ -35,5 +35,12 @@ pub async fn show(register: Register, call: Call) -> Answer {
 
 pub async fn delete(register: Register, call: Call) -> Answer {
     let (store, actor, tenant) = (&*call.api.store, call.actor(), call.of_tenant()?);
+    if register == Register::Tenants
+        && let Some(wider) =
+            transition::strongest_key(store, &call.path).await?.filter(|key| *key > call.scope)
+    {
+        // With the tenant its keys go: nobody takes back what they could not have given.
+        return Err(problem::no_scope(&call.actor, wider));
+    }
     Ok(transition::delete_member(store, register, tenant.as_deref(), &call.path, &actor).await?.into())
 }

@@ -1,6 +1,6 @@
 //! Messages: one piece of work and where it stands.
 
-use super::endpoint::{Answer, Call, Endpoint, Success, Verb};
+use super::endpoint::{ADDRESSES, Answer, Call, Endpoint, Success, Verb};
 use super::problem;
 use crate::config::Scope;
 use crate::view;
@@ -10,8 +10,8 @@ pub const ENDPOINTS: &[Endpoint] = &[Endpoint {
     path: "/v1/messages/{id}",
     scope: Some(Scope::Read),
     for_tenants: false,
-    summary: "Where a message stands, and every call it made",
-    parameters: &[],
+    summary: "Status of a message, and every call it made",
+    parameters: &[ADDRESSES],
     body: None,
     answer: "MessageDetail",
     success: Success::Done,
@@ -21,5 +21,5 @@ pub const ENDPOINTS: &[Endpoint] = &[Endpoint {
 async fn show(call: Call) -> Answer {
     let shown = view::message_with_all(&*call.api.store, call.id()?).await?;
     let missing = || problem::missing(format!("no message has the id {}", call.path));
-    Ok(shown.ok_or_else(missing)?.into())
+    call.veiled(shown.ok_or_else(missing)?)
 }

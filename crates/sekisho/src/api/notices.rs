@@ -1,6 +1,7 @@
 //! Notices: what was told to whom and what became of it, the answer to "I did not get the mail".
 
-use sekisho_core::notification::{MailAddress, Status};
+use sekisho_core::mail_address::MailAddress;
+use sekisho_core::notification::Status;
 use serde_json::{Map, Value, json};
 
 use super::endpoint::{ADDRESSES, Answer, BEFORE, Call, Endpoint, LIMIT, Parameter, Success, TENANT, Verb};
@@ -19,8 +20,8 @@ pub const ENDPOINTS: &[Endpoint] = &[
         summary: "Notices, the newest first. A page may be short, or empty, and still lead on",
         parameters: &[
             TO,
-            Parameter { name: "since", kind: "time", about: "Written down not before" },
-            Parameter { name: "until", kind: "time", about: "Written down before" },
+            Parameter { name: "since", kind: "time", about: "Created at or after" },
+            Parameter { name: "until", kind: "time", about: "Created before" },
             STATUS,
             Parameter { name: "template", kind: "text", about: "Only those made from this template" },
             Parameter { name: "channel", kind: "text", about: "Only those by this channel" },
@@ -53,7 +54,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         path: "/v1/notices/{id}/resend",
         scope: Some(Scope::Operate),
         for_tenants: true,
-        summary: "Send a notice once more, to its address or another; 409 while it is on its way",
+        summary: "Resend a notice, to its address or another; 409 while it is being sent",
         parameters: &[],
         body: Some("Resend"),
         answer: "Notice",
@@ -117,7 +118,7 @@ async fn show(call: Call) -> Answer {
 async fn resend(call: Call) -> Answer {
     let to = recipient(call.order()?)?;
     let resent = transition::resend(&*call.api.store, &call.path, to, &call.actor()).await?;
-    tracing::info!(notice = call.path, actor = call.actor, "a notice is sent once more, by hand");
+    tracing::info!(notice = call.path, actor = call.actor, "notice resent by an operator");
     Ok(view::notice(&call.path, &resent, false).into())
 }
 

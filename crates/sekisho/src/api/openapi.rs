@@ -77,7 +77,7 @@ fn operation(endpoint: &Endpoint) -> Value {
         None => operation["security"] = json!([]),
         Some(scope) => {
             operation["security"] = json!([{ "key": [scope.name()] }]);
-            answers["401"] = json!({ "description": "No key, or none that is known" });
+            answers["401"] = json!({ "description": "The key is missing or unknown" });
             if scope > Scope::Read || !endpoint.for_tenants {
                 let lacks =
                     format!("The key lacks the scope {}, or belongs to one tenant only", scope.name());

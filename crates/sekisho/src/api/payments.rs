@@ -30,7 +30,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
             Parameter {
                 name: "attention",
                 kind: "text",
-                about: "Only those a person should look at, for this reason; empty is any",
+                about: "Only those that need attention, for this reason; empty is any",
             },
             BEFORE,
             LIMIT,
@@ -45,7 +45,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         path: "/v1/payments",
         scope: Some(Scope::Write),
         for_tenants: true,
-        summary: "Announce a payment; what the provider says of the same reference is joined with it",
+        summary: "Create a payment; provider events with the same reference are joined with it",
         parameters: &[],
         body: Some("NewPayment"),
         answer: "Payment",
@@ -143,7 +143,7 @@ async fn create(call: Call) -> Answer {
 }
 
 async fn show(call: Call) -> Answer {
-    let found = transition::payment(&*call.api.store, &call.path).await?;
+    let found = view::find_payment(&*call.api.store, &call.path).await?;
     let found = found.filter(|payment: &Value| call.may_see(payment["tenant"].as_str()));
     let mut found = found.ok_or_else(|| missing(&call))?;
     view::unlink(&*call.api.store, [&mut found]).await?;

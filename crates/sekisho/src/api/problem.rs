@@ -14,7 +14,7 @@ impl From<Refusal> for Problem {
             Refusal::Fields(errors) => fields(StatusCode::UNPROCESSABLE_ENTITY, errors),
             Refusal::Foreign(error) => fields(StatusCode::FORBIDDEN, vec![error]),
             Refusal::Conflict(detail) => {
-                let (kind, title) = ("urn:sekisho:problem:conflict", "It contradicts what is there already");
+                let (kind, title) = ("urn:sekisho:problem:conflict", "Conflict");
                 problem(StatusCode::CONFLICT, kind, title, detail)
             }
             Refusal::Missing(detail) => missing(detail),
@@ -27,11 +27,11 @@ impl From<Refusal> for Problem {
 impl From<sekisho_store::Error> for Problem {
     fn from(error: sekisho_store::Error) -> Self {
         // What the database said is for the operator's log, not for whoever calls.
-        tracing::error!(error = error.chain(), "the API could not reach the store");
+        tracing::error!(error = error.chain(), "API: the database does not respond");
         let mut problem = Self::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "urn:sekisho:problem:store-unavailable",
-            "The store does not answer",
+            "The database does not respond",
         );
         problem.retry_after = Some(1);
         problem
@@ -54,7 +54,7 @@ fn problem(status: StatusCode, kind: &'static str, title: &'static str, detail: 
 }
 
 pub fn wrong(detail: String) -> Problem {
-    let title = "The request makes no sense";
+    let title = "Bad request";
     problem(StatusCode::BAD_REQUEST, "urn:sekisho:problem:bad-request", title, detail)
 }
 
@@ -67,52 +67,55 @@ pub fn parameter(name: &str, detail: String) -> Problem {
 
 fn fields(status: StatusCode, errors: Vec<FieldError>) -> Problem {
     let detail = errors.iter().map(FieldError::to_string).collect::<Vec<_>>().join("; ");
-    let problem =
-        problem(status, "urn:sekisho:problem:fields", "Some fields can't be taken as they are", detail);
+    let problem = problem(status, "urn:sekisho:problem:fields", "Invalid fields", detail);
     Problem { errors: errors.into(), ..problem }
 }
 
 pub fn missing(detail: String) -> Problem {
-    problem(StatusCode::NOT_FOUND, "urn:sekisho:problem:not-found", "There is no such thing", detail)
+    problem(StatusCode::NOT_FOUND, "urn:sekisho:problem:not-found", "Not found", detail)
 }
 
 fn later(detail: String, seconds: u64) -> Problem {
-    let (kind, title) = ("urn:sekisho:problem:too-many-requests", "Not now");
+    let (kind, title) = ("urn:sekisho:problem:too-many-requests", "Too many requests");
     let problem = problem(StatusCode::TOO_MANY_REQUESTS, kind, title, detail);
     Problem { retry_after: Some(seconds), ..problem }
 }
 
 pub fn no_such_path() -> Problem {
-    missing("there is nothing at this path; GET /v1/openapi.json lists what there is".into())
+    missing("there is no endpoint at this path; GET /v1/openapi.json lists them".into())
 }
 
 pub fn wrong_method(allowed: &str) -> Problem {
-    let (kind, title) = ("urn:sekisho:problem:method-not-allowed", "Not with this method");
+    let (kind, title) = ("urn:sekisho:problem:method-not-allowed", "Method not allowed");
     problem(StatusCode::METHOD_NOT_ALLOWED, kind, title, format!("this path takes {allowed}"))
 }
 
 pub fn no_key() -> Problem {
     let detail = "send the header `Authorization: Bearer KEY`; `sekisho keys` and [[key]] blocks of the configuration make keys";
-    let (kind, title) = ("urn:sekisho:problem:unauthorized", "A key is needed");
+    let (kind, title) = ("urn:sekisho:problem:unauthorized", "Unauthorized");
     problem(StatusCode::UNAUTHORIZED, kind, title, detail.into())
+}
+
+pub fn too_many_keys(seconds: u64) -> Problem {
+    later("too many requests with wrong keys came from this network".into(), seconds)
 }
 
 pub fn no_scope(name: &str, wanted: Scope) -> Problem {
     let detail = format!("the key {name} lacks the scope {}", wanted.name());
-    problem(StatusCode::FORBIDDEN, "urn:sekisho:problem:forbidden", "The key does not allow this", detail)
+    problem(StatusCode::FORBIDDEN, "urn:sekisho:problem:forbidden", "Forbidden", detail)
 }
 
 pub fn not_for_tenants(name: &str, tenant: &str) -> Problem {
     let detail =
         format!("the key {name} belongs to the tenant {tenant}; this can't be limited to one tenant");
-    problem(StatusCode::FORBIDDEN, "urn:sekisho:problem:forbidden", "The key does not allow this", detail)
+    problem(StatusCode::FORBIDDEN, "urn:sekisho:problem:forbidden", "Forbidden", detail)
 }
 
 pub fn not_for_keys(name: &str) -> Problem {
     let detail = format!(
-        "the key {name} can't decide who may enter the console: admins do that there, or `sekisho users` on the machine"
+        "the key {name} can't manage users of the console: use the console as an admin, or `sekisho users` on the server"
     );
-    problem(StatusCode::FORBIDDEN, "urn:sekisho:problem:forbidden", "The key does not allow this", detail)
+    problem(StatusCode::FORBIDDEN, "urn:sekisho:problem:forbidden", "Forbidden", detail)
 }
 
 pub fn body(status: StatusCode, title: &'static str) -> Problem {

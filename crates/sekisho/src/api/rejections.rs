@@ -12,7 +12,7 @@ pub const ENDPOINTS: &[Endpoint] = &[Endpoint {
     path: "/v1/rejections",
     scope: Some(Scope::Read),
     for_tenants: false,
-    summary: "Requests that were turned away, the newest first; alike ones are one line",
+    summary: "Rejected requests, the newest first; similar ones are grouped into one line",
     parameters: &[
         SOURCE,
         Parameter { name: "reason", kind: "text", about: "Why, such as bad_signature" },

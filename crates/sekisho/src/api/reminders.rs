@@ -13,7 +13,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         path: "/v1/reminders",
         scope: Some(Scope::Operate),
         for_tenants: true,
-        summary: "Run the reminders of a day, or say who would get one; nobody gets a second one for the same day",
+        summary: "Run the reminders of a day, or list who would get one; no one gets a second one for the same day",
         parameters: &[],
         body: Some("Remind"),
         answer: "RemindReport",
@@ -42,7 +42,12 @@ async fn run(call: Call) -> Answer {
     let next_seq = || api.worker.node.next_seq(at);
     let report = transition::run_reminders(&*api.store, &api.notifications, &order, &actor, next_seq).await?;
     if !order.dry_run {
-        tracing::info!(actor = call.actor, new = report.new, due = report.due, "reminders were run by hand");
+        tracing::info!(
+            actor = call.actor,
+            new = report.new,
+            due = report.due,
+            "reminders run by an operator"
+        );
     }
     Ok(json!(report).into())
 }

@@ -1,6 +1,6 @@
 //! Routes: where events go, and whether the destinations are well.
 
-use sekisho_core::change::Lane;
+use sekisho_core::job::Lane;
 use sekisho_core::queue::Breaker;
 use serde_json::json;
 
@@ -27,7 +27,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         path: "/v1/routes/{name}/reset",
         scope: Some(Scope::Operate),
         for_tenants: false,
-        summary: "Close the breaker of a route: its destination is asked again at once",
+        summary: "Close the breaker of a route: its destination is called again at once",
         parameters: &[],
         body: None,
         answer: "Reset",
@@ -50,6 +50,6 @@ async fn reset(call: Call) -> Answer {
     let reset = transition::reset(&*call.api.store, &call.path, &actor).await?;
     // This node need not wait until it looks at the store again.
     call.api.worker.desk.set_breaker(&Lane::to_route(&call.path), Breaker::default());
-    tracing::info!(route = call.path, actor = call.actor, was = reset.was, "a breaker was reset by hand");
+    tracing::info!(route = call.path, actor = call.actor, was = reset.was, "breaker reset by an operator");
     Ok(json!(reset).into())
 }

@@ -89,8 +89,13 @@ const EVENT: Fields = &[
 ];
 
 /// Besides what [`EVENT`] has. The other details likewise.
-const EVENT_DETAIL: Fields =
-    &[("headers", "any"), ("body", "text?"), ("body_base64", "text?"), ("messages", "Message[]")];
+const EVENT_DETAIL: Fields = &[
+    ("headers", "any"),
+    ("body", "text?"),
+    ("body_base64", "text?"),
+    ("body_masked", "flag"),
+    ("messages", "Message[]"),
+];
 
 const DEAD_LETTER: Fields = &[
     ("id", "text"),
@@ -119,6 +124,7 @@ const DEAD_LETTER_DETAIL: Fields = &[
     ("headers", "any"),
     ("body", "text?"),
     ("body_base64", "text?"),
+    ("body_masked", "flag"),
     ("calls", "Call[]"),
 ];
 
@@ -147,6 +153,7 @@ const CALL: Fields = &[
     ("headers", "any"),
     ("body", "text?"),
     ("body_base64", "text?"),
+    ("body_masked", "flag"),
 ];
 
 const ROUTE: Fields = &[
@@ -199,8 +206,10 @@ const DEAD_GROUP: Fields = &[
 const REJECTION: Fields = &[
     ("id", "text"),
     ("at", "time"),
+    ("last_at", "time"),
     ("source", "text"),
     ("peer", "text"),
+    ("network", "text"),
     ("reason", "text"),
     ("detail", "text"),
     ("request_id", "text"),
@@ -349,8 +358,9 @@ pub mod tests {
         use std::sync::Arc;
 
         use sekisho_core::audit::Entry;
-        use sekisho_core::change::{Arrival, Attempt, ChangeSet, Death, End, Lease, Rejection};
+        use sekisho_core::change::{Arrival, ChangeSet, Rejection};
         use sekisho_core::event::{DedupeKey, Trust};
+        use sekisho_core::job::{Attempt, Death, End, Lease};
         use sekisho_core::{Seq, Time};
         use sekisho_store::memory::MemoryStore;
         use sekisho_store::{
@@ -397,7 +407,9 @@ pub mod tests {
         check("DeadGroup", &group);
         check("Risk", &group["at_risk"][0]);
         let (source, peer, reason, detail, request_id) = (text(), text(), text(), text(), text());
-        let refused = Rejection { seq, at: now, source, peer, reason, detail, request_id, count: 1 };
+        let (last_at, network) = (now, text());
+        let refused =
+            Rejection { seq, at: now, last_at, source, peer, network, reason, detail, request_id, count: 1 };
         check("Rejection", &view::rejection(&refused));
         check("Message", &view::message(&store.find_message(seq).await.unwrap().unwrap()));
         let (reason, error, headers, body) = (None, None, None, None);

@@ -1,6 +1,6 @@
 //! Staff: who works for a tenant and is reminded of its deadlines, under the ids that the app uses.
 
-use sekisho_core::notification::directory::Register;
+use sekisho_core::directory::Register;
 
 use super::endpoint::{ADDRESSES, BEFORE, Endpoint, LIMIT, Success, TENANT, Verb, WHOSE};
 use super::members;
@@ -49,7 +49,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         path: "/v1/staff/{id}",
         scope: Some(Scope::Write),
         for_tenants: true,
-        summary: "Delete a staff member: what was said is gone, the audit log stays",
+        summary: "Delete a staff member: its fields are deleted, the audit log is kept",
         parameters: &[WHOSE],
         body: None,
         answer: "Deleted",

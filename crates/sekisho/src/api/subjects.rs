@@ -1,6 +1,6 @@
 //! Subjects: what has deadlines, under the ids that the app uses. Each belongs to one tenant.
 
-use sekisho_core::notification::directory::Register;
+use sekisho_core::directory::Register;
 
 use super::endpoint::{BEFORE, Endpoint, LIMIT, Success, TENANT, Verb, WHOSE};
 use super::members;
@@ -24,7 +24,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         path: "/v1/subjects",
         scope: Some(Scope::Write),
         for_tenants: true,
-        summary: "Enter a subject, or replace all that is said of it: what is left out is empty from then on. The tenant must be there",
+        summary: "Enter a subject, or replace all its fields: what is left out is empty from then on. The tenant must be there",
         parameters: &[],
         body: Some("NewSubject"),
         answer: "Subject",
@@ -48,7 +48,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         path: "/v1/subjects/{id}",
         scope: Some(Scope::Write),
         for_tenants: true,
-        summary: "Delete a subject: what was said of it is gone, the audit log stays",
+        summary: "Delete a subject: its fields are deleted, the audit log is kept",
         parameters: &[WHOSE],
         body: None,
         answer: "Deleted",

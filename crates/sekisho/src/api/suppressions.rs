@@ -1,6 +1,7 @@
 //! Suppressions: addresses that nothing is sent to, because mail came back, was called spam, or a person said so.
 
-use sekisho_core::notification::{MailAddress, Suppression};
+use sekisho_core::mail_address::MailAddress;
+use sekisho_core::notification::Suppression;
 use serde_json::json;
 
 use super::endpoint::{ADDRESSES, Answer, BEFORE, Call, Endpoint, LIMIT, Parameter, Success, Verb, page};
@@ -72,13 +73,13 @@ async fn list(call: Call) -> Answer {
 async fn suppress(call: Call) -> Answer {
     let Turned { address, reason } = Turned::read(call.order()?)?;
     let turned = transition::suppress(&*call.api.store, &address, &reason, &call.actor()).await?;
-    tracing::info!(%address, actor = call.actor, "an address was suppressed by hand");
+    tracing::info!(%address, actor = call.actor, "address suppressed by an operator");
     Ok(turned.into())
 }
 
 async fn release(call: Call) -> Answer {
     let Turned { address, reason } = Turned::read(call.order()?)?;
     let turned = transition::release(&*call.api.store, &address, &reason, &call.actor()).await?;
-    tracing::info!(%address, actor = call.actor, "an address was released by hand");
+    tracing::info!(%address, actor = call.actor, "address released by an operator");
     Ok(turned.into())
 }

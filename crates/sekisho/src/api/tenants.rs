@@ -1,6 +1,6 @@
 //! Tenants: whose customers and payments these are, under the ids that the app uses.
 
-use sekisho_core::notification::directory::Register;
+use sekisho_core::directory::Register;
 
 use super::endpoint::{BEFORE, Endpoint, LIMIT, Success, Verb};
 use super::members;
@@ -24,7 +24,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         path: "/v1/tenants",
         scope: Some(Scope::Write),
         for_tenants: false,
-        summary: "Enter a tenant, or replace all that is said of it: what is left out is empty from then on",
+        summary: "Enter a tenant, or replace all its fields: what is left out is empty from then on",
         parameters: &[],
         body: Some("NewTenant"),
         answer: "Tenant",
@@ -48,7 +48,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         path: "/v1/tenants/{id}",
         scope: Some(Scope::Write),
         for_tenants: false,
-        summary: "Delete a tenant; what was paid stays, without a link to it",
+        summary: "Delete a tenant, and revoke its keys, which needs the widest scope that one of them has; what was paid stays, without a link to it",
         parameters: &[],
         body: None,
         answer: "Deleted",

@@ -16,7 +16,9 @@ use serde_json::Value;
 use tower::ServiceExt;
 
 use super::endpoint::Success;
-use super::{Endpoint, Verb, endpoints};
+use super::{Auth, Endpoint, Verb, endpoints};
+use crate::attempts::Attempts;
+use crate::checkpoint::rejection::Recorder;
 use crate::config::{Config, Key, Scope};
 use crate::node::{Health, Node};
 use crate::telemetry::Metrics;
@@ -35,9 +37,11 @@ async fn router_of(config: Config, store: Arc<dyn Store>) -> Router {
     let reader = Key { name: "reader".into(), secret: Secret::new(READER), scope: Scope::Read };
     let config = Config { keys: vec![reader], ..config };
     let parts = worker::Parts { works: false, schedules: false };
-    let worker =
-        Worker::new(&config, parts, Arc::clone(&store), node, health, Arc::new(Metrics::default())).unwrap();
-    super::router(&config, Some(Secret::new(OWN)), store, Arc::new(worker))
+    let metrics = Arc::new(Metrics::default());
+    let attempts = Arc::new(Attempts::new(Arc::clone(&metrics), Recorder::default()));
+    let worker = Worker::new(&config, parts, Arc::clone(&store), node, health, metrics).unwrap();
+    let auth = Auth::new(&config.keys, Some(&Secret::new(OWN)), Arc::clone(&store), attempts);
+    super::router(&config, Arc::new(auth), store, Arc::new(worker))
 }
 
 async fn ask(method: &str, path: &str, key: &str, body: &str) -> (StatusCode, Value) {
@@ -106,17 +110,17 @@ async fn h2_what_is_wrong_is_said_with_what_to_write_instead() {
         ("GET", "/v1/events?since=yesterday", "", 400, "expected a time such as"),
         ("GET", "/v1/events?colour=red", "", 400, "known are: source, type"),
         ("GET", "/v1/events?source=a&source=b", "", 400, "twice"),
-        ("GET", "/v1/dead-letters?event=7", "", 400, "evt_ and 13 letters"),
+        ("GET", "/v1/dead-letters?event=7", "", 400, "evt_ and 13 characters"),
         ("GET", "/v1/dead-letters/7", "", 400, "not an id of ours"),
         ("GET", "/v1/dead-letters/msg_0000000000007", "", 404, "no dead letter"),
         ("GET", "/v1/events/evt_none", "", 404, "no event has the id evt_none"),
         ("GET", "/v1/messages/msg_0000000000007", "", 404, "no message"),
         ("GET", "/v1/counts?from=2026-01-01T00:00:00Z&to=2025-01-01T00:00:00Z", "", 400, "from before to"),
-        ("POST", "/v1/dead-letters/retry", "", 400, "say which"),
+        ("POST", "/v1/dead-letters/retry", "", 400, "specify ids"),
         ("POST", "/v1/dead-letters/retry", "{", 400, "the JSON that is expected"),
         ("POST", "/v1/dead-letters/retry", r#"{"idz":[]}"#, 400, "unknown field `idz`"),
-        ("POST", "/v1/dead-letters/discard", r#"{"all":true}"#, 400, "needs a reason"),
-        ("POST", "/v1/events/replay", "{}", 400, "say which"),
+        ("POST", "/v1/dead-letters/discard", r#"{"all":true}"#, 400, "a reason is required"),
+        ("POST", "/v1/events/replay", "{}", 400, "specify ids"),
         ("POST", "/v1/routes/nowhere/reset", "", 404, "there is no route nowhere"),
         ("GET", "/v1/nothing/here", "", 404, "/v1/openapi.json"),
         ("DELETE", "/v1/events", "", 405, "takes GET"),
@@ -138,7 +142,7 @@ async fn h2_what_is_wrong_is_said_with_what_to_write_instead() {
         ("GET", "/v1/customers/nobody", "", 404, "there is no customer nobody"),
         ("DELETE", "/v1/tenants/nobody", "", 404, "there is no tenant nobody"),
         ("DELETE", "/v1/customers/nobody", "", 404, "there is no customer nobody"),
-        ("DELETE", "/v1/billing/nobody", "", 404, "nothing is known of billing of nobody"),
+        ("DELETE", "/v1/billing/nobody", "", 404, "there is no billing of nobody"),
         ("GET", "/v1/staff/nobody", "", 404, "there is no staff member nobody"),
         ("GET", "/v1/staff?addresses=all", "", 400, "addresses: expected full"),
         ("DELETE", "/v1/staff/nobody", "", 404, "there is no staff member nobody"),
@@ -189,7 +193,7 @@ async fn h2_a_key_must_be_known_and_wide_enough() {
             assert_eq!(status(stranger).await, refused, "{method} {path}");
         }
         assert_eq!(status(READER).await, expected(Scope::Read), "{method} {path}");
-        assert_eq!(status(OWN).await, expected(Scope::Operate), "{method} {path}");
+        assert_eq!(status(OWN).await, expected(Scope::Admin), "{method} {path}");
     }
     let deletes: Vec<_> = endpoints().filter(|one| one.method == Verb::Delete).collect();
     assert!(deletes.len() == 5 && deletes.iter().all(|one| one.scope >= Some(Scope::Write)));
@@ -213,4 +217,56 @@ fn filled(path: &str) -> String {
 fn creates(endpoint: &Endpoint) -> bool {
     let others = ["/v1/keys/revoke", "/v1/suppressions/release"];
     endpoint.success != Success::Done || others.contains(&endpoint.path)
+}
+
+/// A key of these scopes, made by command.
+async fn made(router: &Router, scope: &str, tenant: Option<&str>) -> String {
+    let order = serde_json::json!({ "scopes": [scope], "tenant": tenant }).to_string();
+    let (head, made) = send(router, "POST", "/v1/keys", &[("authorization", OWN)], &order).await;
+    assert_eq!(head.status, StatusCode::CREATED, "{made}");
+    made["key"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn h2_only_admin_makes_keys_and_none_is_wider_than_its_maker() {
+    let router = router().await;
+    let ask = async |key: &str, method: &str, path: &str, body: &str| {
+        send(&router, method, path, &[("authorization", key)], body).await.0.status.as_u16()
+    };
+    let new = |scope: &str| format!(r#"{{"scopes":["{scope}"]}}"#);
+    let (operator, admin) = (made(&router, "operate", None).await, made(&router, "admin", None).await);
+    for (method, path, body) in [
+        ("GET", "/v1/keys", String::new()),
+        ("POST", "/v1/keys", new("read")),
+        ("POST", "/v1/keys/revoke", r#"{"key":"none"}"#.to_owned()),
+    ] {
+        assert_eq!(ask(&operator, method, path, &body).await, 403, "{method} {path}");
+        assert_ne!(ask(&admin, method, path, &body).await, 403, "{method} {path}");
+    }
+    assert_eq!(ask(&admin, "POST", "/v1/keys", &new("admin")).await, 201);
+    assert_eq!(
+        ask(&admin, "POST", "/v1/keys", r#"{"scopes":["read"],"name":"reader"}"#).await,
+        409,
+        "configured"
+    );
+}
+
+#[tokio::test]
+async fn h2_who_deletes_a_tenant_could_have_revoked_its_keys() {
+    let router = router().await;
+    let ask = async |key: &str, method: &str, path: &str, body: &str| {
+        send(&router, method, path, &[("authorization", key)], body).await.0.status.as_u16()
+    };
+    let (writer, operator) = (made(&router, "write", None).await, made(&router, "operate", None).await);
+    for id in ["a", "b"] {
+        let tenant = format!(r#"{{"id":"{id}"}}"#);
+        assert_eq!(ask(&writer, "POST", "/v1/tenants", &tenant).await, 201);
+    }
+    let strong = made(&router, "operate", Some("a")).await;
+    made(&router, "read", Some("b")).await;
+    assert_eq!(ask(&writer, "DELETE", "/v1/tenants/a", "").await, 403);
+    assert_eq!(ask(&strong, "GET", "/v1/payments", "").await, 200, "nothing was revoked");
+    assert_eq!(ask(&writer, "DELETE", "/v1/tenants/b", "").await, 200, "its keys could do less");
+    assert_eq!(ask(&operator, "DELETE", "/v1/tenants/a", "").await, 200);
+    assert_eq!(ask(&strong, "GET", "/v1/payments", "").await, 401);
 }

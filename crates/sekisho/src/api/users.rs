@@ -18,7 +18,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         path: "/v1/users",
         scope: Some(Scope::Operate),
         for_tenants: false,
-        summary: "Everybody who may enter the console, by name",
+        summary: "Users of the console, by name",
         parameters: &[],
         body: None,
         answer: "UserList",
@@ -30,7 +30,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         path: "/v1/users/invite",
         scope: Some(Scope::Operate),
         for_tenants: false,
-        summary: "Make a link by which one person becomes a user; the answer is the only one that shows it",
+        summary: "Create an invitation link for one user; only this response shows it",
         parameters: &[],
         body: Some("NewInvite"),
         answer: "Invite",
@@ -39,14 +39,14 @@ pub const ENDPOINTS: &[Endpoint] = &[
     },
     change(
         "/v1/users/{name}/rank",
-        "Give a user another rank; the last admin stays one",
+        "Change a user's role; the last admin keeps theirs",
         Some("NewRank"),
         |call| Box::pin(set_rank(call)),
     ),
-    change("/v1/users/{name}/disable", "Shut a user out, with every session", None, |call| {
+    change("/v1/users/{name}/disable", "Deactivate a user and end every session", None, |call| {
         Box::pin(act(call, Act::Disable))
     }),
-    change("/v1/users/{name}/enable", "Let a user in again", None, |call| Box::pin(act(call, Act::Enable))),
+    change("/v1/users/{name}/enable", "Reactivate a user", None, |call| Box::pin(act(call, Act::Enable))),
     change("/v1/users/{name}/end-sessions", "End every session of a user", None, |call| {
         Box::pin(act(call, Act::EndSessions))
     }),

@@ -2,14 +2,12 @@
 //! the address is the provider's own; here it is fetched over TLS, with little patience and no redirects.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use sekisho_core::provider::Certificate;
 use tokio::sync::OnceCell;
-
-use super::rejection::network;
 
 /// Enough for a first connection across the world.
 const TIMEOUT: Duration = Duration::from_secs(3);
@@ -96,7 +94,7 @@ impl Kept {
 
 impl Certificates {
     pub async fn get(&self, url: &str, peer: IpAddr) -> Fetched {
-        let (cell, before) = self.cell(url, network(peer));
+        let (cell, before) = self.cell(url, household(peer));
         let fetched = match cell {
             Ok(cell) => {
                 let url = url.to_owned();
@@ -170,6 +168,14 @@ pub async fn get(url: &str) -> Result<Vec<u8>, NotAtHand> {
         }
     }
     Ok(body)
+}
+
+/// Whoever has one IPv6 address has 2^64 of them: they are one caller.
+fn household(peer: IpAddr) -> IpAddr {
+    match peer {
+        IpAddr::V4(_) => peer,
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
+    }
 }
 
 #[cfg(test)]

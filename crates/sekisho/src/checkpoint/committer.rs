@@ -9,19 +9,19 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use sekisho_core::change::{Admission, Arrival, Lease};
+use sekisho_core::change::{Admission, Arrival};
 use sekisho_core::event::OtherBody;
+use sekisho_core::job::Lease;
 use sekisho_core::{Epoch, Seq};
 use sekisho_store::{ADMIT_MAX, Store};
 use tokio::sync::{Notify, oneshot, watch};
 
 use super::gate::Gate;
-use super::limits::Held;
-use crate::config;
+use crate::limits::Held;
 use crate::node::{Health, Node};
 use crate::telemetry::Metrics;
-use crate::told_to_stop;
 use crate::worker::desk::{Desk, Work};
+use crate::{config, told_to_stop};
 
 /// Bytes of bodies in one batch.
 const BATCH_BYTES_MAX: usize = 4 << 20;
@@ -395,8 +395,8 @@ impl Pace {
 
 #[cfg(test)]
 mod tests {
-    use super::super::limits::Bytes;
     use super::*;
+    use crate::limits::Bytes;
 
     #[test]
     fn a7_small_batches_beside_a_large_one_do_not_make_the_store_look_slow() {

@@ -98,7 +98,7 @@ impl RedisGate {
                     Ok(Err(error)) => error.to_string(),
                     _ => "no answer in time".to_owned(),
                 };
-                tracing::warn!(reason, "Redis is not available; the gate goes on without it");
+                tracing::warn!(reason, "Redis is unavailable; continuing without it");
                 self.paused_until.store(self.elapsed_ms() + REDIS_PAUSE_MS, Ordering::Relaxed);
                 None
             }

@@ -3,6 +3,7 @@
 //! Nothing is parsed before it is verified, nothing is answered 2xx before it is stored, and a refusal says
 //! nothing that helps a forger.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,19 +12,20 @@ use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header, request::Parts};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body as _, Incoming};
-use sekisho_core::change::{Admission, Arrival, Death};
+use sekisho_core::change::{Admission, Arrival};
 use sekisho_core::event::{Event, Identity, Trust};
+use sekisho_core::header::trace_id;
+use sekisho_core::job::Death;
 use sekisho_core::provider::{self, Handshake, Reading, Refusal, Request, Unusable};
-use sekisho_core::settlement;
-use sekisho_core::{Seq, Time};
+use sekisho_core::{Seq, Time, settlement};
 
 use super::certificate::NotAtHand;
 use super::committer::{Overloaded, Unavailable};
-use super::limits::{Held, caller};
 use super::rejection::Refused;
 use super::{Checkpoint, Door, certificate};
 use crate::config::{Source, UnusableBody};
 use crate::http::{Problem, REQUEST_ID};
+use crate::limits::{Held, caller, network};
 use crate::now;
 
 type Answer = Response<Full<Bytes>>;
@@ -33,7 +35,10 @@ const EVENT_ID: HeaderName = HeaderName::from_static("sekisho-event-id");
 const MESSAGE_ID: HeaderName = HeaderName::from_static("sekisho-message-id");
 const OUTCOME: HeaderName = HeaderName::from_static("sekisho-outcome");
 
-/// A hint is an id or two; whoever sends more is no provider. Of its headers as much is kept.
+/// What a request tells of the trace it belongs to.
+const TRACE: &str = "traceparent";
+
+/// A hint is an id or two; whoever sends more is no provider.
 const HINT_BYTES_MAX: usize = 4 << 10;
 
 /// Most memory set aside on a mere announcement of a body.
@@ -63,10 +68,7 @@ pub async fn receive(
     let at = now();
     let peer = caller(connection, &parts.headers, checkpoint.server.trusted_proxies);
     let id = checkpoint.node.next_seq(at);
-    let trace_id = parts
-        .headers
-        .get("traceparent")
-        .and_then(|value| sekisho_core::header::trace_id(value.to_str().ok()?));
+    let trace_id = parts.headers.get(TRACE).and_then(|value| trace_id(value.to_str().ok()?));
     let visit = Visit { checkpoint, door, peer, id, at, trace_id };
     visit.admit(&parts, body).await.unwrap_or_else(|no| visit.refuse(no))
 }
@@ -194,9 +196,14 @@ impl Visit<'_> {
         Ok(self.checkpoint.committer.check_room()?)
     }
 
-    /// Asked once the request is proven, so that forgers can't spend the honest sender's share.
+    /// Asked once the request is proven, so that forgers can't spend the honest sender's share; and of one network first, so
+    /// that a noisy one can't spend what is everybody's.
     fn check_rate(&self) -> Result<(), No> {
-        if self.door.rate.as_ref().is_some_and(|rate| !rate.allow()) { Err(No::RateLimited) } else { Ok(()) }
+        let is_noisy = self.door.network_rate.as_ref().is_some_and(|rates| !rates.allow(network(self.peer)));
+        if is_noisy || self.door.rate.as_ref().is_some_and(|rate| !rate.allow()) {
+            return Err(No::RateLimited);
+        }
+        Ok(())
     }
 
     /// Reads the body within its limits of size and time, and within what all bodies together may hold.
@@ -262,7 +269,7 @@ impl Visit<'_> {
         self.door.counts.unusable.inc();
         if new {
             tracing::warn!(source = &*source.name, reason = %unusable, request_id = %self.id.as_request(),
-                trace_id = self.trace_id, "a genuine request holds no usable event; it was kept as a dead letter");
+                trace_id = self.trace_id, "a genuine request holds no usable event; stored as a dead letter");
         }
         match source.unusable {
             UnusableBody::Acknowledge => Ok(answer),
@@ -287,11 +294,14 @@ impl Visit<'_> {
                 .object
                 .as_ref()
                 .map(|object| (object.kind.clone().into_owned(), object.id.clone().into_owned())),
-            account: event.account.clone().map(std::borrow::Cow::into_owned),
+            account: event.account.clone().map(Cow::into_owned),
             livemode: event.livemode,
             trust: source.provider.about().trust,
             headers: Arc::clone(headers),
-            body: body.slice_ref(event.body),
+            body: match &event.body {
+                Cow::Borrowed(part) => body.slice_ref(part),
+                Cow::Owned(written) => Bytes::copy_from_slice(written),
+            },
             held: Death::of_age(event.created, self.at.plus_ms(-self.checkpoint.kept_ms))
                 .or_else(|| Death::of_mode(source.livemode, event.livemode))
                 .or_else(|| Death::of_account(source.account.as_deref(), event.account.as_deref())),
@@ -321,7 +331,7 @@ impl Visit<'_> {
                     self.door.counts.ids_reused.inc();
                     tracing::warn!(source = &*self.door.source.name, event_id, id = %seq.as_event(), peer = %self.peer,
                         request_id = %self.id.as_request(), trace_id = self.trace_id,
-                        "another body came under this event's id before; the id is not signed, so both are kept");
+                        "another body came under this event's id before; the id is not signed, so both are stored");
                     seq
                 }
                 Admission::OtherBody => return Err(No::SecondBody),
@@ -334,7 +344,7 @@ impl Visit<'_> {
                         source = &*self.door.source.name,
                         event_id,
                         reason,
-                        "the store refuses this event; the provider is asked to send it again"
+                        "the database refused this event; the provider is asked to retry"
                     );
                     return Err(No::Unavailable);
                 }
@@ -371,7 +381,7 @@ impl Visit<'_> {
                 Problem::new(
                     StatusCode::METHOD_NOT_ALLOWED,
                     "urn:sekisho:problem:method",
-                    "Webhooks are sent by POST",
+                    "Method not allowed",
                 )
             }
             No::TooLarge(most) => {
@@ -380,26 +390,22 @@ impl Visit<'_> {
                 Problem::new(
                     StatusCode::PAYLOAD_TOO_LARGE,
                     "urn:sekisho:problem:too-large",
-                    "The body is too large",
+                    "Payload too large",
                 )
             }
             No::TooSlow => {
                 self.malformed("too_slow", "the body did not come in time");
                 close = true;
-                Problem::new(
-                    StatusCode::REQUEST_TIMEOUT,
-                    "urn:sekisho:problem:too-slow",
-                    "The body came too slowly",
-                )
+                Problem::new(StatusCode::REQUEST_TIMEOUT, "urn:sekisho:problem:too-slow", "Request timeout")
             }
             No::Broken => {
                 self.malformed("broken_off", "the body was not sent to its end");
                 close = true;
-                Problem::new(StatusCode::BAD_REQUEST, "urn:sekisho:problem:broken", "The body broke off")
+                Problem::new(StatusCode::BAD_REQUEST, "urn:sekisho:problem:broken", "Incomplete body")
             }
             No::Overloaded(Overloaded { retry_after }) => {
                 counts.overloaded.inc();
-                come_again("urn:sekisho:problem:overloaded", "Too much is waiting already", retry_after)
+                come_again("urn:sekisho:problem:overloaded", "Overloaded; retry later", retry_after)
             }
             No::RateLimited => {
                 counts.overloaded.inc();
@@ -443,7 +449,7 @@ impl Visit<'_> {
     fn reject(&self, reason: &'static str, detail: &str) -> Problem {
         self.door.counts.rejected.inc();
         self.turned_away(reason, detail);
-        Problem::new(self.door.source.reject_status, "urn:sekisho:problem:refused", "The request was refused")
+        Problem::new(self.door.source.reject_status, "urn:sekisho:problem:refused", "Request rejected")
     }
 
     fn malformed(&self, reason: &'static str, detail: &str) {
@@ -491,22 +497,19 @@ const NOT_STORED: [&str; 10] = [
     "transfer-encoding",
 ];
 
-/// What is kept of the headers: enough to show and to deliver again as the provider sent it.
+/// What is kept of the headers: enough to show and to deliver again as the provider sent it. Of a hint's none are: its sender
+/// may be anybody.
 fn stored_headers(headers: &HeaderMap, source: &Source) -> Arc<str> {
     let about = source.provider.about();
-    let mut room = if about.trust == Trust::Hint { HINT_BYTES_MAX } else { usize::MAX };
-    let kept: Vec<_> = headers
-        .iter()
-        .filter(|(name, _)| {
-            !NOT_STORED.contains(&name.as_str()) && !about.secret_headers.contains(&name.as_str())
-        })
-        .take_while(|(name, value)| {
-            let bytes = name.as_str().len() + value.len();
-            let fits = bytes <= room;
-            room = room.saturating_sub(bytes);
-            fits
-        })
-        .map(|(name, value)| (name.as_str(), String::from_utf8_lossy(value.as_bytes())))
-        .collect();
+    let kept: Vec<_> = if about.trust == Trust::Hint {
+        let trace = headers.get(TRACE).and_then(|value| value.to_str().ok());
+        let trace =
+            trace.filter(|value| trace_id(value).is_some()).map(|value| (TRACE, Cow::Borrowed(value)));
+        about.hint_headers.iter().map(|(name, value)| (*name, Cow::Borrowed(*value))).chain(trace).collect()
+    } else {
+        let is_kept = |name: &str| !NOT_STORED.contains(&name) && !about.secret_headers.contains(&name);
+        let all = headers.iter().filter(|(name, _)| is_kept(name.as_str()));
+        all.map(|(name, value)| (name.as_str(), String::from_utf8_lossy(value.as_bytes()))).collect()
+    };
     serde_json::to_string(&kept).expect("texts always serialise").into()
 }

@@ -1,16 +1,19 @@
-//! Keeps a record of who was turned away, without letting them fill the disk: alike refusals become one line
-//! with a count, lines are written a few times a second, and the store keeps only the newest few thousand.
+//! Keeps a record of who was turned away, without letting them fill the disk or wash out what others did: alike refusals
+//! become one line with a count, lines are written a few times a second, and the store adds them up by the hour, keeps
+//! only the newest few thousand, and of one network only its share.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use ipnet::IpNet;
 use sekisho_core::Time;
 use sekisho_core::change::Rejection;
 use sekisho_store::Store;
 use tokio::sync::watch;
 
+use crate::limits::network;
 use crate::node::Node;
 use crate::told_to_stop;
 
@@ -39,7 +42,7 @@ pub struct Recorder {
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Alike {
     source: Arc<str>,
-    network: IpAddr,
+    network: IpNet,
     reason: &'static str,
 }
 
@@ -47,6 +50,7 @@ struct Line {
     /// The first of them.
     peer: IpAddr,
     at: Time,
+    last_at: Time,
     detail: String,
     request_id: String,
     count: i64,
@@ -59,12 +63,14 @@ impl Recorder {
         let alike = Alike { source: Arc::clone(source), network: network(peer), reason };
         if let Some(line) = lines.get_mut(&alike) {
             line.count += 1;
+            line.last_at = line.last_at.max(at);
         } else if lines.len() < LINES_MAX {
             let detail: String =
                 detail.chars().filter(|letter| !letter.is_control()).take(DETAIL_MAX).collect();
             // Logged once per flush and kind, so that a flood can't fill the log either.
-            tracing::warn!(source = &**source, %peer, reason, detail, request_id, "a request was refused");
-            lines.insert(alike, Line { peer, at, detail, request_id: request_id.to_owned(), count: 1 });
+            tracing::warn!(source = &**source, %peer, reason, detail, request_id, "request rejected");
+            let request_id = request_id.to_owned();
+            lines.insert(alike, Line { peer, at, last_at: at, detail, request_id, count: 1 });
         }
     }
 
@@ -79,7 +85,7 @@ impl Recorder {
             if !rejections.is_empty() {
                 // A record of refusals is worth no retry: the counters have them.
                 if let Err(error) = store.reject(rejections).await {
-                    tracing::warn!(error = error.chain(), "refused requests could not be recorded");
+                    tracing::warn!(error = error.chain(), "rejected requests could not be recorded");
                 }
             }
             if stopped {
@@ -95,8 +101,10 @@ impl Recorder {
             .map(|(alike, line)| Rejection {
                 seq: node.next_seq(line.at),
                 at: line.at,
+                last_at: line.last_at,
                 source: alike.source.to_string(),
                 peer: line.peer.to_string(),
+                network: alike.network.to_string(),
                 reason: alike.reason.to_owned(),
                 detail: line.detail,
                 request_id: line.request_id,
@@ -108,27 +116,22 @@ impl Recorder {
     }
 }
 
-/// Whoever has one IPv6 address has 2^64 of them: they are one caller.
-pub fn network(peer: IpAddr) -> IpAddr {
-    match peer {
-        IpAddr::V4(_) => peer,
-        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv6Addr;
+
     use super::*;
 
     #[test]
     fn a3_one_callers_many_addresses_make_one_line() {
         let recorder = Recorder::default();
         let source: Arc<str> = "stripe".into();
-        for n in 0..5_000u128 {
-            let peer = Ipv6Addr::from_bits((0x2001_0db8 << 96) + n);
+        let of_v6 = |n: u128| IpAddr::from(Ipv6Addr::from_bits((0x2001_0db8 << 96) + (n << 64) + n));
+        let of_v4 = |n: u128| IpAddr::from([203, 0, 113, n as u8]);
+        for peer in (0..5_000).map(of_v6).chain((0..200).map(of_v4)) {
             recorder.record(Refused {
                 source: &source,
-                peer: peer.into(),
+                peer,
                 reason: "bad_signature",
                 detail: "x",
                 request_id: "req_1",
@@ -136,6 +139,6 @@ mod tests {
             });
         }
         let lines = recorder.lines.lock().unwrap();
-        assert_eq!(lines.values().map(|line| line.count).collect::<Vec<_>>(), [5_000]);
+        assert_eq!(lines.values().map(|line| line.count).collect::<Vec<_>>(), [200, 5_000]);
     }
 }

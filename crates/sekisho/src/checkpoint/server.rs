@@ -20,12 +20,11 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tower::ServiceExt;
 
-use super::Checkpoint;
-use super::limits::caller;
 use super::patience::{Patient, Phase, Phases};
-use super::receive;
+use super::{Checkpoint, receive};
 use crate::config::Server;
 use crate::http::Peer;
+use crate::limits::caller;
 use crate::told_to_stop;
 
 /// Most bytes of request line and headers together; more is answered 431. All connections together can make us hold this
@@ -110,7 +109,7 @@ pub async fn run(
     drop(listener);
     let idle = room.acquire_many(settings.connections_max as u32);
     if tokio::time::timeout(settings.shutdown_timeout, idle).await.is_err() {
-        tracing::warn!("some requests did not finish in time; their senders will send again");
+        tracing::warn!("some requests did not finish in time; their senders will retry");
     }
 }
 

@@ -4,7 +4,7 @@ use sekisho_core::money::{AMOUNT_MAX, Currency, format_decimal};
 use sekisho_core::settlement::reading::mode;
 use serde_json::Value;
 
-/// Which of the two worlds; both when neither is said.
+/// Which mode; both when neither is given.
 #[derive(clap::Args, Default)]
 pub struct Mode {
     /// Only test mode

@@ -26,7 +26,7 @@ pub struct Args {
 enum Command {
     /// The newest entries first
     List(List),
-    /// Check every entry and every link between them; ends with 1 when something was touched
+    /// Check every entry and every link between them; exits with 1 when something was changed
     Verify(Verify),
     /// Write the log to standard output, one JSON object a line, each chain from its beginning, with all that is needed
     /// to check it
@@ -162,7 +162,7 @@ fn tell(Verified { check, anchor }: &Verified) {
     ));
     check.faults.iter().for_each(|fault| line_out(&fault.to_string()));
     line_out(&match check.faults.len() {
-        0 => "nothing was changed, removed or slipped in".to_owned(),
+        0 => "nothing was changed, removed or inserted".to_owned(),
         1 => "1 thing is not as it was written: compare with a backup or an earlier export".to_owned(),
         n => format!("{n} things are not as they were written: compare with a backup or an earlier export"),
     });
@@ -180,7 +180,7 @@ async fn export(args: Export, context: &Context) -> anyhow::Result<ExitCode> {
     let (store, _) = context.open_store().await?;
     let write = |link: &Link| {
         if link.entries.iter().any(|one| args.range.holds(one.entry.at)) {
-            transition::exported(link).for_each(|entry| json_out(&entry));
+            view::exported(link).for_each(|entry| json_out(&entry));
         }
     };
     transition::each_link(&*store, write).await?;

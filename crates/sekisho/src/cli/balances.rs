@@ -7,7 +7,7 @@ use sekisho_core::settlement::payment::customer_account;
 use super::Context;
 use super::books::sum_shown;
 use super::output::list_out;
-use crate::transition;
+use crate::view;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -32,7 +32,7 @@ const COLUMNS: [(&str, &str); 5] = [
 
 pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     let (store, _) = context.open_store().await?;
-    let found = transition::balance(&*store, args.tenant.as_deref(), &args.customer).await?;
+    let found = view::find_balance(&*store, args.tenant.as_deref(), &args.customer).await?;
     let sums = match &found {
         Some(found) => {
             store.find_sums(Some(customer_account(found["tenant"].as_str(), &args.customer))).await?

@@ -18,10 +18,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use sekisho_lab::load::{Load, Report};
-use sekisho_lab::postgres::Postgres;
-use sekisho_lab::process::{Config, Options, Server};
-use sekisho_lab::traffic::{BODY_BYTES, StripeTraffic};
+use sekisho_demo::load::{Load, Report};
+use sekisho_demo::postgres::Postgres;
+use sekisho_demo::process::{Config, Options, Server};
+use sekisho_demo::traffic::{BODY_BYTES, StripeTraffic};
 use serde_json::{Value, json};
 
 use super::Context;
@@ -32,7 +32,7 @@ pub enum Command {
     /// How many webhooks a second are stored durably, beside what is possible without storing; --store sqlite
     /// or --store postgres says on what, and a fresh database is made for it
     Ingest(ingest::Args),
-    /// How many events a second are received and settled into payments, beside receiving alone
+    /// How many events a second are received and processed into payments, beside receiving alone
     Settle(settle::Args),
     /// How many events a second are received, decided and delivered to an application, and what the queue costs
     E2e(e2e::Args),
@@ -75,7 +75,7 @@ pub async fn run(command: Command, context: &Context) -> anyhow::Result<ExitCode
     }
     let kind = kind(context.store.as_deref().unwrap_or("sqlite"))?;
     let measure = move || {
-        sekisho_lab::measure::raise_open_files();
+        sekisho_demo::measure::raise_open_files();
         match command {
             Command::Ingest(args) => on_stage(kind, &args.folder, |stage| ingest::run(&args, stage)),
             Command::Settle(args) => on_stage(kind, &args.folder, |stage| settle::run(&args, stage)),

@@ -40,10 +40,10 @@ enum Command {
 
 #[derive(clap::Args)]
 struct List {
-    /// Only those that stand there: none, cancelled, incomplete, unpaid, paused, past_due, trialing or active
+    /// Only those with this status: none, cancelled, incomplete, unpaid, paused, past_due, trialing or active
     #[arg(long, value_parser = status)]
     status: Option<Status>,
-    /// Only those a person should look at: for this reason, or for any
+    /// Only those that need attention: for this reason, or for any
     #[arg(long, value_name = "REASON", num_args = 0..=1, default_missing_value = "")]
     attention: Option<String>,
     #[command(flatten)]
@@ -130,7 +130,7 @@ async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
         unlink(store, rows.iter_mut().map(|(_, row)| row)).await?;
         Ok(rows)
     };
-    pages::out(&args.pages, &COLUMNS, "nobody subscribed to anything", fetch).await?;
+    pages::out(&args.pages, &COLUMNS, "no billing yet", fetch).await?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -24,7 +24,7 @@ pub struct Args {
 enum Command {
     /// Every account with the sum of its lines, by currency and mode
     Show(Show),
-    /// Compare all lines with the payments they belong to; ends with 1 when something differs
+    /// Compare all lines with the payments they belong to; exits with 1 when something differs
     Check(Check),
 }
 
@@ -57,7 +57,7 @@ async fn show(args: Show, context: &Context) -> anyhow::Result<ExitCode> {
     let (store, _) = context.open_store().await?;
     let sums = store.find_sums(None).await?;
     let sums: Vec<_> = sums.iter().map(|sum| sum_shown(sum, args.json)).collect();
-    list_out(args.json, &COLUMNS, &sums, "the books are empty: no money came in yet");
+    list_out(args.json, &COLUMNS, &sums, "the books are empty: no payments received yet");
     Ok(ExitCode::SUCCESS)
 }
 

@@ -23,7 +23,7 @@ pub struct Args {
 enum Command {
     /// Every channel with its breaker, its day's quota and its oldest waiting notice
     List(List),
-    /// Close the breaker of a channel: what waits for it is sent at once
+    /// Resume a channel: waiting messages are sent at once
     Resume(Resume),
 }
 
@@ -82,7 +82,7 @@ async fn resume(args: Resume, context: &Context) -> anyhow::Result<ExitCode> {
     if args.json {
         json_out(&json!(resumed));
     } else {
-        line_out(&format!("the breaker of {} is closed; it was {}", resumed.channel, resumed.was));
+        line_out(&format!("Reset the breaker of {}; it was {}.", resumed.channel, resumed.was));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use sekisho_core::delivery::Pattern;
+use sekisho_core::pattern::Pattern;
 use serde_json::{Value, json};
 
 use super::Context;
@@ -35,10 +35,10 @@ pub fn run(command: &Command, context: &Context) -> anyhow::Result<ExitCode> {
                 print(&loaded);
             }
             if loaded.config.sources.is_empty() {
-                anyhow::bail!("there is no [[source]], so nothing can be received");
+                anyhow::bail!("there is no [[source]]: nothing can be received");
             }
             if !args.json {
-                line_out("the configuration is good");
+                line_out("configuration OK");
             }
         }
     }

@@ -2,12 +2,11 @@
 
 use std::process::ExitCode;
 
-use sekisho_core::notification::Language;
-use sekisho_core::notification::directory::Register;
+use sekisho_core::directory::Register;
+use sekisho_core::language::Language;
 
 use super::pages::Pages;
-use super::server;
-use super::{Context, delete, import, members};
+use super::{Context, delete, import, members, server};
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -22,7 +21,7 @@ pub struct Args {
 enum Command {
     /// Every customer, by tenant and id, the last first
     List(List),
-    /// Create a customer, or replace all that was said of it; the same id in another tenant is another customer
+    /// Create a customer, or replace all its fields; the same id in another tenant is another customer
     Create(Create),
     /// Delete a customer; what it paid stays, without a link to it
     Delete(delete::OfTenant),

@@ -20,15 +20,15 @@ use crate::view;
 
 #[derive(clap::Subcommand)]
 pub enum Command {
-    /// What failed for good, the newest messages first
+    /// Dead letters, the newest first
     List(List),
-    /// What failed for good, by reason and lane, with the money that hangs on it
+    /// Dead letters by reason and lane, with the amount at risk
     Groups(Groups),
     /// One dead letter with its event and every call that failed
     Show(Show),
-    /// Try dead letters again: by id, by filter, or all
+    /// Retry dead letters: by id, by filter, or all
     Retry(redo::Args),
-    /// Put dead letters aside for good: by id, by filter, or all
+    /// Discard dead letters: by id, by filter, or all
     Discard(redo::Discard),
 }
 
@@ -46,10 +46,10 @@ struct Conditions {
     /// Only those about this event: evt_…
     #[arg(long, value_name = "ID")]
     event: Option<String>,
-    /// Only those that died since: 2026-02-02T02:40:00Z, 2026-02-02, or how long ago: 30m, 2h, 3d
+    /// Only those that failed since: 2026-02-02T02:40:00Z, 2026-02-02, or how long ago: 30m, 2h, 3d
     #[arg(long, value_name = "WHEN", value_parser = moment)]
     since: Option<Time>,
-    /// Only those that died before that
+    /// Only those that failed before that
     #[arg(long, value_name = "WHEN", value_parser = moment)]
     until: Option<Time>,
 }
@@ -58,7 +58,7 @@ struct Conditions {
 pub struct List {
     #[command(flatten)]
     conditions: Conditions,
-    /// Only those that died of this, such as timeout or server_error
+    /// Only those that failed for this reason, such as timeout or server_error
     #[arg(long)]
     reason: Option<String>,
     #[command(flatten)]
@@ -69,7 +69,7 @@ pub struct List {
 pub struct Groups {
     #[command(flatten)]
     conditions: Conditions,
-    /// Only those that died of this, such as timeout or server_error
+    /// Only those that failed for this reason, such as timeout or server_error
     #[arg(long)]
     reason: Option<String>,
     /// One JSON object a line
@@ -87,7 +87,7 @@ pub struct Show {
 }
 
 const COLUMNS: [(&str, &str); 9] = [
-    ("DIED", "died_at"),
+    ("FAILED", "died_at"),
     ("ID", "id"),
     ("LANE", "lane"),
     ("TYPE", "type"),
@@ -115,7 +115,7 @@ const FIELDS: [(&str, &str); 17] = [
     ("class", "class"),
     ("error", "error"),
     ("attempts", "attempts"),
-    ("died", "died_at"),
+    ("failed", "died_at"),
     ("event", "event"),
     ("event id", "event_id"),
     ("source", "source"),
@@ -206,7 +206,7 @@ async fn show(args: Show, context: &Context) -> anyhow::Result<ExitCode> {
     let (store, _) = context.open_store().await?;
     let id = args.id.as_message();
     let Some(mut shown) = view::dead_letter_with_all(&*store, args.id).await? else {
-        bail!("no dead letter has the id {id}, or has it any more; try `sekisho messages show {id}`");
+        bail!("no dead letter has the id {id} (any more); try `sekisho messages show {id}`");
     };
     if args.json {
         json_out(&shown);

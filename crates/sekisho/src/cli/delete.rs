@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use sekisho_core::notification::directory::Register;
+use sekisho_core::directory::Register;
 
 use super::Context;
 use super::output::{cell, is_attended, is_confirmed, json_out, line_out};
@@ -40,20 +40,19 @@ pub async fn run_of_tenant(register: Register, of: OfTenant, context: &Context) 
 pub async fn run(what: Old, args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     let door = Door::open(&args.server, context).await?;
     if !args.yes && is_attended() {
-        let question =
-            format!("delete the {} {}? What is said of it can't be had back.", what.name(), args.id);
-        anyhow::ensure!(is_confirmed(&question)?, "nothing was done");
+        let question = format!("Delete {} {}? This can't be undone.", what.name(), args.id);
+        anyhow::ensure!(is_confirmed(&question)?, "cancelled; nothing was changed");
     }
     let deleted = door.delete(&what, &args.id).await?;
     if args.json {
         json_out(&deleted);
         return Ok(ExitCode::SUCCESS);
     }
-    line_out(&format!("the {} {} is deleted; events, payments and the audit log stay", what.name(), args.id));
+    line_out(&format!("Deleted {} {}. Events, payments and the audit log are kept.", what.name(), args.id));
     let was = cell(&deleted["was"]);
     if !["", "none", "cancelled"].contains(&&*was) {
         line_out(&format!(
-            "it was {was}: what is subscribed to runs on at the provider until it is cancelled there"
+            "It was {was}: the subscription continues at the provider until it is cancelled there."
         ));
     }
     Ok(ExitCode::SUCCESS)

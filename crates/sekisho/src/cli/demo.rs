@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use sekisho_lab::process::Server;
+use sekisho_demo::process::Server;
 use serde_json::json;
 use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
@@ -36,7 +36,7 @@ pub struct Args {
     /// Payments that the shop takes
     #[arg(long, default_value_t = 3_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     payments: u32,
-    /// The same number gives the same traffic; a new one each time when not written
+    /// The same number gives the same traffic; default: a new one each time
     #[arg(long)]
     seed: Option<u64>,
     /// End after the proof, instead of leaving the server for you to look at

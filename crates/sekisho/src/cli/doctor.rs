@@ -4,8 +4,8 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use sekisho_core::change::Lane;
 use sekisho_core::event::Trust;
+use sekisho_core::job::Lane;
 use sekisho_core::queue::Breaker;
 use sekisho_core::state::Kind;
 use sekisho_store::{Access, DeadFilter, FIND_MAX, StateFilter, Store, StoreUrl};
@@ -13,7 +13,7 @@ use sekisho_store::{Access, DeadFilter, FIND_MAX, StateFilter, Store, StoreUrl};
 use super::Context;
 use super::note::Note;
 use super::output::{count, json_out, line_out};
-use crate::config::{ChannelKind, Config};
+use crate::config::{ChannelKind, Config, Readers};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -53,6 +53,7 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
             check_gate(&loaded.config, &mut add).await;
             check_server(&loaded.config, &mut add).await;
             check_files(&loaded.config, &mut add);
+            check_figures(&loaded.config, &mut add);
         }
     }
     for finding in &findings {
@@ -69,14 +70,18 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     }
     let bad = findings.iter().filter(|finding| finding.grade == Grade::Bad).count();
     if !args.json {
-        line_out(if bad == 0 { "this set-up is sound" } else { "this set-up needs a hand" });
+        line_out(if bad == 0 {
+            "OK: no problems found"
+        } else {
+            "Problems found: correct the lines marked bad"
+        });
     }
     Ok(if bad == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn check_sources(config: &Config, add: &mut dyn FnMut(&'static str, Grade, String)) {
     if config.sources.is_empty() {
-        add("sources", Grade::Bad, "there is no [[source]], so nothing can be received".into());
+        add("sources", Grade::Bad, "there is no [[source]]: nothing can be received".into());
     }
     for source in &config.sources {
         let (name, about) = (&source.name, source.provider.about());
@@ -113,8 +118,8 @@ async fn check_routes(config: &Config, add: &mut dyn FnMut(&'static str, Grade, 
         let connected = tokio::time::timeout(SERVER_WAIT, tokio::net::TcpStream::connect((host, port))).await;
         let (grade, text) = match connected {
             Ok(Ok(_)) => (Grade::Good, format!("{name}: {url} answers")),
-            Ok(Err(error)) => (Grade::Look, format!("{name}: nobody answers at {url} ({error})")),
-            Err(_) => (Grade::Look, format!("{name}: nobody answers at {url} in time")),
+            Ok(Err(error)) => (Grade::Look, format!("{name}: no answer at {url} ({error})")),
+            Err(_) => (Grade::Look, format!("{name}: no answer at {url} in time")),
         };
         add("routes", grade, text);
     }
@@ -130,13 +135,13 @@ async fn check_channels(config: &Config, add: &mut dyn FnMut(&'static str, Grade
             Ok(Ok(_)) => {
                 (Grade::Good, format!("{name}: {place} answers; `sekisho notify test {name}` sends a mail"))
             }
-            Ok(Err(error)) => (Grade::Look, format!("{name}: nobody answers at {place} ({error})")),
-            Err(_) => (Grade::Look, format!("{name}: nobody answers at {place} in time")),
+            Ok(Err(error)) => (Grade::Look, format!("{name}: no answer at {place} ({error})")),
+            Err(_) => (Grade::Look, format!("{name}: no answer at {place} in time")),
         };
         add("channels", grade, text);
     }
     if !config.channels.is_empty() && config.notifications.alerts.is_none() {
-        let text = "nobody hears of a channel that is shut; write [notifications] alerts = \"NAME\"";
+        let text = "no alerts are sent when a channel is paused; set [notifications] alerts = \"NAME\"";
         add("channels", Grade::Look, text.into());
     }
 }
@@ -147,8 +152,10 @@ async fn check_shut_channels(store: &dyn Store, add: &mut dyn FnMut(&'static str
         let lane = Lane(state.key.id.into());
         let breaker = serde_json::from_str::<Breaker>(&state.facts).unwrap_or_default();
         if let (Some(channel), true) = (lane.channel(), breaker.is_open()) {
-            let why = breaker.why().unwrap_or("it failed too often in a row");
-            let text = format!("{channel} is shut: {why}; mend it, then `sekisho channels resume {channel}`");
+            let why = breaker.why().unwrap_or("too many failures in a row");
+            let text = format!(
+                "{channel} is paused: {why}; correct the cause, then `sekisho channels resume {channel}`"
+            );
             add("channels", Grade::Bad, text);
         }
     }
@@ -161,7 +168,7 @@ async fn check_dead_letters(store: &dyn Store, add: &mut dyn FnMut(&'static str,
         let more = if letters.len() == FIND_MAX { " or more" } else { "" };
         let what = count(letters.len(), "dead letter");
         let text = format!(
-            "{what}{more} waiting for a person, the newest because: {}; see `sekisho dead list`",
+            "{what}{more} waiting, the newest because: {}; see `sekisho dead list`",
             newest.death.error
         );
         add("work", Grade::Look, text);
@@ -173,7 +180,7 @@ async fn check_store(config: &Config, add: &mut dyn FnMut(&'static str, Grade, S
     if let StoreUrl::Sqlite(path) = url
         && !path.exists()
     {
-        add("store", Grade::Look, format!("{url} does not exist yet; `sekisho serve` makes it"));
+        add("store", Grade::Look, format!("{url} does not exist yet; `sekisho serve` creates it"));
         return;
     }
     match sekisho_store::open(url, Access::Read).await {
@@ -222,9 +229,13 @@ async fn check_gate(config: &Config, add: &mut dyn FnMut(&'static str, Grade, St
 async fn check_server(config: &Config, add: &mut dyn FnMut(&'static str, Grade, String)) {
     let address = Note::address(config);
     let _ = rustls::crypto::ring::default_provider().install_default();
+    // What the database said is told only to those who show a key.
+    let key = Note::find(&config.store.url).filter(|note| note.url == address).map(|note| note.key);
     let ask = async {
-        let client = reqwest::Client::builder().timeout(SERVER_WAIT).build()?;
-        let response = client.get(format!("{address}/health/ready")).send().await?;
+        let client = reqwest::Client::builder().timeout(SERVER_WAIT).no_proxy().build()?;
+        let request = client.get(format!("{address}/health/ready"));
+        let request = if let Some(key) = key { request.bearer_auth(key) } else { request };
+        let response = request.send().await?;
         let ready = response.status().is_success();
         Ok::<_, reqwest::Error>((ready, response.text().await?))
     };
@@ -237,8 +248,23 @@ async fn check_server(config: &Config, add: &mut dyn FnMut(&'static str, Grade, 
     }
 }
 
+/// Who reads what `/metrics` says of sources, routes and channels.
+fn check_figures(config: &Config, add: &mut dyn FnMut(&'static str, Grade, String)) {
+    let (grade, text) = match config.metrics {
+        Readers::Private => {
+            (Grade::Good, "/metrics is for this machine and private addresses; others need a key")
+        }
+        Readers::Nobody => (Grade::Good, "/metrics is off"),
+        Readers::Everybody => (
+            Grade::Look,
+            "/metrics is public and names sources, routes and channels; metrics = \"private\" requires a key",
+        ),
+    };
+    add("telemetry", grade, text.into());
+}
+
 fn check_files(config: &Config, add: &mut dyn FnMut(&'static str, Grade, String)) {
-    let files = sekisho_lab::measure::raise_open_files();
+    let files = sekisho_demo::measure::raise_open_files();
     let wanted = config.server.connections_max as u64;
     if files < wanted {
         let text = format!(

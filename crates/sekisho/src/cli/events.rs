@@ -24,7 +24,7 @@ pub enum Command {
     Show(show::Args),
     /// New events as they come, until Ctrl-C
     Tail(tail::Args),
-    /// Settle past events again; deliveries that were made are not repeated
+    /// Process past events again; completed deliveries are not repeated
     Replay(replay::Args),
 }
 
@@ -36,7 +36,7 @@ pub struct Conditions {
     /// Only this type; a * at the end stands for anything: payment_intent.*
     #[arg(long = "type", value_name = "TYPE")]
     event_type: Option<String>,
-    /// Only events that stand there: received, success (or settled), failed or skipped
+    /// Only events with this status: received, success (or processed), failed or skipped
     #[arg(long, value_parser = |text: &str| event_status(text).ok_or("received, success, failed or skipped"))]
     status: Option<Status>,
     /// Also what Sekisho announced (payment.paid, …) or fetched itself
@@ -45,10 +45,10 @@ pub struct Conditions {
     /// Only events about this object, by the provider's id: pi_…
     #[arg(long, value_name = "ID")]
     object: Option<String>,
-    /// Only events that turned out to be about this payment: pay_…
+    /// Only events of this payment: pay_…
     #[arg(long, value_name = "ID")]
     payment: Option<String>,
-    /// Only events that turned out to be about this tenant
+    /// Only events of this tenant
     #[arg(long, value_name = "ID")]
     tenant: Option<String>,
 }

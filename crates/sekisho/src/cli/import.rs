@@ -12,10 +12,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use sekisho_core::notification::directory::Register;
+use sekisho_core::directory::Register;
 use serde_json::{Map, Value, json};
 
-use super::output::{Progress, count, json_out, line_out};
+use super::output::{Progress, count, json_out, line_out, said};
 use super::server::{self, Door, operator};
 use super::{Context, MISUSED};
 use crate::transition::{self, FieldError, IMPORT_PROBLEMS_MAX, Import, Imported, Refusal};
@@ -23,7 +23,7 @@ use sheet::{Problem, Row, Sheet};
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// UTF-8, split by commas; its first line names the columns, an empty cell says nothing
+    /// UTF-8, comma-separated; its first line names the columns, an empty cell says nothing
     #[arg(value_name = "FILE.csv")]
     file: PathBuf,
     /// Only say what would happen
@@ -47,7 +47,7 @@ pub async fn run(register: Register, args: Args, context: &Context) -> anyhow::R
     let mut sheet = match sheet::read(register, &bytes) {
         Ok(sheet) => sheet,
         Err(why) => {
-            eprintln!("error: {} {why}", args.file.display());
+            eprintln!("error: {} {}", args.file.display(), said(&why));
             return Ok(ExitCode::from(MISUSED));
         }
     };
@@ -135,7 +135,7 @@ async fn write(door: &Door<'_>, register: Register, rows: &[Row], file: &Path) -
         let written = door.import(import_of(register, part, false)).await;
         let stopped = || {
             format!(
-                "stopped before line {line} of {}: what is above it is kept; import the file again, and only the rest is written",
+                "stopped before line {line} of {}: the lines above are saved; import the file again to write the rest",
                 file.display()
             )
         };
@@ -189,7 +189,7 @@ fn refuse(args: &Args, problems: Vec<Problem>) -> ExitCode {
         json_out(&json!({ "problems": told }));
     } else {
         for Problem { line, column, detail } in told {
-            eprintln!("{file}:{line}: {column}: {detail}");
+            eprintln!("{file}:{line}: {}: {}", said(&column), said(&detail));
         }
     }
     let more = if found > IMPORT_PROBLEMS_MAX {

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::Context;
 use super::output::{cell, json_out, line_out, list_out};
 use super::server::{self, Door, Server};
-use crate::config::Scope;
+use crate::config::{SCOPES, Scope};
 use crate::transition;
 
 #[derive(clap::Args)]
@@ -21,11 +21,11 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Every key that was made by command, the oldest first; never the secret itself
+    /// API keys created by command, the oldest first; never the secret itself
     List(List),
-    /// Make a key. It is printed once, alone on its line: KEY=$(sekisho keys create --scopes read)
+    /// Create a key. It is printed once, alone on its line: KEY=$(sekisho keys create --scopes read)
     Create(Create),
-    /// Take a key back: it is refused from now on
+    /// Revoke a key: it is refused from now on
     Revoke(Revoke),
 }
 
@@ -40,13 +40,14 @@ struct List {
 
 #[derive(clap::Args)]
 struct Create {
-    /// What it allows: read, write (create payments, tenants and customers), operate (retry, replay, reset)
+    /// What it allows: read, write (create payments, tenants and customers), operate (retry, replay, reset), admin (make and
+    /// revoke keys)
     #[arg(long, required = true, value_delimiter = ',', value_parser = scope)]
     scopes: Vec<Scope>,
-    /// What it is called in lists and in the audit log; without: key- and its first letters
+    /// What it is called in lists and in the audit log; without: key- and its first characters
     #[arg(long)]
     name: Option<String>,
-    /// The one tenant it may speak for; without: all
+    /// Limit it to one tenant; without: all
     #[arg(long, value_name = "ID")]
     tenant: Option<String>,
     /// As one JSON object, the key in its field `key`
@@ -58,7 +59,7 @@ struct Create {
 
 #[derive(clap::Args)]
 struct Revoke {
-    /// Its name or its first letters, as `keys list` writes them
+    /// Its name or its first characters, as `keys list` writes them
     name: String,
     /// As one JSON object
     #[arg(long)]
@@ -98,7 +99,7 @@ async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
             key["scopes"] = scopes.join(",").into();
         }
     }
-    list_out(args.json, &COLUMNS, &keys, "no key was made by command; make one with `sekisho keys create`");
+    list_out(args.json, &COLUMNS, &keys, "no keys yet; create one with `sekisho keys create`");
     Ok(ExitCode::SUCCESS)
 }
 
@@ -120,7 +121,7 @@ async fn revoke(args: Revoke, context: &Context) -> anyhow::Result<ExitCode> {
         json_out(&revoked);
     } else {
         line_out(&format!(
-            "the key {} ({}…) is revoked; who shows it is refused",
+            "the key {} ({}…) is revoked; requests with it are refused",
             cell(&revoked["name"]),
             cell(&revoked["hint"])
         ));
@@ -129,5 +130,5 @@ async fn revoke(args: Revoke, context: &Context) -> anyhow::Result<ExitCode> {
 }
 
 fn scope(text: &str) -> Result<Scope, String> {
-    Scope::parse(text.trim()).ok_or_else(|| "expected read, write or operate, split by commas".into())
+    Scope::parse(text.trim()).ok_or_else(|| format!("expected {SCOPES}, comma-separated"))
 }

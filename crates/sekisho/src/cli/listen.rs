@@ -9,13 +9,14 @@ use sekisho_core::Secret;
 use sekisho_core::delivery::route::Send;
 use sekisho_core::delivery::{Route, Signer, Signing, judge, outgoing};
 use sekisho_core::event::Stored;
+use sekisho_core::pattern::Pattern;
+use sekisho_core::source_name::Origin;
 
 use super::Context;
 use super::events::{Conditions, Follower};
 use super::output::line_out;
-use crate::chance;
 use crate::effects::deliver::Client;
-use crate::now;
+use crate::{chance, now};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -40,7 +41,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
 pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let (store, _) = context.open_store().await?;
+    let (store, seen) = context.open_store().await?;
     let client = Client::new(&args.forward_to, ANSWER_WITHIN, true)
         .with_context(|| format!("can't forward to {}", args.forward_to))?;
     let is_made_up = args.secret.is_none() && args.signing != Signing::None;
@@ -49,6 +50,16 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
         None => format!("whsec_{}", chance::token::<24>()),
     };
     let signer = Signer::open(args.signing, vec![Secret::new(secret.as_str())], &args.forward_to)?;
+    let route = Route {
+        name: "listen".into(),
+        sources: args.source.iter().map(Pattern::new).collect(),
+        events: Vec::new(),
+        filter: None,
+        fifo: None,
+        send: Send::Raw,
+        speaks_for: args.signing.speaks_for(),
+        headers: Vec::new(),
+    };
     let conditions = Conditions::of(args.source, args.event_type);
     let mut follower = Follower::from_now_on(&*store, &conditions).await?;
     line_out(&format!("Ready: new events go to {}. Ctrl-C ends it.", args.forward_to));
@@ -58,33 +69,28 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     loop {
         let new = follower.next(&*store).await?;
         for event in store.load_events(new.iter().map(|event| event.seq).collect()).await? {
-            line_out(&forward(&client, &signer, &event).await);
+            let origin = seen.origins.get(&*event.source).copied().unwrap_or_default();
+            line_out(&forward(&client, &route, &signer, origin, &event).await);
         }
     }
 }
 
 /// One delivery, and the line that tells of it.
-async fn forward(client: &Client, signer: &Signer, event: &Stored) -> String {
-    let route = Route {
-        name: "listen".into(),
-        sources: Vec::new(),
-        events: Vec::new(),
-        filter: None,
-        fifo: None,
-        send: Send::Raw,
-        headers: Vec::new(),
-    };
+async fn forward(client: &Client, route: &Route, signer: &Signer, origin: Origin, event: &Stored) -> String {
     let at = now();
-    let out = outgoing(&route, signer, event, event.seq, 1, at);
+    // The time of day, in UTC as everywhere else.
+    let time = at.to_string();
+    let time = time.get(11..19).unwrap_or(&time);
+    let (kind, id) = (&event.event_type, &event.event_id);
+    if let Some(why) = route.bars(origin, event) {
+        return format!("{time}  {kind}  {id}  not sent: {why}");
+    }
+    let out = outgoing(route, signer, event, event.seq, 1, at);
     let (answer, took) = client.post(&out.headers, out.body).await;
     let said = match (&answer, judge(&answer, at)) {
         (Ok(answer), _) => answer.status.to_string(),
         (Err(_), Err(failure)) => failure.error,
         (Err(_), Ok(())) => "no answer".into(),
     };
-    // The time of day, in UTC as everywhere else.
-    let time = at.to_string();
-    let time = time.get(11..19).unwrap_or(&time);
-    let (kind, id) = (&event.event_type, &event.event_id);
     format!("{time}  {kind}  {id}  → {said}  {} ms", took.as_millis())
 }

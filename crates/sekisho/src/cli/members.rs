@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use sekisho_core::notification::directory::{Register, scoped};
+use sekisho_core::directory::{Register, scoped};
 use sekisho_core::state::State;
 use sekisho_store::{StateFilter, Store};
 use serde_json::{Map, Value};
@@ -62,7 +62,7 @@ pub async fn create(
     if json {
         json_out(&created);
     } else {
-        line_out(&format!("the {} {} is kept", register.noun(), cell(&created["id"])));
+        line_out(&format!("Saved {} {}.", register.noun(), cell(&created["id"])));
     }
     Ok(ExitCode::SUCCESS)
 }

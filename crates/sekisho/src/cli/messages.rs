@@ -11,7 +11,7 @@ use crate::view;
 
 #[derive(clap::Subcommand)]
 pub enum Command {
-    /// Where a message stands, and every call it made
+    /// Status of a message, and every call it made
     Show(Show),
 }
 

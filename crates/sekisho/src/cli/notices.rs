@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use sekisho_core::Time;
-use sekisho_core::notification::{MailAddress, Status};
+use sekisho_core::mail_address::MailAddress;
+use sekisho_core::notification::Status;
 use sekisho_store::Store;
 use serde_json::Value;
 
@@ -31,7 +32,7 @@ enum Command {
     List(List),
     /// One notice on one screen: where it stands, the next step, and everything that happened to it
     Show(Show),
-    /// Send a notice once more, to its address or another
+    /// Resend a notice, to its address or another
     Resend(Resend),
 }
 
@@ -46,7 +47,7 @@ struct List {
     /// Only those before that
     #[arg(long, value_name = "WHEN", value_parser = moment)]
     until: Option<Time>,
-    /// Only those that stand like this: queued, sending, retrying, sent, failed, uncertain, suppressed, off, bounced,
+    /// Only those with this status: queued, sending, retrying, sent, failed, uncertain, suppressed, off, bounced,
     /// complained
     #[arg(long, value_parser = status)]
     status: Option<Status>,
@@ -185,7 +186,7 @@ async fn page(
 async fn show(args: Show, context: &Context) -> anyhow::Result<ExitCode> {
     let (store, _) = context.open_store().await?;
     let Some((_, notice)) = transition::notice(&*store, &args.id).await? else {
-        bail!("no notice has the id {}; `sekisho notices --to ADDRESS` finds those to somebody", args.id);
+        bail!("no notice has the id {}; `sekisho notices --to ADDRESS` finds those to an address", args.id);
     };
     let shown = view::notice_with_all(&*store, &args.id, &notice, args.full).await?;
     if args.json {

@@ -5,22 +5,22 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::bail;
+use sekisho_core::language::Language;
+use sekisho_core::mail_address::MailAddress;
 use sekisho_core::notification::compose::frame;
 use sekisho_core::notification::message::Recipient;
-use sekisho_core::notification::{Language, MailAddress, Message, Person, Receipt, Sent};
+use sekisho_core::notification::{Message, Person, Receipt, Sent};
 use sekisho_core::queue::Failure;
 use serde_json::{Value, json};
 
 use super::Context;
 use super::output::{json_out, line_out};
-use crate::chance;
 use crate::config::{Channel, Config};
-use crate::effects::channel;
-use crate::now;
+use crate::{chance, now};
 
 #[derive(clap::Subcommand)]
 pub enum Command {
-    /// Send one test message by a channel; ends with 1 when it did not go through
+    /// Send one test message by a channel; exits with 1 when it did not go through
     Test(Test),
 }
 
@@ -50,7 +50,7 @@ pub async fn run(command: Command, context: &Context) -> anyhow::Result<ExitCode
     let message = message(&config, &args)?;
     let _ = rustls::crypto::ring::default_provider().install_default();
     let within = Duration::from_millis(channel.tries.each_ms as u64);
-    let sent = tokio::time::timeout(within + GRACE, channel::open(channel)?.send(&message, within)).await;
+    let sent = tokio::time::timeout(within + GRACE, channel.open()?.send(&message, within)).await;
     let sent = sent.unwrap_or_else(|_| Sent::Uncertain(Failure::transient("timeout", "no answer in time")));
     let told = Told::of(&channel.name, &sent);
     if args.json {
@@ -130,16 +130,16 @@ impl Told {
             }
             Sent::Uncertain(failure) => {
                 let (reason, error) = (failure.reason, &failure.error);
-                let cure = "look whether it arrived before you try again";
+                let cure = "check whether it arrived before you try again";
                 let sentence =
                     format!("uncertain, {channel} may or may not have it ({reason}): {error}; {cure}");
                 told("uncertain", failure, sentence)
             }
             Sent::Closed { failure, for_ms } => {
-                let wait = for_ms.map(|ms| format!("; it opens again in {} s", ms.max(0) / 1_000));
+                let wait = for_ms.map(|ms| format!("; it resumes in {} s", ms.max(0) / 1_000));
                 let (reason, error, wait) = (failure.reason, &failure.error, wait.unwrap_or_default());
-                let sentence = format!("shut, nothing goes by {channel} ({reason}): {error}{wait}");
-                told("shut", failure, sentence)
+                let sentence = format!("paused, {channel} sends nothing ({reason}): {error}{wait}");
+                told("paused", failure, sentence)
             }
         }
     }
@@ -161,9 +161,9 @@ mod tests {
             (Sent::Accepted(receipt), "accepted", "accepted by mail: 250 Ok"),
             (Sent::Accepted(Receipt::default()), "accepted", "accepted by mail"),
             (Sent::Failed(failure()), "refused", "refused by mail (bad_credentials): 535 denied; check"),
-            (Sent::Uncertain(failure()), "uncertain", "look whether it arrived"),
-            (Sent::Closed { failure: failure(), for_ms: None }, "shut", "nothing goes by mail (bad_cred"),
-            (Sent::Closed { failure: failure(), for_ms: Some(60_000) }, "shut", "opens again in 60 s"),
+            (Sent::Uncertain(failure()), "uncertain", "check whether it arrived"),
+            (Sent::Closed { failure: failure(), for_ms: None }, "paused", "mail sends nothing (bad_cred"),
+            (Sent::Closed { failure: failure(), for_ms: Some(60_000) }, "paused", "resumes in 60 s"),
         ];
         for (sent, outcome, words) in cases {
             let told = Told::of("mail", &sent);

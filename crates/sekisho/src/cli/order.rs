@@ -27,6 +27,6 @@ impl Manner {
 
 /// Asks when more than one thing is touched; an error is the answer no.
 pub fn confirm(found: usize) -> anyhow::Result<()> {
-    anyhow::ensure!(found <= 1 || is_confirmed("go on?")?, "nothing was done");
+    anyhow::ensure!(found <= 1 || is_confirmed("Continue?")?, "cancelled; nothing was changed");
     Ok(())
 }

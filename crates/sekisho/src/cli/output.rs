@@ -1,12 +1,19 @@
 //! Plain tables and counts for people.
+//!
+//! Much of what is printed was written by strangers. Letters of which a terminal makes commands, or that turn the direction
+//! of writing, are therefore printed as `\u{1b}`, always, whoever reads: [`line_out`] and [`said`] see to it.
 
+use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 
+use sekisho_core::text::{is_hidden, visible};
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
 /// Columns under headings, each as wide as it needs on a screen, where 関所 is as wide as four Latin letters.
 pub fn table(headings: &[&str], rows: &[Vec<String>]) {
+    let in_a_line = |cell: &String| visible(cell, |_| false).into_owned();
+    let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(in_a_line).collect()).collect();
     let width = |n: usize| {
         let cells = rows.iter().map(|row| row[n].width());
         cells.chain([headings[n].len()]).max().unwrap_or_default()
@@ -19,7 +26,7 @@ pub fn table(headings: &[&str], rows: &[Vec<String>]) {
         line_out(line.join("  ").trim_end());
     };
     print(&mut headings.iter().copied());
-    for row in rows {
+    for row in &rows {
         print(&mut row.iter().map(String::as_str));
     }
 }
@@ -62,7 +69,7 @@ pub fn request_out(value: &Value) {
     }
     line_out("");
     if value["body_base64"].is_null() {
-        line_out(&cell(&value["body"]));
+        line_out(value["body"].as_str().unwrap_or_default());
     } else {
         line_out(&format!("(base 64) {}", cell(&value["body_base64"])));
     }
@@ -78,15 +85,17 @@ pub fn calls_out(value: &Value) {
         line_out(
             format!("attempt {attempt}  {at}  {status}  {took} ms  {}", cell(&call["error"])).trim_end(),
         );
-        let body: String = cell(&call["body"]).trim().chars().take(ANSWER_LETTERS).collect();
+        let body: String =
+            call["body"].as_str().unwrap_or_default().trim().chars().take(ANSWER_LETTERS).collect();
         body.lines().for_each(|line| line_out(&format!("    {line}")));
     }
 }
 
+/// In one line.
 pub fn cell(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
-        Value::String(text) => text.clone(),
+        Value::String(text) => visible(text, |_| false).into_owned(),
         Value::Object(object) => format!("{} {}", cell(&object["kind"]), cell(&object["id"])),
         other => other.to_string(),
     }
@@ -94,7 +103,7 @@ pub fn cell(value: &Value) -> String {
 
 /// Asks at the terminal. Where nobody sits there, who wrote the command is taken at their word.
 pub fn is_confirmed(question: &str) -> std::io::Result<bool> {
-    eprint!("{question} [y/N] ");
+    eprint!("{} [y/N] ", said(question));
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
@@ -104,8 +113,23 @@ pub fn is_attended() -> bool {
     std::io::stdin().is_terminal()
 }
 
+/// A text as it may be printed: its line breaks and tabs stay.
+pub fn said(text: &str) -> Cow<'_, str> {
+    let text =
+        if text.contains("\r\n") { Cow::Owned(text.replace("\r\n", "\n")) } else { Cow::Borrowed(text) };
+    match visible(&text, |letter| matches!(letter, '\n' | '\t')) {
+        Cow::Owned(changed) => Cow::Owned(changed),
+        Cow::Borrowed(_) => text,
+    }
+}
+
 /// Prints a line. A reader that went away (`| head`) is no error; a full disk is.
 pub fn line_out(line: &str) {
+    raw_out(&said(line));
+}
+
+/// Prints a line with colours of our own: nothing in it may be a stranger's.
+pub fn raw_out(line: &str) {
     let Err(error) = writeln!(std::io::stdout(), "{line}") else { return };
     if error.kind() == std::io::ErrorKind::BrokenPipe {
         std::process::exit(0);
@@ -114,8 +138,17 @@ pub fn line_out(line: &str) {
     std::process::exit(1);
 }
 
+/// JSON writes the first control characters as `\u001b` by itself; the other hidden letters can only stand in its texts,
+/// where the same is another way to write the same.
 pub fn json_out(value: &serde_json::Value) {
-    line_out(&value.to_string());
+    let mut line = value.to_string();
+    if line.contains(is_hidden) {
+        let escaped = |letter: char| {
+            if is_hidden(letter) { format!("\\u{:04x}", u32::from(letter)) } else { letter.to_string() }
+        };
+        line = line.chars().map(escaped).collect();
+    }
+    raw_out(&line);
 }
 
 /// `1 event`, `2 events`
@@ -135,7 +168,7 @@ impl Progress {
 
     pub fn show(&self, text: &str) {
         if self.shown {
-            eprint!("\r\x1b[K{text}");
+            eprint!("\r\x1b[K{}", said(text));
         }
     }
 }

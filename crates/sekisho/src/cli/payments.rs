@@ -35,7 +35,7 @@ enum Command {
     List(List),
     /// One payment with its refunds, its disputes and the events that made it what it is
     Show(show::Args),
-    /// Announce a payment, or give one that events have found already its owner
+    /// Create a payment, or assign an existing one to its owner
     Create(create::Args),
     /// One payment with all the evidence for it, and whether that holds together; to be kept or printed
     Prove(prove::Args),
@@ -43,7 +43,7 @@ enum Command {
 
 #[derive(clap::Args)]
 struct List {
-    /// Only those that stand there: unpaid, processing, failed, expired, cancelled, partially_paid, paid,
+    /// Only those with this status: unpaid, processing, failed, expired, cancelled, partially_paid, paid,
     /// partially_refunded or refunded
     #[arg(long, value_parser = status)]
     status: Option<Status>,
@@ -53,7 +53,7 @@ struct List {
     /// Only of this customer
     #[arg(long, value_name = "ID")]
     customer: Option<String>,
-    /// Only those a person should look at: for this reason, such as unlinked, or for any
+    /// Only those that need attention: for this reason, such as unlinked, or for any
     #[arg(long, value_name = "REASON", num_args = 0..=1, default_missing_value = "")]
     attention: Option<String>,
     #[command(flatten)]

@@ -12,15 +12,16 @@ pub struct Args {
     /// Only this source
     #[arg(long)]
     source: Option<String>,
-    /// Only those turned away for this, such as bad_signature
+    /// Only those rejected for this reason, such as bad_signature
     #[arg(long)]
     reason: Option<String>,
     #[command(flatten)]
     pages: pages::Pages,
 }
 
-const COLUMNS: [(&str, &str); 6] = [
+const COLUMNS: [(&str, &str); 7] = [
     ("AT", "at"),
+    ("LAST", "last_at"),
     ("SOURCE", "source"),
     ("FROM", "peer"),
     ("TIMES", "count"),
@@ -36,6 +37,6 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
         let found = store.find_rejections(RejectionFilter { before, limit, ..query.clone() }).await?;
         Ok(found.iter().map(|one| (one.seq, view::rejection(one))).collect())
     };
-    pages::out(&args.pages, &COLUMNS, "nobody was turned away", fetch).await?;
+    pages::out(&args.pages, &COLUMNS, "no requests were rejected", fetch).await?;
     Ok(ExitCode::SUCCESS)
 }

@@ -5,7 +5,7 @@ mod wait;
 
 use std::process::ExitCode;
 
-use sekisho_core::notification::directory::Day;
+use sekisho_core::calendar::Day;
 use serde_json::{Value, json};
 
 use super::Context;
@@ -16,7 +16,7 @@ use wait::{Ended, wait};
 
 #[derive(clap::Subcommand)]
 pub enum Command {
-    /// Write down and send the reminders of a day; ends with 1 when some failed, are uncertain or got stuck
+    /// Write down and send the reminders of a day; exits with 1 when some failed, are uncertain or got stuck
     Run(Remind),
     /// How the reminders of a day stand
     Show(Show),
@@ -154,14 +154,13 @@ async fn summaries(door: &Door<'_>, days: &[String], tenant: Option<&str>) -> an
 /// What a run did, in one sentence.
 fn sentence(report: &RemindReport) -> String {
     if report.offices == 0 {
-        return "there are no tenants: nobody is reminded; create them with `sekisho tenants create ID`"
-            .into();
+        return "there are no tenants, so no reminders; create them with `sekisho tenants create ID`".into();
     }
     let of = format!("{} of {}", report.days.join(" and "), count(report.offices, "office"));
     let (due, new) = (count(report.due, "reminder"), report.new);
     let before = report.due - report.new.min(report.due);
     if report.due == 0 {
-        return format!("nothing is due on {of}: nobody is reminded");
+        return format!("nothing is due on {of}: no reminders");
     }
     let off = if report.off == 0 {
         String::new()

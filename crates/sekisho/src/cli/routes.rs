@@ -22,7 +22,7 @@ pub struct Args {
 enum Command {
     /// Every route with its breaker and its oldest waiting message
     List(List),
-    /// Close the breaker of a route: its destination is asked again at once
+    /// Close the breaker of a route: its destination is called again at once
     Reset(Reset),
 }
 
@@ -78,7 +78,7 @@ async fn reset(args: Reset, context: &Context) -> anyhow::Result<ExitCode> {
     if args.json {
         json_out(&json!(reset));
     } else {
-        line_out(&format!("the breaker of {} is closed; it was {}", reset.route, reset.was));
+        line_out(&format!("Reset the breaker of {}; it was {}.", reset.route, reset.was));
     }
     Ok(ExitCode::SUCCESS)
 }

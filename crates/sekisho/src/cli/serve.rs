@@ -13,18 +13,17 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::Context;
 use super::note::Note;
 use crate::app::{App, Role};
-use crate::chance;
 use crate::config::Config;
 use crate::probe::reachable;
 use crate::view::ROOT;
-use crate::{now, telemetry};
+use crate::{chance, now, telemetry};
 
 #[derive(clap::Args, Default)]
 pub struct Args {
     /// Address and port to listen on
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
-    /// What this process does; several with commas between
+    /// What this process does; comma-separated
     #[arg(long, value_delimiter = ',', value_name = "ROLE")]
     role: Vec<Role>,
 }
@@ -48,12 +47,12 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     if roles.contains(&Role::Gateway) && config.sources.is_empty() {
         bail!("the configuration has no [[source]]: add one (`sekisho config example` shows how)");
     }
-    let files = sekisho_lab::measure::raise_open_files();
+    let files = sekisho_demo::measure::raise_open_files();
     if files < config.server.connections_max as u64 + FILES_SPARE {
         config.server.connections_max = files.saturating_sub(FILES_SPARE).max(16) as usize;
         tracing::warn!(
             connections_max = config.server.connections_max,
-            "the system permits fewer open files than server.connections_max; raise it with ulimit -n"
+            "the system allows fewer open files than server.connections_max; raise it with ulimit -n"
         );
     }
     let doors = Doors::of(&config, configured, roles.contains(&Role::Console));
@@ -63,7 +62,7 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     let app = tokio::select! {
         app = App::start(config, &roles, key.clone().map(Secret::new)) => app?,
         () = stop.wait() => {
-            tracing::info!("stopped before it served");
+            tracing::info!("stopped before it started serving");
             return Ok(ExitCode::SUCCESS);
         }
     };
@@ -71,9 +70,9 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     let _ = banner(&app, context, &doors, generated);
     tracing::info!(address = %app.address, store = doors.store, roles = ?roles, "Sekisho is serving");
     stop.wait().await;
-    tracing::info!("stopping: no new requests, finishing those under way");
-    if let Some(note) = note {
-        note.remove(&Note::file(&store));
+    tracing::info!("shutting down: no new requests, finishing those in progress");
+    if let Some((note, file)) = note.zip(Note::file(&store)) {
+        note.remove(&file, &store);
     }
     app.stop().await;
     tracing::info!("stopped");
@@ -83,9 +82,14 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
 /// So that commands beside this server find it. Without the note they can still be told with `--server`.
 fn leave_note(app: &App, key: String, store: &StoreUrl) -> Note {
     let note = Note::new(store, format!("http://{}", reachable(app.address)), key);
-    let file = Note::file(store);
+    let Some(file) = Note::file(store) else {
+        tracing::warn!(
+            "neither XDG_RUNTIME_DIR nor HOME is set: commands on this machine can't discover this server"
+        );
+        return note;
+    };
     if let Err(error) = note.write(&file) {
-        tracing::warn!(%error, file = %file.display(), "commands on this machine won't find this server by itself");
+        tracing::warn!(%error, file = %file.display(), "commands on this machine can't discover this server");
     }
     note
 }

@@ -3,13 +3,14 @@
 
 mod notifications;
 mod payments;
+mod way;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
 use sekisho_core::audit::Role;
-use sekisho_core::notification::directory::Register;
+use sekisho_core::directory::Register;
 use sekisho_core::user::{Act, Rank, check_name};
 use sekisho_store::{Access, OpenError, Store};
 use serde::Serialize;
@@ -20,19 +21,20 @@ use super::note::Note;
 use super::{Context, require_store};
 use crate::config::Scope;
 use crate::transition::{
-    self, Actor, DeadReport, FieldError, Import, Imported, Known, Redo, Refusal, Replay, ReplayReport,
-    Request, Reset,
+    self, Actor, DeadReport, FieldError, Import, Imported, Known, NewKey, Redo, Refusal, Replay,
+    ReplayReport, Request, Reset,
 };
 use crate::{api, now, view};
 
 pub use notifications::Turn;
+use way::Way;
 
 #[derive(Default, clap::Args)]
 pub struct Through {
     /// Act through this server: http://host:8787. Without it, through the one that runs on the store, if there is one
     #[arg(long, value_name = "URL")]
     server: Option<String>,
-    /// The key for --server: of a [[key]] block or from `sekisho keys create`, with the scope operate
+    /// The key for --server: of a [[key]] block or from `sekisho keys create`, with the scope operate, or admin for `keys`
     #[arg(long, value_name = "KEY", env = "SEKISHO_API_KEY", hide_env_values = true)]
     key: Option<String>,
 }
@@ -233,11 +235,13 @@ impl<'c> Door<'c> {
                 let order = json!({ "name": name, "scopes": scopes, "tenant": tenant });
                 server.post("/v1/keys", &order).await
             }
-            Self::Own(store, _) => {
+            Self::Own(store, context) => {
                 let actor = os_actor();
                 let actor = operator(&actor);
-                let tenant = tenant.map(str::to_owned);
-                let made = transition::create_key(&**store, name, scopes.to_vec(), tenant, &actor).await?;
+                let (name, tenant) = (name.map(str::to_owned), tenant.map(str::to_owned));
+                let order = NewKey { name, scopes: scopes.to_vec(), tenant };
+                let configured = context.glance()?.keys;
+                let made = transition::create_key(&**store, order, &configured, &actor).await?;
                 let mut shown = json!(made.key);
                 shown["key"] = made.secret.expose().into();
                 Ok(shown)
@@ -303,19 +307,19 @@ impl Server {
     /// The server named, or the one whose note lies beside the store and that answers.
     pub async fn find(through: &Through, context: &Context) -> anyhow::Result<Option<Self>> {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build()?;
         let note = Note::find(&context.glance()?.store);
         if let Some(url) = &through.server {
             let url = url.trim_end_matches('/').to_owned();
             // The note's key goes to no other address.
             let noted = note.filter(|note| note.url == url.replace("localhost", "127.0.0.1"));
+            let way = if noted.is_some() { Way::Straight } else { Way::to(&url) };
             let Some(key) = through.key.clone().or(noted.map(|note| note.key)) else {
                 bail!("{url} wants a key: --key KEY, or the variable SEKISHO_API_KEY");
             };
-            return Ok(Some(Self { client, url, key }));
+            return Ok(Some(Self { client: way.client()?, url, key }));
         }
         let Some(Note { url, key, .. }) = note else { return Ok(None) };
-        let server = Self { client, url, key };
+        let server = Self { client: Way::Straight.client()?, url, key };
         Ok(if server.is_alive().await { Some(server) } else { None })
     }
 

@@ -2,12 +2,11 @@
 
 use std::process::ExitCode;
 
-use sekisho_core::notification::Language;
-use sekisho_core::notification::directory::{Register, THRESHOLD_DAYS_MAX};
+use sekisho_core::directory::{Register, THRESHOLD_DAYS_MAX};
+use sekisho_core::language::Language;
 
 use super::pages::Pages;
-use super::server;
-use super::{Context, delete, import, members};
+use super::{Context, delete, import, members, server};
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -20,9 +19,9 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Everybody, by tenant and id, the last first
+    /// Staff, by tenant and id, the last first
     List(List),
-    /// Create a staff member, or replace all that was said of one; the same id in another tenant is another person
+    /// Create a staff member, or replace all fields of one; the same id in another tenant is another person
     Create(Create),
     /// Delete a staff member: names and address are gone, the audit log stays
     Delete(delete::OfTenant),

@@ -2,11 +2,10 @@
 
 use std::process::ExitCode;
 
-use sekisho_core::notification::directory::Register;
+use sekisho_core::directory::Register;
 
 use super::pages::Pages;
-use super::server;
-use super::{Context, delete, import, members};
+use super::{Context, delete, import, members, server};
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -21,7 +20,7 @@ pub struct Args {
 enum Command {
     /// Every subject, by tenant and id, the last first
     List(List),
-    /// Create a subject, or replace all that was said of it; it stays with its tenant
+    /// Create a subject, or replace all its fields; it stays with its tenant
     Create(Create),
     /// Delete a subject: its name and its deadlines are gone, the audit log stays
     Delete(delete::OfTenant),

@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use sekisho_core::notification::{MailAddress, Suppression};
+use sekisho_core::mail_address::MailAddress;
+use sekisho_core::notification::Suppression;
 use sekisho_store::Store;
 use serde_json::Value;
 
@@ -23,7 +24,7 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Every address that nothing is sent to, by address, the last first
+    /// Suppressed addresses, by address, the last first
     List(List),
     /// Send nothing to an address any more
     Add(Change),

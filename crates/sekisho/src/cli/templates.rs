@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use sekisho_core::notification::{Flaw, Language, Rendered, Templates};
+use sekisho_core::language::Language;
+use sekisho_core::notification::{Flaw, Rendered, Templates};
 
 use super::output::{count, json_out, line_out, table};
 use crate::config::overrides;
@@ -79,7 +80,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         Some(Command::Export { to }) => export(&to)?,
         Some(Command::Check { folder }) => {
             let templates = templates(Some(&folder))?;
-            line_out(&format!("{} are good", count(templates.names().len(), "template")));
+            line_out(&format!("{} OK", count(templates.names().len(), "template")));
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -92,7 +93,7 @@ fn templates(folder: Option<&Path>) -> anyhow::Result<Templates> {
 /// Everything that is wrong, as one error.
 fn to_mend(flaws: Vec<Flaw>) -> anyhow::Error {
     let lines: Vec<_> = flaws.iter().map(|flaw| format!("  {flaw}")).collect();
-    anyhow::anyhow!("the templates have {} to mend:\n{}", count(lines.len(), "thing"), lines.join("\n"))
+    anyhow::anyhow!("the templates have {}:\n{}", count(lines.len(), "problem"), lines.join("\n"))
 }
 
 fn list(templates: &Templates, as_json: bool) {

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use sekisho_core::notification::Language;
-use sekisho_core::notification::directory::Register;
+use sekisho_core::directory::Register;
+use sekisho_core::language::Language;
 
 use super::pages::Pages;
 use super::server::{self, Old};
@@ -22,7 +22,7 @@ pub struct Args {
 enum Command {
     /// Every tenant, by id, the last first
     List(List),
-    /// Create a tenant, or replace all that was said of it
+    /// Create a tenant, or replace all its fields
     Create(Create),
     /// Delete a tenant; what was paid stays, without a link to it
     Delete(delete::Args),

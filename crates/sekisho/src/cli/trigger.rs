@@ -27,10 +27,10 @@ pub struct Args {
     /// How many different events
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     count: u32,
-    /// Trouble to make; several with commas between
+    /// Trouble to make; comma-separated
     #[arg(long, value_delimiter = ',')]
     chaos: Vec<Chaos>,
-    /// The order that a built-in Stripe event is about; each has one of its own when not written
+    /// The order that a built-in Stripe event is about; default: each has its own
     #[arg(long, value_name = "REFERENCE")]
     order: Option<String>,
     /// Your own body instead of a built-in one; `id` and `created` are set anew

@@ -8,8 +8,7 @@ use sekisho_core::user::{Act, Rank};
 use super::Context;
 use super::output::{cell, json_out, line_out, list_out};
 use super::server::{Door, Server, Through};
-use crate::transition;
-use crate::{now, view};
+use crate::{now, transition, view};
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -22,17 +21,17 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Everybody who may enter, by name
+    /// Users of the console, by name
     List(List),
-    /// Print a link by which one person becomes a user, within 24 hours
+    /// Print an invitation link for one user, valid for 24 hours
     Invite(Invite),
-    /// Give somebody another rank
+    /// Change a user's role
     Rank(SetRank),
-    /// Shut somebody out, with every session
+    /// Deactivate a user and end every session
     Disable(One),
-    /// Let somebody in again
+    /// Reactivate a user
     Enable(One),
-    /// End every session of somebody
+    /// End every session of a user
     EndSessions(One),
 }
 
@@ -45,7 +44,7 @@ struct List {
 
 #[derive(clap::Args)]
 struct Invite {
-    /// What they may do: viewer looks, operator retries and replays, admin says who else may
+    /// The role: viewer reads, operator retries and replays, admin manages users and keys
     #[arg(long, default_value = "viewer", value_parser = rank)]
     rank: Rank,
     /// As one JSON object
@@ -79,9 +78,9 @@ struct Output {
 
 const COLUMNS: [(&str, &str); 6] = [
     ("NAME", "name"),
-    ("RANK", "rank"),
+    ("ROLE", "rank"),
     ("CREATED", "created_at"),
-    ("LAST ENTERED", "entered_at"),
+    ("LAST SEEN", "entered_at"),
     ("SESSIONS", "sessions"),
     ("DISABLED", "disabled_at"),
 ];
@@ -110,7 +109,7 @@ async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
         args.json,
         &COLUMNS,
         &users,
-        "nobody may enter the console yet; invite somebody with `sekisho users invite --rank admin`",
+        "no users yet; invite one with `sekisho users invite --rank admin`",
     );
     Ok(ExitCode::SUCCESS)
 }
@@ -131,7 +130,7 @@ async fn invite(args: Invite, context: &Context) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     line_out(&url);
-    eprintln!("this link makes one person {}, once, within 24 hours", args.rank.name());
+    eprintln!("invitation for one {}: works once, within 24 hours", args.rank.name());
     Ok(ExitCode::SUCCESS)
 }
 
@@ -141,9 +140,9 @@ async fn change(name: &str, act: Act, args: Output, context: &Context) -> anyhow
         json_out(&changed);
     } else {
         line_out(&match act {
-            Act::Rank(rank) => format!("{name} is {} now", rank.name()),
-            Act::Disable => format!("{name} is shut out, with every session"),
-            Act::Enable => format!("{name} may enter again"),
+            Act::Rank(rank) => format!("{name} has the role {} now", rank.name()),
+            Act::Disable => format!("Deactivated {name}; every session has ended"),
+            Act::Enable => format!("Reactivated {name}"),
             Act::EndSessions => format!("every session of {name} has ended"),
         });
     }

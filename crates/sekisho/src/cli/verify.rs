@@ -143,7 +143,7 @@ fn judge(
 
 fn conclude(diagnosis: &Diagnosis) {
     if let Some(url) = &diagnosis.needed_certificate {
-        line_out(&format!("?    certificate  not at hand: {url}"));
+        line_out(&format!("?    certificate  missing: {url}"));
         line_out("whether the request is genuine can't be told without its certificate");
         line_out(&format!(
             "next: curl -o certificate.pem {url}, and the same again with --certificate certificate.pem"

@@ -2,14 +2,12 @@
 
 mod taker;
 
-use std::fmt;
 use std::time::Duration;
 
-use sekisho_core::Secret;
 use sekisho_core::notification::{Doubt, Limits, Tries};
 
 use super::table::{self, Key, Table};
-use crate::effects::mail;
+use crate::effects::channel::{self, ChannelKind};
 use taker::Taker;
 
 /// A channel, checked and ready.
@@ -29,40 +27,13 @@ pub struct Channel {
 }
 
 impl Channel {
+    pub fn open(&self) -> anyhow::Result<Box<dyn channel::Channel>> {
+        channel::open(&self.name, self.kind.clone(), self.allow_private)
+    }
+
     /// It is told to one person, by an address.
     pub fn is_mail(&self) -> bool {
         matches!(self.kind, ChannelKind::Smtp(_))
-    }
-}
-
-/// What is behind it.
-#[derive(Clone)]
-pub enum ChannelKind {
-    Smtp(mail::Settings),
-    Slack { url: Secret },
-    Discord { url: Secret },
-    Webhook { url: String, secrets: Vec<Secret> },
-    PagerDuty { url: Option<String>, routing_key: Secret },
-    Twilio { url: Option<String>, account: String, token: Secret, from: String, to: String },
-}
-
-impl ChannelKind {
-    pub const fn name(&self) -> &'static str {
-        let kind = match self {
-            Self::Smtp(_) => Kind::Smtp,
-            Self::Slack { .. } => Kind::Slack,
-            Self::Discord { .. } => Kind::Discord,
-            Self::Webhook { .. } => Kind::Webhook,
-            Self::PagerDuty { .. } => Kind::PagerDuty,
-            Self::Twilio { .. } => Kind::Twilio,
-        };
-        kind.name()
-    }
-}
-
-impl fmt::Debug for ChannelKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 
@@ -208,7 +179,7 @@ const KEYS: &[Key<Draft>] = &[
     Key {
         name: "rate",
         example: "14",
-        help: "Messages a second, on all nodes together; smtp: 14 when not written.",
+        help: "Messages a second, on all nodes together; default for smtp: 14.",
         set: |draft, given| {
             draft.rate = Some(given.count(1, 10_000)? as u32);
             Ok(())
@@ -217,7 +188,7 @@ const KEYS: &[Key<Draft>] = &[
     Key {
         name: "spacing",
         example: "\"100ms\"",
-        help: "At least so long between two messages; smtp: 100ms when not written.",
+        help: "Shortest pause between two messages; default for smtp: 100ms.",
         set: |draft, given| {
             draft.spacing = Some(given.duration()?);
             Ok(())
@@ -226,7 +197,7 @@ const KEYS: &[Key<Draft>] = &[
     Key {
         name: "daily",
         example: "50000",
-        help: "Messages a day (UTC), on all nodes together; smtp: 50000 when not written. Then the rest waits.",
+        help: "Messages a day (UTC), on all nodes together; default for smtp: 50000. Messages above it wait until the next day.",
         set: |draft, given| {
             draft.daily = Some(given.count(1, 1_000_000_000)? as u64);
             Ok(())
@@ -244,7 +215,7 @@ const KEYS: &[Key<Draft>] = &[
     Key {
         name: "attempts",
         example: "3",
-        help: "Tries for one message, 2 s, 4 s, 8 s and then 10 s apart.",
+        help: "Attempts for one message, 2 s, 4 s, 8 s and then 10 s apart.",
         set: |draft, given| {
             draft.attempts = Some(given.count(1, 20)? as u32);
             Ok(())
@@ -253,7 +224,7 @@ const KEYS: &[Key<Draft>] = &[
     Key {
         name: "within",
         example: "\"30s\"",
-        help: "For all tries of one message together, from the first on; 5s to 10m.",
+        help: "For all attempts of one message together, from the first on; 5s to 10m.",
         set: |draft, given| {
             let within = given.duration()?;
             if !(Duration::from_secs(5)..=Duration::from_mins(10)).contains(&within) {
@@ -266,7 +237,7 @@ const KEYS: &[Key<Draft>] = &[
     Key {
         name: "uncertain",
         example: "\"hold\"",
-        help: "When nobody knows whether a message was taken: hold, or resend. Not written: hold, and resend to operators.",
+        help: "When it is unknown whether a message was accepted: hold, or resend. Default: hold; to operators: resend.",
         set: |draft, given| {
             draft.doubt = Some(Doubt::parse(&given.text()?).ok_or("expected \"hold\" or \"resend\"")?);
             Ok(())
@@ -285,7 +256,7 @@ const KEYS: &[Key<Draft>] = &[
 
 impl Table for Draft {
     const NAME: &'static str = "channel";
-    const ABOUT: &'static str = "One block per way to tell somebody something.";
+    const ABOUT: &'static str = "One block per way to send notifications.";
     const KEYS: &'static [Key<Self>] = KEYS;
     type Ready = Channel;
 
@@ -320,7 +291,7 @@ impl Table for Draft {
             name,
         };
         // Opened once to see whether it can be: nobody is called.
-        crate::effects::channel::open(&channel).map_err(|error| vec![format!("{error:#}")])?;
+        channel.open().map_err(|error| vec![format!("{error:#}")])?;
         Ok(channel)
     }
 }

@@ -1,5 +1,7 @@
 //! `[[key]]`: who may use the API, and for what.
 
+use std::collections::BTreeSet;
+
 use sekisho_core::Secret;
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +21,14 @@ impl Key {
     pub fn may(&self, wanted: Scope) -> bool {
         self.scope >= wanted
     }
+
+    /// Short, of few different letters, or one piece again and again: somebody patient could guess it.
+    pub fn is_weak(&self) -> bool {
+        let letters: Vec<char> = self.secret.expose().chars().collect();
+        let different: BTreeSet<_> = letters.iter().collect();
+        let repeats = (1..=letters.len() / 2).any(|n| letters.iter().zip(&letters[n..]).all(|(a, b)| a == b));
+        letters.len() < STRONG_LETTERS_MIN || different.len() < STRONG_LETTERS_DIFFERENT || repeats
+    }
 }
 
 /// Each includes the ones before it.
@@ -31,24 +41,35 @@ pub enum Scope {
     Write,
     /// Retry, replay, reset.
     Operate,
+    /// Make, list and revoke keys: what outlives the key that did it.
+    Admin,
 }
 
+/// For whoever is asked for one.
+pub const SCOPES: &str = "read, write, operate or admin";
+
 impl Scope {
+    pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Operate, Self::Admin];
+
     pub const fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
             Self::Write => "write",
             Self::Operate => "operate",
+            Self::Admin => "admin",
         }
     }
 
     pub fn parse(name: &str) -> Option<Self> {
-        [Self::Read, Self::Write, Self::Operate].into_iter().find(|scope| scope.name() == name)
+        Self::ALL.into_iter().find(|scope| scope.name() == name)
     }
 }
 
 /// Shorter ones can be guessed.
 const SECRET_LETTERS_MIN: usize = 16;
+/// What falls below these is taken, with a warning.
+const STRONG_LETTERS_MIN: usize = 24;
+const STRONG_LETTERS_DIFFERENT: usize = 8;
 
 /// A key as written, before it is checked.
 #[derive(Default)]
@@ -62,7 +83,7 @@ const KEYS: &[table::Key<Draft>] = &[
     table::Key {
         name: "name",
         example: "\"deploys\"",
-        help: "Letters, digits, - and _. Stands in the audit log.",
+        help: "Letters, digits, - and _. Recorded in the audit log.",
         set: |draft, given| {
             draft.name = Some(table::name(given)?);
             Ok(())
@@ -71,7 +92,7 @@ const KEYS: &[table::Key<Draft>] = &[
     table::Key {
         name: "secret",
         example: "\"env:SEKISHO_KEY_DEPLOYS\"",
-        help: "env:NAME, file:PATH, or the text itself (with a warning); 16 letters or more.",
+        help: "env:NAME, file:PATH, or the text itself (with a warning); 16 characters or more.",
         set: |draft, given| {
             draft.secret = Some(given.text()?);
             Ok(())
@@ -80,9 +101,9 @@ const KEYS: &[table::Key<Draft>] = &[
     table::Key {
         name: "scopes",
         example: "[\"read\"]",
-        help: "read to look, write to create payments as well, operate to retry, replay and reset as well.",
+        help: "read to look, write to create payments as well, operate to retry, replay and reset as well, admin to make and revoke keys as well.",
         set: |draft, given| {
-            let wanted = "expected a list of \"read\", \"write\" and \"operate\"";
+            let wanted = "expected a list of \"read\", \"write\", \"operate\" and \"admin\"";
             let scopes: Option<Vec<_>> = given.list()?.iter().map(|name| Scope::parse(name)).collect();
             draft.scope = Some(scopes.ok_or(wanted)?.into_iter().max().ok_or(wanted)?);
             Ok(())
@@ -108,10 +129,17 @@ impl Table for Draft {
         let Some(secret) = secrets.into_iter().next() else { return Err(problems) };
         if secret.expose().chars().count() < SECRET_LETTERS_MIN {
             return Err(vec![format!(
-                "key {name}: its secret is shorter than {SECRET_LETTERS_MIN} letters; `openssl rand -hex 24` makes one"
+                "key {name}: its secret is shorter than {SECRET_LETTERS_MIN} characters; `openssl rand -hex 24` makes one"
             )]);
         }
-        Ok(Key { name, secret, scope: self.scope.unwrap_or(Scope::Read) })
+        let key = Key { name, secret, scope: self.scope.unwrap_or(Scope::Read) };
+        if key.is_weak() {
+            warnings.push(format!(
+                "key {}: its secret could be guessed, it is short or repeats itself; `openssl rand -hex 24` makes a better one",
+                key.name
+            ));
+        }
+        Ok(key)
     }
 }
 
@@ -138,13 +166,42 @@ mod tests {
     }
 
     #[test]
+    fn h3_a_key_that_could_be_guessed_is_warned_of() {
+        let is_weak = |secret: &str| {
+            Key { name: "k".into(), secret: Secret::new(secret), scope: Scope::Read }.is_weak()
+        };
+        for weak in [
+            "canary-canary-canary-canary",
+            "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
+            "0b7cf2a4e1d98365",
+            "abababababababababababababab",
+        ] {
+            assert!(is_weak(weak), "{weak}");
+        }
+        for strong in
+            ["0b7cf2a4e1d98365c0ffee41b2a7d9e8", "3f9a1c5b7d2e8046af13bc9d", "correct horse battery staple"]
+        {
+            assert!(!is_weak(strong), "{strong}");
+        }
+        let text = format!("[[key]]\n{LONG}");
+        let loaded = crate::config::load(std::path::Path::new("s.toml"), &text, std::iter::empty());
+        let warnings = loaded.map(|loaded| loaded.warnings).unwrap_or_default();
+        let said =
+            warnings.iter().filter(|warning| warning.starts_with("key k: its secret could be guessed"));
+        assert!(said.count() == 1 && !warnings.concat().contains("canary"), "{warnings:?}");
+    }
+
+    #[test]
     fn h3_what_is_wrong_with_a_key_is_said_without_showing_it() {
         let cases = [
             ("secret = \"x\"\n", "s.toml:1: a key needs a name"),
             ("name = \"k\"\n", "s.toml:1: key k needs a secret"),
-            ("name = \"k\"\nsecret = \"canary\"\n", "key k: its secret is shorter than 16 letters"),
+            ("name = \"k\"\nsecret = \"canary\"\n", "key k: its secret is shorter than 16 characters"),
             ("name = \"k\"\nsecret = \"env:SEKISHO_NO_SUCH\"\n", "SEKISHO_NO_SUCH is not set"),
-            ("scopes = []\n", "s.toml:2: key.scopes: expected a list of \"read\", \"write\" and \"operate\""),
+            (
+                "scopes = []\n",
+                "s.toml:2: key.scopes: expected a list of \"read\", \"write\", \"operate\" and \"admin\"",
+            ),
             ("scopes = [\"root\"]\n", "s.toml:2: key.scopes: expected a list"),
             ("scopes = \"operate, read\"\n", "s.toml:2: key.scopes: expected a list"),
             ("scope = [\"read\"]\n", "did you mean `scopes`?"),

@@ -1,5 +1,6 @@
 //! Reads the file, lays the environment over it, and reports everything that is wrong at once, by line.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fmt::Write as _;
 use std::ops::Range;
@@ -7,16 +8,17 @@ use std::path::Path;
 use std::time::Duration;
 
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeArray, DeTable, DeValue};
 
+use sekisho_core::provider;
+use sekisho_core::source_name::Origin;
 use sekisho_core::text::nearest;
 use sekisho_store::StoreUrl;
 
-use super::Config;
 use super::given::Given;
 use super::settings::{SETTINGS, Setting};
 use super::table::Table;
-use super::{channel, key, notify, overrides, route, schedule, source};
+use super::{Config, channel, key, notify, overrides, route, schedule, source};
 
 pub struct Loaded {
     pub config: Config,
@@ -98,6 +100,10 @@ fn block_span(text: &str, kind: &str, name: &str) -> Option<Range<usize>> {
 pub struct Glance {
     pub store: StoreUrl,
     pub sources: Vec<String>,
+    /// The provider of each, where it is known.
+    pub origins: BTreeMap<String, Origin>,
+    /// Names of [[key]] blocks.
+    pub keys: Vec<String>,
     pub grace: Duration,
 }
 
@@ -108,7 +114,7 @@ pub fn glance(
     environment: impl Iterator<Item = (String, String)>,
 ) -> Result<Glance, Vec<Problem>> {
     let mut reader = Reader::new(file, text);
-    let mut sources = Vec::new();
+    let (mut sources, mut origins, mut own_keys) = (Vec::new(), BTreeMap::new(), Vec::new());
     match DeTable::parse(text) {
         Ok(table) => {
             for (key, value) in table.get_ref() {
@@ -116,9 +122,17 @@ pub fn glance(
                     ("store", DeValue::Table(keys)) => reader.section("store", keys),
                     ("settlement", DeValue::Table(keys)) => reader.section("settlement", keys),
                     ("source", DeValue::Array(all)) => {
-                        let names = all.iter().filter_map(|one| one.get_ref().get("name"));
-                        sources.extend(names.filter_map(|name| name.get_ref().as_str().map(str::to_owned)));
+                        for one in all {
+                            let text =
+                                |key: &str| one.get_ref().get(key)?.get_ref().as_str().map(str::to_owned);
+                            let provider = text("provider").and_then(|name| provider::find(&name));
+                            let origin =
+                                provider.map(|one| Origin { provider: one.about().name, livemode: None });
+                            origins.extend(text("name").zip(origin));
+                            sources.extend(text("name"));
+                        }
                     }
+                    ("key", DeValue::Array(all)) => own_keys.extend(names(all)),
                     _ => {}
                 }
             }
@@ -127,10 +141,17 @@ pub fn glance(
     }
     reader.overlay(environment);
     if reader.problems.is_empty() {
-        Ok(Glance { store: reader.config.store.url, sources, grace: reader.config.grace })
+        let (store, grace) = (reader.config.store.url, reader.config.grace);
+        Ok(Glance { store, sources, origins, keys: own_keys, grace })
     } else {
         Err(reader.problems)
     }
+}
+
+/// What blocks are called.
+fn names<'b>(blocks: &'b DeArray<'_>) -> impl Iterator<Item = String> + 'b {
+    let names = blocks.iter().filter_map(|one| one.get_ref().get("name"));
+    names.filter_map(|name| name.get_ref().as_str().map(str::to_owned))
 }
 
 /// What may stand in the file several times. Who only sends needs the first.

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use sekisho_core::delivery::Pattern;
 use sekisho_core::notification::{Rule, To};
+use sekisho_core::pattern::Pattern;
 use sekisho_core::rule;
 
+use super::route::patterns;
 use super::table::{self, Key, Table};
 
 /// A rule as written, before it is checked.
@@ -13,6 +14,7 @@ use super::table::{self, Key, Table};
 pub struct Draft {
     name: Option<String>,
     events: Vec<Pattern>,
+    sources: Vec<Pattern>,
     filter: Option<rule::Rule>,
     to: Option<To>,
     channel: Option<String>,
@@ -33,16 +35,25 @@ const KEYS: &[Key<Draft>] = &[
     Key {
         name: "events",
         example: "[\"payment.paid\"]",
-        help: "Types of events that are told, with * for any letters.",
+        help: "Types of events that are told, with * for any characters.",
         set: |draft, given| {
-            draft.events = given.list()?.into_iter().map(Pattern::new).collect();
+            draft.events = patterns(given)?;
+            Ok(())
+        },
+    },
+    Key {
+        name: "sources",
+        example: "[\"sekisho\"]",
+        help: "Names of sources they come from, with * for any characters. Without it, types such as payment.paid are Sekisho's own.",
+        set: |draft, given| {
+            draft.sources = patterns(given)?;
             Ok(())
         },
     },
     Key {
         name: "to",
         example: "\"customer\"",
-        help: "customer, staff (of the tenant), operators (by mail), or channel: whoever reads the channel.",
+        help: "customer, staff (of the tenant), operators (by mail), or channel: its fixed destination.",
         set: |draft, given| {
             let wanted = "expected \"customer\", \"staff\", \"operators\" or \"channel\"";
             draft.to = Some(To::parse(&given.text()?).ok_or(wanted)?);
@@ -95,7 +106,7 @@ const KEYS: &[Key<Draft>] = &[
 
 impl Table for Draft {
     const NAME: &'static str = "notify";
-    const ABOUT: &'static str = "One block per kind of news that somebody is told.";
+    const ABOUT: &'static str = "One block per kind of notification.";
     const KEYS: &'static [Key<Self>] = KEYS;
     type Ready = Rule;
 
@@ -126,7 +137,16 @@ impl Table for Draft {
             return Err(problems);
         }
         let every_ms = self.every.map(|every| every.as_millis() as i64);
-        Ok(Rule { name, events: self.events, filter: self.filter, to, channel, template, every_ms })
+        Ok(Rule {
+            name,
+            events: self.events,
+            sources: self.sources,
+            filter: self.filter,
+            to,
+            channel,
+            template,
+            every_ms,
+        })
     }
 }
 
@@ -155,6 +175,22 @@ mod tests {
         for (keys, expected) in cases {
             let found = check(&format!("{SLACK}[[notify]]\n{keys}"), &[]).unwrap_err();
             assert!(found.contains(expected), "{keys}\nexpected {expected}\nfound {found}");
+        }
+    }
+
+    #[test]
+    fn g5_a_type_that_only_others_have_wants_its_source() {
+        let warned = |events: &str, more: &str| {
+            let keys = "name = \"r\"\nto = \"channel\"\nchannel = \"ops\"\ntemplate = \"operator-alert\"\n";
+            let text = format!("{SLACK}[[notify]]\n{keys}events = [\"{events}\"]\n{more}\n");
+            let loaded =
+                crate::config::load(std::path::Path::new("s.toml"), &text, std::iter::empty()).unwrap();
+            loaded.warnings.concat().contains("if a provider's event is meant, write sources")
+        };
+        assert!(warned("payment.captured", ""));
+        assert!(!warned("payment.captured", "sources = [\"komoju-*\"]"));
+        for known in ["payment.paid", "payment.*", "charge.failed", "*"] {
+            assert!(!warned(known, ""), "{known}");
         }
     }
 }

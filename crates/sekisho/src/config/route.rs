@@ -9,7 +9,8 @@ use http::{HeaderName, HeaderValue};
 use reqwest::Url;
 use sekisho_core::Secret;
 use sekisho_core::delivery::route::Send;
-use sekisho_core::delivery::{self, Pattern, Signer, Signing, address};
+use sekisho_core::delivery::{self, Signer, Signing, address};
+use sekisho_core::pattern::Pattern;
 use sekisho_core::queue::{Retry, breaker};
 use sekisho_core::rule::Rule;
 
@@ -121,7 +122,7 @@ const KEYS: &[Key<Draft>] = &[
     Key {
         name: "signing",
         example: "\"standard-webhooks\"",
-        help: "standard-webhooks, stripe (for handlers that use Stripe's library), upstash, or none.",
+        help: "standard-webhooks, stripe (for handlers that use Stripe's library: only Stripe's events and Sekisho's own), upstash, or none.",
         set: |draft, given| {
             let wanted = "expected \"standard-webhooks\", \"stripe\", \"upstash\" or \"none\"";
             draft.signing = Some(Signing::parse(&given.text()?).ok_or(wanted)?);
@@ -131,7 +132,7 @@ const KEYS: &[Key<Draft>] = &[
     Key {
         name: "events",
         example: "[\"payment_intent.*\", \"*.refunded\"]",
-        help: "Types of events it gets, with * for any letters; all when not written.",
+        help: "Types of events it gets, with * for any characters; default: all.",
         set: |draft, given| {
             draft.events = patterns(given)?;
             Ok(())
@@ -140,7 +141,7 @@ const KEYS: &[Key<Draft>] = &[
     Key {
         name: "sources",
         example: "[\"stripe\"]",
-        help: "Names of sources it gets events of, with * for any letters; all when not written.",
+        help: "Names of sources it gets events of, with * for any characters; default: all. Hints only if their source is named in full.",
         set: |draft, given| {
             draft.sources = patterns(given)?;
             Ok(())
@@ -160,7 +161,7 @@ const KEYS: &[Key<Draft>] = &[
     Key {
         name: "send",
         example: "\"raw\"",
-        help: "raw: the provider's request, byte for byte. event: Sekisho's envelope around it. settled: what it came to (payment.paid, …).",
+        help: "raw: the provider's request, byte for byte. event: Sekisho's envelope around it. settled: what it resulted in (payment.paid, …).",
         set: |draft, given| {
             draft.send = Send::parse(&given.text()?).ok_or("expected \"raw\", \"event\" or \"settled\"")?;
             Ok(())
@@ -196,7 +197,7 @@ const KEYS: &[Key<Draft>] = &[
     Key {
         name: "rate",
         example: "100",
-        help: "Requests a second; no limit when not written.",
+        help: "Requests a second; default: no limit.",
         set: |draft, given| {
             draft.rate = Some(given.count(1, 1_000_000)? as u32);
             Ok(())
@@ -205,7 +206,7 @@ const KEYS: &[Key<Draft>] = &[
     Key {
         name: "retries",
         example: "3",
-        help: "Tries after the first; then the event waits among the dead letters.",
+        help: "Retries after the first attempt; then the event becomes a dead letter.",
         set: |draft, given| {
             draft.retry.retries = given.count(0, 1_000)? as u32;
             Ok(())
@@ -224,7 +225,7 @@ const KEYS: &[Key<Draft>] = &[
     Key {
         name: "retry_cap",
         example: "\"1h\"",
-        help: "The longest wait between two tries.",
+        help: "The longest wait between two attempts.",
         set: |draft, given| {
             let wait = between(given, Duration::from_millis(10), Duration::from_hours(24))?;
             draft.retry.cap_ms = wait.as_millis() as i64;
@@ -234,7 +235,7 @@ const KEYS: &[Key<Draft>] = &[
     Key {
         name: "breaker_failures",
         example: "30",
-        help: "So many failures in a row and the destination is left alone for a while; 0 never does.",
+        help: "After this many failures in a row, deliveries to the destination pause for a while; 0: never.",
         set: |draft, given| {
             draft.breaker.failures = given.count(0, 1_000_000)? as u32;
             Ok(())
@@ -303,6 +304,7 @@ impl Table for Draft {
                 filter: self.filter,
                 fifo: self.fifo,
                 send: self.send,
+                speaks_for: signer.kind().speaks_for(),
                 headers,
             },
             url,
@@ -317,7 +319,7 @@ impl Table for Draft {
     }
 }
 
-fn patterns(given: &Given) -> Result<Vec<Pattern>, String> {
+pub(super) fn patterns(given: &Given) -> Result<Vec<Pattern>, String> {
     let list = given.list()?;
     if list.iter().any(|text| text.trim().is_empty()) {
         return Err("a pattern is empty; write \"*\" for all".into());

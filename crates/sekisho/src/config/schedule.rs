@@ -61,7 +61,7 @@ const KEYS: &[Key<Draft>] = &[
     Key {
         name: "type",
         example: "\"schedule.nightly\"",
-        help: "The type of its events; schedule.NAME when not written.",
+        help: "The type of its events; default: schedule.NAME.",
         set: |draft, given| {
             let text = given.text()?;
             if text.is_empty() || text.len() > TYPE_BYTES_MAX || text.chars().any(char::is_control) {

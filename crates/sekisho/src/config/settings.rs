@@ -6,17 +6,18 @@ use std::time::Duration;
 use http::HeaderName;
 use ipnet::IpNet;
 
-use sekisho_core::Secret;
 use sekisho_core::notification::House;
 use sekisho_core::notification::template::Templates;
-use sekisho_core::schedule;
 use sekisho_core::settlement::References;
 use sekisho_core::user::Rank;
+use sekisho_core::{Secret, schedule};
 use sekisho_store::StoreUrl;
 use tracing::level_filters::LevelFilter;
 
 use super::given::Given;
-use super::{Admission, Config, Console, Gate, Log, LogFormat, Notifications, Retention, Server, Store};
+use super::{
+    Admission, Config, Console, Gate, Log, LogFormat, Notifications, Readers, Retention, Server, Store,
+};
 
 pub struct Setting {
     pub section: &'static str,
@@ -209,7 +210,7 @@ pub const SETTINGS: &[Setting] = &[
         section: "retention",
         key: "days",
         default: "90",
-        help: "How long events and what became of them are kept. Providers send an event again for up to 35 days.",
+        help: "How long events and their traces are stored. Providers send an event again for up to 35 days.",
         set: |config, given| {
             config.retention.days = given.count(35, 3_650).map_err(|message| {
                 format!(
@@ -283,7 +284,7 @@ pub const SETTINGS: &[Setting] = &[
         section: "notifications",
         key: "language",
         default: "\"ja\"",
-        help: "What is read by whoever said nothing else: ja or en.",
+        help: "The default language of recipients: ja or en.",
         set: |config, given| {
             let wanted = "expected \"ja\" or \"en\"";
             config.notifications.house.language = given.text()?.parse().map_err(|_| wanted)?;
@@ -294,7 +295,7 @@ pub const SETTINGS: &[Setting] = &[
         section: "notifications",
         key: "time_zone",
         default: "\"Asia/Tokyo\"",
-        help: "Whose clock times are told by, and tenants without one of their own are reminded by.",
+        help: "The time zone of times in messages, and of reminders to tenants without one.",
         set: |config, given| {
             let zone = given.text()?;
             schedule::zone(&zone)?;
@@ -306,7 +307,7 @@ pub const SETTINGS: &[Setting] = &[
         section: "notifications",
         key: "brand",
         default: "\"\"",
-        help: "Who speaks: the name of your shop or service, as customers know it; the mail's sender when not written.",
+        help: "The sender's name: your shop or service, as customers know it; default: the mail's sender.",
         set: |config, given| {
             config.notifications.house.brand.name = given.text()?;
             Ok(())
@@ -362,7 +363,7 @@ pub const SETTINGS: &[Setting] = &[
         section: "notifications",
         key: "alerts",
         default: "\"\"",
-        help: "The [[channel]] by which operators hear of trouble: a shut channel, notices that failed.",
+        help: "The [[channel]] for alerts to operators: a paused channel, notices that failed.",
         set: |config, given| {
             config.notifications.alerts = Some(given.text()?).filter(|text| !text.is_empty());
             Ok(())
@@ -372,7 +373,7 @@ pub const SETTINGS: &[Setting] = &[
         section: "notifications",
         key: "reminders",
         default: "\"\"",
-        help: "The [[channel]] by which staff are reminded of deadlines, every day; nobody is when not written.",
+        help: "The [[channel]] for daily reminders of deadlines to staff; default: none are sent.",
         set: |config, given| {
             config.notifications.reminders = Some(given.text()?).filter(|text| !text.is_empty());
             Ok(())
@@ -385,6 +386,16 @@ pub const SETTINGS: &[Setting] = &[
         help: "When, on the clock of each tenant; on a quarter of an hour.",
         set: |config, given| {
             config.notifications.remind_at = quarter(&given.text()?)?;
+            Ok(())
+        },
+    },
+    Setting {
+        section: "notifications",
+        key: "hourly_per_customer",
+        default: "10",
+        help: "Mails to one customer's address within an hour; what is over that is held back, and can be resent. 0 is no limit.",
+        set: |config, given| {
+            config.notifications.hourly_per_customer = given.count(0, 1_000)? as u32;
             Ok(())
         },
     },
@@ -412,7 +423,7 @@ pub const SETTINGS: &[Setting] = &[
         section: "console",
         key: "user_header",
         default: "\"\"",
-        help: "A header in which a proxy that checked them says who somebody is, such as \"Remote-User\". It must remove what clients send under that name.",
+        help: "The header in which an authenticating proxy names the user, such as \"Remote-User\". It must remove what clients send under that name.",
         set: |config, given| {
             config.console.user_header = header(given)?;
             Ok(())
@@ -432,7 +443,7 @@ pub const SETTINGS: &[Setting] = &[
         section: "console",
         key: "rank",
         default: "\"viewer\"",
-        help: "What somebody may do of whom that proxy says only the name.",
+        help: "The role of users for whom that proxy sends only the name.",
         set: |config, given| {
             let wanted = "expected \"viewer\", \"operator\" or \"admin\"";
             config.console.rank = Rank::parse(&given.text()?).ok_or(wanted)?;
@@ -443,13 +454,28 @@ pub const SETTINGS: &[Setting] = &[
         section: "console",
         key: "proxies",
         default: "[\"127.0.0.1/32\", \"::1/128\"]",
-        help: "Where that proxy calls from; nobody else is believed.",
+        help: "Addresses of that proxy; the header is ignored from any other.",
         set: |config, given| {
             let each = given.list()?.into_iter().map(|text| {
                 let wanted = || format!("{text:?} is no network; expected one such as \"10.0.0.0/8\"");
                 text.parse().or_else(|_| text.parse::<IpAddr>().map(IpNet::from)).map_err(|_| wanted())
             });
             config.console.proxies = each.collect::<Result<_, _>>()?;
+            Ok(())
+        },
+    },
+    Setting {
+        section: "telemetry",
+        key: "metrics",
+        default: "\"private\"",
+        help: "Who may read /metrics without a key: private (this machine and private addresses), open (anyone) or off (no one, not even with a key).",
+        set: |config, given| {
+            config.metrics = match given.text()?.as_str() {
+                "private" => Readers::Private,
+                "open" => Readers::Everybody,
+                "off" => Readers::Nobody,
+                _ => return Err("expected \"private\", \"open\" or \"off\"".into()),
+            };
             Ok(())
         },
     },
@@ -551,6 +577,7 @@ impl Default for Config {
                 alerts: None,
                 reminders: None,
                 remind_at: 9 * 60,
+                hourly_per_customer: 10,
                 dashboard_url: None,
             },
             templates: Templates::shipped(),
@@ -564,6 +591,7 @@ impl Default for Config {
                     IpNet::from(IpAddr::from(Ipv6Addr::LOCALHOST)),
                 ],
             },
+            metrics: Readers::Private,
             log: Log { format: LogFormat::Auto, level: LevelFilter::INFO },
             sources: Vec::new(),
             routes: Vec::new(),

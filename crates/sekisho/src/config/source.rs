@@ -9,7 +9,7 @@ use ipnet::IpNet;
 use reqwest::Url;
 use sekisho_core::event::Trust;
 use sekisho_core::provider::{self, Certificate, Provider, Scheme, Setup};
-use sekisho_core::{Secret, settlement};
+use sekisho_core::{Secret, settlement, source_name};
 
 use super::given::Given;
 use super::load::unknown_key;
@@ -30,6 +30,8 @@ pub struct Source {
     pub allow_ips: Vec<IpNet>,
     /// Requests a second; `None` is no limit.
     pub rate: Option<u32>,
+    /// Of those, from one network; `None` is no limit.
+    pub network_rate: Option<u32>,
     pub livemode: Option<bool>,
     /// Events that name another account are held back.
     pub account: Option<String>,
@@ -54,8 +56,9 @@ pub struct Api {
     pub livemode: Option<bool>,
 }
 
-/// Hints a second, when the operator says nothing else.
-const HINT_RATE: u32 = 10;
+/// Hints a second, when the operator says nothing else; and into how many shares they go, one for each network.
+const HINT_RATE: u32 = 20;
+const HINT_SHARES: u32 = 4;
 
 /// What a genuine request without a usable event is answered. It is stored as evidence either way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +81,7 @@ pub struct Draft {
     unusable: Option<UnusableBody>,
     allow_ips: Vec<IpNet>,
     rate: Option<u32>,
+    network_rate: Option<u32>,
     livemode: Option<bool>,
     account: Option<String>,
     api_key: Option<String>,
@@ -95,7 +99,7 @@ const KEYS: &[Key<Draft>] = &[
         help: "Letters, digits, - and _. The webhook URL is /webhooks/NAME.",
         set: |draft, given| {
             let name = table::name(given)?;
-            if [crate::worker::SCHEDULE_SOURCE, settlement::SOURCE, settlement::FETCHED].contains(&&*name) {
+            if [source_name::SCHEDULE, source_name::OWN, source_name::FETCHED].contains(&&*name) {
                 return Err("this name is taken by Sekisho's own events; choose another".into());
             }
             draft.name = Some(name);
@@ -156,7 +160,7 @@ const KEYS: &[Key<Draft>] = &[
     Key {
         name: "tolerance",
         example: "\"5m\"",
-        help: "How old a signed timestamp may be, of providers that sign one; the provider's own rule when not written.",
+        help: "How old a signed timestamp may be, of providers that sign one; default: the provider's own rule.",
         set: |draft, given| {
             let duration = given.duration()?;
             // The timestamps have no finer parts.
@@ -206,7 +210,7 @@ const KEYS: &[Key<Draft>] = &[
     Key {
         name: "allow_ips",
         example: "[\"203.0.113.0/24\", \"2001:db8::/32\"]",
-        help: "Only these addresses may send; everybody when not written.",
+        help: "Addresses that may send; default: any.",
         set: |draft, given| {
             for text in given.list()? {
                 let net = text.parse().or_else(|_| text.parse::<std::net::IpAddr>().map(IpNet::from));
@@ -220,16 +224,25 @@ const KEYS: &[Key<Draft>] = &[
     Key {
         name: "rate",
         example: "500",
-        help: "Genuine requests a second; beyond that 503 with Retry-After. Hints, which prove nothing, have 10.",
+        help: "Genuine requests a second; beyond that 503 with Retry-After. Hints, which prove nothing, have 20.",
         set: |draft, given| {
             draft.rate = Some(given.count(1, 1_000_000)? as u32);
             Ok(())
         },
     },
     Key {
+        name: "network_rate",
+        example: "5",
+        help: "Of those, requests a second from one network (IPv4 /24, IPv6 /48). Hints have a quarter of rate.",
+        set: |draft, given| {
+            draft.network_rate = Some(given.count(1, 1_000_000)? as u32);
+            Ok(())
+        },
+    },
+    Key {
         name: "livemode",
         example: "true",
-        help: "Events of the other mode are kept as dead letters: a test event must not move real money. When not written, api_key may say it.",
+        help: "Events of the other mode become dead letters: a test event must not move real money. Default: as api_key says, if it does.",
         set: |draft, given| {
             draft.livemode = Some(given.boolean()?);
             Ok(())
@@ -238,7 +251,7 @@ const KEYS: &[Key<Draft>] = &[
     Key {
         name: "account",
         example: "\"acct_1Nv0FGQ9RKHgCVdK\"",
-        help: "Events that name another account, such as a connected one, are kept as dead letters.",
+        help: "Events that name another account, such as a connected one, become dead letters.",
         set: |draft, given| {
             let account = given.text()?;
             if account.trim().is_empty() {
@@ -365,6 +378,11 @@ impl Table for Draft {
         if !problems.is_empty() {
             return Err(problems);
         }
+        // What proves nothing may not come in any number, or one caller would fill the disk and keep others out.
+        let is_hint = about.trust == Trust::Hint;
+        let rate = self.rate.or(is_hint.then_some(HINT_RATE));
+        let share = rate.filter(|_| is_hint).map(|rate| rate.div_ceil(HINT_SHARES));
+        let network_rate = self.network_rate.or(share);
         let scheme = provider.open(&setup).map_err(|error| vec![format!("source {name}: {error}")])?;
         warnings.extend(scheme.warnings().iter().map(|warning| format!("source {name}: {warning}")));
         Ok(Source {
@@ -377,8 +395,8 @@ impl Table for Draft {
             ack_status: self.ack_status.unwrap_or(StatusCode::NO_CONTENT),
             unusable: self.unusable.unwrap_or(UnusableBody::Acknowledge),
             allow_ips: self.allow_ips,
-            // What proves nothing may not come in any number: anybody could fill the disk.
-            rate: self.rate.or((about.trust == Trust::Hint).then_some(HINT_RATE)),
+            rate,
+            network_rate,
             livemode: self.livemode.or(by_key),
             account: self.account,
             api,

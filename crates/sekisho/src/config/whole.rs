@@ -2,11 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use sekisho_core::announcement::{is_announced, is_like_announced};
+use sekisho_core::event::Trust;
 use sekisho_core::notification::template::Kind;
 use sekisho_core::notification::{Rule, To};
+use sekisho_core::pattern::Pattern;
 use sekisho_core::settlement;
 
-use super::{Config, Source};
+use super::{Config, Route, Source};
 
 /// Something that does not fit.
 pub struct Clash {
@@ -34,10 +37,78 @@ pub fn clashes(config: &Config, warnings: &mut Vec<String>) -> Vec<Clash> {
     clashes.extend(too_little_room(config));
     warnings.extend(missing_sources(config));
     warnings.extend(unsaid_modes(config));
+    warnings.extend(unnamed_hints(config));
+    warnings.extend(unheard_types(config));
+    warnings.extend(clear_cookies(config));
     let mut clashes: Vec<_> = clashes.into_iter().map(Clash::from).collect();
+    clashes.extend(config.routes.iter().filter_map(|route| borrowed_name(config, route)));
     clashes.extend(unfit_rules(config));
     clashes.extend(missing_channels(config).into_iter().map(Clash::from));
     clashes
+}
+
+/// A signature that is taken for one provider's word, under another's events.
+fn borrowed_name(config: &Config, route: &Route) -> Option<Clash> {
+    let provider = route.route.speaks_for?;
+    let is_other = |source: &&Source| {
+        source.provider.about().name != provider
+            && route.route.sources.iter().any(|pattern| pattern.matches(&source.name))
+    };
+    let other = config.sources.iter().find(is_other)?;
+    let (name, source, title) = (&route.route.name, &other.name, other.provider.about().title);
+    let signing = route.signer.kind().name();
+    Some(Clash {
+        block: Some(("route", name.clone())),
+        message: format!(
+            "route {name}: signing = \"{signing}\" would let events of {source} ({title}) pass for {provider}'s: an app that \
+             believes the signature believes them; take {source} out of its sources, and give {source} a route of its own with \
+             signing = \"standard-webhooks\""
+        ),
+    })
+}
+
+/// Hints go only where they are named, so that one which nobody names goes nowhere.
+fn unnamed_hints(config: &Config) -> Vec<String> {
+    let routes = || config.routes.iter().map(|route| &route.route);
+    let is_named =
+        |source: &Source| routes().any(|route| route.sources.iter().any(|pattern| pattern.is(&source.name)));
+    let hints = config.sources.iter().filter(|source| source.provider.about().trust == Trust::Hint);
+    let unnamed = hints.filter(|source| !config.routes.is_empty() && !is_named(source));
+    let told = unnamed.map(|source| {
+        let (name, title) = (&source.name, source.provider.about().title);
+        format!(
+            "source {name}: {title} proves nothing, so what comes in goes only to routes that name it, and none does; write \
+             sources = [\"{name}\"] in the route that is to get it"
+        )
+    });
+    told.collect()
+}
+
+/// Types that look like announcements, that Sekisho does not announce, and that are asked for without a source.
+fn unheard_types(config: &Config) -> Vec<String> {
+    let mut told = Vec::new();
+    for rule in config.rules.iter().filter(|rule| rule.sources.is_empty()) {
+        let types = rule.events.iter().map(Pattern::as_str).filter(|one| !one.contains('*'));
+        let is_made = |one: &str| config.schedules.iter().any(|schedule| schedule.event_type == one);
+        let foreign = types.filter(|one| is_like_announced(one) && !is_announced(one) && !is_made(one));
+        told.extend(foreign.map(|one| {
+            let name = &rule.name;
+            format!(
+                "notify {name}: Sekisho announces no {one}, and what others call so is not believed unless their source is \
+                 named; if a provider's event is meant, write sources = [\"NAME\"]"
+            )
+        }));
+    }
+    told
+}
+
+/// Behind a proxy browsers mostly come by TLS; cookies are for TLS alone only if that is known.
+fn clear_cookies(config: &Config) -> Option<String> {
+    (config.server.trusted_proxies > 0 && !config.console.is_secure()).then(|| {
+        "server.trusted_proxies is set, and console.url is no https:// address: if browsers reach the console by TLS, \
+         write it, so that its cookies never travel in the clear"
+            .to_owned()
+    })
 }
 
 /// Whoever is told something by a channel needs one, and by mail one that is mail.
@@ -73,7 +144,7 @@ fn unfit(config: &Config, rule: &Rule) -> Vec<String> {
     problems.extend(unsuitable(config, rule));
     if rule.to == To::Operators && config.notifications.house.operators.is_empty() {
         let cure = "write [notifications] operators = [\"ops@example.jp\"]";
-        problems.push(format!("nobody is an operator; {cure}"));
+        problems.push(format!("no operators are configured; {cure}"));
     }
     problems
 }
@@ -105,7 +176,7 @@ fn missing_channels(config: &Config) -> Vec<String> {
         match find(name) {
             None => problems.push(missing("notifications.alerts", name)),
             Some(channel) if channel.is_mail() && notifications.house.operators.is_empty() => problems.push(
-                "notifications.alerts: it goes by mail, and nobody is an operator; write operators = [\"ops@example.jp\"]".into(),
+                "notifications.alerts: it goes by mail, and no operators are configured; write operators = [\"ops@example.jp\"]".into(),
             ),
             Some(_) => {}
         }

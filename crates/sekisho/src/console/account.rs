@@ -63,7 +63,7 @@ async fn show(visit: Visit) -> Answer {
 
 async fn change_password(visit: Visit) -> Answer {
     let Some(hash) = visit.who.session.clone() else {
-        return Err(Trouble::missing("no password is kept here".into()));
+        return Err(Trouble::missing("this account has no password in Sekisho".into()));
     };
     let typed =
         |name: &str| visit.form.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value);
@@ -91,5 +91,5 @@ async fn end_sessions(visit: Visit) -> Answer {
         let (store, name) = (&*visit.console.store, &visit.who.name);
         transition::change_user(store, name, Act::EndSessions, &visit.actor()).await?;
     }
-    Ok(Reply::Known { to: "/console/login".into(), token: None })
+    Ok(Reply::Left { to: "/console/login".into() })
 }

@@ -5,7 +5,7 @@ mod said;
 
 use askama::Template;
 use sekisho_core::Time;
-use sekisho_core::notification::Language;
+use sekisho_core::language::Language;
 use sekisho_store::{AuditEntry, AuditFilter};
 
 use super::frame::Frame;

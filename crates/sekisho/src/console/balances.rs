@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use askama::Template;
 use sekisho_core::Time;
-use sekisho_core::notification::Language;
+use sekisho_core::language::Language;
 use sekisho_core::settlement::payment::{balance_of, customer_account, customer_of};
 use sekisho_store::{BookedLine, FIND_MAX, LineFilter, Store, Sum};
 use serde_json::Value;
@@ -144,7 +144,7 @@ async fn list(visit: Visit) -> Answer {
     let (store, q) = (&*visit.console.store, visit.text("q"));
     let accounts = match &q {
         Some(customer) => {
-            let found = transition::balances(store, customer).await?;
+            let found = view::find_balances(store, customer).await?;
             if let [] | [_] = &found[..] {
                 let tenant = found.first().and_then(|one| one["tenant"].as_str());
                 return Ok(Reply::Go { to: address(tenant, customer), flash: None });
@@ -180,7 +180,7 @@ pub fn address(tenant: Option<&str>, customer: &str) -> String {
 async fn show(visit: Visit) -> Answer {
     let store = &*visit.console.store;
     let (customer, tenant) = (&*visit.id, visit.text("tenant"));
-    let known = match transition::balance(store, tenant.as_deref(), customer).await {
+    let known = match view::find_balance(store, tenant.as_deref(), customer).await {
         Err(Refusal::Conflict(_)) => {
             return Ok(Reply::Go { to: format!("/console/balances?q={}", percent(customer)), flash: None });
         }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use askama::Template;
-use sekisho_core::change::{Kind, Lane};
+use sekisho_core::job::{Kind, Lane};
 use sekisho_core::state::{self, Key, State};
 use sekisho_core::{Time, money};
 use sekisho_store::{DeadFilter, DeadGroup, DeadLetter, FIND_MAX, GROUPED_MAX, Risk, Store};
@@ -288,13 +288,13 @@ async fn show(visit: Visit) -> Answer {
 
 async fn retry(visit: Visit) -> Answer {
     let done = transition::retry(&*visit.console.store, &order(&visit), &visit.actor()).await;
-    let said = ("It is queued again, with all its tries.", "再試行のキューに入れました。");
+    let said = ("It is queued again, with all its attempts.", "再試行のキューに入れました。");
     after(&visit, done, said)
 }
 
 async fn discard(visit: Visit) -> Answer {
     let done = transition::discard(&*visit.console.store, &order(&visit), &visit.actor()).await;
-    after(&visit, done, ("It is put aside for good.", "破棄しました。"))
+    after(&visit, done, ("It was discarded.", "破棄しました。"))
 }
 
 /// What is to be done with the one of the path.

@@ -9,10 +9,10 @@ mod replay;
 use askama::Template;
 use axum::body::Body;
 use http::{HeaderValue, Response, header};
-use sekisho_core::change::Lane;
-use sekisho_core::notification::{Notice, address};
+use sekisho_core::job::Lane;
+use sekisho_core::notification::Notice;
 use sekisho_core::state::{self, Key, State};
-use sekisho_core::{Seq, Time};
+use sekisho_core::{Seq, Time, mail_address};
 use sekisho_store::{AuditFilter, EventRecord, EventSummary, StateFilter, Store};
 
 use super::frame::Frame;
@@ -267,7 +267,7 @@ pub fn headers(stored: &str, eyes: Eyes) -> Vec<(String, String)> {
     let pairs: Vec<(String, String)> = serde_json::from_str(stored).unwrap_or_default();
     let shown = pairs.into_iter().map(|(name, value)| {
         let value = payload::mask_header(&name, &value);
-        let value = if eyes == Eyes::Viewer { address::mask_text(&value) } else { value };
+        let value = if eyes == Eyes::Viewer { mail_address::mask_text(&value) } else { value };
         (name, value)
     });
     shown.collect()

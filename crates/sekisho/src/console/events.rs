@@ -8,7 +8,7 @@ mod search;
 use std::time::{Duration, Instant};
 
 use askama::Template;
-use sekisho_core::notification::directory::Zone;
+use sekisho_core::calendar::Zone;
 use sekisho_core::{Seq, Time};
 use sekisho_store::{EventFilter, EventPage, Store};
 
@@ -70,7 +70,7 @@ impl Given {
             let Some(value) = visit.param(name) else { continue };
             if value.contains(char::is_control) || value.chars().count() > TEXT_MAX {
                 let wanted = "expected a text without control characters";
-                return Err(Trouble::wrong(format!("{name}: {wanted}, at most {TEXT_MAX} letters")));
+                return Err(Trouble::wrong(format!("{name}: {wanted}, at most {TEXT_MAX} characters")));
             }
             given.push((name, value.to_owned()));
         }

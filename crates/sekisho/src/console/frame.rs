@@ -3,9 +3,9 @@
 use std::fmt;
 
 use sekisho_core::Time;
-use sekisho_core::notification::Language;
-use sekisho_core::notification::address::mask_text;
-use sekisho_core::notification::directory::Zone;
+use sekisho_core::calendar::Zone;
+use sekisho_core::language::Language;
+use sekisho_core::mail_address::mask_text;
 use sekisho_core::user::Rank;
 
 use super::page::{Flash, Visit, Who};
@@ -50,7 +50,7 @@ const MENU: &[(&str, &str, &str, &str)] = &[
     ("notices", "/console/notices", "Notifications", "通知"),
     ("suppressions", "/console/suppressions", "Suppression list", "配信停止リスト"),
     ("", "", "Safety", "安全"),
-    ("rejections", "/console/rejections", "Attack attempts", "不正アクセス"),
+    ("rejections", "/console/rejections", "Rejected requests", "拒否したリクエスト"),
     ("audit", "/console/audit", "Audit log", "監査ログ"),
     ("users", "/console/users", "Users and keys", "利用者とキー"),
 ];

@@ -14,7 +14,7 @@ use askama::Template as _;
 use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
-use sekisho_core::change::About;
+use sekisho_core::event::About;
 use sekisho_core::{Seq, Time};
 use sekisho_store::{EventFilter, EventSummary, Status};
 use tokio::time::Instant;

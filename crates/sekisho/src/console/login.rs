@@ -1,5 +1,8 @@
 //! The way in: an invitation, a password; and the way out.
 
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
 use askama::Template;
 use sekisho_core::user::Rank;
 
@@ -7,7 +10,8 @@ use super::ROOT;
 use super::frame::Frame;
 use super::page::{Answer, Method, Needs, Page, Reply, VIEWER, Visit, within};
 use super::trouble::Trouble;
-use crate::transition::{self, Refusal, Visitor};
+use crate::attempts::Attempt;
+use crate::transition::{self, LoginEntry, Miss, Refusal, Visitor};
 
 pub const PAGES: &[Page] = &[
     Page {
@@ -81,23 +85,56 @@ async fn ask(visit: &Visit, to: String, wrong: Option<String>) -> Answer {
 async fn enter(visit: Visit) -> Answer {
     let (name, password) = (visit.field("name").unwrap_or_default(), secret(&visit, "password"));
     let to = within(visit.field("to"));
+    check_pace(&visit, name).await?;
     match transition::enter(&*visit.console.store, name, password, from(&visit)).await {
-        Ok(token) => Ok(Reply::Known { to, token: Some(token) }),
-        Err(Refusal::Store(error)) => Err(error.into()),
-        Err(refusal) => {
-            let wrong = match refusal {
-                Refusal::Later { .. } => visit.lang.t(
-                    "Many people are at the door. Try again in a moment.",
-                    "ログインが混み合っています。しばらくしてからお試しください。",
-                ),
-                _ => visit.lang.t(
-                    "This name and password don't belong together. After several wrong ones the door stays shut for up to 15 minutes.",
-                    "名前とパスワードが一致しません。誤りが続くと、最長15分間ログインできなくなります。",
-                ),
-            };
+        Ok(LoginEntry::In(ticket)) => Ok(Reply::Known { to, ticket }),
+        Ok(LoginEntry::Out(miss)) => {
+            visit.console.attempts.failed(Attempt::Login, peer(&visit));
+            let wrong = visit.lang.t(
+                "Wrong name or password. After several failures, log-in is locked for up to 15 minutes.",
+                "名前とパスワードが一致しません。誤りが続くと、最長15分間ログインできなくなります。",
+            );
+            let page = ask(&visit, to, Some(wrong.to_owned())).await;
+            note_behind(&visit, miss);
+            page
+        }
+        Err(Refusal::Later { .. }) => {
+            let wrong = visit.lang.t(
+                "Too many log-ins at once. Try again in a moment.",
+                "ログインが混み合っています。しばらくしてからお試しください。",
+            );
             ask(&visit, to, Some(wrong.to_owned())).await
         }
+        Err(refusal) => Err(refusal.into()),
     }
+}
+
+/// From where many wrong ones came nobody tries more for now; but who logged in before, with this browser, may.
+async fn check_pace(visit: &Visit, name: &str) -> Result<(), Trouble> {
+    let Some(seconds) = visit.console.attempts.wait(peer(visit)) else { return Ok(()) };
+    if transition::is_known_device(&*visit.console.store, name, visit.device.as_deref()).await? {
+        return Ok(());
+    }
+    let detail = visit.lang.t(
+        "too many wrong passwords and keys came from your network",
+        "同じネットワークから、誤ったパスワードやキーが多数送信されました",
+    );
+    Err(Trouble::Later { detail: detail.to_owned(), seconds })
+}
+
+/// Writes a wrong password down behind the answer, which must not take longer where there is something to write.
+fn note_behind(visit: &Visit, miss: Option<Miss>) {
+    let (Some(miss), store) = (miss, Arc::clone(&visit.console.store)) else { return };
+    tokio::spawn(async move {
+        if let Err(error) = transition::note_miss(&*store, &miss).await {
+            tracing::warn!(%error, "a failed log-in could not be recorded");
+        }
+    });
+}
+
+/// Whoever can't be told apart is one.
+fn peer(visit: &Visit) -> IpAddr {
+    visit.peer.parse().unwrap_or(Ipv4Addr::UNSPECIFIED.into())
 }
 
 async fn invitation(visit: Visit) -> Answer {
@@ -107,7 +144,7 @@ async fn invitation(visit: Visit) -> Answer {
 async fn ask_to_join(visit: &Visit, wrong: Option<String>) -> Answer {
     let invite = transition::find_invite(&*visit.console.store, &visit.id, visit.at).await?;
     let detail = visit.lang.t(
-        "this invitation was taken up, is over, or never was; `sekisho users invite` makes another",
+        "this invitation is used, expired or unknown; `sekisho users invite` creates another",
         "この招待は使用済みか期限切れです。`sekisho users invite` で新しい招待を作成できます",
     );
     let rank = invite.ok_or_else(|| Trouble::missing(detail.to_owned()))?.rank;
@@ -122,7 +159,7 @@ async fn join(visit: Visit) -> Answer {
         return ask_to_join(&visit, Some(wrong.to_owned())).await;
     }
     match transition::join(&*visit.console.store, &visit.id, name, password, from(&visit)).await {
-        Ok(token) => Ok(Reply::Known { to: ROOT.to_owned(), token: Some(token) }),
+        Ok(ticket) => Ok(Reply::Known { to: ROOT.to_owned(), ticket }),
         Err(refusal @ (Refusal::Fields(_) | Refusal::Conflict(_))) => {
             let wrong = Trouble::from(refusal).line(visit.lang);
             ask_to_join(&visit, Some(wrong)).await
@@ -135,11 +172,11 @@ async fn leave(visit: Visit) -> Answer {
     if let Some(hash) = &visit.who.session {
         transition::end_session(&*visit.console.store, &visit.who.name, hash, &visit.actor()).await?;
     }
-    Ok(Reply::Known { to: format!("{ROOT}/login"), token: None })
+    Ok(Reply::Left { to: format!("{ROOT}/login") })
 }
 
 fn from(visit: &Visit) -> Visitor<'_> {
-    Visitor { agent: &visit.agent, peer: &visit.peer, at: visit.at }
+    Visitor { agent: &visit.agent, peer: &visit.peer, device: visit.device.as_deref(), at: visit.at }
 }
 
 /// As it was typed: blanks at the ends belong to a password.

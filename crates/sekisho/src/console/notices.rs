@@ -9,8 +9,9 @@ use std::collections::BTreeMap;
 
 use askama::Template;
 use sekisho_core::Time;
-use sekisho_core::notification::address::mask_text;
-use sekisho_core::notification::{Language, MailAddress, Notice, Rule, Status, Suppression};
+use sekisho_core::language::Language;
+use sekisho_core::mail_address::{MailAddress, mask_text};
+use sekisho_core::notification::{Notice, Rule, Status, Suppression};
 use sekisho_core::queue::Breaker;
 
 use super::frame::Frame;
@@ -53,7 +54,7 @@ struct NoticesPage {
     f: Frame,
     q: String,
     found: Option<Found>,
-    statuses: [Status; 10],
+    statuses: [Status; 11],
     status: String,
     templates: Vec<String>,
     template: String,
@@ -304,7 +305,7 @@ impl PersonRow {
 
 impl RuleRow {
     fn of(rule: &Rule) -> Self {
-        let events: Vec<_> = rule.events.iter().map(sekisho_core::delivery::Pattern::as_str).collect();
+        let events: Vec<_> = rule.events.iter().map(sekisho_core::pattern::Pattern::as_str).collect();
         Self {
             name: rule.name.clone(),
             events: events.join(", "),

@@ -9,8 +9,8 @@ mod standing;
 
 use askama::Template;
 use sekisho_core::Time;
+use sekisho_core::calendar::Zone;
 use sekisho_core::change::Rejection;
-use sekisho_core::notification::directory::Zone;
 use sekisho_core::timer::{DAY_MS, HOUR_MS};
 use sekisho_store::{DeadFilter, DeadGroup, EventFilter, FIND_MAX, GROUPED_MAX, RejectionFilter, Work};
 

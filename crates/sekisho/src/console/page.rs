@@ -7,8 +7,8 @@ use askama::Template;
 use axum::body::Body;
 use axum::routing::MethodFilter;
 use http::{HeaderValue, Response, StatusCode, header};
-use sekisho_core::notification::Language;
-use sekisho_core::notification::directory::Zone;
+use sekisho_core::calendar::Zone;
+use sekisho_core::language::Language;
 use sekisho_core::state::Kind;
 use sekisho_core::user::Rank;
 use sekisho_core::{Seq, Time};
@@ -17,7 +17,7 @@ use sekisho_store::StateFilter;
 use super::frame::Frame;
 use super::trouble::{Thing, Trouble};
 use super::{Console, ROOT, session};
-use crate::transition::{Actor, Refusal};
+use crate::transition::{Actor, Refusal, Ticket};
 use crate::view::show;
 
 pub struct Page {
@@ -52,6 +52,9 @@ pub enum Needs {
     Nobody,
     Rank(Rank),
 }
+
+/// How long work that is done for one at a time may take; then it is worth asking again.
+pub const BUSY_SECONDS: u64 = 10;
 
 pub const VIEWER: Needs = Needs::Rank(Rank::Viewer);
 pub const OPERATOR: Needs = Needs::Rank(Rank::Operator);
@@ -99,6 +102,8 @@ pub struct Visit {
     pub form: Vec<(String, String)>,
     pub csrf: String,
     pub flash: Option<Flash>,
+    /// What its browser was given when it logged in before.
+    pub device: Option<String>,
     pub agent: String,
     pub last_event_id: Option<String>,
     pub peer: String,
@@ -144,9 +149,9 @@ impl Visit {
     /// For work that reads everything: one at a time, and the next is told so.
     pub fn alone(&self) -> Result<tokio::sync::MutexGuard<'_, ()>, Trouble> {
         let busy = || {
-            Trouble::Later(
-                self.lang.t("somebody else is asking for much", "ほかの人が重い処理を実行中です").to_owned(),
-            )
+            let text =
+                self.lang.t("another user is running a large request", "ほかの人が重い処理を実行中です");
+            Trouble::Later { detail: text.to_owned(), seconds: BUSY_SECONDS }
         };
         self.console.alone.try_lock().map_err(|_| busy())
     }
@@ -218,10 +223,14 @@ pub enum Reply {
         to: String,
         flash: Option<Flash>,
     },
-    /// The same, as whom one is known from then on; none is: as nobody.
+    /// The same, as somebody who is known from then on.
     Known {
         to: String,
-        token: Option<String>,
+        ticket: Ticket,
+    },
+    /// The same, as nobody.
+    Left {
+        to: String,
     },
     Language {
         to: String,
@@ -261,9 +270,15 @@ impl Reply {
                 session::set_flash(answer.headers_mut(), flash.as_ref(), is_secure);
                 answer
             }
-            Self::Known { to, token } => {
+            Self::Known { to, ticket } => {
                 let mut answer = elsewhere(&to);
-                session::set_token(answer.headers_mut(), token.as_deref(), is_secure);
+                session::set_token(answer.headers_mut(), Some(&ticket.token), is_secure);
+                session::set_device(answer.headers_mut(), &ticket.device, is_secure);
+                answer
+            }
+            Self::Left { to } => {
+                let mut answer = elsewhere(&to);
+                session::set_token(answer.headers_mut(), None, is_secure);
                 answer
             }
             Self::Language { to, lang } => {

@@ -10,7 +10,7 @@ mod token;
 
 use std::fmt::Write;
 
-use sekisho_core::notification::address::mask_text;
+use sekisho_core::mail_address::mask_text;
 
 use crate::view::show::{Html, escape};
 pub use secret::mask_header;

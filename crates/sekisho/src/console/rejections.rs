@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use askama::Template;
 use sekisho_core::Time;
 use sekisho_core::change::Rejection;
-use sekisho_core::notification::Language;
+use sekisho_core::language::Language;
 use sekisho_store::{FIND_MAX, REJECTIONS_MAX, RejectionFilter};
 
 use super::frame::Frame;
 use super::page::{Answer, Method, Page, Reply, VIEWER, Visit};
+use crate::attempts::{API, CONSOLE};
 
 pub const PAGES: &[Page] = &[Page {
     method: Method::Get,
@@ -23,7 +24,7 @@ const PAGE: usize = 50;
 const GROUPS: usize = 8;
 
 /// Every word that a refusal can have.
-const REASONS: [&str; 22] = [
+const REASONS: [&str; 25] = [
     "bad_signature",
     "bad_token",
     "missing_header",
@@ -46,6 +47,9 @@ const REASONS: [&str; 22] = [
     "broken_off",
     "method_not_allowed",
     "unknown_source",
+    "bad_key",
+    "bad_login",
+    "two_names",
 ];
 
 #[derive(Template)]
@@ -57,7 +61,7 @@ struct RejectionsPage {
     reasons: &'static [&'static str],
     reason: String,
     by_reason: Vec<Group>,
-    by_peer: Vec<Group>,
+    by_network: Vec<Group>,
     /// Lines that were counted, and whether there are more.
     counted: usize,
     is_more: bool,
@@ -75,8 +79,11 @@ struct Group {
 
 struct RejectionRow {
     at: Time,
+    /// If it is one of several.
+    last_at: Option<Time>,
     source: String,
     peer: String,
+    network: String,
     reason: String,
     detail: String,
     cause: &'static str,
@@ -101,13 +108,21 @@ async fn list(visit: Visit) -> Answer {
     };
     let next = page.last().filter(|_| page.len() == PAGE).map(|last| last.seq.as_rejection().to_string());
     Reply::page(&RejectionsPage {
-        f: visit.frame("rejections", visit.lang.t("Attack attempts", "不正アクセス")),
-        sources: visit.console.known.sources.clone(),
+        f: visit.frame("rejections", visit.lang.t("Rejected requests", "拒否したリクエスト")),
+        sources: visit
+            .console
+            .known
+            .sources
+            .iter()
+            .map(String::as_str)
+            .chain([API, CONSOLE])
+            .map(str::to_owned)
+            .collect(),
         source: text("source"),
         reasons: &REASONS,
         reason: text("reason"),
         by_reason: grouped(&newest, |one| &one.reason),
-        by_peer: grouped(&newest, |one| &one.peer),
+        by_network: grouped(&newest, |one| &one.network),
         counted: newest.len(),
         is_more: newest.len() == FIND_MAX,
         total: newest.iter().map(|one| one.count).sum(),
@@ -121,8 +136,8 @@ async fn list(visit: Visit) -> Answer {
 fn grouped(newest: &[Rejection], by: impl Fn(&Rejection) -> &String) -> Vec<Group> {
     let mut groups: BTreeMap<&String, (i64, Time)> = BTreeMap::new();
     for one in newest {
-        let group = groups.entry(by(one)).or_insert((0, one.at));
-        *group = (group.0 + one.count, group.1.max(one.at));
+        let group = groups.entry(by(one)).or_insert((0, one.last_at));
+        *group = (group.0 + one.count, group.1.max(one.last_at));
     }
     let mut groups: Vec<_> =
         groups.into_iter().map(|(name, (count, last))| Group { name: name.clone(), count, last }).collect();
@@ -136,8 +151,10 @@ impl RejectionRow {
         Self {
             cause: likely(&one.reason, lang),
             at: one.at,
+            last_at: Some(one.last_at).filter(|last| *last > one.at),
             source: one.source,
             peer: one.peer,
+            network: one.network,
             reason: one.reason,
             detail: one.detail,
             count: one.count,
@@ -165,12 +182,24 @@ fn likely(reason: &str, lang: Language) -> &'static str {
             "This machine's clock is slow, or the sender's fast: check the time service.",
             "このサーバーの時計の遅れ、または送信側の時計の進みです。時刻同期を確認してください。",
         ),
+        "bad_key" => (
+            "A guessed key, or a program that still uses a revoked or replaced one: give it a new key.",
+            "API キーの推測、または無効化・変更前のキーを使い続けているプログラムです。新しいキーに差し替えてください。",
+        ),
+        "bad_login" => (
+            "A guessed or mistyped password. If the user exists, the audit log has the name.",
+            "パスワードの推測、または利用者の入力誤りです。登録済みの利用者であれば、監査ログに名前が残ります。",
+        ),
+        "two_names" => (
+            "A client sent its own name beside the proxy's: configure the proxy to remove that header from client requests.",
+            "プロキシの付けた名前とは別に、クライアントが名前を送信しました。同名のヘッダーをプロキシで削除してください。",
+        ),
         "address_not_allowed" => (
-            "Somebody else called; or the provider has new addresses: compare allow_ips with its list.",
+            "A call by a third party, or the provider has new addresses: compare allow_ips with its list.",
             "第三者からの呼び出し、またはプロバイダーの送信元IPの変更です。allow_ips を照合してください。",
         ),
         "foreign_certificate" | "bad_certificate" => (
-            "A forger names a certificate of their own; or this machine's clock or way out is wrong.",
+            "A forged certificate, or a problem with this machine's clock or outgoing connections.",
             "偽の証明書によるなりすまし、または時計・外部接続の不具合です。",
         ),
         "foreign_topic" => (
@@ -187,15 +216,15 @@ fn likely(reason: &str, lang: Language) -> &'static str {
             "別のURLに対する署名です。プロバイダーに登録したURLを public_url に設定してください。",
         ),
         "foreign_call" => (
-            "Not a call that this provider makes: somebody tries the address out.",
+            "Not a call that this provider makes: a scanner may be probing the address.",
             "このプロバイダーが行わない呼び出しです。URLを探られている可能性があります。",
         ),
         "certificate_not_at_hand" => (
-            "A forger names a certificate that does not exist; or the provider can't be reached from here.",
+            "A forged request with a certificate that does not exist, or the provider can't be reached from here.",
             "存在しない証明書を指定したなりすまし、またはこのサーバーからプロバイダーへ接続できない状態です。",
         ),
         "subscription_not_confirmed" => (
-            "Amazon did not take the confirmation: its link has expired, or can't be reached from here. Subscribe anew.",
+            "Amazon did not accept the confirmation: its link has expired, or can't be reached from here. Subscribe anew.",
             "Amazonが購読の確認を受け付けませんでした。リンクの期限切れか、外部接続の不具合です。購読をやり直してください。",
         ),
         "too_large" => (
@@ -203,7 +232,7 @@ fn likely(reason: &str, lang: Language) -> &'static str {
             "プロバイダーがこの大きさのWebhookを送る場合は server.body_bytes_max を上げ、再送してください。",
         ),
         "too_slow" | "broken_off" => (
-            "A bad line between the sender and here, a proxy with too little time, or somebody keeping places taken.",
+            "A bad connection, a proxy with too short a timeout, or an attack that holds connections open.",
             "通信経路の不調、手前のプロキシのタイムアウト、または接続を占有する攻撃です。",
         ),
         "method_not_allowed" => (
@@ -211,7 +240,7 @@ fn likely(reason: &str, lang: Language) -> &'static str {
             "ブラウザーや監視ツールによるアクセスです。WebhookはPOSTで送られます。",
         ),
         "unknown_source" => (
-            "The address at the provider is misspelt, the source is not configured, or somebody tries addresses out.",
+            "The address at the provider is misspelt, the source is not configured, or a scanner is probing addresses.",
             "プロバイダー側のURLの誤り、ソースの設定漏れ、またはURLの探索です。",
         ),
         _ => ("", ""),
@@ -240,8 +269,10 @@ mod tests {
         let line = |peer: &str, count, ms| Rejection {
             seq: Seq::from_i64(ms),
             at: Time::from_ms(ms),
+            last_at: Time::from_ms(ms),
             source: "stripe".into(),
             peer: peer.into(),
+            network: String::new(),
             reason: "bad_signature".into(),
             detail: String::new(),
             request_id: String::new(),

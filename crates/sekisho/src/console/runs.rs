@@ -14,11 +14,10 @@ use sekisho_core::{Seq, Time};
 
 use super::Console;
 use super::frame::Frame;
-use super::page::{Answer, Method, OPERATOR, Page, Reply, VIEWER, Visit, Who};
+use super::page::{Answer, BUSY_SECONDS, Method, OPERATOR, Page, Reply, VIEWER, Visit, Who};
 use super::trouble::Trouble;
-use crate::chance;
-use crate::now;
 use crate::transition::{self, Actor, Redo, Refusal, Replay};
+use crate::{chance, now};
 
 pub const PAGES: &[Page] = &[
     Page {
@@ -168,8 +167,12 @@ impl Run {
         progress.ended = Some(now());
         progress.error = result.err().map(|refusal| match &refusal {
             Refusal::Store(error) => {
-                tracing::error!(error = error.chain(), run = self.id, "a run of the console stopped halfway");
-                "the store does not answer".to_owned()
+                tracing::error!(
+                    error = error.chain(),
+                    run = self.id,
+                    "a bulk operation of the console stopped halfway"
+                );
+                "the database does not respond".to_owned()
             }
             _ => refusal.to_string(),
         });
@@ -185,7 +188,8 @@ impl Runs {
     fn enter(&self, visit: &Visit, order: &Order, back: String) -> Result<Arc<Run>, Trouble> {
         let mut runs = self.lock();
         if runs.iter().filter(|run| !run.is_over()).count() >= AT_ONCE_MAX {
-            return Err(Trouble::Later(format!("{AT_ONCE_MAX} runs are under way already")));
+            let detail = format!("{AT_ONCE_MAX} runs are under way already");
+            return Err(Trouble::Later { detail, seconds: BUSY_SECONDS });
         }
         let run = Arc::new(Run {
             id: form_id(visit).unwrap_or_else(fresh_id),
@@ -238,7 +242,7 @@ pub fn start(visit: &Visit, order: Order, back: String) -> Answer {
     tokio::spawn(async move {
         // In a task of its own, so that one that fails badly ends as well.
         let ended = tokio::spawn(work).await;
-        run.end(ended.unwrap_or_else(|_| Err(Refusal::Conflict("the program failed on it".into()))));
+        run.end(ended.unwrap_or_else(|_| Err(Refusal::Conflict("internal error".into()))));
     });
     Ok(Reply::Go { to, flash: None })
 }
@@ -339,7 +343,7 @@ impl RunPage {
 fn find(visit: &Visit) -> Result<Arc<Run>, Trouble> {
     visit.console.runs.find(&visit.id).ok_or_else(|| {
         let text = visit.lang.t(
-            "this server knows no such run: it was started on another, or before a restart. What it did is done; the rest is still in the list",
+            "this server has no such run: it was started on another server, or before a restart. What was processed stays done; the rest is still in the list",
             "このサーバーには該当する一括処理の記録がありません。別のサーバーで開始されたか、再起動前のものです。処理済みの分は完了しており、残りは一覧に残っています",
         );
         Trouble::missing(text.to_owned())
@@ -351,7 +355,7 @@ fn stop(visit: &Visit) -> Answer {
     let run = find(visit)?;
     let mut progress = run.lock();
     if progress.ended.is_none() && progress.stopped_by.is_none() {
-        tracing::info!(run = run.id, by = visit.who.name, "a run of the console is told to stop");
+        tracing::info!(run = run.id, by = visit.who.name, "stopping a bulk operation of the console");
         progress.stopped_by = Some(visit.who.name.clone());
     }
     Ok(Reply::Go { to: format!("/console/runs/{}", run.id), flash: None })

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use askama::Template;
 use futures_util::future::try_join_all;
-use sekisho_core::Time;
-use sekisho_core::notification::directory::local_date;
+use sekisho_core::calendar::local_date;
 use sekisho_core::notification::reminder;
+use sekisho_core::{Time, source_name};
 use sekisho_store::{EventFilter, Store};
 use serde_json::Value;
 
@@ -14,7 +14,6 @@ use super::frame::Frame;
 use super::page::{Answer, Method, Page, Reply, VIEWER, Visit};
 use crate::config::Schedule;
 use crate::transition::{self, Refusal};
-use crate::worker::SCHEDULE_SOURCE;
 
 pub const PAGES: &[Page] = &[Page {
     method: Method::Get,
@@ -68,7 +67,7 @@ async fn list(visit: Visit) -> Answer {
 
 async fn row(store: &dyn Store, schedule: &Schedule, at: Time) -> sekisho_store::Result<ScheduleRow> {
     let filter = EventFilter {
-        source: Some(SCHEDULE_SOURCE.to_owned()),
+        source: Some(source_name::SCHEDULE.to_owned()),
         event_type: Some(schedule.event_type.clone()),
         limit: LOOKED,
         ..EventFilter::default()

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use askama::Template;
 use futures_util::future::try_join_all;
 use sekisho_core::Time;
-use sekisho_core::change::Lane;
-use sekisho_core::notification::address::mask_text;
+use sekisho_core::job::Lane;
+use sekisho_core::mail_address::mask_text;
 use sekisho_core::queue::Breaker;
 use sekisho_store::{EventFilter, FIND_MAX, RejectionFilter};
 use serde_json::Value;
@@ -15,8 +15,7 @@ use super::doors::Source;
 use super::frame::Frame;
 use super::page::{Answer, Method, OPERATOR, Page, Reply, VIEWER, Visit};
 use super::trouble::{Thing, Trouble};
-use crate::transition;
-use crate::view;
+use crate::{transition, view};
 
 pub const PAGES: &[Page] = &[
     Page { method: Method::Get, path: "/console/sources", needs: VIEWER, run: |visit| Box::pin(list(visit)) },
@@ -186,7 +185,7 @@ async fn test(visit: Visit) -> Answer {
         }
     };
     let (source, actor) = (&source.name, &visit.who.name);
-    tracing::info!(source, kind, actor, status = answer.status, "a test event was sent by hand");
+    tracing::info!(source, kind, actor, status = answer.status, "test event sent by an operator");
     if answer.status >= 300 {
         let text = visit.lang.t("The test event was refused:", "テストイベントが拒否されました：");
         return Reply::failed(HOME, format!("{text} {}", answer.sentence()));
@@ -208,12 +207,12 @@ async fn reset(visit: Visit) -> Answer {
     if done.is_ok() {
         // This node need not wait until it looks at the store again.
         console.worker.desk.set_breaker(&Lane::to_route(&visit.id), Breaker::default());
-        tracing::info!(route = visit.id, actor = visit.who.name, "a breaker was reset by hand");
+        tracing::info!(route = visit.id, actor = visit.who.name, "breaker reset by an operator");
     }
     visit.after(
         HOME,
         done,
-        ("The destination is asked again at once.", "遮断を解除しました。配送を再開します。"),
+        ("Deliveries to this destination were resumed.", "遮断を解除しました。配送を再開します。"),
     )
 }
 
@@ -226,13 +225,13 @@ async fn resume(visit: Visit) -> Answer {
     if done.is_ok() {
         // This node need not wait until it looks at the store again.
         console.worker.desk.set_breaker(&Lane::by_channel(&visit.id), Breaker::default());
-        tracing::info!(channel = visit.id, actor = visit.who.name, "a channel was resumed by hand");
+        tracing::info!(channel = visit.id, actor = visit.who.name, "channel resumed by an operator");
     }
     visit.after(
         HOME,
         done,
         (
-            "What waits for this channel is sent at once.",
+            "The channel was resumed; waiting messages are sent.",
             "送信経路を再開しました。待機中の通知を送信します。",
         ),
     )

@@ -2,8 +2,8 @@
 
 use askama::Template;
 use sekisho_core::Time;
-use sekisho_core::notification::address::mask_text;
-use sekisho_core::notification::{MailAddress, Suppression};
+use sekisho_core::mail_address::{MailAddress, mask_text};
+use sekisho_core::notification::Suppression;
 use serde_json::{Map, Value};
 
 use super::frame::Frame;
@@ -147,7 +147,7 @@ async fn release(visit: Visit) -> Answer {
         HOME,
         done,
         (
-            "Mail goes to this address again. What was held back meanwhile can be resent from its notice.",
+            "Mail to this address was resumed. Suppressed notifications can be resent from their pages.",
             "このアドレスへの送信を再開しました。停止中の通知は、各通知の画面から再送できます。",
         ),
     )

@@ -72,7 +72,10 @@ impl Tally {
             tokio::spawn(async move {
                 match count.await {
                     Ok(()) => run.succeed(now),
-                    Err(error) => tracing::warn!(error = error.chain(), "the open hour could not be counted"),
+                    Err(error) => tracing::warn!(
+                        error = error.chain(),
+                        "events of the current hour could not be counted"
+                    ),
                 }
             });
         }

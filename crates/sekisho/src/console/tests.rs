@@ -22,6 +22,8 @@ use sekisho_store::memory::MemoryStore;
 use tower::ServiceExt;
 
 use super::session::Cookies;
+use crate::attempts::Attempts;
+use crate::checkpoint::rejection::Recorder;
 use crate::config::Config;
 use crate::http::Peer;
 use crate::node::{Health, Node};
@@ -62,7 +64,9 @@ impl Room {
         let worker =
             Worker::new(&config, parts, Arc::clone(&store), node, Arc::clone(&health), Arc::clone(&metrics));
         let worker = Arc::new(worker.unwrap());
-        let router = super::router(&config, Arc::clone(&store), worker, Arc::clone(&health), metrics);
+        let attempts = Arc::new(Attempts::new(Arc::clone(&metrics), Recorder::default()));
+        let router =
+            super::router(&config, Arc::clone(&store), worker, Arc::clone(&health), metrics, attempts);
         Self { router, store, health }
     }
 
@@ -102,9 +106,22 @@ impl Room {
     async fn settle_in(&self, name: &str, rank: Rank) -> String {
         let by = transition::Actor { name: "test", role: Rank::Admin.role(), tenant: None, at: now() };
         let (token, _) = transition::invite(&*self.store, rank, &by).await.unwrap();
-        let from = Visitor { agent: "test", peer: "127.0.0.1", at: now() };
+        let from = Visitor { agent: "test", peer: "127.0.0.1", device: None, at: now() };
         let session = transition::join(&*self.store, &token, name, PASSWORD, from).await.unwrap();
-        format!("sekisho_session={session}")
+        format!("sekisho_session={}", session.token)
+    }
+
+    /// Waits until so many wrong passwords were noted behind their answers.
+    async fn noted(&self, name: &str, misses: u32) {
+        for _ in 0..1_000 {
+            let users = transition::users(&*self.store).await.unwrap();
+            let user = &users.iter().find(|(known, _)| known == name).unwrap().1;
+            if user.misses.iter().map(|misses| misses.failures).sum::<u32>() == misses {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+        panic!("{misses} wrong passwords of {name} were never noted");
     }
 }
 
@@ -146,7 +163,7 @@ fn by_proxy(rank: Rank) -> Vec<(&'static str, String)> {
 }
 
 fn cookies(line: &str) -> Cookies {
-    Cookies::of(&[(header::COOKIE, line.parse().unwrap())].into_iter().collect())
+    Cookies::of(&[(header::COOKIE, line.parse().unwrap())].into_iter().collect(), false)
 }
 
 /// What a form of ours carries for a browser with this cookie.

@@ -3,13 +3,14 @@
 
 use askama::Template;
 use axum::body::Body;
-use http::{Response, StatusCode};
-use sekisho_core::notification::Language;
+use http::{Response, StatusCode, header};
+use sekisho_core::language::Language;
 use sekisho_core::user::Rank;
 
 use super::page::html_answer;
-use super::{ROOT, assets};
+use super::{ROOT, assets, japanese};
 use crate::transition::Refusal;
+use crate::view::words;
 
 /// What is looked for by name or id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +56,11 @@ pub enum Trouble {
     /// There is none under this name or id.
     Unknown(Thing, String),
     Conflict(String),
-    Later(String),
+    /// In so many seconds.
+    Later {
+        detail: String,
+        seconds: u64,
+    },
     Store(String),
     /// A page of ours could not be made.
     Broken(String),
@@ -81,7 +86,7 @@ impl Trouble {
             Self::Wrong(_) => StatusCode::BAD_REQUEST,
             Self::Missing(_) | Self::Unknown(..) => StatusCode::NOT_FOUND,
             Self::Conflict(_) => StatusCode::CONFLICT,
-            Self::Later(_) => StatusCode::TOO_MANY_REQUESTS,
+            Self::Later { .. } => StatusCode::TOO_MANY_REQUESTS,
             Self::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Broken(_) => StatusCode::INTERNAL_SERVER_ERROR,
         }
@@ -91,7 +96,7 @@ impl Trouble {
     fn words(&self, lang: Language) -> (&'static str, String) {
         let (en, ja, detail) = match self {
             Self::Nobody => (
-                ("You are not logged in any more", "Log in again. What you sent was not carried out."),
+                ("Your session has expired", "Log in again. Your last action was not carried out."),
                 (
                     "ログインの期限が切れました",
                     "もう一度ログインしてください。送信した操作は実行されていません。",
@@ -99,31 +104,31 @@ impl Trouble {
                 None,
             ),
             Self::Rank(rank) => (
-                ("This is not for you", "Your account may not do this. Ask an admin for the rank it needs."),
+                ("Forbidden", "Your role does not allow this. Ask an admin for the role named here."),
                 (
                     "権限がありません",
                     "このアカウントでは実行できません。必要な権限を管理者に依頼してください。",
                 ),
-                Some(rank.name().to_owned()),
+                Some(words::status(rank.name(), lang).1.to_owned()),
             ),
             Self::ForeignForm => (
                 (
-                    "This form is not ours, or too old",
-                    "Nothing was done. Go back, load the page again and repeat it.",
+                    "The form is invalid or expired",
+                    "Nothing was changed. Go back, reload the page and repeat it. If it happens every time behind a proxy, set console.url to the console's address.",
                 ),
                 (
                     "無効なフォームです",
-                    "何も実行されていません。前のページを再読み込みして、もう一度操作してください。",
+                    "何も実行されていません。前のページを再読み込みして、もう一度操作してください。毎回発生し、プロキシを経由している場合は、設定の console.url にコンソールのURLを記入してください。",
                 ),
                 None,
             ),
             Self::Wrong(detail) => (
-                ("That can't be understood", "Change what was entered, and try again."),
+                ("Invalid input", "Correct the input and try again."),
                 ("入力内容を解釈できません", "入力内容を直して、もう一度お試しください。"),
                 Some(detail.clone()),
             ),
             Self::Missing(detail) => (
-                ("There is no such thing", "It may be gone, or the address has a slip in it."),
+                ("Not found", "It may have been deleted, or the address is mistyped."),
                 ("見つかりません", "削除されたか、アドレスが間違っている可能性があります。"),
                 Some(detail.clone()),
             ),
@@ -131,7 +136,9 @@ impl Trouble {
                 let (en, ja, _) = thing.words();
                 let cure = match lang {
                     Language::En => {
-                        format!("There is no {en} {id}. It may be gone, or the address has a slip in it.")
+                        format!(
+                            "There is no {en} {id}. It may have been deleted, or the address is mistyped."
+                        )
                     }
                     Language::Ja => format!(
                         "{ja} {id} はありません。削除されたか、アドレスが間違っている可能性があります。"
@@ -140,19 +147,19 @@ impl Trouble {
                 return (lang.t("Not found", "見つかりません"), cure);
             }
             Self::Conflict(detail) => (
-                ("It contradicts what is there", "Nothing was changed. Look again at how things stand."),
+                ("Conflict", "Nothing was changed. Check the current state."),
                 ("現在の状態と矛盾します", "何も変更されていません。現在の状態を確認してください。"),
                 Some(detail.clone()),
             ),
-            Self::Later(detail) => (
-                ("Not now", "Wait a little, then try again."),
+            Self::Later { detail, .. } => (
+                ("Too many requests", "Wait a moment, then try again."),
                 ("今は実行できません", "しばらく待ってから、もう一度お試しください。"),
                 Some(detail.clone()),
             ),
             Self::Store(_) => (
                 (
-                    "The store does not answer",
-                    "Nothing is lost. Try again in a moment; the server's log says more.",
+                    "The database does not respond",
+                    "No data is lost. Try again in a moment; the server's log has details.",
                 ),
                 (
                     "データベースが応答しません",
@@ -161,13 +168,18 @@ impl Trouble {
                 None,
             ),
             Self::Broken(_) => (
-                ("This page could not be made", "That is our mistake; the server's log says more."),
+                ("Internal error", "This is a bug in Sekisho; the server's log has details."),
                 ("ページを表示できません", "プログラムの不具合です。詳細はサーバーのログにあります。"),
                 None,
             ),
         };
         let (title, cure) = if lang == Language::En { en } else { ja };
-        (title, detail.map_or_else(|| cure.to_owned(), |detail| format!("{cure} ({detail})")))
+        let text = match (detail, lang) {
+            (None, _) => cure.to_owned(),
+            (Some(detail), Language::En) => format!("{cure} ({detail})"),
+            (Some(detail), Language::Ja) => format!("{cure}（{}）", japanese::translated(&detail)),
+        };
+        (title, text)
     }
 
     /// One line, for the page where an act was tried.
@@ -178,8 +190,8 @@ impl Trouble {
 
     pub fn into_response(self, lang: Language) -> Response<Body> {
         match &self {
-            Self::Store(error) => tracing::error!(error, "the console could not reach the store"),
-            Self::Broken(error) => tracing::error!(error, "a page of the console could not be made"),
+            Self::Store(error) => tracing::error!(error, "console: the database does not respond"),
+            Self::Broken(error) => tracing::error!(error, "a page of the console could not be rendered"),
             _ => {}
         }
         let (title, text) = self.words(lang);
@@ -188,7 +200,12 @@ impl Trouble {
             _ => None,
         };
         let page = TroublePage { lang, title, text, list, root: ROOT, style: assets::address("console.css") };
-        html_answer(self.status(), page.render().unwrap_or_else(|_| title.to_owned()), lang)
+        let html = page.render().unwrap_or_else(|_| title.to_owned());
+        let mut answer = html_answer(self.status(), html, lang);
+        if let Self::Later { seconds, .. } = self {
+            answer.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+        }
+        answer
     }
 }
 
@@ -210,7 +227,7 @@ impl From<Refusal> for Trouble {
             Refusal::Wrong(_) | Refusal::Fields(_) | Refusal::Foreign(_) => Self::Wrong(refusal.to_string()),
             Refusal::Missing(detail) => Self::Missing(detail),
             Refusal::Conflict(detail) => Self::Conflict(detail),
-            Refusal::Later { detail, .. } => Self::Later(detail),
+            Refusal::Later { detail, seconds } => Self::Later { detail, seconds },
             Refusal::Store(error) => error.into(),
         }
     }

@@ -8,8 +8,8 @@ use super::ROOT;
 use super::frame::Frame;
 use super::page::{ADMIN, Answer, Method, Page, Reply, Visit};
 use super::trouble::Trouble;
-use crate::config::Scope;
-use crate::transition::{self, ApiKey, Refusal};
+use crate::config::{SCOPES, Scope};
+use crate::transition::{self, ApiKey, NewKey, Refusal};
 
 pub const PAGES: &[Page] = &[
     Page { method: Method::Get, path: "/console/users", needs: ADMIN, run: |visit| Box::pin(list(visit)) },
@@ -105,7 +105,7 @@ async fn page(visit: &Visit, made: Option<Made>) -> Answer {
         created_at: user.created_at,
         entered_at: user.entered_at,
         is_out: user.disabled_at.is_some(),
-        is_shut: user.shut(visit.at).is_some(),
+        is_shut: user.shut_anywhere(visit.at).is_some(),
         sessions: user.living_sessions(visit.at).count(),
         is_you: name == visit.who.name,
         name,
@@ -130,13 +130,13 @@ async fn invite(visit: Visit) -> Answer {
 async fn withdraw(visit: Visit) -> Answer {
     let which = visit.field("invite").unwrap_or_default();
     let done = transition::withdraw_invite(&*visit.console.store, which, &visit.actor()).await;
-    visit.after(HOME, done, ("The link leads nowhere any more.", "招待リンクを無効にしました。"))
+    visit.after(HOME, done, ("The invitation was withdrawn.", "招待リンクを無効にしました。"))
 }
 
 async fn set_rank(visit: Visit) -> Answer {
     let rank = rank(&visit)?;
     let done = change(&visit, Act::Rank(rank)).await;
-    visit.after(HOME, done, ("The rank is changed.", "権限を変更しました。"))
+    visit.after(HOME, done, ("The role was changed.", "権限を変更しました。"))
 }
 
 async fn disable(visit: Visit) -> Answer {
@@ -144,13 +144,16 @@ async fn disable(visit: Visit) -> Answer {
     visit.after(
         HOME,
         done,
-        ("They are out, with every session.", "利用を停止し、すべてのセッションを終了しました。"),
+        (
+            "The user was deactivated; every session has ended.",
+            "利用を停止し、すべてのセッションを終了しました。",
+        ),
     )
 }
 
 async fn enable(visit: Visit) -> Answer {
     let done = change(&visit, Act::Enable).await;
-    visit.after(HOME, done, ("They may enter again.", "利用を再開しました。"))
+    visit.after(HOME, done, ("The user was reactivated.", "利用を再開しました。"))
 }
 
 async fn end_sessions(visit: Visit) -> Answer {
@@ -160,10 +163,11 @@ async fn end_sessions(visit: Visit) -> Answer {
 
 async fn create_key(visit: Visit) -> Answer {
     let scope = visit.field("scope").and_then(Scope::parse);
-    let scope = scope.ok_or_else(|| Trouble::wrong("scope: expected read, write or operate".into()))?;
+    let scope = scope.ok_or_else(|| Trouble::wrong(format!("scope: expected {SCOPES}")))?;
     let tenant = visit.field("tenant").map(str::to_owned);
     let (store, actor) = (&*visit.console.store, visit.actor());
-    match transition::create_key(store, visit.field("name"), vec![scope], tenant, &actor).await {
+    let order = NewKey { name: visit.field("name").map(str::to_owned), scopes: vec![scope], tenant };
+    match transition::create_key(store, order, &visit.console.known.keys, &actor).await {
         Ok(made) => {
             page(&visit, Some(Made { is_link: false, secret: made.secret.expose().to_owned() })).await
         }
@@ -174,7 +178,7 @@ async fn create_key(visit: Visit) -> Answer {
 async fn revoke_key(visit: Visit) -> Answer {
     let which = visit.field("key").unwrap_or_default();
     let done = transition::revoke_key(&*visit.console.store, which, &visit.actor()).await;
-    visit.after(HOME, done, ("The key opens nothing any more.", "キーを無効にしました。"))
+    visit.after(HOME, done, ("The key was revoked.", "キーを無効にしました。"))
 }
 
 async fn change(visit: &Visit, act: Act) -> Result<(), Refusal> {
@@ -183,5 +187,5 @@ async fn change(visit: &Visit, act: Act) -> Result<(), Refusal> {
 
 fn rank(visit: &Visit) -> Result<Rank, Trouble> {
     let rank = visit.field("rank").and_then(Rank::parse);
-    rank.ok_or_else(|| Trouble::wrong("rank: expected viewer, operator or admin".into()))
+    rank.ok_or_else(|| Trouble::wrong("role: expected viewer, operator or admin".into()))
 }

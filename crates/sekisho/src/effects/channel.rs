@@ -1,18 +1,19 @@
 //! A way to tell somebody something. One try, and what became of it: whether it is tried again is decided elsewhere.
 
+use std::fmt;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use async_trait::async_trait;
+use sekisho_core::Secret;
 use sekisho_core::notification::{Message, Sent};
 
 use super::discord::{self, Discord};
-use super::mail::Mailer;
+use super::mail::{self, Mailer};
 use super::pagerduty::{self, PagerDuty};
 use super::slack::{self, Slack};
 use super::twilio::{self, Twilio};
 use super::webhook::{self, Webhook};
-use crate::config::{self, ChannelKind};
 
 #[async_trait]
 pub trait Channel: Send + Sync {
@@ -20,11 +21,40 @@ pub trait Channel: Send + Sync {
     async fn send(&self, message: &Message, within: Duration) -> Sent;
 }
 
-/// Opens what a channel's configuration names.
-pub fn open(config: &config::Channel) -> anyhow::Result<Box<dyn Channel>> {
-    let allow_private = config.allow_private;
+/// What is behind it.
+#[derive(Clone)]
+pub enum ChannelKind {
+    Smtp(mail::Settings),
+    Slack { url: Secret },
+    Discord { url: Secret },
+    Webhook { url: String, secrets: Vec<Secret> },
+    PagerDuty { url: Option<String>, routing_key: Secret },
+    Twilio { url: Option<String>, account: String, token: Secret, from: String, to: String },
+}
+
+impl ChannelKind {
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Smtp(_) => "smtp",
+            Self::Slack { .. } => "slack",
+            Self::Discord { .. } => "discord",
+            Self::Webhook { .. } => "webhook",
+            Self::PagerDuty { .. } => "pagerduty",
+            Self::Twilio { .. } => "twilio",
+        }
+    }
+}
+
+impl fmt::Debug for ChannelKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Opens a channel; nobody is called yet.
+pub fn open(name: &str, kind: ChannelKind, allow_private: bool) -> anyhow::Result<Box<dyn Channel>> {
     let opened = || -> anyhow::Result<Box<dyn Channel>> {
-        Ok(match config.kind.clone() {
+        Ok(match kind {
             ChannelKind::Smtp(settings) => Box::new(Mailer::new(settings)?),
             ChannelKind::Slack { url } => Box::new(Slack::new(slack::Settings { url, allow_private })?),
             ChannelKind::Discord { url } => Box::new(Discord::new(discord::Settings { url, allow_private })?),
@@ -49,7 +79,7 @@ pub fn open(config: &config::Channel) -> anyhow::Result<Box<dyn Channel>> {
             }
         })
     };
-    opened().with_context(|| format!("channel {}", config.name))
+    opened().with_context(|| format!("channel {name}"))
 }
 
 /// Each of them sends in its own way.

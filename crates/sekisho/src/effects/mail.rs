@@ -16,7 +16,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sekisho_core::Secret;
-use sekisho_core::notification::{MailAddress, Message, Sent};
+use sekisho_core::mail_address::MailAddress;
+use sekisho_core::notification::{Message, Sent};
 use tokio::time::{Instant, timeout_at};
 
 use answer::Parties;

@@ -12,7 +12,8 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
 use reqwest::Url;
 use sekisho_core::Secret;
-use sekisho_core::notification::{Language, Message, Sent};
+use sekisho_core::language::Language;
+use sekisho_core::notification::{Message, Sent};
 use sekisho_core::provider::encode_base64;
 
 use super::post::{self, Copies, Post, Said};

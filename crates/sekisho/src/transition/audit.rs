@@ -8,12 +8,10 @@ use std::collections::BTreeMap;
 use sekisho_core::Time;
 use sekisho_core::audit::{ANCHORED, Check};
 use sekisho_core::change::ChangeSet;
-use sekisho_core::provider::encode_hex;
-use sekisho_store::{AuditEntry, FIND_MAX, Link, Store};
-use serde_json::{Value, json};
+use sekisho_store::{FIND_MAX, Link, Store};
+use serde_json::json;
 
 use super::{Actor, Result};
-use crate::view;
 
 /// What a walk over the whole log found.
 #[derive(Debug, Default)]
@@ -56,36 +54,17 @@ pub async fn each_link(store: &dyn Store, mut show: impl FnMut(&Link)) -> Result
     }
 }
 
-/// The entries of a link, with all that its hash is made of.
-pub fn exported(link: &Link) -> impl Iterator<Item = Value> {
-    link.entries.iter().map(|one| {
-        let mut shown = sealed(one);
-        shown["chain"] = json!(link.chain);
-        shown["n"] = json!(link.n);
-        shown["previous"] = json!(encode_hex(&link.previous));
-        shown["hash"] = json!(encode_hex(&link.hash));
-        shown
-    })
-}
-
-/// An entry with all that its digest is made of.
-pub fn sealed(one: &AuditEntry) -> Value {
-    let AuditEntry { entry, .. } = one;
-    let mut shown = view::audit(one);
-    // Hashed as they are kept, to the letter.
-    shown["details_text"] = json!(entry.details);
-    shown["event_number"] = json!(entry.event.map(sekisho_core::Seq::as_i64));
-    shown["digest"] = json!(encode_hex(entry.digest()));
-    shown
-}
-
 #[cfg(test)]
 mod tests {
     use sekisho_core::audit::Entry;
     use sekisho_core::change::ChangeSet;
     use sekisho_store::memory::MemoryStore;
 
+    use sekisho_core::provider::encode_hex;
+    use serde_json::Value;
+
     use super::*;
+    use crate::view::exported;
 
     const NOW: Time = Time::from_ms(1_780_000_000_000);
 

@@ -1,6 +1,7 @@
 //! Breakers, closed by hand: those of routes, and those of channels.
 
-use sekisho_core::change::{ChangeSet, Committed, Lane};
+use sekisho_core::change::{ChangeSet, Committed};
+use sekisho_core::job::Lane;
 use sekisho_core::queue::Breaker;
 use sekisho_core::state::{Index, Key, Kind, Write};
 use sekisho_store::Store;

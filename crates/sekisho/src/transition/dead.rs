@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sekisho_core::change::Lane;
+use sekisho_core::job::Lane;
 use sekisho_core::notification::tries::UNCERTAIN;
 use sekisho_core::{Seq, Time};
 use sekisho_store::{CLAIM_MAX, DeadFilter, DeadGroup, DeadLetter, FIND_MAX, Store};
@@ -32,7 +32,7 @@ pub struct DeadQuery {
 impl DeadQuery {
     pub fn filter(&self) -> Result<DeadFilter> {
         let event = self.event.as_ref().map(|id| {
-            let wanted = "expected the event's id as Sekisho writes it: evt_ and 13 letters";
+            let wanted = "expected the event's id as Sekisho writes it: evt_ and 13 characters";
             id.parse::<Seq>().map_err(|_| Refusal::Wrong(wanted.into()))
         });
         let lane = match (&self.route, &self.lane) {
@@ -119,7 +119,9 @@ pub async fn retry(store: &dyn Store, redo: &Redo, actor: &Actor<'_>) -> Result<
 pub async fn discard(store: &dyn Store, redo: &Redo, actor: &Actor<'_>) -> Result<DeadReport> {
     let reason = check_reason(&redo.reason)?;
     if reason.is_empty() && !redo.dry_run {
-        return Err(Refusal::Wrong("to discard needs a reason: who reads the audit log will ask".into()));
+        return Err(Refusal::Wrong(
+            "a reason is required to discard; it is recorded in the audit log".into(),
+        ));
     }
     let (mut report, jobs) = to_discard(store, redo).await?;
     for chunk in chunks(&jobs, redo.dry_run) {
@@ -180,7 +182,7 @@ async fn select(store: &dyn Store, redo: &Redo, without_doubt: bool) -> Result<(
         }
         if letters.is_empty() {
             let ids = report.missing.join(", ");
-            return Err(Refusal::Missing(format!("no dead letter has the id {ids}, or has it any more")));
+            return Err(Refusal::Missing(format!("no dead letter has the id {ids} (any more)")));
         }
     }
     let newest = letters.values().map(|letter| letter.at).max().filter(|_| redo.ids.is_empty());

@@ -1,7 +1,7 @@
 //! Loads what inputs speak of and asks the core what follows, with all that turns out to be needed for that.
 
 use sekisho_core::Time;
-use sekisho_core::settlement::{Change, Input, Wanted, decide, names};
+use sekisho_core::settlement::{Change, Input, Terms, Wanted, decide, names};
 use sekisho_core::state::Loaded;
 use sekisho_store::{Result, Store};
 
@@ -18,7 +18,7 @@ pub async fn decided(
     loop {
         let (names, keys) = (wanted.names.iter().cloned().collect(), wanted.keys.iter().cloned().collect());
         let loaded = store.load(names, keys).await?;
-        match decide(inputs, &wanted, &loaded, &|_| false, at) {
+        match decide(inputs, &wanted, &loaded, &Terms::at(at)) {
             Ok(changes) => return Ok((loaded, changes)),
             Err(more) => wanted.extend(more),
         }

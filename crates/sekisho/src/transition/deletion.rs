@@ -3,7 +3,7 @@
 //! ([ADR 20](../../../../docs/adr/0020-deleting-leaves-a-stone.md)).
 
 use sekisho_core::change::{ChangeSet, Committed};
-use sekisho_core::notification::directory::{Register, own_id};
+use sekisho_core::directory::{Register, own_id};
 use sekisho_core::settlement::billing;
 use sekisho_core::settlement::order::billing_known_as;
 use sekisho_core::state::{DELETED, Index, Key, Kind, State, Write};
@@ -116,9 +116,11 @@ async fn find_billing(store: &dyn Store, which: &str, livemode: Option<bool>) ->
     };
     let mut found: Vec<State> = loaded.states.into_values().filter(is_meant).collect();
     match found.len() {
-        0 => Err(Refusal::Missing(format!("nothing is known of billing of {which}"))),
+        0 => Err(Refusal::Missing(format!("there is no billing of {which}"))),
         1 => Ok(found.remove(0)),
-        _ => Err(Refusal::Conflict(format!("{which} has billing in both modes; say which: live or test"))),
+        _ => Err(Refusal::Conflict(format!(
+            "{which} has billing in both modes; specify the mode, live or test"
+        ))),
     }
 }
 

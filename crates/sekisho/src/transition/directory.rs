@@ -9,7 +9,7 @@ mod draft;
 mod find;
 
 use sekisho_core::change::ChangeSet;
-use sekisho_core::notification::directory::{Member, Register, own_id};
+use sekisho_core::directory::{Member, Register, own_id};
 use sekisho_core::state::Key;
 use sekisho_store::Store;
 use serde_json::{Map, Value, json};
@@ -20,7 +20,7 @@ use super::request::{Answered, Request};
 use super::{Actor, Refusal, Result, TRIES, contended};
 
 pub(super) use draft::{Draft, Effect};
-pub use find::{NAMED_MAX, every_of_id, find_member, member, several};
+pub use find::{NAMED_MAX, every_of_id, find_member, several};
 
 /// As it is shown, with its address masked.
 pub fn view(key: &Key, member: &Member) -> Value {
@@ -114,7 +114,7 @@ pub fn check_member(register: Register, order: Map<String, Value>, actor: &Actor
 pub fn check_tenant(actor: &Actor<'_>, tenant: Option<&str>) -> Result<()> {
     match actor.tenant {
         Some(own) if tenant != Some(own) => {
-            let detail = format!("this key belongs to the tenant {own}; it can't speak for another");
+            let detail = format!("this key belongs to the tenant {own}; it has no access to other tenants");
             Err(Refusal::Foreign(FieldError::new("tenant", detail)))
         }
         _ => Ok(()),

@@ -5,10 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sekisho_core::change::Lane;
+use sekisho_core::job::Lane;
 use sekisho_core::notification::Notice;
-use sekisho_core::settlement::SOURCE;
 use sekisho_core::settlement::payment::Facts;
+use sekisho_core::source_name::OWN;
 use sekisho_core::state::State;
 use sekisho_core::{Seq, Time};
 use sekisho_store::{
@@ -125,7 +125,7 @@ async fn announced(store: &dyn Store, entries: &[AuditEntry]) -> Result<Vec<Even
     for entry in entries {
         let details: Value = serde_json::from_str(&entry.entry.details).unwrap_or_default();
         let Some(id) = details["id"].as_str() else { continue };
-        if let Some(seq) = store.find_seq(SOURCE, id).await? {
+        if let Some(seq) = store.find_seq(OWN, id).await? {
             announced.extend(store.find_event(seq).await?.map(|record| record.summary));
         }
     }

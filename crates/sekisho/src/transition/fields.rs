@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::RangeInclusive;
 
+use sekisho_core::calendar::{Day, Zone};
+use sekisho_core::language::Language;
+use sekisho_core::mail_address::MailAddress;
 use sekisho_core::money::{AMOUNT_MAX, Currency};
-use sekisho_core::notification::directory::{Day, Zone};
-use sekisho_core::notification::{Language, MailAddress};
 use sekisho_core::user::Rank;
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -75,7 +76,7 @@ impl Fields {
             return None;
         }
         if text.chars().count() > letters_max {
-            self.wrong(field, format!("expected at most {letters_max} letters"));
+            self.wrong(field, format!("expected at most {letters_max} characters"));
             return None;
         }
         Some(text)
@@ -187,13 +188,13 @@ impl Fields {
             let place = format!("{field}.{}", key.chars().take(METADATA_KEY_MAX).collect::<String>());
             match value {
                 _ if key.is_empty() || key.chars().count() > METADATA_KEY_MAX => {
-                    self.wrong(&place, format!("expected a key of 1 to {METADATA_KEY_MAX} letters"));
+                    self.wrong(&place, format!("expected a key of 1 to {METADATA_KEY_MAX} characters"));
                 }
                 Value::String(text) if text.chars().count() <= METADATA_VALUE_MAX => {
                     metadata.insert(key, text);
                 }
                 Value::String(_) => {
-                    self.wrong(&place, format!("expected at most {METADATA_VALUE_MAX} letters"));
+                    self.wrong(&place, format!("expected at most {METADATA_VALUE_MAX} characters"));
                 }
                 _ => self.wrong(&place, "expected a text"),
             }

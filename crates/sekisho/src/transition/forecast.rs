@@ -6,10 +6,11 @@ mod notices;
 
 use std::collections::BTreeMap;
 
-use sekisho_core::change::{Lane, Outcome};
 use sekisho_core::event::Stored;
+use sekisho_core::job::{Lane, Outcome};
 use sekisho_core::rule::{Facts, RuleError};
-use sekisho_core::settlement::{FETCHED, Fetch, Origin, held_back, read};
+use sekisho_core::settlement::{Fetch, held_back, read};
+use sekisho_core::source_name::{FETCHED, Origin};
 use sekisho_core::state::{Key, State};
 use sekisho_core::{Seq, Time};
 use sekisho_store::{Message, Standing, Store};
@@ -75,14 +76,14 @@ pub async fn forecast(
                 continue;
             };
             let before = store.find_messages(event.seq).await?;
-            let is_taken = outlook.ask(store, &event, &before, &BTreeMap::new()).await?;
+            let is_taken = outlook.ask(store, origin, &event, &before, &BTreeMap::new()).await?;
             report.without_route += usize::from(!is_taken);
             readings.extend(reading.map(|reading| (event, reading)));
         }
         let (news, drafts) = announced.by(store, readings, at).await?;
         report.announcements += news.len();
         for event in &news {
-            outlook.ask(store, event, &[], &drafts).await?;
+            outlook.ask(store, known.origin(event), event, &[], &drafts).await?;
         }
     }
     outlook.fill_in(report);
@@ -125,6 +126,7 @@ impl<'k> Outlook<'k> {
     async fn ask(
         &mut self,
         store: &dyn Store,
+        origin: Origin,
         event: &Stored,
         before: &[Message],
         drafts: &BTreeMap<Key, State>,
@@ -135,7 +137,7 @@ impl<'k> Outlook<'k> {
             let mut tell = |RuleError(error)| {
                 *self.unanswered.entry((format!("route {}", route.name), error)).or_default() += 1;
             };
-            match route.matches(event, &facts) {
+            match route.matches(origin, event, &facts) {
                 Ok(true) => {
                     is_taken = true;
                     forecast.add(before);

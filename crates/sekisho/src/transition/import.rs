@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sekisho_core::change::ChangeSet;
-use sekisho_core::notification::directory::Register;
+use sekisho_core::directory::Register;
 use sekisho_store::Store;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

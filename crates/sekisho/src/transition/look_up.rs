@@ -8,10 +8,8 @@ use sekisho_core::settlement::order::{billing_known_as, object_known_as, objects
 use sekisho_core::settlement::payment::Facts;
 use sekisho_core::state::{Key, Kind, State};
 use sekisho_store::{Error, FIND_MAX, Result, Store};
-use serde_json::Value;
 
 use super::kept;
-use crate::view;
 
 /// How often what a payment became may have been merged in its turn.
 const MERGES_MAX: usize = 1_000;
@@ -70,11 +68,6 @@ async fn named(store: &dyn Store, names: Vec<String>) -> Result<Vec<State>> {
     Ok(found)
 }
 
-/// One payment by our id; one that was merged is shown as what it became.
-pub async fn payment(store: &dyn Store, id: &str) -> Result<Option<Value>> {
-    payment_state(store, id).await?.as_ref().map(view::payment).transpose()
-}
-
 /// What a tenant subscribed to, as it is stored. Without a mode: the live one, or else that of the test mode.
 pub async fn billing_state(store: &dyn Store, tenant: &str, livemode: Option<bool>) -> Result<Option<State>> {
     let names = billing_known_as(tenant, livemode);
@@ -106,6 +99,7 @@ mod tests {
     use sekisho_store::memory::MemoryStore;
 
     use super::*;
+    use crate::view::find_payment;
 
     const NOW: Time = Time::from_ms(1_780_000_000_000);
 
@@ -179,10 +173,10 @@ mod tests {
         keep_payment(&store, "pay_2", None, r#"{"merged_into":"pay_1"}"#).await;
         keep_payment(&store, "pay_1", Some("p:live/id/pay_3"), r#"{"names":["live/id/pay_3"]}"#).await;
         keep_payment(&store, "pay_8", None, r#"{"merged_into":"pay_8"}"#).await;
-        assert_eq!(payment(&store, "pay_3").await.unwrap().unwrap()["id"], "pay_1");
+        assert_eq!(find_payment(&store, "pay_3").await.unwrap().unwrap()["id"], "pay_1");
         assert_eq!(found(&store, "pay_3", None).await, ["pay_1"], "by both ways, and once");
-        assert!(payment(&store, "pay_9").await.unwrap().is_none());
-        assert!(payment(&store, "pay_8").await.is_err(), "a circle has an end");
+        assert!(find_payment(&store, "pay_9").await.unwrap().is_none());
+        assert!(find_payment(&store, "pay_8").await.is_err(), "a circle has an end");
     }
 
     #[tokio::test]

@@ -1,13 +1,15 @@
 //! Notices: written down before they are sent, found again, resent when a person asks, and the reminders of a day.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use sekisho_core::calendar::Day;
 use sekisho_core::change::ChangeSet;
+use sekisho_core::directory::{Staff, Subject, Tenant, own_id};
 use sekisho_core::event::Stored;
-use sekisho_core::notification::directory::{Day, Staff, Subject, Tenant, own_id};
+use sekisho_core::mail_address::MailAddress;
 use sekisho_core::notification::post::{self, post};
 use sekisho_core::notification::reminder::Run;
-use sekisho_core::notification::{MailAddress, Named, Notice, Parties, Place, Status, Step, Suppression, To};
+use sekisho_core::notification::{Named, Notice, Parties, Place, Status, Step, Suppression, To};
 use sekisho_core::state::{Key, Kind, State};
 use sekisho_core::{Seq, Time};
 use sekisho_store::{FIND_MAX, StateFilter, Store};
@@ -80,6 +82,22 @@ pub async fn parties_with(
         (To::Customer | To::Staff | To::Operators | To::Place, _) => Vec::new(),
     };
     Ok(named.parties(&known, &staff))
+}
+
+/// Those of the addresses to which a notice was written down, whatever became of it.
+pub async fn mailed(
+    store: &dyn Store,
+    addresses: &[(MailAddress, Option<String>)],
+) -> sekisho_store::Result<BTreeSet<MailAddress>> {
+    let mut mailed = BTreeSet::new();
+    for (address, _) in addresses {
+        let customer = Some(address.whole().to_owned());
+        let filter = StateFilter { customer, ..StateFilter::all(Kind::Notice, 1) };
+        if !store.find_states(filter).await?.is_empty() {
+            mailed.insert(address.clone());
+        }
+    }
+    Ok(mailed)
 }
 
 /// Everything of a kind that belongs to a tenant, with its id.

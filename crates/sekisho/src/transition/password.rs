@@ -45,7 +45,7 @@ fn work_out(password: &str) -> Option<String> {
 /// The place is held by the work, not by whoever waits for it: who hangs up does not make room for another.
 async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     let busy = || Refusal::Later {
-        detail: "many people are at the door; try again in a moment".into(),
+        detail: "too many log-ins at once; try again in a moment".into(),
         seconds: ROOM_WITHIN.as_secs(),
     };
     let _waiting = LINE.try_acquire().map_err(|_| busy())?;
@@ -59,7 +59,7 @@ async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> 
 }
 
 fn no_chance() -> Refusal {
-    Refusal::Later { detail: "this machine could not work out the password; try again".into(), seconds: 5 }
+    Refusal::Later { detail: "the server could not check the password; try again".into(), seconds: 5 }
 }
 
 #[cfg(test)]

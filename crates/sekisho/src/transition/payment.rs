@@ -10,11 +10,10 @@ use sekisho_store::Store;
 use serde_json::{Map, Value};
 
 use super::decided::decided;
-use super::directory;
 use super::fields::Fields;
 use super::kept::is_written;
 use super::request::{Answered, Request};
-use super::{Actor, Refusal, Result, TRIES, contended, fresh};
+use super::{Actor, Refusal, Result, TRIES, contended, directory, fresh};
 
 /// Creates a payment, or gives one that events have found already its owner.
 pub async fn create_payment(

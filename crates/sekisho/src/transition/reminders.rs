@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use sekisho_core::calendar::{Day, local_date};
 use sekisho_core::change::ChangeSet;
-use sekisho_core::notification::directory::{Day, local_date};
-use sekisho_core::notification::{MailAddress, Notice, Status, post, reminder};
+use sekisho_core::mail_address::MailAddress;
+use sekisho_core::notification::{Notice, Status, post, reminder};
 use sekisho_core::state::Kind;
 use sekisho_core::timer::DAY_MS;
 use sekisho_core::{Seq, Time};

@@ -12,7 +12,7 @@ use super::forecast::{NoticeForecast, RouteForecast, Unanswered, forecast};
 use super::{
     Actor, Known, Refusal, Result, SELECT_MAX, check_reason, check_selection, earlier, find_event, just_after,
 };
-use crate::worker::AGAIN;
+use sekisho_core::job::AGAIN;
 
 /// Which events. All conditions must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,7 +58,7 @@ impl EventQuery {
 
 /// A status by its name, or as the console shows it.
 pub fn event_status(word: &str) -> Option<Status> {
-    if word == "settled" { Some(Status::Success) } else { Status::parse(word) }
+    if word == "processed" { Some(Status::Success) } else { Status::parse(word) }
 }
 
 /// Which events to settle again, and how.

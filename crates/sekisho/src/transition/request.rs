@@ -47,7 +47,7 @@ impl Request {
         order: &Map<String, Value>,
     ) -> Result<Self> {
         if key.is_empty() || key.chars().count() > KEY_MAX || key.contains(char::is_control) {
-            return Err(Refusal::Wrong(format!("Idempotency-Key: expected 1 to {KEY_MAX} letters")));
+            return Err(Refusal::Wrong(format!("Idempotency-Key: expected 1 to {KEY_MAX} characters")));
         }
         let order = serde_json::to_string(order).expect("JSON serialises");
         let what = [path, tenant.unwrap_or_default(), &*order].join("\0");

@@ -1,8 +1,7 @@
 //! Addresses that nothing is sent to: entered, and released, by people. Bounces and complaints enter them by themselves.
 
 use sekisho_core::change::ChangeSet;
-use sekisho_core::notification::MailAddress;
-use sekisho_core::notification::address::mask_text;
+use sekisho_core::mail_address::{MailAddress, mask_text};
 use sekisho_core::notification::suppression::{Cause, Suppression, Turn};
 use sekisho_core::state::Kind;
 use sekisho_store::{FIND_MAX, StateFilter, Store};

@@ -3,13 +3,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use sekisho_core::Epoch;
 use sekisho_core::audit::Role;
-use sekisho_core::change::{Arrival, ChangeSet, Death, End, Kind, Lane, NewJob, Outcome, delivery_key};
-use sekisho_core::delivery::Pattern;
+use sekisho_core::change::{Arrival, ChangeSet};
 use sekisho_core::delivery::route::Send;
 use sekisho_core::event::{DedupeKey, Trust};
 use sekisho_core::id::Sequence;
-use sekisho_core::notification::{self, MailAddress, To};
-use sekisho_core::queue::{Breaker, Class};
+use sekisho_core::job::{Class, Death, End, Kind, Lane, NewJob, Outcome, delivery_key};
+use sekisho_core::mail_address::MailAddress;
+use sekisho_core::notification::{self, To};
+use sekisho_core::pattern::Pattern;
+use sekisho_core::queue::Breaker;
 use sekisho_core::rule::Rule;
 use sekisho_core::state::{self, Index, Key, Write};
 use sekisho_store::memory::MemoryStore;
@@ -58,7 +60,7 @@ async fn store(events: usize, dead: usize) -> MemoryStore {
 const CHUNK: usize = 500;
 const DONE: End = End::Done(Outcome::SUCCESS);
 
-async fn claim_all(store: &MemoryStore, epoch: Epoch, lane: &Lane) -> Vec<sekisho_core::change::Job> {
+async fn claim_all(store: &MemoryStore, epoch: Epoch, lane: &Lane) -> Vec<sekisho_core::job::Job> {
     let mut all = Vec::new();
     loop {
         let jobs = store.claim(epoch, vec![(lane.clone(), CHUNK)], NOW).await.unwrap();
@@ -118,6 +120,7 @@ fn route(name: &str, filter: &str) -> Route {
         events: vec![],
         filter: Some(Rule::compile(filter).unwrap()),
         fifo: None,
+        speaks_for: None,
         send: Send::Raw,
         headers: vec![],
     }
@@ -127,8 +130,8 @@ fn route(name: &str, filter: &str) -> Route {
 async fn b4_an_order_says_in_one_way_what_it_is_about() {
     let store = store(2, 2).await;
     let known = Known::default();
-    assert!(wrong(retry(&store, &Redo::default(), &ACTOR).await).contains("say which"));
-    assert!(wrong(replay(&store, &known, &Replay::default(), &ACTOR).await).contains("say which"));
+    assert!(wrong(retry(&store, &Redo::default(), &ACTOR).await).contains("specify ids"));
+    assert!(wrong(replay(&store, &known, &Replay::default(), &ACTOR).await).contains("specify ids"));
     let both = Redo { ids: vec!["msg_0000000000000".into()], ..all() };
     assert!(wrong(retry(&store, &both, &ACTOR).await).contains("exclude each other"));
     let odd = Redo { ids: vec!["7".into()], ..Redo::default() };
@@ -180,7 +183,7 @@ async fn b4_what_was_not_there_at_the_preview_is_left_alone() {
     let early = DeadQuery { until: Some(NOW.plus_ms(-5)), ..DeadQuery::default() };
     let order = Redo { filter: early, ..Redo::default() };
     assert_eq!(order.bounded(NOW).unwrap(), order);
-    assert!(wrong(Redo::default().bounded(NOW)).contains("say which"));
+    assert!(wrong(Redo::default().bounded(NOW)).contains("specify ids"));
     let named = Redo { ids: vec!["msg_0000000000007".into()], ..Redo::default() };
     assert_eq!(named.bounded(NOW).unwrap(), named);
 }
@@ -201,7 +204,7 @@ async fn b4_to_discard_needs_a_reason_and_both_are_audited() {
     let store = store(2, 2).await;
     for reason in ["", "  \n"] {
         let order = Redo { reason: reason.into(), ..all() };
-        assert!(wrong(discard(&store, &order, &ACTOR).await).contains("needs a reason"));
+        assert!(wrong(discard(&store, &order, &ACTOR).await).contains("a reason is required"));
     }
     let long = Redo { reason: "あ".repeat(REASON_MAX + 1), ..all() };
     assert!(wrong(discard(&store, &long, &ACTOR).await).contains("longer than"));
@@ -280,6 +283,7 @@ async fn b4_a_forecast_follows_what_would_be_announced_for_the_first_time() {
     let receipt = notification::Rule {
         name: "receipt".into(),
         events: vec![Pattern::new("payment.paid")],
+        sources: Vec::new(),
         filter: None,
         to: To::Customer,
         channel: "mail".into(),

@@ -13,6 +13,7 @@ use serde_json::json;
 
 use super::every::every;
 use super::kept::{is_written, load, read, write};
+use super::login::{Ticket, new_device, place_of};
 use super::{Actor, FieldError, Refusal, Result, TRIES, contended, password};
 use crate::chance;
 
@@ -25,6 +26,8 @@ const AGENT_LETTERS_MAX: usize = 200;
 pub struct Visitor<'a> {
     pub agent: &'a str,
     pub peer: &'a str,
+    /// What its browser shows to have logged in before.
+    pub device: Option<&'a str>,
     pub at: Time,
 }
 
@@ -130,14 +133,14 @@ async fn is_vouched(store: &dyn Store, invite: &Invite) -> Result<bool> {
     Ok(user.as_ref().is_none_or(User::is_admin))
 }
 
-/// Takes up an invitation: a user, and a session of theirs. Answers the session's token.
+/// Takes up an invitation: a user, and a session of theirs.
 pub async fn join(
     store: &dyn Store,
     token: &str,
     name: &str,
     password: &str,
     from: Visitor<'_>,
-) -> Result<String> {
+) -> Result<Ticket> {
     let name = name.trim();
     let wrong = |field, what: &str| Refusal::Fields(vec![FieldError::new(field, format!("expected {what}"))]);
     check_name(name).map_err(|what| wrong("name", what))?;
@@ -145,11 +148,12 @@ pub async fn join(
     let (state, mut invite) = load_invite(store, token, from.at).await?.ok_or_else(no_invite)?;
     let kept = password::hash(password).await?;
     let mut user = User::new(invite.rank, kept, from.at);
-    let session = begin(&mut user, name, from)?;
+    let token = begin(&mut user, name, &place_of(from.peer), from);
+    let ticket = Ticket { token, device: new_device(name, &user) };
     invite.used_by = Some(name.to_owned());
     let key = Key::new(Kind::User, name);
     if load(store, &key).await?.is_some() {
-        return Err(Refusal::Conflict(format!("there is a user {name} already: choose another name")));
+        return Err(Refusal::Conflict(format!("a user named {name} already exists; choose another name")));
     }
     let actor = acting(name, user.rank, from.at);
     let mut writes = vec![write(&state.key, state.version, &invite), write(&key, 0, &user)];
@@ -164,7 +168,7 @@ pub async fn join(
         )],
         ..ChangeSet::nothing(from.at)
     };
-    if is_written(store, set).await? { Ok(session) } else { Err(no_invite()) }
+    if is_written(store, set).await? { Ok(ticket) } else { Err(no_invite()) }
 }
 
 /// Once there is somebody, the link for whoever comes first is void, by whichever link they came.
@@ -180,41 +184,7 @@ async fn closed_first(store: &dyn Store, taken: &Key, name: &str) -> Result<Opti
 }
 
 fn no_invite() -> Refusal {
-    Refusal::Missing("this invitation was taken up, is over, or never was; ask for another".into())
-}
-
-/// Enters with a password. Answers the session's token. Every refusal reads the same and takes as long: whether there
-/// is such a user, and whether the door is shut for them, is not for everybody to know.
-pub async fn enter(store: &dyn Store, name: &str, password: &str, from: Visitor<'_>) -> Result<String> {
-    let name = name.trim();
-    let key = Key::new(Kind::User, name);
-    let known = if check_name(name).is_ok() { load(store, &key).await? } else { None };
-    let known = known.map(|state| read::<User>(&state)).transpose()?;
-    let known = known.filter(|user| user.shut(from.at).is_none());
-    let kept = known.as_ref().filter(|user| user.disabled_at.is_none()).map(|user| user.password.as_str());
-    let is_right = password::matches(password, kept).await?;
-    if known.is_none() {
-        return Err(not_known());
-    }
-    let mut session = None;
-    change(store, name, |user| {
-        let actor = acting(name, user.rank, from.at);
-        let details = json!({ "peer": from.peer });
-        if is_right && user.shut(from.at).is_none() && user.disabled_at.is_none() {
-            session = Some(begin(user, name, from)?);
-            Ok(actor.entry(None, "user.entered", ("user", name), details))
-        } else {
-            session = None;
-            user.missed(from.at);
-            Ok(actor.entry(None, "user.refused", ("user", name), details))
-        }
-    })
-    .await?;
-    session.ok_or_else(not_known)
-}
-
-fn not_known() -> Refusal {
-    Refusal::Foreign(FieldError::new("name", "this name and password don't belong together"))
+    Refusal::Missing("this invitation is used, expired or unknown; ask for another".into())
 }
 
 /// Who shows this token, if its session lives.
@@ -239,9 +209,9 @@ pub async fn find_session(store: &dyn Store, token: &str, now: Time) -> Result<O
 
 /// Ends one session, by the hash of its token.
 pub async fn end_session(store: &dyn Store, name: &str, hash: &str, actor: &Actor<'_>) -> Result<()> {
-    change(store, name, |user| {
+    change(store, name, actor.at, |user| {
         user.sessions.retain(|session| session.hash != hash);
-        Ok(actor.entry(None, "user.left", ("user", name), json!({})))
+        Ok(Some(actor.entry(None, "user.left", ("user", name), json!({}))))
     })
     .await
     .map(drop)
@@ -278,7 +248,7 @@ async fn other_admin(store: &dyn Store, without: &str) -> Result<(State, User)> 
             return Ok((state, user));
         }
     }
-    Err(Refusal::Conflict(format!("{without} is the last admin: make somebody else admin first")))
+    Err(Refusal::Conflict(format!("{without} is the last admin: make another user admin first")))
 }
 
 /// Another password, by whoever knows the old one. Every other session ends.
@@ -293,24 +263,27 @@ pub async fn change_password(
     check_password(&known.name, new).map_err(|what| wrong("new", &format!("expected {what}")))?;
     let state = load(store, &Key::new(Kind::User, &known.name)).await?;
     let user = state.map(|state| read::<User>(&state)).transpose()?;
-    if user.as_ref().is_some_and(|user| user.shut(actor.at).is_some()) {
+    // Whoever sits at a session they found may not guess for ever.
+    let place = format!("session {}", known.hash);
+    if user.as_ref().is_some_and(|user| user.shut(&place, actor.at).is_some()) {
         let detail = "too many wrong passwords: wait a quarter of an hour".to_owned();
         return Err(Refusal::Later { detail, seconds: 15 * 60 });
     }
     if !password::matches(old, user.as_ref().map(|user| user.password.as_str())).await? {
-        change(store, &known.name, |user| {
-            user.missed(actor.at);
-            Ok(actor.entry(None, "user.refused", ("user", &known.name), json!({})))
+        change(store, &known.name, actor.at, |user| {
+            let told = user.missed(&place, actor.at);
+            let entry = |misses| json!({ "misses": misses });
+            Ok(told.map(|misses| actor.entry(None, "user.refused", ("user", &known.name), entry(misses))))
         })
         .await?;
-        return Err(wrong("old", "this is not your password"));
+        return Err(wrong("old", "the password is wrong"));
     }
     let kept = password::hash(new).await?;
     let details = json!({});
-    change(store, &known.name, |user| {
+    change(store, &known.name, actor.at, |user| {
         user.password.clone_from(&kept);
         user.sessions.retain(|session| session.hash == known.hash);
-        Ok(actor.entry(None, "user.password_changed", ("user", &known.name), details.clone()))
+        Ok(Some(actor.entry(None, "user.password_changed", ("user", &known.name), details.clone())))
     })
     .await
     .map(drop)
@@ -332,11 +305,12 @@ pub async fn users(store: &dyn Store) -> Result<Vec<(String, User)>> {
     Ok(users)
 }
 
-/// Reads, changes and writes a user, again when others were faster.
-async fn change(
+/// Reads, changes and writes a user, again when others were faster; with what the log says of it, if it does.
+pub(super) async fn change(
     store: &dyn Store,
     name: &str,
-    mut step: impl FnMut(&mut User) -> Result<sekisho_core::audit::Entry>,
+    at: Time,
+    mut step: impl FnMut(&mut User) -> Result<Option<sekisho_core::audit::Entry>>,
 ) -> Result<User> {
     let key = Key::new(Kind::User, name);
     for _ in 0..TRIES {
@@ -345,8 +319,8 @@ async fn change(
         let mut user: User = read(&state)?;
         let entry = step(&mut user)?;
         let write = write(&key, state.version, &user);
-        let set =
-            ChangeSet { writes: vec![write], audit: vec![entry.clone()], ..ChangeSet::nothing(entry.at) };
+        let audit = entry.into_iter().collect();
+        let set = ChangeSet { writes: vec![write], audit, ..ChangeSet::nothing(at) };
         if is_written(store, set).await? {
             return Ok(user);
         }
@@ -354,14 +328,15 @@ async fn change(
     Err(contended())
 }
 
-fn begin(user: &mut User, name: &str, from: Visitor<'_>) -> Result<String> {
+/// Begins a session, from this place. Answers its token.
+pub(super) fn begin(user: &mut User, name: &str, place: &str, from: Visitor<'_>) -> String {
     let token = format!("{name}.{}", chance::token::<32>());
     let agent = from.agent.chars().filter(|letter| !letter.is_control()).take(AGENT_LETTERS_MAX).collect();
     let (began_at, seen_at, peer) = (from.at, from.at, from.peer.to_owned());
-    user.entered(Session { hash: chance::hash(&token), began_at, seen_at, agent, peer });
-    Ok(token)
+    user.entered(place, Session { hash: chance::hash(&token), began_at, seen_at, agent, peer });
+    token
 }
 
-fn acting(name: &str, rank: Rank, at: Time) -> Actor<'_> {
+pub(super) fn acting(name: &str, rank: Rank, at: Time) -> Actor<'_> {
     Actor { name, role: rank.role(), tenant: None, at }
 }

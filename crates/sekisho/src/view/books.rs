@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use sekisho_core::Time;
-use sekisho_core::notification::directory::{Member, Register};
+use sekisho_core::directory::{Member, Register};
 use sekisho_core::settlement::payment::{balance_of, customer_account};
 use sekisho_core::settlement::{billing as bill, payment as pay};
 use sekisho_core::state::State;
@@ -134,7 +134,7 @@ pub fn user(name: &str, user: &User, now: Time) -> Value {
         "created_at": user.created_at,
         "entered_at": user.entered_at,
         "disabled_at": user.disabled_at,
-        "shut_until": user.shut(now),
+        "shut_until": user.shut_anywhere(now),
         "sessions": user.living_sessions(now).count(),
     })
 }

@@ -1,7 +1,7 @@
 //! One thing with all that belongs to it.
 
 use sekisho_core::Seq;
-use sekisho_core::change::Kind;
+use sekisho_core::job::Kind;
 use sekisho_store::{EventRecord, Result, Store};
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use sekisho_core::notification::directory::Register;
+use sekisho_core::directory::Register;
 use sekisho_core::state::{Key, Kind, State};
 use sekisho_store::{FIND_MAX, Result, Store};
 use serde_json::Value;

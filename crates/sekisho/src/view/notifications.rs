@@ -1,10 +1,10 @@
 //! What was told to whom, and the ways it goes by. Addresses are masked unless whoever looks may see them whole.
 
 use sekisho_core::Time;
-use sekisho_core::change::Lane;
-use sekisho_core::notification::address::mask_text;
+use sekisho_core::job::Lane;
+use sekisho_core::mail_address::{MailAddress, mask_text};
 use sekisho_core::notification::advice::{Advice, Known};
-use sekisho_core::notification::{Limits, MailAddress, Notice, Quota, Status, Step};
+use sekisho_core::notification::{Limits, Notice, Quota, Status, Step};
 use sekisho_core::queue::Breaker;
 use sekisho_core::state::{Key, Kind};
 use sekisho_core::timer::DAY_MS;
@@ -52,28 +52,33 @@ fn next_step(notice: &Notice) -> &'static str {
     let is_suppressed = notice.status() == Status::Suppressed;
     match notice.advice(Known { is_mail: notice.to.is_some(), is_shut: false, is_suppressed }) {
         Advice::Wait => "it is on its way; look again in a minute",
-        Advice::ResumeChannel => "mend the channel, then resume it: what waits is sent by itself",
-        Advice::LookInSpam => "the mail server took it: look in the spam folder, or resend it",
-        Advice::LookThere => "it was taken: look there, or resend it",
+        Advice::ResumeChannel => {
+            "correct the channel, then resume it: waiting messages are sent automatically"
+        }
+        Advice::LookInSpam => "the mail server accepted it: look in the spam folder, or resend it",
+        Advice::LookThere => "it was accepted: look there, or resend it",
         Advice::EnterAddress => "enter a mail address, then resend it with --to",
         Advice::CorrectAddress => "the address is wrong: correct it, then resend it with --to",
         Advice::CorrectTemplate => "correct the template, then resend it",
         Advice::RestoreChannel => "put the channel back into the configuration, then resend it",
         Advice::CorrectLogin => "correct the channel's login or sender in the configuration, then resend it",
-        Advice::ReachServer => "see that the other side can be reached again, then resend it",
-        Advice::MendWhatIsSaid => "mend what the note says, then resend it",
-        Advice::AskFirst => "nobody knows whether it arrived: ask the recipient, or resend it",
+        Advice::ReachServer => "check that the other side can be reached again, then resend it",
+        Advice::MendWhatIsSaid => "correct the cause in the note, then resend it",
+        Advice::AskFirst => "it is unknown whether it arrived: ask the recipient, or resend it",
         Advice::Resend => "the address was released meanwhile: resend it",
+        Advice::ResendIfMeant => {
+            "the address had too many mails within an hour: see what caused them, then resend the legitimate ones"
+        }
         Advice::ReleaseFirst | Advice::CorrectOrRelease => {
             "the address bounced or complained before: release it, then resend"
         }
         Advice::ReleaseIfTheyAsk => {
-            "the recipient called mail spam before: release it, then resend, only if they ask"
+            "the recipient reported mail as spam before: release it, then resend, only if they ask"
         }
         Advice::SwitchOn => "notifications are switched off for this person: switch them on",
-        Advice::ResendLater => "the mailbox took no mail then, perhaps it is full: resend it later",
+        Advice::ResendLater => "the mailbox did not accept mail then, it may be full: resend it later",
         Advice::ReplaceAddress => "the address does not work: correct it, then resend it with --to",
-        Advice::LeaveThemAlone => "the recipient called it spam: do not resend without asking",
+        Advice::LeaveThemAlone => "the recipient reported it as spam: do not resend without asking",
     }
 }
 

@@ -10,8 +10,8 @@ mod page;
 use std::collections::BTreeMap;
 
 use sekisho_core::audit::{SEALED, seal};
-use sekisho_core::change::Attempt;
-use sekisho_core::notification::address::mask_text;
+use sekisho_core::job::Attempt;
+use sekisho_core::mail_address::mask_text;
 use sekisho_core::provider::encode_hex;
 use sekisho_core::state::State;
 use sekisho_core::{Seq, Time};
@@ -19,7 +19,8 @@ use sekisho_store::{AuditEntry, BookedLine, ChainHead, EventSummary, Link, Messa
 use serde_json::{Value, json};
 
 use super::{audit, event, line, message, notice, payment, unlink};
-use crate::transition::{self, Difference, Dossier, Refusal, dossier, payment_state, sealed};
+use crate::transition::{self, Difference, Dossier, Refusal, dossier, payment_state};
+use crate::view::sealed;
 
 pub use page::page;
 

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use sekisho_core::change::{Arrival, End, Ended, Lease, Outcome};
+use sekisho_core::change::{Arrival, Ended};
 use sekisho_core::event::{DedupeKey, Trust};
-use sekisho_core::settlement::{self, Cause, Input, Origin, References, decide};
+use sekisho_core::job::{End, Lease, Outcome};
+use sekisho_core::settlement::{self, Cause, Input, References, Terms, decide};
+use sekisho_core::source_name::Origin;
 use sekisho_core::{Seq, Time};
 use sekisho_store::Store;
 use serde_json::{Value, json};
@@ -60,7 +62,7 @@ pub async fn settle(store: &dyn Store, body: &Value) -> String {
     let input = [Input { seq, reading, cause: Cause::of(&event) }];
     let wanted = settlement::names(&input);
     let loaded = store.load(wanted.names.iter().cloned().collect(), Vec::new()).await.unwrap();
-    let mut change = decide(&input, &wanted, &loaded, &|_| false, NOW).unwrap().remove(0);
+    let mut change = decide(&input, &wanted, &loaded, &Terms::at(NOW)).unwrap().remove(0);
     let about = change.about.remove(0);
     let id = about.payment.clone().or(about.billing.clone()).unwrap();
     let mut set = change.into_set(NOW, &mut next);

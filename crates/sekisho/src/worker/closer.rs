@@ -6,10 +6,12 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use sekisho_core::announcement::about_own;
 use sekisho_core::audit::Entry;
 use sekisho_core::audit::died::{Case, OF_DEAD_LETTERS, is_noted};
-use sekisho_core::change::{About, Attempt, ChangeSet, Committed, Death, End, Ended, Lane, Lease};
-use sekisho_core::settlement;
+use sekisho_core::change::{ChangeSet, Committed, Ended};
+use sekisho_core::event::About;
+use sekisho_core::job::{Attempt, Death, End, Lane, Lease};
 use sekisho_core::{Epoch, Time};
 use sekisho_store::{AuditFilter, Error, EventRecord, Store};
 use tokio::sync::{Notify, watch};
@@ -100,7 +102,7 @@ impl Closer {
         if lost > 0 {
             tracing::warn!(
                 jobs = lost,
-                "leases were lost before the runs were committed; their owners do them"
+                "leases were lost before the jobs were committed; other workers run them"
             );
         }
         self.desk.let_go(leases);
@@ -207,9 +209,9 @@ impl Closer {
     ) -> Option<Vec<Committed>> {
         if let [set] = sets {
             let error = sekisho_store::chain(error);
-            tracing::error!(error, "the store refuses how a run ended; its job goes to the dead letters");
+            tracing::error!(error, "the database refused the result of a job; it becomes a dead letter");
             self.desk.doubt();
-            let death = Death::terminal("unstorable", format!("the store refused how it ended: {error}"));
+            let death = Death::terminal("unstorable", format!("the database refused its result: {error}"));
             let ends = set.ends.iter().map(|ended| Ended::new(ended.lease, End::Dead(death.clone())));
             let mut dead = ChangeSet { ends: ends.collect(), ..ChangeSet::nothing(set.at) };
             self.note_deaths(&mut dead).await;
@@ -239,7 +241,7 @@ impl Closer {
             }
             End::Dead(death) => {
                 tracing::error!(%message_id, event_id, source, lane, error_type = death.reason, error = death.error,
-                    attempt = lease.attempt, "a job went to the dead letters");
+                    attempt = lease.attempt, "job failed permanently; it is a dead letter now");
                 "dead"
             }
         };
@@ -253,7 +255,7 @@ fn case_of(record: EventRecord) -> Case {
     let EventRecord { summary, body, .. } = record;
     let mut about = summary.about;
     if about == About::default() {
-        about = settlement::about_own(&summary.source, summary.object.as_ref(), &body);
+        about = about_own(&summary.source, summary.object.as_ref(), &body);
     }
     Case {
         event_id: Some(summary.event_id),
@@ -270,5 +272,5 @@ pub fn tell_retry(work: &Work, due_at: Time, reason: &str, error: &str) {
     let event = work.event.as_deref();
     let (event_id, source) = event.map(|event| (&*event.event_id, &*event.source)).unwrap_or_default();
     tracing::warn!(message_id = %lease.job.as_message(), event_id, source, lane, error_type = reason, error,
-        attempt = lease.attempt, next = %due_at, "a run failed and will be tried again");
+        attempt = lease.attempt, next = %due_at, "job failed; it will be retried");
 }

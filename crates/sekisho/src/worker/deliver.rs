@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use sekisho_core::change::{Attempt, ChangeSet, End, Job, Lane, Outcome};
+use sekisho_core::change::ChangeSet;
 use sekisho_core::delivery::{Route, Signer, judge, outgoing};
 use sekisho_core::event::Stored;
+use sekisho_core::job::{Attempt, End, Job, Lane, Outcome};
 use sekisho_core::queue::breaker::Policy;
 use sekisho_core::queue::{self, Retry};
 

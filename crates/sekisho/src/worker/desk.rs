@@ -9,15 +9,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use sekisho_core::change::{Job, Lane, Lease};
 use sekisho_core::event::Stored;
+use sekisho_core::job::{Job, Lane, Lease};
 use sekisho_core::queue::Breaker;
 use sekisho_core::queue::breaker::Policy;
 use sekisho_core::{Seq, Time};
 use tokio::sync::Notify;
 
 use super::inbox::Inbox;
-use crate::checkpoint::limits::Rate;
+use crate::limits::Rate;
 
 /// What the bodies of one lane may take, but for those of a last claim.
 const LANE_BYTES_MAX: usize = 32 << 20;

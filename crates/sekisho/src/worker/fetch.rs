@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sekisho_core::Time;
-use sekisho_core::change::{ChangeSet, End, Lane, Outcome};
+use sekisho_core::change::ChangeSet;
+use sekisho_core::job::{End, Lane, Outcome};
 use sekisho_core::notification::Alert;
 use sekisho_core::notification::alert::News;
 use sekisho_core::queue::Failure;
@@ -109,7 +110,7 @@ impl Worker {
     pub(super) async fn fetch(self: &Arc<Self>, work: &Work) -> Result<ChangeSet, Failure> {
         let job = &work.job;
         let unknown =
-            || Failure::terminal("unknown_fetch", format!("nobody knows how to read {}", job.payload));
+            || Failure::terminal("unknown_fetch", format!("unknown kind of fetch: {}", job.payload));
         let fetch = Fetch::parse(&job.payload).ok_or_else(unknown)?;
         let (mut called, mut wait_until, mut is_known) = (None, None::<Time>, false);
         for fetcher in self.fetchers.find(&fetch) {
@@ -161,7 +162,7 @@ impl Worker {
         }
         let (source, error) = (&*fetcher.source, &failure.error);
         tracing::error!(source, error_type = failure.reason, error, until = %until,
-            "the API refuses the key of a source; what only that key can read waits");
+            "the provider's API refuses the key of a source; fetches that need it wait");
         let detail = format!("{error}. Correct `api_key` of the source {source}, then restart");
         let alert = Alert::of_key(source, News::KeyRefused, failure.reason, &detail, self.node.now());
         self.announce(alert).await;
@@ -169,8 +170,8 @@ impl Worker {
 
     async fn accepted(&self, fetcher: &Fetcher) {
         if fetcher.is_accepted_now() {
-            tracing::info!(source = &*fetcher.source, "the API takes the key of a source again");
-            let detail = "what waited for it is read now";
+            tracing::info!(source = &*fetcher.source, "the provider's API accepts the key of a source again");
+            let detail = "waiting fetches run now";
             let alert =
                 Alert::of_key(&fetcher.source, News::KeyAccepted, "accepted", detail, self.node.now());
             self.announce(alert).await;

@@ -194,7 +194,7 @@ impl Inbox {
 
 #[cfg(test)]
 mod tests {
-    use sekisho_core::change::Job;
+    use sekisho_core::job::Job;
     use sekisho_core::{Epoch, Time};
 
     use super::*;

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use sekisho_core::Time;
-use sekisho_core::change::{ChangeSet, Death, Lane};
+use sekisho_core::change::ChangeSet;
+use sekisho_core::job::{Death, Lane};
 use sekisho_core::queue::Breaker;
 use sekisho_core::state::{self, Index, Key, Write};
 use sekisho_store::{CLAIM_MAX, FIND_MAX, StateFilter};

@@ -4,8 +4,9 @@
 
 use std::sync::Arc;
 
-use sekisho_core::change::{ChangeSet, Committed, End, Job, Outcome};
+use sekisho_core::change::{ChangeSet, Committed};
 use sekisho_core::event::Stored;
+use sekisho_core::job::{End, Job, Outcome};
 use sekisho_core::notification::{Notice, Task, To, awaits_receipt, compose, feedback};
 use sekisho_core::queue::Failure;
 
@@ -22,7 +23,7 @@ const TRIES: usize = 10;
 impl Worker {
     pub(super) async fn notify(&self, work: &Work) -> Result<ChangeSet, Failure> {
         let job = &work.job;
-        let unknown = || Failure::terminal("unknown_task", format!("nobody knows how to do {}", job.payload));
+        let unknown = || Failure::terminal("unknown_task", format!("unknown kind of work: {}", job.payload));
         let no_event = || Failure::terminal("event_missing", "it has no event");
         let note = match Task::parse(&job.payload).ok_or_else(unknown)? {
             Task::Tell(rule) => {
@@ -82,7 +83,7 @@ impl Worker {
     // --- bounces and complaints ------------------------------------------------------------------------------
 
     /// What the mail service says became of a mail: its notice hears of it, and an address that does not work, or does
-    /// not want us, gets nothing more from now on, whether the notice is known yet or not.
+    /// not want us, gets nothing more from now on, whether that notice is known yet or not, if we ever wrote to it.
     async fn hear(&self, event: &Stored, tries: i32) -> Result<String, Failure> {
         let feedback = match feedback::read(&event.body) {
             None => return Ok("it says nothing of a mail".into()),
@@ -92,11 +93,17 @@ impl Worker {
         if !feedback.is_news() {
             return Ok("it changes nothing".into());
         }
+        if !feedback.is_own {
+            return Ok(
+                "it changes nothing: the mail was not sent by the AWS account that owns the topic".into()
+            );
+        }
         for _ in 0..TRIES {
             let (names, keys) = feedback.asks_for();
             let known = self.store.load(names, keys).await.map_err(unavailable)?;
+            let mailed = transition::mailed(&*self.store, &feedback.addresses).await.map_err(unavailable)?;
             let at = self.node.now();
-            let set = feedback.heard(event.seq, &known, at, || self.node.next_seq(at));
+            let set = feedback.heard(event.seq, &known, &mailed, at, || self.node.next_seq(at));
             let count = set.writes.len();
             if count > 0 {
                 let answers = self.store.commit(vec![set]).await.map_err(unavailable)?;

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use sekisho_core::Time;
-use sekisho_core::change::{ChangeSet, Committed, Lane};
+use sekisho_core::change::{ChangeSet, Committed};
+use sekisho_core::job::Lane;
 use sekisho_core::notification::{Doubt, Limits, Quota, Reserved, Tries};
 use sekisho_core::queue::breaker::Policy;
 use sekisho_core::state::{self, Index, Key, Write};
@@ -18,7 +19,7 @@ use tokio::sync::{Mutex, Semaphore};
 
 use super::desk::LanePolicy;
 use crate::config;
-use crate::effects::channel::{self, Channel};
+use crate::effects::channel::Channel;
 use crate::node::Node;
 
 /// Messages in hand for each conversation: those that wait for their next try must not keep others from theirs.
@@ -48,7 +49,7 @@ impl Outlet {
         Ok(Self {
             name: config.name.clone(),
             lane: Lane::by_channel(&config.name),
-            channel: channel::open(config)?,
+            channel: config.open()?,
             is_mail: config.is_mail(),
             tries: config.tries,
             doubt: config.doubt,

@@ -8,23 +8,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sekisho_core::Time;
-use sekisho_core::change::{About, ChangeSet, Committed, Death, End, Ended, Job, Outcome};
-use sekisho_core::notification::address::mask_text;
+use sekisho_core::change::{ChangeSet, Committed, Ended};
+use sekisho_core::event::About;
+use sekisho_core::job::{Death, End, Job, Outcome};
+use sekisho_core::mail_address::{MailAddress, mask_text};
 use sekisho_core::notification::alert::News;
 use sekisho_core::notification::notice::HANDED_BACK;
 use sekisho_core::notification::post::{self, reference_name};
+use sekisho_core::notification::recipient::{RATE_LIMITED, Recent};
 use sekisho_core::notification::tries::UNCERTAIN;
 use sekisho_core::notification::{
-    Alert, Doubt, MailAddress, Message, Notice, Receipt, Status, Step, Suppression, Then, message,
+    Alert, Doubt, Message, Notice, Receipt, Status, Step, Suppression, Then, message,
 };
 use sekisho_core::queue::Failure;
-use sekisho_core::state::{self, Key, Naming};
+use sekisho_core::state::{self, Index, Key, Naming, Write};
 use tokio::sync::SemaphorePermit;
 use tokio::time::Instant;
 
 use super::Worker;
 use super::desk::Work;
 use super::outlet::{Outlet, Paced};
+use crate::chance;
 use crate::telemetry::NoticeLabels;
 
 /// How long a channel is left alone that did not say how long: then one message tries whether it was mended.
@@ -34,6 +38,8 @@ const GRACE: Duration = Duration::from_secs(1);
 /// How long a store that does not answer is asked to keep a step, and how often.
 const INSIST: Duration = Duration::from_secs(30);
 const AGAIN_AFTER: Duration = Duration::from_millis(200);
+/// How often others may be faster who count mails to the same address.
+const COUNT_TRIES: usize = 50;
 /// Most letters kept of what the other side said.
 const NOTE_MAX: usize = 500;
 
@@ -78,13 +84,18 @@ impl Worker {
             Status::Sending if doubt == Doubt::Hold => {
                 let failure = Failure::terminal(
                     "cut_off",
-                    "the program ended while it was being sent: nobody knows whether it arrived",
+                    "the server stopped while it was being sent: it is unknown whether it arrived",
                 );
                 return Ok(Some(self.held(job, letter, &failure)));
             }
             // Whoever finds a failed or uncertain one in the queue was sent by a person.
             Status::Sending | Status::Queued | Status::Retrying | Status::Failed | Status::Uncertain => {}
-            Status::Sent | Status::Suppressed | Status::Off | Status::Bounced | Status::Complained => {
+            Status::Sent
+            | Status::Suppressed
+            | Status::RateLimited
+            | Status::Off
+            | Status::Bounced
+            | Status::Complained => {
                 let note = format!("it was {} already", letter.notice.status().name());
                 self.desk.unjudged(&outlet.lane, self.node.now());
                 return Ok(Some(self.skipped(job, &note)));
@@ -93,6 +104,10 @@ impl Worker {
         if let Some((reason, note)) = self.suppressed(&letter).await? {
             self.desk.unjudged(&outlet.lane, self.node.now());
             return Ok(Some(self.suppress(job, letter, reason, note)));
+        }
+        if outlet.is_mail && self.is_over_limit(&letter).await? {
+            self.desk.unjudged(&outlet.lane, self.node.now());
+            return Ok(Some(self.hold_back(job, letter)));
         }
         let message = match self.message(outlet, &letter) {
             Ok(message) => message,
@@ -117,7 +132,7 @@ impl Worker {
         // What an earlier run used up stays used up.
         let before = letter.notice.round();
         if before.tries >= outlet.tries.most {
-            let error = "the program ended during its last try: nobody knows whether it arrived";
+            let error = "the server stopped during its last attempt: it is unknown whether it arrived";
             return Ok(Some(self.held(job, letter, &Failure::terminal("cut_off", error))));
         }
         let mut began = (before.tries > 0).then(Instant::now);
@@ -190,7 +205,7 @@ impl Worker {
                         error = mask_text(&failure.error),
                         attempt = n,
                         wait_ms = after_ms,
-                        "a notice was not taken and is tried again"
+                        "notice not accepted; it will be retried"
                     );
                     if !self.pause(Duration::from_millis(after_ms as u64)).await {
                         return self.put_back(work);
@@ -239,6 +254,35 @@ impl Worker {
             let note = turn.note.clone().unwrap_or_else(|| "the address is on the suppression list".into());
             Some((turn.cause.name(), note))
         }))
+    }
+
+    /// Whether its recipient had enough mails within an hour; if not, this one counts from now on.
+    async fn is_over_limit(&self, letter: &Letter) -> Result<bool, Failure> {
+        let most = self.notifications.hourly_per_customer;
+        let Some(to) = letter.notice.to.as_ref().filter(|_| most > 0 && letter.notice.is_counted()) else {
+            return Ok(false);
+        };
+        let key = Key::new(state::Kind::Quota, format!("to/{}", chance::hash(to.whole())));
+        for _ in 0..COUNT_TRIES {
+            let loaded = self.store.load(Vec::new(), vec![key.clone()]).await.map_err(unavailable)?;
+            let state = loaded.states.get(&key);
+            let recent: Recent =
+                state.and_then(|state| serde_json::from_str(&state.facts).ok()).unwrap_or_default();
+            let Some(next) = recent.with(&letter.id, most, self.node.now()) else { return Ok(true) };
+            if next == recent {
+                return Ok(false);
+            }
+            let facts = serde_json::to_string(&next).expect("plain data serialises");
+            let version = state.map_or(0, |state| state.version);
+            let write = Write { key: key.clone(), version, facts, index: Index::default() };
+            let set = ChangeSet { writes: vec![write], ..ChangeSet::nothing(self.node.now()) };
+            let written = self.store.commit(vec![set]).await.map_err(unavailable)?;
+            if matches!(&*written, [Committed::Applied { .. }]) {
+                return Ok(false);
+            }
+            tokio::time::sleep(AGAIN_AFTER / 10).await;
+        }
+        Err(Failure::transient("contended", "many mails to one address at once"))
     }
 
     fn message(&self, outlet: &Outlet, letter: &Letter) -> Result<Message, Failure> {
@@ -389,6 +433,19 @@ impl Worker {
         self.ended(job, letter, step, End::Done(Outcome::Skipped { note }))
     }
 
+    fn hold_back(&self, job: &Job, letter: Letter) -> ChangeSet {
+        let most = self.notifications.hourly_per_customer;
+        let note = format!("the address had {most} mails within an hour (notifications.hourly_per_customer)");
+        tracing::warn!(
+            notice = letter.id,
+            to = letter.notice.to.as_ref().map(MailAddress::masked),
+            error_type = RATE_LIMITED,
+            "notice rate limited: its recipient had too many within an hour"
+        );
+        let step = Step::new(self.node.now(), Status::RateLimited).because(RATE_LIMITED, note.clone());
+        self.ended(job, letter, step, End::Done(Outcome::Skipped { note }))
+    }
+
     // --- the channel -----------------------------------------------------------------------------------------
 
     /// The channel is shut: the notice waits for it, and operators hear of it.
@@ -411,7 +468,7 @@ impl Worker {
             self.desk.shut(&outlet.lane, &format!("{}: {error}", failure.reason), until, now)
         {
             tracing::error!(channel = outlet.name, error_type = failure.reason, error, until = %until,
-                "a channel is shut; what waits for it is kept");
+                "channel paused; its messages wait");
             self.write_breaker(&outlet.lane, &breaker).await;
             self.announce(Alert::of_channel(&outlet.name, News::Paused, failure.reason, &error, now)).await;
         }
@@ -430,7 +487,7 @@ impl Worker {
         tokio::spawn(async move {
             worker.write_breaker(&lane, &breaker).await;
             let (news, detail) = if breaker.is_open() {
-                (News::Paused, "it failed too often in a row; what waits for it is kept")
+                (News::Paused, "too many failures in a row; its messages wait")
             } else {
                 (News::Resumed, "it takes messages again")
             };

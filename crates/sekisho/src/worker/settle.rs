@@ -10,15 +10,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sekisho_core::change::{
-    ChangeSet, Committed, Death, End, Ended, Job, Kind, Lane, Lease, NewJob, Outcome, delivery_key,
-};
+use sekisho_core::announcement::about_own;
+use sekisho_core::change::{ChangeSet, Committed, Ended};
+use sekisho_core::delivery::{Delivery, deliveries};
 use sekisho_core::event::Stored;
+use sekisho_core::job::{AGAIN, Death, End, Job, Kind, Lane, Lease, NewJob, Outcome, delivery_key};
 use sekisho_core::notification::{self, Task};
 use sekisho_core::queue::Failure;
-use sekisho_core::settlement::{
-    self, Cause, Change, Delivery, FETCHED, Fetch, Input, Origin, Reading, Wanted,
-};
+use sekisho_core::settlement::{self, Cause, Change, Fetch, Input, Reading, Terms, Wanted};
+use sekisho_core::source_name::{FETCHED, Origin};
 use sekisho_core::state::Loaded;
 use sekisho_core::{Epoch, Seq, Time};
 use sekisho_store::{AuditFilter, RETRIED};
@@ -36,9 +36,6 @@ const ROUNDS_TOGETHER: usize = 3;
 const ROUNDS_ALONE: usize = 20;
 /// Pause before the store is asked again.
 const AGAIN_AFTER: Duration = Duration::from_millis(50);
-/// The payload of a settling that repeats deliveries which were made before.
-pub const AGAIN: &str = "again";
-
 /// An event as it was read, before the books are opened.
 struct Paper {
     work: Work,
@@ -192,7 +189,7 @@ impl Worker {
         let seen = catch_unwind(AssertUnwindSafe(|| {
             (
                 settlement::read(origin, event, &self.references),
-                settlement::deliveries(event, routes),
+                deliveries(origin, event, routes),
                 notification::tasks(origin, event, self.rules.iter()),
             )
         }));
@@ -214,7 +211,7 @@ impl Worker {
         Ok(Paper { work, event, reading, deliveries, tasks, before, outcome })
     }
 
-    fn origin(&self, event: &Stored) -> Origin {
+    pub(super) fn origin(&self, event: &Stored) -> Origin {
         if &*event.source == FETCHED {
             return Fetch::origin(event);
         }
@@ -236,10 +233,9 @@ impl Worker {
         let can_fetch = |realm: &str| self.fetchers.can_fetch(realm);
         loop {
             let Some(loaded) = self.load(&wanted, epoch, stop).await else { return Decided::Senseless };
-            let at = self.node.now();
-            let decided = catch_unwind(AssertUnwindSafe(|| {
-                settlement::decide(&inputs, &wanted, &loaded, &can_fetch, at)
-            }));
+            let terms = Terms { at: self.node.now(), grace_ms: self.grace_ms, can_fetch: &can_fetch };
+            let decided =
+                catch_unwind(AssertUnwindSafe(|| settlement::decide(&inputs, &wanted, &loaded, &terms)));
             match decided {
                 Ok(Ok(changes)) => return Decided::Changes(changes),
                 Ok(Err(more)) => wanted.extend(more),
@@ -275,7 +271,7 @@ impl Worker {
             .into_iter()
             .map(|paper| {
                 let Stored { source, object, body, .. } = &*paper.event;
-                let about = vec![settlement::about_own(source, object.as_ref(), body)];
+                let about = vec![about_own(source, object.as_ref(), body)];
                 self.write_down(vec![paper], Change { about, ..Change::default() }, keep, at)
             })
             .collect();
@@ -457,5 +453,5 @@ fn born(set: &ChangeSet, epoch: Epoch) -> impl Iterator<Item = Lease> {
 }
 
 fn panicked() -> Failure {
-    Failure::transient("panicked", "the program failed while it settled this event")
+    Failure::transient("panicked", "internal error while processing this event")
 }

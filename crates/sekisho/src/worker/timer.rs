@@ -6,13 +6,15 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sekisho_core::audit::{self, Entry};
-use sekisho_core::change::{Arrival, ChangeSet, End, Job, Outcome};
+use sekisho_core::calendar::local_date;
+use sekisho_core::change::{Arrival, ChangeSet};
 use sekisho_core::event::{DedupeKey, Trust};
+use sekisho_core::job::{End, Job, Outcome};
 use sekisho_core::notification::Task;
-use sekisho_core::notification::directory::local_date;
 use sekisho_core::notification::reminder::{QUARTER_MS, due_day};
 use sekisho_core::provider::encode_hex;
 use sekisho_core::queue::Failure;
+use sekisho_core::source_name::SCHEDULE;
 use sekisho_core::timer::{DAY_MS, HOUR_MS, Timer, hour_of};
 use sekisho_core::{Seq, Time};
 
@@ -31,8 +33,6 @@ const FORGET_MAX: usize = 1_000;
 const FORGET_PAUSE: Duration = Duration::from_millis(20);
 /// A schedule that this node does not know is left for others so long: they may have a newer configuration.
 const STRANGE_MS: i64 = 10 * 60_000;
-/// The source that events of schedules come from.
-pub const SOURCE: &str = "schedule";
 
 pub struct Timers {
     schedules: Vec<Schedule>,
@@ -102,7 +102,7 @@ impl Worker {
             }
             Timer::Forget => {
                 let forgotten = self.forget().await.map_err(unavailable)?;
-                let note = (forgotten > 0).then(|| format!("{forgotten} events let go"));
+                let note = (forgotten > 0).then(|| format!("{forgotten} events deleted"));
                 (Outcome::Success { note }, Some(hour_of(self.node.now()).plus_ms(HOUR_MS + FORGET_AFTER_MS)))
             }
             Timer::Remind => {
@@ -214,11 +214,11 @@ fn arrival(schedule: &Schedule, due_at: Time, at: Time, seq: Seq) -> Arrival {
         "data": schedule.data.as_deref().map(|data| serde_json::from_str::<serde_json::Value>(data).ok()),
     });
     Arrival {
-        key: DedupeKey::new(SOURCE, &event_id, None),
+        key: DedupeKey::new(SCHEDULE, &event_id, None),
         first_body: None,
         seq,
         received_at: at,
-        source: SOURCE.into(),
+        source: SCHEDULE.into(),
         event_id,
         event_type: schedule.event_type.clone(),
         created_at: Some(due_at),

@@ -8,7 +8,7 @@ const ADYEN_SECRET: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123
 fn line(ids: &[&str]) -> String {
     let event = |id: &&str| {
         format!(
-            r#"{{"type":"message","webhookEventId":"{id}","timestamp":1790000000000,"message":{{"id":"m-{id}","type":"text","text":"こんにちは"}}}}"#
+            r#"{{"type":"message","webhookEventId":"{id}","timestamp":2100000000000,"message":{{"id":"m-{id}","type":"text","text":"こんにちは"}}}}"#
         )
     };
     let events: Vec<_> = ids.iter().map(event).collect();

@@ -9,14 +9,14 @@ use crate::support::{Gateway, Place, Provider, Response, each_store, stripe_sour
 
 const READ: &str = "canary-read-key-0123456789";
 const WRITE: &str = "canary-write-key-0123456789";
-const OPERATE: &str = "canary-operate-key-0123456789";
+const ADMIN: &str = "canary-admin-key-0123456789";
 
 fn gateway(place: &Place) -> Gateway {
     let key = |name: &str, scope: &str| {
         format!("[[key]]\nname = \"{name}\"\nsecret = \"env:{name}\"\nscopes = [\"{scope}\"]\n")
     };
-    let keys = key("LOOKER", "read") + &key("SHOP", "write") + &key("DOER", "operate");
-    let env = [("LOOKER", READ), ("SHOP", WRITE), ("DOER", OPERATE)];
+    let keys = key("LOOKER", "read") + &key("SHOP", "write") + &key("DOER", "admin");
+    let env = [("LOOKER", READ), ("SHOP", WRITE), ("DOER", ADMIN)];
     Gateway::with_env(place, &(stripe_source("") + &keys), &env)
 }
 
@@ -34,7 +34,7 @@ impl<'g> Client<'g> {
     /// With a key that the operator makes for one tenant.
     fn of_tenant(gateway: &'g Gateway, tenant: &str) -> Self {
         let order = json!({ "name": tenant, "scopes": ["write"], "tenant": tenant });
-        let made = Client::new(gateway, OPERATE).create("/v1/keys", &order);
+        let made = Client::new(gateway, ADMIN).create("/v1/keys", &order);
         Self::new(gateway, made["key"].as_str().unwrap())
     }
 
@@ -163,7 +163,7 @@ fn h2_an_order_that_is_sent_twice_is_carried_out_once() {
         let other = json!({ "amount": 1300, "currency": "jpy", "reference": "ORD-1" });
         assert_eq!(shop.post_once("once-1", "/v1/payments", &other).status, 409);
         // Another caller's key is another key; but the reference is taken.
-        let doer = Client::new(&gateway, OPERATE);
+        let doer = Client::new(&gateway, ADMIN);
         let taken = doer.post_once("once-1", "/v1/payments", &order);
         assert_eq!(taken.status, 409, "{}", taken.text());
         assert!(taken.text().contains(json_of(&first)["id"].as_str().unwrap()));
@@ -239,7 +239,7 @@ fn h2_a_tenants_key_sees_nothing_of_another_and_a_revoked_key_nothing_at_all() {
             assert_eq!(two.status(path), 403, "{path}");
         }
 
-        let doer = Client::new(&gateway, OPERATE);
+        let doer = Client::new(&gateway, ADMIN);
         let kept = place.sql("SELECT id, facts FROM state WHERE kind = 'api_key'");
         assert!(!kept.contains(&one.key) && !kept.contains(&two.key), "only hashes are kept");
         assert_eq!(doer.post("/v1/keys/revoke", &json!({ "key": "office-2" })).status, 200);

@@ -11,7 +11,7 @@ fn pay(gateway: &Gateway, order: &str, amount: i64, metadata: Value) {
     labels.as_object_mut().unwrap().extend(metadata.as_object().unwrap().clone());
     let body = json!({
         "id": format!("evt_{order}"), "object": "event", "type": "payment_intent.succeeded",
-        "created": 1_790_000_000, "livemode": false,
+        "created": 2_100_000_000, "livemode": false,
         "data": { "object": {
             "id": format!("pi_{order}"), "object": "payment_intent", "status": "succeeded", "amount": amount,
             "amount_received": amount, "currency": "jpy", "metadata": labels,
@@ -116,7 +116,7 @@ fn announce(gateway: &Gateway) -> String {
     gateway.type_in(&["tenants", "create", "acme", "--name", "Acme"]).done().mentions(&["acme"]);
     gateway.type_in(&["customers", "create", "c_1", "--tenant", "acme"]).done().mentions(&["c_1"]);
     let long = "x".repeat(201);
-    gateway.type_in(&["tenants", "create", &long]).failed(2).mentions(&["id: ", "200 letters"]);
+    gateway.type_in(&["tenants", "create", &long]).failed(2).mentions(&["id: ", "200 characters"]);
     created["id"].as_str().unwrap().to_owned()
 }
 
@@ -210,7 +210,7 @@ fn h2_what_is_wrongly_called_ends_with_2_and_says_why() {
     gateway.type_in(&["billing", "acme"]).failed(1).mentions(&["acme", "billing list"]);
     for (words, nothing) in [
         (&["payments"][..], "no payments"),
-        (&["billing"], "nobody subscribed"),
+        (&["billing"], "no billing yet"),
         (&["books"], "the books are empty"),
         (&["balances", "c_1"], "nothing was ever booked"),
         (&["tenants"], "no tenants"),
@@ -277,7 +277,7 @@ fn d8_what_was_changed_removed_or_slipped_into_the_audit_log_is_found() {
         let verify = || gateway.type_in(&["audit", "verify"]);
         verify().done().mentions(&[
             "checked",
-            "nothing was changed, removed or slipped in",
+            "nothing was changed, removed or inserted",
             "what can't be seen",
         ]);
         let first = place.sql("SELECT min(number) FROM audit");

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-use sekisho_core::change::{Admission, Arrival, ChangeSet, Committed, End, Lane, Outcome};
+use sekisho_core::change::{Admission, Arrival, ChangeSet, Committed};
 use sekisho_core::id::Sequence;
+use sekisho_core::job::{End, Lane, Outcome};
 use sekisho_core::{Epoch, Seq, Time};
 use sekisho_lab::postgres::Postgres;
 use sekisho_store::conformance::Arrivals;

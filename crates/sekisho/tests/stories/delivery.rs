@@ -158,7 +158,7 @@ fn c2_by_default_three_retries_after_one_two_and_four_seconds() {
     let ended = place.sql("SELECT at + took_ms FROM attempt ORDER BY n");
     let ended: Vec<i64> = ended.lines().map(|ms| ms.parse().unwrap()).collect();
     let log = gateway.server.stderr();
-    let said = log.lines().filter(|line| line.contains("will be tried again"));
+    let said = log.lines().filter(|line| line.contains("it will be retried"));
     let said: Vec<serde_json::Value> = said.map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(said.len(), 3);
     for (n, wait) in [1_000, 2_000, 4_000].into_iter().enumerate() {

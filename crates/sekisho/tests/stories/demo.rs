@@ -11,7 +11,7 @@ const LINES: [&str; 16] = [
     "sent",
     "acknowledged",
     "stored",
-    "settled",
+    "processed",
     "waiting",
     "dead letters",
     "books",

@@ -6,8 +6,9 @@ mod player;
 use std::sync::Arc;
 
 use sekisho_core::audit::Entry;
-use sekisho_core::change::{About, Act, Arrival, Attempt, End, Lane, NewJob, Rejection};
-use sekisho_core::event::DedupeKey;
+use sekisho_core::change::{Act, Arrival, Rejection};
+use sekisho_core::event::{About, DedupeKey};
+use sekisho_core::job::{Attempt, End, Lane, NewJob};
 use sekisho_core::state::{Key, Naming, Posting, Write};
 use sekisho_core::timer::HOUR_MS;
 use sekisho_core::{Seq, Time};

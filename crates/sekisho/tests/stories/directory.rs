@@ -91,10 +91,12 @@ fn one_by_one(gateway: &Gateway) {
     // The same id in another tenant is another person.
     create("office").done();
     let delete = |more: &[&str]| gateway.type_in(&[&["staff", "delete", "s 9%日"], more].concat());
-    delete(&[]).failed(1).mentions(&["several tenants have a staff member s 9%日: kyoto, office; say which"]);
+    delete(&[])
+        .failed(1)
+        .mentions(&["several tenants have a staff member s 9%日: kyoto, office; specify `tenant`"]);
     delete(&["--tenant", "berlin"]).failed(1).mentions(&["there is no staff member s 9%日"]);
     delete(&["--tenant", "office"]).done();
-    gateway.type_in(&["staff", "delete", "s 9%日"]).done().mentions(&["s 9%日 is deleted"]);
+    gateway.type_in(&["staff", "delete", "s 9%日"]).done().mentions(&["Deleted staff member s 9%日"]);
     gateway.type_in(&["staff", "delete", "s 9%日"]).failed(1).mentions(&["there is no staff member s 9%日"]);
     gateway.type_in(&["staff", "--tenant", "kyoto"]).done().mentions(&["no staff"]);
     let late = ["subjects", "create", "x9", "--tenant", "kyoto", "--name", "九", "--renewal-due-on"];

@@ -58,7 +58,7 @@ fn r5_a_full_disk_is_answered_503_and_recovers_by_itself() {
     // Between two that don't fit, a small commit may find room: red and green take turns.
     wait_until("readiness red", || {
         let ready = gateway.get("/health/ready");
-        ready.status == 503 && ready.text().contains("full")
+        ready.status == 503 && ready.text().contains("store_unavailable")
     });
     let mut tried = Vec::new();
     wait_until("an event without room", || {

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sekisho_core::Time;
-use sekisho_core::change::{Admission, Arrival, ChangeSet, Death, End, Lease, Outcome};
+use sekisho_core::change::{Admission, Arrival, ChangeSet};
 use sekisho_core::event::{Created, DedupeKey};
+use sekisho_core::job::{Death, End, Lease, Outcome};
 use sekisho_core::timer::{DAY_MS, hour_of};
 use sekisho_lab::app::{App, Behaviour, Reply};
 use sekisho_lab::process::Options;
@@ -155,7 +156,7 @@ fn b2_a_paused_node_wakes_and_writes_nothing_stale() {
     let other = Gateway::with(&place, &config);
     wait_until("the other does it", || unfinished(&place) == "0");
     paused.server.resume().unwrap();
-    wait_until("it notices", || paused.server.log().contains("this node joined anew"));
+    wait_until("it notices", || paused.server.log().contains("this node rejoined"));
     assert!(app.ledger().doubled().is_empty(), "the same message ids");
     assert_eq!(place.sql("SELECT count(*) FROM outcome WHERE lane IS NOT NULL"), "10");
     assert_eq!(paused.send(&event("evt_after", "charge.failed", "")).status, 204);
@@ -272,7 +273,7 @@ fn b6_what_was_kept_long_enough_goes_by_the_clock_and_what_needs_a_person_stays(
             place.sql("SELECT event_id FROM event ORDER BY event_id") == "evt_bad\nevt_new"
         });
         wait_until("it is noted", || {
-            place.sql("SELECT count(*) FROM outcome WHERE note = '1 events let go'") == "1"
+            place.sql("SELECT count(*) FROM outcome WHERE note = '1 events deleted'") == "1"
         });
         assert_eq!(place.sql("SELECT count(*) FROM dedupe"), "2");
         assert_eq!(place.sql("SELECT count(*) FROM dead"), "1");

@@ -39,7 +39,7 @@ use bugs::Bug;
 use world::World;
 
 /// How many, when nobody says: what two cores play in a few minutes, without optimisation.
-const HISTORIES: u64 = 8_000;
+const HISTORIES: u64 = 20_000;
 /// The first of them, when nobody says: the same in every run, so that a change is what makes a difference.
 const FIRST: u64 = 1_000;
 /// In how many orders each is played.

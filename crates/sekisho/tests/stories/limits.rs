@@ -84,9 +84,9 @@ fn a8_a_body_just_inside_the_limit_is_taken_and_one_byte_more_is_not() {
     each_store(|place| {
         let gateway = Gateway::with(place, &(STRICT.to_owned() + &stripe_source("")));
         let body = |bytes: usize| {
-            let frame = r#"{"id":"evt_large","type":"x","created":1790000000,"pad":""}"#.len();
+            let frame = r#"{"id":"evt_large","type":"x","created":2100000000,"pad":""}"#.len();
             let pad = "x".repeat(bytes - frame);
-            format!(r#"{{"id":"evt_large","type":"x","created":1790000000,"pad":"{pad}"}}"#)
+            format!(r#"{{"id":"evt_large","type":"x","created":2100000000,"pad":"{pad}"}}"#)
         };
         let stripe = Provider::stripe();
         assert_eq!(gateway.send(&stripe.body(&body((128 << 10) + 1))).status, 413);
@@ -164,7 +164,7 @@ fn a8_bodies_that_wait_may_not_fill_the_memory() {
     let letter = |n: u32| {
         let pad = "x".repeat(100 << 10);
         Provider::stripe()
-            .body(&format!(r#"{{"id":"evt_{n}","type":"x","created":1790000000,"pad":"{pad}"}}"#))
+            .body(&format!(r#"{{"id":"evt_{n}","type":"x","created":2100000000,"pad":"{pad}"}}"#))
     };
     let wave = || -> usize {
         let answers: Vec<_> = std::thread::scope(|scope| {

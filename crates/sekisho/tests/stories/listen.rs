@@ -1,4 +1,4 @@
-//! H6: an application under development gets events as it would in production, and its developer sees what it says.
+//! H6, C3: an application under development gets events as it would in production, and its developer sees what it says.
 
 use std::time::Duration;
 
@@ -6,7 +6,9 @@ use sekisho_core::delivery::{Signer, Signing};
 use sekisho_core::{Secret, Time};
 use sekisho_lab::app::{App, Behaviour};
 
-use crate::support::{Gateway, Provider, Watching, each_store, wait_until};
+use crate::support::{
+    Gateway, Place, Provider, STRIPE_SECRET, Watching, each_store, stripe_source, wait_until,
+};
 
 const MOMENT: Duration = Duration::from_millis(500);
 
@@ -65,6 +67,23 @@ fn wait_for(listen: &Watching, words: &str) -> String {
         found.is_some()
     });
     found.unwrap()
+}
+
+#[test]
+fn c3_listen_signs_nobody_elses_event_as_stripes() {
+    let place = Place::sqlite();
+    let hook = "[[source]]\nname = \"hook\"\nprovider = \"github\"\nsecrets = [\"env:STRIPE_SECRET\"]\n";
+    let gateway = Gateway::with(&place, &(stripe_source("") + hook));
+    let app = App::start(Behaviour::Ok).unwrap();
+    let url = format!("{}/hook", app.url());
+    let listen = Watching::start(&gateway, &["listen", "--forward-to", &url], &place.url);
+    drop(wait_for(&listen, "Ready"));
+    let github = Provider::new("github", STRIPE_SECRET).to("/webhooks/hook");
+    assert_eq!(gateway.send(&github.event("g1")).status, 204);
+    assert!(wait_for(&listen, "g1").contains("not sent: the route signs as another provider would"));
+    gateway.send(&Provider::stripe().event("evt_1"));
+    drop(wait_for(&listen, "→ 204"));
+    assert_eq!(app.received().len(), 1);
 }
 
 #[test]

@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use sekisho::effects::mail::{Mailbox, Mailer, Settings, Tls};
 use sekisho_core::Secret;
+use sekisho_core::language::Language;
 use sekisho_core::notification::message::Recipient;
-use sekisho_core::notification::{Language, Message, Sent};
+use sekisho_core::notification::{Message, Sent};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

@@ -4,11 +4,15 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sekisho_lab::certificate::Signer;
 use sekisho_lab::chat::{Chat, SLACK_PATH, Service};
 use sekisho_lab::smtp::{Behaviour, Fault, Point, Smtp};
+use serde_json::json;
 
 use super::delivery::event;
-use crate::support::{Gateway, Letter, Place, each_store, stripe_source, vector, wait_until};
+use crate::support::{Gateway, Letter, Place, each_store, stripe_source, wait_until};
 
 /// A mail channel to the lab's server that is in no hurry to be polite, and a receipt for whoever paid.
 pub fn mail(smtp: &Smtp, more: &str) -> String {
@@ -239,7 +243,10 @@ fn g2_killed_while_it_sends_it_holds_what_may_have_arrived() {
         gateway.server.restart().unwrap();
         wait_for(place, "uncertain", 1);
         assert_eq!(smtp.accepted().len(), 1, "it is not sent again by itself");
-        gateway.type_in(&["dead", "retry", "--all"]).done().mentions(&["1 notice in doubt left alone"]);
+        gateway
+            .type_in(&["dead", "retry", "--all"])
+            .done()
+            .mentions(&["1 notice skipped: delivery is uncertain"]);
         assert_eq!(statuses(place), BTreeMap::from([("uncertain".into(), 1)]), "nor with others");
         let id = place.sql("SELECT id FROM state WHERE kind = 'notice'");
         gateway.type_in(&["notices", "resend", &id]).done();
@@ -317,35 +324,92 @@ fn g2_told_to_stop_it_hands_back_what_it_has_not_begun() {
 fn g2_a_bounce_suppresses_the_address_until_somebody_releases_it() {
     each_store(|place| {
         let smtp = Smtp::start(Behaviour::Accept).unwrap();
-        let (bounce, about) = vector("sns", "valid-v2-ses-bounce");
+        let topic = Topic::new(place);
+        let config = stripe_source("") + &topic.source + &mail(&smtp, FAST) + RECEIPT;
+        let gateway = Gateway::with(place, &config);
+        let (taro, stranger) = ("taro@example.jp", "stranger@example.jp");
+        gateway.send(&paid("1", taro));
+        wait_for(place, "sent", 1);
+
+        // Nobody wrote to the one; the other's bounce is of somebody else's AWS account.
+        assert_eq!(gateway.send(&topic.bounce(stranger, ACCOUNT)).status, 204);
+        wait_until("why it waits is said", || gateway.server.log().contains("no_notice_yet"));
+        assert_eq!(gateway.send(&topic.bounce(taro, "210987654321")).status, 204);
+        let notes = || place.sql("SELECT note FROM outcome WHERE note LIKE '%owns the topic'");
+        wait_until("it was heard in vain", || !notes().is_empty());
+        let suppressed = || place.sql("SELECT id FROM state WHERE kind = 'suppression'");
+        assert_eq!(suppressed(), "");
+
+        assert_eq!(gateway.send(&topic.bounce(taro, ACCOUNT)).status, 204);
+        wait_until("the address is on the list", || suppressed() == taro);
+        gateway.send(&paid("2", taro));
+        wait_for(place, "suppressed", 1);
+        assert_eq!(smtp.accepted().len(), 1);
+        gateway.type_in(&["suppressions", "release", taro, "--reason", "she has a new mailbox"]).done();
+        gateway.send(&paid("3", taro));
+        wait_for(place, "sent", 2);
+    });
+}
+
+const ACCOUNT: &str = "123456789012";
+
+/// A topic of SNS that SES publishes to, and a source that believes its certificate.
+struct Topic {
+    signer: Signer,
+    source: String,
+}
+
+impl Topic {
+    fn new(place: &Place) -> Self {
+        let signer = Signer::new().unwrap();
         let pem = place.folder.path().join("sns.pem");
-        let certificate = about["context"]["cert_url_to_pem"].as_object().unwrap().values().next().unwrap();
-        std::fs::write(&pem, certificate.as_str().unwrap()).unwrap();
-        let topic = &about["context"]["expected_topic_arn"];
+        std::fs::write(&pem, signer.certificate().unwrap()).unwrap();
         let source = format!(
-            "[[source]]\nname = \"sns\"\nprovider = \"sns\"\ntopic_arn = {topic}\ncertificate = \"file:{}\"\n",
+            "[[source]]\nname = \"sns\"\nprovider = \"sns\"\ntopic_arn = \"{}\"\ncertificate = \"file:{}\"\n",
+            Self::arn(),
             pem.display()
         );
-        // The bounce is of February.
-        let config = "[retention]\ndays = 3650\n".to_owned()
-            + &stripe_source("")
-            + &source
-            + &mail(&smtp, FAST)
-            + RECEIPT;
-        let gateway = Gateway::with(place, &config);
-        assert_eq!(gateway.send(&bounce).status, 204);
-        let address = || place.sql("SELECT id FROM state WHERE kind = 'suppression'");
-        wait_until("the address is on the list", || !address().is_empty());
-        let address = address();
-        // The mail it speaks of was none of ours; that it is waited for is said.
-        wait_until("why it waits is said", || gateway.server.log().contains("no_notice_yet"));
-        gateway.send(&paid("1", &address));
-        wait_for(place, "suppressed", 1);
-        assert!(smtp.accepted().is_empty());
-        gateway.type_in(&["suppressions", "release", &address, "--reason", "she has a new mailbox"]).done();
-        gateway.send(&paid("2", &address));
-        wait_for(place, "sent", 1);
-    });
+        Self { signer, source }
+    }
+
+    fn arn() -> String {
+        format!("arn:aws:sns:ap-northeast-1:{ACCOUNT}:ses-events")
+    }
+
+    /// SES says that a mail, which this account sent there, came back for good. It names no mail that we know.
+    fn bounce(&self, address: &str, sender: &str) -> Letter {
+        let (at, id) = (sekisho::now().to_string(), format!("bounce-{address}-{sender}"));
+        let message = json!({
+            "notificationType": "Bounce",
+            "bounce": {
+                "bounceType": "Permanent",
+                "bounceSubType": "General",
+                "bouncedRecipients": [{ "emailAddress": address }],
+                "timestamp": at,
+            },
+            "mail": { "messageId": id, "sendingAccountId": sender, "destination": [address] },
+        })
+        .to_string();
+        let lines = [
+            ("Message", &*message),
+            ("MessageId", &*id),
+            ("Timestamp", &*at),
+            ("TopicArn", &*Self::arn()),
+            ("Type", "Notification"),
+        ]
+        .map(|(name, value)| format!("{name}\n{value}\n"));
+        let body = json!({
+            "Type": "Notification",
+            "MessageId": id,
+            "TopicArn": Self::arn(),
+            "Message": message,
+            "Timestamp": at,
+            "SignatureVersion": "2",
+            "SigningCertURL": "https://sns.ap-northeast-1.amazonaws.com/SimpleNotificationService-1.pem",
+            "Signature": STANDARD.encode(self.signer.sign(lines.concat().as_bytes()).unwrap()),
+        });
+        Letter::unsigned("/webhooks/sns", &body.to_string())
+    }
 }
 
 #[test]

@@ -216,7 +216,7 @@ fn g2_a_channel_that_is_shut_is_named_and_resumed() {
         office(&gateway, place, &["taro"]);
         let said = gateway.type_in(&["reminders", "run", "--date", DAY]).failed(1);
         said.mentions(&[
-            "1 wait, and the channel mail is shut until",
+            "1 wait, and the channel mail is paused until",
             "bad_credentials",
             "channels resume mail",
         ]);
@@ -224,7 +224,10 @@ fn g2_a_channel_that_is_shut_is_named_and_resumed() {
         assert_eq!((&channel["breaker"], &channel["kind"]), (&json!("open"), &json!("smtp")), "{channel}");
         smtp.set(Behaviour::Accept);
         gateway.type_in(&["channels", "resume", "fax"]).failed(1).mentions(&["configured are: mail"]);
-        gateway.type_in(&["channels", "resume", "mail"]).done().mentions(&["closed; it was open"]);
+        gateway
+            .type_in(&["channels", "resume", "mail"])
+            .done()
+            .mentions(&["Reset the breaker of mail; it was open"]);
         gateway.type_in(&["reminders", "run", "--date", DAY]).done();
         assert_eq!(recipients(&smtp), ["taro@example.jp"]);
         gateway.type_in(&["audit", "--action", "channel.resumed"]).done().mentions(&["cli:", "mail"]);
@@ -269,9 +272,9 @@ fn g1_a_channel_is_tested_without_a_store_or_a_server() {
     let refused = test(&["mail", "--to", "refused@example.jp", "--json"]).failed(1).lines().remove(0);
     assert_eq!((&refused["outcome"], &refused["reason"]), (&json!("refused"), &json!("bad_recipient")));
     smtp.set(Behaviour::drop_at(Point::Taken));
-    test(&taro).failed(1).mentions(&["uncertain", "look whether it arrived"]);
+    test(&taro).failed(1).mentions(&["uncertain", "check whether it arrived"]);
     smtp.set(Behaviour::say(Point::Sender, "530 5.7.0 login needed"));
-    test(&taro).failed(1).mentions(&["shut, nothing goes by mail", "user name and password"]);
+    test(&taro).failed(1).mentions(&["paused, mail sends nothing", "user name and password"]);
     drop(smtp);
     test(&taro).failed(1).mentions(&["refused by mail"]);
     test(&["fax"]).failed(1).mentions(&["there is no channel fax; configured are: mail, ops"]);

@@ -127,7 +127,7 @@ fn h2_the_operator_lists_filters_and_shows_events() {
         let body = |id: &str, kind: &str| {
             let object = kind.split_once('.').map_or("", |(object, _)| object);
             format!(
-                r#"{{"id":"{id}","object":"event","type":"{kind}","created":1790000000,"livemode":false,"data":{{"object":{{"id":"pi_{id}","object":"{object}"}}}}}}"#
+                r#"{{"id":"{id}","object":"event","type":"{kind}","created":2100000000,"livemode":false,"data":{{"object":{{"id":"pi_{id}","object":"{object}"}}}}}}"#
             )
         };
         let kinds = ["payment_intent.created", "payment_intent.succeeded", "charge.failed"];
@@ -146,7 +146,7 @@ fn h2_the_operator_lists_filters_and_shows_events() {
         assert_eq!(newest["type"], "charge.failed");
         assert!(newest["id"].as_str().unwrap().starts_with("evt_"));
         assert!(newest["received_at"].as_str().unwrap().ends_with('Z'));
-        assert_eq!(newest["created_at"], "2026-09-21T14:13:20.000Z");
+        assert_eq!(newest["created_at"], "2036-07-18T13:20:00.000Z");
         assert_eq!(newest["object"], serde_json::json!({ "kind": "charge", "id": "pi_evt_2" }));
         assert_eq!((&newest["livemode"], &newest["trust"]), (&false.into(), &"signed".into()));
 
@@ -161,7 +161,7 @@ fn h2_the_operator_lists_filters_and_shows_events() {
         assert_eq!(list(&["--limit", "1"]), ["evt_2"]);
         assert_eq!(list(&["--limit", "1", "--before", newest["id"].as_str().unwrap()]), ["evt_1"]);
         assert_eq!(list(&["--status", "skipped"]), [""; 0]);
-        for word in ["success", "settled"] {
+        for word in ["success", "processed"] {
             assert_eq!(list(&["--status", word]), ["evt_2", "evt_1", "evt_0"], "{word}");
         }
         assert_eq!(list(&["--source", "other"]), [""; 0]);
@@ -398,7 +398,7 @@ fn h5_the_example_configuration_is_itself_good() {
     let example = say(folder.path(), &["config", "example"], &[]).done().stdout;
     std::fs::write(folder.path().join("sekisho.toml"), &example).unwrap();
     let env = [("STRIPE_WEBHOOK_SECRET", "whsec_canary_example")];
-    let said = say(folder.path(), &["config", "check"], &env).done().mentions(&["the configuration is good"]);
+    let said = say(folder.path(), &["config", "check"], &env).done().mentions(&["configuration OK"]);
     assert!(!said.all().contains("canary"));
     let told = say(folder.path(), &["config", "check", "--json"], &env).done();
     assert!(!told.all().contains("canary"));
@@ -422,7 +422,7 @@ fn h5_the_doctor_speaks_in_words() {
         std::fs::write(gateway.folder().join("sekisho.toml"), listen + &stripe_source("")).unwrap();
         let sound = gateway.type_in(&["doctor"]).done();
         sound.mentions(&[
-            "this set-up is sound",
+            "OK: no problems found",
             "and ready",
             if place.is_sqlite() { "SQLite" } else { "PostgreSQL" },
         ]);
@@ -431,6 +431,9 @@ fn h5_the_doctor_speaks_in_words() {
         gateway.server.kill9();
         gateway.type_in(&["doctor"]).done().mentions(&["not running at"]);
         std::fs::write(gateway.folder().join("sekisho.toml"), "[server]\nlisten = 1\n").unwrap();
-        gateway.type_in(&["doctor"]).failed(1).mentions(&["sekisho.toml:2", "this set-up needs a hand"]);
+        gateway
+            .type_in(&["doctor"])
+            .failed(1)
+            .mentions(&["sekisho.toml:2", "Problems found: correct the lines marked bad"]);
     });
 }

@@ -13,7 +13,9 @@ use crate::support::{Gateway, Place, Provider, runtime, say, stripe_source, wait
 fn h5_while_postgresql_is_down_webhooks_get_503_and_afterwards_all_is_well() {
     let server = Postgres::start().unwrap_or_else(|error| panic!("{error}"));
     let place = Place::on(&server);
-    let gateway = Gateway::open(&place);
+    let key = "canary-read-key-0123456789";
+    let config = stripe_source("") + "[[key]]\nname = \"looker\"\nsecret = \"env:LOOKER\"\n";
+    let gateway = Gateway::with_env(&place, &config, &[("LOOKER", key)]);
     let letter = |id: &str| Provider::stripe().event(id);
     assert_eq!(gateway.send(&letter("evt_before")).status, 204);
 
@@ -25,10 +27,21 @@ fn h5_while_postgresql_is_down_webhooks_get_503_and_afterwards_all_is_well() {
     assert_eq!(answer.header("sekisho-outcome"), None);
     wait_until("readiness red", || gateway.get("/health/ready").status == 503);
     let ready = gateway.get("/health/ready").text();
-    assert!(ready.contains("reason") && ready.len() > 40, "{ready}");
+    assert_eq!(ready, r#"{"reason":"store_unavailable","status":"unready"}"#, "strangers hear no more");
+    let bearer = format!("Bearer {key}");
+    let asked = sekisho_lab::http::request(
+        gateway.address(),
+        "GET",
+        "/health/ready",
+        &[("authorization", &*bearer)],
+        b"",
+    );
+    let told = asked.unwrap().text();
+    assert!(told.contains("detail") && told.len() > ready.len() + 20, "{told}");
+    gateway.type_in(&["doctor"]).failed(1).mentions(&["not ready", "detail"]);
     assert_eq!(gateway.get("/health/live").status, 200, "alive all the same: a restart would not help");
     assert_eq!(gateway.metric("sekisho_ready", &[]), 0);
-    assert!(gateway.server.stderr().contains("the store does not answer"));
+    assert!(gateway.server.stderr().contains("the database does not respond"));
     // Even a duplicate that the gate remembers is not acknowledged on its word alone.
     assert_eq!(gateway.send(&letter("evt_before")).status, 503);
 
@@ -38,10 +51,10 @@ fn h5_while_postgresql_is_down_webhooks_get_503_and_afterwards_all_is_well() {
     assert_eq!(after.status, 204);
     assert_eq!(gateway.send(&letter("evt_before")).header("sekisho-outcome"), Some("duplicate"));
     assert_eq!(gateway.event_ids(), ["evt_before", "evt_meanwhile"]);
-    assert!(gateway.server.stderr().contains("the store answers again"));
+    assert!(gateway.server.stderr().contains("the database responds again"));
 }
 
-const WAITS: &str = "the database is not there: waiting for it";
+const WAITS: &str = "the database is unavailable; waiting for it";
 
 #[test]
 fn h5_a_start_waits_for_a_database_that_is_down_and_a_signal_ends_the_wait() {

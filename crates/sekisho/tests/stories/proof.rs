@@ -9,7 +9,7 @@ use crate::support::{Gateway, Place, Provider, each_store, route_to, stripe_sour
 fn pay(gateway: &Gateway, order: &str, amount: i64) {
     let body = json!({
         "id": format!("evt_{order}"), "object": "event", "type": "payment_intent.succeeded",
-        "created": 1_790_000_000, "livemode": true,
+        "created": 2_100_000_000, "livemode": true,
         "data": { "object": {
             "id": format!("pi_{order}"), "object": "payment_intent", "status": "succeeded", "amount": amount,
             "amount_received": amount, "currency": "jpy", "receipt_email": "taro.yamada@example.com",
@@ -48,7 +48,7 @@ fn failed(gateway: &Gateway, called: &str, check: &str, words: &str) {
 
 /// In both forms and both languages, and with nothing in them that must not be handed on.
 fn is_printed(gateway: &Gateway, called: &str) {
-    for (language, words) in [("en", "The evidence holds together"), ("ja", "決済証明書")] {
+    for (language, words) in [("en", "The evidence is consistent"), ("ja", "決済証明書")] {
         let files = ["proof.html", "proof.json"];
         let words_typed = ["--html", files[0], "--out", files[1], "--language", language];
         let said = gateway.type_in(&[&["payments", "prove", called], &words_typed[..]].concat()).done();
@@ -87,7 +87,7 @@ fn d7_a_payment_proves_itself() {
         place.sql(
             "UPDATE event SET body = (SELECT body FROM event WHERE event_id = 'evt_o_2') WHERE event_id = 'evt_o_1'",
         );
-        failed(&gateway, "o_1", "bodies", "is not the one that was settled");
+        failed(&gateway, "o_1", "bodies", "is not the one that was processed");
         let other = prove(&gateway, "o_2")["payment"]["id"].as_str().unwrap().to_owned();
         place.sql(&format!(
             "UPDATE audit SET actor = 'kei' WHERE target_id = '{other}' AND action = 'payment.found'"

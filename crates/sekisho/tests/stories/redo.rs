@@ -93,7 +93,7 @@ fn b4_the_same_with_no_server_running() {
         app.set(Behaviour::Ok);
         assert!(gateway.server.terminate().unwrap().success());
         let said = gateway.type_in(&["dead", "retry", id(&letters[0])]).done();
-        said.mentions(&["1 dead letter queued again", "no server was found running"]);
+        said.mentions(&["1 dead letter queued again", "no server is running"]);
         gateway.server.start_again().unwrap();
         wait_until("it arrived", || app.counts().processed == 1);
         // What a server that was killed left behind misleads nobody.
@@ -123,7 +123,7 @@ fn b4_a_preview_changes_nothing() {
         let (gateway, app) = with_broken_app(place);
         bury(&gateway, &["evt_1", "evt_2", "evt_3"]);
         let said = gateway.type_in(&["dead", "retry", "--all", "--dry-run"]).done();
-        said.mentions(&["3 dead letters would be tried again", "server_error", "to:app"]);
+        said.mentions(&["3 dead letters would be retried", "server_error", "to:app"]);
         let said = gateway.type_in(&["dead", "discard", "--route", "app", "--dry-run"]).done();
         said.mentions(&["3 dead letters would be discarded"]);
         let report = &gateway.type_in(&["dead", "retry", "--all", "--dry-run", "--json"]).done().lines()[0];
@@ -133,7 +133,7 @@ fn b4_a_preview_changes_nothing() {
             .type_in(&["audit", "list", "--action", "dead_letter.retried"])
             .done()
             .mentions(&["no entries"]);
-        gateway.type_in(&["dead", "retry"]).failed(1).mentions(&["say which"]);
+        gateway.type_in(&["dead", "retry"]).failed(1).mentions(&["specify ids"]);
     });
 }
 
@@ -149,13 +149,13 @@ fn b4_what_dies_while_the_operator_reads_is_left_alone() {
         };
         let left = || dead(&gateway, &[]).iter().map(|letter| letter["event_id"].clone()).collect::<Vec<_>>();
         bury(&["evt_1", "evt_2"], 2);
-        let asked = gateway.be_asked(&["dead", "discard", "--all", "--reason", "tests"], "go on?");
+        let asked = gateway.be_asked(&["dead", "discard", "--all", "--reason", "tests"], "Continue?");
         bury(&["evt_3"], 3);
         asked.answer("y").done().mentions(&["2 dead letters would be", "2 dead letters discarded"]);
         assert_eq!(left(), ["evt_3"]);
 
         bury(&["evt_4"], 2);
-        let asked = gateway.be_asked(&["dead", "retry", "--route", "app"], "go on?");
+        let asked = gateway.be_asked(&["dead", "retry", "--route", "app"], "Continue?");
         bury(&["evt_5"], 3);
         app.set(Behaviour::Ok);
         asked.answer("y").done().mentions(&["2 dead letters queued again"]);
@@ -232,7 +232,7 @@ fn b4_discard_needs_a_reason_and_is_audited() {
 /// Somebody paid ginza 10,000 yen.
 fn charge(n: &str) -> String {
     format!(
-        r#"{{"id":"evt_{n}","object":"event","type":"charge.succeeded","created":1790000000,"livemode":false,"data":{{"object":{{
+        r#"{{"id":"evt_{n}","object":"event","type":"charge.succeeded","created":2100000000,"livemode":false,"data":{{"object":{{
         "object":"charge","id":"ch_{n}","payment_intent":"pi_{n}","amount":10000,"amount_captured":10000,"captured":true,
         "paid":true,"status":"succeeded","currency":"jpy","metadata":{{"tenant":"ginza"}}}}}}}}"#
     )

@@ -76,8 +76,8 @@ fn a3_the_operator_reads_who_was_refused_and_why() {
         let table =
             gateway.type_in(&["rejections"]).done().mentions(&["127.0.0.1", "bad_signature", "stripe"]);
         assert!(table.stdout.lines().count() > recorded.len());
-        gateway.type_in(&["rejections", "--source", "other"]).done().mentions(&["nobody was turned away"]);
-        assert!(gateway.server.stderr().contains("a request was refused"));
+        gateway.type_in(&["rejections", "--source", "other"]).done().mentions(&["no requests were rejected"]);
+        assert!(gateway.server.stderr().contains("request rejected"));
     });
 }
 
@@ -151,8 +151,9 @@ fn a3_a_flood_of_forgeries_leaves_few_rows() {
         let counted = |rows: &[Value]| rows.iter().map(|row| row["count"].as_u64().unwrap()).sum::<u64>();
         wait_until("the flood recorded", || counted(&gateway.rejections()) == FLOOD as u64);
         let rows = gateway.rejections().len();
-        assert!(rows <= FLOOD / 20, "{rows} rows for {FLOOD} forgeries");
-        let lines = gateway.server.stderr().matches("a request was refused").count();
+        // Two if the clock struck meanwhile.
+        assert!(rows <= 2, "{rows} rows for {FLOOD} forgeries");
+        let lines = gateway.server.stderr().matches("request rejected").count();
         assert!(lines <= FLOOD / 20, "{lines} log lines for {FLOOD} forgeries");
     });
 }
@@ -188,14 +189,14 @@ fn a8_a_hint_that_anybody_can_send_is_kept_small() {
         let hint = |query: &str| Letter {
             method: "GET".into(),
             path: format!("/webhooks/line_pay?{query}"),
-            headers: vec![("x-first".into(), "kept".into()), ("x-junk".into(), "j".repeat(8 << 10))],
+            headers: vec![("x-first".into(), "chosen".into()), ("x-junk".into(), "j".repeat(8 << 10))],
             body: Vec::new(),
         };
         assert_eq!(gateway.send(&hint("transactionId=2026111500000000001&orderId=ORD-1")).status, 204);
         let long = format!("transactionId=1&orderId={}", "9".repeat(5 << 10));
         assert_eq!(gateway.send(&hint(&long)).status, 413);
         let headers = place.sql("SELECT headers FROM event");
-        assert!(headers.contains("kept") && headers.len() < 8 << 10, "{} bytes", headers.len());
+        assert_eq!(headers, "[]", "anybody may have written them");
         assert_eq!(gateway.events().len(), 1);
     });
 }

@@ -73,7 +73,7 @@ fn a4_a_signed_id_is_a_repeat_though_its_bytes_differ() {
     each_store(|place| {
         let gateway = Gateway::open(place);
         let body = |pending: u32| {
-            format!(r#"{{"id":"evt_1","type":"x","created":1790000000,"pending_webhooks":{pending}}}"#)
+            format!(r#"{{"id":"evt_1","type":"x","created":2100000000,"pending_webhooks":{pending}}}"#)
         };
         assert_eq!(outcome(&gateway, &Provider::stripe().body(&body(2))), "accepted");
         assert_eq!(outcome(&gateway, &Provider::stripe().body(&body(1))), "duplicate");
@@ -205,7 +205,7 @@ fn a2_a_transmission_of_paypal_is_believed_for_as_long_as_paypal_sends_again() {
 
 fn charged(id: &str, account: Option<&str>, live: bool) -> Letter {
     let body = json!({
-        "id": id, "object": "event", "type": "charge.succeeded", "created": 1_790_000_000, "livemode": live,
+        "id": id, "object": "event", "type": "charge.succeeded", "created": 2_100_000_000, "livemode": live,
         "account": account,
     });
     Provider::stripe().body(&body.to_string())

@@ -23,10 +23,10 @@ fn b4_what_comes_while_the_operator_reads_is_not_replayed() {
         let send = |id: &str| assert_eq!(gateway.send(&Provider::stripe().event(id)).status, 204);
         ["evt_1", "evt_2"].iter().for_each(|id| send(id));
         settled(&gateway);
-        let asked = gateway.be_asked(&["events", "replay", "--all"], "go on?");
+        let asked = gateway.be_asked(&["events", "replay", "--all"], "Continue?");
         send("evt_3");
         settled(&gateway);
-        asked.answer("y").done().mentions(&["2 events would be", "2 events queued to be settled again"]);
+        asked.answer("y").done().mentions(&["2 events would be", "2 events queued to be processed again"]);
     });
 }
 
@@ -49,7 +49,7 @@ fn b4_replay_never_repeats_a_delivery_that_was_made() {
             route["delivered"] == 2 && route["new"] == 0
         });
         let said = gateway.type_in(&["events", "replay", "--all", "--dry-run"]).done();
-        said.mentions(&["2 events would be settled again", "DELIVERED", "--again"]);
+        said.mentions(&["2 events would be processed again", "DELIVERED", "--again"]);
         assert_eq!(
             gateway.type_in(&["audit", "list", "--action", "event.*", "--json"]).done().lines().len(),
             0
@@ -68,7 +68,7 @@ fn b4_replay_never_repeats_a_delivery_that_was_made() {
         );
         assert_eq!(app.counts().processed, 3);
         gateway.type_in(&["audit"]).done().mentions(&["event.replayed", "cli:"]);
-        gateway.type_in(&["events", "replay"]).failed(1).mentions(&["say which"]);
+        gateway.type_in(&["events", "replay"]).failed(1).mentions(&["specify ids"]);
         gateway
             .type_in(&["events", "replay", "evt_none"])
             .failed(1)
@@ -138,7 +138,7 @@ fn b4_a_forecast_counts_the_notices_that_are_then_sent() {
         assert_eq!((&foretold["found"], &foretold["notices"]), (&4.into(), &expected));
         assert_eq!(foretold["announcements"], 0);
         let said = gateway.type_in(&[&["events", "replay", "--dry-run"], &own[..]].concat()).done();
-        said.mentions(&["4 events would be settled again", "receipt", "3 notices would be sent"]);
+        said.mentions(&["4 events would be processed again", "receipt", "3 notices would be sent"]);
         assert_eq!(smtp.accepted().len(), 1, "a forecast sends nothing");
         // The same with no server running.
         gateway.server.terminate().unwrap();

@@ -36,7 +36,7 @@ fn h5_a_postgresql_that_may_forget_is_refused_unless_that_is_asked_for() {
     let gateway = Gateway::with(&place, &unsafe_config);
     assert_eq!(gateway.send(&Provider::stripe().event("evt_1")).status, 204);
     let doctor = gateway.type_in(&["doctor"]).failed(1);
-    doctor.mentions(&["allow_unsafe_durability", "this set-up needs a hand"]);
+    doctor.mentions(&["allow_unsafe_durability", "Problems found: correct the lines marked bad"]);
     drop(gateway);
 
     place.sql(&format!("ALTER DATABASE \"{}\" RESET synchronous_commit", place.database()));

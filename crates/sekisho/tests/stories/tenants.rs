@@ -14,7 +14,7 @@ const RECEIPT: &str = "[[notify]]\nname = \"receipt\"\nevents = [\"payment.paid\
                        template = \"payment-received\"\n";
 
 fn gateway(place: &Place, more: &str) -> Gateway {
-    let key = "[[key]]\nname = \"ops\"\nsecret = \"env:OPS\"\nscopes = [\"operate\"]\n";
+    let key = "[[key]]\nname = \"ops\"\nsecret = \"env:OPS\"\nscopes = [\"admin\"]\n";
     Gateway::with_env(place, &(stripe_source("") + key + more), &[("OPS", OPERATE)])
 }
 
@@ -172,7 +172,7 @@ fn same_ids(gateway: &Gateway, list: &str, tenants: [&str; 2]) {
     // A key of the whole installation says whose.
     let (status, asked) = all.get(&path);
     assert_eq!(status, 409, "{asked}");
-    assert!(asked["detail"].as_str().unwrap().contains(": a, b; say which is meant"), "{asked}");
+    assert!(asked["detail"].as_str().unwrap().contains(": a, b; specify `tenant`"), "{asked}");
     assert_eq!(all.delete(&path).0, 409);
     assert_eq!(all.get(&format!("{path}?tenant={}", tenants[1])).1["name"], "second");
     assert_eq!(all.get(&format!("{path}?tenant=nowhere")).0, 404);

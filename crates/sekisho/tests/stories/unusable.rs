@@ -104,7 +104,7 @@ fn a1_test_and_live_must_not_mix() {
         let gateway = Gateway::with(place, &stripe_source("livemode = true"));
         let body = |id: &str, live: bool| {
             format!(
-                r#"{{"id":"{id}","object":"event","type":"charge.succeeded","created":1790000000,"livemode":{live}}}"#
+                r#"{{"id":"{id}","object":"event","type":"charge.succeeded","created":2100000000,"livemode":{live}}}"#
             )
         };
         let stripe = Provider::stripe();
@@ -122,7 +122,7 @@ fn a1_test_and_live_must_not_mix() {
 fn a5_bodies_come_back_byte_for_byte() {
     each_store(|place| {
         let gateway = Gateway::open(place);
-        let spaced = "{ \"id\" : \"evt_s\",\r\n\t\"type\":\"x\" , \"created\":1790000000, \"n\": 1.50, \"名前\":\"関所\", \"n\": 2 }\n";
+        let spaced = "{ \"id\" : \"evt_s\",\r\n\t\"type\":\"x\" , \"created\":2100000000, \"n\": 1.50, \"名前\":\"関所\", \"n\": 2 }\n";
         for body in [spaced, "{\"id\":\"evt_e\",\"type\":\"\\u0041\",\"created\":1,\"x\":\"\\u0000\"}"] {
             let answer = gateway.send(&Provider::stripe().body(body));
             assert_eq!(answer.status, 204, "{}", answer.text());

@@ -15,7 +15,7 @@ fn b5_the_view_has_the_promised_columns_and_says_where_each_event_stands() {
             ..options
         });
         let mut gateway = receiver.unwrap();
-        let body = r#"{"id":"evt_waits","type":"charge.succeeded","created":1790000000,"livemode":false,"data":{"object":{"object":"charge","id":"ch_1","amount":5,"currency":"jpy","metadata":{"tenant":"ginza"}}}}"#;
+        let body = r#"{"id":"evt_waits","type":"charge.succeeded","created":2100000000,"livemode":false,"data":{"object":{"object":"charge","id":"ch_1","amount":5,"currency":"jpy","metadata":{"tenant":"ginza"}}}}"#;
         assert_eq!(gateway.send(&Provider::stripe().body(body)).status, 204);
         assert_eq!(gateway.send(&Provider::stripe().body("no event")).status, 204);
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use sekisho_core::audit::Entry;
-use sekisho_core::change::{ChangeSet, Committed, End, Job, Lane, Lease, NewJob, Outcome, Replayed};
+use sekisho_core::change::{ChangeSet, Committed, Replayed};
+use sekisho_core::job::{End, Job, Lane, Lease, NewJob, Outcome};
 use sekisho_core::{Epoch, Seq};
 
 use super::{

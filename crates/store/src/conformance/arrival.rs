@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use sekisho_core::change::{Admission, Arrival, Death, End, Lane, Lease};
+use sekisho_core::change::{Admission, Arrival};
 use sekisho_core::event::{DedupeKey, Event, Identity, Trust};
+use sekisho_core::job::{Death, End, Lane, Lease};
 use sekisho_core::{Seq, Time};
 
 use super::{

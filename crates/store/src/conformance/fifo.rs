@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sekisho_core::change::{End, Lane, Lease, NewJob};
+use sekisho_core::job::{End, Lane, Lease, NewJob};
 use sekisho_core::{Epoch, Seq};
 
 use super::{

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use sekisho_core::Seq;
-use sekisho_core::change::{
-    About, Arrival, ChangeSet, Death, End, Lane, NewJob, Outcome, Rejection, delivery_key,
-};
-use sekisho_core::queue::Class;
+use sekisho_core::change::{Arrival, ChangeSet, Rejection};
+use sekisho_core::event::About;
+use sekisho_core::job::{Class, Death, End, Lane, NewJob, Outcome, delivery_key};
+use sekisho_core::timer::HOUR_MS;
 
 use super::{
     APPLIED, Arrivals, NOW, UP, act, admit, admit_one, bury, claim, claim_from, commit, dead, death, done,
     finish, join, leased, message, queue, status,
 };
 use crate::{
-    DeadFilter, DeadLetter, EventFilter, FIND_MAX, Message, Order, REJECTIONS_MAX, RejectionFilter, Standing,
-    Status, Store,
+    DeadFilter, DeadLetter, EventFilter, FIND_MAX, Message, Order, REJECTIONS_MAX, REJECTIONS_OF_NETWORK_MAX,
+    RejectionFilter, Standing, Status, Store,
 };
 
 pub async fn statuses(store: Arc<dyn Store>) {
@@ -267,8 +267,10 @@ pub async fn rejections(store: Arc<dyn Store>) {
     let mut make = |source: &str| Rejection {
         seq: new.id(),
         at: NOW,
+        last_at: NOW,
         source: source.into(),
         peer: "203.0.113.9".into(),
+        network: "203.0.113.0/24".into(),
         reason: "bad_signature".into(),
         detail: "no configured secret makes this signature".into(),
         request_id: "req_1".into(),
@@ -288,9 +290,38 @@ pub async fn rejections(store: Arc<dyn Store>) {
     );
     assert_eq!(find(RejectionFilter { before: Some(c.seq), limit: 1, ..all() }).await, [b]);
     assert_eq!(find(RejectionFilter { before: Some(a.seq), ..all() }).await, []);
-    for _ in 0..=REJECTIONS_MAX / 1000 {
-        store.reject((0..1000).map(|_| make("flood")).collect()).await.expect(UP);
+
+    // Those alike within an hour are one line, whether they come together or one after the other.
+    let hour = NOW.plus_ms(HOUR_MS);
+    let at = |ms: i64, one: Rejection| Rejection { at: hour.plus_ms(ms), last_at: hour.plus_ms(ms), ..one };
+    let (first, again, later) = (at(0, make("c")), at(5, make("c")), at(9, make("c")));
+    store.reject(vec![first.clone(), again, make("c")]).await.expect(UP);
+    store.reject(vec![later]).await.expect(UP);
+    let joined = Rejection { count: 9, last_at: hour.plus_ms(9), ..first };
+    let found = find(of("c")).await;
+    assert_eq!(found.iter().map(|one| one.count).collect::<Vec<_>>(), [3, 9], "of two hours");
+    assert_eq!(found[1], joined);
+
+    // One network can't wash out what others did, and all together can't fill the disk.
+    let flood = |network: usize, n: usize, one: Rejection| Rejection {
+        network: format!("198.51.{network}.0/24"),
+        reason: format!("reason_{n}"),
+        ..one
+    };
+    for _ in 0..2 {
+        for piece in 0..REJECTIONS_MAX / 1000 {
+            let lines = (0..1000).map(|n| flood(0, piece * 1000 + n, make("flood"))).collect();
+            store.reject(lines).await.expect(UP);
+        }
     }
-    assert_eq!(find(of("b")).await, []);
+    assert_eq!(find(of("a")).await, [c, a], "they stay");
+    let kept = find(RejectionFilter { limit: usize::MAX, ..of("flood") }).await;
+    assert_eq!(kept.len(), REJECTIONS_OF_NETWORK_MAX);
+    assert_eq!(kept[0].reason, format!("reason_{}", REJECTIONS_MAX - 1), "the newest");
+    for network in 1..=REJECTIONS_MAX / REJECTIONS_OF_NETWORK_MAX {
+        let lines = (0..REJECTIONS_OF_NETWORK_MAX).map(|n| flood(network, n, make("storm"))).collect();
+        store.reject(lines).await.expect(UP);
+    }
+    assert_eq!(find(of("a")).await, []);
     assert_eq!(find(RejectionFilter { limit: usize::MAX, ..all() }).await.len(), FIND_MAX);
 }

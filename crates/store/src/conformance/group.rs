@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use sekisho_core::Epoch;
-use sekisho_core::change::{About, ChangeSet, Committed, End, Ended, Lease, Outcome};
+use sekisho_core::change::{ChangeSet, Committed, Ended};
+use sekisho_core::event::About;
+use sekisho_core::job::{End, Lease, Outcome};
 use sekisho_core::state::Naming;
 
 use super::{

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use sekisho_core::change::{About, Admission, ChangeSet, Death, End, Ended, Lane, Lease, NewJob};
-use sekisho_core::queue::Class;
+use sekisho_core::change::{Admission, ChangeSet, Ended};
+use sekisho_core::event::About;
+use sekisho_core::job::{Class, Death, End, Lane, Lease, NewJob};
 use sekisho_core::state::{Index, Write};
 use sekisho_core::{Epoch, Seq, Time};
 

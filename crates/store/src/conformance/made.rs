@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use sekisho_core::Seq;
-use sekisho_core::change::{Admission, Arrival, ChangeSet, Committed, Lane, Lease};
+use sekisho_core::change::{Admission, Arrival, ChangeSet, Committed};
+use sekisho_core::job::{Lane, Lease};
 
 use super::{
     APPLIED, Arrivals, NOW, SUSPECT_AFTER, UP, admit, admit_one, claim, claim_from, commit, count, death,

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use sekisho_core::change::{ChangeSet, Committed, End, Job, Kind, Lane, Lease, NewJob, Outcome};
+use sekisho_core::change::{ChangeSet, Committed};
 use sekisho_core::id::NODES_MAX;
+use sekisho_core::job::{End, Job, Kind, Lane, Lease, NewJob, Outcome};
 use sekisho_core::timer::DAY_MS;
 use sekisho_core::{Epoch, Seq};
 

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use sekisho_core::change::{About, Admission, Arrival, ChangeSet, End, Ended, Lease};
+use sekisho_core::change::{Admission, Arrival, ChangeSet, Ended};
+use sekisho_core::event::About;
+use sekisho_core::job::{End, Lease};
 use sekisho_core::{Epoch, Seq};
 
 use super::chain::note;

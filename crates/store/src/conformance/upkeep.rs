@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use sekisho_core::change::{Admission, Arrival, ChangeSet, Death, End, Kind, Lane, NewJob, Replayed};
+use sekisho_core::change::{Admission, Arrival, ChangeSet, Replayed};
 use sekisho_core::event::{Created, DedupeKey};
+use sekisho_core::job::{Death, End, Kind, Lane, NewJob};
 use sekisho_core::state::{self as things, Key};
 use sekisho_core::timer::{DAY_MS, HOUR_MS, Timer, hour_of};
 use sekisho_core::{Epoch, Seq, Time};

@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use sekisho_core::change::{
-    Arrival, Attempt, ChangeSet, Committed, End, Job, Kind, Lane, Lease, NewJob, delivery_key,
-};
+use sekisho_core::change::{Arrival, ChangeSet, Committed};
+use sekisho_core::job::{Attempt, End, Job, Kind, Lane, Lease, NewJob, delivery_key};
 use sekisho_core::{Epoch, Seq, Time};
 
 use super::{
@@ -285,8 +284,12 @@ pub async fn releases(store: Arc<dyn Store>) {
     given_back.extend([lease, lease]);
     store.release(given_back).await.expect(UP);
     assert_eq!(finish(&store, lease, done()).await, Committed::Lost);
-    let again = claim(&store, epoch, 1, NOW).await;
-    assert_eq!(again, [lease], "the run that never was spent no attempt");
+    let again = store.claim(epoch, vec![(Lane::settle(), 1)], NOW).await.expect(UP);
+    assert_eq!(again.len(), 1);
+    let job = &again[0];
+    assert_eq!(job.lease, Lease { attempt: lease.attempt + 1, ..lease }, "no lease is given out twice");
+    assert_eq!(job.tries(), 1, "the run that never was is no try");
+    assert_eq!(finish(&store, lease, done()).await, Committed::Lost);
 }
 
 pub async fn lanes(store: Arc<dyn Store>) {

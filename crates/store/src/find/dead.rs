@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use sekisho_core::change::{About, Death, Kind, Lane};
-use sekisho_core::queue::Class;
+use sekisho_core::event::About;
+use sekisho_core::job::{Class, Death, Kind, Lane};
 use sekisho_core::{Seq, Time, money};
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,9 @@
 //! What people do with what failed or is long done.
 
 use sekisho_core::Seq;
-use sekisho_core::change::{About, Act, Outcome, Replayed};
+use sekisho_core::change::{Act, Replayed};
+use sekisho_core::event::About;
+use sekisho_core::job::Outcome;
 
 use super::{Ended, JobRow, Tables};
 use crate::audit;

@@ -1,6 +1,7 @@
 //! A change set: first every guard is looked at, then everything is written.
 
-use sekisho_core::change::{ChangeSet, Committed, End, Ended, NewJob};
+use sekisho_core::change::{ChangeSet, Committed, Ended};
+use sekisho_core::job::{End, NewJob};
 use sekisho_core::state::{Key, Naming, State, Write};
 use sekisho_core::{Seq, Time};
 

@@ -1,7 +1,7 @@
 //! What the conditions of a filter mean.
 
 use sekisho_core::change::Rejection;
-use sekisho_core::settlement;
+use sekisho_core::source_name;
 
 use crate::find::{AuditLead, EventLead};
 use crate::{
@@ -41,7 +41,7 @@ impl EventFilter {
             wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
         };
         let kind = self.event_type.as_deref().is_none_or(|wanted| matches_type(wanted, &event.event_type));
-        let is_ours = [settlement::SOURCE, settlement::FETCHED].contains(&&*event.source);
+        let is_ours = [source_name::OWN, source_name::FETCHED].contains(&&*event.source);
         kind && !(self.received && is_ours)
             && is(&self.source, Some(&event.source))
             && is(&self.object_id, event.object.as_ref().map(|(_, id)| id.as_str()))

@@ -1,16 +1,40 @@
-//! Letting go of what was kept long enough.
+//! Keeping what is bounded within its bounds, and letting go of what was kept long enough.
 
 use std::collections::BTreeSet;
+use std::collections::btree_map::{BTreeMap, Entry};
 use std::ops::Range;
 
-use sekisho_core::change::past_effects;
+use sekisho_core::change::Rejection;
+use sekisho_core::job::past_effects;
 use sekisho_core::state::{self, Key};
 use sekisho_core::{Seq, Time};
 
 use super::Tables;
-use crate::Forgotten;
+use crate::{Forgotten, REJECTIONS_MAX, REJECTIONS_OF_NETWORK_MAX};
 
 impl Tables {
+    pub(super) fn reject(&mut self, rejections: Vec<Rejection>) {
+        let networks: BTreeSet<_> = rejections.iter().map(|one| one.network.clone()).collect();
+        let line =
+            |one: &Rejection| (one.source.clone(), one.reason.clone(), one.network.clone(), one.hour());
+        let mut lines: BTreeMap<_, _> = self.rejections.values().map(|one| (line(one), one.seq)).collect();
+        for one in rejections {
+            let seq = *lines.entry(line(&one)).or_insert(one.seq);
+            match self.rejections.entry(seq) {
+                Entry::Occupied(mut known) => known.get_mut().join(&one),
+                Entry::Vacant(free) => drop(free.insert(one)),
+            }
+        }
+        for network in networks {
+            let of_network = self.rejections.values().rev().filter(|one| one.network == network);
+            let old: Vec<_> = of_network.skip(REJECTIONS_OF_NETWORK_MAX).map(|one| one.seq).collect();
+            old.iter().for_each(|seq| drop(self.rejections.remove(seq)));
+        }
+        while self.rejections.len() > REJECTIONS_MAX {
+            self.rejections.pop_first();
+        }
+    }
+
     pub(super) fn forget(&mut self, before: Time, after: Seq, limit: usize) -> Forgotten {
         let old = self.events.range(..Seq::floor_of(before)).map(|(seq, _)| *seq);
         let old: Vec<_> = old.filter(|seq| *seq > after).take(limit).collect();

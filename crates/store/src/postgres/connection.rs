@@ -21,9 +21,8 @@ use tokio_postgres::{AsyncMessage, Client, Connection, Row, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::chain::{Head, NEW_CHAIN};
-use super::durability;
 use super::failure::Failure;
-use super::tls;
+use super::{durability, tls};
 use crate::error::{Error, Result};
 
 /// To reach one host.

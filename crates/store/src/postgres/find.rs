@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use sekisho_core::change::{About, Rejection};
-use sekisho_core::event::{DedupeKey, Stored, Trust};
+use sekisho_core::change::Rejection;
+use sekisho_core::event::{About, DedupeKey, Stored, Trust};
 use sekisho_core::{Epoch, Seq, Time};
 use tokio_postgres::Row;
 
@@ -259,7 +259,7 @@ pub async fn rejections(link: &Link, filter: &RejectionFilter) -> Result<Vec<Rej
     conditions.demand("reason = ?", filter.reason.clone());
     conditions.demand("seq < ?", filter.before.map(Seq::as_i64));
     let sql = format!(
-        "SELECT seq, at, source, peer, reason, detail, request_id, count FROM rejection
+        "SELECT seq, at, source, peer, reason, detail, request_id, count, last_at, network FROM rejection
          WHERE true{} ORDER BY seq DESC LIMIT {}",
         conditions.sql(),
         filter.limit.min(FIND_MAX)
@@ -275,6 +275,8 @@ pub async fn rejections(link: &Link, filter: &RejectionFilter) -> Result<Vec<Rej
             detail: value(row, 5)?,
             request_id: value(row, 6)?,
             count: value(row, 7)?,
+            last_at: Time::from_ms(value(row, 8)?),
+            network: value(row, 9)?,
         })
     };
     rows.iter().map(rejection).collect()

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use sekisho_core::change::{About, Attempt, Death, Kind, Lane, Outcome, effect_prefix};
-use sekisho_core::queue::Class;
+use sekisho_core::event::About;
+use sekisho_core::job::{Attempt, Class, Death, Kind, Lane, Outcome, effect_prefix};
 use sekisho_core::{Seq, Time};
 use tokio_postgres::Row;
 

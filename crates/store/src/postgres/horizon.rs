@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use sekisho_core::Time;
-use sekisho_core::change::Lane;
+use sekisho_core::job::Lane;
 
 /// A look is slow that takes longer than this and what each of its jobs may take. Long where tests run, so that none of
 /// them meets it by chance.

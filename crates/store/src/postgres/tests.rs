@@ -6,8 +6,10 @@ use std::time::{Duration, Instant};
 
 use sekisho_core::Time;
 use sekisho_core::audit::Entry;
-use sekisho_core::change::{About, ChangeSet, Committed, End, Ended, Lease, NewJob, Outcome};
-use sekisho_core::notification::directory::scoped;
+use sekisho_core::change::{ChangeSet, Committed, Ended};
+use sekisho_core::directory::scoped;
+use sekisho_core::event::About;
+use sekisho_core::job::{End, Lease, NewJob, Outcome};
 use sekisho_core::state::{Index, Key, Kind, Naming, Write};
 use sekisho_lab::postgres::{Postgres, shared};
 use tokio_postgres::{Client, NoTls};

@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
-use sekisho_core::change::{Rejection, effect_prefix, past_effects};
+use sekisho_core::change::Rejection;
 use sekisho_core::event::{BodyDigest, DedupeKey};
+use sekisho_core::job::{effect_prefix, past_effects};
 use sekisho_core::timer::HOUR_MS;
 use sekisho_core::{Seq, Time};
 
@@ -12,19 +13,32 @@ use tokio_postgres::Row;
 use super::connection::{Link, value};
 use super::partition::{self, Day};
 use crate::error::Result;
-use crate::{CLAIM_MAX, Forgotten, REJECTIONS_MAX};
+use crate::{CLAIM_MAX, Forgotten, REJECTIONS_MAX, REJECTIONS_OF_NETWORK_MAX};
 
 const REJECT: &str = "
-INSERT INTO rejection (seq, at, source, peer, reason, detail, request_id, count)
+INSERT INTO rejection (seq, at, last_at, hour, source, peer, network, reason, detail, request_id, count)
 SELECT * FROM unnest(
-    $1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::bigint[]
+    $1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
+    $10::text[], $11::bigint[]
 )
-ON CONFLICT (seq) DO NOTHING";
+ON CONFLICT (source, reason, network, hour) DO UPDATE
+SET count = rejection.count + excluded.count, last_at = greatest(rejection.last_at, excluded.last_at)";
+
+const SHARE: &str = "
+DELETE FROM rejection USING (
+    SELECT network, (
+        SELECT seq FROM rejection WHERE network = touched.network ORDER BY seq DESC LIMIT 1 OFFSET $2
+    ) AS last
+    FROM (SELECT DISTINCT unnest($1::text[]) AS network) AS touched
+) AS share
+WHERE rejection.network = share.network AND rejection.seq <= share.last";
 
 const MAKE_ROOM: &str =
-    "DELETE FROM rejection WHERE seq < (SELECT seq FROM rejection ORDER BY seq DESC OFFSET $1 LIMIT 1)";
+    "DELETE FROM rejection WHERE seq <= (SELECT seq FROM rejection ORDER BY seq DESC LIMIT 1 OFFSET $1)";
 
-pub async fn reject(link: &Link, rejections: &[Rejection]) -> Result<()> {
+/// Differs from SQLite: one statement can't meet a line twice; and nodes that count the same lines take them in one order.
+pub async fn reject(link: &Link, rejections: Vec<Rejection>) -> Result<()> {
+    let rejections = &Rejection::lines(rejections);
     let numbers = |of: fn(&Rejection) -> i64| rejections.iter().map(of).collect::<Vec<_>>();
     let texts =
         |of: fn(&Rejection) -> &str| rejections.iter().map(|one| without_nul(of(one))).collect::<Vec<_>>();
@@ -33,8 +47,11 @@ pub async fn reject(link: &Link, rejections: &[Rejection]) -> Result<()> {
         &[
             &numbers(|one| one.seq.as_i64()),
             &numbers(|one| one.at.ms()),
+            &numbers(|one| one.last_at.ms()),
+            &numbers(|one| one.hour().ms()),
             &texts(|one| &one.source),
             &texts(|one| &one.peer),
+            &texts(|one| &one.network),
             &texts(|one| &one.reason),
             &texts(|one| &one.detail),
             &texts(|one| &one.request_id),
@@ -42,7 +59,9 @@ pub async fn reject(link: &Link, rejections: &[Rejection]) -> Result<()> {
         ],
     )
     .await?;
-    link.query(MAKE_ROOM, &[&limit_of(REJECTIONS_MAX - 1, REJECTIONS_MAX)]).await?;
+    let share = limit_of(REJECTIONS_OF_NETWORK_MAX, REJECTIONS_MAX);
+    link.query(SHARE, &[&texts(|one| &one.network), &share]).await?;
+    link.query(MAKE_ROOM, &[&limit_of(REJECTIONS_MAX, REJECTIONS_MAX)]).await?;
     Ok(())
 }
 

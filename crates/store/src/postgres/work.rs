@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use sekisho_core::change::{Job, Kind, Lane, Lease};
 use sekisho_core::id::NODES_MAX;
+use sekisho_core::job::{Job, Kind, Lane, Lease};
 use sekisho_core::{Epoch, Seq, Time};
 use tokio_postgres::Row;
 
@@ -312,7 +312,7 @@ WITH held AS MATERIALIZED (
     ORDER BY job.id
     FOR UPDATE OF job
 )
-UPDATE job SET owner = NULL, started = false, attempt = job.attempt - 1 FROM held WHERE job.id = held.id";
+UPDATE job SET owner = NULL, started = false, base = job.base + 1 FROM held WHERE job.id = held.id";
 
 pub async fn release(link: &Link, leases: &[Lease]) -> Result<()> {
     let (jobs, epochs, attempts) = fences(leases);

@@ -2,9 +2,9 @@
 //! every guard of a set is looked at, then everything is written.
 
 use rusqlite::{Connection, OptionalExtension, params};
-use sekisho_core::change::{
-    About, Attempt, ChangeSet, Committed, Death, End, Ended, Job, Lane, NewJob, Outcome,
-};
+use sekisho_core::change::{ChangeSet, Committed, Ended};
+use sekisho_core::event::About;
+use sekisho_core::job::{Attempt, Death, End, Job, Lane, NewJob, Outcome};
 use sekisho_core::state::{Key, Naming, Posting, Write};
 use sekisho_core::{Seq, Time};
 

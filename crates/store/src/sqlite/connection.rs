@@ -32,17 +32,23 @@ pub fn lock(path: &Path) -> std::result::Result<File, OpenError> {
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         create_private(folder).map_err(io)?;
     }
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(path.with_extension("lock"))
-        .map_err(io)?;
+    let file = open_lock(&path.with_extension("lock")).map_err(io)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(OpenError::InUse { path: display(path) }),
         Err(TryLockError::Error(error)) => Err(io(error)),
     }
+}
+
+/// Whoever can open it can hold it, and keep the server from starting: it is for its owner alone.
+fn open_lock(path: &Path) -> std::io::Result<File> {
+    use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+    let file = File::options().create(true).truncate(false).write(true).mode(0o600).open(path)?;
+    if file.metadata()?.permissions().mode() & 0o077 != 0 {
+        // One that somebody else owns they could hold anyway.
+        let _ = file.set_permissions(std::fs::Permissions::from_mode(0o600));
+    }
+    Ok(file)
 }
 
 /// Payloads are personal data: the file is for its owner alone, and SQLite gives its log the same rights.

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row};
-use sekisho_core::change::{About, Rejection};
-use sekisho_core::event::{Stored, Trust};
+use sekisho_core::change::Rejection;
+use sekisho_core::event::{About, Stored, Trust};
 use sekisho_core::{Epoch, Seq, Time};
 
 use super::condition::Conditions;
@@ -221,7 +221,7 @@ pub fn rejections(db: &Connection, filter: &RejectionFilter) -> rusqlite::Result
     conditions.demand("reason = ?", filter.reason.clone());
     conditions.demand("seq < ?", filter.before.map(Seq::as_i64));
     let sql = format!(
-        "SELECT seq, at, source, peer, reason, detail, request_id, count FROM rejection
+        "SELECT seq, at, source, peer, reason, detail, request_id, count, last_at, network FROM rejection
          WHERE TRUE{} ORDER BY seq DESC LIMIT {}",
         conditions.sql(),
         filter.limit.min(FIND_MAX)
@@ -237,6 +237,8 @@ pub fn rejections(db: &Connection, filter: &RejectionFilter) -> rusqlite::Result
             detail: row.get(5)?,
             request_id: row.get(6)?,
             count: row.get(7)?,
+            last_at: Time::from_ms(row.get(8)?),
+            network: row.get(9)?,
         })
     })?;
     rows.collect()

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Row};
-use sekisho_core::change::{About, Attempt, Death, Kind, Lane, Outcome, effect_prefix};
-use sekisho_core::queue::Class;
+use sekisho_core::event::About;
+use sekisho_core::job::{Attempt, Class, Death, Kind, Lane, Outcome, effect_prefix};
 use sekisho_core::{Seq, Time};
 
 use super::condition::Conditions;

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use rusqlite::Connection;
 use sekisho_core::Time;
 use sekisho_core::audit::Entry;
-use sekisho_core::change::{About, Admission, Arrival, ChangeSet, Committed, End, Ended, Lease, Outcome};
-use sekisho_core::notification::directory::scoped;
+use sekisho_core::change::{Admission, Arrival, ChangeSet, Committed, Ended};
+use sekisho_core::directory::scoped;
+use sekisho_core::event::About;
+use sekisho_core::job::{End, Lease, Outcome};
 use sekisho_core::state::{Index, Key, Kind, Write};
 use sekisho_core::timer::DAY_MS;
 

@@ -1,30 +1,46 @@
 //! Keeping what is bounded within its bounds.
 
+use std::collections::BTreeSet;
+
 use rusqlite::{Connection, params};
-use sekisho_core::change::{Rejection, effect_prefix, past_effects};
+use sekisho_core::change::Rejection;
 use sekisho_core::event::{BodyDigest, DedupeKey};
+use sekisho_core::job::{effect_prefix, past_effects};
 use sekisho_core::timer::HOUR_MS;
 use sekisho_core::{Seq, Time};
 
 use super::transaction::Tx;
-use crate::{CLAIM_MAX, Forgotten, REJECTIONS_MAX};
+use crate::{CLAIM_MAX, Forgotten, REJECTIONS_MAX, REJECTIONS_OF_NETWORK_MAX};
 
 pub fn reject(tx: &Connection, rejections: &[Rejection]) -> rusqlite::Result<()> {
     let mut insert = tx.prepare_cached(
-        "INSERT INTO rejection (seq, at, source, peer, reason, detail, request_id, count)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING",
+        "INSERT INTO rejection (seq, at, last_at, hour, source, peer, network, reason, detail, request_id, count)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+         ON CONFLICT (source, reason, network, hour) DO UPDATE
+         SET count = count + excluded.count, last_at = max(last_at, excluded.last_at)",
     )?;
     for one in rejections {
         insert.execute(params![
             one.seq.as_i64(),
             one.at.ms(),
+            one.last_at.ms(),
+            one.hour().ms(),
             one.source,
             one.peer,
+            one.network,
             one.reason,
             one.detail,
             one.request_id,
             one.count,
         ])?;
+    }
+    let mut share = tx.prepare_cached(
+        "DELETE FROM rejection WHERE network = $1 AND seq <= (
+             SELECT seq FROM rejection WHERE network = $1 ORDER BY seq DESC LIMIT 1 OFFSET $2
+         )",
+    )?;
+    for network in rejections.iter().map(|one| &one.network).collect::<BTreeSet<_>>() {
+        share.execute(params![network, REJECTIONS_OF_NETWORK_MAX as i64])?;
     }
     tx.prepare_cached(
         "DELETE FROM rejection WHERE seq <= (SELECT seq FROM rejection ORDER BY seq DESC LIMIT 1 OFFSET $1)",

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use sekisho_core::change::{Job, Kind, Lane, Lease};
 use sekisho_core::id::NODES_MAX;
+use sekisho_core::job::{Job, Kind, Lane, Lease};
 use sekisho_core::{Epoch, Seq, Time};
 
 use super::connection::unreadable;
@@ -162,7 +162,7 @@ pub fn start(tx: &Connection, leases: &[Lease]) -> rusqlite::Result<Vec<bool>> {
 
 pub fn release(tx: &Connection, leases: &[Lease]) -> rusqlite::Result<()> {
     let mut give_back = tx.prepare_cached(
-        "UPDATE job SET owner = NULL, started = 0, attempt = attempt - 1
+        "UPDATE job SET owner = NULL, started = 0, base = base + 1
          WHERE id = $1 AND owner = $2 AND attempt = $3",
     )?;
     for lease in leases {

@@ -1,7 +1,7 @@
 use super::super::rule::tests::rule;
 use super::*;
 use crate::delivery::route::tests::stored;
-use crate::settlement::SOURCE;
+use crate::source_name::OWN;
 use crate::state::State;
 
 const NOW: Time = Time::from_ms(1_780_000_000_000);
@@ -9,7 +9,7 @@ const NOW: Time = Time::from_ms(1_780_000_000_000);
 fn paid() -> Stored {
     let body = r#"{"id":"stripe/live/pi_1/paid","data":{"object":"payment","id":"pay_1","amount":5000,"currency":"jpy"},"about":{"amount":5000}}"#;
     Stored {
-        source: SOURCE.into(),
+        source: OWN.into(),
         event_id: "stripe/live/pi_1/paid".into(),
         event_type: "payment.paid".into(),
         ..stored(body)
@@ -58,7 +58,7 @@ fn g5_one_fact_is_one_notice_for_each_person() {
 #[test]
 fn g5_an_announcement_names_its_parties_and_a_providers_event_nobody() {
     let body = r#"{"tenant":"a","data":{"object":"payment","id":"pay_1","customer":"c1"}}"#;
-    let own = Stored { source: SOURCE.into(), ..stored(body) };
+    let own = Stored { source: OWN.into(), ..stored(body) };
     let named = Named::by(&own);
     assert_eq!((named.tenant.as_deref(), named.customer.as_deref()), (Some("a"), Some("c1")));
     assert_eq!((named.payment.as_deref(), named.keys().len()), (Some("pay_1"), 3));
@@ -76,7 +76,7 @@ fn g5_a_customers_address_is_used_for_its_own_tenants_events_only() {
     let told = |directory: &[(Option<&str>, &str)], tenant: Option<&str>| {
         let body =
             json!({ "tenant": tenant, "data": { "object": "payment", "id": "pay_1", "customer": "c1" } });
-        let named = Named::by(&Stored { source: SOURCE.into(), ..stored(&body.to_string()) });
+        let named = Named::by(&Stored { source: OWN.into(), ..stored(&body.to_string()) });
         let mut known = Loaded::default();
         for (tenant, email) in directory {
             let facts = json!({ "tenant": tenant, "email": email, "language": "en" });

@@ -22,6 +22,7 @@ fn mail() -> Value {
     json!({
         "timestamp": "2026-02-02T02:40:00.000Z",
         "source": "noreply@example.com",
+        "sendingAccountId": "123456789012",
         "messageId": SES_ID,
         "destination": ["taro@example.jp"],
         "headersTruncated": false,
@@ -72,6 +73,7 @@ fn g2_a_bounce_is_read_whole() {
         ses_id: SES_ID.to_owned(),
         message_id: Some("ntc_1@sekisho.example.com".to_owned()),
         at: Time::parse_rfc3339("2026-02-02T02:40:03.123Z"),
+        is_own: true,
     };
     let identity = bounced("Permanent", "General");
     assert_eq!(understood(&identity), expected);
@@ -79,6 +81,21 @@ fn g2_a_bounce_is_read_whole() {
     let kind = published.as_object_mut().unwrap().remove("notificationType").unwrap();
     published["eventType"] = kind;
     assert_eq!(understood(&published), expected, "the same from a configuration set");
+}
+
+#[test]
+fn g2_who_sent_the_mail_must_own_the_topic() {
+    for (sender, expected) in [
+        (json!("123456789012"), true),
+        (json!("210987654321"), false),
+        (json!(""), false),
+        (json!(123_456_789_012_i64), false),
+        (Value::Null, false),
+    ] {
+        let mut said = bounced("Permanent", "General");
+        said["mail"]["sendingAccountId"] = sender.clone();
+        assert_eq!(understood(&said).is_own, expected, "{sender}");
+    }
 }
 
 #[test]
@@ -305,4 +322,14 @@ proptest! {
         }
         let _ = read(&sns(&message));
     }
+}
+
+#[test]
+fn g2_what_a_mail_server_says_is_kept_without_letters_that_nobody_sees() {
+    let mut message = bounced("Permanent", "General");
+    message["bounce"]["bouncedRecipients"][0]["diagnosticCode"] =
+        "smtp; 550\u{1b}]0;x\u{7} no\r\n\u{9b}2J \u{202e}taro@example.jp\u{7f}".into();
+    let said = understood(&message).addresses[0].1.clone().unwrap();
+    assert!(!said.contains(crate::text::is_hidden), "{said:?}");
+    assert!(said.starts_with("smtp; 550 ]0;x  no   2J  t***@example.jp"), "{said:?}");
 }

@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use super::files::{Files, is_html, text_file};
 use super::flaw::{EMPTY, Flaw, explain, missing};
 use super::{Rendered, filter, sample};
-use crate::notification::Language;
+use crate::language::Language;
+use crate::text::is_hidden;
 
 /// Steps of the engine for one part; a reminder with two long tables takes some thousands.
 pub const FUEL: u64 = 250_000;
@@ -232,11 +233,7 @@ fn escape(out: &mut Output, text: &str) -> Result<(), Error> {
 
 /// Without letters that nobody sees but that turn a line around or end it early.
 fn readable(text: &str) -> String {
-    let is_hidden = |letter: char| {
-        let is_control = letter.is_control() && !matches!(letter, '\n' | '\t');
-        is_control || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    text.chars().filter(|letter| !is_hidden(*letter)).collect()
+    text.chars().filter(|letter| !is_hidden(*letter) || matches!(letter, '\n' | '\t')).collect()
 }
 
 fn one_line(text: &str) -> String {

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::flaw::{Flaw, likely};
-use crate::notification::Language;
+use crate::language::Language;
 
 macro_rules! shipped {
     ($($file:literal)*) => {

@@ -6,8 +6,9 @@ use jiff::tz::{TimeZone, TimeZoneDatabase};
 use jiff::{Timestamp, Zoned};
 use minijinja::{Environment, Error, ErrorKind, State, Value};
 
+use crate::language::Language;
+use crate::mail_address::MailAddress;
 use crate::money::{self, Currency};
-use crate::notification::{Language, MailAddress};
 
 pub const NAMES: [&str; 5] = ["money", "date", "datetime", "days_left", "href"];
 

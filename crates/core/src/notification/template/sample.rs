@@ -22,7 +22,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-use crate::notification::Language;
+use crate::language::Language;
 
 /// What a notice is about: the one thing in its data that is never null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,7 +182,7 @@ fn payment(words: &Words) -> Value {
     json!({
         "id": "pay_01KA5Z7Q3M", "object": "payment", "status": "partially_refunded",
         "amount": 5000, "currency": "jpy", "amount_received": 5000, "amount_missing": 0, "amount_tip": 0, "amount_surcharge": 0, "failed_tries": 1,
-        "amount_refunded": 2000, "amount_refund_pending": 1000, "fee": 180, "net": 4820, "disputed": false, "dispute_status": "under_review",
+        "amount_refunded": 2000, "amount_refund_pending": 1000, "fee": 180, "net": 4820, "settled": [{ "currency": "usd", "amount": 3300, "fee": 119, "net": 3181 }], "disputed": false, "dispute_status": "under_review",
         "dispute_fee": 0, "net_of_dispute": 4820, "livemode": true, "tenant": "ten_4tR8", "customer": "cus_81K2",
         "purpose": "order", "reference": "A-20261116-0042", "description": words.product,
         "metadata": { "order_id": "A-20261116-0042" }, "linked": true, "attention": "overpaid",
@@ -284,7 +284,7 @@ impl Words {
                 users: ["高橋 一郎", "鈴木 節子", "田中 実", "伊藤 和子"],
                 alert: [
                     "届けられなかったイベントがあります",
-                    "アプリへの配信が3件失敗し、再試行も終わりました。\n原因を直してから、コンソールで再送してください。",
+                    "アプリへの配送が3件失敗し、再試行も終わりました。\n原因を直してから、コンソールで再送してください。",
                 ],
             },
             Language::En => Self {

@@ -360,8 +360,8 @@ fn d1_an_invoice_leads_to_its_payment_in_both_shapes() {
         (LEGACY[1], "in_testD0061FAKE", ["stripe/-/test/pi_testD0063FAKE"]),
     ] {
         let payment = read(event).unwrap().payment.unwrap();
-        assert_eq!(payment.facts.names, names.map(str::to_owned).into());
-        assert_eq!(payment.facts.invoices, [invoice.to_owned()].into());
+        assert_eq!(payment.names, names.map(str::to_owned).into());
+        assert_eq!(payment.invoices, [invoice.to_owned()].into());
     }
     assert_eq!(read(SUBSCRIPTION[6]).unwrap().payment, None);
 }
@@ -371,8 +371,8 @@ fn d3_what_is_unknown_missing_or_expanded_is_taken_as_it_comes() {
     let read_object = |kind: &str, object| read(&event(kind, 7, object));
     let odd = json!({"object": "subscription", "id": "sub_1", "status": "hibernating", "customer": {"id": "cus_1", "x": 1}});
     let part = read_object("customer.subscription.updated", odd).unwrap().billing.unwrap();
-    assert_eq!(Derived::of(&part.facts).status, Status::Incomplete);
-    assert_eq!(part.facts.claims(), ["stripe/-/test/customer/cus_1"]);
+    assert_eq!(Derived::of(&part).status, Status::Incomplete);
+    assert_eq!(part.claims(), ["stripe/-/test/customer/cus_1"]);
 
     let nothing = [
         ("invoice.upcoming", json!({"object": "invoice", "id": "upcoming_1", "subscription": "sub_1"})),
@@ -389,7 +389,7 @@ fn d3_what_is_unknown_missing_or_expanded_is_taken_as_it_comes() {
     }
     let customer = json!({"object": "customer", "id": "cus_1", "metadata": {"tenant": "office"}});
     let part = read_object("customer.created", customer).unwrap().billing.unwrap();
-    assert_eq!(part.facts.claims(), ["test/billing/office", "stripe/-/test/customer/cus_1"]);
+    assert_eq!(part.claims(), ["test/billing/office", "stripe/-/test/customer/cus_1"]);
 
     let absurd = json!({"object": "invoice", "id": "in_1", "amount_due": -1});
     assert_eq!(read_object("invoice.paid", absurd), Err(Unreadable::Amount("-1".into())));
@@ -415,7 +415,7 @@ fn d3_a_single_invoice_is_a_payment_and_no_subscription() {
     });
     let reading = read(&event("invoice.paid", 7, object)).unwrap();
     assert_eq!(reading.billing, None);
-    let payment = reading.payment.unwrap().facts;
+    let payment = reading.payment.unwrap();
     assert_eq!(payment.tenants, ["office".to_owned()].into(), "it is the tenant's whose invoice it is");
     assert!(!payment.says_something());
 }

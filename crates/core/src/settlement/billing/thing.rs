@@ -1,16 +1,16 @@
 //! A tenant's billing, as the decision sees it.
 
+use crate::settlement::Terms;
 use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use super::{Derived, Due, Facts, GRACE, anchor, due, view};
-use crate::settlement::Announcement;
+use super::{Derived, Due, Facts, anchor, due, view};
+use crate::announcement::Announcement;
 use crate::settlement::decide::{Asked, Look, Thing};
 use crate::settlement::payment::Lines;
 use crate::settlement::reading::{billing_name, customer_name};
 use crate::state::{DELETED, Index, Kind, UNHEARD};
-use crate::time::Time;
 
 impl Thing for Facts {
     const KIND: Kind = Kind::Billing;
@@ -137,7 +137,7 @@ impl Thing for Facts {
         Look { index, summary, lines: Lines::new() }
     }
 
-    fn ask(&self, id: &str, _can_fetch: &dyn Fn(&str) -> bool, at: Time) -> Asked<Due> {
+    fn ask(&self, id: &str, terms: &Terms<'_>) -> Asked<Due> {
         let derived = Derived::of(self);
         let marks = due(self, &derived);
         let anchor = anchor(self);
@@ -148,8 +148,8 @@ impl Thing for Facts {
             object: (Kind::Billing.name(), id.to_owned()),
             tenant: derived.tenant.clone(),
             about: due.about.clone(),
-            data: view(id, self, &derived, at, GRACE),
-            at,
+            data: view(id, self, &derived, terms.at, terms.grace_ms),
+            at: terms.at,
         };
         Asked { announcements: marks.iter().map(announcement).collect(), fetches: Vec::new(), marks }
     }

@@ -6,13 +6,11 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
-
 use super::partition::partition;
-use super::{Look, Thing, Wanted};
+use super::row::Row;
+use super::{Thing, Wanted};
 use crate::id::Seq;
-use crate::settlement::reading::Part;
-use crate::state::{Key, Loaded, State};
+use crate::state::{Key, Loaded};
 
 /// What is known of the stored things: what was asked for, and what was found.
 #[derive(Clone, Copy)]
@@ -29,117 +27,6 @@ pub struct Board<'l, F> {
     /// Where names lead by now, as far as that is not what is stored.
     moved: BTreeMap<String, String>,
     pub wanted: Wanted,
-}
-
-/// One thing: as it was loaded, and as it is now.
-pub struct Row<F> {
-    pub state: Option<State>,
-    pub before: Vec<F>,
-    /// None are left when it became part of another.
-    pub clusters: Vec<F>,
-    pub into: Option<String>,
-    /// What follows from it now; worked out when it is asked for.
-    look: Option<Look>,
-    pub look_before: Option<Look>,
-    /// What was last noted of it.
-    pub seen: Option<Value>,
-    /// Whose it was when its payments were last told.
-    pub billed_to: Option<String>,
-}
-
-impl<F: Thing> Row<F> {
-    fn new(state: Option<&State>) -> Result<Self, String> {
-        let mut row = Self {
-            state: state.cloned(),
-            before: Vec::new(),
-            clusters: Vec::new(),
-            into: None,
-            look: None,
-            look_before: None,
-            seen: None,
-            billed_to: state.and_then(|state| state.index.tenant.clone()),
-        };
-        if let Some(state) = state {
-            let broken =
-                |error| format!("what is kept of {} {} can't be read: {error}", F::KIND.name(), state.key.id);
-            row.clusters = parts(&state.facts).map_err(broken)?;
-            if let [only] = &mut row.clusters[..] {
-                row.into = only.merged_into().take();
-            }
-            if row.into.is_some() {
-                row.clusters.clear();
-            }
-            row.before.clone_from(&row.clusters);
-        }
-        Ok(row)
-    }
-
-    /// All that is known of it.
-    pub fn facts(&self) -> Cow<'_, F> {
-        unite(&self.clusters)
-    }
-
-    /// What is stored of it.
-    pub fn kept(&self) -> Cow<'_, F> {
-        if let [only] = &self.clusters[..] {
-            return Cow::Borrowed(only);
-        }
-        let mut kept = F::default();
-        kept.clusters_mut().clone_from(&self.clusters);
-        Cow::Owned(kept)
-    }
-
-    pub fn look(&mut self) -> &Look {
-        let Self { look, clusters, .. } = self;
-        look.get_or_insert_with(|| unite(clusters).look())
-    }
-
-    pub fn is_changed(&self) -> bool {
-        self.clusters != self.before
-    }
-
-    /// The cluster that remembers something: the one it is about, or the one that announcements are called after.
-    pub fn place_of(&self, mark: &F::Mark) -> usize {
-        if self.clusters.len() == 1 {
-            return 0;
-        }
-        let about = self.clusters.iter().position(|cluster| cluster.is_about(mark));
-        let anchor = self.facts().anchor();
-        let named = || self.clusters.iter().position(|cluster| cluster.anchor() == anchor);
-        about.or_else(named).unwrap_or_default()
-    }
-
-    /// Whether it became part of another just now.
-    pub fn is_merged_now(&self) -> bool {
-        self.into.is_some() && !self.before.is_empty()
-    }
-
-    fn touch(&mut self) {
-        if self.look_before.is_none() && !self.before.is_empty() {
-            let look = self.look.take().unwrap_or_else(|| unite(&self.before).look());
-            self.seen = Some(look.summary.clone());
-            self.look_before = Some(look);
-        }
-        self.look = None;
-    }
-}
-
-/// The clusters of what is stored.
-pub fn parts<F: Thing>(facts: &str) -> serde_json::Result<Vec<F>> {
-    let mut facts: F = serde_json::from_str(facts)?;
-    let clusters = std::mem::take(facts.clusters_mut());
-    Ok(if clusters.is_empty() { vec![facts] } else { clusters })
-}
-
-/// What several clusters know together.
-pub fn unite<F: Thing>(clusters: &[F]) -> Cow<'_, F> {
-    if let [only] = clusters {
-        return Cow::Borrowed(only);
-    }
-    let mut all = F::default();
-    clusters.iter().for_each(|cluster| all.join(cluster));
-    *all.clusters_mut() = clusters.to_vec();
-    Cow::Owned(all)
 }
 
 /// What taking in one input did.
@@ -165,22 +52,22 @@ impl<'l, F: Thing> Board<'l, F> {
     }
 
     /// Takes in what one input says.
-    pub fn take_in(&mut self, part: &Part<F>, seq: Seq) -> Result<Taken, String> {
-        let mut found = self.find(part)?;
+    pub fn take_in(&mut self, event: &F, seq: Seq) -> Result<Taken, String> {
+        let mut found = self.find(event)?;
         // What the app posted comes first, and two of it never become one.
         found.sort_by_key(|(id, place)| {
             (self.rows[id].clusters[*place].owner().is_none(), id.clone(), *place)
         });
-        let mut said = Cow::Borrowed(&part.facts);
+        let mut said = Cow::Borrowed(event);
         let mut known: Option<F> = None;
         let mut taken: Vec<(String, usize)> = Vec::new();
         for (id, place) in found {
             let other = &self.rows[&id].clusters[place];
-            let modes = known.as_ref().unwrap_or(&part.facts).livemode().zip(other.livemode());
+            let modes = known.as_ref().unwrap_or(event).livemode().zip(other.livemode());
             if modes.is_some_and(|(own, other)| own != other) {
                 continue;
             }
-            let own = known.as_ref().unwrap_or(&part.facts);
+            let own = known.as_ref().unwrap_or(event);
             let both = own.owner().zip(other.owner()).filter(|_| own.is_posted() && other.is_posted());
             if let Some((_, foreign)) = both.filter(|(own, foreign)| own != foreign) {
                 let (foreign, theirs) = (foreign.to_owned(), other.names().clone());
@@ -219,9 +106,9 @@ impl<'l, F: Thing> Board<'l, F> {
     }
 
     /// The clusters that the names lead to, by row and place.
-    fn find(&mut self, part: &Part<F>) -> Result<Vec<(String, usize)>, String> {
+    fn find(&mut self, event: &F) -> Result<Vec<(String, usize)>, String> {
         let mut found = Vec::new();
-        for name in part.facts.names() {
+        for name in event.names() {
             let Some(id) = self.leads_to(name)? else { continue };
             let place = self.rows[&id].clusters.iter().position(|one| one.names().contains(name));
             found.extend(place.map(|place| (id, place)).filter(|one| !found.contains(one)));

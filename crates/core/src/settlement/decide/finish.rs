@@ -3,12 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
-use super::board::{Board, Row, Taken};
-use super::{Asked, Cause, Change, Input, Look, Thing, payment};
+use super::board::{Board, Taken};
+use super::row::Row;
+use super::{Asked, Cause, Change, Input, Look, Terms, Thing, payment};
 use crate::audit::Entry;
-use crate::change::About;
+use crate::event::About;
 use crate::state::{Index, Key, Kind, MERGED, Naming, Posting, Write};
 use crate::time::Time;
 
@@ -61,25 +63,25 @@ impl<'i> Steps<'i> {
         for (from, to) in &taken.parted {
             let row = board.rows.get_mut(from).expect("touched rows are there");
             let look = row.look();
-            let details = json!({ "moved": to, "after": look.summary });
-            self.parts[n].audit.push(entry(&key(from), "parted", cause, look, details, at));
+            let details = Details { moved: Some(to), ..Details::after(look) };
+            self.parts[n].audit.push(entry(&key(from), "parted", cause, look, &details, at));
         }
         let row = board.rows.get_mut(&taken.id).expect("touched rows are there");
         let summary = row.look().summary.clone();
         let before = row.seen.replace(summary);
         let look = row.look();
         if !taken.merged.is_empty() {
-            let details = json!({ "merged": taken.merged, "after": look.summary });
-            self.parts[n].audit.push(entry(&key(&taken.id), "merged", cause, look, details, at));
+            let details = Details { merged: &taken.merged, ..Details::after(look) };
+            self.parts[n].audit.push(entry(&key(&taken.id), "merged", cause, look, &details, at));
         }
         let action = if taken.is_new && before.is_none() { "found" } else { "changed" };
         let before = before.unwrap_or_else(|| F::default().look().summary);
-        let details = json!({ "before": before, "after": look.summary });
-        self.parts[n].audit.push(entry(&key(&taken.id), action, cause, look, details, at));
+        let details = Details { before: Some(&before), ..Details::after(look) };
+        self.parts[n].audit.push(entry(&key(&taken.id), action, cause, look, &details, at));
     }
 
     /// What one kind of things asks for, and what is written of it.
-    pub fn finish<F: Thing>(&mut self, mut board: Board<'_, F>, can_fetch: &dyn Fn(&str) -> bool, at: Time) {
+    pub fn finish<F: Thing>(&mut self, mut board: Board<'_, F>, terms: &Terms<'_>) {
         let mut written: BTreeSet<String> = BTreeSet::new();
         for (name, id, was) in board.moved() {
             let key = Key::new(F::KIND, id);
@@ -96,7 +98,7 @@ impl<'i> Steps<'i> {
             if row.is_changed() || row.is_merged_now() || written.contains(id) {
                 let key = Key::new(F::KIND, id);
                 let n = self.last.get(&key).or_else(|| self.first.get(&key)).copied();
-                self.write(n.expect("what is written was touched"), &key, row, can_fetch, at);
+                self.write(n.expect("what is written was touched"), &key, row, terms);
             }
         }
         for n in 0..self.about.len() {
@@ -112,14 +114,7 @@ impl<'i> Steps<'i> {
         }
     }
 
-    fn write<F: Thing>(
-        &mut self,
-        n: usize,
-        key: &Key,
-        row: &mut Row<F>,
-        can_fetch: &dyn Fn(&str) -> bool,
-        at: Time,
-    ) {
+    fn write<F: Thing>(&mut self, n: usize, key: &Key, row: &mut Row<F>, terms: &Terms<'_>) {
         let version = row.state.as_ref().map_or(0, |state| state.version);
         let part = &mut self.parts[n];
         if let Some(into) = &row.into {
@@ -132,10 +127,10 @@ impl<'i> Steps<'i> {
         let cause = &self.inputs[n].cause;
         let look = row.look().clone();
         // Invariant: asking adds only that it was asked, so the look stays what it is.
-        let Asked { announcements, fetches, marks } = row.facts().ask(&key.id, can_fetch, at);
+        let Asked { announcements, fetches, marks } = row.facts().ask(&key.id, terms);
         for told in &announcements {
-            let details = json!({ "id": told.id, "after": look.summary });
-            let entry = entry(key, &told.event_type, cause, &look, details, at);
+            let details = Details { id: Some(&told.id), ..Details::after(&look) };
+            let entry = entry(key, &told.event_type, cause, &look, &details, terms.at);
             part.audit.push(Entry { action: told.event_type.clone(), ..entry });
         }
         for mark in marks {
@@ -195,11 +190,36 @@ fn write<F: Thing>(key: &Key, version: i64, facts: &F, index: Index) -> Write {
     Write { key: key.clone(), version, facts, index }
 }
 
-fn entry(key: &Key, action: &str, cause: &Cause, look: &Look, details: Value, at: Time) -> Entry {
-    let mut all = json!(cause.details);
-    if let (Value::Object(all), Value::Object(details)) = (&mut all, details) {
-        all.extend(details);
+/// What an entry says besides its cause.
+#[derive(Serialize)]
+struct Details<'d> {
+    /// Of an announcement.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'d str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    moved: Option<&'d str>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    merged: &'d [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before: Option<&'d Value>,
+    after: &'d Value,
+}
+
+impl<'d> Details<'d> {
+    fn after(look: &'d Look) -> Self {
+        Self { id: None, moved: None, merged: &[], before: None, after: &look.summary }
     }
+}
+
+fn entry(key: &Key, action: &str, cause: &Cause, look: &Look, details: &Details<'_>, at: Time) -> Entry {
+    #[derive(Serialize)]
+    struct All<'d> {
+        #[serde(flatten)]
+        cause: &'d BTreeMap<&'static str, String>,
+        #[serde(flatten)]
+        details: &'d Details<'d>,
+    }
+    let all = All { cause: &cause.details, details };
     Entry {
         at,
         actor: cause.actor.clone(),
@@ -208,7 +228,7 @@ fn entry(key: &Key, action: &str, cause: &Cause, look: &Look, details: Value, at
         target: (key.kind.name().to_owned(), key.id.clone()),
         tenant: look.index.tenant.clone(),
         event: cause.event,
-        details: all.to_string(),
+        details: serde_json::to_string(&all).expect("texts and numbers serialise"),
     }
 }
 

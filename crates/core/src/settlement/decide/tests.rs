@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
+use crate::settlement::billing;
 use crate::settlement::payment::Derived;
 use crate::settlement::world::{STRIPE, World, orders};
-use crate::settlement::{Origin, billing};
+use crate::source_name::Origin;
 use crate::state::Kind;
 
 fn intent(id: &str, livemode: bool, received: i64, metadata: &Value) -> Value {

@@ -6,7 +6,6 @@ use proptest::sample::Index;
 
 use super::*;
 use crate::settlement::payment::Facts;
-use crate::settlement::reading::Part;
 use crate::settlement::spoiled::{odd, spoil};
 
 const FAILED: (&str, &str) = (
@@ -47,13 +46,13 @@ fn references() -> References {
     references
 }
 
-fn part(told: (&str, &str)) -> Part<Facts> {
+fn part(told: (&str, &str)) -> Facts {
     read(&event(told), &references()).unwrap().unwrap().payment.unwrap()
 }
 
 fn joined(told: &[(&str, &str)]) -> Facts {
     let mut facts = Facts::default();
-    told.iter().for_each(|one| facts.join(&part(*one).facts));
+    told.iter().for_each(|one| facts.join(&part(*one)));
     facts
 }
 
@@ -65,34 +64,34 @@ fn jpy() -> Option<Currency> {
 fn d2_at_the_konbini_authorized_means_yet_to_be_paid() {
     let part = part(AUTHORIZED);
     let names = ["komoju/-/any/7mom8rbw56emtroziokdt9q2i"].map(str::to_owned);
-    assert_eq!(part.facts.names, BTreeSet::from(names));
-    assert_eq!(part.facts.tenants, BTreeSet::from(["office-1".to_owned()]));
-    let intent = &part.facts.intents[ID];
+    assert_eq!(part.names, BTreeSet::from(names));
+    assert_eq!(part.tenants, BTreeSet::from(["office-1".to_owned()]));
+    let intent = &part.intents[ID];
     assert_eq!((intent.status, intent.amount, intent.received), (IntentStatus::RequiresAction, 1100, 0));
-    assert!(part.facts.charges.is_empty());
+    assert!(part.charges.is_empty());
     let card = AUTHORIZED.1.replace("konbini", "credit_card");
-    assert_eq!(self::part((AUTHORIZED.0, &card)).facts.intents[ID].status, IntentStatus::Processing);
+    assert_eq!(self::part((AUTHORIZED.0, &card)).intents[ID].status, IntentStatus::Processing);
 }
 
 #[test]
 fn d2_a_captured_payment_is_paid_with_tax_and_the_fee_stands_beside_it() {
-    let facts = part(CAPTURED).facts;
+    let facts = part(CAPTURED);
     let (intent, charge) = (&facts.intents[ID], &facts.charges[ID]);
     assert_eq!((intent.status, intent.received, intent.failed), (IntentStatus::Succeeded, 1100, false));
     assert_eq!((charge.status, charge.captured, charge.currency), (ChargeStatus::Succeeded, 1100, jpy()));
     assert_eq!(charge.surcharge, 190);
     assert_eq!(facts.email().map(ToString::to_string).as_deref(), Some("c***@example.com"));
     let silent = CAPTURED.1.replace("\"total\":1290,", "");
-    assert_eq!(part((CAPTURED.0, &silent)).facts.charges[ID].captured, 1100, "amount and tax");
+    assert_eq!(part((CAPTURED.0, &silent)).charges[ID].captured, 1100, "amount and tax");
 }
 
 #[test]
 fn d2_failed_may_be_tried_again_and_expired_may_not() {
-    let failed = &part(FAILED).facts.intents[ID];
+    let failed = &part(FAILED).intents[ID];
     assert_eq!((failed.status, failed.failed), (IntentStatus::Waiting, true));
     let expired = AUTHORIZED.1.replace("\"authorized\"", "\"expired\"");
-    assert_eq!(part(("payment.expired", &expired)).facts.intents[ID].status, IntentStatus::Expired);
-    assert_eq!(part(CANCELLED).facts.intents[ID].status, IntentStatus::Cancelled);
+    assert_eq!(part(("payment.expired", &expired)).intents[ID].status, IntentStatus::Expired);
+    assert_eq!(part(CANCELLED).intents[ID].status, IntentStatus::Cancelled);
 }
 
 #[test]
@@ -104,16 +103,16 @@ fn d2_refunds_are_told_one_by_one() {
     let refunds: Vec<_> = facts.refunds.values().map(|one| (one.status, one.amount)).collect();
     assert_eq!(refunds, [(RefundStatus::Succeeded, 500), (RefundStatus::Succeeded, 790)]);
     let waiting = REFUNDED.1.replace("\"refunded\"", "\"captured\"");
-    let counted = part(("payment.refund.created", &waiting)).facts;
+    let counted = part(("payment.refund.created", &waiting));
     assert_eq!(counted.refunds["ref_2"].status, RefundStatus::Succeeded, "the payment counts it");
     let waiting = waiting.replace("\"amount_refunded\":1290", "\"amount_refunded\":500");
-    let waiting = part(("payment.refund.created", &waiting)).facts;
+    let waiting = part(("payment.refund.created", &waiting));
     assert_eq!(waiting.refunds["ref_2"].status, RefundStatus::RequiresAction);
     let alone =
         r#"{"data":{"id":"ref_1","resource":"refund","amount":500,"currency":"JPY","payment":"pay_1"}}"#;
     let alone = part(("payment.refund.created", alone));
-    assert_eq!(alone.facts.refunds["ref_1"].charge.as_deref(), Some("pay_1"));
-    assert!(alone.facts.names.contains("komoju/-/any/pay_1"));
+    assert_eq!(alone.refunds["ref_1"].charge.as_deref(), Some("pay_1"));
+    assert!(alone.names.contains("komoju/-/any/pay_1"));
 }
 
 #[test]
@@ -123,12 +122,9 @@ fn d2_a_refund_request_has_no_amount_and_its_bank_account_is_not_kept() {
             r#"{{"data":{{"id":"refreq_1","payment":"pay_1","status":"{status}","customer_name":"ｻｲﾄｳ","account_number":"1234567"}}}}"#
         );
         let part = part(("refund_request.updated", &body));
-        assert!(
-            part.facts.names.contains("komoju/-/any/pay_1")
-                && part.facts.names.contains("komoju/-/any/refreq_1")
-        );
-        assert!(!serde_json::to_string(&part.facts).unwrap().contains("1234567"));
-        let refund = &part.facts.refunds["refreq_1"];
+        assert!(part.names.contains("komoju/-/any/pay_1") && part.names.contains("komoju/-/any/refreq_1"));
+        assert!(!serde_json::to_string(&part).unwrap().contains("1234567"));
+        let refund = &part.refunds["refreq_1"];
         assert_eq!((refund.amount, refund.charge.as_deref()), (0, Some("pay_1")));
         refund.status
     };

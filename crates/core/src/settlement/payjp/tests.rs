@@ -6,7 +6,6 @@ use proptest::sample::Index;
 
 use super::*;
 use crate::settlement::payment::Facts;
-use crate::settlement::reading::Part;
 use crate::settlement::spoiled::{odd, spoil};
 
 const FAILED: (&str, &str) = (
@@ -40,13 +39,13 @@ fn references() -> References {
     References::default()
 }
 
-fn part(told: (&str, &str)) -> Part<Facts> {
+fn part(told: (&str, &str)) -> Facts {
     read(&event(told), &references()).unwrap().unwrap().payment.unwrap()
 }
 
 fn joined(told: &[(&str, &str)]) -> Facts {
     let mut facts = Facts::default();
-    told.iter().for_each(|one| facts.join(&part(*one).facts));
+    told.iter().for_each(|one| facts.join(&part(*one)));
     facts
 }
 
@@ -58,27 +57,27 @@ fn jpy() -> Option<Currency> {
 fn d2_a_captured_charge_is_paid() {
     let part = part(CAPTURED);
     let names = ["payjp/-/test/ch_1"].map(str::to_owned);
-    assert_eq!(part.facts.names, BTreeSet::from(names));
-    assert_eq!(part.facts.purposes, BTreeSet::from(["book".to_owned()]));
-    let (intent, charge) = (&part.facts.intents["ch_1"], &part.facts.charges["ch_1"]);
+    assert_eq!(part.names, BTreeSet::from(names));
+    assert_eq!(part.purposes, BTreeSet::from(["book".to_owned()]));
+    let (intent, charge) = (&part.intents["ch_1"], &part.charges["ch_1"]);
     assert_eq!((intent.status, intent.amount), (IntentStatus::Succeeded, 3500));
     assert_eq!((charge.status, charge.taken(), charge.currency), (ChargeStatus::Succeeded, 3500, jpy()));
 }
 
 #[test]
 fn d2_an_authorisation_is_no_payment_and_can_be_released() {
-    let authorized = part(AUTHORIZED).facts;
+    let authorized = part(AUTHORIZED);
     let intent = &authorized.intents["ch_1"];
     assert_eq!((intent.status, intent.received), (IntentStatus::Processing, 0));
     let released = AUTHORIZED.1.replace("\"amount_refunded\":0", "\"amount_refunded\":3500");
-    let released = part(("charge.refunded", &released)).facts;
+    let released = part(("charge.refunded", &released));
     assert_eq!(released.intents["ch_1"].status, IntentStatus::Cancelled);
     assert!(authorized.charges.is_empty() && released.charges.is_empty());
 }
 
 #[test]
 fn d2_a_failed_charge_says_why() {
-    let facts = part(FAILED).facts;
+    let facts = part(FAILED);
     let intent = &facts.intents["ch_1"];
     assert_eq!((intent.status, intent.failed), (IntentStatus::Failed, true));
     assert_eq!(intent.failure.as_deref(), Some("card_declined"));

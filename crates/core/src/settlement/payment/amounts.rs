@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Charge, Dispute, DisputeStatus, Facts, Refund, RefundStatus};
+use super::{Charge, Dispute, DisputeStatus, Facts, Refund, RefundStatus, Transaction};
 use crate::money::{Currency, minus, sum};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -216,14 +216,45 @@ fn cost(
     })
 }
 
-/// What a charge cost, if the entries that are known are of all that was captured.
-fn cost_of(facts: &Facts, id: &str, charge: &Charge, currency: Option<Currency>) -> Option<(i64, i64)> {
+/// What the provider booked in another currency than the charge's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Exchanged {
+    pub amount: i64,
+    pub fee: i64,
+    pub net: i64,
+}
+
+/// By the provider's currency, for charges of which every entry is known.
+pub(super) fn exchanged(facts: &Facts, own: Option<Currency>) -> BTreeMap<Currency, Exchanged> {
+    let mut all: BTreeMap<Currency, Exchanged> = BTreeMap::new();
+    for (id, charge) in facts.charges.iter().filter(|(_, charge)| charge.captured > 0) {
+        let Some(entries) = entries_of(facts, id, charge) else { continue };
+        for entry in entries {
+            let Some(currency) = entry.currency.filter(|other| charge.currency.or(own) != Some(*other))
+            else {
+                continue;
+            };
+            let sums = all.entry(currency).or_default();
+            sums.amount = sums.amount.saturating_add(entry.amount);
+            sums.fee = sums.fee.saturating_add(entry.fee);
+            sums.net = sums.net.saturating_add(entry.net);
+        }
+    }
+    all
+}
+
+/// The provider's entries of a charge, if all that are named are known.
+fn entries_of<'f>(facts: &'f Facts, id: &str, charge: &'f Charge) -> Option<Vec<&'f Transaction>> {
     let naming = facts.transactions.iter().filter(|(_, entry)| entry.source.as_deref() == Some(id));
     let brought = naming.filter(|(_, entry)| entry.amount > 0).map(|(id, _)| id);
     let ids: BTreeSet<&String> =
         charge.transactions.iter().chain(brought).chain(release_entry(facts, id, charge)).collect();
-    let entries = ids.into_iter().map(|id| facts.transactions.get(id));
-    let entries: Vec<_> = entries.collect::<Option<_>>()?;
+    ids.into_iter().map(|id| facts.transactions.get(id)).collect()
+}
+
+/// What a charge cost, if the entries that are known are of all that was captured.
+fn cost_of(facts: &Facts, id: &str, charge: &Charge, currency: Option<Currency>) -> Option<(i64, i64)> {
+    let entries = entries_of(facts, id, charge)?;
     let came = sum([charge.taken(), charge.tip, charge.surcharge]);
     let is_whole = sum(entries.iter().map(|entry| entry.amount)) == came;
     let is_own = entries.iter().all(|entry| entry.currency == currency);

@@ -38,7 +38,7 @@ fn older(at: i64, told: (&str, Value)) -> Value {
 }
 
 fn part(event: &Value) -> Facts {
-    stripe::read(&stored(event), &References::default()).unwrap().unwrap().payment.unwrap().facts
+    stripe::read(&stored(event), &References::default()).unwrap().unwrap().payment.unwrap()
 }
 
 fn start(history: &History) -> Facts {

@@ -7,10 +7,10 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::amounts::Amounts;
+use super::amounts::{Amounts, exchanged};
 use super::{Derived, Facts};
+use crate::directory::{scoped, unscoped};
 use crate::money::{Currency, minus};
-use crate::notification::directory::{scoped, unscoped};
 
 /// What is booked, and by how much.
 pub type Lines = BTreeMap<Line, i64>;
@@ -49,6 +49,9 @@ pub fn lines(facts: &Facts, derived: &Derived) -> Lines {
             book(&mut lines, currency, &Amounts::beside(&part, currency), &provider, &against);
         }
         book(&mut lines, own, &Amounts::of(&part, Some(own)), &provider, &against);
+        for (currency, sums) in exchanged(&part, Some(own)) {
+            post(&mut lines, currency, "fee", (FEES, &provider), sums.fee);
+        }
     }
     lines
 }
@@ -58,14 +61,7 @@ fn book(lines: &mut Lines, currency: Currency, amounts: &Amounts, provider: &str
     let refunded = amounts.back.gone().min(amounts.received);
     // A top-up that was lost is not the customer's to spend.
     let lost_by = if against == SALES { DISPUTES } else { against };
-    let mut post = |cause: &str, to: &str, from: &str, amount: i64| {
-        if amount != 0 {
-            let into = lines.entry(Line::new(currency, cause, to)).or_default();
-            *into = into.saturating_add(amount);
-            let out_of = lines.entry(Line::new(currency, cause, from)).or_default();
-            *out_of = minus(*out_of, amount);
-        }
-    };
+    let mut post = |cause, to, from, amount| post(lines, currency, cause, (to, from), amount);
     post("captured", provider, against, amounts.received);
     post("tip", provider, TIPS, amounts.tips);
     post("refunded", against, provider, refunded);
@@ -77,6 +73,16 @@ fn book(lines: &mut Lines, currency: Currency, amounts: &Amounts, provider: &str
     post("disputed", DISPUTES, provider, amounts.disputed);
     post("disputed", lost_by, provider, amounts.dispute_lost);
     post("dispute_fee", DISPUTE_FEES, provider, amounts.dispute_fee);
+}
+
+/// An amount that arrives at one account and leaves another.
+fn post(lines: &mut Lines, currency: Currency, cause: &str, (to, from): (&str, &str), amount: i64) {
+    if amount != 0 {
+        let into = lines.entry(Line::new(currency, cause, to)).or_default();
+        *into = into.saturating_add(amount);
+        let out_of = lines.entry(Line::new(currency, cause, from)).or_default();
+        *out_of = minus(*out_of, amount);
+    }
 }
 
 /// The currencies beside the payment's own in which money came or was taken.
@@ -131,7 +137,7 @@ mod tests {
     #[test]
     fn d1_money_of_two_accounts_stands_in_two_accounts() {
         let event = |account, id| {
-            read_of_account(true, Some(account), with(intent("succeeded", 1200), json!({ "id": id }))).facts
+            read_of_account(true, Some(account), with(intent("succeeded", 1200), json!({ "id": id })))
         };
         let mut known = event("acct_1", "pi_2");
         known.join(&event("acct_2", "pi_1"));
@@ -161,6 +167,25 @@ mod tests {
             assert_eq!(balance_of(&account, -5), 5);
         }
         assert_eq!(customer_of("customers"), None);
+    }
+
+    #[test]
+    fn d2_a_fee_in_the_providers_currency_is_shown_and_booked_in_it() {
+        let dollars = json!({ "currency": "usd", "balance_transaction": "txn_1" });
+        let entry = transaction(json!({ "amount": 180_000, "fee": 6_480, "net": 173_520 }));
+        let intent = with(intent("succeeded", 1200), json!({ "currency": "usd" }));
+        let known =
+            facts(&[("payment_intent.succeeded", intent), ("charge.succeeded", charge(dollars)), entry]);
+        let derived = Derived::of(&known);
+        assert_eq!((derived.fee, derived.net), (None, None));
+        let settled = &super::super::view("pay_1", &known, &derived)["settled"];
+        let wanted = json!([{ "currency": "jpy", "amount": 180_000, "fee": 6_480, "net": 173_520 }]);
+        assert_eq!(*settled, wanted);
+        let entries = lines(&known, &derived);
+        assert_eq!(booked(&entries, "jpy", "fee", "fees"), 6_480);
+        assert_eq!(booked(&entries, "jpy", "fee", "provider/stripe/-/live"), -6_480);
+        assert_eq!(booked(&entries, "usd", "captured", "sales"), -1_200);
+        assert_eq!(booked(&entries, "usd", "fee", "fees"), 0);
     }
 
     #[test]

@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 
 use super::scenarios::stored;
 use super::*;
-use crate::settlement::reading::{Part, Reading, References, Unreadable};
+use crate::settlement::reading::{Reading, References, Unreadable};
 use crate::settlement::stripe;
 
 /// What an event of a connected account adds.
-pub(super) fn read_of_account(livemode: bool, account: Option<&str>, object: Value) -> Part<Facts> {
+pub(super) fn read_of_account(livemode: bool, account: Option<&str>, object: Value) -> Facts {
     let event = json!({
         "type": "payment_intent.succeeded", "livemode": livemode, "account": account, "data": { "object": object },
     });
@@ -20,13 +20,13 @@ pub(super) fn try_read(event_type: &str, object: Value) -> Result<Option<Reading
     stripe::read(&stored(&event), &References::default())
 }
 
-pub(super) fn read(event_type: &str, object: Value) -> Part<Facts> {
+pub(super) fn read(event_type: &str, object: Value) -> Facts {
     try_read(event_type, object).unwrap().unwrap().payment.unwrap()
 }
 
 pub(super) fn facts(events: &[(&str, Value)]) -> Facts {
     let mut facts = Facts::default();
-    events.iter().for_each(|(event_type, object)| facts.join(&read(event_type, object.clone()).facts));
+    events.iter().for_each(|(event_type, object)| facts.join(&read(event_type, object.clone())));
     facts
 }
 

@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::event::Stored;
-use crate::settlement::reading::{Part, References};
+use crate::settlement::reading::References;
 use crate::settlement::stripe;
 
 /// What a story must end in.
 struct Scenario {
     name: String,
-    parts: Vec<Part<Facts>>,
+    parts: Vec<Facts>,
     expected: Value,
 }
 
@@ -39,13 +39,13 @@ pub(super) fn stored(event: &Value) -> Stored {
     }
 }
 
-fn part(event: &Value) -> Option<Part<Facts>> {
+fn part(event: &Value) -> Option<Facts> {
     let reading = stripe::read(&stored(event), &References::default()).unwrap();
     reading.and_then(|reading| reading.payment)
 }
 
 /// The provider's entries are read by a call and arrive as events of ours.
-fn fetched() -> Vec<Part<Facts>> {
+fn fetched() -> Vec<Facts> {
     let files = ["api.balance_transaction.card_paid.json", "api.balance_transaction.konbini_paid.json"];
     let event = |object: Value| {
         part(
@@ -62,8 +62,8 @@ fn scenarios() -> Vec<Scenario> {
         let events = scenario["events"].as_array().unwrap().iter();
         let mut parts: Vec<_> =
             events.filter_map(|event| part(&file(event["file"].as_str().unwrap()))).collect();
-        let names: BTreeSet<_> = parts.iter().flat_map(|part| part.facts.names.clone()).collect();
-        parts.extend(fetched.iter().filter(|entry| !entry.facts.names.is_disjoint(&names)).cloned());
+        let names: BTreeSet<_> = parts.iter().flat_map(|part| part.names.clone()).collect();
+        parts.extend(fetched.iter().filter(|entry| !entry.names.is_disjoint(&names)).cloned());
         Scenario {
             name: scenario["scenario"].as_str().unwrap().to_owned(),
             parts,
@@ -90,9 +90,9 @@ struct Walk {
 }
 
 impl Walk {
-    fn step(&mut self, part: &Part<Facts>) {
+    fn step(&mut self, part: &Facts) {
         let before = lines(&self.facts, &Derived::of(&self.facts));
-        self.facts.join(&part.facts);
+        self.facts.join(part);
         let derived = Derived::of(&self.facts);
         let after = lines(&self.facts, &derived);
         for (line, amount) in before {
@@ -164,7 +164,7 @@ fn check(scenario: &Scenario, walk: &Walk) {
 }
 
 /// Everything once, some of it again, in any order.
-fn shuffled(parts: &[Part<Facts>], again: &[Index], order: &[u32]) -> Vec<Part<Facts>> {
+fn shuffled(parts: &[Facts], again: &[Index], order: &[u32]) -> Vec<Facts> {
     let all = parts.iter().chain(again.iter().map(|index| index.get(parts)));
     let mut keyed: Vec<_> = all.zip(order.iter().cycle()).collect();
     keyed.sort_by_key(|(_, key)| **key);
@@ -184,9 +184,9 @@ fn d1_every_story_told_in_order_ends_as_expected() {
 fn d1_everything_of_one_story_finds_the_same_payment() {
     for scenario in payments() {
         let mut parts = scenario.parts;
-        let mut names = parts.remove(0).facts.names;
-        while let Some(next) = parts.iter().position(|part| !part.facts.names.is_disjoint(&names)) {
-            names.extend(parts.remove(next).facts.names);
+        let mut names = parts.remove(0).names;
+        while let Some(next) = parts.iter().position(|part| !part.names.is_disjoint(&names)) {
+            names.extend(parts.remove(next).names);
         }
         assert!(parts.is_empty(), "{}: {parts:?}", scenario.name);
     }
@@ -196,10 +196,10 @@ fn d1_everything_of_one_story_finds_the_same_payment() {
 fn d3_every_payment_of_a_subscription_is_a_payment_of_its_own() {
     let all = scenarios();
     let subscription = all.iter().find(|scenario| scenario.name == "subscription").unwrap();
-    let intents: BTreeSet<_> = subscription.parts.iter().flat_map(|part| part.facts.intents.keys()).collect();
+    let intents: BTreeSet<_> = subscription.parts.iter().flat_map(|part| part.intents.keys()).collect();
     assert_eq!(intents.len(), 1, "the session and the invoices make none");
     let legacy = all.iter().find(|scenario| scenario.name == "subscription_legacy_api").unwrap();
-    assert!(legacy.parts[0].facts.invoices.contains("in_testD0061FAKE"));
+    assert!(legacy.parts[0].invoices.contains("in_testD0061FAKE"));
 }
 
 proptest! {
@@ -259,11 +259,11 @@ fn joined(one: &Facts, other: &Facts) -> Facts {
 
 /// What some events of any story add up to.
 fn picked(some: &[Index]) -> Facts {
-    some.iter().fold(Facts::default(), |known, index| joined(&known, &index.get(every()).facts))
+    some.iter().fold(Facts::default(), |known, index| joined(&known, index.get(every())))
 }
 
-fn every() -> &'static [Part<Facts>] {
-    static ONCE: std::sync::OnceLock<Vec<Part<Facts>>> = std::sync::OnceLock::new();
+fn every() -> &'static [Facts] {
+    static ONCE: std::sync::OnceLock<Vec<Facts>> = std::sync::OnceLock::new();
     ONCE.get_or_init(|| payments_once().iter().flat_map(|one| one.parts.clone()).collect())
 }
 

@@ -6,7 +6,7 @@ use super::samples::*;
 use super::scenarios::stored;
 use super::*;
 use crate::settlement::decide::Thing;
-use crate::settlement::reading::{Part, References, Unreadable};
+use crate::settlement::reading::{References, Unreadable};
 use crate::settlement::stripe;
 
 #[test]
@@ -86,7 +86,7 @@ fn d2_a_refund_before_its_charge_waits_for_it() {
     assert!(ask(&mut known).is_empty());
     assert!(lines(&known, &early).is_empty());
     let (event_type, object) = paid();
-    known.join(&read(event_type, object).facts);
+    known.join(&read(event_type, object));
     assert_eq!(ask(&mut known), ["payment.paid", "payment.partially_refunded/500"]);
     assert_eq!(booked(&lines(&known, &Derived::of(&known)), "jpy", "refunded", "sales"), 500);
 }
@@ -113,14 +113,14 @@ fn d1_a_refund_that_fails_later_gives_the_money_back() {
     let mut known = facts(&[whole, refund("re_1", "succeeded", 1200)]);
     assert_eq!(ask(&mut known), ["payment.paid", "payment.refunded/1200"]);
     let (event_type, failed) = refund("re_1", "failed", 1200);
-    known.join(&read(event_type, failed).facts);
+    known.join(&read(event_type, failed));
     let (event_type, late) = refund("re_1", "succeeded", 1200);
-    known.join(&read(event_type, late).facts);
+    known.join(&read(event_type, late));
     let now = Derived::of(&known);
     assert_eq!((now.status, now.refunded, now.attention), (Status::Paid, 0, Some(Attention::RefundFailed)));
     assert_eq!(ask(&mut known), ["payment.refund_failed/re_1"]);
     let (event_type, second) = refund("re_2", "succeeded", 1200);
-    known.join(&read(event_type, second).facts);
+    known.join(&read(event_type, second));
     assert_eq!(ask(&mut known), ["payment.refunded/1200-1200"]);
     assert_ne!(
         Derived::of(&known).attention,
@@ -205,15 +205,14 @@ fn d2_a_session_s_currency_and_amount_give_way_to_those_of_the_money() {
 fn d1_live_and_test_and_accounts_never_share_a_name() {
     let event = |livemode, account| read_of_account(livemode, account, intent("succeeded", 1200));
     let (live, test) = (event(true, None), event(false, None));
-    let names = |part: &Part<Facts>| -> BTreeSet<String> {
-        part.facts.names.iter().cloned().chain(part.facts.claims()).collect()
-    };
+    let names =
+        |part: &Facts| -> BTreeSet<String> { part.names.iter().cloned().chain(part.claims()).collect() };
     assert!(names(&live).is_disjoint(&names(&test)), "{:?}", names(&live));
     let [one, other] = [event(true, Some("acct_1")), event(true, Some("acct_2"))];
     assert!(names(&one).is_disjoint(&names(&other)), "{:?}", names(&one));
     assert!(names(&one).contains("live/acct_1/order/-/o_1"));
-    let mut mixed = live.facts;
-    mixed.join(&test.facts);
+    let mut mixed = live;
+    mixed.join(&test);
     assert_eq!(Derived::of(&mixed).attention, Some(Attention::ModeMismatch));
 }
 
@@ -226,9 +225,9 @@ fn d2_older_shapes_say_the_same() {
         json!({ "amount_captured": null, "amount_refunded": 200 }),
     );
     let reading = try_read("charge.refunded", old.clone()).unwrap().unwrap();
-    let invoices = &reading.billing.as_ref().unwrap().facts.invoices;
+    let invoices = &reading.billing.as_ref().unwrap().invoices;
     assert!(invoices["in_1"].intents.contains("pi_1"));
-    assert_eq!(reading.billing.unwrap().facts.names.into_iter().collect::<Vec<_>>(), ["stripe/-/live/in_1"]);
+    assert_eq!(reading.billing.unwrap().names.into_iter().collect::<Vec<_>>(), ["stripe/-/live/in_1"]);
     let now = derived(&[("charge.refunded", old.clone())]);
     assert_eq!((now.received, now.refunded, now.linked), (1200, 200, true));
     let with_list = with(
@@ -256,7 +255,7 @@ fn d6_unknown_words_move_nothing() {
     let bare = ["payment_intent", "charge", "checkout.session", "refund", "dispute", "balance_transaction"];
     for kind in bare {
         let part = read(&format!("stripe.{kind}"), json!({ "object": kind, "id": "x_1" }));
-        assert_eq!(part.facts.names.into_iter().collect::<Vec<_>>(), ["stripe/-/live/x_1"], "{kind}");
+        assert_eq!(part.names.into_iter().collect::<Vec<_>>(), ["stripe/-/live/x_1"], "{kind}");
     }
 }
 
@@ -285,8 +284,8 @@ fn d2_what_only_belongs_together_says_nothing_of_money() {
         "payment": { "type": "payment_intent", "payment_intent": "pi_1" },
     });
     let reading = try_read("invoice_payment.paid", object).unwrap().unwrap();
-    assert!(!reading.payment.unwrap().facts.says_something());
-    assert!(!reading.billing.unwrap().facts.says_something());
+    assert!(!reading.payment.unwrap().says_something());
+    assert!(!reading.billing.unwrap().says_something());
     assert!(facts(&[paid()]).says_something());
 }
 
@@ -315,7 +314,7 @@ fn d2_a_subscription_s_session_is_no_payment() {
     assert_eq!(try_read("checkout.session.completed", subscribed.clone()).unwrap(), None);
     let with_intent = with(subscribed, json!({ "payment_intent": "pi_1" }));
     let part = read("checkout.session.completed", with_intent);
-    assert!(part.facts.orders.is_empty(), "who subscribes is not what is ordered");
+    assert!(part.orders.is_empty(), "who subscribes is not what is ordered");
 }
 
 #[test]

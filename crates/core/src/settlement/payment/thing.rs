@@ -1,15 +1,15 @@
 //! A payment, as the decision sees it.
 
+use crate::settlement::Terms;
 use std::collections::BTreeSet;
 
 use serde_json::json;
 
 use super::{Derived, Facts, Ours, What, anchor, due, lines, view};
-use crate::settlement::Announcement;
+use crate::announcement::Announcement;
 use crate::settlement::decide::{Asked, Look, Thing};
 use crate::settlement::reading::{MODES, order_name, own_name};
 use crate::state::{Index, Kind, UNHEARD};
-use crate::time::Time;
 
 /// More that share a reference are not remembered: then it is no order's, but a customer's or a product's.
 const NAMESAKES_MAX: usize = 100;
@@ -168,10 +168,10 @@ impl Thing for Facts {
         Look { index, summary, lines }
     }
 
-    fn ask(&self, id: &str, can_fetch: &dyn Fn(&str) -> bool, at: Time) -> Asked<String> {
+    fn ask(&self, id: &str, terms: &Terms<'_>) -> Asked<String> {
         let derived = Derived::of(self);
         let mut asked = Asked { announcements: Vec::new(), fetches: Vec::new(), marks: Vec::new() };
-        let all = due(self, &derived, can_fetch);
+        let all = due(self, &derived, terms.can_fetch);
         if all.is_empty() {
             return asked;
         }
@@ -188,7 +188,7 @@ impl Thing for Facts {
                     tenant: derived.tenant.clone(),
                     about,
                     data: view(id, self, &derived),
-                    at,
+                    at: terms.at,
                 }),
             }
             asked.marks.push(due.key);

@@ -3,7 +3,9 @@
 
 use serde_json::{Value, json};
 
+use super::amounts::{Exchanged, exchanged};
 use super::{Attention, Derived, Facts};
+use crate::money::Currency;
 
 pub fn view(id: &str, facts: &Facts, derived: &Derived) -> Value {
     let ours = facts.ours.values().next();
@@ -22,6 +24,7 @@ pub fn view(id: &str, facts: &Facts, derived: &Derived) -> Value {
         "amount_refund_pending": derived.refund_pending,
         "fee": derived.fee,
         "net": derived.net,
+        "settled": settled(facts, derived),
         "disputed": derived.disputed,
         "dispute_status": derived.dispute_status,
         "dispute_fee": derived.dispute_fee,
@@ -48,6 +51,13 @@ pub fn view(id: &str, facts: &Facts, derived: &Derived) -> Value {
             "disputes": facts.disputes,
         },
     })
+}
+
+/// What the provider took in and kept of it, where it books in another currency than the payment's.
+fn settled(facts: &Facts, derived: &Derived) -> Vec<Value> {
+    let each = exchanged(facts, derived.currency).into_iter();
+    let shown = |(currency, sums): (Currency, Exchanged)| json!({ "currency": currency, "amount": sums.amount, "fee": sums.fee, "net": sums.net });
+    each.map(shown).collect()
 }
 
 /// What the provider calls everything that belongs to it.

@@ -5,7 +5,6 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 
 use super::*;
-use crate::settlement::reading::Part;
 use crate::settlement::spoiled::{odd, spoil};
 
 const APPROVED: (&str, &str) = (
@@ -49,13 +48,13 @@ fn references() -> References {
     references
 }
 
-fn part(told: (&str, &str)) -> Part<Facts> {
+fn part(told: (&str, &str)) -> Facts {
     read(&event(told), &references()).unwrap().unwrap().payment.unwrap()
 }
 
 fn joined(told: &[(&str, &str)]) -> Facts {
     let mut facts = Facts::default();
-    told.iter().for_each(|one| facts.join(&part(*one).facts));
+    told.iter().for_each(|one| facts.join(&part(*one)));
     facts
 }
 
@@ -67,16 +66,16 @@ fn jpy() -> Option<Currency> {
 fn d2_an_approved_order_waits_for_its_capture() {
     let part = part(APPROVED);
     let names = ["paypal/-/any/5O190127TN364715T"].map(str::to_owned);
-    assert_eq!(part.facts.names, BTreeSet::from(names));
-    let intent = &part.facts.intents["5O190127TN364715T"];
+    assert_eq!(part.names, BTreeSet::from(names));
+    let intent = &part.intents["5O190127TN364715T"];
     assert_eq!((intent.status, intent.amount, intent.received), (IntentStatus::Processing, 1200, 0));
-    assert!(part.facts.provider_customers.contains("QYR5Z8XDVJNXQ"));
+    assert!(part.provider_customers.contains("QYR5Z8XDVJNXQ"));
 }
 
 #[test]
 fn d2_the_buyer_can_be_told_where_paypal_says_an_address_and_the_merchants_is_not_taken() {
     let email = |body: &str| {
-        let facts = part((APPROVED.0, body)).facts;
+        let facts = part((APPROVED.0, body));
         facts.email().map(|email| email.whole().to_owned())
     };
     assert_eq!(email(APPROVED.1).as_deref(), Some("customer@example.com"));
@@ -95,24 +94,24 @@ fn d2_the_buyer_can_be_told_where_paypal_says_an_address_and_the_merchants_is_no
 #[test]
 fn d2_a_completed_capture_is_paid_with_its_fee() {
     let part = part(COMPLETED);
-    assert!(part.facts.names.contains("paypal/-/any/27M47624FP291604U"));
-    assert!(part.facts.names.contains("paypal/-/any/5O190127TN364715T"));
-    let charge = &part.facts.charges["27M47624FP291604U"];
+    assert!(part.names.contains("paypal/-/any/27M47624FP291604U"));
+    assert!(part.names.contains("paypal/-/any/5O190127TN364715T"));
+    let charge = &part.charges["27M47624FP291604U"];
     assert_eq!((charge.status, charge.captured, charge.refunded), (ChargeStatus::Succeeded, 1200, 0));
     assert_eq!((charge.intent.as_deref(), charge.currency), (Some("5O190127TN364715T"), jpy()));
-    let transaction = &part.facts.transactions[charge.transactions.first().unwrap()];
+    let transaction = &part.transactions[charge.transactions.first().unwrap()];
     assert_eq!((transaction.amount, transaction.fee, transaction.net), (1200, 83, 1117));
     let small = COMPLETED.1.replace("\"1117\"", "\"-3\"");
-    assert_eq!(self::part((COMPLETED.0, &small)).facts.transactions["27M47624FP291604U"].net, -3);
+    assert_eq!(self::part((COMPLETED.0, &small)).transactions["27M47624FP291604U"].net, -3);
 }
 
 #[test]
 fn d2_a_denied_capture_failed_and_a_pending_one_is_open() {
-    let charge = &part(DENIED).facts.charges["7NW873794T343360M"];
+    let charge = &part(DENIED).charges["7NW873794T343360M"];
     assert_eq!((charge.status, charge.captured), (ChargeStatus::Failed, 0));
     assert_eq!(charge.failure.as_deref(), Some("DECLINED_BY_RISK_FRAUD_FILTERS"));
     let pending = COMPLETED.1.replace("\"COMPLETED\"", "\"PENDING\"");
-    let charge = &part(("PAYMENT.CAPTURE.PENDING", &pending)).facts.charges["27M47624FP291604U"];
+    let charge = &part(("PAYMENT.CAPTURE.PENDING", &pending)).charges["27M47624FP291604U"];
     assert_eq!((charge.status, charge.captured), (ChargeStatus::Pending, 0));
 }
 
@@ -126,19 +125,19 @@ fn d2_refunds_and_reversals_belong_to_their_capture() {
     // A refund's own number is no order.
     assert_eq!(facts.orders, BTreeSet::from(["order-7".to_owned()]));
     let failed = REFUNDED_PARTLY.1.replace("\"COMPLETED\"", "\"FAILED\"");
-    let failed = part(("PAYMENT.REFUND.FAILED", &failed)).facts;
+    let failed = part(("PAYMENT.REFUND.FAILED", &failed));
     assert_eq!(failed.refunds["1JU08902781691411"].status, RefundStatus::Failed);
 }
 
 #[test]
 fn d2_a_dispute_is_told_by_its_outcome() {
-    let status = |told| part(told).facts.disputes["PP-D-1"].status;
+    let status = |told| part(told).disputes["PP-D-1"].status;
     assert_eq!((status(DISPUTED), status(RESOLVED)), (DisputeStatus::NeedsResponse, DisputeStatus::Lost));
     let won = RESOLVED.1.replace("BUYER_FAVOUR", "SELLER_FAVOUR");
     assert_eq!(status((RESOLVED.0, &won)), DisputeStatus::Won);
     let inquiry = DISPUTED.1.replace("CHARGEBACK", "INQUIRY");
     assert_eq!(status((DISPUTED.0, &inquiry)), DisputeStatus::Inquiry);
-    assert!(part(DISPUTED).facts.names.contains("paypal/-/any/27M47624FP291604U"));
+    assert!(part(DISPUTED).names.contains("paypal/-/any/27M47624FP291604U"));
 }
 
 #[test]

@@ -3,8 +3,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 
 use super::*;
-use crate::notification::MailAddress;
-use crate::settlement::reading::Part;
+use crate::mail_address::MailAddress;
 use crate::settlement::spoiled::{odd, spoil};
 
 const APPROVED: (&str, &str) = (
@@ -60,13 +59,13 @@ fn references() -> References {
     references
 }
 
-fn part(told: (&str, &str)) -> Part<Facts> {
+fn part(told: (&str, &str)) -> Facts {
     read(&event(told), &references()).unwrap().unwrap().payment.unwrap()
 }
 
 fn joined(told: &[(&str, &str)]) -> Facts {
     let mut facts = Facts::default();
-    told.iter().for_each(|one| facts.join(&part(*one).facts));
+    told.iter().for_each(|one| facts.join(&part(*one)));
     facts
 }
 
@@ -80,17 +79,17 @@ fn d2_an_approved_payment_is_no_payment_yet() {
     let realm = "square/6SSW7HV8K2ST5/any";
     let ids = [ID, "03O3USaPaAaFnI6kkwB1JxGgBsUZY"].map(|id| format!("{realm}/{id}"));
     let names = ids.into_iter().collect();
-    assert_eq!(part.facts.names, names);
-    let intent = &part.facts.intents[ID];
+    assert_eq!(part.names, names);
+    let intent = &part.intents[ID];
     assert_eq!((intent.status, intent.amount, intent.received), (IntentStatus::Processing, 1000, 0));
-    assert!(part.facts.charges.is_empty());
+    assert!(part.charges.is_empty());
     let cancelled = APPROVED.1.replace("\"APPROVED\"", "\"CANCELED\"");
-    assert_eq!(self::part((APPROVED.0, &cancelled)).facts.intents[ID].status, IntentStatus::Cancelled);
+    assert_eq!(self::part((APPROVED.0, &cancelled)).intents[ID].status, IntentStatus::Cancelled);
 }
 
 #[test]
 fn d2_a_completed_payment_is_paid_and_its_fee_comes_later() {
-    let facts = part(COMPLETED).facts;
+    let facts = part(COMPLETED);
     let charge = &facts.charges[ID];
     assert_eq!((charge.status, charge.captured, charge.currency), (ChargeStatus::Succeeded, 1000, jpy()));
     assert_eq!(charge.tip, 100);
@@ -104,14 +103,14 @@ fn d2_a_completed_payment_is_paid_and_its_fee_comes_later() {
 fn d2_the_buyer_can_be_told_where_square_knows_an_address() {
     let known =
         COMPLETED.1.replace("\"reference_id\"", "\"buyer_email_address\":\"a@example.com\",\"reference_id\"");
-    let facts = part((COMPLETED.0, &known)).facts;
+    let facts = part((COMPLETED.0, &known));
     assert_eq!(facts.email().map(MailAddress::whole), Some("a@example.com"));
-    assert!(part(COMPLETED).facts.emails.is_empty());
+    assert!(part(COMPLETED).emails.is_empty());
 }
 
 #[test]
 fn d2_a_failed_payment_says_why() {
-    let facts = part(FAILED).facts;
+    let facts = part(FAILED);
     let intent = &facts.intents[ID];
     assert_eq!((intent.status, intent.failed), (IntentStatus::Failed, true));
     assert_eq!(intent.failure.as_deref(), Some("GENERIC_DECLINE"));
@@ -131,11 +130,11 @@ fn d2_refunds_move_up_their_own_rank() {
 
 #[test]
 fn d2_a_lost_dispute_took_the_money() {
-    let dispute = &part(DISPUTED).facts.disputes["ORSEVtZAJxb37RA1EiGw"];
+    let dispute = &part(DISPUTED).disputes["ORSEVtZAJxb37RA1EiGw"];
     assert_eq!((dispute.status, dispute.amount, dispute.withdrawn), (DisputeStatus::Lost, 1100, 1100));
     assert_eq!(dispute.charge.as_deref(), Some(ID));
     let open = DISPUTED.1.replace("\"LOST\"", "\"EVIDENCE_REQUIRED\"");
-    let open = &part(("dispute.created", &open)).facts.disputes["ORSEVtZAJxb37RA1EiGw"];
+    let open = &part(("dispute.created", &open)).disputes["ORSEVtZAJxb37RA1EiGw"];
     assert_eq!((open.status, open.withdrawn), (DisputeStatus::NeedsResponse, 0));
 }
 

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::{Context, Metadata, Ref, amount, currency, labels, unreadable};
 use crate::settlement::billing::{self, Facts, InvoiceStatus, Snapshot, SubscriptionStatus};
 use crate::settlement::payment;
-use crate::settlement::reading::{Part, Reading, Unreadable};
+use crate::settlement::reading::{Reading, Unreadable};
 
 pub(super) fn subscription(context: &Context<'_>, object: &str) -> Result<Reading, Unreadable> {
     let object: Subscription = serde_json::from_str(object).map_err(unreadable)?;
@@ -70,7 +70,7 @@ pub(super) fn customer(context: &Context<'_>, object: &str) -> Result<Reading, U
 }
 
 /// What a checkout for a subscription links. One that led to no subscription says nothing.
-pub(super) fn session(context: &Context<'_>, object: &str) -> Result<Option<Part<Facts>>, Unreadable> {
+pub(super) fn session(context: &Context<'_>, object: &str) -> Result<Option<Facts>, Unreadable> {
     let object: Session = serde_json::from_str(object).map_err(unreadable)?;
     let Some(subscription) = object.subscription.filter(|_| object.mode.as_deref() == Some("subscription"))
     else {
@@ -340,13 +340,13 @@ fn billing_reading(context: &Context<'_>, facts: Facts) -> Reading {
 }
 
 /// Everything the facts speak of leads to them.
-fn part(context: &Context<'_>, mut facts: Facts) -> Part<Facts> {
+fn part(context: &Context<'_>, mut facts: Facts) -> Facts {
     let realm = &context.realm;
     facts.livemode = realm.livemode;
     facts.realms.insert(realm.to_string());
     let ids = facts.subscriptions.keys().chain(facts.invoices.keys()).chain(&facts.declared);
     facts.names = ids.map(|id| realm.name(id)).collect();
-    Part { facts }
+    facts
 }
 
 /// The payment of an invoice, if the event says which it is. It is the tenant's whose invoice it is.
@@ -355,7 +355,7 @@ fn paying(
     invoice: String,
     by: impl Iterator<Item = String>,
     billing: &Facts,
-) -> Option<Part<payment::Facts>> {
+) -> Option<payment::Facts> {
     let names: BTreeSet<String> = by.map(|id| context.realm.name(&id)).collect();
     if names.is_empty() {
         return None;
@@ -370,5 +370,5 @@ fn paying(
         provider_customers: billing.provider_customers.clone(),
         ..Default::default()
     };
-    Some(Part { facts })
+    Some(facts)
 }

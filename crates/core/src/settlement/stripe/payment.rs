@@ -9,7 +9,7 @@ use crate::settlement::payment::{
     Charge, ChargeStatus, Dispute, DisputeStatus, Facts, Intent, IntentStatus, Refund, RefundStatus, Session,
     SessionStatus, Snapshot, Till, Transaction,
 };
-use crate::settlement::reading::{Labels, Part, Reading, Unreadable};
+use crate::settlement::reading::{Labels, Reading, Unreadable};
 
 const PAYMENT_FAILED: &str = "payment_intent.payment_failed";
 
@@ -155,7 +155,7 @@ pub(super) fn transaction(context: &Context<'_>, object: &str) -> Result<Reading
 struct Draft<'c> {
     context: &'c Context<'c>,
     facts: Facts,
-    billing: Option<Part<Billing>>,
+    billing: Option<Billing>,
 }
 
 impl<'c> Draft<'c> {
@@ -209,7 +209,7 @@ impl<'c> Draft<'c> {
                 invoices: [(invoice.clone(), paid)].into(),
                 ..Billing::default()
             };
-            self.billing = Some(Part { facts });
+            self.billing = Some(facts);
         }
         self.facts.invoices.insert(invoice);
     }
@@ -277,7 +277,7 @@ impl<'c> Draft<'c> {
     }
 
     fn finish(self) -> Reading {
-        Reading { payment: Some(Part { facts: self.facts }), billing: self.billing }
+        Reading { payment: Some(self.facts), billing: self.billing }
     }
 }
 

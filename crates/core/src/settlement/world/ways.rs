@@ -6,7 +6,8 @@ use super::World;
 use crate::event::Stored;
 use crate::settlement::decide::{Cause, Input};
 use crate::settlement::payment::{Attention, Derived, Facts};
-use crate::settlement::{Origin, References, read};
+use crate::settlement::{References, read};
+use crate::source_name::Origin;
 
 /// More ways are not tried of one story.
 const WAYS_MAX: usize = 240;

@@ -12,6 +12,7 @@ pub const SCHEMAS: &[(&str, Fields)] = &[
     ("PaymentReferences", PAYMENT_REFERENCES),
     ("PaymentFacts", PAYMENT_FACTS),
     ("Refund", REFUND),
+    ("Settled", SETTLED),
     ("Dispute", DISPUTE),
     ("PaymentProof", PAYMENT_PROOF),
     ("ProofCheck", &[("name", "text"), ("passed", "flag"), ("looked_at", "integer"), ("fault", "text?")]),
@@ -80,6 +81,7 @@ const PAYMENT: Fields = &[
     ("amount_refund_pending", "integer"),
     ("fee", "integer?"),
     ("net", "integer?"),
+    ("settled", "Settled[]"),
     ("disputed", "flag"),
     ("dispute_status", "text?"),
     ("dispute_fee", "integer"),
@@ -121,6 +123,10 @@ const PAYMENT_FACTS: Fields = &[
     ("refunds", "any"),
     ("disputes", "any"),
 ];
+
+/// What the provider booked in another currency than the payment's.
+const SETTLED: Fields =
+    &[("currency", "text"), ("amount", "integer"), ("fee", "integer"), ("net", "integer")];
 
 const REFUND: Fields =
     &[("id", "text"), ("status", "text"), ("amount", "integer"), ("reason", "text?"), ("failure", "text?")];

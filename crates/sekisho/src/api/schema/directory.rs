@@ -86,7 +86,7 @@ const SUBJECT: Fields = &[
 mod tests {
     use std::collections::BTreeSet;
 
-    use sekisho_core::notification::directory::Register;
+    use sekisho_core::directory::Register;
     use serde_json::json;
 
     use super::super::tests::{check, fields};

@@ -92,7 +92,7 @@ async fn h2_a_key_of_one_tenant_has_only_its_own_staff_and_subjects() {
         assert_eq!((status, &refused["errors"][0]["field"]), (403, &json!("tenant")), "{refused}");
         let (status, several) = get(&router, OWN, &path).await;
         assert_eq!(status, 409, "{several}");
-        assert!(several["detail"].as_str().unwrap().contains(": a, b; say which"), "{several}");
+        assert!(several["detail"].as_str().unwrap().contains(": a, b; specify `tenant`"), "{several}");
         assert_eq!(get(&router, OWN, &format!("{path}?tenant=b")).await.1["tenant"], "b");
         assert_eq!(delete(&router, OWN, &path).await.0, 409);
         let (status, gone) = delete(&router, &a, &path).await;

@@ -4,9 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use axum::Router;
-use sekisho_core::change::{ChangeSet, Committed, Lane};
-use sekisho_core::notification::directory::{Member, Register, local_date};
-use sekisho_core::notification::{Audience, Language, Notice, Status, Step, post};
+use sekisho_core::calendar::local_date;
+use sekisho_core::change::{ChangeSet, Committed};
+use sekisho_core::directory::{Member, Register};
+use sekisho_core::job::Lane;
+use sekisho_core::language::Language;
+use sekisho_core::notification::{Audience, Notice, Status, Step, post};
 use sekisho_core::queue::Breaker;
 use sekisho_core::state::{Index, Key, Kind, Write};
 use sekisho_core::{Seq, Time};

@@ -8,15 +8,15 @@ use std::time::{Duration, Instant};
 use anyhow::ensure;
 use bytes::Bytes;
 use sekisho_core::audit::Entry;
-use sekisho_core::change::{About, Arrival, ChangeSet, Death, End, Lease, Outcome};
-use sekisho_core::event::{Created, DedupeKey, Trust};
+use sekisho_core::change::{Arrival, ChangeSet};
+use sekisho_core::event::{About, Created, DedupeKey, Trust};
 use sekisho_core::id::Sequence;
-use sekisho_core::queue::Class;
+use sekisho_core::job::{Class, Death, End, Lease, Outcome};
 use sekisho_core::state::{Index, Key, Kind, Write};
 use sekisho_core::timer::DAY_MS;
 use sekisho_core::{Epoch, Seq, Time};
-use sekisho_lab::http;
-use sekisho_lab::measure::thousands;
+use sekisho_demo::http;
+use sekisho_demo::measure::thousands;
 use sekisho_store::Access;
 use serde_json::json;
 
@@ -70,7 +70,7 @@ const PAGES: &[(&str, &str)] = &[
     ("audit log", "/console/audit"),
     ("audit log of an action", "/console/audit?action=payment.refunded"),
     ("notifications", "/console/notices"),
-    ("attack attempts", "/console/rejections"),
+    ("rejected requests", "/console/rejections"),
     ("sources and routes", "/console/sources"),
 ];
 

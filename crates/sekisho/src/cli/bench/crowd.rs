@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use sekisho_core::change::{ChangeSet, End, Kind, Lane, NewJob, Outcome};
+use sekisho_core::change::ChangeSet;
 use sekisho_core::id::Sequence;
+use sekisho_core::job::{End, Kind, Lane, NewJob, Outcome};
 use sekisho_core::{Epoch, Seq};
-use sekisho_lab::measure::{cpu_time, thousands};
+use sekisho_demo::measure::{cpu_time, thousands};
 use sekisho_store::{Access, Store};
 use serde_json::json;
 

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
-use sekisho_lab::app::{App, Keep, Settings};
-use sekisho_lab::load::{Load, Pace};
-use sekisho_lab::measure::thousands;
-use sekisho_lab::process::Server;
-use sekisho_lab::traffic::{BODY_BYTES, CheckoutTraffic, StripeTraffic, Traffic};
+use sekisho_demo::app::{App, Keep, Settings};
+use sekisho_demo::load::{Load, Pace};
+use sekisho_demo::measure::thousands;
+use sekisho_demo::process::Server;
+use sekisho_demo::traffic::{BODY_BYTES, CheckoutTraffic, StripeTraffic, Traffic};
 use serde_json::json;
 
 use super::{Kind, PATH, SECRET, Stage, figure_out, per_thousand, row_out};
@@ -61,7 +61,7 @@ pub fn run(args: &Args, stage: &Stage) -> anyhow::Result<ExitCode> {
     let received = walk(args, stage, "gateway", "gateway", None, Pace::Closed)?.0;
     say("received and decided");
     let decided = walk(args, stage, "decided", "gateway,worker", None, Pace::Closed)?.0;
-    say("received, settled into payments and delivered");
+    say("received, processed into payments and delivered");
     let settings = Settings { keep: Keep::Ids, ..Settings::default() };
     let app = App::start_with(settings)?;
     let delivered = walk(args, stage, "delivered", "gateway,worker", Some(&app), Pace::Closed)?.0;
@@ -119,7 +119,7 @@ pub fn run(args: &Args, stage: &Stage) -> anyhow::Result<ExitCode> {
         "delivered / verify-only                 {delivered_of_verified:.3}  (limit {least:.2})"
     ));
     line_out(&format!(
-        "queue overhead of a settled job         {overhead:.4} s of CPU for 1,000  (limit 0.06)"
+        "queue overhead of a processed job       {overhead:.4} s of CPU for 1,000  (limit 0.06)"
     ));
     line_out(&format!("picked up on the same node, half load   p50 {picked_up}  (limit 2 ms)"));
     if let Some(picked_up) = from_another {
@@ -262,7 +262,7 @@ fn route(app: Option<&App>) -> String {
 }
 
 fn figures(server: &Server) -> String {
-    sekisho_lab::http::get(server.address(), "/metrics").map(|page| page.text()).unwrap_or_default()
+    sekisho_demo::http::get(server.address(), "/metrics").map(|page| page.text()).unwrap_or_default()
 }
 
 /// The sum of a metric's lines that begin so.

@@ -10,11 +10,12 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use bytes::Bytes;
-use sekisho_core::change::{Arrival, ChangeSet, End, Lease, Outcome};
+use sekisho_core::change::{Arrival, ChangeSet};
 use sekisho_core::event::{Created, DedupeKey, Trust};
 use sekisho_core::id::Sequence;
+use sekisho_core::job::{End, Lease, Outcome};
 use sekisho_core::{Epoch, Time};
-use sekisho_lab::measure::{cpu_time, thousands};
+use sekisho_demo::measure::{cpu_time, thousands};
 use sekisho_store::{Access, Store};
 use serde_json::json;
 

@@ -6,10 +6,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::bail;
-use sekisho_lab::load::{Load, Pace};
-use sekisho_lab::measure::{millis, thousands};
-use sekisho_lab::process::Server;
-use sekisho_lab::traffic::BODY_BYTES;
+use sekisho_demo::load::{Load, Pace};
+use sekisho_demo::measure::{millis, thousands};
+use sekisho_demo::process::Server;
+use sekisho_demo::traffic::BODY_BYTES;
 use serde_json::{Value, json};
 
 use super::{Kind, Stage, Turn, figure_out, median, per_thousand, row_out};
@@ -26,7 +26,7 @@ pub struct Args {
     /// Turns of each server
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=100))]
     rounds: u16,
-    /// Also run the worker, so that receiving and settling share the machine
+    /// Also run the worker, so that receiving and processing share the machine
     #[arg(long)]
     with_worker: bool,
     /// One JSON object for each row and each ratio

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
-use sekisho_lab::load::{Load, Pace};
-use sekisho_lab::measure::thousands;
-use sekisho_lab::process::Server;
-use sekisho_lab::traffic::{BODY_BYTES, CheckoutTraffic};
+use sekisho_demo::load::{Load, Pace};
+use sekisho_demo::measure::thousands;
+use sekisho_demo::process::Server;
+use sekisho_demo::traffic::{BODY_BYTES, CheckoutTraffic};
 use serde_json::json;
 
 use super::e2e::{SETTLED, metric, wait_for};
@@ -52,7 +52,7 @@ pub fn run(args: &Args, stage: &Stage) -> anyhow::Result<ExitCode> {
     for round in 1..=args.rounds {
         progress.show(&format!("round {round} of {}: received", args.rounds));
         received.push(turn(args, stage, "received", "gateway", round)?);
-        progress.show(&format!("round {round} of {}: received and settled", args.rounds));
+        progress.show(&format!("round {round} of {}: received and processed", args.rounds));
         settled.push(turn(args, stage, "settled", "gateway,worker", round)?);
     }
     drop(progress);
@@ -81,7 +81,7 @@ pub fn run(args: &Args, stage: &Stage) -> anyhow::Result<ExitCode> {
         args.rounds,
         args.seconds
     ));
-    for (name, turns) in [("received", &received), ("and settled", &settled)] {
+    for (name, turns) in [("received", &received), ("and processed", &settled)] {
         line_out(&format!(
             "{name:12} {:>8} events a second, acknowledged at {:>8}, {:.4} s of CPU for 1,000, {} waiting when the load ended",
             thousands(middle(turns, |turn| turn.finished_per_second) as u64),
@@ -91,7 +91,7 @@ pub fn run(args: &Args, stage: &Stage) -> anyhow::Result<ExitCode> {
         ));
     }
     line_out("");
-    line_out(&format!("settled / received  {:.2}  (limit {least:.1})", rate(&settled) / rate(&received)));
+    line_out(&format!("processed / received  {:.2}  (limit {least:.1})", rate(&settled) / rate(&received)));
     Ok(ExitCode::SUCCESS)
 }
 

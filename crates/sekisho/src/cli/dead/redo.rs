@@ -16,23 +16,23 @@ use crate::transition::{DeadReport, Redo};
 pub struct Args {
     #[command(flatten)]
     which: Which,
-    /// Only those that died of this, such as timeout or server_error
+    /// Only those that failed for this reason, such as timeout or server_error
     #[arg(long)]
     reason: Option<String>,
-    /// Why; stands in the audit log
+    /// Why; recorded in the audit log
     #[arg(long, value_name = "TEXT", default_value = "")]
     note: String,
 }
 
-/// The same, but `--reason` says why they are put aside.
+/// The same, but `--reason` says why they are discarded.
 #[derive(clap::Args)]
 pub struct Discard {
     #[command(flatten)]
     which: Which,
-    /// Only those that died of this, such as timeout or server_error
+    /// Only those that failed for this reason, such as timeout or server_error
     #[arg(long = "died-of", value_name = "REASON")]
     died_of: Option<String>,
-    /// Why they are put aside; stands in the audit log
+    /// Why they are discarded; recorded in the audit log
     #[arg(long, value_name = "TEXT", required_unless_present = "dry_run")]
     reason: Option<String>,
 }
@@ -89,7 +89,7 @@ pub async fn run(verb: Verb, args: Args, context: &Context) -> anyhow::Result<Ex
 
 fn foretell(verb: Verb, report: &DeadReport) {
     let act = match verb {
-        Verb::Retry => "tried again",
+        Verb::Retry => "retried",
         Verb::Discard => "discarded",
     };
     line_out(&format!("{} would be {act}", count(report.found, "dead letter")));
@@ -107,21 +107,21 @@ fn tell(verb: Verb, report: &DeadReport, is_served: bool) {
     }
     remarks(report);
     if verb == Verb::Retry && report.done > 0 && !is_served {
-        line_out("no server was found running on this store: they wait until one does");
+        line_out("no server is running on this store: they wait until one is started");
     }
 }
 
 fn remarks(report: &DeadReport) {
     if !report.missing.is_empty() {
-        line_out(&format!("no dead letter, or none any more: {}", report.missing.join(", ")));
+        line_out(&format!("not a dead letter (any more): {}", report.missing.join(", ")));
     }
     if report.in_doubt > 0 {
         let left = count(report.in_doubt, "notice");
         line_out(&format!(
-            "{left} in doubt left alone, because somebody may get it twice: name it, or --reason uncertain"
+            "{left} skipped: delivery is uncertain and a retry may send a second copy. Name it, or use --reason uncertain"
         ));
     }
     if report.more {
-        line_out("there are more than one order may take: give the same order again for the next");
+        line_out("more match than one command may change: run it again for the rest");
     }
 }

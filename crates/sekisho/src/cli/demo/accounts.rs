@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use sekisho_core::Seq;
-use sekisho_core::change::Lane;
-use sekisho_core::settlement::SOURCE;
+use sekisho_core::job::Lane;
+use sekisho_core::source_name::OWN;
 use sekisho_core::state::Kind;
-use sekisho_lab::app::App;
-use sekisho_lab::shop::{Money, Sale};
+use sekisho_demo::app::App;
+use sekisho_demo::shop::{Money, Sale};
 use sekisho_store::{
     Access, DeadFilter, EventFilter, EventSummary, FIND_MAX, Order, Standing, StateFilter, Status, Store,
     StoreUrl,
@@ -150,7 +150,7 @@ async fn held(url: &StoreUrl) -> anyhow::Result<Held> {
     let mut held = Held::default();
     let events = events_after(store, None).await?;
     for event in &events {
-        if event.source == SOURCE {
+        if event.source == OWN {
             held.announced.push(event.event_id.clone());
         } else {
             held.events.push((event.event_id.clone(), event.status));
@@ -279,7 +279,7 @@ impl Watch {
         };
         for event in events_after(&*store, self.before_last).await? {
             if self.seen.insert(event.seq) {
-                let count = if event.source == SOURCE { &mut self.announced } else { &mut self.stored };
+                let count = if event.source == OWN { &mut self.announced } else { &mut self.stored };
                 *count += 1;
             }
         }

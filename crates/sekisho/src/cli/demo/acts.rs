@@ -7,10 +7,10 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use sekisho_lab::app::Behaviour;
-use sekisho_lab::load::{Load, Pace, Progress, Recording, Report, Resend, Running};
-use sekisho_lab::shop::Forger;
-use sekisho_lab::traffic::Traffic;
+use sekisho_demo::app::Behaviour;
+use sekisho_demo::load::{Load, Pace, Progress, Recording, Report, Resend, Running};
+use sekisho_demo::shop::Forger;
+use sekisho_demo::traffic::Traffic;
 use tokio::runtime::Handle;
 
 use super::accounts::Watch;

@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sekisho_core::money::{Currency, format_decimal};
-use sekisho_lab::measure::thousands;
-use sekisho_lab::shop::{Course, Money, Sale};
+use sekisho_demo::measure::thousands;
+use sekisho_demo::shop::{Course, Money, Sale};
 use sekisho_store::Status;
 use serde::Serialize;
 
@@ -148,7 +148,7 @@ fn settled(accounts: &Accounts) -> Line {
         number(by_rule),
         number(without)
     );
-    line(Group::Store, "settled", says, wrong)
+    line(Group::Store, "processed", says, wrong)
 }
 
 fn waiting(accounts: &Accounts) -> Line {
@@ -175,7 +175,7 @@ fn books(accounts: &Accounts) -> Line {
 fn audit(accounts: &Accounts) -> Line {
     let audit = &accounts.store.audit;
     let says = format!(
-        "{} entries on {} links, none changed, removed or slipped in",
+        "{} entries on {} links, none changed, removed or inserted",
         thousands(audit.entries),
         thousands(audit.links)
     );

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, bail};
-use sekisho_lab::app::{self, App, Behaviour, Keep};
-use sekisho_lab::postgres::{self, Postgres};
-use sekisho_lab::process::{Config, Options, Server};
-use sekisho_lab::shop::Shop;
+use sekisho_demo::app::{self, App, Behaviour, Keep};
+use sekisho_demo::postgres::{self, Postgres};
+use sekisho_demo::process::{Config, Options, Server};
+use sekisho_demo::shop::Shop;
 use sekisho_store::{Access, EventFilter, OpenError, StoreUrl};
 use tempfile::TempDir;
 use tokio::runtime::Handle;

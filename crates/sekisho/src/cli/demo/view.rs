@@ -5,11 +5,11 @@ use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use sekisho_lab::measure::thousands;
+use sekisho_demo::measure::thousands;
 
 use super::proof::{Group, Line, Proof};
 use super::stage::Stage;
-use crate::cli::output::line_out;
+use crate::cli::output::raw_out;
 
 const PLAIN_EVERY: Duration = Duration::from_secs(2);
 const SPIN: Duration = Duration::from_millis(120);
@@ -35,7 +35,7 @@ pub struct Figures {
 impl Figures {
     /// `refused` are forgeries; nothing else is.
     const NAMES: [&str; 8] =
-        ["sent", "acknowledged", "duplicates", "refused", "stored", "settled", "delivered", "waiting"];
+        ["sent", "acknowledged", "duplicates", "refused", "stored", "processed", "delivered", "waiting"];
 
     fn names() -> String {
         Self::NAMES.map(|name| format!("{name:>width$}", width = Self::width(name))).join("  ")
@@ -183,7 +183,7 @@ impl View {
         match &self.live {
             Some(live) => drop(live.all.println(text)),
             None if self.json => drop(writeln!(std::io::stderr(), "{text}")),
-            None => line_out(text),
+            None => raw_out(text),
         }
     }
 }

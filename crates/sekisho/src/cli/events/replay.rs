@@ -23,10 +23,10 @@ pub struct Args {
     /// Every event there is
     #[arg(long)]
     all: bool,
-    /// Make deliveries again that were made before
+    /// Repeat completed deliveries
     #[arg(long)]
     again: bool,
-    /// Why; stands in the audit log
+    /// Why; recorded in the audit log
     #[arg(long, value_name = "TEXT", default_value = "")]
     reason: String,
     #[command(flatten)]
@@ -74,7 +74,7 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
 }
 
 fn foretell(report: &ReplayReport) {
-    line_out(&format!("{} would be settled again", count(report.found - report.unfinished, "event")));
+    line_out(&format!("{} would be processed again", count(report.found - report.unfinished, "event")));
     if !report.routes.is_empty() {
         let routes: Vec<_> = report.routes.iter().map(|route| json!(route)).collect();
         rows_out(&ROUTES, &routes, "");
@@ -101,32 +101,32 @@ fn foretell(report: &ReplayReport) {
     }
     let before = report.routes.iter().any(|route| route.delivered + route.waiting + route.discarded > 0);
     if before && report.again {
-        line_out("deliveries that were made before are made again (--again)");
+        line_out("completed deliveries are repeated (--again)");
     } else if before {
-        line_out("deliveries that were made before are left alone; --again repeats them");
+        line_out("completed deliveries are not repeated; --again repeats them");
     }
     if !report.again && report.routes.iter().any(|route| route.dead > 0) {
-        line_out("dead deliveries are not redone by a replay: `sekisho dead retry` does that");
+        line_out("dead letters are not retried by a replay: use `sekisho dead retry`");
     }
     remarks(report);
 }
 
 fn tell(report: &ReplayReport, is_served: bool) {
-    line_out(&format!("{} queued to be settled again", count(report.queued, "event")));
+    line_out(&format!("{} queued to be processed again", count(report.queued, "event")));
     remarks(report);
     if report.queued > 0 && !is_served {
-        line_out("no server was found running on this store: they wait until one does");
+        line_out("no server is running on this store: they wait until one is started");
     }
 }
 
 fn remarks(report: &ReplayReport) {
     if report.unfinished > 0 {
-        line_out(&format!("{} not finished yet, and left alone", count(report.unfinished, "event")));
+        line_out(&format!("{} not finished yet, skipped", count(report.unfinished, "event")));
     }
     if !report.missing.is_empty() {
         line_out(&format!("no event has the id {}", report.missing.join(", ")));
     }
     if report.more {
-        line_out("there are more than one order may take; narrow it with --since and --until");
+        line_out("more match than one command may change; narrow it with --since and --until");
     }
 }

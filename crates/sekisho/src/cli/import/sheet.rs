@@ -1,7 +1,7 @@
 //! A CSV file as people keep it: which row says what, in which line. UTF-8 with or without a mark at its beginning; what
 //! Excel saves in other encodings is recognised, and said with the way to save it right.
 
-use sekisho_core::notification::directory::Register;
+use sekisho_core::directory::Register;
 use sekisho_core::text::nearest;
 use serde_json::{Map, Value};
 
@@ -99,11 +99,11 @@ fn columns(register: Register, line: usize, header: &csv::StringRecord) -> (Vec<
         let name = cell.trim().to_lowercase();
         match register.fields().iter().find(|known| **known == name) {
             Some(known) if columns.contains(known) => {
-                wrong(known, "stands there twice; expected once".into());
+                wrong(known, "is given twice; expected once".into());
             }
             Some(known) => columns.push(*known),
             None if header.len() == 1 && name.contains([';', '\t']) => {
-                let detail = "is one column; expected commas between columns, not semicolons or tabs";
+                let detail = "is one column; expected comma-separated columns, not semicolons or tabs";
                 wrong("header", detail.into());
             }
             None => {

@@ -49,9 +49,9 @@ fn h2_a_header_names_the_columns_and_nothing_else() {
     let cases = [
         ("id,tenant,emial\ns1,a,t@example.jp\n", "emial", "did you mean email? expected only id, tenant,"),
         ("id,tenant,email,colour\n", "colour", "there is no such column; expected only id, tenant,"),
-        ("id,tenant,email,id\n", "id", "stands there twice"),
+        ("id,tenant,email,id\n", "id", "is given twice"),
         ("id,email\ns1,t@example.jp\n", "tenant", "the column is missing"),
-        ("id;tenant;email\ns1;a;t@example.jp\n", "header", "expected commas"),
+        ("id;tenant;email\ns1;a;t@example.jp\n", "header", "expected comma-separated"),
     ];
     for (text, column, words) in cases {
         let found = problems(Register::Staff, text);

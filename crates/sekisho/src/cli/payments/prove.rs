@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use sekisho_core::notification::Language;
+use sekisho_core::language::Language;
 use serde_json::Value;
 
 use crate::cli::Context;

@@ -79,7 +79,7 @@ const DISPUTES: [(&str, &str); 7] = [
     ("STATUS", "status"),
     ("AMOUNT", "amount"),
     ("TAKEN", "withdrawn"),
-    ("GIVEN BACK", "reinstated"),
+    ("REFUNDED", "reinstated"),
     ("FEE", "fee"),
     ("REASON", "reason"),
 ];

@@ -113,7 +113,7 @@ fn shut(channels: &[Value], name: &str, now: Time) -> Option<String> {
     (until > soon).then(|| {
         let (until, why) = (cell(&channel["open_until"]), cell(&channel["why"]));
         format!(
-            "the channel {name} is shut until {until}: {why}. Mend it, then `sekisho channels resume {name}`"
+            "the channel {name} is paused until {until}: {why}. Correct the cause, then `sekisho channels resume {name}`"
         )
     })
 }

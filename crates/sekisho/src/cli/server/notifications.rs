@@ -2,7 +2,7 @@
 
 use anyhow::bail;
 use sekisho_core::id::Sequence;
-use sekisho_core::notification::MailAddress;
+use sekisho_core::mail_address::MailAddress;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 

@@ -2,7 +2,7 @@
 //! that is missing, wrong or too much, with what to write instead.
 
 use sekisho_core::Secret;
-use sekisho_core::notification::MailAddress;
+use sekisho_core::mail_address::MailAddress;
 
 use super::{ChannelKind, Kind};
 use crate::config::secret::{resolve, resolve_all};

@@ -195,3 +195,53 @@ fn c1_a_filter_that_can_never_be_one_is_refused_at_start() {
         route(&format!("{SECRETS}filter = \"{filter}\"\n")).unwrap();
     }
 }
+
+const GITHUB: &str = "[[source]]\nname = \"github\"\nprovider = \"github\"\nsecrets = [\"s\"]\n";
+
+#[test]
+fn c3_signing_as_stripe_would_is_for_stripes_events_alone() {
+    let with = |sources: &str| {
+        let keys = format!("{SECRETS}signing = \"stripe\"\n{sources}\n");
+        check(&format!("{SOURCE}{GITHUB}{ROUTE}{keys}"), &[]).map(|mut config| config.routes.remove(0))
+    };
+    for fine in ["", "sources = [\"stripe\"]", "sources = [\"str*\", \"sekisho\", \"schedule\"]"] {
+        assert_eq!(with(fine).unwrap().route.speaks_for, Some("stripe"), "{fine}");
+    }
+    for sources in ["sources = [\"stripe\", \"github\"]", "sources = [\"git*\"]", "sources = [\"*\"]"] {
+        let problem = with(sources).unwrap_err();
+        for words in
+            ["s.toml:9", "events of github (GitHub) pass for stripe's", "take github out of its sources"]
+        {
+            assert!(problem.contains(words), "{problem}");
+        }
+    }
+    let other = check(&format!("{SOURCE}{GITHUB}{ROUTE}{SECRETS}sources = [\"*\"]\n"), &[]).unwrap();
+    assert_eq!(other.routes[0].route.speaks_for, None);
+}
+
+#[test]
+fn c3_a_hint_that_no_route_names_is_said() {
+    let hint = "[[source]]\nname = \"pay\"\nprovider = \"line_pay\"\n";
+    let warned = |text: &str| {
+        let loaded = load(Path::new("s.toml"), text, std::iter::empty()).unwrap();
+        loaded.warnings.concat().contains("goes only to routes that name it, and none does")
+    };
+    assert!(warned(&format!("{hint}{ROUTE}{SECRETS}")));
+    assert!(warned(&format!("{hint}{ROUTE}{SECRETS}sources = [\"p*\"]\n")));
+    assert!(!warned(&format!("{hint}{ROUTE}{SECRETS}sources = [\"pay\"]\n")));
+    assert!(!warned(hint), "without a route nothing goes anywhere");
+}
+
+#[test]
+fn a8_hints_have_a_rate_for_all_and_one_for_each_network() {
+    let rates = |text: &str| {
+        let source = check(text, &[]).unwrap().sources.remove(0);
+        (source.rate, source.network_rate)
+    };
+    let hint = "[[source]]\nname = \"pay\"\nprovider = \"line_pay\"\n";
+    assert_eq!(rates(hint), (Some(20), Some(5)));
+    assert_eq!(rates(&format!("{hint}rate = 50\n")), (Some(50), Some(13)));
+    assert_eq!(rates(&format!("{hint}rate = 50\nnetwork_rate = 50\n")), (Some(50), Some(50)));
+    assert_eq!(rates(SOURCE), (None, None), "what is signed has none");
+    assert_eq!(rates(&format!("{SOURCE}network_rate = 7\n")), (None, Some(7)));
+}

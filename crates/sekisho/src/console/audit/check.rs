@@ -9,12 +9,13 @@ use futures_util::stream;
 use http::{HeaderValue, Response, header};
 use sekisho_core::Time;
 use sekisho_core::audit::Fault;
-use sekisho_core::notification::Language;
+use sekisho_core::language::Language;
 use sekisho_store::{FIND_MAX, Link, Store};
 
 use crate::console::page::{Answer, Reply, Visit};
 use crate::console::trouble::Trouble;
 use crate::transition::{self, Verified};
+use crate::view;
 
 /// How long the page looks; `sekisho audit verify` looks as long as it takes.
 const VERIFY_WITHIN: Duration = Duration::from_secs(20);
@@ -99,7 +100,7 @@ pub async fn export(visit: &Visit, since: Option<Time>, until: Option<Time>) -> 
         let page = store.find_links(after, FIND_MAX).await?;
         let next = page.last().map(|last| Some((last.chain, last.n)));
         let mut text = String::new();
-        for entry in page.iter().filter(|link| holds(link)).flat_map(transition::exported) {
+        for entry in page.iter().filter(|link| holds(link)).flat_map(view::exported) {
             text.push_str(&entry.to_string());
             text.push('\n');
         }

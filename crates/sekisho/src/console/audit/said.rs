@@ -1,7 +1,7 @@
 //! What an entry of the audit log says, for people: the act in words, where its target is shown, and its details as
 //! lines with what was there before.
 
-use sekisho_core::notification::Language;
+use sekisho_core::language::Language;
 use serde_json::Value;
 
 use super::super::balances;
@@ -22,19 +22,17 @@ const VALUE_LETTERS_MAX: usize = 600;
 /// The act in words. What is not known here is shown as it is.
 pub fn action(code: &str, lang: Language) -> &str {
     let (en, ja) = match code {
-        "payment.found" => ("a payment was first heard of", "決済を検知"),
-        "payment.merged" => ("payments turned out to be one", "同一の決済を統合"),
-        "payment.parted" => ("part of a payment turned out to be another's", "決済の一部を別の決済へ移動"),
-        "payment.unlinked" => ("money was told of as the wrong payment's", "入金の対応付けを訂正"),
-        "billing.parted" => {
-            ("a subscription turned out to be another tenant's", "定期課金を別のテナントへ移動")
-        }
+        "payment.found" => ("payment created", "決済を検知"),
+        "payment.merged" => ("payments merged", "同一の決済を統合"),
+        "payment.parted" => ("part of a payment moved to another", "決済の一部を別の決済へ移動"),
+        "payment.unlinked" => ("payment assignment corrected", "入金の対応付けを訂正"),
+        "billing.parted" => ("a subscription moved to another tenant", "定期課金を別のテナントへ移動"),
         "payment.processing" => ("a payment is being processed", "決済を処理中"),
-        "payment.overpaid" => ("a payment was overpaid", "過払いを検知"),
-        "payment.underpaid" => ("less came than was asked for", "入金不足を検知"),
-        "payment.currency_mismatch" => ("money came in another currency", "異なる通貨での入金を検知"),
+        "payment.overpaid" => ("a payment was overpaid", "過入金を検知"),
+        "payment.underpaid" => ("underpaid", "入金不足を検知"),
+        "payment.currency_mismatch" => ("payment received in another currency", "異なる通貨での入金を検知"),
         "payment.refund_pending" => ("a refund is on its way", "返金処理中"),
-        "payment.refund_cancelled" => ("a refund was called off", "返金が取り消し"),
+        "payment.refund_cancelled" => ("a refund was cancelled", "返金が取り消し"),
         "payment.linked" => ("a payment was linked to an order", "決済を注文に紐付け"),
         "payment.fee_known" => ("the fee of a payment became known", "決済手数料が確定"),
         "payment.created" => ("a payment was created", "決済を登録"),
@@ -46,26 +44,26 @@ pub fn action(code: &str, lang: Language) -> &str {
         "payment.refund_failed" => ("a refund failed", "返金に失敗"),
         "payment.cancelled" => ("a payment was cancelled", "決済をキャンセル"),
         "payment.expired" => ("a payment expired", "決済が期限切れ"),
-        "payment.disputed" => ("a payment was disputed", "異議申し立てを受領"),
-        "payment.dispute_won" => ("a dispute was won", "異議申し立てに勝利"),
-        "payment.dispute_lost" => ("a dispute was lost", "異議申し立てに敗北"),
-        "billing.found" => ("billing was first heard of", "定期課金を検知"),
-        "billing.merged" => ("billings turned out to be one", "同一の定期課金を統合"),
+        "payment.disputed" => ("a payment was disputed", "チャージバックを受領"),
+        "payment.dispute_won" => ("a dispute was won", "チャージバックの却下"),
+        "payment.dispute_lost" => ("a dispute was lost", "チャージバックの確定"),
+        "billing.found" => ("billing created", "定期課金を検知"),
+        "billing.merged" => ("billings merged", "同一の定期課金を統合"),
         "billing.trialing" => ("a trial began", "試用期間を開始"),
         "billing.active" => ("billing became active", "定期課金が有効化"),
         "billing.past_due" => ("billing is past due", "定期課金の支払いが遅延"),
         "billing.unpaid" => ("billing is unpaid", "定期課金が未払い"),
         "billing.paused" => ("billing was paused", "定期課金を一時停止"),
         "billing.cancelled" => ("billing was cancelled", "定期課金を解約"),
-        "billing.payment_succeeded" => ("a payment of billing came in", "定期課金の入金を確認"),
-        "balance.credited" => ("a balance grew", "残高に加算"),
-        "balance.debited" => ("a balance shrank", "残高から減算"),
+        "billing.payment_succeeded" => ("billing payment received", "定期課金の入金を確認"),
+        "balance.credited" => ("balance credited", "残高に加算"),
+        "balance.debited" => ("balance debited", "残高から減算"),
         "billing.changed" => ("billing changed", "定期課金の内容が変化"),
         "billing.deleted" => ("billing was deleted", "定期課金を削除"),
         "event.replayed" => ("an event was replayed", "イベントを再処理"),
-        "dead_letter.created" => ("work was given up", "処理を断念しデッドレターへ"),
+        "dead_letter.created" => ("a job failed permanently", "処理を断念しデッドレターへ"),
         "dead_letter.retried" => ("a dead letter was retried", "デッドレターを再試行"),
-        "dead_letter.discarded" => ("a dead letter was put aside", "デッドレターを破棄"),
+        "dead_letter.discarded" => ("a dead letter was discarded", "デッドレターを破棄"),
         "breaker.reset" => ("a route's breaker was reset", "配送先の遮断を解除"),
         "channel.resumed" => ("a channel was resumed", "送信経路を再開"),
         "channel.paused" => ("a channel was paused", "送信経路が停止"),
@@ -75,25 +73,26 @@ pub fn action(code: &str, lang: Language) -> &str {
         "notice.resent" => ("a notice was resent", "通知を再送"),
         "notice.failed" => ("a notice failed", "通知の送信に失敗"),
         "notice.uncertain" => ("a notice may or may not have arrived", "通知が届いたか不明"),
-        "notice.suppressed" => ("a notice was held back", "通知を配信停止"),
-        "notice.off" => ("a notice was not wanted", "通知オフのため送信せず"),
+        "notice.suppressed" => ("a notice was suppressed", "通知を配信停止"),
+        "notice.rate_limited" => ("a notice was rate limited", "送信数の上限により通知を見合わせ"),
+        "notice.off" => ("a notice was not sent: notifications are off", "通知オフのため送信せず"),
         "notice.bounced" => ("a notice bounced", "通知が不達"),
-        "notice.complained" => ("a notice was called spam", "通知が迷惑メール報告"),
+        "notice.complained" => ("a notice was reported as spam", "通知が迷惑メール報告"),
         "reminders.run" => ("reminders were run", "リマインダーを実行"),
-        "user.invited" => ("somebody was invited", "利用者を招待"),
-        "user.invitation_withdrawn" => ("an invitation was taken back", "招待を取り消し"),
-        "user.joined" => ("somebody joined", "利用者が登録"),
-        "user.entered" => ("somebody logged in", "ログイン"),
+        "user.invited" => ("a user was invited", "利用者を招待"),
+        "user.invitation_withdrawn" => ("an invitation was withdrawn", "招待を取り消し"),
+        "user.joined" => ("a user joined", "利用者が登録"),
+        "user.entered" => ("a user logged in", "ログイン"),
         "user.refused" => ("a log-in was refused", "ログインを拒否"),
-        "user.rank_changed" => ("a rank was changed", "権限を変更"),
+        "user.rank_changed" => ("a role was changed", "権限を変更"),
         "user.password_changed" => ("a password was changed", "パスワードを変更"),
         "user.sessions_ended" => ("sessions were ended", "セッションを終了"),
-        "user.disabled" => ("a user was shut out", "利用者を停止"),
-        "user.enabled" => ("a user was let in again", "利用者を再開"),
-        "api_key.created" => ("an API key was made", "APIキーを作成"),
-        "api_key.revoked" => ("an API key was revoked", "APIキーを無効化"),
+        "user.disabled" => ("a user was deactivated", "利用者を停止"),
+        "user.enabled" => ("a user was reactivated", "利用者を再開"),
+        "api_key.created" => ("an API key was created", "API キーを作成"),
+        "api_key.revoked" => ("an API key was revoked", "API キーを無効化"),
         "tenant.created" | "customer.created" | "staff.created" | "subject.created" => {
-            ("somebody was entered", "台帳に登録")
+            ("an entry was created", "台帳に登録")
         }
         "tenant.changed" | "customer.changed" | "staff.changed" | "subject.changed" => {
             ("an entry was changed", "台帳を変更")
@@ -102,7 +101,7 @@ pub fn action(code: &str, lang: Language) -> &str {
             ("an entry was deleted", "台帳から削除")
         }
         "source.tested" => ("a test event was sent", "テストイベントを送信"),
-        "user.left" => ("somebody logged out", "ログアウト"),
+        "user.left" => ("a user logged out", "ログアウト"),
         "audit.anchored" => ("the log was anchored", "監査ログにアンカーを記録"),
         _ => return code,
     };

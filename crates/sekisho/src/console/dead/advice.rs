@@ -1,27 +1,26 @@
 //! What a person can do about a dead letter, by why it died.
 
-use sekisho_core::change::Death;
-use sekisho_core::notification::Language;
-use sekisho_core::queue::Class;
+use sekisho_core::job::{Class, Death};
+use sekisho_core::language::Language;
 
 pub fn of(death: &Death, lang: Language) -> &'static str {
     let (en, ja) = match &*death.reason {
         "timeout" | "connect" | "broken" | "server_error" | "dns" | "tls" | "throttled" | "rate_limited"
         | "cut_off" => (
-            "The other side was down or overloaded until all tries were used up. Check that it runs again, then retry; it comes with the same message id, so an app that remembers ids does nothing twice.",
+            "The other side was down or overloaded until all attempts were used. Check that it runs again, then retry; it comes with the same message id, so an app that remembers ids does not process it twice.",
             "相手側が停止または過負荷のまま、すべての再試行を使い切りました。復旧を確認してから再試行してください。同じメッセージIDで届くため、IDを記録しているアプリでは二重に処理されません。",
         ),
         "client_error" | "redirect" | "non_retryable" | "refused" => (
-            "The other side understood the request and refused it. Its answer below says why. Correct the cause and retry; if it is right to refuse, discard it with a reason.",
+            "The other side received the request and refused it. Its response below says why. Correct the cause and retry; if it is right to refuse, discard it with a reason.",
             "相手側がリクエストを受け取ったうえで拒否しました。下の応答で理由を確認してください。原因を直して再試行するか、拒否が正しければ理由を書いて破棄してください。",
         ),
         "route_removed" | "channel_removed" | "rule_removed" | "unknown_schedule" => (
-            "What it was meant for is no longer configured. Put it back and retry, or discard it with a reason.",
+            "Its destination is no longer configured. Restore it and retry, or discard it with a reason.",
             "宛先の設定が削除されています。設定を戻して再試行するか、理由を書いて破棄してください。",
         ),
-        "forbidden_address" | "no_api_key" | "bad_credentials" | "no_tls" | "template_error"
-        | "unsendable" => (
-            "A setting stands in the way; the sentence above names it. Correct it, restart the server, then retry.",
+        "forbidden_address" | "not_for_route" | "no_api_key" | "bad_credentials" | "no_tls"
+        | "template_error" | "unsendable" => (
+            "A setting prevents it; the sentence above names it. Correct it, restart the server, then retry.",
             "設定に問題があります。上の説明にある項目を直し、サーバーを再起動してから再試行してください。",
         ),
         "livemode_mismatch" | "account_mismatch" | "too_old" | "unusable_body" => (
@@ -38,7 +37,7 @@ pub fn of(death: &Death, lang: Language) -> &'static str {
             "この宛先には届きません。登録されたメールアドレスを直すか、配信停止を解除してから再試行してください。",
         ),
         "uncertain" => (
-            "Nobody knows whether it arrived, so it is never sent again by itself. Ask the recipient or look into the mail server's log first: a retry may reach them twice.",
+            "It is unknown whether it arrived, so it is never resent automatically. Ask the recipient or look into the mail server's log first: a retry may reach them twice.",
             "届いたかどうか不明なため、自動では再送されません。受信者やメールサーバーのログを先に確認してください。再試行すると二重に届く可能性があります。",
         ),
         "quota_used_up" => (
@@ -46,12 +45,12 @@ pub fn of(death: &Death, lang: Language) -> &'static str {
             "送信経路の1日の上限に達しました。翌日に再試行するか、上限を引き上げてください。",
         ),
         "panicked" | "crashed" | "contended" | "store_unavailable" | "event_missing" | "notice_missing" => (
-            "Something went wrong on our side; the server's log says more at that time. When the cause is gone, retry.",
+            "An error on Sekisho's side; see the server's log at that time. Correct the cause, then retry.",
             "Sekisho側で問題が起きました。該当時刻のサーバーログを確認し、原因を取り除いてから再試行してください。",
         ),
         _ => match death.class {
             Class::Transient => (
-                "It may pass by now: look at what was answered, then retry.",
+                "The cause may be gone by now: check the response, then retry.",
                 "すでに解消している可能性があります。応答を確認して再試行してください。",
             ),
             Class::Terminal => (
@@ -73,14 +72,15 @@ mod tests {
             ("server_error", Class::Transient, "down or overloaded"),
             ("client_error", Class::Transient, "refused it"),
             ("route_removed", Class::Terminal, "no longer configured"),
+            ("not_for_route", Class::Terminal, "A setting prevents it"),
             ("bad_credentials", Class::Terminal, "restart the server"),
             ("livemode_mismatch", Class::Terminal, "held back on purpose"),
             ("unreadable_event", Class::Terminal, "can't read it"),
             ("bad_recipient", Class::Terminal, "Correct the address"),
             ("uncertain", Class::Terminal, "reach them twice"),
             ("quota_used_up", Class::Transient, "quota"),
-            ("crashed", Class::Terminal, "our side"),
-            ("of_another_version", Class::Transient, "It may pass"),
+            ("crashed", Class::Terminal, "Sekisho's side"),
+            ("of_another_version", Class::Transient, "The cause may be gone"),
             ("of_another_version", Class::Terminal, "It will fail again"),
         ] {
             let death = Death { class, reason: reason.into(), error: String::new() };

@@ -1,8 +1,8 @@
 //! Which dead letters, as the filters of the list say it: read from an address or a form, and written back into one.
 
 use sekisho_core::Time;
-use sekisho_core::change::Lane;
-use sekisho_core::notification::directory::Zone;
+use sekisho_core::calendar::Zone;
+use sekisho_core::job::Lane;
 
 use crate::console::page::time;
 use crate::console::trouble::Trouble;

@@ -56,7 +56,7 @@ pub fn start(visit: &Visit, deed: Deed) -> Answer {
     // Not `reason`: that is a filter here.
     let reason = visit.field("why").unwrap_or_default().to_owned();
     if deed == Deed::Discard && reason.is_empty() {
-        let text = "to discard needs a reason: who reads the audit log will ask";
+        let text = "a reason is required to discard; it is recorded in the audit log";
         return Err(Trouble::wrong(text.to_owned()));
     }
     let redo = Redo { reason, ..order(&chosen) };

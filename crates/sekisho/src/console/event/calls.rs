@@ -1,8 +1,8 @@
 //! A piece of work and the calls it made, as people read them.
 
-use sekisho_core::change::{Attempt, Lane, Outcome};
-use sekisho_core::notification::{Language, address};
-use sekisho_core::{Seq, Time};
+use sekisho_core::job::{Attempt, Lane, Outcome};
+use sekisho_core::language::Language;
+use sekisho_core::{Seq, Time, mail_address};
 use sekisho_store::{Message, Standing, Store};
 
 use crate::console::payload::{self, Bound, Eyes, Shown};
@@ -128,7 +128,7 @@ pub async fn calls_of(store: &dyn Store, job: Seq, eyes: Eyes) -> sekisho_store:
 /// A text in which others may have written an address.
 pub fn veiled(text: &str, eyes: Eyes) -> String {
     match eyes {
-        Eyes::Viewer => address::mask_text(text),
+        Eyes::Viewer => mail_address::mask_text(text),
         Eyes::Operator => text.to_owned(),
     }
 }

@@ -2,7 +2,7 @@
 
 use sekisho_core::Time;
 use sekisho_core::audit::Entry;
-use sekisho_core::notification::Language;
+use sekisho_core::language::Language;
 use sekisho_store::Store;
 use serde_json::Value;
 
@@ -55,7 +55,7 @@ impl ActView {
             "event.replayed" => lang.t("Replayed", "リプレイ"),
             "dead_letter.created" => lang.t("Became a dead letter", "デッドレターになりました"),
             "dead_letter.retried" => lang.t("Retried", "再試行"),
-            "dead_letter.discarded" => lang.t("Put aside", "破棄"),
+            "dead_letter.discarded" => lang.t("Discarded", "破棄"),
             other => other,
         }
     }
@@ -67,7 +67,7 @@ const FIELDS: [(&str, &str, &str, bool); 7] = [
     ("amount_received", "Received", "入金額", true),
     ("amount_refunded", "Refunded", "返金額", true),
     ("fee", "Fee", "手数料", true),
-    ("disputed", "Disputed", "異議申し立て", false),
+    ("disputed", "Disputed", "チャージバック", false),
     ("paid_invoices", "Paid invoices", "支払い済み請求書", false),
     ("amount_paid_total", "Paid so far", "累計支払額", true),
 ];
@@ -107,18 +107,18 @@ impl Change {
 
 fn title(action: &str, lang: Language) -> String {
     let words = match action {
-        "payment.found" => lang.t("A payment became known", "決済を新規に確認しました"),
-        "payment.changed" => lang.t("The payment changed", "決済を更新しました"),
-        "payment.merged" => lang.t("Payments turned out to be one", "同一の決済を統合しました"),
+        "payment.found" => lang.t("Payment created", "決済を新規に確認しました"),
+        "payment.changed" => lang.t("Payment changed", "決済を更新しました"),
+        "payment.merged" => lang.t("Payments merged", "同一の決済を統合しました"),
         "payment.parted" => {
-            lang.t("Part of the payment turned out to be another's", "決済の一部を別の決済へ移しました")
+            lang.t("Part of the payment moved to another", "決済の一部を別の決済へ移しました")
         }
         "billing.parted" => {
-            lang.t("A subscription turned out to be another tenant's", "定期課金を別のテナントへ移しました")
+            lang.t("A subscription moved to another tenant", "定期課金を別のテナントへ移しました")
         }
-        "billing.found" => lang.t("A subscription became known", "定期課金を新規に確認しました"),
-        "billing.changed" => lang.t("The subscription changed", "定期課金を更新しました"),
-        "billing.merged" => lang.t("Subscriptions turned out to be one", "同一の定期課金を統合しました"),
+        "billing.found" => lang.t("Subscription created", "定期課金を新規に確認しました"),
+        "billing.changed" => lang.t("Subscription changed", "定期課金を更新しました"),
+        "billing.merged" => lang.t("Subscriptions merged", "同一の定期課金を統合しました"),
         other => other,
     };
     words.to_owned()

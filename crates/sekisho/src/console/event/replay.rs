@@ -1,7 +1,7 @@
 //! Settling past events again: first what would come of it, then the act. One event at once, many as a run.
 
 use askama::Template;
-use sekisho_core::notification::directory::Zone;
+use sekisho_core::calendar::Zone;
 use sekisho_store::{EventFilter, FIND_MAX, Order as Sorted};
 
 use crate::console::events;
@@ -63,13 +63,14 @@ pub async fn one(visit: Visit) -> Answer {
     let order = Replay { ids: vec![id], again: again(&visit), reason: reason(&visit), ..Replay::default() };
     let (store, known) = (&*visit.console.store, &visit.console.known);
     match transition::replay(store, known, &order, &visit.actor()).await {
-        Ok(report) if report.queued == 1 => {
-            Reply::done(back, visit.lang.t("The event is settled again.", "イベントの再処理を開始しました。"))
-        }
+        Ok(report) if report.queued == 1 => Reply::done(
+            back,
+            visit.lang.t("The event is processed again.", "イベントの再処理を開始しました。"),
+        ),
         Ok(_) => Reply::failed(
             back,
             visit.lang.t(
-                "Nothing was done: its work is not finished yet.",
+                "Nothing was changed: the event is still being processed.",
                 "まだ処理中のため、何も実行していません。",
             ),
         ),

@@ -1,7 +1,8 @@
 //! Why somebody did not get it, and what to do: one sentence each, in both languages. What is advised the core decides.
 
+use sekisho_core::language::Language;
 use sekisho_core::notification::advice::{Advice, Known};
-use sekisho_core::notification::{Language, Notice, Status};
+use sekisho_core::notification::{Notice, Status};
 
 use crate::view::words;
 
@@ -28,7 +29,7 @@ fn what(notice: &Notice, at: &str, known: Known, lang: Language) -> String {
     let text = |en: String, ja: String| if lang == Language::En { en } else { ja };
     match notice.status() {
         Status::Queued if known.is_shut => text(
-            format!("Not sent yet: the channel {channel} is shut, and it has been waiting since {at}."),
+            format!("Not sent yet: the channel {channel} is paused; waiting since {at}."),
             format!("まだ送信されていません。送信経路 {channel} が停止中のため、{at} から待機しています。"),
         ),
         Status::Queued => text(
@@ -39,15 +40,15 @@ fn what(notice: &Notice, at: &str, known: Known, lang: Language) -> String {
             text(format!("It is being sent, since {at}."), format!("{at} から送信処理中です。"))
         }
         Status::Retrying => text(
-            format!("Not taken at {at} ({why}); it is tried again by itself."),
+            format!("Not accepted at {at} ({why}); it is retried automatically."),
             format!("{at} の送信は受け付けられませんでした（{why}）。自動で再試行します。"),
         ),
         Status::Sent if known.is_mail => text(
-            format!("It was sent at {at}: the mail server took it."),
+            format!("It was sent at {at}: the mail server accepted it."),
             format!("{at} に送信済みです。メールサーバーが受け付けています。"),
         ),
         Status::Sent => text(
-            format!("It was sent at {at}: {channel} took it."),
+            format!("It was sent at {at}: {channel} accepted it."),
             format!("{at} に送信済みです。{channel} が受け付けています。"),
         ),
         Status::Failed => text(
@@ -55,19 +56,23 @@ fn what(notice: &Notice, at: &str, known: Known, lang: Language) -> String {
             format!("送信できませんでした。{at} に中止（{why}）。"),
         ),
         Status::Uncertain => text(
-            format!("Nobody knows whether it arrived: the try at {at} broke off ({why})."),
+            format!("Unknown whether it arrived: the attempt at {at} broke off ({why})."),
             format!("届いたかどうか分かりません。{at} の送信が途中で切れました（{why}）。"),
         ),
         Status::Suppressed => text(
             format!("It was not sent at {at}: the address was on the suppression list ({why})."),
             format!("{at} の時点で宛先が配信停止リストにあったため、送信していません（{why}）。"),
         ),
+        Status::RateLimited => text(
+            format!("It was held back at {at}: this address reached the hourly limit."),
+            format!("{at} に送信を見合わせました。この宛先への1時間あたりの送信数が上限に達していました。"),
+        ),
         Status::Off => text(
             format!("It was not sent at {at}: this person has notifications switched off."),
             format!("{at} の時点で通知がオフに設定されていたため、送信していません。"),
         ),
         Status::Bounced => text(
-            format!("It was sent and came back at {at}: {why}."),
+            format!("It was sent and bounced at {at}: {why}."),
             format!("送信後、{at} に不達で戻りました（{why}）。"),
         ),
         Status::Complained => text(
@@ -80,7 +85,7 @@ fn what(notice: &Notice, at: &str, known: Known, lang: Language) -> String {
 fn next(advice: Advice, lang: Language) -> &'static str {
     let (en, ja) = match advice {
         Advice::ResumeChannel => (
-            "Mend the channel, then resume it under Sources and routes: what waits is sent by itself.",
+            "Correct the channel, then resume it under Sources and routes: waiting messages are sent automatically.",
             "送信経路を修復し、「送信元と配送先」で再開してください。待機分は自動で送信されます。",
         ),
         Advice::Wait => ("Look again in a minute.", "1分ほど待って、もう一度確認してください。"),
@@ -119,7 +124,7 @@ fn next(advice: Advice, lang: Language) -> &'static str {
             "メールサーバーに接続できることを確認してから再送してください。",
         ),
         Advice::MendWhatIsSaid => (
-            "Mend what the other side said below, then resend it.",
+            "Correct the cause in the response below, then resend it.",
             "下の相手側の応答を確認し、原因を解消してから再送してください。",
         ),
         Advice::AskFirst => (
@@ -129,6 +134,10 @@ fn next(advice: Advice, lang: Language) -> &'static str {
         Advice::Resend => (
             "The address was released meanwhile: resend it.",
             "宛先はすでに解除されています。再送してください。",
+        ),
+        Advice::ResendIfMeant => (
+            "Check why there were so many: another person may have entered this address. If it is legitimate, resend it.",
+            "短時間に多数発生した原因を確認してください（第三者がこのアドレスを入力した可能性があります）。正当なものであれば再送してください。",
         ),
         Advice::ReleaseIfTheyAsk => (
             "Release the address only if they ask for mail again, then resend it.",
@@ -143,7 +152,7 @@ fn next(advice: Advice, lang: Language) -> &'static str {
             "通知をオンにすると次回から届きます。この通知は宛先を指定すれば再送できます。",
         ),
         Advice::ResendLater => (
-            "The mailbox took nothing then, perhaps it is full: resend it later.",
+            "The mailbox did not accept mail then, it may be full: resend it later.",
             "受信側が一時的に受け取れませんでした（容量超過など）。時間をおいて再送してください。",
         ),
         Advice::ReplaceAddress => (
@@ -203,19 +212,25 @@ mod tests {
         let shut = Known { is_shut: true, ..MAIL };
         let listed = Known { is_suppressed: true, ..MAIL };
         check(Status::Queued, None, MAIL, "waiting its turn since 2026-02-02 11:40:00", "in a minute");
-        check(Status::Queued, None, shut, "channel ops is shut", "resume it");
+        check(Status::Queued, None, shut, "channel ops is paused", "resume it");
         check(Status::Sending, None, MAIL, "being sent", "in a minute");
         check(Status::Retrying, Some("throttled"), MAIL, "too many requests", "in a minute");
-        check(Status::Sent, None, MAIL, "mail server took it", "spam folder");
-        check(Status::Sent, None, Known::default(), "ops took it", "Look there");
+        check(Status::Sent, None, MAIL, "mail server accepted it", "spam folder");
+        check(Status::Sent, None, Known::default(), "ops accepted it", "Look there");
         check(Status::Failed, Some("no_address"), MAIL, "no mail address", "Enter a mail address");
-        check(Status::Failed, Some("something_new"), MAIL, "something_new", "Mend what");
-        check(Status::Failed, None, MAIL, "no stated reason", "Mend what");
-        check(Status::Uncertain, Some("reply_lost"), MAIL, "Nobody knows", "Ask whether it arrived");
-        check(Status::Suppressed, Some("complaint"), listed, "called spam", "only if they ask");
+        check(Status::Failed, Some("something_new"), MAIL, "something_new", "Correct the cause");
+        check(Status::Failed, None, MAIL, "no stated reason", "Correct the cause");
+        check(
+            Status::Uncertain,
+            Some("reply_lost"),
+            MAIL,
+            "Unknown whether it arrived",
+            "Ask whether it arrived",
+        );
+        check(Status::Suppressed, Some("complaint"), listed, "reported as spam", "only if they ask");
         check(Status::Suppressed, Some("bounce"), MAIL, "suppression list", "released meanwhile");
         check(Status::Off, Some("notifications_off"), MAIL, "switched off", "Switch notifications on");
-        check(Status::Bounced, Some("bounced"), MAIL, "came back", "does not work");
+        check(Status::Bounced, Some("bounced"), MAIL, "bounced", "does not work");
         check(Status::Complained, None, MAIL, "reported as spam", "without asking");
     }
 

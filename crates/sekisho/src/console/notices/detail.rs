@@ -4,7 +4,8 @@ use askama::Template;
 use axum::body::Body;
 use http::{HeaderValue, Response, header};
 use sekisho_core::Time;
-use sekisho_core::notification::{Language, Notice, Rendered, Status, Suppression};
+use sekisho_core::language::Language;
+use sekisho_core::notification::{Notice, Rendered, Status, Suppression};
 
 use super::{Said, said, shown, shown_text, shut};
 use crate::console::frame::Frame;
@@ -137,11 +138,8 @@ pub async fn resend(visit: Visit) -> Answer {
     };
     match transition::resend(&*visit.console.store, &visit.id, to, &visit.actor()).await {
         Ok(_) => {
-            tracing::info!(notice = visit.id, actor = visit.who.name, "a notice is sent once more, by hand");
-            Reply::done(
-                home,
-                visit.lang.t("It is queued to be sent once more.", "再送の待ち行列に入れました。"),
-            )
+            tracing::info!(notice = visit.id, actor = visit.who.name, "notice resent by an operator");
+            Reply::done(home, visit.lang.t("It is queued to be resent.", "再送の待ち行列に入れました。"))
         }
         Err(refusal @ Refusal::Missing(_)) => Err(refusal.into()),
         Err(refusal) => visit.refused(&home, refusal),

@@ -4,8 +4,10 @@
 use std::collections::BTreeMap;
 
 use sekisho_core::Time;
-use sekisho_core::notification::directory::{Customer, Register, Staff, own_id};
-use sekisho_core::notification::{Language, MailAddress, Suppression};
+use sekisho_core::directory::{Customer, Register, Staff, own_id};
+use sekisho_core::language::Language;
+use sekisho_core::mail_address::MailAddress;
+use sekisho_core::notification::Suppression;
 use sekisho_core::state::{Key, Kind, State};
 use sekisho_store::{FIND_MAX, StateFilter, Store};
 use serde::de::DeserializeOwned;

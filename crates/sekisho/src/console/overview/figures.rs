@@ -3,9 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use sekisho_core::Time;
-use sekisho_core::settlement;
 use sekisho_core::timer::{HOUR_MS, hour_of};
+use sekisho_core::{Time, source_name};
 use sekisho_store::{Count, Status};
 
 use crate::console::events::address;
@@ -83,7 +82,7 @@ impl Day {
         let mut hours: Vec<Hour> = (0..HOURS).map(hour).collect();
         let mut total = Tallied::default();
         let (mut sources, mut types) = (BTreeMap::new(), BTreeMap::new());
-        let is_ours = |source: &str| [settlement::SOURCE, settlement::FETCHED].contains(&source);
+        let is_ours = |source: &str| [source_name::OWN, source_name::FETCHED].contains(&source);
         for count in counts.iter().filter(|count| !is_ours(&count.source)) {
             let Some(hour) = hours.iter_mut().find(|hour| hour.at == count.hour) else { continue };
             hour.tallied.add(count.status, count.events);

@@ -54,7 +54,7 @@ pub fn shown(ms: f64) -> String {
 mod tests {
     use sekisho_core::Seq;
     use sekisho_core::Time;
-    use sekisho_core::change::About;
+    use sekisho_core::event::About;
     use sekisho_store::Status;
 
     use super::*;

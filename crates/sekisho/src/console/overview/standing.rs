@@ -2,7 +2,7 @@
 //! newest dead letters. A few of each, with where to see the rest.
 
 use sekisho_core::Time;
-use sekisho_core::notification::Language;
+use sekisho_core::language::Language;
 use sekisho_core::state::{Kind, State};
 use sekisho_store::{DeadFilter, DeadLetter, StateFilter};
 use serde_json::Value;
@@ -73,7 +73,7 @@ impl Standing {
         let said =
             |name: &str| described.iter().find(|(known, _)| known == name).map(|(_, said)| said.clone());
         Ok(Self {
-            reason: console.health.reason(),
+            reason: console.health.unready().map(|why| why.detail),
             store: said("store").unwrap_or_default(),
             size: said("size"),
             nodes: nodes.len(),

@@ -136,7 +136,7 @@ fn money(f: &Frame, derived: &Derived) -> Vec<(&'static str, String)> {
     let currency = derived.currency.as_ref().map_or("", Currency::as_str);
     let some = |amount: i64| Some(amount).filter(|amount| *amount != 0);
     let rows = [
-        (f.t("Asked for", "請求額"), Some(derived.amount)),
+        (f.t("Amount due", "請求額"), Some(derived.amount)),
         (f.t("Received", "入金額"), Some(derived.received)),
         (f.t("Missing", "不足額"), some(derived.missing)),
         (f.t("Refunded", "返金額"), some(derived.refunded)),

@@ -2,7 +2,7 @@
 //! went, who was told.
 
 use sekisho_core::Time;
-use sekisho_core::settlement::SOURCE;
+use sekisho_core::source_name::OWN;
 use sekisho_store::{AuditEntry, EventSummary, Message, Standing};
 use serde_json::Value;
 
@@ -57,7 +57,7 @@ pub fn of(dossier: &Dossier, f: &Frame) -> Vec<Item> {
 
 /// Announced by Sekisho itself.
 fn is_own(event: &EventSummary) -> bool {
-    event.source == SOURCE
+    event.source == OWN
 }
 
 fn received(event: &EventSummary, f: &Frame) -> Item {
@@ -76,7 +76,7 @@ fn received(event: &EventSummary, f: &Frame) -> Item {
 fn announced(event: &EventSummary, f: &Frame) -> Item {
     Item {
         tone: "plain",
-        title: format!("{} {}", f.t("Announced", "お知らせ"), event.event_type),
+        title: format!("{} {}", f.t("Event emitted", "イベントを発行"), event.event_type),
         status: String::new(),
         lines: Vec::new(),
         ..received(event, f)
@@ -87,10 +87,10 @@ fn announced(event: &EventSummary, f: &Frame) -> Item {
 pub fn decided(one: &AuditEntry, currency: &str, f: &Frame) -> Item {
     let (entry, details) = (&one.entry, details(one));
     let title = match entry.action.rsplit('.').next().unwrap_or_default() {
-        "found" => f.t("First heard of", "記録を開始").to_owned(),
-        "changed" => f.t("Decided", "判定").to_owned(),
-        "merged" => f.t("Found to be one with another", "別の記録と統合").to_owned(),
-        "parted" => f.t("Part of it turned out to be another's", "一部を別の記録へ移動").to_owned(),
+        "found" => f.t("Created", "記録を開始").to_owned(),
+        "changed" => f.t("Status changed", "状態の変化").to_owned(),
+        "merged" => f.t("Merged", "別の記録と統合").to_owned(),
+        "parted" => f.t("Split", "一部を別の記録へ移動").to_owned(),
         _ => entry.action.clone(),
     };
     let who = entry.actor.as_ref().map(|actor| format!("{} {actor}", f.t("by", "操作者")));

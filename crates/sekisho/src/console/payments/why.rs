@@ -1,8 +1,8 @@
 //! "Why is this payment not paid?", in one sentence: what happened, and what there is to do. Which sentence the core
 //! decides ([`Why`]).
 
+use sekisho_core::language::Language;
 use sekisho_core::money::Currency;
-use sekisho_core::notification::Language;
 use sekisho_core::settlement::payment::{Derived, Facts, Why};
 
 use crate::view::show;
@@ -50,13 +50,13 @@ fn sentences(why: &Why<'_>, derived: &Derived) -> (Tone, String, String) {
         }
         Why::OtherCurrency => plain(
             Tone::Bad,
-            "Money came in another currency than was asked for: it is booked but not counted, decide what to do with it",
+            "Payment received in another currency than the amount due: it is booked but not counted. Decide what to do with it",
             "請求と異なる通貨で入金されました。帳簿には記録しましたが入金額には含めていません。対応を判断してください",
         ),
         Why::MixedModes => plain(
             Tone::Bad,
-            "Live and test objects belong to it, which should not happen: look at the facts below",
-            "本番とテストの情報が混ざっています。下の事実を確認してください",
+            "Live and test objects belong to it, which should not happen: check the provider objects below",
+            "本番とテストの情報が混ざっています。下の決済サービス側の情報を確認してください",
         ),
         Why::Conflict(others) => {
             let others = others.join(", ");
@@ -70,7 +70,7 @@ fn sentences(why: &Why<'_>, derived: &Derived) -> (Tone, String, String) {
             let amount = money(*amount);
             (
                 Tone::Bad,
-                format!("A refund of {amount} failed: the money is still here, give it back another way"),
+                format!("A refund of {amount} failed: the money is still here, refund it another way"),
                 format!("{amount} の返金に失敗しました。資金は残っているので、別の方法で返金してください"),
             )
         }
@@ -78,9 +78,7 @@ fn sentences(why: &Why<'_>, derived: &Derived) -> (Tone, String, String) {
             let amount = money(*amount);
             (
                 Tone::Bad,
-                format!(
-                    "A refund of {amount} was called off: the money is still here, give it back another way"
-                ),
+                format!("A refund of {amount} was cancelled: the money is still here, refund it another way"),
                 format!(
                     "{amount} の返金が取り消されました。資金は残っているので、別の方法で返金してください"
                 ),
@@ -90,23 +88,23 @@ fn sentences(why: &Why<'_>, derived: &Derived) -> (Tone, String, String) {
             let more = money(*more);
             (
                 Tone::Bad,
-                format!("{came} came, {asked} was asked for: give {more} back"),
+                format!("{came} received, {asked} due: refund {more}"),
                 format!("請求 {asked} に対して {came} の入金がありました。差額 {more} を返金してください"),
             )
         }
         Why::Underpaid => (
             Tone::Bad,
-            format!("{came} of {asked} came: ask for the rest"),
+            format!("{came} of {asked} received: request the rest"),
             format!("{asked} のうち {came} だけ入金されています。残額を請求してください"),
         ),
         Why::OverRefunded => (
             Tone::Bad,
-            format!("{back} went back, but only {came} came: look at the refunds"),
+            format!("{back} refunded, but only {came} received: check the refunds"),
             format!("入金 {came} に対して {back} が返金されています。返金の内容を確認してください"),
         ),
         Why::Unlinked => (
             Tone::Bad,
-            format!("{came} came, and nothing of ours asked for it: find the order it is for"),
+            format!("{came} received without a matching order: find the order it is for"),
             format!("{came} の入金がありましたが、対応する注文が不明です。注文を特定してください"),
         ),
         Why::Free => plain(
@@ -117,14 +115,14 @@ fn sentences(why: &Why<'_>, derived: &Derived) -> (Tone, String, String) {
         Why::Paid => on_its_way(
             derived.refund_pending,
             money,
-            (Tone::Good, format!("Paid: {came} came"), format!("支払い済みです（入金 {came}）")),
+            (Tone::Good, format!("Paid: {came} received"), format!("支払い済みです（入金 {came}）")),
         ),
         Why::PartlyRefunded => on_its_way(
             derived.refund_pending,
             money,
             (
                 Tone::Good,
-                format!("Paid; {back} given back"),
+                format!("Paid; {back} refunded"),
                 format!("支払い済みです。うち {back} を返金しました"),
             ),
         ),
@@ -133,18 +131,18 @@ fn sentences(why: &Why<'_>, derived: &Derived) -> (Tone, String, String) {
             money,
             (
                 Tone::Plain,
-                format!("Paid, and all of it given back: {back}"),
+                format!("Paid and fully refunded: {back}"),
                 format!("全額（{back}）を返金しました"),
             ),
         ),
         Why::Cancelled => plain(
             Tone::Plain,
-            "It was cancelled before money came: nothing to do",
+            "Cancelled before payment: nothing to do",
             "入金前にキャンセルされました。対応不要です",
         ),
         Why::Expired => plain(
             Tone::Plain,
-            "The session expired before money came: the customer has to order again",
+            "The session expired before payment: the customer has to order again",
             "入金前に決済ページの有効期限が切れました。再度の注文が必要です",
         ),
         Why::Failed(reason) => (
@@ -187,7 +185,7 @@ fn sentences(why: &Why<'_>, derived: &Derived) -> (Tone, String, String) {
         ),
         Why::Unheard => plain(
             Tone::Wait,
-            "The provider has said nothing of it yet: it waits for the first event",
+            "No event from the provider yet: waiting for the first one",
             "決済事業者からまだ何も届いていません。最初のイベントを待っています",
         ),
         Why::CustomerMustPay => plain(
@@ -246,7 +244,7 @@ mod tests {
             |status: &str| json!({ "cs_1": { "status": status, "amount": 1200, "currency": "jpy" } });
         let failed = json!({ "pi_1": { "failed": true, "failure": "card_declined", "currency": "jpy" } });
         let cases = [
-            (json!({ "ours": asked(1200) }), Tone::Wait, "waits for the first event", "最初のイベント"),
+            (json!({ "ours": asked(1200) }), Tone::Wait, "waiting for the first one", "最初のイベント"),
             (
                 json!({ "sessions": session("open") }),
                 Tone::Wait,
@@ -276,13 +274,13 @@ mod tests {
             (
                 json!({ "sessions": session("expired") }),
                 Tone::Plain,
-                "The session expired before money came",
+                "The session expired before payment",
                 "有効期限",
             ),
             (
                 json!({ "intents": intent("cancelled", 0) }),
                 Tone::Plain,
-                "cancelled before money came",
+                "Cancelled before payment",
                 "キャンセル",
             ),
             (
@@ -291,37 +289,42 @@ mod tests {
                 "failed (card_declined)",
                 "失敗しました（card_declined）",
             ),
-            (json!({ "ours": asked(1200), "intents": paid }), Tone::Good, "Paid: ¥1,200 came", "入金 ¥1,200"),
+            (
+                json!({ "ours": asked(1200), "intents": paid }),
+                Tone::Good,
+                "Paid: ¥1,200 received",
+                "入金 ¥1,200",
+            ),
             (
                 json!({ "ours": asked(1200), "intents": intent("succeeded", 500) }),
                 Tone::Bad,
-                "¥500 of ¥1,200 came: ask for the rest",
+                "¥500 of ¥1,200 received: request the rest",
                 "¥1,200 のうち ¥500",
             ),
-            (json!({ "ours": asked(1000), "intents": paid }), Tone::Bad, "give ¥200 back", "差額 ¥200"),
-            (json!({ "intents": paid }), Tone::Bad, "nothing of ours asked for it", "注文が不明"),
+            (json!({ "ours": asked(1000), "intents": paid }), Tone::Bad, "refund ¥200", "差額 ¥200"),
+            (json!({ "intents": paid }), Tone::Bad, "without a matching order", "注文が不明"),
             (
                 json!({ "ours": asked(1200), "intents": paid, "refunds": refund("succeeded", 300) }),
                 Tone::Good,
-                "Paid; ¥300 given back",
+                "Paid; ¥300 refunded",
                 "うち ¥300 を返金",
             ),
             (
                 json!({ "ours": asked(1200), "intents": paid, "refunds": refund("pending", 300) }),
                 Tone::Good,
-                "Paid: ¥1,200 came; ¥300 is on its way back",
+                "Paid: ¥1,200 received; ¥300 is on its way back",
                 "¥300 は返金処理中",
             ),
             (
                 json!({ "ours": asked(1200), "intents": paid, "refunds": refund("succeeded", 1200) }),
                 Tone::Plain,
-                "all of it given back",
+                "fully refunded",
                 "全額",
             ),
             (
                 json!({ "ours": asked(1200), "intents": paid, "refunds": refund("succeeded", 1300) }),
                 Tone::Bad,
-                "¥1,300 went back",
+                "¥1,300 refunded",
                 "¥1,300 が返金",
             ),
             (
@@ -333,7 +336,7 @@ mod tests {
             (
                 json!({ "ours": asked(1200), "intents": paid, "refunds": refund("cancelled", 300) }),
                 Tone::Bad,
-                "A refund of ¥300 was called off",
+                "A refund of ¥300 was cancelled",
                 "¥300 の返金が取り消され",
             ),
             (

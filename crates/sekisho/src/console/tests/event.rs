@@ -5,12 +5,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use sekisho_core::audit::died::Case;
-use sekisho_core::change::{
-    Arrival, Attempt, ChangeSet, Death, End, Ended, Kind, Lane, NewJob, Outcome, delivery_key,
-};
+use sekisho_core::change::{Arrival, ChangeSet, Ended};
 use sekisho_core::event::{Event, Identity, Trust};
 use sekisho_core::id::Sequence;
-use sekisho_core::queue::Class;
+use sekisho_core::job::{Attempt, Class, Death, End, Kind, Lane, NewJob, Outcome, delivery_key};
 use sekisho_core::user::Rank;
 use sekisho_core::{Epoch, Seq};
 use sekisho_store::Store;
@@ -246,10 +244,10 @@ async fn h3_a_replay_says_first_what_comes_of_it() {
 
     let done = room.act(Rank::Operator, &path, "again=1&reason=asked+by+the+shop").await;
     assert_eq!(done.location(), format!("/console/events/{}", one.as_event()));
-    assert!(done.told().contains("settled again"), "{}", done.told());
+    assert!(done.told().contains("processed again"), "{}", done.told());
     room.look(Rank::Operator, done.location()).await.says(&["Replayed", "asked by the shop", "waiting"]);
     // Its work is under way now: a second one does nothing, and says so.
-    assert!(room.act(Rank::Operator, &path, "").await.told().contains("not finished"));
+    assert!(room.act(Rank::Operator, &path, "").await.told().contains("still being processed"));
 }
 
 #[tokio::test]

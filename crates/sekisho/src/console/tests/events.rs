@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sekisho_core::change::{About, Arrival, ChangeSet, Committed, End, Lane, Outcome};
+use sekisho_core::change::{Arrival, ChangeSet, Committed};
+use sekisho_core::event::About;
+use sekisho_core::job::{End, Lane, Outcome};
 use sekisho_core::state::{Index, Key, Kind, Naming, Write};
 use sekisho_core::user::Rank;
 use sekisho_core::{Epoch, Seq};
@@ -111,7 +113,7 @@ async fn h1_a_row_says_what_the_event_is_about() {
     }
     for query in ["?payment=pay_2", "?type=charge", "?source=stripe", "?object=x", "?to=2025-01-01T00:00"] {
         let seen = room.look(Rank::Viewer, &format!("/console/events{query}")).await;
-        seen.says(&["No event is like that"]);
+        seen.says(&["No events match these filters"]);
     }
     room.look_ja(Rank::Viewer, "/console/events").await.says(&["対象外", "送信元"]);
     for query in ["?status=odd", "?from=yesterday", "?type=%00", "?before=x"] {

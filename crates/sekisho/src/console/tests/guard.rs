@@ -195,3 +195,65 @@ async fn h1_what_is_not_there_says_so_and_leads_on() {
     assert_eq!(stranger.status(), 404, "whoever asks");
     assert_eq!(room.act(Rank::Admin, "/console/nope", "").await.status(), 404, "also by a form");
 }
+
+#[tokio::test]
+async fn h1_a_login_header_that_comes_twice_is_nobodys() {
+    let room = Room::open().await;
+    let rank = |rank: &str| ("remote-rank", rank.to_owned());
+    let user = |name: &str| ("remote-user", name.to_owned());
+    for headers in [
+        vec![user("attacker"), user("mika"), rank("viewer")],
+        vec![user("mika"), rank("admin"), rank("viewer")],
+        vec![user("mika"), user("mika")],
+        vec![user("attacker, mika")],
+    ] {
+        let seen = room.ask("GET", "/console/account", &headers, "").await;
+        assert_eq!(seen.status(), 303, "{headers:?}");
+    }
+    assert_eq!(room.ask("GET", "/console/account", &[user("mika"), rank("viewer")], "").await.status(), 200);
+}
+
+#[tokio::test]
+async fn h1_a_form_from_another_origin_is_not_carried_out() {
+    let room = Room::open().await;
+    // A sibling of ours planted the seed, and so knows the token.
+    let cookie = format!("sekisho_seed={}", "5".repeat(64));
+    let form = format!("rank=admin&csrf={}", csrf(&cookie));
+    let with = |origin: &str| {
+        let more =
+            [("cookie", cookie.clone()), ("host", "sekisho.example.jp".into()), ("origin", origin.into())];
+        [by_proxy(Rank::Admin), more.to_vec()].concat()
+    };
+    for (origin, status) in
+        [("http://evil.example.jp", 403), ("null", 403), ("https://sekisho.example.jp", 200)]
+    {
+        let seen = room.ask("POST", "/console/users/invite", &with(origin), &form).await;
+        assert_eq!(seen.status(), status, "{origin}: {}", seen.text);
+    }
+}
+
+#[tokio::test]
+async fn h1_who_tries_many_passwords_is_told_to_wait_but_not_a_browser_that_logged_in_before() {
+    let room = Room::open().await;
+    room.settle_in("mika", Rank::Viewer).await;
+    let cookie = format!("sekisho_seed={}", "5".repeat(64));
+    let right = format!("name=mika&password={}&csrf={}", PASSWORD.replace(' ', "+"), csrf(&cookie));
+    let enter =
+        async |cookie: String| room.ask("POST", "/console/login", &[("cookie", cookie)], &right).await;
+    let entered = enter(cookie.clone()).await;
+    let set = entered.head.headers.get_all("set-cookie").iter().map(|line| line.to_str().unwrap());
+    let device =
+        set.filter_map(|line| line.split(';').next()).find(|line| line.starts_with("sekisho_device="));
+    let device = format!("{cookie}; {}", device.unwrap());
+    let form = |n: usize| format!("name=user-{n}&password=what+could+it+be&csrf={}", csrf(&cookie));
+    for n in 0..20 {
+        let seen = room.ask("POST", "/console/login", &[("cookie", cookie.clone())], &form(n)).await;
+        assert_eq!(seen.status(), 200, "{n}");
+    }
+    let seen = room.ask("POST", "/console/login", &[("cookie", cookie.clone())], &form(20)).await;
+    assert_eq!(seen.status(), 429);
+    assert!(seen.head.headers["retry-after"].to_str().unwrap().parse::<u64>().unwrap() <= 61);
+    assert!(seen.text.contains("too many wrong passwords"), "{}", seen.text);
+    assert_eq!(enter(cookie.clone()).await.status(), 429, "nobody knows this browser");
+    assert_eq!(enter(device).await.status(), 303);
+}

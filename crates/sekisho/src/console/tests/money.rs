@@ -49,13 +49,13 @@ async fn h1_a_payment_says_why_it_stands_where_it_stands() {
     settle(&*store, &event("evt_re", "refund.created", refund)).await;
     let page = format!("/console/payments/{id}");
     room.look(Rank::Viewer, &page).await.says(&[
-        "Paid; ¥300 given back.",
+        "Paid; ¥300 refunded.",
         "¥1,200",
         "pi_o_1",
         "payment_intent.succeeded",
         "Status: unpaid → paid",
         "Status: paid → partly refunded",
-        "Announced payment.paid",
+        "Event emitted payment.paid",
         "provider/stripe/-/live",
         "sums to zero",
         "proof.json",
@@ -106,7 +106,7 @@ async fn h1_balances_and_books_are_shown_and_checked_by_operators() {
     let (room, store) = room().await;
     settle(&*store, &paid("o_9", 3000, &labels("c_1"))).await;
     room.look(Rank::Viewer, "/console/balances").await.says(&["c_1", "¥3,000"]);
-    room.look(Rank::Viewer, "/console/balances/c_1").await.says(&["+¥3,000", "money came", "pay_"]);
+    room.look(Rank::Viewer, "/console/balances/c_1").await.says(&["+¥3,000", "payment received", "pay_"]);
     let found = room.look(Rank::Viewer, "/console/balances?q=c%2F1").await;
     assert_eq!((found.status(), found.location()), (303, "/console/balances/c%2F1"));
     let nobody = room.look(Rank::Viewer, "/console/balances/nobody").await;
@@ -124,12 +124,12 @@ async fn h1_billing_says_who_may_come_in_and_until_when() {
     let (room, store) = room().await;
     let id = settle(&*store, &subscription("acme")).await;
     room.look(Rank::Viewer, "/console/billing").await.says(&["acme", "active", "✓ yes"]);
-    let words = ["The tenant may come in.", "sub_1", "cus_1", "First heard of"];
+    let words = ["The tenant has access.", "sub_1", "cus_1", "Created"];
     room.look(Rank::Viewer, "/console/billing/acme").await.says(&words);
     room.look_ja(Rank::Viewer, &format!("/console/billing/{id}"))
         .await
         .says(&["このテナントは利用できます。"]);
-    room.look(Rank::Viewer, "/console/billing?status=cancelled").await.says(&["Nobody subscribed"]);
+    room.look(Rank::Viewer, "/console/billing?status=cancelled").await.says(&["No subscriptions match"]);
     assert_eq!(room.look(Rank::Viewer, "/console/billing/nobody").await.status(), 404);
     assert_eq!(room.look(Rank::Viewer, "/console/billing?status=rich").await.status(), 400);
 }
@@ -146,7 +146,7 @@ async fn d7_a_proof_is_kept_as_json_or_printed_with_no_script() {
     assert_eq!(name, format!("attachment; filename=\"{id}-proof.json\""));
     let page = format!("/console/payments/{id}/proof.html");
     let printed =
-        room.look(Rank::Viewer, &page).await.says(&["The evidence holds together", "¥1,200", "pi_o_1"]);
+        room.look(Rank::Viewer, &page).await.says(&["The evidence is consistent", "¥1,200", "pi_o_1"]);
     assert!(!printed.text.contains("<script") && !printed.text.contains("http://"), "nothing from elsewhere");
     assert!(
         printed.head.headers["content-security-policy"].to_str().unwrap().starts_with("default-src 'none'")

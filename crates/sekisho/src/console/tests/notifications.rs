@@ -1,8 +1,9 @@
 //! Notices and suppressed addresses, as people see them.
 
-use sekisho_core::notification::directory::{Member, Register};
+use sekisho_core::directory::{Member, Register};
+use sekisho_core::language::Language;
 use sekisho_core::notification::template::Templates;
-use sekisho_core::notification::{Audience, Language, Notice, Status, Step, post};
+use sekisho_core::notification::{Audience, Notice, Status, Step, post};
 use sekisho_core::state::Write;
 use sekisho_core::{Seq, Time};
 use serde_json::{Value, json};
@@ -78,7 +79,7 @@ async fn g5_one_box_answers_why_a_mail_did_not_come() {
     assert!(is_good, "{text}");
     for q in [TO, "Taro@Example.jp", "cus-7"] {
         let page = house.page("operator", &format!("/console/notices?q={}", q.replace('@', "%40"))).await;
-        for words in ["no such recipient", "release it before you resend", "by hand", "cus-7", &*id] {
+        for words in ["unknown recipient", "release it before you resend", "by hand", "cus-7", &*id] {
             assert!(page.contains(words), "{q}: no {words:?} in {page}");
         }
     }
@@ -88,7 +89,7 @@ async fn g5_one_box_answers_why_a_mail_did_not_come() {
     assert!(page.contains("Nothing was ever to be sent") && page.contains("payment.paid"), "{page}");
     assert!(page.contains("no customer and no staff member"), "{page}");
     let page = house.page("viewer", "/console/notices?q=what").await;
-    assert!(page.contains("is called that"), "{page}");
+    assert!(page.contains("notification matches"), "{page}");
 }
 
 #[tokio::test]
@@ -99,7 +100,7 @@ async fn g5_where_two_tenants_have_the_same_id_the_page_asks_who_is_meant() {
         keep(&house, Register::Customers, "cus-7", &customer).await;
     }
     let page = house.page("operator", "/console/notices?q=cus-7").await;
-    for words in ["Several tenants have somebody", "of-a@example.jp", "of-b@example.jp", "q=b%2Fcus-7"] {
+    for words in ["Several tenants use this id", "of-a@example.jp", "of-b@example.jp", "q=b%2Fcus-7"] {
         assert!(page.contains(words), "no {words:?} in {page}");
     }
     let one = house.page("operator", "/console/notices?q=b%2Fcus-7").await;

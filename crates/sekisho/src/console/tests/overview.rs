@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use sekisho_core::change::{ChangeSet, Death, End, Lane, Outcome, Rejection};
+use sekisho_core::change::{ChangeSet, Rejection};
+use sekisho_core::job::{Death, End, Lane, Outcome};
 use sekisho_core::state::{Index, Key, Kind, Write};
 use sekisho_core::user::Rank;
 use sekisho_store::conformance::Arrivals;
@@ -37,8 +38,10 @@ async fn h1_the_overview_counts_the_open_hour_and_names_what_is_wrong() {
     let rejection = |n: i64, at| Rejection {
         seq: sekisho_core::Seq::from_i64(n),
         at,
+        last_at: at,
         source: "shop".into(),
         peer: "127.0.0.1".into(),
+        network: format!("127.0.{n}.0/24"),
         reason: "bad_signature".into(),
         detail: String::new(),
         request_id: String::new(),
@@ -59,13 +62,13 @@ async fn h1_the_overview_counts_the_open_hour_and_names_what_is_wrong() {
         "<b>5</b><span>received",
         "<b>3</b><span>done",
         "<b>1</b><span>dead letters",
-        "<b>2,400</b><span>requests turned away",
+        "<b>2,400</b><span>rejected requests",
         "as of",
         "href=\"/console/events?source=shop\"",
         "href=\"/console/events?type=payment.paid\"",
-        "there is no such recipient",
+        "unknown recipient",
         "/console/payments/pay_9",
-        "more came than was asked for",
+        "overpaid",
         "memory",
         "role=\"img\"",
         "p95",
@@ -74,6 +77,6 @@ async fn h1_the_overview_counts_the_open_hour_and_names_what_is_wrong() {
     assert!(!seen.text.contains(" style=") && !seen.text.contains(" onclick"));
     let part = room.look(Rank::Viewer, "/console/overview/now").await.says(&["<b>5</b>"]);
     assert!(part.text.starts_with("<div id=\"now\"") && !part.text.contains("<html"));
-    let part = room.look_ja(Rank::Viewer, "/console/overview/standing").await.says(&["過払い", "配送先"]);
+    let part = room.look_ja(Rank::Viewer, "/console/overview/standing").await.says(&["過入金", "配送先"]);
     assert!(part.text.starts_with("<div id=\"standing\""));
 }

@@ -1,7 +1,8 @@
 //! The audit log, refusals, sources and schedules, as people see them; and who may act.
 
 use sekisho_core::audit::Entry;
-use sekisho_core::change::{Lane, Rejection};
+use sekisho_core::change::Rejection;
+use sekisho_core::job::Lane;
 use sekisho_core::queue::Breaker;
 use sekisho_core::state::{Index, Key, Kind, Write};
 use sekisho_core::{Seq, Time};
@@ -56,8 +57,10 @@ fn rejection(n: i64, source: &str, peer: &str, reason: &str, count: i64) -> Reje
     Rejection {
         seq: Seq::from_i64(Seq::floor_of(now()).as_i64() + n),
         at: now(),
+        last_at: now(),
         source: source.into(),
         peer: peer.into(),
+        network: format!("{peer}/32"),
         reason: reason.into(),
         detail: "no configured secret makes this signature".into(),
         request_id: "req_1".into(),
@@ -153,7 +156,7 @@ async fn d8_the_log_is_checked_and_written_out() {
         house.write(Vec::new(), vec![one]).await;
     }
     let seen = house.post("viewer", "/console/audit/verify", &[]).await;
-    seen.says(&["Nothing was changed, removed or slipped in"]);
+    seen.says(&["Nothing was changed, removed or inserted"]);
     let (head, lines) = house.get("operator", "/console/audit/export?since=2026-11-11T00:00").await;
     assert_eq!(head.headers["content-type"], "application/jsonl; charset=utf-8");
     let lines: Vec<serde_json::Value> =
@@ -166,8 +169,11 @@ async fn d8_the_log_is_checked_and_written_out() {
 #[tokio::test]
 async fn a3_refusals_are_grouped_and_paged() {
     let house = House::open(CONFIG).await;
-    let mut lines: Vec<_> =
-        (0..60).map(|n| rejection(n, "stripe", "203.0.113.9", "bad_signature", 2)).collect();
+    let of_network = |n: i64| Rejection {
+        network: format!("203.0.{n}.0/24"),
+        ..rejection(n, "stripe", "203.0.113.9", "bad_signature", 2)
+    };
+    let mut lines: Vec<_> = (0..60).map(of_network).collect();
     lines.push(rejection(70, "github", "198.51.100.1", "stale_timestamp", 5));
     house.store.reject(lines).await.unwrap();
     let page = house.page("viewer", "/console/rejections").await;
@@ -176,9 +182,9 @@ async fn a3_refusals_are_grouped_and_paged() {
     }
     let next = page.split("before=").nth(1).unwrap().split('"').next().unwrap();
     let older = house.page("viewer", &format!("/console/rejections?before={next}")).await;
-    assert_eq!(older.matches("What it may be").count(), 11);
+    assert_eq!(older.matches("Possible cause").count(), 11);
     let page = house.page("viewer", "/console/rejections?source=github").await;
-    assert_eq!(page.matches("What it may be").count(), 1);
+    assert_eq!(page.matches("Possible cause").count(), 1);
 }
 
 #[tokio::test]
@@ -192,10 +198,10 @@ async fn h1_sources_routes_and_channels_tell_how_they_fare() {
         "/webhooks/stripe",
         "http://127.0.0.1:9/hook",
         "/console/rejections?source=stripe",
-        "left alone",
+        "paused (circuit open)",
         "0 / 7",
-        "action=\"/console/routes/app/reset\" data-confirm=\"Ask this destination",
-        "action=\"/console/channels/mail/resume\" data-confirm=\"Send what waits",
+        "action=\"/console/routes/app/reset\" data-confirm=\"Resume deliveries",
+        "action=\"/console/channels/mail/resume\" data-confirm=\"Send the waiting messages",
         "payment_intent.succeeded",
         "o***@example.jp",
     ] {
@@ -205,7 +211,7 @@ async fn h1_sources_routes_and_channels_tell_how_they_fare() {
     assert!(house.act("operator", "/console/routes/app/reset", &[]).await.0);
     assert!(house.act("operator", "/console/channels/mail/resume", &[]).await.0);
     let page = house.page("operator", "/console/sources").await;
-    assert!(!page.contains("left alone") && !page.contains("/console/routes/app/reset"), "{page}");
+    assert!(!page.contains("paused (circuit open)") && !page.contains("/console/routes/app/reset"), "{page}");
     for odd in ["/console/routes/no/reset", "/console/channels/no/resume", "/console/sources/no/test"] {
         assert_eq!(house.post("operator", odd, &[]).await.status(), 404, "{odd}");
     }
@@ -216,7 +222,7 @@ async fn e1_a_schedule_tells_its_next_three_times() {
     let house = House::open(CONFIG).await;
     let page = house.page("viewer", "/console/schedules").await;
     assert_eq!(page.matches(" 03:00:00</time>").count(), 3, "{page}");
-    for words in ["nightly", "nightly.run", "0 3 * * *", "Asia/Tokyo", "09:00", "None was written down yet"] {
+    for words in ["nightly", "nightly.run", "0 3 * * *", "Asia/Tokyo", "09:00", "No notifications yet"] {
         assert!(page.contains(words), "no {words:?} in {page}");
     }
 }

@@ -3,9 +3,10 @@
 
 use std::io;
 
-use sekisho_core::notification::address::{mask, mask_text};
+use sekisho_core::mail_address::{mask, mask_text};
 use sekisho_core::notification::{Receipt, Sent};
 use sekisho_core::queue::Failure;
+use sekisho_core::text::without_hidden;
 
 use super::reply::Reply;
 use super::session::Stage;
@@ -78,12 +79,12 @@ fn refusal(stage: Option<Stage>, parties: &Parties<'_>, reply: &Reply) -> Sent {
     }
     if reply.is(4) || says_temporary(stage, &text) {
         return match (reply.code, stage) {
-            (_, Some(Stage::Tls)) => busy("tls", "it can't encrypt just now; tried again"),
-            _ if is_throttling(&text) => busy("throttled", "it was too fast for the server; tried again"),
+            (_, Some(Stage::Tls)) => busy("tls", "it can't encrypt at the moment; it will be retried"),
+            _ if is_throttling(&text) => busy("throttled", "too fast for the server; it will be retried"),
             (GOING_AWAY, _) | (_, Some(Stage::Greeting | Stage::Hello | Stage::Login | Stage::Sender)) => {
-                busy("unavailable", "tried again")
+                busy("unavailable", "it will be retried")
             }
-            _ => again("deferred", "tried again"),
+            _ => again("deferred", "it will be retried"),
         };
     }
     match (reply.code, stage) {
@@ -93,10 +94,10 @@ fn refusal(stage: Option<Stage>, parties: &Parties<'_>, reply: &Reply) -> Sent {
         ),
         (530 | 534 | 535 | 538, _) | (_, Some(Stage::Login)) => closed(
             "bad_credentials",
-            "check the mail server's user name and password, then open the channel again",
+            "check the mail server's user name and password, then resume the channel",
         ),
         _ if text.contains("not authorized to perform") => {
-            closed("bad_credentials", "give this login the right to send, then open the channel again")
+            closed("bad_credentials", "give this login the right to send, then resume the channel")
         }
         (_, Some(Stage::Tls)) => closed(
             "no_tls",
@@ -120,17 +121,17 @@ fn refusal(stage: Option<Stage>, parties: &Parties<'_>, reply: &Reply) -> Sent {
             } else {
                 closed(
                     "sender_refused",
-                    "verify the sender's address or domain at Amazon SES, then open the channel again",
+                    "verify the sender's address or domain at Amazon SES, then resume the channel",
                 )
             }
         }
         _ if text.contains("sending suspended") || text.contains("sending paused") => closed(
             "sender_refused",
-            "the account may not send: see the mail service's console, then open the channel again",
+            "the account may not send: see the mail service's console, then resume the channel",
         ),
         (_, Some(Stage::Sender)) => closed(
             "sender_refused",
-            "it does not send for this sender: correct `from`, or allow it at the server, then open the channel again",
+            "it does not send for this sender: correct `from`, or allow it at the server, then resume the channel",
         ),
         (_, Some(Stage::Recipient)) if text.contains("relay") => never(
             "refused",
@@ -200,10 +201,9 @@ fn is_status(word: &str) -> bool {
     word.len() <= "5.999.999".len() && word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
 }
 
-/// What somebody else said, without addresses and control characters.
+/// What somebody else said, without addresses and letters that nobody sees.
 fn plain(text: &str) -> String {
-    let visible = |letter: char| if letter.is_control() { ' ' } else { letter };
-    cut(&mask_text(text).chars().map(visible).collect::<String>())
+    cut(&mask_text(&without_hidden(text)))
 }
 
 fn cut(text: &str) -> String {

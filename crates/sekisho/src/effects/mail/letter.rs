@@ -8,7 +8,8 @@ use std::time::SystemTime;
 use lettre::address::{Address, Envelope};
 use lettre::message::header::{HeaderName, HeaderValue};
 use lettre::message::{self, MultiPart, SinglePart};
-use sekisho_core::notification::{MailAddress, Message};
+use sekisho_core::mail_address::MailAddress;
+use sekisho_core::notification::Message;
 use sekisho_core::queue::Failure;
 
 use super::Mailbox;

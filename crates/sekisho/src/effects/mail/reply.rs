@@ -2,6 +2,8 @@
 
 use std::io;
 
+use sekisho_core::text::without_hidden;
+
 /// Four times what the protocol allows.
 const LINE_MAX: usize = 2 << 10;
 const LINES_MAX: usize = 64;
@@ -9,7 +11,7 @@ const LINES_MAX: usize = 64;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reply {
     pub code: u16,
-    /// Without the codes.
+    /// Without the codes, and without letters that nobody sees.
     pub lines: Vec<String>,
 }
 
@@ -42,7 +44,7 @@ impl Reply {
             return Err(bad("one reply of it has two codes"));
         }
         self.code = code;
-        self.lines.push(text.trim().to_owned());
+        self.lines.push(without_hidden(text).trim().to_owned());
         Ok(Some(is_last))
     }
 }
@@ -87,6 +89,7 @@ mod tests {
             ("250-lab\r\n250-SIZE 5\r\n250 AUTH\n", 250, "lab SIZE 5 AUTH"),
             ("550-5.1.1 no\r\n550 5.1.1 such user\r\n", 550, "5.1.1 no 5.1.1 such user"),
             ("421 日本\r\n", 421, "日本"),
+            ("550 no\u{1b}[2J\u{9b}1m\u{202e}x\u{7f}\r\n", 550, "no [2J 1m x"),
         ] {
             let reply = read(text).unwrap().unwrap();
             assert_eq!((reply.code, reply.text().as_str()), (code, said), "{text:?}");

@@ -1,6 +1,7 @@
-use sekisho_core::notification::Language;
+use sekisho_core::job::Class;
+use sekisho_core::language::Language;
 use sekisho_core::notification::message::Recipient;
-use sekisho_core::queue::{Class, Failure};
+use sekisho_core::queue::Failure;
 use sekisho_lab::smtp::{self, Behaviour, Fault, Mail, Point, Smtp};
 use serde_json::Value;
 

@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
-use sekisho_core::notification::{Language, Message};
-use sekisho_core::queue::Class;
+use sekisho_core::job::Class;
+use sekisho_core::language::Language;
+use sekisho_core::notification::Message;
 use sekisho_lab::app::Reply;
 use sekisho_lab::chat::{
     Chat, DISCORD_PATH, HOOK_PATH, Mood, PAGERDUTY_PATH, ROUTING_KEY, SLACK_PATH, Service, TWILIO_PATH,

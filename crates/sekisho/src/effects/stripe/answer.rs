@@ -5,7 +5,8 @@
 
 use sekisho_core::Time;
 use sekisho_core::delivery::{self, Answer, Fault};
-use sekisho_core::queue::{Class, Failure};
+use sekisho_core::job::Class;
+use sekisho_core::queue::Failure;
 use serde::Deserialize;
 
 use super::{Object, Page};

@@ -1,5 +1,5 @@
 use sekisho_core::delivery::BODY_KEPT_BYTES;
-use sekisho_core::queue::Class;
+use sekisho_core::job::Class;
 use sekisho_lab::app::{App, Behaviour, Reply};
 use sekisho_lab::stripe::{self as lab, Stripe};
 use serde_json::{Value, json};

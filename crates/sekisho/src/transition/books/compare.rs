@@ -79,7 +79,7 @@ impl fmt::Display for Difference {
             ),
             Self::Orphaned { payment } => write!(f, "{payment}: it has lines, but is not there"),
             Self::Unreadable { payment, error } => {
-                write!(f, "{payment}: what is kept of it can't be read: {error}")
+                write!(f, "{payment}: its stored state can't be read: {error}")
             }
         }
     }

@@ -6,8 +6,9 @@ use sekisho_store::memory::MemoryStore;
 use serde_json::Map;
 
 use super::*;
-use crate::transition::{self, create_member, member};
+use crate::transition::{self, create_member};
 use crate::view;
+use crate::view::find_member;
 
 const NOW: Time = Time::from_ms(1_780_000_000_000);
 const ACTOR: Actor<'static> = Actor { name: "tomo", role: Role::Operator, tenant: None, at: NOW };
@@ -58,7 +59,7 @@ async fn d8_a_deleted_member_is_gone_and_can_be_made_anew() {
         missing(delete_member(&store, Register::Customers, None, "c1", &ACTOR).await)
             .contains("no customer c1")
     );
-    assert_eq!(member(&store, Register::Customers, None, "c1", view::member).await.unwrap(), None);
+    assert_eq!(find_member(&store, Register::Customers, None, "c1", view::member).await.unwrap(), None);
     let key = Register::Customers.key(Some("office"), "c1");
     let kept = store.load(Vec::new(), vec![key.clone()]).await.unwrap().states.remove(&key).unwrap();
     assert_eq!(kept.facts, r#"{"deleted":{"at":"2026-05-28T20:26:40.000Z","by":"tomo"}}"#);
@@ -73,7 +74,7 @@ async fn d8_a_deleted_member_is_gone_and_can_be_made_anew() {
     // Another's: nothing of before is in the way.
     create_member(&store, Register::Customers, order(json!({ "id": "c1" })), None, &other).await.unwrap();
     assert_eq!(newest(&store).await.action, "customer.created");
-    let made = member(&store, Register::Customers, None, "c1", view::member).await.unwrap().unwrap();
+    let made = find_member(&store, Register::Customers, None, "c1", view::member).await.unwrap().unwrap();
     assert_eq!((&made["tenant"], &made["name"]), (&json!("shop"), &Value::Null));
 }
 
@@ -131,12 +132,19 @@ async fn d8_whoever_gets_a_tenants_id_next_finds_nobody_of_the_one_before() {
     enter(Register::Staff, json!({ "id": "s1", "tenant": "a", "email": "taro@example.jp" })).await;
     enter(Register::Subjects, json!({ "id": "k1", "tenant": "a", "name": "Sato" })).await;
     let scopes = vec![crate::config::Scope::Write];
-    let key = transition::create_key(&store, Some("app"), scopes, Some("a".into()), &ACTOR).await.unwrap();
+    let key = transition::create_key(
+        &store,
+        transition::NewKey { name: Some("app".into()), scopes, tenant: Some("a".into()) },
+        &[],
+        &ACTOR,
+    )
+    .await
+    .unwrap();
     delete_member(&store, Register::Tenants, None, "a", &ACTOR).await.unwrap();
     enter(Register::Tenants, json!({ "id": "a", "name": "Somebody else" })).await;
-    assert_eq!(member(&store, Register::Customers, Some("a"), "c1", view::member).await.unwrap(), None);
-    assert!(member(&store, Register::Customers, None, "c1", view::member).await.unwrap().is_some());
-    assert_eq!(member(&store, Register::Staff, None, "s1", view::member).await.unwrap(), None);
-    assert_eq!(member(&store, Register::Subjects, None, "k1", view::member).await.unwrap(), None);
+    assert_eq!(find_member(&store, Register::Customers, Some("a"), "c1", view::member).await.unwrap(), None);
+    assert!(find_member(&store, Register::Customers, None, "c1", view::member).await.unwrap().is_some());
+    assert_eq!(find_member(&store, Register::Staff, None, "s1", view::member).await.unwrap(), None);
+    assert_eq!(find_member(&store, Register::Subjects, None, "k1", view::member).await.unwrap(), None);
     assert!(transition::find_key(&store, key.secret.expose()).await.unwrap().is_none());
 }

@@ -2,7 +2,7 @@
 //! thousand, the same questions are asked.
 
 use sekisho_core::change::ChangeSet;
-use sekisho_core::notification::directory::{
+use sekisho_core::directory::{
     Customer, Member, Register, Staff, Subject, THRESHOLD_DAYS, THRESHOLD_DAYS_MAX, Tenant, own_id,
 };
 use sekisho_core::state::{Key, Kind, Loaded, State, Write};

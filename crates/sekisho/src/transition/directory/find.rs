@@ -1,28 +1,14 @@
 //! One of the directory by the id that the app uses: two tenants may use the same.
 
-use sekisho_core::notification::directory::Register;
+use sekisho_core::directory::Register;
 use sekisho_core::state::State;
 use sekisho_store::{StateFilter, Store};
-use serde_json::Value;
 
 use super::super::kept::load;
 use super::super::{Refusal, Result};
-use crate::view::OfMember;
 
 /// Most tenants that are named where several have the same id.
 pub const NAMED_MAX: usize = 10;
-
-/// One as `view` shows it.
-pub async fn member(
-    store: &dyn Store,
-    register: Register,
-    tenant: Option<&str>,
-    id: &str,
-    view: OfMember,
-) -> Result<Option<Value>> {
-    let found = find_member(store, register, tenant, id).await?;
-    Ok(found.as_ref().map(view).transpose()?)
-}
 
 /// The tenant's, if one is named. Otherwise what belongs to no tenant, or else the only one there is; where several
 /// tenants have one, whoever asks must say whose. An empty name is for what belongs to no tenant, and nothing else.
@@ -62,7 +48,5 @@ pub fn several(noun: &str, id: &str, mut tenants: Vec<String>) -> Refusal {
     tenants.sort();
     let more = if tenants.len() > NAMED_MAX { " and others" } else { "" };
     let named = tenants.iter().take(NAMED_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
-    Refusal::Conflict(format!(
-        "several tenants have a {noun} {id}: {named}{more}; say which is meant, with `tenant`"
-    ))
+    Refusal::Conflict(format!("several tenants have a {noun} {id}: {named}{more}; specify `tenant`"))
 }

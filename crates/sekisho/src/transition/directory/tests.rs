@@ -102,7 +102,7 @@ async fn h2_who_is_said_anew_is_replaced_as_a_whole() {
         "email": "t***@example.jp", "language": null, "notifications": true, "threshold_days": 30,
     });
     assert_eq!(then.unwrap(), expected);
-    let shown = member(&store, Register::Staff, None, "s", view::member).await.unwrap().unwrap();
+    let shown = view::find_member(&store, Register::Staff, None, "s", view::member).await.unwrap().unwrap();
     assert_eq!(shown["threshold_days"], 30);
 }
 
@@ -141,14 +141,14 @@ async fn h2_an_id_is_its_tenants_and_two_tenants_may_use_the_same() {
             );
         }
         let shown = async |tenant| {
-            let found = member(&store, Register::Staff, tenant, "s", view::member_for(true)).await;
+            let found = view::find_member(&store, Register::Staff, tenant, "s", view::member_for(true)).await;
             found.map(|found| found.map(|found| found["email"].clone()))
         };
         assert_eq!(shown(Some("a")).await.unwrap(), Some(json!("a@example.jp")));
         assert_eq!(shown(Some("b")).await.unwrap(), Some(json!("b@example.jp")));
         assert_eq!(shown(Some("c")).await.unwrap(), None);
         let Err(Refusal::Conflict(asked)) = shown(None).await else { panic!("whose is not asked") };
-        assert!(asked.contains("several tenants have a staff member s: a, b; say which"), "{asked}");
+        assert!(asked.contains("several tenants have a staff member s: a, b; specify `tenant`"), "{asked}");
         let asked = delete_member(&store, Register::Staff, None, "s", &ACTOR).await;
         assert!(matches!(asked, Err(Refusal::Conflict(_))), "{asked:?}");
         let foreign = delete_member(&store, Register::Staff, Some(two.1), "s", one.0).await;
@@ -170,7 +170,7 @@ async fn h2_a_customer_of_no_tenant_is_nobody_elses() {
     };
     enter(json!({ "id": "c", "name": "of A" }), &OF_A).await;
     let name = async |tenant| {
-        let found = member(&store, Register::Customers, tenant, "c", view::member).await.unwrap();
+        let found = view::find_member(&store, Register::Customers, tenant, "c", view::member).await.unwrap();
         found.map(|found| found["name"].clone())
     };
     assert_eq!(name(None).await, Some(json!("of A")), "the only one");
@@ -203,7 +203,7 @@ async fn g5_nothing_is_left_of_who_was_deleted_but_the_audit_log() {
         assert!(stone.is_deleted());
         assert!(!["Yamada", "taro", "Suzuki", "2026-04-01"].iter().any(|said| stone.facts.contains(said)));
         assert_eq!((stone.index.tenant, stone.index.customer), (None, None));
-        assert!(member(&store, register, None, id, view::member).await.unwrap().is_none());
+        assert!(view::find_member(&store, register, None, id, view::member).await.unwrap().is_none());
     }
     for gone in [
         delete_member(&store, Register::Staff, None, "s", &ACTOR).await,

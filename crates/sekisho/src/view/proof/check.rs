@@ -37,7 +37,7 @@ impl Evidence {
         let hooks = self.hooks.iter().filter(|hook| !hook.link.hash.is_empty());
         let hanging: Vec<i64> = hooks.flat_map(|hook| &hook.link.entries).map(|one| one.number).collect();
         let loose = self.dossier.entries.iter().filter(|one| !hanging.contains(&one.number));
-        let faults = loose.map(|one| format!("entry {} hangs on no link: it was slipped in", one.number));
+        let faults = loose.map(|one| format!("entry {} belongs to no link: it was inserted", one.number));
         Check::of("entries", self.dossier.entries.len(), faults.collect())
     }
 
@@ -76,7 +76,7 @@ impl Evidence {
             looked_at += 1;
             if details(entry)[SEALED] != *paper.body_sha256 {
                 let id = seq.as_event();
-                faults.push(format!("the body of {id} is not the one that was settled: it was changed"));
+                faults.push(format!("the body of {id} is not the one that was processed: it was changed"));
             }
         }
         Check::of("bodies", looked_at, faults)

@@ -2,7 +2,7 @@
 //! the one can make the other.
 
 use askama::Template;
-use sekisho_core::notification::Language;
+use sekisho_core::language::Language;
 use serde_json::Value;
 
 use crate::view::{show, words};
@@ -89,8 +89,10 @@ impl ProofPage<'_> {
                 "What follows each link confirms its hash",
                 "後続のリンクが各リンクのハッシュを裏付けている",
             ),
-            "bodies" => self
-                .t("The events' bodies are those that were settled", "イベント本文が処理時のものと一致する"),
+            "bodies" => self.t(
+                "The events' bodies are those that were processed",
+                "イベント本文が処理時のものと一致する",
+            ),
             "standing" => self
                 .t("The payment stands where the last decision put it", "決済の状態が最後の判定と一致する"),
             "books" => self.t(

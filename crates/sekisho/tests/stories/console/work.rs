@@ -78,7 +78,7 @@ fn g5_no_mail_came_is_answered_on_one_screen() {
         let (gone, spam) = if look.language == "ja" {
             ("存在しない", "迷惑メール")
         } else {
-            ("no such recipient", "spam")
+            ("unknown recipient", "spam")
         };
         let said = ask("nobody@example.jp");
         assert!(said.contains(gone), "{said}");

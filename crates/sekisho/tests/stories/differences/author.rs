@@ -3,9 +3,9 @@
 mod things;
 
 use sekisho_core::audit::Role;
-use sekisho_core::change::{About, Act, Arrival, Attempt, Death, End, Lane, NewJob, Outcome, Rejection};
-use sekisho_core::event::{Created, DedupeKey, Event, Identity};
-use sekisho_core::queue::Class;
+use sekisho_core::change::{Act, Arrival, Rejection};
+use sekisho_core::event::{About, Created, DedupeKey, Event, Identity};
+use sekisho_core::job::{Attempt, Class, Death, End, Lane, NewJob, Outcome};
 use sekisho_core::timer::{HOUR_MS, Timer, hour_of};
 use sekisho_core::{Seq, Time};
 use sekisho_lab::rng::Rng;
@@ -316,11 +316,14 @@ impl Author {
 
     fn rejection(&mut self) -> Rejection {
         self.rejections += 1;
+        let at = self.time();
         Rejection {
             seq: Seq::from_i64(self.rejections * 10),
-            at: self.time(),
+            at,
+            last_at: at,
             source: self.source(),
             peer: "203.0.113.9".into(),
+            network: ["203.0.113.0/24", "2001:db8:7::/48"][usize::from(self.rng.chance(0.3))].into(),
             reason: ["bad_signature", "too_old"][usize::from(self.rng.chance(0.3))].into(),
             detail: "x".repeat(self.rng.below(9) as usize),
             request_id: format!("req_{}", self.rejections),

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use sekisho_core::change::{
-    Admission, Arrival, ChangeSet, Committed, Ended, Job, Lane, Lease, NewJob, delivery_key,
-};
+use sekisho_core::change::{Admission, Arrival, ChangeSet, Committed, Ended};
+use sekisho_core::job::{Job, Lane, Lease, NewJob, delivery_key};
 use sekisho_core::{Epoch, Seq};
 use sekisho_store::conformance::chain::fault;
 use sekisho_store::{Joined, NodeRecord, Pulse, Store};

@@ -60,12 +60,9 @@ fn dispute(n: &str, state: &str) -> Value {
 const PAID: Order = Order {
     name: "paid-with-a-tip",
     asked: 1000,
-    events: |n| vec![payment(n, "p", "APPROVED", &json!({})), completed(n)],
-    status: "paid",
     received: 1000,
-    refunded: 0,
-    told: &["payment.paid"],
-    perhaps: &["payment.processing", "payment.failed"],
+    events: |n| vec![payment(n, "p", "APPROVED", &json!({})), completed(n)],
+    ..super::PAID
 };
 
 const ORDERS: [Order; 7] = [

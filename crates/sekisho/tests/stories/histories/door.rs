@@ -16,7 +16,8 @@ use sekisho_core::audit::Role;
 use sekisho_core::change::{Admission, Arrival, ChangeSet, Committed};
 use sekisho_core::event::{Event, Identity, Stored};
 use sekisho_core::provider::{self, Reading};
-use sekisho_core::settlement::{self, Cause, FETCHED, Fetch, Input, Origin, References};
+use sekisho_core::settlement::{self, Cause, Fetch, Input, References, Terms};
+use sekisho_core::source_name::{FETCHED, Origin};
 use sekisho_core::state::Kind;
 use sekisho_core::{Seq, Time};
 use sekisho_store::memory::MemoryStore;
@@ -154,7 +155,7 @@ impl<'w> Door<'w> {
             livemode: event.livemode,
             trust: provider::find(source.provider).expect("a provider we know").about().trust,
             headers: "[]".into(),
-            body: Bytes::copy_from_slice(event.body),
+            body: Bytes::copy_from_slice(&event.body),
             held: None,
         }
     }
@@ -228,12 +229,13 @@ impl<'w> Door<'w> {
 
     fn decide(&mut self, inputs: &[Input]) -> Vec<(Vec<usize>, ChangeSet)> {
         let mut wanted = settlement::names(inputs);
-        let can_fetch = |_: &str| self.world.fees;
+        let (at, can_fetch) = (self.at, |_: &str| self.world.fees);
+        let terms = Terms { can_fetch: &can_fetch, ..Terms::at(at) };
         let changes = loop {
             let (names, keys) =
                 (wanted.names.iter().cloned().collect(), wanted.keys.iter().cloned().collect());
             let loaded = now(self.store.load(names, keys)).unwrap();
-            match settlement::decide(inputs, &wanted, &loaded, &can_fetch, self.at) {
+            match settlement::decide(inputs, &wanted, &loaded, &terms) {
                 Ok(changes) => break changes,
                 Err(more) => wanted.extend(more),
             }
@@ -269,12 +271,12 @@ impl<'w> Door<'w> {
             seen.billings.push(view::billing(state, self.at, GRACE).unwrap());
         }
         for id in &self.posted {
-            let found = id.as_ref().and_then(|id| now(transition::payment(&self.store, id)).unwrap());
+            let found = id.as_ref().and_then(|id| now(view::find_payment(&self.store, id)).unwrap());
             seen.orders.push(found.and_then(|found| found["id"].as_str().map(str::to_owned)));
         }
         for order in &self.world.orders {
             let Some(customer) = &order.top_up_of else { continue };
-            let found = now(transition::balance(&self.store, order.tenant.as_deref(), customer)).unwrap();
+            let found = now(view::find_balance(&self.store, order.tenant.as_deref(), customer)).unwrap();
             seen.balances.insert(customer.clone(), found.map_or(0, |found| balance(&found)));
         }
         let own = EventFilter { source: Some("sekisho".into()), limit: FIND_MAX, ..EventFilter::default() };

@@ -10,10 +10,9 @@ use serde_json::{Value, json};
 use super::compare::{self, Seen};
 use super::door::{balance, filled, posted};
 use super::play::{self, Step};
-use super::sender;
 use super::told::Told;
 use super::world::{Key, When, World};
-use super::{scenes, truth};
+use super::{scenes, sender, truth};
 use crate::support::{Gateway, Place, wait_until};
 
 const OPERATOR: &str = "canary-key-of-histories-0123456789";
@@ -90,7 +89,7 @@ impl Town {
     fn open(place: &Place, nodes: usize) -> Self {
         let certificate = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(certificate.path(), &sender::paypal().pem).unwrap();
-        let key = "[[key]]\nname = \"operator\"\nsecret = \"env:OPERATOR\"\nscopes = [\"operate\"]\n";
+        let key = "[[key]]\nname = \"operator\"\nsecret = \"env:OPERATOR\"\nscopes = [\"admin\"]\n";
         let config = sender::configuration(&certificate.path().display().to_string()) + key;
         let open = |_| Gateway::with_env(place, &config, &[("OPERATOR", OPERATOR)]);
         Self { nodes: (0..nodes).map(open).collect(), _certificate: certificate }

@@ -321,6 +321,8 @@ impl Sale<'_> {
             (true, true) => (1, 1),
             // Two that were paid before anybody could know that they are one were told as two.
             (true, false) => (1, payers),
+            // Paid, together with the other.
+            (false, true) if self.may_have_met_another() => (0, 1),
             (false, true) => (0, 0),
             // Paid, as far as was known before the order said what it asks for.
             (false, false) => (0, payers),
@@ -338,19 +340,25 @@ impl Sale<'_> {
         }
     }
 
-    /// Whether it may have been taken for one with another for a while: with one that has its number and named its tenant
+    /// Whether it may have been taken for one with another for a while: both have one number, and one of them named its tenant
     /// only later. What was told meanwhile was true of both together.
     fn may_have_met_another(&self) -> bool {
-        let number = |one: &Purchase| one.says.reference.clone().map(|number| (number, one.live));
+        let is_late = |one: &Purchase| one.says.tenant.is_some() && !one.is_marked_everywhere();
+        let number_of = |one: &Purchase| match &one.says.reference {
+            Some(Reference::Text(number)) => Some((number.clone(), one.live)),
+            Some(Reference::OurIdOf(_)) | None => None,
+        };
+        let mut own: Vec<_> =
+            self.purchases.iter().filter_map(|one| Some((number_of(one)?, is_late(one)))).collect();
+        let posted = self.order.and_then(|order| order.reference.clone());
+        own.extend(
+            posted.into_iter().flat_map(|number| [true, false].map(|live| ((number.clone(), live), false))),
+        );
         let is_other = |one: &&Purchase| !self.purchases.iter().any(|own| own.name == one.name);
-        let late = self
-            .world
-            .purchases
-            .iter()
-            .filter(is_other)
-            .filter(|one| one.says.tenant.is_some() && !one.is_marked_everywhere());
-        let mut met = late.filter_map(number);
-        met.any(|other| self.purchases.iter().any(|own| number(own).as_ref() == Some(&other)))
+        self.world.purchases.iter().filter(is_other).any(|other| {
+            let number = number_of(other);
+            own.iter().any(|(own, late)| Some(own) == number.as_ref() && (*late || is_late(other)))
+        })
     }
 
     /// What may be taken for given back before more is heard: a card's charge calls a refund done that is on its way, and

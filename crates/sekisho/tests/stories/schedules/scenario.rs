@@ -7,7 +7,8 @@ use sekisho_core::event::{Stored, Trust};
 use sekisho_core::money::Currency;
 use sekisho_core::settlement::order::Order;
 use sekisho_core::settlement::payment::Ours;
-use sekisho_core::settlement::{self, Cause, FETCHED, Fetch, Origin, Reading, References};
+use sekisho_core::settlement::{self, Cause, Fetch, Reading, References};
+use sekisho_core::source_name::{FETCHED, Origin};
 use sekisho_core::{Seq, Time};
 use serde_json::Value;
 

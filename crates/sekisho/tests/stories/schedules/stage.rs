@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use sekisho_core::change::{ChangeSet, Committed};
-use sekisho_core::settlement::{Cause, Input, Reading, billing, decide, names, payment};
+use sekisho_core::settlement::{Cause, Input, Reading, Terms, billing, decide, names, payment};
 use sekisho_core::state::{Key, Kind, Loaded, Posting};
 use sekisho_core::{Seq, Time};
 use sekisho_store::Store;
@@ -54,7 +54,7 @@ impl<'s> Stage<'s> {
         let (before, changes) = loop {
             let keys = wanted.keys.iter().cloned().collect();
             let loaded = self.store.load(wanted.names.iter().cloned().collect(), keys).await.unwrap();
-            match decide(&inputs, &wanted, &loaded, &|_| false, self.at) {
+            match decide(&inputs, &wanted, &loaded, &Terms::at(self.at)) {
                 Ok(changes) => break (loaded, changes),
                 Err(more) => wanted.extend(more),
             }

@@ -59,6 +59,8 @@ impl Gateway {
             env.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
         env.push(("STRIPE_SECRET".into(), STRIPE_SECRET.into()));
         env.push(("SEKISHO_LOG_LEVEL".into(), "debug".into()));
+        // Where a server on PostgreSQL leaves its note: each gateway has its own.
+        env.push(("XDG_RUNTIME_DIR".into(), folder.path().display().to_string()));
         let options = Options {
             config: Config::Text(config.into()),
             store: Some(store.into()),

@@ -230,17 +230,22 @@ CREATE TABLE link (
 -- Chains belong to connections, and each has its own number.
 CREATE SEQUENCE chain;
 
--- Refused requests, the newest few thousand.
+-- Refused requests, the newest few thousand lines. Those alike within an hour are one; each network has a share of the lines.
 CREATE TABLE rejection (
     seq        bigint PRIMARY KEY,
     at         bigint NOT NULL,
+    last_at    bigint NOT NULL,
+    hour       bigint NOT NULL,
     count      bigint NOT NULL,
     source     text NOT NULL,
     peer       text NOT NULL,
+    network    text NOT NULL,
     reason     text NOT NULL,
     detail     text NOT NULL,
-    request_id text NOT NULL
+    request_id text NOT NULL,
+    UNIQUE (source, reason, network, hour)
 );
+CREATE INDEX rejection_network ON rejection (network, seq);
 
 -- For people who look with SQL: what came in, and what Sekisho announced itself (source 'sekisho'). billing_id,
 -- tenant_id and payment_id are null until the event is settled; what leads to something deleted is null again. An event that left no trace of its settling was let go, and waits for its

@@ -216,17 +216,22 @@ CREATE TABLE link (
     PRIMARY KEY (chain, n)
 ) STRICT, WITHOUT ROWID;
 
--- Refused requests, the newest few thousand.
+-- Refused requests, the newest few thousand lines. Those alike within an hour are one; each network has a share of the lines.
 CREATE TABLE rejection (
     seq        INTEGER PRIMARY KEY,
     at         INTEGER NOT NULL,
+    last_at    INTEGER NOT NULL,
+    hour       INTEGER NOT NULL,
     source     TEXT NOT NULL,
     peer       TEXT NOT NULL,
+    network    TEXT NOT NULL,
     reason     TEXT NOT NULL,
     detail     TEXT NOT NULL,
     request_id TEXT NOT NULL,
-    count      INTEGER NOT NULL
+    count      INTEGER NOT NULL,
+    UNIQUE (source, reason, network, hour)
 ) STRICT;
+CREATE INDEX rejection_network ON rejection (network, seq);
 
 -- For people who look with SQL: what came in, and what Sekisho announced itself (source 'sekisho'). billing_id,
 -- tenant_id and payment_id are null until the event is settled; what leads to something deleted is null again.

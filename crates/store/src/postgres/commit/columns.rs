@@ -1,7 +1,8 @@
 //! What the pieces of the statement are given: one array per column, in the order in which the pieces number them.
 
 use sekisho_core::audit::BEGINNING;
-use sekisho_core::change::{Attempt, ChangeSet, Death, End, Ended, NewJob, Outcome};
+use sekisho_core::change::{ChangeSet, Ended};
+use sekisho_core::job::{Attempt, Death, End, NewJob, Outcome};
 use sekisho_core::{Seq, Time};
 use tokio_postgres::types::ToSql;
 

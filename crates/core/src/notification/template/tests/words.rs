@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::super::{Templates, filter};
 use super::{own, sample};
+use crate::language::Language;
 use crate::money::Currency;
-use crate::notification::Language;
 
 /// The text of a template of one line, filled with the full sample.
 fn line(template: &str, language: Language, data: &Value) -> String {

@@ -20,7 +20,7 @@ fn d2_the_fee_is_known_by_the_balance_transaction_only() {
     );
     assert_eq!(ask(&mut known), ["payment.paid", "fetch/txn_1"]);
     let (event_type, entry) = transaction(json!({}));
-    known.join(&read(event_type, entry).facts);
+    known.join(&read(event_type, entry));
     assert_eq!((Derived::of(&known).fee, Derived::of(&known).net), (Some(43), Some(1157)));
     assert_eq!(ask(&mut known), ["payment.fee_known/1200"]);
     assert_eq!(derived(&[paid(), transaction(json!({}))]).fee, Some(43), "the entry names its charge, too");
@@ -53,12 +53,12 @@ fn d2_partial_refunds_add_up_and_each_is_announced_once() {
     ];
     let mut asked = Vec::new();
     for (event_type, object) in first {
-        known.join(&read(event_type, object).facts);
+        known.join(&read(event_type, object));
         asked.extend(ask(&mut known));
     }
     assert_eq!(asked, ["payment.refund_pending/400", "payment.partially_refunded/400"]);
     let (event_type, rest) = refund("re_2", "pending", 800);
-    known.join(&read(event_type, rest).facts);
+    known.join(&read(event_type, rest));
     assert_eq!(ask(&mut known), ["payment.refund_pending/1200"]);
     let now = Derived::of(&known);
     assert_eq!((now.status, now.refunded, now.refund_pending), (Status::PartiallyRefunded, 400, 800));
@@ -109,7 +109,7 @@ fn d7_a_top_up_is_credited_once_and_refunds_take_it_back() {
         (refund("re_2", "succeeded", 1200), 0, ("balance.debited/1200-400", 1200)),
     ];
     for ((event_type, object), expected, (key, amount)) in steps {
-        known.join(&read(event_type, object).facts);
+        known.join(&read(event_type, object));
         assert_eq!(balance(&known), expected, "{key}");
         let told = due(&known, &Derived::of(&known), |_| true);
         let [told] = &told.iter().filter(|due| due.key.starts_with("balance.")).collect::<Vec<_>>()[..]

@@ -188,7 +188,7 @@ fn h6_money_that_differs_is_found() {
 fn h6_whatever_is_unfinished_buried_or_touched_is_found() {
     check(|accounts| accounts.store.waiting.push("msg_1".into()), &["waiting"], "msg_1");
     check(|accounts| accounts.store.dead.push("evt_1: timeout".into()), &["dead letters"], "timeout");
-    check(|accounts| accounts.store.events[0].1 = Status::Failed, &["settled"], "evt_1 is failed");
+    check(|accounts| accounts.store.events[0].1 = Status::Failed, &["processed"], "evt_1 is failed");
     check(|accounts| accounts.store.audit.faults.push("a link".into()), &["audit log"], "a link");
     check(|accounts| accounts.store.audit.entries = 0, &["audit log"], "no entry");
     check(|accounts| accounts.store.delivered = 6, &["delivered"], "counts 6 as delivered");

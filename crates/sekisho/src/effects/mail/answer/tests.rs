@@ -1,4 +1,4 @@
-use sekisho_core::queue::Class;
+use sekisho_core::job::Class;
 
 use super::*;
 

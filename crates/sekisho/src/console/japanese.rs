@@ -1,0 +1,181 @@
+//! What acts refuse, in Japanese. Acts speak English, as the API and the commands do; pages translate the whole sentence
+//! by this table, as gettext does. `{}` stands for what a sentence names. A sentence that is not here stays English.
+
+use std::borrow::Cow;
+
+/// Both have the same number of `{}`, in the same order.
+const SENTENCES: &[(&str, &str)] = &[
+    (
+        "a key named {} already exists; revoke it or choose another name",
+        "{} という名前の API キーはすでにあります。無効にするか、別の名前にしてください",
+    ),
+    (
+        "the configuration has a key named {}; choose another name",
+        "{} という名前の API キーが設定ファイルにあります。別の名前にしてください",
+    ),
+    ("the name of a key has 1 to 100 characters", "API キーの名前は1〜100文字です"),
+    (
+        "the name {} is reserved for commands and keys; choose another",
+        "{} という名前は予約されています。別の名前にしてください",
+    ),
+    ("there is no tenant {}; create it first", "テナント {} はありません。先に登録してください"),
+    (
+        "a user named {} already exists; choose another name",
+        "{} という名前の利用者はすでにいます。別の名前にしてください",
+    ),
+    (
+        "{} is the last admin: make another user admin first",
+        "{} は最後の管理者です。先に別の利用者を管理者にしてください",
+    ),
+    ("there is no user {}", "利用者 {} はいません"),
+    (
+        "this invitation is used, expired or unknown; ask for another",
+        "この招待は使用済みか期限切れです。新しい招待を依頼してください",
+    ),
+    (
+        "too many wrong passwords: wait a quarter of an hour",
+        "パスワードの誤りが続きました。15分ほど待ってください",
+    ),
+    ("the password is wrong", "パスワードが違います"),
+    (
+        "too many log-ins at once; try again in a moment",
+        "ログインが混み合っています。しばらくしてからお試しください",
+    ),
+    (
+        "the server could not check the password; try again",
+        "パスワードを確認できませんでした。もう一度お試しください",
+    ),
+    ("at least 10 characters", "10文字以上にしてください"),
+    ("at most 1000 bytes", "1000バイト以内にしてください"),
+    ("not one character repeated, and not the name", "同じ文字の繰り返しや、名前を含むものは使えません"),
+    ("1 to 64 of a–z, 0–9 and . _ - @ +", "a–z、0–9、. _ - @ + を1〜64文字で入力してください"),
+    ("another name than cli", "cli 以外の名前にしてください"),
+    (
+        "a reason is required to discard; it is recorded in the audit log",
+        "破棄には理由が必要です（監査ログに残ります）",
+    ),
+    ("the reason is longer than {} characters", "理由は{}文字以内にしてください"),
+    ("no dead letter has the id {} (any more)", "デッドレター {} はありません（処理済みの可能性があります）"),
+    ("no event has the id {}", "イベント {} はありません"),
+    (
+        "the record was changed concurrently too often; try again",
+        "ほかの更新と競合しました。もう一度お試しください",
+    ),
+    ("the notice {} is {}: it is on its way", "通知 {} は送信処理中です（{}）"),
+    (
+        "notifications are switched off for this person: {}",
+        "この相手は通知がオフになっています。オンにするか、宛先を指定してください（{}）",
+    ),
+    (
+        "{} is on the suppression list ({}): release it first, with `sekisho suppressions release`",
+        "{} は配信停止リストにあります（{}）。先に解除してください",
+    ),
+    ("{} is not on the suppression list", "{} は配信停止リストにありません"),
+    ("{} is on the suppression list already: {}", "{} はすでに配信停止リストにあります（{}）"),
+    (
+        "{}: expected a time such as 2026-02-02T11:40, not {}",
+        "{}: 日時は 2026-02-02T11:40 のように入力してください（入力: {}）",
+    ),
+    ("{}: expected a time such as 2026-11-16T09:00", "{}: 日時は 2026-11-16T09:00 のように入力してください"),
+    ("status: expected one of {}", "status: 次のいずれかを指定してください: {}"),
+    ("before: expected the end of a page, ntc_…", "before: ページの位置が正しくありません（ntc_…）"),
+    ("before: expected the end of a page, a number", "before: ページの位置が正しくありません（数値）"),
+    ("this message has no HTML part", "この通知に HTML 版はありません"),
+];
+
+pub fn translated(sentence: &str) -> Cow<'_, str> {
+    let field = sentence.split_once(": expected ").filter(|(field, _)| !field.contains(' '));
+    SENTENCES
+        .iter()
+        .find_map(|(en, ja)| Some(Cow::Owned(filled(ja, &named(sentence, en)?))))
+        .or_else(|| {
+            let (field, wanted) = field?;
+            let (_, ja) = SENTENCES.iter().find(|(en, _)| *en == wanted)?;
+            Some(Cow::Owned(format!("{field}: {ja}")))
+        })
+        .unwrap_or(Cow::Borrowed(sentence))
+}
+
+/// What stands in the places of the pattern, if the sentence is one of it.
+fn named<'s>(sentence: &'s str, pattern: &str) -> Option<Vec<&'s str>> {
+    let mut parts = pattern.split("{}");
+    let mut rest = sentence.strip_prefix(parts.next()?)?;
+    let mut named = Vec::new();
+    let mut parts = parts.peekable();
+    while let Some(part) = parts.next() {
+        let is_last = parts.peek().is_none();
+        let at = if is_last { rest.len().checked_sub(part.len()) } else { rest.find(part) }?;
+        if !rest.is_char_boundary(at) || &rest[at..at + part.len()] != part {
+            return None;
+        }
+        named.push(&rest[..at]);
+        rest = &rest[at + part.len()..];
+    }
+    rest.is_empty().then_some(named)
+}
+
+fn filled(pattern: &str, named: &[&str]) -> String {
+    let mut named = named.iter();
+    let mut parts = pattern.split("{}");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + named.next().copied().unwrap_or_default() + part)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn h3_what_an_act_refuses_is_said_in_japanese() {
+        for (en, ja) in [
+            ("the password is wrong", "パスワードが違います"),
+            ("password: expected at least 10 characters", "password: 10文字以上にしてください"),
+            ("there is no user 関所", "利用者 関所 はいません"),
+            ("the notice ntc_1 is sending: it is on its way", "通知 ntc_1 は送信処理中です（sending）"),
+            (
+                "a@b.jp is on the suppression list already: bounce",
+                "a@b.jp はすでに配信停止リストにあります（bounce）",
+            ),
+            ("something else", "something else"),
+            ("", ""),
+        ] {
+            assert_eq!(translated(en), ja);
+        }
+    }
+
+    /// The sources with `{}` for every place of a text.
+    fn sources(folder: &Path, all: &mut String) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                sources(&path, all);
+            } else if path.extension().is_some_and(|kind| kind == "rs") && !path.ends_with("japanese.rs") {
+                let text = fs::read_to_string(&path).unwrap();
+                let mut parts = text.split('{');
+                all.push_str(parts.next().unwrap_or_default());
+                for part in parts {
+                    let after = part.split_once('}').filter(|(name, _)| !name.contains(['\n', '"', ' ']));
+                    all.push('{');
+                    all.push_str(&after.map_or_else(|| part.to_owned(), |(_, rest)| format!("}}{rest}")));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn h3_every_sentence_of_the_table_is_one_that_is_said() {
+        let mut said = String::new();
+        let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+        sources(&own.join("src"), &mut said);
+        sources(&own.join("../core/src"), &mut said);
+        let is_said = |en: &str| said.contains(&format!("{en}\"")) || said.contains(&format!("\"{en}"));
+        let unsaid: Vec<_> = SENTENCES.iter().map(|(en, _)| *en).filter(|en| !is_said(en)).collect();
+        assert_eq!(unsaid, [""; 0], "correct the sentence here, too");
+        for (en, ja) in SENTENCES {
+            assert_eq!(en.matches("{}").count(), ja.matches("{}").count(), "{en}");
+        }
+    }
+}
