@@ -9,7 +9,7 @@ use bytes::Bytes;
 use crate::audit::{Entry, Role};
 use crate::event::{About, BodyDigest, DedupeKey, FirstBody, OtherBody, Stored, Trust};
 use crate::id::{Epoch, Seq};
-use crate::job::{Attempt, Death, End, Job, Lease, NewJob};
+use crate::job::{Attempt, DeadReason, End, Job, Lease, NewJob};
 use crate::state::{Naming, Posting, Write};
 use crate::time::Time;
 use crate::timer::hour_of;
@@ -38,7 +38,7 @@ pub struct Arrival {
     pub body: Bytes,
     /// Why it must not be acted upon, though it is genuine: it is stored as evidence, and its settling ends before a
     /// person.
-    pub held: Option<Death>,
+    pub held: Option<DeadReason>,
 }
 
 impl Arrival {

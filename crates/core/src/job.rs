@@ -78,7 +78,7 @@ const BY_CHANNEL: &str = "by:";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// Find out what an event means. The payload is empty, `again` when delivered effects are to be repeated, or why it
-    /// must not be acted upon ([`Death::payload`]).
+    /// must not be acted upon ([`DeadReason::payload`]).
     Settle,
     /// Send an event to the app. The payload is the route's name.
     Deliver,
@@ -234,7 +234,7 @@ impl Class {
 pub enum End {
     Done(Outcome),
     Retry { due_at: Time },
-    Dead(Death),
+    Dead(DeadReason),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -292,7 +292,7 @@ impl Outcome {
 
 /// Why something went to the dead letters.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Death {
+pub struct DeadReason {
     pub class: Class,
     /// Stable word to filter by: `unusable_body`.
     pub reason: String,
@@ -300,7 +300,7 @@ pub struct Death {
     pub error: String,
 }
 
-impl Death {
+impl DeadReason {
     pub fn terminal(reason: impl Into<String>, error: impl Into<String>) -> Self {
         Self { class: Class::Terminal, reason: reason.into(), error: error.into() }
     }

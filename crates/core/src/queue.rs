@@ -11,7 +11,7 @@ pub use breaker::Breaker;
 pub use failure::Failure;
 pub use retry::Retry;
 
-use crate::job::{Class, Death, End};
+use crate::job::{Class, DeadReason, End};
 use crate::time::Time;
 
 /// How a failed run ends: once more later, or before a person. `tries` counts runs from 1; `salt` spreads retries.
@@ -23,7 +23,7 @@ pub fn after(failure: &Failure, retry: &Retry, tries: i32, salt: u64, now: Time)
     again.map_or_else(
         || {
             let (reason, error) = (failure.reason.to_owned(), failure.error.clone());
-            End::Dead(Death { class: failure.class, reason, error })
+            End::Dead(DeadReason { class: failure.class, reason, error })
         },
         |due_at| End::Retry { due_at },
     )
@@ -35,9 +35,9 @@ pub const SUSPECT_AFTER: i32 = 3;
 const BURIED_AFTER: i32 = SUSPECT_AFTER + 3;
 
 /// Why a job must not run again, if its runs keep killing the process.
-pub fn verdict(crashes: i32) -> Option<Death> {
+pub fn crash_limit(crashes: i32) -> Option<DeadReason> {
     (crashes >= BURIED_AFTER).then(|| {
-        Death::terminal("crashed", format!("the process died {crashes} times while it worked on this"))
+        DeadReason::terminal("crashed", format!("the process died {crashes} times while it worked on this"))
     })
 }
 
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn b2_a_job_is_buried_only_after_crashes_of_its_own() {
-        assert!((0..6).all(|crashes| verdict(crashes).is_none()));
-        assert!(verdict(6).is_some());
+        assert!((0..6).all(|crashes| crash_limit(crashes).is_none()));
+        assert!(crash_limit(6).is_some());
     }
 }

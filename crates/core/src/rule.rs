@@ -58,7 +58,7 @@ impl Rule {
     /// true or false. A key that an event may have is no reason to complain.
     pub fn check_condition(&self) -> Result<(), RuleError> {
         let nothing = Stored::nothing();
-        let facts = Facts::of(&nothing);
+        let facts = Variables::of(&nothing);
         match self.evaluate(&facts)? {
             Err(error @ ExecutionError::UndeclaredReference(_)) => Err(explain(&error)),
             Ok(Value::Bool(_)) | Err(_) => Ok(()),
@@ -70,7 +70,7 @@ impl Rule {
         &self.0.text
     }
 
-    pub fn is_true(&self, facts: &Facts<'_>) -> Result<bool, RuleError> {
+    pub fn is_true(&self, facts: &Variables<'_>) -> Result<bool, RuleError> {
         match self.evaluate(facts)?.map_err(|error| explain(&error))? {
             Value::Bool(answer) => Ok(answer),
             other => Err(RuleError(format!("expected true or false, found {}", other.type_of()))),
@@ -78,7 +78,7 @@ impl Rule {
     }
 
     /// A text, number or boolean as text; `None` when it is null or not there.
-    pub fn text(&self, facts: &Facts<'_>) -> Result<Option<String>, RuleError> {
+    pub fn text(&self, facts: &Variables<'_>) -> Result<Option<String>, RuleError> {
         match self.evaluate(facts)? {
             Ok(Value::String(text)) => Ok(Some(text.to_string())),
             Ok(Value::Int(number)) => Ok(Some(number.to_string())),
@@ -93,7 +93,7 @@ impl Rule {
         }
     }
 
-    fn evaluate(&self, facts: &Facts<'_>) -> Result<Result<Value, ExecutionError>, RuleError> {
+    fn evaluate(&self, facts: &Variables<'_>) -> Result<Result<Value, ExecutionError>, RuleError> {
         let mut context = Context::with_env(Arc::clone(&ENV));
         context.set_variable_resolver(facts);
         limit::metered(facts.event.body.len(), || caught(|| Value::resolve(&self.0.expression, &context)))?
@@ -101,13 +101,13 @@ impl Rule {
 }
 
 /// What rules may look at: `event` and `body`. Made once per event; nothing is parsed before a rule asks for it.
-pub struct Facts<'e> {
+pub struct Variables<'e> {
     event: &'e Stored,
     about: OnceLock<Box<dyn Val>>,
     body: OnceLock<Box<dyn Val>>,
 }
 
-impl<'e> Facts<'e> {
+impl<'e> Variables<'e> {
     pub fn of(event: &'e Stored) -> Self {
         Self { event, about: OnceLock::new(), body: OnceLock::new() }
     }
@@ -138,7 +138,7 @@ impl<'e> Facts<'e> {
     }
 }
 
-impl VariableResolver for Facts<'_> {
+impl VariableResolver for Variables<'_> {
     fn resolve<'b>(&'b self, name: &str) -> Option<CowVal<'b, 'b>> {
         let value = match name {
             "event" => self.about.get_or_init(|| as_val(self.about())),

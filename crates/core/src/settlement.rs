@@ -19,7 +19,7 @@ mod stripe;
 mod world;
 
 use crate::event::{Stored, Trust};
-use crate::job::{Death, Outcome};
+use crate::job::{DeadReason, Outcome};
 use crate::source_name::{Origin, is_own};
 
 pub use decide::{Cause, Change, Input, Terms, Wanted, decide, names};
@@ -31,12 +31,12 @@ pub const UNUSABLE: &str = "unusable";
 
 /// Why an event must not be acted upon, however it comes to be settled: neither a retry nor a replay lets it in. `account` is
 /// the one its source takes, if it takes only one.
-pub fn held_back(origin: Origin, account: Option<&str>, event: &Stored) -> Option<Death> {
+pub fn held_back(origin: Origin, account: Option<&str>, event: &Stored) -> Option<DeadReason> {
     if event.event_type == UNUSABLE {
-        return Some(Death::terminal("unusable_body", "the request holds no usable event"));
+        return Some(DeadReason::terminal("unusable_body", "the request holds no usable event"));
     }
-    Death::of_mode(origin.livemode, event.livemode)
-        .or_else(|| Death::of_account(account, event.account.as_deref()))
+    DeadReason::of_mode(origin.livemode, event.livemode)
+        .or_else(|| DeadReason::of_account(account, event.account.as_deref()))
 }
 
 /// What an event adds to the books; `None` when there is no rule for it. A hint adds nothing: nobody has proven it.

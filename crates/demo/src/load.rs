@@ -7,7 +7,7 @@
 
 mod report;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
@@ -212,6 +212,7 @@ struct Tally {
     last_answer: Option<Instant>,
     acknowledged: Vec<u64>,
     open: BTreeMap<u64, Outcome>,
+    resent: BTreeSet<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -244,6 +245,7 @@ impl Run {
                 last_answer: None,
                 acknowledged: Vec::new(),
                 open: BTreeMap::new(),
+                resent: BTreeSet::new(),
             }),
             load,
             traffic,
@@ -336,7 +338,9 @@ impl Run {
             }
             if self.records() && accepted {
                 tally.acknowledged.push(n);
-                tally.open.remove(&n);
+                if tally.open.remove(&n).is_some() {
+                    tally.resent.insert(n);
+                }
             } else if self.records() {
                 // An earlier attempt of unknown outcome may have been stored: no later refusal undoes that.
                 tally.open.entry(n).or_insert(Outcome::Refused);
@@ -381,6 +385,7 @@ impl Run {
                 acknowledged: ids(std::mem::take(&mut tally.acknowledged)),
                 unknown: ids(with(Outcome::Unknown)),
                 refused: ids(with(Outcome::Refused)),
+                resent: ids(std::mem::take(&mut tally.resent).into_iter().collect()),
             },
             next,
         }
@@ -519,6 +524,7 @@ mod tests {
         let report = Load { resend: Resend::UntilAcknowledged, ..once }.run(stripe()).await;
         assert_eq!(report.ledger.acknowledged.len(), 50);
         assert_eq!(report.ledger.unknown, Vec::<String>::new());
+        assert!(report.ledger.resent.contains(&stripe().event_id(9)), "{:?}", report.ledger.resent);
         assert!(report.unknown >= 5);
     }
 

@@ -188,6 +188,7 @@ fn collect(plan: &Plan, cluster: &Cluster, sent: &[Sent]) -> Result<Evidence, St
     Ok(Evidence {
         routes: cluster::ROUTES.to_vec(),
         acknowledged: sent.iter().flat_map(|sent| sent.report.ledger.acknowledged.clone()).collect(),
+        resent: sent.iter().flat_map(|sent| sent.report.ledger.resent.clone()).collect(),
         sent: sent.iter().flat_map(|sent| sent.ids.clone()).collect(),
         forgeries_accepted: sent.iter().map(|sent| sent.forgeries_accepted).sum(),
         left: evidence::left(store)?,

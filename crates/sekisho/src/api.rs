@@ -1,7 +1,7 @@
 //! What people do and see, over HTTP: everything under `/v1`, as JSON, with errors as Problem Details.
 //!
 //! One table of endpoints makes both the router and the OpenAPI document, so they can't drift apart. Each endpoint file
-//! holds its part of the table and its answers. What is written goes through [`crate::transition`], what is shown
+//! holds its part of the table and its answers. What is written goes through [`crate::acts`], what is shown
 //! through [`crate::view`].
 
 mod audit;
@@ -45,9 +45,9 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Uri, header};
 use sekisho_store::Store;
 
+use crate::acts::{self, Known};
 use crate::config::{Config, Notifications, Schedule};
 use crate::http::{Peer, Problem};
-use crate::transition::{self, Known};
 use crate::view::{Outlet, Place};
 use crate::worker::Worker;
 use auth::Caller;
@@ -194,11 +194,11 @@ fn order_once(
     caller: &Caller,
     key: &HeaderValue,
     body: &[u8],
-) -> Result<transition::Request, Problem> {
+) -> Result<acts::Request, Problem> {
     let unreadable = |_| problem::parameter("Idempotency-Key", "expected ASCII characters".into());
     let key = key.to_str().map_err(unreadable)?;
     let order = endpoint::order(body)?;
-    Ok(transition::Request::new(&caller.name, caller.tenant.as_deref(), key, endpoint.path, &order)?)
+    Ok(acts::Request::new(&caller.name, caller.tenant.as_deref(), key, endpoint.path, &order)?)
 }
 
 async fn admit(

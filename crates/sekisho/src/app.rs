@@ -12,6 +12,7 @@ use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::acts::Refusal;
 use crate::api::Auth;
 use crate::attempts::Attempts;
 use crate::checkpoint::committer::Committer;
@@ -21,9 +22,8 @@ use crate::checkpoint::{Checkpoint, gate, server};
 use crate::config::Config;
 use crate::node::{Health, Node};
 use crate::telemetry::Metrics;
-use crate::transition::Refusal;
 use crate::worker::{Parts, Worker};
-use crate::{api, console, now, pages, transition};
+use crate::{acts, api, console, now, pages};
 
 /// What a process does. Several processes may share one PostgreSQL, each with its roles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -153,7 +153,7 @@ fn bind(address: SocketAddr) -> std::io::Result<TcpSocket> {
 
 /// What the audit log says of a name should be said of one key.
 async fn warn_of_names(store: &dyn Store, config: &Config) {
-    let made = transition::list_keys(store).await.unwrap_or_default();
+    let made = acts::list_keys(store).await.unwrap_or_default();
     for key in made.iter().filter(|key| key.revoked_at.is_none()) {
         if config.keys.iter().any(|known| known.name == key.name) {
             tracing::warn!(
@@ -194,7 +194,7 @@ impl App {
         let metrics = Arc::new(Metrics::default());
         let join = async || Ok(Node::join(Arc::clone(&store), Arc::clone(&health)).await?);
         let node = Arc::new(when_the_database_is_there(join).await?);
-        let (mut doors, mut intake, mut settling) = (Stage::new(), Stage::new(), Stage::new());
+        let (mut summary, mut intake, mut settling) = (Stage::new(), Stage::new(), Stage::new());
         let (mut work, mut ends, mut base) = (Stage::new(), Stage::new(), Stage::new());
         let parts =
             Parts { works: roles.contains(&Role::Worker), schedules: roles.contains(&Role::Scheduler) };
@@ -222,7 +222,7 @@ impl App {
             auth: Arc::clone(&auth),
         });
         if roles.contains(&Role::Console) {
-            let invite = async || Ok(transition::first_invite(&*store, now()).await?);
+            let invite = async || Ok(acts::first_invite(&*store, now()).await?);
             first_invite = when_the_database_is_there(invite).await?;
             router = router.merge(api::router(&config, auth, Arc::clone(&store), Arc::clone(&worker)));
             router = router.merge(console::router(
@@ -258,7 +258,7 @@ impl App {
         let stop_within = 2 * checkpoint.server.shutdown_timeout + LAST_WRITES;
         let (settings, connections) = (checkpoint.server.clone(), metrics.connections.clone());
         let front = Arc::new(Front { checkpoint, pages: router });
-        doors.start("server", |stop| server::run(listener, settings, connections, front, stop));
+        summary.start("server", |stop| server::run(listener, settings, connections, front, stop));
         for _ in 0..store.committers().count {
             let committer = Arc::clone(&committer);
             intake.start("committer", |stop| async move { committer.run(stop).await });
@@ -275,7 +275,7 @@ impl App {
             ends.start("closer", |stop| Arc::clone(&worker).close(stop));
         }
         base.start("node", |stop| async move { node.run(stop).await });
-        let stages = vec![doors, intake, settling, work, ends, base];
+        let stages = vec![summary, intake, settling, work, ends, base];
         Ok(Self { address, first_invite, stages, health, stop_within })
     }
 

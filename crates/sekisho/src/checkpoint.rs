@@ -24,7 +24,7 @@ use rejection::{Recorder, Refused};
 
 /// Everything a request needs, shared by all of them.
 pub struct Checkpoint {
-    pub doors: HashMap<String, Door>,
+    pub sources: HashMap<String, OpenSource>,
     pub server: Server,
     /// How long events are kept, and with them the memory of what came before.
     pub kept_ms: i64,
@@ -37,8 +37,8 @@ pub struct Checkpoint {
 }
 
 /// A source with what it keeps while running.
-pub struct Door {
-    pub source: Source,
+pub struct OpenSource {
+    pub config: Source,
     pub rate: Option<Rate>,
     pub network_rate: Option<NetworkRates>,
     pub counts: Counts,
@@ -88,14 +88,14 @@ impl Checkpoint {
         rejections: Recorder,
         metrics: Arc<Metrics>,
     ) -> Self {
-        let doors = config.sources.into_iter().map(|source| {
+        let sources = config.sources.into_iter().map(|source| {
             let counts = Counts::new(&metrics, &source.name);
             let rate = source.rate.map(Rate::per_second);
             let network_rate = source.network_rate.map(NetworkRates::per_second);
-            (source.path.clone(), Door { source, rate, network_rate, counts })
+            (source.path.clone(), OpenSource { config: source, rate, network_rate, counts })
         });
         Self {
-            doors: doors.collect(),
+            sources: sources.collect(),
             bodies: Bytes::new(config.admission.waiting_bytes_max),
             kept_ms: config.retention.kept_ms(),
             server: config.server,

@@ -21,7 +21,6 @@ mod listen;
 mod members;
 mod messages;
 mod migrate;
-mod note;
 mod notices;
 mod notify;
 mod order;
@@ -36,6 +35,7 @@ mod schedules;
 mod send;
 mod serve;
 mod server;
+mod server_file;
 mod staff;
 mod states;
 mod subjects;
@@ -57,8 +57,8 @@ use clap::{Parser, Subcommand};
 use sekisho_core::source_name::Origin;
 use sekisho_store::{Access, Store, StoreUrl};
 
+use crate::acts::Refusal;
 use crate::config::{Config, FILE, Glance, Loaded, Problem, Source, glance, load, load_sources};
-use crate::transition::Refusal;
 
 /// The checkpoint between payment providers and your application.
 ///

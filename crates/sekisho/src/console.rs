@@ -2,15 +2,15 @@
 //!
 //! One table of pages makes the router, so that nothing is served past the guard: who is it, may they, and does the
 //! form come from our own page. Each page file holds its part of the table, its templates' data and its answers. What
-//! is written goes through [`crate::transition`].
+//! is written goes through [`crate::acts`].
 
 mod account;
 mod assets;
 mod audit;
 mod balances;
 mod billing;
+mod config_summary;
 mod dead;
-mod doors;
 mod event;
 mod events;
 mod frame;
@@ -47,16 +47,16 @@ use sekisho_core::language::Language;
 use sekisho_core::notification::template::Templates;
 use sekisho_store::Store;
 
+use crate::acts::Known;
 use crate::attempts::Attempts;
 use crate::config::{self, Config, Notifications, Schedule};
 use crate::http::Peer;
 use crate::node::Health;
 use crate::now;
 use crate::telemetry::Metrics;
-use crate::transition::Known;
 use crate::view::{Outlet, Place, ROOT};
 use crate::worker::Worker;
-use doors::Doors;
+use config_summary::ConfigSummary;
 use page::{Answer, Needs, Page, Reply, Visit, Who};
 use session::Cookies;
 use trouble::{Thing, Trouble};
@@ -116,7 +116,7 @@ pub struct Console {
     pub runs: runs::Runs,
     /// What reads everything is done for one at a time.
     pub alone: tokio::sync::Mutex<()>,
-    pub doors: Doors,
+    pub summary: ConfigSummary,
     /// Whose clock times are shown by.
     pub zone: Zone,
     pub tally: tally::Tally,
@@ -149,7 +149,7 @@ pub fn router(
         attempts,
         runs: runs::Runs::default(),
         alone: tokio::sync::Mutex::default(),
-        doors: Doors::of(config),
+        summary: ConfigSummary::of(config),
         zone: zone.expect("the configuration was checked"),
         tally: tally::Tally::default(),
         tails: live::Tails::default(),

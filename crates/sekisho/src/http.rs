@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use http_body_util::Full;
 use serde::Serialize;
 
-use crate::transition::FieldError;
+use crate::acts::FieldError;
 
 /// Under which an answer tells the request's id.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("sekisho-request-id");

@@ -3,27 +3,27 @@
 //! - [`config`] what the operator wants · [`cli`] what the operator types
 //! - [`app`] one running process: opens the store, joins it as a [`node`], starts the roles, stops them again
 //! - [`checkpoint`] webhooks in · [`worker`] stored work done · [`effects`] what reaches outside
-//! - [`transition`] what people do · [`view`] what they are shown · [`api`] both over HTTP · [`console`] both as pages
+//! - [`acts`] what people do · [`view`] what they are shown · [`api`] both over HTTP · [`console`] both as pages
 //! - `attempts` wrong keys and passwords · `chance` tokens and their hashes · `probe` test events
 //! - [`http`] health, metrics and errors over HTTP · [`telemetry`] logs and figures
 
+pub mod acts;
 pub mod api;
 pub mod app;
 mod attempts;
-mod chance;
 pub mod checkpoint;
 pub mod cli;
 pub mod config;
 pub mod console;
 pub mod effects;
-pub mod fault;
+pub mod failpoint;
 pub mod http;
 mod limits;
 pub mod node;
 mod pages;
-mod probe;
 pub mod telemetry;
-pub mod transition;
+mod test_event;
+mod token;
 pub mod view;
 pub mod worker;
 

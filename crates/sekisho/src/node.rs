@@ -150,16 +150,16 @@ impl Node {
         }
         node.may_forget = is_plausible(joined.floor, node.now());
         if joined.floor.made_at() > node.now().plus_ms(SKEW_MAX_MS) {
-            node.hasten().await?;
+            node.make_due().await?;
         }
         Ok(node)
     }
 
     /// Numbers of the future say that a clock was ahead: work that was queued by it, and retries, would be late by as much.
-    async fn hasten(&self) -> sekisho_store::Result<()> {
+    async fn make_due(&self) -> sekisho_store::Result<()> {
         let mut jobs = 0;
         loop {
-            let hastened = self.store.hasten(SWEEP_MAX, self.now()).await?;
+            let hastened = self.store.make_due(SWEEP_MAX, self.now()).await?;
             jobs += hastened;
             if hastened < SWEEP_MAX {
                 break;
@@ -243,7 +243,7 @@ impl Node {
         };
         *self.beaten.lock().expect("no code panics here") = asked;
         if self.check_clock(Moment::now(), store_time).is_some_and(|jump_ms| jump_ms < 0) {
-            self.hasten().await?;
+            self.make_due().await?;
         }
         let mut gave_up = false;
         for dead in observed.dead(&peers, Instant::now()) {

@@ -26,7 +26,7 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt;
 use sekisho_core::change::ChangeSet;
 use sekisho_core::event::Stored;
-use sekisho_core::job::{Death, End, Job, Kind, Lane};
+use sekisho_core::job::{DeadReason, End, Job, Kind, Lane};
 use sekisho_core::notification::template::Templates;
 use sekisho_core::queue::{self, Failure, Retry, breaker};
 use sekisho_core::settlement::{Provider, References};
@@ -329,7 +329,10 @@ impl Worker {
             let event = job.event.and_then(|event| events.get(&event)).cloned();
             let work = Work::claimed(job.clone(), event);
             if work.job.event.is_some() && work.event.is_none() {
-                self.bury(work, Death::terminal("event_missing", "the event it is about is no longer kept"));
+                self.dead_letter(
+                    work,
+                    DeadReason::terminal("event_missing", "the event it is about is no longer kept"),
+                );
             } else if work.job.lane == Lane::settle() {
                 settle.push(work);
             } else {
@@ -343,7 +346,7 @@ impl Worker {
         self.desk.lanes().iter().for_each(|lane| self.pump(lane));
     }
 
-    fn bury(&self, work: Work, death: Death) {
+    fn dead_letter(&self, work: Work, death: DeadReason) {
         let set = ChangeSet::end(work.job.lease, End::Dead(death), self.node.now());
         self.closer.push(&work, set);
     }
@@ -400,7 +403,7 @@ impl Worker {
             return None;
         }
         if job.lane == Lane::suspect() {
-            if let Some(death) = queue::verdict(job.crashes) {
+            if let Some(death) = queue::crash_limit(job.crashes) {
                 return Some(self.dead(job, death).await);
             }
             // Said before it runs: a crash from here on is its own.
@@ -453,7 +456,7 @@ impl Worker {
     }
 
     /// The end of a job that goes before a person, and of what waits for it.
-    async fn dead(&self, job: &Job, death: Death) -> ChangeSet {
+    async fn dead(&self, job: &Job, death: DeadReason) -> ChangeSet {
         match job.kind {
             Kind::Send => self.abandoned(job, death).await,
             Kind::Settle | Kind::Deliver | Kind::Timer | Kind::Fetch | Kind::Notify => {

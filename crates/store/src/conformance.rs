@@ -24,7 +24,7 @@ use sekisho_core::audit::{Entry, Role};
 use sekisho_core::change::{Act, Admission, Arrival, ChangeSet, Committed};
 use sekisho_core::event::{DedupeKey, Trust};
 use sekisho_core::id::Sequence;
-use sekisho_core::job::{Attempt, Death, End, Job, Kind, Lane, Lease, NewJob, Outcome, delivery_key};
+use sekisho_core::job::{Attempt, DeadReason, End, Job, Kind, Lane, Lease, NewJob, Outcome, delivery_key};
 use sekisho_core::state::{self as things, Index, Key, Naming, Posting, State, Write};
 use sekisho_core::{Epoch, Seq, Time};
 
@@ -77,10 +77,10 @@ pub const PROMISES: &[Promise] = &[
     ("c4: a fifo holds up neither other fifos nor its lane", |s| Box::pin(fifo::holds_up_nobody(s))),
     ("c4: hundreds of followers are freed one by one, in order", |s| Box::pin(fifo::many_followers(s))),
     ("c4: a head whose node died keeps its place", |s| Box::pin(fifo::orphaned_head(s))),
-    ("c4: a revived job goes before those that wait", |s| Box::pin(fifo::revived_head(s))),
+    ("c4: a retried dead letter goes before those that wait", |s| Box::pin(fifo::retried_head(s))),
     ("c4: nodes that claim at once never run two of a fifo, nor out of order", |s| Box::pin(fifo::concurrent_claims(s))),
 
-    ("b4: a revived job keeps its id and numbers, and has all its tries again", |s| Box::pin(acts::revives(s))),
+    ("b4: a retried dead letter keeps its id and numbers, and has all its tries again", |s| Box::pin(acts::retries(s))),
     ("b4: a discarded dead letter is skipped and says who and why", |s| Box::pin(acts::discards(s))),
     ("b4: an event is replayed once its work is finished, and no earlier lease holds", |s| Box::pin(acts::replays(s))),
     ("b4: a dead letter that many take out at once goes to one of them", |s| Box::pin(acts::acts_at_once(s))),
@@ -282,8 +282,8 @@ fn dead() -> End {
     End::Dead(death())
 }
 
-fn death() -> Death {
-    Death::terminal("no", "it can't be")
+fn death() -> DeadReason {
+    DeadReason::terminal("no", "it can't be")
 }
 
 fn act(reason: &str) -> Act {
@@ -291,7 +291,13 @@ fn act(reason: &str) -> Act {
 }
 
 /// Stores an event whose settling fails for good.
-async fn bury(store: &Arc<dyn Store>, epoch: Epoch, arrival: Arrival, death: Death, at: Time) -> Seq {
+async fn dead_letter(
+    store: &Arc<dyn Store>,
+    epoch: Epoch,
+    arrival: Arrival,
+    death: DeadReason,
+    at: Time,
+) -> Seq {
     let seq = arrival.seq;
     assert_eq!(store.admit(vec![arrival].into(), Some(epoch)).await.expect(UP), [Admission::Admitted]);
     let set = ChangeSet::end(Lease::born(seq, epoch), End::Dead(death), at);

@@ -6,7 +6,7 @@ mod page;
 
 use bytes::Bytes;
 use sekisho_core::event::About;
-use sekisho_core::job::{Death, Lane, Outcome};
+use sekisho_core::job::{DeadReason, Lane, Outcome};
 use sekisho_core::state::{self, Posting, State};
 use sekisho_core::{Epoch, Seq, Time};
 
@@ -126,7 +126,7 @@ pub enum Standing {
     /// Leased to a node.
     Running,
     Done(Outcome, Time),
-    Dead(Death, Time),
+    Dead(DeadReason, Time),
 }
 
 /// The unfinished work of a lane. Waiting, retrying and running add up to all of it.

@@ -128,7 +128,7 @@ pub trait Store: Send + Sync {
 
     /// Makes up to `limit` unleased jobs due that wait for later than `now`, all but timers. Says how many. For a start
     /// after a clock had been ahead: what was queued by it would wait until that time has really come.
-    async fn hasten(&self, limit: usize, now: Time) -> Result<usize>;
+    async fn make_due(&self, limit: usize, now: Time) -> Result<usize>;
 
     /// Every lane with unleased work, with when its oldest job is due.
     async fn lanes(&self) -> Result<Vec<(Lane, Time)>>;
@@ -139,7 +139,7 @@ pub trait Store: Send + Sync {
     // --- acts of people --------------------------------------------------------------------------------------
 
     /// Queues dead letters again, each under its own id; says which were there. Every one is audited.
-    async fn revive(&self, jobs: Vec<Seq>, act: Act) -> Result<Vec<bool>>;
+    async fn retry(&self, jobs: Vec<Seq>, act: Act) -> Result<Vec<bool>>;
 
     /// Takes dead letters out for good; says which were there. Every one is audited.
     async fn discard(&self, jobs: Vec<Seq>, act: Act) -> Result<Vec<bool>>;

@@ -15,7 +15,7 @@ use sekisho_core::audit::{BEGINNING, Entry};
 use sekisho_core::change::{Act, Admission, Arrival, ChangeSet, Committed, Rejection, Replayed};
 use sekisho_core::event::{About, BodyDigest, DedupeKey, FirstBody, OtherBody, Stored};
 use sekisho_core::id::NODES_MAX;
-use sekisho_core::job::{Attempt, Death, Job, Kind, Lane, Lease, Outcome, effect_prefix};
+use sekisho_core::job::{Attempt, DeadReason, Job, Kind, Lane, Lease, Outcome, effect_prefix};
 use sekisho_core::state::{self, Key, State};
 use sekisho_core::timer::HOUR_MS;
 use sekisho_core::{Epoch, Seq, Time};
@@ -234,7 +234,7 @@ impl Store for MemoryStore {
         Ok(orphans.take(limit.min(CLAIM_MAX)).map(free).count())
     }
 
-    async fn hasten(&self, limit: usize, now: Time) -> Result<usize> {
+    async fn make_due(&self, limit: usize, now: Time) -> Result<usize> {
         let mut tables = self.tables();
         let waits = |job: &&mut JobRow| job.owner.is_none() && job.due_at > now && job.kind != Kind::Timer;
         let hastened = tables.jobs.values_mut().filter(waits).take(limit.min(CLAIM_MAX));
@@ -256,9 +256,9 @@ impl Store for MemoryStore {
         Ok(wanted.iter().filter_map(|seq| tables.events.get(seq).map(Arrival::stored)).collect())
     }
 
-    async fn revive(&self, jobs: Vec<Seq>, act: Act) -> Result<Vec<bool>> {
+    async fn retry(&self, jobs: Vec<Seq>, act: Act) -> Result<Vec<bool>> {
         let mut tables = self.tables();
-        let answers = jobs.into_iter().map(|job| tables.revive(job, &act)).collect();
+        let answers = jobs.into_iter().map(|job| tables.retry(job, &act)).collect();
         tables.link();
         Ok(answers)
     }
@@ -654,7 +654,7 @@ impl JobRow {
         Ended { outcome, at, attempts: self.attempt, lane, event: self.event, about }
     }
 
-    fn letter(self, job: Seq, death: Death, at: Time) -> DeadLetter {
+    fn letter(self, job: Seq, death: DeadReason, at: Time) -> DeadLetter {
         DeadLetter {
             job,
             kind: self.kind,

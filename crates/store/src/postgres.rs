@@ -162,8 +162,8 @@ impl Store for PostgresStore {
         work::sweep(&self.pages, &self.work, limit, suspect_after, &self.turn).await
     }
 
-    async fn hasten(&self, limit: usize, now: Time) -> Result<usize> {
-        work::hasten(&self.work, limit, now).await
+    async fn make_due(&self, limit: usize, now: Time) -> Result<usize> {
+        work::make_due(&self.work, limit, now).await
     }
 
     async fn lanes(&self) -> Result<Vec<(Lane, Time)>> {
@@ -175,8 +175,8 @@ impl Store for PostgresStore {
         find::stored(&self.bodies, &seqs).await
     }
 
-    async fn revive(&self, jobs: Vec<Seq>, act: Act) -> Result<Vec<bool>> {
-        act::revive(&self.work, &jobs, &act).await
+    async fn retry(&self, jobs: Vec<Seq>, act: Act) -> Result<Vec<bool>> {
+        act::retry(&self.work, &jobs, &act).await
     }
 
     async fn discard(&self, jobs: Vec<Seq>, act: Act) -> Result<Vec<bool>> {

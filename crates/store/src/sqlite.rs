@@ -168,8 +168,8 @@ impl Store for SqliteStore {
         self.write(move |tx| work::sweep(tx, limit, suspect_after)).await
     }
 
-    async fn hasten(&self, limit: usize, now: Time) -> Result<usize> {
-        self.write(move |tx| work::hasten(tx, limit, now)).await
+    async fn make_due(&self, limit: usize, now: Time) -> Result<usize> {
+        self.write(move |tx| work::make_due(tx, limit, now)).await
     }
 
     async fn lanes(&self) -> Result<Vec<(Lane, Time)>> {
@@ -181,8 +181,8 @@ impl Store for SqliteStore {
         self.look_up(move |db| find::stored(db, &seqs)).await
     }
 
-    async fn revive(&self, jobs: Vec<Seq>, act: Act) -> Result<Vec<bool>> {
-        self.write(move |tx| act::revive(tx, &jobs, &act)).await
+    async fn retry(&self, jobs: Vec<Seq>, act: Act) -> Result<Vec<bool>> {
+        self.write(move |tx| act::retry(tx, &jobs, &act)).await
     }
 
     async fn discard(&self, jobs: Vec<Seq>, act: Act) -> Result<Vec<bool>> {

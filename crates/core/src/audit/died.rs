@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{Entry, Role};
 use crate::event::About;
 use crate::id::Seq;
-use crate::job::{Death, Lane, Lease};
+use crate::job::{DeadReason, Lane, Lease};
 use crate::time::Time;
 
 /// What a dead letter is called in the log, and what all that is said of dead letters begins with.
@@ -27,7 +27,7 @@ pub struct Case {
 }
 
 impl Case {
-    pub fn entry(&self, lease: Lease, death: &Death, at: Time) -> Entry {
+    pub fn entry(&self, lease: Lease, death: &DeadReason, at: Time) -> Entry {
         let details = json!({
             "event_id": self.event_id,
             "event_type": self.event_type,
@@ -53,7 +53,7 @@ impl Case {
 }
 
 /// Does the log say this already? `newest` is its newest word about the dead letter.
-pub fn is_noted(newest: Option<&Entry>, death: &Death) -> bool {
+pub fn is_noted(newest: Option<&Entry>, death: &DeadReason) -> bool {
     newest.is_some_and(|entry| {
         let details: Value = serde_json::from_str(&entry.details).unwrap_or_default();
         entry.action == DIED && details["reason"] == *death.reason
@@ -68,7 +68,8 @@ mod tests {
     #[test]
     fn d8_a_failure_is_noted_once_until_a_person_or_another_reason_makes_it_new() {
         let lease = Lease::born(Seq::from_i64(7), Epoch(1));
-        let (timeout, refused) = (Death::terminal("timeout", "late"), Death::terminal("refused", "no"));
+        let (timeout, refused) =
+            (DeadReason::terminal("timeout", "late"), DeadReason::terminal("refused", "no"));
         let noted = Case::default().entry(lease, &timeout, Time::from_ms(1));
         assert!(!is_noted(None, &timeout));
         assert!(is_noted(Some(&noted), &timeout), "a replay fails the same way");
@@ -89,7 +90,7 @@ mod tests {
             about,
         };
         let lease = Lease::born(Seq::from_i64(7), Epoch(1));
-        let entry = case.entry(lease, &Death::terminal("timeout", "late"), Time::from_ms(1));
+        let entry = case.entry(lease, &DeadReason::terminal("timeout", "late"), Time::from_ms(1));
         let details: Value = serde_json::from_str(&entry.details).unwrap();
         let said = ["event_id", "event_type", "source", "payment", "lane", "reason"];
         let said = said.map(|name| details[name].as_str().unwrap().to_owned());

@@ -3,7 +3,7 @@
 use super::Route;
 use crate::event::Stored;
 use crate::job::Lane;
-use crate::rule::Facts;
+use crate::rule::Variables;
 use crate::source_name::Origin;
 
 /// A delivery to be made.
@@ -22,7 +22,7 @@ pub fn deliveries<'r>(
     event: &Stored,
     routes: impl Iterator<Item = &'r Route>,
 ) -> (Vec<Delivery>, Vec<String>) {
-    let facts = Facts::of(event);
+    let facts = Variables::of(event);
     let (mut deliveries, mut unanswered) = (Vec::new(), Vec::new());
     for route in routes {
         let mut tell = |error| unanswered.push(format!("route {}: {error}", route.name));

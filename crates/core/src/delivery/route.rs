@@ -7,7 +7,7 @@ use crate::announcement::{is_alert, is_announced};
 use crate::event::{Stored, Trust};
 use crate::pattern::Pattern;
 use crate::provider::encode_hex;
-use crate::rule::{Facts, Rule, RuleError};
+use crate::rule::{Rule, RuleError, Variables};
 use crate::secret::Secret;
 use crate::source_name::{FETCHED, OWN, Origin, is_of_the_house};
 
@@ -59,7 +59,7 @@ const FIFO_KEY_BYTES_MAX: usize = 255;
 impl Route {
     /// Does the event of this origin go here? A filter that can't be evaluated is an error: the event does not go here, and the caller
     /// tells.
-    pub fn matches(&self, origin: Origin, event: &Stored, facts: &Facts<'_>) -> Result<bool, RuleError> {
+    pub fn matches(&self, origin: Origin, event: &Stored, facts: &Variables<'_>) -> Result<bool, RuleError> {
         let any = |patterns: &[Pattern], text: &str| {
             patterns.is_empty() || patterns.iter().any(|pattern| pattern.matches(text))
         };
@@ -110,7 +110,7 @@ impl Route {
 
     /// What the event must keep its order with; `None` when it may overtake others. A key that can't be read is an error:
     /// the event goes without order, because it was asked for, and the caller tells.
-    pub fn fifo_key(&self, facts: &Facts<'_>) -> Result<Option<String>, RuleError> {
+    pub fn fifo_key(&self, facts: &Variables<'_>) -> Result<Option<String>, RuleError> {
         let Some(rule) = &self.fifo else { return Ok(None) };
         let unread =
             |RuleError(error)| RuleError(format!("sent without order, as fifo has no answer: {error}"));
@@ -198,7 +198,7 @@ pub mod tests {
         let check = |change: fn(&mut Route)| {
             let mut route = route();
             change(&mut route);
-            route.matches(STRIPE, &event, &Facts::of(&event)).unwrap()
+            route.matches(STRIPE, &event, &Variables::of(&event)).unwrap()
         };
         assert!(check(|_| {}));
         assert!(check(|route| route.sources = vec![Pattern::new("paypal"), Pattern::new("str*")]));
@@ -208,16 +208,16 @@ pub mod tests {
         assert!(!check(|route| route.filter = Rule::compile("body.data.amount > 2000").ok()));
         let mut unclear = route();
         unclear.filter = Rule::compile("body.data.nothing > 1000").ok();
-        assert!(unclear.matches(STRIPE, &event, &Facts::of(&event)).is_err());
+        assert!(unclear.matches(STRIPE, &event, &Variables::of(&event)).is_err());
         // A route for other types is not asked about its filter.
         unclear.events = vec![Pattern::new("charge.*")];
-        assert_eq!(unclear.matches(STRIPE, &event, &Facts::of(&event)), Ok(false));
+        assert_eq!(unclear.matches(STRIPE, &event, &Variables::of(&event)), Ok(false));
     }
 
     /// The routes of these that take the event, which came by this source.
     fn takes(routes: &[Route], provider: &'static str, event: &Stored) -> Vec<bool> {
         let origin = Origin { provider, livemode: None };
-        routes.iter().map(|route| route.matches(origin, event, &Facts::of(event)).unwrap()).collect()
+        routes.iter().map(|route| route.matches(origin, event, &Variables::of(event)).unwrap()).collect()
     }
 
     fn of_sources(patterns: &[&str]) -> Route {
@@ -279,7 +279,7 @@ pub mod tests {
         let key = |rule: &str, body: &str| {
             let event = stored(body);
             let route = Route { fifo: Some(Rule::compile(rule).unwrap()), ..route() };
-            route.fifo_key(&Facts::of(&event))
+            route.fifo_key(&Variables::of(&event))
         };
         assert_eq!(key("event.object.id", "{}"), Ok(Some("pi_1".into())));
         assert_eq!(key("body.customer", r#"{"customer":7}"#), Ok(Some("7".into())));
@@ -293,6 +293,6 @@ pub mod tests {
             let RuleError(error) = key(rule, body).unwrap_err();
             assert!(error.starts_with("sent without order"), "{error}");
         }
-        assert_eq!(route().fifo_key(&Facts::of(&stored("{}"))), Ok(None));
+        assert_eq!(route().fifo_key(&Variables::of(&stored("{}"))), Ok(None));
     }
 }

@@ -115,7 +115,7 @@ impl Named {
         });
         let mut customer = customer.unwrap_or_default();
         let state = self.payment_key().and_then(|key| known.states.get(&key));
-        let payment = state.and_then(|state| payment::Facts::kept(&state.facts).ok());
+        let payment = state.and_then(|state| payment::Facts::parse(&state.facts).ok());
         if customer.address.is_none() {
             customer.address = payment.as_ref().and_then(|facts| facts.email().cloned());
         }

@@ -8,7 +8,7 @@ use crate::event::{Stored, Trust};
 use crate::id::Seq;
 use crate::job::{Kind, Lane, NewJob, effect_prefix};
 use crate::pattern::Pattern;
-use crate::rule::{self, Facts, RuleError};
+use crate::rule::{self, RuleError, Variables};
 use crate::source_name::{FETCHED, Origin, is_of_the_house};
 use crate::time::Time;
 
@@ -57,7 +57,7 @@ impl To {
 }
 
 impl Rule {
-    pub fn matches(&self, event: &Stored, facts: &Facts<'_>) -> Result<bool, RuleError> {
+    pub fn matches(&self, event: &Stored, facts: &Variables<'_>) -> Result<bool, RuleError> {
         if !self.is_heard_from(event) || !self.events.iter().any(|pattern| pattern.matches(&event.event_type))
         {
             return Ok(false);
@@ -131,7 +131,7 @@ pub fn tasks<'r>(
     if origin.provider == "sns" && feedback::read(&event.body).is_some() {
         tasks.push(Task::Feedback);
     }
-    let facts = Facts::of(event);
+    let facts = Variables::of(event);
     for rule in rules {
         match rule.matches(event, &facts) {
             Ok(true) => tasks.push(Task::Tell(rule.name.clone())),
@@ -197,7 +197,7 @@ pub mod tests {
                 of("hooks", "payment.*", &["git*"]),
                 of("both", "payment.paid", &["sekisho", "github"]),
             ];
-            let facts = Facts::of(event);
+            let facts = Variables::of(event);
             rules
                 .iter()
                 .filter(|rule| rule.matches(event, &facts).unwrap())

@@ -10,12 +10,12 @@ fn is_true(rule: &str) -> Result<bool, RuleError> {
 
 fn is_true_on(rule: &str, body: &str) -> Result<bool, RuleError> {
     let event = stored(body);
-    Rule::compile(rule)?.is_true(&Facts::of(&event))
+    Rule::compile(rule)?.is_true(&Variables::of(&event))
 }
 
 fn text(rule: &str) -> Result<Option<String>, RuleError> {
     let event = stored(BODY);
-    Rule::compile(rule)?.text(&Facts::of(&event))
+    Rule::compile(rule)?.text(&Variables::of(&event))
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn c4_a_key_is_a_text_a_number_or_a_boolean() {
     assert_eq!(text("body.data.object.missing"), Ok(None));
     let bare = crate::event::Stored { object: None, livemode: None, ..stored("{}") };
     for rule in ["event.object.id", "event.object.kind", "event.account", "event.livemode"] {
-        assert_eq!(Rule::compile(rule).unwrap().text(&Facts::of(&bare)), Ok(None), "{rule}");
+        assert_eq!(Rule::compile(rule).unwrap().text(&Variables::of(&bare)), Ok(None), "{rule}");
     }
     assert!(text("body.data.object.items").is_err());
     assert!(text("body.data.object").is_err());
@@ -173,7 +173,9 @@ fn a_rule_is_shared_between_threads() {
     assert_eq!(rule.as_str(), "event.livemode");
     let answers: Vec<_> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..4)
-            .map(|_| scope.spawn(|| (0..100).all(|_| rule.is_true(&Facts::of(&stored("{}"))) == Ok(true))))
+            .map(|_| {
+                scope.spawn(|| (0..100).all(|_| rule.is_true(&Variables::of(&stored("{}"))) == Ok(true)))
+            })
             .collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });

@@ -4,6 +4,7 @@
 //! snapshots of one second are ordered by what they are (created before updated before deleted) and then by status, never
 //! by arrival. Invoices do have a rank, and what they say beyond the snapshot is believed.
 
+mod aggregate;
 mod delete;
 mod derive;
 mod due;
@@ -11,7 +12,6 @@ mod due;
 mod laws;
 #[cfg(test)]
 mod tests;
-mod thing;
 mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -163,7 +163,7 @@ impl Facts {
 
 impl Facts {
     /// Everything that is kept of a billing, whatever it is made of.
-    pub fn kept(facts: &str) -> serde_json::Result<Self> {
+    pub fn parse(facts: &str) -> serde_json::Result<Self> {
         Ok(unite(&parts::<Self>(facts)?).into_owned())
     }
 

@@ -131,7 +131,7 @@ pub fn names(inputs: &[Input]) -> Wanted {
     wanted
 }
 
-fn name<F: Thing>(facts: &F, names: &mut BTreeSet<String>) {
+fn name<F: Aggregate>(facts: &F, names: &mut BTreeSet<String>) {
     names.extend(facts.names().iter().map(|name| F::full(name)));
     let others = facts.claims().into_iter().chain(facts.seeks()).chain(facts.aliases());
     names.extend(others.map(|name| F::full(&name)));
@@ -169,14 +169,14 @@ pub fn decide(
     terms: &Terms<'_>,
 ) -> Result<Vec<Change>, Wanted> {
     let known = Known { asked, loaded };
-    let mut desk =
-        Desk { billings: Board::new(known), payments: Board::new(known), steps: Steps::new(inputs) };
+    let mut batch =
+        Batch { billings: Board::new(known), payments: Board::new(known), steps: Steps::new(inputs) };
     for (n, input) in inputs.iter().enumerate() {
-        if let Err(refused) = desk.take_in(n, input, terms.at) {
-            desk.steps.refuse(n, refused);
+        if let Err(refused) = batch.take_in(n, input, terms.at) {
+            batch.steps.refuse(n, refused);
         }
     }
-    let Desk { billings, payments, mut steps } = desk;
+    let Batch { billings, payments, mut steps } = batch;
     let mut wanted = billings.wanted.clone();
     wanted.extend(payments.wanted.clone());
     if !wanted.is_empty() {
@@ -188,13 +188,13 @@ pub fn decide(
 }
 
 /// Everything a batch works on.
-struct Desk<'l, 'i> {
+struct Batch<'l, 'i> {
     billings: Board<'l, billing::Facts>,
     payments: Board<'l, payment::Facts>,
     steps: Steps<'i>,
 }
 
-impl Desk<'_, '_> {
+impl Batch<'_, '_> {
     fn take_in(&mut self, n: usize, input: &Input, at: Time) -> Result<(), String> {
         let mut paid: BTreeSet<String> = BTreeSet::new();
         if let Some(part) = &input.reading.billing {
@@ -253,7 +253,7 @@ impl Desk<'_, '_> {
 }
 
 /// A kind of thing that events speak of, made of clusters of what belongs together.
-pub trait Thing: Clone + Default + PartialEq + Serialize + DeserializeOwned {
+pub trait Aggregate: Clone + Default + PartialEq + Serialize + DeserializeOwned {
     const KIND: Kind;
     /// What its ids begin with.
     const TAG: &'static str;
@@ -298,7 +298,7 @@ pub trait Thing: Clone + Default + PartialEq + Serialize + DeserializeOwned {
     /// Remembers that something left it for another.
     fn lose(&mut self, to: &str);
     /// What follows from the facts.
-    fn look(&self) -> Look;
+    fn derivation(&self) -> Derivation;
     /// What it asks for.
     fn ask(&self, id: &str, terms: &Terms<'_>) -> Asked<Self::Mark>;
     /// What remembers that something was asked for.
@@ -323,7 +323,7 @@ pub struct Asked<M> {
 
 /// What follows from the facts of a thing.
 #[derive(Clone)]
-pub struct Look {
+pub struct Derivation {
     /// What is kept beside the facts.
     pub index: Index,
     /// What a person sees of it, in a few words: status and amounts.

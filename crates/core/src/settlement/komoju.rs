@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 
 use super::payment::{Charge, ChargeStatus, Intent, IntentStatus, Refund, RefundStatus, Till};
-use super::reading::{Labels, Reading, References, Told, Unreadable, named, parse, unreadable};
+use super::reading::{Labels, Reading, References, Statement, Unreadable, named, parse, unreadable};
 use crate::event::Stored;
 use crate::money::{self, Currency};
 
@@ -28,7 +28,7 @@ pub fn read(event: &Stored, references: &References) -> Result<Option<Reading>, 
     let envelope: Envelope<'_> = serde_json::from_slice(&event.body).map_err(unreadable)?;
     let Some(data) = envelope.data else { return Ok(None) };
     let Kind { resource: kind } = parse(data)?;
-    let told = match &*kind {
+    let statement = match &*kind {
         "payment" => payment(parse(data)?, &event.event_type)?,
         "refund" => refund(parse(data)?)?,
         "refund_request" => refund_request(parse(data)?)?,
@@ -36,7 +36,7 @@ pub fn read(event: &Stored, references: &References) -> Result<Option<Reading>, 
         "" if event.event_type.starts_with("refund_request.") => refund_request(parse(data)?)?,
         _ => return Ok(None),
     };
-    Ok(Some(told.into_reading("komoju", event, references)))
+    Ok(Some(statement.into_reading("komoju", event, references)))
 }
 
 #[derive(Deserialize)]
@@ -78,7 +78,7 @@ struct Details {
     email: Option<String>,
 }
 
-fn payment(payment: PaymentObject, event_type: &str) -> Result<Told, Unreadable> {
+fn payment(payment: PaymentObject, event_type: &str) -> Result<Statement, Unreadable> {
     let id = named(payment.id)?;
     let state = payment.status.as_deref();
     let details = payment.payment_details;
@@ -106,8 +106,8 @@ fn payment(payment: PaymentObject, event_type: &str) -> Result<Told, Unreadable>
     let refunded = amount(payment.amount_refunded)?.max(if returned { asked } else { 0 });
     let currency = currency(payment.currency.as_deref())?;
     let labels = labels(payment.metadata, payment.external_order_num);
-    let mut told = Told { ids: vec![id.clone()], labels, ..Told::default() };
-    told.facts.intents.insert(
+    let mut statement = Statement { ids: vec![id.clone()], labels, ..Statement::default() };
+    statement.facts.intents.insert(
         id.clone(),
         Intent {
             status,
@@ -129,22 +129,22 @@ fn payment(payment: PaymentObject, event_type: &str) -> Result<Told, Unreadable>
             currency,
             ..Charge::default()
         };
-        told.facts.charges.insert(id.clone(), charge);
+        statement.facts.charges.insert(id.clone(), charge);
     }
     let refunds = payment.refunds.unwrap_or_default();
     // Cash waits for the customer until the payment counts it among what went back.
     let listed = money::sum(refunds.iter().filter_map(|refund| refund.amount));
     let counted = returned || refunded >= listed;
     for refund in refunds {
-        told.add_refund(refund, Some(&id), currency, counted)?;
+        statement.add_refund(refund, Some(&id), currency, counted)?;
     }
     for request in payment.refund_requests.into_iter().flatten() {
-        told.add_request(request, Some(&id))?;
+        statement.add_request(request, Some(&id))?;
     }
-    told.facts.provider_customers.extend(payment.customer);
+    statement.facts.provider_customers.extend(payment.customer);
     let email = details.and_then(|details| details.email);
-    told.facts.reached_at(email.as_deref(), Till::Buyer);
-    Ok(told)
+    statement.facts.reached_at(email.as_deref(), Till::Buyer);
+    Ok(statement)
 }
 
 #[derive(Deserialize)]
@@ -159,10 +159,10 @@ struct RefundObject {
     chargeback: Option<bool>,
 }
 
-fn refund(refund: RefundObject) -> Result<Told, Unreadable> {
-    let mut told = Told::default();
-    told.add_refund(refund, None, None, false)?;
-    Ok(told)
+fn refund(refund: RefundObject) -> Result<Statement, Unreadable> {
+    let mut statement = Statement::default();
+    statement.add_refund(refund, None, None, false)?;
+    Ok(statement)
 }
 
 #[derive(Deserialize)]
@@ -173,13 +173,13 @@ struct RefundRequest {
     description: Option<String>,
 }
 
-fn refund_request(request: RefundRequest) -> Result<Told, Unreadable> {
-    let mut told = Told::default();
-    told.add_request(request, None)?;
-    Ok(told)
+fn refund_request(request: RefundRequest) -> Result<Statement, Unreadable> {
+    let mut statement = Statement::default();
+    statement.add_request(request, None)?;
+    Ok(statement)
 }
 
-impl Told {
+impl Statement {
     fn add_request(&mut self, request: RefundRequest, payment: Option<&String>) -> Result<(), Unreadable> {
         let id = named(request.id)?;
         let charge = payment.cloned().or(request.payment);

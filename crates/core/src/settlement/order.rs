@@ -1,8 +1,8 @@
 //! A payment that the app announces, before, while or after its customer pays; and every name by which a payment or a
 //! tenant's billing can be asked for.
 
-use super::decide::{Cause, Input, Thing, parts};
-use super::payment::{Facts, Ours};
+use super::decide::{Aggregate, Cause, Input, parts};
+use super::payment::{Facts, MerchantOrder};
 use super::reading::{MODES, Reading, Realm, billing_name, order_name, own_name};
 use super::{PROVIDERS, billing};
 use crate::id::Seq;
@@ -11,7 +11,7 @@ use crate::state::{Key, Loaded};
 /// What the app says of a payment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Order {
-    pub ours: Ours,
+    pub ours: MerchantOrder,
     pub livemode: Option<bool>,
 }
 
@@ -101,7 +101,8 @@ mod tests {
     #[test]
     fn d1_an_order_of_one_mode_does_not_claim_the_other() {
         let order = |livemode| {
-            let ours = Ours { reference: Some("o".into()), for_all: true, ..Ours::default() };
+            let ours =
+                MerchantOrder { reference: Some("o".into()), for_all: true, ..MerchantOrder::default() };
             let input = Order { ours, livemode }.input(Seq::from_i64(1), Cause::default());
             input.reading.payment.unwrap().claims()
         };

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 
 use super::payment::{Capture, Charge, ChargeStatus, Intent, IntentStatus};
-use super::reading::{Labels, Reading, References, Told, Unreadable, named, parse, unreadable};
+use super::reading::{Labels, Reading, References, Statement, Unreadable, named, parse, unreadable};
 use crate::event::Stored;
 use crate::money::{self, Currency};
 
@@ -27,11 +27,11 @@ pub fn read(event: &Stored, references: &References) -> Result<Option<Reading>, 
     let envelope: Envelope<'_> = serde_json::from_slice(&event.body).map_err(unreadable)?;
     let Some(data) = envelope.data else { return Ok(None) };
     let Kind { object: kind } = parse(data)?;
-    let told = match &*kind {
+    let statement = match &*kind {
         "charge" => charge(parse(data)?, &event.event_type, envelope.created)?,
         _ => return Ok(None),
     };
-    Ok(Some(told.into_reading("payjp", event, references)))
+    Ok(Some(statement.into_reading("payjp", event, references)))
 }
 
 #[derive(Deserialize)]
@@ -66,7 +66,7 @@ struct ChargeObject {
     metadata: Option<Value>,
 }
 
-fn charge(charge: ChargeObject, event_type: &str, created: Option<i64>) -> Result<Told, Unreadable> {
+fn charge(charge: ChargeObject, event_type: &str, created: Option<i64>) -> Result<Statement, Unreadable> {
     let id = named(charge.id)?;
     let taken = charge.captured == Some(true) && charge.paid != Some(false);
     if taken && (charge.amount.is_none() || charge.currency.is_none()) {
@@ -93,9 +93,11 @@ fn charge(charge: ChargeObject, event_type: &str, created: Option<i64>) -> Resul
         (false, false) if failed => IntentStatus::Failed,
         (false, false) => IntentStatus::Waiting,
     };
-    let mut told = Told { ids: vec![id.clone()], labels: labels(charge.metadata), ..Told::default() };
+    let mut statement =
+        Statement { ids: vec![id.clone()], labels: labels(charge.metadata), ..Statement::default() };
     // How much was received only the charge says: no part of it that is released may stand here for good.
-    told.facts
+    statement
+        .facts
         .intents
         .insert(id.clone(), Intent { status, amount: total, currency, failed, failure, ..Intent::default() });
     if taken {
@@ -113,10 +115,10 @@ fn charge(charge: ChargeObject, event_type: &str, created: Option<i64>) -> Resul
             currency,
             ..Charge::default()
         };
-        told.facts.charges.insert(id, charge);
+        statement.facts.charges.insert(id, charge);
     }
-    told.facts.provider_customers.extend(charge.customer);
-    Ok(told)
+    statement.facts.provider_customers.extend(charge.customer);
+    Ok(statement)
 }
 
 fn labels(metadata: Option<Value>) -> Labels {

@@ -4,6 +4,7 @@
 //! Every scalar joins by taking the greater, every collection by uniting. What goes back and forth by its nature, an intent
 //! between two tries, is kept as its newest snapshot: the moment that the provider wrote on it decides, never its arrival.
 
+mod aggregate;
 mod amounts;
 mod derive;
 mod due;
@@ -17,7 +18,6 @@ mod samples;
 mod scenarios;
 #[cfg(test)]
 mod tests;
-mod thing;
 mod tries;
 mod view;
 mod why;
@@ -63,7 +63,7 @@ pub struct Facts {
     pub account: Option<String>,
     /// Said by the app that created it, by our id.
     #[serde(skip_serializing_if = "is_nothing")]
-    pub ours: BTreeMap<String, Ours>,
+    pub ours: BTreeMap<String, MerchantOrder>,
     /// Said by the provider's objects in our name.
     #[serde(skip_serializing_if = "is_nothing")]
     pub orders: BTreeSet<String>,
@@ -141,7 +141,7 @@ pub enum Till {
 /// A payment as the app that created it described it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Ours {
+pub struct MerchantOrder {
     pub amount: i64,
     pub currency: Option<Currency>,
     pub tenant: Option<String>,
@@ -190,7 +190,7 @@ impl Facts {
 
 impl Facts {
     /// Everything that is kept of a payment, whatever it is made of.
-    pub fn kept(facts: &str) -> serde_json::Result<Self> {
+    pub fn parse(facts: &str) -> serde_json::Result<Self> {
         Ok(unite(&parts::<Self>(facts)?).into_owned())
     }
 

@@ -15,7 +15,7 @@ use super::payment::{
     Charge, ChargeStatus, Dispute, DisputeStatus, Facts, Intent, IntentStatus, Refund, RefundStatus, Till,
     Transaction,
 };
-use super::reading::{Labels, Reading, References, Told, Unreadable, named, parse, unreadable};
+use super::reading::{Labels, Reading, References, Statement, Unreadable, named, parse, unreadable};
 use crate::event::Stored;
 use crate::money::{self, Currency};
 
@@ -33,7 +33,7 @@ pub fn read(event: &Stored, references: &References) -> Result<Option<Reading>, 
     }
     let envelope: Envelope<'_> = serde_json::from_slice(&event.body).map_err(unreadable)?;
     let Some(resource) = envelope.resource else { return Ok(None) };
-    let told = match envelope.resource_type.as_deref().unwrap_or_default() {
+    let statement = match envelope.resource_type.as_deref().unwrap_or_default() {
         _ if event.event_type == LAPSED => lapsed(parse(resource)?)?,
         "checkout-order" => order(parse(resource)?)?,
         "capture" => capture(parse(resource)?)?,
@@ -41,7 +41,7 @@ pub fn read(event: &Stored, references: &References) -> Result<Option<Reading>, 
         "dispute" => dispute(parse(resource)?)?,
         _ => return Ok(None),
     };
-    Ok(Some(told.into_reading("paypal", event, references)))
+    Ok(Some(statement.into_reading("paypal", event, references)))
 }
 
 #[derive(Deserialize)]
@@ -83,7 +83,7 @@ fn email<'o>(payer: Option<&'o Payer>, sources: Option<&'o BTreeMap<String, Valu
     of_payer.or_else(of_source)
 }
 
-fn order(order: OrderObject) -> Result<Told, Unreadable> {
+fn order(order: OrderObject) -> Result<Statement, Unreadable> {
     let id = named(order.id)?;
     let mut intent = Intent {
         status: match order.status.as_deref() {
@@ -94,7 +94,7 @@ fn order(order: OrderObject) -> Result<Told, Unreadable> {
         },
         ..Intent::default()
     };
-    let mut told = Told { ids: vec![id.clone()], ..Told::default() };
+    let mut statement = Statement { ids: vec![id.clone()], ..Statement::default() };
     for unit in order.purchase_units.into_iter().flatten() {
         let (amount, currency) = amount(unit.amount.as_ref())?;
         let total = money::sum([intent.amount, amount]);
@@ -106,14 +106,14 @@ fn order(order: OrderObject) -> Result<Told, Unreadable> {
         }
         intent.currency = intent.currency.or(currency);
         for (field, value) in labels(unit.custom_id, unit.invoice_id).0 {
-            told.labels.0.entry(field).or_insert(value);
+            statement.labels.0.entry(field).or_insert(value);
         }
     }
-    told.facts.intents.insert(id, intent);
+    statement.facts.intents.insert(id, intent);
     let email = email(order.payer.as_ref(), order.payment_source.as_ref());
-    told.facts.reached_at(email, Till::Buyer);
-    told.facts.provider_customers.extend(order.payer.and_then(|payer| payer.payer_id));
-    Ok(told)
+    statement.facts.reached_at(email, Till::Buyer);
+    statement.facts.provider_customers.extend(order.payer.and_then(|payer| payer.payer_id));
+    Ok(statement)
 }
 
 #[derive(Deserialize)]
@@ -122,16 +122,16 @@ struct LapsedOrder {
     purchase_units: Option<Vec<Unit>>,
 }
 
-fn lapsed(order: LapsedOrder) -> Result<Told, Unreadable> {
+fn lapsed(order: LapsedOrder) -> Result<Statement, Unreadable> {
     let id = named(order.order_id)?;
-    let mut told = Told { ids: vec![id.clone()], ..Told::default() };
+    let mut statement = Statement { ids: vec![id.clone()], ..Statement::default() };
     for unit in order.purchase_units.into_iter().flatten() {
         for (field, value) in labels(unit.custom_id, unit.invoice_id).0 {
-            told.labels.0.entry(field).or_insert(value);
+            statement.labels.0.entry(field).or_insert(value);
         }
     }
-    told.facts.intents.insert(id, Intent { status: IntentStatus::Expired, ..Intent::default() });
-    Ok(told)
+    statement.facts.intents.insert(id, Intent { status: IntentStatus::Expired, ..Intent::default() });
+    Ok(statement)
 }
 
 #[derive(Deserialize)]
@@ -147,7 +147,7 @@ struct CaptureObject {
     links: Option<Vec<Link>>,
 }
 
-fn capture(capture: CaptureObject) -> Result<Told, Unreadable> {
+fn capture(capture: CaptureObject) -> Result<Statement, Unreadable> {
     let id = named(capture.id)?;
     let status = match capture.status.as_deref() {
         Some("COMPLETED" | "PARTIALLY_REFUNDED" | "REFUNDED") => ChargeStatus::Succeeded,
@@ -186,7 +186,7 @@ fn capture(capture: CaptureObject) -> Result<Told, Unreadable> {
         facts.intents.insert(order, Intent { status: IntentStatus::Failed, currency, ..Intent::default() });
     }
     let ids = [Some(id), order, related.authorization].into_iter().flatten().collect();
-    Ok(Told { ids, labels: labels(capture.custom_id, capture.invoice_id), facts })
+    Ok(Statement { ids, labels: labels(capture.custom_id, capture.invoice_id), facts })
 }
 
 #[derive(Deserialize)]
@@ -202,7 +202,7 @@ struct RefundObject {
     links: Option<Vec<Link>>,
 }
 
-fn refund(refund: RefundObject) -> Result<Told, Unreadable> {
+fn refund(refund: RefundObject) -> Result<Statement, Unreadable> {
     let id = named(refund.id)?;
     let status = match refund.status.as_deref() {
         Some("COMPLETED") => RefundStatus::Succeeded,
@@ -234,7 +234,7 @@ fn refund(refund: RefundObject) -> Result<Told, Unreadable> {
         },
     );
     let ids = [Some(id), charge, related.order, related.authorization].into_iter().flatten().collect();
-    Ok(Told { ids, labels, facts })
+    Ok(Statement { ids, labels, facts })
 }
 
 #[derive(Deserialize)]
@@ -261,7 +261,7 @@ struct Disputed {
 }
 
 /// Money that a dispute moves comes as a reversal of the capture, so none is taken here.
-fn dispute(dispute: DisputeObject) -> Result<Told, Unreadable> {
+fn dispute(dispute: DisputeObject) -> Result<Statement, Unreadable> {
     let id = named(dispute.dispute_id)?;
     let inquiry = dispute.dispute_life_cycle_stage.as_deref() == Some("INQUIRY");
     let outcome = dispute.dispute_outcome.and_then(|outcome| outcome.outcome_code);
@@ -295,7 +295,7 @@ fn dispute(dispute: DisputeObject) -> Result<Told, Unreadable> {
             ..Dispute::default()
         },
     );
-    Ok(Told { ids: [Some(id), charge].into_iter().flatten().collect(), labels, facts })
+    Ok(Statement { ids: [Some(id), charge].into_iter().flatten().collect(), labels, facts })
 }
 
 #[derive(Deserialize)]

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::decide::Thing;
+use super::decide::Aggregate;
 use super::{billing, payment};
 use crate::event::Stored;
 use crate::id::is_tagged;
@@ -160,14 +160,14 @@ impl Labels {
 
 /// What one object of a provider says of a payment.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct Statement {
     /// Every id it mentions, its own first.
     pub ids: Vec<String>,
     pub labels: Labels,
     pub facts: payment::Facts,
 }
 
-impl Told {
+impl Statement {
     pub fn into_reading(self, provider: &'static str, event: &Stored, references: &References) -> Reading {
         let Self { ids, labels, mut facts } = self;
         let realm = Realm { provider, account: event.account.clone(), livemode: event.livemode };

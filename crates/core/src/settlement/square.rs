@@ -12,7 +12,7 @@ use super::payment::{
     Charge, ChargeStatus, Dispute, DisputeStatus, Facts, Intent, IntentStatus, Refund, RefundStatus, Till,
     Transaction,
 };
-use super::reading::{Labels, Reading, References, Told, Unreadable, named, parse, unreadable};
+use super::reading::{Labels, Reading, References, Statement, Unreadable, named, parse, unreadable};
 use crate::event::Stored;
 use crate::money::{self, Currency};
 
@@ -26,13 +26,13 @@ pub fn read(event: &Stored, references: &References) -> Result<Option<Reading>, 
     }
     let envelope: Envelope<'_> = serde_json::from_slice(&event.body).map_err(unreadable)?;
     let Some(object) = envelope.data.and_then(|data| data.object) else { return Ok(None) };
-    let told = match object {
+    let statement = match object {
         Object { payment: Some(object), .. } => payment(parse(object)?)?,
         Object { refund: Some(object), .. } => refund(parse(object)?)?,
         Object { dispute: Some(object), .. } => dispute(parse(object)?)?,
         Object { payment: None, refund: None, dispute: None } => return Ok(None),
     };
-    Ok(Some(told.into_reading("square", event, references)))
+    Ok(Some(statement.into_reading("square", event, references)))
 }
 
 #[derive(Deserialize)]
@@ -90,7 +90,7 @@ struct CardError {
     code: Option<String>,
 }
 
-fn payment(payment: PaymentObject) -> Result<Told, Unreadable> {
+fn payment(payment: PaymentObject) -> Result<Statement, Unreadable> {
     let id = named(payment.id)?;
     let status = match payment.status.as_deref() {
         Some("COMPLETED") => IntentStatus::Succeeded,
@@ -147,7 +147,7 @@ fn payment(payment: PaymentObject) -> Result<Told, Unreadable> {
     facts.provider_customers.extend(payment.customer_id);
     facts.reached_at(payment.buyer_email_address.as_deref(), Till::Buyer);
     let labels = labels(payment.reference_id, payment.order_id.clone());
-    Ok(Told { ids: [Some(id), payment.order_id].into_iter().flatten().collect(), labels, facts })
+    Ok(Statement { ids: [Some(id), payment.order_id].into_iter().flatten().collect(), labels, facts })
 }
 
 /// What was booked; `None` while the fees are not known, or where they are not in the payment's currency.
@@ -177,7 +177,7 @@ struct RefundObject {
     reason: Option<String>,
 }
 
-fn refund(refund: RefundObject) -> Result<Told, Unreadable> {
+fn refund(refund: RefundObject) -> Result<Statement, Unreadable> {
     let id = named(refund.id)?;
     let status = match refund.status.as_deref() {
         Some("COMPLETED") => RefundStatus::Succeeded,
@@ -200,7 +200,7 @@ fn refund(refund: RefundObject) -> Result<Told, Unreadable> {
         },
     );
     let ids = [Some(id), refund.payment_id, refund.order_id].into_iter().flatten().collect();
-    Ok(Told { ids, facts, ..Told::default() })
+    Ok(Statement { ids, facts, ..Statement::default() })
 }
 
 #[derive(Deserialize)]
@@ -219,7 +219,7 @@ struct Disputed {
     payment_id: Option<String>,
 }
 
-fn dispute(dispute: DisputeObject) -> Result<Told, Unreadable> {
+fn dispute(dispute: DisputeObject) -> Result<Statement, Unreadable> {
     let id = named(dispute.id.or(dispute.dispute_id).unwrap_or_default())?;
     let status = match dispute.state.as_deref() {
         Some("EVIDENCE_REQUIRED") => DisputeStatus::NeedsResponse,
@@ -244,7 +244,7 @@ fn dispute(dispute: DisputeObject) -> Result<Told, Unreadable> {
             ..Dispute::default()
         },
     );
-    Ok(Told { ids: [Some(id), charge].into_iter().flatten().collect(), facts, ..Told::default() })
+    Ok(Statement { ids: [Some(id), charge].into_iter().flatten().collect(), facts, ..Statement::default() })
 }
 
 #[derive(Deserialize)]

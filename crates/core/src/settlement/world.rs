@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::decide::{Cause, Input, decide, names};
 use super::order::Order;
-use super::payment::{self, Facts, Ours};
+use super::payment::{self, Facts, MerchantOrder};
 use super::{References, billing};
 use crate::announcement::Announcement;
 use crate::event::{Stored, Trust};
@@ -98,13 +98,13 @@ impl World {
         amount: i64,
     ) {
         let seq = self.next_seq();
-        let ours = Ours {
+        let ours = MerchantOrder {
             amount,
             currency: Currency::parse("jpy"),
             tenant: tenant.map(str::to_owned),
             reference: Some(reference.to_owned()),
             for_all,
-            ..Ours::default()
+            ..MerchantOrder::default()
         };
         let input = Order { ours, livemode }.input(seq, Cause::default());
         self.settle(&[input]);
@@ -159,11 +159,11 @@ impl World {
     }
 
     pub fn facts(&self) -> impl Iterator<Item = Facts> {
-        self.states(Kind::Payment).map(|state| Facts::kept(&state.facts).unwrap())
+        self.states(Kind::Payment).map(|state| Facts::parse(&state.facts).unwrap())
     }
 
     pub fn billings(&self) -> impl Iterator<Item = billing::Facts> {
-        self.states(Kind::Billing).map(|state| billing::Facts::kept(&state.facts).unwrap())
+        self.states(Kind::Billing).map(|state| billing::Facts::parse(&state.facts).unwrap())
     }
 
     /// Every payment that stands, by (reference, status, amount received, mode).

@@ -36,6 +36,8 @@ pub struct Ledger {
     pub unknown: Vec<String>,
     /// Answered, and not 2xx.
     pub refused: Vec<String>,
+    /// Acknowledged, but not at the first try.
+    pub resent: Vec<String>,
 }
 
 impl Report {

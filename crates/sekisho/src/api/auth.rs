@@ -16,7 +16,7 @@ use super::problem;
 use crate::attempts::{Attempt, Attempts};
 use crate::config::{Key, Scope};
 use crate::http::{Peer, Problem};
-use crate::{chance, transition};
+use crate::{acts, token};
 
 /// Says in whose name a command acts; believed only with the process' own key.
 pub const ACTOR: HeaderName = HeaderName::from_static("sekisho-actor");
@@ -58,14 +58,14 @@ impl Auth {
     /// `own` is the key of commands on this machine.
     pub fn new(keys: &[Key], own: Option<&Secret>, store: Arc<dyn Store>, attempts: Arc<Attempts>) -> Self {
         let configured = keys.iter().map(|key| Known {
-            hash: chance::hash(key.secret.expose()),
+            hash: token::hash(key.secret.expose()),
             name: key.name.clone(),
             scope: key.scope,
             is_own: false,
             is_weak: key.is_weak(),
         });
         let own = own.map(|secret| Known {
-            hash: chance::hash(secret.expose()),
+            hash: token::hash(secret.expose()),
             name: "cli".into(),
             scope: Scope::Admin,
             is_own: true,
@@ -99,9 +99,9 @@ impl Auth {
     }
 
     /// Who shows a key that was made by command.
-    async fn made(&self, headers: &HeaderMap) -> transition::Result<Option<Caller>> {
+    async fn made(&self, headers: &HeaderMap) -> acts::Result<Option<Caller>> {
         let Some(shown) = bearer(headers) else { return Ok(None) };
-        let key = transition::find_key(&*self.store, shown).await?;
+        let key = acts::find_key(&*self.store, shown).await?;
         Ok(key.and_then(|key| {
             let scope = key.scope()?;
             Some(Caller { name: key.name, role: Role::ApiKey, scope, tenant: key.tenant })
@@ -110,7 +110,7 @@ impl Auth {
 
     /// Who shows a key of the configuration, or the process' own; and whether it could be guessed.
     fn configured(&self, headers: &HeaderMap) -> Option<(Caller, bool)> {
-        let given = chance::hash(bearer(headers)?);
+        let given = token::hash(bearer(headers)?);
         // Hashes are compared, so how long it takes tells nothing about a key.
         let found = self.keys.iter().find(|known| known.hash == given)?;
         let named = headers.get(ACTOR).filter(|_| found.is_own).and_then(|name| name.to_str().ok());
@@ -154,9 +154,9 @@ mod tests {
     #[tokio::test]
     async fn h2_who_guesses_keys_is_told_to_wait_and_nobody_else_is() {
         let auth = auth();
-        let actor = transition::Actor { name: "test", role: Role::Operator, tenant: None, at: crate::now() };
-        let order = transition::NewKey { name: Some("made".into()), scopes: vec![Scope::Read], tenant: None };
-        let made = transition::create_key(&*auth.store, order, &[], &actor).await.unwrap();
+        let actor = acts::Actor { name: "test", role: Role::Operator, tenant: None, at: crate::now() };
+        let order = acts::NewKey { name: Some("made".into()), scopes: vec![Scope::Read], tenant: None };
+        let made = acts::create_key(&*auth.store, order, &[], &actor).await.unwrap();
         let from = |address: &str| {
             let address = address.parse().unwrap();
             Some(Peer { socket: address, named: address })

@@ -9,7 +9,7 @@ use super::endpoint::{
 };
 use super::problem;
 use crate::config::Scope;
-use crate::{now, transition, view};
+use crate::{acts, now, view};
 
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
@@ -96,7 +96,7 @@ async fn show(call: Call) -> Answer {
     let livemode = call.flag(LIVEMODE.name)?;
     let tenant = Some(&*call.path).filter(|tenant| call.may_see(Some(tenant)));
     let found = match tenant {
-        Some(tenant) => transition::billing_state(&*call.api.store, tenant, livemode).await?,
+        Some(tenant) => acts::billing_state(&*call.api.store, tenant, livemode).await?,
         None => None,
     };
     let missing = || problem::missing(format!("there is no billing of the tenant {}", call.path));
@@ -107,5 +107,5 @@ async fn show(call: Call) -> Answer {
 
 async fn delete(call: Call) -> Answer {
     let livemode = call.flag(LIVEMODE.name)?;
-    Ok(transition::delete_billing(&*call.api.store, &call.path, livemode, &call.actor()).await?.into())
+    Ok(acts::delete_billing(&*call.api.store, &call.path, livemode, &call.actor()).await?.into())
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::endpoint::{Answer, Call, Endpoint, Success, Verb};
 use super::problem;
 use crate::config::Scope;
-use crate::{now, transition, view};
+use crate::{acts, now, view};
 
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
@@ -46,7 +46,7 @@ async fn resume(call: Call) -> Answer {
         let detail = format!("there is no channel {}; configured are: {}", call.path, names.join(", "));
         return Err(problem::missing(detail));
     }
-    let resumed = transition::resume(&*call.api.store, &call.path, &call.actor()).await?;
+    let resumed = acts::resume(&*call.api.store, &call.path, &call.actor()).await?;
     // This node need not wait until it looks at the store again.
     call.api.worker.desk.set_breaker(&Lane::by_channel(&call.path), Breaker::default());
     tracing::info!(

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::endpoint::{ADDRESSES, Answer, BEFORE, Call, Endpoint, LIMIT, Parameter, Success, Verb, page};
 use super::events::{SOURCE, TYPE};
 use super::problem;
+use crate::acts::{self, DeadQuery};
 use crate::config::Scope;
-use crate::transition::{self, DeadQuery};
 use crate::view;
 
 pub const ENDPOINTS: &[Endpoint] = &[
@@ -54,7 +54,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         for_tenants: false,
         summary: "Retry dead letters; `dry_run` lists them",
         parameters: &[],
-        body: Some("Redo"),
+        body: Some("DeadLetterSelection"),
         answer: "DeadReport",
         success: Success::Done,
         run: |call| Box::pin(retry(call)),
@@ -66,7 +66,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         for_tenants: false,
         summary: "Discard dead letters, with a reason; `dry_run` lists them",
         parameters: &[],
-        body: Some("Redo"),
+        body: Some("DeadLetterSelection"),
         answer: "DeadReport",
         success: Success::Done,
         run: |call| Box::pin(discard(call)),
@@ -104,10 +104,10 @@ async fn show(call: Call) -> Answer {
 
 async fn retry(call: Call) -> Answer {
     let actor = call.actor();
-    Ok(json!(transition::retry(&*call.api.store, &call.order()?, &actor).await?).into())
+    Ok(json!(acts::retry(&*call.api.store, &call.order()?, &actor).await?).into())
 }
 
 async fn discard(call: Call) -> Answer {
     let actor = call.actor();
-    Ok(json!(transition::discard(&*call.api.store, &call.order()?, &actor).await?).into())
+    Ok(json!(acts::discard(&*call.api.store, &call.order()?, &actor).await?).into())
 }

@@ -14,10 +14,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::{Api, problem};
+use crate::acts::{Actor, Answered, Request, check_tenant};
 use crate::config::Scope;
 use crate::http::Problem;
 use crate::now;
-use crate::transition::{Actor, Answered, Request, check_tenant};
 use crate::view::{unlink, veil};
 
 pub struct Endpoint {

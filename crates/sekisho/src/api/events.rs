@@ -7,8 +7,8 @@ use super::endpoint::{
     ADDRESSES, Answer, BEFORE, Call, Endpoint, LIMIT, OWN, Parameter, Success, TENANT, Verb, page_until,
 };
 use super::problem;
+use crate::acts::{self, EventQuery};
 use crate::config::Scope;
-use crate::transition::{self, EventQuery};
 use crate::{now, view};
 
 pub const ENDPOINTS: &[Endpoint] = &[
@@ -106,7 +106,7 @@ async fn show(call: Call) -> Answer {
     let store = &*call.api.store;
     let named = call.param(SOURCE.name).map(|source| vec![source.to_owned()]);
     let sources = named.as_ref().unwrap_or(&call.api.known.sources);
-    let shown = match transition::find_event(store, sources, &call.path).await? {
+    let shown = match acts::find_event(store, sources, &call.path).await? {
         Some(seq) => view::event_with_all(store, seq).await?,
         None => None,
     };
@@ -116,7 +116,7 @@ async fn show(call: Call) -> Answer {
 
 async fn replay(call: Call) -> Answer {
     let actor = call.actor();
-    let report = transition::replay(&*call.api.store, &call.api.known, &call.order()?, &actor).await?;
+    let report = acts::replay(&*call.api.store, &call.api.known, &call.order()?, &actor).await?;
     Ok(json!(report).into())
 }
 

@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::endpoint::{Answer, Call, Endpoint, Success, Verb};
+use crate::acts;
 use crate::config::Scope;
-use crate::transition;
 
 pub const ENDPOINTS: &[Endpoint] = &[Endpoint {
     method: Verb::Post,
@@ -21,6 +21,6 @@ pub const ENDPOINTS: &[Endpoint] = &[Endpoint {
 }];
 
 async fn import(call: Call) -> Answer {
-    let report = transition::import(&*call.api.store, call.order()?, &call.actor()).await?;
+    let report = acts::import(&*call.api.store, call.order()?, &call.actor()).await?;
     Ok(json!(report).into())
 }

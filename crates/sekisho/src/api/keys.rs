@@ -4,8 +4,8 @@ use serde_json::{Map, Value, json};
 
 use super::endpoint::{Answer, Call, Endpoint, Success, Verb};
 use super::problem;
+use crate::acts::{self, Fields, NewKey};
 use crate::config::Scope;
-use crate::transition::{self, Fields, NewKey};
 use crate::view;
 
 pub const ENDPOINTS: &[Endpoint] = &[
@@ -48,7 +48,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
 ];
 
 async fn list(call: Call) -> Answer {
-    let keys = transition::list_keys(&*call.api.store).await?;
+    let keys = acts::list_keys(&*call.api.store).await?;
     Ok(json!({ "items": keys.iter().map(view::key).collect::<Vec<_>>() }).into())
 }
 
@@ -59,7 +59,7 @@ async fn create(call: Call) -> Answer {
         return Err(problem::no_scope(&call.actor, wider));
     }
     let (actor, configured) = (call.actor(), &call.api.known.keys);
-    let made = transition::create_key(&*call.api.store, order, configured, &actor).await?;
+    let made = acts::create_key(&*call.api.store, order, configured, &actor).await?;
     let mut shown = view::key(&made.key);
     shown["key"] = made.secret.expose().into();
     Ok(shown.into())
@@ -70,11 +70,11 @@ async fn revoke(call: Call) -> Answer {
     let key = fields.text("key", 100);
     let key = fields.need("key", key).unwrap_or_default();
     fields.finish()?;
-    Ok(view::key(&transition::revoke_key(&*call.api.store, &key, &call.actor()).await?).into())
+    Ok(view::key(&acts::revoke_key(&*call.api.store, &key, &call.actor()).await?).into())
 }
 
 /// What an order to make a key says, checked.
-fn read(order: Map<String, Value>) -> transition::Result<NewKey> {
+fn read(order: Map<String, Value>) -> acts::Result<NewKey> {
     let mut fields = Fields::new(order);
     let name = fields.text("name", 100);
     let names = fields.texts("scopes");

@@ -6,7 +6,7 @@ use sekisho_store::StateFilter;
 
 use super::endpoint::{Answer, BEFORE, Call, page_of_states};
 use super::problem;
-use crate::{transition, view};
+use crate::{acts, view};
 
 pub async fn list(register: Register, call: Call) -> Answer {
     let before = call.param(BEFORE.name).map(str::to_owned);
@@ -19,7 +19,7 @@ pub async fn list(register: Register, call: Call) -> Answer {
 
 pub async fn create(register: Register, call: Call) -> Answer {
     let (store, actor) = (&*call.api.store, call.actor());
-    let created = transition::create_member(store, register, call.order()?, call.request.as_ref(), &actor);
+    let created = acts::create_member(store, register, call.order()?, call.request.as_ref(), &actor);
     Ok(created.await?.into())
 }
 
@@ -36,11 +36,10 @@ pub async fn show(register: Register, call: Call) -> Answer {
 pub async fn delete(register: Register, call: Call) -> Answer {
     let (store, actor, tenant) = (&*call.api.store, call.actor(), call.of_tenant()?);
     if register == Register::Tenants
-        && let Some(wider) =
-            transition::strongest_key(store, &call.path).await?.filter(|key| *key > call.scope)
+        && let Some(wider) = acts::strongest_key(store, &call.path).await?.filter(|key| *key > call.scope)
     {
         // With the tenant its keys go: nobody takes back what they could not have given.
         return Err(problem::no_scope(&call.actor, wider));
     }
-    Ok(transition::delete_member(store, register, tenant.as_deref(), &call.path, &actor).await?.into())
+    Ok(acts::delete_member(store, register, tenant.as_deref(), &call.path, &actor).await?.into())
 }

@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::endpoint::{ADDRESSES, Answer, BEFORE, Call, Endpoint, LIMIT, Parameter, Success, TENANT, Verb};
 use super::problem;
+use crate::acts::{self, Fields, NoticeQuery};
 use crate::config::Scope;
 use crate::http::Problem;
-use crate::transition::{self, Fields, NoticeQuery};
 use crate::view;
 
 pub const ENDPOINTS: &[Endpoint] = &[
@@ -105,7 +105,7 @@ fn query(call: &Call) -> Result<NoticeQuery, Problem> {
 
 async fn show(call: Call) -> Answer {
     let (store, whole) = (&*call.api.store, call.wants_addresses()?);
-    let found = transition::notice(store, &call.path).await?;
+    let found = acts::notice(store, &call.path).await?;
     let found = found.filter(|(_, notice)| call.may_see(notice.tenant.as_deref()));
     let missing = || {
         let hint = "GET /v1/notices?to=… finds those to an address";
@@ -117,12 +117,12 @@ async fn show(call: Call) -> Answer {
 
 async fn resend(call: Call) -> Answer {
     let to = recipient(call.order()?)?;
-    let resent = transition::resend(&*call.api.store, &call.path, to, &call.actor()).await?;
+    let resent = acts::resend(&*call.api.store, &call.path, to, &call.actor()).await?;
     tracing::info!(notice = call.path, actor = call.actor, "notice resent by an operator");
     Ok(view::notice(&call.path, &resent, false).into())
 }
 
-fn recipient(order: Map<String, Value>) -> transition::Result<Option<MailAddress>> {
+fn recipient(order: Map<String, Value>) -> acts::Result<Option<MailAddress>> {
     let mut fields = Fields::new(order);
     let to = fields.email("to");
     fields.finish()?;

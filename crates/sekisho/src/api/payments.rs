@@ -11,7 +11,7 @@ use super::endpoint::{
 use super::problem;
 use crate::config::Scope;
 use crate::http::Problem;
-use crate::{now, transition, view};
+use crate::{acts, now, view};
 
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
@@ -100,7 +100,7 @@ async fn list(call: Call) -> Answer {
     let store = &*call.api.store;
     let states = match call.param(REFERENCE.name) {
         Some(reference) => {
-            let found = transition::payments_by_reference(store, reference, call.param(ACCOUNT.name)).await?;
+            let found = acts::payments_by_reference(store, reference, call.param(ACCOUNT.name)).await?;
             let mut found: Vec<_> = found.into_iter().filter(|state| filter.matches(state)).collect();
             // In the order of every page, so that its cursor holds here too.
             found.sort_by(|one, other| other.key.id.cmp(&one.key.id));
@@ -139,7 +139,7 @@ fn filter(call: &Call) -> Result<StateFilter, Problem> {
 
 async fn create(call: Call) -> Answer {
     let (store, actor) = (&*call.api.store, call.actor());
-    Ok(transition::create_payment(store, call.order()?, call.request.as_ref(), &actor).await?.into())
+    Ok(acts::create_payment(store, call.order()?, call.request.as_ref(), &actor).await?.into())
 }
 
 async fn show(call: Call) -> Answer {

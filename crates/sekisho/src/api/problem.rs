@@ -3,22 +3,22 @@
 use axum::body::Body;
 use http::{HeaderValue, Response, StatusCode, header};
 
+use crate::acts::{FieldError, Refusal};
 use crate::config::Scope;
 use crate::http::Problem;
-use crate::transition::{FieldError, Refusal};
 
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
         match refusal {
-            Refusal::Wrong(detail) => wrong(detail),
+            Refusal::Invalid(detail) => wrong(detail),
             Refusal::Fields(errors) => fields(StatusCode::UNPROCESSABLE_ENTITY, errors),
-            Refusal::Foreign(error) => fields(StatusCode::FORBIDDEN, vec![error]),
+            Refusal::Forbidden(error) => fields(StatusCode::FORBIDDEN, vec![error]),
             Refusal::Conflict(detail) => {
                 let (kind, title) = ("urn:sekisho:problem:conflict", "Conflict");
                 problem(StatusCode::CONFLICT, kind, title, detail)
             }
             Refusal::Missing(detail) => missing(detail),
-            Refusal::Later { detail, seconds } => later(detail, seconds),
+            Refusal::RetryLater { detail, seconds } => later(detail, seconds),
             Refusal::Store(error) => error.into(),
         }
     }

@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use super::endpoint::{Answer, Call, Endpoint, Success, TENANT, Verb};
+use crate::acts::{self, Remind, check_tenant};
 use crate::config::Scope;
 use crate::now;
-use crate::transition::{self, Remind, check_tenant};
 
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
@@ -40,7 +40,7 @@ async fn run(call: Call) -> Answer {
     check_tenant(&actor, order.tenant.as_deref())?;
     let (api, at) = (&call.api, actor.at);
     let next_seq = || api.worker.node.next_seq(at);
-    let report = transition::run_reminders(&*api.store, &api.notifications, &order, &actor, next_seq).await?;
+    let report = acts::run_reminders(&*api.store, &api.notifications, &order, &actor, next_seq).await?;
     if !order.dry_run {
         tracing::info!(
             actor = call.actor,
@@ -54,6 +54,6 @@ async fn run(call: Call) -> Answer {
 
 async fn show(call: Call) -> Answer {
     let tenant = call.of_tenant()?;
-    let shown = transition::reminders_summary(&*call.api.store, &call.path, tenant.as_deref(), now());
+    let shown = acts::reminders_summary(&*call.api.store, &call.path, tenant.as_deref(), now());
     Ok(shown.await?.into())
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::endpoint::{Answer, Call, Endpoint, Success, Verb};
 use super::problem;
 use crate::config::Scope;
-use crate::{transition, view};
+use crate::{acts, view};
 
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
@@ -47,7 +47,7 @@ async fn reset(call: Call) -> Answer {
         return Err(problem::missing(detail));
     }
     let actor = call.actor();
-    let reset = transition::reset(&*call.api.store, &call.path, &actor).await?;
+    let reset = acts::reset(&*call.api.store, &call.path, &actor).await?;
     // This node need not wait until it looks at the store again.
     call.api.worker.desk.set_breaker(&Lane::to_route(&call.path), Breaker::default());
     tracing::info!(route = call.path, actor = call.actor, was = reset.was, "breaker reset by an operator");

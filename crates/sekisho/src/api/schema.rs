@@ -35,7 +35,7 @@ const SCHEMAS: &[(&str, Fields)] = &[
     ("CountList", &[("items", "Count[]")]),
     ("DeadQuery", DEAD_QUERY),
     (
-        "Redo",
+        "DeadLetterSelection",
         &[
             ("ids", "text[]"),
             ("filter", "DeadQuery"),
@@ -338,8 +338,8 @@ pub mod tests {
 
     #[test]
     fn h2_orders_and_reports_have_the_fields_that_the_document_names() {
-        use crate::transition as t;
-        check("Redo", &json!(t::Redo::default()));
+        use crate::acts as t;
+        check("DeadLetterSelection", &json!(t::DeadLetterSelection::default()));
         check("DeadQuery", &json!(t::DeadQuery::default()));
         check("DeadReport", &json!(t::DeadReport::default()));
         check("Replay", &json!(t::Replay::default()));
@@ -360,7 +360,7 @@ pub mod tests {
         use sekisho_core::audit::Entry;
         use sekisho_core::change::{Arrival, ChangeSet, Rejection};
         use sekisho_core::event::{DedupeKey, Trust};
-        use sekisho_core::job::{Attempt, Death, End, Lease};
+        use sekisho_core::job::{Attempt, DeadReason, End, Lease};
         use sekisho_core::{Seq, Time};
         use sekisho_store::memory::MemoryStore;
         use sekisho_store::{
@@ -390,7 +390,7 @@ pub mod tests {
         let store = MemoryStore::default();
         let epoch = store.join(now).await.unwrap().epoch;
         store.admit(Arc::new([arrival]), Some(epoch)).await.unwrap();
-        let end = End::Dead(Death::terminal("unusable_body", "odd"));
+        let end = End::Dead(DeadReason::terminal("unusable_body", "odd"));
         store.commit(vec![ChangeSet::end(Lease::born(seq, epoch), end, now)]).await.unwrap();
         let event = view::event_with_all(&store, seq).await.unwrap().unwrap();
         check("EventDetail", &event);

@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::endpoint::{ADDRESSES, Answer, BEFORE, Call, Endpoint, LIMIT, Parameter, Success, Verb, page};
 use super::problem;
+use crate::acts::{self, Turned};
 use crate::config::Scope;
-use crate::transition::{self, Turned};
 
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
@@ -58,28 +58,28 @@ const ALL: Parameter = Parameter { name: "all", kind: "flag", about: "true: also
 
 async fn list(call: Call) -> Answer {
     let (store, whole, limit) = (&*call.api.store, call.wants_addresses()?, call.limit()?);
-    let view = |one: &Suppression| transition::suppression_view(one, whole);
+    let view = |one: &Suppression| acts::suppression_view(one, whole);
     if let Some(text) = call.param("address") {
         let address: MailAddress =
             text.parse().map_err(|error| problem::parameter("address", format!("is {error}")))?;
-        let found = transition::suppression(store, &address).await?;
+        let found = acts::suppression(store, &address).await?;
         return Ok(json!({ "items": found.iter().map(view).collect::<Vec<_>>(), "next": null }).into());
     }
     let all = call.flag(ALL.name)?.unwrap_or(false);
-    let found = transition::suppressions(store, all, call.param(BEFORE.name), limit).await?;
+    let found = acts::suppressions(store, all, call.param(BEFORE.name), limit).await?;
     Ok(page(found.iter().map(view).collect(), limit))
 }
 
 async fn suppress(call: Call) -> Answer {
     let Turned { address, reason } = Turned::read(call.order()?)?;
-    let turned = transition::suppress(&*call.api.store, &address, &reason, &call.actor()).await?;
+    let turned = acts::suppress(&*call.api.store, &address, &reason, &call.actor()).await?;
     tracing::info!(%address, actor = call.actor, "address suppressed by an operator");
     Ok(turned.into())
 }
 
 async fn release(call: Call) -> Answer {
     let Turned { address, reason } = Turned::read(call.order()?)?;
-    let turned = transition::release(&*call.api.store, &address, &reason, &call.actor()).await?;
+    let turned = acts::release(&*call.api.store, &address, &reason, &call.actor()).await?;
     tracing::info!(%address, actor = call.actor, "address released by an operator");
     Ok(turned.into())
 }

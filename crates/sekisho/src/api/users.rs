@@ -7,9 +7,9 @@ use serde_json::json;
 
 use super::endpoint::{Answer, Call, Endpoint, Success, Verb};
 use super::problem;
+use crate::acts::{self, Fields};
 use crate::config::Scope;
 use crate::http::Problem;
-use crate::transition::{self, Fields};
 use crate::view;
 
 pub const ENDPOINTS: &[Endpoint] = &[
@@ -79,7 +79,7 @@ fn check_own(call: &Call) -> Result<(), Problem> {
 
 async fn list(call: Call) -> Answer {
     check_own(&call)?;
-    let users = transition::users(&*call.api.store).await?;
+    let users = acts::users(&*call.api.store).await?;
     let users = users.iter().map(|(name, user)| view::user(name, user, call.actor().at));
     Ok(json!({ "items": users.collect::<Vec<_>>() }).into())
 }
@@ -90,7 +90,7 @@ async fn invite(call: Call) -> Answer {
     let rank = fields.rank("rank");
     fields.finish()?;
     let rank = rank.unwrap_or(Rank::Viewer);
-    let (token, invite) = transition::invite(&*call.api.store, rank, &call.actor()).await?;
+    let (token, invite) = acts::invite(&*call.api.store, rank, &call.actor()).await?;
     Ok(view::invite(&token, &invite).into())
 }
 
@@ -107,6 +107,6 @@ async fn set_rank(call: Call) -> Answer {
 async fn act(call: Call, act: Act) -> Answer {
     check_own(&call)?;
     let actor = call.actor();
-    let user = transition::change_user(&*call.api.store, &call.path, act, &actor).await?;
+    let user = acts::change_user(&*call.api.store, &call.path, act, &actor).await?;
     Ok(view::user(&call.path, &user, actor.at).into())
 }

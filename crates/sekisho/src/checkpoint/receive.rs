@@ -15,14 +15,14 @@ use hyper::body::{Body as _, Incoming};
 use sekisho_core::change::{Admission, Arrival};
 use sekisho_core::event::{Event, Identity, Trust};
 use sekisho_core::header::trace_id;
-use sekisho_core::job::Death;
+use sekisho_core::job::DeadReason;
 use sekisho_core::provider::{self, Handshake, Reading, Refusal, Request, Unusable};
 use sekisho_core::{Seq, Time, settlement};
 
 use super::certificate::NotAtHand;
 use super::committer::{Overloaded, Unavailable};
 use super::rejection::Refused;
-use super::{Checkpoint, Door, certificate};
+use super::{Checkpoint, OpenSource, certificate};
 use crate::config::{Source, UnusableBody};
 use crate::http::{Problem, REQUEST_ID};
 use crate::limits::{Held, caller, network};
@@ -50,7 +50,7 @@ const NOWHERE: &str = "?";
 /// One request while it is judged.
 struct Visit<'c> {
     checkpoint: &'c Checkpoint,
-    door: &'c Door,
+    source: &'c OpenSource,
     peer: IpAddr,
     id: Seq,
     at: Time,
@@ -60,7 +60,7 @@ struct Visit<'c> {
 
 pub async fn receive(
     checkpoint: &Checkpoint,
-    door: &Door,
+    source: &OpenSource,
     connection: IpAddr,
     request: http::Request<Incoming>,
 ) -> Answer {
@@ -69,7 +69,7 @@ pub async fn receive(
     let peer = caller(connection, &parts.headers, checkpoint.server.trusted_proxies);
     let id = checkpoint.node.next_seq(at);
     let trace_id = parts.headers.get(TRACE).and_then(|value| trace_id(value.to_str().ok()?));
-    let visit = Visit { checkpoint, door, peer, id, at, trace_id };
+    let visit = Visit { checkpoint, source, peer, id, at, trace_id };
     visit.admit(&parts, body).await.unwrap_or_else(|no| visit.refuse(no))
 }
 
@@ -136,7 +136,7 @@ impl From<Unavailable> for No {
 
 impl Visit<'_> {
     async fn admit(&self, parts: &Parts, body: Incoming) -> Result<Answer, No> {
-        let source = &self.door.source;
+        let source = &self.source.config;
         self.check_limits(parts)?;
         let mut held = self.checkpoint.bodies.hold();
         let body = self.read_body(body, &mut held).await?;
@@ -170,7 +170,7 @@ impl Visit<'_> {
         };
         let arrivals = events.iter().map(arrival).collect();
         let (answer, accepted) = self.store(arrivals, held).await?;
-        let counts = &self.door.counts;
+        let counts = &self.source.counts;
         let count = if accepted { &counts.accepted } else { &counts.duplicate };
         count.inc();
         self.checkpoint.metrics.acknowledge_seconds.observe(received.elapsed().as_secs_f64());
@@ -179,11 +179,11 @@ impl Visit<'_> {
 
     /// Anybody may have sent it. It may come by a browser's redirect.
     fn proves_nothing(&self) -> bool {
-        self.door.source.provider.about().trust == Trust::Hint
+        self.source.config.provider.about().trust == Trust::Hint
     }
 
     fn check_limits(&self, parts: &Parts) -> Result<(), No> {
-        let source = &self.door.source;
+        let source = &self.source.config;
         if parts.method != Method::POST && !(self.proves_nothing() && parts.method == Method::GET) {
             return Err(No::Method);
         }
@@ -199,8 +199,9 @@ impl Visit<'_> {
     /// Asked once the request is proven, so that forgers can't spend the honest sender's share; and of one network first, so
     /// that a noisy one can't spend what is everybody's.
     fn check_rate(&self) -> Result<(), No> {
-        let is_noisy = self.door.network_rate.as_ref().is_some_and(|rates| !rates.allow(network(self.peer)));
-        if is_noisy || self.door.rate.as_ref().is_some_and(|rate| !rate.allow()) {
+        let is_noisy =
+            self.source.network_rate.as_ref().is_some_and(|rates| !rates.allow(network(self.peer)));
+        if is_noisy || self.source.rate.as_ref().is_some_and(|rate| !rate.allow()) {
             return Err(No::RateLimited);
         }
         Ok(())
@@ -233,7 +234,7 @@ impl Visit<'_> {
     }
 
     async fn certificate(&self, request: &Request<'_>) -> Result<Option<Arc<provider::Certificate>>, No> {
-        let source = &self.door.source;
+        let source = &self.source.config;
         let Some(url) = source.scheme.certificate_url(request)? else { return Ok(None) };
         if let Some(pinned) = &source.certificate {
             return Ok(Some(Arc::clone(pinned)));
@@ -242,8 +243,8 @@ impl Visit<'_> {
     }
 
     async fn shake_hands(&self, handshake: Handshake) -> Result<Answer, No> {
-        self.door.counts.handshake.inc();
-        let source = &self.door.source;
+        self.source.counts.handshake.inc();
+        let source = &self.source.config;
         Ok(match handshake {
             // Not `ack_status`: that is for events, and LINE's button wants exactly this.
             Handshake::Acknowledge => self.acknowledge(StatusCode::OK),
@@ -263,10 +264,10 @@ impl Visit<'_> {
 
     /// Genuine, so it must not be lost: stored, and put before a person.
     async fn keep_evidence(&self, arrival: Arrival, unusable: &Unusable, held: Held) -> Result<Answer, No> {
-        let source = &self.door.source;
-        let arrival = Arrival { held: Some(Death::of_unusable(unusable)), ..arrival };
+        let source = &self.source.config;
+        let arrival = Arrival { held: Some(DeadReason::of_unusable(unusable)), ..arrival };
         let (answer, new) = self.store(vec![arrival], held).await?;
-        self.door.counts.unusable.inc();
+        self.source.counts.unusable.inc();
         if new {
             tracing::warn!(source = &*source.name, reason = %unusable, request_id = %self.id.as_request(),
                 trace_id = self.trace_id, "a genuine request holds no usable event; stored as a dead letter");
@@ -278,7 +279,7 @@ impl Visit<'_> {
     }
 
     fn arrival(&self, event: &Event<'_>, identity: Identity, body: &Bytes, headers: &Arc<str>) -> Arrival {
-        let source = &self.door.source;
+        let source = &self.source.config;
         // The provider's stamps are judged by the wall clock; what is due from here on goes by the steady one.
         let received_at = self.checkpoint.node.now();
         Arrival {
@@ -302,9 +303,9 @@ impl Visit<'_> {
                 Cow::Borrowed(part) => body.slice_ref(part),
                 Cow::Owned(written) => Bytes::copy_from_slice(written),
             },
-            held: Death::of_age(event.created, self.at.plus_ms(-self.checkpoint.kept_ms))
-                .or_else(|| Death::of_mode(source.livemode, event.livemode))
-                .or_else(|| Death::of_account(source.account.as_deref(), event.account.as_deref())),
+            held: DeadReason::of_age(event.created, self.at.plus_ms(-self.checkpoint.kept_ms))
+                .or_else(|| DeadReason::of_mode(source.livemode, event.livemode))
+                .or_else(|| DeadReason::of_account(source.account.as_deref(), event.account.as_deref())),
         }
     }
 
@@ -322,26 +323,26 @@ impl Visit<'_> {
             let stored = match admission {
                 Admission::Admitted => {
                     accepted = true;
-                    self.door.counts.events_accepted.inc();
+                    self.source.counts.events_accepted.inc();
                     seq
                 }
                 Admission::IdReused => {
                     accepted = true;
-                    self.door.counts.events_accepted.inc();
-                    self.door.counts.ids_reused.inc();
-                    tracing::warn!(source = &*self.door.source.name, event_id, id = %seq.as_event(), peer = %self.peer,
+                    self.source.counts.events_accepted.inc();
+                    self.source.counts.ids_reused.inc();
+                    tracing::warn!(source = &*self.source.config.name, event_id, id = %seq.as_event(), peer = %self.peer,
                         request_id = %self.id.as_request(), trace_id = self.trace_id,
                         "another body came under this event's id before; the id is not signed, so both are stored");
                     seq
                 }
                 Admission::OtherBody => return Err(No::SecondBody),
                 Admission::Duplicate(stored) => {
-                    self.door.counts.events_duplicate.inc();
+                    self.source.counts.events_duplicate.inc();
                     stored
                 }
                 Admission::Refused(reason) => {
                     tracing::error!(
-                        source = &*self.door.source.name,
+                        source = &*self.source.config.name,
                         event_id,
                         reason,
                         "the database refused this event; the provider is asked to retry"
@@ -349,11 +350,11 @@ impl Visit<'_> {
                     return Err(No::Unavailable);
                 }
             };
-            tracing::debug!(source = &*self.door.source.name, event_id, id = %stored.as_event(),
+            tracing::debug!(source = &*self.source.config.name, event_id, id = %stored.as_event(),
                 request_id = %self.id.as_request(), trace_id = self.trace_id, accepted, "an event was acknowledged");
             ids.push((event_id, stored));
         }
-        let mut answer = self.acknowledge(self.door.source.ack_status);
+        let mut answer = self.acknowledge(self.source.config.ack_status);
         let headers = answer.headers_mut();
         headers.insert(EVENT_ID, list(ids.iter().map(|(event_id, _)| sekisho_core::header::plain(event_id))));
         headers.insert(MESSAGE_ID, list(ids.iter().map(|(_, seq)| seq.as_message().to_string())));
@@ -372,7 +373,7 @@ impl Visit<'_> {
 
     /// One place turns every "no" into an answer, a count and, where somebody tried something, a record.
     fn refuse(&self, no: No) -> Answer {
-        let counts = &self.door.counts;
+        let counts = &self.source.counts;
         let (mut close, mut allow) = (false, false);
         let mut problem = match no {
             No::Method => {
@@ -447,19 +448,19 @@ impl Visit<'_> {
     }
 
     fn reject(&self, reason: &'static str, detail: &str) -> Problem {
-        self.door.counts.rejected.inc();
+        self.source.counts.rejected.inc();
         self.turned_away(reason, detail);
-        Problem::new(self.door.source.reject_status, "urn:sekisho:problem:refused", "Request rejected")
+        Problem::new(self.source.config.reject_status, "urn:sekisho:problem:refused", "Request rejected")
     }
 
     fn malformed(&self, reason: &'static str, detail: &str) {
-        self.door.counts.malformed.inc();
+        self.source.counts.malformed.inc();
         self.turned_away(reason, detail);
     }
 
     fn turned_away(&self, reason: &'static str, detail: &str) {
         self.checkpoint.turned_away(Refused {
-            source: &self.door.source.name,
+            source: &self.source.config.name,
             peer: self.peer,
             reason,
             detail,

@@ -31,8 +31,8 @@ use crate::told_to_stop;
 /// much each, before anything is known of them.
 const HEADER_BYTES_MAX: usize = 16 << 10;
 const HEADERS_MAX: usize = 128;
-/// Where doors are, unless a source says otherwise.
-const DOORS: &str = "/webhooks/";
+/// Where sources are, unless a source says otherwise.
+const WEBHOOKS: &str = "/webhooks/";
 /// Pause when the system has no file descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -55,11 +55,11 @@ pub struct Front {
 
 impl Handler for Front {
     async fn answer(&self, peer: SocketAddr, request: Request<Incoming>) -> Response<Body> {
-        if let Some(door) = self.checkpoint.doors.get(request.uri().path()) {
-            return receive::receive(&self.checkpoint, door, peer.ip(), request).await.map(Either::Left);
+        if let Some(source) = self.checkpoint.sources.get(request.uri().path()) {
+            return receive::receive(&self.checkpoint, source, peer.ip(), request).await.map(Either::Left);
         }
         let named = caller(peer.ip(), request.headers(), self.checkpoint.server.trusted_proxies);
-        if !self.checkpoint.doors.is_empty() && request.uri().path().starts_with(DOORS) {
+        if !self.checkpoint.sources.is_empty() && request.uri().path().starts_with(WEBHOOKS) {
             return receive::no_door(&self.checkpoint, named, request.uri().path()).map(Either::Left);
         }
         let mut request = request.map(axum::body::Body::new);

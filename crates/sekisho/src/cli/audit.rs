@@ -10,7 +10,7 @@ use super::output::{Progress, json_out, line_out};
 use super::pages::Pages;
 use super::when::moment;
 use super::{Context, pages};
-use crate::transition::{self, Verified};
+use crate::acts::{self, Verified};
 use crate::view;
 
 #[derive(clap::Args)]
@@ -136,7 +136,7 @@ async fn verify(args: Verify, context: &Context) -> anyhow::Result<ExitCode> {
     let (store, _) = context.open_store().await?;
     let progress = Progress::new();
     progress.show("reading the audit log");
-    let verified = transition::verify_audit(&*store).await?;
+    let verified = acts::verify_audit(&*store).await?;
     drop(progress);
     let Verified { check, anchor } = &verified;
     if args.json {
@@ -183,7 +183,7 @@ async fn export(args: Export, context: &Context) -> anyhow::Result<ExitCode> {
             view::exported(link).for_each(|entry| json_out(&entry));
         }
     };
-    transition::each_link(&*store, write).await?;
+    acts::each_link(&*store, write).await?;
     Ok(ExitCode::SUCCESS)
 }
 

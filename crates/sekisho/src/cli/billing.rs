@@ -165,7 +165,7 @@ async fn show(tenant: &str, args: List, context: &Context) -> anyhow::Result<Exi
 /// A tenant's billing as the API shows it, with the texts of a page unless it is for programs.
 fn row(state: &State, grace: Duration, as_json: bool) -> Value {
     let grace_ms = i64::try_from(grace.as_millis()).unwrap_or(i64::MAX);
-    let mut shown = match Facts::kept(&state.facts) {
+    let mut shown = match Facts::parse(&state.facts) {
         Ok(facts) => view(&state.key.id, &facts, &Derived::of(&facts), now(), grace_ms),
         Err(error) => {
             json!({ "id": state.key.id, "object": "billing", "status": "unreadable", "error": error.to_string() })

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::Context;
 use super::amount::{amount_text, mode_text};
 use super::output::{Progress, count, json_out, line_out, list_out};
-use crate::transition::{self, BooksReport};
+use crate::acts::{self, BooksReport};
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -82,7 +82,7 @@ async fn check(args: Check, context: &Context) -> anyhow::Result<ExitCode> {
     let (store, _) = context.open_store().await?;
     let progress = Progress::new();
     progress.show("comparing the books with the payments");
-    let report = transition::check_books(&*store).await?;
+    let report = acts::check_books(&*store).await?;
     drop(progress);
     if args.json {
         json_out(&json!(report));

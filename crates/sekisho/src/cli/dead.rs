@@ -15,7 +15,7 @@ use super::output::{calls_out, fields_out, json_out, line_out, request_out, rows
 use super::server::Verb;
 use super::when::moment;
 use super::{Context, pages};
-use crate::transition::DeadQuery;
+use crate::acts::DeadQuery;
 use crate::view;
 
 #[derive(clap::Subcommand)]

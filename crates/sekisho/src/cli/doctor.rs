@@ -11,8 +11,8 @@ use sekisho_core::state::Kind;
 use sekisho_store::{Access, DeadFilter, FIND_MAX, StateFilter, Store, StoreUrl};
 
 use super::Context;
-use super::note::Note;
 use super::output::{count, json_out, line_out};
+use super::server_file::ServerFile;
 use crate::config::{ChannelKind, Config, Readers};
 
 #[derive(clap::Args)]
@@ -227,10 +227,10 @@ async fn check_gate(config: &Config, add: &mut dyn FnMut(&'static str, Grade, St
 }
 
 async fn check_server(config: &Config, add: &mut dyn FnMut(&'static str, Grade, String)) {
-    let address = Note::address(config);
+    let address = ServerFile::address(config);
     let _ = rustls::crypto::ring::default_provider().install_default();
     // What the database said is told only to those who show a key.
-    let key = Note::find(&config.store.url).filter(|note| note.url == address).map(|note| note.key);
+    let key = ServerFile::find(&config.store.url).filter(|note| note.url == address).map(|note| note.key);
     let ask = async {
         let client = reqwest::Client::builder().timeout(SERVER_WAIT).no_proxy().build()?;
         let request = client.get(format!("{address}/health/ready"));

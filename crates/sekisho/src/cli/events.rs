@@ -11,7 +11,7 @@ use sekisho_store::{EventFilter, EventSummary, Status, Store};
 
 use super::when::moment;
 use super::{Context, pages};
-use crate::transition::{EventQuery, event_status};
+use crate::acts::{EventQuery, event_status};
 use crate::view;
 
 pub use tail::Follower;

@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 use super::output::{Progress, count, json_out, line_out, said};
 use super::server::{self, Door, operator};
 use super::{Context, MISUSED};
-use crate::transition::{self, FieldError, IMPORT_PROBLEMS_MAX, Import, Imported, Refusal};
+use crate::acts::{self, FieldError, IMPORT_PROBLEMS_MAX, Import, Imported, Refusal};
 use sheet::{Problem, Row, Sheet};
 
 #[derive(clap::Args)]
@@ -85,7 +85,7 @@ fn check(register: Register, sheet: &mut Sheet) {
     let Sheet { rows, problems } = sheet;
     rows.retain(|row| {
         let before = problems.len();
-        match transition::check_member(register, row.order.clone(), &actor) {
+        match acts::check_member(register, row.order.clone(), &actor) {
             Ok(()) => {}
             Err(Refusal::Fields(errors)) => {
                 problems.extend(errors.into_iter().map(|error| row.problem(error)));

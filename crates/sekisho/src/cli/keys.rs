@@ -7,8 +7,8 @@ use serde_json::json;
 use super::Context;
 use super::output::{cell, json_out, line_out, list_out};
 use super::server::{self, Door, Server};
+use crate::acts;
 use crate::config::{SCOPES, Scope};
-use crate::transition;
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -91,7 +91,7 @@ async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
         server.items("/v1/keys").await?
     } else {
         let (store, _) = context.open_store().await?;
-        transition::list_keys(&*store).await?.iter().map(|key| json!(key)).collect()
+        acts::list_keys(&*store).await?.iter().map(|key| json!(key)).collect()
     };
     if !args.json {
         for key in &mut keys {

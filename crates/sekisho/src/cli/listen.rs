@@ -16,7 +16,7 @@ use super::Context;
 use super::events::{Conditions, Follower};
 use super::output::line_out;
 use crate::effects::deliver::Client;
-use crate::{chance, now};
+use crate::{now, token};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -47,7 +47,7 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     let is_made_up = args.secret.is_none() && args.signing != Signing::None;
     let secret = match args.secret {
         Some(secret) => secret,
-        None => format!("whsec_{}", chance::token::<24>()),
+        None => format!("whsec_{}", token::generate::<24>()),
     };
     let signer = Signer::open(args.signing, vec![Secret::new(secret.as_str())], &args.forward_to)?;
     let route = Route {

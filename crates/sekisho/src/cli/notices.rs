@@ -14,7 +14,7 @@ use super::pages::Pages;
 use super::server::{self, Door};
 use super::when::moment;
 use super::{Context, pages};
-use crate::transition::{self, NoticeQuery};
+use crate::acts::{self, NoticeQuery};
 use crate::view;
 
 #[derive(clap::Args)]
@@ -185,7 +185,7 @@ async fn page(
 
 async fn show(args: Show, context: &Context) -> anyhow::Result<ExitCode> {
     let (store, _) = context.open_store().await?;
-    let Some((_, notice)) = transition::notice(&*store, &args.id).await? else {
+    let Some((_, notice)) = acts::notice(&*store, &args.id).await? else {
         bail!("no notice has the id {}; `sekisho notices --to ADDRESS` finds those to an address", args.id);
     };
     let shown = view::notice_with_all(&*store, &args.id, &notice, args.full).await?;

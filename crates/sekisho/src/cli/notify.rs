@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::Context;
 use super::output::{json_out, line_out};
 use crate::config::{Channel, Config};
-use crate::{chance, now};
+use crate::{now, token};
 
 #[derive(clap::Subcommand)]
 pub enum Command {
@@ -82,7 +82,7 @@ fn find<'c>(config: &'c Config, args: &Test) -> anyhow::Result<&'c Channel> {
 fn message(config: &Config, args: &Test) -> anyhow::Result<Message> {
     let house = &config.notifications.house;
     let language = args.language.unwrap_or(house.language);
-    let id = format!("test_{}", chance::token::<8>());
+    let id = format!("test_{}", token::generate::<8>());
     let mut data = frame(None, &Person::default(), house, language);
     data["event"] = json!({ "id": id, "type": "notify.test", "at": now() });
     let rendered = match config.templates.render(TEMPLATE, language, &data) {

@@ -117,7 +117,7 @@ fn row(state: &State, as_json: bool) -> Value {
 
 /// A payment as the API shows it, with when it was first and last written. Facts that can't be read don't hide the others.
 fn shown(state: &State) -> Value {
-    let mut shown = match Facts::kept(&state.facts) {
+    let mut shown = match Facts::parse(&state.facts) {
         Ok(facts) => view(&state.key.id, &facts, &Derived::of(&facts)),
         Err(error) => {
             json!({ "id": state.key.id, "object": "payment", "status": "unreadable", "error": error.to_string() })

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::Context;
 use super::output::{cell, count, json_out, line_out, rows_out};
 use super::server::{self, Door};
-use crate::transition::{self, RemindReport};
+use crate::acts::{self, RemindReport};
 use wait::{Ended, wait};
 
 #[derive(clap::Subcommand)]
@@ -91,7 +91,7 @@ pub async fn run(command: Command, context: &Context) -> anyhow::Result<ExitCode
 async fn remind(args: Remind, context: &Context) -> anyhow::Result<ExitCode> {
     let door = Door::open(&args.server, context).await?;
     let order =
-        transition::Remind { date: args.date.map(String::from), tenant: args.tenant, dry_run: args.dry_run };
+        acts::Remind { date: args.date.map(String::from), tenant: args.tenant, dry_run: args.dry_run };
     let report = door.remind(&order).await?;
     if args.dry_run {
         if args.json {

@@ -11,12 +11,12 @@ use sekisho_store::StoreUrl;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::Context;
-use super::note::Note;
+use super::server_file::ServerFile;
 use crate::app::{App, Role};
 use crate::config::Config;
-use crate::probe::reachable;
+use crate::test_event::reachable;
 use crate::view::ROOT;
-use crate::{chance, now, telemetry};
+use crate::{now, telemetry, token};
 
 #[derive(clap::Args, Default)]
 pub struct Args {
@@ -55,9 +55,9 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
             "the system allows fewer open files than server.connections_max; raise it with ulimit -n"
         );
     }
-    let doors = Doors::of(&config, configured, roles.contains(&Role::Console));
+    let banner = Banner::of(&config, configured, roles.contains(&Role::Console));
     let mut stop = Stop::new()?;
-    let key = if roles.contains(&Role::Console) { Some(chance::token::<24>()) } else { None };
+    let key = if roles.contains(&Role::Console) { Some(token::generate::<24>()) } else { None };
     let store = config.store.url.clone();
     let app = tokio::select! {
         app = App::start(config, &roles, key.clone().map(Secret::new)) => app?,
@@ -67,11 +67,11 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
         }
     };
     let note = key.map(|key| leave_note(&app, key, &store));
-    let _ = banner(&app, context, &doors, generated);
-    tracing::info!(address = %app.address, store = doors.store, roles = ?roles, "Sekisho is serving");
+    let _ = print_banner(&app, context, &banner, generated);
+    tracing::info!(address = %app.address, store = banner.store, roles = ?roles, "Sekisho is serving");
     stop.wait().await;
     tracing::info!("shutting down: no new requests, finishing those in progress");
-    if let Some((note, file)) = note.zip(Note::file(&store)) {
+    if let Some((note, file)) = note.zip(ServerFile::file(&store)) {
         note.remove(&file, &store);
     }
     app.stop().await;
@@ -80,9 +80,9 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
 }
 
 /// So that commands beside this server find it. Without the note they can still be told with `--server`.
-fn leave_note(app: &App, key: String, store: &StoreUrl) -> Note {
-    let note = Note::new(store, format!("http://{}", reachable(app.address)), key);
-    let Some(file) = Note::file(store) else {
+fn leave_note(app: &App, key: String, store: &StoreUrl) -> ServerFile {
+    let note = ServerFile::new(store, format!("http://{}", reachable(app.address)), key);
+    let Some(file) = ServerFile::file(store) else {
         tracing::warn!(
             "neither XDG_RUNTIME_DIR nor HOME is set: commands on this machine can't discover this server"
         );
@@ -95,7 +95,7 @@ fn leave_note(app: &App, key: String, store: &StoreUrl) -> Note {
 }
 
 /// What to do next, for somebody who just started it. A closed standard output is no reason to stop serving.
-fn banner(app: &App, context: &Context, doors: &Doors, generated: bool) -> std::io::Result<()> {
+fn print_banner(app: &App, context: &Context, banner: &Banner, generated: bool) -> std::io::Result<()> {
     let mut out = std::io::stdout().lock();
     let program = std::env::args().next().unwrap_or_else(|| "sekisho".into());
     let mut options = String::new();
@@ -106,20 +106,20 @@ fn banner(app: &App, context: &Context, doors: &Doors, generated: bool) -> std::
     if let Some(url @ StoreUrl::Sqlite(_)) = context.store_url().ok().flatten() {
         options += &format!(" --store {url}");
     }
-    let url = if app.address == doors.configured {
+    let url = if app.address == banner.configured {
         String::new()
     } else {
         format!(" --url http://{}", app.address)
     };
     writeln!(out, "\n  Sekisho 関所 is open.\n")?;
-    for (name, path) in &doors.paths {
+    for (name, path) in &banner.paths {
         writeln!(out, "  webhooks   http://{}{path}   ({name})", app.address)?;
     }
-    for (name, url) in &doors.routes {
+    for (name, url) in &banner.routes {
         writeln!(out, "  delivers   to {url}   ({name})")?;
     }
-    if doors.has_console {
-        let root = doors.console_url.clone().unwrap_or_else(|| format!("http://{}", reachable(app.address)));
+    if banner.has_console {
+        let root = banner.console_url.clone().unwrap_or_else(|| format!("http://{}", reachable(app.address)));
         match &app.first_invite {
             Some(token) => {
                 writeln!(out, "  console    {root}{ROOT}/join/{token}")?;
@@ -128,12 +128,12 @@ fn banner(app: &App, context: &Context, doors: &Doors, generated: bool) -> std::
             None => writeln!(out, "  console    {root}{ROOT}")?,
         }
     }
-    writeln!(out, "  data       {}", doors.store)?;
+    writeln!(out, "  data       {}", banner.store)?;
     if generated {
         let secret = context.generated_secret().unwrap_or_default();
         writeln!(out, "  secret     generated for the source `stripe`, kept in {}", secret.display())?;
     }
-    if let Some(words) = &doors.trigger {
+    if let Some(words) = &banner.trigger {
         writeln!(out, "\n  Send a first signed event from another terminal:")?;
         writeln!(out, "    {program} trigger {words}{options}{url}")?;
         writeln!(out, "  and look at it:\n    {program} events list{options}")?;
@@ -143,7 +143,7 @@ fn banner(app: &App, context: &Context, doors: &Doors, generated: bool) -> std::
 }
 
 /// What the banner says of the configuration, which the server has taken by then.
-struct Doors {
+struct Banner {
     configured: SocketAddr,
     store: String,
     paths: Vec<(String, String)>,
@@ -155,7 +155,7 @@ struct Doors {
     trigger: Option<String>,
 }
 
-impl Doors {
+impl Banner {
     fn of(config: &Config, configured: SocketAddr, has_console: bool) -> Self {
         let paths =
             config.sources.iter().map(|source| (source.name.to_string(), source.path.clone())).collect();
@@ -187,7 +187,7 @@ fn generate_secret(file: &Path) -> anyhow::Result<bool> {
     if file.exists() {
         return Ok(false);
     }
-    let secret = format!("whsec_{}", chance::token::<24>());
+    let secret = format!("whsec_{}", token::generate::<24>());
     let cannot = || format!("can't keep the generated secret in {}", file.display());
     if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).with_context(cannot)?;

@@ -17,13 +17,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::note::Note;
+use super::server_file::ServerFile;
 use super::{Context, require_store};
-use crate::config::Scope;
-use crate::transition::{
-    self, Actor, DeadReport, FieldError, Import, Imported, Known, NewKey, Redo, Refusal, Replay,
-    ReplayReport, Request, Reset,
+use crate::acts::{
+    self, Actor, DeadLetterSelection, DeadReport, FieldError, Import, Imported, Known, NewKey, Refusal,
+    Replay, ReplayReport, Request, Reset,
 };
+use crate::config::Scope;
 use crate::{api, now, view};
 
 pub use notifications::Turn;
@@ -116,7 +116,7 @@ impl<'c> Door<'c> {
         matches!(self, Self::Server(_))
     }
 
-    pub async fn redo(&self, verb: Verb, redo: &Redo) -> anyhow::Result<DeadReport> {
+    pub async fn redo(&self, verb: Verb, redo: &DeadLetterSelection) -> anyhow::Result<DeadReport> {
         let (store, actor) = match self {
             Self::Server(server) => {
                 let path = match verb {
@@ -129,8 +129,8 @@ impl<'c> Door<'c> {
         };
         let actor = operator(&actor);
         Ok(match verb {
-            Verb::Retry => transition::retry(store, redo, &actor).await?,
-            Verb::Discard => transition::discard(store, redo, &actor).await?,
+            Verb::Retry => acts::retry(store, redo, &actor).await?,
+            Verb::Discard => acts::discard(store, redo, &actor).await?,
         })
     }
 
@@ -146,7 +146,7 @@ impl<'c> Door<'c> {
                 };
                 let actor = os_actor();
                 let actor = operator(&actor);
-                Ok(transition::replay(&**store, &known, order, &actor).await?)
+                Ok(acts::replay(&**store, &known, order, &actor).await?)
             }
         }
     }
@@ -168,7 +168,7 @@ impl<'c> Door<'c> {
                 }
                 let actor = os_actor();
                 let actor = operator(&actor);
-                Ok(transition::reset(&**store, route, &actor).await?)
+                Ok(acts::reset(&**store, route, &actor).await?)
             }
         }
     }
@@ -190,10 +190,8 @@ impl<'c> Door<'c> {
         let request = request.transpose()?;
         let request = request.as_ref();
         let answered = match new {
-            New::Payment => transition::create_payment(store, order, request, &actor).await?,
-            New::Member(register) => {
-                transition::create_member(store, register, order, request, &actor).await?
-            }
+            New::Payment => acts::create_payment(store, order, request, &actor).await?,
+            New::Member(register) => acts::create_member(store, register, order, request, &actor).await?,
         };
         Ok(answered.answer)
     }
@@ -207,9 +205,9 @@ impl<'c> Door<'c> {
         let actor = operator(&actor);
         Ok(match old {
             Old::Member { register, tenant } => {
-                transition::delete_member(store, *register, tenant.as_deref(), id, &actor).await?
+                acts::delete_member(store, *register, tenant.as_deref(), id, &actor).await?
             }
-            Old::Billing(livemode) => transition::delete_billing(store, id, *livemode, &actor).await?,
+            Old::Billing(livemode) => acts::delete_billing(store, id, *livemode, &actor).await?,
         })
     }
 
@@ -218,7 +216,7 @@ impl<'c> Door<'c> {
             Self::Server(server) => server.post("/v1/import", &order).await,
             Self::Own(store, _) => {
                 let actor = os_actor();
-                Ok(transition::import(&**store, order, &operator(&actor)).await?)
+                Ok(acts::import(&**store, order, &operator(&actor)).await?)
             }
         }
     }
@@ -241,7 +239,7 @@ impl<'c> Door<'c> {
                 let (name, tenant) = (name.map(str::to_owned), tenant.map(str::to_owned));
                 let order = NewKey { name, scopes: scopes.to_vec(), tenant };
                 let configured = context.glance()?.keys;
-                let made = transition::create_key(&**store, order, &configured, &actor).await?;
+                let made = acts::create_key(&**store, order, &configured, &actor).await?;
                 let mut shown = json!(made.key);
                 shown["key"] = made.secret.expose().into();
                 Ok(shown)
@@ -254,7 +252,7 @@ impl<'c> Door<'c> {
             Self::Server(server) => server.post("/v1/users/invite", &json!({ "rank": rank })).await,
             Self::Own(store, _) => {
                 let actor = os_actor();
-                let (token, invite) = transition::invite(&**store, rank, &operator(&actor)).await?;
+                let (token, invite) = acts::invite(&**store, rank, &operator(&actor)).await?;
                 Ok(view::invite(&token, &invite))
             }
         }
@@ -277,7 +275,7 @@ impl<'c> Door<'c> {
             }
             Self::Own(store, _) => {
                 let actor = os_actor();
-                let user = transition::change_user(&**store, name, act, &operator(&actor)).await?;
+                let user = acts::change_user(&**store, name, act, &operator(&actor)).await?;
                 Ok(view::user(name, &user, now()))
             }
         }
@@ -297,7 +295,7 @@ impl<'c> Door<'c> {
             Self::Own(store, _) => {
                 let actor = os_actor();
                 let actor = operator(&actor);
-                Ok(json!(transition::revoke_key(&**store, which, &actor).await?))
+                Ok(json!(acts::revoke_key(&**store, which, &actor).await?))
             }
         }
     }
@@ -307,7 +305,7 @@ impl Server {
     /// The server named, or the one whose note lies beside the store and that answers.
     pub async fn find(through: &Through, context: &Context) -> anyhow::Result<Option<Self>> {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let note = Note::find(&context.glance()?.store);
+        let note = ServerFile::find(&context.glance()?.store);
         if let Some(url) = &through.server {
             let url = url.trim_end_matches('/').to_owned();
             // The note's key goes to no other address.
@@ -318,7 +316,7 @@ impl Server {
             };
             return Ok(Some(Self { client: way.client()?, url, key }));
         }
-        let Some(Note { url, key, .. }) = note else { return Ok(None) };
+        let Some(ServerFile { url, key, .. }) = note else { return Ok(None) };
         let server = Self { client: Way::Straight.client()?, url, key };
         Ok(if server.is_alive().await { Some(server) } else { None })
     }

@@ -11,7 +11,7 @@ use super::output::{cell, json_out, line_out};
 use super::pages::Pages;
 use super::server::{self, Door, Turn};
 use super::{Context, pages};
-use crate::transition;
+use crate::acts;
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -86,11 +86,11 @@ async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
     let fetch = async |before: Option<String>, limit| {
         let found: Vec<Suppression> = match only {
             Some(_) if before.is_some() => Vec::new(),
-            Some(address) => transition::suppression(store, address).await?.into_iter().collect(),
-            None => transition::suppressions(store, all, before.as_deref(), limit).await?,
+            Some(address) => acts::suppression(store, address).await?.into_iter().collect(),
+            None => acts::suppressions(store, all, before.as_deref(), limit).await?,
         };
         let shown = found.iter().map(|one| {
-            let shown: Value = transition::suppression_view(one, whole);
+            let shown: Value = acts::suppression_view(one, whole);
             (cell(&shown["id"]), shown)
         });
         Ok(shown.collect())

@@ -1,8 +1,8 @@
 //! Where a command sends its test events.
 
-use super::note::Note;
+use super::server_file::ServerFile;
 use crate::config::{Config, Source};
-use crate::probe::Client;
+use crate::test_event::Client;
 
 #[derive(clap::Args)]
 pub struct Target {
@@ -19,7 +19,7 @@ impl Target {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let base = match &self.url {
             Some(url) => url.trim_end_matches('/').to_owned(),
-            None => Note::address(config),
+            None => ServerFile::address(config),
         };
         Client::to(format!("{base}{}", source.path))
     }

@@ -14,8 +14,8 @@ use super::output::{Progress, count, json_out, line_out};
 use super::target::Target;
 use super::{Context, choose};
 use crate::config::Source;
-use crate::probe::{self, Answer, Client, fixtures};
-use crate::{chance, now};
+use crate::test_event::{self, Answer, Client, fixtures};
+use crate::{now, token};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -69,13 +69,13 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     let source = choose(&config, args.target.source.as_deref())?;
     let client = args.target.client(&config, source)?;
     let body = args.body.as_deref().map(read).transpose()?;
-    let mut letters = Letters { args: &args, source, body, written: 0, ready: VecDeque::new() };
+    let mut requests = Requests { args: &args, source, body, written: 0, ready: VecDeque::new() };
     let progress = Progress::new();
     let mut tally = Tally::default();
-    let (mut sent, total) = (0, letters.total());
+    let (mut sent, total) = (0, requests.total());
     loop {
         // Signed only now: some providers' signatures are good for seconds.
-        let (forged, group) = letters.next_group(now())?;
+        let (forged, group) = requests.next_group(now())?;
         if group.is_empty() {
             break;
         }
@@ -117,23 +117,23 @@ async fn deliver(client: &Client, group: Vec<Signed>) -> Vec<anyhow::Result<Answ
 }
 
 /// Everything to be sent, in the order of sending. Only the next few are held.
-struct Letters<'a> {
+struct Requests<'a> {
     args: &'a Args,
     source: &'a Source,
     /// Somebody's own.
     body: Option<Vec<u8>>,
     /// How many of the events.
     written: u32,
-    ready: VecDeque<Letter>,
+    ready: VecDeque<SignedRequest>,
 }
 
 /// Not signed yet. Copies are of one draft.
-struct Letter {
+struct SignedRequest {
     draft: Arc<Draft>,
     forged: bool,
 }
 
-impl Letters<'_> {
+impl Requests<'_> {
     fn has(&self, chaos: Chaos) -> bool {
         self.args.chaos.contains(&chaos)
     }
@@ -152,9 +152,9 @@ impl Letters<'_> {
             self.write()?;
         }
         let group = self.ready.drain(..CONCURRENCY.min(self.ready.len()));
-        let sign = |letter: Letter| {
-            let signed = self.source.scheme.sign(Draft::clone(&letter.draft), at)?;
-            Ok((letter.forged, if letter.forged { forge(signed) } else { signed }))
+        let sign = |request: SignedRequest| {
+            let signed = self.source.scheme.sign(Draft::clone(&request.draft), at)?;
+            Ok((request.forged, if request.forged { forge(signed) } else { signed }))
         };
         group.map(sign).collect()
     }
@@ -164,10 +164,10 @@ impl Letters<'_> {
         let enough = if self.has(Chaos::Reorder) { SHUFFLED } else { CONCURRENCY };
         while self.ready.len() < enough && self.written < self.args.count {
             let draft = Arc::new(self.draft(self.written)?);
-            let letter = |forged| Letter { draft: Arc::clone(&draft), forged };
-            self.ready.extend((0..self.copies()).map(|_| letter(false)));
+            let request = |forged| SignedRequest { draft: Arc::clone(&draft), forged };
+            self.ready.extend((0..self.copies()).map(|_| request(false)));
             if self.has(Chaos::Forge) {
-                self.ready.push_back(letter(true));
+                self.ready.push_back(request(true));
             }
             self.written += 1;
         }
@@ -180,8 +180,8 @@ impl Letters<'_> {
     fn draft(&self, n: u32) -> anyhow::Result<Draft> {
         let kind = self.args.event_type.clone().unwrap_or_default();
         match &self.body {
-            Some(body) => probe::renewed(body, kind, n),
-            None => probe::sample(self.source.provider.about(), &kind, self.args.order.as_deref(), n),
+            Some(body) => test_event::renewed(body, kind, n),
+            None => test_event::sample(self.source.provider.about(), &kind, self.args.order.as_deref(), n),
         }
     }
 }
@@ -195,9 +195,9 @@ fn forge(mut signed: Signed) -> Signed {
     signed
 }
 
-fn shuffle(letters: &mut [Letter]) {
-    for n in (1..letters.len()).rev() {
-        letters.swap(n, (u64::from_le_bytes(chance::bytes()) % (n as u64 + 1)) as usize);
+fn shuffle(requests: &mut [SignedRequest]) {
+    for n in (1..requests.len()).rev() {
+        requests.swap(n, (u64::from_le_bytes(token::bytes()) % (n as u64 + 1)) as usize);
     }
 }
 
@@ -256,15 +256,15 @@ mod tests {
         let text = "[[source]]\nname = \"p\"\nprovider = \"paddle\"\nsecrets = [\"pdl_ntfset_1\"]\n";
         let config = load(Path::new("sekisho.toml"), text, std::iter::empty()).unwrap().config;
         let args = &typed.args;
-        let mut letters =
-            Letters { args, source: &config.sources[0], body: None, written: 0, ready: VecDeque::new() };
+        let mut requests =
+            Requests { args, source: &config.sources[0], body: None, written: 0, ready: VecDeque::new() };
         let mut groups = Vec::new();
         for n in 0..at_most {
-            let (forged, group) = letters.next_group(TIME.plus_ms(n as i64 * 1_000)).unwrap();
+            let (forged, group) = requests.next_group(TIME.plus_ms(n as i64 * 1_000)).unwrap();
             if group.is_empty() {
                 break;
             }
-            assert!(group.len() <= CONCURRENCY && letters.ready.len() <= SHUFFLED + COPIES);
+            assert!(group.len() <= CONCURRENCY && requests.ready.len() <= SHUFFLED + COPIES);
             let seen = |(signed, forged): (&Signed, bool)| {
                 let body: serde_json::Value = serde_json::from_slice(&signed.body).unwrap();
                 let header = &signed.headers.iter().find(|(name, _)| name == "paddle-signature").unwrap().1;

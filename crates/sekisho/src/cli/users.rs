@@ -8,7 +8,7 @@ use sekisho_core::user::{Act, Rank};
 use super::Context;
 use super::output::{cell, json_out, line_out, list_out};
 use super::server::{Door, Server, Through};
-use crate::{now, transition, view};
+use crate::{acts, now, view};
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -102,7 +102,7 @@ async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
         server.items("/v1/users").await?
     } else {
         let (store, _) = context.open_store().await?;
-        let users = transition::users(&*store).await?;
+        let users = acts::users(&*store).await?;
         users.iter().map(|(name, user)| view::user(name, user, now())).collect()
     };
     list_out(

@@ -7,7 +7,7 @@ use sekisho_core::user::Act;
 use super::frame::Frame;
 use super::page::{Answer, Method, Page, Reply, VIEWER, Visit};
 use super::trouble::Trouble;
-use crate::transition::{self, KnownUser, Refusal};
+use crate::acts::{self, KnownUser, Refusal};
 
 pub const PAGES: &[Page] = &[
     Page { method: Method::Get, path: "/console/account", needs: VIEWER, run: |visit| Box::pin(show(visit)) },
@@ -46,7 +46,7 @@ struct SessionRow {
 async fn show(visit: Visit) -> Answer {
     let mut sessions = None;
     if let Some(hash) = &visit.who.session {
-        let users = transition::users(&*visit.console.store).await?;
+        let users = acts::users(&*visit.console.store).await?;
         let user = users.into_iter().find(|(name, _)| *name == visit.who.name).map(|(_, user)| user);
         let rows = user.iter().flat_map(|user| user.living_sessions(visit.at)).map(|session| SessionRow {
             agent: session.agent.clone(),
@@ -73,7 +73,7 @@ async fn change_password(visit: Visit) -> Answer {
     }
     let known = KnownUser { name: visit.who.name.clone(), rank: visit.who.rank, hash };
     let (store, actor) = (&*visit.console.store, visit.actor());
-    match transition::change_password(store, &known, typed("old"), typed("new"), &actor).await {
+    match acts::change_password(store, &known, typed("old"), typed("new"), &actor).await {
         Ok(()) => {
             let text = visit.lang.t(
                 "The password is changed. Every other session has ended.",
@@ -89,7 +89,7 @@ async fn change_password(visit: Visit) -> Answer {
 async fn end_sessions(visit: Visit) -> Answer {
     if visit.who.session.is_some() {
         let (store, name) = (&*visit.console.store, &visit.who.name);
-        transition::change_user(store, name, Act::EndSessions, &visit.actor()).await?;
+        acts::change_user(store, name, Act::EndSessions, &visit.actor()).await?;
     }
     Ok(Reply::Left { to: "/console/login".into() })
 }

@@ -8,7 +8,7 @@ use http::{HeaderValue, Response, header};
 use super::ROOT;
 use super::page::{Answer, Method, Needs, Page, Reply, Visit};
 use super::trouble::{Thing, Trouble};
-use crate::chance;
+use crate::token;
 
 pub const PAGES: &[Page] = &[Page {
     method: Method::Get,
@@ -38,7 +38,7 @@ const ALL: [Asset; 3] = [
 ];
 
 static MARKS: LazyLock<Vec<String>> =
-    LazyLock::new(|| ALL.iter().map(|asset| chance::hash(asset.text)[..12].to_owned()).collect());
+    LazyLock::new(|| ALL.iter().map(|asset| token::hash(asset.text)[..12].to_owned()).collect());
 
 /// It changes when the file does, so a browser may keep what it has.
 pub fn address(name: &str) -> String {

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::frame::Frame;
 use super::page::{Answer, Method, OPERATOR, Page, Reply, VIEWER, Visit};
 use super::trouble::Trouble;
-use crate::transition::{self, Refusal};
+use crate::acts::{self, Refusal};
 use crate::view::{self, show};
 
 pub const PAGES: &[Page] = &[
@@ -221,7 +221,7 @@ async fn books(visit: Visit) -> Answer {
 
 async fn check(visit: Visit) -> Answer {
     let _alone = visit.alone()?;
-    let comparing = transition::check_books(&*visit.console.store);
+    let comparing = acts::check_books(&*visit.console.store);
     let Ok(report) = tokio::time::timeout(CHECK_WITHIN, comparing).await else {
         let text = visit.lang.t(
             "There are too many payments to compare them while you wait: run `sekisho books check` at a terminal.",

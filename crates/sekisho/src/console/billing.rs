@@ -10,7 +10,7 @@ use super::frame::Frame;
 use super::page::{Answer, Method, Page, Reply, VIEWER, Visit};
 use super::payments::{Item, decided};
 use super::trouble::{Thing, Trouble};
-use crate::transition;
+use crate::acts;
 use crate::view::{self, show};
 
 pub const PAGES: &[Page] = &[
@@ -146,12 +146,12 @@ async fn show(visit: Visit) -> Answer {
     let state = if let Some(state) = by_id {
         state
     } else {
-        let found = transition::billing_state(store, name, visit.livemode()).await?;
+        let found = acts::billing_state(store, name, visit.livemode()).await?;
         found.ok_or_else(|| Trouble::unknown(Thing::Billing, name))?
     };
     let mut shown = view::billing(&state, visit.at, visit.console.grace)?;
     view::unlink(store, [&mut shown]).await?;
-    let history = transition::history(store, &state.key.id).await?;
+    let history = acts::history(store, &state.key.id).await?;
     let f = visit.frame("billing", visit.lang.t("Billing", "定期課金"));
     let currency = text(&shown["currency"]);
     let rows = |name: &str| shown[name].as_array().into_iter().flatten();

@@ -20,7 +20,7 @@ use super::page::{Answer, Method, OPERATOR, Page, Reply, VIEWER, Visit};
 use super::payload::{self, Bound, Form, Shown};
 use super::runs::{Deed, Run};
 use super::trouble::{Thing, Trouble};
-use crate::transition::{self, DeadReport, REASON_MAX, Redo};
+use crate::acts::{self, DeadLetterSelection, DeadReport, REASON_MAX};
 use crate::view::words;
 use chosen::Chosen;
 
@@ -251,7 +251,7 @@ impl LetterPage {
 async fn show(visit: Visit) -> Answer {
     let store = &*visit.console.store;
     let job = visit.seq(Thing::DeadLetter)?;
-    let Some(mut letter) = transition::find_letter(store, job).await? else {
+    let Some(mut letter) = acts::find_letter(store, job).await? else {
         // Retried or discarded since: its message tells what became of it.
         if store.find_message(job).await?.is_some() {
             return Ok(Reply::Go {
@@ -287,24 +287,24 @@ async fn show(visit: Visit) -> Answer {
 }
 
 async fn retry(visit: Visit) -> Answer {
-    let done = transition::retry(&*visit.console.store, &order(&visit), &visit.actor()).await;
+    let done = acts::retry(&*visit.console.store, &order(&visit), &visit.actor()).await;
     let said = ("It is queued again, with all its attempts.", "再試行のキューに入れました。");
     after(&visit, done, said)
 }
 
 async fn discard(visit: Visit) -> Answer {
-    let done = transition::discard(&*visit.console.store, &order(&visit), &visit.actor()).await;
+    let done = acts::discard(&*visit.console.store, &order(&visit), &visit.actor()).await;
     after(&visit, done, ("It was discarded.", "破棄しました。"))
 }
 
 /// What is to be done with the one of the path.
-fn order(visit: &Visit) -> Redo {
+fn order(visit: &Visit) -> DeadLetterSelection {
     let reason = visit.field("reason").unwrap_or_default().to_owned();
-    Redo { ids: vec![visit.id.clone()], reason, ..Redo::default() }
+    DeadLetterSelection { ids: vec![visit.id.clone()], reason, ..DeadLetterSelection::default() }
 }
 
 /// To its message, which goes on living; or back to it, when nothing came of it.
-fn after(visit: &Visit, done: transition::Result<DeadReport>, said: (&str, &str)) -> Answer {
+fn after(visit: &Visit, done: acts::Result<DeadReport>, said: (&str, &str)) -> Answer {
     let id = visit.seq(Thing::DeadLetter)?.as_message();
     let to = if done.is_ok() { format!("/console/messages/{id}") } else { format!("{HOME}/{id}") };
     visit.after(&to, done, said)

@@ -17,7 +17,7 @@ use self::search::Lead;
 use super::frame::Frame;
 use super::page::{Answer, Method, Page, Reply, VIEWER, Visit, time};
 use super::trouble::Trouble;
-use crate::transition::EventQuery;
+use crate::acts::EventQuery;
 
 pub const PAGES: &[Page] = &[Page {
     method: Method::Get,

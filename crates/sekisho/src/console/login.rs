@@ -10,8 +10,8 @@ use super::ROOT;
 use super::frame::Frame;
 use super::page::{Answer, Method, Needs, Page, Reply, VIEWER, Visit, within};
 use super::trouble::Trouble;
+use crate::acts::{self, LoginEntry, Miss, Refusal, Visitor};
 use crate::attempts::Attempt;
-use crate::transition::{self, LoginEntry, Miss, Refusal, Visitor};
 
 pub const PAGES: &[Page] = &[
     Page {
@@ -77,7 +77,7 @@ async fn door(visit: Visit) -> Answer {
 
 async fn ask(visit: &Visit, to: String, wrong: Option<String>) -> Answer {
     let f = visit.frame("", visit.lang.t("Log in", "ログイン"));
-    let is_new = transition::users(&*visit.console.store).await?.is_empty();
+    let is_new = acts::users(&*visit.console.store).await?.is_empty();
     let name = visit.field("name").unwrap_or_default().to_owned();
     Reply::page(&LoginPage { f, to, name, wrong, is_new })
 }
@@ -86,7 +86,7 @@ async fn enter(visit: Visit) -> Answer {
     let (name, password) = (visit.field("name").unwrap_or_default(), secret(&visit, "password"));
     let to = within(visit.field("to"));
     check_pace(&visit, name).await?;
-    match transition::enter(&*visit.console.store, name, password, from(&visit)).await {
+    match acts::enter(&*visit.console.store, name, password, from(&visit)).await {
         Ok(LoginEntry::In(ticket)) => Ok(Reply::Known { to, ticket }),
         Ok(LoginEntry::Out(miss)) => {
             visit.console.attempts.failed(Attempt::Login, peer(&visit));
@@ -98,7 +98,7 @@ async fn enter(visit: Visit) -> Answer {
             note_behind(&visit, miss);
             page
         }
-        Err(Refusal::Later { .. }) => {
+        Err(Refusal::RetryLater { .. }) => {
             let wrong = visit.lang.t(
                 "Too many log-ins at once. Try again in a moment.",
                 "ログインが混み合っています。しばらくしてからお試しください。",
@@ -112,7 +112,7 @@ async fn enter(visit: Visit) -> Answer {
 /// From where many wrong ones came nobody tries more for now; but who logged in before, with this browser, may.
 async fn check_pace(visit: &Visit, name: &str) -> Result<(), Trouble> {
     let Some(seconds) = visit.console.attempts.wait(peer(visit)) else { return Ok(()) };
-    if transition::is_known_device(&*visit.console.store, name, visit.device.as_deref()).await? {
+    if acts::is_known_device(&*visit.console.store, name, visit.device.as_deref()).await? {
         return Ok(());
     }
     let detail = visit.lang.t(
@@ -126,7 +126,7 @@ async fn check_pace(visit: &Visit, name: &str) -> Result<(), Trouble> {
 fn note_behind(visit: &Visit, miss: Option<Miss>) {
     let (Some(miss), store) = (miss, Arc::clone(&visit.console.store)) else { return };
     tokio::spawn(async move {
-        if let Err(error) = transition::note_miss(&*store, &miss).await {
+        if let Err(error) = acts::note_miss(&*store, &miss).await {
             tracing::warn!(%error, "a failed log-in could not be recorded");
         }
     });
@@ -142,7 +142,7 @@ async fn invitation(visit: Visit) -> Answer {
 }
 
 async fn ask_to_join(visit: &Visit, wrong: Option<String>) -> Answer {
-    let invite = transition::find_invite(&*visit.console.store, &visit.id, visit.at).await?;
+    let invite = acts::find_invite(&*visit.console.store, &visit.id, visit.at).await?;
     let detail = visit.lang.t(
         "this invitation is used, expired or unknown; `sekisho users invite` creates another",
         "この招待は使用済みか期限切れです。`sekisho users invite` で新しい招待を作成できます",
@@ -158,7 +158,7 @@ async fn join(visit: Visit) -> Answer {
         let wrong = visit.lang.t("The two passwords differ.", "2つのパスワードが一致しません。");
         return ask_to_join(&visit, Some(wrong.to_owned())).await;
     }
-    match transition::join(&*visit.console.store, &visit.id, name, password, from(&visit)).await {
+    match acts::join(&*visit.console.store, &visit.id, name, password, from(&visit)).await {
         Ok(ticket) => Ok(Reply::Known { to: ROOT.to_owned(), ticket }),
         Err(refusal @ (Refusal::Fields(_) | Refusal::Conflict(_))) => {
             let wrong = Trouble::from(refusal).line(visit.lang);
@@ -170,7 +170,7 @@ async fn join(visit: Visit) -> Answer {
 
 async fn leave(visit: Visit) -> Answer {
     if let Some(hash) = &visit.who.session {
-        transition::end_session(&*visit.console.store, &visit.who.name, hash, &visit.actor()).await?;
+        acts::end_session(&*visit.console.store, &visit.who.name, hash, &visit.actor()).await?;
     }
     Ok(Reply::Left { to: format!("{ROOT}/login") })
 }

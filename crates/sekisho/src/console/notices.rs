@@ -17,7 +17,7 @@ use sekisho_core::queue::Breaker;
 use super::frame::Frame;
 use super::page::{Answer, Method, OPERATOR, Page, Reply, VIEWER, Visit};
 use super::trouble::Trouble;
-use crate::transition::NoticeQuery;
+use crate::acts::NoticeQuery;
 use crate::view::{self, words};
 use advice::Said;
 use search::{Asked, Known, Person};
@@ -180,7 +180,7 @@ async fn list(visit: Visit) -> Answer {
             }
             query.page(&*console.store, before, PAGE).await?
         }
-        None => crate::transition::NoticePage::default(),
+        None => crate::acts::NoticePage::default(),
     };
     let found = match known {
         Some(known) => Some(found(&visit, known, &page.notices).await?),
@@ -268,7 +268,7 @@ async fn found(visit: &Visit, known: Known, notices: &[(String, Notice)]) -> Res
             .map(|person| PersonRow::of(person, about == "several", whole))
             .collect(),
         shut: shut.into_iter().map(|(name, why)| ShutRow { name, why: shown_text(&why, whole) }).collect(),
-        rules: visit.console.doors.rules.iter().map(RuleRow::of).collect(),
+        rules: visit.console.summary.rules.iter().map(RuleRow::of).collect(),
     })
 }
 

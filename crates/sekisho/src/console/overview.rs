@@ -18,7 +18,7 @@ use self::chart::{Bar, Chart};
 use self::figures::Day;
 use self::latency::Spans;
 use self::standing::Standing;
-use super::doors::{Doors, Source};
+use super::config_summary::{ConfigSummary, Source};
 use super::events::address;
 use super::frame::Frame;
 use super::page::{Answer, Method, Page, Reply, VIEWER, Visit};
@@ -70,7 +70,7 @@ struct StandingPart {
 struct Now {
     /// Whether anything ever came in.
     is_empty: bool,
-    doors: Vec<Door>,
+    webhooks: Vec<WebhookAddress>,
     /// The words that send a first event, if one can be signed.
     trigger: Option<String>,
     root: String,
@@ -92,7 +92,7 @@ struct Counted {
 }
 
 /// Where the webhooks of a source come in.
-struct Door {
+struct WebhookAddress {
     pub source: String,
     pub provider: &'static str,
     pub path: String,
@@ -100,15 +100,15 @@ struct Door {
     pub sample: Option<&'static str>,
 }
 
-impl Door {
-    fn all(doors: &Doors) -> Vec<Self> {
-        let door = |source: &Source| Self {
+impl WebhookAddress {
+    fn all(summary: &ConfigSummary) -> Vec<Self> {
+        let address = |source: &Source| Self {
             source: source.name.clone(),
             provider: source.about.name,
             path: source.path.clone(),
             sample: (!source.types.is_empty()).then_some(source.about.sample_type),
         };
-        doors.sources.iter().map(door).collect()
+        summary.sources.iter().map(address).collect()
     }
 }
 
@@ -128,11 +128,11 @@ impl Now {
             store.find_rejections(rejections),
         )?;
         let day = Day::of(&counts, at);
-        let doors = Door::all(&console.doors);
+        let webhooks = WebhookAddress::all(&console.summary);
         Ok(Self {
             is_empty: events.events.is_empty() && events.next.is_none() && day.total.all() == 0,
-            trigger: trigger(&doors),
-            doors,
+            trigger: trigger(&webhooks),
+            webhooks,
             root: console.settings.url.clone().unwrap_or_default(),
             as_of: as_of.map(|at| clock(&console.zone.clock(at), 11..19)),
             chart: Chart::of(&day),
@@ -211,9 +211,9 @@ fn frame(visit: &Visit) -> Frame {
     visit.frame("overview", visit.lang.t("Overview", "概要"))
 }
 
-fn trigger(doors: &[Door]) -> Option<String> {
-    let (source, sample) = doors.iter().find_map(|door| Some((&door.source, door.sample?)))?;
-    let option = if doors.len() > 1 { format!(" --source {source}") } else { String::new() };
+fn trigger(webhooks: &[WebhookAddress]) -> Option<String> {
+    let (source, sample) = webhooks.iter().find_map(|webhook| Some((&webhook.source, webhook.sample?)))?;
+    let option = if webhooks.len() > 1 { format!(" --source {source}") } else { String::new() };
     Some(format!("sekisho trigger {sample}{option}"))
 }
 

@@ -17,7 +17,7 @@ use sekisho_store::StateFilter;
 use super::frame::Frame;
 use super::trouble::{Thing, Trouble};
 use super::{Console, ROOT, session};
-use crate::transition::{Actor, Refusal, Ticket};
+use crate::acts::{Actor, Refusal, Ticket};
 use crate::view::show;
 
 pub struct Page {

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::frame::Frame;
 use super::page::{Answer, Method, Page, Reply, VIEWER, Visit};
-use crate::{transition, view};
+use crate::{acts, view};
 
 pub(super) use timeline::{Item, decided};
 
@@ -81,7 +81,7 @@ struct PaymentRow {
 
 impl PaymentRow {
     fn of(state: &State, links: &Value) -> Self {
-        let facts = Facts::kept(&state.facts).ok();
+        let facts = Facts::parse(&state.facts).ok();
         let reference = facts.as_ref().and_then(|facts| Derived::of(facts).reference);
         let text = |name: &str| links[name].as_str().unwrap_or_default().to_owned();
         Self {
@@ -107,7 +107,7 @@ async fn list(visit: Visit) -> Answer {
     let (q, filter) = (visit.text("q"), StateFilter { customer: visit.text("customer"), ..things });
     let states = match &q {
         Some(q) => {
-            let found = transition::payments_by_reference(store, q, None).await?;
+            let found = acts::payments_by_reference(store, q, None).await?;
             if let [only] = &found[..] {
                 return Ok(Reply::Go { to: address(&only.key.id), flash: None });
             }

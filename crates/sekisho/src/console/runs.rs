@@ -1,7 +1,7 @@
 //! Work on many things, carried out in the background while a page says how far it is.
 //!
 //! Runs are kept in this process alone, the newest [`KEPT_MAX`]. That loses nothing: each piece is one order of
-//! [`crate::transition`], done whole or not at all. If the server stops in the middle, what was done is done, and the
+//! [`crate::acts`], done whole or not at all. If the server stops in the middle, what was done is done, and the
 //! rest is still where it was.
 
 use std::collections::VecDeque;
@@ -16,8 +16,8 @@ use super::Console;
 use super::frame::Frame;
 use super::page::{Answer, BUSY_SECONDS, Method, OPERATOR, Page, Reply, VIEWER, Visit, Who};
 use super::trouble::Trouble;
-use crate::transition::{self, Actor, Redo, Refusal, Replay};
-use crate::{chance, now};
+use crate::acts::{self, Actor, DeadLetterSelection, Refusal, Replay};
+use crate::{now, token};
 
 pub const PAGES: &[Page] = &[
     Page {
@@ -54,8 +54,8 @@ pub enum Deed {
 /// What is to be done with what.
 #[derive(Clone, Debug)]
 pub enum Order {
-    Retry(Redo),
-    Discard(Redo),
+    Retry(DeadLetterSelection),
+    Discard(DeadLetterSelection),
     Replay(Replay),
 }
 
@@ -222,7 +222,7 @@ impl Runs {
 
 /// What a form carries that begins a run: sent twice, it begins one.
 pub fn fresh_id() -> String {
-    chance::token::<ID_BYTES>()
+    token::generate::<ID_BYTES>()
 }
 
 fn form_id(visit: &Visit) -> Option<String> {
@@ -252,17 +252,17 @@ async fn carry_out(console: Arc<Console>, run: Arc<Run>, order: Order) -> Result
     let store = &*console.store;
     let found = match &order {
         Order::Retry(redo) => {
-            let (report, found) = transition::to_retry(store, redo).await?;
+            let (report, found) = acts::to_retry(store, redo).await?;
             run.begin(found.len(), report.in_doubt, report.more);
             found
         }
         Order::Discard(redo) => {
-            let (report, found) = transition::to_discard(store, redo).await?;
+            let (report, found) = acts::to_discard(store, redo).await?;
             run.begin(found.len(), report.in_doubt, report.more);
             found
         }
         Order::Replay(replay) => {
-            let (report, found) = transition::to_replay(store, &console.known, replay).await?;
+            let (report, found) = acts::to_replay(store, &console.known, replay).await?;
             run.begin(found.len(), 0, report.more);
             found
         }
@@ -287,7 +287,7 @@ async fn carry_out(console: Arc<Console>, run: Arc<Run>, order: Order) -> Result
 
 /// Whether whoever began it may still act. For whom a proxy vouches, only being shut out here counts.
 async fn check_who(console: &Console, run: &Run) -> Result<(), Refusal> {
-    let users = transition::users(&*console.store).await?;
+    let users = acts::users(&*console.store).await?;
     let user = users.iter().find(|(name, _)| *name == run.who.name).map(|(_, user)| user);
     let may = user.is_none_or(|user| {
         user.disabled_at.is_none() && (run.who.session.is_none() || user.rank >= Rank::Operator)
@@ -303,19 +303,21 @@ async fn carry_out_piece(
 ) -> Result<Piece, Refusal> {
     let store = &*console.store;
     let messages = || seqs.iter().map(|seq| seq.as_message().to_string()).collect();
-    let redo = |order: &Redo| Redo { ids: messages(), reason: order.reason.clone(), ..Redo::default() };
+    let redo = |order: &DeadLetterSelection| DeadLetterSelection {
+        ids: messages(),
+        reason: order.reason.clone(),
+        ..DeadLetterSelection::default()
+    };
     let done = match order {
-        Order::Retry(order) => {
-            transition::retry(store, &redo(order), &run.actor()).await.map(|report| report.done)
-        }
+        Order::Retry(order) => acts::retry(store, &redo(order), &run.actor()).await.map(|report| report.done),
         Order::Discard(order) => {
-            transition::discard(store, &redo(order), &run.actor()).await.map(|report| report.done)
+            acts::discard(store, &redo(order), &run.actor()).await.map(|report| report.done)
         }
         Order::Replay(order) => {
             let ids = seqs.iter().map(|seq| seq.as_event().to_string()).collect();
             let (again, reason) = (order.again, order.reason.clone());
             let order = Replay { ids, again, reason, ..Replay::default() };
-            transition::replay(store, &console.known, &order, &run.actor()).await.map(|report| report.queued)
+            acts::replay(store, &console.known, &order, &run.actor()).await.map(|report| report.queued)
         }
     };
     let done = match done {

@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use super::frame::Frame;
 use super::page::{Answer, Method, Page, Reply, VIEWER, Visit};
+use crate::acts::{self, Refusal};
 use crate::config::Schedule;
-use crate::transition::{self, Refusal};
 
 pub const PAGES: &[Page] = &[Page {
     method: Method::Get,
@@ -91,7 +91,7 @@ async fn reminders(visit: &Visit) -> Result<Option<Reminders>, Refusal> {
     let today = local_date(&notifications.house.time_zone, visit.at);
     let Some((channel, today)) = notifications.reminders.clone().zip(today) else { return Ok(None) };
     let date = today.to_string();
-    let summary = transition::reminders_summary(&*visit.console.store, &date, None, visit.at);
+    let summary = acts::reminders_summary(&*visit.console.store, &date, None, visit.at);
     let counts = match tokio::time::timeout(COUNT_WITHIN, summary).await {
         Ok(summary) => Some(counts(&summary?["by_status"])),
         Err(_) => None,

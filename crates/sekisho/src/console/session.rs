@@ -18,7 +18,7 @@ use super::trouble::Trouble;
 use super::{Console, ROOT};
 use crate::attempts::Attempt;
 use crate::http::Peer;
-use crate::{chance, transition};
+use crate::{acts, token};
 
 /// The name of the field that carries the token.
 pub const CSRF: &str = "csrf";
@@ -52,7 +52,7 @@ impl Cookies {
             pairs.map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned())).collect();
         let cookies = Self { pairs, fresh: None, is_secure };
         let has_own = [TOKEN, SEED].iter().any(|name| cookies.secret(name).is_some());
-        Self { fresh: (!has_own).then(chance::token::<32>), ..cookies }
+        Self { fresh: (!has_own).then(token::generate::<32>), ..cookies }
     }
 
     pub fn get(&self, name: &str) -> Option<&str> {
@@ -113,7 +113,7 @@ pub async fn find(
     match vouched(console, headers, peer) {
         Vouched::For(who) => {
             // Who was shut out here stays out, whoever vouches for them.
-            let is_out = transition::is_disabled(&*console.store, &who.name).await?;
+            let is_out = acts::is_disabled(&*console.store, &who.name).await?;
             return Ok(Some(who).filter(|_| !is_out));
         }
         Vouched::Twice(peer) => {
@@ -123,7 +123,7 @@ pub async fn find(
         Vouched::ForNobody => {}
     }
     let Some(token) = cookies.token() else { return Ok(None) };
-    let known = transition::find_session(&*console.store, token, at).await?;
+    let known = acts::find_session(&*console.store, token, at).await?;
     Ok(known.map(|known| Who { name: known.name, rank: known.rank, session: Some(known.hash) }))
 }
 
@@ -171,7 +171,7 @@ pub fn check_form(
     let is_near = site.is_none_or(|site| ["same-origin", "none"].contains(&site));
     let given = form.iter().find(|(name, _)| name == CSRF).map_or("", |(_, value)| value);
     // Hashes are compared, so how long it takes tells nothing about the token.
-    let is_ours = chance::hash(given) == chance::hash(wanted);
+    let is_ours = token::hash(given) == token::hash(wanted);
     if is_near && is_ours && is_own_origin(headers, url) { Ok(()) } else { Err(Trouble::ForeignForm) }
 }
 

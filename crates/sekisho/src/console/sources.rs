@@ -11,11 +11,11 @@ use sekisho_core::queue::Breaker;
 use sekisho_store::{EventFilter, FIND_MAX, RejectionFilter};
 use serde_json::Value;
 
-use super::doors::Source;
+use super::config_summary::Source;
 use super::frame::Frame;
 use super::page::{Answer, Method, OPERATOR, Page, Reply, VIEWER, Visit};
 use super::trouble::{Thing, Trouble};
-use crate::{transition, view};
+use crate::{acts, view};
 
 pub const PAGES: &[Page] = &[
     Page { method: Method::Get, path: "/console/sources", needs: VIEWER, run: |visit| Box::pin(list(visit)) },
@@ -112,12 +112,12 @@ impl Standing {
 async fn list(visit: Visit) -> Answer {
     let console = &visit.console;
     let rejections = rejections(&visit).await?;
-    let sources = console.doors.sources.iter().map(|source| {
+    let sources = console.summary.sources.iter().map(|source| {
         let count = rejections.get(&source.name).copied().unwrap_or_default();
         source_row(&visit, source, count)
     });
     let routes = view::routes(&console.places, &*console.store).await?;
-    let routes = console.doors.routes.iter().zip(&routes).map(|(route, one)| RouteRow {
+    let routes = console.summary.routes.iter().zip(&routes).map(|(route, one)| RouteRow {
         name: route.name.clone(),
         url: route.url.clone(),
         signing: route.signing,
@@ -169,15 +169,15 @@ async fn source_row(visit: &Visit, source: &Source, rejections: i64) -> Result<S
 }
 
 async fn test(visit: Visit) -> Answer {
-    let doors = &visit.console.doors;
+    let summary = &visit.console.summary;
     let missing = || Trouble::unknown(Thing::Source, &visit.id);
-    let source = doors.source(&visit.id).ok_or_else(missing)?;
+    let source = summary.source(&visit.id).ok_or_else(missing)?;
     let kind = visit.field("type").unwrap_or(source.about.sample_type);
     if !source.types.contains(&kind) {
         return Err(Trouble::wrong(format!("type: {kind:?} is none that can be sent to try a source")));
     }
-    transition::note_test(&*visit.console.store, &source.name, kind, &visit.actor()).await?;
-    let answer = match doors.test(source, kind).await {
+    acts::note_test(&*visit.console.store, &source.name, kind, &visit.actor()).await?;
+    let answer = match summary.test(source, kind).await {
         Ok(answer) => answer,
         Err(error) => {
             let text = visit.lang.t("The test event was not sent:", "テストイベントを送信できませんでした：");
@@ -203,7 +203,7 @@ async fn reset(visit: Visit) -> Answer {
     if !console.places.iter().any(|place| place.name == visit.id) {
         return Err(Trouble::unknown(Thing::Route, &visit.id));
     }
-    let done = transition::reset(&*console.store, &visit.id, &visit.actor()).await;
+    let done = acts::reset(&*console.store, &visit.id, &visit.actor()).await;
     if done.is_ok() {
         // This node need not wait until it looks at the store again.
         console.worker.desk.set_breaker(&Lane::to_route(&visit.id), Breaker::default());
@@ -221,7 +221,7 @@ async fn resume(visit: Visit) -> Answer {
     if !console.outlets.iter().any(|outlet| outlet.name == visit.id) {
         return Err(Trouble::unknown(Thing::Channel, &visit.id));
     }
-    let done = transition::resume(&*console.store, &visit.id, &visit.actor()).await;
+    let done = acts::resume(&*console.store, &visit.id, &visit.actor()).await;
     if done.is_ok() {
         // This node need not wait until it looks at the store again.
         console.worker.desk.set_breaker(&Lane::by_channel(&visit.id), Breaker::default());

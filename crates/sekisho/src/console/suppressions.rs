@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::frame::Frame;
 use super::page::{Answer, Method, OPERATOR, Page, Reply, VIEWER, Visit};
 use super::trouble::Trouble;
-use crate::transition::{self, Turned};
+use crate::acts::{self, Turned};
 
 pub const PAGES: &[Page] = &[
     Page {
@@ -95,7 +95,7 @@ async fn list(visit: Visit) -> Answer {
         Some(text) => {
             let address: MailAddress =
                 text.parse().map_err(|error| Trouble::wrong(format!("{text:?}: {error}")))?;
-            (transition::suppression(store, &address).await?.into_iter().collect(), None)
+            (acts::suppression(store, &address).await?.into_iter().collect(), None)
         }
         None => page(store, all, visit.param("before")).await?,
     };
@@ -105,7 +105,7 @@ async fn list(visit: Visit) -> Answer {
         all,
         rows: found.iter().map(|one: &Suppression| SuppressionRow::of(one, whole)).collect(),
         next,
-        reason_max: transition::REASON_MAX,
+        reason_max: acts::REASON_MAX,
     })
 }
 
@@ -114,18 +114,17 @@ async fn page(
     store: &dyn sekisho_store::Store,
     all: bool,
     before: Option<&str>,
-) -> transition::Result<(Vec<Suppression>, Option<String>)> {
-    let found = transition::suppressions(store, all, before, PAGE).await?;
+) -> acts::Result<(Vec<Suppression>, Option<String>)> {
+    let found = acts::suppressions(store, all, before, PAGE).await?;
     let last = found.last().filter(|_| found.len() == PAGE);
-    let next =
-        last.and_then(|last| transition::suppression_view(last, false)["id"].as_str().map(str::to_owned));
+    let next = last.and_then(|last| acts::suppression_view(last, false)["id"].as_str().map(str::to_owned));
     Ok((found, next))
 }
 
 async fn add(visit: Visit) -> Answer {
     let done = match order(&visit) {
         Ok(Turned { address, reason }) => {
-            transition::suppress(&*visit.console.store, &address, &reason, &visit.actor()).await.map(drop)
+            acts::suppress(&*visit.console.store, &address, &reason, &visit.actor()).await.map(drop)
         }
         Err(refusal) => Err(refusal),
     };
@@ -139,7 +138,7 @@ async fn add(visit: Visit) -> Answer {
 async fn release(visit: Visit) -> Answer {
     let done = match order(&visit) {
         Ok(Turned { address, reason }) => {
-            transition::release(&*visit.console.store, &address, &reason, &visit.actor()).await.map(drop)
+            acts::release(&*visit.console.store, &address, &reason, &visit.actor()).await.map(drop)
         }
         Err(refusal) => Err(refusal),
     };
@@ -153,7 +152,7 @@ async fn release(visit: Visit) -> Answer {
     )
 }
 
-fn order(visit: &Visit) -> transition::Result<Turned> {
+fn order(visit: &Visit) -> acts::Result<Turned> {
     let field = |name: &str| visit.field(name).map(|text| (name.to_owned(), Value::from(text)));
     Turned::read(["address", "reason"].into_iter().filter_map(field).collect::<Map<_, _>>())
 }

@@ -22,13 +22,13 @@ use sekisho_store::memory::MemoryStore;
 use tower::ServiceExt;
 
 use super::session::Cookies;
+use crate::acts::{self, Visitor};
 use crate::attempts::Attempts;
 use crate::checkpoint::rejection::Recorder;
 use crate::config::Config;
 use crate::http::Peer;
 use crate::node::{Health, Node};
 use crate::telemetry::Metrics;
-use crate::transition::{self, Visitor};
 use crate::worker::{self, Worker};
 use crate::{config, now};
 
@@ -104,17 +104,17 @@ impl Room {
 
     /// Somebody new, by an invitation; answers the session's cookie.
     async fn settle_in(&self, name: &str, rank: Rank) -> String {
-        let by = transition::Actor { name: "test", role: Rank::Admin.role(), tenant: None, at: now() };
-        let (token, _) = transition::invite(&*self.store, rank, &by).await.unwrap();
+        let by = acts::Actor { name: "test", role: Rank::Admin.role(), tenant: None, at: now() };
+        let (token, _) = acts::invite(&*self.store, rank, &by).await.unwrap();
         let from = Visitor { agent: "test", peer: "127.0.0.1", device: None, at: now() };
-        let session = transition::join(&*self.store, &token, name, PASSWORD, from).await.unwrap();
+        let session = acts::join(&*self.store, &token, name, PASSWORD, from).await.unwrap();
         format!("sekisho_session={}", session.token)
     }
 
     /// Waits until so many wrong passwords were noted behind their answers.
     async fn noted(&self, name: &str, misses: u32) {
         for _ in 0..1_000 {
-            let users = transition::users(&*self.store).await.unwrap();
+            let users = acts::users(&*self.store).await.unwrap();
             let user = &users.iter().find(|(known, _)| known == name).unwrap().1;
             if user.misses.iter().map(|misses| misses.failures).sum::<u32>() == misses {
                 return;

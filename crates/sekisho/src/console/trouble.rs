@@ -9,7 +9,7 @@ use sekisho_core::user::Rank;
 
 use super::page::html_answer;
 use super::{ROOT, assets, japanese};
-use crate::transition::Refusal;
+use crate::acts::Refusal;
 use crate::view::words;
 
 /// What is looked for by name or id.
@@ -224,10 +224,12 @@ struct TroublePage {
 impl From<Refusal> for Trouble {
     fn from(refusal: Refusal) -> Self {
         match refusal {
-            Refusal::Wrong(_) | Refusal::Fields(_) | Refusal::Foreign(_) => Self::Wrong(refusal.to_string()),
+            Refusal::Invalid(_) | Refusal::Fields(_) | Refusal::Forbidden(_) => {
+                Self::Wrong(refusal.to_string())
+            }
             Refusal::Missing(detail) => Self::Missing(detail),
             Refusal::Conflict(detail) => Self::Conflict(detail),
-            Refusal::Later { detail, seconds } => Self::Later { detail, seconds },
+            Refusal::RetryLater { detail, seconds } => Self::Later { detail, seconds },
             Refusal::Store(error) => error.into(),
         }
     }

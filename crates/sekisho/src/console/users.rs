@@ -8,8 +8,8 @@ use super::ROOT;
 use super::frame::Frame;
 use super::page::{ADMIN, Answer, Method, Page, Reply, Visit};
 use super::trouble::Trouble;
+use crate::acts::{self, ApiKey, NewKey, Refusal};
 use crate::config::{SCOPES, Scope};
-use crate::transition::{self, ApiKey, NewKey, Refusal};
 
 pub const PAGES: &[Page] = &[
     Page { method: Method::Get, path: "/console/users", needs: ADMIN, run: |visit| Box::pin(list(visit)) },
@@ -110,16 +110,16 @@ async fn page(visit: &Visit, made: Option<Made>) -> Answer {
         is_you: name == visit.who.name,
         name,
     };
-    let users = transition::users(store).await?.into_iter().map(row).collect();
-    let invites = transition::open_invites(store, visit.at).await?;
-    let keys = transition::list_keys(store).await?;
+    let users = acts::users(store).await?.into_iter().map(row).collect();
+    let invites = acts::open_invites(store, visit.at).await?;
+    let keys = acts::list_keys(store).await?;
     let f = visit.frame("users", visit.lang.t("Users and keys", "利用者とキー"));
     Reply::page(&UsersPage { f, users, invites, keys, ranks: Rank::ALL, made })
 }
 
 async fn invite(visit: Visit) -> Answer {
     let rank = rank(&visit)?;
-    let (token, _) = transition::invite(&*visit.console.store, rank, &visit.actor()).await?;
+    let (token, _) = acts::invite(&*visit.console.store, rank, &visit.actor()).await?;
     let secret = match &visit.console.settings.url {
         Some(url) => format!("{url}{ROOT}/join/{token}"),
         None => format!("{ROOT}/join/{token}"),
@@ -129,7 +129,7 @@ async fn invite(visit: Visit) -> Answer {
 
 async fn withdraw(visit: Visit) -> Answer {
     let which = visit.field("invite").unwrap_or_default();
-    let done = transition::withdraw_invite(&*visit.console.store, which, &visit.actor()).await;
+    let done = acts::withdraw_invite(&*visit.console.store, which, &visit.actor()).await;
     visit.after(HOME, done, ("The invitation was withdrawn.", "招待リンクを無効にしました。"))
 }
 
@@ -167,7 +167,7 @@ async fn create_key(visit: Visit) -> Answer {
     let tenant = visit.field("tenant").map(str::to_owned);
     let (store, actor) = (&*visit.console.store, visit.actor());
     let order = NewKey { name: visit.field("name").map(str::to_owned), scopes: vec![scope], tenant };
-    match transition::create_key(store, order, &visit.console.known.keys, &actor).await {
+    match acts::create_key(store, order, &visit.console.known.keys, &actor).await {
         Ok(made) => {
             page(&visit, Some(Made { is_link: false, secret: made.secret.expose().to_owned() })).await
         }
@@ -177,12 +177,12 @@ async fn create_key(visit: Visit) -> Answer {
 
 async fn revoke_key(visit: Visit) -> Answer {
     let which = visit.field("key").unwrap_or_default();
-    let done = transition::revoke_key(&*visit.console.store, which, &visit.actor()).await;
+    let done = acts::revoke_key(&*visit.console.store, which, &visit.actor()).await;
     visit.after(HOME, done, ("The key was revoked.", "キーを無効にしました。"))
 }
 
 async fn change(visit: &Visit, act: Act) -> Result<(), Refusal> {
-    transition::change_user(&*visit.console.store, &visit.id, act, &visit.actor()).await.map(drop)
+    acts::change_user(&*visit.console.store, &visit.id, act, &visit.actor()).await.map(drop)
 }
 
 fn rank(visit: &Visit) -> Result<Rank, Trouble> {

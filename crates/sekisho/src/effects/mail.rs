@@ -6,7 +6,7 @@
 //! a message can add a header. When to try again, how many at once and how fast is decided elsewhere.
 
 mod answer;
-mod letter;
+mod message;
 mod pool;
 mod reply;
 mod server;
@@ -21,7 +21,7 @@ use sekisho_core::notification::{Message, Sent};
 use tokio::time::{Instant, timeout_at};
 
 use answer::Parties;
-use letter::Letter;
+use message::MimeMessage;
 use pool::Pool;
 use server::Server;
 use session::{Session, Stage};
@@ -78,7 +78,7 @@ impl Mailer {
     pub async fn send(&self, message: &Message, within: Duration) -> Sent {
         let within = within.min(WITHIN_MAX);
         let started = Instant::now();
-        let letter = match Letter::write(message, &self.from, self.reply_to.as_ref()) {
+        let letter = match MimeMessage::write(message, &self.from, self.reply_to.as_ref()) {
             Ok(letter) => letter,
             Err(failure) => return Sent::Failed(failure),
         };
@@ -109,7 +109,7 @@ impl Mailer {
     /// Everything but the end mark.
     async fn hand_over(
         &self,
-        letter: &Letter,
+        letter: &MimeMessage,
         parties: &Parties<'_>,
         stage: &mut Stage,
     ) -> Result<Session, Sent> {

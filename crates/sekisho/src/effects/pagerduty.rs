@@ -14,7 +14,7 @@ use sekisho_core::notification::{Message, Sent};
 use serde_json::{Value, json};
 
 use super::post::{self, Copies, Post, Said};
-use crate::chance;
+use crate::token;
 
 /// Where PagerDuty is. Accounts in Europe have `https://events.eu.pagerduty.com`.
 pub const BASE_URL: &str = "https://events.pagerduty.com";
@@ -98,7 +98,7 @@ fn dedup_key(key: &str) -> String {
     if key.encode_utf16().count() <= DEDUP_KEY_MAX {
         return key.to_owned();
     }
-    format!("sha256:{}", chance::hash(key))
+    format!("sha256:{}", token::hash(key))
 }
 
 fn judge(said: &Said, key: String) -> Sent {

@@ -9,7 +9,7 @@ use sekisho_core::state::{Kind, State};
 use sekisho_store::{FIND_MAX, LineFilter, StateFilter, Store};
 use serde_json::Value;
 
-use crate::transition::{NAMED_MAX, Refusal, Result, every_of_id, load, several};
+use crate::acts::{NAMED_MAX, Refusal, Result, every_of_id, load, several};
 use crate::view;
 
 /// Entries that are shown with a balance.

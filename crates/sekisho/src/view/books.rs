@@ -14,16 +14,16 @@ use sekisho_store::{BookedLine, Error, Result, Sum};
 use serde_json::{Value, json};
 
 use super::ROOT;
-use crate::transition::{ApiKey, member_view, member_view_whole};
+use crate::acts::{ApiKey, member_view, member_view_whole};
 
 pub fn payment(state: &State) -> Result<Value> {
-    let facts = pay::Facts::kept(&state.facts).map_err(Error::corrupt)?;
+    let facts = pay::Facts::parse(&state.facts).map_err(Error::corrupt)?;
     Ok(with_times(pay::view(&state.key.id, &facts, &pay::Derived::of(&facts)), state))
 }
 
 /// `now` and the grace decide whether the tenant may still come in.
 pub fn billing(state: &State, now: Time, grace: Duration) -> Result<Value> {
-    let facts = bill::Facts::kept(&state.facts).map_err(Error::corrupt)?;
+    let facts = bill::Facts::parse(&state.facts).map_err(Error::corrupt)?;
     let derived = bill::Derived::of(&facts);
     let grace_ms = i64::try_from(grace.as_millis()).unwrap_or(i64::MAX);
     Ok(with_times(bill::view(&state.key.id, &facts, &derived, now, grace_ms), state))

@@ -6,7 +6,7 @@ use sekisho_store::{EventRecord, Result, Store};
 use serde_json::{Value, json};
 
 use super::{call, dead_letter, event, headers, message, put_body, unlink};
-use crate::transition::find_letter;
+use crate::acts::find_letter;
 
 /// An event with headers, body, and the messages it caused.
 pub async fn event_with_all(store: &dyn Store, seq: Seq) -> Result<Option<Value>> {

@@ -5,7 +5,7 @@ use sekisho_store::Store;
 use serde_json::Value;
 
 use super::OfMember;
-use crate::transition::{self, find_member_state, payment_state};
+use crate::acts::{self, find_member_state, payment_state};
 
 /// One payment by our id; one that was merged is shown as what it became.
 pub async fn find_payment(store: &dyn Store, id: &str) -> sekisho_store::Result<Option<Value>> {
@@ -19,7 +19,7 @@ pub async fn find_member(
     tenant: Option<&str>,
     id: &str,
     view: OfMember,
-) -> transition::Result<Option<Value>> {
+) -> acts::Result<Option<Value>> {
     let found = find_member_state(store, register, tenant, id).await?;
     Ok(found.as_ref().map(view).transpose()?)
 }

@@ -19,7 +19,7 @@ use sekisho_store::{AuditEntry, BookedLine, ChainHead, EventSummary, Link, Messa
 use serde_json::{Value, json};
 
 use super::{audit, event, line, message, notice, payment, unlink};
-use crate::transition::{self, Difference, Dossier, Refusal, dossier, payment_state};
+use crate::acts::{self, Difference, Dossier, Refusal, dossier, payment_state};
 use crate::view::sealed;
 
 pub use page::page;
@@ -86,7 +86,7 @@ impl Evidence {
         }
         let heads = store.chain_heads().await?;
         let parts = dossier.ids.get(1..).unwrap_or_default();
-        let differences = match transition::differences(store, &dossier.state, parts).await {
+        let differences = match acts::differences(store, &dossier.state, parts).await {
             Ok(differences) => differences,
             Err(Refusal::Store(error)) => return Err(error),
             Err(other) => return Err(sekisho_store::Error::corrupt(other)),

@@ -11,7 +11,7 @@ use sekisho_core::audit::Entry;
 use sekisho_core::audit::died::{Case, OF_DEAD_LETTERS, is_noted};
 use sekisho_core::change::{ChangeSet, Committed, Ended};
 use sekisho_core::event::About;
-use sekisho_core::job::{Attempt, Death, End, Lane, Lease};
+use sekisho_core::job::{Attempt, DeadReason, End, Lane, Lease};
 use sekisho_core::{Epoch, Time};
 use sekisho_store::{AuditFilter, Error, EventRecord, Store};
 use tokio::sync::{Notify, watch};
@@ -144,7 +144,12 @@ impl Closer {
 
     /// What the log says of a job that goes before a person; `None` when it says so already. Nobody else can write it
     /// meanwhile: the job is ours.
-    async fn obituary(&self, ended: &Ended, death: &Death, at: Time) -> sekisho_store::Result<Option<Entry>> {
+    async fn obituary(
+        &self,
+        ended: &Ended,
+        death: &DeadReason,
+        at: Time,
+    ) -> sekisho_store::Result<Option<Entry>> {
         let filter = AuditFilter {
             target: Some(ended.lease.job.as_message().to_string()),
             action: Some(OF_DEAD_LETTERS.into()),
@@ -211,7 +216,8 @@ impl Closer {
             let error = sekisho_store::chain(error);
             tracing::error!(error, "the database refused the result of a job; it becomes a dead letter");
             self.desk.doubt();
-            let death = Death::terminal("unstorable", format!("the database refused its result: {error}"));
+            let death =
+                DeadReason::terminal("unstorable", format!("the database refused its result: {error}"));
             let ends = set.ends.iter().map(|ended| Ended::new(ended.lease, End::Dead(death.clone())));
             let mut dead = ChangeSet { ends: ends.collect(), ..ChangeSet::nothing(set.at) };
             self.note_deaths(&mut dead).await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sekisho_core::Time;
 use sekisho_core::change::ChangeSet;
-use sekisho_core::job::{Death, Lane};
+use sekisho_core::job::{DeadReason, Lane};
 use sekisho_core::queue::Breaker;
 use sekisho_core::state::{self, Index, Key, Write};
 use sekisho_store::{CLAIM_MAX, FIND_MAX, StateFilter};
@@ -66,7 +66,7 @@ impl Worker {
                 (Some(channel), _) => ("channel_removed", format!("channel {channel}")),
                 (None, route) => ("route_removed", format!("route {}", route.unwrap_or(&job.payload))),
             };
-            let death = Death::terminal(reason, format!("no node knows the {what} any more"));
+            let death = DeadReason::terminal(reason, format!("no node knows the {what} any more"));
             let set = self.dead(&job, death).await;
             self.closer.push(&Work::claimed(job, None), set);
         }

@@ -12,7 +12,7 @@ use sekisho_core::queue::Failure;
 
 use super::Worker;
 use super::desk::Work;
-use crate::transition::{self, Refusal};
+use crate::acts::{self, Refusal};
 
 /// How often it is looked for what an event needs, a customer's address, a receipt or a mail's notice, before it is done
 /// without: half a minute.
@@ -45,7 +45,7 @@ impl Worker {
             Failure::terminal("rule_removed", format!("the configuration has no [[notify]] {rule} any more"))
         };
         let rule = self.rules.iter().find(|known| known.name == rule).ok_or_else(gone)?;
-        let parties = transition::parties(&*self.store, rule.to, event).await.map_err(unavailable)?;
+        let parties = acts::parties(&*self.store, rule.to, event).await.map_err(unavailable)?;
         if rule.to == To::Customer && parties.customer.address.is_none() && tries < PATIENCE {
             // The event that names the address may be on its way.
             return Err(Failure::transient("no_address_yet", "no mail address of the customer is known yet"));
@@ -66,7 +66,7 @@ impl Worker {
         let wrong = || Failure::terminal("unknown_task", format!("{date} is no day"));
         let today = date.parse().map_err(|_| wrong())?;
         let at = self.node.now();
-        let notices = transition::reminders(&*self.store, &self.notifications, tenant, today, at);
+        let notices = acts::reminders(&*self.store, &self.notifications, tenant, today, at);
         let notices = match notices.await {
             Err(Refusal::Missing(_)) => return Ok("the tenant is gone".into()),
             notices => notices.map_err(refused)?,
@@ -77,7 +77,7 @@ impl Worker {
 
     async fn post(&self, notices: &[Notice]) -> Result<usize, Failure> {
         let at = self.node.now();
-        transition::post_notices(&*self.store, notices, at, || self.node.next_seq(at)).await.map_err(refused)
+        acts::post_notices(&*self.store, notices, at, || self.node.next_seq(at)).await.map_err(refused)
     }
 
     // --- bounces and complaints ------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ impl Worker {
         for _ in 0..TRIES {
             let (names, keys) = feedback.asks_for();
             let known = self.store.load(names, keys).await.map_err(unavailable)?;
-            let mailed = transition::mailed(&*self.store, &feedback.addresses).await.map_err(unavailable)?;
+            let mailed = acts::mailed(&*self.store, &feedback.addresses).await.map_err(unavailable)?;
             let at = self.node.now();
             let set = feedback.heard(event.seq, &known, &mailed, at, || self.node.next_seq(at));
             let count = set.writes.len();
@@ -131,10 +131,10 @@ fn unavailable(error: sekisho_store::Error) -> Failure {
 fn refused(refusal: Refusal) -> Failure {
     match refusal {
         Refusal::Store(error) => unavailable(error),
-        Refusal::Conflict(error) | Refusal::Later { detail: error, .. } => {
+        Refusal::Conflict(error) | Refusal::RetryLater { detail: error, .. } => {
             Failure::transient("contended", error)
         }
-        Refusal::Wrong(_) | Refusal::Fields(_) | Refusal::Missing(_) | Refusal::Foreign(_) => {
+        Refusal::Invalid(_) | Refusal::Fields(_) | Refusal::Missing(_) | Refusal::Forbidden(_) => {
             Failure::terminal("refused", refusal.to_string())
         }
     }

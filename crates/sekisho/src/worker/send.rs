@@ -10,7 +10,7 @@ use std::time::Duration;
 use sekisho_core::Time;
 use sekisho_core::change::{ChangeSet, Committed, Ended};
 use sekisho_core::event::About;
-use sekisho_core::job::{Death, End, Job, Outcome};
+use sekisho_core::job::{DeadReason, End, Job, Outcome};
 use sekisho_core::mail_address::{MailAddress, mask_text};
 use sekisho_core::notification::alert::News;
 use sekisho_core::notification::notice::HANDED_BACK;
@@ -28,8 +28,8 @@ use tokio::time::Instant;
 use super::Worker;
 use super::desk::Work;
 use super::outlet::{Outlet, Paced};
-use crate::chance;
 use crate::telemetry::NoticeLabels;
+use crate::token;
 
 /// How long a channel is left alone that did not say how long: then one message tries whether it was mended.
 const SHUT_MS: i64 = 15 * 60_000;
@@ -262,7 +262,7 @@ impl Worker {
         let Some(to) = letter.notice.to.as_ref().filter(|_| most > 0 && letter.notice.is_counted()) else {
             return Ok(false);
         };
-        let key = Key::new(state::Kind::Quota, format!("to/{}", chance::hash(to.whole())));
+        let key = Key::new(state::Kind::Quota, format!("to/{}", token::hash(to.whole())));
         for _ in 0..COUNT_TRIES {
             let loaded = self.store.load(Vec::new(), vec![key.clone()]).await.map_err(unavailable)?;
             let state = loaded.states.get(&key);
@@ -394,7 +394,7 @@ impl Worker {
         let error = clipped(&failure.error);
         let step = Step::new(self.node.now(), Status::Failed).because(failure.reason, error.clone());
         let death =
-            Death { class: failure.class, reason: failure.reason.to_owned(), error: mask_text(&error) };
+            DeadReason { class: failure.class, reason: failure.reason.to_owned(), error: mask_text(&error) };
         self.ended(job, letter, step, End::Dead(death))
     }
 
@@ -403,7 +403,7 @@ impl Worker {
         let error = clipped(&failure.error);
         let step = Step::new(self.node.now(), Status::Uncertain).because(failure.reason, error.clone());
         let error = format!("it may or may not have arrived: {}", mask_text(&error));
-        self.ended(job, letter, step, End::Dead(Death::terminal(UNCERTAIN, error)))
+        self.ended(job, letter, step, End::Dead(DeadReason::terminal(UNCERTAIN, error)))
     }
 
     /// There is nothing to do for this job.
@@ -413,7 +413,7 @@ impl Worker {
     }
 
     /// The end of a job that goes before a person without having been tried to its end: its notice must not wait for it.
-    pub(super) async fn abandoned(&self, job: &Job, death: Death) -> ChangeSet {
+    pub(super) async fn abandoned(&self, job: &Job, death: DeadReason) -> ChangeSet {
         let at = self.node.now();
         let letter = self.letter(&job.payload).await.ok();
         let own = job.lease.job.as_message().to_string();

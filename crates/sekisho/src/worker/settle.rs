@@ -14,7 +14,7 @@ use sekisho_core::announcement::about_own;
 use sekisho_core::change::{ChangeSet, Committed, Ended};
 use sekisho_core::delivery::{Delivery, deliveries};
 use sekisho_core::event::Stored;
-use sekisho_core::job::{AGAIN, Death, End, Job, Kind, Lane, Lease, NewJob, Outcome, delivery_key};
+use sekisho_core::job::{AGAIN, DeadReason, End, Job, Kind, Lane, Lease, NewJob, Outcome, delivery_key};
 use sekisho_core::notification::{self, Task};
 use sekisho_core::queue::Failure;
 use sekisho_core::settlement::{self, Cause, Change, Fetch, Input, Reading, Terms, Wanted};
@@ -26,7 +26,7 @@ use tokio::sync::watch;
 
 use super::Worker;
 use super::desk::Work;
-use crate::{fault, told_to_stop};
+use crate::{failpoint, told_to_stop};
 
 /// Events settled in one commit.
 const BATCH: usize = 256;
@@ -175,9 +175,9 @@ impl Worker {
         let Some(event) = &work.event else {
             return Err(failed(Failure::terminal("event_missing", "it has no event")));
         };
-        fault::crash_on(&event.event_type);
+        failpoint::crash_on(&event.event_type);
         let origin = self.origin(event);
-        if let Some(death) = Death::of_payload(&work.job.payload)
+        if let Some(death) = DeadReason::of_payload(&work.job.payload)
             && !self.was_retried(work.job.lease.job).await.map_err(failed)?
         {
             return Err(dead(death));
@@ -195,7 +195,8 @@ impl Worker {
         }));
         let (read, (deliveries, mut unanswered), (tasks, untold)) = seen.map_err(|_| failed(panicked()))?;
         unanswered.extend(untold);
-        let reading = read.map_err(|error| dead(Death::terminal("unreadable_event", error.to_string())))?;
+        let reading =
+            read.map_err(|error| dead(DeadReason::terminal("unreadable_event", error.to_string())))?;
         let mut outcome = settlement::outcome(event, reading.is_some());
         if !unanswered.is_empty() {
             outcome = outcome.with_note(&unanswered.join("; "));
@@ -307,7 +308,7 @@ impl Worker {
     fn write_down(&self, papers: Vec<Paper>, change: Change, keep: Option<Epoch>, at: Time) -> Draft {
         let works: Vec<_> = papers.iter().map(|paper| paper.work.clone()).collect();
         if let Some(refused) = change.refused {
-            let death = Death::terminal("unreadable_state", refused);
+            let death = DeadReason::terminal("unreadable_state", refused);
             let ends = works.iter().map(|work| Ended::new(work.job.lease, End::Dead(death.clone())));
             let set = ChangeSet { ends: ends.collect(), ..ChangeSet::nothing(at) };
             return Draft { works, set };

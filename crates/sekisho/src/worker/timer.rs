@@ -21,8 +21,8 @@ use sekisho_core::{Seq, Time};
 use sekisho_store::CLAIM_MAX;
 
 use super::Worker;
+use crate::acts;
 use crate::config::{Config, Schedule};
-use crate::transition;
 
 /// An hour is counted when its last events have been settled.
 const COUNT_AFTER_MS: i64 = 5 * 60_000;
@@ -164,7 +164,7 @@ impl Worker {
         if notifications.reminders.is_none() {
             return Ok(0);
         }
-        let offices = transition::offices(&*self.store, None).await;
+        let offices = acts::offices(&*self.store, None).await;
         let offices =
             offices.map_err(|refusal| Failure::transient("store_unavailable", refusal.to_string()))?;
         let at = self.node.now();

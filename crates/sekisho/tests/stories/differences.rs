@@ -206,7 +206,7 @@ fn r13_the_stories_reach_every_kind_of_answer() {
         "Done(Success",
         "Done(Skipped",
         "Done(Discarded",
-        "Dead(Death",
+        "Dead(DeadReason",
         "Transient",
         "dead_letter.retried",
         "dead_letter.discarded",

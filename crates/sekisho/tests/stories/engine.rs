@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use sekisho_core::Time;
 use sekisho_core::change::{Admission, Arrival, ChangeSet};
 use sekisho_core::event::{Created, DedupeKey};
-use sekisho_core::job::{Death, End, Lease, Outcome};
+use sekisho_core::job::{DeadReason, End, Lease, Outcome};
 use sekisho_core::timer::{DAY_MS, hour_of};
 use sekisho_lab::app::{App, Behaviour, Reply};
 use sekisho_lab::process::Options;
@@ -239,7 +239,7 @@ async fn keep_old_events(place: &Place, created: Time) {
     let ended = End::Done(Outcome::SUCCESS);
     for (id, at, end) in [
         ("evt_good", old, ended.clone()),
-        ("evt_bad", old, End::Dead(Death::terminal("no", "it can't be"))),
+        ("evt_bad", old, End::Dead(DeadReason::terminal("no", "it can't be"))),
         ("evt_new", now, ended),
     ] {
         let key = DedupeKey::new("stripe", id, is_signed);

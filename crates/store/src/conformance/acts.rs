@@ -8,8 +8,8 @@ use sekisho_core::job::{End, Job, Lane, Lease, NewJob, Outcome};
 use sekisho_core::{Epoch, Seq};
 
 use super::{
-    APPLIED, Arrivals, NOW, UP, act, admit, admit_one, attempt, audited, bury, claim, claim_from, commit,
-    dead, death, done, finish, join, leased, message, standing, status,
+    APPLIED, Arrivals, NOW, UP, act, admit, admit_one, attempt, audited, claim, claim_from, commit, dead,
+    dead_letter, death, done, finish, join, leased, message, standing, status,
 };
 use crate::{DeadFilter, Standing, Status, Store};
 
@@ -24,7 +24,7 @@ async fn dead_letters(store: &Arc<dyn Store>, new: &mut Arrivals, epoch: Epoch, 
     buried
 }
 
-pub async fn revives(store: Arc<dyn Store>) {
+pub async fn retries(store: Arc<dyn Store>) {
     let mut new = Arrivals::new(1);
     let epoch = join(&store).await;
     let event = admit_one(&store, new.event("a")).await;
@@ -37,9 +37,9 @@ pub async fn revives(store: Arc<dyn Store>) {
 
     let unknown = Seq::from_i64(5);
     let asked = vec![unknown, delivery.id, delivery.id, event];
-    let found = store.revive(asked, act("fixed")).await.expect(UP);
+    let found = store.retry(asked, act("fixed")).await.expect(UP);
     assert_eq!(found, [false, true, false, false], "once, and only dead letters");
-    assert_eq!(store.revive(vec![delivery.id], act("again")).await.expect(UP), [false]);
+    assert_eq!(store.retry(vec![delivery.id], act("again")).await.expect(UP), [false]);
     assert_eq!(standing(&store, delivery.id).await, Some(Standing::Waiting(act("").at)));
     assert_eq!(store.find_dead(DeadFilter { limit: 10, ..DeadFilter::default() }).await.expect(UP), []);
 
@@ -60,7 +60,7 @@ pub async fn discards(store: Arc<dyn Store>) {
     let event = admit_one(&store, new.event("a")).await;
     let lease = claim(&store, epoch, 1, NOW).await[0];
     assert_eq!(finish(&store, lease, dead()).await, APPLIED);
-    let evidence = bury(&store, epoch, new.event("evidence"), death(), NOW).await;
+    let evidence = dead_letter(&store, epoch, new.event("evidence"), death(), NOW).await;
     let other = dead_letters(&store, &mut new, epoch, 1).await[0];
 
     let asked = vec![event, event, Seq::from_i64(5), other, evidence];
@@ -83,7 +83,7 @@ pub async fn discards(store: Arc<dyn Store>) {
         assert_eq!((summary.status, summary.note.as_deref()), (Status::Skipped, Some(note)));
         assert_eq!(summary.processed_at, Some(act("").at));
     }
-    assert_eq!(store.revive(vec![event, other], act("too late")).await.expect(UP), [false, false]);
+    assert_eq!(store.retry(vec![event, other], act("too late")).await.expect(UP), [false, false]);
     assert!(claim(&store, epoch, 10, act("").at).await.is_empty(), "it is no work");
 }
 
@@ -146,7 +146,7 @@ pub async fn acts_at_once(store: Arc<dyn Store>) {
         runs.push(tokio::spawn(async move {
             let found = match n % 3 {
                 0 => store.discard(letters, act("no")).await,
-                _ => store.revive(letters, act("yes")).await,
+                _ => store.retry(letters, act("yes")).await,
             };
             found.expect(UP).into_iter().filter(|found| *found).count()
         }));
@@ -157,12 +157,12 @@ pub async fn acts_at_once(store: Arc<dyn Store>) {
     }
     assert_eq!(found, letters.len());
     assert_eq!(audited(&store).await.len(), letters.len());
-    let revived = claim_from(&store, epoch, Lane::to_route("app"), 100, act("").at).await.len();
+    let retried = claim_from(&store, epoch, Lane::to_route("app"), 100, act("").at).await.len();
     let mut discarded = 0;
     for job in letters {
         discarded += usize::from(matches!(standing(&store, job).await, Some(Standing::Done(..))));
     }
-    assert_eq!(revived + discarded, found);
+    assert_eq!(retried + discarded, found);
 
     // The same for an event that several people replay.
     let event = admit_one(&store, new.event("a")).await;
@@ -188,7 +188,7 @@ pub async fn audits(store: Arc<dyn Store>) {
     let letters = dead_letters(&store, &mut new, epoch, 3).await;
     assert_eq!(audited(&store).await, []);
     let unknown = Seq::from_i64(5);
-    store.revive(vec![letters[0], unknown, letters[1]], act("one")).await.expect(UP);
+    store.retry(vec![letters[0], unknown, letters[1]], act("one")).await.expect(UP);
     store.discard(vec![unknown, letters[2], letters[2]], act("二")).await.expect(UP);
     store.replay(vec![event.job, unknown, event.job], String::new(), act("three")).await.expect(UP);
     let entry = |action: &str, target: (&str, String), event, reason: &str| Entry {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use sekisho_core::change::{Admission, Arrival};
 use sekisho_core::event::{DedupeKey, Event, Identity, Trust};
-use sekisho_core::job::{Death, End, Lane, Lease};
+use sekisho_core::job::{DeadReason, End, Lane, Lease};
 use sekisho_core::{Seq, Time};
 
 use super::{
@@ -153,20 +153,20 @@ pub async fn odd_rows(store: Arc<dyn Store>) {
 }
 
 pub async fn evidence(store: Arc<dyn Store>) {
-    let death = Death::terminal("unusable_body", "the body has no usable field `id`");
+    let death = DeadReason::terminal("unusable_body", "the body has no usable field `id`");
     let row = Arrival { held: Some(death.clone()), ..Arrivals::new(1).event("odd") };
     let epoch = join(&store).await;
     assert_eq!(store.admit(vec![row.clone()].into(), None).await.expect(UP), [Admission::Admitted]);
     let jobs = claim_from(&store, epoch, Lane::settle(), 10, NOW).await;
     assert_eq!(jobs, [row.first_job(epoch)], "its settling is told why");
-    assert_eq!(Death::of_payload(&jobs[0].payload), Some(death.clone()));
+    assert_eq!(DeadReason::of_payload(&jobs[0].payload), Some(death.clone()));
     assert_eq!(finish(&store, jobs[0].lease, End::Dead(death.clone())).await, APPLIED);
     let found = store.find_event(row.seq).await.expect(UP).expect("it was stored").summary;
     assert_eq!(
         (found.status, found.note, found.processed_at),
         (Status::Failed, Some(death.error), Some(NOW))
     );
-    assert_eq!(store.revive(vec![row.seq], act("look again")).await.expect(UP), [true]);
+    assert_eq!(store.retry(vec![row.seq], act("look again")).await.expect(UP), [true]);
     let jobs = claim_from(&store, epoch, Lane::settle(), 10, act("").at).await;
     assert_eq!(jobs[0].payload, row.payload(), "and is told again");
 }

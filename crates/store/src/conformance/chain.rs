@@ -146,8 +146,8 @@ pub async fn links(store: Arc<dyn Store>) {
         assert_eq!(finish(&store, lease, dead()).await, APPLIED);
         letters.push(lease.job);
     }
-    store.revive(letters[..2].to_vec(), act("one")).await.expect(UP);
-    store.revive(letters[..2].to_vec(), act("again")).await.expect(UP);
+    store.retry(letters[..2].to_vec(), act("one")).await.expect(UP);
+    store.retry(letters[..2].to_vec(), act("again")).await.expect(UP);
     store.discard(letters.clone(), act("two")).await.expect(UP);
 
     let links = links_of(&store, ALL).await;

@@ -144,7 +144,7 @@ pub async fn orphaned_head(store: Arc<dyn Store>) {
     assert_eq!(ready(&store, living).await, [order[1]]);
 }
 
-pub async fn revived_head(store: Arc<dyn Store>) {
+pub async fn retried_head(store: Arc<dyn Store>) {
     let jobs = Arrivals::new(1).jobs_of_fifo("a", 3);
     let order: Vec<_> = jobs.iter().map(|job| job.id).collect();
     queue(&store, jobs).await;
@@ -152,7 +152,7 @@ pub async fn revived_head(store: Arc<dyn Store>) {
     let held = head(&store, epoch).await;
     assert_eq!(finish(&store, held, dead()).await, APPLIED);
     assert_eq!(ready(&store, epoch).await, [order[1]]);
-    assert_eq!(store.revive(vec![order[0]], act("fixed")).await.expect(UP), [true]);
+    assert_eq!(store.retry(vec![order[0]], act("fixed")).await.expect(UP), [true]);
     assert_eq!(ready(&store, epoch).await, [], "it is due when the act was, and holds its place until then");
     for id in order {
         let held = claim_from(&store, epoch, app(), ALL, act("").at).await;

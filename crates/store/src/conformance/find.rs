@@ -5,12 +5,12 @@ use std::sync::Arc;
 use sekisho_core::Seq;
 use sekisho_core::change::{Arrival, ChangeSet, Rejection};
 use sekisho_core::event::About;
-use sekisho_core::job::{Class, Death, End, Lane, NewJob, Outcome, delivery_key};
+use sekisho_core::job::{Class, DeadReason, End, Lane, NewJob, Outcome, delivery_key};
 use sekisho_core::timer::HOUR_MS;
 
 use super::{
-    APPLIED, Arrivals, NOW, UP, act, admit, admit_one, bury, claim, claim_from, commit, dead, death, done,
-    finish, join, leased, message, queue, status,
+    APPLIED, Arrivals, NOW, UP, act, admit, admit_one, claim, claim_from, commit, dead, dead_letter, death,
+    done, finish, join, leased, message, queue, status,
 };
 use crate::{
     DeadFilter, DeadLetter, EventFilter, FIND_MAX, Message, Order, REJECTIONS_MAX, REJECTIONS_OF_NETWORK_MAX,
@@ -68,7 +68,7 @@ pub async fn failed_by_a_delivery(store: Arc<dyn Store>) {
     assert_eq!(finish(&store, first, dead()).await, APPLIED);
     assert_eq!(status(&store, event).await, Status::Failed, "before its settling ended");
     assert_eq!(finish(&store, settle, done()).await, APPLIED);
-    let other = End::Dead(Death { error: "no answer".into(), ..death() });
+    let other = End::Dead(DeadReason { error: "no answer".into(), ..death() });
     assert_eq!(finish(&store, second, other).await, APPLIED);
     assert_eq!(finish(&store, third, done()).await, APPLIED, "a delivery that went well proves nothing");
     let summary = store.find_event(event).await.expect(UP).expect("it was stored").summary;
@@ -82,7 +82,7 @@ pub async fn failed_by_a_delivery(store: Arc<dyn Store>) {
     assert_eq!(store.discard(vec![first.job], act("no")).await.expect(UP), [true]);
     let summary = store.find_event(event).await.expect(UP).expect("it was stored").summary;
     assert_eq!((summary.status, summary.note.as_deref()), (Status::Failed, Some("no answer")));
-    assert_eq!(store.revive(vec![second.job], act("yes")).await.expect(UP), [true]);
+    assert_eq!(store.retry(vec![second.job], act("yes")).await.expect(UP), [true]);
     assert_eq!(status(&store, event).await, Status::Success, "by its settling, when no letter is left");
     assert_eq!(with_status(&store, Status::Success).await, [event]);
 }
@@ -120,13 +120,13 @@ pub async fn dead_letters(store: Arc<dyn Store>) {
     let mut new = Arrivals::new(1);
     let epoch = join(&store).await;
     let at = |ms| NOW.plus_ms(ms);
-    let why = |reason: &str| Death::terminal(reason, format!("because of {reason}"));
+    let why = |reason: &str| DeadReason::terminal(reason, format!("because of {reason}"));
 
     let event = Arrival { event_type: "payment.failed".into(), ..new.event("a") };
     let evidence = Arrival { source: "other".into(), received_at: at(1), ..new.event("b") };
     admit(&store, vec![event.clone()]).await;
-    let odd = Death { class: Class::Transient, ..why("odd") };
-    bury(&store, epoch, evidence.clone(), odd, at(1)).await;
+    let odd = DeadReason { class: Class::Transient, ..why("odd") };
+    dead_letter(&store, epoch, evidence.clone(), odd, at(1)).await;
     let settle = claim(&store, epoch, 1, NOW).await[0];
     let delivery =
         NewJob { fifo: Some("客".into()), payload: "{}".into(), ..new.delivery(event.seq, "app") };

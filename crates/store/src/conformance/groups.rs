@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sekisho_core::change::{Admission, ChangeSet, Ended};
 use sekisho_core::event::About;
-use sekisho_core::job::{Class, Death, End, Lane, Lease, NewJob};
+use sekisho_core::job::{Class, DeadReason, End, Lane, Lease, NewJob};
 use sekisho_core::state::{Index, Write};
 use sekisho_core::{Epoch, Seq, Time};
 
@@ -44,16 +44,16 @@ pub async fn dead_groups(store: Arc<dyn Store>) {
     for payment in ["p1", "p2", "p3", "p4", "unknown"] {
         events.push(settled(&store, &mut new, epoch, payment).await);
     }
-    let timeout = || Death { class: Class::Transient, ..Death::terminal("timeout", "no answer") };
-    let refused = || Death::terminal("refused", "never");
+    let timeout = || DeadReason { class: Class::Transient, ..DeadReason::terminal("timeout", "no answer") };
+    let refused = || DeadReason::terminal("refused", "never");
     let mut jobs = Vec::new();
-    let letters: [(NewJob, Death, i64); 8] = [
+    let letters: [(NewJob, DeadReason, i64); 8] = [
         (new.delivery(events[0], "app"), timeout(), 5),
         (NewJob { key: None, ..new.delivery(events[0], "app") }, timeout(), 1),
         (new.delivery(events[1], "app"), timeout(), 3),
         (new.delivery(events[2], "app"), timeout(), 2),
         (new.delivery(events[3], "app"), timeout(), 2),
-        (new.delivery(events[4], "app"), Death::terminal("timeout", "no answer"), 4),
+        (new.delivery(events[4], "app"), DeadReason::terminal("timeout", "no answer"), 4),
         (new.delivery(events[0], "other"), timeout(), 6),
         (new.job("app"), refused(), 7),
     ];

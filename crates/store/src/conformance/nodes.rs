@@ -137,8 +137,12 @@ pub async fn hastens(store: Arc<dyn Store>) {
     assert_eq!(claim(tomorrow).await, [running.id]);
     queue(&store, jobs.into_iter().chain([timer.clone()]).collect()).await;
     assert_eq!(claim(NOW).await, []);
-    let hasten = async |limit| store.hasten(limit, NOW).await.expect(UP);
-    assert_eq!([hasten(2).await, hasten(2).await, hasten(2).await], [2, 1, 0], "what runs is left alone");
+    let make_due = async |limit| store.make_due(limit, NOW).await.expect(UP);
+    assert_eq!(
+        [make_due(2).await, make_due(2).await, make_due(2).await],
+        [2, 1, 0],
+        "what runs is left alone"
+    );
     assert_eq!(claim(NOW).await, wanted);
     assert_eq!(claim(tomorrow).await, [timer.id], "a timer keeps its time");
 }

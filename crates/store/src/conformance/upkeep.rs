@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use sekisho_core::change::{Admission, Arrival, ChangeSet, Replayed};
 use sekisho_core::event::{Created, DedupeKey};
-use sekisho_core::job::{Death, End, Kind, Lane, NewJob};
+use sekisho_core::job::{DeadReason, End, Kind, Lane, NewJob};
 use sekisho_core::state::{self as things, Key};
 use sekisho_core::timer::{DAY_MS, HOUR_MS, Timer, hour_of};
 use sekisho_core::{Epoch, Seq, Time};
 
 use super::arrival::with_body;
 use super::{
-    ALL, APPLIED, Arrivals, NOW, UP, act, admit, admit_one, attempt, bury, claim, claim_from, claim_name,
-    commit, count, dead, death, done, finish, join, leads_to, leased, message, payment, queue, version,
+    ALL, APPLIED, Arrivals, NOW, UP, act, admit, admit_one, attempt, claim, claim_from, claim_name, commit,
+    count, dead, dead_letter, death, done, finish, join, leads_to, leased, message, payment, queue, version,
     write, writes,
 };
 use crate::{Count, Forgotten, Status, Store};
@@ -32,7 +32,7 @@ pub async fn counts(store: Arc<dyn Store>) {
         at("after", next),
     ];
     let epoch = join(&store).await;
-    bury(&store, epoch, rows[4].clone(), death(), NOW).await;
+    dead_letter(&store, epoch, rows[4].clone(), death(), NOW).await;
     admit(&store, rows.clone()).await;
     let find = async |from, to| store.find_counts(from, to).await.expect(UP);
     assert_eq!(find(Time::from_ms(0), next).await, []);
@@ -139,7 +139,7 @@ pub async fn forgets(store: Arc<dyn Store>) {
     let created = Some(Created { at: NOW, immutable: true });
     let mut dated = new.event_at("dated", NOW.plus_ms(-9 * DAY_MS));
     dated.key = DedupeKey::new("shop", "dated", created);
-    bury(&store, epoch, dated.clone(), death(), NOW).await;
+    dead_letter(&store, epoch, dated.clone(), death(), NOW).await;
     assert_eq!(store.discard(vec![dated.seq], act("no")).await.expect(UP), [true]);
     assert_eq!(forget(&store, before, Seq::ZERO, 9).await, Forgotten { events: 1, next: None });
     assert_eq!(store.known(&[dated.key, new.event("a").key]).await.expect(UP), [None, None]);
@@ -153,12 +153,12 @@ pub async fn forgets_first_bodies(store: Arc<dyn Store>) {
     let epoch = join(&store).await;
     let (long_ago, before) = (NOW.plus_ms(-9 * DAY_MS), NOW.plus_ms(-8 * DAY_MS));
     let [gone, kept] = ["gone", "kept"].map(|id| with_body(new.event_at(id, long_ago), "old", None));
-    bury(&store, epoch, gone.clone(), death(), NOW).await;
-    bury(&store, epoch, kept.clone(), death(), NOW).await;
+    dead_letter(&store, epoch, gone.clone(), death(), NOW).await;
+    dead_letter(&store, epoch, kept.clone(), death(), NOW).await;
     assert_eq!(store.discard(vec![gone.seq], act("no")).await.expect(UP), [true]);
     let sent = |new: &mut Arrivals, body| with_body(new.event_at("sent", long_ago), body, Some("T"));
     let first = sent(&mut new, "one");
-    bury(&store, epoch, first.clone(), death(), NOW).await;
+    dead_letter(&store, epoch, first.clone(), death(), NOW).await;
     assert_eq!(store.discard(vec![first.seq], act("no")).await.expect(UP), [true]);
 
     assert_eq!(forget(&store, before, Seq::ZERO, 9).await, Forgotten { events: 2, next: None });
@@ -182,8 +182,8 @@ pub async fn keeps(store: Arc<dyn Store>) {
     let dies = admit_one(&store, new.event_at("dies", long_ago)).await;
     let lease = claim(&store, epoch, 1, NOW).await[0];
     assert_eq!(finish(&store, lease, dead()).await, APPLIED);
-    let death = Death::terminal("odd", "odd");
-    let evidence = bury(&store, epoch, new.event_at("evidence", long_ago), death, NOW).await;
+    let death = DeadReason::terminal("odd", "odd");
+    let evidence = dead_letter(&store, epoch, new.event_at("evidence", long_ago), death, NOW).await;
     let mut kept = vec![waits, runs, dies, evidence];
     let mut deliveries = Vec::new();
     for id in ["delivery-waits", "delivery-runs", "delivery-dies"] {

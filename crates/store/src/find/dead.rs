@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use sekisho_core::event::About;
-use sekisho_core::job::{Class, Death, Kind, Lane};
+use sekisho_core::job::{Class, DeadReason, Kind, Lane};
 use sekisho_core::{Seq, Time, money};
 use serde::{Deserialize, Serialize};
 
@@ -34,7 +34,7 @@ pub struct DeadLetter {
     pub payload: String,
     pub attempts: i32,
     pub crashes: i32,
-    pub death: Death,
+    pub death: DeadReason,
     pub at: Time,
     /// What it is about, as far as that is still kept: number, provider's id, type and source.
     pub event: Option<Seq>,

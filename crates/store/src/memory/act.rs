@@ -9,7 +9,7 @@ use super::{Ended, JobRow, Tables};
 use crate::audit;
 
 impl Tables {
-    pub(super) fn revive(&mut self, job: Seq, act: &Act) -> bool {
+    pub(super) fn retry(&mut self, job: Seq, act: &Act) -> bool {
         let Some(letter) = self.dead.remove(&job) else { return false };
         let row = JobRow {
             kind: letter.kind,

@@ -44,15 +44,15 @@ WITH given AS MATERIALIZED (
 )
 SELECT job, (SELECT hash FROM linked) FROM letter";
 
-pub async fn revive(link: &Link, jobs: &[Seq], act: &Act) -> Result<Vec<bool>> {
+pub async fn retry(link: &Link, jobs: &[Seq], act: &Act) -> Result<Vec<bool>> {
     let noted = Noted::of(jobs, |job| audit::of_message(act, audit::RETRIED, job));
     let Some(entry) = noted.first() else { return Ok(Vec::new()) };
     let Noted { ids, targets, digests, .. } = &noted;
     let values: [&(dyn ToSql + Sync); 8] =
         [ids, targets, digests, &entry.at.ms(), &entry.actor, &entry.role, &entry.action, &entry.details];
     let rows = link.query_chained(REVIVE, &values).await?;
-    let mut revived = rows.iter().map(|row| value(row, 0)).collect::<Result<BTreeSet<i64>>>()?;
-    Ok(jobs.iter().map(|job| revived.remove(&job.as_i64())).collect())
+    let mut retried = rows.iter().map(|row| value(row, 0)).collect::<Result<BTreeSet<i64>>>()?;
+    Ok(jobs.iter().map(|job| retried.remove(&job.as_i64())).collect())
 }
 
 const DISCARD: &str = "

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use sekisho_core::event::About;
-use sekisho_core::job::{Attempt, Class, Death, Kind, Lane, Outcome, effect_prefix};
+use sekisho_core::job::{Attempt, Class, DeadReason, Kind, Lane, Outcome, effect_prefix};
 use sekisho_core::{Seq, Time};
 use tokio_postgres::Row;
 
@@ -95,8 +95,8 @@ fn letter(row: &Row) -> Result<DeadLetter> {
     })
 }
 
-fn death(row: &Row, first: usize) -> Result<Death> {
-    Ok(Death {
+fn death(row: &Row, first: usize) -> Result<DeadReason> {
+    Ok(DeadReason {
         class: Class::parse(value(row, first)?).ok_or_else(|| unreadable("class"))?,
         reason: value(row, first + 1)?,
         error: value(row, first + 2)?,

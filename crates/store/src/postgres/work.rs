@@ -427,15 +427,15 @@ pub async fn sweep(
     Ok(freed)
 }
 
-const HASTEN: &str = "
+const MAKE_DUE: &str = "
 WITH late AS MATERIALIZED (
     SELECT id FROM job WHERE owner IS NULL AND due_at > $1 AND kind <> 'timer' ORDER BY id LIMIT $2
     FOR UPDATE SKIP LOCKED
 )
 UPDATE job SET due_at = $1 FROM late WHERE job.id = late.id RETURNING job.id";
 
-pub async fn hasten(link: &Link, limit: usize, now: Time) -> Result<usize> {
-    Ok(link.query(HASTEN, &[&now.ms(), &limit_of(limit, CLAIM_MAX)]).await?.len())
+pub async fn make_due(link: &Link, limit: usize, now: Time) -> Result<usize> {
+    Ok(link.query(MAKE_DUE, &[&now.ms(), &limit_of(limit, CLAIM_MAX)]).await?.len())
 }
 
 /// Hops from lane to lane along the index.

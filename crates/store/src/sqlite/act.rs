@@ -7,21 +7,21 @@ use sekisho_core::change::{Act, Replayed};
 use super::transaction::Tx;
 use crate::audit;
 
-pub fn revive(tx: &Tx<'_>, jobs: &[Seq], act: &Act) -> rusqlite::Result<Vec<bool>> {
+pub fn retry(tx: &Tx<'_>, jobs: &[Seq], act: &Act) -> rusqlite::Result<Vec<bool>> {
     let mut queue = tx.prepare_cached(
         "INSERT INTO job (id, lane, due_at, attempt, base, kind, event, fifo, payload)
          SELECT job, lane, $1, attempts, attempts, kind, event, fifo, payload FROM dead WHERE job = $2",
     )?;
-    let mut revived = Vec::with_capacity(jobs.len());
+    let mut retried = Vec::with_capacity(jobs.len());
     for job in jobs {
         let found = queue.execute([act.at.ms(), job.as_i64()])? == 1;
         if found {
             tx.prepare_cached("DELETE FROM dead WHERE job = $1")?.execute([job.as_i64()])?;
             tx.note(&audit::of_message(act, audit::RETRIED, *job))?;
         }
-        revived.push(found);
+        retried.push(found);
     }
-    Ok(revived)
+    Ok(retried)
 }
 
 pub fn discard(tx: &Tx<'_>, jobs: &[Seq], act: &Act) -> rusqlite::Result<Vec<bool>> {

@@ -4,7 +4,7 @@
 use rusqlite::{Connection, OptionalExtension, params};
 use sekisho_core::change::{ChangeSet, Committed, Ended};
 use sekisho_core::event::About;
-use sekisho_core::job::{Attempt, Death, End, Job, Lane, NewJob, Outcome};
+use sekisho_core::job::{Attempt, DeadReason, End, Job, Lane, NewJob, Outcome};
 use sekisho_core::state::{Key, Naming, Posting, Write};
 use sekisho_core::{Seq, Time};
 
@@ -93,7 +93,7 @@ fn end(tx: &Connection, ended: &Ended, job: &Job, at: Time) -> rusqlite::Result<
         }
         End::Dead(death) => {
             remove(tx, job)?;
-            bury(tx, job, death, at)?;
+            dead_letter(tx, job, death, at)?;
         }
     }
     ended.attempt.as_ref().map_or(Ok(()), |attempt| tried(tx, job, attempt))
@@ -140,7 +140,7 @@ fn done(tx: &Connection, job: &Job, outcome: &Outcome, about: &About, at: Time) 
 }
 
 /// Puts a job before a person, with all that is needed to do it again.
-fn bury(tx: &Connection, job: &Job, death: &Death, at: Time) -> rusqlite::Result<()> {
+fn dead_letter(tx: &Connection, job: &Job, death: &DeadReason, at: Time) -> rusqlite::Result<()> {
     tx.prepare_cached(
         "INSERT INTO dead (job, at, class, reason, error, attempts, crashes, kind, lane, event, fifo, payload)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Row};
 use sekisho_core::event::About;
-use sekisho_core::job::{Attempt, Class, Death, Kind, Lane, Outcome, effect_prefix};
+use sekisho_core::job::{Attempt, Class, DeadReason, Kind, Lane, Outcome, effect_prefix};
 use sekisho_core::{Seq, Time};
 
 use super::condition::Conditions;
@@ -88,8 +88,8 @@ fn letter(row: &Row<'_>) -> rusqlite::Result<DeadLetter> {
     })
 }
 
-fn death(row: &Row<'_>, first: usize) -> rusqlite::Result<Death> {
-    Ok(Death {
+fn death(row: &Row<'_>, first: usize) -> rusqlite::Result<DeadReason> {
+    Ok(DeadReason {
         class: Class::parse(row.get_ref(first)?.as_str()?).ok_or_else(|| unreadable(first, "class"))?,
         reason: row.get(first + 1)?,
         error: row.get(first + 2)?,

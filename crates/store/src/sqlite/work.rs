@@ -211,7 +211,7 @@ pub fn sweep(tx: &Connection, limit: usize, suspect_after: i32) -> rusqlite::Res
     .execute([i64::from(suspect_after), limit.min(CLAIM_MAX) as i64])
 }
 
-pub fn hasten(tx: &Connection, limit: usize, now: Time) -> rusqlite::Result<usize> {
+pub fn make_due(tx: &Connection, limit: usize, now: Time) -> rusqlite::Result<usize> {
     tx.prepare_cached(
         "UPDATE job SET due_at = $1
          WHERE id IN (SELECT id FROM job WHERE owner IS NULL AND due_at > $1 AND kind <> 'timer' ORDER BY id LIMIT $2)",

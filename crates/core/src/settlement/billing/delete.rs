@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Facts;
-use crate::settlement::decide::Thing;
+use crate::settlement::decide::Aggregate;
 use crate::state::{State, Write};
 use crate::time::Time;
 
@@ -39,15 +39,15 @@ impl Deleted {
 
 /// What is written in place of a record, and how it stood until now.
 pub fn delete(state: &State, by: &str, at: Time) -> Result<(Write, Value), serde_json::Error> {
-    let facts = Facts::kept(&state.facts)?;
+    let facts = Facts::parse(&state.facts)?;
     let stone = facts.deleted(by, at);
     let write = Write {
         key: state.key.clone(),
         version: state.version,
         facts: serde_json::to_string(&stone).expect("texts and numbers serialise"),
-        index: stone.look().index,
+        index: stone.derivation().index,
     };
-    Ok((write, facts.look().summary))
+    Ok((write, facts.derivation().summary))
 }
 
 impl Facts {
@@ -96,7 +96,7 @@ mod tests {
             key: Key::new(Kind::Billing, "bil_1"),
             version: 7,
             facts: serde_json::to_string(facts).unwrap(),
-            index: facts.look().index,
+            index: facts.derivation().index,
             created_at: AT,
             changed_at: AT,
         }
@@ -149,14 +149,14 @@ mod tests {
         let late = after(&old);
         assert!(late.is_deleted());
         assert_eq!((late.subscriptions.len(), late.invoices.len()), (1, 1), "nothing is lost");
-        assert_eq!(late.look().index.attention, None);
+        assert_eq!(late.derivation().index.attention, None);
 
         let mut events = old.to_vec();
         events.push(another("active"));
         let back = after(&events);
-        assert_eq!(back.look().index.status.as_deref(), Some("active"));
+        assert_eq!(back.derivation().index.status.as_deref(), Some("active"));
         events.reverse();
-        assert_eq!(after(&events).look().index, back.look().index, "in any order");
+        assert_eq!(after(&events).derivation().index, back.derivation().index, "in any order");
         // It stays back, whatever becomes of the subscription.
         events.push(another("canceled"));
         assert!(!after(&events).is_deleted());

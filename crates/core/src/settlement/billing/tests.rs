@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Attention, Derived, Facts, GRACE, Status, anchor, due, view};
 use crate::event::Stored;
-use crate::settlement::decide::Thing;
+use crate::settlement::decide::Aggregate;
 use crate::settlement::reading::{Reading, References, Unreadable};
 use crate::settlement::stripe;
 use crate::settlement::world::{NOW, World};
@@ -64,7 +64,7 @@ impl Books {
         let names =
             facts.names.iter().cloned().chain(facts.claims()).map(|name| (Facts::full(&name), key.clone()));
         books.world.loaded.names.extend(names);
-        let (index, facts) = (facts.look().index, serde_json::to_string(facts).unwrap());
+        let (index, facts) = (facts.derivation().index, serde_json::to_string(facts).unwrap());
         let state = State { key: key.clone(), version: 1, facts, index, created_at: NOW, changed_at: NOW };
         books.world.loaded.states.insert(key, state);
         books
@@ -84,7 +84,7 @@ impl Books {
             state.key.kind == Kind::Billing && state.index.status.as_deref() != Some(UNHEARD)
         };
         let states = self.world.loaded.states.values().filter(is_known);
-        let known: Vec<Facts> = states.map(|state| Facts::kept(&state.facts).unwrap()).collect();
+        let known: Vec<Facts> = states.map(|state| Facts::parse(&state.facts).unwrap()).collect();
         let mut standing: Vec<Facts> =
             known.into_iter().filter(|facts| facts.merged_into.is_none()).collect();
         assert_eq!(standing.len(), 1, "{standing:?}");

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::partition::partition;
 use super::row::Row;
-use super::{Thing, Wanted};
+use super::{Aggregate, Wanted};
 use crate::id::Seq;
 use crate::state::{Key, Loaded};
 
@@ -45,7 +45,7 @@ pub struct Taken {
     pub touched: BTreeSet<String>,
 }
 
-impl<'l, F: Thing> Board<'l, F> {
+impl<'l, F: Aggregate> Board<'l, F> {
     pub fn new(known: Known<'l>) -> Self {
         let (rows, stored, moved) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         Self { known, rows, stored, moved, wanted: Wanted::default() }
@@ -390,7 +390,7 @@ impl<'l, F: Thing> Board<'l, F> {
 }
 
 /// Whether a cluster may belong elsewhere now.
-fn is_moved<F: Thing>(before: &F, after: &F) -> bool {
+fn is_moved<F: Aggregate>(before: &F, after: &F) -> bool {
     before.tenant() != after.tenant()
         || before.owner() != after.owner()
         || before.livemode() != after.livemode()

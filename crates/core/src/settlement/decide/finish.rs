@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::board::{Board, Taken};
 use super::row::Row;
-use super::{Asked, Cause, Change, Input, Look, Terms, Thing, payment};
+use super::{Aggregate, Asked, Cause, Change, Derivation, Input, Terms, payment};
 use crate::audit::Entry;
 use crate::event::About;
 use crate::state::{Index, Key, Kind, MERGED, Naming, Posting, Write};
@@ -46,7 +46,7 @@ impl<'i> Steps<'i> {
     }
 
     /// What taking in an input did to one kind of things.
-    pub fn note<F: Thing>(&mut self, n: usize, board: &mut Board<'_, F>, taken: &Taken, at: Time) {
+    pub fn note<F: Aggregate>(&mut self, n: usize, board: &mut Board<'_, F>, taken: &Taken, at: Time) {
         let key = |id: &String| Key::new(F::KIND, id);
         for id in &taken.touched {
             let first = *self.first.entry(key(id)).or_insert(n);
@@ -62,26 +62,26 @@ impl<'i> Steps<'i> {
         }
         for (from, to) in &taken.parted {
             let row = board.rows.get_mut(from).expect("touched rows are there");
-            let look = row.look();
-            let details = Details { moved: Some(to), ..Details::after(look) };
-            self.parts[n].audit.push(entry(&key(from), "parted", cause, look, &details, at));
+            let derivation = row.derivation();
+            let details = Details { moved: Some(to), ..Details::after(derivation) };
+            self.parts[n].audit.push(entry(&key(from), "parted", cause, derivation, &details, at));
         }
         let row = board.rows.get_mut(&taken.id).expect("touched rows are there");
-        let summary = row.look().summary.clone();
+        let summary = row.derivation().summary.clone();
         let before = row.seen.replace(summary);
-        let look = row.look();
+        let derivation = row.derivation();
         if !taken.merged.is_empty() {
-            let details = Details { merged: &taken.merged, ..Details::after(look) };
-            self.parts[n].audit.push(entry(&key(&taken.id), "merged", cause, look, &details, at));
+            let details = Details { merged: &taken.merged, ..Details::after(derivation) };
+            self.parts[n].audit.push(entry(&key(&taken.id), "merged", cause, derivation, &details, at));
         }
         let action = if taken.is_new && before.is_none() { "found" } else { "changed" };
-        let before = before.unwrap_or_else(|| F::default().look().summary);
-        let details = Details { before: Some(&before), ..Details::after(look) };
-        self.parts[n].audit.push(entry(&key(&taken.id), action, cause, look, &details, at));
+        let before = before.unwrap_or_else(|| F::default().derivation().summary);
+        let details = Details { before: Some(&before), ..Details::after(derivation) };
+        self.parts[n].audit.push(entry(&key(&taken.id), action, cause, derivation, &details, at));
     }
 
     /// What one kind of things asks for, and what is written of it.
-    pub fn finish<F: Thing>(&mut self, mut board: Board<'_, F>, terms: &Terms<'_>) {
+    pub fn finish<F: Aggregate>(&mut self, mut board: Board<'_, F>, terms: &Terms<'_>) {
         let mut written: BTreeSet<String> = BTreeSet::new();
         for (name, id, was) in board.moved() {
             let key = Key::new(F::KIND, id);
@@ -104,7 +104,7 @@ impl<'i> Steps<'i> {
         for n in 0..self.about.len() {
             for key in self.about[n].clone().iter().filter(|key| key.kind == F::KIND) {
                 let Some(id) = board.standing_now(&key.id) else { continue };
-                let tenant = board.rows.get_mut(&id).and_then(|row| row.look().index.tenant.clone());
+                let tenant = board.rows.get_mut(&id).and_then(|row| row.derivation().index.tenant.clone());
                 let about = &mut self.parts[n].about;
                 if about.is_empty() {
                     about.push(About::default());
@@ -114,23 +114,23 @@ impl<'i> Steps<'i> {
         }
     }
 
-    fn write<F: Thing>(&mut self, n: usize, key: &Key, row: &mut Row<F>, terms: &Terms<'_>) {
+    fn write<F: Aggregate>(&mut self, n: usize, key: &Key, row: &mut Row<F>, terms: &Terms<'_>) {
         let version = row.state.as_ref().map_or(0, |state| state.version);
         let part = &mut self.parts[n];
         if let Some(into) = &row.into {
-            part.postings.extend(postings(&key.id, row.look_before.as_ref(), None));
+            part.postings.extend(postings(&key.id, row.derivation_before.as_ref(), None));
             let mut stone = F::default();
             *stone.merged_into() = Some(into.clone());
             let index = Index { status: Some(MERGED.into()), ..Index::default() };
             return part.writes.push(write(key, version, &stone, index));
         }
         let cause = &self.inputs[n].cause;
-        let look = row.look().clone();
-        // Invariant: asking adds only that it was asked, so the look stays what it is.
+        let derivation = row.derivation().clone();
+        // Invariant: asking adds only that it was asked, so the derivation stays what it is.
         let Asked { announcements, fetches, marks } = row.facts().ask(&key.id, terms);
         for told in &announcements {
-            let details = Details { id: Some(&told.id), ..Details::after(&look) };
-            let entry = entry(key, &told.event_type, cause, &look, &details, terms.at);
+            let details = Details { id: Some(&told.id), ..Details::after(&derivation) };
+            let entry = entry(key, &told.event_type, cause, &derivation, &details, terms.at);
             part.audit.push(Entry { action: told.event_type.clone(), ..entry });
         }
         for mark in marks {
@@ -139,8 +139,8 @@ impl<'i> Steps<'i> {
         }
         part.announcements.extend(announcements);
         part.fetches.extend(fetches);
-        part.postings.extend(postings(&key.id, row.look_before.as_ref(), Some(&look)));
-        part.writes.push(write(key, version, &*row.kept(), look.index));
+        part.postings.extend(postings(&key.id, row.derivation_before.as_ref(), Some(&derivation)));
+        part.writes.push(write(key, version, &*row.kept(), derivation.index));
     }
 
     pub fn into_changes(mut self) -> Vec<Change> {
@@ -185,7 +185,7 @@ fn note(about: &mut About, key: &Key, tenant: Option<String>) {
     }
 }
 
-fn write<F: Thing>(key: &Key, version: i64, facts: &F, index: Index) -> Write {
+fn write<F: Aggregate>(key: &Key, version: i64, facts: &F, index: Index) -> Write {
     let facts = serde_json::to_string(facts).expect("texts and numbers serialise");
     Write { key: key.clone(), version, facts, index }
 }
@@ -206,12 +206,19 @@ struct Details<'d> {
 }
 
 impl<'d> Details<'d> {
-    fn after(look: &'d Look) -> Self {
-        Self { id: None, moved: None, merged: &[], before: None, after: &look.summary }
+    fn after(derivation: &'d Derivation) -> Self {
+        Self { id: None, moved: None, merged: &[], before: None, after: &derivation.summary }
     }
 }
 
-fn entry(key: &Key, action: &str, cause: &Cause, look: &Look, details: &Details<'_>, at: Time) -> Entry {
+fn entry(
+    key: &Key,
+    action: &str,
+    cause: &Cause,
+    derivation: &Derivation,
+    details: &Details<'_>,
+    at: Time,
+) -> Entry {
     #[derive(Serialize)]
     struct All<'d> {
         #[serde(flatten)]
@@ -226,18 +233,20 @@ fn entry(key: &Key, action: &str, cause: &Cause, look: &Look, details: &Details<
         role: cause.role.clone(),
         action: format!("{}.{action}", key.kind.name()),
         target: (key.kind.name().to_owned(), key.id.clone()),
-        tenant: look.index.tenant.clone(),
+        tenant: derivation.index.tenant.clone(),
         event: cause.event,
         details: serde_json::to_string(&all).expect("texts and numbers serialise"),
     }
 }
 
 /// What the books need so that they say what the facts say now. A mode that became known later moves all of it there.
-fn postings(id: &str, before: Option<&Look>, after: Option<&Look>) -> Vec<Posting> {
+fn postings(id: &str, before: Option<&Derivation>, after: Option<&Derivation>) -> Vec<Posting> {
     let mut lines: BTreeMap<(&payment::Line, Option<bool>), i64> = BTreeMap::new();
-    for (look, sign) in before.map(|look| (look, -1)).into_iter().chain(after.map(|look| (look, 1))) {
-        for (line, amount) in &look.lines {
-            *lines.entry((line, look.index.livemode)).or_default() += sign * amount;
+    for (derivation, sign) in
+        before.map(|derivation| (derivation, -1)).into_iter().chain(after.map(|derivation| (derivation, 1)))
+    {
+        for (line, amount) in &derivation.lines {
+            *lines.entry((line, derivation.index.livemode)).or_default() += sign * amount;
         }
     }
     let changed = lines.into_iter().filter(|(_, amount)| *amount != 0);

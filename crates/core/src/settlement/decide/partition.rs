@@ -11,10 +11,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Thing;
+use super::Aggregate;
 
 /// Groups the clusters; each group is one thing. What a cluster could also have belonged to is noted in it.
-pub fn partition<F: Thing>(clusters: &mut [F]) -> Vec<Vec<usize>> {
+pub fn partition<F: Aggregate>(clusters: &mut [F]) -> Vec<Vec<usize>> {
     if clusters.len() == 1 {
         return vec![vec![0]];
     }
@@ -56,7 +56,7 @@ enum Home {
     Torn(BTreeSet<String>),
 }
 
-fn home<F: Thing>(
+fn home<F: Aggregate>(
     n: usize,
     clusters: &[F],
     claims: &[Vec<String>],
@@ -78,7 +78,7 @@ fn home<F: Thing>(
 }
 
 /// What was posted and takes this cluster in, though the cluster claims nothing of it.
-fn answering<'c, F: Thing>(own: &F, clusters: &'c [F]) -> BTreeMap<&'c str, usize> {
+fn answering<'c, F: Aggregate>(own: &F, clusters: &'c [F]) -> BTreeMap<&'c str, usize> {
     let seeks = own.seeks();
     let each =
         clusters.iter().enumerate().filter(|(_, other)| seeks.iter().any(|name| other.answers(name, own)));
@@ -86,7 +86,7 @@ fn answering<'c, F: Thing>(own: &F, clusters: &'c [F]) -> BTreeMap<&'c str, usiz
 }
 
 /// What was posted for any mode takes that of the cluster that claims it: live before test.
-fn take_modes<F: Thing>(clusters: &mut [F]) {
+fn take_modes<F: Aggregate>(clusters: &mut [F]) {
     for n in 0..clusters.len() {
         if clusters[n].owner().is_none() || clusters[n].livemode().is_some() {
             continue;
@@ -106,7 +106,7 @@ fn take_modes<F: Thing>(clusters: &mut [F]) {
 }
 
 /// An order that was posted for no tenant remembers which tenants asked for it: with two it is nobody's.
-fn note_seekers<F: Thing>(clusters: &mut [F]) {
+fn note_seekers<F: Aggregate>(clusters: &mut [F]) {
     for n in 0..clusters.len() {
         if clusters[n].owner().is_none() {
             continue;
@@ -129,7 +129,7 @@ struct Groups {
 }
 
 impl Groups {
-    fn new<F: Thing>(clusters: &[F]) -> Self {
+    fn new<F: Aggregate>(clusters: &[F]) -> Self {
         Self {
             above: (0..clusters.len()).collect(),
             owner: clusters.iter().map(|one| one.owner().map(str::to_owned)).collect(),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::{Look, Thing};
+use super::{Aggregate, Derivation};
 use crate::state::State;
 
 pub struct Row<F> {
@@ -14,23 +14,23 @@ pub struct Row<F> {
     pub clusters: Vec<F>,
     pub into: Option<String>,
     /// What follows from it now; worked out when it is asked for.
-    look: Option<Look>,
-    pub look_before: Option<Look>,
+    derivation: Option<Derivation>,
+    pub derivation_before: Option<Derivation>,
     /// What was last noted of it.
     pub seen: Option<Value>,
     /// Whose it was when its payments were last told.
     pub billed_to: Option<String>,
 }
 
-impl<F: Thing> Row<F> {
+impl<F: Aggregate> Row<F> {
     pub fn new(state: Option<&State>) -> Result<Self, String> {
         let mut row = Self {
             state: state.cloned(),
             before: Vec::new(),
             clusters: Vec::new(),
             into: None,
-            look: None,
-            look_before: None,
+            derivation: None,
+            derivation_before: None,
             seen: None,
             billed_to: state.and_then(|state| state.index.tenant.clone()),
         };
@@ -64,9 +64,9 @@ impl<F: Thing> Row<F> {
         Cow::Owned(kept)
     }
 
-    pub fn look(&mut self) -> &Look {
-        let Self { look, clusters, .. } = self;
-        look.get_or_insert_with(|| unite(clusters).look())
+    pub fn derivation(&mut self) -> &Derivation {
+        let Self { derivation, clusters, .. } = self;
+        derivation.get_or_insert_with(|| unite(clusters).derivation())
     }
 
     pub fn is_changed(&self) -> bool {
@@ -91,24 +91,24 @@ impl<F: Thing> Row<F> {
 
     /// It is about to change: what it was is kept, what follows from it is worked out again.
     pub fn touch(&mut self) {
-        if self.look_before.is_none() && !self.before.is_empty() {
-            let look = self.look.take().unwrap_or_else(|| unite(&self.before).look());
-            self.seen = Some(look.summary.clone());
-            self.look_before = Some(look);
+        if self.derivation_before.is_none() && !self.before.is_empty() {
+            let derivation = self.derivation.take().unwrap_or_else(|| unite(&self.before).derivation());
+            self.seen = Some(derivation.summary.clone());
+            self.derivation_before = Some(derivation);
         }
-        self.look = None;
+        self.derivation = None;
     }
 }
 
 /// The clusters of what is stored.
-pub fn parts<F: Thing>(facts: &str) -> serde_json::Result<Vec<F>> {
+pub fn parts<F: Aggregate>(facts: &str) -> serde_json::Result<Vec<F>> {
     let mut facts: F = serde_json::from_str(facts)?;
     let clusters = std::mem::take(facts.clusters_mut());
     Ok(if clusters.is_empty() { vec![facts] } else { clusters })
 }
 
 /// What several clusters know together.
-pub fn unite<F: Thing>(clusters: &[F]) -> Cow<'_, F> {
+pub fn unite<F: Aggregate>(clusters: &[F]) -> Cow<'_, F> {
     if let [only] = clusters {
         return Cow::Borrowed(only);
     }

@@ -4,7 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::amounts::{self, Amounts, gives_back, severity};
-use super::{DisputeStatus, Facts, IntentStatus, Ours, Refund, RefundStatus, Session, SessionStatus, tries};
+use super::{
+    DisputeStatus, Facts, IntentStatus, MerchantOrder, Refund, RefundStatus, Session, SessionStatus, tries,
+};
 use crate::money::{Currency, minus};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -230,7 +232,7 @@ impl Facts {
 }
 
 /// What the app that created it said, the smallest of our ids first.
-fn ours<T>(facts: &Facts, field: impl Fn(&Ours) -> Option<T>) -> Option<T> {
+fn ours<T>(facts: &Facts, field: impl Fn(&MerchantOrder) -> Option<T>) -> Option<T> {
     facts.ours.values().find_map(field)
 }
 

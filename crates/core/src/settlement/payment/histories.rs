@@ -44,7 +44,7 @@ fn part(event: &Value) -> Facts {
 fn start(history: &History) -> Facts {
     let mut facts = Facts::default();
     if let Some(amount) = history.asked {
-        let ours = Ours { amount, currency: Currency::parse("jpy"), ..Ours::default() };
+        let ours = MerchantOrder { amount, currency: Currency::parse("jpy"), ..MerchantOrder::default() };
         facts.ours.insert("pay_1".into(), ours);
     }
     facts

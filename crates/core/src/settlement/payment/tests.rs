@@ -5,7 +5,7 @@ use serde_json::json;
 use super::samples::*;
 use super::scenarios::stored;
 use super::*;
-use crate::settlement::decide::Thing;
+use crate::settlement::decide::Aggregate;
 use crate::settlement::reading::{References, Unreadable};
 use crate::settlement::stripe;
 
@@ -319,10 +319,10 @@ fn d2_a_subscription_s_session_is_no_payment() {
 
 #[test]
 fn d2_what_we_asked_for_is_what_counts() {
-    let ours = |amount, currency| Ours {
+    let ours = |amount, currency| MerchantOrder {
         amount,
         currency: crate::money::Currency::parse(currency),
-        ..Ours::default()
+        ..MerchantOrder::default()
     };
     let cases = [
         (ours(1200, "jpy"), None),

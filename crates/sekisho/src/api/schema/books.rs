@@ -246,8 +246,8 @@ mod tests {
     use super::super::tests::check;
     use sekisho_core::user::{Invite, Rank, User};
 
+    use crate::acts::ApiKey;
     use crate::config::Scope;
-    use crate::transition::ApiKey;
     use crate::view;
 
     const NOW: Time = Time::from_ms(1_780_000_000_000);

@@ -90,7 +90,7 @@ mod tests {
     use serde_json::json;
 
     use super::super::tests::{check, fields};
-    use crate::transition::{Import, Imported};
+    use crate::acts::{Import, Imported};
 
     #[test]
     fn h2_orders_have_the_fields_that_the_document_names() {

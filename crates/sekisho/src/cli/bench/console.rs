@@ -11,7 +11,7 @@ use sekisho_core::audit::Entry;
 use sekisho_core::change::{Arrival, ChangeSet};
 use sekisho_core::event::{About, Created, DedupeKey, Trust};
 use sekisho_core::id::Sequence;
-use sekisho_core::job::{Class, Death, End, Lease, Outcome};
+use sekisho_core::job::{Class, DeadReason, End, Lease, Outcome};
 use sekisho_core::state::{Index, Key, Kind, Write};
 use sekisho_core::timer::DAY_MS;
 use sekisho_core::{Epoch, Seq, Time};
@@ -223,7 +223,7 @@ impl Past {
         let lease = Lease { job: arrival.seq, epoch: self.epoch, attempt: 1 };
         let tenant = Some(format!("tenant-{}", number / EVENTS_EACH % 100));
         if number % DEAD_EACH == DEAD_EACH - 1 {
-            let death = Death {
+            let death = DeadReason {
                 class: Class::Transient,
                 reason: "timeout".into(),
                 error: "no answer in 10 s".into(),

@@ -6,11 +6,11 @@ use sekisho_core::Time;
 use serde_json::json;
 
 use super::{Conditions, groups_out};
+use crate::acts::{DeadLetterSelection, DeadReport};
 use crate::cli::Context;
 use crate::cli::order::{Manner, confirm};
 use crate::cli::output::{count, json_out, line_out};
 use crate::cli::server::{Door, Verb};
-use crate::transition::{DeadReport, Redo};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -61,7 +61,7 @@ const GROUPS: [(&str, &str); 4] =
 
 pub async fn run(verb: Verb, args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     let Args { which, reason, note } = args;
-    let mut redo = Redo {
+    let mut redo = DeadLetterSelection {
         ids: which.ids,
         filter: which.conditions.query(reason),
         all: which.all,
@@ -70,7 +70,7 @@ pub async fn run(verb: Verb, args: Args, context: &Context) -> anyhow::Result<Ex
     };
     let door = Door::open(&which.manner.through, context).await?;
     if which.manner.must_ask(&redo.ids) {
-        let preview = door.redo(verb, &Redo { dry_run: true, ..redo.clone() }).await?;
+        let preview = door.redo(verb, &DeadLetterSelection { dry_run: true, ..redo.clone() }).await?;
         foretell(verb, &preview);
         confirm(preview.found)?;
         // What died since then was not looked at.

@@ -22,7 +22,7 @@ use tokio::runtime::Handle;
 use super::acts::Sent;
 use super::stage::Stage;
 use super::{Stop, TICK};
-use crate::transition::{self, BooksReport};
+use crate::acts::{self, BooksReport};
 use crate::view;
 
 /// How long work that is just being finished may take.
@@ -168,8 +168,8 @@ async fn held(url: &StoreUrl) -> anyhow::Result<Held> {
     for sum in store.find_sums(None).await?.iter().filter(|sum| sum.account.starts_with("provider/")) {
         *held.money.entry(sum.currency.clone()).or_default() += sum.amount;
     }
-    held.books = transition::check_books(store).await?;
-    let check = transition::verify_audit(store).await?.check;
+    held.books = acts::check_books(store).await?;
+    let check = acts::verify_audit(store).await?.check;
     let faults = check.faults.iter().map(ToString::to_string).collect();
     held.audit = Audit { entries: check.entries, links: check.links, faults };
     Ok(held)

@@ -13,7 +13,7 @@ use sekisho_store::{Access, EventFilter, OpenError, StoreUrl};
 use tempfile::TempDir;
 use tokio::runtime::Handle;
 
-use crate::chance;
+use crate::token;
 
 /// Where every event goes as it came, and where announcements go.
 pub const ARCHIVE: &str = "/archive";
@@ -91,7 +91,7 @@ impl Stage {
             ..app::Settings::default()
         });
         let app = app.context("the application of the demo can't start")?;
-        let secret = format!("whsec_{}", chance::token::<24>());
+        let secret = format!("whsec_{}", token::generate::<24>());
         let now = SystemTime::UNIX_EPOCH.elapsed().map_or(0, |age| age.as_secs());
         let shop = Arc::new(Shop::open(seed, payments, now, WEBHOOKS, &secret));
         let binary = std::env::current_exe().context("this program can't find itself")?;
@@ -100,7 +100,7 @@ impl Stage {
             StoreUrl::Sqlite(_) => store.to_string(),
             StoreUrl::Postgres(url) => url.clone(),
         };
-        let app_secret = format!("whsec_{}", chance::token::<24>());
+        let app_secret = format!("whsec_{}", token::generate::<24>());
         let env = [("SEKISHO_STORE_URL", address), ("DEMO_STRIPE", secret), ("DEMO_APP", app_secret)];
         let server = Server::start(Options {
             config: Config::Text(config(&app.url())),
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn h6_the_generated_configuration_is_valid() {
-        let secret = format!("whsec_{}", chance::token::<24>());
+        let secret = format!("whsec_{}", token::generate::<24>());
         let text =
             config("http://127.0.0.1:9").replace("env:DEMO_APP", &secret).replace("env:DEMO_STRIPE", &secret);
         let loaded = crate::config::load("demo.toml".as_ref(), &text, std::iter::empty());

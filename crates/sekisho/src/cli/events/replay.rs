@@ -6,11 +6,11 @@ use sekisho_core::Time;
 use serde_json::json;
 
 use super::{Conditions, Range};
+use crate::acts::{Replay, ReplayReport};
 use crate::cli::Context;
 use crate::cli::order::{Manner, confirm};
 use crate::cli::output::{count, json_out, line_out, rows_out};
 use crate::cli::server::Door;
-use crate::transition::{Replay, ReplayReport};
 
 #[derive(clap::Args)]
 pub struct Args {

@@ -6,7 +6,7 @@ use anyhow::bail;
 
 use crate::cli::Context;
 use crate::cli::output::{cell, fields_out, json_out, line_out, request_out, rows_out};
-use crate::{transition, view};
+use crate::{acts, view};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -49,7 +49,7 @@ const MESSAGES: [(&str, &str); 5] = [
 pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     let (store, seen) = context.open_store().await?;
     let sources = args.source.as_ref().map_or(&seen.sources[..], std::slice::from_ref);
-    let Some(seq) = transition::find_event(&*store, sources, &args.id).await? else {
+    let Some(seq) = acts::find_event(&*store, sources, &args.id).await? else {
         bail!(
             "no event has the id {0}; if it names what events are about, try `sekisho events list --object {0}`",
             args.id

@@ -5,7 +5,7 @@ use sekisho_core::directory::Register;
 use sekisho_core::text::nearest;
 use serde_json::{Map, Value};
 
-use crate::transition::FieldError;
+use crate::acts::FieldError;
 
 /// Most rows of a file.
 const ROWS_MAX: usize = 100_000;

@@ -5,8 +5,8 @@ use sekisho_core::settlement::reading::mode;
 use sekisho_core::state::State;
 use sekisho_store::Store;
 
+use crate::acts;
 use crate::cli::amount::Mode;
-use crate::transition;
 
 pub async fn find(
     store: &dyn Store,
@@ -14,7 +14,7 @@ pub async fn find(
     account: Option<&str>,
     wanted: &Mode,
 ) -> anyhow::Result<State> {
-    let mut found = transition::payments_by_reference(store, called, account).await?;
+    let mut found = acts::payments_by_reference(store, called, account).await?;
     let each = found.iter().map(|state| (state.key.id.clone(), state.index.livemode));
     let id = choose(each, called, account, wanted)?;
     found.retain(|state| state.key.id == id);

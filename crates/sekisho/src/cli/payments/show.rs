@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use super::find::find;
 use super::shown;
+use crate::acts::history;
 use crate::cli::Context;
 use crate::cli::amount::{Mode, amount_text, mode_text};
 use crate::cli::output::{cell, fields_out, json_out, line_out, rows_out};
-use crate::transition::history;
 use crate::view;
 
 #[derive(clap::Args)]

@@ -9,10 +9,10 @@ use sekisho_core::Time;
 use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::acts::RemindReport;
 use crate::cli::output::cell;
 use crate::cli::server::Door;
 use crate::now;
-use crate::transition::RemindReport;
 
 use super::summaries;
 

@@ -7,8 +7,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::{Door, Server, operator, os_actor};
+use crate::acts::{self, Remind, RemindReport, Resumed, Turned};
 use crate::now;
-use crate::transition::{self, Remind, RemindReport, Resumed, Turned};
 use crate::view::{self, Outlet};
 
 /// What is to be done with an address.
@@ -28,7 +28,7 @@ impl Door<'_> {
             Self::Own(store, _) => {
                 let actor = os_actor();
                 let actor = operator(&actor);
-                let resent = transition::resend(&**store, id, to.cloned(), &actor).await?;
+                let resent = acts::resend(&**store, id, to.cloned(), &actor).await?;
                 Ok(view::notice(id, &resent, false))
             }
         }
@@ -51,8 +51,8 @@ impl Door<'_> {
         let actor = os_actor();
         let actor = operator(&actor);
         Ok(match turn {
-            Turn::Suppress => transition::suppress(store, &address, &reason, &actor).await?,
-            Turn::Release => transition::release(store, &address, &reason, &actor).await?,
+            Turn::Suppress => acts::suppress(store, &address, &reason, &actor).await?,
+            Turn::Release => acts::release(store, &address, &reason, &actor).await?,
         })
     }
 
@@ -76,7 +76,7 @@ impl Door<'_> {
                 }
                 let actor = os_actor();
                 let actor = operator(&actor);
-                Ok(transition::resume(&**store, channel, &actor).await?)
+                Ok(acts::resume(&**store, channel, &actor).await?)
             }
         }
     }
@@ -92,8 +92,7 @@ impl Door<'_> {
                 let joined = store.join(actor.at).await?;
                 let mut ids = Sequence::new(joined.epoch, joined.floor);
                 let next_seq = || ids.next(actor.at);
-                let run =
-                    transition::run_reminders(&**store, &config.notifications, order, &actor, next_seq).await;
+                let run = acts::run_reminders(&**store, &config.notifications, order, &actor, next_seq).await;
                 store.leave(joined.epoch).await?;
                 Ok(run?)
             }
@@ -108,7 +107,7 @@ impl Door<'_> {
                 let path = path(&["v1", "reminders", date])?;
                 server.get(&format!("{path}{}", query.unwrap_or_default())).await
             }
-            Self::Own(store, _) => Ok(transition::reminders_summary(&**store, date, tenant, now()).await?),
+            Self::Own(store, _) => Ok(acts::reminders_summary(&**store, date, tenant, now()).await?),
         }
     }
 }

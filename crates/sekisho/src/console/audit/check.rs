@@ -12,9 +12,9 @@ use sekisho_core::audit::Fault;
 use sekisho_core::language::Language;
 use sekisho_store::{FIND_MAX, Link, Store};
 
+use crate::acts::{self, Verified};
 use crate::console::page::{Answer, Reply, Visit};
 use crate::console::trouble::Trouble;
-use crate::transition::{self, Verified};
 use crate::view;
 
 /// How long the page looks; `sekisho audit verify` looks as long as it takes.
@@ -47,7 +47,7 @@ pub enum Checked {
 
 pub async fn verify(store: &dyn Store, lang: Language) -> Result<Checked, Trouble> {
     let Ok(_alone) = VERIFYING.try_lock() else { return Ok(Checked::Busy) };
-    let Ok(done) = tokio::time::timeout(VERIFY_WITHIN, transition::verify_audit(store)).await else {
+    let Ok(done) = tokio::time::timeout(VERIFY_WITHIN, acts::verify_audit(store)).await else {
         return Ok(Checked::Unfinished { seconds: VERIFY_WITHIN.as_secs() });
     };
     let Verified { check, anchor } = done?;

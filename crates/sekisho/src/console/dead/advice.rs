@@ -1,9 +1,9 @@
 //! What a person can do about a dead letter, by why it died.
 
-use sekisho_core::job::{Class, Death};
+use sekisho_core::job::{Class, DeadReason};
 use sekisho_core::language::Language;
 
-pub fn of(death: &Death, lang: Language) -> &'static str {
+pub fn of(death: &DeadReason, lang: Language) -> &'static str {
     let (en, ja) = match &*death.reason {
         "timeout" | "connect" | "broken" | "server_error" | "dns" | "tls" | "throttled" | "rate_limited"
         | "cut_off" => (
@@ -83,7 +83,7 @@ mod tests {
             ("of_another_version", Class::Transient, "The cause may be gone"),
             ("of_another_version", Class::Terminal, "It will fail again"),
         ] {
-            let death = Death { class, reason: reason.into(), error: String::new() };
+            let death = DeadReason { class, reason: reason.into(), error: String::new() };
             assert!(of(&death, Language::En).contains(words), "{reason}");
             assert!(of(&death, Language::Ja).ends_with('。'), "{reason}");
         }

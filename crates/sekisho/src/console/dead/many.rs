@@ -4,11 +4,11 @@ use askama::Template;
 
 use super::chosen::Chosen;
 use super::{GroupRow, HOME};
+use crate::acts::{self, DeadLetterSelection, DeadReport, REASON_MAX};
 use crate::console::frame::Frame;
 use crate::console::page::{Answer, Reply, Visit};
 use crate::console::runs::{self, Deed, Order};
 use crate::console::trouble::Trouble;
-use crate::transition::{self, DeadReport, REASON_MAX, Redo};
 
 #[derive(Template)]
 #[template(path = "console/dead_many.html")]
@@ -59,7 +59,7 @@ pub fn start(visit: &Visit, deed: Deed) -> Answer {
         let text = "a reason is required to discard; it is recorded in the audit log";
         return Err(Trouble::wrong(text.to_owned()));
     }
-    let redo = Redo { reason, ..order(&chosen) };
+    let redo = DeadLetterSelection { reason, ..order(&chosen) };
     let order = match deed {
         Deed::Retry => Order::Retry(redo),
         Deed::Discard | Deed::Replay => Order::Discard(redo),
@@ -73,15 +73,19 @@ fn back(visit: &Visit) -> String {
 }
 
 async fn dry_run(visit: &Visit, deed: Deed, chosen: &Chosen) -> Result<DeadReport, Trouble> {
-    let order = Redo { dry_run: true, ..order(chosen) };
+    let order = DeadLetterSelection { dry_run: true, ..order(chosen) };
     let (store, actor) = (&*visit.console.store, visit.actor());
     let report = match deed {
-        Deed::Retry => transition::retry(store, &order, &actor).await?,
-        Deed::Discard | Deed::Replay => transition::discard(store, &order, &actor).await?,
+        Deed::Retry => acts::retry(store, &order, &actor).await?,
+        Deed::Discard | Deed::Replay => acts::discard(store, &order, &actor).await?,
     };
     Ok(report)
 }
 
-fn order(chosen: &Chosen) -> Redo {
-    Redo { filter: chosen.query.clone(), all: chosen.is_all(), ..Redo::default() }
+fn order(chosen: &Chosen) -> DeadLetterSelection {
+    DeadLetterSelection {
+        filter: chosen.query.clone(),
+        all: chosen.is_all(),
+        ..DeadLetterSelection::default()
+    }
 }

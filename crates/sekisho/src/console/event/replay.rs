@@ -4,12 +4,12 @@ use askama::Template;
 use sekisho_core::calendar::Zone;
 use sekisho_store::{EventFilter, FIND_MAX, Order as Sorted};
 
+use crate::acts::{self, EventQuery, REASON_MAX, Replay, ReplayReport};
 use crate::console::events;
 use crate::console::frame::Frame;
 use crate::console::page::{Answer, Reply, Visit};
 use crate::console::runs::{self, Order};
 use crate::console::trouble::Trouble;
-use crate::transition::{self, EventQuery, REASON_MAX, Replay, ReplayReport};
 
 /// Events that are counted for a preview, and those that every route is asked about.
 const COUNTED_MAX: usize = 10_000;
@@ -62,7 +62,7 @@ pub async fn one(visit: Visit) -> Answer {
     let back = format!("/console/events/{id}");
     let order = Replay { ids: vec![id], again: again(&visit), reason: reason(&visit), ..Replay::default() };
     let (store, known) = (&*visit.console.store, &visit.console.known);
-    match transition::replay(store, known, &order, &visit.actor()).await {
+    match acts::replay(store, known, &order, &visit.actor()).await {
         Ok(report) if report.queued == 1 => Reply::done(
             back,
             visit.lang.t("The event is processed again.", "イベントの再処理を開始しました。"),
@@ -128,7 +128,7 @@ pub fn many(visit: &Visit) -> Answer {
 
 async fn dry_run(visit: &Visit, order: &Replay) -> Result<ReplayReport, Trouble> {
     let (store, known) = (&*visit.console.store, &visit.console.known);
-    Ok(transition::replay(store, known, order, &visit.actor()).await?)
+    Ok(acts::replay(store, known, order, &visit.actor()).await?)
 }
 
 fn again(visit: &Visit) -> bool {

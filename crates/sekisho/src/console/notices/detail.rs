@@ -8,10 +8,10 @@ use sekisho_core::language::Language;
 use sekisho_core::notification::{Notice, Rendered, Status, Suppression};
 
 use super::{Said, said, shown, shown_text, shut};
+use crate::acts::{self, Refusal};
 use crate::console::frame::Frame;
 use crate::console::page::{Answer, Reply, Visit};
 use crate::console::trouble::{Thing, Trouble};
-use crate::transition::{self, Refusal};
 use crate::view::words;
 
 /// What others wrote may look like anything, and do nothing.
@@ -65,7 +65,7 @@ pub async fn show(visit: Visit) -> Answer {
     let f = visit.frame("notices", visit.lang.t("Notification", "通知"));
     let whole = f.may_operate();
     let suppression = match &notice.to {
-        Some(address) => transition::suppression(&*visit.console.store, address).await?,
+        Some(address) => acts::suppression(&*visit.console.store, address).await?,
         None => None,
     };
     let is_suppressed = suppression.as_ref().and_then(Suppression::cause).is_some();
@@ -136,7 +136,7 @@ pub async fn resend(visit: Visit) -> Answer {
         Ok(to) => to,
         Err(trouble) => return Reply::failed(home, trouble.line(visit.lang)),
     };
-    match transition::resend(&*visit.console.store, &visit.id, to, &visit.actor()).await {
+    match acts::resend(&*visit.console.store, &visit.id, to, &visit.actor()).await {
         Ok(_) => {
             tracing::info!(notice = visit.id, actor = visit.who.name, "notice resent by an operator");
             Reply::done(home, visit.lang.t("It is queued to be resent.", "再送の待ち行列に入れました。"))
@@ -147,7 +147,7 @@ pub async fn resend(visit: Visit) -> Answer {
 }
 
 async fn find(visit: &Visit) -> Result<Notice, Trouble> {
-    let found = transition::notice(&*visit.console.store, &visit.id).await?;
+    let found = acts::notice(&*visit.console.store, &visit.id).await?;
     let (_, notice) = found.ok_or_else(|| Trouble::unknown(Thing::Notice, &visit.id))?;
     Ok(notice)
 }

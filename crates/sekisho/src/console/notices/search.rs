@@ -12,7 +12,7 @@ use sekisho_core::state::{Key, Kind, State};
 use sekisho_store::{FIND_MAX, StateFilter, Store};
 use serde::de::DeserializeOwned;
 
-use crate::transition;
+use crate::acts;
 
 /// What was asked for.
 #[derive(Debug)]
@@ -54,11 +54,11 @@ pub struct Known {
     pub suppression: Option<Suppression>,
 }
 
-pub async fn find(store: &dyn Store, text: &str) -> transition::Result<Known> {
+pub async fn find(store: &dyn Store, text: &str) -> acts::Result<Known> {
     let (asked, called) = understand(store, text).await?;
     let mut known = Known { people: called, asked, looked: 0, suppression: None };
     if let Asked::Address(address) = &known.asked {
-        known.suppression = transition::suppression(store, address).await?;
+        known.suppression = acts::suppression(store, address).await?;
         if known.people.is_empty() {
             (known.people, known.looked) = people(store, address).await?;
         }
@@ -66,11 +66,11 @@ pub async fn find(store: &dyn Store, text: &str) -> transition::Result<Known> {
     Ok(known)
 }
 
-async fn understand(store: &dyn Store, text: &str) -> transition::Result<(Asked, Vec<Person>)> {
+async fn understand(store: &dyn Store, text: &str) -> acts::Result<(Asked, Vec<Person>)> {
     if let Ok(address) = text.parse() {
         return Ok((Asked::Address(address), Vec::new()));
     }
-    if transition::notice(store, text).await?.is_some() {
+    if acts::notice(store, text).await?.is_some() {
         return Ok((Asked::Notice(text.to_owned()), Vec::new()));
     }
     let people = people_called(store, text).await?;
@@ -82,21 +82,21 @@ async fn understand(store: &dyn Store, text: &str) -> transition::Result<(Asked,
         }
         _ => return Ok((Asked::Several, people)),
     }
-    let payment = transition::payments_by_reference(store, text, None).await?.into_iter().next();
+    let payment = acts::payments_by_reference(store, text, None).await?.into_iter().next();
     let asked = payment
         .map_or(Asked::Nothing, |payment| Asked::Payment { since: payment.created_at, id: payment.key.id });
     Ok((asked, Vec::new()))
 }
 
 /// Who has this id, one in each tenant: a customer, or else a member of staff. `TENANT/ID` is one of them.
-async fn people_called(store: &dyn Store, text: &str) -> transition::Result<Vec<Person>> {
+async fn people_called(store: &dyn Store, text: &str) -> acts::Result<Vec<Person>> {
     let mut people = BTreeMap::new();
     for register in [Register::Customers, Register::Staff] {
         let states = if text.contains('/') {
             let key = Key::new(register.kind(), text);
             store.load(Vec::new(), vec![key]).await?.states.into_values().collect()
         } else {
-            transition::every_of_id(store, register, text).await?
+            acts::every_of_id(store, register, text).await?
         };
         for person in states.iter().filter(|state| state.is_shown()).filter_map(person) {
             people.entry(person.key.clone()).or_insert(person);
@@ -106,7 +106,7 @@ async fn people_called(store: &dyn Store, text: &str) -> transition::Result<Vec<
 }
 
 /// Who has this address, among the newest of each list; and how many were looked at, if there are more.
-async fn people(store: &dyn Store, address: &MailAddress) -> transition::Result<(Vec<Person>, usize)> {
+async fn people(store: &dyn Store, address: &MailAddress) -> acts::Result<(Vec<Person>, usize)> {
     let (mut people, mut looked) = (Vec::new(), 0);
     for kind in [Kind::Customer, Kind::Staff] {
         let states = store.find_states(StateFilter::all(kind, FIND_MAX)).await?;

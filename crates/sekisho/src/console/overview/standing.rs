@@ -25,7 +25,7 @@ pub struct Standing {
     pub routes: Vec<Way>,
     pub channels: Vec<Way>,
     pub payments: Vec<Payment>,
-    pub dead: Vec<Letter>,
+    pub dead: Vec<DeadRow>,
 }
 
 /// A destination or a channel.
@@ -47,7 +47,7 @@ pub struct Payment {
     pub attention: String,
 }
 
-pub struct Letter {
+pub struct DeadRow {
     pub id: String,
     pub event_type: String,
     pub reason: String,
@@ -81,7 +81,7 @@ impl Standing {
             routes: routes.iter().map(|route| Way::of(route, "url")).collect(),
             channels: channels.iter().map(|channel| Way::of(channel, "kind")).collect(),
             payments: payments.into_iter().map(Payment::of).collect(),
-            dead: dead.into_iter().map(|letter| Letter::of(letter, visit.lang)).collect(),
+            dead: dead.into_iter().map(|letter| DeadRow::of(letter, visit.lang)).collect(),
         })
     }
 }
@@ -113,7 +113,7 @@ impl Payment {
     }
 }
 
-impl Letter {
+impl DeadRow {
     fn of(letter: DeadLetter, lang: Language) -> Self {
         Self {
             id: letter.job.as_message().to_string(),

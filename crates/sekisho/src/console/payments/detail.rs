@@ -11,10 +11,10 @@ use serde_json::Value;
 use super::address;
 use super::timeline::{self, Item};
 use super::why::why;
+use crate::acts::{self, Dossier};
 use crate::console::frame::Frame;
 use crate::console::page::{Answer, Reply, Visit};
 use crate::console::trouble::{Thing, Trouble};
-use crate::transition::{self, Dossier};
 use crate::view::{self, show};
 
 #[derive(Template)]
@@ -75,13 +75,13 @@ pub(super) async fn show(visit: Visit) -> Answer {
     let store = &*visit.console.store;
     let id = &*visit.id;
     let missing = || Trouble::unknown(Thing::Payment, id);
-    let state = transition::payment_state(store, id).await?.ok_or_else(missing)?;
+    let state = acts::payment_state(store, id).await?.ok_or_else(missing)?;
     if state.key.id != id {
         return Ok(Reply::Go { to: address(&state.key.id), flash: None });
     }
     let mut shown = view::payment(&state)?;
     view::unlink(store, [&mut shown]).await?;
-    let dossier = transition::dossier(store, state, visit.at).await?;
+    let dossier = acts::dossier(store, state, visit.at).await?;
     Reply::page(&page(&visit, &dossier, &shown))
 }
 

@@ -8,7 +8,7 @@ use sekisho_core::audit::died::Case;
 use sekisho_core::change::{Arrival, ChangeSet, Ended};
 use sekisho_core::event::{Event, Identity, Trust};
 use sekisho_core::id::Sequence;
-use sekisho_core::job::{Attempt, Class, Death, End, Kind, Lane, NewJob, Outcome, delivery_key};
+use sekisho_core::job::{Attempt, Class, DeadReason, End, Kind, Lane, NewJob, Outcome, delivery_key};
 use sekisho_core::user::Rank;
 use sekisho_core::{Epoch, Seq};
 use sekisho_store::Store;
@@ -125,7 +125,7 @@ impl Hands {
 
 pub fn dead(reason: &str) -> End {
     let error = format!("down {ATTACK} saburo@example.jp");
-    End::Dead(Death { class: Class::Transient, reason: reason.to_owned(), error })
+    End::Dead(DeadReason { class: Class::Transient, reason: reason.to_owned(), error })
 }
 
 /// A configuration with one source and one route.

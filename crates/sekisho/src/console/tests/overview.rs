@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sekisho_core::change::{ChangeSet, Rejection};
-use sekisho_core::job::{Death, End, Lane, Outcome};
+use sekisho_core::job::{DeadReason, End, Lane, Outcome};
 use sekisho_core::state::{Index, Key, Kind, Write};
 use sekisho_core::user::Rank;
 use sekisho_store::conformance::Arrivals;
@@ -30,7 +30,7 @@ async fn h1_the_overview_counts_the_open_hour_and_names_what_is_wrong() {
     let jobs = store.claim(epoch, vec![(Lane::settle(), 4)], now()).await.unwrap();
     for (n, job) in jobs.into_iter().enumerate() {
         let end = match n {
-            0 => End::Dead(Death::terminal("bad_recipient", "no")),
+            0 => End::Dead(DeadReason::terminal("bad_recipient", "no")),
             _ => End::Done(Outcome::SUCCESS),
         };
         store.commit(vec![ChangeSet::end(job.lease, end, now())]).await.unwrap();

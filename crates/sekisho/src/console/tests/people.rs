@@ -3,7 +3,7 @@
 use sekisho_core::user::{Act, Rank};
 
 use super::{PASSWORD, Room, csrf};
-use crate::{now, transition};
+use crate::{acts, now};
 
 fn seed() -> String {
     format!("sekisho_seed={}", "5".repeat(64))
@@ -18,8 +18,8 @@ async fn log_in(room: &Room, name: &str, password: &str) -> super::Seen {
 #[tokio::test]
 async fn h1_the_first_link_makes_one_admin_and_no_second() {
     let room = Room::open().await;
-    let old = transition::first_invite(&*room.store, now()).await.unwrap().unwrap();
-    let token = transition::first_invite(&*room.store, now()).await.unwrap().unwrap();
+    let old = acts::first_invite(&*room.store, now()).await.unwrap().unwrap();
+    let token = acts::first_invite(&*room.store, now()).await.unwrap().unwrap();
     let join = async |token: &str, name: &str| {
         let form = format!(
             "name={name}&password=a+gate+in+the+hills&again=a+gate+in+the+hills&csrf={}",
@@ -32,8 +32,8 @@ async fn h1_the_first_link_makes_one_admin_and_no_second() {
     assert_eq!(join(&old, "eve").await.status(), 404, "only the newest works");
     assert_eq!(join(&token, "mika").await.location(), "/console");
     assert_eq!(join(&token, "eve").await.status(), 404, "and once");
-    assert_eq!(transition::first_invite(&*room.store, now()).await.unwrap(), None, "there is somebody now");
-    let users = transition::users(&*room.store).await.unwrap();
+    assert_eq!(acts::first_invite(&*room.store, now()).await.unwrap(), None, "there is somebody now");
+    let users = acts::users(&*room.store).await.unwrap();
     assert_eq!(
         users.iter().map(|(name, user)| (&**name, user.rank)).collect::<Vec<_>>(),
         [("mika", Rank::Admin)]
@@ -43,7 +43,7 @@ async fn h1_the_first_link_makes_one_admin_and_no_second() {
 #[tokio::test]
 async fn h1_a_slip_at_the_door_is_said_and_costs_nothing() {
     let room = Room::open().await;
-    let token = transition::first_invite(&*room.store, now()).await.unwrap().unwrap();
+    let token = acts::first_invite(&*room.store, now()).await.unwrap().unwrap();
     for (form, says) in [
         ("name=Mika&password=a+gate+in+the+hills&again=a+gate+in+the+hills", "1 to 64 of a–z"),
         ("name=mika&password=short&again=short", "at least 10 characters"),
@@ -53,7 +53,7 @@ async fn h1_a_slip_at_the_door_is_said_and_costs_nothing() {
         let path = format!("/console/join/{token}");
         room.ask("POST", &path, &[("cookie", seed())], &form).await.says(&[says]);
     }
-    assert!(transition::users(&*room.store).await.unwrap().is_empty());
+    assert!(acts::users(&*room.store).await.unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -119,7 +119,7 @@ async fn h1_a_password_is_changed_by_whoever_knows_it_and_ends_the_other_session
     assert!(change(&format!("old=wrong&{new}")).await.contains("the password is wrong"));
     assert!(change("old=a+gate+in+the+hills&new=x&again=y").await.contains("differ"));
     assert!(change(&format!("old=a+gate+in+the+hills&{new}")).await.contains("is changed"));
-    let users = transition::users(&*room.store).await.unwrap();
+    let users = acts::users(&*room.store).await.unwrap();
     assert_eq!(users[0].1.sessions.len(), 1);
     assert_eq!(log_in(&room, "mika", "another gate entirely").await.status(), 303);
 }
@@ -137,7 +137,7 @@ async fn h1_what_people_typed_stays_text() {
 #[tokio::test]
 async fn h1_a_link_is_worth_no_more_than_whoever_gave_it() {
     let room = Room::open().await;
-    let first = transition::first_invite(&*room.store, now()).await.unwrap().unwrap();
+    let first = acts::first_invite(&*room.store, now()).await.unwrap().unwrap();
     let mika = room.settle_in("mika", Rank::Admin).await;
     let path = |token: &str| format!("/console/join/{token}");
     assert_eq!(
@@ -146,8 +146,8 @@ async fn h1_a_link_is_worth_no_more_than_whoever_gave_it() {
         "somebody is there by another link"
     );
     room.settle_in("eve", Rank::Admin).await;
-    let by = transition::Actor { name: "eve", role: Rank::Admin.role(), tenant: None, at: now() };
-    let (token, _) = transition::invite(&*room.store, Rank::Admin, &by).await.unwrap();
+    let by = acts::Actor { name: "eve", role: Rank::Admin.role(), tenant: None, at: now() };
+    let (token, _) = acts::invite(&*room.store, Rank::Admin, &by).await.unwrap();
     assert_eq!(room.ask("GET", &path(&token), &[], "").await.status(), 200);
     let form = format!("csrf={}", csrf(&mika));
     room.ask("POST", "/console/users/eve/disable", &[("cookie", mika.clone())], &form).await;
@@ -158,9 +158,9 @@ async fn h1_a_link_is_worth_no_more_than_whoever_gave_it() {
 async fn h1_a_link_that_nobody_took_up_is_seen_and_can_be_taken_back() {
     let room = Room::open().await;
     let mika = room.settle_in("mika", Rank::Admin).await;
-    let by = transition::Actor { name: "mika", role: Rank::Admin.role(), tenant: None, at: now() };
-    let (token, invite) = transition::invite(&*room.store, Rank::Operator, &by).await.unwrap();
-    let (kept, _) = transition::invite(&*room.store, Rank::Viewer, &by).await.unwrap();
+    let by = acts::Actor { name: "mika", role: Rank::Admin.role(), tenant: None, at: now() };
+    let (token, invite) = acts::invite(&*room.store, Rank::Operator, &by).await.unwrap();
+    let (kept, _) = acts::invite(&*room.store, Rank::Viewer, &by).await.unwrap();
     let list = async || room.ask("GET", "/console/users", &[("cookie", mika.clone())], "").await;
     let seen = list().await.says(&["Open invitations", invite.id()]);
     assert!(!seen.text.contains(&token) && !seen.text.contains(&invite.hash), "{}", seen.text);
@@ -184,12 +184,12 @@ async fn h1_two_admins_who_put_each_other_out_leave_one() {
         room.settle_in(&a, Rank::Admin).await;
         room.settle_in(&b, Rank::Admin).await;
         let act = async |by: &str, whom: &str| {
-            let by = transition::Actor { name: by, role: Rank::Admin.role(), tenant: None, at: now() };
+            let by = acts::Actor { name: by, role: Rank::Admin.role(), tenant: None, at: now() };
             let act = Act::Rank(Rank::Viewer);
-            transition::change_user(&*room.store, whom, act, &by).await.is_ok()
+            acts::change_user(&*room.store, whom, act, &by).await.is_ok()
         };
         let both = tokio::join!(act(&a, &b), act(&b, &a));
-        let users = transition::users(&*room.store).await.unwrap();
+        let users = acts::users(&*room.store).await.unwrap();
         let admins = users.iter().filter(|(_, user)| user.rank == Rank::Admin).count();
         assert_eq!(admins, 1, "{both:?}");
         let last = users.iter().find(|(_, user)| user.rank == Rank::Admin).unwrap().0.clone();

@@ -13,7 +13,7 @@ use sekisho_core::notification::Sent;
 
 use super::Tls;
 use super::answer::{self, Parties};
-use super::letter::Letter;
+use super::message::MimeMessage;
 use super::reply::Reply;
 use super::server::{Server, Stream};
 
@@ -134,7 +134,7 @@ impl Session {
     /// A mail up to its end mark, without it.
     pub async fn hand_over(
         &mut self,
-        letter: &Letter,
+        letter: &MimeMessage,
         parties: &Parties<'_>,
         stage: &mut Stage,
     ) -> Result<(), Sent> {

@@ -377,8 +377,8 @@ async fn g2_what_is_too_big_or_no_mail_is_not_sent() {
     let longer = |letters: usize| Message { text: "x ".repeat(letters / 2), ..message() };
     let cases = [
         (longer(3_000), "too_big"),
-        (longer(letter::LETTER_MAX_BYTES + 2), "too_big"),
-        (longer(letter::LETTER_MAX_BYTES - 2), "too_big"),
+        (longer(message::LETTER_MAX_BYTES + 2), "too_big"),
+        (longer(message::LETTER_MAX_BYTES - 2), "too_big"),
         (Message { to: None, ..message() }, "unsendable"),
         (Message { id: "a b".into(), ..message() }, "unsendable"),
         (Message { id: "a>\r\nBcc: b".into(), ..message() }, "unsendable"),

@@ -5,7 +5,7 @@ mod things;
 use sekisho_core::audit::Role;
 use sekisho_core::change::{Act, Arrival, Rejection};
 use sekisho_core::event::{About, Created, DedupeKey, Event, Identity};
-use sekisho_core::job::{Attempt, Class, Death, End, Lane, NewJob, Outcome};
+use sekisho_core::job::{Attempt, Class, DeadReason, End, Lane, NewJob, Outcome};
 use sekisho_core::timer::{HOUR_MS, Timer, hour_of};
 use sekisho_core::{Seq, Time};
 use sekisho_lab::rng::Rng;
@@ -301,8 +301,8 @@ impl Author {
         }
     }
 
-    fn death(&mut self) -> Death {
-        Death {
+    fn death(&mut self) -> DeadReason {
+        DeadReason {
             class: [Class::Terminal, Class::Transient][usize::from(self.rng.chance(0.5))],
             reason: format!("reason {}", self.rng.below(2)),
             error: format!("error {}", self.rng.below(3)),

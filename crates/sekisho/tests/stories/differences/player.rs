@@ -83,7 +83,7 @@ impl Player {
                 format!("{lanes:?}")
             }
             Verb::LoadEvents(seqs) => format!("{:?}", store.load_events(seqs).await.unwrap()),
-            Verb::Revive(jobs, act) => format!("{:?}", store.revive(jobs, act).await.unwrap()),
+            Verb::Revive(jobs, act) => format!("{:?}", store.retry(jobs, act).await.unwrap()),
             Verb::Discard(jobs, act) => format!("{:?}", store.discard(jobs, act).await.unwrap()),
             Verb::Replay(events, payload, act) => {
                 format!("{:?}", store.replay(events, payload, act).await.unwrap())

@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
-use sekisho::transition::{self, Actor};
+use sekisho::acts::{self, Actor};
 use sekisho::view;
 use sekisho_core::audit::Role;
 use sekisho_core::change::{Admission, Arrival, ChangeSet, Committed};
@@ -104,7 +104,7 @@ impl<'w> Door<'w> {
             tenant: order.tenant.as_deref().filter(|_| order.by == Key::OwnTenant),
             at: self.at,
         };
-        match now(transition::create_payment(&self.store, body, None, &actor)) {
+        match now(acts::create_payment(&self.store, body, None, &actor)) {
             Ok(answered) => self.posted[n] = answered.answer["id"].as_str().map(str::to_owned),
             Err(refusal) => self.problems.push(format!("order#{n} was refused: {refusal}")),
         }

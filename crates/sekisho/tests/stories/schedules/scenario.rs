@@ -6,7 +6,7 @@ use bytes::Bytes;
 use sekisho_core::event::{Stored, Trust};
 use sekisho_core::money::Currency;
 use sekisho_core::settlement::order::Order;
-use sekisho_core::settlement::payment::Ours;
+use sekisho_core::settlement::payment::MerchantOrder;
 use sekisho_core::settlement::{self, Cause, Fetch, Reading, References};
 use sekisho_core::source_name::{FETCHED, Origin};
 use sekisho_core::{Seq, Time};
@@ -90,14 +90,14 @@ impl Scenario {
             Variant::TopUp => Some("balance".to_owned()),
         };
         let Some(order) = &self.order else { return told };
-        let ours = Ours {
+        let ours = MerchantOrder {
             amount: self.expected["amount_received"].as_i64().unwrap_or(0).max(1),
             currency: Currency::parse("jpy"),
             customer: Some(format!("customer-{}", self.mark)),
             purpose,
             reference: Some(order.clone()),
             for_all: true,
-            ..Ours::default()
+            ..MerchantOrder::default()
         };
         // Runs in one database have ids of their own.
         let number =

@@ -110,7 +110,7 @@ impl<'s> Stage<'s> {
             let now = &after.states[key];
             match key.kind {
                 Kind::Payment => {
-                    let [was, now] = [was, now].map(|state| payment::Facts::kept(&state.facts).unwrap());
+                    let [was, now] = [was, now].map(|state| payment::Facts::parse(&state.facts).unwrap());
                     let mut joined = now.clone();
                     joined.join(&was);
                     joined.clusters.clone_from(&now.clusters);
@@ -118,7 +118,7 @@ impl<'s> Stage<'s> {
                     assert!(joined == now || now.merged_into.is_some(), "{}: {was:?}\n{now:?}", self.place);
                 }
                 Kind::Billing => {
-                    let [was, now] = [was, now].map(|state| billing::Facts::kept(&state.facts).unwrap());
+                    let [was, now] = [was, now].map(|state| billing::Facts::parse(&state.facts).unwrap());
                     let mut joined = now.clone();
                     joined.join(&was);
                     joined.clusters.clone_from(&now.clusters);
@@ -147,9 +147,9 @@ impl<'s> Stage<'s> {
             loaded.states.values().filter(move |state| state.key.kind == kind && state.is_shown())
         };
         let payments: Vec<_> =
-            of(Kind::Payment).map(|state| payment::Facts::kept(&state.facts).unwrap()).collect();
+            of(Kind::Payment).map(|state| payment::Facts::parse(&state.facts).unwrap()).collect();
         let billings: Vec<_> =
-            of(Kind::Billing).map(|state| billing::Facts::kept(&state.facts).unwrap()).collect();
+            of(Kind::Billing).map(|state| billing::Facts::parse(&state.facts).unwrap()).collect();
         for facts in &payments {
             let derived = payment::Derived::of(facts);
             assert_eq!(

@@ -2,7 +2,7 @@
 
 use sekisho_core::audit::BEGINNING;
 use sekisho_core::change::{ChangeSet, Ended};
-use sekisho_core::job::{Attempt, Death, End, NewJob, Outcome};
+use sekisho_core::job::{Attempt, DeadReason, End, NewJob, Outcome};
 use sekisho_core::{Seq, Time};
 use tokio_postgres::types::ToSql;
 
@@ -119,7 +119,7 @@ fn outcome(end: &End) -> Option<&Outcome> {
     }
 }
 
-fn death(end: &End) -> Option<&Death> {
+fn death(end: &End) -> Option<&DeadReason> {
     match end {
         End::Dead(death) => Some(death),
         End::Retry { .. } | End::Done(_) => None,

@@ -1,7 +1,7 @@
 //! What is asked for, step by step.
 
 use super::super::samples::*;
-use super::super::{Ours, balance_of, customer_account};
+use super::super::{MerchantOrder, balance_of, customer_account};
 use super::{Derived, Facts, Status, What, anchor, due, json, lines};
 
 #[test]
@@ -83,7 +83,7 @@ fn d5_an_announcement_is_called_after_what_is_paid() {
     let alone = charge(json!({ "payment_intent": null }));
     assert_eq!(anchor(&facts(&[("charge.succeeded", alone)])), "stripe/-/live/ch_1");
     let mut ordered = Facts { livemode: Some(true), ..Facts::default() };
-    ordered.ours.insert("pay_1".into(), Ours::default());
+    ordered.ours.insert("pay_1".into(), MerchantOrder::default());
     assert_eq!(anchor(&ordered), "pay_1");
     ordered.orders.insert("o_1".into());
     assert_eq!(anchor(&ordered), "live/-/order/-/o_1");
