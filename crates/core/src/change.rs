@@ -1,7 +1,6 @@
 //! The language between the crates. `core` decides in these words, `store` writes them whole or not at all,
 //! `sekisho` carries them from one to the other. The store has no clock: every time and id comes in.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -9,10 +8,9 @@ use bytes::Bytes;
 use crate::audit::{Entry, Role};
 use crate::event::{About, BodyDigest, DedupeKey, FirstBody, OtherBody, Stored, Trust};
 use crate::id::{Epoch, Seq};
-use crate::job::{Attempt, DeadReason, End, Job, Lease, NewJob};
+use crate::job::{Attempt, DeadReason, End, Job, Lease, NewJob, Settle};
 use crate::state::{Naming, Posting, Write};
-use crate::time::Time;
-use crate::timer::hour_of;
+use crate::time::{Time, hour_of};
 
 /// One event on its way in, with everything its rows need. The event, its dedupe entry and its first job are
 /// one commit; the job carries the event's own number.
@@ -65,15 +63,17 @@ impl Arrival {
         self.first_body.and_then(|first| (first.other == OtherBody::Noted).then_some(first.digest))
     }
 
-    /// What its first job is told.
-    pub fn payload(&self) -> Cow<'static, str> {
-        self.held.as_ref().map_or(Cow::Borrowed(""), |death| Cow::Owned(death.payload()))
+    /// How it is settled first.
+    pub fn settle(&self) -> Settle {
+        self.held.as_ref().map_or(Settle::Once, |death| Settle::Held {
+            reason: death.reason.clone(),
+            error: death.error.clone(),
+        })
     }
 
     /// Its first job, if it is born leased.
     pub fn first_job(&self, epoch: Epoch) -> Job {
-        let payload = self.payload().into_owned();
-        Job { payload, ..Job::born_with(self.seq, self.received_at, epoch) }
+        Job::born_with(self.seq, self.settle(), self.received_at, epoch)
     }
 }
 
@@ -106,7 +106,7 @@ impl Admission {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChangeSet {
     pub at: Time,
-    /// The jobs that end. Without any, nothing but versions and names guards the set.
+    /// The jobs that end, or whose run writes this and goes on. Without any, nothing but versions and names guards the set.
     pub ends: Vec<Ended>,
     pub jobs: Vec<NewJob>,
     pub writes: Vec<Write>,
@@ -137,6 +137,17 @@ impl ChangeSet {
         }
     }
 
+    pub fn is_empty(&self) -> bool {
+        let Self { at: _, ends, jobs, writes, names, postings, audit, events, keep: _ } = self;
+        ends.is_empty()
+            && jobs.is_empty()
+            && writes.is_empty()
+            && names.is_empty()
+            && postings.is_empty()
+            && audit.is_empty()
+            && events.is_empty()
+    }
+
     pub fn end(lease: Lease, end: End, at: Time) -> Self {
         Self { ends: vec![Ended::new(lease, end)], ..Self::nothing(at) }
     }
@@ -160,7 +171,7 @@ impl ChangeSet {
 pub struct Ended {
     pub lease: Lease,
     pub end: End,
-    /// What the run saw outside, if it called anybody.
+    /// What the run saw outside, if it called anybody and has ended.
     pub attempt: Option<Attempt>,
     pub about: About,
 }

@@ -5,7 +5,9 @@
 //! ([`scoped`]). What is kept of each is a plain struct whose fields can't hold what makes no sense; one that was said anew
 //! replaces what was said before as a whole. Addresses print masked wherever these are shown or noted.
 
+mod draft;
 mod key;
+mod view;
 
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +16,7 @@ use crate::language::Language;
 use crate::mail_address::MailAddress;
 use crate::state::{Index, Key, Kind, State};
 
+pub use draft::{DraftEffect, MemberDraft, NoTenant};
 pub use key::{own_id, scoped, unscoped};
 
 /// The lists that the directory is made of.

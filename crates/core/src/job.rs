@@ -1,5 +1,10 @@
 //! Work, waiting or leased: which lane it is in, what is to be done, who holds it, and the key that names its cause.
 
+pub mod fetch;
+mod notify;
+mod task;
+mod timer;
+
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -9,6 +14,10 @@ use crate::id::{Epoch, Seq};
 use crate::provider::Unusable;
 use crate::time::Time;
 use bytes::Bytes;
+pub use fetch::Fetch;
+pub use notify::Notify;
+pub use task::{Kind, Settle, Task};
+pub use timer::Timer;
 
 /// What shares concurrency, rate and breaker: all settling, all timers, or one destination.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -74,47 +83,6 @@ impl Lane {
 const TO_ROUTE: &str = "to:";
 const BY_CHANNEL: &str = "by:";
 
-/// What is to be done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
-    /// Find out what an event means. The payload is empty, `again` when delivered effects are to be repeated, or why it
-    /// must not be acted upon ([`DeadReason::payload`]).
-    Settle,
-    /// Send an event to the app. The payload is the route's name.
-    Deliver,
-    /// Do what is due. The payload says what, in the words of [`crate::timer`].
-    Timer,
-    /// Read something from the provider; the answer becomes an event. The payload is a [`crate::settlement::Fetch`].
-    Fetch,
-    /// Work out who is told what. The payload is a [`crate::notification::Task`].
-    Notify,
-    /// Send one notice. The payload is its id.
-    Send,
-}
-
-impl Kind {
-    pub const ALL: [Self; 6] =
-        [Self::Settle, Self::Deliver, Self::Timer, Self::Fetch, Self::Notify, Self::Send];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Settle => "settle",
-            Self::Deliver => "deliver",
-            Self::Timer => "timer",
-            Self::Fetch => "fetch",
-            Self::Notify => "notify",
-            Self::Send => "send",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == text)
-    }
-}
-
-/// The payload of a settling that repeats deliveries which were made before.
-pub const AGAIN: &str = "again";
-
 /// What a claim gives and the fence a commit shows. The attempt is in it, so that a second run inside one
 /// epoch is fenced off too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -160,14 +128,13 @@ pub struct NewJob {
     pub id: Seq,
     /// Names the fact that causes it. A key makes one job, for ever.
     pub key: Option<String>,
-    pub kind: Kind,
+    pub task: Task,
     pub lane: Lane,
     /// Jobs with the same text run one after the other, by their ids. One that was dead and is done again does not
     /// stop its successor that runs already.
     pub fifo: Option<String>,
     pub due_at: Time,
     pub event: Option<Seq>,
-    pub payload: String,
     /// Born leased: the caller has room for it and runs it from memory. Only due jobs without `fifo`.
     pub owner: Option<Epoch>,
 }
@@ -176,12 +143,11 @@ pub struct NewJob {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
     pub lease: Lease,
-    pub kind: Kind,
+    pub task: Task,
     pub lane: Lane,
     pub fifo: Option<String>,
     pub due_at: Time,
     pub event: Option<Seq>,
-    pub payload: String,
     /// Attempts that are no tries: made before it was last taken out of the dead letters, or cut off by a crash.
     pub base: i32,
     /// How often its node died while it held this job.
@@ -191,16 +157,15 @@ pub struct Job {
 impl Job {
     /// A job that was born leased, as the store would have given it.
     pub fn born(new: NewJob, epoch: Epoch) -> Self {
-        let NewJob { id, kind, lane, fifo, due_at, event, payload, .. } = new;
+        let NewJob { id, task, lane, fifo, due_at, event, .. } = new;
         let lease = Lease::born(id, epoch);
-        Self { lease, kind, lane, fifo, due_at, event, payload, base: 0, crashes: 0 }
+        Self { lease, task, lane, fifo, due_at, event, base: 0, crashes: 0 }
     }
 
     /// The first job of an event that was born leased.
-    pub fn born_with(event: Seq, due_at: Time, epoch: Epoch) -> Self {
-        let lease = Lease::born(event, epoch);
-        let (kind, lane, payload) = (Kind::Settle, Lane::settle(), String::new());
-        Self { lease, kind, lane, fifo: None, due_at, event: Some(event), payload, base: 0, crashes: 0 }
+    pub fn born_with(event: Seq, settle: Settle, due_at: Time, epoch: Epoch) -> Self {
+        let (lease, task, lane) = (Lease::born(event, epoch), Task::Settle(settle), Lane::settle());
+        Self { lease, task, lane, fifo: None, due_at, event: Some(event), base: 0, crashes: 0 }
     }
 
     /// Which try this is, since it was new or last taken out of the dead letters; from 1.
@@ -233,8 +198,12 @@ impl Class {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
     Done(Outcome),
-    Retry { due_at: Time },
+    Retry {
+        due_at: Time,
+    },
     Dead(DeadReason),
+    /// The run goes on: its lease guards what the set writes, and is kept.
+    NotYet,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -331,20 +300,7 @@ impl DeadReason {
     pub fn of_unusable(unusable: &Unusable) -> Self {
         Self::terminal("unusable_body", unusable.to_string())
     }
-
-    /// As a settling is told that its event must not be acted upon.
-    pub fn payload(&self) -> String {
-        format!("{HELD}{}:{}", self.reason, self.error)
-    }
-
-    /// Why an event must not be acted upon, if its settling was told so.
-    pub fn of_payload(payload: &str) -> Option<Self> {
-        let (reason, error) = payload.strip_prefix(HELD)?.split_once(':')?;
-        Some(Self::terminal(reason, error))
-    }
 }
-
-const HELD: &str = "held:";
 
 /// One call to somebody outside, and what came back.
 #[derive(Clone, Debug, PartialEq, Eq)]

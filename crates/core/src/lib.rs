@@ -3,25 +3,28 @@
 //! - [`provider`] which requests are genuine, and what events they carry: one file per provider
 //! - [`diagnose`] why a request was refused, in words that lead to the cure
 //! - [`event`] an event as read from a request, and the key that makes it unique
-//! - [`job`] work: what is to be done, who holds it, how it ended
+//! - [`job`] work: what is to be done ([`job::Task`]), who holds it, how it ended
 //! - [`change`] the language between the crates: what `store` is asked to write, and what it answers
 //! - [`state`] what is remembered of one thing · [`audit`] who changed it, so that anybody can check
 //! - [`settlement`] what an event means · [`money`] amounts and currencies
 //! - [`announcement`] what Sekisho itself has to tell · [`source_name`] where events come from besides the configured sources
-//! - [`directory`] tenants, customers, staff, and what they have deadlines for
+//! - [`directory`] tenants, customers, staff, and what they have deadlines for · [`deletion`] what is left of what was deleted
 //! - [`delivery`] which events go to the app, what is sent, and what its answer means
 //! - [`notification`] who is told what, by mail, chat or phone, and what became of it
 //! - [`queue`] when failed work runs again, and when a destination is left alone for a while
-//! - [`timer`] what is due when · [`schedule`] when a cron line is due
-//! - [`user`] who may enter the console
+//! - [`schedule`] when a cron line is due
+//! - [`actor`] who acts · [`user`] who may enter the console · [`api_key`] what a key may do · [`selection`] how much one order may touch
 //! - [`rule`] an operator's expression over an event
 //! - [`text`] what somebody meant who wrote a word that is not known · letters that nobody sees
 //! - [`calendar`], [`header`], [`id`], [`language`], [`mail_address`], [`pattern`], [`time`], [`secret`] the small words everything else is written in
 
+pub mod actor;
 pub mod announcement;
+pub mod api_key;
 pub mod audit;
 pub mod calendar;
 pub mod change;
+pub mod deletion;
 pub mod delivery;
 pub mod diagnose;
 pub mod directory;
@@ -39,12 +42,12 @@ pub mod queue;
 pub mod rule;
 pub mod schedule;
 pub mod secret;
+pub mod selection;
 pub mod settlement;
 pub mod source_name;
 pub mod state;
 pub mod text;
 pub mod time;
-pub mod timer;
 pub mod user;
 
 pub use id::{Epoch, Seq};

@@ -16,6 +16,7 @@ pub mod post;
 pub mod quota;
 pub mod recipient;
 pub mod reminder;
+pub mod resend;
 pub mod rule;
 pub mod suppression;
 pub mod template;
@@ -27,7 +28,8 @@ pub use compose::{House, Named, Parties, Person, Place, awaits_receipt, compose}
 pub use message::{Message, Receipt, Sent};
 pub use notice::{Audience, Notice, Status, Step};
 pub use quota::{Limits, Quota, Reserved};
-pub use rule::{Rule, Task, To, tasks};
-pub use suppression::Suppression;
+pub use resend::{Resend, ResendRefusal, Resent};
+pub use rule::{Rule, To, tasks};
+pub use suppression::{Suppression, SuppressionRefusal};
 pub use template::{Flaw, Rendered, Templates};
 pub use tries::{Doubt, Then, Tries};

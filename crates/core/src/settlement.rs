@@ -22,8 +22,9 @@ use crate::event::{Stored, Trust};
 use crate::job::{DeadReason, Outcome};
 use crate::source_name::{Origin, is_own};
 
-pub use decide::{Cause, Change, Input, Terms, Wanted, decide, names};
-pub use fetch::{Fetch, Provider};
+pub use crate::job::fetch::{Fetch, Provider};
+pub use crate::state::Wanted;
+pub use decide::{Cause, Change, Input, Terms, decide, names};
 pub use reading::{Reading, Realm, References, Unreadable};
 
 /// The type under which a genuine request without a usable event is kept.

@@ -1,7 +1,10 @@
 //! What is remembered of one thing: its facts, under a version that every write must show. One shape for all kinds, so
 //! that a new kind is no new table.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::time::Time;
 
@@ -146,6 +149,14 @@ pub struct Write {
     pub index: Index,
 }
 
+impl Write {
+    /// Without what lists are filtered by.
+    pub fn of(key: &Key, version: i64, facts: &impl Serialize) -> Self {
+        let facts = serde_json::to_string(facts).expect("plain data serialises");
+        Self { key: key.clone(), version, facts, index: Index::default() }
+    }
+}
+
 /// Gives a name to a thing. A name leads to one thing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Naming {
@@ -170,6 +181,39 @@ pub struct Posting {
     pub cause: String,
 }
 
+/// What must be loaded to decide something.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    pub names: BTreeSet<String>,
+    pub keys: BTreeSet<Key>,
+}
+
+impl Wanted {
+    pub fn keys(keys: impl IntoIterator<Item = Key>) -> Self {
+        Self { keys: keys.into_iter().collect(), ..Self::default() }
+    }
+
+    pub fn names(names: impl IntoIterator<Item = String>) -> Self {
+        Self { names: names.into_iter().collect(), ..Self::default() }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty() && self.keys.is_empty()
+    }
+
+    pub fn extend(&mut self, other: Self) {
+        self.names.extend(other.names);
+        self.keys.extend(other.keys);
+    }
+
+    /// Adds a key, unless it was asked for before.
+    pub fn want(&mut self, key: Key, asked: &Self) {
+        if !asked.keys.contains(&key) {
+            self.keys.insert(key);
+        }
+    }
+}
+
 /// What names and keys lead to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Loaded {
@@ -177,4 +221,47 @@ pub struct Loaded {
     pub names: BTreeMap<String, Key>,
     /// Those that are named or were asked for, and exist.
     pub states: BTreeMap<Key, State>,
+}
+
+impl Loaded {
+    /// The version that a write must show: 0 when it is not there.
+    pub fn version(&self, key: &Key) -> i64 {
+        self.states.get(key).map_or(0, |state| state.version)
+    }
+
+    pub fn read<T: DeserializeOwned>(&self, key: &Key) -> Result<Option<Versioned<T>>, Unreadable> {
+        self.states.get(key).map(Versioned::read).transpose()
+    }
+
+    /// What a name leads to.
+    pub fn read_named<T: DeserializeOwned>(&self, name: &str) -> Result<Option<Versioned<T>>, Unreadable> {
+        self.names.get(name).map_or(Ok(None), |key| self.read(key))
+    }
+}
+
+/// A thing as it was loaded, with its facts read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Versioned<T> {
+    pub key: Key,
+    pub version: i64,
+    pub value: T,
+}
+
+/// Its facts are not those of its kind.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct Unreadable(#[from] pub serde_json::Error);
+
+impl<T: DeserializeOwned> Versioned<T> {
+    pub fn read(state: &State) -> Result<Self, Unreadable> {
+        let value = serde_json::from_str(&state.facts)?;
+        Ok(Self { key: state.key.clone(), version: state.version, value })
+    }
+}
+
+impl<T: Serialize> Versioned<T> {
+    /// Writes it as it now is, over the version that was loaded.
+    pub fn write(&self) -> Write {
+        Write::of(&self.key, self.version, &self.value)
+    }
 }

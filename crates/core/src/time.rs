@@ -1,7 +1,9 @@
 //! A moment, in milliseconds since 1970. It always comes in as an argument: the core has no clock.
 
+use std::borrow::Cow;
 use std::fmt;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -36,6 +38,14 @@ impl Time {
     }
 }
 
+pub const HOUR_MS: i64 = 3_600_000;
+pub const DAY_MS: i64 = 24 * HOUR_MS;
+
+/// The start of the hour a moment lies in.
+pub const fn hour_of(time: Time) -> Time {
+    Time::from_ms(time.ms().div_euclid(HOUR_MS) * HOUR_MS)
+}
+
 /// RFC 3339 in UTC with milliseconds; a moment no calendar can name prints as its number.
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -59,6 +69,20 @@ impl<'de> Deserialize<'de> for Time {
         Self::parse_rfc3339(&text)
             .or_else(|| text.parse().ok().map(Self))
             .ok_or_else(|| D::Error::custom("expected a time such as 2026-02-02T02:40:00.000Z"))
+    }
+}
+
+impl JsonSchema for Time {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Time".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "format": "date-time" })
     }
 }
 

@@ -3,11 +3,20 @@
 //! A user is one thing with its sessions inside, so that one read answers "who is this?", and one write takes every
 //! session back. Passwords and tokens come in as hashes; nothing here can be entered with.
 
+mod device;
+mod invite;
+mod rules;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::audit;
+use crate::state::{Key, Kind};
 use crate::time::Time;
+
+pub use device::{proof_of_device, shown_device};
+pub use invite::{FIRST_INVITE, Invite, invite_key};
+pub use rules::{Joining, UserRefusal, change_user, withdraw_invite};
 
 /// What somebody may do; each may do all that the one before may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -62,10 +71,8 @@ const SESSION_MS_MAX: i64 = 7 * 24 * 3_600_000;
 const SEEN_EVERY_MS: i64 = 5 * 60_000;
 /// Sessions of one user; the one that was used longest ago makes room.
 pub const SESSIONS_MAX: usize = 20;
-/// How long an invitation can be taken up.
-pub const INVITE_MS_MAX: i64 = 24 * 3_600_000;
-/// Of an invitation's hash: enough to tell invitations apart.
-const ID_LETTERS: usize = 12;
+/// Of what a browser says of itself, so many characters are kept.
+const AGENT_LETTERS_MAX: usize = 200;
 pub const NAME_LETTERS_MAX: usize = 64;
 pub const PASSWORD_LETTERS_MIN: usize = 10;
 pub const PASSWORD_BYTES_MAX: usize = 1_000;
@@ -109,6 +116,12 @@ pub struct Session {
 }
 
 impl Session {
+    /// One that begins now, known by the hash of its token.
+    pub fn begin(hash: String, agent: &str, peer: &str, at: Time) -> Self {
+        let agent = agent.chars().filter(|letter| !letter.is_control()).take(AGENT_LETTERS_MAX).collect();
+        Self { hash, began_at: at, seen_at: at, agent, peer: peer.to_owned() }
+    }
+
     fn is_alive(&self, now: Time) -> bool {
         now.ms() - self.seen_at.ms() < IDLE_MS_MAX && now.ms() - self.began_at.ms() < SESSION_MS_MAX
     }
@@ -125,6 +138,10 @@ pub enum Act {
 }
 
 impl User {
+    pub fn key(name: &str) -> Key {
+        Key::new(Kind::User, name)
+    }
+
     pub fn new(rank: Rank, password: String, at: Time) -> Self {
         Self {
             rank,
@@ -170,6 +187,17 @@ impl User {
         }
         self.noted_at = Some(now);
         Some(std::mem::take(&mut self.unnoted))
+    }
+
+    /// Begins a session with the right password; `kept` is what it was compared with. Not if the user was disabled or
+    /// shut out, or has another password, meanwhile.
+    pub fn enter(&mut self, kept: &str, place: &str, session: Session) -> bool {
+        let is_out = self.disabled_at.is_some() || self.password != kept;
+        let is_out = is_out || self.shut(place, session.began_at).is_some();
+        if !is_out {
+            self.entered(place, session);
+        }
+        !is_out
     }
 
     /// The right password, from there: a session begins.
@@ -230,36 +258,6 @@ impl User {
         };
         used.seen_at = now;
         true
-    }
-}
-
-/// A way in, for one person, once.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Invite {
-    pub rank: Rank,
-    /// Of its token.
-    pub hash: String,
-    /// Who gave it; nobody gave the first.
-    pub by: Option<String>,
-    pub expires_at: Time,
-    /// Who took it up.
-    pub used_by: Option<String>,
-    /// Who took it back.
-    pub withdrawn_by: Option<String>,
-}
-
-impl Invite {
-    pub fn new(rank: Rank, hash: String, by: Option<String>, now: Time) -> Self {
-        Self { rank, hash, by, expires_at: now.plus_ms(INVITE_MS_MAX), used_by: None, withdrawn_by: None }
-    }
-
-    pub fn is_open(&self, now: Time) -> bool {
-        self.used_by.is_none() && self.withdrawn_by.is_none() && self.expires_at > now
-    }
-
-    /// What it is called by whoever may not know its token.
-    pub fn id(&self) -> &str {
-        self.hash.get(..ID_LETTERS).unwrap_or(&self.hash)
     }
 }
 
@@ -416,11 +414,17 @@ mod tests {
     }
 
     #[test]
-    fn h1_an_invitation_is_taken_up_once_and_in_time() {
-        let mut invite = Invite::new(Rank::Admin, "hash".into(), None, NOW);
-        assert!(invite.is_open(NOW) && !invite.is_open(NOW.plus_ms(INVITE_MS_MAX)));
-        invite.used_by = Some("mika".into());
-        assert!(!invite.is_open(NOW));
+    fn h1_a_password_that_was_right_a_moment_ago_opens_nothing() {
+        let enter = |user: &mut User| user.enter("hash", "home", session("a", NOW));
+        let mut mika = user();
+        assert!(enter(&mut mika) && mika.session("a", NOW).is_some());
+        let mut disabled = User { disabled_at: Some(NOW), ..user() };
+        let mut changed = User { password: "another".into(), ..user() };
+        let mut shut = user();
+        (0..9).for_each(|_| _ = shut.missed("home", NOW));
+        for user in [&mut disabled, &mut changed, &mut shut] {
+            assert!(!enter(user) && user.sessions.is_empty());
+        }
     }
 
     #[test]

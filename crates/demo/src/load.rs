@@ -6,8 +6,8 @@
 //! always ends by itself: at its count, its deadline or when told to.
 
 mod report;
+mod tally;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::net::SocketAddr;
@@ -17,12 +17,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use hdrhistogram::Histogram;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
 pub use report::{Ledger, Report};
+use tally::{Outcome, Tally};
 
 use crate::http::{Body, Head};
 use crate::traffic::Traffic;
@@ -201,31 +201,10 @@ struct Run {
     tally: Mutex<Tally>,
 }
 
-struct Tally {
-    statuses: BTreeMap<u16, u64>,
-    unknown: u64,
-    unsent: u64,
-    connects: u64,
-    connects_refused: u64,
-    accepted: Histogram<u64>,
-    refused: Histogram<u64>,
-    last_answer: Option<Instant>,
-    acknowledged: Vec<u64>,
-    open: BTreeMap<u64, Outcome>,
-    resent: BTreeSet<u64>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
-    Unknown,
-    Refused,
-}
-
 impl Run {
     fn new(load: Load, traffic: Arc<dyn Traffic>) -> Self {
         let started = Instant::now();
         let measured_from = started + load.warm_up;
-        let histogram = || Histogram::new_with_bounds(1, LATENCY_MAX_US, 3).expect("these bounds are valid");
         Self {
             started,
             measured_from,
@@ -234,19 +213,7 @@ impl Run {
             due: Semaphore::new(0),
             paced: AtomicU64::new(0),
             finished: AtomicBool::new(false),
-            tally: Mutex::new(Tally {
-                statuses: BTreeMap::new(),
-                unknown: 0,
-                unsent: 0,
-                connects: 0,
-                connects_refused: 0,
-                accepted: histogram(),
-                refused: histogram(),
-                last_answer: None,
-                acknowledged: Vec::new(),
-                open: BTreeMap::new(),
-                resent: BTreeSet::new(),
-            }),
+            tally: Mutex::new(Tally::new()),
             load,
             traffic,
         }
@@ -336,14 +303,8 @@ impl Run {
                 let histogram = if accepted { &mut tally.accepted } else { &mut tally.refused };
                 histogram.saturating_record(micros);
             }
-            if self.records() && accepted {
-                tally.acknowledged.push(n);
-                if tally.open.remove(&n).is_some() {
-                    tally.resent.insert(n);
-                }
-            } else if self.records() {
-                // An earlier attempt of unknown outcome may have been stored: no later refusal undoes that.
-                tally.open.entry(n).or_insert(Outcome::Refused);
+            if self.records() {
+                tally.note(n, accepted);
             }
         }
         if let (Recording::File(file), true) = (&self.load.ledger, accepted) {
@@ -483,6 +444,8 @@ async fn exchange(stream: &mut TcpStream, request: &[u8], answer: &mut Vec<u8>) 
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::sink::{BUSY, GOOD, serve};
     use crate::traffic::StripeTraffic;

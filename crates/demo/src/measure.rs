@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::time::Duration;
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
 /// Linux reports process times in these units to user space, whatever the kernel's own tick.
 const TICKS_PER_SECOND: u64 = 100;
 
@@ -48,18 +50,12 @@ pub fn open_fds(pid: u32) -> Option<usize> {
 }
 
 /// Raises this process's limit of open files as far as it may go, and says how far that was.
-#[allow(unsafe_code, reason = "getrlimit and setrlimit have no safe form in std; both get a valid struct")]
 pub fn raise_open_files() -> u64 {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    unsafe {
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 {
-            let wanted = libc::rlimit { rlim_cur: limit.rlim_max, rlim_max: limit.rlim_max };
-            if libc::setrlimit(libc::RLIMIT_NOFILE, &raw const wanted) == 0 {
-                return wanted.rlim_cur;
-            }
-        }
-    }
-    limit.rlim_cur
+    let limit = getrlimit(Resource::Nofile);
+    let wanted = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let raised = setrlimit(Resource::Nofile, wanted).map_or(limit.current, |()| limit.maximum);
+    // No limit is none.
+    raised.unwrap_or(u64::MAX)
 }
 
 /// `1234567` as `1,234,567`.

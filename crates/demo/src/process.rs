@@ -12,6 +12,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::warden::Warden;
 use crate::{free_address, http, measure};
 
@@ -168,7 +170,7 @@ impl Server {
     /// SIGTERM, and the exit status; killed if it takes too long, which is an error.
     pub fn terminate(&mut self) -> Result<ExitStatus, String> {
         let mut running = self.running.take().ok_or("sekisho is not running")?;
-        signal(running.child.id(), libc::SIGTERM).map_err(|error| format!("SIGTERM failed: {error}"))?;
+        signal(running.child.id(), Signal::TERM).map_err(|error| format!("SIGTERM failed: {error}"))?;
         let started = Instant::now();
         while started.elapsed() < self.options.stop_within {
             // Looked at without waiting for it, so that the warden goes first.
@@ -191,11 +193,11 @@ impl Server {
 
     /// SIGSTOP: the process stands still as on an overloaded or suspended machine, until [`Server::resume`].
     pub fn pause(&self) -> io::Result<()> {
-        signal(self.pid().ok_or(io::ErrorKind::NotFound)?, libc::SIGSTOP)
+        signal(self.pid().ok_or(io::ErrorKind::NotFound)?, Signal::STOP)
     }
 
     pub fn resume(&self) -> io::Result<()> {
-        signal(self.pid().ok_or(io::ErrorKind::NotFound)?, libc::SIGCONT)
+        signal(self.pid().ok_or(io::ErrorKind::NotFound)?, Signal::CONT)
     }
 
     /// How it ended, if it ended by itself.
@@ -282,13 +284,9 @@ impl Running {
 }
 
 /// Sends a signal to a child of ours that was not waited for yet, so the number is still its own.
-#[allow(unsafe_code, reason = "kill(2) has no safe form in std; it touches no memory of ours")]
-fn signal(pid: u32, signal: i32) -> io::Result<()> {
-    if unsafe { libc::kill(pid.cast_signed(), signal) } == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
+fn signal(pid: u32, signal: Signal) -> io::Result<()> {
+    let pid = Pid::from_raw(pid.cast_signed()).ok_or(io::ErrorKind::NotFound)?;
+    Ok(kill_process(pid, signal)?)
 }
 
 /// True for a child that exited and was not waited for.

@@ -2,7 +2,7 @@
 //!
 //! One table of endpoints makes both the router and the OpenAPI document, so they can't drift apart. Each endpoint file
 //! holds its part of the table and its answers. What is written goes through [`crate::acts`], what is shown
-//! through [`crate::view`].
+//! through [`crate::view`]; [`crate::types`] says what all of it looks like.
 
 mod audit;
 mod auth;
@@ -26,7 +26,7 @@ mod rejections;
 mod reminders;
 mod routes;
 mod schedules;
-mod schema;
+mod sources;
 mod staff;
 mod subjects;
 mod suppressions;
@@ -45,11 +45,12 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Uri, header};
 use sekisho_store::Store;
 
-use crate::acts::{self, Known};
+use crate::acts;
 use crate::config::{Config, Notifications, Schedule};
+use crate::engine::Engine;
 use crate::http::{Peer, Problem};
-use crate::view::{Outlet, Place};
-use crate::worker::Worker;
+use crate::queries::OrderContext;
+use crate::view::{ConfiguredChannel, Place};
 use auth::Caller;
 use endpoint::{Answer, Call, Success};
 
@@ -77,6 +78,7 @@ pub fn endpoints() -> impl Iterator<Item = &'static Endpoint> {
         subjects::ENDPOINTS,
         import::ENDPOINTS,
         events::ENDPOINTS,
+        sources::ENDPOINTS,
         dead_letters::ENDPOINTS,
         rejections::ENDPOINTS,
         messages::ENDPOINTS,
@@ -98,29 +100,50 @@ pub fn endpoints() -> impl Iterator<Item = &'static Endpoint> {
 /// What endpoints work with.
 pub struct Api {
     store: Arc<dyn Store>,
-    worker: Arc<Worker>,
-    known: Known,
+    /// None where no node runs: a command calls the endpoints in its own process.
+    engine: Option<Arc<Engine>>,
+    known: OrderContext,
     places: Vec<Place>,
     schedules: Vec<Schedule>,
-    outlets: Vec<Outlet>,
+    channels: Vec<ConfiguredChannel>,
     notifications: Notifications,
     /// How long access lasts beyond what was paid.
     grace: Duration,
     auth: Arc<Auth>,
 }
 
-pub fn router(config: &Config, auth: Arc<Auth>, store: Arc<dyn Store>, worker: Arc<Worker>) -> Router {
-    let api = Api {
-        store,
-        worker,
-        known: Known::of(config),
-        places: Place::all(config),
-        schedules: config.schedules.clone(),
-        outlets: Outlet::all(config),
-        notifications: config.notifications.clone(),
-        grace: config.grace,
-        auth,
-    };
+/// What of the configuration endpoints work with.
+pub struct Settings {
+    pub known: OrderContext,
+    pub places: Vec<Place>,
+    pub schedules: Vec<Schedule>,
+    pub channels: Vec<ConfiguredChannel>,
+    pub notifications: Notifications,
+    pub grace: Duration,
+}
+
+impl Settings {
+    pub fn of(config: &Config) -> Self {
+        Self {
+            known: OrderContext::of(config),
+            places: Place::all(config),
+            schedules: config.schedules.clone(),
+            channels: ConfiguredChannel::all(config),
+            notifications: config.notifications.clone(),
+            grace: config.grace,
+        }
+    }
+}
+
+/// The endpoints of a server; without an engine, those of a command that acts while no server runs.
+pub fn router(
+    settings: Settings,
+    auth: Arc<Auth>,
+    store: Arc<dyn Store>,
+    engine: Option<Arc<Engine>>,
+) -> Router {
+    let Settings { known, places, schedules, channels, notifications, grace } = settings;
+    let api = Api { store, engine, known, places, schedules, channels, notifications, grace, auth };
     let mut router = Router::new().route("/v1/{*rest}", any(async || problem::no_such_path().into_answer()));
     let mut paths: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for endpoint in endpoints() {

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context;
 use sekisho_core::Secret;
@@ -11,6 +11,7 @@ use sekisho_store::{Access, OpenError, Store};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use crate::acts::Refusal;
 use crate::api::Auth;
@@ -20,10 +21,13 @@ use crate::checkpoint::rejection::Recorder;
 use crate::checkpoint::server::Front;
 use crate::checkpoint::{Checkpoint, gate, server};
 use crate::config::Config;
+use crate::engine::dispatcher::Dispatcher;
+use crate::engine::{Base, Engine, Parts};
+use crate::env::Env;
+use crate::jobs::Jobs;
 use crate::node::{Health, Node};
 use crate::telemetry::Metrics;
-use crate::worker::{Parts, Worker};
-use crate::{acts, api, console, now, pages};
+use crate::{acts, api, console, jobs, pages, queries};
 
 /// What a process does. Several processes may share one PostgreSQL, each with its roles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -47,19 +51,33 @@ pub struct App {
     /// How somebody becomes the first admin of the console, while there is nobody.
     pub first_invite: Option<String>,
     stages: Vec<Stage>,
+    env: Env,
     health: Arc<Health>,
     stop_within: Duration,
 }
 
+/// A process that is put together and has not begun.
+pub struct Assembled {
+    node: Arc<Node>,
+    engine: Arc<Engine>,
+    jobs: Arc<Jobs>,
+    parts: Parts,
+    committer: Arc<Committer>,
+    recorder: Recorder,
+    front: Arc<Front>,
+    first_invite: Option<String>,
+}
+
 /// Tasks that stop together. Stages stop one after the other: first what takes work in, last what others rely on.
 struct Stage {
+    env: Env,
     stop: watch::Sender<bool>,
     tasks: Vec<JoinHandle<()>>,
 }
 
 impl Stage {
-    fn new() -> Self {
-        Self { stop: watch::channel(false).0, tasks: Vec::new() }
+    fn new(env: &Env) -> Self {
+        Self { env: env.clone(), stop: watch::channel(false).0, tasks: Vec::new() }
     }
 
     fn start<F: Future<Output = ()> + Send + 'static>(
@@ -67,16 +85,17 @@ impl Stage {
         name: &'static str,
         task: impl FnOnce(watch::Receiver<bool>) -> F,
     ) {
-        let (stop, task) = (self.stop.subscribe(), task(self.stop.subscribe()));
-        self.tasks.push(tokio::spawn(async move {
-            let ended = tokio::spawn(task).await;
+        let (stop, task) = (self.stop.subscribe(), self.env.spawn(task(self.stop.subscribe())));
+        let env = self.env.clone();
+        self.tasks.push(self.env.spawn(async move {
+            let ended = task.await;
             if ended.is_err() || !*stop.borrow() {
                 // Half a server would look alive and store nothing. What it acknowledged is safe: start again.
                 tracing::error!(
                     name,
                     "background task exited unexpectedly; exiting so the supervisor restarts the server"
                 );
-                std::process::exit(EXIT_PART_ENDED);
+                env.exit(EXIT_PART_ENDED);
             }
         }));
     }
@@ -153,7 +172,7 @@ fn bind(address: SocketAddr) -> std::io::Result<TcpSocket> {
 
 /// What the audit log says of a name should be said of one key.
 async fn warn_of_names(store: &dyn Store, config: &Config) {
-    let made = acts::list_keys(store).await.unwrap_or_default();
+    let made = queries::list_keys(store).await.unwrap_or_default();
     for key in made.iter().filter(|key| key.revoked_at.is_none()) {
         if config.keys.iter().any(|known| known.name == key.name) {
             tracing::warn!(
@@ -166,7 +185,7 @@ async fn warn_of_names(store: &dyn Store, config: &Config) {
 
 impl App {
     /// `key` opens the API to commands on this machine.
-    pub async fn start(config: Config, roles: &[Role], key: Option<Secret>) -> anyhow::Result<Self> {
+    pub async fn start(mut config: Config, roles: &[Role], key: Option<Secret>) -> anyhow::Result<Self> {
         // Another part of the process may have installed it already; either way it is ring.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let (address, no_port) =
@@ -177,35 +196,33 @@ impl App {
         let open = async || Ok(sekisho_store::open(&config.store.url, access).await?);
         let store = when_the_database_is_there(open).await?;
         let listener = socket.listen(BACKLOG).with_context(no_port)?;
-        Self::start_on(store, listener, config, roles, key).await
+        // Where it really is, also when the system chose the port.
+        config.server.listen = listener.local_addr()?;
+        let assembled = Self::assemble(config, store, Env::system(), roles, key).await?;
+        assembled.serve(listener)
     }
 
-    async fn start_on(
-        store: Arc<dyn Store>,
-        listener: TcpListener,
+    /// Joins the store and puts everything together. Nothing runs yet, and nobody is let in.
+    pub async fn assemble(
         mut config: Config,
+        store: Arc<dyn Store>,
+        env: Env,
         roles: &[Role],
         key: Option<Secret>,
-    ) -> anyhow::Result<Self> {
-        let address = listener.local_addr()?;
-        // Where it really is, also when the system chose the port.
-        config.server.listen = address;
+    ) -> anyhow::Result<Assembled> {
         let health = Arc::new(Health::default());
         let metrics = Arc::new(Metrics::default());
-        let join = async || Ok(Node::join(Arc::clone(&store), Arc::clone(&health)).await?);
+        let join = async || Ok(Node::join(Arc::clone(&store), Arc::clone(&health), env.clone()).await?);
         let node = Arc::new(when_the_database_is_there(join).await?);
-        let (mut summary, mut intake, mut settling) = (Stage::new(), Stage::new(), Stage::new());
-        let (mut work, mut ends, mut base) = (Stage::new(), Stage::new(), Stage::new());
         let parts =
             Parts { works: roles.contains(&Role::Worker), schedules: roles.contains(&Role::Scheduler) };
-        let worker = Arc::new(Worker::new(
-            &config,
-            parts,
-            Arc::clone(&store),
-            Arc::clone(&node),
-            Arc::clone(&health),
-            Arc::clone(&metrics),
-        )?);
+        let base = Base {
+            store: Arc::clone(&store),
+            node: Arc::clone(&node),
+            health: Arc::clone(&health),
+            metrics: Arc::clone(&metrics),
+        };
+        let (engine, jobs) = jobs::open(&config, parts, base)?;
 
         let mut first_invite = None;
         if roles.contains(&Role::Console) {
@@ -222,28 +239,25 @@ impl App {
             auth: Arc::clone(&auth),
         });
         if roles.contains(&Role::Console) {
-            let invite = async || Ok(acts::first_invite(&*store, now()).await?);
+            let invite = async || Ok(acts::first_invite(&*store, node.env.wall()).await?);
             first_invite = when_the_database_is_there(invite).await?;
-            router = router.merge(api::router(&config, auth, Arc::clone(&store), Arc::clone(&worker)));
+            router = router.merge(api::router(
+                api::Settings::of(&config),
+                auth,
+                Arc::clone(&store),
+                Some(Arc::clone(&engine)),
+            ));
             router = router.merge(console::router(
                 &config,
                 Arc::clone(&store),
-                Arc::clone(&worker),
+                Arc::clone(&engine),
                 Arc::clone(&health),
                 Arc::clone(&metrics),
                 attempts,
             ));
         }
         let gate = gate::open(&config.gate).context("the address of Redis can't be used")?;
-        let committer = Arc::new(Committer::new(
-            Arc::clone(&store),
-            gate,
-            Arc::clone(&health),
-            Arc::clone(&metrics),
-            config.admission.clone(),
-            Arc::clone(&worker.desk),
-            Arc::clone(&node),
-        ));
+        let committer = Arc::new(Committer::new(gate, config.admission.clone(), Arc::clone(&engine)));
         if !roles.contains(&Role::Gateway) {
             config.sources.clear();
         }
@@ -254,29 +268,8 @@ impl App {
             recorder.clone(),
             Arc::clone(&metrics),
         );
-        // Requests have this time, and runs after them.
-        let stop_within = 2 * checkpoint.server.shutdown_timeout + LAST_WRITES;
-        let (settings, connections) = (checkpoint.server.clone(), metrics.connections.clone());
         let front = Arc::new(Front { checkpoint, pages: router });
-        summary.start("server", |stop| server::run(listener, settings, connections, front, stop));
-        for _ in 0..store.committers().count {
-            let committer = Arc::clone(&committer);
-            intake.start("committer", |stop| async move { committer.run(stop).await });
-        }
-        {
-            let (store, node) = (Arc::clone(&store), Arc::clone(&node));
-            intake.start("recorder", |stop| recorder.run(store, node, stop));
-        }
-        if parts.works {
-            settling.start("settler", |stop| Arc::clone(&worker).settle(stop));
-        }
-        if parts.works || parts.schedules {
-            work.start("dispatcher", |stop| Arc::clone(&worker).dispatch(stop));
-            ends.start("closer", |stop| Arc::clone(&worker).close(stop));
-        }
-        base.start("node", |stop| async move { node.run(stop).await });
-        let stages = vec![summary, intake, settling, work, ends, base];
-        Ok(Self { address, first_invite, stages, health, stop_within })
+        Ok(Assembled { node, engine, jobs, parts, committer, recorder, front, first_invite })
     }
 
     /// Stops taking work in, finishes what is under way, leaves the store. If the store does not let it in time, the
@@ -293,7 +286,41 @@ impl App {
                 "stopped without handing everything back: the store did not answer in time; nothing is lost, the rest is \
                  taken up by another node or at the next start"
             );
-            std::process::exit(EXIT_UNFINISHED);
+            self.env.exit(EXIT_UNFINISHED);
         }
+    }
+}
+
+impl Assembled {
+    /// Lets requests in, and starts the work.
+    pub fn serve(self, listener: TcpListener) -> anyhow::Result<App> {
+        let Self { node, engine, jobs, parts, committer, recorder, front, first_invite } = self;
+        let (address, env) = (listener.local_addr()?, node.env.clone());
+        let stage = || Stage::new(&env);
+        let (mut summary, mut intake, mut settling) = (stage(), stage(), stage());
+        let (mut work, mut ends, mut beat) = (stage(), stage(), stage());
+        // Requests have this time, and runs after them.
+        let stop_within = 2 * front.checkpoint.server.shutdown_timeout + LAST_WRITES;
+        let (settings, connections) = (front.checkpoint.server.clone(), engine.metrics.connections.clone());
+        let (store, health) = (Arc::clone(&engine.store), Arc::clone(&engine.health));
+        summary.start("server", |stop| server::run(listener, settings, connections, front, stop));
+        for _ in 0..store.committers().count {
+            let committer = Arc::clone(&committer);
+            intake.start("committer", |stop| async move { committer.run(stop).await });
+        }
+        let recording = Arc::clone(&node);
+        intake.start("recorder", |stop| recorder.run(store, recording, stop));
+        if parts.works {
+            let engine = Arc::clone(&engine);
+            settling.start("settler", |stop| jobs.settle(engine, stop));
+        }
+        if parts.works || parts.schedules {
+            let dispatcher = Dispatcher(Arc::clone(&engine));
+            work.start("dispatcher", |stop| dispatcher.run(stop));
+            ends.start("completer", |stop| async move { engine.completer.run(stop).await });
+        }
+        beat.start("node", |stop| async move { node.run(stop).await });
+        let stages = vec![summary, intake, settling, work, ends, beat];
+        Ok(App { address, first_invite, stages, env, health, stop_within })
     }
 }

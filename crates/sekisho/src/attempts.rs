@@ -14,7 +14,7 @@ use ipnet::IpNet;
 use crate::checkpoint::rejection::{Recorder, Refused};
 use crate::limits::network;
 use crate::telemetry::{KindLabels, Metrics};
-use crate::{acts, now};
+use crate::{now, token};
 
 /// Wrong ones of one network within [`WINDOW`]; whoever has tried so many waits for its end.
 const FAILURES_MAX: u32 = 20;
@@ -107,7 +107,7 @@ impl Attempts {
         self.count_at(peer, Instant::now());
         self.metrics.failed_attempts.get_or_create(&KindLabels { kind: attempt.kind() }).inc();
         let at = now();
-        let request_id = acts::fresh(at).as_request().to_string();
+        let request_id = token::fresh_seq(at).as_request().to_string();
         self.recorder.record(Refused {
             source: &Arc::from(attempt.place()),
             peer,

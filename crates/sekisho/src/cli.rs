@@ -7,7 +7,9 @@ mod balances;
 mod bench;
 mod billing;
 mod books;
+mod bulk;
 mod channels;
+mod client;
 mod config;
 mod customers;
 mod dead;
@@ -15,6 +17,7 @@ mod delete;
 mod demo;
 mod doctor;
 mod events;
+mod help;
 mod import;
 mod keys;
 mod listen;
@@ -23,7 +26,6 @@ mod messages;
 mod migrate;
 mod notices;
 mod notify;
-mod order;
 mod output;
 mod pages;
 mod payments;
@@ -34,10 +36,9 @@ mod routes;
 mod schedules;
 mod send;
 mod serve;
-mod server;
 mod server_file;
 mod staff;
-mod states;
+mod style;
 mod subjects;
 mod suppressions;
 mod target;
@@ -50,15 +51,15 @@ mod when;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use sekisho_core::source_name::Origin;
-use sekisho_store::{Access, Store, StoreUrl};
+use sekisho_store::StoreUrl;
 
 use crate::acts::Refusal;
 use crate::config::{Config, FILE, Glance, Loaded, Problem, Source, glance, load, load_sources};
+use client::Connection;
 
 /// The checkpoint between payment providers and your application.
 ///
@@ -72,6 +73,8 @@ struct Cli {
     /// Where events are kept: sqlite:PATH or postgres://…
     #[arg(long, global = true, value_name = "URL")]
     store: Option<String>,
+    #[command(flatten)]
+    style: style::Options,
     #[command(subcommand)]
     command: Option<Command>,
 }
@@ -89,58 +92,54 @@ enum Command {
     /// Say why a saved request is refused, or check a file of signature vectors
     Verify(verify::Args),
     /// Show stored events; process them again
-    #[command(subcommand)]
-    Events(events::Command),
+    Events(RemoteGroup<events::Command>),
     /// Show dead letters; retry or discard them
-    #[command(subcommand)]
-    Dead(dead::Command),
+    Dead(RemoteGroup<dead::Command>),
     /// Show one message
-    #[command(subcommand)]
-    Messages(messages::Command),
+    Messages(RemoteGroup<messages::Command>),
     /// Show routes and their breakers
-    Routes(routes::Args),
+    Routes(Remote<routes::Args>),
     /// Show which events Sekisho makes itself, and when
-    Schedules(schedules::Args),
+    Schedules(Remote<schedules::Args>),
     /// Forward new events to a local application, for development
-    Listen(listen::Args),
+    Listen(Remote<listen::Args>),
     /// Show payments, or create one
-    Payments(payments::Args),
+    Payments(Remote<payments::Args>),
     /// Show billing: subscriptions of tenants and until when they are paid
-    Billing(billing::Args),
+    Billing(Remote<billing::Args>),
     /// Show a customer's balance
-    Balances(balances::Args),
+    Balances(Remote<balances::Args>),
     /// Show the books, or check them against the payments
-    Books(books::Args),
+    Books(Remote<books::Args>),
     /// Show tenants, create one, or import many
-    Tenants(tenants::Args),
+    Tenants(Remote<tenants::Args>),
     /// Show customers, create one, or import many
-    Customers(customers::Args),
+    Customers(Remote<customers::Args>),
     /// Show staff who get reminders of deadlines; create, import or delete them
-    Staff(staff::Args),
+    Staff(Remote<staff::Args>),
     /// Show subjects with deadlines; create, import or delete them
-    Subjects(subjects::Args),
+    Subjects(Remote<subjects::Args>),
     /// Show the templates of notices; write them out, or check your own
     Templates(templates::Args),
     /// Show notices and their status; resend one
-    Notices(notices::Args),
+    Notices(Remote<notices::Args>),
     /// Show suppressed addresses; add or release one
-    Suppressions(suppressions::Args),
+    Suppressions(Remote<suppressions::Args>),
     /// Run a day's reminders of deadlines, and see how they stand
-    #[command(subcommand)]
-    Reminders(reminders::Command),
+    Reminders(RemoteGroup<reminders::Command>),
     /// Show channels; resume one
-    Channels(channels::Args),
+    Channels(Remote<channels::Args>),
     /// Send a test message
     #[command(subcommand)]
     Notify(notify::Command),
     /// Show API keys; create or revoke one
-    Keys(keys::Args),
+    Keys(Remote<keys::Args>),
     /// Show users of the console; invite or deactivate one
     Users(users::Args),
     /// Show the audit log: who did what. Verify that it is unchanged, or export it
-    Audit(audit::Args),
+    Audit(Remote<audit::Args>),
     /// Show rejected requests, and why
-    Rejections(rejections::Args),
+    Rejections(Remote<rejections::Args>),
     /// Check this set-up and list problems
     Doctor(doctor::Args),
     /// Check the configuration, or print an example of it
@@ -153,50 +152,95 @@ enum Command {
     /// Measure this machine
     #[command(subcommand)]
     Bench(bench::Command),
+    /// Print completions for a shell
+    Completions(help::Completions),
+    /// Print the manual page, or write one for each command
+    Man(help::Man),
+    /// Say what exit codes mean
+    #[command(long_about = help::EXIT_CODES)]
+    ExitCodes,
+    /// Print the version
+    Version(help::Version),
+}
+
+// A command that uses the API, and so a server anywhere.
+#[derive(clap::Args)]
+struct Remote<A: clap::Args> {
+    #[command(flatten)]
+    connection: Connection,
+    #[command(flatten)]
+    args: A,
+}
+
+// The same with subcommands.
+#[derive(clap::Args)]
+struct RemoteGroup<C: clap::Subcommand> {
+    #[command(flatten)]
+    connection: Connection,
+    #[command(subcommand)]
+    command: C,
+}
+
+/// The tree of commands, for the reference.
+pub fn command() -> clap::Command {
+    Cli::command()
 }
 
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let command = || help::with_help(Cli::command());
+    let cli = match Cli::from_arg_matches(&command().get_matches()) {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
+    cli.style.set();
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("threads can be started");
-    let context = Context { config: cli.config, store: cli.store };
-    let command = cli.command.unwrap_or_else(|| Command::Serve(serve::Args::default()));
+    let context = Context { config: cli.config, store: cli.store, connection: Connection::default() };
+    let chosen = cli.command.unwrap_or_else(|| Command::Serve(serve::Args::default()));
     let result = runtime.block_on(async {
-        match command {
+        match chosen {
             Command::Serve(args) => serve::run(args, &context).await,
             Command::Demo(args) => demo::run(args, &context).await,
             Command::Trigger(args) => trigger::run(args, &context).await,
             Command::Send(args) => send::run(args, &context).await,
             Command::Verify(args) => verify::run(args, &context),
-            Command::Events(command) => events::run(command, &context).await,
-            Command::Dead(command) => dead::run(command, &context).await,
-            Command::Messages(command) => messages::run(command, &context).await,
-            Command::Routes(args) => routes::run(args, &context).await,
-            Command::Schedules(args) => schedules::run(args, &context).await,
-            Command::Listen(args) => listen::run(args, &context).await,
-            Command::Payments(args) => payments::run(args, &context).await,
-            Command::Billing(args) => billing::run(args, &context).await,
-            Command::Balances(args) => balances::run(args, &context).await,
-            Command::Books(args) => books::run(args, &context).await,
-            Command::Tenants(args) => tenants::run(args, &context).await,
-            Command::Customers(args) => customers::run(args, &context).await,
-            Command::Staff(args) => staff::run(args, &context).await,
-            Command::Subjects(args) => subjects::run(args, &context).await,
+            Command::Events(remote) => events::run(remote.command, &context.to(remote.connection)).await,
+            Command::Dead(remote) => dead::run(remote.command, &context.to(remote.connection)).await,
+            Command::Messages(remote) => messages::run(remote.command, &context.to(remote.connection)).await,
+            Command::Routes(remote) => routes::run(remote.args, &context.to(remote.connection)).await,
+            Command::Schedules(remote) => schedules::run(remote.args, &context.to(remote.connection)).await,
+            Command::Listen(remote) => listen::run(remote.args, &context.to(remote.connection)).await,
+            Command::Payments(remote) => payments::run(remote.args, &context.to(remote.connection)).await,
+            Command::Billing(remote) => billing::run(remote.args, &context.to(remote.connection)).await,
+            Command::Balances(remote) => balances::run(remote.args, &context.to(remote.connection)).await,
+            Command::Books(remote) => books::run(remote.args, &context.to(remote.connection)).await,
+            Command::Tenants(remote) => tenants::run(remote.args, &context.to(remote.connection)).await,
+            Command::Customers(remote) => customers::run(remote.args, &context.to(remote.connection)).await,
+            Command::Staff(remote) => staff::run(remote.args, &context.to(remote.connection)).await,
+            Command::Subjects(remote) => subjects::run(remote.args, &context.to(remote.connection)).await,
             Command::Templates(args) => templates::run(args),
-            Command::Notices(args) => notices::run(args, &context).await,
-            Command::Suppressions(args) => suppressions::run(args, &context).await,
-            Command::Reminders(command) => reminders::run(command, &context).await,
-            Command::Channels(args) => channels::run(args, &context).await,
+            Command::Notices(remote) => notices::run(remote.args, &context.to(remote.connection)).await,
+            Command::Suppressions(remote) => {
+                suppressions::run(remote.args, &context.to(remote.connection)).await
+            }
+            Command::Reminders(remote) => {
+                reminders::run(remote.command, &context.to(remote.connection)).await
+            }
+            Command::Channels(remote) => channels::run(remote.args, &context.to(remote.connection)).await,
             Command::Notify(command) => notify::run(command, &context).await,
-            Command::Keys(args) => keys::run(args, &context).await,
+            Command::Keys(remote) => keys::run(remote.args, &context.to(remote.connection)).await,
             Command::Users(args) => users::run(args, &context).await,
-            Command::Audit(args) => audit::run(args, &context).await,
-            Command::Rejections(args) => rejections::run(args, &context).await,
+            Command::Audit(remote) => audit::run(remote.args, &context.to(remote.connection)).await,
+            Command::Rejections(remote) => rejections::run(remote.args, &context.to(remote.connection)).await,
             Command::Doctor(args) => doctor::run(args, &context).await,
             Command::Config(command) => config::run(&command, &context),
             Command::Providers(args) => providers::run(&args),
             Command::Migrate(args) => migrate::run(args, &context).await,
             Command::Bench(command) => bench::run(command, &context).await,
+            Command::Completions(args) => Ok(help::completions(&args, command())),
+            Command::Man(args) => help::man(&args, command()),
+            Command::ExitCodes => Ok(help::exit_codes()),
+            Command::Version(args) => Ok(help::version(&args)),
         }
     });
     match result {
@@ -216,6 +260,7 @@ const MISUSED: u8 = 2;
 struct Context {
     config: Option<PathBuf>,
     store: Option<String>,
+    connection: Connection,
 }
 
 impl Context {
@@ -303,25 +348,10 @@ impl Context {
         Ok(folder.join("stripe-secret"))
     }
 
-    /// Opens the configured store to look, beside a running server.
-    async fn open_store(&self) -> anyhow::Result<(Arc<dyn Store>, Glance)> {
-        let seen = self.glance()?;
-        require_store(&seen)?;
-        Ok((sekisho_store::open(&seen.store, Access::Read).await?, seen))
+    /// The same with the server that a command was given.
+    fn to(self, connection: Connection) -> Self {
+        Self { connection, ..self }
     }
-}
-
-/// A slip in the path must not make a new, empty store.
-fn require_store(seen: &Glance) -> anyhow::Result<()> {
-    if let StoreUrl::Sqlite(path) = &seen.store
-        && !path.exists()
-    {
-        bail!(
-            "there is no store at {}: start it with `sekisho serve`, or name another with --store",
-            seen.store
-        );
-    }
-    Ok(())
 }
 
 /// Everything that is wrong, as one error.

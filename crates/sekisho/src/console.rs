@@ -47,15 +47,15 @@ use sekisho_core::language::Language;
 use sekisho_core::notification::template::Templates;
 use sekisho_store::Store;
 
-use crate::acts::Known;
 use crate::attempts::Attempts;
 use crate::config::{self, Config, Notifications, Schedule};
+use crate::engine::Engine;
 use crate::http::Peer;
 use crate::node::Health;
 use crate::now;
+use crate::queries::OrderContext;
 use crate::telemetry::Metrics;
-use crate::view::{Outlet, Place, ROOT};
-use crate::worker::Worker;
+use crate::view::{ConfiguredChannel, Place, ROOT};
 use config_summary::ConfigSummary;
 use page::{Answer, Needs, Page, Reply, Visit, Who};
 use session::Cookies;
@@ -100,13 +100,13 @@ pub fn pages() -> impl Iterator<Item = &'static Page> {
 /// What pages work with.
 pub struct Console {
     pub store: Arc<dyn Store>,
-    pub worker: Arc<Worker>,
+    pub engine: Arc<Engine>,
     pub health: Arc<Health>,
     pub metrics: Arc<Metrics>,
-    pub known: Known,
+    pub known: OrderContext,
     pub places: Vec<Place>,
     pub schedules: Vec<Schedule>,
-    pub outlets: Vec<Outlet>,
+    pub channels: Vec<ConfiguredChannel>,
     pub notifications: Notifications,
     pub templates: Templates,
     /// How long access lasts beyond what was paid.
@@ -127,7 +127,7 @@ pub struct Console {
 pub fn router(
     config: &Config,
     store: Arc<dyn Store>,
-    worker: Arc<Worker>,
+    engine: Arc<Engine>,
     health: Arc<Health>,
     metrics: Arc<Metrics>,
     attempts: Arc<Attempts>,
@@ -135,13 +135,13 @@ pub fn router(
     let zone = Zone::try_from(config.notifications.house.time_zone.clone());
     let console = Console {
         store,
-        worker,
+        engine,
         health,
         metrics,
-        known: Known::of(config),
+        known: OrderContext::of(config),
         places: Place::all(config),
         schedules: config.schedules.clone(),
-        outlets: Outlet::all(config),
+        channels: ConfiguredChannel::all(config),
         notifications: config.notifications.clone(),
         templates: config.templates.clone(),
         grace: config.grace,

@@ -5,37 +5,17 @@ use std::net::IpAddr;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 use http_body_util::Full;
-use serde::Serialize;
 
-use crate::acts::FieldError;
+pub use crate::types::Problem;
 
 /// Under which an answer tells the request's id.
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("sekisho-request-id");
 
-/// An error as clients see it: a stable `type`, a title, the request's id, and nothing that helps a forger.
-#[derive(Debug, Serialize)]
-pub struct Problem {
-    #[serde(rename = "type")]
-    pub kind: &'static str,
-    pub title: &'static str,
-    pub status: u16,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub detail: Option<String>,
-    /// Field by field, where it is fields that are wrong.
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    pub errors: Box<[FieldError]>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub request_id: Option<String>,
-    /// Seconds, sent as a header.
-    #[serde(skip)]
-    pub retry_after: Option<u64>,
-}
-
 impl Problem {
     pub fn new(status: StatusCode, kind: &'static str, title: &'static str) -> Self {
         Self {
-            kind,
-            title,
+            kind: kind.into(),
+            title: title.into(),
             status: status.as_u16(),
             detail: None,
             errors: Box::default(),

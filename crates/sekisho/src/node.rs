@@ -1,5 +1,5 @@
 //! This process among others: it joins the store, beats, notices who stopped beating, and knows whether the store
-//! answers. A node is dead when its beat stood still for [`DEAD_AFTER`] on *our* monotonic clock; no wall clock
+//! answers. A node is dead when its beat stood still for [`Timing::dead_after`] on *our* monotonic clock; no wall clock
 //! decides.
 
 mod clock;
@@ -7,28 +7,20 @@ mod clock;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sekisho_core::id::Sequence;
 use sekisho_core::queue::SUSPECT_AFTER;
 use sekisho_core::{Epoch, Seq, Time};
 use sekisho_store::{Peer, Pulse, Store};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
-use crate::{now, told_to_stop};
+use crate::env::{Env, Timing};
+use crate::told_to_stop;
 use clock::{Clock, Moment, SKEW_MAX_MS};
 
-const BEAT: Duration = Duration::from_secs(2);
-/// While the store does not answer, it is asked this often.
-const BEAT_WHILE_DOWN: Duration = Duration::from_millis(250);
-const DEAD_AFTER: Duration = Duration::from_secs(10);
-/// Who has not looked for so long can't say that others stood still.
-const BLIND_AFTER: Duration = Duration::from_secs(5);
-/// A node that could not beat for so long starts nothing: others may be about to give it up.
-const FRESH_FOR: Duration = Duration::from_secs(6);
 const SWEEP_MAX: usize = 1_000;
-/// Work of dead nodes is freed when a node goes, and this often in any case.
-const SWEEP_EVERY: Duration = Duration::from_secs(30);
 /// How far the newest stored id may lie ahead of the clock before it is said.
 const FLOOR_AHEAD_MAX_MS: i64 = 24 * 60 * 60 * 1000;
 /// After so long without anything stored, a start lets go of nothing.
@@ -108,6 +100,7 @@ impl Health {
 }
 
 pub struct Node {
+    pub env: Env,
     store: Arc<dyn Store>,
     health: Arc<Health>,
     epoch: AtomicI64,
@@ -123,22 +116,24 @@ pub struct Node {
 }
 
 impl Node {
-    pub async fn join(store: Arc<dyn Store>, health: Arc<Health>) -> sekisho_store::Result<Self> {
-        let joined = store.join(now()).await?;
-        if joined.floor.made_at() > now().plus_ms(FLOOR_AHEAD_MAX_MS) {
+    pub async fn join(store: Arc<dyn Store>, health: Arc<Health>, env: Env) -> sekisho_store::Result<Self> {
+        let joined = store.join(env.wall()).await?;
+        if joined.floor.made_at() > env.wall().plus_ms(FLOOR_AHEAD_MAX_MS) {
             tracing::error!(newest = %joined.floor.made_at(),
                 "the newest stored event is in the future: a clock is or was wrong; new ids continue from there");
         }
         // What an earlier life of this process had in hand is freed before anything new begins.
         while store.sweep(SWEEP_MAX, SUSPECT_AFTER).await? == SWEEP_MAX {}
+        let known = Moment::now(&env);
         let mut node = Self {
+            env,
             store,
             health,
             epoch: AtomicI64::new(joined.epoch.0),
             beats: AtomicI64::new(0),
             sequence: Mutex::new(Sequence::new(joined.epoch, joined.floor)),
             beaten: Mutex::new(Instant::now()),
-            clock: Mutex::new(Clock::known_at(Moment::now())),
+            clock: Mutex::new(Clock::known_at(known)),
             born: Instant::now(),
             // Until the first beat has compared it with the database's.
             clock_is_sure: AtomicBool::new(false),
@@ -146,7 +141,7 @@ impl Node {
         };
         // The database's time is asked before anything is due by ours.
         if let Pulse::Alive { store_time, .. } = node.store.beat(joined.epoch, 0).await? {
-            node.check_clock(Moment::now(), store_time);
+            node.check_clock(Moment::now(&node.env), store_time);
         }
         node.may_forget = is_plausible(joined.floor, node.now());
         if joined.floor.made_at() > node.now().plus_ms(SKEW_MAX_MS) {
@@ -176,12 +171,12 @@ impl Node {
 
     /// Whether this node may start work: it was heard lately, so nobody gives it up.
     pub fn may_work(&self) -> bool {
-        self.beaten.lock().expect("no code panics here").elapsed() < FRESH_FOR
+        self.beaten.lock().expect("no code panics here").elapsed() < self.env.timing.fresh_for
     }
 
     /// The time by which work is due. A clock that jumped does not move it.
     pub fn now(&self) -> Time {
-        self.clock().steady(Moment::now())
+        self.clock().steady(Moment::now(&self.env))
     }
 
     fn clock(&self) -> Clock {
@@ -214,19 +209,22 @@ impl Node {
 
     /// Beats until told to stop, then leaves.
     pub async fn run(&self, mut stop: watch::Receiver<bool>) {
-        let mut observed = Observed::default();
+        let timing = self.env.timing;
+        let mut observed = Observed { timing, ..Observed::default() };
         let mut wait = Duration::ZERO;
         loop {
             tokio::select! {
-                () = tokio::time::sleep(wait) => {}
+                biased;
                 () = told_to_stop(&mut stop) => break,
+                () = tokio::time::sleep(wait) => {}
             }
             if let Err(error) = self.beat(&mut observed).await {
                 self.health.store_failed(&error);
             } else {
                 self.health.store_answered();
             }
-            wait = if self.health.down.load(Ordering::Relaxed) { BEAT_WHILE_DOWN } else { BEAT };
+            wait =
+                if self.health.down.load(Ordering::Relaxed) { timing.beat_while_down } else { timing.beat };
         }
         // Everything it had to write is written: the next node may have its number.
         let _ = self.store.leave(self.epoch()).await;
@@ -242,7 +240,7 @@ impl Node {
             return self.join_anew().await;
         };
         *self.beaten.lock().expect("no code panics here") = asked;
-        if self.check_clock(Moment::now(), store_time).is_some_and(|jump_ms| jump_ms < 0) {
+        if self.check_clock(Moment::now(&self.env), store_time).is_some_and(|jump_ms| jump_ms < 0) {
             self.make_due().await?;
         }
         let mut gave_up = false;
@@ -259,7 +257,7 @@ impl Node {
             while self.store.sweep(SWEEP_MAX, SUSPECT_AFTER).await? == SWEEP_MAX {}
             observed.has_swept(&peers, Instant::now());
         }
-        self.store.upkeep(now()).await
+        self.store.upkeep(self.env.wall()).await
     }
 
     /// A clock that jumped moves nothing: timers wait until it can be believed again. Tells the jump that is believed from
@@ -287,7 +285,7 @@ impl Node {
     }
 
     async fn join_anew(&self) -> sekisho_store::Result<()> {
-        let joined = self.store.join(now()).await?;
+        let joined = self.store.join(self.env.wall()).await?;
         *self.sequence.lock().expect("no code panics here") = Sequence::new(joined.epoch, joined.floor);
         self.beats.store(0, Ordering::Relaxed);
         self.epoch.store(joined.epoch.0, Ordering::Release);
@@ -306,6 +304,7 @@ fn is_plausible(newest: Seq, now: Time) -> bool {
 /// When each peer's beat was last seen to move.
 #[derive(Default)]
 struct Observed {
+    timing: Timing,
     /// When we last looked.
     looked: Option<Instant>,
     seen: BTreeMap<Epoch, (i64, Instant)>,
@@ -317,10 +316,9 @@ impl Observed {
     /// Somebody went since, whoever gave them up; or it is time anyway.
     fn must_sweep(&mut self, peers: &[Peer], now: Instant) -> bool {
         let alive = |epoch: &Epoch| peers.iter().any(|peer| peer.epoch == *epoch);
-        let must = self
-            .swept
-            .as_ref()
-            .is_none_or(|(before, at)| !before.iter().all(alive) || now.duration_since(*at) >= SWEEP_EVERY);
+        let must = self.swept.as_ref().is_none_or(|(before, at)| {
+            !before.iter().all(alive) || now.duration_since(*at) >= self.timing.sweep_every
+        });
         if !must && let Some((before, _)) = &mut self.swept {
             *before = peers.iter().map(|peer| peer.epoch).collect();
         }
@@ -335,16 +333,18 @@ impl Observed {
     fn dead(&mut self, peers: &[Peer], now: Instant) -> Vec<Peer> {
         self.seen.retain(|epoch, _| peers.iter().any(|peer| peer.epoch == *epoch));
         // While we could not look ourselves, a beat that stood still proves nothing: the store may have been away.
-        let blind = self.looked.replace(now).is_some_and(|at| now.duration_since(at) > BLIND_AFTER);
+        let blind =
+            self.looked.replace(now).is_some_and(|at| now.duration_since(at) > self.timing.blind_after);
         if blind {
             self.seen.values_mut().for_each(|seen| seen.1 = now);
         }
+        let dead_after = self.timing.dead_after;
         let still = |peer: &&Peer| {
             let seen = self.seen.entry(peer.epoch).or_insert((peer.beat, now));
             if seen.0 != peer.beat {
                 *seen = (peer.beat, now);
             }
-            now.duration_since(seen.1) >= DEAD_AFTER
+            now.duration_since(seen.1) >= dead_after
         };
         peers.iter().filter(still).copied().collect()
     }
@@ -413,8 +413,8 @@ mod tests {
         for jump in [8 * 60 * 60_000, -2 * 60 * 60_000] {
             let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
             let health: Arc<Health> = Arc::default();
-            let node = Node::join(store, Arc::clone(&health)).await.unwrap();
-            let start = Moment::now();
+            let node = Node::join(store, Arc::clone(&health), Env::system()).await.unwrap();
+            let start = Moment::now(&node.env);
             let look = |jump, seconds: i64| {
                 let passed = Duration::from_secs(seconds.unsigned_abs());
                 let wall = start.wall.plus_ms(jump + seconds * 1_000);
@@ -444,8 +444,8 @@ mod tests {
     async fn b6_a_jump_of_a_month_that_is_believed_lets_go_of_nothing() {
         for (days, may_forget) in [(29, true), (31, false), (-31, true)] {
             let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
-            let node = Node::join(store, Arc::default()).await.unwrap();
-            let start = Moment::now();
+            let node = Node::join(store, Arc::default(), Env::system()).await.unwrap();
+            let start = Moment::now(&node.env);
             let jump = days * 24 * 60 * 60 * 1000;
             let mut believed = None;
             for second in 0..310 {
@@ -465,9 +465,9 @@ mod tests {
     async fn r10_what_was_queued_by_a_clock_ahead_is_done_after_a_start_with_the_right_one() {
         for (ahead, due) in [(24 * 60 * 60 * 1_000, 1), (30_000, 0)] {
             let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
-            let event = Arrivals::new(1).event_at("early", now().plus_ms(ahead));
+            let event = Arrivals::new(1).event_at("early", crate::now().plus_ms(ahead));
             store.admit(Arc::new([event]), None).await.unwrap();
-            let node = Node::join(Arc::clone(&store), Arc::default()).await.unwrap();
+            let node = Node::join(Arc::clone(&store), Arc::default(), Env::system()).await.unwrap();
             let claimed = store.claim(node.epoch(), vec![(Lane::settle(), 9)], node.now()).await.unwrap();
             assert_eq!(claimed.len(), due, "{ahead} ms ahead");
         }

@@ -116,17 +116,17 @@ impl Default for Metrics {
         };
         let it = &mut metrics;
         let registry = &mut it.registry;
-        registry.register("requests", "Webhook requests by source and outcome", it.requests.clone());
-        registry.register("events", "Events in them: accepted or duplicate", it.events.clone());
+        registry.register("requests", "Webhook requests", it.requests.clone());
+        registry.register("events", "Events in these requests", it.events.clone());
         registry.register(
             "ids_reused",
-            "Accepted events before which another body had come under their id",
+            "Accepted events whose id had come before with another body",
             it.ids_reused.clone(),
         );
-        registry.register("rejections", "Refused requests by source and reason", it.rejections.clone());
+        registry.register("rejections", "Rejected requests", it.rejections.clone());
         registry.register(
             "failed_attempts",
-            "Wrong API keys, passwords and doubled login headers, by kind",
+            "Wrong API keys and passwords, doubled login headers",
             it.failed_attempts.clone(),
         );
         registry.register_with_unit(
@@ -137,29 +137,29 @@ impl Default for Metrics {
         );
         registry.register_with_unit(
             "commit",
-            "Durable commits of arrivals",
+            "Durable commits of events",
             Unit::Seconds,
             it.commit_seconds.clone(),
         );
         registry.register(
             "batch_events",
-            "Events given to the store together; SQLite commits together what comes at once",
+            "Events given to the store together; SQLite also commits together what comes at once",
             it.batch_events.clone(),
         );
-        registry.register("waiting_events", "Events waiting for the store", it.waiting_events.clone());
+        registry.register("waiting_events", "Events that wait for the store", it.waiting_events.clone());
         registry.register("connections", "Open connections", it.connections.clone());
-        registry.register("gate_hints", "Events the gate believed to be duplicates", it.gate_hints.clone());
-        registry.register("gate_confirmed", "Of those, confirmed by the store", it.gate_confirmed.clone());
-        registry.register("ready", "1 when events can be stored", it.ready.clone());
-        registry.register("jobs", "Runs of jobs by lane and result", it.jobs.clone());
+        registry.register("gate_hints", "Events that the gate took for duplicates", it.gate_hints.clone());
         registry.register(
-            "notices",
-            "Notices that came to an end, by channel and status",
-            it.notices.clone(),
+            "gate_confirmed",
+            "Events that the gate took for duplicates, confirmed by the store",
+            it.gate_confirmed.clone(),
         );
+        registry.register("ready", "1 when events can be stored", it.ready.clone());
+        registry.register("jobs", "Runs of jobs", it.jobs.clone());
+        registry.register("notices", "Notices that reached their final status", it.notices.clone());
         registry.register_with_unit(
             "delivery",
-            "Calls to destinations, from resolving to the end of the answer",
+            "Calls to destinations, from resolving the name to the end of the answer",
             Unit::Seconds,
             it.delivery_seconds.clone(),
         );

@@ -2,16 +2,24 @@
 
 pub mod fixtures;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use ::http::{Request, Uri};
 use anyhow::{Context as _, bail};
+use bytes::Bytes;
+use http_body_util::Full;
+use sekisho_core::delivery::Fault;
 use sekisho_core::provider::{About, Draft, Signed};
+use tokio::time::Instant;
 
+use crate::effects::http;
 use crate::{now, token};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a server is given to start listening.
 const STARTING: Duration = Duration::from_secs(2);
+/// Most bytes read of an answer.
+const BODY_MAX: usize = 64 << 10;
 
 /// Types that there is an event of: those that are built in, or the one of the provider's own example.
 pub fn types(about: &About) -> Vec<&'static str> {
@@ -77,7 +85,7 @@ fn with_order(body: &[u8], order: &str) -> anyhow::Result<Vec<u8>> {
 }
 
 pub struct Client {
-    client: reqwest::Client,
+    http: http::Client,
     url: String,
 }
 
@@ -103,12 +111,7 @@ pub fn reachable(mut address: std::net::SocketAddr) -> std::net::SocketAddr {
 impl Client {
     pub fn to(url: String) -> anyhow::Result<Self> {
         // A test event goes straight to its server: signatures and tokens are no proxy's business.
-        let client = reqwest::Client::builder()
-            .timeout(TIMEOUT)
-            .redirect(reqwest::redirect::Policy::none())
-            .no_proxy()
-            .build()?;
-        Ok(Self { client, url })
+        Ok(Self { http: http::Client::new(&uri(&url)?, true)?, url })
     }
 
     pub fn url(&self) -> &str {
@@ -120,38 +123,38 @@ impl Client {
             Some(query) => format!("{}?{query}", self.url),
             None => self.url.clone(),
         };
-        let mut request = self.client.request(signed.method, &url);
+        let mut request = Request::builder().method(signed.method).uri(uri(&url)?);
         for (name, value) in &signed.headers {
             request = request.header(name.as_ref(), value);
         }
-        let request = request.body(signed.body);
+        let request = request.body(Full::new(Bytes::from(signed.body)))?;
         let started = Instant::now();
-        let response = loop {
-            let attempt = request.try_clone().expect("the body is in memory");
-            match attempt.send().await {
+        let answer = loop {
+            match self.http.exchange(request.clone(), BODY_MAX, Instant::now() + TIMEOUT).await {
                 // It may have been started a moment ago.
-                Err(error) if error.is_connect() && started.elapsed() < STARTING => {
+                Err(Fault::Connect(_)) if started.elapsed() < STARTING => {
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
                 other => break other,
             }
         };
-        let response = response.with_context(|| {
+        let answer = answer.with_context(|| {
             format!("no server answers at {}: is `sekisho serve` running? Another address can be named with --url", self.url)
         })?;
-        let header = |name: &str| {
-            let value = response.headers().get(name).and_then(|value| value.to_str().ok());
-            value.unwrap_or_default().to_owned()
-        };
+        let header = |name: &str| answer.header(name).unwrap_or_default().to_owned();
         Ok(Answer {
-            status: response.status().as_u16(),
+            status: answer.status,
             outcome: header("sekisho-outcome"),
             event_id: header("sekisho-event-id"),
             message_id: header("sekisho-message-id"),
             request_id: header("sekisho-request-id"),
-            body: response.text().await.unwrap_or_default(),
+            body: String::from_utf8_lossy(&answer.body).into_owned(),
         })
     }
+}
+
+fn uri(url: &str) -> anyhow::Result<Uri> {
+    http::callable(url)?.as_str().parse().context("this URL can't be called")
 }
 
 impl Answer {

@@ -24,7 +24,7 @@ use sekisho_core::audit::{Entry, Role};
 use sekisho_core::change::{Act, Admission, Arrival, ChangeSet, Committed};
 use sekisho_core::event::{DedupeKey, Trust};
 use sekisho_core::id::Sequence;
-use sekisho_core::job::{Attempt, DeadReason, End, Job, Kind, Lane, Lease, NewJob, Outcome, delivery_key};
+use sekisho_core::job::{Attempt, DeadReason, End, Job, Lane, Lease, NewJob, Outcome, Task, delivery_key};
 use sekisho_core::state::{self as things, Index, Key, Naming, Posting, State, Write};
 use sekisho_core::{Epoch, Seq, Time};
 
@@ -41,7 +41,7 @@ pub const PROMISES: &[Promise] = &[
     ("a5: the same rows again after an unknown outcome are Admitted again", |s| Box::pin(arrival::same_rows_again(s))),
     ("a5: everything of an event comes back as it was given", |s| Box::pin(arrival::comes_back_as_given(s))),
     ("a5: odd texts, bytes and dates are stored or refused alone", |s| Box::pin(arrival::odd_rows(s))),
-    ("a3: what was held back at the door is settled with why, also when it is done again", |s| Box::pin(arrival::evidence(s))),
+    ("a3: what was held back at the door is settled with why, until a person retries it", |s| Box::pin(arrival::evidence(s))),
     ("a4: a second body under an id that no proof covers is an event of its own, and shown as such", |s| Box::pin(arrival::ids_reused(s))),
     ("a2: a second body under one transmission is not stored", |s| Box::pin(arrival::transmissions(s))),
     ("a7: of bodies that come at once under one id exactly one is the first", |s| Box::pin(arrival::first_bodies_at_once(s))),
@@ -53,6 +53,7 @@ pub const PROMISES: &[Promise] = &[
     ("c4: a claim of several lanes keeps each lane's limit", |s| Box::pin(work::claims_lanes(s))),
     ("b2: concurrent claims give every job once", |s| Box::pin(work::concurrent_claims(s))),
     ("b2: a commit without its lease writes nothing", |s| Box::pin(work::fences(s))),
+    ("b2: a set of a run that goes on is guarded by its lease, and keeps it", |s| Box::pin(work::goes_on(s))),
     ("b2: a set whose lease is lost leaves no job, no key and no attempt", |s| Box::pin(work::lost_sets(s))),
     ("b2: a key makes one job, for ever", |s| Box::pin(work::one_job_per_key(s))),
     ("b2: a key makes one job when many queue it at once", |s| Box::pin(work::one_job_per_key_at_once(s))),
@@ -193,12 +194,11 @@ impl Arrivals {
         NewJob {
             id: self.id(),
             key: None,
-            kind: Kind::Deliver,
+            task: Task::Deliver { route: route.into() },
             lane: Lane::to_route(route),
             fifo: None,
             due_at: NOW,
             event: None,
-            payload: route.into(),
             owner: None,
         }
     }

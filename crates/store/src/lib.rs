@@ -22,7 +22,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use sekisho_core::change::{Act, Admission, Arrival, ChangeSet, Committed, Rejection, Replayed};
 use sekisho_core::event::{DedupeKey, Stored};
-use sekisho_core::job::{Attempt, Job, Lane, Lease};
+use sekisho_core::job::{Attempt, Job, Lane, Lease, Settle};
 use sekisho_core::state::{Key, State};
 use sekisho_core::{Epoch, Seq, Time};
 
@@ -138,14 +138,15 @@ pub trait Store: Send + Sync {
 
     // --- acts of people --------------------------------------------------------------------------------------
 
-    /// Queues dead letters again, each under its own id; says which were there. Every one is audited.
+    /// Queues dead letters again, each under its own id and as [`Task::retried`](sekisho_core::job::Task::retried) says; says
+    /// which were there. Every one is audited.
     async fn retry(&self, jobs: Vec<Seq>, act: Act) -> Result<Vec<bool>>;
 
     /// Takes dead letters out for good; says which were there. Every one is audited.
     async fn discard(&self, jobs: Vec<Seq>, act: Act) -> Result<Vec<bool>>;
 
-    /// Queues events to be settled again, under the event's own number; `payload` is the job's. Audited.
-    async fn replay(&self, events: Vec<Seq>, payload: String, act: Act) -> Result<Vec<Replayed>>;
+    /// Queues events to be settled again, under the event's own number. Audited.
+    async fn replay(&self, events: Vec<Seq>, settle: Settle, act: Act) -> Result<Vec<Replayed>>;
 
     // --- things ----------------------------------------------------------------------------------------------
 

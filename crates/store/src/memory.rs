@@ -15,9 +15,9 @@ use sekisho_core::audit::{BEGINNING, Entry};
 use sekisho_core::change::{Act, Admission, Arrival, ChangeSet, Committed, Rejection, Replayed};
 use sekisho_core::event::{About, BodyDigest, DedupeKey, FirstBody, OtherBody, Stored};
 use sekisho_core::id::NODES_MAX;
-use sekisho_core::job::{Attempt, DeadReason, Job, Kind, Lane, Lease, Outcome, effect_prefix};
+use sekisho_core::job::{Attempt, DeadReason, Job, Kind, Lane, Lease, Outcome, Settle, Task, effect_prefix};
 use sekisho_core::state::{self, Key, State};
-use sekisho_core::timer::HOUR_MS;
+use sekisho_core::time::HOUR_MS;
 use sekisho_core::{Epoch, Seq, Time};
 
 use crate::find::Branches;
@@ -63,14 +63,13 @@ struct Tables {
 
 #[derive(Clone)]
 struct JobRow {
-    kind: Kind,
+    task: Task,
     lane: Lane,
     /// The lane it was in before it became suspect.
     home: Option<Lane>,
     fifo: Option<String>,
     due_at: Time,
     event: Option<Seq>,
-    payload: String,
     owner: Option<Epoch>,
     attempt: i32,
     base: i32,
@@ -236,7 +235,8 @@ impl Store for MemoryStore {
 
     async fn make_due(&self, limit: usize, now: Time) -> Result<usize> {
         let mut tables = self.tables();
-        let waits = |job: &&mut JobRow| job.owner.is_none() && job.due_at > now && job.kind != Kind::Timer;
+        let waits =
+            |job: &&mut JobRow| job.owner.is_none() && job.due_at > now && job.task.kind() != Kind::Timer;
         let hastened = tables.jobs.values_mut().filter(waits).take(limit.min(CLAIM_MAX));
         Ok(hastened.map(|job| job.due_at = now).count())
     }
@@ -270,9 +270,9 @@ impl Store for MemoryStore {
         Ok(answers)
     }
 
-    async fn replay(&self, events: Vec<Seq>, payload: String, act: Act) -> Result<Vec<Replayed>> {
+    async fn replay(&self, events: Vec<Seq>, settle: Settle, act: Act) -> Result<Vec<Replayed>> {
         let mut tables = self.tables();
-        let answers = events.into_iter().map(|event| tables.replay(event, &payload, &act)).collect();
+        let answers = events.into_iter().map(|event| tables.replay(event, &settle, &act)).collect();
         tables.link();
         Ok(answers)
     }
@@ -494,7 +494,7 @@ impl Tables {
         let job = JobRow {
             owner: keep,
             attempt: i32::from(keep.is_some()),
-            payload: arrival.payload().into_owned(),
+            task: Task::Settle(arrival.settle()),
             ..JobRow::settle(arrival.seq, arrival.received_at)
         };
         self.jobs.insert(arrival.seq, job);
@@ -523,12 +523,11 @@ impl Tables {
         job.attempt += 1;
         Job {
             lease: Lease { job: id, epoch, attempt: job.attempt },
-            kind: job.kind,
+            task: job.task.clone(),
             lane: job.lane.clone(),
             fifo: job.fifo.clone(),
             due_at: job.due_at,
             event: job.event,
-            payload: job.payload.clone(),
             base: job.base,
             crashes: job.crashes,
         }
@@ -634,13 +633,12 @@ impl Tables {
 impl JobRow {
     fn settle(event: Seq, due_at: Time) -> Self {
         Self {
-            kind: Kind::Settle,
+            task: Task::Settle(Settle::Once),
             lane: Lane::settle(),
             home: None,
             fifo: None,
             due_at,
             event: Some(event),
-            payload: String::new(),
             owner: None,
             attempt: 0,
             base: 0,
@@ -657,10 +655,9 @@ impl JobRow {
     fn letter(self, job: Seq, death: DeadReason, at: Time) -> DeadLetter {
         DeadLetter {
             job,
-            kind: self.kind,
+            task: self.task,
             lane: self.home.unwrap_or(self.lane),
             fifo: self.fifo,
-            payload: self.payload,
             attempts: self.attempt,
             crashes: self.crashes,
             death,

@@ -32,7 +32,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use sekisho_core::change::{Act, Admission, Arrival, ChangeSet, Committed, Rejection, Replayed};
 use sekisho_core::event::{DedupeKey, Stored};
-use sekisho_core::job::{Attempt, Job, Lane, Lease};
+use sekisho_core::job::{Attempt, Job, Lane, Lease, Settle};
 use sekisho_core::state::{Key, State};
 use sekisho_core::{Epoch, Seq, Time};
 
@@ -183,8 +183,8 @@ impl Store for PostgresStore {
         act::discard(&self.work, &jobs, &act).await
     }
 
-    async fn replay(&self, events: Vec<Seq>, payload: String, act: Act) -> Result<Vec<Replayed>> {
-        act::replay(&self.work, &events, &payload, &act).await
+    async fn replay(&self, events: Vec<Seq>, settle: Settle, act: Act) -> Result<Vec<Replayed>> {
+        act::replay(&self.work, &events, &settle, &act).await
     }
 
     async fn load(&self, names: Vec<String>, keys: Vec<Key>) -> Result<Loaded> {

@@ -33,7 +33,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use sekisho_core::change::{Act, Admission, Arrival, ChangeSet, Committed, Rejection, Replayed};
 use sekisho_core::event::{DedupeKey, Stored};
-use sekisho_core::job::{Attempt, Job, Lane, Lease};
+use sekisho_core::job::{Attempt, Job, Lane, Lease, Settle};
 use sekisho_core::state::{Key, State};
 use sekisho_core::{Epoch, Seq, Time};
 
@@ -189,8 +189,8 @@ impl Store for SqliteStore {
         self.write(move |tx| act::discard(tx, &jobs, &act)).await
     }
 
-    async fn replay(&self, events: Vec<Seq>, payload: String, act: Act) -> Result<Vec<Replayed>> {
-        self.write(move |tx| act::replay(tx, &events, &payload, &act)).await
+    async fn replay(&self, events: Vec<Seq>, settle: Settle, act: Act) -> Result<Vec<Replayed>> {
+        self.write(move |tx| act::replay(tx, &events, &settle, &act)).await
     }
 
     async fn load(&self, names: Vec<String>, keys: Vec<Key>) -> Result<Loaded> {

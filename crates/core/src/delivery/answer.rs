@@ -63,15 +63,21 @@ const NON_RETRYABLE_STATUS: u16 = 489;
 const NON_RETRYABLE: &str = "upstash-nonretryable-error";
 
 /// Why there is no answer. The text says what the network said.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
+    #[error("the name can't be resolved: {0}")]
     Dns(String),
     /// The name leads to a private, loopback or link-local address.
+    #[error("{0}: not an address of the public internet")]
     Forbidden(String),
+    #[error("no connection: {0}")]
     Connect(String),
+    #[error("no secure connection: {0}")]
     Tls(String),
+    #[error("no answer in time")]
     Timeout,
     /// The connection ended, or what came was no HTTP.
+    #[error("the answer broke off: {0}")]
     Broken(String),
 }
 
@@ -103,20 +109,18 @@ fn judge_answer(answer: &Answer, now: Time) -> Result<(), Failure> {
 }
 
 fn judge_fault(fault: &Fault) -> Failure {
-    let (reason, error) = match fault {
-        Fault::Forbidden(what) => {
-            let error = format!(
-                "{what}: not an address of the public internet; allow_private = true allows it for this route"
-            );
+    let reason = match fault {
+        Fault::Forbidden(_) => {
+            let error = format!("{fault}; allow_private = true allows it for this route");
             return Failure::terminal("forbidden_address", error);
         }
-        Fault::Dns(what) => ("dns", format!("the name can't be resolved: {what}")),
-        Fault::Connect(what) => ("connect", format!("no connection: {what}")),
-        Fault::Tls(what) => ("tls", format!("no secure connection: {what}")),
-        Fault::Timeout => ("timeout", "no answer in time".to_owned()),
-        Fault::Broken(what) => ("broken", format!("the answer broke off: {what}")),
+        Fault::Dns(_) => "dns",
+        Fault::Connect(_) => "connect",
+        Fault::Tls(_) => "tls",
+        Fault::Timeout => "timeout",
+        Fault::Broken(_) => "broken",
     };
-    Failure::transient(reason, error).blaming_destination()
+    Failure::transient(reason, fault.to_string()).blaming_destination()
 }
 
 /// Seconds, or a date. What lies in the past or can't be understood asks for nothing; more digits than there are

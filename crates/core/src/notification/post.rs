@@ -6,7 +6,7 @@ use super::{Alert, Notice, Status};
 use crate::audit::{Entry, Role};
 use crate::change::ChangeSet;
 use crate::id::Seq;
-use crate::job::{Kind, Lane, NewJob};
+use crate::job::{Lane, NewJob, Task};
 use crate::mail_address::MailAddress;
 use crate::state::{self, Key, Loaded, Naming, Write};
 use crate::time::Time;
@@ -66,12 +66,11 @@ pub fn send_job(id: &str, notice: &Notice, job: Seq, due_at: Time) -> NewJob {
     NewJob {
         id: job,
         key: Some(format!("notice/{}", Notice::message_id(id, notice.again))),
-        kind: Kind::Send,
         lane: Lane::by_channel(&notice.channel),
         fifo: None,
         due_at,
         event: None,
-        payload: id.to_owned(),
+        task: Task::Send { notice: id.to_owned() },
         owner: None,
     }
 }

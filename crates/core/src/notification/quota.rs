@@ -5,8 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::time::Time;
-use crate::timer::DAY_MS;
+use crate::time::{DAY_MS, Time};
 
 /// What was given out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::compose::{House, Person, Place, frame};
 use super::notice::Step;
 use super::{Audience, Notice};
+use crate::actor::Actor;
 use crate::calendar::{Day, local_date};
 use crate::directory::{Deadline, Staff, Subject, scoped};
 use crate::schedule::zone;
@@ -28,6 +29,23 @@ pub const QUARTER_MS: i64 = 15 * 60_000;
 
 /// Lines of one table in one mail; there are as many more as the count says.
 const LINES_MAX: usize = 200;
+
+/// Days that a tenant's key can run, seen from today.
+const DAYS_BACK: i32 = 7;
+const DAYS_AHEAD: i32 = 1;
+
+/// A tenant's key asked for a day that is not near.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("date: a tenant's key runs days near today, up to {DAYS_BACK} days back and {DAYS_AHEAD} ahead")]
+pub struct FarDay;
+
+/// Whether an actor may run the reminders of this day. Each day is another mail for everybody, and the day's quota is
+/// everybody's, so a tenant's key runs only days near today.
+pub fn check_day(day: Day, actor: &Actor<'_>, zone: &str) -> Result<(), FarDay> {
+    let today = local_date(zone, actor.at);
+    let is_near = today.is_none_or(|today| (-DAYS_BACK..=DAYS_AHEAD).contains(&today.days_until(day)));
+    if actor.tenant.is_none() || is_near { Ok(()) } else { Err(FarDay) }
+}
 
 /// What the run of a day is called.
 pub fn batch(today: Day) -> String {
@@ -232,5 +250,18 @@ mod tests {
         assert_eq!(early("2027-03-14T07:00:00Z").as_deref(), Some("2027-03-14"), "at the end of the gap");
         assert_eq!(early("2027-03-14T07:15:00Z"), None, "and once");
         assert_eq!(early("2027-03-15T06:30:00Z").as_deref(), Some("2027-03-15"));
+    }
+    #[test]
+    fn g4_a_tenants_key_runs_only_days_near_today() {
+        let role = crate::audit::Role::ApiKey;
+        let all = Actor { name: "app", role, tenant: None, at: NOW };
+        let of_a = Actor { tenant: Some("a"), ..all };
+        let run = |day: &str, actor: &Actor<'_>| check_day(day.parse().unwrap(), actor, "Asia/Tokyo").is_ok();
+        // It is 2026-05-29 in Tokyo.
+        for (day, is_near) in
+            [("2026-05-21", false), ("2026-05-22", true), ("2026-05-30", true), ("2026-05-31", false)]
+        {
+            assert_eq!((run(day, &of_a), run(day, &all)), (is_near, true), "{day}");
+        }
     }
 }

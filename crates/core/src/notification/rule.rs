@@ -1,16 +1,12 @@
 //! Which events are told to whom: the operator's rules, and what is to be worked out for an event because of them.
 
-use serde::{Deserialize, Serialize};
-
 use super::feedback;
 use crate::announcement::is_like_announced;
 use crate::event::{Stored, Trust};
-use crate::id::Seq;
-use crate::job::{Kind, Lane, NewJob, effect_prefix};
+use crate::job::Notify;
 use crate::pattern::Pattern;
 use crate::rule::{self, RuleError, Variables};
 use crate::source_name::{FETCHED, Origin, is_of_the_house};
-use crate::time::Time;
 
 #[derive(Clone, Debug)]
 pub struct Rule {
@@ -78,63 +74,20 @@ impl Rule {
     }
 }
 
-/// What there is to work out.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Task {
-    /// Whom a rule tells of an event.
-    Tell(String),
-    /// What a bounce or a complaint changes.
-    Feedback,
-    /// Who of a tenant is reminded of what, on a date.
-    Remind { tenant: String, date: String },
-}
-
-impl Task {
-    pub fn parse(payload: &str) -> Option<Self> {
-        serde_json::from_str(payload).ok()
-    }
-
-    /// What makes it single: it is worked out once for its event, or for its tenant and date.
-    pub fn key(&self, event: Option<Seq>) -> String {
-        let of_event = event.map(effect_prefix).unwrap_or_default();
-        match self {
-            Self::Tell(rule) => format!("{of_event}tell/{rule}"),
-            Self::Feedback => format!("{of_event}feedback"),
-            Self::Remind { tenant, date } => format!("remind/{date}/{tenant}"),
-        }
-    }
-
-    /// The job that works it out.
-    pub fn job(&self, id: Seq, event: Option<Seq>, due_at: Time) -> NewJob {
-        NewJob {
-            id,
-            key: Some(self.key(event)),
-            kind: Kind::Notify,
-            lane: Lane::notify(),
-            fifo: None,
-            due_at,
-            event,
-            payload: serde_json::to_string(self).expect("texts serialise"),
-            owner: None,
-        }
-    }
-}
-
 /// What is to be worked out because of an event. A rule that can't be answered for it tells nobody, and is told.
 pub fn tasks<'r>(
     origin: Origin,
     event: &Stored,
     rules: impl Iterator<Item = &'r Rule>,
-) -> (Vec<Task>, Vec<String>) {
+) -> (Vec<Notify>, Vec<String>) {
     let (mut tasks, mut unanswered) = (Vec::new(), Vec::new());
     if origin.provider == "sns" && feedback::read(&event.body).is_some() {
-        tasks.push(Task::Feedback);
+        tasks.push(Notify::Feedback);
     }
     let facts = Variables::of(event);
     for rule in rules {
         match rule.matches(event, &facts) {
-            Ok(true) => tasks.push(Task::Tell(rule.name.clone())),
+            Ok(true) => tasks.push(Notify::Tell(rule.name.clone())),
             Ok(false) => {}
             Err(error) => unanswered.push(format!("notify {}: {error}", rule.name)),
         }
@@ -146,6 +99,8 @@ pub fn tasks<'r>(
 pub mod tests {
     use super::*;
     use crate::delivery::route::tests::stored;
+    use crate::id::Seq;
+    use crate::job::Task;
     use crate::source_name::OWN;
 
     pub fn rule(name: &str, events: &str, to: To) -> Rule {
@@ -174,11 +129,11 @@ pub mod tests {
             },
         ];
         let (tasks, unanswered) = tasks(Origin::default(), &paid, rules.iter());
-        assert_eq!(tasks, [Task::Tell("receipt".into()), Task::Tell("all".into())]);
+        assert_eq!(tasks, [Notify::Tell("receipt".into()), Notify::Tell("all".into())]);
         assert!(unanswered.concat().contains("notify odd"), "{unanswered:?}");
         let job = tasks[0].job(Seq::from_i64(2), Some(paid.seq), paid.received_at);
         assert_eq!(job.key, Some(format!("{}/tell/receipt", paid.seq.as_event())));
-        assert_eq!(Task::parse(&job.payload), Some(tasks[0].clone()));
+        assert_eq!(job.task, Task::Notify(tasks[0].clone()));
         let fetched = Stored { source: FETCHED.into(), ..paid };
         assert_eq!(super::tasks(Origin::default(), &fetched, rules.iter()).0, []);
     }

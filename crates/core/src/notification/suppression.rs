@@ -1,10 +1,11 @@
 //! Addresses that nothing is sent to, because mail to them came back or was called spam, and what such news changes.
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
-use serde_json::Value;
-
+use crate::actor::Actor;
 use crate::audit::{Entry, Role};
+use crate::change::ChangeSet;
 use crate::id::Seq;
 use crate::mail_address::MailAddress;
 use crate::state::{self, Index, Key, State, Write};
@@ -50,6 +51,15 @@ impl Cause {
     }
 }
 
+/// Why a person can't enter or release an address.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SuppressionRefusal {
+    #[error("{0} is not on the suppression list")]
+    NotSuppressed(MailAddress),
+    #[error("{0} is on the suppression list already: {cause}", cause = .1.name())]
+    Already(MailAddress, Cause),
+}
+
 impl Suppression {
     pub fn key(address: &MailAddress) -> Key {
         Key::new(state::Kind::Suppression, address.whole())
@@ -70,6 +80,36 @@ impl Suppression {
 
     pub fn turn(&mut self, turn: Turn) {
         self.history.push(turn);
+    }
+
+    /// A person enters the address, or releases it.
+    pub fn turned(
+        address: &MailAddress,
+        known: Option<&State>,
+        cause: Cause,
+        reason: &str,
+        actor: &Actor<'_>,
+    ) -> Result<(ChangeSet, Self), SuppressionRefusal> {
+        let releases = cause == Cause::Released;
+        let read = known.and_then(Self::read);
+        let mut suppression = read.unwrap_or_else(|| Self::new(address.clone()));
+        match suppression.cause() {
+            None if releases => return Err(SuppressionRefusal::NotSuppressed(address.clone())),
+            Some(turn) if !releases => {
+                return Err(SuppressionRefusal::Already(address.clone(), turn.cause));
+            }
+            None | Some(_) => {}
+        }
+        let note = Some(reason.to_owned()).filter(|reason| !reason.is_empty());
+        suppression.turn(Turn { at: actor.at, cause, note, by: Some(actor.name.to_owned()) });
+        let action = if releases { "address.released" } else { "address.suppressed" };
+        let details = json!({ "reason": reason });
+        let set = ChangeSet {
+            writes: vec![suppression.write(known.map_or(0, |state| state.version))],
+            audit: vec![actor.entry(None, action, ("address", &address.masked()), &details)],
+            ..ChangeSet::nothing(actor.at)
+        };
+        Ok((set, suppression))
     }
 
     /// What the audit log says of a turn. The address is masked; its state has it whole.
@@ -115,5 +155,23 @@ mod tests {
         suppression.turn(Turn { at, cause: Cause::Released, note: None, by: Some("tomo".into()) });
         assert_eq!(suppression.cause(), None);
         assert_eq!(suppression.write(3).index.attention, None);
+    }
+    #[test]
+    fn g2_a_person_enters_an_address_once_and_releases_what_is_entered() {
+        let taro: MailAddress = "taro@example.jp".parse().unwrap();
+        let at = Time::from_ms(1);
+        let actor = Actor { name: "tomo", role: Role::Operator, tenant: None, at };
+        let turned = |known: Option<&State>, cause| Suppression::turned(&taro, known, cause, "asked", &actor);
+        assert_eq!(turned(None, Cause::Released), Err(SuppressionRefusal::NotSuppressed(taro.clone())));
+        let (set, _) = turned(None, Cause::Manual).unwrap();
+        let Write { key, version, facts, index } = set.writes[0].clone();
+        assert_eq!((version, &*set.audit[0].action), (0, "address.suppressed"));
+        assert!(!set.audit[0].target.1.contains("taro"), "{:?}", set.audit[0].target);
+        let known = State { key, version: 1, facts, index, created_at: at, changed_at: at };
+        let again = turned(Some(&known), Cause::Manual);
+        assert_eq!(again, Err(SuppressionRefusal::Already(taro.clone(), Cause::Manual)));
+        let (set, released) = turned(Some(&known), Cause::Released).unwrap();
+        assert_eq!((set.writes[0].version, released.cause()), (1, None));
+        assert_eq!((released.history.len(), &*set.audit[0].action), (2, "address.released"));
     }
 }

@@ -23,7 +23,7 @@ use crate::audit::{self, Entry, Role};
 use crate::change::ChangeSet;
 use crate::event::{About, Stored};
 use crate::id::Seq;
-use crate::state::{Index, Key, Kind, Loaded, Naming, Posting, Write};
+use crate::state::{Index, Kind, Loaded, Naming, Posting, Wanted, Write};
 use crate::time::Time;
 use board::{Board, Known, Taken};
 use finish::Steps;
@@ -88,30 +88,6 @@ impl Change {
             audit: self.audit,
             events: self.announcements.into_iter().map(|told| told.arrival(next_seq())).collect(),
             ..ChangeSet::nothing(at)
-        }
-    }
-}
-
-/// What must be loaded before something can be decided.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
-    pub names: BTreeSet<String>,
-    pub keys: BTreeSet<Key>,
-}
-
-impl Wanted {
-    pub fn is_empty(&self) -> bool {
-        self.names.is_empty() && self.keys.is_empty()
-    }
-
-    pub fn extend(&mut self, other: Self) {
-        self.names.extend(other.names);
-        self.keys.extend(other.keys);
-    }
-
-    fn want(&mut self, key: Key, asked: &Self) {
-        if !asked.keys.contains(&key) {
-            self.keys.insert(key);
         }
     }
 }

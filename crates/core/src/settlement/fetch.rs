@@ -1,6 +1,5 @@
 //! Something to be read from a provider. The answer comes in as an event, and is one more fact like any other.
 
-use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 
@@ -9,40 +8,10 @@ use crate::announcement::JSON_HEADERS;
 use crate::change::Arrival;
 use crate::event::{DedupeKey, Stored, Trust};
 use crate::id::Seq;
-use crate::job::{Kind, Lane, NewJob};
+use crate::job::fetch::{Fetch, Provider};
+use crate::job::{Lane, NewJob, Task};
 use crate::source_name::{FETCHED, Origin};
 use crate::time::Time;
-
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fetch {
-    pub provider: Provider,
-    pub account: Option<String>,
-    pub livemode: Option<bool>,
-    /// What it is, in the provider's words: `balance_transaction`.
-    pub object: String,
-    pub id: String,
-}
-
-/// Who can be asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Provider {
-    Stripe,
-}
-
-impl Provider {
-    pub const ALL: [Self; 1] = [Self::Stripe];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Stripe => "stripe",
-        }
-    }
-
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|provider| provider.name() == name)
-    }
-}
 
 impl Fetch {
     /// An object of a realm, if somebody can be asked for it.
@@ -71,18 +40,13 @@ impl Fetch {
         NewJob {
             id,
             key: Some(format!("fetch/{}", self.realm().name(&self.id))),
-            kind: Kind::Fetch,
             lane: Lane::fetch(self.provider.name()),
             fifo: None,
             due_at: at,
             event: None,
-            payload: serde_json::to_string(self).expect("texts serialise"),
+            task: Task::Fetch(self.clone()),
             owner: None,
         }
-    }
-
-    pub fn parse(payload: &str) -> Option<Self> {
-        serde_json::from_str(payload).ok()
     }
 
     /// The answer as an event.
@@ -138,7 +102,6 @@ mod tests {
         };
         let job = fetch.job(Seq::from_i64(7), Time::from_ms(1));
         assert_eq!(job.key.as_deref(), Some("fetch/stripe/acct_1/test/txn_1"));
-        assert_eq!(Fetch::parse(&job.payload), Some(fetch.clone()));
         let answer = RawValue::from_string(r#"{"object":"balance_transaction","fee":43}"#.into()).unwrap();
         let event = fetch.arrival(Seq::from_i64(8), Time::from_ms(1), &answer).stored();
         assert_eq!(Fetch::origin(&event).provider, "stripe");

@@ -40,14 +40,17 @@ const fn tenants(needs: Scope, asks: &'static str) -> Right {
 
 use Scope::{Admin, Machine, Nobody, Operate, Read, Write};
 
-const RIGHTS: [Right; 61] = [
+const RIGHTS: [Right; 66] = [
     house(Nobody, "GET /v1/openapi.json"),
     tenants(Read, "GET /v1/audit"),
+    house(Read, "GET /v1/audit/export"),
+    house(Read, "GET /v1/audit/verify"),
     tenants(Read, "GET /v1/balances/{customer}"),
     tenants(Read, "GET /v1/billing"),
     tenants(Read, "GET /v1/billing/{tenant}"),
     house(Operate, "DELETE /v1/billing/{tenant}"),
     house(Read, "GET /v1/books"),
+    house(Read, "GET /v1/books/check"),
     house(Read, "GET /v1/channels"),
     house(Operate, "POST /v1/channels/{name}/resume"),
     tenants(Read, "GET /v1/customers"),
@@ -74,6 +77,7 @@ const RIGHTS: [Right; 61] = [
     tenants(Read, "GET /v1/payments"),
     tenants(Write, "POST /v1/payments"),
     tenants(Read, "GET /v1/payments/{id}"),
+    tenants(Read, "GET /v1/payments/{id}/history"),
     house(Read, "GET /v1/payments/{id}/proof"),
     house(Read, "GET /v1/rejections"),
     tenants(Operate, "POST /v1/reminders"),
@@ -81,6 +85,7 @@ const RIGHTS: [Right; 61] = [
     house(Read, "GET /v1/routes"),
     house(Operate, "POST /v1/routes/{name}/reset"),
     house(Read, "GET /v1/schedules"),
+    house(Read, "GET /v1/sources"),
     tenants(Read, "GET /v1/staff"),
     tenants(Write, "POST /v1/staff"),
     tenants(Read, "GET /v1/staff/{id}"),

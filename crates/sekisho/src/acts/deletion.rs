@@ -1,19 +1,17 @@
-//! Tenants, customers, staff, subjects and billing that are deleted. What is left is a stone without what was said of them: who reads
-//! finds nothing there, and what leads there leads nowhere. Events, payments, books and the audit log stay as they are
+//! Tenants, customers, staff, subjects and billing that are deleted: a tombstone is left of each
 //! ([ADR 20](../../../../docs/adr/0020-deleting-leaves-a-stone.md)).
 
-use sekisho_core::change::{ChangeSet, Committed};
-use sekisho_core::directory::{Register, own_id};
-use sekisho_core::settlement::billing;
-use sekisho_core::settlement::order::billing_known_as;
-use sekisho_core::state::{DELETED, Index, Key, Kind, State, Write};
-use sekisho_store::{Error, StateFilter, Store};
-use serde_json::{Value, json};
+use sekisho_core::actor::Actor;
+use sekisho_core::deletion::{self, DeletionRefusal, billing_wanted};
+use sekisho_core::directory::Register;
+use sekisho_core::state::Wanted;
+use sekisho_store::{StateFilter, Store};
+use serde_json::Value;
 
-use super::api_key::{list_keys, revoke_key};
-use super::directory::{check_tenant, find_member};
-use super::typed_state::{is_written, load};
-use super::{Actor, Refusal, Result, TRIES, contended};
+use super::api_key::revoke_key;
+use crate::queries::{find_member, list_keys};
+use crate::refusal::{Refusal, Result};
+use crate::transact::transact;
 
 /// Members of a tenant that are deleted in one commit.
 const PIECE: usize = 100;
@@ -28,60 +26,39 @@ pub async fn delete_member(
     actor: &Actor<'_>,
 ) -> Result<Value> {
     let tenant = tenant.or(actor.tenant);
-    check_tenant(actor, tenant)?;
-    let (noun, list) = (register.noun(), register.name());
-    let missing = || Refusal::Missing(format!("there is no {noun} {id}; `sekisho {list}` lists them"));
+    actor.check_tenant(tenant)?;
     let found = find_member(store, register, tenant, id).await?;
-    let mut found = found.filter(|state| actor.may_touch(state.index.tenant.as_deref()));
-    if register == Register::Tenants && found.is_some() {
+    let found = found.filter(|state| actor.may_touch(state.index.tenant.as_deref()));
+    let missing = || DeletionRefusal::NoMember { register, id: id.to_owned() };
+    let key = found.ok_or_else(missing)?.key;
+    if register == Register::Tenants {
         // Order matters: whoever has this id next must find nobody who belonged to, or spoke for, the one before.
         clear_out(store, id, actor).await?;
     }
-    for _ in 0..TRIES {
-        let Some(state) = found.filter(State::is_shown) else { return Err(missing()) };
-        if is_written(store, buried(&state, actor)).await? {
-            return Ok(gone(&state.key, None));
-        }
-        found = load(store, &state.key).await?;
-    }
-    Err(contended())
-}
-
-/// What leaves a stone where this one of the directory stood.
-fn buried(state: &State, actor: &Actor<'_>) -> ChangeSet {
-    let whose = state.index.tenant.as_deref();
-    let write = Write {
-        key: state.key.clone(),
-        version: state.version,
-        facts: json!({ "deleted": { "at": actor.at, "by": actor.name } }).to_string(),
-        index: Index { status: Some(DELETED.to_owned()), ..Index::default() },
-    };
-    let tenant = if state.key.kind == Kind::Tenant { Some(&*state.key.id) } else { whose };
-    deletion(write, tenant, &json!({ "tenant": whose, "created_at": state.created_at }), actor)
+    let deleted = transact(store, Wanted::keys([key.clone()]), |loaded| {
+        deletion::delete_member(register, id, loaded.states.get(&key), actor)
+    });
+    deleted.await.map_err(Refusal::from)
 }
 
 /// Deletes a tenant's customers, staff and subjects, and revokes its keys. Can be done again from the beginning.
 async fn clear_out(store: &dyn Store, tenant: &str, actor: &Actor<'_>) -> Result<()> {
     for register in [Register::Customers, Register::Staff, Register::Subjects] {
-        let mut tries = 0..TRIES;
+        let filter =
+            StateFilter { tenant: Some(tenant.to_owned()), ..StateFilter::all(register.kind(), PIECE) };
         loop {
-            let filter =
-                StateFilter { tenant: Some(tenant.to_owned()), ..StateFilter::all(register.kind(), PIECE) };
-            let found = store.find_states(filter).await?;
+            let found = store.find_states(filter.clone()).await?;
             if found.is_empty() {
                 break;
             }
-            let sets = found.iter().map(|state| buried(state, actor)).collect();
-            let answers = store.commit(sets).await?;
-            // Those that somebody changed meanwhile are found again.
-            let is_contended = !answers.iter().any(|answer| matches!(answer, Committed::Applied { .. }));
-            if is_contended && tries.next().is_none() {
-                return Err(contended());
-            }
+            transact(store, Wanted::keys(found.into_iter().map(|state| state.key)), |loaded| -> Result<_> {
+                Ok((deletion::delete_members(loaded.states.values(), actor), ()))
+            })
+            .await?;
         }
     }
     for key in list_keys(store).await?.into_iter().filter(|key| key.tenant.as_deref() == Some(tenant)) {
-        if key.revoked_at.is_none() {
+        if key.is_alive() {
             revoke_key(store, &key.hint, actor).await?;
         }
     }
@@ -95,45 +72,10 @@ pub async fn delete_billing(
     livemode: Option<bool>,
     actor: &Actor<'_>,
 ) -> Result<Value> {
-    for _ in 0..TRIES {
-        let state = find_billing(store, which, livemode).await?;
-        let (write, before) = billing::delete(&state, actor.name, actor.at)
-            .map_err(|error| Refusal::Store(Error::corrupt(error)))?;
-        let was = before["status"].as_str().map(str::to_owned);
-        if is_written(store, deletion(write, state.index.tenant.as_deref(), &before, actor)).await? {
-            return Ok(gone(&state.key, was.as_deref()));
-        }
-    }
-    Err(contended())
-}
-
-async fn find_billing(store: &dyn Store, which: &str, livemode: Option<bool>) -> Result<State> {
-    let loaded = store.load(billing_known_as(which, livemode), vec![Key::new(Kind::Billing, which)]).await?;
-    let is_meant = |state: &State| {
-        state.is_shown()
-            && state.key.kind == Kind::Billing
-            && (livemode.is_none() || state.index.livemode == livemode)
-    };
-    let mut found: Vec<State> = loaded.states.into_values().filter(is_meant).collect();
-    match found.len() {
-        0 => Err(Refusal::Missing(format!("there is no billing of {which}"))),
-        1 => Ok(found.remove(0)),
-        _ => Err(Refusal::Conflict(format!(
-            "{which} has billing in both modes; specify the mode, live or test"
-        ))),
-    }
-}
-
-/// What is written, and noted with what stood there before.
-fn deletion(write: Write, tenant: Option<&str>, before: &Value, actor: &Actor<'_>) -> ChangeSet {
-    let (kind, id) = (write.key.kind.name(), own_id(&write.key).to_owned());
-    let entry = actor.entry(tenant, &format!("{kind}.deleted"), (kind, &id), json!({ "before": before }));
-    ChangeSet { writes: vec![write], audit: vec![entry], ..ChangeSet::nothing(actor.at) }
-}
-
-/// What is answered; `was` is how it stood.
-fn gone(key: &Key, was: Option<&str>) -> Value {
-    json!({ "id": own_id(key), "object": key.kind.name(), "deleted": true, "was": was })
+    let deleted = transact(store, billing_wanted(which, livemode), |loaded| {
+        deletion::delete_billing(which, livemode, loaded, actor)
+    });
+    deleted.await.map_err(Refusal::from)
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! The fields of an order, one by one: what is wrong with each is said by its name, and all of it at once.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::ops::RangeInclusive;
 
 use sekisho_core::calendar::{Day, Zone};
@@ -9,29 +8,10 @@ use sekisho_core::language::Language;
 use sekisho_core::mail_address::MailAddress;
 use sekisho_core::money::{AMOUNT_MAX, Currency};
 use sekisho_core::user::Rank;
-use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::{Refusal, Result};
-
-/// What is wrong with one field.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct FieldError {
-    pub field: String,
-    pub detail: String,
-}
-
-impl FieldError {
-    pub fn new(field: &str, detail: impl Into<String>) -> Self {
-        Self { field: field.to_owned(), detail: detail.into() }
-    }
-}
-
-impl fmt::Display for FieldError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.field, self.detail)
-    }
-}
+use crate::refusal::{Refusal, Result};
+use crate::types::FieldError;
 
 /// Entries of metadata, and the letters of their keys and values.
 const METADATA_MAX: usize = 50;

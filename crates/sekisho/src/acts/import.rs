@@ -1,72 +1,50 @@
 //! Many of one list of the directory at once: every row is looked at before any is written, and either all of an order
 //! is written or nothing. Rows that change nothing are left as they are, so the same order again does nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
+use sekisho_core::actor::Actor;
 use sekisho_core::change::ChangeSet;
-use sekisho_core::directory::Register;
+use sekisho_core::directory::{DraftEffect, MemberDraft, Register};
+use sekisho_core::state::Wanted;
 use sekisho_store::Store;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::directory::{Draft, Effect};
-use super::fields::FieldError;
-use super::typed_state::is_written;
-use super::{Actor, Refusal, Result, TRIES, contended};
+use super::directory;
+use crate::refusal::{Refusal, Result};
+use crate::transact::transact;
+use crate::types::{FieldError, Import, Imported};
 
 /// Most rows of one order. Longer lists come in several.
 pub const IMPORT_ROWS_MAX: usize = 1_000;
 /// Most problems that are told at once.
 pub const IMPORT_PROBLEMS_MAX: usize = 100;
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Import {
-    /// Of what: `tenant`, `customer`, `staff` or `subject`.
-    pub kind: String,
-    /// Each with the fields that one of them is created with.
-    pub rows: Vec<Map<String, Value>>,
-    pub dry_run: bool,
-}
-
-/// How many rows did what, or would.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Imported {
-    pub new: usize,
-    pub changed: usize,
-    pub unchanged: usize,
-}
-
 pub async fn import(store: &dyn Store, order: Import, actor: &Actor<'_>) -> Result<Imported> {
-    let drafts = read(order.kind, order.rows, actor)?;
-    let keys: BTreeSet<_> = drafts.iter().flat_map(Draft::keys).collect();
-    for _ in 0..TRIES {
-        let loaded = store.load(Vec::new(), keys.iter().cloned().collect()).await?;
-        let mut problems = Problems::default();
-        let mut report = Imported::default();
+    let drafts = parse(order.kind, order.rows, actor)?;
+    let wanted = Wanted::keys(drafts.iter().flat_map(MemberDraft::keys));
+    let imported = transact(store, wanted, |loaded| -> Result<_> {
+        let (mut problems, mut report) = (Problems::default(), Imported::default());
         let mut set = ChangeSet::nothing(actor.at);
         for (n, draft) in drafts.iter().enumerate() {
-            let Some(effect) = problems.sift(n, draft.effect(&loaded))? else { continue };
+            let effect = draft.effect(loaded).map_err(Refusal::from);
+            let Some(effect) = problems.sift(n, effect)? else { continue };
             match effect {
-                Effect::New => report.new += 1,
-                Effect::Changed => report.changed += 1,
-                Effect::Unchanged => report.unchanged += 1,
+                DraftEffect::New => report.new += 1,
+                DraftEffect::Changed => report.changed += 1,
+                DraftEffect::Unchanged => report.unchanged += 1,
             }
-            draft.add_to(&mut set, effect, &loaded, actor);
+            draft.add_to(&mut set, effect, loaded, actor);
         }
         problems.finish()?;
-        if order.dry_run || set.writes.is_empty() {
-            return Ok(report);
-        }
-        if is_written(store, set).await? {
-            return Ok(report);
-        }
-    }
-    Err(contended())
+        let set = if order.dry_run { ChangeSet::nothing(actor.at) } else { set };
+        Ok((set, report))
+    });
+    imported.await.map_err(Refusal::from)
 }
 
 /// What can be told without looking at what is there.
-fn read(kind: String, rows: Vec<Map<String, Value>>, actor: &Actor<'_>) -> Result<Vec<Draft>> {
+fn parse(kind: String, rows: Vec<Map<String, Value>>, actor: &Actor<'_>) -> Result<Vec<MemberDraft>> {
     let refuse = |field: &str, detail: String| Err(Refusal::Fields(vec![FieldError::new(field, detail)]));
     let Some(register) = Register::ALL.into_iter().find(|one| one.kind().name() == kind) else {
         let known = Register::ALL.map(|register| register.kind().name()).join(", ");
@@ -81,7 +59,7 @@ fn read(kind: String, rows: Vec<Map<String, Value>>, actor: &Actor<'_>) -> Resul
     }
     let (mut drafts, mut problems, mut seen) = (Vec::new(), Problems::default(), BTreeMap::new());
     for (n, row) in rows.into_iter().enumerate() {
-        let Some(draft) = problems.sift(n, Draft::read(register, row, actor))? else { continue };
+        let Some(draft) = problems.sift(n, directory::parse(register, row, actor))? else { continue };
         if let Some(first) = seen.insert(draft.key.clone(), n) {
             let detail = format!("stands in rows[{first}], too; expected each id once");
             problems.add(n, [FieldError::new("id", detail)]);

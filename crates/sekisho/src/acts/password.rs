@@ -9,7 +9,7 @@ use argon2::password_hash::phc::PasswordHash;
 use argon2::password_hash::{PasswordHasher, PasswordVerifier};
 use tokio::sync::Semaphore;
 
-use super::{Refusal, Result};
+use crate::refusal::{Refusal, Result};
 
 /// Worked on at once in this process.
 static ROOM: Semaphore = Semaphore::const_new(2);

@@ -1,19 +1,23 @@
 //! Payments that the app announces before, while or after its customer pays: what it says is joined with what the
 //! provider says, whichever comes first.
 
+use std::slice;
+
+use sekisho_core::actor::Actor;
+use sekisho_core::change::ChangeSet;
 use sekisho_core::settlement::decide::Aggregate;
 use sekisho_core::settlement::order::{self, Order};
 use sekisho_core::settlement::payment::{Derived, Facts, MerchantOrder, view};
-use sekisho_core::settlement::{Cause, Input, Wanted};
-use sekisho_core::state::{Kind, Write};
+use sekisho_core::settlement::{Cause, Input, Terms, decide, names};
+use sekisho_core::state::{Key, Kind, Wanted, Write};
 use sekisho_store::Store;
 use serde_json::{Map, Value};
 
-use super::decided::decided;
 use super::fields::Fields;
 use super::request::{Answered, Request};
-use super::typed_state::is_written;
-use super::{Actor, Refusal, Result, TRIES, contended, directory, fresh};
+use crate::refusal::{Refusal, Result};
+use crate::token;
+use crate::transact::{Decision, TransactError, transact_in_steps};
 
 /// Creates a payment, or gives one that events have found already its owner.
 pub async fn create_payment(
@@ -22,36 +26,59 @@ pub async fn create_payment(
     request: Option<&Request>,
     actor: &Actor<'_>,
 ) -> Result<Answered> {
-    let order = check(order, actor)?;
-    for _ in 0..TRIES {
-        let (name, role) = (actor.name.to_owned(), actor.role.name().to_owned());
-        let cause = Cause { actor: Some(name), role: Some(role), ..Cause::default() };
-        let input = order.input(fresh(actor.at), cause);
-        let keys = request.map(Request::key).into_iter().collect();
-        let besides = Wanted { keys, ..Wanted::default() };
-        let (loaded, changes) = decided(store, std::slice::from_ref(&input), besides, actor.at).await?;
-        if let Some(answered) = request.map(|request| request.answered(&loaded)).transpose()?.flatten() {
-            return Ok(answered);
+    let order = parse(order, actor)?;
+    let (name, role) = (actor.name.to_owned(), actor.role.of_entry());
+    let cause = Cause { actor: Some(name), role, ..Cause::default() };
+    let draw = || order.input(token::fresh_seq(actor.at), cause.clone());
+    let mut input = draw();
+    let mut wanted = wanted_by(&input);
+    wanted.extend(Wanted::keys(request.map(Request::key)));
+    let created = transact_in_steps(store, wanted.clone(), |loaded| -> Result<_> {
+        if let Some(answered) = Request::repeated(request, loaded)? {
+            return Ok(Decision::Write(ChangeSet::nothing(actor.at), answered));
         }
-        if let Some(key) = order::taken(&input, &loaded) {
+        if loaded.states.contains_key(&own_key(&input)) {
+            // Another payment was given the same id in the same millisecond.
+            input = draw();
+            let more = wanted_by(&input);
+            wanted.extend(more.clone());
+            return Ok(Decision::Load(more));
+        }
+        let changes = match decide(slice::from_ref(&input), &wanted, loaded, &Terms::at(actor.at)) {
+            Ok(changes) => changes,
+            Err(more) => {
+                wanted.extend(more.clone());
+                return Ok(Decision::Load(more));
+            }
+        };
+        if let Some(key) = order::taken(&input, loaded) {
             let reference = order.ours.reference.as_deref().unwrap_or_default();
             return Err(Refusal::Conflict(format!("the reference {reference:?} belongs to {}", key.id)));
         }
-        let Some(change) = changes.into_iter().next() else { return Err(contended()) };
+        let change = changes.into_iter().next().ok_or(TransactError::<Refusal>::Contended)?;
         if let Some(refused) = change.refused {
             return Err(Refusal::Conflict(refused));
         }
         let answer = shown(&change.writes, &input)?;
-        let mut set = change.into_set(actor.at, || fresh(actor.at));
+        let mut set = change.into_set(actor.at, || token::fresh_seq(actor.at));
         set.writes.extend(request.map(|request| request.write(&answer)));
-        if is_written(store, set).await? {
-            return Ok(Answered { answer, repeated: false });
-        }
-    }
-    Err(contended())
+        Ok(Decision::Write(set, Answered { answer, repeated: false }))
+    });
+    created.await.map_err(Refusal::from)
 }
 
-fn check(order: Map<String, Value>, actor: &Actor<'_>) -> Result<Order> {
+/// What must be known of what it names, and whether its id is free.
+fn wanted_by(input: &Input) -> Wanted {
+    let mut wanted = names(slice::from_ref(input));
+    wanted.extend(Wanted::keys([own_key(input)]));
+    wanted
+}
+
+fn own_key(input: &Input) -> Key {
+    Key::new(Kind::Payment, input.seq.tagged(Facts::TAG))
+}
+
+fn parse(order: Map<String, Value>, actor: &Actor<'_>) -> Result<Order> {
     let mut fields = Fields::new(order);
     let (amount, currency) = (fields.amount("amount"), fields.currency("currency"));
     let (amount, currency) = (fields.need("amount", amount), fields.need("currency", currency));
@@ -69,7 +96,7 @@ fn check(order: Map<String, Value>, actor: &Actor<'_>) -> Result<Order> {
     };
     let livemode = fields.boolean("livemode");
     fields.finish()?;
-    directory::check_tenant(actor, ours.tenant.as_deref())?;
+    actor.check_tenant(ours.tenant.as_deref())?;
     Ok(Order { ours, livemode })
 }
 

@@ -6,11 +6,10 @@ use sekisho_core::state::{Key, Kind, Loaded, Write};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::typed_state::write;
-use super::{Refusal, Result};
+use crate::refusal::{Refusal, Result};
 use crate::token;
 
-/// Most letters of a key.
+/// Most characters of a key.
 const KEY_MAX: usize = 255;
 
 /// Which order this is, if its sender says so.
@@ -60,8 +59,12 @@ impl Request {
         self.key.clone()
     }
 
-    /// The answer of then, if it was carried out before.
-    pub fn answered(&self, loaded: &Loaded) -> Result<Option<Answered>> {
+    /// The answer of then, if this order has a key and was carried out before.
+    pub fn repeated(request: Option<&Self>, loaded: &Loaded) -> Result<Option<Answered>> {
+        request.map_or(Ok(None), |request| request.answered(loaded))
+    }
+
+    fn answered(&self, loaded: &Loaded) -> Result<Option<Answered>> {
         let Some(state) = loaded.states.get(&self.key) else { return Ok(None) };
         let broken =
             |_| Refusal::Conflict("what was remembered of this Idempotency-Key can't be read".into());
@@ -75,6 +78,6 @@ impl Request {
 
     /// Remembers the answer.
     pub fn write(&self, answer: &Value) -> Write {
-        write(&self.key, 0, &Facts { hash: self.hash.clone(), answer: answer.clone() })
+        Write::of(&self.key, 0, &Facts { hash: self.hash.clone(), answer: answer.clone() })
     }
 }

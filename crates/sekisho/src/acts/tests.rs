@@ -1,23 +1,29 @@
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use sekisho_core::Epoch;
-use sekisho_core::audit::Role;
+use sekisho_core::audit::{Entry, Role};
 use sekisho_core::change::{Arrival, ChangeSet};
+use sekisho_core::delivery::Route;
 use sekisho_core::delivery::route::Send;
 use sekisho_core::event::{DedupeKey, Trust};
 use sekisho_core::id::Sequence;
-use sekisho_core::job::{Class, DeadReason, End, Kind, Lane, NewJob, Outcome, delivery_key};
+use sekisho_core::job::{Class, DeadReason, End, Lane, NewJob, Outcome, Task, delivery_key};
 use sekisho_core::mail_address::MailAddress;
 use sekisho_core::notification::{self, To};
 use sekisho_core::pattern::Pattern;
 use sekisho_core::queue::Breaker;
 use sekisho_core::rule::Rule;
+use sekisho_core::source_name::Origin;
 use sekisho_core::state::{self, Index, Key, Write};
+use sekisho_core::{Epoch, Seq, Time};
 use sekisho_store::memory::MemoryStore;
-use sekisho_store::{AuditFilter, DeadFilter, FIND_MAX};
+use sekisho_store::{AuditFilter, DeadFilter, FIND_MAX, Store};
+use serde_json::{Value, json};
 
 use super::*;
+use crate::queries::OrderContext;
+use crate::types::{DeadQuery, EventQuery, NoticeForecast, RouteForecast};
 
 const NOW: Time = Time::from_ms(1_780_000_000_000);
 const ACTOR: Actor<'static> = Actor { name: "tomo", role: Role::Operator, tenant: None, at: NOW };
@@ -37,12 +43,11 @@ async fn store(events: usize, dead: usize) -> MemoryStore {
         let delivery = NewJob {
             id: sequence.next(NOW),
             key: Some(delivery_key(event, &app, 0)),
-            kind: Kind::Deliver,
+            task: Task::Deliver { route: "app".into() },
             lane: app.clone(),
             fifo: None,
             due_at: NOW,
             event: Some(event),
-            payload: "app".into(),
             owner: None,
         };
         let set = ChangeSet { jobs: vec![delivery], ..ChangeSet::end(job.lease, DONE, NOW) };
@@ -129,7 +134,7 @@ fn route(name: &str, filter: &str) -> Route {
 #[tokio::test]
 async fn b4_an_order_says_in_one_way_what_it_is_about() {
     let store = store(2, 2).await;
-    let known = Known::default();
+    let known = OrderContext::default();
     assert!(wrong(retry(&store, &DeadLetterSelection::default(), &ACTOR).await).contains("specify ids"));
     assert!(wrong(replay(&store, &known, &Replay::default(), &ACTOR).await).contains("specify ids"));
     let both = DeadLetterSelection { ids: vec!["msg_0000000000000".into()], ..all() };
@@ -149,7 +154,7 @@ async fn b4_a_preview_says_how_many_and_what_and_changes_nothing() {
     let report = retry(&store, &dry, &ACTOR).await.unwrap();
     assert_eq!((report.found, report.done, report.more), (3, 0, false));
     let groups: Vec<_> =
-        report.groups.iter().map(|group| (&*group.reason, &*group.lane.0, group.count)).collect();
+        report.groups.iter().map(|group| (&*group.reason, &*group.lane, group.count)).collect();
     assert_eq!(groups, [("server_error", "to:app", 2), ("timeout", "to:app", 1)]);
     assert_eq!(discard(&store, &dry, &ACTOR).await.unwrap(), report, "no reason is needed to look");
     assert_eq!(dead(&store).await, 3);
@@ -160,7 +165,7 @@ async fn b4_a_preview_says_how_many_and_what_and_changes_nothing() {
 #[tokio::test]
 async fn b4_what_was_not_there_at_the_preview_is_left_alone() {
     let store = store(4, 3).await;
-    let known = Known { sources: vec!["shop".into()], ..Known::default() };
+    let known = OrderContext { sources: vec!["shop".into()], ..OrderContext::default() };
     let behind = Actor { at: NOW.plus_ms(-60_000), ..ACTOR };
     let timeouts = DeadQuery { reason: Some("timeout".into()), ..DeadQuery::default() };
     for (order, seen) in
@@ -240,7 +245,7 @@ async fn b4_a_forecast_tells_new_deliveries_from_those_that_were_made() {
         route("never", "false"),
         Route { fifo: Rule::compile("body").ok(), ..route("ordered", "true") },
     ];
-    let known = Known { routes, sources: vec!["shop".into()], ..Known::default() };
+    let known = OrderContext { routes, sources: vec!["shop".into()], ..OrderContext::default() };
     let order = Replay { all: true, dry_run: true, ..Replay::default() };
     let report = replay(&store, &known, &order, &ACTOR).await.unwrap();
     assert_eq!((report.found, report.queued, report.unfinished), (5, 0, 0));
@@ -306,7 +311,12 @@ async fn b4_a_forecast_follows_what_would_be_announced_for_the_first_time() {
     };
     let routes = vec![Route { send: Send::Settled, filter: None, ..route("app", "true") }];
     let rules = vec![receipt, hourly];
-    let known = Known { routes, rules, origins: [("shop".to_owned(), origin)].into(), ..Known::default() };
+    let known = OrderContext {
+        routes,
+        rules,
+        origins: [("shop".to_owned(), origin)].into(),
+        ..OrderContext::default()
+    };
     let order = Replay { all: true, dry_run: true, ..Replay::default() };
     let report = replay(&store, &known, &order, &ACTOR).await.unwrap();
     assert_eq!((report.found, report.announcements, report.without_route), (3, 3, 3));
@@ -324,7 +334,7 @@ async fn b4_a_forecast_follows_what_would_be_announced_for_the_first_time() {
 #[tokio::test]
 async fn b4_a_range_has_a_beginning_and_an_end() {
     let store = store(3, 0).await;
-    let known = Known::default();
+    let known = OrderContext::default();
     let found = async |since: Option<Time>, until: Option<Time>| {
         let filter = EventQuery { since, until, source: Some("shop".into()), ..EventQuery::default() };
         let order = Replay { filter, dry_run: true, ..Replay::default() };
@@ -350,4 +360,20 @@ async fn c4_a_breaker_is_closed_by_hand() {
     assert_eq!(was("app").await, "open");
     assert_eq!(audited(&store).await[0].actor.as_deref(), Some("tomo"));
     assert_eq!(was("app").await, "closed");
+}
+
+/// So many ids of one millisecond that some are drawn twice.
+const AT_ONCE: usize = 6_000;
+
+#[tokio::test]
+async fn d2_payments_created_in_one_millisecond_have_an_id_each() {
+    let store = MemoryStore::default();
+    let mut ids = BTreeSet::new();
+    for n in 0..AT_ONCE {
+        let order = json!({ "amount": 100, "currency": "jpy", "reference": format!("order-{n}") });
+        let Value::Object(order) = order else { panic!("it is an object") };
+        let created = create_payment(&store, order, None, &ACTOR).await.unwrap();
+        ids.insert(created.answer["id"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(ids.len(), AT_ONCE);
 }

@@ -16,7 +16,7 @@ use super::problem;
 use crate::attempts::{Attempt, Attempts};
 use crate::config::{Key, Scope};
 use crate::http::{Peer, Problem};
-use crate::{acts, token};
+use crate::{acts, queries, token};
 
 /// Says in whose name a command acts; believed only with the process' own key.
 pub const ACTOR: HeaderName = HeaderName::from_static("sekisho-actor");
@@ -101,7 +101,7 @@ impl Auth {
     /// Who shows a key that was made by command.
     async fn made(&self, headers: &HeaderMap) -> acts::Result<Option<Caller>> {
         let Some(shown) = bearer(headers) else { return Ok(None) };
-        let key = acts::find_key(&*self.store, shown).await?;
+        let key = queries::find_key(&*self.store, shown).await?;
         Ok(key.and_then(|key| {
             let scope = key.scope()?;
             Some(Caller { name: key.name, role: Role::ApiKey, scope, tenant: key.tenant })

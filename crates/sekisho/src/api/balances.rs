@@ -1,8 +1,9 @@
 //! Balances: what customers have with us, as the sum of the entries that made it so.
 
-use super::endpoint::{Answer, Call, Endpoint, Success, Verb, WHOSE};
+use super::endpoint::{Answer, Call, Endpoint, Success, Verb, WHOSE, schema};
 use super::problem;
 use crate::config::Scope;
+use crate::types::Balance;
 use crate::view;
 
 pub const ENDPOINTS: &[Endpoint] = &[Endpoint {
@@ -13,7 +14,7 @@ pub const ENDPOINTS: &[Endpoint] = &[Endpoint {
     summary: "What a customer of a tenant has, by currency and mode, with the newest 50 entries",
     parameters: &[WHOSE],
     body: None,
-    answer: "Balance",
+    answer: schema::<Balance>,
     success: Success::Done,
     run: |call| Box::pin(show(call)),
 }];

@@ -1,15 +1,16 @@
 //! Billing: what tenants subscribed to, and until when they may come in.
 
 use sekisho_core::settlement::billing::Status;
-use sekisho_core::state::Kind;
+use sekisho_core::state::{Key, Kind};
 use sekisho_store::StateFilter;
 
 use super::endpoint::{
-    Answer, BEFORE, Call, Endpoint, LIMIT, LIVEMODE, Parameter, Success, TENANT, Verb, page_of_states,
+    Answer, BEFORE, Call, Endpoint, LIMIT, LIVEMODE, Parameter, Success, TENANT, Verb, page_of_states, schema,
 };
 use super::problem;
 use crate::config::Scope;
-use crate::{acts, now, view};
+use crate::types::{Billing, Dated, Deleted, Page};
+use crate::{acts, now, queries, view};
 
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
@@ -19,23 +20,15 @@ pub const ENDPOINTS: &[Endpoint] = &[
         for_tenants: true,
         summary: "Billing of every tenant, the newest first",
         parameters: &[
-            Parameter {
-                name: "status",
-                kind: "text",
-                about: "Such as trialing, active, past_due or cancelled",
-            },
+            Parameter::text("status", "Such as trialing, active, past_due or cancelled"),
             TENANT,
             LIVEMODE,
-            Parameter {
-                name: "attention",
-                kind: "text",
-                about: "Only what needs attention, for this reason; empty is any",
-            },
+            Parameter::text("attention", "Only what needs attention, for this reason; empty is any"),
             BEFORE,
             LIMIT,
         ],
         body: None,
-        answer: "BillingPage",
+        answer: schema::<Page<Dated<Billing>>>,
         success: Success::Done,
         run: |call| Box::pin(list(call)),
     },
@@ -44,14 +37,10 @@ pub const ENDPOINTS: &[Endpoint] = &[
         path: "/v1/billing/{tenant}",
         scope: Some(Scope::Read),
         for_tenants: true,
-        summary: "A tenant's billing: subscriptions, invoices, and whether it has access",
-        parameters: &[Parameter {
-            name: "livemode",
-            kind: "flag",
-            about: "Which of both, if there are two; default: the live one",
-        }],
+        summary: "A tenant's billing, also by its own id: subscriptions, invoices, and whether it has access",
+        parameters: &[Parameter::flag("livemode", "Which of both, if there are two; default: the live one")],
         body: None,
-        answer: "Billing",
+        answer: schema::<Dated<Billing>>,
         success: Success::Done,
         run: |call| Box::pin(show(call)),
     },
@@ -61,13 +50,9 @@ pub const ENDPOINTS: &[Endpoint] = &[
         scope: Some(Scope::Operate),
         for_tenants: false,
         summary: "Delete a tenant's billing, also by its own id; a new subscription brings it back",
-        parameters: &[Parameter {
-            name: "livemode",
-            kind: "flag",
-            about: "Which of both; needed if there are two",
-        }],
+        parameters: &[Parameter::flag("livemode", "Which of both; needed if there are two")],
         body: None,
-        answer: "Deleted",
+        answer: schema::<Deleted>,
         success: Success::Done,
         run: |call| Box::pin(delete(call)),
     },
@@ -94,14 +79,18 @@ async fn list(call: Call) -> Answer {
 
 async fn show(call: Call) -> Answer {
     let livemode = call.flag(LIVEMODE.name)?;
-    let tenant = Some(&*call.path).filter(|tenant| call.may_see(Some(tenant)));
-    let found = match tenant {
-        Some(tenant) => acts::billing_state(&*call.api.store, tenant, livemode).await?,
-        None => None,
-    };
+    let store = &*call.api.store;
+    let mut found = queries::billing_state(store, &call.path, livemode).await?;
+    if found.is_none() && call.path.starts_with("bil_") {
+        let state = queries::load(store, &Key::new(Kind::Billing, &call.path)).await?;
+        found = state
+            .filter(|state| state.is_shown() && livemode.is_none_or(|it| state.index.livemode == Some(it)));
+    }
+    let is_own = call.may_see(Some(&call.path));
+    let found = found.filter(|state| is_own || call.may_see(state.index.tenant.as_deref()));
     let missing = || problem::missing(format!("there is no billing of the tenant {}", call.path));
     let mut shown = view::billing(&found.ok_or_else(missing)?, now(), call.api.grace)?;
-    view::unlink(&*call.api.store, [&mut shown]).await?;
+    view::unlink(store, [&mut shown]).await?;
     Ok(shown.into())
 }
 

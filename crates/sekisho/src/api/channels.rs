@@ -2,11 +2,11 @@
 
 use sekisho_core::job::Lane;
 use sekisho_core::queue::Breaker;
-use serde_json::json;
 
-use super::endpoint::{Answer, Call, Endpoint, Success, Verb};
+use super::endpoint::{Answer, Call, Endpoint, Success, Verb, schema};
 use super::problem;
 use crate::config::Scope;
+use crate::types::{Channel, List, Resumed};
 use crate::{acts, now, view};
 
 pub const ENDPOINTS: &[Endpoint] = &[
@@ -18,7 +18,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         summary: "Every channel with its breaker, its day's quota and its oldest waiting notice",
         parameters: &[],
         body: None,
-        answer: "ChannelList",
+        answer: schema::<List<Channel>>,
         success: Success::Done,
         run: |call| Box::pin(list(call)),
     },
@@ -30,30 +30,33 @@ pub const ENDPOINTS: &[Endpoint] = &[
         summary: "Resume a channel: waiting messages are sent at once",
         parameters: &[],
         body: None,
-        answer: "Resumed",
+        answer: schema::<Resumed>,
         success: Success::Done,
         run: |call| Box::pin(resume(call)),
     },
 ];
 
 async fn list(call: Call) -> Answer {
-    Ok(json!({ "items": view::channels(&call.api.outlets, &*call.api.store, now()).await? }).into())
+    let items = view::channels(&call.api.channels, &*call.api.store, now()).await?;
+    Ok(List { items }.into())
 }
 
 async fn resume(call: Call) -> Answer {
-    if !call.api.outlets.iter().any(|outlet| outlet.name == call.path) {
-        let names: Vec<_> = call.api.outlets.iter().map(|outlet| outlet.name.as_str()).collect();
+    if !call.api.channels.iter().any(|configured| configured.name == call.path) {
+        let names: Vec<_> = call.api.channels.iter().map(|configured| configured.name.as_str()).collect();
         let detail = format!("there is no channel {}; configured are: {}", call.path, names.join(", "));
         return Err(problem::missing(detail));
     }
     let resumed = acts::resume(&*call.api.store, &call.path, &call.actor()).await?;
     // This node need not wait until it looks at the store again.
-    call.api.worker.desk.set_breaker(&Lane::by_channel(&call.path), Breaker::default());
+    if let Some(engine) = &call.api.engine {
+        engine.lanes.breaker(&Lane::by_channel(&call.path)).set(Breaker::default());
+    }
     tracing::info!(
         channel = call.path,
         actor = call.actor,
         was = resumed.was,
         "channel resumed by an operator"
     );
-    Ok(json!(resumed).into())
+    Ok(resumed.into())
 }

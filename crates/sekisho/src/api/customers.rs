@@ -2,9 +2,10 @@
 
 use sekisho_core::directory::Register;
 
-use super::endpoint::{ADDRESSES, BEFORE, Endpoint, LIMIT, Success, TENANT, Verb, WHOSE};
+use super::endpoint::{ADDRESSES, BEFORE, Endpoint, LIMIT, Success, TENANT, Verb, WHOSE, schema};
 use super::members;
 use crate::config::Scope;
+use crate::types::{Customer, Dated, Deleted, NewCustomer, Page};
 
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
@@ -15,7 +16,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         summary: "Customers, by tenant and id, the last first",
         parameters: &[TENANT, ADDRESSES, BEFORE, LIMIT],
         body: None,
-        answer: "CustomerPage",
+        answer: schema::<Page<Dated<Customer>>>,
         success: Success::Done,
         run: |call| Box::pin(members::list(Register::Customers, call)),
     },
@@ -26,8 +27,8 @@ pub const ENDPOINTS: &[Endpoint] = &[
         for_tenants: true,
         summary: "Enter a customer, or replace all its fields: what is left out is empty from then on",
         parameters: &[],
-        body: Some("NewCustomer"),
-        answer: "Customer",
+        body: Some(schema::<NewCustomer>),
+        answer: schema::<Customer>,
         success: Success::CreatedOnce,
         run: |call| Box::pin(members::create(Register::Customers, call)),
     },
@@ -39,7 +40,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         summary: "One customer",
         parameters: &[WHOSE, ADDRESSES],
         body: None,
-        answer: "CustomerDetail",
+        answer: schema::<Dated<Customer>>,
         success: Success::Done,
         run: |call| Box::pin(members::show(Register::Customers, call)),
     },
@@ -51,7 +52,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         summary: "Delete a customer; what was paid stays, without a link to it",
         parameters: &[WHOSE],
         body: None,
-        answer: "Deleted",
+        answer: schema::<Deleted>,
         success: Success::Done,
         run: |call| Box::pin(members::delete(Register::Customers, call)),
     },

@@ -1,14 +1,15 @@
 //! Dead letters: what waits for a person, and what the person decides.
 
 use sekisho_store::{DeadFilter, GROUPED_MAX};
-use serde_json::{Value, json};
 
-use super::endpoint::{ADDRESSES, Answer, BEFORE, Call, Endpoint, LIMIT, Parameter, Success, Verb, page};
+use super::endpoint::{ADDRESSES, Answer, BEFORE, Call, Endpoint, LIMIT, Parameter, Success, Verb, schema};
 use super::events::{SOURCE, TYPE};
 use super::problem;
-use crate::acts::{self, DeadQuery};
 use crate::config::Scope;
-use crate::view;
+use crate::types::{
+    DeadGroup, DeadLetter, DeadLetterDetail, DeadLetterSelection, DeadQuery, DeadReport, List, Page,
+};
+use crate::{acts, view};
 
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
@@ -19,7 +20,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         summary: "Dead letters, the newest first",
         parameters: &[SOURCE, TYPE, REASON, ROUTE, LANE, EVENT, SINCE, UNTIL, BEFORE, LIMIT],
         body: None,
-        answer: "DeadLetterPage",
+        answer: schema::<Page<DeadLetter>>,
         success: Success::Done,
         run: |call| Box::pin(list(call)),
     },
@@ -31,7 +32,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         summary: "Dead letters grouped by cause, with the amount at risk; of the newest 10,000",
         parameters: &[SOURCE, TYPE, REASON, ROUTE, LANE, EVENT, SINCE, UNTIL],
         body: None,
-        answer: "DeadGroupList",
+        answer: schema::<List<DeadGroup>>,
         success: Success::Done,
         run: |call| Box::pin(groups(call)),
     },
@@ -43,7 +44,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         summary: "One dead letter with its event and every call that failed",
         parameters: &[ADDRESSES],
         body: None,
-        answer: "DeadLetterDetail",
+        answer: schema::<DeadLetterDetail>,
         success: Success::Done,
         run: |call| Box::pin(show(call)),
     },
@@ -54,8 +55,8 @@ pub const ENDPOINTS: &[Endpoint] = &[
         for_tenants: false,
         summary: "Retry dead letters; `dry_run` lists them",
         parameters: &[],
-        body: Some("DeadLetterSelection"),
-        answer: "DeadReport",
+        body: Some(schema::<DeadLetterSelection>),
+        answer: schema::<DeadReport>,
         success: Success::Done,
         run: |call| Box::pin(retry(call)),
     },
@@ -66,34 +67,34 @@ pub const ENDPOINTS: &[Endpoint] = &[
         for_tenants: false,
         summary: "Discard dead letters, with a reason; `dry_run` lists them",
         parameters: &[],
-        body: Some("DeadLetterSelection"),
-        answer: "DeadReport",
+        body: Some(schema::<DeadLetterSelection>),
+        answer: schema::<DeadReport>,
         success: Success::Done,
         run: |call| Box::pin(discard(call)),
     },
 ];
 
-const REASON: Parameter = Parameter { name: "reason", kind: "text", about: "Why it failed, such as timeout" };
-const ROUTE: Parameter = Parameter { name: "route", kind: "text", about: "Where it was to go" };
-const LANE: Parameter =
-    Parameter { name: "lane", kind: "text", about: "The same for all there is: to:app, by:mail, settle" };
-const EVENT: Parameter = Parameter { name: "event", kind: "text", about: "What it is about: evt_…" };
-const SINCE: Parameter = Parameter { name: "since", kind: "time", about: "Failed at or after" };
-const UNTIL: Parameter = Parameter { name: "until", kind: "time", about: "Failed before" };
+const REASON: Parameter = Parameter::text("reason", "Why it failed, such as timeout");
+const ROUTE: Parameter = Parameter::text("route", "Where it was to go");
+const LANE: Parameter = Parameter::text("lane", "The same for all there is: to:app, by:mail, settle");
+const EVENT: Parameter = Parameter::text("event", "What it is about: evt_…");
+const SINCE: Parameter = Parameter::time("since", "Failed at or after");
+const UNTIL: Parameter = Parameter::time("until", "Failed before");
 
 async fn list(call: Call) -> Answer {
     let mut filter = call.query::<DeadQuery>()?.filter()?;
     (filter.limit, filter.before) = (call.limit()?, call.before()?);
     let limit = filter.limit;
     let found = call.api.store.find_dead(filter).await?;
-    let mut items: Vec<Value> = found.iter().map(view::dead_letter).collect();
+    let mut items: Vec<_> = found.iter().map(view::dead_letter).collect();
     view::unlink(&*call.api.store, &mut items).await?;
-    Ok(page(items, limit))
+    Ok(Page::full(items, limit, |letter| &letter.id).into())
 }
 
 async fn groups(call: Call) -> Answer {
     let filter = DeadFilter { limit: GROUPED_MAX, ..call.query::<DeadQuery>()?.filter()? };
-    Ok(json!({ "items": call.api.store.find_dead_groups(filter).await? }).into())
+    let groups = call.api.store.find_dead_groups(filter).await?;
+    Ok(groups.into_iter().map(DeadGroup::from).collect::<List<_>>().into())
 }
 
 async fn show(call: Call) -> Answer {
@@ -104,10 +105,10 @@ async fn show(call: Call) -> Answer {
 
 async fn retry(call: Call) -> Answer {
     let actor = call.actor();
-    Ok(json!(acts::retry(&*call.api.store, &call.order()?, &actor).await?).into())
+    Ok(acts::retry(&*call.api.store, &call.order()?, &actor).await?.into())
 }
 
 async fn discard(call: Call) -> Answer {
     let actor = call.actor();
-    Ok(json!(acts::discard(&*call.api.store, &call.order()?, &actor).await?).into())
+    Ok(acts::discard(&*call.api.store, &call.order()?, &actor).await?.into())
 }

@@ -6,19 +6,22 @@ use std::sync::Arc;
 use axum::routing::MethodFilter;
 use bytes::Bytes;
 use http::StatusCode;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use sekisho_core::audit::Role;
 use sekisho_core::state::State;
 use sekisho_core::{Seq, Time};
 use sekisho_store::{FIND_MAX, Store};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::{Api, problem};
-use crate::acts::{Actor, Answered, Request, check_tenant};
+use crate::acts::{Actor, Answered, Refusal, Request};
 use crate::config::Scope;
 use crate::http::Problem;
 use crate::now;
-use crate::view::{unlink, veil};
+use crate::types::{Linked, Page};
+use crate::view::{Veiled, unlink};
 
 pub struct Endpoint {
     pub method: Verb,
@@ -30,11 +33,18 @@ pub struct Endpoint {
     pub summary: &'static str,
     /// Those after the `?`.
     pub parameters: &'static [Parameter],
-    /// Names in [`super::schema`].
-    pub body: Option<&'static str>,
-    pub answer: &'static str,
+    /// Types in [`crate::types`].
+    pub body: Option<SchemaOf>,
+    pub answer: SchemaOf,
     pub success: Success,
     pub run: fn(Call) -> Running,
+}
+
+/// Describes a type in the document.
+pub type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
+
+pub fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    generator.subschema_for::<T>()
 }
 
 /// How it is said that all went well.
@@ -62,14 +72,15 @@ pub struct Reply {
     pub repeated: bool,
 }
 
-impl From<Value> for Reply {
-    fn from(value: Value) -> Self {
+impl<T: Serialize> From<T> for Reply {
+    fn from(value: T) -> Self {
+        let value = serde_json::to_value(value).expect("types of the API have text keys and no floats");
         Self { value, repeated: false }
     }
 }
 
-impl From<Answered> for Reply {
-    fn from(answered: Answered) -> Self {
+impl Reply {
+    pub fn once(answered: Answered) -> Self {
         Self { value: answered.answer, repeated: answered.repeated }
     }
 }
@@ -102,32 +113,46 @@ impl Verb {
     }
 }
 
+/// One after the `?`.
 pub struct Parameter {
     pub name: &'static str,
-    /// A type in [`super::schema`]'s notation.
-    pub kind: &'static str,
+    pub schema: SchemaOf,
     pub about: &'static str,
 }
 
-pub const LIMIT: Parameter =
-    Parameter { name: "limit", kind: "integer", about: "Number of rows, 1 to 1000; default: 50" };
-pub const OWN: Parameter =
-    Parameter { name: "own", kind: "flag", about: "true: also what Sekisho announced or fetched itself" };
-pub const BEFORE: Parameter =
-    Parameter { name: "before", kind: "text", about: "Only older ones: `next` of the page before" };
-pub const LIVEMODE: Parameter =
-    Parameter { name: "livemode", kind: "flag", about: "Only live ones, or only those of a test mode" };
-pub const TENANT: Parameter = Parameter { name: "tenant", kind: "text", about: "Only this tenant's" };
-pub const WHOSE: Parameter = Parameter {
-    name: "tenant",
-    kind: "text",
-    about: "Whose it is: needed where several tenants have this id; empty for what belongs to no tenant. Without it, what belongs to no tenant is meant, or else the only one there is",
-};
-pub const ADDRESSES: Parameter = Parameter {
-    name: "addresses",
-    kind: "text",
-    about: "`full`: mail addresses as they are, in bodies too, for keys with the scope write; without it they are masked (t***@example.com)",
-};
+impl Parameter {
+    pub const fn text(name: &'static str, about: &'static str) -> Self {
+        Self { name, schema: schema::<String>, about }
+    }
+
+    pub const fn time(name: &'static str, about: &'static str) -> Self {
+        Self { name, schema: schema::<Time>, about }
+    }
+
+    pub const fn integer(name: &'static str, about: &'static str) -> Self {
+        Self { name, schema: schema::<u32>, about }
+    }
+
+    pub const fn flag(name: &'static str, about: &'static str) -> Self {
+        Self { name, schema: schema::<bool>, about }
+    }
+}
+
+pub const LIMIT: Parameter = Parameter::integer("limit", "Number of rows, 1 to 1000; default: 50");
+pub const OWN: Parameter = Parameter::flag("own", "true: also what Sekisho announced or fetched itself");
+pub const BEFORE: Parameter = Parameter::text("before", "Only older ones: `next` of the page before");
+pub const AFTER: Parameter =
+    Parameter::text("after", "Only newer ones, the oldest first: an id, or `next` of the page before");
+pub const LIVEMODE: Parameter = Parameter::flag("livemode", "Only live ones, or only those of a test mode");
+pub const TENANT: Parameter = Parameter::text("tenant", "Only this tenant's");
+pub const WHOSE: Parameter = Parameter::text(
+    "tenant",
+    "Whose it is: needed where several tenants have this id; empty for what belongs to no tenant. Without it, what belongs to no tenant is meant, or else the only one there is",
+);
+pub const ADDRESSES: Parameter = Parameter::text(
+    "addresses",
+    "`full`: mail addresses as they are, in bodies too, for keys with the scope write; without it they are masked (t***@example.com)",
+);
 
 const LIMIT_DEFAULT: usize = 50;
 
@@ -161,9 +186,16 @@ impl Call {
     }
 
     pub fn before(&self) -> Result<Option<Seq>, Problem> {
-        let parse =
-            |text: &str| text.parse().map_err(|error| problem::parameter(BEFORE.name, format!("{error}")));
-        self.param(BEFORE.name).map(parse).transpose()
+        self.cursor(BEFORE.name)
+    }
+
+    pub fn after(&self) -> Result<Option<Seq>, Problem> {
+        self.cursor(AFTER.name)
+    }
+
+    fn cursor(&self, name: &str) -> Result<Option<Seq>, Problem> {
+        let parse = |text: &str| text.parse().map_err(|error| problem::parameter(name, format!("{error}")));
+        self.param(name).map(parse).transpose()
     }
 
     pub fn flag(&self, name: &str) -> Result<Option<bool>, Problem> {
@@ -183,7 +215,7 @@ impl Call {
     pub fn of_tenant(&self) -> Result<Option<String>, Problem> {
         let asked = self.param(TENANT.name);
         let wanted = asked.or(self.tenant.as_deref());
-        check_tenant(&self.actor(), wanted)?;
+        self.actor().check_tenant(wanted).map_err(Refusal::from)?;
         Ok(wanted.map(str::to_owned))
     }
 
@@ -203,16 +235,16 @@ impl Call {
     }
 
     /// What came from outside, with whole addresses only for those who may see them and ask.
-    pub fn veiled(&self, mut value: Value) -> Answer {
+    pub fn veiled<T: Veiled + Serialize>(&self, mut shown: T) -> Answer {
         if !self.wants_addresses()? {
-            veil(&mut value);
+            shown.veil();
         }
-        Ok(value.into())
+        Ok(shown.into())
     }
 
     /// The other parameters, as the query they make up.
     pub fn query<T: DeserializeOwned>(&self) -> Result<T, Problem> {
-        let own = [LIMIT.name, BEFORE.name, OWN.name];
+        let own = [LIMIT.name, BEFORE.name, AFTER.name, OWN.name];
         let others = self.params.iter().filter(|(name, _)| !own.contains(&&**name));
         let others: Map<_, _> =
             others.map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect();
@@ -241,27 +273,23 @@ pub fn order<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
         .map_err(|error| problem::wrong(format!("the body is not the JSON that is expected here: {error}")))
 }
 
-/// A page of a list; `next` leads to the one after it.
-pub fn page(items: Vec<Value>, limit: usize) -> Reply {
-    let next = items.last().filter(|_| items.len() == limit).map(|last| last["id"].clone());
-    json!({ "items": items, "next": next }).into()
-}
-
-/// A page of a search: `next` says where it stopped, which may be before anything was found.
-pub fn page_until(items: Vec<Value>, next: impl Into<Value>) -> Reply {
-    json!({ "items": items, "next": next.into() }).into()
-}
-
 /// A page of things. What was merged into another or deleted is left out: such a page is shorter, and still leads on.
-pub async fn page_of_states(
+pub async fn page_of_states<T: Linked + Serialize>(
     store: &dyn Store,
     states: &[State],
     limit: usize,
-    view: impl Fn(&State) -> sekisho_store::Result<Value>,
+    view: impl Fn(&State) -> sekisho_store::Result<T>,
 ) -> Answer {
-    let next = states.last().filter(|_| states.len() == limit).map(|last| &last.key.id);
-    let mut items: Vec<_> =
-        states.iter().filter(|state| state.is_shown()).map(view).collect::<Result<_, _>>()?;
-    unlink(store, &mut items).await?;
-    Ok(json!({ "items": items, "next": next }).into())
+    let next = states.last().filter(|_| states.len() == limit).map(|last| last.key.id.clone());
+    // Facts that can't be read don't hide the others.
+    let unreadable = |state: &State, error: sekisho_store::Error| {
+        let (id, object) = (&state.key.id, state.key.kind.name());
+        json!({ "id": id, "object": object, "status": "unreadable", "error": error.chain() })
+    };
+    let shown = states.iter().filter(|state| state.is_shown());
+    let mut rows: Vec<Result<T, Value>> =
+        shown.map(|state| view(state).map_err(|error| unreadable(state, error))).collect();
+    unlink(store, rows.iter_mut().filter_map(|row| row.as_mut().ok())).await?;
+    let items = rows.into_iter().map(|row| row.map_or_else(|unreadable| unreadable, |row| json!(row)));
+    Ok(Page::<Value> { items: items.collect(), next }.into())
 }

@@ -1,15 +1,15 @@
 //! Events: what came in, and settling it again.
 
-use sekisho_core::timer::DAY_MS;
-use serde_json::{Value, json};
+use sekisho_core::time::DAY_MS;
+use sekisho_store::Order;
 
 use super::endpoint::{
-    ADDRESSES, Answer, BEFORE, Call, Endpoint, LIMIT, OWN, Parameter, Success, TENANT, Verb, page_until,
+    ADDRESSES, AFTER, Answer, BEFORE, Call, Endpoint, LIMIT, OWN, Parameter, Success, TENANT, Verb, schema,
 };
 use super::problem;
-use crate::acts::{self, EventQuery};
 use crate::config::Scope;
-use crate::{now, view};
+use crate::types::{Count, Event, EventDetail, EventQuery, List, Page, Replay, ReplayReport};
+use crate::{acts, now, queries, view};
 
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
@@ -17,26 +17,23 @@ pub const ENDPOINTS: &[Endpoint] = &[
         path: "/v1/events",
         scope: Some(Scope::Read),
         for_tenants: false,
-        summary: "Events, the newest first",
+        summary: "Events, the newest first; with `after` the oldest first",
         parameters: &[
             SOURCE,
             TYPE,
-            Parameter {
-                name: "status",
-                kind: "text",
-                about: "received, success (or processed), failed or skipped",
-            },
-            Parameter { name: "object", kind: "text", about: "The provider's id of what it is about" },
-            Parameter { name: "payment", kind: "text", about: "Only events of this payment" },
+            Parameter::text("status", "received, success (or processed), failed or skipped"),
+            Parameter::text("object", "The provider's id of what it is about"),
+            Parameter::text("payment", "Only events of this payment"),
             TENANT,
             OWN,
-            Parameter { name: "since", kind: "time", about: "Received at or after" },
-            Parameter { name: "until", kind: "time", about: "Received before" },
+            Parameter::time("since", "Received at or after"),
+            Parameter::time("until", "Received before"),
             BEFORE,
+            AFTER,
             LIMIT,
         ],
         body: None,
-        answer: "EventPage",
+        answer: schema::<Page<Event>>,
         success: Success::Done,
         run: |call| Box::pin(list(call)),
     },
@@ -46,12 +43,9 @@ pub const ENDPOINTS: &[Endpoint] = &[
         scope: Some(Scope::Read),
         for_tenants: false,
         summary: "One event with headers, body and messages, by Sekisho's id or the provider's",
-        parameters: &[
-            Parameter { name: "source", kind: "text", about: "Whose id it is, if several know it" },
-            ADDRESSES,
-        ],
+        parameters: &[Parameter::text("source", "Whose id it is, if several know it"), ADDRESSES],
         body: None,
-        answer: "EventDetail",
+        answer: schema::<EventDetail>,
         success: Success::Done,
         run: |call| Box::pin(show(call)),
     },
@@ -62,8 +56,8 @@ pub const ENDPOINTS: &[Endpoint] = &[
         for_tenants: false,
         summary: "Process events again; completed deliveries are not repeated unless `again` is true",
         parameters: &[],
-        body: Some("Replay"),
-        answer: "ReplayReport",
+        body: Some(schema::<Replay>),
+        answer: schema::<ReplayReport>,
         success: Success::Done,
         run: |call| Box::pin(replay(call)),
     },
@@ -74,19 +68,18 @@ pub const ENDPOINTS: &[Endpoint] = &[
         for_tenants: false,
         summary: "Events of closed hours by source, type and status",
         parameters: &[
-            Parameter { name: "from", kind: "time", about: "Default: a day ago" },
-            Parameter { name: "to", kind: "time", about: "Default: now; at most 100 days after from" },
+            Parameter::time("from", "Default: a day ago"),
+            Parameter::time("to", "Default: now; at most 100 days after from"),
         ],
         body: None,
-        answer: "CountList",
+        answer: schema::<List<Count>>,
         success: Success::Done,
         run: |call| Box::pin(counts(call)),
     },
 ];
 
-pub const SOURCE: Parameter = Parameter { name: "source", kind: "text", about: "Only this source" };
-pub const TYPE: Parameter =
-    Parameter { name: "type", kind: "text", about: "Only this type; a * at the end stands for anything" };
+pub const SOURCE: Parameter = Parameter::text("source", "Only this source");
+pub const TYPE: Parameter = Parameter::text("type", "Only this type; a * at the end stands for anything");
 
 const COUNTED_DAYS_MAX: i64 = 100;
 
@@ -96,17 +89,21 @@ async fn list(call: Call) -> Answer {
     filter.limit = call.limit()?;
     // The cursor lies within what `until` allows.
     filter.before = [call.before()?, filter.before].into_iter().flatten().min();
+    if let Some(after) = call.after()? {
+        filter.after = filter.after.max(Some(after));
+        filter.order = Order::OldestFirst;
+    }
     let found = call.api.store.find_events(filter).await?;
-    let mut items: Vec<Value> = found.events.iter().map(view::event).collect();
+    let mut items: Vec<_> = found.events.iter().map(view::event).collect();
     view::unlink(&*call.api.store, &mut items).await?;
-    Ok(page_until(items, found.next.map(|next| next.as_event().to_string())))
+    Ok(Page { items, next: found.next.map(|next| next.as_event().to_string()) }.into())
 }
 
 async fn show(call: Call) -> Answer {
     let store = &*call.api.store;
     let named = call.param(SOURCE.name).map(|source| vec![source.to_owned()]);
     let sources = named.as_ref().unwrap_or(&call.api.known.sources);
-    let shown = match acts::find_event(store, sources, &call.path).await? {
+    let shown = match queries::find_event(store, sources, &call.path).await? {
         Some(seq) => view::event_with_all(store, seq).await?,
         None => None,
     };
@@ -117,7 +114,7 @@ async fn show(call: Call) -> Answer {
 async fn replay(call: Call) -> Answer {
     let actor = call.actor();
     let report = acts::replay(&*call.api.store, &call.api.known, &call.order()?, &actor).await?;
-    Ok(json!(report).into())
+    Ok(report.into())
 }
 
 async fn counts(call: Call) -> Answer {
@@ -129,5 +126,5 @@ async fn counts(call: Call) -> Answer {
         )));
     }
     let found = call.api.store.find_counts(from, to).await?;
-    Ok(json!({ "items": found.iter().map(view::count).collect::<Vec<Value>>() }).into())
+    Ok(found.iter().map(view::count).collect::<List<_>>().into())
 }

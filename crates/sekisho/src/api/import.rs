@@ -1,10 +1,9 @@
 //! Many of the directory at once: what `sekisho staff import` and its siblings send, a part of their file at a time.
 
-use serde_json::json;
-
-use super::endpoint::{Answer, Call, Endpoint, Success, Verb};
+use super::endpoint::{Answer, Call, Endpoint, Success, Verb, schema};
 use crate::acts;
 use crate::config::Scope;
+use crate::types::{Import, Imported};
 
 pub const ENDPOINTS: &[Endpoint] = &[Endpoint {
     method: Verb::Post,
@@ -14,13 +13,13 @@ pub const ENDPOINTS: &[Endpoint] = &[Endpoint {
     summary: "Enter up to 1000 of one kind (tenant, customer, staff, subject), each row as it would be posted by itself: \
               all of them, or none if one is wrong. Rows that change nothing are left as they are",
     parameters: &[],
-    body: Some("Import"),
-    answer: "Imported",
+    body: Some(schema::<Import>),
+    answer: schema::<Imported>,
     success: Success::Done,
     run: |call| Box::pin(import(call)),
 }];
 
 async fn import(call: Call) -> Answer {
     let report = acts::import(&*call.api.store, call.order()?, &call.actor()).await?;
-    Ok(json!(report).into())
+    Ok(report.into())
 }

@@ -1,11 +1,13 @@
 //! Keys to the API that were made by command: made, listed, taken back. A key is shown once, when it is made.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use super::endpoint::{Answer, Call, Endpoint, Success, Verb};
+use super::endpoint::{Answer, Call, Endpoint, Success, Verb, schema};
 use super::problem;
 use crate::acts::{self, Fields, NewKey};
 use crate::config::Scope;
+use crate::queries;
+use crate::types::{ApiKey, List, NewApiKey, NewKeyAnswer, RevokedKey};
 use crate::view;
 
 pub const ENDPOINTS: &[Endpoint] = &[
@@ -17,7 +19,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         summary: "API keys created by command, without their secrets; the oldest first",
         parameters: &[],
         body: None,
-        answer: "ApiKeyList",
+        answer: schema::<List<ApiKey>>,
         success: Success::Done,
         run: |call| Box::pin(list(call)),
     },
@@ -28,8 +30,8 @@ pub const ENDPOINTS: &[Endpoint] = &[
         for_tenants: false,
         summary: "Create a key; only this response shows it",
         parameters: &[],
-        body: Some("NewApiKey"),
-        answer: "ApiKeyDetail",
+        body: Some(schema::<NewApiKey>),
+        answer: schema::<NewKeyAnswer>,
         success: Success::Created,
         run: |call| Box::pin(create(call)),
     },
@@ -40,16 +42,16 @@ pub const ENDPOINTS: &[Endpoint] = &[
         for_tenants: false,
         summary: "Revoke a key, by its name or its prefix; it is refused from now on",
         parameters: &[],
-        body: Some("RevokedKey"),
-        answer: "ApiKey",
+        body: Some(schema::<RevokedKey>),
+        answer: schema::<ApiKey>,
         success: Success::Done,
         run: |call| Box::pin(revoke(call)),
     },
 ];
 
 async fn list(call: Call) -> Answer {
-    let keys = acts::list_keys(&*call.api.store).await?;
-    Ok(json!({ "items": keys.iter().map(view::key).collect::<Vec<_>>() }).into())
+    let keys = queries::list_keys(&*call.api.store).await?;
+    Ok(keys.iter().map(view::key).collect::<List<_>>().into())
 }
 
 async fn create(call: Call) -> Answer {
@@ -60,9 +62,7 @@ async fn create(call: Call) -> Answer {
     }
     let (actor, configured) = (call.actor(), &call.api.known.keys);
     let made = acts::create_key(&*call.api.store, order, configured, &actor).await?;
-    let mut shown = view::key(&made.key);
-    shown["key"] = made.secret.expose().into();
-    Ok(shown.into())
+    Ok(NewKeyAnswer { about: view::key(&made.key), key: made.secret.expose().to_owned() }.into())
 }
 
 async fn revoke(call: Call) -> Answer {

@@ -4,9 +4,9 @@
 use sekisho_core::directory::Register;
 use sekisho_store::StateFilter;
 
-use super::endpoint::{Answer, BEFORE, Call, page_of_states};
+use super::endpoint::{Answer, BEFORE, Call, Reply, page_of_states};
 use super::problem;
-use crate::{acts, view};
+use crate::{acts, queries, view};
 
 pub async fn list(register: Register, call: Call) -> Answer {
     let before = call.param(BEFORE.name).map(str::to_owned);
@@ -20,7 +20,7 @@ pub async fn list(register: Register, call: Call) -> Answer {
 pub async fn create(register: Register, call: Call) -> Answer {
     let (store, actor) = (&*call.api.store, call.actor());
     let created = acts::create_member(store, register, call.order()?, call.request.as_ref(), &actor);
-    Ok(created.await?.into())
+    Ok(Reply::once(created.await?))
 }
 
 pub async fn show(register: Register, call: Call) -> Answer {
@@ -36,7 +36,7 @@ pub async fn show(register: Register, call: Call) -> Answer {
 pub async fn delete(register: Register, call: Call) -> Answer {
     let (store, actor, tenant) = (&*call.api.store, call.actor(), call.of_tenant()?);
     if register == Register::Tenants
-        && let Some(wider) = acts::strongest_key(store, &call.path).await?.filter(|key| *key > call.scope)
+        && let Some(wider) = queries::strongest_key(store, &call.path).await?.filter(|key| *key > call.scope)
     {
         // With the tenant its keys go: nobody takes back what they could not have given.
         return Err(problem::no_scope(&call.actor, wider));

@@ -1,8 +1,9 @@
 //! Messages: one piece of work and where it stands.
 
-use super::endpoint::{ADDRESSES, Answer, Call, Endpoint, Success, Verb};
+use super::endpoint::{ADDRESSES, Answer, Call, Endpoint, Success, Verb, schema};
 use super::problem;
 use crate::config::Scope;
+use crate::types::MessageDetail;
 use crate::view;
 
 pub const ENDPOINTS: &[Endpoint] = &[Endpoint {
@@ -13,7 +14,7 @@ pub const ENDPOINTS: &[Endpoint] = &[Endpoint {
     summary: "Status of a message, and every call it made",
     parameters: &[ADDRESSES],
     body: None,
-    answer: "MessageDetail",
+    answer: schema::<MessageDetail>,
     success: Success::Done,
     run: |call| Box::pin(show(call)),
 }];

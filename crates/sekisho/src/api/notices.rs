@@ -2,13 +2,17 @@
 
 use sekisho_core::mail_address::MailAddress;
 use sekisho_core::notification::Status;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use super::endpoint::{ADDRESSES, Answer, BEFORE, Call, Endpoint, LIMIT, Parameter, Success, TENANT, Verb};
+use super::endpoint::{
+    ADDRESSES, Answer, BEFORE, Call, Endpoint, LIMIT, Parameter, Success, TENANT, Verb, schema,
+};
 use super::problem;
-use crate::acts::{self, Fields, NoticeQuery};
+use crate::acts::{self, Fields};
 use crate::config::Scope;
 use crate::http::Problem;
+use crate::queries::{self, NoticeQuery};
+use crate::types::{Notice, NoticeDetail, Page, Resend};
 use crate::view;
 
 pub const ENDPOINTS: &[Endpoint] = &[
@@ -20,20 +24,20 @@ pub const ENDPOINTS: &[Endpoint] = &[
         summary: "Notices, the newest first. A page may be short, or empty, and still lead on",
         parameters: &[
             TO,
-            Parameter { name: "since", kind: "time", about: "Created at or after" },
-            Parameter { name: "until", kind: "time", about: "Created before" },
+            Parameter::time("since", "Created at or after"),
+            Parameter::time("until", "Created before"),
             STATUS,
-            Parameter { name: "template", kind: "text", about: "Only those made from this template" },
-            Parameter { name: "channel", kind: "text", about: "Only those by this channel" },
+            Parameter::text("template", "Only those made from this template"),
+            Parameter::text("channel", "Only those by this channel"),
             TENANT,
-            Parameter { name: "payment", kind: "text", about: "Only those about this payment: pay_…" },
-            Parameter { name: "batch", kind: "text", about: "Only those of this run: reminders/2026-11-16" },
+            Parameter::text("payment", "Only those about this payment: pay_…"),
+            Parameter::text("batch", "Only those of this run: reminders/2026-11-16"),
             ADDRESSES,
             BEFORE,
             LIMIT,
         ],
         body: None,
-        answer: "NoticePage",
+        answer: schema::<Page<Notice>>,
         success: Success::Done,
         run: |call| Box::pin(list(call)),
     },
@@ -45,7 +49,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         summary: "One notice with every step, the next thing to do, and what the audit log says of it",
         parameters: &[ADDRESSES],
         body: None,
-        answer: "NoticeDetail",
+        answer: schema::<NoticeDetail>,
         success: Success::Done,
         run: |call| Box::pin(show(call)),
     },
@@ -56,19 +60,18 @@ pub const ENDPOINTS: &[Endpoint] = &[
         for_tenants: true,
         summary: "Resend a notice, to its address or another; 409 while it is being sent",
         parameters: &[],
-        body: Some("Resend"),
-        answer: "Notice",
+        body: Some(schema::<Resend>),
+        answer: schema::<Notice>,
         success: Success::Done,
         run: |call| Box::pin(resend(call)),
     },
 ];
 
-const TO: Parameter = Parameter { name: "to", kind: "text", about: "Only those to this whole mail address" };
-const STATUS: Parameter = Parameter {
-    name: "status",
-    kind: "text",
-    about: "queued, sending, retrying, sent, failed, uncertain, suppressed, off, bounced, complained",
-};
+const TO: Parameter = Parameter::text("to", "Only those to this whole mail address");
+const STATUS: Parameter = Parameter::text(
+    "status",
+    "queued, sending, retrying, sent, failed, uncertain, suppressed, off, bounced, complained",
+);
 
 async fn list(call: Call) -> Answer {
     let (query, whole) = (query(&call)?, call.wants_addresses()?);
@@ -78,7 +81,7 @@ async fn list(call: Call) -> Answer {
     }
     let page = query.page(&*call.api.store, before, call.limit()?).await?;
     let items = page.notices.iter().map(|(id, notice)| view::notice(id, notice, whole));
-    Ok(json!({ "items": items.collect::<Vec<Value>>(), "next": page.next }).into())
+    Ok(Page { items: items.collect(), next: page.next }.into())
 }
 
 fn query(call: &Call) -> Result<NoticeQuery, Problem> {
@@ -105,7 +108,7 @@ fn query(call: &Call) -> Result<NoticeQuery, Problem> {
 
 async fn show(call: Call) -> Answer {
     let (store, whole) = (&*call.api.store, call.wants_addresses()?);
-    let found = acts::notice(store, &call.path).await?;
+    let found = queries::notice(store, &call.path).await?;
     let found = found.filter(|(_, notice)| call.may_see(notice.tenant.as_deref()));
     let missing = || {
         let hint = "GET /v1/notices?to=… finds those to an address";

@@ -1,12 +1,16 @@
-//! The OpenAPI 3.1 document, made from the table of endpoints.
+//! The OpenAPI 3.1 document, made from the table of endpoints and the types that it names.
 
+use std::collections::BTreeMap;
 use std::future::ready;
 
+use schemars::SchemaGenerator;
+use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use super::endpoint::{Endpoint, Success, Verb};
-use super::{endpoints, schema};
+use super::endpoint::{Endpoint, Success, Verb, schema};
+use super::endpoints;
 use crate::config::Scope;
+use crate::types::Problem;
 
 pub const ENDPOINTS: &[Endpoint] = &[Endpoint {
     method: Verb::Get,
@@ -16,17 +20,18 @@ pub const ENDPOINTS: &[Endpoint] = &[Endpoint {
     summary: "This document",
     parameters: &[],
     body: None,
-    answer: "any",
+    answer: schema::<Value>,
     success: Success::Done,
     run: |_| Box::pin(ready(Ok(document().into()))),
 }];
 
 pub fn document() -> Value {
+    let mut writer = Writer::new();
     let mut paths = Map::new();
     for endpoint in endpoints() {
         let method = endpoint.method.name().to_lowercase();
         let path = paths.entry(endpoint.path).or_insert_with(|| json!({}));
-        path[method] = operation(endpoint);
+        path[method] = writer.operation(endpoint);
     }
     json!({
         "openapi": "3.1.0",
@@ -37,7 +42,7 @@ pub fn document() -> Value {
         },
         "paths": paths,
         "components": {
-            "schemas": schema::all(),
+            "schemas": writer.schemas(),
             "securitySchemes": { "key": {
                 "type": "http",
                 "scheme": "bearer",
@@ -47,59 +52,88 @@ pub fn document() -> Value {
     })
 }
 
-fn operation(endpoint: &Endpoint) -> Value {
-    let mut answers = json!({
-        "default": {
-            "description": "What is wrong",
-            "content": { "application/problem+json": { "schema": schema::of("Problem") } },
-        },
-    });
-    let content = json!({ "application/json": { "schema": schema::of(endpoint.answer) } });
-    let mut good = match endpoint.success {
-        Success::Done => json!({ "description": "Done" }),
-        Success::Created => json!({ "description": "Created" }),
-        Success::CreatedOnce => json!({
-            "description": "Created, now or when it was sent before",
-            "headers": { "Idempotent-Replayed": {
-                "description": "`true` when it was sent before: this is the answer of then",
-                "schema": schema::of("text"),
-            } },
-        }),
-    };
-    good["content"] = content;
-    answers[endpoint.success.status().as_str()] = good;
-    let mut operation = json!({ "summary": endpoint.summary, "parameters": parameters(endpoint) });
-    if let Some(body) = endpoint.body {
-        let content = json!({ "application/json": { "schema": schema::of(body) } });
-        operation["requestBody"] = json!({ "required": true, "content": content });
-    }
-    match endpoint.scope {
-        None => operation["security"] = json!([]),
-        Some(scope) => {
-            operation["security"] = json!([{ "key": [scope.name()] }]);
-            answers["401"] = json!({ "description": "The key is missing or unknown" });
-            if scope > Scope::Read || !endpoint.for_tenants {
-                let lacks =
-                    format!("The key lacks the scope {}, or belongs to one tenant only", scope.name());
-                answers["403"] = json!({ "description": lacks });
-            }
-        }
-    }
-    operation["responses"] = answers;
-    operation
+/// Collects what endpoints name. What is read may leave out more than what is written, so each has its own generator.
+struct Writer {
+    bodies: SchemaGenerator,
+    answers: SchemaGenerator,
 }
 
-fn parameters(endpoint: &Endpoint) -> Vec<Value> {
-    let in_path = endpoint.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
-    let in_path = in_path
-        .map(|name| json!({ "name": name, "in": "path", "required": true, "schema": schema::of("text") }));
-    let in_query = endpoint.parameters.iter().map(|parameter| {
-        let schema = schema::of(parameter.kind);
-        json!({ "name": parameter.name, "in": "query", "description": parameter.about, "schema": schema })
-    });
-    let once = (endpoint.success == Success::CreatedOnce).then(|| {
-        let about = "Sent again with the same key and body, the order is not carried out twice";
-        json!({ "name": "Idempotency-Key", "in": "header", "description": about, "schema": schema::of("text") })
-    });
-    in_path.chain(in_query).chain(once).collect()
+impl Writer {
+    fn new() -> Self {
+        let settings = || {
+            SchemaSettings::draft2020_12().with(|settings| {
+                settings.definitions_path = "/components/schemas".into();
+                settings.meta_schema = None;
+            })
+        };
+        Self {
+            bodies: settings().for_deserialize().into_generator(),
+            answers: settings().for_serialize().into_generator(),
+        }
+    }
+
+    fn schemas(mut self) -> BTreeMap<String, Value> {
+        let (answers, bodies) = (self.answers.take_definitions(true), self.bodies.take_definitions(true));
+        answers.into_iter().chain(bodies).collect()
+    }
+
+    fn operation(&mut self, endpoint: &Endpoint) -> Value {
+        let problem = schema::<Problem>(&mut self.answers);
+        let mut answers = json!({
+            "default": {
+                "description": "What is wrong",
+                "content": { "application/problem+json": { "schema": problem } },
+            },
+        });
+        let content = json!({ "application/json": { "schema": (endpoint.answer)(&mut self.answers) } });
+        let mut good = match endpoint.success {
+            Success::Done => json!({ "description": "Done" }),
+            Success::Created => json!({ "description": "Created" }),
+            Success::CreatedOnce => json!({
+                "description": "Created, now or when it was sent before",
+                "headers": { "Idempotent-Replayed": {
+                    "description": "`true` when it was sent before: this is the answer of then",
+                    "schema": schema::<String>(&mut self.answers),
+                } },
+            }),
+        };
+        good["content"] = content;
+        answers[endpoint.success.status().as_str()] = good;
+        let parameters = self.parameters(endpoint);
+        let mut operation = json!({ "summary": endpoint.summary, "parameters": parameters });
+        if let Some(body) = endpoint.body {
+            let content = json!({ "application/json": { "schema": body(&mut self.bodies) } });
+            operation["requestBody"] = json!({ "required": true, "content": content });
+        }
+        match endpoint.scope {
+            None => operation["security"] = json!([]),
+            Some(scope) => {
+                operation["security"] = json!([{ "key": [scope.name()] }]);
+                answers["401"] = json!({ "description": "The key is missing or unknown" });
+                if scope > Scope::Read || !endpoint.for_tenants {
+                    let lacks =
+                        format!("The key lacks the scope {}, or belongs to one tenant only", scope.name());
+                    answers["403"] = json!({ "description": lacks });
+                }
+            }
+        }
+        operation["responses"] = answers;
+        operation
+    }
+
+    fn parameters(&mut self, endpoint: &Endpoint) -> Vec<Value> {
+        let text = schema::<String>(&mut self.bodies);
+        let in_path = endpoint.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+        let in_path =
+            in_path.map(|name| json!({ "name": name, "in": "path", "required": true, "schema": text }));
+        let in_query = endpoint.parameters.iter().map(|parameter| {
+            let schema = (parameter.schema)(&mut self.bodies);
+            json!({ "name": parameter.name, "in": "query", "description": parameter.about, "schema": schema })
+        });
+        let once = (endpoint.success == Success::CreatedOnce).then(|| {
+            let about = "Sent again with the same key and body, the order is not carried out twice";
+            json!({ "name": "Idempotency-Key", "in": "header", "description": about, "schema": text })
+        });
+        in_path.chain(in_query).chain(once).collect()
+    }
 }

@@ -3,15 +3,16 @@
 use sekisho_core::settlement::payment::Status;
 use sekisho_core::state::Kind;
 use sekisho_store::StateFilter;
-use serde_json::Value;
 
 use super::endpoint::{
-    Answer, BEFORE, Call, Endpoint, LIMIT, LIVEMODE, Parameter, Success, TENANT, Verb, page_of_states,
+    Answer, BEFORE, Call, Endpoint, LIMIT, LIVEMODE, Parameter, Reply, Success, TENANT, Verb, page_of_states,
+    schema,
 };
 use super::problem;
 use crate::config::Scope;
 use crate::http::Problem;
-use crate::{acts, now, view};
+use crate::types::{Dated, NewPayment, Page, Payment, PaymentHistory, PaymentProof};
+use crate::{acts, now, queries, view};
 
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
@@ -25,18 +26,14 @@ pub const ENDPOINTS: &[Endpoint] = &[
             ACCOUNT,
             STATUS,
             TENANT,
-            Parameter { name: "customer", kind: "text", about: "Only this customer's" },
+            Parameter::text("customer", "Only this customer's"),
             LIVEMODE,
-            Parameter {
-                name: "attention",
-                kind: "text",
-                about: "Only those that need attention, for this reason; empty is any",
-            },
+            Parameter::text("attention", "Only those that need attention, for this reason; empty is any"),
             BEFORE,
             LIMIT,
         ],
         body: None,
-        answer: "PaymentPage",
+        answer: schema::<Page<Dated<Payment>>>,
         success: Success::Done,
         run: |call| Box::pin(list(call)),
     },
@@ -47,8 +44,8 @@ pub const ENDPOINTS: &[Endpoint] = &[
         for_tenants: true,
         summary: "Create a payment; provider events with the same reference are joined with it",
         parameters: &[],
-        body: Some("NewPayment"),
-        answer: "Payment",
+        body: Some(schema::<NewPayment>),
+        answer: schema::<Payment>,
         success: Success::CreatedOnce,
         run: |call| Box::pin(create(call)),
     },
@@ -60,9 +57,21 @@ pub const ENDPOINTS: &[Endpoint] = &[
         summary: "One payment with every fact; one that was merged is shown as what it became",
         parameters: &[],
         body: None,
-        answer: "PaymentDetail",
+        answer: schema::<Dated<Payment>>,
         success: Success::Done,
         run: |call| Box::pin(show(call)),
+    },
+    Endpoint {
+        method: Verb::Get,
+        path: "/v1/payments/{id}/history",
+        scope: Some(Scope::Read),
+        for_tenants: true,
+        summary: "What the audit log says of a payment and of everything that became part of it, the oldest first",
+        parameters: &[],
+        body: None,
+        answer: schema::<PaymentHistory>,
+        success: Success::Done,
+        run: |call| Box::pin(history(call)),
     },
     Endpoint {
         method: Verb::Get,
@@ -72,27 +81,22 @@ pub const ENDPOINTS: &[Endpoint] = &[
         summary: "One payment with all the evidence for it, and whether that holds together",
         parameters: &[],
         body: None,
-        answer: "PaymentProof",
+        answer: schema::<PaymentProof>,
         success: Success::Done,
         run: |call| Box::pin(prove(call)),
     },
 ];
 
-const REFERENCE: Parameter = Parameter {
-    name: "reference",
-    kind: "text",
-    about: "Our id, or that of the payment intent, session, charge, refund or order",
-};
-const ACCOUNT: Parameter = Parameter {
-    name: "account",
-    kind: "text",
-    about: "With reference: the account at the provider whose word it is. A provider's id is found without it, an order of a connected account is not",
-};
-const STATUS: Parameter = Parameter {
-    name: "status",
-    kind: "text",
-    about: "unpaid, processing, failed, expired, cancelled, partially_paid, paid, partially_refunded or refunded",
-};
+const REFERENCE: Parameter =
+    Parameter::text("reference", "Our id, or that of the payment intent, session, charge, refund or order");
+const ACCOUNT: Parameter = Parameter::text(
+    "account",
+    "With reference: the account at the provider whose word it is. A provider's id is found without it, an order of a connected account is not",
+);
+const STATUS: Parameter = Parameter::text(
+    "status",
+    "unpaid, processing, failed, expired, cancelled, partially_paid, paid, partially_refunded or refunded",
+);
 
 async fn list(call: Call) -> Answer {
     let filter = filter(&call)?;
@@ -100,7 +104,7 @@ async fn list(call: Call) -> Answer {
     let store = &*call.api.store;
     let states = match call.param(REFERENCE.name) {
         Some(reference) => {
-            let found = acts::payments_by_reference(store, reference, call.param(ACCOUNT.name)).await?;
+            let found = queries::payments_by_reference(store, reference, call.param(ACCOUNT.name)).await?;
             let mut found: Vec<_> = found.into_iter().filter(|state| filter.matches(state)).collect();
             // In the order of every page, so that its cursor holds here too.
             found.sort_by(|one, other| other.key.id.cmp(&one.key.id));
@@ -139,15 +143,25 @@ fn filter(call: &Call) -> Result<StateFilter, Problem> {
 
 async fn create(call: Call) -> Answer {
     let (store, actor) = (&*call.api.store, call.actor());
-    Ok(acts::create_payment(store, call.order()?, call.request.as_ref(), &actor).await?.into())
+    Ok(Reply::once(acts::create_payment(store, call.order()?, call.request.as_ref(), &actor).await?))
 }
 
 async fn show(call: Call) -> Answer {
     let found = view::find_payment(&*call.api.store, &call.path).await?;
-    let found = found.filter(|payment: &Value| call.may_see(payment["tenant"].as_str()));
+    let found = found.filter(|payment| call.may_see(payment.thing.tenant.as_deref()));
     let mut found = found.ok_or_else(|| missing(&call))?;
     view::unlink(&*call.api.store, [&mut found]).await?;
     Ok(found.into())
+}
+
+async fn history(call: Call) -> Answer {
+    let store = &*call.api.store;
+    let found = queries::payment_state(store, &call.path).await?;
+    let found = found.filter(|state| call.may_see(state.index.tenant.as_deref()));
+    let found = found.ok_or_else(|| missing(&call))?;
+    let history = queries::history(store, &found.key.id).await?;
+    let own = history.entries.iter().filter(|one| call.may_see(one.entry.tenant.as_deref()));
+    Ok(PaymentHistory { items: own.map(view::audit).collect(), complete: history.is_whole }.into())
 }
 
 async fn prove(call: Call) -> Answer {

@@ -3,9 +3,10 @@
 use axum::body::Body;
 use http::{HeaderValue, Response, StatusCode, header};
 
-use crate::acts::{FieldError, Refusal};
+use crate::acts::Refusal;
 use crate::config::Scope;
 use crate::http::Problem;
+use crate::types::FieldError;
 
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {

@@ -2,9 +2,10 @@
 
 use sekisho_store::RejectionFilter;
 
-use super::endpoint::{Answer, BEFORE, Call, Endpoint, LIMIT, Parameter, Success, Verb, page};
+use super::endpoint::{Answer, BEFORE, Call, Endpoint, LIMIT, Parameter, Success, Verb, schema};
 use super::events::SOURCE;
 use crate::config::Scope;
+use crate::types::{Page, Rejection};
 use crate::view;
 
 pub const ENDPOINTS: &[Endpoint] = &[Endpoint {
@@ -13,14 +14,9 @@ pub const ENDPOINTS: &[Endpoint] = &[Endpoint {
     scope: Some(Scope::Read),
     for_tenants: false,
     summary: "Rejected requests, the newest first; similar ones are grouped into one line",
-    parameters: &[
-        SOURCE,
-        Parameter { name: "reason", kind: "text", about: "Why, such as bad_signature" },
-        BEFORE,
-        LIMIT,
-    ],
+    parameters: &[SOURCE, Parameter::text("reason", "Why, such as bad_signature"), BEFORE, LIMIT],
     body: None,
-    answer: "RejectionPage",
+    answer: schema::<Page<Rejection>>,
     success: Success::Done,
     run: |call| Box::pin(list(call)),
 }];
@@ -31,5 +27,5 @@ async fn list(call: Call) -> Answer {
     let filter = RejectionFilter { source, reason, before: call.before()?, limit: call.limit()? };
     let limit = filter.limit;
     let found = call.api.store.find_rejections(filter).await?;
-    Ok(page(found.iter().map(view::rejection).collect(), limit))
+    Ok(Page::full(found.iter().map(view::rejection).collect(), limit, |one| &one.id).into())
 }

@@ -1,11 +1,13 @@
 //! Reminders of deadlines: a day's run by hand, and how it stands.
 
-use serde_json::json;
+use sekisho_core::id::Sequence;
 
-use super::endpoint::{Answer, Call, Endpoint, Success, TENANT, Verb};
-use crate::acts::{self, Remind, check_tenant};
+use super::endpoint::{Answer, Call, Endpoint, Success, TENANT, Verb, schema};
+use crate::acts::{self, Refusal};
 use crate::config::Scope;
 use crate::now;
+use crate::queries;
+use crate::types::{Remind, RemindReport, ReminderSummary};
 
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
@@ -15,8 +17,8 @@ pub const ENDPOINTS: &[Endpoint] = &[
         for_tenants: true,
         summary: "Run the reminders of a day, or list who would get one; no one gets a second one for the same day",
         parameters: &[],
-        body: Some("Remind"),
-        answer: "RemindReport",
+        body: Some(schema::<Remind>),
+        answer: schema::<RemindReport>,
         success: Success::Done,
         run: |call| Box::pin(run(call)),
     },
@@ -28,7 +30,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         summary: "How the reminders of a day stand: how many there are of each status",
         parameters: &[TENANT],
         body: None,
-        answer: "ReminderSummary",
+        answer: schema::<ReminderSummary>,
         success: Success::Done,
         run: |call| Box::pin(show(call)),
     },
@@ -37,10 +39,19 @@ pub const ENDPOINTS: &[Endpoint] = &[
 async fn run(call: Call) -> Answer {
     let (mut order, actor) = (call.order::<Remind>()?, call.actor());
     order.tenant = order.tenant.or_else(|| call.tenant.clone());
-    check_tenant(&actor, order.tenant.as_deref())?;
-    let (api, at) = (&call.api, actor.at);
-    let next_seq = || api.worker.node.next_seq(at);
-    let report = acts::run_reminders(&*api.store, &api.notifications, &order, &actor, next_seq).await?;
+    actor.check_tenant(order.tenant.as_deref()).map_err(Refusal::from)?;
+    let (store, notifications, at) = (&*call.api.store, &call.api.notifications, actor.at);
+    let report = if let Some(engine) = &call.api.engine {
+        let next_seq = || engine.node.next_seq(at);
+        acts::run_reminders(store, notifications, &order, &actor, next_seq).await?
+    } else {
+        // Servers on other machines may run on the same store: the ids must be unique all the same.
+        let joined = store.join(at).await?;
+        let mut ids = Sequence::new(joined.epoch, joined.floor);
+        let run = acts::run_reminders(store, notifications, &order, &actor, || ids.next(at)).await;
+        store.leave(joined.epoch).await?;
+        run?
+    };
     if !order.dry_run {
         tracing::info!(
             actor = call.actor,
@@ -49,11 +60,11 @@ async fn run(call: Call) -> Answer {
             "reminders run by an operator"
         );
     }
-    Ok(json!(report).into())
+    Ok(report.into())
 }
 
 async fn show(call: Call) -> Answer {
     let tenant = call.of_tenant()?;
-    let shown = acts::reminders_summary(&*call.api.store, &call.path, tenant.as_deref(), now());
+    let shown = queries::reminders_summary(&*call.api.store, &call.path, tenant.as_deref(), now());
     Ok(shown.await?.into())
 }

@@ -2,11 +2,11 @@
 
 use sekisho_core::job::Lane;
 use sekisho_core::queue::Breaker;
-use serde_json::json;
 
-use super::endpoint::{Answer, Call, Endpoint, Success, Verb};
+use super::endpoint::{Answer, Call, Endpoint, Success, Verb, schema};
 use super::problem;
 use crate::config::Scope;
+use crate::types::{List, Reset, Route};
 use crate::{acts, view};
 
 pub const ENDPOINTS: &[Endpoint] = &[
@@ -18,7 +18,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         summary: "Every route with its breaker and its oldest waiting message",
         parameters: &[],
         body: None,
-        answer: "RouteList",
+        answer: schema::<List<Route>>,
         success: Success::Done,
         run: |call| Box::pin(list(call)),
     },
@@ -30,14 +30,15 @@ pub const ENDPOINTS: &[Endpoint] = &[
         summary: "Close the breaker of a route: its destination is called again at once",
         parameters: &[],
         body: None,
-        answer: "Reset",
+        answer: schema::<Reset>,
         success: Success::Done,
         run: |call| Box::pin(reset(call)),
     },
 ];
 
 async fn list(call: Call) -> Answer {
-    Ok(json!({ "items": view::routes(&call.api.places, &*call.api.store).await? }).into())
+    let items = view::routes(&call.api.places, &*call.api.store).await?;
+    Ok(List { items }.into())
 }
 
 async fn reset(call: Call) -> Answer {
@@ -49,7 +50,9 @@ async fn reset(call: Call) -> Answer {
     let actor = call.actor();
     let reset = acts::reset(&*call.api.store, &call.path, &actor).await?;
     // This node need not wait until it looks at the store again.
-    call.api.worker.desk.set_breaker(&Lane::to_route(&call.path), Breaker::default());
+    if let Some(engine) = &call.api.engine {
+        engine.lanes.breaker(&Lane::to_route(&call.path)).set(Breaker::default());
+    }
     tracing::info!(route = call.path, actor = call.actor, was = reset.was, "breaker reset by an operator");
-    Ok(json!(reset).into())
+    Ok(reset.into())
 }

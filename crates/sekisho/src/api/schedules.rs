@@ -2,10 +2,9 @@
 
 use std::future::ready;
 
-use serde_json::{Value, json};
-
-use super::endpoint::{Answer, Call, Endpoint, Success, Verb};
+use super::endpoint::{Answer, Call, Endpoint, Success, Verb, schema};
 use crate::config::Scope;
+use crate::types::{List, Schedule};
 use crate::{now, view};
 
 pub const ENDPOINTS: &[Endpoint] = &[Endpoint {
@@ -16,7 +15,7 @@ pub const ENDPOINTS: &[Endpoint] = &[Endpoint {
     summary: "Every schedule and when it is due next",
     parameters: &[],
     body: None,
-    answer: "ScheduleList",
+    answer: schema::<List<Schedule>>,
     success: Success::Done,
     run: |call| Box::pin(ready(list(&call))),
 }];
@@ -24,5 +23,5 @@ pub const ENDPOINTS: &[Endpoint] = &[Endpoint {
 fn list(call: &Call) -> Answer {
     let at = now();
     let schedules = call.api.schedules.iter().map(|schedule| view::schedule(schedule, at));
-    Ok(json!({ "items": schedules.collect::<Vec<Value>>() }).into())
+    Ok(schedules.collect::<List<_>>().into())
 }

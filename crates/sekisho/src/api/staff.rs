@@ -2,9 +2,10 @@
 
 use sekisho_core::directory::Register;
 
-use super::endpoint::{ADDRESSES, BEFORE, Endpoint, LIMIT, Success, TENANT, Verb, WHOSE};
+use super::endpoint::{ADDRESSES, BEFORE, Endpoint, LIMIT, Success, TENANT, Verb, WHOSE, schema};
 use super::members;
 use crate::config::Scope;
+use crate::types::{Dated, Deleted, NewStaff, Page, Staff};
 
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
@@ -15,7 +16,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         summary: "Staff, by tenant and id, the last first",
         parameters: &[TENANT, ADDRESSES, BEFORE, LIMIT],
         body: None,
-        answer: "StaffPage",
+        answer: schema::<Page<Dated<Staff>>>,
         success: Success::Done,
         run: |call| Box::pin(members::list(Register::Staff, call)),
     },
@@ -27,8 +28,8 @@ pub const ENDPOINTS: &[Endpoint] = &[
         summary: "Enter a staff member, or replace all that is said of one: what is left out is empty from then on, \
                   notifications are on and threshold_days is 30. The tenant must be there",
         parameters: &[],
-        body: Some("NewStaff"),
-        answer: "Staff",
+        body: Some(schema::<NewStaff>),
+        answer: schema::<Staff>,
         success: Success::CreatedOnce,
         run: |call| Box::pin(members::create(Register::Staff, call)),
     },
@@ -40,7 +41,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         summary: "One staff member",
         parameters: &[WHOSE, ADDRESSES],
         body: None,
-        answer: "StaffDetail",
+        answer: schema::<Dated<Staff>>,
         success: Success::Done,
         run: |call| Box::pin(members::show(Register::Staff, call)),
     },
@@ -52,7 +53,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         summary: "Delete a staff member: its fields are deleted, the audit log is kept",
         parameters: &[WHOSE],
         body: None,
-        answer: "Deleted",
+        answer: schema::<Deleted>,
         success: Success::Done,
         run: |call| Box::pin(members::delete(Register::Staff, call)),
     },

@@ -2,9 +2,10 @@
 
 use sekisho_core::directory::Register;
 
-use super::endpoint::{BEFORE, Endpoint, LIMIT, Success, TENANT, Verb, WHOSE};
+use super::endpoint::{BEFORE, Endpoint, LIMIT, Success, TENANT, Verb, WHOSE, schema};
 use super::members;
 use crate::config::Scope;
+use crate::types::{Dated, Deleted, NewSubject, Page, Subject};
 
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
@@ -15,7 +16,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         summary: "Subjects, by tenant and id, the last first",
         parameters: &[TENANT, BEFORE, LIMIT],
         body: None,
-        answer: "SubjectPage",
+        answer: schema::<Page<Dated<Subject>>>,
         success: Success::Done,
         run: |call| Box::pin(members::list(Register::Subjects, call)),
     },
@@ -26,8 +27,8 @@ pub const ENDPOINTS: &[Endpoint] = &[
         for_tenants: true,
         summary: "Enter a subject, or replace all its fields: what is left out is empty from then on. The tenant must be there",
         parameters: &[],
-        body: Some("NewSubject"),
-        answer: "Subject",
+        body: Some(schema::<NewSubject>),
+        answer: schema::<Subject>,
         success: Success::CreatedOnce,
         run: |call| Box::pin(members::create(Register::Subjects, call)),
     },
@@ -39,7 +40,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         summary: "One subject",
         parameters: &[WHOSE],
         body: None,
-        answer: "SubjectDetail",
+        answer: schema::<Dated<Subject>>,
         success: Success::Done,
         run: |call| Box::pin(members::show(Register::Subjects, call)),
     },
@@ -51,7 +52,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         summary: "Delete a subject: its fields are deleted, the audit log is kept",
         parameters: &[WHOSE],
         body: None,
-        answer: "Deleted",
+        answer: schema::<Deleted>,
         success: Success::Done,
         run: |call| Box::pin(members::delete(Register::Subjects, call)),
     },

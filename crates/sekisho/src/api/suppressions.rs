@@ -1,13 +1,14 @@
 //! Suppressions: addresses that nothing is sent to, because mail came back, was called spam, or a person said so.
 
 use sekisho_core::mail_address::MailAddress;
-use sekisho_core::notification::Suppression;
-use serde_json::json;
+use sekisho_core::notification::Suppression as Kept;
 
-use super::endpoint::{ADDRESSES, Answer, BEFORE, Call, Endpoint, LIMIT, Parameter, Success, Verb, page};
+use super::endpoint::{ADDRESSES, Answer, BEFORE, Call, Endpoint, LIMIT, Parameter, Success, Verb, schema};
 use super::problem;
-use crate::acts::{self, Turned};
+use crate::acts::{self, SuppressionOrder};
 use crate::config::Scope;
+use crate::queries;
+use crate::types::{Page, Suppression, Turn};
 
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
@@ -17,14 +18,14 @@ pub const ENDPOINTS: &[Endpoint] = &[
         for_tenants: false,
         summary: "Addresses that nothing is sent to, by address, the last first",
         parameters: &[
-            Parameter { name: "address", kind: "text", about: "Only this one, released or not" },
+            Parameter::text("address", "Only this one, released or not"),
             ALL,
             ADDRESSES,
             BEFORE,
             LIMIT,
         ],
         body: None,
-        answer: "SuppressionPage",
+        answer: schema::<Page<Suppression>>,
         success: Success::Done,
         run: |call| Box::pin(list(call)),
     },
@@ -35,8 +36,8 @@ pub const ENDPOINTS: &[Endpoint] = &[
         for_tenants: false,
         summary: "Send nothing to an address any more",
         parameters: &[],
-        body: Some("Turn"),
-        answer: "Suppression",
+        body: Some(schema::<Turn>),
+        answer: schema::<Suppression>,
         success: Success::Created,
         run: |call| Box::pin(suppress(call)),
     },
@@ -47,38 +48,38 @@ pub const ENDPOINTS: &[Endpoint] = &[
         for_tenants: false,
         summary: "Send to an address again; what was suppressed meanwhile is resent by its notice",
         parameters: &[],
-        body: Some("Turn"),
-        answer: "Suppression",
+        body: Some(schema::<Turn>),
+        answer: schema::<Suppression>,
         success: Success::Done,
         run: |call| Box::pin(release(call)),
     },
 ];
 
-const ALL: Parameter = Parameter { name: "all", kind: "flag", about: "true: also those that were released" };
+const ALL: Parameter = Parameter::flag("all", "true: also those that were released");
 
 async fn list(call: Call) -> Answer {
     let (store, whole, limit) = (&*call.api.store, call.wants_addresses()?, call.limit()?);
-    let view = |one: &Suppression| acts::suppression_view(one, whole);
+    let view = |one: &Kept| queries::suppression_view(one, whole);
     if let Some(text) = call.param("address") {
         let address: MailAddress =
             text.parse().map_err(|error| problem::parameter("address", format!("is {error}")))?;
-        let found = acts::suppression(store, &address).await?;
-        return Ok(json!({ "items": found.iter().map(view).collect::<Vec<_>>(), "next": null }).into());
+        let found = queries::suppression(store, &address).await?;
+        return Ok(Page::<_> { items: found.iter().map(view).collect(), next: None }.into());
     }
     let all = call.flag(ALL.name)?.unwrap_or(false);
-    let found = acts::suppressions(store, all, call.param(BEFORE.name), limit).await?;
-    Ok(page(found.iter().map(view).collect(), limit))
+    let found = queries::suppressions(store, all, call.param(BEFORE.name), limit).await?;
+    Ok(Page::full(found.iter().map(view).collect(), limit, |one| &one.id).into())
 }
 
 async fn suppress(call: Call) -> Answer {
-    let Turned { address, reason } = Turned::read(call.order()?)?;
+    let SuppressionOrder { address, reason } = SuppressionOrder::parse(call.order()?)?;
     let turned = acts::suppress(&*call.api.store, &address, &reason, &call.actor()).await?;
     tracing::info!(%address, actor = call.actor, "address suppressed by an operator");
     Ok(turned.into())
 }
 
 async fn release(call: Call) -> Answer {
-    let Turned { address, reason } = Turned::read(call.order()?)?;
+    let SuppressionOrder { address, reason } = SuppressionOrder::parse(call.order()?)?;
     let turned = acts::release(&*call.api.store, &address, &reason, &call.actor()).await?;
     tracing::info!(%address, actor = call.actor, "address released by an operator");
     Ok(turned.into())

@@ -2,9 +2,10 @@
 
 use sekisho_core::directory::Register;
 
-use super::endpoint::{BEFORE, Endpoint, LIMIT, Success, Verb};
+use super::endpoint::{BEFORE, Endpoint, LIMIT, Success, Verb, schema};
 use super::members;
 use crate::config::Scope;
+use crate::types::{Dated, Deleted, NewTenant, Page, Tenant};
 
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
@@ -15,7 +16,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         summary: "Tenants, by id, the highest first",
         parameters: &[BEFORE, LIMIT],
         body: None,
-        answer: "TenantPage",
+        answer: schema::<Page<Dated<Tenant>>>,
         success: Success::Done,
         run: |call| Box::pin(members::list(Register::Tenants, call)),
     },
@@ -26,8 +27,8 @@ pub const ENDPOINTS: &[Endpoint] = &[
         for_tenants: false,
         summary: "Enter a tenant, or replace all its fields: what is left out is empty from then on",
         parameters: &[],
-        body: Some("NewTenant"),
-        answer: "Tenant",
+        body: Some(schema::<NewTenant>),
+        answer: schema::<Tenant>,
         success: Success::CreatedOnce,
         run: |call| Box::pin(members::create(Register::Tenants, call)),
     },
@@ -39,7 +40,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         summary: "One tenant",
         parameters: &[],
         body: None,
-        answer: "TenantDetail",
+        answer: schema::<Dated<Tenant>>,
         success: Success::Done,
         run: |call| Box::pin(members::show(Register::Tenants, call)),
     },
@@ -51,7 +52,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         summary: "Delete a tenant, and revoke its keys, which needs the widest scope that one of them has; what was paid stays, without a link to it",
         parameters: &[],
         body: None,
-        answer: "Deleted",
+        answer: schema::<Deleted>,
         success: Success::Done,
         run: |call| Box::pin(members::delete(Register::Tenants, call)),
     },

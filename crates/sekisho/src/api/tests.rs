@@ -1,6 +1,7 @@
 mod books;
 mod directory;
 mod notifications;
+mod schema;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,9 +21,11 @@ use super::{Auth, Endpoint, Verb, endpoints};
 use crate::attempts::Attempts;
 use crate::checkpoint::rejection::Recorder;
 use crate::config::{Config, Key, Scope};
+use crate::engine::{self, Base};
+use crate::env::Env;
+use crate::jobs;
 use crate::node::{Health, Node};
 use crate::telemetry::Metrics;
-use crate::worker::{self, Worker};
 
 const OWN: &str = "own-own-own-own-own";
 const READER: &str = "reader-reader-reader";
@@ -33,15 +36,16 @@ async fn router() -> Router {
 
 async fn router_of(config: Config, store: Arc<dyn Store>) -> Router {
     let health = Arc::new(Health::default());
-    let node = Arc::new(Node::join(Arc::clone(&store), Arc::clone(&health)).await.unwrap());
+    let node = Arc::new(Node::join(Arc::clone(&store), Arc::clone(&health), Env::system()).await.unwrap());
     let reader = Key { name: "reader".into(), secret: Secret::new(READER), scope: Scope::Read };
     let config = Config { keys: vec![reader], ..config };
-    let parts = worker::Parts { works: false, schedules: false };
+    let parts = engine::Parts { works: false, schedules: false };
     let metrics = Arc::new(Metrics::default());
     let attempts = Arc::new(Attempts::new(Arc::clone(&metrics), Recorder::default()));
-    let worker = Worker::new(&config, parts, Arc::clone(&store), node, health, metrics).unwrap();
+    let base = Base { store: Arc::clone(&store), node, health, metrics };
+    let (engine, _) = jobs::open(&config, parts, base).unwrap();
     let auth = Auth::new(&config.keys, Some(&Secret::new(OWN)), Arc::clone(&store), attempts);
-    super::router(&config, Arc::new(auth), store, Arc::new(worker))
+    super::router(super::Settings::of(&config), Arc::new(auth), store, Some(engine))
 }
 
 async fn ask(method: &str, path: &str, key: &str, body: &str) -> (StatusCode, Value) {
@@ -70,6 +74,7 @@ async fn send(
     let kind = head.headers[header::CONTENT_TYPE].to_str().unwrap();
     let expected = if head.status.is_success() { "application/json" } else { "application/problem+json" };
     assert_eq!(kind, expected, "{method} {path}");
+    schema::check_answer(method, path, head.status.as_u16(), &value);
     if !head.status.is_success() {
         assert_eq!(value["status"], head.status.as_u16());
         assert!(value["type"].as_str().unwrap().starts_with("urn:sekisho:problem:"));

@@ -3,13 +3,14 @@
 
 use sekisho_core::audit::Role;
 use sekisho_core::user::{Act, Rank};
-use serde_json::json;
 
-use super::endpoint::{Answer, Call, Endpoint, Success, Verb};
+use super::endpoint::{Answer, Call, Endpoint, SchemaOf, Success, Verb, schema};
 use super::problem;
 use crate::acts::{self, Fields};
 use crate::config::Scope;
 use crate::http::Problem;
+use crate::queries;
+use crate::types::{Invite, List, NewInvite, NewRank, User};
 use crate::view;
 
 pub const ENDPOINTS: &[Endpoint] = &[
@@ -21,7 +22,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         summary: "Users of the console, by name",
         parameters: &[],
         body: None,
-        answer: "UserList",
+        answer: schema::<List<User>>,
         success: Success::Done,
         run: |call| Box::pin(list(call)),
     },
@@ -32,15 +33,15 @@ pub const ENDPOINTS: &[Endpoint] = &[
         for_tenants: false,
         summary: "Create an invitation link for one user; only this response shows it",
         parameters: &[],
-        body: Some("NewInvite"),
-        answer: "Invite",
+        body: Some(schema::<NewInvite>),
+        answer: schema::<Invite>,
         success: Success::Created,
         run: |call| Box::pin(invite(call)),
     },
     change(
         "/v1/users/{name}/rank",
         "Change a user's role; the last admin keeps theirs",
-        Some("NewRank"),
+        Some(schema::<NewRank>),
         |call| Box::pin(set_rank(call)),
     ),
     change("/v1/users/{name}/disable", "Deactivate a user and end every session", None, |call| {
@@ -55,7 +56,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
 const fn change(
     path: &'static str,
     summary: &'static str,
-    body: Option<&'static str>,
+    body: Option<SchemaOf>,
     run: fn(Call) -> super::endpoint::Running,
 ) -> Endpoint {
     Endpoint {
@@ -66,7 +67,7 @@ const fn change(
         summary,
         parameters: &[],
         body,
-        answer: "User",
+        answer: schema::<User>,
         success: Success::Done,
         run,
     }
@@ -79,9 +80,9 @@ fn check_own(call: &Call) -> Result<(), Problem> {
 
 async fn list(call: Call) -> Answer {
     check_own(&call)?;
-    let users = acts::users(&*call.api.store).await?;
+    let users = queries::users(&*call.api.store).await?;
     let users = users.iter().map(|(name, user)| view::user(name, user, call.actor().at));
-    Ok(json!({ "items": users.collect::<Vec<_>>() }).into())
+    Ok(users.collect::<List<_>>().into())
 }
 
 async fn invite(call: Call) -> Answer {

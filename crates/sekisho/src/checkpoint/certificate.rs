@@ -6,8 +6,12 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
+use http::StatusCode;
 use sekisho_core::provider::Certificate;
 use tokio::sync::OnceCell;
+
+use crate::effects;
 
 /// Enough for a first connection across the world.
 const TIMEOUT: Duration = Duration::from_secs(3);
@@ -149,28 +153,27 @@ async fn fetch(url: &str) -> Fetched {
 }
 
 /// Fetches an address that a provider's file found trustworthy. 200 only, bounded in time and size.
-pub async fn get(url: &str) -> Result<Vec<u8>, NotAtHand> {
-    let unknown = |error: reqwest::Error| NotAtHand::unknown(sekisho_store::chain(&error.without_url()));
-    let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).timeout(TIMEOUT);
-    let mut response = client.build().map_err(unknown)?.get(url).send().await.map_err(unknown)?;
-    let status = response.status();
-    if status.is_server_error() || status == reqwest::StatusCode::TOO_MANY_REQUESTS {
+pub async fn get(url: &str) -> Result<Bytes, NotAtHand> {
+    let deadline = tokio::time::Instant::now() + TIMEOUT;
+    let answer = effects::http::get(url, BYTES_MAX + 1, deadline).await;
+    let answer = answer.map_err(|fault| NotAtHand::unknown(fault.to_string()))?;
+    let status = StatusCode::from_u16(answer.status).expect("it was one when it came");
+    if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
         return Err(NotAtHand::unknown(format!("the answer was {status}")));
     }
-    if status != reqwest::StatusCode::OK {
+    if status != StatusCode::OK {
         return Err(NotAtHand::made_up(format!("the answer was {status}")));
     }
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(unknown)? {
-        body.extend_from_slice(&chunk);
-        if body.len() > BYTES_MAX {
-            return Err(NotAtHand::made_up("the answer is too large"));
-        }
+    if answer.body.len() > BYTES_MAX {
+        return Err(NotAtHand::made_up("the answer is too large"));
     }
-    Ok(body)
+    if answer.truncated {
+        return Err(NotAtHand::unknown("the answer broke off"));
+    }
+    Ok(answer.body)
 }
 
-/// Whoever has one IPv6 address has 2^64 of them: they are one caller.
+/// The owner of one IPv6 address has 2^64 of them: they are one caller.
 fn household(peer: IpAddr) -> IpAddr {
     match peer {
         IpAddr::V4(_) => peer,

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sekisho_core::change::{Admission, Arrival};
 use sekisho_core::event::OtherBody;
@@ -15,12 +15,13 @@ use sekisho_core::job::Lease;
 use sekisho_core::{Epoch, Seq};
 use sekisho_store::{ADMIT_MAX, Store};
 use tokio::sync::{Notify, oneshot, watch};
+use tokio::time::Instant;
 
 use super::gate::Gate;
+use crate::engine::{Engine, Work};
 use crate::limits::Held;
 use crate::node::{Health, Node};
 use crate::telemetry::Metrics;
-use crate::worker::desk::{Desk, Work};
 use crate::{config, told_to_stop};
 
 /// Bytes of bodies in one batch.
@@ -38,7 +39,7 @@ pub struct Committer {
     /// Calls a committer when something waits.
     arrived: Notify,
     /// Where first jobs go on from memory, when this node also works.
-    desk: Arc<Desk>,
+    engine: Arc<Engine>,
     node: Arc<Node>,
     pace: Mutex<Pace>,
 }
@@ -90,17 +91,11 @@ pub struct Overloaded {
 }
 
 impl Committer {
-    pub fn new(
-        store: Arc<dyn Store>,
-        gate: Arc<dyn Gate>,
-        health: Arc<Health>,
-        metrics: Arc<Metrics>,
-        limits: config::Admission,
-        desk: Arc<Desk>,
-        node: Arc<Node>,
-    ) -> Self {
+    pub fn new(gate: Arc<dyn Gate>, limits: config::Admission, engine: Arc<Engine>) -> Self {
         let (queue, arrived, pace) = (Mutex::default(), Notify::new(), Mutex::default());
-        Self { store, gate, health, metrics, limits, queue, arrived, desk, node, pace }
+        let (store, health) = (Arc::clone(&engine.store), Arc::clone(&engine.health));
+        let (metrics, node) = (Arc::clone(&engine.metrics), Arc::clone(&engine.node));
+        Self { store, gate, health, metrics, limits, queue, arrived, engine, node, pace }
     }
 
     /// Is there room for another request? Asked before its body is read.
@@ -158,6 +153,7 @@ impl Committer {
                 return;
             }
             tokio::select! {
+                biased;
                 () = self.arrived.notified() => {}
                 () = told_to_stop(&mut stop) => self.queue.lock().expect("no code panics here").closed = true,
             }
@@ -169,7 +165,7 @@ impl Committer {
         let next = queue.next(Instant::now(), apart);
         if let Next::Store(batch) = &next {
             // Order matters: before another committer can take what came later.
-            self.desk.set_out(oldest(batch));
+            self.engine.settle_queue.set_out(oldest(batch));
         }
         next
     }
@@ -188,15 +184,15 @@ impl Committer {
         }
         let events = arrivals.len();
         let mut storing = pin!(self.store_until(deadline, arrivals));
-        let in_time = tokio::time::timeout_at(deadline.into(), storing.as_mut()).await;
+        let in_time = tokio::time::timeout_at(deadline, storing.as_mut()).await;
         let admissions = if let Ok(admissions) = in_time {
             admissions
         } else {
             // Its senders were told to come again: nobody waits for it any longer.
-            self.desk.arrived(oldest);
+            self.engine.settle_queue.arrived(oldest);
             storing.await
         };
-        self.desk.arrived(oldest);
+        self.engine.settle_queue.arrived(oldest);
         self.let_go(events);
         let Some(admissions) = admissions else {
             replies.into_iter().for_each(|(_, reply)| drop(reply.send(Err(Unavailable))));
@@ -246,7 +242,7 @@ impl Committer {
         let admissions = self.try_until(deadline, fresh, keep).await;
         match (keep, fresh.iter().map(|arrival| arrival.seq).min()) {
             (Some(epoch), _) => self.hand_on(fresh, admissions.as_deref(), epoch),
-            (None, Some(oldest)) => self.desk.leave(oldest),
+            (None, Some(oldest)) => self.engine.settle_queue.leave(oldest),
             (None, None) => {}
         }
         admissions
@@ -276,19 +272,19 @@ impl Committer {
     /// The epoch under which first jobs are born leased, if this node can settle them from memory. Order matters: they
     /// are held before the store is asked.
     fn room_to_keep(&self, fresh: &[Arrival]) -> Option<Epoch> {
-        let room = self.node.may_work() && self.desk.reserve_settle_room(fresh.len(), bytes_of(fresh));
+        let room = self.node.may_work() && self.engine.settle_queue.reserve(fresh.len(), bytes_of(fresh));
         let epoch = room.then(|| self.node.epoch())?;
-        self.desk.hold(fresh.iter().map(|arrival| Lease::born(arrival.seq, epoch)));
+        self.engine.held.hold(fresh.iter().map(|arrival| Lease::born(arrival.seq, epoch)));
         Some(epoch)
     }
 
     /// Gives what was stored to the settler; the rest is held no longer. After an unknown outcome all is: what was
     /// stored after all is adopted.
     fn hand_on(&self, fresh: &[Arrival], admissions: Option<&[Admission]>, epoch: Epoch) {
-        self.desk.give_back_settle_room(fresh.len(), bytes_of(fresh));
+        self.engine.settle_queue.give_back(fresh.len(), bytes_of(fresh));
         let Some(admissions) = admissions else {
-            self.desk.let_go(fresh.iter().map(|arrival| Lease::born(arrival.seq, epoch)));
-            return self.desk.doubt();
+            self.engine.held.let_go(fresh.iter().map(|arrival| Lease::born(arrival.seq, epoch)));
+            return self.engine.held.doubt();
         };
         let (mut works, mut gone) = (Vec::with_capacity(fresh.len()), Vec::new());
         for (arrival, admission) in fresh.iter().zip(admissions) {
@@ -298,8 +294,8 @@ impl Committer {
                 gone.push(Lease::born(arrival.seq, epoch));
             }
         }
-        self.desk.let_go(gone);
-        self.desk.settle(works);
+        self.engine.held.let_go(gone);
+        self.engine.settle_queue.put(works);
     }
 
     /// What the gate believes to be stored is confirmed by a read; only then is it a duplicate. `None` when

@@ -3,15 +3,14 @@
 use std::process::ExitCode;
 
 use sekisho_core::Time;
-use sekisho_store::{AuditEntry, AuditFilter, Link, Store};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::output::{Progress, json_out, line_out};
-use super::pages::Pages;
+use super::Context;
+use super::client::{Client, Needs, Page, Query};
+use super::output::{Progress, cell, json_out, line_out};
+use super::pages::{self, Listing, Pages};
 use super::when::moment;
-use super::{Context, pages};
-use crate::acts::{self, Verified};
-use crate::view;
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -50,7 +49,7 @@ struct List {
     #[command(flatten)]
     range: Range,
     #[command(flatten)]
-    pages: Pages<i64>,
+    pages: Pages,
 }
 
 #[derive(clap::Args)]
@@ -78,6 +77,9 @@ struct Export {
     range: Range,
 }
 
+/// Links of one page of an export.
+const LINKS: usize = 500;
+
 const COLUMNS: [(&str, &str); 7] = [
     ("AT", "at"),
     ("WHO", "actor"),
@@ -98,111 +100,79 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
 }
 
 async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
-    let (store, _) = context.open_store().await?;
-    let store: &dyn Store = &*store;
-    let query = &AuditFilter {
-        tenant: args.tenant,
-        action: args.action,
-        target: args.target,
-        actor: args.actor,
-        since: args.range.since,
-        until: args.range.until,
-        ..AuditFilter::default()
-    };
-    let fetch = async |before, limit| {
-        let found = page(store, AuditFilter { before, limit, ..query.clone() }).await?;
-        Ok(found.iter().map(|entry| (entry.number, view::audit(entry))).collect())
-    };
-    pages::out(&args.pages, &COLUMNS, "no entries", fetch).await?;
+    let client = Client::open(context, Needs::READ).await?;
+    let query = args
+        .range
+        .query()
+        .with("tenant", args.tenant)
+        .with("action", args.action)
+        .with("target", args.target)
+        .with("actor", args.actor);
+    let list = Listing { path: "/v1/audit", query, columns: &COLUMNS, nothing: "no entries" };
+    pages::out(&client, &args.pages, list, |_| {}).await?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// So many entries, however far apart they are.
-async fn page(store: &dyn Store, mut filter: AuditFilter) -> anyhow::Result<Vec<AuditEntry>> {
-    let wanted = filter.limit;
-    let mut found = Vec::new();
-    loop {
-        let page = store.find_audit(filter.clone()).await?;
-        found.extend(page.entries);
-        filter.limit = wanted - found.len();
-        filter.before = page.next;
-        if filter.limit == 0 || page.next.is_none() {
-            return Ok(found);
-        }
-    }
+/// What a walk over the whole log found.
+#[derive(Serialize, Deserialize)]
+struct Checked {
+    entries: u64,
+    links: u64,
+    anchors: u64,
+    faults: Vec<String>,
+    anchored_at: Option<Time>,
+    /// The number of the newest anchor: what was cut off the end after it can't be seen.
+    anchor: Option<i64>,
 }
 
 async fn verify(args: Verify, context: &Context) -> anyhow::Result<ExitCode> {
-    let (store, _) = context.open_store().await?;
+    let client = Client::open(context, Needs::READ).await?;
     let progress = Progress::new();
     progress.show("reading the audit log");
-    let verified = acts::verify_audit(&*store).await?;
+    let checked: Checked = client.get("/v1/audit/verify", &Query::new()).await?;
     drop(progress);
-    let Verified { check, anchor } = &verified;
     if args.json {
-        let faults: Vec<_> = check.faults.iter().map(ToString::to_string).collect();
-        json_out(&json!({
-            "entries": check.entries,
-            "links": check.links,
-            "anchors": check.anchors,
-            "faults": faults,
-            "anchored_at": anchor.map(|(_, at)| at),
-            "anchor": anchor.map(|(number, _)| number),
-        }));
+        json_out(&json!(checked));
     } else {
-        tell(&verified);
+        tell(&checked);
     }
-    Ok(if check.faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if checked.faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn tell(Verified { check, anchor }: &Verified) {
-    line_out(&format!(
-        "checked {} entries on {} links, and {} anchors",
-        check.entries, check.links, check.anchors
-    ));
-    check.faults.iter().for_each(|fault| line_out(&fault.to_string()));
-    line_out(&match check.faults.len() {
+fn tell(checked: &Checked) {
+    let Checked { entries, links, anchors, faults, .. } = checked;
+    line_out(&format!("checked {entries} entries on {links} links, and {anchors} anchors"));
+    faults.iter().for_each(|fault| line_out(fault));
+    line_out(&match faults.len() {
         0 => "nothing was changed, removed or inserted".to_owned(),
         1 => "1 thing is not as it was written: compare with a backup or an earlier export".to_owned(),
         n => format!("{n} things are not as they were written: compare with a backup or an earlier export"),
     });
-    line_out(&match anchor {
-        Some((number, at)) => format!(
+    line_out(&match (checked.anchor, checked.anchored_at) {
+        (Some(number), Some(at)) => format!(
             "what can't be seen: whether the end of the log was cut off after the newest anchor, entry {number} of {at}"
         ),
-        None => "what can't be seen: whether the end of the log was cut off. There is no anchor yet; a running server \
-                 writes one an hour"
+        _ => "what can't be seen: whether the end of the log was cut off. There is no anchor yet; a running server \
+              writes one an hour"
             .to_owned(),
     });
 }
 
 async fn export(args: Export, context: &Context) -> anyhow::Result<ExitCode> {
-    let (store, _) = context.open_store().await?;
-    let write = |link: &Link| {
-        if link.entries.iter().any(|one| args.range.holds(one.entry.at)) {
-            view::exported(link).for_each(|entry| json_out(&entry));
-        }
-    };
-    acts::each_link(&*store, write).await?;
-    Ok(ExitCode::SUCCESS)
-}
-
-impl Range {
-    fn holds(&self, at: Time) -> bool {
-        self.since.is_none_or(|since| at >= since) && self.until.is_none_or(|until| at < until)
+    let client = Client::open(context, Needs::READ).await?;
+    let query = args.range.query().with("limit", Some(LINKS));
+    let mut after = None;
+    loop {
+        let Page { items, next } =
+            client.get::<Page>("/v1/audit/export", &query.clone().with("after", after)).await?;
+        items.iter().for_each(json_out);
+        let Some(next) = next else { return Ok(ExitCode::SUCCESS) };
+        after = Some(cell(&next));
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn d8_a_range_begins_with_its_first_moment_and_ends_before_its_last() {
-        let (since, until) = (Time::from_ms(10), Time::from_ms(20));
-        let range = Range { since: Some(since), until: Some(until) };
-        let inside = |ms| range.holds(Time::from_ms(ms));
-        assert_eq!([9, 10, 19, 20].map(inside), [false, true, true, false]);
-        assert!(Range { since: None, until: None }.holds(since));
+impl Range {
+    fn query(&self) -> Query {
+        Query::new().with("since", self.since).with("until", self.until)
     }
 }

@@ -2,12 +2,15 @@
 
 use std::process::ExitCode;
 
+use http::StatusCode;
 use sekisho_core::settlement::payment::customer_account;
+use serde::Deserialize;
+use serde_json::Value;
 
 use super::Context;
-use super::books::sum_shown;
+use super::books::{Books, put_texts};
+use super::client::{Client, Needs, Query, is_refused_with, path};
 use super::output::list_out;
-use crate::view;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -22,6 +25,12 @@ pub struct Args {
     json: bool,
 }
 
+#[derive(Deserialize)]
+struct Balance {
+    tenant: Option<String>,
+    balances: Vec<Value>,
+}
+
 const COLUMNS: [(&str, &str); 5] = [
     ("TENANT", "tenant"),
     ("CURRENCY", "currency"),
@@ -31,20 +40,24 @@ const COLUMNS: [(&str, &str); 5] = [
 ];
 
 pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
-    let (store, _) = context.open_store().await?;
-    let found = view::find_balance(&*store, args.tenant.as_deref(), &args.customer).await?;
-    let sums = match &found {
-        Some(found) => {
-            store.find_sums(Some(customer_account(found["tenant"].as_str(), &args.customer))).await?
-        }
-        None => Vec::new(),
-    };
-    let shown = sums.iter().map(|sum| {
-        let mut shown = sum_shown(sum, args.json);
-        shown["tenant"] = found.as_ref().map(|found| found["tenant"].clone()).into();
-        shown
-    });
+    let client = Client::open(context, Needs::READ).await?;
+    let query = Query::new().with("tenant", args.tenant);
+    let found: Option<Balance> = client.find(&path(&["balances", &args.customer])?, &query).await?;
+    let mut sums = Vec::new();
+    if let Some(found) = found {
+        let account = customer_account(found.tenant.as_deref(), &args.customer);
+        sums = match client.get::<Books>("/v1/books", &Query::new().with("account", Some(account))).await {
+            Ok(books) => books.accounts,
+            // A tenant's key sees the balances, and not the books.
+            Err(error) if is_refused_with(&error, StatusCode::FORBIDDEN) => found.balances,
+            Err(error) => return Err(error),
+        };
+        sums.iter_mut().for_each(|sum| sum["tenant"] = found.tenant.clone().into());
+    }
+    if !args.json {
+        sums.iter_mut().for_each(put_texts);
+    }
     let nothing = format!("nothing was ever booked for the customer {}", args.customer);
-    list_out(args.json, &COLUMNS, &shown.collect::<Vec<_>>(), &nothing);
+    list_out(args.json, &COLUMNS, &sums, &nothing);
     Ok(ExitCode::SUCCESS)
 }

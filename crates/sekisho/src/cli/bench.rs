@@ -7,6 +7,7 @@
 mod console;
 mod crowd;
 mod e2e;
+mod fill;
 mod growth;
 mod ingest;
 mod servers;

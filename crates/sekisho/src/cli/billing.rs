@@ -1,22 +1,17 @@
 //! `sekisho billing [TENANT|list|delete]`: what tenants subscribed to, and until when it is paid.
 
+use std::cmp::Reverse;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::bail;
-use sekisho_core::settlement::billing::{Derived, Facts, Status, view};
-use sekisho_core::settlement::reading::billing_name;
-use sekisho_core::state::{Key, Kind, State};
-use sekisho_store::{StateFilter, Store};
-use serde_json::{Value, json};
+use sekisho_core::settlement::billing::Status;
+use serde_json::Value;
 
 use super::amount::{Mode, amount_text, mode_text};
+use super::client::{Client, Needs, Query, path};
 use super::output::{cell, fields_out, json_out, line_out, rows_out};
-use super::pages::Pages;
-use super::server::Old;
-use super::{Context, delete, pages, states};
-use crate::now;
-use crate::view::unlink;
+use super::pages::{self, Listing, Pages};
+use super::{Context, delete};
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -49,7 +44,7 @@ struct List {
     #[command(flatten)]
     mode: Mode,
     #[command(flatten)]
-    pages: Pages<String>,
+    pages: Pages,
 }
 
 #[derive(clap::Args)]
@@ -106,7 +101,9 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     match (args.command, args.tenant) {
         (Some(Command::List(args)), _) => list(args, context).await,
         (Some(Command::Delete(args)), _) => {
-            delete::run(Old::Billing(args.mode.livemode()), args.delete, context).await
+            let query = Query::new().with("livemode", args.mode.livemode());
+            let target = delete::Target { noun: "billing of", list: "billing", query };
+            delete::run(target, args.delete, context).await
         }
         (None, Some(tenant)) => show(&tenant, args.list, context).await,
         (None, None) => list(args.list, context).await,
@@ -114,69 +111,48 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
 }
 
 async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
-    let (store, seen) = context.open_store().await?;
-    let store: &dyn Store = &*store;
-    let query = &StateFilter {
-        status: args.status.map(|status| status.name().to_owned()),
-        livemode: args.mode.livemode(),
-        attention: args.attention,
-        ..StateFilter::all(Kind::Billing, 0)
-    };
-    let as_json = args.pages.json;
-    let fetch = async |before: Option<String>, limit| {
-        let found = states::page(store, query, before, limit).await?;
-        let mut rows: Vec<_> =
-            found.iter().map(|state| (state.key.id.clone(), row(state, seen.grace, as_json))).collect();
-        unlink(store, rows.iter_mut().map(|(_, row)| row)).await?;
-        Ok(rows)
-    };
-    pages::out(&args.pages, &COLUMNS, "no billing yet", fetch).await?;
+    let client = Client::open(context, Needs::READ).await?;
+    let query = Query::new()
+        .with("status", args.status.map(Status::name))
+        .with("livemode", args.mode.livemode())
+        .with("attention", args.attention);
+    let list = Listing { path: "/v1/billing", query, columns: &COLUMNS, nothing: "no billing yet" };
+    pages::out(&client, &args.pages, list, put_texts).await?;
     Ok(ExitCode::SUCCESS)
 }
 
 async fn show(tenant: &str, args: List, context: &Context) -> anyhow::Result<ExitCode> {
-    let (store, seen) = context.open_store().await?;
-    let modes = [Some(true), Some(false), None];
-    let names = modes.map(|livemode| format!("b:{}", billing_name(livemode, tenant)));
-    let own = Key::new(Kind::Billing, tenant);
-    let found = store.load(names.to_vec(), vec![own]).await?.states;
-    let is_meant = |one: &State| args.mode.allows(one.index.livemode) && one.is_shown();
-    let mut found: Vec<_> = found.into_values().filter(is_meant).collect();
+    let client = Client::open(context, Needs::READ).await?;
+    let query = Query::new().with("livemode", args.mode.livemode());
+    let mut found: Vec<Value> =
+        client.items("/v1/billing", &query.clone().with("tenant", Some(tenant))).await?;
+    if found.is_empty() {
+        found.extend(client.find::<Value>(&path(&["billing", tenant])?, &query).await?);
+    }
     // Live first.
-    found.sort_by_key(|state| std::cmp::Reverse(state.index.livemode));
+    found.sort_by_key(|one| Reverse(one["livemode"].as_bool()));
     if found.is_empty() {
         bail!("no billing of {tenant} is known; `sekisho billing list` lists those that are");
     }
-    for (n, state) in found.iter().enumerate() {
-        let mut shown = row(state, seen.grace, args.pages.json);
-        unlink(&*store, [&mut shown]).await?;
+    for (n, shown) in found.iter_mut().enumerate() {
         if args.pages.json {
-            json_out(&shown);
+            json_out(shown);
             continue;
         }
         if n > 0 {
             line_out("");
         }
-        page_out(&shown);
+        put_texts(shown);
+        page_out(shown);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// A tenant's billing as the API shows it, with the texts of a page unless it is for programs.
-fn row(state: &State, grace: Duration, as_json: bool) -> Value {
-    let grace_ms = i64::try_from(grace.as_millis()).unwrap_or(i64::MAX);
-    let mut shown = match Facts::parse(&state.facts) {
-        Ok(facts) => view(&state.key.id, &facts, &Derived::of(&facts), now(), grace_ms),
-        Err(error) => {
-            json!({ "id": state.key.id, "object": "billing", "status": "unreadable", "error": error.to_string() })
-        }
-    };
-    if !as_json {
-        shown["paid_text"] = amount_text(&shown["amount_paid_total"], &shown["currency"]).into();
-        shown["access"] = if shown["access"] == true { "yes" } else { "no" }.into();
-        shown["mode"] = mode_text(shown["livemode"].as_bool()).into();
-    }
-    shown
+/// The texts of a table or a page.
+fn put_texts(shown: &mut Value) {
+    shown["paid_text"] = amount_text(&shown["amount_paid_total"], &shown["currency"]).into();
+    shown["access"] = if shown["access"] == true { "yes" } else { "no" }.into();
+    shown["mode"] = mode_text(shown["livemode"].as_bool()).into();
 }
 
 fn page_out(shown: &Value) {

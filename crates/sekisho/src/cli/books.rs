@@ -2,14 +2,14 @@
 
 use std::process::ExitCode;
 
-use sekisho_core::settlement::payment::balance_of;
-use sekisho_store::Sum;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Context;
 use super::amount::{amount_text, mode_text};
+use super::client::{Client, Needs, Query};
 use super::output::{Progress, count, json_out, line_out, list_out};
-use crate::acts::{self, BooksReport};
+use crate::types::BooksReport;
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -53,36 +53,33 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     }
 }
 
+/// What the accounts hold.
+#[derive(Deserialize)]
+pub struct Books {
+    pub accounts: Vec<Value>,
+}
+
 async fn show(args: Show, context: &Context) -> anyhow::Result<ExitCode> {
-    let (store, _) = context.open_store().await?;
-    let sums = store.find_sums(None).await?;
-    let sums: Vec<_> = sums.iter().map(|sum| sum_shown(sum, args.json)).collect();
+    let client = Client::open(context, Needs::READ).await?;
+    let mut sums = client.get::<Books>("/v1/books", &Query::new()).await?.accounts;
+    if !args.json {
+        sums.iter_mut().for_each(put_texts);
+    }
     list_out(args.json, &COLUMNS, &sums, "the books are empty: no payments received yet");
     Ok(ExitCode::SUCCESS)
 }
 
-/// What an account holds, with the texts of a table unless it is for programs.
-pub fn sum_shown(sum: &Sum, as_json: bool) -> Value {
-    let mut shown = json!({
-        "account": sum.account,
-        "currency": sum.currency,
-        "livemode": sum.livemode,
-        "balance": balance_of(&sum.account, sum.amount),
-        "sum": sum.amount,
-        "lines": sum.lines,
-    });
-    if !as_json {
-        shown["mode"] = mode_text(sum.livemode).into();
-        shown["balance_text"] = amount_text(&shown["balance"], &shown["currency"]).into();
-    }
-    shown
+/// The texts of a table.
+pub fn put_texts(sum: &mut Value) {
+    sum["mode"] = mode_text(sum["livemode"].as_bool()).into();
+    sum["balance_text"] = amount_text(&sum["balance"], &sum["currency"]).into();
 }
 
 async fn check(args: Check, context: &Context) -> anyhow::Result<ExitCode> {
-    let (store, _) = context.open_store().await?;
+    let client = Client::open(context, Needs::READ).await?;
     let progress = Progress::new();
     progress.show("comparing the books with the payments");
-    let report = acts::check_books(&*store).await?;
+    let report: BooksReport = client.get("/v1/books/check", &Query::new()).await?;
     drop(progress);
     if args.json {
         json_out(&json!(report));

@@ -5,10 +5,9 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use super::Context;
+use super::client::{Client, Needs, Query, path};
 use super::output::{json_out, line_out, list_out};
-use super::server::{self, Door, Server};
-use crate::now;
-use crate::view::{self, Outlet};
+use crate::types;
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -32,8 +31,6 @@ struct List {
     /// One JSON object a line
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    server: server::Through,
 }
 
 #[derive(clap::Args)]
@@ -43,8 +40,6 @@ struct Resume {
     /// As one JSON object
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    server: server::Through,
 }
 
 const COLUMNS: [(&str, &str); 8] = [
@@ -67,18 +62,15 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
 }
 
 async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
-    let channels = if let Some(server) = Server::find(&args.server, context).await? {
-        server.items("/v1/channels").await?
-    } else {
-        let (store, _) = context.open_store().await?;
-        view::channels(&Outlet::all(&context.load()?.config), &*store, now()).await?
-    };
+    let client = Client::open(context, Needs::READ.and_configuration()).await?;
+    let channels: Vec<_> = client.items("/v1/channels", &Query::new()).await?;
     list_out(args.json, &COLUMNS, &channels, "the configuration has no [[channel]]");
     Ok(ExitCode::SUCCESS)
 }
 
 async fn resume(args: Resume, context: &Context) -> anyhow::Result<ExitCode> {
-    let resumed = Door::open(&args.server, context).await?.resume(&args.name).await?;
+    let client = Client::open(context, Needs::ACT.and_configuration()).await?;
+    let resumed: types::Resumed = client.post(&path(&["channels", &args.name, "resume"])?, &()).await?;
     if args.json {
         json_out(&json!(resumed));
     } else {

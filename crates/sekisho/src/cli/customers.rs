@@ -6,7 +6,7 @@ use sekisho_core::directory::Register;
 use sekisho_core::language::Language;
 
 use super::pages::Pages;
-use super::{Context, delete, import, members, server};
+use super::{Context, delete, import, members};
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -38,7 +38,7 @@ struct List {
     #[arg(long)]
     full: bool,
     #[command(flatten)]
-    pages: Pages<String>,
+    pages: Pages,
 }
 
 #[derive(clap::Args)]
@@ -60,8 +60,6 @@ struct Create {
     /// As one JSON object
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    server: server::Through,
 }
 
 const COLUMNS: [(&str, &str); 6] = [
@@ -91,7 +89,7 @@ async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
         columns: &COLUMNS,
         nothing: "no customers",
     };
-    members::list(list, &args.pages, context).await
+    members::list(list, args.pages, context).await
 }
 
 async fn create(args: Create, context: &Context) -> anyhow::Result<ExitCode> {
@@ -102,5 +100,5 @@ async fn create(args: Create, context: &Context) -> anyhow::Result<ExitCode> {
         ("email", args.email.map(Into::into)),
         ("language", args.language.map(|language| language.name().into())),
     ]);
-    members::create(Register::Customers, order, args.json, &args.server, context).await
+    members::create(Register::Customers, order, args.json, context).await
 }

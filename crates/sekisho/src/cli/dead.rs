@@ -7,16 +7,16 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use sekisho_core::{Seq, Time};
-use sekisho_store::{DeadFilter, DeadGroup, GROUPED_MAX, Risk, Store};
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use super::Context;
 use super::amount::amount_text;
+use super::client::{Client, Needs, Query, path};
 use super::output::{calls_out, fields_out, json_out, line_out, request_out, rows_out};
-use super::server::Verb;
+use super::pages::{self, Listing, Pages};
 use super::when::moment;
-use super::{Context, pages};
-use crate::acts::DeadQuery;
-use crate::view;
+use crate::types::DeadQuery;
+use redo::Decision;
 
 #[derive(clap::Subcommand)]
 pub enum Command {
@@ -62,7 +62,7 @@ pub struct List {
     #[arg(long)]
     reason: Option<String>,
     #[command(flatten)]
-    pages: pages::Pages,
+    pages: Pages,
 }
 
 #[derive(clap::Args)]
@@ -133,13 +133,24 @@ pub async fn run(command: Command, context: &Context) -> anyhow::Result<ExitCode
         Command::List(args) => list(args, context).await,
         Command::Groups(args) => groups(args, context).await,
         Command::Show(args) => show(args, context).await,
-        Command::Retry(args) => redo::run(Verb::Retry, args, context).await,
-        Command::Discard(args) => redo::run(Verb::Discard, args.into(), context).await,
+        Command::Retry(args) => redo::run(Decision::Retry, args, context).await,
+        Command::Discard(args) => redo::run(Decision::Discard, args.into(), context).await,
     }
 }
 
 impl Conditions {
-    fn query(self, reason: Option<String>) -> DeadQuery {
+    fn query(self, reason: Option<String>) -> Query {
+        Query::new()
+            .with("source", self.source)
+            .with("type", self.event_type)
+            .with("reason", reason)
+            .with("route", self.route)
+            .with("event", self.event)
+            .with("since", self.since)
+            .with("until", self.until)
+    }
+
+    fn dead_query(self, reason: Option<String>) -> DeadQuery {
         DeadQuery {
             source: self.source,
             event_type: self.event_type,
@@ -154,45 +165,34 @@ impl Conditions {
 }
 
 async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
-    let (store, _) = context.open_store().await?;
-    let store: &dyn Store = &*store;
-    let query = &args.conditions.query(args.reason).filter()?;
-    let fetch = async |before, limit| {
-        let found = store.find_dead(DeadFilter { before, limit, ..query.clone() }).await?;
-        let mut rows: Vec<_> = found.iter().map(view::dead_letter).collect();
-        view::unlink(store, &mut rows).await?;
-        if !args.pages.json {
-            rows.iter_mut().for_each(put_risk);
-        }
-        Ok(found.iter().map(|letter| letter.job).zip(rows).collect())
-    };
-    pages::out(&args.pages, &COLUMNS, "no dead letters", fetch).await?;
+    let client = Client::open(context, Needs::READ).await?;
+    let query = args.conditions.query(args.reason);
+    let list = Listing { path: "/v1/dead-letters", query, columns: &COLUMNS, nothing: "no dead letters" };
+    pages::out(&client, &args.pages, list, put_risk).await?;
     Ok(ExitCode::SUCCESS)
 }
 
 async fn groups(args: Groups, context: &Context) -> anyhow::Result<ExitCode> {
-    let (store, _) = context.open_store().await?;
-    let query = args.conditions.query(args.reason).filter()?;
-    let found = store.find_dead_groups(DeadFilter { limit: GROUPED_MAX, ..query }).await?;
+    let client = Client::open(context, Needs::READ).await?;
+    let query = args.conditions.query(args.reason);
+    let found: Vec<Value> = client.items("/v1/dead-letters/groups", &query).await?;
     if args.json {
-        found.iter().for_each(|group| json_out(&json!(group)));
+        found.iter().for_each(json_out);
     } else {
-        groups_out(&GROUPS, &found, "no dead letters");
+        groups_out(&GROUPS, found, "no dead letters");
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// A line for each group, the largest first.
-fn groups_out(columns: &[(&str, &str)], groups: &[DeadGroup], nothing: &str) {
-    let mut groups: Vec<_> = groups.iter().collect();
-    groups.sort_by_key(|group| Reverse(group.count));
-    let row = |group: &&DeadGroup| {
-        let mut row = json!(group);
-        let worth = |risk: &Risk| amount_text(&json!(risk.amount), &json!(risk.currency));
-        row["at_risk"] = group.at_risk.iter().map(worth).collect::<Vec<_>>().join(", ").into();
-        row
-    };
-    rows_out(columns, &groups.iter().map(row).collect::<Vec<_>>(), nothing);
+fn groups_out(columns: &[(&str, &str)], mut groups: Vec<Value>, nothing: &str) {
+    groups.sort_by_key(|group| Reverse(group["count"].as_u64()));
+    for group in &mut groups {
+        let risks = group["at_risk"].as_array().into_iter().flatten();
+        let worth: Vec<_> = risks.map(|risk| amount_text(&risk["amount"], &risk["currency"])).collect();
+        group["at_risk"] = worth.join(", ").into();
+    }
+    rows_out(columns, &groups, nothing);
 }
 
 /// What the payment behind a letter is worth, in words.
@@ -203,9 +203,9 @@ fn put_risk(letter: &mut Value) {
 }
 
 async fn show(args: Show, context: &Context) -> anyhow::Result<ExitCode> {
-    let (store, _) = context.open_store().await?;
-    let id = args.id.as_message();
-    let Some(mut shown) = view::dead_letter_with_all(&*store, args.id).await? else {
+    let client = Client::open(context, Needs::READ).await?;
+    let id = args.id.as_message().to_string();
+    let Some(mut shown) = client.find_unmasked(&path(&["dead-letters", &id])?, &Query::new()).await? else {
         bail!("no dead letter has the id {id} (any more); try `sekisho messages show {id}`");
     };
     if args.json {

@@ -3,10 +3,11 @@
 use std::process::ExitCode;
 
 use sekisho_core::directory::Register;
+use serde_json::Value;
 
 use super::Context;
+use super::client::{Client, Needs, Query, path};
 use super::output::{cell, is_attended, is_confirmed, json_out, line_out};
-use super::server::{Door, Old, Through};
 
 /// Of what belongs to a tenant.
 #[derive(clap::Args)]
@@ -29,26 +30,38 @@ pub struct Args {
     /// As one JSON object
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    server: Through,
+}
+
+/// What is deleted: its noun, the list it is on, and what narrows it.
+pub struct Target {
+    pub noun: &'static str,
+    pub list: &'static str,
+    pub query: Query,
+}
+
+impl Target {
+    pub fn of(register: Register) -> Self {
+        Self { noun: register.noun(), list: register.name(), query: Query::new() }
+    }
 }
 
 pub async fn run_of_tenant(register: Register, of: OfTenant, context: &Context) -> anyhow::Result<ExitCode> {
-    run(Old::Member { register, tenant: of.tenant }, of.args, context).await
+    let target = Target { query: Query::new().with("tenant", of.tenant), ..Target::of(register) };
+    run(target, of.args, context).await
 }
 
-pub async fn run(what: Old, args: Args, context: &Context) -> anyhow::Result<ExitCode> {
-    let door = Door::open(&args.server, context).await?;
+pub async fn run(target: Target, args: Args, context: &Context) -> anyhow::Result<ExitCode> {
+    let client = Client::open(context, Needs::ACT).await?;
     if !args.yes && is_attended() {
-        let question = format!("Delete {} {}? This can't be undone.", what.name(), args.id);
+        let question = format!("Delete {} {}? This can't be undone.", target.noun, args.id);
         anyhow::ensure!(is_confirmed(&question)?, "cancelled; nothing was changed");
     }
-    let deleted = door.delete(&what, &args.id).await?;
+    let deleted: Value = client.delete(&path(&[target.list, &args.id])?, &target.query).await?;
     if args.json {
         json_out(&deleted);
         return Ok(ExitCode::SUCCESS);
     }
-    line_out(&format!("Deleted {} {}. Events, payments and the audit log are kept.", what.name(), args.id));
+    line_out(&format!("Deleted {} {}. Events, payments and the audit log are kept.", target.noun, args.id));
     let was = cell(&deleted["was"]);
     if !["", "none", "cancelled"].contains(&&*was) {
         line_out(&format!(

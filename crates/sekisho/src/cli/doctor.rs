@@ -4,16 +4,19 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use http_body_util::Full;
 use sekisho_core::event::Trust;
 use sekisho_core::job::Lane;
 use sekisho_core::queue::Breaker;
 use sekisho_core::state::Kind;
 use sekisho_store::{Access, DeadFilter, FIND_MAX, StateFilter, Store, StoreUrl};
+use tokio::time::Instant;
 
 use super::Context;
 use super::output::{count, json_out, line_out};
 use super::server_file::ServerFile;
 use crate::config::{ChannelKind, Config, Readers};
+use crate::effects::http as net;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -36,6 +39,8 @@ struct Finding {
 }
 
 const SERVER_WAIT: Duration = Duration::from_secs(2);
+/// Most of what a server says that is not ready.
+const ANSWER_BYTES: usize = 64 << 10;
 
 pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     let mut findings = Vec::new();
@@ -232,12 +237,16 @@ async fn check_server(config: &Config, add: &mut dyn FnMut(&'static str, Grade, 
     // What the database said is told only to those who show a key.
     let key = ServerFile::find(&config.store.url).filter(|note| note.url == address).map(|note| note.key);
     let ask = async {
-        let client = reqwest::Client::builder().timeout(SERVER_WAIT).no_proxy().build()?;
-        let request = client.get(format!("{address}/health/ready"));
-        let request = if let Some(key) = key { request.bearer_auth(key) } else { request };
-        let response = request.send().await?;
-        let ready = response.status().is_success();
-        Ok::<_, reqwest::Error>((ready, response.text().await?))
+        let uri: http::Uri = format!("{address}/health/ready").parse()?;
+        let mut request = http::Request::get(uri.clone());
+        if let Some(key) = key {
+            request = request.header(http::header::AUTHORIZATION, format!("Bearer {key}"));
+        }
+        let (request, deadline) = (request.body(Full::default())?, Instant::now() + SERVER_WAIT);
+        let answer = net::Client::new(&uri, true)?.exchange(request, ANSWER_BYTES, deadline).await;
+        let answer = answer.map_err(|fault| anyhow::anyhow!("{fault:?}"))?;
+        let said = String::from_utf8_lossy(&answer.body).into_owned();
+        anyhow::Ok(((200..300).contains(&answer.status), said))
     };
     match ask.await {
         Ok((true, _)) => add("server", Grade::Good, format!("running at {address} and ready")),

@@ -6,14 +6,18 @@ mod tail;
 
 use std::process::ExitCode;
 
-use sekisho_core::{Seq, Time};
-use sekisho_store::{EventFilter, EventSummary, Status, Store};
+use sekisho_core::Time;
+use serde_json::Value;
 
+use super::Context;
+use super::client::{Client, Needs, Query};
+use super::output::cell;
+use super::pages::{self, Listing, Pages};
 use super::when::moment;
-use super::{Context, pages};
-use crate::acts::{EventQuery, event_status};
-use crate::view;
+use crate::queries::event_status;
+use crate::types::EventQuery;
 
+pub use show::body;
 pub use tail::Follower;
 
 #[derive(clap::Subcommand)]
@@ -37,8 +41,8 @@ pub struct Conditions {
     #[arg(long = "type", value_name = "TYPE")]
     event_type: Option<String>,
     /// Only events with this status: received, success (or processed), failed or skipped
-    #[arg(long, value_parser = |text: &str| event_status(text).ok_or("received, success, failed or skipped"))]
-    status: Option<Status>,
+    #[arg(long, value_parser = status)]
+    status: Option<String>,
     /// Also what Sekisho announced (payment.paid, …) or fetched itself
     #[arg(long)]
     own: bool,
@@ -70,7 +74,7 @@ pub struct List {
     #[command(flatten)]
     range: Range,
     #[command(flatten)]
-    pages: pages::Pages,
+    pages: Pages,
 }
 
 const COLUMNS: [(&str, &str); 6] = [
@@ -96,11 +100,11 @@ impl Conditions {
         Self { source, event_type, ..Self::default() }
     }
 
-    fn query(&self, range: &Range) -> EventQuery {
+    fn event_query(&self, range: &Range) -> EventQuery {
         EventQuery {
             source: self.source.clone(),
             event_type: self.event_type.clone(),
-            status: self.status.map(|status| status.name().to_owned()),
+            status: self.status.clone(),
             object: self.object.clone(),
             payment: self.payment.clone(),
             tenant: self.tenant.clone(),
@@ -110,42 +114,31 @@ impl Conditions {
         }
     }
 
-    fn filter(&self) -> anyhow::Result<EventFilter> {
-        Ok(self.query(&Range::default()).filter()?)
+    fn query(&self) -> Query {
+        Query::new()
+            .with("source", self.source.as_ref())
+            .with("type", self.event_type.as_ref())
+            .with("status", self.status.as_ref())
+            .with("object", self.object.as_ref())
+            .with("payment", self.payment.as_ref())
+            .with("tenant", self.tenant.as_ref())
+            .flag("own", self.own)
     }
 }
 
 async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
-    let (store, _) = context.open_store().await?;
-    let store: &dyn Store = &*store;
-    let query = &args.conditions.query(&args.range).filter()?;
-    let fetch = async |before: Option<Seq>, limit| {
-        let before = [before, query.before].into_iter().flatten().min();
-        let found = page(store, EventFilter { before, limit, ..query.clone() }).await?;
-        let mut shown: Vec<_> = found.iter().map(|event| (event.seq, view::event(event))).collect();
-        if !args.pages.json {
-            for (event, (_, row)) in found.iter().zip(&mut shown).filter(|(event, _)| event.id_reused) {
-                row["event_id"] = format!("{} (used before)", event.event_id).into();
-            }
+    let client = Client::open(context, Needs::READ).await?;
+    let query = args.conditions.query().with("since", args.range.since).with("until", args.range.until);
+    let list = Listing { path: "/v1/events", query, columns: &COLUMNS, nothing: "no events" };
+    let prepare = |row: &mut Value| {
+        if row["id_reused"] == true {
+            row["event_id"] = format!("{} (used before)", cell(&row["event_id"])).into();
         }
-        view::unlink(store, shown.iter_mut().map(|(_, event)| event)).await?;
-        Ok(shown)
     };
-    pages::out(&args.pages, &COLUMNS, "no events", fetch).await?;
+    pages::out(&client, &args.pages, list, prepare).await?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// So many events, however far apart they are.
-async fn page(store: &dyn Store, mut filter: EventFilter) -> anyhow::Result<Vec<EventSummary>> {
-    let wanted = filter.limit;
-    let mut found = Vec::new();
-    loop {
-        let page = store.find_events(filter.clone()).await?;
-        found.extend(page.events);
-        filter.limit = wanted - found.len();
-        filter.before = page.next;
-        if filter.limit == 0 || page.next.is_none() {
-            return Ok(found);
-        }
-    }
+fn status(text: &str) -> Result<String, &'static str> {
+    event_status(text).map(|status| status.name().to_owned()).ok_or("received, success, failed or skipped")
 }

@@ -12,13 +12,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
+use sekisho_core::audit::Role;
 use sekisho_core::directory::Register;
 use serde_json::{Map, Value, json};
 
+use super::client::{Client, Needs};
 use super::output::{Progress, count, json_out, line_out, said};
-use super::server::{self, Door, operator};
 use super::{Context, MISUSED};
-use crate::acts::{self, FieldError, IMPORT_PROBLEMS_MAX, Import, Imported, Refusal};
+use crate::acts::{self, Actor, FieldError, IMPORT_PROBLEMS_MAX, Import, Imported, Refusal};
+use crate::now;
 use sheet::{Problem, Row, Sheet};
 
 #[derive(clap::Args)]
@@ -32,10 +34,9 @@ pub struct Args {
     /// The report as one JSON object
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    server: server::Through,
 }
 
+const PATH: &str = "/v1/import";
 /// Most bytes of a file.
 const FILE_BYTES_MAX: u64 = 32 << 20;
 /// Rows and bytes of one part: well below what the API takes.
@@ -52,12 +53,13 @@ pub async fn run(register: Register, args: Args, context: &Context) -> anyhow::R
         }
     };
     check(register, &mut sheet);
-    let door = Door::open(&args.server, context).await?;
-    let forecast = ask(&door, register, &mut sheet).await?;
+    let client = Client::open(context, Needs::ACT).await?;
+    let forecast = ask(&client, register, &mut sheet).await?;
     if !sheet.problems.is_empty() {
         return Ok(refuse(&args, sheet.problems));
     }
-    let done = if args.dry_run { forecast } else { write(&door, register, &sheet.rows, &args.file).await? };
+    let done =
+        if args.dry_run { forecast } else { write(&client, register, &sheet.rows, &args.file).await? };
     report(&args, done);
     Ok(ExitCode::SUCCESS)
 }
@@ -80,7 +82,7 @@ fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
 
 /// What can be told without looking at the store. Rows that are wrong are taken out.
 fn check(register: Register, sheet: &mut Sheet) {
-    let actor = operator("");
+    let actor = Actor { name: "", role: Role::Operator, tenant: None, at: now() };
     let mut seen = BTreeMap::new();
     let Sheet { rows, problems } = sheet;
     rows.retain(|row| {
@@ -106,14 +108,14 @@ fn check(register: Register, sheet: &mut Sheet) {
 }
 
 /// What writing the rows would do. What only the store could know to be wrong is added to the problems.
-async fn ask(door: &Door<'_>, register: Register, sheet: &mut Sheet) -> anyhow::Result<Imported> {
+async fn ask(client: &Client, register: Register, sheet: &mut Sheet) -> anyhow::Result<Imported> {
     let (mut sum, progress) = (Imported::default(), Progress::new());
     for part in parts(&sheet.rows) {
         if sheet.problems.len() >= IMPORT_PROBLEMS_MAX {
             break;
         }
         progress.show(&format!("checking line {} …", part[0].line));
-        let asked = door.import(import_of(register, part, true)).await;
+        let asked: anyhow::Result<Imported> = client.post(PATH, &import_of(register, part, true)).await;
         match asked.map_err(anyhow::Error::downcast::<Refusal>) {
             Ok(would) => add(&mut sum, would),
             Err(Ok(Refusal::Fields(errors))) => {
@@ -127,12 +129,12 @@ async fn ask(door: &Door<'_>, register: Register, sheet: &mut Sheet) -> anyhow::
     Ok(sum)
 }
 
-async fn write(door: &Door<'_>, register: Register, rows: &[Row], file: &Path) -> anyhow::Result<Imported> {
+async fn write(client: &Client, register: Register, rows: &[Row], file: &Path) -> anyhow::Result<Imported> {
     let (mut sum, progress) = (Imported::default(), Progress::new());
     for part in parts(rows) {
         let line = part[0].line;
         progress.show(&format!("writing line {line} …"));
-        let written = door.import(import_of(register, part, false)).await;
+        let written: anyhow::Result<Imported> = client.post(PATH, &import_of(register, part, false)).await;
         let stopped = || {
             format!(
                 "stopped before line {line} of {}: the lines above are saved; import the file again to write the rest",

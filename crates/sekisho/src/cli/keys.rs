@@ -2,12 +2,11 @@
 
 use std::process::ExitCode;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Context;
-use super::output::{cell, json_out, line_out, list_out};
-use super::server::{self, Door, Server};
-use crate::acts;
+use super::client::{Client, Needs, Query};
+use super::output::{cell, hint, json_out, line_out, list_out};
 use crate::config::{SCOPES, Scope};
 
 #[derive(clap::Args)]
@@ -34,8 +33,6 @@ struct List {
     /// One JSON object a line
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    server: server::Through,
 }
 
 #[derive(clap::Args)]
@@ -53,8 +50,6 @@ struct Create {
     /// As one JSON object, the key in its field `key`
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    server: server::Through,
 }
 
 #[derive(clap::Args)]
@@ -64,8 +59,6 @@ struct Revoke {
     /// As one JSON object
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    server: server::Through,
 }
 
 const COLUMNS: [(&str, &str); 6] = [
@@ -87,12 +80,8 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
 }
 
 async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
-    let mut keys = if let Some(server) = Server::find(&args.server, context).await? {
-        server.items("/v1/keys").await?
-    } else {
-        let (store, _) = context.open_store().await?;
-        acts::list_keys(&*store).await?.iter().map(|key| json!(key)).collect()
-    };
+    let client = Client::open(context, Needs::READ).await?;
+    let mut keys: Vec<Value> = client.items("/v1/keys", &Query::new()).await?;
     if !args.json {
         for key in &mut keys {
             let scopes: Vec<_> = key["scopes"].as_array().into_iter().flatten().map(cell).collect();
@@ -104,19 +93,22 @@ async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
 }
 
 async fn create(args: Create, context: &Context) -> anyhow::Result<ExitCode> {
-    let door = Door::open(&args.server, context).await?;
-    let made = door.create_key(args.name.as_deref(), &args.scopes, args.tenant.as_deref()).await?;
+    let client = Client::open(context, Needs::ACT).await?;
+    let order = json!({ "name": args.name, "scopes": args.scopes, "tenant": args.tenant });
+    let made: Value = client.post("/v1/keys", &order).await?;
     if args.json {
         json_out(&made);
     } else {
         line_out(&cell(&made["key"]));
     }
-    eprintln!("the key {} is shown only now: keep it where only its user can read it", cell(&made["name"]));
+    let name = cell(&made["name"]);
+    hint(&format!("the key {name} is shown only now: keep it where only its user can read it"));
     Ok(ExitCode::SUCCESS)
 }
 
 async fn revoke(args: Revoke, context: &Context) -> anyhow::Result<ExitCode> {
-    let revoked = Door::open(&args.server, context).await?.revoke_key(&args.name).await?;
+    let client = Client::open(context, Needs::ACT).await?;
+    let revoked: Value = client.post("/v1/keys/revoke", &json!({ "key": args.name })).await?;
     if args.json {
         json_out(&revoked);
     } else {

@@ -1,27 +1,31 @@
 //! `sekisho listen`: forwards new events to a local application as a delivery would, and prints what it answered. For
 //! development: it tries once, remembers nothing, and changes nothing in the store.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use sekisho_core::Secret;
 use sekisho_core::delivery::route::Send;
 use sekisho_core::delivery::{Route, Signer, Signing, judge, outgoing};
-use sekisho_core::event::Stored;
+use sekisho_core::event::{Stored, Trust};
 use sekisho_core::pattern::Pattern;
 use sekisho_core::source_name::Origin;
+use sekisho_core::{Secret, Time, provider};
+use serde::Deserialize;
+use serde_json::Value;
 
 use super::Context;
-use super::events::{Conditions, Follower};
-use super::output::line_out;
-use crate::effects::deliver::Client;
+use super::client::{Client, Needs, Query, path};
+use super::events::{Conditions, Follower, body};
+use super::output::{cell, line_out};
+use crate::effects::deliver::Client as App;
 use crate::{now, token};
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Your application: http://localhost:3000/hook
-    #[arg(long, value_name = "URL")]
+    /// Your application: localhost:3000/hook, its port alone, or a whole URL
+    #[arg(long, value_name = "URL", value_parser = destination)]
     forward_to: String,
     /// Only this source
     #[arg(long)]
@@ -41,8 +45,8 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
 pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let (store, seen) = context.open_store().await?;
-    let client = Client::new(&args.forward_to, ANSWER_WITHIN, true)
+    let api = Client::open(context, Needs::READ).await?;
+    let app = App::new(&args.forward_to, ANSWER_WITHIN, true)
         .with_context(|| format!("can't forward to {}", args.forward_to))?;
     let is_made_up = args.secret.is_none() && args.signing != Signing::None;
     let secret = match args.secret {
@@ -61,22 +65,62 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
         headers: Vec::new(),
     };
     let conditions = Conditions::of(args.source, args.event_type);
-    let mut follower = Follower::from_now_on(&*store, &conditions).await?;
+    let origins = origins(&api).await?;
+    let mut follower = Follower::from_now_on(&api, &conditions).await?;
     line_out(&format!("Ready: new events go to {}. Ctrl-C ends it.", args.forward_to));
     if is_made_up {
         line_out(&format!("Signed as {} with the secret {secret}", args.signing.name()));
     }
     loop {
-        let new = follower.next(&*store).await?;
-        for event in store.load_events(new.iter().map(|event| event.seq).collect()).await? {
-            let origin = seen.origins.get(&*event.source).copied().unwrap_or_default();
-            line_out(&forward(&client, &route, &signer, origin, &event).await);
+        for new in follower.next().await? {
+            let Some(event) = load(&api, &cell(&new["id"])).await? else { continue };
+            let origin = origins.get(&*event.source).copied().unwrap_or_default();
+            line_out(&forward(&app, &route, &signer, origin, &event).await);
         }
     }
 }
 
+/// What is known of each source.
+async fn origins(api: &Client) -> anyhow::Result<BTreeMap<String, Origin>> {
+    #[derive(Deserialize)]
+    struct Source {
+        name: String,
+        provider: Option<String>,
+        livemode: Option<bool>,
+    }
+    let sources: Vec<Source> = api.items("/v1/sources", &Query::new()).await?;
+    let origin = |source: Source| {
+        let provider = provider::find(&source.provider?)?.about().name;
+        Some((source.name, Origin { provider, livemode: source.livemode }))
+    };
+    Ok(sources.into_iter().filter_map(origin).collect())
+}
+
+/// An event as the store keeps it; none, if it was deleted meanwhile.
+async fn load(api: &Client, id: &str) -> anyhow::Result<Option<Stored>> {
+    let query = Query::new().with("addresses", Some("full"));
+    let Some(shown) = api.find::<Value>(&path(&["events", id])?, &query).await? else { return Ok(None) };
+    let text = |name: &str| shown[name].as_str().map(str::to_owned);
+    let time = |name: &str| shown[name].as_str().and_then(Time::parse_rfc3339);
+    let object = &shown["object"];
+    Ok(Some(Stored {
+        seq: id.parse()?,
+        received_at: time("received_at").unwrap_or_else(now),
+        source: text("source").unwrap_or_default().into(),
+        event_id: text("event_id").unwrap_or_default(),
+        event_type: text("type").unwrap_or_default(),
+        created_at: time("created_at"),
+        object: (!object.is_null()).then(|| (cell(&object["kind"]), cell(&object["id"]))),
+        account: text("account"),
+        livemode: shown["livemode"].as_bool(),
+        trust: text("trust").and_then(|name| Trust::parse(&name)).unwrap_or(Trust::Hint),
+        headers: shown["headers"].to_string().into(),
+        body: body(&shown)?.into(),
+    }))
+}
+
 /// One delivery, and the line that tells of it.
-async fn forward(client: &Client, route: &Route, signer: &Signer, origin: Origin, event: &Stored) -> String {
+async fn forward(app: &App, route: &Route, signer: &Signer, origin: Origin, event: &Stored) -> String {
     let at = now();
     // The time of day, in UTC as everywhere else.
     let time = at.to_string();
@@ -86,11 +130,40 @@ async fn forward(client: &Client, route: &Route, signer: &Signer, origin: Origin
         return format!("{time}  {kind}  {id}  not sent: {why}");
     }
     let out = outgoing(route, signer, event, event.seq, 1, at);
-    let (answer, took) = client.post(&out.headers, out.body).await;
+    let (answer, took) = app.post(&out.headers, out.body).await;
     let said = match (&answer, judge(&answer, at)) {
         (Ok(answer), _) => answer.status.to_string(),
         (Err(_), Err(failure)) => failure.error,
         (Err(_), Ok(())) => "no answer".into(),
     };
     format!("{time}  {kind}  {id}  → {said}  {} ms", took.as_millis())
+}
+
+/// A URL as people type it: without its scheme, or only a port of this machine.
+fn destination(text: &str) -> Result<String, std::convert::Infallible> {
+    Ok(if text.contains("://") {
+        text.to_owned()
+    } else if text.parse::<u16>().is_ok() {
+        format!("http://localhost:{text}")
+    } else {
+        format!("http://{text}")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn h6_a_destination_needs_no_scheme() {
+        for (text, expected) in [
+            ("localhost:3000", "http://localhost:3000"),
+            ("localhost:3000/hook", "http://localhost:3000/hook"),
+            ("3000", "http://localhost:3000"),
+            ("https://app.example/hook", "https://app.example/hook"),
+            ("ftp://app.example", "ftp://app.example"),
+        ] {
+            assert_eq!(destination(text).as_deref(), Ok(expected));
+        }
+    }
 }

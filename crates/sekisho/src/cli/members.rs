@@ -3,15 +3,12 @@
 use std::process::ExitCode;
 
 use sekisho_core::directory::{Register, scoped};
-use sekisho_core::state::State;
-use sekisho_store::{StateFilter, Store};
 use serde_json::{Map, Value};
 
+use super::Context;
+use super::client::{Client, Needs, Query, path};
 use super::output::{cell, json_out, line_out};
-use super::pages::{self, Pages};
-use super::server::{Door, New, Through};
-use super::{Context, states};
-use crate::view::{self, unlink};
+use super::pages::{self, Listing, Pages};
 
 /// Which of a list are shown, and how.
 pub struct List<'a> {
@@ -24,20 +21,14 @@ pub struct List<'a> {
     pub nothing: &'a str,
 }
 
-pub async fn list(list: List<'_>, pages: &Pages<String>, context: &Context) -> anyhow::Result<ExitCode> {
-    let (store, _) = context.open_store().await?;
-    let store: &dyn Store = &*store;
-    let query = &StateFilter { tenant: list.tenant, ..StateFilter::all(list.register.kind(), 0) };
-    let fetch = async |before: Option<String>, limit| {
-        let before = before.map(|before| cursor(list.register, query.tenant.as_deref(), before));
-        let found = states::page(store, query, before, limit).await?;
-        let view = view::member_for(list.full);
-        let shown = |state: &State| Ok((state.key.id.clone(), view(state)?));
-        let mut rows: Vec<_> = found.iter().map(shown).collect::<sekisho_store::Result<_>>()?;
-        unlink(store, rows.iter_mut().map(|(_, row)| row)).await?;
-        Ok(rows)
-    };
-    pages::out(pages, list.columns, list.nothing, fetch).await?;
+pub async fn list(list: List<'_>, pages: Pages, context: &Context) -> anyhow::Result<ExitCode> {
+    let client = Client::open(context, Needs::READ).await?;
+    let before = pages.before.map(|before| cursor(list.register, list.tenant.as_deref(), before));
+    let pages = Pages { before, ..pages };
+    let query = Query::new().with("tenant", list.tenant).with("addresses", list.full.then_some("full"));
+    let path = path(&[list.register.name()])?;
+    let list = Listing { path: &path, query, columns: list.columns, nothing: list.nothing };
+    pages::out(&client, &pages, list, |_| {}).await?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -55,10 +46,10 @@ pub async fn create(
     register: Register,
     order: Map<String, Value>,
     json: bool,
-    through: &Through,
     context: &Context,
 ) -> anyhow::Result<ExitCode> {
-    let created = Door::open(through, context).await?.create(New::Member(register), order, None).await?;
+    let client = Client::open(context, Needs::ACT).await?;
+    let created: Value = client.post(&path(&[register.name()])?, &order).await?;
     if json {
         json_out(&created);
     } else {

@@ -4,10 +4,11 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use sekisho_core::Seq;
+use serde_json::json;
 
 use super::Context;
+use super::client::{Client, Needs, Query, path};
 use super::output::{calls_out, fields_out, json_out, line_out};
-use crate::view;
 
 #[derive(clap::Subcommand)]
 pub enum Command {
@@ -39,10 +40,12 @@ const FIELDS: [(&str, &str); 10] = [
 
 pub async fn run(command: Command, context: &Context) -> anyhow::Result<ExitCode> {
     let Command::Show(args) = command;
-    let (store, _) = context.open_store().await?;
-    let Some(shown) = view::message_with_all(&*store, args.id).await? else {
-        bail!("no message has the id {}", args.id.as_message());
+    let client = Client::open(context, Needs::READ).await?;
+    let id = args.id.as_message().to_string();
+    let Some(shown) = client.find_unmasked(&path(&["messages", &id])?, &Query::new()).await? else {
+        bail!("no message has the id {id}");
     };
+    let shown = json!(shown);
     if args.json {
         json_out(&shown);
         return Ok(ExitCode::SUCCESS);

@@ -6,16 +6,13 @@ use anyhow::bail;
 use sekisho_core::Time;
 use sekisho_core::mail_address::MailAddress;
 use sekisho_core::notification::Status;
-use sekisho_store::Store;
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::Context;
+use super::client::{Client, Needs, Query, path};
 use super::output::{cell, fields_out, json_out, line_out, rows_out, table};
-use super::pages::Pages;
-use super::server::{self, Door};
+use super::pages::{self, Listing, Pages};
 use super::when::moment;
-use super::{Context, pages};
-use crate::acts::{self, NoticeQuery};
-use crate::view;
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -70,7 +67,7 @@ struct List {
     #[arg(long)]
     full: bool,
     #[command(flatten)]
-    pages: Pages<String>,
+    pages: Pages,
 }
 
 #[derive(clap::Args)]
@@ -95,8 +92,6 @@ struct Resend {
     /// As one JSON object
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    server: server::Through,
 }
 
 const COLUMNS: [(&str, &str); 7] = [
@@ -142,53 +137,29 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
 }
 
 async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
-    let (store, _) = context.open_store().await?;
-    let (store, whole) = (&*store, args.full);
-    let query = &NoticeQuery {
-        to: args.to,
-        status: args.status,
-        tenant: args.tenant,
-        template: args.template,
-        channel: args.channel,
-        payment: args.payment,
-        batch: args.batch,
-        since: args.since,
-        until: args.until,
-    };
-    let fetch = async |before, limit| page(store, query, before, limit, whole).await;
-    pages::out(&args.pages, &COLUMNS, "no notices", fetch).await?;
+    let client = Client::open(context, Needs::READ).await?;
+    let query = Query::new()
+        .with("to", args.to.as_ref().map(MailAddress::whole))
+        .with("status", args.status.map(Status::name))
+        .with("tenant", args.tenant)
+        .with("template", args.template)
+        .with("channel", args.channel)
+        .with("payment", args.payment)
+        .with("batch", args.batch)
+        .with("since", args.since)
+        .with("until", args.until)
+        .with("addresses", args.full.then_some("full"));
+    let list = Listing { path: "/v1/notices", query, columns: &COLUMNS, nothing: "no notices" };
+    pages::out(&client, &args.pages, list, |_| {}).await?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// So many that match, however many have to be looked through.
-async fn page(
-    store: &dyn Store,
-    query: &NoticeQuery,
-    mut before: Option<String>,
-    limit: usize,
-    whole: bool,
-) -> anyhow::Result<Vec<(String, Value)>> {
-    let mut found = Vec::new();
-    loop {
-        let page = query.page(store, before, limit - found.len()).await?;
-        let shown = page.notices.into_iter().map(|(id, notice)| {
-            let shown = view::notice(&id, &notice, whole);
-            (id, shown)
-        });
-        found.extend(shown);
-        if page.next.is_none() || found.len() == limit {
-            return Ok(found);
-        }
-        before = page.next;
-    }
-}
-
 async fn show(args: Show, context: &Context) -> anyhow::Result<ExitCode> {
-    let (store, _) = context.open_store().await?;
-    let Some((_, notice)) = acts::notice(&*store, &args.id).await? else {
+    let client = Client::open(context, Needs::READ).await?;
+    let query = Query::new().with("addresses", args.full.then_some("full"));
+    let Some(shown) = client.find(&path(&["notices", &args.id])?, &query).await? else {
         bail!("no notice has the id {}; `sekisho notices --to ADDRESS` finds those to an address", args.id);
     };
-    let shown = view::notice_with_all(&*store, &args.id, &notice, args.full).await?;
     if args.json {
         json_out(&shown);
     } else {
@@ -214,13 +185,14 @@ fn page_out(shown: &Value) {
 }
 
 async fn resend(args: Resend, context: &Context) -> anyhow::Result<ExitCode> {
-    let door = Door::open(&args.server, context).await?;
-    let resent = door.resend(&args.id, args.to.as_ref()).await?;
+    let client = Client::open(context, Needs::ACT).await?;
+    let order = json!({ "to": args.to.as_ref().map(MailAddress::whole) });
+    let resent: Value = client.post(&path(&["notices", &args.id, "resend"])?, &order).await?;
     if args.json {
         json_out(&resent);
         return Ok(ExitCode::SUCCESS);
     }
-    let when = if door.is_served() { "is sent again" } else { "is sent again when the server runs" };
+    let when = if client.is_served() { "is sent again" } else { "is sent again when the server runs" };
     let to = Some(cell(&resent["to"])).filter(|to| !to.is_empty());
     let to = to.map(|to| format!(" to {to}")).unwrap_or_default();
     line_out(&format!(

@@ -10,8 +10,14 @@ use sekisho_core::text::{is_hidden, visible};
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
+use super::style::{Style, style};
+
 /// Columns under headings, each as wide as it needs on a screen, where 関所 is as wide as four Latin letters.
 pub fn table(headings: &[&str], rows: &[Vec<String>]) {
+    lines(headings, rows, style()).iter().for_each(|line| raw_out(line));
+}
+
+fn lines(headings: &[&str], rows: &[Vec<String>], style: &Style) -> Vec<String> {
     let in_a_line = |cell: &String| visible(cell, |_| false).into_owned();
     let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(in_a_line).collect()).collect();
     let width = |n: usize| {
@@ -19,16 +25,67 @@ pub fn table(headings: &[&str], rows: &[Vec<String>]) {
         cells.chain([headings[n].len()]).max().unwrap_or_default()
     };
     let widths: Vec<_> = (0..headings.len()).map(width).collect();
-    let print = |cells: &mut dyn Iterator<Item = &str>| {
+    let line = |cells: &mut dyn Iterator<Item = &str>, paint: &dyn Fn(usize, &str) -> String| {
         let padded =
             |(cell, width): (&str, &usize)| cell.to_owned() + &" ".repeat(width.saturating_sub(cell.width()));
-        let line: Vec<_> = cells.zip(&widths).map(padded).collect();
-        line_out(line.join("  ").trim_end());
+        let mut cells: Vec<_> = cells.zip(&widths).map(padded).collect();
+        while let Some(last) = cells.pop() {
+            let last = last.trim_end().to_owned();
+            if !last.is_empty() {
+                cells.push(last);
+                break;
+            }
+        }
+        let cells = cut(cells, style.width);
+        let painted: Vec<_> = cells.iter().enumerate().map(|(n, cell)| paint(n, cell)).collect();
+        painted.join("  ")
     };
-    print(&mut headings.iter().copied());
-    for row in &rows {
-        print(&mut row.iter().map(String::as_str));
+    let heading = line(&mut headings.iter().copied(), &|_, cell| style.heading(cell));
+    let rows = rows
+        .iter()
+        .map(|row| line(&mut row.iter().map(String::as_str), &|n, cell| style.cell(headings[n], cell)));
+    std::iter::once(heading).chain(rows).collect()
+}
+
+/// The cells that fit; the one that does not is cut, and says so.
+fn cut(cells: Vec<String>, width: Option<usize>) -> Vec<String> {
+    const GAP: usize = 2;
+    let needed = cells.iter().map(|cell| cell.width() + GAP).sum::<usize>().saturating_sub(GAP);
+    let Some(room) = width.filter(|width| needed > *width).map(|width| width.saturating_sub(1)) else {
+        return cells;
+    };
+    let (mut kept, mut used) = (Vec::<String>::new(), 0);
+    for cell in cells {
+        let start = if kept.is_empty() { 0 } else { used + GAP };
+        match (kept.last_mut(), room.checked_sub(start)) {
+            (Some(last), None | Some(0)) => {
+                last.push('…');
+                break;
+            }
+            (_, Some(left)) if cell.width() <= left => {
+                used = start + cell.width();
+                kept.push(cell);
+            }
+            (_, left) => {
+                kept.push(beginning(&cell, left.unwrap_or_default()) + "…");
+                break;
+            }
+        }
     }
+    kept
+}
+
+/// So much of a text as is no wider than that.
+fn beginning(text: &str, width: usize) -> String {
+    let mut part = String::new();
+    for letter in text.chars() {
+        part.push(letter);
+        if part.width() > width {
+            part.pop();
+            break;
+        }
+    }
+    part
 }
 
 /// The named fields of each row under headings, inner ones by their path (`/about/payment`); `nothing` when there is no
@@ -52,7 +109,7 @@ pub fn fields_out(fields: &[(&str, &str)], value: &Value) {
     for (label, name) in fields {
         let text = cell(field(value, name));
         if !text.is_empty() {
-            line_out(&format!("{label:10} {text}"));
+            raw_out(&format!("{label:10} {}", style().cell(label, &said(&text))));
         }
     }
 }
@@ -95,7 +152,7 @@ pub fn calls_out(value: &Value) {
 pub fn cell(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
-        Value::String(text) => visible(text, |_| false).into_owned(),
+        Value::String(text) => style().clock(text).unwrap_or_else(|| visible(text, |_| false).into_owned()),
         Value::Object(object) => format!("{} {}", cell(&object["kind"]), cell(&object["id"])),
         other => other.to_string(),
     }
@@ -151,6 +208,13 @@ pub fn json_out(value: &serde_json::Value) {
     raw_out(&line);
 }
 
+/// What helps a person and is no result: on standard error, unless `--quiet`.
+pub fn hint(text: &str) {
+    if !style().is_quiet {
+        eprintln!("{}", said(text));
+    }
+}
+
 /// `1 event`, `2 events`
 pub fn count(n: usize, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
@@ -163,7 +227,7 @@ pub struct Progress {
 
 impl Progress {
     pub fn new() -> Self {
-        Self { shown: std::io::stderr().is_terminal() }
+        Self { shown: std::io::stderr().is_terminal() && !style().is_quiet }
     }
 
     pub fn show(&self, text: &str) {
@@ -178,5 +242,49 @@ impl Drop for Progress {
         if self.shown {
             eprint!("\r\x1b[K");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows() -> Vec<Vec<String>> {
+        [["evt_1", "関所", "paid"], ["evt_22", "a\u{1b}[2J", ""]]
+            .map(|row| row.map(str::to_owned).to_vec())
+            .to_vec()
+    }
+
+    const HEADINGS: [&str; 3] = ["ID", "NAME", "STATUS"];
+
+    #[test]
+    fn h2_a_table_is_as_wide_as_it_needs() {
+        let plain = lines(&HEADINGS, &rows(), &Style::default());
+        assert_eq!(plain[0], "ID      NAME        STATUS");
+        assert_eq!(plain[1], "evt_1   関所        paid");
+        assert_eq!(plain[2], r"evt_22  a\u{1b}[2J");
+    }
+
+    #[test]
+    fn h2_a_table_is_cut_to_its_terminal() {
+        for width in 1..=30 {
+            let style = Style { width: Some(width), ..Style::default() };
+            for (line, whole) in
+                lines(&HEADINGS, &rows(), &style).iter().zip(lines(&HEADINGS, &rows(), &Style::default()))
+            {
+                assert!(line.width() <= width, "{width}: {line}");
+                let is_whole = whole.width() <= width;
+                assert_eq!(*line == whole, is_whole, "{width}: {line}");
+                assert_eq!(line.ends_with('…'), !is_whole, "{width}: {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn h2_colours_change_no_letter() {
+        let style = Style { has_color: true, ..Style::default() };
+        let painted = lines(&HEADINGS, &rows(), &style);
+        assert_eq!(painted[1], "evt_1   関所        \x1b[32mpaid\x1b[0m");
+        assert!(painted[2].ends_with(r"a\u{1b}[2J"), "a stranger's are shown, not obeyed: {}", painted[2]);
     }
 }

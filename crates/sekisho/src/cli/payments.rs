@@ -8,17 +8,12 @@ mod show;
 
 use std::process::ExitCode;
 
-use sekisho_core::settlement::payment::{Derived, Facts, Status, view};
-use sekisho_core::state::{Kind, State};
-use sekisho_store::{StateFilter, Store};
-use serde_json::{Value, json};
+use sekisho_core::settlement::payment::Status;
 
+use super::Context;
 use super::amount::{Mode, amount_text};
-use super::pages::Pages;
-use super::{Context, pages, states};
-use crate::view::unlink;
-
-pub use find::{choose, find};
+use super::client::{Client, Needs, Query};
+use super::pages::{self, Listing, Pages};
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -59,7 +54,7 @@ struct List {
     #[command(flatten)]
     mode: Mode,
     #[command(flatten)]
-    pages: Pages<String>,
+    pages: Pages,
 }
 
 const COLUMNS: [(&str, &str); 8] = [
@@ -84,48 +79,19 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
 }
 
 async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
-    let (store, _) = context.open_store().await?;
-    let store: &dyn Store = &*store;
-    let query = &StateFilter {
-        status: args.status.map(|status| status.name().to_owned()),
-        tenant: args.tenant,
-        customer: args.customer,
-        livemode: args.mode.livemode(),
-        attention: args.attention,
-        ..StateFilter::all(Kind::Payment, 0)
+    let client = Client::open(context, Needs::READ).await?;
+    let query = Query::new()
+        .with("status", args.status.map(Status::name))
+        .with("tenant", args.tenant)
+        .with("customer", args.customer)
+        .with("livemode", args.mode.livemode())
+        .with("attention", args.attention);
+    let list = Listing { path: "/v1/payments", query, columns: &COLUMNS, nothing: "no payments" };
+    let prepare = |row: &mut serde_json::Value| {
+        row["amount_text"] = amount_text(&row["amount"], &row["currency"]).into();
     };
-    let as_json = args.pages.json;
-    let fetch = async |before: Option<String>, limit| {
-        let found = states::page(store, query, before, limit).await?;
-        let mut rows: Vec<_> =
-            found.iter().map(|state| (state.key.id.clone(), row(state, as_json))).collect();
-        unlink(store, rows.iter_mut().map(|(_, row)| row)).await?;
-        Ok(rows)
-    };
-    pages::out(&args.pages, &COLUMNS, "no payments", fetch).await?;
+    pages::out(&client, &args.pages, list, prepare).await?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// A payment, with the texts of a table unless it is for programs.
-fn row(state: &State, as_json: bool) -> Value {
-    let mut shown = shown(state);
-    if !as_json {
-        shown["amount_text"] = amount_text(&shown["amount"], &shown["currency"]).into();
-    }
-    shown
-}
-
-/// A payment as the API shows it, with when it was first and last written. Facts that can't be read don't hide the others.
-fn shown(state: &State) -> Value {
-    let mut shown = match Facts::parse(&state.facts) {
-        Ok(facts) => view(&state.key.id, &facts, &Derived::of(&facts)),
-        Err(error) => {
-            json!({ "id": state.key.id, "object": "payment", "status": "unreadable", "error": error.to_string() })
-        }
-    };
-    shown["created_at"] = json!(state.created_at);
-    shown["changed_at"] = json!(state.changed_at);
-    shown
 }
 
 fn status(text: &str) -> Result<Status, String> {

@@ -2,10 +2,9 @@
 
 use std::process::ExitCode;
 
-use sekisho_store::{RejectionFilter, Store};
-
-use super::{Context, pages};
-use crate::view;
+use super::Context;
+use super::client::{Client, Needs, Query};
+use super::pages::{self, Listing, Pages};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -16,7 +15,7 @@ pub struct Args {
     #[arg(long)]
     reason: Option<String>,
     #[command(flatten)]
-    pages: pages::Pages,
+    pages: Pages,
 }
 
 const COLUMNS: [(&str, &str); 7] = [
@@ -30,13 +29,10 @@ const COLUMNS: [(&str, &str); 7] = [
 ];
 
 pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
-    let (store, _) = context.open_store().await?;
-    let store: &dyn Store = &*store;
-    let query = &RejectionFilter { source: args.source, reason: args.reason, ..RejectionFilter::default() };
-    let fetch = async |before, limit| {
-        let found = store.find_rejections(RejectionFilter { before, limit, ..query.clone() }).await?;
-        Ok(found.iter().map(|one| (one.seq, view::rejection(one))).collect())
-    };
-    pages::out(&args.pages, &COLUMNS, "no requests were rejected", fetch).await?;
+    let client = Client::open(context, Needs::READ).await?;
+    let query = Query::new().with("source", args.source).with("reason", args.reason);
+    let nothing = "no requests were rejected";
+    let list = Listing { path: "/v1/rejections", query, columns: &COLUMNS, nothing };
+    pages::out(&client, &args.pages, list, |_| {}).await?;
     Ok(ExitCode::SUCCESS)
 }

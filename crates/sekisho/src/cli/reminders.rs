@@ -9,9 +9,10 @@ use sekisho_core::calendar::Day;
 use serde_json::{Value, json};
 
 use super::Context;
-use super::output::{cell, count, json_out, line_out, rows_out};
-use super::server::{self, Door};
+use super::client::{Client, Needs, Query, path};
+use super::output::{cell, count, hint, json_out, line_out, rows_out};
 use crate::acts::{self, RemindReport};
+use crate::types::Reminded;
 use wait::{Ended, wait};
 
 #[derive(clap::Subcommand)]
@@ -39,8 +40,6 @@ pub struct Remind {
     /// The report as one JSON object
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    server: server::Through,
 }
 
 #[derive(clap::Args)]
@@ -54,8 +53,6 @@ pub struct Show {
     /// As one JSON object
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    server: server::Through,
 }
 
 const RECIPIENTS: [(&str, &str); 8] = [
@@ -89,10 +86,10 @@ pub async fn run(command: Command, context: &Context) -> anyhow::Result<ExitCode
 }
 
 async fn remind(args: Remind, context: &Context) -> anyhow::Result<ExitCode> {
-    let door = Door::open(&args.server, context).await?;
+    let client = Client::open(context, Needs::ACT.and_configuration()).await?;
     let order =
         acts::Remind { date: args.date.map(String::from), tenant: args.tenant, dry_run: args.dry_run };
-    let report = door.remind(&order).await?;
+    let report: RemindReport = client.post("/v1/reminders", &order).await?;
     if args.dry_run {
         if args.json {
             json_out(&json!(report));
@@ -106,9 +103,9 @@ async fn remind(args: Remind, context: &Context) -> anyhow::Result<ExitCode> {
         line_out(&sentence(&report));
     }
     let tenant = order.tenant.as_deref();
-    let waits = door.is_served() && !args.no_wait;
-    let ended = if waits { wait(&door, &report, tenant).await? } else { Ended::Unasked };
-    let summaries = summaries(&door, &report.days, tenant).await?;
+    let waits = client.is_served() && !args.no_wait;
+    let ended = if waits { wait(&client, &report, tenant).await? } else { Ended::Unasked };
+    let summaries = summaries(&client, &report.days, tenant).await?;
     if args.json {
         let mut shown = json!(report);
         shown["summary"] = summaries.iter().cloned().collect();
@@ -116,39 +113,40 @@ async fn remind(args: Remind, context: &Context) -> anyhow::Result<ExitCode> {
     } else if !summaries.is_empty() {
         summary_out(&summaries);
     }
-    if !door.is_served() && report.queued > 0 {
-        eprintln!("no server runs here: they are sent when one does (`sekisho serve`)");
+    if !client.is_served() && report.queued > 0 {
+        hint("no server runs here: they are sent when one does (`sekisho serve`)");
     }
     ended.tell();
-    hint(&summaries);
+    how_to_find(&summaries);
     let well = !ended.is_stuck() && bad(&summaries) == 0;
     Ok(if well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 async fn show(args: Show, context: &Context) -> anyhow::Result<ExitCode> {
     let day = args.date.to_string();
-    let shown = if let Some(server) = server::Server::find(&args.server, context).await? {
-        Door::Server(server).reminders(&day, args.tenant.as_deref()).await?
-    } else {
-        let (store, _) = context.open_store().await?;
-        Door::Own(store, context).reminders(&day, args.tenant.as_deref()).await?
-    };
+    let client = Client::open(context, Needs::READ).await?;
+    let shown = summary(&client, &day, args.tenant.as_deref()).await?;
     if args.json {
         json_out(&shown);
     } else {
         let summaries = [shown];
         summary_out(&summaries);
-        hint(&summaries);
+        how_to_find(&summaries);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-async fn summaries(door: &Door<'_>, days: &[String], tenant: Option<&str>) -> anyhow::Result<Vec<Value>> {
+async fn summaries(client: &Client, days: &[String], tenant: Option<&str>) -> anyhow::Result<Vec<Value>> {
     let mut all = Vec::new();
     for day in days {
-        all.push(door.reminders(day, tenant).await?);
+        all.push(summary(client, day, tenant).await?);
     }
     Ok(all)
+}
+
+/// How a day's reminders stand, of one office or all.
+async fn summary(client: &Client, day: &str, tenant: Option<&str>) -> anyhow::Result<Value> {
+    client.get(&path(&["reminders", day])?, &Query::new().with("tenant", tenant)).await
 }
 
 /// What a run did, in one sentence.
@@ -174,11 +172,11 @@ fn sentence(report: &RemindReport) -> String {
 
 fn forecast_out(report: &RemindReport) {
     if !report.recipients.is_empty() {
-        let row = |one: &Value| {
-            let mut row = one["details"].clone();
-            for name in ["to", "language", "status"] {
-                row[name] = one[name].clone();
-            }
+        let row = |one: &Reminded| {
+            let mut row = one.details.clone();
+            row["to"] = json!(one.to);
+            row["language"] = json!(one.language);
+            row["status"] = json!(one.status);
             row
         };
         rows_out(&RECIPIENTS, &report.recipients.iter().map(row).collect::<Vec<_>>(), "");
@@ -216,12 +214,12 @@ fn bad(summaries: &[Value]) -> u64 {
 }
 
 /// How to find those that did not go out.
-fn hint(summaries: &[Value]) {
+fn how_to_find(summaries: &[Value]) {
     for summary in summaries {
         for status in ["failed", "uncertain", "suppressed"] {
             if of_status(summary, status) > 0 {
                 let day = cell(&summary["date"]);
-                eprintln!("see `sekisho notices --batch reminders/{day} --status {status}`");
+                hint(&format!("see `sekisho notices --batch reminders/{day} --status {status}`"));
             }
         }
     }

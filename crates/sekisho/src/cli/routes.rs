@@ -5,9 +5,9 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use super::Context;
+use super::client::{Client, Needs, Query, path};
 use super::output::{json_out, line_out, list_out};
-use super::server::{self, Door, Server};
-use crate::view::{self, Place};
+use crate::types;
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -31,8 +31,6 @@ struct List {
     /// One JSON object a line
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    server: server::Through,
 }
 
 #[derive(clap::Args)]
@@ -42,8 +40,6 @@ struct Reset {
     /// As one JSON object
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    server: server::Through,
 }
 
 const COLUMNS: [(&str, &str); 5] = [
@@ -63,18 +59,15 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
 }
 
 async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
-    let routes = if let Some(server) = Server::find(&args.server, context).await? {
-        server.items("/v1/routes").await?
-    } else {
-        let (store, _) = context.open_store().await?;
-        view::routes(&Place::all(&context.load()?.config), &*store).await?
-    };
+    let client = Client::open(context, Needs::READ.and_configuration()).await?;
+    let routes: Vec<_> = client.items("/v1/routes", &Query::new()).await?;
     list_out(args.json, &COLUMNS, &routes, "the configuration has no [[route]]");
     Ok(ExitCode::SUCCESS)
 }
 
 async fn reset(args: Reset, context: &Context) -> anyhow::Result<ExitCode> {
-    let reset = Door::open(&args.server, context).await?.reset(&args.name).await?;
+    let client = Client::open(context, Needs::ACT.and_configuration()).await?;
+    let reset: types::Reset = client.post(&path(&["routes", &args.name, "reset"])?, &()).await?;
     if args.json {
         json_out(&json!(reset));
     } else {

@@ -3,17 +3,14 @@
 use std::process::ExitCode;
 
 use super::Context;
+use super::client::{Client, Needs, Query};
 use super::output::list_out;
-use super::server::{self, Server};
-use crate::{now, view};
 
 #[derive(clap::Args)]
 pub struct Args {
     /// One JSON object a line
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    server: server::Through,
 }
 
 const COLUMNS: [(&str, &str); 5] = [
@@ -25,12 +22,8 @@ const COLUMNS: [(&str, &str); 5] = [
 ];
 
 pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
-    let schedules = if let Some(server) = Server::find(&args.server, context).await? {
-        server.items("/v1/schedules").await?
-    } else {
-        let (config, at) = (context.load()?.config, now());
-        config.schedules.iter().map(|schedule| view::schedule(schedule, at)).collect()
-    };
+    let client = Client::open(context, Needs::CONFIGURATION).await?;
+    let schedules: Vec<_> = client.items("/v1/schedules", &Query::new()).await?;
     list_out(args.json, &COLUMNS, &schedules, "the configuration has no [[schedule]]");
     Ok(ExitCode::SUCCESS)
 }

@@ -6,7 +6,7 @@ use sekisho_core::directory::{Register, THRESHOLD_DAYS_MAX};
 use sekisho_core::language::Language;
 
 use super::pages::Pages;
-use super::{Context, delete, import, members, server};
+use super::{Context, delete, import, members};
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -39,7 +39,7 @@ struct List {
     #[arg(long)]
     full: bool,
     #[command(flatten)]
-    pages: Pages<String>,
+    pages: Pages,
 }
 
 #[derive(clap::Args)]
@@ -68,8 +68,6 @@ struct Create {
     /// As one JSON object
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    server: server::Through,
 }
 
 const COLUMNS: [(&str, &str); 8] = [
@@ -101,7 +99,7 @@ async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
         columns: &COLUMNS,
         nothing: "no staff; enter some with `sekisho staff import FILE.csv`",
     };
-    members::list(list, &args.pages, context).await
+    members::list(list, args.pages, context).await
 }
 
 async fn create(args: Create, context: &Context) -> anyhow::Result<ExitCode> {
@@ -115,5 +113,5 @@ async fn create(args: Create, context: &Context) -> anyhow::Result<ExitCode> {
         ("notifications", Some((!args.no_notifications).into())),
         ("threshold_days", args.threshold_days.map(Into::into)),
     ]);
-    members::create(Register::Staff, order, args.json, &args.server, context).await
+    members::create(Register::Staff, order, args.json, context).await
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use sekisho_core::directory::Register;
 
 use super::pages::Pages;
-use super::{Context, delete, import, members, server};
+use super::{Context, delete, import, members};
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -35,7 +35,7 @@ struct List {
     #[arg(long, value_name = "ID")]
     tenant: Option<String>,
     #[command(flatten)]
-    pages: Pages<String>,
+    pages: Pages,
 }
 
 #[derive(clap::Args)]
@@ -57,8 +57,6 @@ struct Create {
     /// As one JSON object
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    server: server::Through,
 }
 
 const COLUMNS: [(&str, &str); 6] = [
@@ -88,7 +86,7 @@ async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
         columns: &COLUMNS,
         nothing: "no subjects; enter some with `sekisho subjects import FILE.csv`",
     };
-    members::list(list, &args.pages, context).await
+    members::list(list, args.pages, context).await
 }
 
 async fn create(args: Create, context: &Context) -> anyhow::Result<ExitCode> {
@@ -99,5 +97,5 @@ async fn create(args: Create, context: &Context) -> anyhow::Result<ExitCode> {
         ("renewal_due_on", args.renewal_due_on.map(Into::into)),
         ("assessment_due_on", args.assessment_due_on.map(Into::into)),
     ]);
-    members::create(Register::Subjects, order, args.json, &args.server, context).await
+    members::create(Register::Subjects, order, args.json, context).await
 }

@@ -3,15 +3,12 @@
 use std::process::ExitCode;
 
 use sekisho_core::mail_address::MailAddress;
-use sekisho_core::notification::Suppression;
-use sekisho_store::Store;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::output::{cell, json_out, line_out};
-use super::pages::Pages;
-use super::server::{self, Door, Turn};
-use super::{Context, pages};
-use crate::acts;
+use super::Context;
+use super::client::{Client, Needs, Query};
+use super::output::{json_out, line_out};
+use super::pages::{self, Listing, Pages};
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -44,7 +41,7 @@ struct List {
     #[arg(long)]
     full: bool,
     #[command(flatten)]
-    pages: Pages<String>,
+    pages: Pages,
 }
 
 #[derive(clap::Args)]
@@ -57,8 +54,6 @@ struct Change {
     /// As one JSON object
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    server: server::Through,
 }
 
 const COLUMNS: [(&str, &str); 6] = [
@@ -74,45 +69,41 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     match args.command {
         None => list(args.list, context).await,
         Some(Command::List(args)) => list(args, context).await,
-        Some(Command::Add(args)) => change(Turn::Suppress, args, context).await,
-        Some(Command::Release(args)) => change(Turn::Release, args, context).await,
+        Some(Command::Add(args)) => change(SUPPRESS, args, context).await,
+        Some(Command::Release(args)) => change(RELEASE, args, context).await,
     }
 }
 
 async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
-    let (store, _) = context.open_store().await?;
-    let store: &dyn Store = &*store;
-    let (only, all, whole) = (args.address.as_ref(), args.all, args.full);
-    let fetch = async |before: Option<String>, limit| {
-        let found: Vec<Suppression> = match only {
-            Some(_) if before.is_some() => Vec::new(),
-            Some(address) => acts::suppression(store, address).await?.into_iter().collect(),
-            None => acts::suppressions(store, all, before.as_deref(), limit).await?,
-        };
-        let shown = found.iter().map(|one| {
-            let shown: Value = acts::suppression_view(one, whole);
-            (cell(&shown["id"]), shown)
-        });
-        Ok(shown.collect())
-    };
-    pages::out(&args.pages, &COLUMNS, "nothing is suppressed", fetch).await?;
+    let client = Client::open(context, Needs::READ).await?;
+    let query = Query::new()
+        .with("address", args.address.as_ref().map(MailAddress::whole))
+        .flag("all", args.all)
+        .with("addresses", args.full.then_some("full"));
+    let list = Listing { path: SUPPRESS, query, columns: &COLUMNS, nothing: "nothing is suppressed" };
+    pages::out(&client, &args.pages, list, |_| {}).await?;
     Ok(ExitCode::SUCCESS)
 }
 
-async fn change(turn: Turn, args: Change, context: &Context) -> anyhow::Result<ExitCode> {
-    let door = Door::open(&args.server, context).await?;
-    let changed = door.turn(turn, &args.address, &args.reason).await?;
+const SUPPRESS: &str = "/v1/suppressions";
+const RELEASE: &str = "/v1/suppressions/release";
+
+async fn change(path: &str, args: Change, context: &Context) -> anyhow::Result<ExitCode> {
+    let client = Client::open(context, Needs::ACT).await?;
+    let order = json!({ "address": args.address.whole(), "reason": args.reason });
+    let changed: Value = client.post(path, &order).await?;
     if args.json {
         json_out(&changed);
         return Ok(ExitCode::SUCCESS);
     }
     let address = &args.address;
-    match turn {
-        Turn::Suppress => line_out(&format!("nothing is sent to {address} any more")),
-        Turn::Release => line_out(&format!(
+    if path == SUPPRESS {
+        line_out(&format!("nothing is sent to {address} any more"));
+    } else {
+        line_out(&format!(
             "{address} is released; what was suppressed meanwhile is resent with `sekisho notices resend`: \
              `sekisho notices --status suppressed --to ADDRESS` lists it"
-        )),
+        ));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -6,7 +6,6 @@ use sekisho_core::directory::Register;
 use sekisho_core::language::Language;
 
 use super::pages::Pages;
-use super::server::{self, Old};
 use super::{Context, delete, import, members};
 
 #[derive(clap::Args)]
@@ -33,7 +32,7 @@ enum Command {
 #[derive(clap::Args)]
 struct List {
     #[command(flatten)]
-    pages: Pages<String>,
+    pages: Pages,
 }
 
 #[derive(clap::Args)]
@@ -52,8 +51,6 @@ struct Create {
     /// As one JSON object
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    server: server::Through,
 }
 
 const COLUMNS: [(&str, &str); 5] = [
@@ -70,7 +67,7 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
         Some(Command::List(args)) => list(args, context).await,
         Some(Command::Create(args)) => create(args, context).await,
         Some(Command::Delete(args)) => {
-            delete::run(Old::Member { register: Register::Tenants, tenant: None }, args, context).await
+            delete::run(delete::Target::of(Register::Tenants), args, context).await
         }
         Some(Command::Import(args)) => import::run(Register::Tenants, args, context).await,
     }
@@ -84,7 +81,7 @@ async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
         columns: &COLUMNS,
         nothing: "no tenants; create one with `sekisho tenants create ID`",
     };
-    members::list(list, &args.pages, context).await
+    members::list(list, args.pages, context).await
 }
 
 async fn create(args: Create, context: &Context) -> anyhow::Result<ExitCode> {
@@ -94,5 +91,5 @@ async fn create(args: Create, context: &Context) -> anyhow::Result<ExitCode> {
         ("language", args.language.map(|language| language.name().into())),
         ("time_zone", args.time_zone.map(Into::into)),
     ]);
-    members::create(Register::Tenants, order, args.json, &args.server, context).await
+    members::create(Register::Tenants, order, args.json, context).await
 }

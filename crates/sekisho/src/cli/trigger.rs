@@ -179,11 +179,24 @@ impl Requests<'_> {
 
     fn draft(&self, n: u32) -> anyhow::Result<Draft> {
         let kind = self.args.event_type.clone().unwrap_or_default();
-        match &self.body {
-            Some(body) => test_event::renewed(body, kind, n),
-            None => test_event::sample(self.source.provider.about(), &kind, self.args.order.as_deref(), n),
+        if let Some(body) = &self.body {
+            return test_event::renewed(body, kind, n);
         }
+        let drafted = test_event::sample(self.source.provider.about(), &kind, self.args.order.as_deref(), n);
+        drafted.map_err(|error| match likely(&kind) {
+            Some(meant) => anyhow::anyhow!("{error:#}. Did you mean {meant}?"),
+            None => error,
+        })
     }
+}
+
+/// The built-in type that is written most alike, if one is.
+fn likely(kind: &str) -> Option<&'static str> {
+    const ALIKE: f64 = 0.8;
+    let alike = |name: &str| strsim::jaro_winkler(kind, name).max(strsim::normalized_levenshtein(kind, name));
+    let names = fixtures::STRIPE.iter().map(|(name, _)| (alike(name), *name));
+    let best = names.max_by(|one, other| one.0.total_cmp(&other.0));
+    best.filter(|(alike, _)| *alike > ALIKE).map(|(_, name)| name)
 }
 
 /// The same request with a changed body: the signature no longer fits.
@@ -284,6 +297,13 @@ mod tests {
         for (n, group) in signed.iter().enumerate() {
             assert!(group.iter().all(|(_, seconds, _)| *seconds == TIME.seconds() + n as i64));
         }
+    }
+
+    #[test]
+    fn h6_a_slip_in_a_type_is_answered_with_the_type_that_was_meant() {
+        assert_eq!(likely("payment_intent.succeded"), Some("payment_intent.succeeded"));
+        assert_eq!(likely("charge.refund"), Some("charge.refunded"));
+        assert_eq!(likely("zzz"), None);
     }
 
     #[test]

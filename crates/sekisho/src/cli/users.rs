@@ -3,12 +3,13 @@
 
 use std::process::ExitCode;
 
-use sekisho_core::user::{Act, Rank};
+use anyhow::bail;
+use sekisho_core::user::{Act, Rank, check_name};
+use serde_json::{Value, json};
 
 use super::Context;
-use super::output::{cell, json_out, line_out, list_out};
-use super::server::{Door, Server, Through};
-use crate::{acts, now, view};
+use super::client::{Client, Needs, Query, path};
+use super::output::{cell, hint, json_out, line_out, list_out};
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -98,13 +99,8 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
 }
 
 async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
-    let users = if let Some(server) = Server::find(&Through::default(), context).await? {
-        server.items("/v1/users").await?
-    } else {
-        let (store, _) = context.open_store().await?;
-        let users = acts::users(&*store).await?;
-        users.iter().map(|(name, user)| view::user(name, user, now())).collect()
-    };
+    let client = Client::open(context, Needs::READ).await?;
+    let users: Vec<Value> = client.items("/v1/users", &Query::new()).await?;
     list_out(
         args.json,
         &COLUMNS,
@@ -115,11 +111,11 @@ async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
 }
 
 async fn invite(args: Invite, context: &Context) -> anyhow::Result<ExitCode> {
-    let door = Door::open(&Through::default(), context).await?;
-    let mut made = door.invite(args.rank).await?;
+    let client = Client::open(context, Needs::ACT).await?;
+    let mut made: Value = client.post("/v1/users/invite", &json!({ "rank": args.rank })).await?;
     let config = context.load().map(|loaded| loaded.config).ok();
     let public = config.as_ref().and_then(|config| config.console.url.clone());
-    let root = public.or_else(|| door.url().map(str::to_owned)).unwrap_or_else(|| {
+    let root = public.or_else(|| client.url().map(str::to_owned)).unwrap_or_else(|| {
         let listen = config.map_or_else(|| "HOST:PORT".to_owned(), |config| config.server.listen.to_string());
         format!("http://{listen}")
     });
@@ -130,12 +126,23 @@ async fn invite(args: Invite, context: &Context) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     line_out(&url);
-    eprintln!("invitation for one {}: works once, within 24 hours", args.rank.name());
+    hint(&format!("invitation for one {}: works once, within 24 hours", args.rank.name()));
     Ok(ExitCode::SUCCESS)
 }
 
 async fn change(name: &str, act: Act, args: Output, context: &Context) -> anyhow::Result<ExitCode> {
-    let changed = Door::open(&Through::default(), context).await?.change_user(name, act).await?;
+    let client = Client::open(context, Needs::ACT).await?;
+    // What is no name must not lead to another path.
+    if check_name(name).is_err() {
+        bail!("there is no user {name:?}");
+    }
+    let (verb, order) = match act {
+        Act::Rank(rank) => ("rank", json!({ "rank": rank })),
+        Act::Disable => ("disable", json!({})),
+        Act::Enable => ("enable", json!({})),
+        Act::EndSessions => ("end-sessions", json!({})),
+    };
+    let changed: Value = client.post(&path(&["users", name, verb])?, &order).await?;
     if args.json {
         json_out(&changed);
     } else {

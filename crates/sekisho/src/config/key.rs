@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use sekisho_core::Secret;
-use serde::{Deserialize, Serialize};
 
 use super::secret::resolve_all;
 use super::table::{self, Table};
+
+pub use sekisho_core::api_key::{SCOPES, Scope};
 
 /// An API key, checked and ready.
 #[derive(Clone, Debug)]
@@ -28,40 +29,6 @@ impl Key {
         let different: BTreeSet<_> = letters.iter().collect();
         let repeats = (1..=letters.len() / 2).any(|n| letters.iter().zip(&letters[n..]).all(|(a, b)| a == b));
         letters.len() < STRONG_LETTERS_MIN || different.len() < STRONG_LETTERS_DIFFERENT || repeats
-    }
-}
-
-/// Each includes the ones before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Scope {
-    /// Look at anything.
-    Read,
-    /// Create payments, tenants and customers.
-    Write,
-    /// Retry, replay, reset.
-    Operate,
-    /// Make, list and revoke keys: what outlives the key that did it.
-    Admin,
-}
-
-/// For whoever is asked for one.
-pub const SCOPES: &str = "read, write, operate or admin";
-
-impl Scope {
-    pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Operate, Self::Admin];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Operate => "operate",
-            Self::Admin => "admin",
-        }
-    }
-
-    pub fn parse(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|scope| scope.name() == name)
     }
 }
 

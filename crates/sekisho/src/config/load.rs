@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fmt::Write as _;
 use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
@@ -343,50 +342,6 @@ pub fn unknown_key<'k>(key: &str, place: &str, known: impl Iterator<Item = &'k s
         Some(candidate) => format!("there is no key `{key}` in {place}; did you mean `{candidate}`?"),
         None => format!("there is no key `{key}` in {place}; known are {}", known.join(", ")),
     }
-}
-
-/// The whole example file: every key with its help and its default.
-pub fn example() -> String {
-    let mut text = String::from(
-        "# Sekisho: every setting, with its default. All of it may be left out but one [[source]].\n\
-         # A variable such as SEKISHO_SERVER_LISTEN overrides the key `listen` of [server].\n",
-    );
-    let mut section = "";
-    for setting in SETTINGS {
-        if setting.section != section {
-            section = setting.section;
-            writeln!(text, "\n[{section}]").expect("writing to a string can't fail");
-        }
-        line(&mut text, setting.help, setting.key, setting.default, "");
-    }
-    block::<source::Draft>(&mut text);
-    text.push_str("\n# Keys that only some providers have:\n");
-    for provider in sekisho_core::provider::ALL {
-        for setting in provider.about().settings {
-            let name = provider.about().name;
-            let example = format!("\"{}\"", setting.example);
-            line(&mut text, &format!("{name}: {}", setting.help), setting.name, &example, "# ");
-        }
-    }
-    block::<route::Draft>(&mut text);
-    block::<channel::Draft>(&mut text);
-    block::<notify::Draft>(&mut text);
-    block::<schedule::Draft>(&mut text);
-    block::<key::Draft>(&mut text);
-    text
-}
-
-fn block<T: Table>(text: &mut String) {
-    let comment = |n: usize| if n < T::WRITTEN { "" } else { "# " };
-    writeln!(text, "\n# {}\n{}[[{}]]", T::ABOUT, comment(0), T::NAME)
-        .expect("writing to a string can't fail");
-    for (n, key) in T::KEYS.iter().enumerate() {
-        line(text, key.help, key.name, key.example, comment(n));
-    }
-}
-
-fn line(text: &mut String, help: &str, key: &str, value: &str, comment: &str) {
-    writeln!(text, "# {help}\n{comment}{key} = {value}").expect("writing to a string can't fail");
 }
 
 #[cfg(test)]

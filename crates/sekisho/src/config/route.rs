@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
-use reqwest::Url;
 use sekisho_core::Secret;
 use sekisho_core::delivery::route::Send;
 use sekisho_core::delivery::{self, Signer, Signing, address};
 use sekisho_core::pattern::Pattern;
 use sekisho_core::queue::{Retry, breaker};
 use sekisho_core::rule::Rule;
+use url::Url;
 
 use super::given::Given;
 use super::secret::{resolve, resolve_all};

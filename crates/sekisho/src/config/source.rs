@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use ipnet::IpNet;
-use reqwest::Url;
 use sekisho_core::event::Trust;
 use sekisho_core::provider::{self, Certificate, Provider, Scheme, Setup};
 use sekisho_core::{Secret, settlement, source_name};
+use url::Url;
 
 use super::given::Given;
 use super::load::unknown_key;

@@ -7,7 +7,8 @@ use sekisho_core::user::Act;
 use super::frame::Frame;
 use super::page::{Answer, Method, Page, Reply, VIEWER, Visit};
 use super::trouble::Trouble;
-use crate::acts::{self, KnownUser, Refusal};
+use crate::acts::{self, Refusal, SessionUser};
+use crate::queries;
 
 pub const PAGES: &[Page] = &[
     Page { method: Method::Get, path: "/console/account", needs: VIEWER, run: |visit| Box::pin(show(visit)) },
@@ -46,7 +47,7 @@ struct SessionRow {
 async fn show(visit: Visit) -> Answer {
     let mut sessions = None;
     if let Some(hash) = &visit.who.session {
-        let users = acts::users(&*visit.console.store).await?;
+        let users = queries::users(&*visit.console.store).await?;
         let user = users.into_iter().find(|(name, _)| *name == visit.who.name).map(|(_, user)| user);
         let rows = user.iter().flat_map(|user| user.living_sessions(visit.at)).map(|session| SessionRow {
             agent: session.agent.clone(),
@@ -71,7 +72,7 @@ async fn change_password(visit: Visit) -> Answer {
         let text = visit.lang.t("The two new passwords differ.", "2つの新しいパスワードが一致しません。");
         return Reply::failed(HOME, text);
     }
-    let known = KnownUser { name: visit.who.name.clone(), rank: visit.who.rank, hash };
+    let known = SessionUser { name: visit.who.name.clone(), rank: visit.who.rank, hash };
     let (store, actor) = (&*visit.console.store, visit.actor());
     match acts::change_password(store, &known, typed("old"), typed("new"), &actor).await {
         Ok(()) => {

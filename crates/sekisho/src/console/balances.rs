@@ -8,12 +8,13 @@ use sekisho_core::Time;
 use sekisho_core::language::Language;
 use sekisho_core::settlement::payment::{balance_of, customer_account, customer_of};
 use sekisho_store::{BookedLine, FIND_MAX, LineFilter, Store, Sum};
-use serde_json::Value;
 
 use super::frame::Frame;
 use super::page::{Answer, Method, OPERATOR, Page, Reply, VIEWER, Visit};
 use super::trouble::Trouble;
-use crate::acts::{self, Refusal};
+use crate::acts::Refusal;
+use crate::queries;
+use crate::types::Total;
 use crate::view::{self, show};
 
 pub const PAGES: &[Page] = &[
@@ -146,10 +147,10 @@ async fn list(visit: Visit) -> Answer {
         Some(customer) => {
             let found = view::find_balances(store, customer).await?;
             if let [] | [_] = &found[..] {
-                let tenant = found.first().and_then(|one| one["tenant"].as_str());
+                let tenant = found.first().and_then(|one| one.tenant.as_deref());
                 return Ok(Reply::Go { to: address(tenant, customer), flash: None });
             }
-            found.iter().map(|one| customer_account(one["tenant"].as_str(), customer)).collect()
+            found.iter().map(|one| customer_account(one.tenant.as_deref(), customer)).collect()
         }
         None => moved_lately(store).await?,
     };
@@ -195,7 +196,7 @@ async fn show(visit: Visit) -> Answer {
             },
         );
     };
-    let tenant = known["tenant"].as_str();
+    let tenant = known.tenant.as_deref();
     let account = customer_account(tenant, customer);
     let before = visit.param("before").map(str::parse).transpose();
     let before = before.map_err(|_| Trouble::wrong("before: it is no number".into()))?;
@@ -221,7 +222,7 @@ async fn books(visit: Visit) -> Answer {
 
 async fn check(visit: Visit) -> Answer {
     let _alone = visit.alone()?;
-    let comparing = acts::check_books(&*visit.console.store);
+    let comparing = queries::check_books(&*visit.console.store);
     let Ok(report) = tokio::time::timeout(CHECK_WITHIN, comparing).await else {
         let text = visit.lang.t(
             "There are too many payments to compare them while you wait: run `sekisho books check` at a terminal.",
@@ -245,10 +246,9 @@ async fn page(visit: &Visit, report: Option<Report>) -> Answer {
     let sums = visit.console.store.find_sums(None).await?;
     let f = visit.frame("balances", visit.lang.t("Books", "帳簿"));
     let shown = view::books(&sums);
-    let totals = shown["totals"].as_array().into_iter().flatten();
     Reply::page(&BooksPage {
-        is_balanced: shown["balanced"] == true,
-        totals: totals.map(|total| total_row(total, &f)).collect(),
+        is_balanced: shown.balanced,
+        totals: shown.totals.iter().map(|total| total_row(total, &f)).collect(),
         more: sums.len().saturating_sub(ACCOUNTS),
         accounts: sums.iter().take(ACCOUNTS).map(|sum| account(sum, &f)).collect(),
         report,
@@ -256,13 +256,12 @@ async fn page(visit: &Visit, report: Option<Report>) -> Answer {
     })
 }
 
-fn total_row(total: &Value, f: &Frame) -> TotalRow {
-    let currency = total["currency"].as_str().unwrap_or_default();
+fn total_row(total: &Total, f: &Frame) -> TotalRow {
     TotalRow {
-        currency: currency.to_uppercase(),
-        mode: mode(total["livemode"].as_bool(), f),
-        sum: show::money(total["sum"].as_i64().unwrap_or_default(), currency),
-        is_balanced: total["balanced"] == true,
+        currency: total.currency.to_uppercase(),
+        mode: mode(total.livemode, f),
+        sum: show::money(total.sum, &total.currency),
+        is_balanced: total.balanced,
     }
 }
 

@@ -4,13 +4,13 @@ use askama::Template;
 use sekisho_core::Time;
 use sekisho_core::settlement::billing::{Attention, Status};
 use sekisho_core::state::{Key, Kind, State};
-use serde_json::Value;
 
 use super::frame::Frame;
 use super::page::{Answer, Method, Page, Reply, VIEWER, Visit};
 use super::payments::{Item, decided};
 use super::trouble::{Thing, Trouble};
-use crate::acts;
+use crate::queries;
+use crate::types::{Billing, Dated, Invoice, Subscription};
 use crate::view::{self, show};
 
 pub const PAGES: &[Page] = &[
@@ -53,28 +53,29 @@ struct BillingRow {
     trial_end: Option<Time>,
     cancel_at: Option<Time>,
     ended_at: Option<Time>,
-    paid_invoices: i64,
+    paid_invoices: usize,
     paid_total: String,
     changed_at: Time,
 }
 
 impl BillingRow {
-    fn of(state: &State, shown: &Value) -> Self {
+    fn of(shown: &Dated<Billing>) -> Self {
+        let one = &shown.thing;
         Self {
-            id: state.key.id.clone(),
-            tenant: text(&shown["tenant"]),
-            status: text(&shown["status"]),
-            has_access: shown["access"] == true,
-            attention: text(&shown["attention"]),
-            is_test: shown["livemode"] == false,
-            entitled_until: time(&shown["entitled_until"]),
-            paid_through: time(&shown["paid_through"]),
-            trial_end: time(&shown["trial_end"]),
-            cancel_at: time(&shown["cancel_at"]),
-            ended_at: time(&shown["ended_at"]),
-            paid_invoices: shown["paid_invoices"].as_i64().unwrap_or_default(),
-            paid_total: money(&shown["amount_paid_total"], &shown["currency"]),
-            changed_at: state.changed_at,
+            id: one.id.clone(),
+            tenant: one.tenant.clone().unwrap_or_default(),
+            status: one.status.clone(),
+            has_access: one.access,
+            attention: one.attention.clone().unwrap_or_default(),
+            is_test: one.livemode == Some(false),
+            entitled_until: one.entitled_until,
+            paid_through: one.paid_through,
+            trial_end: one.trial_end,
+            cancel_at: one.cancel_at,
+            ended_at: one.ended_at,
+            paid_invoices: one.paid_invoices,
+            paid_total: money(one.amount_paid_total, one.currency.as_deref()),
+            changed_at: shown.changed_at,
         }
     }
 
@@ -119,9 +120,9 @@ async fn list(visit: Visit) -> Answer {
     let statuses = Status::ALL.map(Status::name);
     let states = store.find_states(visit.things(Kind::Billing, &statuses, PAGE)?).await?;
     let next = states.last().filter(|_| states.len() == PAGE).map(|last| last.key.id.clone());
-    let states: Vec<_> = states.into_iter().filter(State::is_shown).collect();
+    let shown = states.iter().filter(|state| state.is_shown());
     let shown: Result<Vec<_>, _> =
-        states.iter().map(|state| view::billing(state, visit.at, visit.console.grace)).collect();
+        shown.map(|state| view::billing(state, visit.at, visit.console.grace)).collect();
     let mut shown = shown?;
     view::unlink(store, &mut shown).await?;
     let text = |name: &str| visit.param(name).unwrap_or_default().to_owned();
@@ -133,7 +134,7 @@ async fn list(visit: Visit) -> Answer {
         mode: text("mode"),
         statuses,
         attentions: Attention::ALL.map(Attention::name),
-        rows: states.iter().zip(&shown).map(|(state, shown)| BillingRow::of(state, shown)).collect(),
+        rows: shown.iter().map(BillingRow::of).collect(),
         next,
     })
 }
@@ -146,58 +147,49 @@ async fn show(visit: Visit) -> Answer {
     let state = if let Some(state) = by_id {
         state
     } else {
-        let found = acts::billing_state(store, name, visit.livemode()).await?;
+        let found = queries::billing_state(store, name, visit.livemode()).await?;
         found.ok_or_else(|| Trouble::unknown(Thing::Billing, name))?
     };
     let mut shown = view::billing(&state, visit.at, visit.console.grace)?;
     view::unlink(store, [&mut shown]).await?;
-    let history = acts::history(store, &state.key.id).await?;
+    let history = queries::history(store, &state.key.id).await?;
     let f = visit.frame("billing", visit.lang.t("Billing", "定期課金"));
-    let currency = text(&shown["currency"]);
-    let rows = |name: &str| shown[name].as_array().into_iter().flatten();
-    let customers = shown["references"]["customers"].as_array().into_iter().flatten();
+    let one = &shown.thing;
+    let currency = one.currency.as_deref().unwrap_or_default();
     Reply::page(&TenantPage {
-        one: BillingRow::of(&state, &shown),
-        subscriptions: rows("subscriptions").map(subscription).collect(),
-        invoices: rows("invoices").map(invoice).collect(),
-        customers: customers.map(text).collect(),
-        timeline: history.entries.iter().map(|entry| decided(entry, &currency, &f)).collect(),
+        one: BillingRow::of(&shown),
+        subscriptions: one.subscriptions.iter().map(subscription).collect(),
+        invoices: one.invoices.iter().map(invoice).collect(),
+        customers: one.references.customers.clone(),
+        timeline: history.entries.iter().map(|entry| decided(entry, currency, &f)).collect(),
         f,
     })
 }
 
-fn subscription(shown: &Value) -> SubscriptionRow {
+fn subscription(one: &Subscription) -> SubscriptionRow {
     SubscriptionRow {
-        id: text(&shown["id"]),
-        status: text(&shown["status"]),
-        period_start: time(&shown["current_period"]["start"]),
-        period_end: time(&shown["current_period"]["end"]),
-        paid_through: time(&shown["paid_through"]),
-        cancel_at: time(&shown["cancel_at"]),
+        id: one.id.clone(),
+        status: one.status.clone(),
+        period_start: one.current_period.start,
+        period_end: one.current_period.end,
+        paid_through: one.paid_through,
+        cancel_at: one.cancel_at,
     }
 }
 
-fn invoice(shown: &Value) -> InvoiceRow {
-    let status = text(&shown["status"]);
+fn invoice(one: &Invoice) -> InvoiceRow {
+    let currency = one.currency.as_deref();
     InvoiceRow {
-        id: text(&shown["id"]),
-        status: if status == "open" { "invoice_open".into() } else { status },
-        due: money(&shown["amount_due"], &shown["currency"]),
-        paid: money(&shown["amount_paid"], &shown["currency"]),
-        paid_at: time(&shown["paid_at"]),
-        paid_through: time(&shown["paid_through"]),
-        intents: shown["payment_intents"].as_array().into_iter().flatten().map(text).collect(),
+        id: one.id.clone(),
+        status: if one.status == "open" { "invoice_open".into() } else { one.status.clone() },
+        due: money(one.amount_due, currency),
+        paid: money(one.amount_paid, currency),
+        paid_at: one.paid_at,
+        paid_through: one.paid_through,
+        intents: one.payment_intents.clone(),
     }
 }
 
-fn text(value: &Value) -> String {
-    value.as_str().unwrap_or_default().to_owned()
-}
-
-fn time(value: &Value) -> Option<Time> {
-    value.as_str().and_then(Time::parse_rfc3339)
-}
-
-fn money(amount: &Value, currency: &Value) -> String {
-    show::money(amount.as_i64().unwrap_or_default(), currency.as_str().unwrap_or_default())
+fn money(amount: i64, currency: Option<&str>) -> String {
+    show::money(amount, currency.unwrap_or_default())
 }

@@ -12,15 +12,17 @@ use askama::Template;
 use sekisho_core::job::{Kind, Lane};
 use sekisho_core::state::{self, Key, State};
 use sekisho_core::{Time, money};
-use sekisho_store::{DeadFilter, DeadGroup, DeadLetter, FIND_MAX, GROUPED_MAX, Risk, Store};
+use sekisho_store::{DeadFilter, DeadGroup, DeadLetter, FIND_MAX, GROUPED_MAX, Store};
 
 use super::event::{self, CallView};
 use super::frame::Frame;
 use super::page::{Answer, Method, OPERATOR, Page, Reply, VIEWER, Visit};
 use super::payload::{self, Bound, Form, Shown};
-use super::runs::{Deed, Run};
+use super::runs::{Run, RunKind};
 use super::trouble::{Thing, Trouble};
 use crate::acts::{self, DeadLetterSelection, DeadReport, REASON_MAX};
+use crate::queries;
+use crate::types;
 use crate::view::words;
 use chosen::Chosen;
 
@@ -48,25 +50,25 @@ pub const PAGES: &[Page] = &[
         method: Method::Get,
         path: "/console/dead/retry",
         needs: OPERATOR,
-        run: |visit| Box::pin(many::preview(visit, Deed::Retry)),
+        run: |visit| Box::pin(many::preview(visit, many::Action::Retry)),
     },
     Page {
         method: Method::Post,
         path: "/console/dead/retry",
         needs: OPERATOR,
-        run: |visit| Box::pin(async move { many::start(&visit, Deed::Retry) }),
+        run: |visit| Box::pin(async move { many::start(&visit, many::Action::Retry) }),
     },
     Page {
         method: Method::Get,
         path: "/console/dead/discard",
         needs: OPERATOR,
-        run: |visit| Box::pin(many::preview(visit, Deed::Discard)),
+        run: |visit| Box::pin(many::preview(visit, many::Action::Discard)),
     },
     Page {
         method: Method::Post,
         path: "/console/dead/discard",
         needs: OPERATOR,
-        run: |visit| Box::pin(async move { many::start(&visit, Deed::Discard) }),
+        run: |visit| Box::pin(async move { many::start(&visit, many::Action::Discard) }),
     },
 ];
 
@@ -96,25 +98,26 @@ struct DeadPage {
 
 struct GroupRow {
     reason: String,
-    class: &'static str,
+    class: String,
     lane: String,
     count: usize,
     oldest: Time,
     newest: Time,
-    risks: Vec<Risk>,
+    risks: Vec<types::Risk>,
     /// The list of these alone.
     link: String,
 }
 
 impl GroupRow {
-    fn of(group: DeadGroup, chosen: &Chosen, f: &Frame) -> Self {
+    fn of(group: types::DeadGroup, chosen: &Chosen, f: &Frame) -> Self {
+        let lane = Lane::from(group.lane);
         Self {
-            class: group.class.name(),
-            lane: words::lane(&group.lane, f.lang),
+            class: group.class,
+            lane: words::lane(&lane, f.lang),
             count: group.count,
             oldest: group.oldest,
             newest: group.newest,
-            link: chosen.narrowed(&group.reason, &group.lane).link(HOME),
+            link: chosen.narrowed(&group.reason, &lane).link(HOME),
             reason: group.reason,
             risks: group.at_risk,
         }
@@ -140,7 +143,10 @@ impl LetterRow {
         Self {
             id: letter.job.as_message().to_string(),
             reason: letter.death.reason.clone(),
-            title: letter.event_type.clone().unwrap_or_else(|| words::work(letter.kind, f.lang).to_owned()),
+            title: letter
+                .event_type
+                .clone()
+                .unwrap_or_else(|| words::work(letter.task.kind(), f.lang).to_owned()),
             lane: words::lane(&letter.lane, f.lang),
             source: letter.source.clone().unwrap_or_default(),
             attempts: letter.attempts,
@@ -184,10 +190,10 @@ async fn list(visit: Visit) -> Answer {
         count,
         is_more: count >= GROUPED_MAX,
         risks: at_risk(&visit, filter.clone(), count).await?,
-        groups: groups.into_iter().map(|group| GroupRow::of(group, &chosen, &f)).collect(),
+        groups: groups.into_iter().map(|group| GroupRow::of(group.into(), &chosen, &f)).collect(),
         rows: letters.iter().map(|letter| LetterRow::of(letter, &f, &gone)).collect(),
         next,
-        runs: visit.console.runs.newest(&[Deed::Retry, Deed::Discard], RUNS_SHOWN),
+        runs: visit.console.runs.newest(&[RunKind::Retry, RunKind::Discard], RUNS_SHOWN),
         chosen,
         f,
     })
@@ -251,7 +257,7 @@ impl LetterPage {
 async fn show(visit: Visit) -> Answer {
     let store = &*visit.console.store;
     let job = visit.seq(Thing::DeadLetter)?;
-    let Some(mut letter) = acts::find_letter(store, job).await? else {
+    let Some(mut letter) = queries::find_letter(store, job).await? else {
         // Retried or discarded since: its message tells what became of it.
         if store.find_message(job).await?.is_some() {
             return Ok(Reply::Go {
@@ -279,7 +285,7 @@ async fn show(visit: Visit) -> Answer {
         advice: advice::of(&letter.death, visit.lang),
         calls,
         event: record.as_ref().map(|record| record.summary.seq.as_event().to_string()),
-        notice: Some(letter.payload.clone()).filter(|_| letter.kind == Kind::Send),
+        notice: letter.task.notice().map(str::to_owned),
         payload: record.map(|record| payload::show(&record.body, eyes, Bound::BODY)),
         letter,
         reason_max: REASON_MAX,

@@ -17,7 +17,7 @@ use self::search::Lead;
 use super::frame::Frame;
 use super::page::{Answer, Method, Page, Reply, VIEWER, Visit, time};
 use super::trouble::Trouble;
-use crate::acts::EventQuery;
+use crate::types::EventQuery;
 
 pub const PAGES: &[Page] = &[Page {
     method: Method::Get,

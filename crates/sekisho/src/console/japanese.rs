@@ -13,7 +13,7 @@ const SENTENCES: &[(&str, &str)] = &[
         "the configuration has a key named {}; choose another name",
         "{} という名前の API キーが設定ファイルにあります。別の名前にしてください",
     ),
-    ("the name of a key has 1 to 100 characters", "API キーの名前は1〜100文字です"),
+    ("the name of a key has 1 to {} characters", "API キーの名前は1〜{}文字です"),
     (
         "the name {} is reserved for commands and keys; choose another",
         "{} という名前は予約されています。別の名前にしてください",

@@ -10,8 +10,9 @@ use super::ROOT;
 use super::frame::Frame;
 use super::page::{Answer, Method, Needs, Page, Reply, VIEWER, Visit, within};
 use super::trouble::Trouble;
-use crate::acts::{self, LoginEntry, Miss, Refusal, Visitor};
+use crate::acts::{self, FailedLogin, LoginOutcome, Refusal, Visitor};
 use crate::attempts::Attempt;
+use crate::queries;
 
 pub const PAGES: &[Page] = &[
     Page {
@@ -77,7 +78,7 @@ async fn door(visit: Visit) -> Answer {
 
 async fn ask(visit: &Visit, to: String, wrong: Option<String>) -> Answer {
     let f = visit.frame("", visit.lang.t("Log in", "ログイン"));
-    let is_new = acts::users(&*visit.console.store).await?.is_empty();
+    let is_new = queries::users(&*visit.console.store).await?.is_empty();
     let name = visit.field("name").unwrap_or_default().to_owned();
     Reply::page(&LoginPage { f, to, name, wrong, is_new })
 }
@@ -87,8 +88,8 @@ async fn enter(visit: Visit) -> Answer {
     let to = within(visit.field("to"));
     check_pace(&visit, name).await?;
     match acts::enter(&*visit.console.store, name, password, from(&visit)).await {
-        Ok(LoginEntry::In(ticket)) => Ok(Reply::Known { to, ticket }),
-        Ok(LoginEntry::Out(miss)) => {
+        Ok(LoginOutcome::In(ticket)) => Ok(Reply::Known { to, ticket }),
+        Ok(LoginOutcome::Out(miss)) => {
             visit.console.attempts.failed(Attempt::Login, peer(&visit));
             let wrong = visit.lang.t(
                 "Wrong name or password. After several failures, log-in is locked for up to 15 minutes.",
@@ -112,7 +113,7 @@ async fn enter(visit: Visit) -> Answer {
 /// From where many wrong ones came nobody tries more for now; but who logged in before, with this browser, may.
 async fn check_pace(visit: &Visit, name: &str) -> Result<(), Trouble> {
     let Some(seconds) = visit.console.attempts.wait(peer(visit)) else { return Ok(()) };
-    if acts::is_known_device(&*visit.console.store, name, visit.device.as_deref()).await? {
+    if queries::is_known_device(&*visit.console.store, name, visit.device.as_deref()).await? {
         return Ok(());
     }
     let detail = visit.lang.t(
@@ -123,10 +124,10 @@ async fn check_pace(visit: &Visit, name: &str) -> Result<(), Trouble> {
 }
 
 /// Writes a wrong password down behind the answer, which must not take longer where there is something to write.
-fn note_behind(visit: &Visit, miss: Option<Miss>) {
+fn note_behind(visit: &Visit, miss: Option<FailedLogin>) {
     let (Some(miss), store) = (miss, Arc::clone(&visit.console.store)) else { return };
     tokio::spawn(async move {
-        if let Err(error) = acts::note_miss(&*store, &miss).await {
+        if let Err(error) = acts::note_failed_login(&*store, &miss).await {
             tracing::warn!(%error, "a failed log-in could not be recorded");
         }
     });
@@ -142,7 +143,7 @@ async fn invitation(visit: Visit) -> Answer {
 }
 
 async fn ask_to_join(visit: &Visit, wrong: Option<String>) -> Answer {
-    let invite = acts::find_invite(&*visit.console.store, &visit.id, visit.at).await?;
+    let invite = queries::find_invite(&*visit.console.store, &visit.id, visit.at).await?;
     let detail = visit.lang.t(
         "this invitation is used, expired or unknown; `sekisho users invite` creates another",
         "この招待は使用済みか期限切れです。`sekisho users invite` で新しい招待を作成できます",

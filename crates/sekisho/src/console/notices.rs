@@ -17,7 +17,7 @@ use sekisho_core::queue::Breaker;
 use super::frame::Frame;
 use super::page::{Answer, Method, OPERATOR, Page, Reply, VIEWER, Visit};
 use super::trouble::Trouble;
-use crate::acts::NoticeQuery;
+use crate::queries::NoticeQuery;
 use crate::view::{self, words};
 use advice::Said;
 use search::{Asked, Known, Person};
@@ -132,14 +132,13 @@ struct RuleRow {
 /// Channels that send nothing now, with why.
 async fn shut(visit: &Visit) -> Result<BTreeMap<String, String>, Trouble> {
     let console = &visit.console;
-    let channels = view::channels(&console.outlets, &*console.store, visit.at).await?;
-    let is_shut = |one: &&serde_json::Value| one["breaker"] != Breaker::default().state();
-    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
-    Ok(channels.iter().filter(is_shut).map(|one| (text(&one["name"]), text(&one["why"]))).collect())
+    let channels = view::channels(&console.channels, &*console.store, visit.at).await?;
+    let shut = channels.into_iter().filter(|one| one.breaker != Breaker::default().state());
+    Ok(shut.map(|one| (one.name, one.why.unwrap_or_default())).collect())
 }
 
 fn is_mail(visit: &Visit, channel: &str) -> bool {
-    visit.console.outlets.iter().any(|outlet| outlet.name == channel && outlet.kind == "smtp")
+    visit.console.channels.iter().any(|configured| configured.name == channel && configured.kind == "smtp")
 }
 
 /// An address as whoever looks may see it.
@@ -180,7 +179,7 @@ async fn list(visit: Visit) -> Answer {
             }
             query.page(&*console.store, before, PAGE).await?
         }
-        None => crate::acts::NoticePage::default(),
+        None => crate::queries::NoticePage::default(),
     };
     let found = match known {
         Some(known) => Some(found(&visit, known, &page.notices).await?),
@@ -195,7 +194,7 @@ async fn list(visit: Visit) -> Answer {
         status: text("status"),
         templates: console.templates.names().into_iter().map(str::to_owned).collect(),
         template: text("template"),
-        channels: console.outlets.iter().map(|outlet| outlet.name.clone()).collect(),
+        channels: console.channels.iter().map(|configured| configured.name.clone()).collect(),
         channel: text("channel"),
         batch: text("batch"),
         rows: page.notices.iter().map(|(id, notice)| NoticeRow::of(id, notice, whole)).collect(),

@@ -11,7 +11,7 @@ use askama::Template;
 use sekisho_core::Time;
 use sekisho_core::calendar::Zone;
 use sekisho_core::change::Rejection;
-use sekisho_core::timer::{DAY_MS, HOUR_MS};
+use sekisho_core::time::{DAY_MS, HOUR_MS};
 use sekisho_store::{DeadFilter, DeadGroup, EventFilter, FIND_MAX, GROUPED_MAX, RejectionFilter, Work};
 
 use self::chart::{Bar, Chart};

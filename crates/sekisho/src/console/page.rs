@@ -17,7 +17,7 @@ use sekisho_store::StateFilter;
 use super::frame::Frame;
 use super::trouble::{Thing, Trouble};
 use super::{Console, ROOT, session};
-use crate::acts::{Actor, Refusal, Ticket};
+use crate::acts::{Actor, Refusal, SessionTicket};
 use crate::view::show;
 
 pub struct Page {
@@ -226,7 +226,7 @@ pub enum Reply {
     /// The same, as somebody who is known from then on.
     Known {
         to: String,
-        ticket: Ticket,
+        ticket: SessionTicket,
     },
     /// The same, as nobody.
     Left {

@@ -10,11 +10,11 @@ use sekisho_core::Time;
 use sekisho_core::settlement::payment::{Attention, Derived, Facts, Status};
 use sekisho_core::state::{Kind, State};
 use sekisho_store::StateFilter;
-use serde_json::{Value, json};
 
 use super::frame::Frame;
 use super::page::{Answer, Method, Page, Reply, VIEWER, Visit};
-use crate::{acts, view};
+use crate::types::Owner;
+use crate::{queries, view};
 
 pub(super) use timeline::{Item, decided};
 
@@ -80,10 +80,9 @@ struct PaymentRow {
 }
 
 impl PaymentRow {
-    fn of(state: &State, links: &Value) -> Self {
+    fn of(state: &State, owner: Owner) -> Self {
         let facts = Facts::parse(&state.facts).ok();
         let reference = facts.as_ref().and_then(|facts| Derived::of(facts).reference);
-        let text = |name: &str| links[name].as_str().unwrap_or_default().to_owned();
         Self {
             id: state.key.id.clone(),
             reference: reference.unwrap_or_default(),
@@ -91,8 +90,8 @@ impl PaymentRow {
             amount: state.index.amount,
             currency: state.index.currency.clone().unwrap_or_default(),
             attention: state.index.attention.clone(),
-            tenant: text("tenant"),
-            customer: text("customer"),
+            tenant: owner.tenant.unwrap_or_default(),
+            customer: owner.customer.unwrap_or_default(),
             is_test: state.index.livemode == Some(false),
             created_at: state.created_at,
             changed_at: state.changed_at,
@@ -107,7 +106,7 @@ async fn list(visit: Visit) -> Answer {
     let (q, filter) = (visit.text("q"), StateFilter { customer: visit.text("customer"), ..things });
     let states = match &q {
         Some(q) => {
-            let found = acts::payments_by_reference(store, q, None).await?;
+            let found = queries::payments_by_reference(store, q, None).await?;
             if let [only] = &found[..] {
                 return Ok(Reply::Go { to: address(&only.key.id), flash: None });
             }
@@ -117,11 +116,10 @@ async fn list(visit: Visit) -> Answer {
     };
     let next = states.last().filter(|_| q.is_none() && states.len() == PAGE).map(|last| last.key.id.clone());
     let shown: Vec<_> = states.iter().filter(|state| state.is_shown()).collect();
-    let mut links: Vec<_> = shown
-        .iter()
-        .map(|state| json!({ "tenant": state.index.tenant, "customer": state.index.customer }))
-        .collect();
-    view::unlink(store, &mut links).await?;
+    let owner =
+        |state: &&State| Owner { tenant: state.index.tenant.clone(), customer: state.index.customer.clone() };
+    let mut owners: Vec<_> = shown.iter().map(owner).collect();
+    view::unlink(store, &mut owners).await?;
     let text = |name: &str| visit.param(name).unwrap_or_default().to_owned();
     Reply::page(&PaymentsPage {
         f: visit.frame("payments", visit.lang.t("Payments", "決済")),
@@ -133,7 +131,7 @@ async fn list(visit: Visit) -> Answer {
         mode: text("mode"),
         statuses,
         attentions: Attention::ALL.map(Attention::name),
-        rows: shown.iter().zip(&links).map(|(state, links)| PaymentRow::of(state, links)).collect(),
+        rows: shown.iter().zip(owners).map(|(state, owner)| PaymentRow::of(state, owner)).collect(),
         next,
     })
 }

@@ -17,6 +17,7 @@ use super::frame::Frame;
 use super::page::{Answer, BUSY_SECONDS, Method, OPERATOR, Page, Reply, VIEWER, Visit, Who};
 use super::trouble::Trouble;
 use crate::acts::{self, Actor, DeadLetterSelection, Refusal, Replay};
+use crate::queries;
 use crate::{now, token};
 
 pub const PAGES: &[Page] = &[
@@ -44,8 +45,9 @@ const PIECE: usize = 100;
 const TRIES: u32 = 5;
 const WAIT: Duration = Duration::from_secs(2);
 
+/// What a run does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum RunKind {
     Retry,
     Discard,
     Replay,
@@ -60,11 +62,11 @@ pub enum Order {
 }
 
 impl Order {
-    const fn deed(&self) -> Deed {
+    const fn kind(&self) -> RunKind {
         match self {
-            Self::Retry(_) => Deed::Retry,
-            Self::Discard(_) => Deed::Discard,
-            Self::Replay(_) => Deed::Replay,
+            Self::Retry(_) => RunKind::Retry,
+            Self::Discard(_) => RunKind::Discard,
+            Self::Replay(_) => RunKind::Replay,
         }
     }
 
@@ -78,7 +80,7 @@ impl Order {
 
 pub struct Run {
     pub id: String,
-    pub deed: Deed,
+    pub kind: RunKind,
     pub who: Who,
     pub reason: String,
     pub started: Time,
@@ -193,7 +195,7 @@ impl Runs {
         }
         let run = Arc::new(Run {
             id: form_id(visit).unwrap_or_else(fresh_id),
-            deed: order.deed(),
+            kind: order.kind(),
             who: visit.who.clone(),
             reason: order.reason().to_owned(),
             started: visit.at,
@@ -210,9 +212,9 @@ impl Runs {
     }
 
     /// The newest of some kinds.
-    pub fn newest(&self, deeds: &[Deed], most: usize) -> Vec<Arc<Run>> {
+    pub fn newest(&self, kinds: &[RunKind], most: usize) -> Vec<Arc<Run>> {
         let runs = self.lock();
-        runs.iter().filter(|run| deeds.contains(&run.deed)).take(most).cloned().collect()
+        runs.iter().filter(|run| kinds.contains(&run.kind)).take(most).cloned().collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<Run>>> {
@@ -287,7 +289,7 @@ async fn carry_out(console: Arc<Console>, run: Arc<Run>, order: Order) -> Result
 
 /// Whether whoever began it may still act. For whom a proxy vouches, only being shut out here counts.
 async fn check_who(console: &Console, run: &Run) -> Result<(), Refusal> {
-    let users = acts::users(&*console.store).await?;
+    let users = queries::users(&*console.store).await?;
     let user = users.iter().find(|(name, _)| *name == run.who.name).map(|(_, user)| user);
     let may = user.is_none_or(|user| {
         user.disabled_at.is_none() && (run.who.session.is_none() || user.rank >= Rank::Operator)
@@ -365,10 +367,10 @@ fn stop(visit: &Visit) -> Answer {
 
 fn show(visit: &Visit) -> Answer {
     let run = find(visit)?;
-    let (section, title) = match run.deed {
-        Deed::Retry => ("dead", visit.lang.t("Retrying dead letters", "デッドレターの一括再試行")),
-        Deed::Discard => ("dead", visit.lang.t("Discarding dead letters", "デッドレターの一括破棄")),
-        Deed::Replay => ("events", visit.lang.t("Replaying events", "イベントの一括リプレイ")),
+    let (section, title) = match run.kind {
+        RunKind::Retry => ("dead", visit.lang.t("Retrying dead letters", "デッドレターの一括再試行")),
+        RunKind::Discard => ("dead", visit.lang.t("Discarding dead letters", "デッドレターの一括破棄")),
+        RunKind::Replay => ("events", visit.lang.t("Replaying events", "イベントの一括リプレイ")),
     };
     let now = run.progress();
     Reply::page(&RunPage { f: visit.frame(section, title), run, now })

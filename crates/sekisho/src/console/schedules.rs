@@ -8,12 +8,12 @@ use sekisho_core::calendar::local_date;
 use sekisho_core::notification::reminder;
 use sekisho_core::{Time, source_name};
 use sekisho_store::{EventFilter, Store};
-use serde_json::Value;
 
 use super::frame::Frame;
 use super::page::{Answer, Method, Page, Reply, VIEWER, Visit};
-use crate::acts::{self, Refusal};
+use crate::acts::Refusal;
 use crate::config::Schedule;
+use crate::queries;
 
 pub const PAGES: &[Page] = &[Page {
     method: Method::Get,
@@ -52,7 +52,7 @@ struct Reminders {
     date: String,
     batch: String,
     /// How many there are of each status; `None` when there are too many to count here.
-    counts: Option<Vec<(String, i64)>>,
+    counts: Option<Vec<(String, usize)>>,
 }
 
 async fn list(visit: Visit) -> Answer {
@@ -91,18 +91,13 @@ async fn reminders(visit: &Visit) -> Result<Option<Reminders>, Refusal> {
     let today = local_date(&notifications.house.time_zone, visit.at);
     let Some((channel, today)) = notifications.reminders.clone().zip(today) else { return Ok(None) };
     let date = today.to_string();
-    let summary = acts::reminders_summary(&*visit.console.store, &date, None, visit.at);
+    let summary = queries::reminders_summary(&*visit.console.store, &date, None, visit.at);
     let counts = match tokio::time::timeout(COUNT_WITHIN, summary).await {
-        Ok(summary) => Some(counts(&summary?["by_status"])),
+        Ok(summary) => Some(summary?.by_status.into_iter().collect()),
         Err(_) => None,
     };
     let minutes = notifications.remind_at;
     let at = format!("{:02}:{:02}", minutes / 60, minutes % 60);
     let batch = reminder::batch(today);
     Ok(Some(Reminders { channel, at, date, batch, counts }))
-}
-
-fn counts(by_status: &Value) -> Vec<(String, i64)> {
-    let all = by_status.as_object().into_iter().flatten();
-    all.map(|(status, count)| (status.clone(), count.as_i64().unwrap_or_default())).collect()
 }

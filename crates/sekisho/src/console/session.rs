@@ -18,7 +18,7 @@ use super::trouble::Trouble;
 use super::{Console, ROOT};
 use crate::attempts::Attempt;
 use crate::http::Peer;
-use crate::{acts, token};
+use crate::{acts, queries, token};
 
 /// The name of the field that carries the token.
 pub const CSRF: &str = "csrf";
@@ -113,7 +113,7 @@ pub async fn find(
     match vouched(console, headers, peer) {
         Vouched::For(who) => {
             // Who was shut out here stays out, whoever vouches for them.
-            let is_out = acts::is_disabled(&*console.store, &who.name).await?;
+            let is_out = queries::is_disabled(&*console.store, &who.name).await?;
             return Ok(Some(who).filter(|_| !is_out));
         }
         Vouched::Twice(peer) => {

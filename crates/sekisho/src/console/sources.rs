@@ -9,12 +9,12 @@ use sekisho_core::job::Lane;
 use sekisho_core::mail_address::mask_text;
 use sekisho_core::queue::Breaker;
 use sekisho_store::{EventFilter, FIND_MAX, RejectionFilter};
-use serde_json::Value;
 
 use super::config_summary::Source;
 use super::frame::Frame;
 use super::page::{Answer, Method, OPERATOR, Page, Reply, VIEWER, Visit};
 use super::trouble::{Thing, Trouble};
+use crate::types::{Channel, Route};
 use crate::{acts, view};
 
 pub const PAGES: &[Page] = &[
@@ -77,8 +77,8 @@ struct RouteRow {
 struct ChannelRow {
     name: String,
     kind: String,
-    used: Option<i64>,
-    daily: Option<i64>,
+    used: Option<u64>,
+    daily: Option<u64>,
     breaker: Standing,
 }
 
@@ -92,15 +92,23 @@ struct Standing {
 }
 
 impl Standing {
-    fn of(one: &Value) -> Self {
-        let time = |name: &str| one[name].as_str().and_then(Time::parse_rfc3339);
-        let text = |name: &str| one[name].as_str().unwrap_or_default().to_owned();
+    fn of_route(route: &Route) -> Self {
         Self {
-            state: text("breaker"),
-            why: mask_text(&text("why")),
-            since: time("open_since"),
-            until: time("open_until"),
-            oldest: time("oldest_due_at"),
+            state: route.breaker.clone(),
+            why: String::new(),
+            since: route.open_since,
+            until: route.open_until,
+            oldest: route.oldest_due_at,
+        }
+    }
+
+    fn of_channel(channel: &Channel) -> Self {
+        Self {
+            state: channel.breaker.clone(),
+            why: channel.why.as_deref().map(mask_text).unwrap_or_default(),
+            since: channel.open_since,
+            until: channel.open_until,
+            oldest: channel.oldest_due_at,
         }
     }
 
@@ -121,15 +129,15 @@ async fn list(visit: Visit) -> Answer {
         name: route.name.clone(),
         url: route.url.clone(),
         signing: route.signing,
-        breaker: Standing::of(one),
+        breaker: Standing::of_route(one),
     });
-    let channels = view::channels(&console.outlets, &*console.store, visit.at).await?;
-    let channels = channels.iter().map(|one| ChannelRow {
-        name: one["name"].as_str().unwrap_or_default().to_owned(),
-        kind: one["kind"].as_str().unwrap_or_default().to_owned(),
-        used: one["used_today"].as_i64(),
-        daily: one["daily"].as_i64(),
-        breaker: Standing::of(one),
+    let channels = view::channels(&console.channels, &*console.store, visit.at).await?;
+    let channels = channels.into_iter().map(|one| ChannelRow {
+        breaker: Standing::of_channel(&one),
+        name: one.name,
+        kind: one.kind,
+        used: one.used_today,
+        daily: one.daily,
     });
     Reply::page(&SourcesPage {
         sources: try_join_all(sources).await?,
@@ -206,7 +214,7 @@ async fn reset(visit: Visit) -> Answer {
     let done = acts::reset(&*console.store, &visit.id, &visit.actor()).await;
     if done.is_ok() {
         // This node need not wait until it looks at the store again.
-        console.worker.desk.set_breaker(&Lane::to_route(&visit.id), Breaker::default());
+        console.engine.lanes.breaker(&Lane::to_route(&visit.id)).set(Breaker::default());
         tracing::info!(route = visit.id, actor = visit.who.name, "breaker reset by an operator");
     }
     visit.after(
@@ -218,13 +226,13 @@ async fn reset(visit: Visit) -> Answer {
 
 async fn resume(visit: Visit) -> Answer {
     let console = &visit.console;
-    if !console.outlets.iter().any(|outlet| outlet.name == visit.id) {
+    if !console.channels.iter().any(|configured| configured.name == visit.id) {
         return Err(Trouble::unknown(Thing::Channel, &visit.id));
     }
     let done = acts::resume(&*console.store, &visit.id, &visit.actor()).await;
     if done.is_ok() {
         // This node need not wait until it looks at the store again.
-        console.worker.desk.set_breaker(&Lane::by_channel(&visit.id), Breaker::default());
+        console.engine.lanes.breaker(&Lane::by_channel(&visit.id)).set(Breaker::default());
         tracing::info!(channel = visit.id, actor = visit.who.name, "channel resumed by an operator");
     }
     visit.after(

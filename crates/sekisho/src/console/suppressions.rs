@@ -9,7 +9,8 @@ use serde_json::{Map, Value};
 use super::frame::Frame;
 use super::page::{Answer, Method, OPERATOR, Page, Reply, VIEWER, Visit};
 use super::trouble::Trouble;
-use crate::acts::{self, Turned};
+use crate::acts::{self, SuppressionOrder};
+use crate::queries;
 
 pub const PAGES: &[Page] = &[
     Page {
@@ -95,7 +96,7 @@ async fn list(visit: Visit) -> Answer {
         Some(text) => {
             let address: MailAddress =
                 text.parse().map_err(|error| Trouble::wrong(format!("{text:?}: {error}")))?;
-            (acts::suppression(store, &address).await?.into_iter().collect(), None)
+            (queries::suppression(store, &address).await?.into_iter().collect(), None)
         }
         None => page(store, all, visit.param("before")).await?,
     };
@@ -115,15 +116,15 @@ async fn page(
     all: bool,
     before: Option<&str>,
 ) -> acts::Result<(Vec<Suppression>, Option<String>)> {
-    let found = acts::suppressions(store, all, before, PAGE).await?;
+    let found = queries::suppressions(store, all, before, PAGE).await?;
     let last = found.last().filter(|_| found.len() == PAGE);
-    let next = last.and_then(|last| acts::suppression_view(last, false)["id"].as_str().map(str::to_owned));
+    let next = last.map(|last| queries::suppression_view(last, false).id);
     Ok((found, next))
 }
 
 async fn add(visit: Visit) -> Answer {
     let done = match order(&visit) {
-        Ok(Turned { address, reason }) => {
+        Ok(SuppressionOrder { address, reason }) => {
             acts::suppress(&*visit.console.store, &address, &reason, &visit.actor()).await.map(drop)
         }
         Err(refusal) => Err(refusal),
@@ -137,7 +138,7 @@ async fn add(visit: Visit) -> Answer {
 
 async fn release(visit: Visit) -> Answer {
     let done = match order(&visit) {
-        Ok(Turned { address, reason }) => {
+        Ok(SuppressionOrder { address, reason }) => {
             acts::release(&*visit.console.store, &address, &reason, &visit.actor()).await.map(drop)
         }
         Err(refusal) => Err(refusal),
@@ -152,7 +153,7 @@ async fn release(visit: Visit) -> Answer {
     )
 }
 
-fn order(visit: &Visit) -> acts::Result<Turned> {
+fn order(visit: &Visit) -> acts::Result<SuppressionOrder> {
     let field = |name: &str| visit.field(name).map(|text| (name.to_owned(), Value::from(text)));
-    Turned::read(["address", "reason"].into_iter().filter_map(field).collect::<Map<_, _>>())
+    SuppressionOrder::parse(["address", "reason"].into_iter().filter_map(field).collect::<Map<_, _>>())
 }

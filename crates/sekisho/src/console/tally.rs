@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sekisho_core::Time;
-use sekisho_core::timer::{HOUR_MS, hour_of};
+use sekisho_core::time::{HOUR_MS, hour_of};
 use sekisho_store::{Result, Store};
 use tokio::sync::Notify;
 use tokio::time::Instant;

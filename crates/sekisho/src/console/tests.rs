@@ -26,10 +26,13 @@ use crate::acts::{self, Visitor};
 use crate::attempts::Attempts;
 use crate::checkpoint::rejection::Recorder;
 use crate::config::Config;
+use crate::engine::{self, Base};
+use crate::env::Env;
 use crate::http::Peer;
+use crate::jobs;
 use crate::node::{Health, Node};
+use crate::queries;
 use crate::telemetry::Metrics;
-use crate::worker::{self, Worker};
 use crate::{config, now};
 
 const PASSWORD: &str = "a gate in the hills";
@@ -58,15 +61,20 @@ impl Room {
         };
         let config = Config { console, ..config };
         let health = Arc::new(Health::default());
-        let node = Arc::new(Node::join(Arc::clone(&store), Arc::clone(&health)).await.unwrap());
-        let parts = worker::Parts { works: false, schedules: false };
+        let node =
+            Arc::new(Node::join(Arc::clone(&store), Arc::clone(&health), Env::system()).await.unwrap());
+        let parts = engine::Parts { works: false, schedules: false };
         let metrics = Arc::new(Metrics::default());
-        let worker =
-            Worker::new(&config, parts, Arc::clone(&store), node, Arc::clone(&health), Arc::clone(&metrics));
-        let worker = Arc::new(worker.unwrap());
+        let base = Base {
+            store: Arc::clone(&store),
+            node,
+            health: Arc::clone(&health),
+            metrics: Arc::clone(&metrics),
+        };
+        let (engine, _) = jobs::open(&config, parts, base).unwrap();
         let attempts = Arc::new(Attempts::new(Arc::clone(&metrics), Recorder::default()));
         let router =
-            super::router(&config, Arc::clone(&store), worker, Arc::clone(&health), metrics, attempts);
+            super::router(&config, Arc::clone(&store), engine, Arc::clone(&health), metrics, attempts);
         Self { router, store, health }
     }
 
@@ -114,7 +122,7 @@ impl Room {
     /// Waits until so many wrong passwords were noted behind their answers.
     async fn noted(&self, name: &str, misses: u32) {
         for _ in 0..1_000 {
-            let users = acts::users(&*self.store).await.unwrap();
+            let users = queries::users(&*self.store).await.unwrap();
             let user = &users.iter().find(|(known, _)| known == name).unwrap().1;
             if user.misses.iter().map(|misses| misses.failures).sum::<u32>() == misses {
                 return;

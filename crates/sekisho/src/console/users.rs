@@ -8,8 +8,10 @@ use super::ROOT;
 use super::frame::Frame;
 use super::page::{ADMIN, Answer, Method, Page, Reply, Visit};
 use super::trouble::Trouble;
-use crate::acts::{self, ApiKey, NewKey, Refusal};
+use crate::acts::{self, NewKey, Refusal};
 use crate::config::{SCOPES, Scope};
+use crate::queries;
+use sekisho_core::api_key::ApiKey;
 
 pub const PAGES: &[Page] = &[
     Page { method: Method::Get, path: "/console/users", needs: ADMIN, run: |visit| Box::pin(list(visit)) },
@@ -110,9 +112,9 @@ async fn page(visit: &Visit, made: Option<Made>) -> Answer {
         is_you: name == visit.who.name,
         name,
     };
-    let users = acts::users(store).await?.into_iter().map(row).collect();
-    let invites = acts::open_invites(store, visit.at).await?;
-    let keys = acts::list_keys(store).await?;
+    let users = queries::users(store).await?.into_iter().map(row).collect();
+    let invites = queries::open_invites(store, visit.at).await?;
+    let keys = queries::list_keys(store).await?;
     let f = visit.frame("users", visit.lang.t("Users and keys", "利用者とキー"));
     Reply::page(&UsersPage { f, users, invites, keys, ranks: Rank::ALL, made })
 }

@@ -7,6 +7,7 @@
 //! business.
 
 mod connect;
+mod fetch;
 
 use std::error::Error as _;
 use std::time::Duration;
@@ -17,11 +18,14 @@ use http::{HeaderMap, Request, Uri};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper_util::client::legacy;
+use hyper_util::client::legacy::connect::Connect;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use sekisho_core::delivery::{Answer, Fault};
 use tokio::time::{Instant, timeout_at};
+use url::Url;
 
 use connect::{Connector, Unreached};
+pub use fetch::get;
 
 /// How long a connection is kept for the next request.
 const IDLE_MAX: Duration = Duration::from_secs(30);
@@ -40,42 +44,54 @@ pub struct Client {
 impl Client {
     /// For the host that `uri` names.
     pub fn new(uri: &Uri, allow_private: bool) -> anyhow::Result<Self> {
-        let http = legacy::Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE_MAX)
-            .http1_max_buf_size(READ_AHEAD_BYTES)
-            .build(Connector::new(uri, allow_private)?);
-        Ok(Self { http })
+        Ok(Self { http: pooled(Connector::new(uri, allow_private)?) })
     }
 
-    /// Sends once. Of the answer's body so much is kept; `truncated` says that there was more or that it broke off.
+    /// Sends once. Of the answer's body `body_max` bytes are kept; `truncated` says that there was more or that it broke off.
     pub async fn exchange(
         &self,
         request: Request<Full<Bytes>>,
         body_max: usize,
         deadline: Instant,
     ) -> Result<Answer, Fault> {
-        let response = match timeout_at(deadline, self.http.request(request)).await {
-            Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Err(fault(&error)),
-            Err(_) => return Err(Fault::Timeout),
-        };
-        let (head, mut incoming) = response.into_parts();
-        let mut body = BytesMut::new();
-        let whole = timeout_at(deadline, read(&mut incoming, &mut body, body_max)).await.unwrap_or(false);
-        Ok(Answer {
-            status: head.status.as_u16(),
-            headers: kept_headers(&head.headers),
-            body: body.freeze(),
-            truncated: !whole,
-        })
+        exchange(&self.http, request, body_max, deadline).await
     }
 }
 
+fn pooled<C: Connect + Clone>(connector: C) -> legacy::Client<C, Full<Bytes>> {
+    legacy::Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(IDLE_MAX)
+        .http1_max_buf_size(READ_AHEAD_BYTES)
+        .build(connector)
+}
+
+async fn exchange<C: Connect + Clone + Send + Sync + 'static>(
+    http: &legacy::Client<C, Full<Bytes>>,
+    request: Request<Full<Bytes>>,
+    body_max: usize,
+    deadline: Instant,
+) -> Result<Answer, Fault> {
+    let response = match timeout_at(deadline, http.request(request)).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(error)) => return Err(fault(&error)),
+        Err(_) => return Err(Fault::Timeout),
+    };
+    let (head, mut incoming) = response.into_parts();
+    let mut body = BytesMut::new();
+    let whole = timeout_at(deadline, read(&mut incoming, &mut body, body_max)).await.unwrap_or(false);
+    Ok(Answer {
+        status: head.status.as_u16(),
+        headers: kept_headers(&head.headers),
+        body: body.freeze(),
+        truncated: !whole,
+    })
+}
+
 /// A URL that can be called: http or https, and no password in it.
-pub fn callable(url: &str) -> anyhow::Result<reqwest::Url> {
+pub fn callable(url: &str) -> anyhow::Result<Url> {
     // The URL standard's parser, because it turns every spelling of an IP address into one.
-    let url = reqwest::Url::parse(url).context("this is no URL")?;
+    let url = Url::parse(url).context("this is no URL")?;
     if !matches!(url.scheme(), "http" | "https") {
         bail!("requests go to http:// or https://, not to {}://", url.scheme());
     }
@@ -121,7 +137,8 @@ fn fault(error: &legacy::Error) -> Fault {
     while let Some(source) = innermost.source() {
         innermost = source;
     }
-    Fault::Broken(innermost.to_string())
+    let text = innermost.to_string();
+    if error.is_connect() { Fault::Connect(text) } else { Fault::Broken(text) }
 }
 
 #[cfg(test)]

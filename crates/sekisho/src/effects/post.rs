@@ -14,13 +14,13 @@ use anyhow::{Context as _, bail};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Uri, header};
 use http_body_util::Full;
-use reqwest::Url;
 use sekisho_core::Secret;
 use sekisho_core::delivery::{Answer, BODY_KEPT_BYTES, Fault};
 use sekisho_core::notification::{Receipt, Sent};
 use sekisho_core::queue::Failure;
 use serde_json::Value;
 use tokio::time::Instant;
+use url::Url;
 
 use super::http as exchange;
 pub use text::{cut, fit, headline};

@@ -13,13 +13,13 @@ use anyhow::{Context as _, bail};
 use bytes::Bytes;
 use http::{HeaderValue, Request, Uri, header};
 use http_body_util::Full;
-use reqwest::Url;
 use sekisho_core::delivery::{Answer, Fault};
 use sekisho_core::job::Attempt;
 use sekisho_core::queue::Failure;
 use sekisho_core::{Secret, Time};
 use serde_json::value::RawValue;
 use tokio::time::Instant;
+use url::Url;
 
 use super::http as exchange;
 pub use list::{Cursor, Page, Paging, RefundsOf};

@@ -10,11 +10,11 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
-use reqwest::Url;
 use sekisho_core::Secret;
 use sekisho_core::language::Language;
 use sekisho_core::notification::{Message, Sent};
 use sekisho_core::provider::encode_base64;
+use url::Url;
 
 use super::post::{self, Copies, Post, Said};
 

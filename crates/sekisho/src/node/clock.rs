@@ -4,11 +4,12 @@
 //! Where nobody else knows the time, on SQLite, a clock that jumped is believed again when it went back, or when it has
 //! run evenly for [`SETTLED_AFTER`]: a machine that slept, or a clock that was set right, does so.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sekisho_core::Time;
+use tokio::time::Instant;
 
-use crate::now;
+use crate::env::Env;
 
 /// Clocks further apart than this raise an alarm.
 pub const SKEW_MAX_MS: i64 = 60_000;
@@ -25,8 +26,8 @@ pub struct Moment {
 }
 
 impl Moment {
-    pub fn now() -> Self {
-        Self { wall: now(), monotonic: Instant::now() }
+    pub fn now(env: &Env) -> Self {
+        Self { wall: env.wall(), monotonic: Instant::now() }
     }
 
     /// How far the wall clock has jumped between this moment and a later one.

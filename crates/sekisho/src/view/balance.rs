@@ -7,9 +7,10 @@ use sekisho_core::directory::Register;
 use sekisho_core::settlement::payment::customer_account;
 use sekisho_core::state::{Kind, State};
 use sekisho_store::{FIND_MAX, LineFilter, StateFilter, Store};
-use serde_json::Value;
 
-use crate::acts::{NAMED_MAX, Refusal, Result, every_of_id, load, several};
+use crate::queries::{NAMED_MAX, every_of_id, load, several};
+use crate::refusal::{Refusal, Result};
+use crate::types::Balance;
 use crate::view;
 
 /// Entries that are shown with a balance.
@@ -19,27 +20,31 @@ const LOOKED_MAX: usize = 10_000;
 
 /// What the customer of a tenant has; without a tenant that of none, or else of the only one who has such a customer.
 /// `None` when nobody has heard of it.
-pub async fn find_balance(store: &dyn Store, tenant: Option<&str>, customer: &str) -> Result<Option<Value>> {
+pub async fn find_balance(
+    store: &dyn Store,
+    tenant: Option<&str>,
+    customer: &str,
+) -> Result<Option<Balance>> {
     let exact = of(store, tenant, customer).await?;
     if exact.is_some() || tenant.is_some() {
         return Ok(exact);
     }
     let mut found = of_tenants(store, customer).await?;
     if found.len() > 1 {
-        let tenants = found.iter().filter_map(|one| one["tenant"].as_str().map(str::to_owned));
+        let tenants = found.iter().filter_map(|one| one.tenant.clone());
         return Err(several("customer", customer, tenants.collect()));
     }
     Ok(found.pop())
 }
 
 /// What every customer of this id has: the one of no tenant first, then those of tenants.
-pub async fn find_balances(store: &dyn Store, customer: &str) -> Result<Vec<Value>> {
+pub async fn find_balances(store: &dyn Store, customer: &str) -> Result<Vec<Balance>> {
     let mut found: Vec<_> = of(store, None, customer).await?.into_iter().collect();
     found.extend(of_tenants(store, customer).await?);
     Ok(found)
 }
 
-async fn of_tenants(store: &dyn Store, customer: &str) -> Result<Vec<Value>> {
+async fn of_tenants(store: &dyn Store, customer: &str) -> Result<Vec<Balance>> {
     let mut found = Vec::new();
     for tenant in tenants(store, customer).await? {
         found.extend(of(store, Some(&tenant), customer).await?);
@@ -47,7 +52,7 @@ async fn of_tenants(store: &dyn Store, customer: &str) -> Result<Vec<Value>> {
     Ok(found)
 }
 
-async fn of(store: &dyn Store, tenant: Option<&str>, customer: &str) -> Result<Option<Value>> {
+async fn of(store: &dyn Store, tenant: Option<&str>, customer: &str) -> Result<Option<Balance>> {
     let account = customer_account(tenant, customer);
     let filter = LineFilter { account: Some(account.clone()), limit: ENTRIES_MAX, ..LineFilter::default() };
     let lines = store.find_lines(filter).await?;
@@ -123,9 +128,9 @@ mod tests {
         assert!(matches!(&*store.commit(vec![set]).await.unwrap(), [Committed::Applied { .. }]));
     }
 
-    async fn has(store: &MemoryStore, tenant: Option<&str>, customer: &str) -> Option<(Value, Value)> {
+    async fn has(store: &MemoryStore, tenant: Option<&str>, customer: &str) -> Option<(Option<String>, i64)> {
         let found = find_balance(store, tenant, customer).await.unwrap()?;
-        Some((found["tenant"].clone(), found["balances"][0]["balance"].clone()))
+        Some((found.tenant, found.balances[0].balance))
     }
 
     #[tokio::test]
@@ -134,18 +139,18 @@ mod tests {
         paid(&store, "pay_1", Some("a"), "ann", 100).await;
         paid(&store, "pay_2", Some("a"), "ann", 20).await;
         paid(&store, "pay_3", Some("b"), "ann", 0).await;
-        assert_eq!(has(&store, None, "ann").await, Some(("a".into(), 120.into())), "the only one");
+        assert_eq!(has(&store, None, "ann").await, Some((Some("a".into()), 120)), "the only one");
         assert_eq!(has(&store, Some("b"), "ann").await, None, "nothing was booked for it");
         paid(&store, "pay_4", Some("b"), "ann", 7).await;
-        assert_eq!(has(&store, Some("b"), "ann").await, Some(("b".into(), 7.into())));
+        assert_eq!(has(&store, Some("b"), "ann").await, Some((Some("b".into()), 7)));
         assert_eq!(has(&store, Some("c"), "ann").await, None);
         let Err(Refusal::Conflict(asked)) = find_balance(&store, None, "ann").await else {
             panic!("not asked")
         };
         assert!(asked.contains("several tenants have a customer ann: a, b;"), "{asked}");
         paid(&store, "pay_5", None, "ann", 3).await;
-        assert_eq!(has(&store, None, "ann").await, Some((Value::Null, 3.into())), "of no tenant");
-        assert_eq!(has(&store, Some(""), "ann").await, Some((Value::Null, 3.into())));
+        assert_eq!(has(&store, None, "ann").await, Some((None, 3)), "of no tenant");
+        assert_eq!(has(&store, Some(""), "ann").await, Some((None, 3)));
         assert_eq!(find_balances(&store, "ann").await.unwrap().len(), 3);
         assert_eq!(has(&store, None, "bob").await, None);
     }

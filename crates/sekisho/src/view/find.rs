@@ -2,13 +2,14 @@
 
 use sekisho_core::directory::Register;
 use sekisho_store::Store;
-use serde_json::Value;
 
 use super::OfMember;
-use crate::acts::{self, find_member_state, payment_state};
+use crate::queries::{self, payment_state};
+use crate::refusal;
+use crate::types::{Dated, Member, Payment};
 
 /// One payment by our id; one that was merged is shown as what it became.
-pub async fn find_payment(store: &dyn Store, id: &str) -> sekisho_store::Result<Option<Value>> {
+pub async fn find_payment(store: &dyn Store, id: &str) -> sekisho_store::Result<Option<Dated<Payment>>> {
     payment_state(store, id).await?.as_ref().map(super::payment).transpose()
 }
 
@@ -19,7 +20,7 @@ pub async fn find_member(
     tenant: Option<&str>,
     id: &str,
     view: OfMember,
-) -> acts::Result<Option<Value>> {
-    let found = find_member_state(store, register, tenant, id).await?;
+) -> refusal::Result<Option<Dated<Member>>> {
+    let found = queries::find_member(store, register, tenant, id).await?;
     Ok(found.as_ref().map(view).transpose()?)
 }

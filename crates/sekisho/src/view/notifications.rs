@@ -7,44 +7,44 @@ use sekisho_core::notification::advice::{Advice, Known};
 use sekisho_core::notification::{Limits, Notice, Quota, Status, Step};
 use sekisho_core::queue::Breaker;
 use sekisho_core::state::{Key, Kind};
-use sekisho_core::timer::DAY_MS;
+use sekisho_core::time::DAY_MS;
 use sekisho_store::{AuditFilter, FIND_MAX, Result, StateFilter, Store};
-use serde_json::{Value, json};
 
 use super::{audit, breaker_of};
 use crate::config::Config;
+use crate::types;
 
 /// Entries of the audit log that are shown with a notice: the newest.
 const AUDIT_MAX: usize = 100;
 
 /// A notice as people and programs read it; `whole`: with addresses unmasked, also where the other side names them.
-pub fn notice(id: &str, notice: &Notice, whole: bool) -> Value {
+pub fn notice(id: &str, notice: &Notice, whole: bool) -> types::Notice {
     let address = |address: &MailAddress| if whole { address.whole().to_owned() } else { address.masked() };
     let last = notice.steps.last();
-    json!({
-        "id": id,
-        "object": "notice",
-        "status": notice.status(),
-        "to": notice.to.as_ref().map(address),
-        "name": notice.name,
-        "channel": notice.channel,
-        "audience": notice.audience,
-        "template": notice.template,
-        "language": notice.language,
-        "tenant": notice.tenant,
-        "payment": notice.payment,
-        "event": notice.event,
-        "batch": notice.batch,
-        "message": notice.message,
-        "reason": last.and_then(|step| step.reason.as_ref()),
-        "note": last.and_then(|step| said(step, whole)),
-        "advice": next_step(notice),
-        "details": notice.details,
-        "attempts": notice.steps.iter().filter(|step| step.status == Status::Sending).count(),
-        "resent": notice.again,
-        "created_at": notice.steps.first().map(|step| step.at),
-        "changed_at": last.map(|step| step.at),
-    })
+    types::Notice {
+        id: id.to_owned(),
+        object: "notice".to_owned(),
+        status: notice.status().name().to_owned(),
+        to: notice.to.as_ref().map(address),
+        name: notice.name.clone(),
+        channel: notice.channel.clone(),
+        audience: notice.audience.name().to_owned(),
+        template: notice.template.clone(),
+        language: notice.language.name().to_owned(),
+        tenant: notice.tenant.clone(),
+        payment: notice.payment.clone(),
+        event: notice.event.clone(),
+        batch: notice.batch.clone(),
+        message: notice.message.clone(),
+        reason: last.and_then(|step| step.reason.clone()),
+        note: last.and_then(|step| said(step, whole)),
+        advice: Some(next_step(notice).to_owned()),
+        details: notice.details.clone(),
+        attempts: notice.steps.iter().filter(|step| step.status == Status::Sending).count(),
+        resent: notice.again,
+        created_at: notice.steps.first().map(|step| step.at),
+        changed_at: last.map(|step| step.at),
+    }
 }
 
 /// For whoever asks at a terminal, knowing no more than the record says: what was suppressed counts as suppressed still.
@@ -87,64 +87,79 @@ fn said(step: &Step, whole: bool) -> Option<String> {
 }
 
 /// A notice with every step, and with what the audit log says of it, the oldest first.
-pub async fn notice_with_all(store: &dyn Store, id: &str, notice: &Notice, whole: bool) -> Result<Value> {
-    let mut shown = self::notice(id, notice, whole);
-    let step = |step: &Step| json!({ "at": step.at, "status": step.status, "reason": step.reason, "note": said(step, whole) });
-    shown["steps"] = notice.steps.iter().map(step).collect();
+pub async fn notice_with_all(
+    store: &dyn Store,
+    id: &str,
+    notice: &Notice,
+    whole: bool,
+) -> Result<types::NoticeDetail> {
     let filter = AuditFilter { target: Some(id.to_owned()), limit: AUDIT_MAX, ..AuditFilter::default() };
     let entries = store.find_audit(filter).await?.entries;
-    shown["audit"] = entries.iter().rev().map(audit).collect();
-    Ok(shown)
+    let steps = notice.steps.iter().map(|step| types::Step {
+        at: step.at,
+        status: step.status.name().to_owned(),
+        reason: step.reason.clone(),
+        note: said(step, whole),
+    });
+    Ok(types::NoticeDetail {
+        notice: self::notice(id, notice, whole),
+        steps: steps.collect(),
+        audit: entries.iter().rev().map(audit).collect(),
+    })
 }
 
 /// A channel as configured, before the store is asked how it fares.
 #[derive(Clone, Debug)]
-pub struct Outlet {
+pub struct ConfiguredChannel {
     pub name: String,
     pub kind: &'static str,
     pub limits: Limits,
 }
 
-impl Outlet {
+impl ConfiguredChannel {
     pub fn all(config: &Config) -> Vec<Self> {
-        let outlets = config.channels.iter().map(|channel| Self {
+        let channels = config.channels.iter().map(|channel| Self {
             name: channel.name.clone(),
             kind: channel.kind.name(),
             limits: channel.limits,
         });
-        outlets.collect()
+        channels.collect()
     }
 }
 
 /// Every channel with its breaker, its day's quota, and its oldest notice that waits.
-pub async fn channels(outlets: &[Outlet], store: &dyn Store, now: Time) -> Result<Vec<Value>> {
+pub async fn channels(
+    channels: &[ConfiguredChannel],
+    store: &dyn Store,
+    now: Time,
+) -> Result<Vec<types::Channel>> {
     let breakers = store.find_states(StateFilter::all(Kind::Breaker, FIND_MAX)).await?;
-    let quota_key = |outlet: &Outlet| Key::new(Kind::Quota, &outlet.name);
-    let quotas = store.load(Vec::new(), outlets.iter().map(quota_key).collect()).await?.states;
+    let quota_key = |configured: &ConfiguredChannel| Key::new(Kind::Quota, &configured.name);
+    let quotas = store.load(Vec::new(), channels.iter().map(quota_key).collect()).await?.states;
     let lanes = store.lanes().await?;
-    let channel = |outlet: &Outlet| {
-        let lane = Lane::by_channel(&outlet.name);
-        let waiting = lanes.iter().find(|(own, _)| *own == lane).map(|(_, due_at)| due_at);
+    let channel = |configured: &ConfiguredChannel| {
+        let lane = Lane::by_channel(&configured.name);
+        let waiting = lanes.iter().find(|(own, _)| *own == lane).map(|(_, due_at)| *due_at);
         let breaker = breaker_of(&breakers, &lane);
         let until = match breaker {
             Breaker::Open { until, .. } => Some(until),
             Breaker::Closed { .. } | Breaker::HalfOpen { .. } => None,
         };
-        let quota = quotas.get(&quota_key(outlet));
+        let quota = quotas.get(&quota_key(configured));
         let quota: Option<Quota> = quota.and_then(|state| serde_json::from_str(&state.facts).ok());
         let today = now.ms().div_euclid(DAY_MS);
         let used = quota.filter(|quota| quota.day == today).map_or(0, |quota| quota.used);
-        json!({
-            "name": outlet.name,
-            "kind": outlet.kind,
-            "breaker": breaker.state(),
-            "why": breaker.why(),
-            "open_since": breaker.since(),
-            "open_until": until,
-            "used_today": (!outlet.limits.is_free()).then_some(used),
-            "daily": outlet.limits.daily,
-            "oldest_due_at": waiting,
-        })
+        types::Channel {
+            name: configured.name.clone(),
+            kind: configured.kind.to_owned(),
+            breaker: breaker.state().to_owned(),
+            why: breaker.why().map(str::to_owned),
+            open_since: breaker.since(),
+            open_until: until,
+            used_today: (!configured.limits.is_free()).then_some(used),
+            daily: configured.limits.daily,
+            oldest_due_at: waiting,
+        }
     };
-    Ok(outlets.iter().map(channel).collect())
+    Ok(channels.iter().map(channel).collect())
 }

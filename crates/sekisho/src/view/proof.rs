@@ -15,11 +15,19 @@ use sekisho_core::mail_address::mask_text;
 use sekisho_core::provider::encode_hex;
 use sekisho_core::state::State;
 use sekisho_core::{Seq, Time};
-use sekisho_store::{AuditEntry, BookedLine, ChainHead, EventSummary, Link, Message, Result, Store};
+use sekisho_store::{AuditEntry, BookedLine, ChainHead, Error, EventSummary, Link, Message, Result, Store};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{audit, event, line, message, notice, payment, unlink};
-use crate::acts::{self, Difference, Dossier, Refusal, dossier, payment_state};
+use crate::queries::{self, Dossier, dossier, payment_state};
+use crate::refusal::Refusal;
+use crate::types::{
+    self, Difference, OwnEntry, PaymentProof, ProofBooks, ProofCall, ProofChain, ProofDecision,
+    ProofDelivery, ProofEntry, ProofEvent, ProofHead, ProofLine, ProofLink, ProofSum, RememberedEvent,
+    StoredEvent,
+};
 use crate::view::sealed;
 
 pub use page::page;
@@ -28,7 +36,7 @@ pub use page::page;
 const LOOKS: usize = 3;
 
 /// The report of one payment, by our id; `None` when there is none.
-pub async fn proof(store: &dyn Store, id: &str, now: Time) -> Result<Option<Value>> {
+pub async fn proof(store: &dyn Store, id: &str, now: Time) -> Result<Option<PaymentProof>> {
     let Some(mut state) = payment_state(store, id).await? else { return Ok(None) };
     for _ in 1..LOOKS {
         let version = state.version;
@@ -86,74 +94,74 @@ impl Evidence {
         }
         let heads = store.chain_heads().await?;
         let parts = dossier.ids.get(1..).unwrap_or_default();
-        let differences = match acts::differences(store, &dossier.state, parts).await {
+        let differences = match queries::differences(store, &dossier.state, parts).await {
             Ok(differences) => differences,
             Err(Refusal::Store(error)) => return Err(error),
-            Err(other) => return Err(sekisho_store::Error::corrupt(other)),
+            Err(other) => return Err(Error::corrupt(other)),
         };
         Ok(Self { dossier, papers, calls, hooks, heads, differences })
     }
 
-    async fn report(&self, store: &dyn Store, now: Time) -> Result<Value> {
+    async fn report(&self, store: &dyn Store, now: Time) -> Result<PaymentProof> {
         let mut shown = payment(&self.dossier.state)?;
-        let checks = self.checks(&shown);
+        let checks = self.checks(&json!(shown));
         unlink(store, [&mut shown]).await?;
-        let passed = checks.iter().all(|check| check.fault.is_none());
-        let mut report = json!({
-            "object": "payment_proof",
-            "made_at": now,
-            "made_by": concat!("sekisho ", env!("CARGO_PKG_VERSION")),
-            "passed": passed,
-            "complete": self.dossier.is_whole,
-            "checks": checks.iter().map(check::Check::shown).collect::<Vec<_>>(),
-            "payment": shown,
-            "known_as": self.dossier.facts.names,
-            "parts": self.dossier.ids.get(1..).unwrap_or_default(),
-            "events": self.events(),
-            "decisions": self.dossier.entries.iter().map(audit).map(decision).collect::<Vec<_>>(),
-            "deliveries": deliveries(&self.dossier).map(|one| self.delivery(one)).collect::<Vec<_>>(),
-            "notices": self.notices(),
-            "books": { "lines": self.dossier.lines.iter().map(booked).collect::<Vec<_>>(), "sums": self.sums() },
-            "chain": {
-                "links": self.hooks.iter().map(|hook| self.hook(hook)).collect::<Vec<_>>(),
-                "heads": self.heads.iter().map(head).collect::<Vec<_>>(),
+        masked(&PaymentProof {
+            object: "payment_proof".to_owned(),
+            made_at: now,
+            made_by: concat!("sekisho ", env!("CARGO_PKG_VERSION")).to_owned(),
+            passed: checks.iter().all(|check| check.passed),
+            complete: self.dossier.is_whole,
+            checks,
+            payment: shown,
+            known_as: self.dossier.facts.names.iter().cloned().collect(),
+            parts: self.dossier.ids.get(1..).unwrap_or_default().to_vec(),
+            events: self.events(),
+            decisions: self.dossier.entries.iter().map(audit).map(decision).collect(),
+            deliveries: deliveries(&self.dossier).map(|one| self.delivery(one)).collect(),
+            notices: self.notices(),
+            books: ProofBooks { lines: self.dossier.lines.iter().map(booked).collect(), sums: self.sums() },
+            chain: ProofChain {
+                links: self.hooks.iter().map(|hook| self.hook(hook)).collect::<Result<_>>()?,
+                heads: self.heads.iter().map(head).collect(),
             },
-        });
-        mask(&mut report);
-        Ok(report)
+        })
     }
 
     /// Events that are there, and those that only the log remembers: they were let go when they were old.
-    fn events(&self) -> Vec<Value> {
+    fn events(&self) -> Vec<ProofEvent> {
         let sealed = self.sealed();
         let there =
-            self.dossier.events.iter().map(|event| self.event(event, sealed.get(&event.seq).copied()));
+            self.dossier.events.iter().map(|event| {
+                ProofEvent::Stored(Box::new(self.event(event, sealed.get(&event.seq).copied())))
+            });
         let gone = sealed.iter().filter(|(seq, _)| !self.papers.contains_key(seq)).map(|(seq, entry)| {
             let details = details(entry);
-            json!({
-                "id": seq.as_event().to_string(),
-                "event_id": details["event_id"],
-                "source": details["source"],
-                "type": details["event_type"],
-                "gone": true,
-                "body_sha256": null,
-                "sealed_sha256": details[SEALED],
+            ProofEvent::Remembered(RememberedEvent {
+                id: seq.as_event().to_string(),
+                event_id: text(&details["event_id"]),
+                source: text(&details["source"]),
+                event_type: text(&details["event_type"]),
+                gone: true,
+                body_sha256: None,
+                sealed_sha256: text(&details[SEALED]),
             })
         });
         gone.chain(there).collect()
     }
 
     /// `sealed` is the entry that remembers its body.
-    fn event(&self, summary: &EventSummary, sealed: Option<&AuditEntry>) -> Value {
-        let mut shown = event(summary);
+    fn event(&self, summary: &EventSummary, sealed: Option<&AuditEntry>) -> StoredEvent {
         let paper = self.papers.get(&summary.seq);
-        shown["gone"] = paper.is_none().into();
-        shown["body_sha256"] = json!(paper.map(|paper| &paper.body_sha256));
-        shown["body_bytes"] = json!(paper.map(|paper| paper.body_bytes));
-        shown["headers_sha256"] = json!(paper.map(|paper| &paper.headers_sha256));
-        shown["header_names"] = json!(paper.map(|paper| &paper.header_names));
-        shown["sealed_sha256"] = sealed.map_or(Value::Null, |entry| details(entry)[SEALED].take());
-        shown
+        StoredEvent {
+            event: event(summary),
+            gone: paper.is_none(),
+            body_sha256: paper.map(|paper| paper.body_sha256.clone()),
+            body_bytes: paper.map(|paper| paper.body_bytes),
+            headers_sha256: paper.map(|paper| paper.headers_sha256.clone()),
+            header_names: paper.map(|paper| paper.header_names.clone()),
+            sealed_sha256: sealed.and_then(|entry| text(&details(entry)[SEALED])),
+        }
     }
 
     /// The entry that remembers each event's body.
@@ -162,63 +170,58 @@ impl Evidence {
         self.dossier.entries.iter().filter_map(|entry| Some((of(entry)?, entry))).collect()
     }
 
-    /// Without what was answered: only how.
-    fn delivery(&self, delivery: &Message) -> Value {
-        let mut shown = message(delivery);
+    fn delivery(&self, delivery: &Message) -> ProofDelivery {
         let calls = self.calls.get(&delivery.job).into_iter().flatten();
-        let calls = calls.map(|(attempt, call)| {
-            let Attempt { at, took_ms, status, reason, .. } = call;
-            json!({ "attempt": attempt, "at": at, "took_ms": took_ms, "status": status, "reason": reason })
+        let calls = calls.map(|(attempt, call)| ProofCall {
+            attempt: *attempt,
+            at: call.at,
+            took_ms: call.took_ms,
+            status: call.status,
+            reason: call.reason.clone(),
         });
-        shown["calls"] = calls.collect();
-        shown
+        ProofDelivery { message: message(delivery), calls: calls.collect() }
     }
 
-    fn notices(&self) -> Vec<Value> {
-        let each = self.dossier.notices.iter().map(|(id, known)| {
-            let mut shown = notice(id, known, false);
-            // What was told may name more than this payment.
-            shown["details"] = Value::Null;
-            shown
-        });
-        each.collect()
+    fn notices(&self) -> Vec<types::Notice> {
+        let each = self.dossier.notices.iter();
+        // What was told may name more than this payment.
+        each.map(|(id, known)| types::Notice { details: Value::Null, ..notice(id, known, false) }).collect()
     }
 
     /// By currency and mode, as posted: each must be nothing.
-    fn sums(&self) -> Vec<Value> {
+    fn sums(&self) -> Vec<ProofSum> {
         let mut sums: BTreeMap<_, i128> = BTreeMap::new();
         for line in &self.dossier.lines {
             *sums.entry((&line.posting.currency, line.posting.livemode)).or_default() +=
                 i128::from(line.posting.amount);
         }
-        let each = sums.into_iter().map(|((currency, livemode), sum)| {
-            json!({ "currency": currency, "livemode": livemode, "sum": sum.to_string(), "balanced": sum == 0 })
+        let each = sums.into_iter().map(|((currency, livemode), sum)| ProofSum {
+            currency: currency.clone(),
+            livemode,
+            sum: sum.to_string(),
+            balanced: sum == 0,
         });
         each.collect()
     }
 
     /// Entries of this payment whole, of the others only what the link's hash is made of.
-    fn hook(&self, hook: &Hook) -> Value {
+    fn hook(&self, hook: &Hook) -> Result<ProofLink> {
         let Hook { link, followed_as } = hook;
-        let own = |one: &&AuditEntry| self.dossier.ids.contains(&one.entry.target.1);
-        let entry = |one: &AuditEntry| match Some(one).filter(own) {
-            Some(one) => {
-                let mut shown = sealed(one);
-                let whole = shown.clone();
-                mask(&mut shown);
-                // Its digest can't be computed from what is masked.
-                shown["masked"] = (shown != whole).into();
-                shown
+        let entry = |one: &AuditEntry| {
+            if !self.dossier.ids.contains(&one.entry.target.1) {
+                return Ok(ProofEntry::Other { id: one.number, digest: encode_hex(one.entry.digest()) });
             }
-            None => json!({ "id": one.number, "digest": encode_hex(one.entry.digest()) }),
+            let whole = sealed(one);
+            let entry = masked(&whole)?;
+            Ok(ProofEntry::Own(Box::new(OwnEntry { masked: entry != whole, entry })))
         };
-        json!({
-            "chain": link.chain,
-            "n": link.n,
-            "previous": encode_hex(&link.previous),
-            "hash": encode_hex(&link.hash),
-            "followed_as": followed_as.as_ref().map(encode_hex),
-            "entries": link.entries.iter().map(entry).collect::<Vec<_>>(),
+        Ok(ProofLink {
+            chain: link.chain,
+            n: link.n,
+            previous: encode_hex(&link.previous),
+            hash: encode_hex(&link.hash),
+            followed_as: followed_as.as_ref().map(encode_hex),
+            entries: link.entries.iter().map(entry).collect::<Result<_>>()?,
         })
     }
 }
@@ -254,37 +257,45 @@ fn details(entry: &AuditEntry) -> Value {
     serde_json::from_str(&entry.entry.details).unwrap_or_default()
 }
 
+fn text(value: &Value) -> Option<String> {
+    value.as_str().map(str::to_owned)
+}
+
 /// An entry of the log as a step from before to after.
-fn decision(mut entry: Value) -> Value {
-    let details = entry["details"].take();
-    json!({
-        "id": entry["id"],
-        "at": entry["at"],
-        "actor": entry["actor"],
-        "role": entry["role"],
-        "action": entry["action"],
-        "payment": entry["target"],
-        "event": entry["event"],
-        "event_id": details["event_id"],
-        "event_type": details["event_type"],
-        "merged": details["merged"],
-        "before": details["before"],
-        "after": details["after"],
-    })
+fn decision(entry: types::AuditEntry) -> ProofDecision {
+    let details = &entry.details;
+    ProofDecision {
+        id: entry.id,
+        at: entry.at,
+        event_id: text(&details["event_id"]),
+        event_type: text(&details["event_type"]),
+        merged: details["merged"].clone(),
+        before: details["before"].clone(),
+        after: details["after"].clone(),
+        actor: entry.actor,
+        role: entry.role,
+        action: entry.action,
+        payment: entry.target,
+        event: entry.event,
+    }
 }
 
 /// A line with the amount as its owner expects it, and as it is posted, which is what sums to zero.
-fn booked(booked: &BookedLine) -> Value {
-    let mut shown = line(booked);
-    shown["posted"] = booked.posting.amount.into();
-    shown
+fn booked(booked: &BookedLine) -> ProofLine {
+    ProofLine { line: line(booked), posted: booked.posting.amount }
 }
 
-fn head(head: &ChainHead) -> Value {
-    json!({ "chain": head.chain, "n": head.n, "hash": encode_hex(&head.hash) })
+fn head(head: &ChainHead) -> ProofHead {
+    ProofHead { chain: head.chain, n: head.n, hash: encode_hex(&head.hash) }
 }
 
-/// Hides mail addresses, wherever somebody wrote one.
+/// The same without mail addresses, wherever somebody wrote one.
+fn masked<T: Serialize + DeserializeOwned>(shown: &T) -> Result<T> {
+    let mut value = json!(shown);
+    mask(&mut value);
+    serde_json::from_value(value).map_err(Error::corrupt)
+}
+
 fn mask(value: &mut Value) {
     match value {
         Value::String(text) if text.contains('@') => *text = mask_text(text),

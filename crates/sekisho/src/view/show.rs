@@ -6,7 +6,7 @@ use sekisho_core::Time;
 use sekisho_core::calendar::Zone;
 use sekisho_core::language::Language;
 use sekisho_core::money::{Currency, format_decimal};
-use sekisho_core::timer::{DAY_MS, HOUR_MS};
+use sekisho_core::time::{DAY_MS, HOUR_MS};
 
 /// Markup that was put together here and needs no escaping any more.
 pub struct Html(String);

@@ -5,42 +5,50 @@
 
 use sekisho_core::mail_address::mask_text;
 use serde::de::IgnoredAny;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-/// Masks an event, a dead letter or a message with all that belongs to it; `body_masked` says whether its body is not what came.
-pub fn veil(value: &mut Value) {
-    veil_one(value);
-    value.get_mut("calls").and_then(Value::as_array_mut).into_iter().flatten().for_each(veil_one);
+use crate::types::{Call, Content, DeadLetterDetail, EventDetail, MessageDetail};
+
+/// What may be shown to somebody who may not see whole addresses, once they are masked.
+pub trait Veiled {
+    fn veil(&mut self);
 }
 
-fn veil_one(value: &mut Value) {
-    for name in ["headers", "error"] {
-        value.get_mut(name).into_iter().for_each(veil_texts);
-    }
-    if value.get("body").is_some() {
-        veil_body(value);
+impl Veiled for EventDetail {
+    fn veil(&mut self) {
+        veil_content(&mut self.content);
     }
 }
 
-fn veil_body(value: &mut Value) {
-    let is_bytes = value["body_base64"].is_string();
-    let veiled = value["body"].as_str().map(|text| (veiled(text), text));
-    let is_masked =
-        is_bytes || veiled.as_ref().is_some_and(|(veiled, text)| veiled.as_deref() != Some(*text));
-    if let Some((veiled, _)) = veiled {
-        value["body"] = json!(veiled);
+impl Veiled for DeadLetterDetail {
+    fn veil(&mut self) {
+        self.letter.error = veiled_text(&self.letter.error);
+        veil_content(&mut self.content);
+        self.calls.iter_mut().for_each(veil_call);
     }
-    value["body_base64"] = Value::Null;
-    value["body_masked"] = is_masked.into();
 }
 
-fn veil_texts(value: &mut Value) {
-    match value {
-        Value::String(text) => *text = veiled_text(text),
-        Value::Null | Value::Bool(_) | Value::Number(_) => {}
-        Value::Array(items) => items.iter_mut().for_each(veil_texts),
-        Value::Object(fields) => fields.values_mut().for_each(veil_texts),
+impl Veiled for MessageDetail {
+    fn veil(&mut self) {
+        self.message.error = self.message.error.as_deref().map(veiled_text);
+        self.calls.iter_mut().for_each(veil_call);
     }
+}
+
+fn veil_call(call: &mut Call) {
+    call.error = call.error.as_deref().map(veiled_text);
+    veil_content(&mut call.answer);
+}
+
+/// `body_masked` says whether its body is not what came.
+fn veil_content(content: &mut Content) {
+    for (name, value) in content.headers.iter_mut().flatten() {
+        (*name, *value) = (veiled_text(name), veiled_text(value));
+    }
+    let body = content.body.as_deref().and_then(veiled);
+    let was_bytes = content.body_base64.take().is_some();
+    content.body_masked = was_bytes || body != content.body;
+    content.body = body;
 }
 
 /// A body without whole addresses; none, if that can't be made sure of.
@@ -107,12 +115,11 @@ mod tests {
     use super::*;
 
     fn check(body: &str, expected: Option<&str>) {
-        let mut value =
-            json!({ "headers": [["from", "taro@example.jp"]], "body": body, "body_base64": null });
-        veil(&mut value);
-        assert_eq!(value["body"].as_str(), expected, "{body}");
-        assert_eq!(value["body_masked"], expected != Some(body), "{body}");
-        assert_eq!(value["headers"][0][1], "t***@example.jp");
+        let mut content = Content::of(Some(r#"[["from","taro@example.jp"]]"#), Some(body.as_bytes()));
+        veil_content(&mut content);
+        assert_eq!(content.body.as_deref(), expected, "{body}");
+        assert_eq!(content.body_masked, expected != Some(body), "{body}");
+        assert_eq!(content.headers.unwrap()[0].1, "t***@example.jp");
     }
 
     #[test]
@@ -137,11 +144,20 @@ mod tests {
 
     #[test]
     fn g5_bytes_and_answers_are_veiled_too() {
-        let call =
-            json!({ "headers": null, "error": "550 taro@example.jp", "body": "no taro@example.jp here" });
-        let mut value = json!({ "headers": null, "body": null, "body_base64": "dGFybw==", "calls": [call] });
-        veil(&mut value);
-        assert_eq!((&value["body_base64"], &value["body_masked"]), (&Value::Null, &json!(true)));
-        assert!(!value.to_string().contains("taro@"), "{value}");
+        let mut content = Content::of(None, Some(b"\xfftaro@example.jp"));
+        assert!(content.body_base64.is_some());
+        veil_content(&mut content);
+        assert_eq!(content, Content { body_masked: true, ..Content::default() });
+        let mut call = Call {
+            attempt: 1,
+            at: sekisho_core::Time::from_ms(0),
+            took_ms: 1,
+            status: None,
+            reason: None,
+            error: Some("550 taro@example.jp".into()),
+            answer: Content::of(None, Some(b"no taro@example.jp here")),
+        };
+        veil_call(&mut call);
+        assert!(!format!("{call:?}").contains("taro@"), "{call:?}");
     }
 }

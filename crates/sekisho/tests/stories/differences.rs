@@ -8,9 +8,9 @@ use std::sync::Arc;
 use sekisho_core::audit::Entry;
 use sekisho_core::change::{Act, Arrival, Rejection};
 use sekisho_core::event::{About, DedupeKey};
-use sekisho_core::job::{Attempt, End, Lane, NewJob};
+use sekisho_core::job::{Attempt, End, Lane, NewJob, Settle};
 use sekisho_core::state::{Key, Naming, Posting, Write};
-use sekisho_core::timer::HOUR_MS;
+use sekisho_core::time::HOUR_MS;
 use sekisho_core::{Seq, Time};
 use sekisho_store::memory::MemoryStore;
 use sekisho_store::{Access, AuditFilter, DeadFilter, EventFilter, LineFilter, RejectionFilter, StateFilter};
@@ -48,7 +48,7 @@ enum Verb {
     LoadEvents(Vec<Seq>),
     Revive(Vec<Seq>, Act),
     Discard(Vec<Seq>, Act),
-    Replay(Vec<Seq>, String, Act),
+    Replay(Vec<Seq>, Settle, Act),
     Load(Vec<String>, Vec<Key>),
     FindBranches(String),
     FindStates(StateFilter),

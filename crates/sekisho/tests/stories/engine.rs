@@ -7,7 +7,7 @@ use sekisho_core::Time;
 use sekisho_core::change::{Admission, Arrival, ChangeSet};
 use sekisho_core::event::{Created, DedupeKey};
 use sekisho_core::job::{DeadReason, End, Lease, Outcome};
-use sekisho_core::timer::{DAY_MS, hour_of};
+use sekisho_core::time::{DAY_MS, hour_of};
 use sekisho_lab::app::{App, Behaviour, Reply};
 use sekisho_lab::process::Options;
 use sekisho_store::Access;

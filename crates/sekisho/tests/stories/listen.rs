@@ -19,7 +19,9 @@ fn h6_listen_prints_and_forwards_as_a_delivery_would() {
         gateway.send(&Provider::stripe().event("evt_old"));
         let app = App::start(Behaviour::Ok).unwrap();
         let url = format!("{}/hook", app.url());
-        let listen = Watching::start(&gateway, &["listen", "--forward-to", &url], &place.url);
+        // The scheme need not be typed.
+        let typed = url.strip_prefix("http://").unwrap();
+        let listen = Watching::start(&gateway, &["listen", "--forward-to", typed], &place.url);
         let mut lines = Vec::new();
         wait_until("it says that it is ready", || {
             lines.extend(listen.seen(MOMENT));
@@ -92,7 +94,7 @@ fn h6_listen_says_what_it_can_not_do() {
         let gateway = Gateway::open(place);
         let say = |words: &[&str]| gateway.type_in(&[&["listen"], words].concat());
         say(&[]).failed(2).mentions(&["--forward-to"]);
-        say(&["--forward-to", "localhost:3000"]).failed(1).mentions(&["can't forward to localhost:3000"]);
+        say(&["--forward-to", "ftp://localhost"]).failed(1).mentions(&["can't forward to ftp://localhost"]);
         say(&["--forward-to", "http://localhost:1/", "--signing", "wax"])
             .failed(2)
             .mentions(&["standard-webhooks"]);

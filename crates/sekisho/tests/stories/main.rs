@@ -5,6 +5,7 @@
 //! for planted secrets when it closes (`support::Gateway`), so that each story also proves H3.
 
 #![allow(clippy::unwrap_used, reason = "a story that can't go on should stop where it stands")]
+#![allow(clippy::disallowed_methods, reason = "stories run beside a server, not in it")]
 
 mod support;
 
@@ -18,6 +19,7 @@ mod beginnings;
 mod books;
 mod books_api;
 mod books_cli;
+mod cli;
 mod console;
 mod crashes;
 mod database;
@@ -44,6 +46,7 @@ mod operator;
 mod outages;
 mod proof;
 mod redo;
+mod references;
 mod refusals;
 mod reminders;
 mod repeats;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sekisho_core::audit::Entry;
 use sekisho_core::change::{ChangeSet, Committed, Replayed};
-use sekisho_core::job::{End, Job, Lane, Lease, NewJob, Outcome};
+use sekisho_core::job::{End, Job, Lane, Lease, NewJob, Outcome, Settle};
 use sekisho_core::{Epoch, Seq};
 
 use super::{
@@ -91,29 +91,29 @@ pub async fn replays(store: Arc<dyn Store>) {
     let mut new = Arrivals::new(1);
     let epoch = join(&store).await;
     let event = admit_one(&store, new.event("a")).await;
-    let replay = async |payload: &str| {
+    let replay = async |settle: Settle| {
         let asked = vec![Seq::from_i64(5), event, event];
-        store.replay(asked, payload.into(), act("look again")).await.expect(UP)
+        store.replay(asked, settle, act("look again")).await.expect(UP)
     };
-    assert_eq!(replay("").await, [Replayed::Unknown, Replayed::Unfinished, Replayed::Unfinished]);
+    assert_eq!(replay(Settle::Once).await, [Replayed::Unknown, Replayed::Unfinished, Replayed::Unfinished]);
     let mut earlier = claim(&store, epoch, 1, NOW).await[0];
-    assert_eq!(replay("").await[1], Replayed::Unfinished, "it is running");
+    assert_eq!(replay(Settle::Once).await[1], Replayed::Unfinished, "it is running");
     assert_eq!(finish(&store, earlier, End::Retry { due_at: NOW }).await, APPLIED);
-    assert_eq!(replay("").await[1], Replayed::Unfinished, "it waits for its next try");
+    assert_eq!(replay(Settle::Once).await[1], Replayed::Unfinished, "it waits for its next try");
 
     for (end, left) in [(done(), Status::Success), (dead(), Status::Failed), (done(), Status::Success)] {
         earlier = claim(&store, epoch, 1, act("").at).await[0];
         assert_eq!(finish(&store, earlier, end).await, APPLIED);
         assert_eq!(status(&store, event).await, left);
         let attempts = earlier.attempt;
-        assert_eq!(replay("again").await, [Replayed::Unknown, Replayed::Queued, Replayed::Unfinished]);
+        assert_eq!(replay(Settle::Again).await, [Replayed::Unknown, Replayed::Queued, Replayed::Unfinished]);
         assert_eq!(status(&store, event).await, Status::Received);
         assert_eq!(finish(&store, earlier, done()).await, Committed::Lost, "it has gone to the queue again");
 
         let jobs = claim_from(&store, epoch, Lane::settle(), 10, act("").at).await;
         let lease = Lease { job: event, epoch, attempt: attempts + 1 };
-        let job = Job::born_with(event, act("").at, epoch);
-        assert_eq!(jobs, [Job { lease, base: attempts, payload: "again".into(), ..job }]);
+        let job = Job::born_with(event, Settle::Again, act("").at, epoch);
+        assert_eq!(jobs, [Job { lease, base: attempts, ..job }]);
         assert_eq!(jobs[0].tries(), 1);
         assert_eq!(finish(&store, earlier, done()).await, Committed::Lost, "an old lease fits no new run");
         assert_eq!(finish(&store, lease, End::Retry { due_at: NOW }).await, APPLIED);
@@ -128,7 +128,7 @@ pub async fn replays(store: Arc<dyn Store>) {
     assert_eq!(finish(&store, lease, done()).await, APPLIED);
     let delivery = leased(&store, epoch, new.delivery(event, "app")).await;
     assert_eq!(finish(&store, delivery, dead()).await, APPLIED);
-    let answer = store.replay(vec![event], String::new(), act("again")).await.expect(UP);
+    let answer = store.replay(vec![event], Settle::Once, act("again")).await.expect(UP);
     assert_eq!(answer, [Replayed::Queued]);
     assert_eq!(standing(&store, delivery.job).await, Some(Standing::Dead(death(), NOW)));
 }
@@ -170,7 +170,7 @@ pub async fn acts_at_once(store: Arc<dyn Store>) {
     assert_eq!(finish(&store, lease, done()).await, APPLIED);
     let runs = (0..6).map(|_| {
         let store = Arc::clone(&store);
-        tokio::spawn(async move { store.replay(vec![event], String::new(), act("go")).await.expect(UP)[0] })
+        tokio::spawn(async move { store.replay(vec![event], Settle::Once, act("go")).await.expect(UP)[0] })
     });
     let mut queued = 0;
     for run in runs.collect::<Vec<_>>() {
@@ -190,7 +190,7 @@ pub async fn audits(store: Arc<dyn Store>) {
     let unknown = Seq::from_i64(5);
     store.retry(vec![letters[0], unknown, letters[1]], act("one")).await.expect(UP);
     store.discard(vec![unknown, letters[2], letters[2]], act("二")).await.expect(UP);
-    store.replay(vec![event.job, unknown, event.job], String::new(), act("three")).await.expect(UP);
+    store.replay(vec![event.job, unknown, event.job], Settle::Once, act("three")).await.expect(UP);
     let entry = |action: &str, target: (&str, String), event, reason: &str| Entry {
         at: act("").at,
         actor: Some("mika".into()),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use sekisho_core::change::{Admission, Arrival};
 use sekisho_core::event::{DedupeKey, Event, Identity, Trust};
-use sekisho_core::job::{DeadReason, End, Lane, Lease};
+use sekisho_core::job::{DeadReason, End, Lane, Lease, Settle, Task};
 use sekisho_core::{Seq, Time};
 
 use super::{
@@ -159,7 +159,7 @@ pub async fn evidence(store: Arc<dyn Store>) {
     assert_eq!(store.admit(vec![row.clone()].into(), None).await.expect(UP), [Admission::Admitted]);
     let jobs = claim_from(&store, epoch, Lane::settle(), 10, NOW).await;
     assert_eq!(jobs, [row.first_job(epoch)], "its settling is told why");
-    assert_eq!(DeadReason::of_payload(&jobs[0].payload), Some(death.clone()));
+    assert_eq!(jobs[0].task, Task::Settle(row.settle()));
     assert_eq!(finish(&store, jobs[0].lease, End::Dead(death.clone())).await, APPLIED);
     let found = store.find_event(row.seq).await.expect(UP).expect("it was stored").summary;
     assert_eq!(
@@ -168,7 +168,7 @@ pub async fn evidence(store: Arc<dyn Store>) {
     );
     assert_eq!(store.retry(vec![row.seq], act("look again")).await.expect(UP), [true]);
     let jobs = claim_from(&store, epoch, Lane::settle(), 10, act("").at).await;
-    assert_eq!(jobs[0].payload, row.payload(), "and is told again");
+    assert_eq!(jobs[0].task, Task::Settle(Settle::Once), "a person judged that it may be acted upon");
 }
 
 /// An event whose id the proof does not cover, or one that came by a transmission.

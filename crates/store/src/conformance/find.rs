@@ -6,7 +6,7 @@ use sekisho_core::Seq;
 use sekisho_core::change::{Arrival, ChangeSet, Rejection};
 use sekisho_core::event::About;
 use sekisho_core::job::{Class, DeadReason, End, Lane, NewJob, Outcome, delivery_key};
-use sekisho_core::timer::HOUR_MS;
+use sekisho_core::time::HOUR_MS;
 
 use super::{
     APPLIED, Arrivals, NOW, UP, act, admit, admit_one, claim, claim_from, commit, dead, dead_letter, death,
@@ -128,8 +128,7 @@ pub async fn dead_letters(store: Arc<dyn Store>) {
     let odd = DeadReason { class: Class::Transient, ..why("odd") };
     dead_letter(&store, epoch, evidence.clone(), odd, at(1)).await;
     let settle = claim(&store, epoch, 1, NOW).await[0];
-    let delivery =
-        NewJob { fifo: Some("客".into()), payload: "{}".into(), ..new.delivery(event.seq, "app") };
+    let delivery = NewJob { fifo: Some("客".into()), ..new.delivery(event.seq, "app") };
     let delivered = leased(&store, epoch, delivery.clone()).await;
     let lonely = leased(&store, epoch, new.job("app")).await;
     for (lease, end, ms) in [
@@ -148,10 +147,9 @@ pub async fn dead_letters(store: Arc<dyn Store>) {
     assert_eq!(letters.iter().map(|letter| letter.job).collect::<Vec<_>>(), newest, "newest first");
     let expected = DeadLetter {
         job: delivery.id,
-        kind: delivery.kind,
+        task: delivery.task,
         lane: delivery.lane.clone(),
         fifo: delivery.fifo,
-        payload: delivery.payload,
         attempts: 1,
         crashes: 0,
         death: why("refused"),

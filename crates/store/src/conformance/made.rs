@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sekisho_core::Seq;
 use sekisho_core::change::{Admission, Arrival, ChangeSet, Committed};
-use sekisho_core::job::{Lane, Lease};
+use sekisho_core::job::{Lane, Lease, Task};
 
 use super::{
     APPLIED, Arrivals, NOW, SUSPECT_AFTER, UP, admit, admit_one, claim, claim_from, commit, count, death,
@@ -50,8 +50,8 @@ pub async fn born_leased(store: Arc<dyn Store>) {
     let born = [0, 1].map(|n| Lease::born(kept.events[n].seq, own));
     assert_eq!(store.owned(own, Seq::ZERO).await.expect(UP), born);
     let claimed = claim_from(&store, other, Lane::settle(), 10, NOW).await;
-    let found: Vec<_> = claimed.iter().map(|job| (job.lease.job, &*job.payload)).collect();
-    assert_eq!(found, [(held.seq, &*held.payload())], "with why it must not be acted upon");
+    let found: Vec<_> = claimed.iter().map(|job| (job.lease.job, &job.task)).collect();
+    assert_eq!(found, [(held.seq, &Task::Settle(held.settle()))], "with why it must not be acted upon");
     assert_eq!(finish(&store, born[0], done()).await, APPLIED);
     assert_eq!(status(&store, born[0].job).await, Status::Success);
     assert!(store.end(own, 0).await.expect(UP));

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use sekisho_core::change::{ChangeSet, Committed};
 use sekisho_core::id::NODES_MAX;
-use sekisho_core::job::{End, Job, Kind, Lane, Lease, NewJob, Outcome};
-use sekisho_core::timer::DAY_MS;
+use sekisho_core::job::{End, Job, Lane, Lease, NewJob, Outcome, Settle, Task, Timer};
+use sekisho_core::time::DAY_MS;
 use sekisho_core::{Epoch, Seq};
 
 use super::{
@@ -128,9 +128,10 @@ pub async fn hastens(store: Arc<dyn Store>) {
     let mut new = Arrivals::new(1);
     let node = join(&store).await;
     let tomorrow = NOW.plus_ms(DAY_MS);
-    let mut late = |kind| NewJob { kind, due_at: tomorrow, ..new.job("app") };
-    let jobs = [Kind::Deliver, Kind::Settle, Kind::Send].map(&mut late);
-    let (timer, running) = (late(Kind::Timer), late(Kind::Deliver));
+    let mut late = |task| NewJob { task, due_at: tomorrow, ..new.job("app") };
+    let deliver = || Task::Deliver { route: "app".into() };
+    let jobs = [deliver(), Task::Settle(Settle::Once), Task::Send { notice: "ntc_1".into() }].map(&mut late);
+    let (timer, running) = (late(Task::Timer(Timer::Count)), late(deliver()));
     let wanted = jobs.iter().map(|job| job.id).collect::<Vec<_>>();
     let claim = async |now| ids(&claim_from(&store, node, Lane::to_route("app"), ALL, now).await);
     queue(&store, vec![running.clone()]).await;
@@ -185,7 +186,7 @@ pub async fn suspects(store: Arc<dyn Store>) {
         assert_eq!(crash(&store, Lane::suspect(), started, 2).await.crashes, crashes);
     }
     let held = claim_from(&store, survivor, Lane::suspect(), 10, NOW).await.remove(0);
-    assert_eq!((held.crashes, held.lease.job, &held.payload), (4, job.id, &job.payload));
+    assert_eq!((held.crashes, held.lease.job, &held.task), (4, job.id, &job.task));
     // One that ran while nobody died is no suspect any more, and goes home.
     assert_eq!(store.start(vec![held.lease]).await.expect(UP), [true]);
     assert_eq!(finish(&store, held.lease, End::Retry { due_at: NOW }).await, APPLIED);

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use sekisho_core::change::{Admission, Arrival, ChangeSet, Replayed};
 use sekisho_core::event::{Created, DedupeKey};
-use sekisho_core::job::{DeadReason, End, Kind, Lane, NewJob};
+use sekisho_core::job::{DeadReason, End, Lane, NewJob, Settle, Task, Timer};
 use sekisho_core::state::{self as things, Key};
-use sekisho_core::timer::{DAY_MS, HOUR_MS, Timer, hour_of};
+use sekisho_core::time::{DAY_MS, HOUR_MS, hour_of};
 use sekisho_core::{Epoch, Seq, Time};
 
 use super::arrival::with_body;
@@ -132,7 +132,7 @@ pub async fn forgets(store: Arc<dyn Store>) {
     }
     assert_eq!(store.find_messages(old[4][0]).await.expect(UP).len(), 2);
     assert_eq!(store.find_seq("shop", "a").await.expect(UP), None);
-    let replayed = store.replay(vec![old[0][0]], String::new(), act("late")).await.expect(UP);
+    let replayed = store.replay(vec![old[0][0]], Settle::Once, act("late")).await.expect(UP);
     assert_eq!(replayed, [Replayed::Unknown], "no longer kept");
 
     // The dedupe entry went too, also where the provider's clock stands in it.
@@ -310,7 +310,7 @@ pub async fn forgets_notices(store: Arc<dyn Store>) {
     let job = |days: i64, n: i64, key: String| NewJob {
         id: Seq::from_i64(Seq::floor_of(at(days)).as_i64() + n),
         key: Some(key),
-        kind: Kind::Send,
+        task: Task::Send { notice: "ntc_1".into() },
         ..Timer::Count.job(Seq::ZERO, at(days))
     };
     let notice = |days, n| {

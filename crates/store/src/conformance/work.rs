@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use sekisho_core::change::{Arrival, ChangeSet, Committed};
-use sekisho_core::job::{Attempt, End, Job, Kind, Lane, Lease, NewJob, delivery_key};
+use sekisho_core::change::{Arrival, ChangeSet, Committed, Ended};
+use sekisho_core::job::{Attempt, End, Job, Kind, Lane, Lease, NewJob, Settle, Task, delivery_key};
 use sekisho_core::{Epoch, Seq, Time};
 
 use super::{
     ALL, APPLIED, Arrivals, NOW, SUSPECT_AFTER, UP, admit, admit_one, attempt, claim, claim_from, commit,
-    dead, done, finish, ids, join, leased, leases, message, queue, standing, status,
+    dead, done, finish, ids, join, leased, leases, message, payment, queue, standing, status, version, write,
+    writes,
 };
 use crate::{Standing, Status, Store};
 
@@ -109,6 +110,29 @@ fn not_quite(lease: Lease) -> [Lease; 4] {
     ]
 }
 
+pub async fn goes_on(store: Arc<dyn Store>) {
+    let mut new = Arrivals::new(1);
+    let (epoch, key) = (join(&store).await, payment("a"));
+    let lease = leased(&store, epoch, NewJob { fifo: Some("客".into()), ..new.job("app") }).await;
+    let next = NewJob { fifo: Some("客".into()), ..new.job("app") };
+    queue(&store, vec![next]).await;
+    let step = |lease: Lease, version| ChangeSet {
+        ends: vec![Ended::new(lease, End::NotYet)],
+        ..writes(vec![write(&key, version, "{}")])
+    };
+    assert_eq!(commit(&store, step(lease, 0)).await, APPLIED);
+    assert_eq!(commit(&store, step(lease, 0)).await, Committed::Stale, "the version guards it, too");
+    assert_eq!(commit(&store, step(lease, 1)).await, APPLIED);
+    assert_eq!(standing(&store, lease.job).await, Some(Standing::Running));
+    assert_eq!(store.owned(epoch, Seq::ZERO).await.expect(UP), [lease]);
+    assert!(claim_from(&store, epoch, Lane::to_route("app"), 10, NOW).await.is_empty(), "the next one waits");
+    let other = Lease { attempt: lease.attempt + 1, ..lease };
+    assert_eq!(commit(&store, step(other, 2)).await, Committed::Lost);
+    assert_eq!(finish(&store, lease, End::Retry { due_at: NOW }).await, APPLIED);
+    assert_eq!(commit(&store, step(lease, 2)).await, Committed::Lost, "it was given back");
+    assert_eq!(version(&store, &key).await, 2);
+}
+
 pub async fn lost_sets(store: Arc<dyn Store>) {
     let mut new = Arrivals::new(1);
     let event = admit_one(&store, new.event("a")).await;
@@ -190,10 +214,11 @@ pub async fn one_job_per_key_at_once(store: Arc<dyn Store>) {
 pub async fn queued_as_given(store: Arc<dyn Store>) {
     let mut new = Arrivals::new(1);
     let epoch = join(&store).await;
+    let odd = Task::Unreadable { kind: Kind::Timer, payload: "名前 {\"a\": 1}\n".into() };
     let jobs = [
-        NewJob { payload: "名前 {\"a\": 1}\n".into(), kind: Kind::Timer, ..new.job("app") },
+        NewJob { task: odd, ..new.job("app") },
         NewJob { fifo: Some("客/1".into()), event: Some(Seq::from_i64(9)), ..new.job("app") },
-        NewJob { payload: String::new(), kind: Kind::Settle, due_at: NOW.plus_ms(-1), ..new.job("app") },
+        NewJob { task: Task::Settle(Settle::Once), due_at: NOW.plus_ms(-1), ..new.job("app") },
     ];
     queue(&store, jobs.to_vec()).await;
     let mut found = claim_from(&store, epoch, Lane::to_route("app"), 10, NOW).await;

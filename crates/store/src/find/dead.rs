@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use sekisho_core::event::About;
-use sekisho_core::job::{Class, DeadReason, Kind, Lane};
+use sekisho_core::job::{Class, DeadReason, Lane, Task};
 use sekisho_core::{Seq, Time, money};
 use serde::{Deserialize, Serialize};
 
@@ -28,10 +28,9 @@ pub struct DeadFilter {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetter {
     pub job: Seq,
-    pub kind: Kind,
+    pub task: Task,
     pub lane: Lane,
     pub fifo: Option<String>,
-    pub payload: String,
     pub attempts: i32,
     pub crashes: i32,
     pub death: DeadReason,

@@ -3,7 +3,7 @@
 use sekisho_core::Seq;
 use sekisho_core::change::{Act, Replayed};
 use sekisho_core::event::About;
-use sekisho_core::job::Outcome;
+use sekisho_core::job::{Outcome, Settle, Task};
 
 use super::{Ended, JobRow, Tables};
 use crate::audit;
@@ -12,13 +12,12 @@ impl Tables {
     pub(super) fn retry(&mut self, job: Seq, act: &Act) -> bool {
         let Some(letter) = self.dead.remove(&job) else { return false };
         let row = JobRow {
-            kind: letter.kind,
+            task: letter.task.retried(),
             lane: letter.lane,
             home: None,
             fifo: letter.fifo,
             due_at: act.at,
             event: letter.event,
-            payload: letter.payload,
             owner: None,
             attempt: letter.attempts,
             base: letter.attempts,
@@ -46,7 +45,7 @@ impl Tables {
         true
     }
 
-    pub(super) fn replay(&mut self, event: Seq, payload: &str, act: &Act) -> Replayed {
+    pub(super) fn replay(&mut self, event: Seq, settle: &Settle, act: &Act) -> Replayed {
         if !self.events.contains_key(&event) {
             return Replayed::Unknown;
         }
@@ -57,7 +56,7 @@ impl Tables {
         let done = self.outcomes.remove(&event).map(|ended| ended.attempts);
         let attempt = dead.or(done).unwrap_or_default();
         let row = JobRow::settle(event, act.at);
-        self.jobs.insert(event, JobRow { payload: payload.into(), attempt, base: attempt, ..row });
+        self.jobs.insert(event, JobRow { task: Task::Settle(settle.clone()), attempt, base: attempt, ..row });
         self.note(audit::of_event(act, audit::REPLAYED, event));
         Replayed::Queued
     }

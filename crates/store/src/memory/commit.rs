@@ -76,6 +76,7 @@ impl Tables {
                 let job = self.jobs.remove(&lease.job).expect("it is held");
                 self.dead.insert(lease.job, job.letter(lease.job, death, at));
             }
+            End::NotYet => {}
         }
         if let Some(attempt) = attempt {
             self.attempts.insert((lease.job, lease.attempt), attempt);
@@ -98,13 +99,12 @@ impl Tables {
             self.effects.insert(key.clone(), new.id);
         }
         let row = JobRow {
-            kind: new.kind,
+            task: new.task,
             lane: new.lane,
             home: None,
             fifo: new.fifo,
             due_at: new.due_at,
             event: new.event,
-            payload: new.payload,
             owner: new.owner,
             attempt: i32::from(new.owner.is_some()),
             base: 0,

@@ -8,11 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use sekisho_core::Seq;
 use sekisho_core::audit::Entry;
 use sekisho_core::change::{Act, Replayed};
+use sekisho_core::job::Settle;
 use tokio_postgres::types::ToSql;
 
 use super::chain::storable;
 use super::connection::{Link, value};
 use super::failure::Failure;
+use super::find_work::task;
 use super::upkeep::without_nul;
 use crate::audit;
 use crate::error::Result;
@@ -20,25 +22,30 @@ use crate::error::Result;
 /// How often a replay looks again where an event stands that somebody else moved meanwhile.
 const ROUNDS_MAX: usize = 5;
 
-const REVIVE: &str = "
+const FIND_TASKS: &str = "SELECT job, kind, payload FROM dead WHERE job = ANY($1::bigint[])";
+
+/// A payload that is given takes the place of the letter's own.
+const RETRY: &str = "
 WITH given AS MATERIALIZED (
-    SELECT * FROM unnest($1::bigint[], $2::text[], $3::bytea[]) WITH ORDINALITY AS given (job, target, digest, place)
+    SELECT * FROM unnest($1::bigint[], $2::text[], $3::bytea[], $9::text[])
+        WITH ORDINALITY AS given (job, target, digest, payload, place)
 ), locked AS MATERIALIZED (
     SELECT dead.job FROM given JOIN dead ON dead.job = given.job ORDER BY dead.job FOR UPDATE OF dead
 ), letter AS (
     DELETE FROM dead USING locked WHERE dead.job = locked.job RETURNING dead.*
 ), queued AS (
     INSERT INTO job (id, lane, due_at, attempt, base, kind, event, fifo, payload)
-    SELECT job, lane, $4::bigint, attempts, attempts, kind, event, fifo, payload FROM letter
+    SELECT job, lane, $4::bigint, attempts, attempts, kind, event, fifo, coalesce(given.payload, letter.payload)
+    FROM letter JOIN given USING (job)
 ), noted AS (
     INSERT INTO audit (at, actor, role, action, target_kind, target_id, details, digest, chain, n)
-    SELECT $4::bigint, $5::text, $6::text, $7::text, 'message', target, $8::text, digest, $9::bigint, $10::bigint
+    SELECT $4::bigint, $5::text, $6::text, $7::text, 'message', target, $8::text, digest, $10::bigint, $11::bigint
     FROM given JOIN letter USING (job) ORDER BY place
     RETURNING number, digest
 ), linked AS (
     INSERT INTO link (chain, n, previous, hash)
-    SELECT $9::bigint, $10::bigint, $11::bytea,
-           sha256($11::bytea || string_agg(digest, ''::bytea ORDER BY number))
+    SELECT $10::bigint, $11::bigint, $12::bytea,
+           sha256($12::bytea || string_agg(digest, ''::bytea ORDER BY number))
     FROM noted HAVING count(*) > 0
     RETURNING hash
 )
@@ -48,11 +55,34 @@ pub async fn retry(link: &Link, jobs: &[Seq], act: &Act) -> Result<Vec<bool>> {
     let noted = Noted::of(jobs, |job| audit::of_message(act, audit::RETRIED, job));
     let Some(entry) = noted.first() else { return Ok(Vec::new()) };
     let Noted { ids, targets, digests, .. } = &noted;
-    let values: [&(dyn ToSql + Sync); 8] =
-        [ids, targets, digests, &entry.at.ms(), &entry.actor, &entry.role, &entry.action, &entry.details];
-    let rows = link.query_chained(REVIVE, &values).await?;
+    let payloads = retried_payloads(link, ids).await?;
+    let values: [&(dyn ToSql + Sync); 9] = [
+        ids,
+        targets,
+        digests,
+        &entry.at.ms(),
+        &entry.actor,
+        &entry.role,
+        &entry.action,
+        &entry.details,
+        &payloads,
+    ];
+    let rows = link.query_chained(RETRY, &values).await?;
     let mut retried = rows.iter().map(|row| value(row, 0)).collect::<Result<BTreeSet<i64>>>()?;
     Ok(jobs.iter().map(|job| retried.remove(&job.as_i64())).collect())
+}
+
+/// What each is told from now on, where a retry changes that.
+async fn retried_payloads(link: &Link, jobs: &[i64]) -> Result<Vec<Option<String>>> {
+    let mut changed = BTreeMap::new();
+    for row in link.query(FIND_TASKS, &[&jobs]).await? {
+        let task = task(&row, 1, 2)?;
+        let after = task.clone().retried();
+        if after != task {
+            changed.insert(value::<i64>(&row, 0)?, after.payload().into_owned());
+        }
+    }
+    Ok(jobs.iter().map(|job| changed.remove(job)).collect())
 }
 
 const DISCARD: &str = "
@@ -145,8 +175,9 @@ SELECT seq, unfinished, queued.id IS NOT NULL,
        (SELECT hash FROM linked)
 FROM given LEFT JOIN queued ON queued.id = given.seq";
 
-pub async fn replay(link: &Link, events: &[Seq], payload: &str, act: &Act) -> Result<Vec<Replayed>> {
-    let payload = without_nul(payload);
+pub async fn replay(link: &Link, events: &[Seq], settle: &Settle, act: &Act) -> Result<Vec<Replayed>> {
+    let payload = settle.payload();
+    let payload = without_nul(&payload);
     let mut rest = events.to_vec();
     let mut answers: BTreeMap<i64, Replayed> = BTreeMap::new();
     for _ in 0..ROUNDS_MAX {

@@ -239,7 +239,7 @@ async fn insert(
     let object_ids = texts(rows, |row| row.object.as_ref().map(|(_, id)| id.as_str()));
     let accounts = texts(rows, |row| row.account.as_deref());
     let headers = texts(rows, |row| Some(&row.headers));
-    let payloads: Vec<_> = rows.iter().map(|row| without_nul(&row.payload()).into_owned()).collect();
+    let payloads: Vec<_> = rows.iter().map(|row| without_nul(&row.settle().payload()).into_owned()).collect();
     let owner = keep.map(|epoch| epoch.0);
     let mut values: Vec<&(dyn ToSql + Sync)> = vec![
         &keys,

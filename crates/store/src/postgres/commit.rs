@@ -4,6 +4,7 @@
 //! it is looked for, and then inserted, so that of two who add it at once one fails on the constraint. Nothing of that
 //! statement is written then; its sets are tried again in halves, and the one that fails alone is stale.
 
+mod column;
 mod columns;
 mod statement;
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use sekisho_core::event::About;
-use sekisho_core::job::{Attempt, Class, DeadReason, Kind, Lane, Outcome, effect_prefix};
+use sekisho_core::job::{Attempt, Class, DeadReason, Lane, Outcome, Task, effect_prefix};
 use sekisho_core::{Seq, Time};
 use tokio_postgres::Row;
 
@@ -75,13 +75,17 @@ fn narrow(conditions: &mut Conditions, filter: &DeadFilter) {
     conditions.demand_type(filter.event_type.as_deref());
 }
 
+/// What is to be done, from its two columns.
+pub fn task(row: &Row, kind: usize, payload: usize) -> Result<Task> {
+    Task::parse(value(row, kind)?, value(row, payload)?).ok_or_else(|| unreadable("kind"))
+}
+
 fn letter(row: &Row) -> Result<DeadLetter> {
     Ok(DeadLetter {
         job: Seq::from_i64(value(row, 0)?),
-        kind: Kind::parse(value(row, 1)?).ok_or_else(|| unreadable("kind"))?,
+        task: task(row, 1, 4)?,
         lane: Lane(value::<&str>(row, 2)?.into()),
         fifo: value(row, 3)?,
-        payload: value(row, 4)?,
         attempts: value(row, 5)?,
         crashes: value(row, 6)?,
         death: death(row, 7)?,

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use sekisho_core::timer::DAY_MS;
+use sekisho_core::time::DAY_MS;
 use sekisho_core::{Seq, Time};
 
 use super::connection::{Link, value};

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use sekisho_core::change::Rejection;
 use sekisho_core::event::{BodyDigest, DedupeKey};
 use sekisho_core::job::{effect_prefix, past_effects};
-use sekisho_core::timer::HOUR_MS;
+use sekisho_core::time::HOUR_MS;
 use sekisho_core::{Seq, Time};
 
 use tokio_postgres::Row;

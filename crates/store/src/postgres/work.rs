@@ -10,11 +10,12 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use sekisho_core::id::NODES_MAX;
-use sekisho_core::job::{Job, Kind, Lane, Lease};
+use sekisho_core::job::{Job, Lane, Lease};
 use sekisho_core::{Epoch, Seq, Time};
 use tokio_postgres::Row;
 
-use super::connection::{Link, lock, unreadable, value};
+use super::connection::{Link, lock, value};
+use super::find_work::task;
 use super::horizon::{Horizon, Reached};
 use super::partition;
 use super::upkeep::{limit_of, without_nul};
@@ -249,12 +250,11 @@ async fn claim_round(
 fn job(row: &Row, epoch: Epoch) -> Result<Job> {
     Ok(Job {
         lease: Lease { job: Seq::from_i64(value(row, 0)?), epoch, attempt: value(row, 1)? },
-        kind: Kind::parse(value(row, 2)?).ok_or_else(|| unreadable("kind"))?,
+        task: task(row, 2, 7)?,
         lane: Lane(value::<&str>(row, 3)?.into()),
         fifo: value(row, 4)?,
         due_at: Time::from_ms(value(row, 5)?),
         event: value::<Option<i64>>(row, 6)?.map(Seq::from_i64),
-        payload: value(row, 7)?,
         base: value(row, 8)?,
         crashes: value(row, 9)?,
     })

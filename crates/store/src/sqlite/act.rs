@@ -3,23 +3,28 @@
 use rusqlite::{OptionalExtension, params};
 use sekisho_core::Seq;
 use sekisho_core::change::{Act, Replayed};
+use sekisho_core::job::{Settle, Task};
 
+use super::find_work::task;
 use super::transaction::Tx;
 use crate::audit;
 
 pub fn retry(tx: &Tx<'_>, jobs: &[Seq], act: &Act) -> rusqlite::Result<Vec<bool>> {
+    let mut find = tx.prepare_cached("SELECT kind, payload FROM dead WHERE job = $1")?;
     let mut queue = tx.prepare_cached(
         "INSERT INTO job (id, lane, due_at, attempt, base, kind, event, fifo, payload)
-         SELECT job, lane, $1, attempts, attempts, kind, event, fifo, payload FROM dead WHERE job = $2",
+         SELECT job, lane, $1, attempts, attempts, kind, event, fifo, $2 FROM dead WHERE job = $3",
     )?;
     let mut retried = Vec::with_capacity(jobs.len());
     for job in jobs {
-        let found = queue.execute([act.at.ms(), job.as_i64()])? == 1;
-        if found {
+        let found = find.query_row([job.as_i64()], |row| task(row, 0, 1)).optional()?;
+        let found = found.map(Task::retried);
+        if let Some(task) = &found {
+            queue.execute(params![act.at.ms(), task.payload(), job.as_i64()])?;
             tx.prepare_cached("DELETE FROM dead WHERE job = $1")?.execute([job.as_i64()])?;
             tx.note(&audit::of_message(act, audit::RETRIED, *job))?;
         }
-        retried.push(found);
+        retried.push(found.is_some());
     }
     Ok(retried)
 }
@@ -44,11 +49,11 @@ pub fn discard(tx: &Tx<'_>, jobs: &[Seq], act: &Act) -> rusqlite::Result<Vec<boo
     Ok(discarded)
 }
 
-pub fn replay(tx: &Tx<'_>, events: &[Seq], payload: &str, act: &Act) -> rusqlite::Result<Vec<Replayed>> {
-    events.iter().map(|event| replay_one(tx, *event, payload, act)).collect()
+pub fn replay(tx: &Tx<'_>, events: &[Seq], settle: &Settle, act: &Act) -> rusqlite::Result<Vec<Replayed>> {
+    events.iter().map(|event| replay_one(tx, *event, settle, act)).collect()
 }
 
-fn replay_one(tx: &Tx<'_>, event: Seq, payload: &str, act: &Act) -> rusqlite::Result<Replayed> {
+fn replay_one(tx: &Tx<'_>, event: Seq, settle: &Settle, act: &Act) -> rusqlite::Result<Replayed> {
     let seq = event.as_i64();
     let found = tx
         .prepare_cached(
@@ -68,7 +73,7 @@ fn replay_one(tx: &Tx<'_>, event: Seq, payload: &str, act: &Act) -> rusqlite::Re
         "INSERT INTO job (id, lane, due_at, attempt, base, kind, event, payload)
          VALUES ($1, 'settle', $2, $3, $3, 'settle', $1, $4)",
     )?
-    .execute(params![seq, act.at.ms(), attempts, payload])?;
+    .execute(params![seq, act.at.ms(), attempts, settle.payload()])?;
     tx.note(&audit::of_event(act, audit::REPLAYED, event))?;
     Ok(Replayed::Queued)
 }

@@ -142,7 +142,13 @@ impl<'c> Inserts<'c> {
             id_reused,
         ])?;
         let (due_at, owner) = (arrival.received_at.ms(), keep.map(|epoch| epoch.0));
-        self.job.execute(params![seq, due_at, owner, i32::from(owner.is_some()), arrival.payload()])?;
+        self.job.execute(params![
+            seq,
+            due_at,
+            owner,
+            i32::from(owner.is_some()),
+            arrival.settle().payload()
+        ])?;
         Ok(Added::New { id_reused })
     }
 

@@ -95,6 +95,7 @@ fn end(tx: &Connection, ended: &Ended, job: &Job, at: Time) -> rusqlite::Result<
             remove(tx, job)?;
             dead_letter(tx, job, death, at)?;
         }
+        End::NotYet => {}
     }
     ended.attempt.as_ref().map_or(Ok(()), |attempt| tried(tx, job, attempt))
 }
@@ -153,11 +154,11 @@ fn dead_letter(tx: &Connection, job: &Job, death: &DeadReason, at: Time) -> rusq
         death.error,
         job.lease.attempt,
         job.crashes,
-        job.kind.name(),
+        job.task.kind().name(),
         job.lane.0,
         job.event.map(Seq::as_i64),
         job.fifo,
-        job.payload,
+        job.task.payload(),
     ])?;
     Ok(())
 }
@@ -274,10 +275,10 @@ fn queue(tx: &Connection, new: &NewJob) -> rusqlite::Result<bool> {
         new.due_at.ms(),
         new.owner.map(|epoch| epoch.0),
         i32::from(new.owner.is_some()),
-        new.kind.name(),
+        new.task.kind().name(),
         new.event.map(Seq::as_i64),
         new.fifo,
-        new.payload,
+        new.task.payload(),
     ])?;
     Ok(true)
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Row};
 use sekisho_core::event::About;
-use sekisho_core::job::{Attempt, Class, DeadReason, Kind, Lane, Outcome, effect_prefix};
+use sekisho_core::job::{Attempt, Class, DeadReason, Lane, Outcome, Task, effect_prefix};
 use sekisho_core::{Seq, Time};
 
 use super::condition::Conditions;
@@ -68,13 +68,18 @@ fn narrow(conditions: &mut Conditions, filter: &DeadFilter) {
     conditions.demand_type(filter.event_type.as_deref());
 }
 
+/// What is to be done, from its two columns.
+pub fn task(row: &Row<'_>, kind: usize, payload: usize) -> rusqlite::Result<Task> {
+    let task = Task::parse(row.get_ref(kind)?.as_str()?, row.get_ref(payload)?.as_str()?);
+    task.ok_or_else(|| unreadable(kind, "kind"))
+}
+
 fn letter(row: &Row<'_>) -> rusqlite::Result<DeadLetter> {
     Ok(DeadLetter {
         job: Seq::from_i64(row.get(0)?),
-        kind: Kind::parse(row.get_ref(1)?.as_str()?).ok_or_else(|| unreadable(1, "kind"))?,
+        task: task(row, 1, 4)?,
         lane: Lane(row.get::<_, String>(2)?.into()),
         fifo: row.get(3)?,
-        payload: row.get(4)?,
         attempts: row.get(5)?,
         crashes: row.get(6)?,
         death: death(row, 7)?,

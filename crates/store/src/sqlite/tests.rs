@@ -11,7 +11,7 @@ use sekisho_core::directory::scoped;
 use sekisho_core::event::About;
 use sekisho_core::job::{End, Lease, Outcome};
 use sekisho_core::state::{Index, Key, Kind, Write};
-use sekisho_core::timer::DAY_MS;
+use sekisho_core::time::DAY_MS;
 
 use crate::conformance::Arrivals;
 use crate::conformance::chain::{TAMPERINGS, fault, write_three_links};

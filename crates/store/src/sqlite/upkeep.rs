@@ -6,7 +6,7 @@ use rusqlite::{Connection, params};
 use sekisho_core::change::Rejection;
 use sekisho_core::event::{BodyDigest, DedupeKey};
 use sekisho_core::job::{effect_prefix, past_effects};
-use sekisho_core::timer::HOUR_MS;
+use sekisho_core::time::HOUR_MS;
 use sekisho_core::{Seq, Time};
 
 use super::transaction::Tx;

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use sekisho_core::id::NODES_MAX;
-use sekisho_core::job::{Job, Kind, Lane, Lease};
+use sekisho_core::job::{Job, Lane, Lease};
 use sekisho_core::{Epoch, Seq, Time};
 
-use super::connection::unreadable;
+use super::find_work::task;
 use crate::{CLAIM_MAX, Joined, Peer, Pulse};
 
 /// Nothing when every number is taken by a node that lives.
@@ -126,12 +126,11 @@ const JOB: &str = "id, attempt, kind, lane, fifo, due_at, event, payload, base, 
 fn job(row: &Row<'_>, epoch: Epoch) -> rusqlite::Result<Job> {
     Ok(Job {
         lease: Lease { job: Seq::from_i64(row.get(0)?), epoch, attempt: row.get(1)? },
-        kind: Kind::parse(row.get_ref(2)?.as_str()?).ok_or_else(|| unreadable(2, "kind"))?,
+        task: task(row, 2, 7)?,
         lane: Lane(row.get::<_, String>(3)?.into()),
         fifo: row.get(4)?,
         due_at: Time::from_ms(row.get(5)?),
         event: row.get::<_, Option<i64>>(6)?.map(Seq::from_i64),
-        payload: row.get(7)?,
         base: row.get(8)?,
         crashes: row.get(9)?,
     })

@@ -6,11 +6,11 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::Aggregate;
 use super::partition::partition;
 use super::row::Row;
-use super::{Aggregate, Wanted};
 use crate::id::Seq;
-use crate::state::{Key, Loaded};
+use crate::state::{Key, Loaded, Wanted};
 
 /// What is known of the stored things: what was asked for, and what was found.
 #[derive(Clone, Copy)]

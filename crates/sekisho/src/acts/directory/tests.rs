@@ -2,8 +2,9 @@ use sekisho_core::Time;
 use sekisho_core::audit::{Entry, Role};
 use sekisho_store::memory::MemoryStore;
 use sekisho_store::{AuditFilter, FIND_MAX};
+use serde_json::json;
 
-use super::*;
+use super::{Actor, Map, Refusal, Register, Result, Store, Value, create_member};
 use crate::acts::delete_member;
 use crate::view;
 
@@ -103,7 +104,7 @@ async fn h2_who_is_said_anew_is_replaced_as_a_whole() {
     });
     assert_eq!(then.unwrap(), expected);
     let shown = view::find_member(&store, Register::Staff, None, "s", view::member).await.unwrap().unwrap();
-    assert_eq!(shown["threshold_days"], 30);
+    assert_eq!(json!(shown)["threshold_days"], 30);
 }
 
 #[tokio::test]
@@ -142,7 +143,7 @@ async fn h2_an_id_is_its_tenants_and_two_tenants_may_use_the_same() {
         }
         let shown = async |tenant| {
             let found = view::find_member(&store, Register::Staff, tenant, "s", view::member_for(true)).await;
-            found.map(|found| found.map(|found| found["email"].clone()))
+            found.map(|found| found.map(|found| json!(found)["email"].clone()))
         };
         assert_eq!(shown(Some("a")).await.unwrap(), Some(json!("a@example.jp")));
         assert_eq!(shown(Some("b")).await.unwrap(), Some(json!("b@example.jp")));
@@ -171,7 +172,7 @@ async fn h2_a_customer_of_no_tenant_is_nobody_elses() {
     enter(json!({ "id": "c", "name": "of A" }), &OF_A).await;
     let name = async |tenant| {
         let found = view::find_member(&store, Register::Customers, tenant, "c", view::member).await.unwrap();
-        found.map(|found| found["name"].clone())
+        found.map(|found| json!(found)["name"].clone())
     };
     assert_eq!(name(None).await, Some(json!("of A")), "the only one");
     assert_eq!(name(Some("")).await, None);

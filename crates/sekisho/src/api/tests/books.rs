@@ -4,9 +4,10 @@ use axum::Router;
 use http::response::Parts;
 use serde_json::{Value, json};
 
+use super::schema::check;
 use super::{OWN, router, send};
-use crate::api::schema::tests::check;
 use crate::config::Scope;
+use crate::types;
 
 pub async fn get(router: &Router, key: &str, path: &str) -> (u16, Value) {
     let (head, value) = send(router, "GET", path, &[("authorization", key)], "").await;
@@ -28,7 +29,7 @@ pub async fn key_of(router: &Router, tenant: &str) -> String {
     let order = json!({ "scopes": ["write"], "tenant": tenant });
     let (status, made) = post(router, OWN, "/v1/keys", &order).await;
     assert_eq!(status, 201, "{made}");
-    check("ApiKeyDetail", &made);
+    check::<types::NewKeyAnswer>(&made);
     let name = format!("key-{}", made["hint"].as_str().unwrap());
     assert_eq!(made["name"], *name, "without a name it is called by its first letters");
     made["key"].as_str().unwrap().to_owned()
@@ -65,7 +66,7 @@ async fn h2_what_is_wrong_with_an_order_is_said_field_by_field() {
         assert_eq!(status, 422, "{order}: {answer}");
         let named: Vec<_> = answer["errors"].as_array().unwrap().iter().map(|one| &one["field"]).collect();
         assert_eq!(named, fields, "{order}");
-        check("FieldError", &answer["errors"][0]);
+        check::<types::Problem>(&answer);
     }
     assert_eq!(get(&router, OWN, "/v1/payments").await.1["items"], json!([]), "nothing was kept");
     assert_eq!(post(&router, OWN, "/v1/tenants", &json!({})).await.1["errors"][0]["field"], "id");
@@ -113,7 +114,7 @@ async fn h2_a_payment_is_found_by_our_id_and_by_its_reference() {
         json!({ "amount": 1200, "currency": "JPY", "reference": "ORD-1", "customer": "c", "tenant": "a" });
     let (status, made) = post(&router, OWN, "/v1/payments", &order).await;
     assert_eq!(status, 201, "{made}");
-    check("Payment", &made);
+    check::<types::Payment>(&made);
     assert_eq!((&made["status"], &made["currency"]), (&json!("unpaid"), &json!("jpy")));
     let id = made["id"].as_str().unwrap();
     let count = async |query: &str| {
@@ -213,11 +214,11 @@ async fn h2_a_key_is_shown_once_and_gone_the_moment_it_is_revoked() {
     assert_eq!(get(&router, &secret, "/v1/payments").await.0, 200);
     assert_eq!(get(&router, &secret, "/v1/keys").await.0, 403);
     let listed = get(&router, OWN, "/v1/keys").await.1;
-    check("ApiKey", &listed["items"][0]);
+    check::<types::List<types::ApiKey>>(&listed);
     assert!(!listed.to_string().contains(&secret));
     let (status, revoked) = post(&router, OWN, "/v1/keys/revoke", &json!({ "key": "shop" })).await;
     assert_eq!(status, 200);
-    check("ApiKey", &revoked);
+    check::<types::ApiKey>(&revoked);
     assert!(revoked["revoked_at"].is_string());
     assert_eq!(get(&router, &secret, "/v1/payments").await.0, 401);
     assert_eq!(post(&router, OWN, "/v1/keys/revoke", &json!({ "key": "shop" })).await.0, 404);
@@ -248,7 +249,7 @@ async fn d8_what_is_deleted_is_gone_and_what_led_there_leads_nowhere() {
         assert!(get(&router, OWN, &path).await.1[link].is_string());
         let (status, deleted) = delete(&router, OWN, thing).await;
         assert_eq!((status, &deleted["deleted"]), (200, &json!(true)), "{deleted}");
-        check("Deleted", &deleted);
+        check::<types::Deleted>(&deleted);
         assert_eq!(delete(&router, OWN, thing).await.0, 404, "once");
         assert_eq!(get(&router, OWN, thing).await.0, 404);
         let list = thing.rsplit_once('/').unwrap().0;

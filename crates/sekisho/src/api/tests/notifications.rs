@@ -17,9 +17,9 @@ use sekisho_store::Store;
 use sekisho_store::memory::MemoryStore;
 use serde_json::{Value, json};
 
+use super::schema::check;
 use super::{OWN, READER, router_of, send};
-use crate::api::schema::tests::check;
-use crate::{config, now};
+use crate::{config, now, types};
 
 const CONFIG: &str = r#"
 [notifications]
@@ -183,11 +183,9 @@ async fn g5_a_notice_is_found_by_whom_when_and_what() {
     }
     let (_, page) = house.get(OWN, "/v1/notices?limit=2").await;
     assert_eq!(page["next"], *two);
-    check("NoticePage", &page);
-    check("Notice", &page["items"][0]);
+    check::<types::Page<types::Notice>>(&page);
     let (_, shown) = house.get(OWN, &format!("/v1/notices/{one}")).await;
-    check("NoticeDetail", &shown);
-    check("Step", &shown["steps"][0]);
+    check::<types::NoticeDetail>(&shown);
     assert_eq!((&shown["attempts"], &shown["reason"]), (&json!(1), &json!("bad_recipient")));
     assert!(shown["advice"].as_str().unwrap().contains("--to"), "the next step: {shown}");
 }
@@ -281,7 +279,7 @@ async fn g5_a_notice_is_resent_once_it_is_over() {
         (status, &resent["status"], &resent["to"]),
         (200, &json!("queued"), &json!("h***@example.jp"))
     );
-    check("Notice", &resent);
+    check::<types::Notice>(&resent);
     let (status, refused) = house.post(&path, &json!({})).await;
     assert_eq!(status, 409, "{refused}");
     assert!(refused["detail"].as_str().unwrap().contains("on its way"), "{refused}");
@@ -290,7 +288,7 @@ async fn g5_a_notice_is_resent_once_it_is_over() {
         (&shown["audit"][0]["action"], &shown["audit"][0]["actor"]),
         (&json!("notice.resent"), &json!("cli"))
     );
-    check("AuditEntry", &shown["audit"][0]);
+    check::<types::NoticeDetail>(&shown);
 }
 
 #[tokio::test]
@@ -300,14 +298,13 @@ async fn g2_addresses_are_suppressed_and_released_by_operators() {
     for n in 0..5 {
         let (status, made) = house.post("/v1/suppressions", &order(n)).await;
         assert_eq!((status, &made["suppressed"]), (201, &json!(true)), "{made}");
-        check("Suppression", &made);
-        check("SuppressionTurn", &made["history"][0]);
+        check::<types::Suppression>(&made);
     }
     assert_eq!(house.post("/v1/suppressions", &order(0)).await.0, 409);
     let (mut seen, mut next) = (Vec::new(), String::new());
     loop {
         let (_, page) = house.get(OWN, &format!("/v1/suppressions?limit=2&addresses=full{next}")).await;
-        check("SuppressionPage", &page);
+        check::<types::Page<types::Suppression>>(&page);
         seen.extend(page["items"].as_array().unwrap().iter().map(|one| one["address"].clone()));
         // Whoever is released while somebody turns pages is still a place to go on from.
         if seen.len() == 2 {
@@ -358,7 +355,7 @@ async fn g2_a_channel_that_is_shut_says_why_and_is_resumed() {
     let today = now().ms().div_euclid(86_400_000);
     house.keep_of_channel(Kind::Quota, "mail", &json!({ "next_ms": 0, "day": today, "used": 5 })).await;
     let channels = house.items("/v1/channels").await;
-    channels.iter().for_each(|channel| check("Channel", channel));
+    channels.iter().for_each(|channel| drop(check::<types::Channel>(channel)));
     let mail = &channels[0];
     assert_eq!(
         (&mail["name"], &mail["kind"], &mail["breaker"]),
@@ -388,8 +385,7 @@ async fn g4_a_days_reminders_are_run_once_and_added_up() {
     let order = |dry_run| json!({ "date": "2026-11-16", "dry_run": dry_run });
     let (status, report) = house.post("/v1/reminders", &order(true)).await;
     assert_eq!(status, 200, "{report}");
-    check("RemindReport", &report);
-    check("Reminded", &report["recipients"][0]);
+    check::<types::RemindReport>(&report);
     let counts = ["due", "new", "queued", "off"].map(|name| report[name].as_u64().unwrap());
     assert_eq!(counts, [3, 3, 2, 1]);
     assert!(!report.to_string().contains("s1@"), "masked: {report}");
@@ -399,7 +395,7 @@ async fn g4_a_days_reminders_are_run_once_and_added_up() {
         assert_eq!((&report["new"], &report["due"]), (&json!(expected), &json!(3)), "{report}");
     }
     let (_, summary) = house.get(OWN, "/v1/reminders/2026-11-16").await;
-    check("ReminderSummary", &summary);
+    check::<types::ReminderSummary>(&summary);
     assert_eq!((&summary["total"], &summary["waiting"]), (&json!(3), &json!(2)));
     assert_eq!(summary["by_status"], json!({ "off": 1, "queued": 2 }));
     assert_eq!(house.get(OWN, "/v1/reminders/2026-11-17").await.1["total"], 0);

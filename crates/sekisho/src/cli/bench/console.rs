@@ -13,13 +13,14 @@ use sekisho_core::event::{About, Created, DedupeKey, Trust};
 use sekisho_core::id::Sequence;
 use sekisho_core::job::{Class, DeadReason, End, Lease, Outcome};
 use sekisho_core::state::{Index, Key, Kind, Write};
-use sekisho_core::timer::DAY_MS;
+use sekisho_core::time::DAY_MS;
 use sekisho_core::{Epoch, Seq, Time};
 use sekisho_demo::http;
 use sekisho_demo::measure::thousands;
 use sekisho_store::Access;
 use serde_json::json;
 
+use super::fill::write_sets;
 use super::{Stage, median, row_out};
 use crate::cli::output::{Progress, line_out, table};
 use crate::now;
@@ -165,7 +166,8 @@ async fn fill(events: u64, url: &str) -> anyhow::Result<Middle> {
             });
         }
         store.admit(batch.iter().map(|(arrival, _)| arrival.clone()).collect(), Some(epoch)).await?;
-        store.commit(batch.iter().map(|(arrival, payment)| past.ended(arrival, payment)).collect()).await?;
+        let ends = batch.iter().map(|(arrival, payment)| past.ended(arrival, payment));
+        write_sets(&*store, ends.collect()).await?;
     }
     progress.show("counting the hours");
     for back in 0..=25 {

@@ -7,12 +7,13 @@ use std::sync::Arc;
 
 use sekisho_core::change::ChangeSet;
 use sekisho_core::id::Sequence;
-use sekisho_core::job::{End, Kind, Lane, NewJob, Outcome};
+use sekisho_core::job::{End, Lane, NewJob, Outcome, Task};
 use sekisho_core::{Epoch, Seq};
 use sekisho_demo::measure::{cpu_time, thousands};
 use sekisho_store::{Access, Store};
 use serde_json::json;
 
+use super::fill::write_sets;
 use super::{Stage, figure_out, per_thousand, row_out};
 use crate::cli::output::{Progress, line_out};
 use crate::now;
@@ -96,23 +97,20 @@ impl Jobs {
         let job = |id: Seq| NewJob {
             id,
             key: Some(id.as_message().to_string()),
-            kind: Kind::Deliver,
+            task: Task::Deliver { route: "bench".into() },
             lane: lane.clone(),
             fifo: None,
             due_at: at,
             event: None,
-            payload: "bench".into(),
             owner: None,
         };
         let jobs = (0..count).map(|_| job(self.sequence.next(at))).collect();
-        self.store.commit(vec![ChangeSet::queue(jobs, at)]).await?;
-        Ok(())
+        Ok(write_sets(&*self.store, vec![ChangeSet::queue(jobs, at)]).await?)
     }
 
     async fn work_off(&self, lane: &Lane) -> anyhow::Result<()> {
         let jobs = self.store.claim(self.epoch, vec![(lane.clone(), BATCH)], now()).await?;
         let end = |lease| ChangeSet::end(lease, End::Done(Outcome::SUCCESS), now());
-        self.store.commit(jobs.into_iter().map(|job| end(job.lease)).collect()).await?;
-        Ok(())
+        Ok(write_sets(&*self.store, jobs.into_iter().map(|job| end(job.lease)).collect()).await?)
     }
 }

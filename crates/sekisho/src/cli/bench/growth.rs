@@ -19,6 +19,7 @@ use sekisho_demo::measure::{cpu_time, thousands};
 use sekisho_store::{Access, Store};
 use serde_json::json;
 
+use super::fill::write_sets;
 use super::{Stage, per_thousand, row_out};
 use crate::cli::output::{Progress, line_out, table};
 use crate::now;
@@ -167,8 +168,7 @@ impl Subject {
         };
         let ends = batch.iter().map(end).collect();
         self.store.admit(Arc::from(batch), Some(self.epoch)).await?;
-        self.store.commit(ends).await?;
-        Ok(())
+        Ok(write_sets(&*self.store, ends).await?)
     }
 }
 

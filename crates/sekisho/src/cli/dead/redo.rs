@@ -8,9 +8,25 @@ use serde_json::json;
 use super::{Conditions, groups_out};
 use crate::acts::{DeadLetterSelection, DeadReport};
 use crate::cli::Context;
-use crate::cli::order::{Manner, confirm};
+use crate::cli::bulk::{BulkOptions, confirm};
+use crate::cli::client::{Client, Needs};
 use crate::cli::output::{count, json_out, line_out};
-use crate::cli::server::{Door, Verb};
+
+/// What is to be done with dead letters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    Retry,
+    Discard,
+}
+
+impl Decision {
+    const fn path(self) -> &'static str {
+        match self {
+            Self::Retry => "/v1/dead-letters/retry",
+            Self::Discard => "/v1/dead-letters/discard",
+        }
+    }
+}
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -47,7 +63,7 @@ struct Which {
     #[arg(long)]
     all: bool,
     #[command(flatten)]
-    manner: Manner,
+    bulk: BulkOptions,
 }
 
 impl From<Discard> for Args {
@@ -59,54 +75,55 @@ impl From<Discard> for Args {
 const GROUPS: [(&str, &str); 4] =
     [("COUNT", "count"), ("REASON", "reason"), ("LANE", "lane"), ("AT RISK", "at_risk")];
 
-pub async fn run(verb: Verb, args: Args, context: &Context) -> anyhow::Result<ExitCode> {
+pub async fn run(decision: Decision, args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     let Args { which, reason, note } = args;
-    let mut redo = DeadLetterSelection {
+    let mut selection = DeadLetterSelection {
         ids: which.ids,
-        filter: which.conditions.query(reason),
+        filter: which.conditions.dead_query(reason),
         all: which.all,
-        dry_run: which.manner.dry_run,
+        dry_run: which.bulk.dry_run,
         reason: note,
     };
-    let door = Door::open(&which.manner.through, context).await?;
-    if which.manner.must_ask(&redo.ids) {
-        let preview = door.redo(verb, &DeadLetterSelection { dry_run: true, ..redo.clone() }).await?;
-        foretell(verb, &preview);
+    let client = Client::open(context, Needs::ACT).await?;
+    if which.bulk.must_ask(&selection.ids) {
+        let preview = DeadLetterSelection { dry_run: true, ..selection.clone() };
+        let preview: DeadReport = client.post(decision.path(), &preview).await?;
+        foretell(decision, &preview);
         confirm(preview.found)?;
         // What died since then was not looked at.
-        redo = redo.bounded(preview.until.unwrap_or(Time::from_ms(0)))?;
+        selection = selection.bounded(preview.until.unwrap_or(Time::from_ms(0)))?;
     }
-    let report = door.redo(verb, &redo).await?;
-    if which.manner.json {
+    let report: DeadReport = client.post(decision.path(), &selection).await?;
+    if which.bulk.json {
         json_out(&json!(report));
     } else if report.dry_run {
-        foretell(verb, &report);
+        foretell(decision, &report);
     } else {
-        tell(verb, &report, door.is_served());
+        tell(decision, &report, client.is_served());
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn foretell(verb: Verb, report: &DeadReport) {
-    let act = match verb {
-        Verb::Retry => "retried",
-        Verb::Discard => "discarded",
+fn foretell(decision: Decision, report: &DeadReport) {
+    let act = match decision {
+        Decision::Retry => "retried",
+        Decision::Discard => "discarded",
     };
     line_out(&format!("{} would be {act}", count(report.found, "dead letter")));
     if report.found > 0 {
-        groups_out(&GROUPS, &report.groups, "");
+        groups_out(&GROUPS, report.groups.iter().map(|group| json!(group)).collect(), "");
     }
     remarks(report);
 }
 
-fn tell(verb: Verb, report: &DeadReport, is_served: bool) {
+fn tell(decision: Decision, report: &DeadReport, is_served: bool) {
     let letters = count(report.done, "dead letter");
-    match verb {
-        Verb::Retry => line_out(&format!("{letters} queued again")),
-        Verb::Discard => line_out(&format!("{letters} discarded")),
+    match decision {
+        Decision::Retry => line_out(&format!("{letters} queued again")),
+        Decision::Discard => line_out(&format!("{letters} discarded")),
     }
     remarks(report);
-    if verb == Verb::Retry && report.done > 0 && !is_served {
+    if decision == Decision::Retry && report.done > 0 && !is_served {
         line_out("no server is running on this store: they wait until one is started");
     }
 }

@@ -22,7 +22,8 @@ use tokio::runtime::Handle;
 use super::acts::Sent;
 use super::stage::Stage;
 use super::{Stop, TICK};
-use crate::acts::{self, BooksReport};
+use crate::queries;
+use crate::types::BooksReport;
 use crate::view;
 
 /// How long work that is just being finished may take.
@@ -168,8 +169,8 @@ async fn held(url: &StoreUrl) -> anyhow::Result<Held> {
     for sum in store.find_sums(None).await?.iter().filter(|sum| sum.account.starts_with("provider/")) {
         *held.money.entry(sum.currency.clone()).or_default() += sum.amount;
     }
-    held.books = acts::check_books(store).await?;
-    let check = acts::verify_audit(store).await?.check;
+    held.books = queries::check_books(store).await?;
+    let check = queries::verify_audit(store).await?.check;
     let faults = check.faults.iter().map(ToString::to_string).collect();
     held.audit = Audit { entries: check.entries, links: check.links, faults };
     Ok(held)
@@ -204,12 +205,12 @@ async fn payments(store: &dyn Store) -> anyhow::Result<Vec<Payment>> {
         before = Some(last.key.id.clone());
         for state in page.iter().filter(|state| !state.is_merged()) {
             let shown = view::payment(state)?;
-            let intents = shown["references"]["payment_intents"].as_array().into_iter().flatten();
+            let shown = shown.thing;
             payments.push(Payment {
-                intents: intents.filter_map(|intent| intent.as_str().map(str::to_owned)).collect(),
-                status: shown["status"].as_str().unwrap_or_default().to_owned(),
-                received: shown["amount_received"].as_i64().unwrap_or_default(),
-                refunded: shown["amount_refunded"].as_i64().unwrap_or_default(),
+                intents: shown.references.payment_intents.into_iter().collect(),
+                status: shown.status,
+                received: shown.amount_received,
+                refunded: shown.amount_refunded,
             });
         }
     }

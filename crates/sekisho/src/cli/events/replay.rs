@@ -8,9 +8,9 @@ use serde_json::json;
 use super::{Conditions, Range};
 use crate::acts::{Replay, ReplayReport};
 use crate::cli::Context;
-use crate::cli::order::{Manner, confirm};
+use crate::cli::bulk::{BulkOptions, confirm};
+use crate::cli::client::{Client, Needs};
 use crate::cli::output::{count, json_out, line_out, rows_out};
-use crate::cli::server::Door;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -30,8 +30,10 @@ pub struct Args {
     #[arg(long, value_name = "TEXT", default_value = "")]
     reason: String,
     #[command(flatten)]
-    manner: Manner,
+    bulk: BulkOptions,
 }
+
+const PATH: &str = "/v1/events/replay";
 
 const NOTICES: [(&str, &str); 5] =
     [("NOTIFY", "rule"), ("CHANNEL", "channel"), ("NEW", "new"), ("TOLD", "told"), ("UNSENT", "unsent")];
@@ -48,27 +50,30 @@ const ROUTES: [(&str, &str); 6] = [
 pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     let mut order = Replay {
         ids: args.ids,
-        filter: args.conditions.query(&args.range),
+        filter: args.conditions.event_query(&args.range),
         all: args.all,
         again: args.again,
-        dry_run: args.manner.dry_run,
+        dry_run: args.bulk.dry_run,
         reason: args.reason,
     };
-    let door = Door::open(&args.manner.through, context).await?;
-    if args.manner.must_ask(&order.ids) {
-        let preview = door.replay(&Replay { dry_run: true, ..order.clone() }).await?;
+    let must_ask = args.bulk.must_ask(&order.ids);
+    // Only a forecast needs the routes; without one, no secret need be at hand.
+    let needs = if must_ask || order.dry_run { Needs::ACT.and_configuration() } else { Needs::ACT };
+    let client = Client::open(context, needs).await?;
+    if must_ask {
+        let preview: ReplayReport = client.post(PATH, &Replay { dry_run: true, ..order.clone() }).await?;
         foretell(&preview);
         confirm(preview.found)?;
         // What came since then was not looked at.
         order = order.bounded(preview.until.unwrap_or(Time::from_ms(0)))?;
     }
-    let report = door.replay(&order).await?;
-    if args.manner.json {
+    let report: ReplayReport = client.post(PATH, &order).await?;
+    if args.bulk.json {
         json_out(&json!(report));
     } else if report.dry_run {
         foretell(&report);
     } else {
-        tell(&report, door.is_served());
+        tell(&report, client.is_served());
     }
     Ok(ExitCode::SUCCESS)
 }

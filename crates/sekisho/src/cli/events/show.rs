@@ -3,10 +3,12 @@
 use std::process::ExitCode;
 
 use anyhow::bail;
+use base64::Engine;
+use serde_json::Value;
 
 use crate::cli::Context;
+use crate::cli::client::{Client, Needs, Query, path};
 use crate::cli::output::{cell, fields_out, json_out, line_out, request_out, rows_out};
-use crate::{acts, view};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -47,9 +49,9 @@ const MESSAGES: [(&str, &str); 5] = [
 ];
 
 pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
-    let (store, seen) = context.open_store().await?;
-    let sources = args.source.as_ref().map_or(&seen.sources[..], std::slice::from_ref);
-    let Some(seq) = acts::find_event(&*store, sources, &args.id).await? else {
+    let client = Client::open(context, Needs::READ).await?;
+    let query = Query::new().with("source", args.source);
+    let Some(shown) = client.find_unmasked(&path(&["events", &args.id])?, &query).await? else {
         bail!(
             "no event has the id {0}; if it names what events are about, try `sekisho events list --object {0}`",
             args.id
@@ -57,13 +59,9 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     };
     if args.body {
         use std::io::Write;
-        let record = store.find_event(seq).await?;
-        std::io::stdout().write_all(&record.map(|record| record.body).unwrap_or_default())?;
+        std::io::stdout().write_all(&body(&shown)?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let Some(shown) = view::event_with_all(&*store, seq).await? else {
-        bail!("no event has the id {}", args.id);
-    };
     if args.json {
         json_out(&shown);
         return Ok(ExitCode::SUCCESS);
@@ -78,4 +76,15 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     }
     request_out(&shown);
     Ok(ExitCode::SUCCESS)
+}
+
+/// The body of an event, byte for byte.
+pub fn body(shown: &Value) -> anyhow::Result<Vec<u8>> {
+    if shown["body_masked"] == true {
+        bail!("mail addresses in the body are masked: a key with the scope write sees it as it came");
+    }
+    match shown["body_base64"].as_str() {
+        Some(encoded) => Ok(base64::engine::general_purpose::STANDARD.decode(encoded)?),
+        None => Ok(shown["body"].as_str().unwrap_or_default().as_bytes().to_vec()),
+    }
 }

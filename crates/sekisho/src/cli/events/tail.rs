@@ -5,12 +5,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use sekisho_core::Seq;
-use sekisho_store::{EventFilter, EventSummary, FIND_MAX, Order, Store};
+use serde_json::Value;
 
 use super::{COLUMNS, Conditions};
 use crate::cli::Context;
-use crate::cli::output::{cell, json_out, line_out};
-use crate::view;
+use crate::cli::client::{Client, Needs, Page, Query};
+use crate::cli::output::{cell, hint, json_out, line_out};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -26,19 +26,17 @@ const POLL: Duration = Duration::from_millis(300);
 const OVERLAP_MS: i64 = 10_000;
 
 pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
-    let (store, _) = context.open_store().await?;
-    let mut follower = Follower::from_now_on(&*store, &args.conditions).await?;
+    let client = Client::open(context, Needs::READ).await?;
+    let mut follower = Follower::from_now_on(&client, &args.conditions).await?;
     if !args.json {
-        eprintln!("waiting for events; Ctrl-C ends it");
+        hint("waiting for events; Ctrl-C ends it");
     }
     loop {
-        for event in follower.next(&*store).await? {
-            let mut shown = view::event(&event);
-            view::unlink(&*store, [&mut shown]).await?;
+        for event in follower.next().await? {
             if args.json {
-                json_out(&shown);
+                json_out(&event);
             } else {
-                let cells: Vec<_> = COLUMNS.iter().map(|(_, name)| cell(&shown[*name])).collect();
+                let cells: Vec<_> = COLUMNS.iter().map(|(_, name)| cell(&event[*name])).collect();
                 line_out(&cells.join("  "));
             }
         }
@@ -47,40 +45,54 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
 
 /// Sees every new event once. Numbers are given at receipt and seen at commit, so a lower one may appear after a
 /// higher: the last moments are read again each time, and what was shown is passed over.
-pub struct Follower {
-    filter: EventFilter,
+pub struct Follower<'c> {
+    client: &'c Client,
+    query: Query,
     start: Seq,
     shown: BTreeSet<Seq>,
 }
 
-impl Follower {
-    pub async fn from_now_on(store: &dyn Store, conditions: &Conditions) -> anyhow::Result<Self> {
-        let newest = store.find_events(EventFilter { limit: 1, ..EventFilter::default() }).await?;
-        let start = newest.events.first().map_or(Seq::ZERO, |event| event.seq);
-        Ok(Self { filter: conditions.filter()?, start, shown: BTreeSet::new() })
+const PATH: &str = "/v1/events";
+/// As many as a page of the API may hold.
+const PAGE: usize = 1_000;
+
+impl<'c> Follower<'c> {
+    pub async fn from_now_on(client: &'c Client, conditions: &Conditions) -> anyhow::Result<Self> {
+        let newest: Vec<Value> =
+            client.items(PATH, &Query::new().flag("own", true).with("limit", Some(1))).await?;
+        let start = newest.first().map(number).transpose()?.unwrap_or(Seq::ZERO);
+        Ok(Self { client, query: conditions.query(), start, shown: BTreeSet::new() })
     }
 
     /// Waits a moment, then gives what is new, oldest first.
-    pub async fn next(&mut self, store: &dyn Store) -> anyhow::Result<Vec<EventSummary>> {
+    pub async fn next(&mut self) -> anyhow::Result<Vec<Value>> {
         tokio::time::sleep(POLL).await;
         let newest = self.shown.last().copied().unwrap_or(self.start);
         let from = Seq::floor_of(newest.made_at().plus_ms(-OVERLAP_MS)).max(self.start);
-        let mut events = self.after(from, store).await?;
-        events.retain(|event| self.shown.insert(event.seq));
+        let mut events = Vec::new();
+        for event in self.after(from).await? {
+            if self.shown.insert(number(&event)?) {
+                events.push(event);
+            }
+        }
         self.shown = self.shown.split_off(&from);
         Ok(events)
     }
 
     /// Every event with a higher number.
-    async fn after(&self, mut from: Seq, store: &dyn Store) -> anyhow::Result<Vec<EventSummary>> {
+    async fn after(&self, from: Seq) -> anyhow::Result<Vec<Value>> {
         let mut events = Vec::new();
+        let mut after = from.as_event().to_string();
         loop {
-            let (order, limit) = (Order::OldestFirst, FIND_MAX);
-            let filter = EventFilter { after: Some(from), order, limit, ..self.filter.clone() };
-            let page = store.find_events(filter).await?;
-            events.extend(page.events);
-            let Some(next) = page.next else { return Ok(events) };
-            from = next;
+            let query = self.query.clone().with("after", Some(after)).with("limit", Some(PAGE));
+            let Page { items, next } = self.client.get::<Page>(PATH, &query).await?;
+            events.extend(items);
+            let Some(next) = next else { return Ok(events) };
+            after = cell(&next);
         }
     }
+}
+
+fn number(event: &Value) -> anyhow::Result<Seq> {
+    Ok(cell(&event["id"]).parse()?)
 }

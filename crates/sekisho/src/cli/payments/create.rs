@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use crate::cli::Context;
 use crate::cli::amount::{Mode, amount_text, currency, minor};
+use crate::cli::client::{Client, Needs};
 use crate::cli::output::{cell, json_out, line_out};
-use crate::cli::server::{self, Door, New};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -47,13 +47,12 @@ pub struct Args {
     /// As one JSON object
     #[arg(long)]
     json: bool,
-    #[command(flatten)]
-    server: server::Through,
 }
 
 pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
-    let door = Door::open(&args.server, context).await?;
-    let created = door.create(New::Payment, args.order(), args.idempotency_key.as_deref()).await?;
+    let client = Client::open(context, Needs::ACT).await?;
+    let created: Value =
+        client.post_once("/v1/payments", &args.order(), args.idempotency_key.as_deref()).await?;
     if args.json {
         json_out(&created);
         return Ok(ExitCode::SUCCESS);

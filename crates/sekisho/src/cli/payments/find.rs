@@ -2,43 +2,37 @@
 
 use anyhow::bail;
 use sekisho_core::settlement::reading::mode;
-use sekisho_core::state::State;
-use sekisho_store::Store;
+use serde::Deserialize;
 
-use crate::acts;
 use crate::cli::amount::Mode;
+use crate::cli::client::{Client, Query};
 
-pub async fn find(
-    store: &dyn Store,
-    called: &str,
-    account: Option<&str>,
-    wanted: &Mode,
-) -> anyhow::Result<State> {
-    let mut found = acts::payments_by_reference(store, called, account).await?;
-    let each = found.iter().map(|state| (state.key.id.clone(), state.index.livemode));
-    let id = choose(each, called, account, wanted)?;
-    found.retain(|state| state.key.id == id);
-    Ok(found.remove(0))
+#[derive(Deserialize)]
+struct Found {
+    id: String,
+    livemode: Option<bool>,
 }
 
-/// The one of these, by id and mode, that can be meant.
-pub fn choose(
-    found: impl Iterator<Item = (String, Option<bool>)>,
+/// The id of the one that can be meant.
+pub async fn find(
+    client: &Client,
     called: &str,
     account: Option<&str>,
     wanted: &Mode,
 ) -> anyhow::Result<String> {
-    let mut found: Vec<_> = found.filter(|(_, livemode)| wanted.allows(*livemode)).collect();
+    let query = Query::new().with("reference", Some(called)).with("account", account);
+    let mut found: Vec<Found> = client.items("/v1/payments", &query).await?;
+    found.retain(|one| wanted.allows(one.livemode));
     match &found[..] {
         [] => {
             let more = ". An order of a connected account is found with --account ID";
             let more = if account.is_none() { more } else { "" };
             bail!("no payment is called {called}; `sekisho payments list` lists them{more}")
         }
-        [_] => Ok(found.remove(0).0),
+        [_] => Ok(found.remove(0).id),
         several => {
             let each: Vec<_> =
-                several.iter().map(|(id, livemode)| format!("{id} ({})", mode(*livemode))).collect();
+                several.iter().map(|one| format!("{} ({})", one.id, mode(one.livemode))).collect();
             bail!(
                 "{called} means {} payments: {}. Choose one by its id, or with --live or --test",
                 several.len(),

@@ -10,9 +10,11 @@ use serde_json::Value;
 
 use crate::cli::Context;
 use crate::cli::amount::{Mode, amount_text};
+use crate::cli::client::{Client, Needs, Query, path};
 use crate::cli::output::{cell, count, json_out, line_out};
-use crate::cli::server::{self, Door};
 use crate::view;
+
+use super::find::find;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -35,17 +37,17 @@ pub struct Args {
     /// The language of that page: en or ja
     #[arg(long, default_value = "en")]
     language: Language,
-    #[command(flatten)]
-    server: server::Through,
 }
 
 pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
-    let door = Door::open(&args.server, context).await?;
-    let report = door.prove(&args.id, args.account.as_deref(), &args.mode).await?;
+    let client = Client::open(context, Needs::READ).await?;
+    let id = find(&client, &args.id, args.account.as_deref(), &args.mode).await?;
+    let report: Value = client.get(&path(&["payments", &id, "proof"])?, &Query::new()).await?;
     if let Some(file) = &args.out {
         write(file, &format!("{report:#}\n"))?;
     }
     if let Some(file) = &args.html {
+        let report = serde_json::from_value(report.clone()).context("the report can't be read")?;
         let page =
             view::proof_page(&report, args.language).context("the page of the report can't be made")?;
         write(file, &page)?;

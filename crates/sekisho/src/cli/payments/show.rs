@@ -5,12 +5,10 @@ use std::process::ExitCode;
 use serde_json::{Value, json};
 
 use super::find::find;
-use super::shown;
-use crate::acts::history;
 use crate::cli::Context;
 use crate::cli::amount::{Mode, amount_text, mode_text};
+use crate::cli::client::{Client, Needs, Query, path};
 use crate::cli::output::{cell, fields_out, json_out, line_out, rows_out};
-use crate::view;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -94,12 +92,11 @@ const HISTORY: [(&str, &str); 6] = [
 ];
 
 pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
-    let (store, _) = context.open_store().await?;
-    let state = find(&*store, &args.id, args.account.as_deref(), &args.mode).await?;
-    let mut shown = shown(&state);
-    view::unlink(&*store, [&mut shown]).await?;
-    let history = history(&*store, &state.key.id).await?;
-    shown["history"] = history.entries.iter().map(view::audit).collect();
+    let client = Client::open(context, Needs::READ).await?;
+    let id = find(&client, &args.id, args.account.as_deref(), &args.mode).await?;
+    let mut shown: Value = client.get(&path(&["payments", &id])?, &Query::new()).await?;
+    let history: Vec<Value> = client.items(&path(&["payments", &id, "history"])?, &Query::new()).await?;
+    shown["history"] = history.into();
     if args.json {
         json_out(&shown);
     } else {

@@ -10,8 +10,8 @@ use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::acts::RemindReport;
+use crate::cli::client::{Client, Query};
 use crate::cli::output::cell;
-use crate::cli::server::Door;
 use crate::now;
 
 use super::summaries;
@@ -67,13 +67,13 @@ impl Standing {
     }
 }
 
-pub async fn wait(door: &Door<'_>, report: &RemindReport, tenant: Option<&str>) -> anyhow::Result<Ended> {
+pub async fn wait(client: &Client, report: &RemindReport, tenant: Option<&str>) -> anyhow::Result<Ended> {
     let mut interrupted = signal(SignalKind::interrupt()).context("can't hear Ctrl-C")?;
     let mut shown = Shown::new();
     let mut last = (Instant::now(), Vec::new());
     loop {
         let began = Instant::now();
-        let summaries = summaries(door, &report.days, tenant).await?;
+        let summaries = summaries(client, &report.days, tenant).await?;
         let standing = Standing::of(&summaries);
         shown.show(standing);
         if standing.over == standing.total {
@@ -87,7 +87,7 @@ pub async fn wait(door: &Door<'_>, report: &RemindReport, tenant: Option<&str>) 
         let left = standing.total - standing.over;
         let quiet = last.0.elapsed();
         // A key of one tenant may not look at channels, and waits all the same.
-        let channels = door.channels().await.unwrap_or_default();
+        let channels = client.items("/v1/channels", &Query::new()).await.unwrap_or_default();
         if let Some(why) = shut(&channels, &report.channel, now()) {
             return Ok(Ended::Stuck(format!("{left} wait, and {why}")));
         }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::config::example;
 
 pub fn check(text: &str, variables: &[(&str, &str)]) -> Result<Config, String> {
     let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));

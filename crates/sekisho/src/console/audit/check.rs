@@ -11,10 +11,11 @@ use sekisho_core::Time;
 use sekisho_core::audit::Fault;
 use sekisho_core::language::Language;
 use sekisho_store::{FIND_MAX, Link, Store};
+use serde_json::json;
 
-use crate::acts::{self, Verified};
 use crate::console::page::{Answer, Reply, Visit};
 use crate::console::trouble::Trouble;
+use crate::queries::{self, AuditReport};
 use crate::view;
 
 /// How long the page looks; `sekisho audit verify` looks as long as it takes.
@@ -47,10 +48,10 @@ pub enum Checked {
 
 pub async fn verify(store: &dyn Store, lang: Language) -> Result<Checked, Trouble> {
     let Ok(_alone) = VERIFYING.try_lock() else { return Ok(Checked::Busy) };
-    let Ok(done) = tokio::time::timeout(VERIFY_WITHIN, acts::verify_audit(store)).await else {
+    let Ok(done) = tokio::time::timeout(VERIFY_WITHIN, queries::verify_audit(store)).await else {
         return Ok(Checked::Unfinished { seconds: VERIFY_WITHIN.as_secs() });
     };
-    let Verified { check, anchor } = done?;
+    let AuditReport { check, anchor } = done?;
     if check.faults.is_empty() {
         let anchored_at = anchor.map(|(_, at)| at);
         let (entries, links, anchors) = (check.entries, check.links, check.anchors);
@@ -101,7 +102,7 @@ pub async fn export(visit: &Visit, since: Option<Time>, until: Option<Time>) -> 
         let next = page.last().map(|last| Some((last.chain, last.n)));
         let mut text = String::new();
         for entry in page.iter().filter(|link| holds(link)).flat_map(view::exported) {
-            text.push_str(&entry.to_string());
+            text.push_str(&json!(entry).to_string());
             text.push('\n');
         }
         Ok::<_, sekisho_store::Error>(Some((Bytes::from(text), (store, holds, next))))

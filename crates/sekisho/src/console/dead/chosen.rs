@@ -4,9 +4,9 @@ use sekisho_core::Time;
 use sekisho_core::calendar::Zone;
 use sekisho_core::job::Lane;
 
-use crate::acts::DeadQuery;
 use crate::console::page::time;
 use crate::console::trouble::Trouble;
+use crate::types::DeadQuery;
 
 #[derive(Clone)]
 pub struct Chosen {

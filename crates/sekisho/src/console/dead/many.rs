@@ -7,8 +7,15 @@ use super::{GroupRow, HOME};
 use crate::acts::{self, DeadLetterSelection, DeadReport, REASON_MAX};
 use crate::console::frame::Frame;
 use crate::console::page::{Answer, Reply, Visit};
-use crate::console::runs::{self, Deed, Order};
+use crate::console::runs::{self, Order};
 use crate::console::trouble::Trouble;
+
+/// What is done with dead letters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    Retry,
+    Discard,
+}
 
 #[derive(Template)]
 #[template(path = "console/dead_many.html")]
@@ -25,12 +32,12 @@ struct ManyPage {
     run: String,
 }
 
-pub async fn preview(visit: Visit, deed: Deed) -> Answer {
+pub async fn preview(visit: Visit, action: Action) -> Answer {
     let chosen = Chosen::of(|name| visit.param(name), &visit.console.zone)?;
     // What dies from now on was not looked at.
     let bounded = chosen.until(visit.at);
-    let mut report = dry_run(&visit, deed, &bounded).await?;
-    let is_retry = deed == Deed::Retry;
+    let mut report = dry_run(&visit, action, &bounded).await?;
+    let is_retry = action == Action::Retry;
     let title = if is_retry {
         visit.lang.t("Retry dead letters", "デッドレターの一括再試行")
     } else {
@@ -51,18 +58,18 @@ pub async fn preview(visit: Visit, deed: Deed) -> Answer {
     })
 }
 
-pub fn start(visit: &Visit, deed: Deed) -> Answer {
+pub fn start(visit: &Visit, action: Action) -> Answer {
     let chosen = Chosen::of(|name| visit.field(name), &visit.console.zone)?;
     // Not `reason`: that is a filter here.
     let reason = visit.field("why").unwrap_or_default().to_owned();
-    if deed == Deed::Discard && reason.is_empty() {
+    if action == Action::Discard && reason.is_empty() {
         let text = "a reason is required to discard; it is recorded in the audit log";
         return Err(Trouble::wrong(text.to_owned()));
     }
     let redo = DeadLetterSelection { reason, ..order(&chosen) };
-    let order = match deed {
-        Deed::Retry => Order::Retry(redo),
-        Deed::Discard | Deed::Replay => Order::Discard(redo),
+    let order = match action {
+        Action::Retry => Order::Retry(redo),
+        Action::Discard => Order::Discard(redo),
     };
     runs::start(visit, order, back(visit))
 }
@@ -72,12 +79,12 @@ fn back(visit: &Visit) -> String {
     crate::console::page::within(visit.field("back"))
 }
 
-async fn dry_run(visit: &Visit, deed: Deed, chosen: &Chosen) -> Result<DeadReport, Trouble> {
+async fn dry_run(visit: &Visit, action: Action, chosen: &Chosen) -> Result<DeadReport, Trouble> {
     let order = DeadLetterSelection { dry_run: true, ..order(chosen) };
     let (store, actor) = (&*visit.console.store, visit.actor());
-    let report = match deed {
-        Deed::Retry => acts::retry(store, &order, &actor).await?,
-        Deed::Discard | Deed::Replay => acts::discard(store, &order, &actor).await?,
+    let report = match action {
+        Action::Retry => acts::retry(store, &order, &actor).await?,
+        Action::Discard => acts::discard(store, &order, &actor).await?,
     };
     Ok(report)
 }

@@ -4,12 +4,13 @@ use askama::Template;
 use sekisho_core::calendar::Zone;
 use sekisho_store::{EventFilter, FIND_MAX, Order as Sorted};
 
-use crate::acts::{self, EventQuery, REASON_MAX, Replay, ReplayReport};
+use crate::acts::{self, REASON_MAX, Replay, ReplayReport};
 use crate::console::events;
 use crate::console::frame::Frame;
 use crate::console::page::{Answer, Reply, Visit};
 use crate::console::runs::{self, Order};
 use crate::console::trouble::Trouble;
+use crate::types::EventQuery;
 
 /// Events that are counted for a preview, and those that every route is asked about.
 const COUNTED_MAX: usize = 10_000;

@@ -5,7 +5,7 @@ use sekisho_core::Seq;
 use sekisho_core::state::{Key, Kind, State};
 use sekisho_store::{Result, Store};
 
-use crate::acts;
+use crate::queries;
 
 /// Where a text leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,10 +24,10 @@ pub async fn lead(store: &dyn Store, sources: &[String], text: &str) -> Result<L
     if text.starts_with("msg_") && text.parse::<Seq>().is_ok() {
         return Ok(Lead::Page(format!("/console/messages/{text}")));
     }
-    if let Some(event) = acts::find_event(store, sources, text).await? {
+    if let Some(event) = queries::find_event(store, sources, text).await? {
         return Ok(Lead::Page(format!("/console/events/{}", event.as_event())));
     }
-    if let Some(payment) = acts::payments_by_reference(store, text, None).await?.into_iter().next() {
+    if let Some(payment) = queries::payments_by_reference(store, text, None).await?.into_iter().next() {
         let id = payment.key.id;
         let is_ours = text.starts_with("pay_");
         return Ok(if is_ours { Lead::Page(format!("/console/payments/{id}")) } else { Lead::Payment(id) });

@@ -12,6 +12,7 @@ use crate::acts::{self, Refusal};
 use crate::console::frame::Frame;
 use crate::console::page::{Answer, Reply, Visit};
 use crate::console::trouble::{Thing, Trouble};
+use crate::queries;
 use crate::view::words;
 
 /// What others wrote may look like anything, and do nothing.
@@ -65,7 +66,7 @@ pub async fn show(visit: Visit) -> Answer {
     let f = visit.frame("notices", visit.lang.t("Notification", "通知"));
     let whole = f.may_operate();
     let suppression = match &notice.to {
-        Some(address) => acts::suppression(&*visit.console.store, address).await?,
+        Some(address) => queries::suppression(&*visit.console.store, address).await?,
         None => None,
     };
     let is_suppressed = suppression.as_ref().and_then(Suppression::cause).is_some();
@@ -147,7 +148,7 @@ pub async fn resend(visit: Visit) -> Answer {
 }
 
 async fn find(visit: &Visit) -> Result<Notice, Trouble> {
-    let found = acts::notice(&*visit.console.store, &visit.id).await?;
+    let found = queries::notice(&*visit.console.store, &visit.id).await?;
     let (_, notice) = found.ok_or_else(|| Trouble::unknown(Thing::Notice, &visit.id))?;
     Ok(notice)
 }

@@ -13,6 +13,7 @@ use sekisho_store::{FIND_MAX, StateFilter, Store};
 use serde::de::DeserializeOwned;
 
 use crate::acts;
+use crate::queries;
 
 /// What was asked for.
 #[derive(Debug)]
@@ -58,7 +59,7 @@ pub async fn find(store: &dyn Store, text: &str) -> acts::Result<Known> {
     let (asked, called) = understand(store, text).await?;
     let mut known = Known { people: called, asked, looked: 0, suppression: None };
     if let Asked::Address(address) = &known.asked {
-        known.suppression = acts::suppression(store, address).await?;
+        known.suppression = queries::suppression(store, address).await?;
         if known.people.is_empty() {
             (known.people, known.looked) = people(store, address).await?;
         }
@@ -70,7 +71,7 @@ async fn understand(store: &dyn Store, text: &str) -> acts::Result<(Asked, Vec<P
     if let Ok(address) = text.parse() {
         return Ok((Asked::Address(address), Vec::new()));
     }
-    if acts::notice(store, text).await?.is_some() {
+    if queries::notice(store, text).await?.is_some() {
         return Ok((Asked::Notice(text.to_owned()), Vec::new()));
     }
     let people = people_called(store, text).await?;
@@ -82,7 +83,7 @@ async fn understand(store: &dyn Store, text: &str) -> acts::Result<(Asked, Vec<P
         }
         _ => return Ok((Asked::Several, people)),
     }
-    let payment = acts::payments_by_reference(store, text, None).await?.into_iter().next();
+    let payment = queries::payments_by_reference(store, text, None).await?.into_iter().next();
     let asked = payment
         .map_or(Asked::Nothing, |payment| Asked::Payment { since: payment.created_at, id: payment.key.id });
     Ok((asked, Vec::new()))
@@ -96,7 +97,7 @@ async fn people_called(store: &dyn Store, text: &str) -> acts::Result<Vec<Person
             let key = Key::new(register.kind(), text);
             store.load(Vec::new(), vec![key]).await?.states.into_values().collect()
         } else {
-            acts::every_of_id(store, register, text).await?
+            queries::every_of_id(store, register, text).await?
         };
         for person in states.iter().filter(|state| state.is_shown()).filter_map(person) {
             people.entry(person.key.clone()).or_insert(person);

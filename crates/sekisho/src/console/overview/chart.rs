@@ -81,7 +81,7 @@ fn round_up(number: i64) -> i64 {
 #[cfg(test)]
 mod tests {
     use sekisho_core::Time;
-    use sekisho_core::timer::hour_of;
+    use sekisho_core::time::hour_of;
     use sekisho_store::{Count, Status};
 
     use super::*;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use sekisho_core::timer::{HOUR_MS, hour_of};
+use sekisho_core::time::{HOUR_MS, hour_of};
 use sekisho_core::{Time, source_name};
 use sekisho_store::{Count, Status};
 

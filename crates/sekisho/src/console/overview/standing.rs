@@ -5,10 +5,10 @@ use sekisho_core::Time;
 use sekisho_core::language::Language;
 use sekisho_core::state::{Kind, State};
 use sekisho_store::{DeadFilter, DeadLetter, StateFilter};
-use serde_json::Value;
 
 use crate::console::page::Visit;
 use crate::console::trouble::Trouble;
+use crate::types::{Channel, Route};
 use crate::view::{self, show, words};
 
 /// Payments and dead letters that are shown.
@@ -66,7 +66,7 @@ impl Standing {
             store.describe(),
             store.find_nodes(),
             view::routes(&console.places, store),
-            view::channels(&console.outlets, store, visit.at),
+            view::channels(&console.channels, store, visit.at),
             store.find_states(attention),
             store.find_dead(newest),
         )?;
@@ -78,8 +78,8 @@ impl Standing {
             size: said("size"),
             nodes: nodes.len(),
             since: nodes.iter().map(|node| node.joined_at).min(),
-            routes: routes.iter().map(|route| Way::of(route, "url")).collect(),
-            channels: channels.iter().map(|channel| Way::of(channel, "kind")).collect(),
+            routes: routes.into_iter().map(Way::of_route).collect(),
+            channels: channels.into_iter().map(Way::of_channel).collect(),
             payments: payments.into_iter().map(Payment::of).collect(),
             dead: dead.into_iter().map(|letter| DeadRow::of(letter, visit.lang)).collect(),
         })
@@ -87,16 +87,25 @@ impl Standing {
 }
 
 impl Way {
-    fn of(shown: &Value, about: &str) -> Self {
-        let text = |name: &str| shown[name].as_str().unwrap_or_default().to_owned();
-        let time = |name: &str| shown[name].as_str().and_then(Time::parse_rfc3339);
+    fn of_route(route: Route) -> Self {
         Self {
-            name: text("name"),
-            about: text(about),
-            breaker: text("breaker"),
-            why: text("why"),
-            open_until: time("open_until"),
-            oldest_due_at: time("oldest_due_at"),
+            name: route.name,
+            about: route.url,
+            breaker: route.breaker,
+            why: String::new(),
+            open_until: route.open_until,
+            oldest_due_at: route.oldest_due_at,
+        }
+    }
+
+    fn of_channel(channel: Channel) -> Self {
+        Self {
+            name: channel.name,
+            about: channel.kind,
+            breaker: channel.breaker,
+            why: channel.why.unwrap_or_default(),
+            open_until: channel.open_until,
+            oldest_due_at: channel.oldest_due_at,
         }
     }
 }
@@ -117,7 +126,7 @@ impl DeadRow {
     fn of(letter: DeadLetter, lang: Language) -> Self {
         Self {
             id: letter.job.as_message().to_string(),
-            event_type: letter.event_type.unwrap_or_else(|| words::work(letter.kind, lang).to_owned()),
+            event_type: letter.event_type.unwrap_or_else(|| words::work(letter.task.kind(), lang).to_owned()),
             reason: letter.death.reason,
             amount: letter.stake.map(|stake| show::money(stake.amount, &stake.currency)),
             at: letter.at,

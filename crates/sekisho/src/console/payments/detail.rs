@@ -11,10 +11,11 @@ use serde_json::Value;
 use super::address;
 use super::timeline::{self, Item};
 use super::why::why;
-use crate::acts::{self, Dossier};
 use crate::console::frame::Frame;
 use crate::console::page::{Answer, Reply, Visit};
 use crate::console::trouble::{Thing, Trouble};
+use crate::queries::{self, Dossier};
+use crate::types::Payment;
 use crate::view::{self, show};
 
 #[derive(Template)]
@@ -75,21 +76,20 @@ pub(super) async fn show(visit: Visit) -> Answer {
     let store = &*visit.console.store;
     let id = &*visit.id;
     let missing = || Trouble::unknown(Thing::Payment, id);
-    let state = acts::payment_state(store, id).await?.ok_or_else(missing)?;
+    let state = queries::payment_state(store, id).await?.ok_or_else(missing)?;
     if state.key.id != id {
         return Ok(Reply::Go { to: address(&state.key.id), flash: None });
     }
     let mut shown = view::payment(&state)?;
     view::unlink(store, [&mut shown]).await?;
-    let dossier = acts::dossier(store, state, visit.at).await?;
-    Reply::page(&page(&visit, &dossier, &shown))
+    let dossier = queries::dossier(store, state, visit.at).await?;
+    Reply::page(&page(&visit, &dossier, shown.thing))
 }
 
-fn page(visit: &Visit, dossier: &Dossier, shown: &Value) -> PaymentPage {
+fn page(visit: &Visit, dossier: &Dossier, shown: Payment) -> PaymentPage {
     let (facts, lang) = (&dossier.facts, visit.lang);
     let derived = Derived::of(facts);
     let (tone, why) = why(facts, &derived, lang);
-    let text = |name: &str| shown[name].as_str().unwrap_or_default().to_owned();
     let id = dossier.state.key.id.clone();
     let f = visit.frame("payments", lang.t("Payment", "決済"));
     let may_see_all = f.may_operate();
@@ -112,11 +112,11 @@ fn page(visit: &Visit, dossier: &Dossier, shown: &Value) -> PaymentPage {
         status: derived.status.name(),
         attention: derived.attention.map(Attention::name),
         is_test: facts.livemode == Some(false),
-        tenant: text("tenant"),
-        customer: text("customer"),
-        purpose: text("purpose"),
-        reference: text("reference"),
-        description: text("description"),
+        tenant: shown.tenant.unwrap_or_default(),
+        customer: shown.customer.unwrap_or_default(),
+        purpose: shown.purpose.unwrap_or_default(),
+        reference: shown.reference.unwrap_or_default(),
+        description: shown.description.unwrap_or_default(),
         created_at: dossier.state.created_at,
         changed_at: dossier.state.changed_at,
         money: money(&f, &derived),

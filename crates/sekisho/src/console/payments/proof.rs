@@ -2,10 +2,11 @@
 
 use axum::body::Body;
 use http::{HeaderValue, Response, header};
-use serde_json::Value;
+use serde_json::json;
 
 use crate::console::page::{Answer, Reply, Visit};
 use crate::console::trouble::{Thing, Trouble};
+use crate::types::PaymentProof;
 use crate::view;
 
 /// It has its own style and nothing else: no script, nothing from elsewhere.
@@ -21,15 +22,14 @@ pub(super) async fn html(visit: Visit) -> Answer {
 
 pub(super) async fn json(visit: Visit) -> Answer {
     let report = report(&visit).await?;
-    let mut answer = answered(format!("{report:#}\n"), "application/json");
-    let id = report["payment"]["id"].as_str().unwrap_or_default();
-    let file = format!("attachment; filename=\"{id}-proof.json\"");
+    let mut answer = answered(format!("{:#}\n", json!(report)), "application/json");
+    let file = format!("attachment; filename=\"{}-proof.json\"", report.payment.thing.id);
     let file = HeaderValue::from_str(&file).unwrap_or(HeaderValue::from_static("attachment"));
     answer.headers_mut().insert(header::CONTENT_DISPOSITION, file);
     Ok(Reply::Other(answer))
 }
 
-async fn report(visit: &Visit) -> Result<Value, Trouble> {
+async fn report(visit: &Visit) -> Result<PaymentProof, Trouble> {
     let id = &*visit.id;
     let found = view::proof(&*visit.console.store, id, visit.at).await?;
     found.ok_or_else(|| Trouble::unknown(Thing::Payment, id))

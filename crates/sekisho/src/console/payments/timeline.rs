@@ -6,8 +6,8 @@ use sekisho_core::source_name::OWN;
 use sekisho_store::{AuditEntry, EventSummary, Message, Standing};
 use serde_json::Value;
 
-use crate::acts::Dossier;
 use crate::console::frame::Frame;
+use crate::queries::Dossier;
 use crate::view::words;
 
 pub struct Item {

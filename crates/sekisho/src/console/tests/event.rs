@@ -8,7 +8,7 @@ use sekisho_core::audit::died::Case;
 use sekisho_core::change::{Arrival, ChangeSet, Ended};
 use sekisho_core::event::{Event, Identity, Trust};
 use sekisho_core::id::Sequence;
-use sekisho_core::job::{Attempt, Class, DeadReason, End, Kind, Lane, NewJob, Outcome, delivery_key};
+use sekisho_core::job::{Attempt, Class, DeadReason, End, Lane, NewJob, Outcome, Task, delivery_key};
 use sekisho_core::user::Rank;
 use sekisho_core::{Epoch, Seq};
 use sekisho_store::Store;
@@ -78,12 +78,11 @@ impl Hands {
                 NewJob {
                     id: self.sequence.next(now()),
                     key: Some(delivery_key(seq, &lane, 0)),
-                    kind: Kind::Deliver,
+                    task: Task::Deliver { route: (*route).to_owned() },
                     lane,
                     fifo: None,
                     due_at: now(),
                     event: Some(seq),
-                    payload: (*route).to_owned(),
                     owner: None,
                 }
             });
@@ -115,7 +114,7 @@ impl Hands {
             };
             let audit = match end {
                 End::Dead(death) => vec![Case::default().entry(job.lease, death, set.at)],
-                End::Done(_) | End::Retry { .. } => Vec::new(),
+                End::Done(_) | End::Retry { .. } | End::NotYet => Vec::new(),
             };
             self.store.commit(vec![ChangeSet { audit, ..set }]).await.unwrap();
         }

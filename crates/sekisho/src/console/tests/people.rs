@@ -3,7 +3,7 @@
 use sekisho_core::user::{Act, Rank};
 
 use super::{PASSWORD, Room, csrf};
-use crate::{acts, now};
+use crate::{acts, now, queries};
 
 fn seed() -> String {
     format!("sekisho_seed={}", "5".repeat(64))
@@ -33,7 +33,7 @@ async fn h1_the_first_link_makes_one_admin_and_no_second() {
     assert_eq!(join(&token, "mika").await.location(), "/console");
     assert_eq!(join(&token, "eve").await.status(), 404, "and once");
     assert_eq!(acts::first_invite(&*room.store, now()).await.unwrap(), None, "there is somebody now");
-    let users = acts::users(&*room.store).await.unwrap();
+    let users = queries::users(&*room.store).await.unwrap();
     assert_eq!(
         users.iter().map(|(name, user)| (&**name, user.rank)).collect::<Vec<_>>(),
         [("mika", Rank::Admin)]
@@ -53,7 +53,7 @@ async fn h1_a_slip_at_the_door_is_said_and_costs_nothing() {
         let path = format!("/console/join/{token}");
         room.ask("POST", &path, &[("cookie", seed())], &form).await.says(&[says]);
     }
-    assert!(acts::users(&*room.store).await.unwrap().is_empty());
+    assert!(queries::users(&*room.store).await.unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -119,7 +119,7 @@ async fn h1_a_password_is_changed_by_whoever_knows_it_and_ends_the_other_session
     assert!(change(&format!("old=wrong&{new}")).await.contains("the password is wrong"));
     assert!(change("old=a+gate+in+the+hills&new=x&again=y").await.contains("differ"));
     assert!(change(&format!("old=a+gate+in+the+hills&{new}")).await.contains("is changed"));
-    let users = acts::users(&*room.store).await.unwrap();
+    let users = queries::users(&*room.store).await.unwrap();
     assert_eq!(users[0].1.sessions.len(), 1);
     assert_eq!(log_in(&room, "mika", "another gate entirely").await.status(), 303);
 }
@@ -189,7 +189,7 @@ async fn h1_two_admins_who_put_each_other_out_leave_one() {
             acts::change_user(&*room.store, whom, act, &by).await.is_ok()
         };
         let both = tokio::join!(act(&a, &b), act(&b, &a));
-        let users = acts::users(&*room.store).await.unwrap();
+        let users = queries::users(&*room.store).await.unwrap();
         let admins = users.iter().filter(|(_, user)| user.rank == Rank::Admin).count();
         assert_eq!(admins, 1, "{both:?}");
         let last = users.iter().find(|(_, user)| user.rank == Rank::Admin).unwrap().0.clone();

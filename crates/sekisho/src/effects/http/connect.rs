@@ -171,7 +171,7 @@ fn unreached(error: &(dyn Error + Send + Sync + 'static)) -> Unreached {
 }
 
 /// The certificate authorities of this system, read once for all destinations.
-fn trusting_the_system() -> anyhow::Result<ClientConfig> {
+pub fn trusting_the_system() -> anyhow::Result<ClientConfig> {
     static SYSTEM: OnceLock<ClientConfig> = OnceLock::new();
     if let Some(known) = SYSTEM.get() {
         return Ok(known.clone());

@@ -121,7 +121,7 @@ fn address(address: &MailAddress) -> Result<Address, Failure> {
     let domain = if domain.is_ascii() {
         domain.to_owned()
     } else {
-        let url = reqwest::Url::parse(&format!("http://{domain}/")).ok();
+        let url = url::Url::parse(&format!("http://{domain}/")).ok();
         let ascii = url.and_then(|url| url.domain().map(str::to_owned));
         ascii.ok_or_else(|| unsendable(&format!("{address} has a domain that does not exist")))?
     };

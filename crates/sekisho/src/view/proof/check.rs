@@ -2,60 +2,46 @@
 
 use sekisho_core::audit::{Hash, SEALED, link};
 use sekisho_core::provider::encode_hex;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Evidence, Hook, details};
+use crate::types::ProofCheck;
 
-pub(super) struct Check {
-    /// Stable word.
-    pub name: &'static str,
-    /// How many things were looked at.
-    pub looked_at: usize,
-    pub fault: Option<String>,
-}
-
-impl Check {
-    fn of(name: &'static str, looked_at: usize, faults: Vec<String>) -> Self {
-        let fault = Some(faults.join("; ")).filter(|_| !faults.is_empty());
-        Self { name, looked_at, fault }
-    }
-
-    pub(super) fn shown(&self) -> Value {
-        let Self { name, looked_at, fault } = self;
-        json!({ "name": name, "passed": fault.is_none(), "looked_at": looked_at, "fault": fault })
-    }
+fn check(name: &str, looked_at: usize, faults: Vec<String>) -> ProofCheck {
+    let fault = Some(faults.join("; ")).filter(|_| !faults.is_empty());
+    ProofCheck { name: name.to_owned(), passed: fault.is_none(), looked_at, fault }
 }
 
 impl Evidence {
     /// `shown` is the payment as it stands.
-    pub(super) fn checks(&self, shown: &Value) -> Vec<Check> {
+    pub(super) fn checks(&self, shown: &Value) -> Vec<ProofCheck> {
         vec![self.entries(), self.links(), self.order(), self.bodies(), self.standing(shown), self.books()]
     }
 
     /// Every entry about the payment hangs on a link.
-    fn entries(&self) -> Check {
+    fn entries(&self) -> ProofCheck {
         let hooks = self.hooks.iter().filter(|hook| !hook.link.hash.is_empty());
         let hanging: Vec<i64> = hooks.flat_map(|hook| &hook.link.entries).map(|one| one.number).collect();
         let loose = self.dossier.entries.iter().filter(|one| !hanging.contains(&one.number));
         let faults = loose.map(|one| format!("entry {} belongs to no link: it was inserted", one.number));
-        Check::of("entries", self.dossier.entries.len(), faults.collect())
+        check("entries", self.dossier.entries.len(), faults.collect())
     }
 
     /// Every link's hash is that of its entries.
-    fn links(&self) -> Check {
+    fn links(&self) -> ProofCheck {
         let faults = self.hooks.iter().filter(|hook| !fits(hook)).map(|hook| {
             let (chain, n) = (hook.link.chain, hook.link.n);
             format!("link {n} of chain {chain} does not fit its entries: one was changed, removed or added")
         });
-        Check::of("links", self.hooks.len(), faults.collect())
+        check("links", self.hooks.len(), faults.collect())
     }
 
     /// What comes after a link, or the head of its chain, says the same of it.
-    fn order(&self) -> Check {
+    fn order(&self) -> ProofCheck {
         let faults = self.hooks.iter().filter(|hook| !self.is_followed(hook)).map(|hook| {
             format!("what follows link {} of chain {} says another hash of it", hook.link.n, hook.link.chain)
         });
-        Check::of("order", self.hooks.len(), faults.collect())
+        check("order", self.hooks.len(), faults.collect())
     }
 
     fn is_followed(&self, hook: &Hook) -> bool {
@@ -68,7 +54,7 @@ impl Evidence {
     }
 
     /// The body of every event is the one that was settled.
-    fn bodies(&self) -> Check {
+    fn bodies(&self) -> ProofCheck {
         let sealed = self.sealed();
         let there = sealed.iter().filter_map(|(seq, entry)| Some((seq, entry, self.papers.get(seq)?)));
         let (mut looked_at, mut faults) = (0, Vec::new());
@@ -79,28 +65,28 @@ impl Evidence {
                 faults.push(format!("the body of {id} is not the one that was processed: it was changed"));
             }
         }
-        Check::of("bodies", looked_at, faults)
+        check("bodies", looked_at, faults)
     }
 
     /// It stands where the last decision put it.
-    fn standing(&self, shown: &Value) -> Check {
+    fn standing(&self, shown: &Value) -> ProofCheck {
         let id = &self.dossier.state.key.id;
         let own = self.dossier.entries.iter().rev().filter(|one| one.entry.target.1 == *id);
         let after = own.map(|one| details(one)["after"].take()).find(Value::is_object);
         let Some(after) = after else {
-            return Check::of("standing", 0, vec!["the log has no decision about it".into()]);
+            return check("standing", 0, vec!["the log has no decision about it".into()]);
         };
         let differs = |(name, value): &(&String, &Value)| shown[name.as_str()] != **value;
         let faults = after.as_object().into_iter().flatten().filter(differs).map(|(name, value)| {
             format!("{name} is {}, but the last decision says {value}", shown[name.as_str()])
         });
-        Check::of("standing", 1, faults.collect())
+        check("standing", 1, faults.collect())
     }
 
     /// The books say what the facts say.
-    fn books(&self) -> Check {
+    fn books(&self) -> ProofCheck {
         let faults = self.differences.iter().map(ToString::to_string);
-        Check::of("books", self.dossier.lines.len(), faults.collect())
+        check("books", self.dossier.lines.len(), faults.collect())
     }
 }
 

@@ -3,70 +3,77 @@
 
 use askama::Template;
 use sekisho_core::language::Language;
-use serde_json::Value;
 
+use crate::types::{Payment, PaymentProof, ProofDecision, ProofEntry, ProofEvent, ProofLine, StoredEvent};
 use crate::view::{show, words};
 
-pub fn page(report: &Value, lang: Language) -> Result<String, askama::Error> {
-    ProofPage { lang, r: report, payment: &report["payment"] }.render()
+pub fn page(report: &PaymentProof, lang: Language) -> Result<String, askama::Error> {
+    ProofPage { lang, r: report, payment: &report.payment.thing }.render()
 }
 
 #[derive(Template)]
 #[template(path = "prove.html")]
 struct ProofPage<'a> {
     lang: Language,
-    r: &'a Value,
-    payment: &'a Value,
+    r: &'a PaymentProof,
+    payment: &'a Payment,
 }
 
-#[expect(clippy::unused_self, reason = "templates call methods")]
+#[expect(
+    clippy::unused_self,
+    clippy::trivially_copy_pass_by_ref,
+    clippy::ref_option,
+    reason = "templates call methods, with references"
+)]
 impl ProofPage<'_> {
     fn t<'t>(&self, en: &'t str, ja: &'t str) -> &'t str {
         self.lang.t(en, ja)
     }
 
-    /// A value as text; nothing for null.
-    fn s(&self, value: &Value) -> String {
-        match value {
-            Value::Null => String::new(),
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        }
+    fn s<'s>(&self, text: &'s Option<String>) -> &'s str {
+        text.as_deref().unwrap_or_default()
     }
 
-    fn each<'v>(&self, value: &'v Value) -> std::slice::Iter<'v, Value> {
-        value.as_array().map(Vec::as_slice).unwrap_or_default().iter()
+    fn gone(&self) -> &'static str {
+        self.t("deleted by retention; recorded in the log:", "保存期間を過ぎ削除済み。監査ログの記録:")
     }
 
-    fn label(&self, word: &Value) -> String {
-        words::status(word.as_str().unwrap_or_default(), self.lang).1.to_owned()
+    fn label(&self, word: &str) -> String {
+        words::status(word, self.lang).1.to_owned()
     }
 
-    fn reason(&self, code: &Value) -> String {
-        words::reason(code.as_str().unwrap_or_default(), self.lang).to_owned()
+    fn reason(&self, code: &str) -> String {
+        words::reason(code, self.lang).to_owned()
     }
 
-    fn money(&self, amount: &Value, currency: &Value) -> String {
-        let currency = currency.as_str().unwrap_or_default();
-        amount.as_i64().map(|amount| show::money(amount, currency)).unwrap_or_default()
+    /// In the payment's currency.
+    fn money(&self, amount: &i64) -> String {
+        show::money(*amount, self.currency())
+    }
+
+    fn posted(&self, line: &ProofLine) -> String {
+        show::money(line.posted, &line.line.currency)
+    }
+
+    fn currency(&self) -> &str {
+        self.payment.currency.as_deref().unwrap_or_default()
     }
 
     fn mode(&self) -> &'static str {
-        match self.payment["livemode"].as_bool() {
+        match self.payment.livemode {
             Some(true) => self.t("live", "本番"),
             Some(false) => self.t("test", "テスト"),
             None => "",
         }
     }
 
-    fn changes(&self, decision: &Value) -> Vec<String> {
-        let currency = self.payment["currency"].as_str().unwrap_or_default();
-        words::changes(&decision["before"], &decision["after"], currency, self.lang)
+    fn changes(&self, decision: &ProofDecision) -> Vec<String> {
+        words::changes(&decision.before, &decision.after, self.currency(), self.lang)
     }
 
     /// Headers by which the sender proved itself; names only are in the report.
-    fn proofs(&self, event: &Value) -> String {
-        let names = self.each(&event["header_names"]).filter_map(Value::as_str);
+    fn proofs(&self, event: &StoredEvent) -> String {
+        let names = event.header_names.iter().flatten().map(String::as_str);
         let names = names.filter(|name| {
             let name = name.to_ascii_lowercase();
             ["signature", "transmission", "token", "authorization", "hmac"]
@@ -76,8 +83,8 @@ impl ProofPage<'_> {
         names.collect::<Vec<_>>().join(", ")
     }
 
-    fn check(&self, name: &Value) -> &'static str {
-        match name.as_str().unwrap_or_default() {
+    fn check(&self, name: &str) -> &'static str {
+        match name {
             "entries" => self.t(
                 "Every decision hangs on a link of the audit log",
                 "すべての判定が監査ログの鎖につながっている",

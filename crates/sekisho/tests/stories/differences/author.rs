@@ -5,8 +5,8 @@ mod things;
 use sekisho_core::audit::Role;
 use sekisho_core::change::{Act, Arrival, Rejection};
 use sekisho_core::event::{About, Created, DedupeKey, Event, Identity};
-use sekisho_core::job::{Attempt, Class, DeadReason, End, Lane, NewJob, Outcome};
-use sekisho_core::timer::{HOUR_MS, Timer, hour_of};
+use sekisho_core::job::{Attempt, Class, DeadReason, End, Lane, NewJob, Outcome, Settle, Timer};
+use sekisho_core::time::{HOUR_MS, hour_of};
 use sekisho_core::{Seq, Time};
 use sekisho_lab::rng::Rng;
 use sekisho_store::conformance::Arrivals;
@@ -132,8 +132,8 @@ impl Author {
             27..=28 => Verb::Revive(self.some_jobs(), self.act()),
             29 => Verb::Discard(self.some_jobs(), self.act()),
             30..=31 => {
-                let payload = ["", "again"][usize::from(self.rng.chance(0.5))].into();
-                Verb::Replay(self.some_events(), payload, self.act())
+                let settle = if self.rng.chance(0.5) { Settle::Again } else { Settle::Once };
+                Verb::Replay(self.some_events(), settle, self.act())
             }
             33 => self.upkeep(),
             34 => {
@@ -251,7 +251,10 @@ impl Author {
         let payment = self.rng.chance(0.7).then(|| self.payment().into());
         let about = About { payment, billing: said(self, "b"), tenant: said(self, "t") };
         let attempt = self.rng.chance(0.5).then(|| self.attempt());
-        Ending { which: self.which(), end: self.end(), attempt, about }
+        let (which, end) = (self.which(), self.end());
+        // A run makes its call known when it has ended.
+        let attempt = attempt.filter(|_| end != End::NotYet);
+        Ending { which, end, attempt, about }
     }
 
     fn draft(&mut self) -> Draft {
@@ -296,7 +299,8 @@ impl Author {
             0 => End::Done(Outcome::SUCCESS),
             1 => End::Done(Outcome::Success { note: Some("済".into()) }),
             2 => End::Done(Outcome::Skipped { note: "なし".into() }),
-            3..=4 => End::Retry { due_at: self.time() },
+            3 => End::Retry { due_at: self.time() },
+            4 => End::NotYet,
             _ => End::Dead(self.death()),
         }
     }

@@ -85,8 +85,8 @@ impl Player {
             Verb::LoadEvents(seqs) => format!("{:?}", store.load_events(seqs).await.unwrap()),
             Verb::Revive(jobs, act) => format!("{:?}", store.retry(jobs, act).await.unwrap()),
             Verb::Discard(jobs, act) => format!("{:?}", store.discard(jobs, act).await.unwrap()),
-            Verb::Replay(events, payload, act) => {
-                format!("{:?}", store.replay(events, payload, act).await.unwrap())
+            Verb::Replay(events, settle, act) => {
+                format!("{:?}", store.replay(events, settle, act).await.unwrap())
             }
             Verb::Load(names, keys) => format!("{:?}", store.load(names, keys).await.unwrap()),
             Verb::FindBranches(prefix) => format!("{:?}", store.find_branches(prefix, 100).await.unwrap()),

@@ -265,19 +265,19 @@ impl<'w> Door<'w> {
         let mut seen = Seen { problems: std::mem::take(&mut self.problems), ..Seen::default() };
         let states = |kind| now(self.store.find_states(StateFilter::all(kind, FIND_MAX))).unwrap();
         for state in states(Kind::Payment).iter().filter(|state| state.is_shown()) {
-            seen.payments.push(view::payment(state).unwrap());
+            seen.payments.push(json!(view::payment(state).unwrap()));
         }
         for state in states(Kind::Billing).iter().filter(|state| state.is_shown()) {
-            seen.billings.push(view::billing(state, self.at, GRACE).unwrap());
+            seen.billings.push(json!(view::billing(state, self.at, GRACE).unwrap()));
         }
         for id in &self.posted {
             let found = id.as_ref().and_then(|id| now(view::find_payment(&self.store, id)).unwrap());
-            seen.orders.push(found.and_then(|found| found["id"].as_str().map(str::to_owned)));
+            seen.orders.push(found.map(|found| found.thing.id));
         }
         for order in &self.world.orders {
             let Some(customer) = &order.top_up_of else { continue };
             let found = now(view::find_balance(&self.store, order.tenant.as_deref(), customer)).unwrap();
-            seen.balances.insert(customer.clone(), found.map_or(0, |found| balance(&found)));
+            seen.balances.insert(customer.clone(), found.map_or(0, |found| balance(&json!(found))));
         }
         let own = EventFilter { source: Some("sekisho".into()), limit: FIND_MAX, ..EventFilter::default() };
         let page = now(self.store.find_events(own)).unwrap();

@@ -1,218 +1,224 @@
-//! What the pieces of the statement are given: one array per column, in the order in which the pieces number them.
+//! What a commit is given, table by table: a column is one line here, and the statement follows.
 
-use sekisho_core::audit::BEGINNING;
-use sekisho_core::change::{ChangeSet, Ended};
-use sekisho_core::job::{Attempt, DeadReason, End, NewJob, Outcome};
+use std::borrow::Cow;
+
+use sekisho_core::audit::{BEGINNING, Entry};
+use sekisho_core::change::{Arrival, ChangeSet, Ended};
+use sekisho_core::job::{Attempt, DeadReason, End, NewJob, Outcome, Task};
+use sekisho_core::state::{Naming, Posting, Write};
 use sekisho_core::{Seq, Time};
-use tokio_postgres::types::ToSql;
 
 use super::Placed;
+use super::column::{Column, Columns, bigint, boolean, bytes, integer, own_bytes, own_text, text, unstored};
 use crate::guard;
 use crate::postgres::admit::is_text;
 use crate::postgres::chain::storable;
 use crate::postgres::upkeep::without_nul;
 
-#[derive(Default)]
-pub struct Columns<'s>(Vec<Box<dyn ToSql + Sync + Send + 's>>);
-
-impl<'s> Columns<'s> {
-    fn add<T: ToSql + Sync + Send + 's>(&mut self, values: impl Iterator<Item = T>) {
-        self.0.push(Box::new(values.collect::<Vec<T>>()));
-    }
-
-    fn add_text(&mut self, values: impl Iterator<Item = Option<&'s str>>) {
-        self.add(values.map(|text| text.map(without_nul)));
-    }
-
-    pub fn values(&self) -> Vec<&(dyn ToSql + Sync)> {
-        self.0.iter().map(|column| &**column as &(dyn ToSql + Sync)).collect()
-    }
+/// Something of a set, with the set and its place in the call.
+struct Row<'s, T> {
+    n: i64,
+    set: &'s ChangeSet,
+    it: T,
 }
 
 pub fn plain<'s>(part: &[Placed<'s>]) -> Columns<'s> {
     let mut columns = Columns::default();
-    ends(&mut columns, part);
-    jobs(&mut columns, part);
+    let leased: Vec<_> = part.iter().filter(|(_, set)| !set.ends.is_empty()).copied().collect();
+    columns.add("sets", &sets(), &rows(&leased, |_| Some(())));
+    columns.add("ends", &ends(), &rows(part, |set| &set.ends));
+    columns.add("jobs", &jobs(), &rows(part, |set| &set.jobs));
     columns
 }
 
 /// All but the link, which comes after them.
 pub fn whole<'s>(part: &[Placed<'s>]) -> Columns<'s> {
     let mut columns = plain(part);
-    writes(&mut columns, part);
-    names(&mut columns, part);
-    postings(&mut columns, part);
-    audit(&mut columns, part);
-    events(&mut columns, part);
+    columns.add("writes", &writes(), &rows(part, |set| &set.writes));
+    columns.add("names", &names(), &rows(part, guard::namings));
+    columns.add("postings", &postings(), &rows(part, |set| &set.postings));
+    columns.add("audit", &audit(), &rows(part, |set| set.audit.iter().cloned().map(storable)));
+    columns.add("events", &events(), &rows(part, |set| &set.events));
     columns
 }
 
 /// Without an entry no link is written, whatever is said of it.
 pub fn unlinked<'s>(part: &[Placed<'s>]) -> Columns<'s> {
     let mut columns = whole(part);
-    columns.0.extend([
-        Box::new(0_i64) as Box<dyn ToSql + Sync + Send>,
-        Box::new(0_i64),
-        Box::new(BEGINNING.to_vec()),
-    ]);
+    columns.push(0_i64);
+    columns.push(0_i64);
+    columns.push(BEGINNING.to_vec());
     columns
 }
 
-/// What the sets have of one sort, each with its set and its set's place.
-fn all<'s, T>(
-    part: &[Placed<'s>],
-    of: impl Fn(&'s ChangeSet) -> Vec<&'s T>,
-) -> Vec<(i64, &'s ChangeSet, &'s T)> {
-    let placed = |(n, set): &Placed<'s>| {
+fn rows<'s, I: IntoIterator>(part: &[Placed<'s>], of: impl Fn(&'s ChangeSet) -> I) -> Vec<Row<'s, I::Item>> {
+    let of = |(n, set): &Placed<'s>| {
         let (n, set) = (*n as i64, *set);
-        of(set).into_iter().map(move |one| (n, set, one))
+        of(set).into_iter().map(move |it| Row { n, set, it })
     };
-    part.iter().flat_map(placed).collect()
+    part.iter().flat_map(of).collect()
 }
 
-fn ends<'s>(columns: &mut Columns<'s>, part: &[Placed<'s>]) {
-    let leased = || part.iter().filter(|(_, set)| !set.ends.is_empty());
-    columns.add(leased().map(|(n, _)| *n as i64));
-    columns.add(leased().map(|(_, set)| set.ends.len() as i64));
-    let rows = all(part, |set| set.ends.iter().collect());
-    let tried = |of: fn(&'s Attempt) -> Option<&'s str>| {
-        rows.iter().map(move |(.., ended)| ended.attempt.as_ref().and_then(of)).collect::<Vec<_>>()
-    };
-    let said = |of: fn(&'s Ended) -> Option<&'s str>| {
-        rows.iter().map(move |(.., ended)| of(ended)).collect::<Vec<_>>()
-    };
-    columns.add(rows.iter().map(|(n, ..)| *n));
-    columns.add(rows.iter().map(|(_, set, _)| set.ends.len() as i64));
-    columns.add(rows.iter().map(|(.., ended)| ended.lease.job.as_i64()));
-    columns.add(rows.iter().map(|(.., ended)| ended.lease.epoch.0));
-    columns.add(rows.iter().map(|(.., ended)| ended.lease.attempt));
-    columns.add(rows.iter().map(|(_, set, _)| set.at.ms()));
-    columns.add(rows.iter().map(|(.., ended)| retry_at(&ended.end)));
-    columns.add_text(said(|ended| outcome(&ended.end).map(Outcome::name)).into_iter());
-    columns.add_text(said(|ended| outcome(&ended.end).and_then(Outcome::note)).into_iter());
-    columns.add_text(said(|ended| ended.about.payment.as_deref()).into_iter());
-    columns.add_text(said(|ended| ended.about.billing.as_deref()).into_iter());
-    columns.add_text(said(|ended| ended.about.tenant.as_deref()).into_iter());
-    columns.add_text(said(|ended| death(&ended.end).map(|death| death.class.name())).into_iter());
-    columns.add_text(said(|ended| death(&ended.end).map(|death| death.reason.as_str())).into_iter());
-    columns.add_text(said(|ended| death(&ended.end).map(|death| death.error.as_str())).into_iter());
-    columns.add(rows.iter().map(|(.., ended)| ended.attempt.as_ref().map(|call| call.at.ms())));
-    columns.add(rows.iter().map(|(.., ended)| ended.attempt.as_ref().map(|call| call.took_ms)));
-    columns.add(rows.iter().map(|(.., ended)| ended.attempt.as_ref().and_then(|call| call.status)));
-    columns.add_text(tried(|call| call.reason.as_deref()).into_iter());
-    columns.add_text(tried(|call| call.error.as_deref()).into_iter());
-    columns.add_text(tried(|call| call.headers.as_deref()).into_iter());
-    columns.add(rows.iter().map(|(.., ended)| ended.attempt.as_ref().and_then(|call| call.body.as_deref())));
+type Of<'s, T> = Vec<Column<'s, Row<'s, T>>>;
+
+fn sets<'s>() -> Of<'s, ()> {
+    vec![
+        bigint("n", |row| Some(row.n)), //
+        bigint("leases", |row| Some(row.set.ends.len() as i64)),
+    ]
+}
+
+fn ends<'s>() -> Of<'s, &'s Ended> {
+    vec![
+        bigint("n", |row| Some(row.n)),
+        bigint("leases", |row| Some(row.set.ends.len() as i64)),
+        bigint("job", |row| Some(row.it.lease.job.as_i64())),
+        bigint("epoch", |row| Some(row.it.lease.epoch.0)),
+        integer("attempt", |row| Some(row.it.lease.attempt)),
+        bigint("at", |row| Some(row.set.at.ms())),
+        bigint("retry_at", |row| retry_at(&row.it.end)),
+        text("result", |row| outcome(&row.it.end).map(Outcome::name)),
+        text("note", |row| outcome(&row.it.end).and_then(Outcome::note)),
+        text("payment", |row| row.it.about.payment.as_deref()),
+        text("billing", |row| row.it.about.billing.as_deref()),
+        text("tenant", |row| row.it.about.tenant.as_deref()),
+        text("class", |row| death(&row.it.end).map(|death| death.class.name())),
+        text("reason", |row| death(&row.it.end).map(|death| death.reason.as_str())),
+        text("error", |row| death(&row.it.end).map(|death| death.error.as_str())),
+        bigint("tried_at", |row| tried(row.it).map(|call| call.at.ms())),
+        bigint("took_ms", |row| tried(row.it).map(|call| call.took_ms)),
+        integer("status", |row| tried(row.it).and_then(|call| call.status)),
+        text("tried_reason", |row| tried(row.it).and_then(|call| call.reason.as_deref())),
+        text("tried_error", |row| tried(row.it).and_then(|call| call.error.as_deref())),
+        text("headers", |row| tried(row.it).and_then(|call| call.headers.as_deref())),
+        bytes("body", |row| tried(row.it).and_then(|call| call.body.as_deref())),
+    ]
+}
+
+fn tried(ended: &Ended) -> Option<&Attempt> {
+    ended.attempt.as_ref()
 }
 
 fn retry_at(end: &End) -> Option<i64> {
     match end {
         End::Retry { due_at } => Some(due_at.ms()),
-        End::Done(_) | End::Dead(_) => None,
+        End::Done(_) | End::Dead(_) | End::NotYet => None,
     }
 }
 
 fn outcome(end: &End) -> Option<&Outcome> {
     match end {
         End::Done(outcome) => Some(outcome),
-        End::Retry { .. } | End::Dead(_) => None,
+        End::Retry { .. } | End::Dead(_) | End::NotYet => None,
     }
 }
 
 fn death(end: &End) -> Option<&DeadReason> {
     match end {
         End::Dead(death) => Some(death),
-        End::Retry { .. } | End::Done(_) => None,
+        End::Retry { .. } | End::Done(_) | End::NotYet => None,
     }
 }
 
-fn jobs<'s>(columns: &mut Columns<'s>, part: &[Placed<'s>]) {
-    let rows: Vec<(i64, &ChangeSet, &NewJob)> = all(part, |set| set.jobs.iter().collect());
-    columns.add(rows.iter().map(|(n, ..)| *n));
-    columns.add(rows.iter().map(|(.., job)| job.id.as_i64()));
-    columns.add_text(rows.iter().map(|(.., job)| job.key.as_deref()));
-    columns.add_text(rows.iter().map(|(.., job)| Some(job.kind.name())));
-    columns.add_text(rows.iter().map(|(.., job)| Some(&*job.lane.0)));
-    columns.add_text(rows.iter().map(|(.., job)| job.fifo.as_deref()));
-    columns.add(rows.iter().map(|(.., job)| job.due_at.ms()));
-    columns.add(rows.iter().map(|(.., job)| job.event.map(Seq::as_i64)));
-    columns.add_text(rows.iter().map(|(.., job)| Some(job.payload.as_str())));
-    columns.add(rows.iter().map(|(.., job)| job.owner.map(|epoch| epoch.0)));
+fn storable_payload(task: &Task) -> Cow<'_, str> {
+    match task.payload() {
+        Cow::Borrowed(payload) => without_nul(payload),
+        Cow::Owned(payload) => Cow::Owned(without_nul(&payload).into_owned()),
+    }
 }
 
-fn writes<'s>(columns: &mut Columns<'s>, part: &[Placed<'s>]) {
-    let rows = all(part, |set| set.writes.iter().collect());
-    columns.add(rows.iter().map(|(n, ..)| *n));
-    columns.add(rows.iter().map(|(_, set, _)| set.at.ms()));
-    columns.add(rows.iter().map(|(.., write)| write.version));
-    columns.add(rows.iter().map(|(.., write)| write.index.amount));
-    columns.add(rows.iter().map(|(.., write)| write.index.livemode));
-    columns.add_text(rows.iter().map(|(.., write)| Some(write.key.kind.name())));
-    columns.add_text(rows.iter().map(|(.., write)| Some(write.key.id.as_str())));
-    columns.add_text(rows.iter().map(|(.., write)| Some(write.facts.as_str())));
-    columns.add_text(rows.iter().map(|(.., write)| write.index.status.as_deref()));
-    columns.add_text(rows.iter().map(|(.., write)| write.index.tenant.as_deref()));
-    columns.add_text(rows.iter().map(|(.., write)| write.index.customer.as_deref()));
-    columns.add_text(rows.iter().map(|(.., write)| write.index.currency.as_deref()));
-    columns.add_text(rows.iter().map(|(.., write)| write.index.attention.as_deref()));
+fn jobs<'s>() -> Of<'s, &'s NewJob> {
+    vec![
+        unstored(bigint("n", |row| Some(row.n))),
+        bigint("id", |row| Some(row.it.id.as_i64())),
+        unstored(text("key", |row| row.it.key.as_deref())),
+        text("kind", |row| Some(row.it.task.kind().name())),
+        text("lane", |row| Some(&row.it.lane.0)),
+        text("fifo", |row| row.it.fifo.as_deref()),
+        bigint("due_at", |row| Some(row.it.due_at.ms())),
+        bigint("event", |row| row.it.event.map(Seq::as_i64)),
+        own_text("payload", |row| Some(storable_payload(&row.it.task).into_owned())),
+        bigint("owner", |row| row.it.owner.map(|epoch| epoch.0)),
+    ]
 }
 
-fn names<'s>(columns: &mut Columns<'s>, part: &[Placed<'s>]) {
-    let rows = all(part, |set| guard::namings(set).collect());
-    columns.add(rows.iter().map(|(n, ..)| *n));
-    columns.add_text(rows.iter().map(|(.., naming)| Some(naming.name.as_str())));
-    columns.add_text(rows.iter().map(|(.., naming)| Some(naming.key.kind.name())));
-    columns.add_text(rows.iter().map(|(.., naming)| Some(naming.key.id.as_str())));
-    columns.add_text(rows.iter().map(|(.., naming)| naming.was.as_ref().map(|was| was.kind.name())));
-    columns.add_text(rows.iter().map(|(.., naming)| naming.was.as_ref().map(|was| was.id.as_str())));
+fn writes<'s>() -> Of<'s, &'s Write> {
+    vec![
+        unstored(bigint("n", |row| Some(row.n))),
+        unstored(bigint("at", |row| Some(row.set.at.ms()))),
+        unstored(bigint("version", |row| Some(row.it.version))),
+        bigint("amount", |row| row.it.index.amount),
+        boolean("livemode", |row| row.it.index.livemode),
+        text("kind", |row| Some(row.it.key.kind.name())),
+        text("id", |row| Some(&row.it.key.id)),
+        text("facts", |row| Some(&row.it.facts)),
+        text("status", |row| row.it.index.status.as_deref()),
+        text("tenant", |row| row.it.index.tenant.as_deref()),
+        text("customer", |row| row.it.index.customer.as_deref()),
+        text("currency", |row| row.it.index.currency.as_deref()),
+        text("attention", |row| row.it.index.attention.as_deref()),
+    ]
 }
 
-fn postings<'s>(columns: &mut Columns<'s>, part: &[Placed<'s>]) {
-    let rows = all(part, |set| set.postings.iter().collect());
-    columns.add(rows.iter().map(|(n, ..)| *n));
-    columns.add(rows.iter().map(|(_, set, _)| set.at.ms()));
-    columns.add(rows.iter().map(|(.., posting)| posting.amount));
-    columns.add(rows.iter().map(|(.., posting)| posting.livemode));
-    columns.add_text(rows.iter().map(|(.., posting)| Some(posting.account.as_str())));
-    columns.add_text(rows.iter().map(|(.., posting)| Some(posting.currency.as_str())));
-    columns.add_text(rows.iter().map(|(.., posting)| Some(posting.payment.as_str())));
-    columns.add_text(rows.iter().map(|(.., posting)| Some(posting.cause.as_str())));
+fn names<'s>() -> Of<'s, &'s Naming> {
+    vec![
+        unstored(bigint("n", |row| Some(row.n))),
+        text("name", |row| Some(&row.it.name)),
+        text("kind", |row| Some(row.it.key.kind.name())),
+        text("id", |row| Some(&row.it.key.id)),
+        unstored(text("was_kind", |row| row.it.was.as_ref().map(|was| was.kind.name()))),
+        unstored(text("was_id", |row| row.it.was.as_ref().map(|was| was.id.as_str()))),
+    ]
 }
 
-fn audit<'s>(columns: &mut Columns<'s>, part: &[Placed<'s>]) {
-    let given = all(part, |set| set.audit.iter().collect());
-    let rows: Vec<_> = given.into_iter().map(|(n, _, entry)| (n, storable(entry.clone()))).collect();
-    columns.add(rows.iter().map(|(n, _)| *n));
-    columns.add(rows.iter().map(|(_, entry)| entry.at.ms()));
-    columns.add(rows.iter().map(|(_, entry)| entry.event.map(Seq::as_i64)));
-    columns.add(rows.iter().map(|(_, entry)| entry.actor.clone()));
-    columns.add(rows.iter().map(|(_, entry)| entry.role.clone()));
-    columns.add(rows.iter().map(|(_, entry)| entry.action.clone()));
-    columns.add(rows.iter().map(|(_, entry)| entry.target.0.clone()));
-    columns.add(rows.iter().map(|(_, entry)| entry.target.1.clone()));
-    columns.add(rows.iter().map(|(_, entry)| entry.tenant.clone()));
-    columns.add(rows.iter().map(|(_, entry)| entry.details.clone()));
-    columns.add(rows.iter().map(|(_, entry)| entry.digest().to_vec()));
+fn postings<'s>() -> Of<'s, &'s Posting> {
+    vec![
+        unstored(bigint("n", |row| Some(row.n))),
+        bigint("at", |row| Some(row.set.at.ms())),
+        bigint("amount", |row| Some(row.it.amount)),
+        boolean("livemode", |row| row.it.livemode),
+        text("account", |row| Some(&row.it.account)),
+        text("currency", |row| Some(&row.it.currency)),
+        text("payment", |row| Some(&row.it.payment)),
+        text("cause", |row| Some(&row.it.cause)),
+    ]
 }
 
-fn events<'s>(columns: &mut Columns<'s>, part: &[Placed<'s>]) {
-    let rows = all(part, |set| set.events.iter().collect());
-    columns.add(rows.iter().map(|(n, ..)| *n));
-    columns.add(rows.iter().map(|(_, set, _)| set.keep.map(|epoch| epoch.0)));
-    columns.add(rows.iter().map(|(.., event)| &event.key.as_bytes()[..]));
-    columns.add(rows.iter().map(|(.., event)| event.seq.as_i64()));
-    columns.add(rows.iter().map(|(.., event)| event.received_at.ms()));
-    columns.add(rows.iter().map(|(.., event)| event.created_at.map(Time::ms)));
-    columns.add(rows.iter().map(|(.., event)| event.livemode));
-    columns.add(rows.iter().map(|(.., event)| is_text(&event.body)));
-    columns.add_text(rows.iter().map(|(.., event)| Some(event.trust.name())));
-    columns.add_text(rows.iter().map(|(.., event)| Some(&*event.source)));
-    columns.add_text(rows.iter().map(|(.., event)| Some(event.event_id.as_str())));
-    columns.add_text(rows.iter().map(|(.., event)| Some(event.event_type.as_str())));
-    columns.add_text(rows.iter().map(|(.., event)| event.object.as_ref().map(|(kind, _)| kind.as_str())));
-    columns.add_text(rows.iter().map(|(.., event)| event.object.as_ref().map(|(_, id)| id.as_str())));
-    columns.add_text(rows.iter().map(|(.., event)| event.account.as_deref()));
-    columns.add_text(rows.iter().map(|(.., event)| Some(&*event.headers)));
-    columns.add(rows.iter().map(|(.., event)| &event.body[..]));
-    columns.add(rows.iter().map(|(.., event)| without_nul(&event.payload()).into_owned()));
+fn audit<'s>() -> Of<'s, Entry> {
+    vec![
+        unstored(bigint("n", |row| Some(row.n))),
+        bigint("at", |row| Some(row.it.at.ms())),
+        bigint("event", |row| row.it.event.map(Seq::as_i64)),
+        own_text("actor", |row| row.it.actor.clone()),
+        own_text("role", |row| row.it.role.clone()),
+        own_text("action", |row| Some(row.it.action.clone())),
+        own_text("target_kind", |row| Some(row.it.target.0.clone())),
+        own_text("target_id", |row| Some(row.it.target.1.clone())),
+        own_text("tenant", |row| row.it.tenant.clone()),
+        own_text("details", |row| Some(row.it.details.clone())),
+        own_bytes("digest", |row| row.it.digest().to_vec()),
+    ]
+}
+
+fn events<'s>() -> Of<'s, &'s Arrival> {
+    vec![
+        unstored(bigint("n", |row| Some(row.n))),
+        unstored(bigint("owner", |row| row.set.keep.map(|epoch| epoch.0))),
+        unstored(bytes("key", |row| Some(row.it.key.as_bytes()))),
+        bigint("seq", |row| Some(row.it.seq.as_i64())),
+        bigint("received_at", |row| Some(row.it.received_at.ms())),
+        bigint("created_at", |row| row.it.created_at.map(Time::ms)),
+        boolean("livemode", |row| row.it.livemode),
+        boolean("is_text", |row| Some(is_text(&row.it.body))),
+        text("trust", |row| Some(row.it.trust.name())),
+        text("source", |row| Some(&row.it.source)),
+        text("event_id", |row| Some(&row.it.event_id)),
+        text("type", |row| Some(&row.it.event_type)),
+        text("object_kind", |row| row.it.object.as_ref().map(|(kind, _)| kind.as_str())),
+        text("object_id", |row| row.it.object.as_ref().map(|(_, id)| id.as_str())),
+        text("account", |row| row.it.account.as_deref()),
+        text("headers", |row| Some(&row.it.headers)),
+        bytes("body", |row| Some(&row.it.body)),
+        unstored(own_text("payload", |row| Some(without_nul(&row.it.settle().payload()).into_owned()))),
+    ]
 }

@@ -7,31 +7,60 @@
 
 use std::sync::LazyLock;
 
+use super::column::{Shape, Table};
+use super::columns;
+
 /// Ends and new jobs.
-pub static PLAIN: LazyLock<String> = LazyLock::new(|| [LEASES, ONLY_LEASES, ENDS, JOBS, ANSWER].concat());
+pub static PLAIN: LazyLock<String> = LazyLock::new(|| filled(&[LEASES, ONLY_LEASES, ENDS, JOBS, ANSWER]));
 
 /// Everything.
 pub static WHOLE: LazyLock<String> = LazyLock::new(|| {
-    [LEASES, GUARDS, STATES, NAMES, ENDS, JOBS, EVENTS, POSTINGS, AUDIT, ANSWER, MORE_ANSWERS].concat()
+    filled(&[LEASES, GUARDS, STATES, NAMES, ENDS, JOBS, EVENTS, POSTINGS, AUDIT, ANSWER, MORE_ANSWERS])
 });
+
+/// The pieces with the columns of every table in the places that name it: `{jobs.given}` becomes its arrays,
+/// `{jobs.all}` the names of its columns, `{jobs.stored}` of those that the database has too. The parameters of the
+/// link come behind all tables.
+fn filled(pieces: &[&str]) -> String {
+    let mut text = pieces.concat();
+    let mut next = 1;
+    for Table { name, columns } in columns::whole(&[]).tables {
+        let array = |(place, column): (usize, &Shape)| format!("${}::{}[]", next + place, column.sql_type);
+        let names = |wanted: fn(&Shape) -> bool| {
+            let wanted = columns.iter().filter(|column| wanted(column));
+            wanted.map(|column| column.name).collect::<Vec<_>>().join(", ")
+        };
+        let given = columns.iter().enumerate().map(array).collect::<Vec<_>>().join(", ");
+        text = text
+            .replace(&format!("{{{name}.given}}"), &format!("unnest({given})"))
+            .replace(&format!("{{{name}.all}}"), &names(|_| true))
+            .replace(&format!("{{{name}.stored}}"), &names(|column| column.is_stored))
+            .replace(&format!("{{{name}.changed}}"), &changed(&columns));
+        next += columns.len();
+    }
+    for (link, sql_type) in [("{chain}", "bigint"), ("{n}", "bigint"), ("{previous}", "bytea")] {
+        text = text.replace(link, &format!("${next}::{sql_type}"));
+        next += 1;
+    }
+    text
+}
+
+/// What an update of a state sets: all but its key.
+fn changed(columns: &[Shape]) -> String {
+    let changed = columns.iter().filter(|column| column.is_stored && !["kind", "id"].contains(&column.name));
+    changed.map(|column| format!("{0} = written.{0}", column.name)).collect::<Vec<_>>().join(", ")
+}
 
 /// A set is lost when fewer of its leases hold than it shows.
 const LEASES: &str = "
 WITH leased AS MATERIALIZED (
     SELECT given.*, job.crashes, job.kind, coalesce(job.home, job.lane) AS lane, job.event, job.fifo, job.payload
-    FROM unnest(
-        $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::integer[], $8::bigint[], $9::bigint[], $10::text[],
-        $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[], $18::bigint[],
-        $19::bigint[], $20::integer[], $21::text[], $22::text[], $23::text[], $24::bytea[]
-    ) AS given (
-        n, leases, job, epoch, attempt, at, retry_at, result, note, payment, billing, tenant, class, reason, error,
-        tried_at, took_ms, status, tried_reason, tried_error, headers, body
-    )
+    FROM {ends.given} AS given ({ends.all})
     JOIN job ON job.id = given.job AND job.owner = given.epoch AND job.attempt = given.attempt
     ORDER BY job.id
     FOR UPDATE OF job
 ), lost AS MATERIALIZED (
-    SELECT given.n FROM unnest($1::bigint[], $2::bigint[]) AS given (n, leases)
+    SELECT given.n FROM {sets.given} AS given ({sets.all})
     WHERE given.n NOT IN (SELECT n FROM leased GROUP BY n, leases HAVING count(*) = leases)
 )";
 
@@ -43,12 +72,7 @@ const ONLY_LEASES: &str = ", refused AS MATERIALIZED (
 
 /// What must be there is locked as it was loaded. What must not be there is looked for; the insert has the last word.
 const GUARDS: &str = ", written AS MATERIALIZED (
-    SELECT * FROM unnest(
-        $35::bigint[], $36::bigint[], $37::bigint[], $38::bigint[], $39::boolean[], $40::text[], $41::text[],
-        $42::text[], $43::text[], $44::text[], $45::text[], $46::text[], $47::text[]
-    ) AS given (
-        n, at, version, amount, livemode, kind, id, facts, status, tenant, customer, currency, attention
-    )
+    SELECT * FROM {writes.given} AS given ({writes.all})
     WHERE n NOT IN (SELECT n FROM lost)
 ), current AS MATERIALIZED (
     SELECT state.kind, state.id
@@ -57,8 +81,7 @@ const GUARDS: &str = ", written AS MATERIALIZED (
     ORDER BY state.kind, state.id
     FOR UPDATE OF state
 ), naming AS MATERIALIZED (
-    SELECT * FROM unnest($48::bigint[], $49::text[], $50::text[], $51::text[], $52::text[], $53::text[])
-        AS given (n, name, kind, id, was_kind, was_id)
+    SELECT * FROM {names.given} AS given ({names.all})
     WHERE n NOT IN (SELECT n FROM lost)
 ), moving AS MATERIALIZED (
     SELECT name.name
@@ -82,17 +105,13 @@ const GUARDS: &str = ", written AS MATERIALIZED (
 )";
 
 const STATES: &str = ", added AS (
-    INSERT INTO state (
-        version, created_at, changed_at, amount, livemode, kind, id, facts, status, tenant, customer, currency, attention
-    )
-    SELECT 1, at, at, amount, livemode, kind, id, facts, status, tenant, customer, currency, attention
+    INSERT INTO state (version, created_at, changed_at, {writes.stored})
+    SELECT 1, at, at, {writes.stored}
     FROM written WHERE version = 0 AND n NOT IN (SELECT n FROM refused)
     ORDER BY kind COLLATE \"C\", id COLLATE \"C\"
     RETURNING id
 ), changed AS (
-    UPDATE state SET version = written.version + 1, changed_at = written.at, amount = written.amount,
-        livemode = written.livemode, facts = written.facts, status = written.status, tenant = written.tenant,
-        customer = written.customer, currency = written.currency, attention = written.attention
+    UPDATE state SET version = written.version + 1, changed_at = written.at, {writes.changed}
     FROM written
     WHERE state.kind = written.kind AND state.id = written.id
     AND written.version <> 0 AND written.n NOT IN (SELECT n FROM refused)
@@ -100,8 +119,8 @@ const STATES: &str = ", added AS (
 
 /// A name that leads there already is left as it is.
 const NAMES: &str = ", named AS (
-    INSERT INTO name (name, kind, id)
-    SELECT name, kind, id FROM naming
+    INSERT INTO name ({names.stored})
+    SELECT {names.stored} FROM naming
     WHERE was_kind IS NULL AND n NOT IN (SELECT n FROM refused)
     AND NOT EXISTS (SELECT FROM name WHERE name.name = naming.name)
     AND (SELECT count(*) FROM added) >= 0
@@ -115,7 +134,7 @@ const NAMES: &str = ", named AS (
     SELECT count(*) FROM named
 )";
 
-/// Which of `retry_at`, `result` and `reason` is set says how the run ended.
+/// Which of `retry_at`, `result` and `reason` is set says how the run ended; without any it goes on.
 const ENDS: &str = ", ending AS MATERIALIZED (
     SELECT * FROM leased WHERE n NOT IN (SELECT n FROM refused)
 ), retried AS (
@@ -123,7 +142,8 @@ const ENDS: &str = ", ending AS MATERIALIZED (
         crashes = CASE WHEN job.home IS NULL THEN job.crashes ELSE 0 END
     FROM ending WHERE job.id = ending.job AND ending.retry_at IS NOT NULL
 ), removed AS (
-    DELETE FROM job USING ending WHERE job.id = ending.job AND ending.retry_at IS NULL
+    DELETE FROM job USING ending
+    WHERE job.id = ending.job AND (ending.result IS NOT NULL OR ending.reason IS NOT NULL)
 ), done AS (
     INSERT INTO outcome (job, result, note, at, attempts, lane, event, payment, billing, tenant)
     SELECT job, result, note, at, attempt, CASE WHEN NOT settles THEN lane END, CASE WHEN NOT settles THEN event END,
@@ -142,10 +162,7 @@ const ENDS: &str = ", ending AS MATERIALIZED (
 
 const JOBS: &str = ", new AS MATERIALIZED (
     SELECT new.*, row_number() OVER (PARTITION BY key ORDER BY place) AS copy
-    FROM unnest(
-        $25::bigint[], $26::bigint[], $27::text[], $28::text[], $29::text[], $30::text[], $31::bigint[], $32::bigint[],
-        $33::text[], $34::bigint[]
-    ) WITH ORDINALITY AS new (n, id, key, kind, lane, fifo, due_at, event, payload, owner, place)
+    FROM {jobs.given} WITH ORDINALITY AS new ({jobs.all}, place)
     WHERE new.n NOT IN (SELECT n FROM refused)
 ), fresh AS (
     INSERT INTO effect (key, job)
@@ -154,8 +171,8 @@ const JOBS: &str = ", new AS MATERIALIZED (
     ORDER BY key COLLATE \"C\"
     ON CONFLICT (key) DO NOTHING RETURNING job
 ), queued AS (
-    INSERT INTO job (id, lane, due_at, owner, attempt, kind, event, fifo, payload)
-    SELECT id, lane, due_at, owner, (owner IS NOT NULL)::integer, kind, event, fifo, payload
+    INSERT INTO job (attempt, {jobs.stored})
+    SELECT (owner IS NOT NULL)::integer, {jobs.stored}
     FROM new WHERE key IS NULL OR (copy = 1 AND id IN (SELECT job FROM fresh)) ORDER BY id
     RETURNING id
 )";
@@ -163,14 +180,7 @@ const JOBS: &str = ", new AS MATERIALIZED (
 /// As in `admit`.
 const EVENTS: &str = ", made AS MATERIALIZED (
     SELECT made.*, row_number() OVER (PARTITION BY key ORDER BY place) AS copy
-    FROM unnest(
-        $73::bigint[], $74::bigint[], $75::bytea[], $76::bigint[], $77::bigint[], $78::bigint[], $79::boolean[],
-        $80::boolean[], $81::text[], $82::text[], $83::text[], $84::text[], $85::text[], $86::text[], $87::text[],
-        $88::text[], $89::bytea[], $90::text[]
-    ) WITH ORDINALITY AS made (
-        n, owner, key, seq, received_at, created_at, livemode, is_text, trust, source, event_id, type, object_kind,
-        object_id, account, headers, body, payload, place
-    )
+    FROM {events.given} WITH ORDINALITY AS made ({events.all}, place)
     WHERE made.n NOT IN (SELECT n FROM refused)
 ), first AS (
     INSERT INTO dedupe (key, seq)
@@ -178,13 +188,8 @@ const EVENTS: &str = ", made AS MATERIALIZED (
     ORDER BY key
     ON CONFLICT (key) DO NOTHING RETURNING seq
 ), stored AS (
-    INSERT INTO event (
-        seq, received_at, created_at, livemode, is_text, trust, source, event_id, type, object_kind, object_id,
-        account, headers, body
-    )
-    SELECT
-        seq, received_at, created_at, livemode, is_text, trust, source, event_id, type, object_kind, object_id,
-        account, headers, body
+    INSERT INTO event ({events.stored})
+    SELECT {events.stored}
     FROM made JOIN first USING (seq)
 ), begun AS (
     INSERT INTO job (id, lane, due_at, owner, attempt, kind, event, payload)
@@ -193,32 +198,23 @@ const EVENTS: &str = ", made AS MATERIALIZED (
 )";
 
 const POSTINGS: &str = ", posted AS (
-    INSERT INTO posting (at, amount, livemode, account, currency, payment, cause)
-    SELECT at, amount, livemode, account, currency, payment, cause
-    FROM unnest(
-        $54::bigint[], $55::bigint[], $56::bigint[], $57::boolean[], $58::text[], $59::text[], $60::text[], $61::text[]
-    ) WITH ORDINALITY AS given (n, at, amount, livemode, account, currency, payment, cause, place)
+    INSERT INTO posting ({postings.stored})
+    SELECT {postings.stored}
+    FROM {postings.given} WITH ORDINALITY AS given ({postings.all}, place)
     WHERE n NOT IN (SELECT n FROM refused)
     ORDER BY place
 )";
 
 const AUDIT: &str = ", noted AS (
-    INSERT INTO audit (
-        at, event, actor, role, action, target_kind, target_id, tenant, details, digest, chain, n
-    )
-    SELECT at, event, actor, role, action, target_kind, target_id, tenant, details, digest, $91::bigint, $92::bigint
-    FROM unnest(
-        $62::bigint[], $63::bigint[], $64::bigint[], $65::text[], $66::text[], $67::text[], $68::text[], $69::text[],
-        $70::text[], $71::text[], $72::bytea[]
-    ) WITH ORDINALITY AS given (
-        n, at, event, actor, role, action, target_kind, target_id, tenant, details, digest, place
-    )
+    INSERT INTO audit ({audit.stored}, chain, n)
+    SELECT {audit.stored}, {chain}, {n}
+    FROM {audit.given} WITH ORDINALITY AS given ({audit.all}, place)
     WHERE n NOT IN (SELECT n FROM refused)
     ORDER BY place
     RETURNING number, digest
 ), linked AS (
     INSERT INTO link (chain, n, previous, hash)
-    SELECT $91::bigint, $92::bigint, $93::bytea, sha256($93::bytea || string_agg(digest, ''::bytea ORDER BY number))
+    SELECT {chain}, {n}, {previous}, sha256({previous} || string_agg(digest, ''::bytea ORDER BY number))
     FROM noted HAVING count(*) > 0
     RETURNING hash
 )";
@@ -239,3 +235,21 @@ UNION ALL
 SELECT 'new', seq, NULL, NULL FROM first
 UNION ALL
 SELECT 'link', NULL, NULL, hash FROM linked";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_that_is_given_has_its_parameter() {
+        let plain = columns::plain(&[]).values().len();
+        let whole = columns::unlinked(&[]).values().len();
+        for (statement, given) in [(&*PLAIN, plain), (&*WHOLE, whole)] {
+            assert!(!statement.contains(['{', '}']), "a place was not filled: {statement}");
+            for n in 1..=given {
+                assert!(statement.contains(&format!("${n}::")), "${n} is not used: {statement}");
+            }
+            assert!(!statement.contains(&format!("${}::", given + 1)), "nothing is given: {statement}");
+        }
+    }
+}

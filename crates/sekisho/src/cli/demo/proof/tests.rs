@@ -3,7 +3,7 @@ use serde_json::json;
 
 use super::super::accounts::{Audit, Got, Held, Sender};
 use super::*;
-use crate::acts::{BooksReport, Difference};
+use crate::types::{BooksReport, Difference};
 
 /// Two sales: one refunded in part, and one in dollars that a dispute took.
 fn accounts() -> Accounts {

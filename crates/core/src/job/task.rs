@@ -1,0 +1,216 @@
+//! What is to be done, and how it is written in a job's columns `kind` and `payload`. Nothing else reads or writes them.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::{Fetch, Notify, Timer};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Task {
+    /// Find out what an event means.
+    Settle(Settle),
+    /// Send an event to the app.
+    Deliver { route: String },
+    /// Send one notice.
+    Send { notice: String },
+    /// Work out who is told what.
+    Notify(Notify),
+    /// Read something from the provider; the answer becomes an event.
+    Fetch(Fetch),
+    /// Do what is due.
+    Timer(Timer),
+    /// What another version wrote, and this one can't read. It is kept as it is, and a person decides.
+    Unreadable { kind: Kind, payload: String },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Settle {
+    /// Its effects are caused once, however often it is settled.
+    Once,
+    /// Deliveries that were made before are repeated.
+    Again,
+    /// It must not be acted upon; why is a reason to filter by, and a sentence for a person.
+    Held { reason: String, error: String },
+}
+
+/// A task's first column: what jobs are told apart by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    Settle,
+    Deliver,
+    Timer,
+    Fetch,
+    Notify,
+    Send,
+}
+
+impl Task {
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Self::Settle(_) => Kind::Settle,
+            Self::Deliver { .. } => Kind::Deliver,
+            Self::Send { .. } => Kind::Send,
+            Self::Notify(_) => Kind::Notify,
+            Self::Fetch(_) => Kind::Fetch,
+            Self::Timer(_) => Kind::Timer,
+            Self::Unreadable { kind, .. } => *kind,
+        }
+    }
+
+    pub fn payload(&self) -> Cow<'_, str> {
+        match self {
+            Self::Settle(settle) => settle.payload(),
+            Self::Deliver { route } => Cow::Borrowed(route),
+            Self::Send { notice } => Cow::Borrowed(notice),
+            Self::Notify(notify) => Cow::Owned(json(notify)),
+            Self::Fetch(fetch) => Cow::Owned(json(fetch)),
+            Self::Timer(timer) => Cow::Owned(json(timer)),
+            Self::Unreadable { payload, .. } => Cow::Borrowed(payload),
+        }
+    }
+
+    /// `None` when no version of ours has such a kind.
+    pub fn parse(kind: &str, payload: &str) -> Option<Self> {
+        let kind = Kind::parse(kind)?;
+        let task = match kind {
+            Kind::Settle => Settle::parse(payload).map(Self::Settle),
+            Kind::Deliver => Some(Self::Deliver { route: payload.to_owned() }),
+            Kind::Send => Some(Self::Send { notice: payload.to_owned() }),
+            Kind::Notify => read(payload).map(Self::Notify),
+            Kind::Fetch => read(payload).map(Self::Fetch),
+            Kind::Timer => read(payload).map(Self::Timer),
+        };
+        Some(task.unwrap_or_else(|| Self::Unreadable { kind, payload: payload.to_owned() }))
+    }
+
+    /// The same task after a person took its job out of the dead letters: why an event was held back was theirs to judge.
+    #[must_use]
+    pub fn retried(self) -> Self {
+        match self {
+            Self::Settle(Settle::Held { .. }) => Self::Settle(Settle::Once),
+            Self::Settle(Settle::Once | Settle::Again)
+            | Self::Deliver { .. }
+            | Self::Send { .. }
+            | Self::Notify(_)
+            | Self::Fetch(_)
+            | Self::Timer(_)
+            | Self::Unreadable { .. } => self,
+        }
+    }
+
+    /// The notice it sends, if that is what it does.
+    pub fn notice(&self) -> Option<&str> {
+        if let Self::Send { notice } = self { Some(notice) } else { None }
+    }
+}
+
+impl Settle {
+    pub fn payload(&self) -> Cow<'_, str> {
+        match self {
+            Self::Once => Cow::Borrowed(""),
+            Self::Again => Cow::Borrowed(AGAIN),
+            Self::Held { reason, error } => Cow::Owned(format!("{HELD}{reason}:{error}")),
+        }
+    }
+
+    fn parse(payload: &str) -> Option<Self> {
+        match payload {
+            "" => Some(Self::Once),
+            AGAIN => Some(Self::Again),
+            held => {
+                let (reason, error) = held.strip_prefix(HELD)?.split_once(':')?;
+                Some(Self::Held { reason: reason.to_owned(), error: error.to_owned() })
+            }
+        }
+    }
+}
+
+const AGAIN: &str = "again";
+const HELD: &str = "held:";
+
+impl Kind {
+    pub const ALL: [Self; 6] =
+        [Self::Settle, Self::Deliver, Self::Timer, Self::Fetch, Self::Notify, Self::Send];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Settle => "settle",
+            Self::Deliver => "deliver",
+            Self::Timer => "timer",
+            Self::Fetch => "fetch",
+            Self::Notify => "notify",
+            Self::Send => "send",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == text)
+    }
+}
+
+fn json(task: &impl Serialize) -> String {
+    serde_json::to_string(task).expect("texts serialise")
+}
+
+fn read<T: DeserializeOwned>(payload: &str) -> Option<T> {
+    serde_json::from_str(payload).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fetch::Provider;
+    use super::*;
+
+    fn all() -> Vec<(Task, &'static str, &'static str)> {
+        let held = Settle::Held { reason: "too_old".into(), error: "older: than anything".into() };
+        let fetch = Fetch {
+            provider: Provider::Stripe,
+            account: None,
+            livemode: Some(true),
+            object: "balance_transaction".into(),
+            id: "txn_1".into(),
+        };
+        let fetched = r#"{"provider":"stripe","account":null,"livemode":true,"object":"balance_transaction","id":"txn_1"}"#;
+        let remind = Notify::Remind { tenant: "t".into(), date: "2026-05-28".into() };
+        vec![
+            (Task::Settle(Settle::Once), "settle", ""),
+            (Task::Settle(Settle::Again), "settle", "again"),
+            (Task::Settle(held), "settle", "held:too_old:older: than anything"),
+            (Task::Deliver { route: "app".into() }, "deliver", "app"),
+            (Task::Send { notice: "ntc_1".into() }, "send", "ntc_1"),
+            (Task::Notify(Notify::Tell("receipt".into())), "notify", r#"{"tell":"receipt"}"#),
+            (Task::Notify(Notify::Feedback), "notify", r#""feedback""#),
+            (Task::Notify(remind), "notify", r#"{"remind":{"tenant":"t","date":"2026-05-28"}}"#),
+            (Task::Fetch(fetch), "fetch", fetched),
+            (Task::Timer(Timer::Schedule("daily".into())), "timer", r#"{"schedule":"daily"}"#),
+            (Task::Timer(Timer::Count), "timer", r#""count""#),
+            (Task::Timer(Timer::Forget), "timer", r#""forget""#),
+            (Task::Timer(Timer::Anchor), "timer", r#""anchor""#),
+            (Task::Timer(Timer::Remind), "timer", r#""remind""#),
+            (Task::Unreadable { kind: Kind::Timer, payload: "odd".into() }, "timer", "odd"),
+            (Task::Unreadable { kind: Kind::Settle, payload: "odd".into() }, "settle", "odd"),
+        ]
+    }
+
+    #[test]
+    fn b1_a_task_is_read_as_it_was_written_and_the_words_stay() {
+        for (task, kind, payload) in all() {
+            assert_eq!((task.kind().name(), &*task.payload()), (kind, payload));
+            assert_eq!(Task::parse(kind, payload), Some(task));
+        }
+        assert_eq!(Task::parse("dance", ""), None);
+    }
+
+    #[test]
+    fn b3_only_what_was_held_back_changes_when_a_person_retries_it() {
+        for (task, ..) in all() {
+            let after = task.clone().retried();
+            match task {
+                Task::Settle(Settle::Held { .. }) => assert_eq!(after, Task::Settle(Settle::Once)),
+                other => assert_eq!(after, other),
+            }
+        }
+    }
+}

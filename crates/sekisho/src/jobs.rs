@@ -1,0 +1,155 @@
+//! The kinds of work: one file each, of one shape. Each is opened from the configuration, is handed a leased job, and
+//! says what became of it; the [`engine`](crate::engine) does the rest.
+
+mod deliver;
+mod fetch;
+mod notify;
+mod send;
+mod settle;
+mod sources;
+mod timer;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use sekisho_core::change::ChangeSet;
+use sekisho_core::job::{DeadReason, End, Job, Kind, Lane, Task};
+use sekisho_core::notification::Alert;
+use sekisho_core::queue::{Failure, breaker};
+use tokio::sync::watch;
+
+use crate::config::Config;
+use crate::engine::lane::LanePolicy;
+use crate::engine::{Base, Engine, Kinds, Parts, Policy, Ran, Work};
+use deliver::Deliverer;
+use fetch::Fetcher;
+use notify::Notifier;
+use send::Sender;
+use settle::Settler;
+use sources::Sources;
+use timer::Timers;
+
+pub struct Jobs {
+    settler: Arc<Settler>,
+    deliverer: Deliverer,
+    sender: Sender,
+    notifier: Notifier,
+    fetcher: Arc<Fetcher>,
+    timers: Timers,
+}
+
+/// Opens all kinds of work, and the engine that runs them.
+pub fn open(config: &Config, parts: Parts, base: Base) -> anyhow::Result<(Arc<Engine>, Arc<Jobs>)> {
+    let sources = Arc::new(Sources::new(config));
+    let fetcher = Arc::new(Fetcher::new(config)?);
+    let jobs = Arc::new(Jobs {
+        settler: Arc::new(Settler::new(config, Arc::clone(&sources), Arc::clone(&fetcher))),
+        deliverer: Deliverer::new(config, sources)?,
+        sender: Sender::new(config)?,
+        notifier: Notifier::new(config),
+        fetcher,
+        timers: Timers::new(config),
+    });
+    let policy = Policy {
+        parts,
+        keeps_order: config.routes.iter().any(|route| route.route.fifo.is_some()),
+        lanes: jobs.lanes(parts),
+        stop_within: config.server.shutdown_timeout,
+    };
+    let kinds: Arc<dyn Kinds> = Arc::clone(&jobs) as _;
+    Ok((Arc::new(Engine::new(base, policy, kinds)), jobs))
+}
+
+impl Jobs {
+    /// Settles events in batches until told to stop.
+    pub async fn settle(self: Arc<Self>, engine: Arc<Engine>, stop: watch::Receiver<bool>) {
+        Arc::clone(&self.settler).run(&engine, stop).await;
+    }
+
+    fn lanes(&self, parts: Parts) -> Vec<(Lane, LanePolicy)> {
+        let mut lanes = Vec::new();
+        if parts.works {
+            lanes.extend(self.deliverer.lanes());
+            lanes.extend(self.sender.lanes());
+            lanes.push((Lane::notify(), plain(notify::AT_ONCE)));
+            lanes.push((Lane::suspect(), plain(1)));
+            lanes.extend(fetch::lanes());
+        }
+        if parts.schedules {
+            lanes.push((Lane::timer(), plain(timer::AT_ONCE)));
+        }
+        lanes
+    }
+}
+
+/// A lane without a rate, and whose breaker never opens.
+fn plain(concurrency: usize) -> LanePolicy {
+    let breaker = breaker::Policy { failures: 0, ..breaker::Policy::default() };
+    LanePolicy { concurrency, rate: None, breaker }
+}
+
+#[async_trait]
+impl Kinds for Jobs {
+    async fn run(&self, engine: &Arc<Engine>, work: &Work) -> Result<Ran, Failure> {
+        match &work.job.task {
+            Task::Settle(_) => Ok(self.settler.run_alone(engine, work).await),
+            Task::Deliver { route } => self.deliverer.run(engine, work, route).await,
+            Task::Send { notice } => self.sender.run(engine, work, notice).await,
+            Task::Notify(notify) => self.notifier.run(engine, work, notify).await,
+            Task::Fetch(fetch) => self.fetcher.run(engine, work, fetch).await,
+            Task::Timer(timer) => self.timers.run(engine, work, timer).await,
+            Task::Unreadable { kind, payload } => Err(unreadable(*kind, payload)),
+        }
+    }
+
+    async fn dead(&self, engine: &Engine, job: &Job, reason: DeadReason) -> ChangeSet {
+        match &job.task {
+            Task::Send { notice } => self.sender.abandon(engine, job, notice, reason).await,
+            Task::Settle(_)
+            | Task::Deliver { .. }
+            | Task::Notify(_)
+            | Task::Fetch(_)
+            | Task::Timer(_)
+            | Task::Unreadable { .. } => ChangeSet::end(job.lease, End::Dead(reason), engine.node.now()),
+        }
+    }
+
+    async fn plan(&self, engine: &Engine) -> sekisho_store::Result<()> {
+        self.timers.plan(engine).await
+    }
+
+    fn unserved(&self, lane: &Lane) -> Option<DeadReason> {
+        let (reason, what) = match (lane.channel(), lane.route()) {
+            (Some(channel), _) if !self.sender.serves(lane) => {
+                ("channel_removed", format!("channel {channel}"))
+            }
+            (_, Some(route)) if !self.deliverer.serves(lane) => ("route_removed", format!("route {route}")),
+            _ => return None,
+        };
+        Some(DeadReason::terminal(reason, format!("no node knows the {what} any more")))
+    }
+}
+
+/// Another version queued it.
+fn unreadable(kind: Kind, payload: &str) -> Failure {
+    match kind {
+        Kind::Timer => Failure::terminal("unknown_timer", format!("no timer is called {payload}")),
+        Kind::Fetch => Failure::terminal("unknown_fetch", format!("unknown kind of fetch: {payload}")),
+        Kind::Settle | Kind::Deliver | Kind::Notify | Kind::Send => {
+            Failure::terminal("unknown_task", format!("unknown kind of work: {payload}"))
+        }
+    }
+}
+
+fn unavailable(error: sekisho_store::Error) -> Failure {
+    Failure::transient("store_unavailable", error.chain())
+}
+
+/// Tells operators, as an event like any other.
+async fn announce(engine: &Engine, alert: Alert) {
+    let at = engine.node.now();
+    let event = alert.announcement(at).arrival(engine.node.next_seq(at));
+    if let Err(error) = engine.store.admit(Arc::new([event]), None).await {
+        engine.health.store_failed(&error);
+    }
+}

@@ -1,0 +1,40 @@
+//! What is asked of the store, beside its own questions: how a payment came to stand where it stands, whether the books are
+//! right, what a replay would lead to, who is known by a name. API, console, commands and [`crate::acts`] read here, so all
+//! find the same.
+//!
+//! Only reads, each of them bounded.
+
+mod api_keys;
+mod audit;
+mod books;
+mod context;
+mod dead;
+mod decided;
+mod directory;
+mod dossier;
+mod events;
+mod forecast;
+mod look_up;
+mod notices;
+mod reminders;
+mod states;
+mod suppressions;
+mod users;
+
+pub use api_keys::{find_key, find_key_called, list_keys, strongest_key};
+pub use audit::{AuditReport, each_link, verify_audit};
+pub use books::{check_books, differences};
+pub use context::OrderContext;
+pub use dead::find_letter;
+pub use directory::{NAMED_MAX, every_of_id, find_member, several};
+pub use dossier::{Dossier, History, dossier, history};
+pub use events::{event_status, find_event};
+pub use forecast::forecast;
+pub use look_up::{billing_state, payment_state, payments_by_reference};
+pub use notices::{NoticePage, NoticeQuery, mailed, notice, offices, parties};
+pub use reminders::{no_channel, reminders, reminders_summary};
+pub use states::load;
+pub use suppressions::{suppression, suppression_view, suppressions};
+pub use users::{
+    find_invite, find_open_invite, find_user, is_disabled, is_known_device, open_invites, users,
+};

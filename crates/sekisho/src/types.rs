@@ -1,0 +1,64 @@
+//! What the HTTP API takes and answers, one type for each: the server fills them, the command line reads them, and the
+//! OpenAPI document is made from them. A field is described here and nowhere else; its comment is its description.
+//!
+//! Names, nulls and forms are a promise to callers. Times are RFC 3339, ids are texts, amounts are whole numbers in the
+//! currency's smallest unit. These types know the core, and nothing of how things are stored, found or changed.
+
+mod audit;
+mod billing;
+mod books;
+mod channel;
+mod dead_letter;
+mod directory;
+mod event;
+mod import;
+mod key;
+mod links;
+mod message;
+mod notice;
+mod page;
+mod payment;
+mod problem;
+mod proof;
+mod rejection;
+mod reminder;
+mod replay;
+mod route;
+mod schedule;
+mod source;
+mod suppression;
+mod user;
+
+pub use audit::{AuditCheck, AuditEntry, ExportedEntry, SealedEntry};
+pub use billing::{Billing, BillingReferences, Invoice, Period, Subscription};
+pub use books::{Account, Balance, Books, BooksReport, CurrencyBalance, Difference, Line, Total, Warning};
+pub use channel::{Channel, Resumed};
+pub use dead_letter::{
+    DeadGroup, DeadLetter, DeadLetterDetail, DeadLetterSelection, DeadQuery, DeadReport, Risk,
+};
+pub use directory::{
+    Customer, Deleted, Member, NewCustomer, NewStaff, NewSubject, NewTenant, Staff, Subject, Tenant,
+};
+pub use event::{About, Content, Count, Event, EventDetail, EventQuery, Object};
+pub use import::{Import, Imported};
+pub use key::{ApiKey, NewApiKey, NewKeyAnswer, RevokedKey};
+pub use links::{Link, Linked, Owner};
+pub use message::{Call, Message, MessageDetail};
+pub use notice::{Notice, NoticeDetail, Resend, Step};
+pub use page::{Dated, List, Page};
+pub use payment::{
+    Dispute, NewPayment, Payment, PaymentFacts, PaymentHistory, PaymentReferences, Refund, SettledAmount,
+};
+pub use problem::{FieldError, Problem};
+pub use proof::{
+    OwnEntry, PaymentProof, ProofBooks, ProofCall, ProofChain, ProofCheck, ProofDecision, ProofDelivery,
+    ProofEntry, ProofEvent, ProofHead, ProofLine, ProofLink, ProofSum, RememberedEvent, StoredEvent,
+};
+pub use rejection::Rejection;
+pub use reminder::{Remind, RemindReport, Reminded, ReminderSummary};
+pub use replay::{NoticeForecast, Replay, ReplayReport, RouteForecast, Unanswered};
+pub use route::{Reset, Route};
+pub use schedule::Schedule;
+pub use source::Source;
+pub use suppression::{Suppression, SuppressionTurn, Turn};
+pub use user::{Invite, NewInvite, NewRank, User};
