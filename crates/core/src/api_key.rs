@@ -9,6 +9,7 @@ use serde_json::json;
 use crate::actor::Actor;
 use crate::change::ChangeSet;
 use crate::state::{Index, Key, Naming, Versioned, Write};
+use crate::text::is_hidden;
 use crate::time::Time;
 
 /// What a key may do; each includes the ones before it.
@@ -76,7 +77,9 @@ pub struct NewKey {
 /// Why a key is not made, or not revoked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyRefusal {
-    #[error("the name of a key has 1 to {NAME_MAX} characters")]
+    #[error(
+        "the name of a key has 1 to {NAME_MAX} characters, all of them visible, and no blank at its ends"
+    )]
     InvalidName,
     #[error("the name {0} is reserved for commands and keys; choose another")]
     ReservedName(String),
@@ -101,7 +104,9 @@ impl NewKey {
 }
 
 fn check_name(name: String) -> Result<String, KeyRefusal> {
-    if name.is_empty() || name.chars().count() > NAME_MAX || name.contains(char::is_control) {
+    // A name that looks like another's is, to who reads the audit log, the other's.
+    let is_plain = name.trim() == name && !name.contains(is_hidden);
+    if name.is_empty() || name.chars().count() > NAME_MAX || !is_plain {
         return Err(KeyRefusal::InvalidName);
     }
     if name == "cli" || name.starts_with("cli:") || name.starts_with(PREFIX) {
@@ -212,7 +217,8 @@ mod tests {
         for reserved in ["cli", "cli:tomo", "sk_1"] {
             assert_eq!(name(named(reserved)), Err(KeyRefusal::ReservedName(reserved.into())));
         }
-        for invalid in ["", "a\nb", &"あ".repeat(NAME_MAX + 1)] {
+        let look_alikes = ["shop ", "\u{3000}shop", "sh\u{202e}po", "shop\u{200e}"];
+        for invalid in ["", "a\nb", &"あ".repeat(NAME_MAX + 1)].into_iter().chain(look_alikes) {
             assert_eq!(name(named(invalid)), Err(KeyRefusal::InvalidName), "{invalid}");
         }
     }

@@ -2,6 +2,7 @@
 
 pub mod fetch;
 mod notify;
+mod refund;
 mod task;
 mod timer;
 
@@ -16,6 +17,7 @@ use crate::time::Time;
 use bytes::Bytes;
 pub use fetch::Fetch;
 pub use notify::Notify;
+pub use refund::RefundCall;
 pub use task::{Kind, Settle, Task};
 pub use timer::Timer;
 
@@ -48,6 +50,11 @@ impl Lane {
     /// Where a provider's API is asked.
     pub fn fetch(provider: &str) -> Self {
         Self(format!("fetch:{provider}").into())
+    }
+
+    /// Where a provider's API is told to give money back.
+    pub fn refund(provider: &str) -> Self {
+        Self(format!("refund:{provider}").into())
     }
 
     /// Where jobs run alone that were under way at several crashes.
@@ -199,6 +206,10 @@ impl Class {
 pub enum End {
     Done(Outcome),
     Retry {
+        due_at: Time,
+    },
+    /// It could not be tried: it waits, and that spends no try.
+    Wait {
         due_at: Time,
     },
     Dead(DeadReason),

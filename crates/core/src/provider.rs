@@ -38,7 +38,7 @@ use serde::Deserialize;
 
 pub use certificate::Certificate;
 pub(crate) use signature::to_base64;
-pub use signature::{from_base64 as decode_base64, to_base64 as encode_base64, to_hex as encode_hex};
+pub use signature::{from_base64 as decode_base64, sha256, to_base64 as encode_base64, to_hex as encode_hex};
 pub(crate) use stripe::open_decoded as open_stripe_decoded;
 
 use crate::event::{Created, Event, Trust};

@@ -11,6 +11,7 @@ mod payjp;
 pub mod payment;
 mod paypal;
 pub mod reading;
+pub mod refund;
 #[cfg(test)]
 mod spoiled;
 mod square;
@@ -22,6 +23,7 @@ use crate::event::{Stored, Trust};
 use crate::job::{DeadReason, Outcome};
 use crate::source_name::{Origin, is_own};
 
+pub use crate::job::RefundCall;
 pub use crate::job::fetch::{Fetch, Provider};
 pub use crate::state::Wanted;
 pub use decide::{Cause, Change, Input, Terms, decide, names};

@@ -1,18 +1,23 @@
 //! Stripe's API as Sekisho's caller sees it, on loopback, with a memory and a will to fail.
 //!
-//! Objects are put in by tests or created by callers; idempotency keys are real; parameters Stripe does not know
-//! are refused. Faults are ordered ahead ([`Fault`]), one per request, and every request stands in a ledger
-//! ([`Call`]), so that a checker can count what was really done. It expands nothing, and a session stays open
-//! until a test puts it back completed. Runs on a thread of its own until dropped.
+//! Objects are put in by tests, sold by a shop ([`Stripe::sell`]) or created by callers; idempotency keys are real;
+//! parameters Stripe does not know are refused. Faults are ordered ahead ([`Fault`]), one per request, and every request
+//! stands in a ledger ([`Ledger`]), so that a checker can count what was really done. Events are listed and never sent: a
+//! test takes and delivers them ([`Stripe::take_unsent`]). It expands nothing, and what Stripe or a buyer would do later
+//! happens when the test says so. Runs on a thread of its own until dropped.
 
+mod access;
 mod books;
-mod create;
 mod fault;
 mod keys;
 mod ledger;
 mod list;
 mod params;
+mod refund;
 mod refusal;
+mod sale;
+mod session;
+mod visit;
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -25,14 +30,15 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 pub use fault::Fault;
-pub use ledger::Call;
+pub use ledger::{Call, Ledger};
+pub use sale::Sold;
 
-use crate::app::Reply;
 use crate::server::{Request, Server, locked};
 use crate::sink::REQUEST_MAX;
+use access::Access;
 use books::Books;
 use keys::Keys;
-use refusal::{Refusal, json_reply};
+use visit::Visit;
 
 /// The secret key that is right unless the settings say otherwise.
 pub const KEY: &str = "sk_test_lab4242";
@@ -59,18 +65,36 @@ pub struct Stripe {
 
 #[derive(Debug)]
 struct Shared {
-    key: String,
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
+    key: String,
+    access: Access,
+    /// Seconds since 1970, instead of the machine's clock.
+    clock: Option<i64>,
     /// By id; the platform's own account is the empty text.
     accounts: HashMap<String, Books>,
     keys: Keys,
     /// With the endpoint they wait for, as `POST /v1/refunds`; empty is any.
     faults: VecDeque<(String, Fault)>,
     calls: Vec<Call>,
+    requests: u64,
+    ticks: u64,
+}
+
+impl State {
+    fn now(&self) -> i64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.clock.unwrap_or(since.as_secs() as i64)
+    }
+
+    /// Moments in which requests come and go, in order.
+    fn tick(&mut self) -> u64 {
+        self.ticks += 1;
+        self.ticks
+    }
 }
 
 impl Stripe {
@@ -79,8 +103,9 @@ impl Stripe {
     }
 
     pub fn start_with(settings: Settings) -> io::Result<Self> {
-        let shared = Arc::new(Shared { key: settings.key, state: Mutex::default() });
-        locked(&shared.state).accounts.insert(String::new(), Books::default());
+        let accounts = HashMap::from([(String::new(), Books::default())]);
+        let state = State { key: settings.key, accounts, ..State::default() };
+        let shared = Arc::new(Shared { state: Mutex::new(state) });
         let serving = Arc::clone(&shared);
         let server = Server::start(settings.listen, move |stream| serve(stream, Arc::clone(&serving)))?;
         Ok(Self { server, shared })
@@ -121,12 +146,7 @@ impl Stripe {
 
     /// An object of the platform's own account.
     pub fn object(&self, id: &str) -> Option<Value> {
-        locked(&self.shared.state).accounts[""].get(id).cloned()
-    }
-
-    /// Refunds of a payment intent or charge, oldest first.
-    pub fn refunds_of(&self, payment: &str) -> Vec<Value> {
-        locked(&self.shared.state).accounts[""].refunds_of(payment).cloned().collect()
+        self.with_books(|books, _| books.get(id).cloned())
     }
 
     /// Takes an object away, as Stripe does with events after 30 days.
@@ -149,9 +169,16 @@ impl Stripe {
         locked(&self.shared.state).faults.push_back((endpoint.to_owned(), fault));
     }
 
-    /// Every request so far, in the order of their answers.
-    pub fn calls(&self) -> Vec<Call> {
-        locked(&self.shared.state).calls.clone()
+    /// What time it is from now on, in seconds since 1970; otherwise it is the machine's.
+    pub fn set_clock(&self, seconds: i64) {
+        locked(&self.shared.state).clock = Some(seconds);
+    }
+
+    /// What a test does with the platform's own account, and when.
+    fn with_books<T>(&self, act: impl FnOnce(&mut Books, i64) -> T) -> T {
+        let mut state = locked(&self.shared.state);
+        let now = state.now();
+        act(state.accounts.get_mut("").expect("it is there from the start"), now)
     }
 }
 
@@ -169,7 +196,7 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>) -> io::Result<()> {
         let mut visit = Visit::new(&shared, &request);
         let fault = visit.fault();
         let reply = visit.answer(fault.as_ref()).await;
-        let encoded = visit.note(reply).encode();
+        let encoded = visit.note(reply, fault.as_ref()).encode();
         match fault {
             Some(Fault::Cut { after_bytes }) => {
                 return stream.write_all(&encoded[..after_bytes.min(encoded.len())]).await;
@@ -179,167 +206,6 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>) -> io::Result<()> {
         }
         stream.write_all(&encoded).await?;
     }
-}
-
-/// One request on its way through.
-struct Visit<'a> {
-    shared: &'a Shared,
-    /// With `{id}` in the place of an id.
-    endpoint: String,
-    id: String,
-    query: &'a str,
-    body: &'a [u8],
-    call: Call,
-}
-
-impl<'a> Visit<'a> {
-    fn new(shared: &'a Shared, request: &'a Request) -> Self {
-        let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
-        let header = |name: &str| request.header(name).map(str::to_owned);
-        let call = Call {
-            method: request.method.clone(),
-            path: path.to_owned(),
-            params: Value::Null,
-            headers: request.headers.clone(),
-            key: header("idempotency-key").filter(|_| request.method == "POST"),
-            account: header("stripe-account"),
-            status: 0,
-            worked: false,
-            replayed: false,
-        };
-        let (collection, last) = path.rsplit_once('/').unwrap_or_default();
-        let (endpoint, id) = match format!("{} {path}", request.method) {
-            whole if params::of(&whole).is_some() => (whole, ""),
-            _ => (format!("{} {collection}/{{id}}", request.method), last),
-        };
-        Self { shared, endpoint, id: id.to_owned(), query, body: &request.body, call }
-    }
-
-    /// The first fault that waits for this request.
-    fn fault(&self) -> Option<Fault> {
-        let mut state = locked(&self.shared.state);
-        let n = state.faults.iter().position(|(at, _)| at.is_empty() || *at == self.endpoint)?;
-        state.faults.remove(n).map(|(_, fault)| fault)
-    }
-
-    async fn answer(&mut self, fault: Option<&Fault>) -> Reply {
-        if let Err(reply) = self.enter(fault) {
-            return reply;
-        }
-        if let Some(Fault::LateWork(delay)) = fault {
-            tokio::time::sleep(*delay).await;
-        }
-        self.work(fault)
-    }
-
-    /// Everything before the work. What ends here leaves nothing behind; otherwise the key is in use from now on.
-    fn enter(&mut self, fault: Option<&Fault>) -> Result<(), Reply> {
-        let refused = |refusal: Refusal| refusal.reply();
-        self.authorize().map_err(refused)?;
-        if let Some(reply) = fault.and_then(Fault::at_the_door) {
-            return Err(reply);
-        }
-        let table = params::of(&self.endpoint)
-            .ok_or_else(|| Refusal::no_endpoint(&self.call.method, &self.call.path).reply())?;
-        let given = if self.call.method == "POST" { self.body } else { self.query.as_bytes() };
-        self.call.params = params::read(given).map_err(refused)?;
-        let used_for = self.used_for();
-        let mut state = locked(&self.shared.state);
-        if let Some(key) = &self.call.key
-            && let Some(reply) = state.keys.replay(self.account(), key, &used_for).map_err(refused)?
-        {
-            drop(state);
-            self.call.replayed = true;
-            return Err(reply);
-        }
-        params::check(&self.call.params, table).map_err(refused)?;
-        if self.call.params.get("expand").is_some() {
-            let message = "This property cannot be expanded: the lab expands nothing.";
-            return Err(Refusal::new(400, Some("property_cannot_be_expanded"), message).reply());
-        }
-        if let Some(key) = &self.call.key {
-            state.keys.begin(self.account(), key, &used_for);
-        }
-        Ok(())
-    }
-
-    fn authorize(&self) -> Result<(), Refusal> {
-        let given = self.call.header("authorization");
-        if given.and_then(|header| header.strip_prefix("Bearer ")) != Some(&self.shared.key) {
-            return Err(Refusal::unauthorized(given));
-        }
-        let account = self.account();
-        if !locked(&self.shared.state).accounts.contains_key(account) {
-            return Err(Refusal::account(account));
-        }
-        Ok(())
-    }
-
-    fn work(&mut self, fault: Option<&Fault>) -> Reply {
-        let account = self.account().to_owned();
-        let mut state = locked(&self.shared.state);
-        let books = state.accounts.get_mut(&account).expect("it was there when the caller was let in");
-        let result = match fault {
-            Some(Fault::StoredError) => Err(Refusal::server_error()),
-            _ => self.act(books),
-        };
-        let created = result.is_ok() && self.call.method == "POST";
-        let reply = match (result, fault) {
-            (Ok(_), Some(Fault::ErrorAfterWork)) => Refusal::server_error().reply(),
-            (Ok(value), _) => json_reply(200, &value),
-            (Err(refusal), _) => refusal.reply(),
-        };
-        if let Some(key) = &self.call.key {
-            state.keys.keep(&account, key, &reply);
-        }
-        drop(state);
-        self.call.worked = created;
-        reply
-    }
-
-    fn act(&self, books: &mut Books) -> Result<Value, Refusal> {
-        let params = &self.call.params;
-        let one = |kind: &str| {
-            books.find(kind, &self.id).cloned().ok_or_else(|| Refusal::no_such(404, kind, &self.id, "id"))
-        };
-        let page = |kind: &str| list::page(books, kind, &self.call.path, params);
-        match self.endpoint.as_str() {
-            "GET /v1/checkout/sessions/{id}" => one("checkout.session"),
-            "GET /v1/payment_intents/{id}" => one("payment_intent"),
-            "GET /v1/charges/{id}" => one("charge"),
-            "GET /v1/balance_transactions/{id}" => one("balance_transaction"),
-            "GET /v1/refunds/{id}" => one("refund"),
-            "GET /v1/events/{id}" => one("event"),
-            "GET /v1/payment_intents" => page("payment_intent"),
-            "GET /v1/refunds" => page("refund"),
-            "GET /v1/events" => page("event"),
-            "POST /v1/refunds" => create::refund(books, params, now()),
-            "POST /v1/checkout/sessions" => create::session(books, params, now()),
-            _ => Err(Refusal::no_endpoint(&self.call.method, &self.call.path)),
-        }
-    }
-
-    /// Writes the request down before its answer is sent.
-    fn note(self, reply: Reply) -> Reply {
-        let mut state = locked(&self.shared.state);
-        let id = format!("req_lab{:08}", state.calls.len());
-        state.calls.push(Call { status: reply.status, ..self.call });
-        reply.with_header("request-id", &id)
-    }
-
-    fn account(&self) -> &str {
-        self.call.account.as_deref().unwrap_or_default()
-    }
-
-    /// What a key is bound to.
-    fn used_for(&self) -> String {
-        format!("{} {} {}", self.call.method, self.call.path, self.call.params)
-    }
-}
-
-fn now() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    since.as_secs() as i64
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ use crate::http::{Peer, Problem};
 use crate::queries::OrderContext;
 use crate::view::{ConfiguredChannel, Place};
 use auth::Caller;
-use endpoint::{Answer, Call, Success};
+use endpoint::{Answer, Call};
 
 pub use auth::{ACTOR, Auth};
 pub use endpoint::{Endpoint, Verb};
@@ -204,9 +204,9 @@ async fn carry_out(endpoint: &'static Endpoint, api: Arc<Api>, path: String, req
         return Err(problem::missing("nothing has an id with control characters".into()));
     }
     let params = params(endpoint, request.uri())?;
-    let key = request.headers().get(ONCE).filter(|_| endpoint.success == Success::CreatedOnce).cloned();
+    let key = request.headers().get(ONCE).filter(|_| endpoint.success.is_once()).cloned();
     let body = read(endpoint, request.into_body()).await?;
-    let request = key.map(|key| order_once(endpoint, &caller, &key, &body)).transpose()?;
+    let request = key.map(|key| order_once(endpoint, &path, &caller, &key, &body)).transpose()?;
     let Caller { name: actor, role, scope, tenant } = caller;
     (endpoint.run)(Call { api, actor, role, scope, tenant, path, params, body, request }).await
 }
@@ -214,6 +214,7 @@ async fn carry_out(endpoint: &'static Endpoint, api: Arc<Api>, path: String, req
 /// Which order it is, by its sender's `Idempotency-Key`.
 fn order_once(
     endpoint: &Endpoint,
+    path: &str,
     caller: &Caller,
     key: &HeaderValue,
     body: &[u8],
@@ -221,7 +222,8 @@ fn order_once(
     let unreadable = |_| problem::parameter("Idempotency-Key", "expected ASCII characters".into());
     let key = key.to_str().map_err(unreadable)?;
     let order = endpoint::order(body)?;
-    Ok(acts::Request::new(&caller.name, caller.tenant.as_deref(), key, endpoint.path, &order)?)
+    let what = [endpoint.path, path].concat();
+    Ok(acts::Request::new(&caller.name, caller.tenant.as_deref(), key, &what, &order)?)
 }
 
 async fn admit(

@@ -32,7 +32,7 @@ use sekisho_core::mail_address::MailAddress;
 use sekisho_core::notification::template::Templates;
 use sekisho_core::notification::{House, Rule, To};
 use sekisho_core::pattern::Pattern;
-use sekisho_core::settlement::References;
+use sekisho_core::settlement::{self, References, refund};
 use sekisho_core::source_name::{OWN, Origin};
 use sekisho_core::time::DAY_MS;
 use sekisho_core::user::Rank;
@@ -64,6 +64,8 @@ pub struct Config {
     pub references: References,
     /// How long access lasts beyond what was paid.
     pub grace: Duration,
+    /// Refunds that rules may order in an hour, over all nodes; more wait for a person.
+    pub automatic_refunds_per_hour: usize,
     pub notifications: Notifications,
     /// The shipped ones, and the user's own over them.
     pub templates: Templates,
@@ -244,6 +246,19 @@ impl Config {
     pub fn accounts(&self) -> BTreeMap<String, String> {
         let bound = |source: &Source| Some((source.name.to_string(), source.account.clone()?));
         self.sources.iter().filter_map(bound).collect()
+    }
+
+    /// Who may be told to give money back.
+    pub fn refunds(&self) -> refund::Policy {
+        let may = |source: &Source| {
+            let api = source.api.as_ref().filter(|api| api.refunds)?;
+            let provider = settlement::Provider::parse(source.provider.about().name)?;
+            Some((provider, api.livemode.or(source.livemode)))
+        };
+        refund::Policy {
+            accounts: self.sources.iter().filter_map(may).collect(),
+            automatic_per_hour: self.automatic_refunds_per_hour,
+        }
     }
 
     /// The folder the default store lives in; generated secrets live there too.

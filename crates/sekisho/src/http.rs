@@ -50,14 +50,11 @@ pub struct Peer {
     pub named: IpAddr,
 }
 
-const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-
 impl Peer {
     /// Whether a request comes from this machine or its private network. What a proxy hands on that we were not told of
     /// comes from nobody knows where.
     pub fn is_near(self, headers: &HeaderMap) -> bool {
-        let is_handed_on = headers.contains_key(FORWARDED_FOR) || headers.contains_key(header::FORWARDED);
-        if is_handed_on && self.named == self.socket.to_canonical() {
+        if headers.keys().any(is_of_proxy) && self.named == self.socket.to_canonical() {
             return false;
         }
         match self.named.to_canonical() {
@@ -65,6 +62,12 @@ impl Peer {
             IpAddr::V6(ip) => ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local(),
         }
     }
+}
+
+/// Whether a header is one that proxies add to what they hand on.
+fn is_of_proxy(name: &HeaderName) -> bool {
+    let name = name.as_str();
+    ["forwarded", "via", "x-real-ip"].contains(&name) || name.starts_with("x-forwarded-")
 }
 
 #[cfg(test)]
@@ -75,7 +78,8 @@ mod tests {
     fn h3_who_is_near_can_be_told_from_who_was_let_through() {
         let near = |socket: &str, named: &str, forwarded: Option<&str>| {
             let peer = Peer { socket: socket.parse().unwrap(), named: named.parse().unwrap() };
-            let lines = forwarded.map(|value| (FORWARDED_FOR, value.parse().unwrap()));
+            let name = HeaderName::from_static("x-forwarded-for");
+            let lines = forwarded.map(|value| (name, value.parse().unwrap()));
             peer.is_near(&lines.into_iter().collect())
         };
         for address in
@@ -90,5 +94,10 @@ mod tests {
         assert!(near("127.0.0.1", "10.0.0.9", Some("10.0.0.9")), "whom a trusted proxy names");
         assert!(!near("127.0.0.1", "203.0.113.9", Some("203.0.113.9")));
         assert!(!near("127.0.0.1", "127.0.0.1", Some("203.0.113.9")), "a proxy nobody told us of");
+        let here = Peer { socket: "127.0.0.1".parse().unwrap(), named: "127.0.0.1".parse().unwrap() };
+        for name in ["forwarded", "via", "x-real-ip", "x-forwarded-host", "x-forwarded-proto"] {
+            let line = (HeaderName::from_static(name), HeaderValue::from_static("203.0.113.9"));
+            assert!(!here.is_near(&[line].into_iter().collect()), "{name} is a proxy's word, too");
+        }
     }
 }

@@ -1,9 +1,11 @@
 //! The kinds of work: one file each, of one shape. Each is opened from the configuration, is handed a leased job, and
 //! says what became of it; the [`engine`](crate::engine) does the rest.
 
+mod accounts;
 mod deliver;
 mod fetch;
 mod notify;
+mod refund;
 mod send;
 mod settle;
 mod sources;
@@ -21,9 +23,11 @@ use tokio::sync::watch;
 use crate::config::Config;
 use crate::engine::lane::LanePolicy;
 use crate::engine::{Base, Engine, Kinds, Parts, Policy, Ran, Work};
+use accounts::Accounts;
 use deliver::Deliverer;
 use fetch::Fetcher;
 use notify::Notifier;
+use refund::Refunder;
 use send::Sender;
 use settle::Settler;
 use sources::Sources;
@@ -34,20 +38,22 @@ pub struct Jobs {
     deliverer: Deliverer,
     sender: Sender,
     notifier: Notifier,
-    fetcher: Arc<Fetcher>,
+    fetcher: Fetcher,
+    refunder: Refunder,
     timers: Timers,
 }
 
 /// Opens all kinds of work, and the engine that runs them.
 pub fn open(config: &Config, parts: Parts, base: Base) -> anyhow::Result<(Arc<Engine>, Arc<Jobs>)> {
     let sources = Arc::new(Sources::new(config));
-    let fetcher = Arc::new(Fetcher::new(config)?);
+    let accounts = Arc::new(Accounts::new(config)?);
     let jobs = Arc::new(Jobs {
-        settler: Arc::new(Settler::new(config, Arc::clone(&sources), Arc::clone(&fetcher))),
+        settler: Arc::new(Settler::new(config, Arc::clone(&sources), Arc::clone(&accounts))),
         deliverer: Deliverer::new(config, sources)?,
         sender: Sender::new(config)?,
         notifier: Notifier::new(config),
-        fetcher,
+        fetcher: Fetcher::new(Arc::clone(&accounts)),
+        refunder: Refunder::new(accounts),
         timers: Timers::new(config),
     });
     let policy = Policy {
@@ -74,6 +80,7 @@ impl Jobs {
             lanes.push((Lane::notify(), plain(notify::AT_ONCE)));
             lanes.push((Lane::suspect(), plain(1)));
             lanes.extend(fetch::lanes());
+            lanes.extend(refund::lanes());
         }
         if parts.schedules {
             lanes.push((Lane::timer(), plain(timer::AT_ONCE)));
@@ -97,6 +104,7 @@ impl Kinds for Jobs {
             Task::Send { notice } => self.sender.run(engine, work, notice).await,
             Task::Notify(notify) => self.notifier.run(engine, work, notify).await,
             Task::Fetch(fetch) => self.fetcher.run(engine, work, fetch).await,
+            Task::Refund(call) => self.refunder.run(engine, work, call).await,
             Task::Timer(timer) => self.timers.run(engine, work, timer).await,
             Task::Unreadable { kind, payload } => Err(unreadable(*kind, payload)),
         }
@@ -105,6 +113,7 @@ impl Kinds for Jobs {
     async fn dead(&self, engine: &Engine, job: &Job, reason: DeadReason) -> ChangeSet {
         match &job.task {
             Task::Send { notice } => self.sender.abandon(engine, job, notice, reason).await,
+            Task::Refund(call) => refund::abandon(engine, job, call, reason).await,
             Task::Settle(_)
             | Task::Deliver { .. }
             | Task::Notify(_)
@@ -135,7 +144,7 @@ fn unreadable(kind: Kind, payload: &str) -> Failure {
     match kind {
         Kind::Timer => Failure::terminal("unknown_timer", format!("no timer is called {payload}")),
         Kind::Fetch => Failure::terminal("unknown_fetch", format!("unknown kind of fetch: {payload}")),
-        Kind::Settle | Kind::Deliver | Kind::Notify | Kind::Send => {
+        Kind::Settle | Kind::Deliver | Kind::Notify | Kind::Send | Kind::Refund => {
             Failure::terminal("unknown_task", format!("unknown kind of work: {payload}"))
         }
     }

@@ -20,6 +20,7 @@ mod page;
 mod payment;
 mod problem;
 mod proof;
+mod refund;
 mod rejection;
 mod reminder;
 mod replay;
@@ -54,6 +55,7 @@ pub use proof::{
     OwnEntry, PaymentProof, ProofBooks, ProofCall, ProofChain, ProofCheck, ProofDecision, ProofDelivery,
     ProofEntry, ProofEvent, ProofHead, ProofLine, ProofLink, ProofSum, RememberedEvent, StoredEvent,
 };
+pub use refund::{NewRefund, RefundOrder, RefundOrdered, ReleaseRefund};
 pub use rejection::Rejection;
 pub use reminder::{Remind, RemindReport, Reminded, ReminderSummary};
 pub use replay::{NoticeForecast, Replay, ReplayReport, RouteForecast, Unanswered};

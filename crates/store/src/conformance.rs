@@ -53,6 +53,7 @@ pub const PROMISES: &[Promise] = &[
     ("c4: a claim of several lanes keeps each lane's limit", |s| Box::pin(work::claims_lanes(s))),
     ("b2: concurrent claims give every job once", |s| Box::pin(work::concurrent_claims(s))),
     ("b2: a commit without its lease writes nothing", |s| Box::pin(work::fences(s))),
+    ("b2: a run that could only wait spends no try", |s| Box::pin(work::waits(s))),
     ("b2: a set of a run that goes on is guarded by its lease, and keeps it", |s| Box::pin(work::goes_on(s))),
     ("b2: a set whose lease is lost leaves no job, no key and no attempt", |s| Box::pin(work::lost_sets(s))),
     ("b2: a key makes one job, for ever", |s| Box::pin(work::one_job_per_key(s))),

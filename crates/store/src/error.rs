@@ -42,6 +42,14 @@ impl Error {
         }
     }
 
+    /// Whether the database gave it up because it took too long.
+    pub(crate) fn took_too_long(&self) -> bool {
+        match self {
+            Self::Unavailable(source) => source.downcast_ref::<Failure>().is_some_and(Failure::took_too_long),
+            Self::Corrupt(_) => false,
+        }
+    }
+
     /// The whole chain in one line, for a log.
     pub fn chain(&self) -> String {
         chain(self)

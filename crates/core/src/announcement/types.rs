@@ -2,7 +2,7 @@
 //! routes and rules that ask for one of these mean ours, unless they name the source they mean.
 
 /// Every type that Sekisho announces.
-pub const TYPES: [&str; 33] = [
+pub const TYPES: [&str; 36] = [
     "balance.credited",
     "balance.debited",
     "billing.active",
@@ -30,7 +30,10 @@ pub const TYPES: [&str; 33] = [
     "payment.processing",
     "payment.refund_cancelled",
     "payment.refund_failed",
+    "payment.refund_given_up",
+    "payment.refund_ordered",
     "payment.refund_pending",
+    "payment.refund_waiting",
     "payment.refunded",
     "payment.underpaid",
     "payment.unlinked",

@@ -10,6 +10,13 @@ pub struct Fetch {
     /// What it is, in the provider's words: `balance_transaction`.
     pub object: String,
     pub id: String,
+    /// How much later it is read, to see what became of it meanwhile.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub after_days: u32,
+}
+
+fn is_zero(days: &u32) -> bool {
+    *days == 0
 }
 
 /// Who can be asked.

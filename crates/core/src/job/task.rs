@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Fetch, Notify, Timer};
+use super::{Fetch, Notify, RefundCall, Timer};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Task {
@@ -19,6 +19,8 @@ pub enum Task {
     Notify(Notify),
     /// Read something from the provider; the answer becomes an event.
     Fetch(Fetch),
+    /// Have the provider give money back.
+    Refund(RefundCall),
     /// Do what is due.
     Timer(Timer),
     /// What another version wrote, and this one can't read. It is kept as it is, and a person decides.
@@ -44,6 +46,7 @@ pub enum Kind {
     Fetch,
     Notify,
     Send,
+    Refund,
 }
 
 impl Task {
@@ -54,6 +57,7 @@ impl Task {
             Self::Send { .. } => Kind::Send,
             Self::Notify(_) => Kind::Notify,
             Self::Fetch(_) => Kind::Fetch,
+            Self::Refund(_) => Kind::Refund,
             Self::Timer(_) => Kind::Timer,
             Self::Unreadable { kind, .. } => *kind,
         }
@@ -66,6 +70,7 @@ impl Task {
             Self::Send { notice } => Cow::Borrowed(notice),
             Self::Notify(notify) => Cow::Owned(json(notify)),
             Self::Fetch(fetch) => Cow::Owned(json(fetch)),
+            Self::Refund(call) => Cow::Owned(json(call)),
             Self::Timer(timer) => Cow::Owned(json(timer)),
             Self::Unreadable { payload, .. } => Cow::Borrowed(payload),
         }
@@ -80,6 +85,7 @@ impl Task {
             Kind::Send => Some(Self::Send { notice: payload.to_owned() }),
             Kind::Notify => read(payload).map(Self::Notify),
             Kind::Fetch => read(payload).map(Self::Fetch),
+            Kind::Refund => read(payload).map(Self::Refund),
             Kind::Timer => read(payload).map(Self::Timer),
         };
         Some(task.unwrap_or_else(|| Self::Unreadable { kind, payload: payload.to_owned() }))
@@ -95,6 +101,7 @@ impl Task {
             | Self::Send { .. }
             | Self::Notify(_)
             | Self::Fetch(_)
+            | Self::Refund(_)
             | Self::Timer(_)
             | Self::Unreadable { .. } => self,
         }
@@ -131,8 +138,8 @@ const AGAIN: &str = "again";
 const HELD: &str = "held:";
 
 impl Kind {
-    pub const ALL: [Self; 6] =
-        [Self::Settle, Self::Deliver, Self::Timer, Self::Fetch, Self::Notify, Self::Send];
+    pub const ALL: [Self; 7] =
+        [Self::Settle, Self::Deliver, Self::Timer, Self::Fetch, Self::Notify, Self::Send, Self::Refund];
 
     pub const fn name(self) -> &'static str {
         match self {
@@ -142,6 +149,7 @@ impl Kind {
             Self::Fetch => "fetch",
             Self::Notify => "notify",
             Self::Send => "send",
+            Self::Refund => "refund",
         }
     }
 
@@ -171,7 +179,20 @@ mod tests {
             livemode: Some(true),
             object: "balance_transaction".into(),
             id: "txn_1".into(),
+            after_days: 0,
         };
+        let again = Fetch { after_days: 3, ..fetch.clone() };
+        let fetched_again = r#"{"provider":"stripe","account":null,"livemode":true,"object":"balance_transaction","id":"txn_1","after_days":3}"#;
+        let refund = RefundCall {
+            provider: Provider::Stripe,
+            account: None,
+            livemode: Some(true),
+            object: "payment_intent".into(),
+            id: "pi_1".into(),
+            order: "request/7".into(),
+            generation: 2,
+        };
+        let refunded = r#"{"provider":"stripe","account":null,"livemode":true,"object":"payment_intent","id":"pi_1","order":"request/7","generation":2}"#;
         let fetched = r#"{"provider":"stripe","account":null,"livemode":true,"object":"balance_transaction","id":"txn_1"}"#;
         let remind = Notify::Remind { tenant: "t".into(), date: "2026-05-28".into() };
         vec![
@@ -184,6 +205,8 @@ mod tests {
             (Task::Notify(Notify::Feedback), "notify", r#""feedback""#),
             (Task::Notify(remind), "notify", r#"{"remind":{"tenant":"t","date":"2026-05-28"}}"#),
             (Task::Fetch(fetch), "fetch", fetched),
+            (Task::Fetch(again), "fetch", fetched_again),
+            (Task::Refund(refund), "refund", refunded),
             (Task::Timer(Timer::Schedule("daily".into())), "timer", r#"{"schedule":"daily"}"#),
             (Task::Timer(Timer::Count), "timer", r#""count""#),
             (Task::Timer(Timer::Forget), "timer", r#""forget""#),

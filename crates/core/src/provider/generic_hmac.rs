@@ -151,6 +151,9 @@ impl Scheme for Open {
             let at = moment(timestamp).filter(|_| is_plain);
             signed_at = Some(at.ok_or_else(|| Refusal::malformed(name.as_str()))?);
         }
+        if self.template.windows(2).any(|pair| is_blurred(pair, request.body)) {
+            return Err(Refusal::MalformedBody);
+        }
         let id = match &self.id {
             Place::Header(name) if self.template.contains(&Piece::Id) => request.header(name.as_str())?,
             _ => "",
@@ -269,11 +272,22 @@ impl Place {
     }
 }
 
-/// Whether what is taken from one could be given to the other. A timestamp says itself where it ends: another would be far
-/// outside the window.
+/// Whether what is taken from one could be given to the other. A timestamp says itself where it ends, as long as no digit of
+/// the body touches it: [`is_blurred`].
 fn is_ambiguous(pair: &[Piece]) -> bool {
     let is_plain = |piece: &Piece| matches!(piece, Piece::Plain(_));
     pair.contains(&Piece::Id) && !pair.iter().any(is_plain)
+}
+
+/// Whether digits could be moved between a timestamp and the body beside it: the first ten of milliseconds are the same
+/// moment in seconds.
+fn is_blurred(pair: &[Piece], body: &[u8]) -> bool {
+    let touching = match pair {
+        [Piece::Timestamp, Piece::Body] => body.first(),
+        [Piece::Body, Piece::Timestamp] => body.last(),
+        _ => None,
+    };
+    touching.is_some_and(u8::is_ascii_digit)
 }
 
 /// Splits `{timestamp}.{body}` into its pieces.

@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::reading::Reading;
-use super::{Fetch, billing, payment};
+use super::{Fetch, RefundCall, billing, payment};
 use crate::announcement::Announcement;
 use crate::audit::{self, Entry, Role};
 use crate::change::ChangeSet;
@@ -50,6 +50,11 @@ pub struct Cause {
 }
 
 impl Cause {
+    /// Found out here, by no event.
+    pub fn system() -> Self {
+        Self { role: Role::System.of_entry(), ..Self::default() }
+    }
+
     pub fn of(event: &Stored) -> Self {
         let details = [
             ("event_id", event.event_id.clone()),
@@ -74,14 +79,18 @@ pub struct Change {
     pub audit: Vec<Entry>,
     pub announcements: Vec<Announcement>,
     pub fetches: Vec<Fetch>,
+    pub refunds: Vec<RefundCall>,
     /// Why it can't be decided; then nothing else is set.
     pub refused: Option<String>,
 }
 
 impl Change {
-    /// What is to be written, with an id for every event that it makes. Jobs and ends are the caller's.
+    /// What is to be written, with an id for every event and every job that it asks for. Ends are the caller's.
     pub fn into_set(self, at: Time, mut next_seq: impl FnMut() -> Seq) -> ChangeSet {
+        let fetches = self.fetches.iter().map(|fetch| fetch.job(next_seq(), at)).collect::<Vec<_>>();
+        let refunds = self.refunds.iter().map(|call| call.job(next_seq(), at));
         ChangeSet {
+            jobs: fetches.into_iter().chain(refunds).collect(),
             writes: self.writes,
             names: self.names,
             postings: self.postings,
@@ -294,6 +303,7 @@ pub trait Aggregate: Clone + Default + PartialEq + Serialize + DeserializeOwned 
 pub struct Asked<M> {
     pub announcements: Vec<Announcement>,
     pub fetches: Vec<Fetch>,
+    pub refunds: Vec<RefundCall>,
     pub marks: Vec<M>,
 }
 

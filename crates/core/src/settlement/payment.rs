@@ -12,6 +12,7 @@ mod due;
 mod histories;
 mod lines;
 mod objects;
+mod refund_order;
 #[cfg(test)]
 mod samples;
 #[cfg(test)]
@@ -38,7 +39,8 @@ pub use objects::{
     Capture, Charge, ChargeStatus, Dispute, DisputeStatus, Intent, IntentStatus, Refund, RefundStatus,
     Session, SessionStatus, Snapshot, Transaction,
 };
-pub use view::view;
+pub use refund_order::{Generation, RefundOrder, RefundOrderStatus, RefundWish, Refundable, Release};
+pub use view::{refund_order, view};
 pub use why::Why;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,6 +117,9 @@ pub struct Facts {
     pub refunds: BTreeMap<String, Refund>,
     #[serde(skip_serializing_if = "is_nothing")]
     pub disputes: BTreeMap<String, Dispute>,
+    /// Refunds that were ordered here, by what caused them.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub refund_orders: BTreeMap<String, RefundOrder>,
     /// Other payments of the app's that something of this one also named. Two of them are never made one.
     #[serde(skip_serializing_if = "is_nothing")]
     pub conflicts: BTreeSet<String>,
@@ -185,6 +190,7 @@ impl Facts {
         each(&mut self.transactions, &other.transactions, Transaction::join);
         each(&mut self.refunds, &other.refunds, Refund::join);
         each(&mut self.disputes, &other.disputes, Dispute::join);
+        each(&mut self.refund_orders, &other.refund_orders, RefundOrder::join);
     }
 }
 

@@ -21,6 +21,19 @@ pub struct Realm {
 }
 
 impl Realm {
+    /// Provider, account and mode of a realm that is written as text.
+    pub fn parse(text: &str) -> Option<(&str, Option<String>, Option<bool>)> {
+        let (provider, rest) = text.split_once('/')?;
+        let (account, mode) = rest.rsplit_once('/')?;
+        let account = Some(account).filter(|account| *account != "-").map(str::to_owned);
+        let livemode = match mode {
+            "live" => Some(true),
+            "test" => Some(false),
+            _ => None,
+        };
+        Some((provider, account, livemode))
+    }
+
     /// The name of a provider's object.
     pub fn name(&self, id: &str) -> String {
         format!("{self}/{id}")

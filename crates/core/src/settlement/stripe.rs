@@ -16,6 +16,8 @@ use super::reading::{Labels, Reading, Realm, References, Unreadable};
 use crate::event::Stored;
 use crate::money::{self, Currency};
 
+pub use payment::listed_refund;
+
 /// What Stripe's event adds; `None` when it speaks of nothing we keep books of.
 pub fn read(event: &Stored, references: &References) -> Result<Option<Reading>, Unreadable> {
     let envelope: Envelope<'_> = serde_json::from_slice(&event.body).map_err(unreadable)?;
@@ -37,7 +39,7 @@ pub fn read(event: &Stored, references: &References) -> Result<Option<Reading>, 
         "payment_intent" => payment::intent(&context, object)?,
         "charge" => payment::charge(&context, object)?,
         "checkout.session" => payment::session(&context, object)?,
-        "refund" => payment::refund(&context, object)?,
+        "refund" => payment::read_refund(&context, object)?,
         "dispute" => payment::dispute(&context, object)?,
         "balance_transaction" => payment::transaction(&context, object)?,
         "subscription" => billing::subscription(&context, object)?,

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::decide::{Cause, Input, decide, names};
 use super::order::Order;
 use super::payment::{self, Facts, MerchantOrder};
-use super::{References, billing};
+use super::{Fetch, References, RefundCall, billing};
 use crate::announcement::Announcement;
 use crate::event::{Stored, Trust};
 use crate::id::Seq;
@@ -33,6 +33,10 @@ pub struct World {
     seq: i64,
     pub postings: Vec<Posting>,
     pub told: Vec<Announcement>,
+    pub refunds: Vec<RefundCall>,
+    pub fetches: Vec<Fetch>,
+    /// Whether the provider can be asked.
+    pub can_fetch: bool,
 }
 
 impl World {
@@ -121,7 +125,8 @@ impl World {
                 let state = self.loaded.states.get(key);
                 seen.states.extend(state.map(|state| (key.clone(), state.clone())));
             }
-            match decide(inputs, &wanted, &seen, &Terms::at(NOW)) {
+            let can_fetch = self.can_fetch;
+            match decide(inputs, &wanted, &seen, &Terms { can_fetch: &|_| can_fetch, ..Terms::at(NOW) }) {
                 Ok(changes) => break changes,
                 Err(more) => {
                     assert!(more.names.is_disjoint(&wanted.names) && more.keys.is_disjoint(&wanted.keys));
@@ -150,6 +155,8 @@ impl World {
             }
             self.postings.extend(change.postings);
             self.told.extend(change.announcements);
+            self.refunds.extend(change.refunds);
+            self.fetches.extend(change.fetches);
         }
     }
 

@@ -5,13 +5,22 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use sekisho_core::text::is_hidden;
-
 use super::Attack;
 use super::letter::{Letter, genuine};
 
 /// Clipboard, screen, colours by one byte, and a line that runs backwards.
 const ODD: &str = "\u{1b}]52;c;ZXZpbA==\u{7}\u{1b}[2J\u{7f}\u{9b}31m\u{202e}cba\u{2066}";
+
+/// What a terminal obeys (C0, DEL, C1), and what turns the direction of writing. Line breaks and tabs are what they seem.
+fn is_obeyed(letter: char) -> bool {
+    match letter {
+        '\n' | '\t' => false,
+        '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' => true,
+        letter => {
+            matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        }
+    }
+}
 
 pub fn run(attack: &mut Attack<'_>) -> Result<(), String> {
     proxies(attack)?;
@@ -35,19 +44,34 @@ fn proxies(attack: &mut Attack<'_>) -> Result<(), String> {
     let env = ["http_proxy", "HTTP_PROXY", "all_proxy", "https_proxy"].map(|name| (name, &*url));
     let address = format!("http://{}", attack.house.server.address());
     let port = attack.house.server.address().port();
-    for words in [
-        &["keys", "list"][..],
-        &["tenants", "create", "proxied"],
-        &["tenants", "create", "proxied", "--server", &address],
-        &["tenants", "create", "proxied", "--server", &format!("http://localhost:{port}"), "--key", "any"],
-        &["trigger", "charge.succeeded", "--source", "stripe", "--url", &address],
-        &["send", "--source", "payjp", "--url", &address],
-        &["doctor"],
+    // With what each must print: a command that never called the server would show its key to nobody.
+    for (words, proof) in [
+        (&["keys", "list"][..], "admins"),
+        (&["tenants", "create", "proxied"], "proxied"),
+        (&["tenants", "create", "proxied-2", "--server", &address], "proxied-2"),
+        (
+            &[
+                "tenants",
+                "create",
+                "proxied-3",
+                "--server",
+                &format!("http://localhost:{port}"),
+                "--key",
+                "any",
+            ],
+            "the server at",
+        ),
+        (&["trigger", "charge.succeeded", "--source", "stripe", "--url", &address], "accepted"),
+        (&["send", "--source", "payjp", "--url", &address], "accepted"),
+        (&["doctor"], "and ready"),
     ] {
         let before = asked.load(Ordering::Relaxed);
-        attack.house.run(words, &env);
+        let said = attack.house.run(words, &env).all();
         let seen = asked.load(Ordering::Relaxed) > before;
         attack.book.line("the environment's proxy").tried(seen, || words.join(" "));
+        if !seen && !said.contains(proof) {
+            return Err(format!("{words:?} did not say {proof:?}: {said}"));
+        }
     }
     Ok(())
 }
@@ -79,15 +103,27 @@ fn escapes(attack: &mut Attack<'_>) -> Result<(), String> {
     for (what, ids) in [("events", ids), ("dead", dead)] {
         commands.extend(ids.into_iter().map(|id| vec![what.to_owned(), "show".to_owned(), id]));
     }
+    let mut shown = String::new();
     for words in commands {
         let words: Vec<_> = words.iter().map(String::as_str).collect();
         for more in [&[][..], &["--json"]] {
-            let said = house.run(&[&words, more].concat(), &[]).all();
-            let raw = said.chars().any(|letter| is_hidden(letter) && !matches!(letter, '\n' | '\t'));
+            let said = house.run(&[&words, more].concat(), &[]);
+            let (is_done, said) = (said.good, said.all());
+            if !is_done {
+                return Err(format!("{words:?} {more:?}: {said}"));
+            }
+            let raw = said.contains(is_obeyed);
             attack
                 .book
                 .line("letters that a terminal obeys")
                 .tried(raw, || format!("{words:?} {more:?}: {said}"));
+            shown += &said;
+        }
+    }
+    // They are written out, not lost on the way: there was something to obey.
+    for written in [r"\u{1b}]52", r"\u{9b}", r"\u{202e}", r"\u001b", r"\u202e"] {
+        if !shown.contains(written) {
+            return Err(format!("no command showed {written}"));
         }
     }
     Ok(())

@@ -8,7 +8,7 @@ use crate::http::Response;
 use sekisho_core::Time;
 
 pub fn run(attack: &mut Attack<'_>) -> Result<(), String> {
-    unsigned_ids(attack);
+    unsigned_ids(attack)?;
     paypal(attack)
 }
 
@@ -16,24 +16,35 @@ fn is_duplicate(answer: &Response) -> bool {
     answer.header("sekisho-outcome") == Some("duplicate")
 }
 
+/// Whose ids stand in a header that nothing proves.
+const OPEN_IDS: [&str; 5] = ["github", "gitlab_token", "razorpay", "shopify", "qstash"];
+
 /// An old body under ids that are yet to come must not swallow the genuine events.
-fn unsigned_ids(attack: &mut Attack<'_>) {
-    let (old, new) = (json!({ "order": "old" }).to_string(), json!({ "order": "new" }).to_string());
-    for (name, header) in [("github", "x-github-delivery"), ("gitlab_token", "x-gitlab-event-uuid")] {
+fn unsigned_ids(attack: &mut Attack<'_>) -> Result<(), String> {
+    let kind = "dedupe by an unsigned id";
+    let body = |order: &str| json!({ "event": "order.paid", "order": order }).to_string();
+    for name in OPEN_IDS {
         for id in ["7001", "7002", "7003"] {
-            let replayed = genuine(name, "7000", "push", &old).with(header, id);
+            let mut replayed = genuine(name, "7000", "push", body("old"));
+            for (_, value) in replayed.headers.iter_mut().filter(|(_, value)| value == "7000") {
+                *value = id.to_owned();
+            }
             let answer = attack.house.send(&replayed);
-            attack.book.line("dedupe by an unsigned id").asked(&answer, || format!("{name} {id}"), |_| false);
-            let real = genuine(name, id, "push", &new).with(header, id);
-            let answer = attack.house.send(&real);
-            let line = attack.book.line("dedupe by an unsigned id");
+            attack.book.line(kind).asked(&answer, || format!("{name} {id}"), |_| false);
+            let taken = answer.is_ok_and(|answer| answer.header("sekisho-event-id") == Some(id));
+            if !taken {
+                return Err(format!("{name}: a request that was seen could not be sent again as {id}"));
+            }
+            let real = attack.house.send(&genuine(name, id, "push", body("new")));
+            let line = attack.book.line(kind);
             line.asked(
-                &answer,
+                &real,
                 || format!("{name} {id}"),
                 |answer| answer.status >= 300 || is_duplicate(answer),
             );
         }
     }
+    Ok(())
 }
 
 /// Who can write another body for a transmission's checksum has its signature. Here the other body is simply signed as well:

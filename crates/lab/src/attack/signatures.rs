@@ -17,6 +17,11 @@ pub fn run(attack: &mut Attack<'_>) -> Result<(), String> {
     let proven = ALL.iter().map(|provider| provider.about()).filter(|about| about.trust != Trust::Hint);
     for about in proven {
         let Some(good) = sample(about, 0, now()) else { continue };
+        // Unbent it is believed: what is refused below is refused for its proof.
+        let honest = attack.house.send(&good).map_err(|error| error.to_string())?;
+        if honest.status >= 300 {
+            return Err(format!("{} is refused: {} {}", about.name, honest.status, honest.text()));
+        }
         let bent: Vec<_> = bent(about, &good, &mut attack.rng, attack.depth.of(6, 120)).collect();
         for (how, letter) in bent {
             send(attack, "forged and bent signatures", about, &how, &letter);

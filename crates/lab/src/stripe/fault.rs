@@ -1,7 +1,8 @@
 //! What goes wrong with a request, ordered ahead by a test.
 //!
-//! As text, for the command line: `429`, `429:2` (seconds), `lock_timeout`, `in_use`, `500`, `stored_500`,
-//! `500_after_work`, `late_work:250`, `late_answer:250` (milliseconds), `cut`, `cut:40` (bytes of the answer).
+//! As text, for the command line: `429`, `429:2` (seconds), `lock_timeout`, `lock_timeout:409`, `in_use`,
+//! `disputed`, `500`, `stored_500`, `500_after_work`, `late_work:250`, `late_answer:250` (milliseconds), `cut`,
+//! `cut:40` (bytes of the answer).
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -15,12 +16,16 @@ pub enum Fault {
     RateLimited { retry_after_s: Option<u32> },
     /// 429 because somebody else holds the object.
     LockTimeout,
+    /// 409 for the same reason.
+    LockConflict,
     /// 409 as if another request with this key were under way.
     KeyInUse,
     /// 500 before anything was done; nothing is kept under the key.
     Error,
     /// Any other answer instead of the right one, before anything was done.
     Instead(Reply),
+    /// 400 because the charge is disputed, kept under the key and replayed.
+    Disputed,
     /// 500 without any work, kept under the key and replayed.
     StoredError,
     /// The work is done, and still the answer is a 500, kept under the key and replayed.
@@ -46,10 +51,12 @@ impl Fault {
                 })
             }
             Self::LockTimeout => Some(Refusal::lock_timeout().reply()),
+            Self::LockConflict => Some(Refusal::lock_conflict().reply()),
             Self::KeyInUse => Some(Refusal::key_in_use().reply()),
             Self::Error => Some(Refusal::server_error().reply()),
             Self::Instead(reply) => Some(reply.clone()),
-            Self::StoredError
+            Self::Disputed
+            | Self::StoredError
             | Self::ErrorAfterWork
             | Self::LateWork(_)
             | Self::LateAnswer(_)
@@ -69,6 +76,8 @@ impl FromStr for Fault {
             ("429", "") => Ok(Self::RateLimited { retry_after_s: None }),
             ("429", _) => Ok(Self::RateLimited { retry_after_s: Some(number()?) }),
             ("lock_timeout", "") => Ok(Self::LockTimeout),
+            ("lock_timeout", "409") => Ok(Self::LockConflict),
+            ("disputed", "") => Ok(Self::Disputed),
             ("in_use", "") => Ok(Self::KeyInUse),
             ("500", "") => Ok(Self::Error),
             ("stored_500", "") => Ok(Self::StoredError),
@@ -78,8 +87,8 @@ impl FromStr for Fault {
             ("cut", "") => Ok(Self::Cut { after_bytes: 0 }),
             ("cut", _) => Ok(Self::Cut { after_bytes: number()? as usize }),
             _ => Err(format!(
-                "{text:?} is no fault: 429, lock_timeout, in_use, 500, stored_500, 500_after_work, late_work:, \
-                 late_answer:, cut"
+                "{text:?} is no fault: 429, lock_timeout, in_use, disputed, 500, stored_500, 500_after_work, \
+                 late_work:, late_answer:, cut"
             )),
         }
     }

@@ -3,11 +3,25 @@
 use serde_json::{Value, json};
 
 use super::books::{Age, Books, text};
+use super::params::number;
 use super::refusal::Refusal;
 
 const LIMIT_DEFAULT: i64 = 10;
 const LIMIT_MAX: i64 = 100;
 const TYPES_MAX: usize = 20;
+/// Parameters that ask for a field of the same name with the same value.
+const SAME: [&str; 10] = [
+    "payment_intent",
+    "charge",
+    "customer",
+    "currency",
+    "payment_link",
+    "payout",
+    "source",
+    "status",
+    "subscription",
+    "transfer_group",
+];
 
 pub fn page(books: &Books, kind: &str, path: &str, params: &Value) -> Result<Value, Refusal> {
     let limit = number(params, "limit").unwrap_or(LIMIT_DEFAULT);
@@ -22,10 +36,9 @@ pub fn page(books: &Books, kind: &str, path: &str, params: &Value) -> Result<Val
         return Err(Refusal::new(400, None, message));
     }
     let wanted = Wanted::read(params)?;
-    let of = ["payment_intent", "charge"].map(|name| text(params, name));
-    let candidates: Box<dyn DoubleEndedIterator<Item = &Value>> = match of.iter().find(|id| !id.is_empty()) {
-        Some(payment) if kind == "refund" => Box::new(books.refunds_of(payment)),
-        _ => Box::new(books.all(kind)),
+    let candidates: Box<dyn DoubleEndedIterator<Item = &Value>> = match parent(books, params)? {
+        Some(payment) => Box::new(books.children_of(kind, payment)),
+        None => Box::new(books.all(kind)),
     };
     let age = |value: &Value| books.age(&text(value, "id"));
     let fitting = candidates
@@ -43,6 +56,20 @@ pub fn page(books: &Books, kind: &str, path: &str, params: &Value) -> Result<Val
         data.reverse();
     }
     Ok(json!({ "object": "list", "url": path, "has_more": has_more, "data": data }))
+}
+
+/// The payment intent or charge that the list is about. One that does not exist is refused, as Stripe does: the list is
+/// not just empty.
+fn parent<'a>(books: &Books, params: &'a Value) -> Result<Option<&'a str>, Refusal> {
+    let mut first = None;
+    for name in ["payment_intent", "charge"] {
+        let Some(id) = params[name].as_str() else { continue };
+        if !books.knows(name, id) {
+            return Err(Refusal::no_such(404, name, id, name));
+        }
+        first = first.or(Some(id));
+    }
+    Ok(first)
 }
 
 /// What the object named by a cursor is as old as.
@@ -75,7 +102,7 @@ impl Wanted {
         if types.len() > TYPES_MAX {
             return Err(Refusal::invalid("types", &format!("At most {TYPES_MAX} types can be passed.")));
         }
-        let same = ["payment_intent", "charge", "customer"].map(|name| (name, text(params, name)));
+        let same = SAME.map(|name| (name, text(params, name)));
         Ok(Self {
             types: types.into_iter().map(str::to_owned).collect(),
             is_delivered: params["delivery_success"].as_str().map(|text| text == "true"),
@@ -103,8 +130,4 @@ fn fits(pattern: &str, kind: &str) -> bool {
         Some(prefix) => kind.starts_with(prefix),
         None => kind == pattern,
     }
-}
-
-fn number(params: &Value, name: &str) -> Option<i64> {
-    params[name].as_str().and_then(|text| text.parse().ok())
 }

@@ -125,6 +125,16 @@ fn check_text(given: &Value, table: &Value, path: &str) -> Result<(), Refusal> {
     if fits { Ok(()) } else { Err(Refusal::invalid(path, &format!("Invalid value: {text}"))) }
 }
 
+/// What a caller wrote into `metadata`, empty without any.
+pub fn metadata(params: &Value) -> Value {
+    params["metadata"].as_object().map_or_else(|| Value::Object(Map::new()), |map| Value::Object(map.clone()))
+}
+
+/// A parameter that is a whole number.
+pub fn number(params: &Value, name: &str) -> Option<i64> {
+    params[name].as_str().and_then(|text| text.parse().ok())
+}
+
 fn below(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}[{name}]") }
 }

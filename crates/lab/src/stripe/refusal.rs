@@ -56,6 +56,16 @@ impl Refusal {
         Self::new(401, None, message)
     }
 
+    /// A restricted key that may only read.
+    pub fn no_permission(given: Option<&str>) -> Self {
+        let key = given.and_then(|header| header.strip_prefix("Bearer ")).unwrap_or_default();
+        let message = format!(
+            "The provided key '{}' does not have the required permissions for this endpoint.",
+            masked(key)
+        );
+        Self::new(403, None, message)
+    }
+
     pub fn account(id: &str) -> Self {
         let message = format!("The provided key does not have access to account '{id}'.");
         Self::new(403, Some("account_invalid"), message)
@@ -73,6 +83,11 @@ impl Refusal {
         let message = "This object cannot be accessed right now because another API request or Stripe process \
                        is currently accessing it.";
         Self::new(429, Some("lock_timeout"), message)
+    }
+
+    /// The same as a conflict.
+    pub fn lock_conflict() -> Self {
+        Self { status: 409, ..Self::lock_timeout() }
     }
 
     pub fn server_error() -> Self {
@@ -96,6 +111,12 @@ impl Refusal {
 
     pub fn already_refunded() -> Self {
         Self::new(400, Some("charge_already_refunded"), "Charge has already been refunded.")
+    }
+
+    /// A dispute took the charge's money.
+    pub fn disputed(charge: &str) -> Self {
+        let message = format!("Charge {charge} has been charged back; cannot issue a refund.");
+        Self::new(400, Some("charge_disputed"), message)
     }
 
     pub fn reply(&self) -> Reply {

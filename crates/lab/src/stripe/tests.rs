@@ -2,8 +2,16 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::books::text;
 use super::*;
+use crate::app::Reply;
 use crate::http::{self, Response};
+
+mod clients;
+mod ledger;
+mod lifecycle;
+mod lists;
+mod sales;
 
 const INTENT: &str = "pi_1";
 
@@ -71,6 +79,22 @@ fn e1_without_the_right_key_nothing_is_told() {
     assert_eq!(error(&wrong), refused(401, ""));
     assert!(wrong.text().contains("*9999") && !wrong.text().contains("wrong"), "{}", wrong.text());
     assert_eq!(ask(&headers(&[])).status, 200);
+}
+
+#[test]
+fn e1_a_key_is_refused_restricted_changed_and_mended_while_callers_are_at_work() {
+    let stripe = fake();
+    stripe.refuse_key();
+    assert_eq!(error(&get(&stripe, "/v1/charges/ch_1")), refused(401, ""));
+    assert_eq!(error(&refund(&stripe, "k1", PART)), refused(401, ""));
+    stripe.restrict_key();
+    assert_eq!(get(&stripe, "/v1/refunds?payment_intent=pi_1").status, 200);
+    assert_eq!(error(&refund(&stripe, "k1", PART)), refused(403, ""));
+    stripe.set_key("sk_test_another");
+    assert_eq!(error(&refund(&stripe, "k1", PART)), refused(401, ""));
+    stripe.set_key(KEY);
+    stripe.accept_key();
+    assert_eq!(seen(&stripe, &refund(&stripe, "k1", PART)), (200, false, 1), "refusals left nothing behind");
 }
 
 #[test]
@@ -213,6 +237,7 @@ fn r8_faults_at_the_door_leave_nothing_behind() {
     for (fault, status, code) in [
         (Fault::RateLimited { retry_after_s: Some(2) }, 429, "rate_limit"),
         (Fault::LockTimeout, 429, "lock_timeout"),
+        (Fault::LockConflict, 409, "lock_timeout"),
         (Fault::KeyInUse, 409, "idempotency_key_in_use"),
         (Fault::Error, 500, ""),
         (Fault::Instead(Reply::status(503).with_body("{}")), 503, ""),
@@ -251,6 +276,35 @@ fn r8_a_lost_or_late_answer_was_still_the_work() {
 }
 
 #[test]
+fn r8_late_work_is_done_after_the_caller_hung_up() {
+    let stripe = fake();
+    stripe.order(Fault::LateWork(Duration::from_millis(50)));
+    let mut caller = std::net::TcpStream::connect(stripe.address()).unwrap();
+    let head = format!(
+        "POST /v1/refunds HTTP/1.1\r\nauthorization: Bearer {KEY}\r\nidempotency-key: k1\r\ncontent-length: {}\r\n\r\n",
+        PART.len()
+    );
+    io::Write::write_all(&mut caller, (head + PART).as_bytes()).unwrap();
+    while !locked(&stripe.shared.state).faults.is_empty() {
+        std::thread::yield_now();
+    }
+    drop(caller);
+    while stripe.calls().is_empty() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(seen(&stripe, &refund(&stripe, "k1", PART)), (200, true, 1));
+}
+
+#[test]
+fn r8_a_refusal_of_the_work_itself_is_kept_under_its_key() {
+    let stripe = fake();
+    stripe.order(Fault::Disputed);
+    assert_eq!(error(&refund(&stripe, "k1", PART)), refused(400, "charge_disputed"));
+    assert_eq!(seen(&stripe, &refund(&stripe, "k1", PART)), (400, true, 0));
+    assert_eq!(seen(&stripe, &refund(&stripe, "k2", PART)), (200, false, 1));
+}
+
+#[test]
 fn r8_a_fault_waits_for_its_endpoint() {
     let stripe = fake();
     stripe.order_for("GET /v1/charges/{id}", Fault::Error);
@@ -268,7 +322,9 @@ fn faults_are_read_from_text() {
         ("429", Fault::RateLimited { retry_after_s: None }),
         ("429:2", Fault::RateLimited { retry_after_s: Some(2) }),
         ("lock_timeout", Fault::LockTimeout),
+        ("lock_timeout:409", Fault::LockConflict),
         ("in_use", Fault::KeyInUse),
+        ("disputed", Fault::Disputed),
         ("500", Fault::Error),
         ("stored_500", Fault::StoredError),
         ("500_after_work", Fault::ErrorAfterWork),
@@ -279,124 +335,8 @@ fn faults_are_read_from_text() {
     ] {
         assert_eq!(text.parse(), Ok(fault), "{text}");
     }
-    for bad in ["", "often", "429:x", "late_work", "cut:-1"] {
+    for bad in ["", "often", "429:x", "lock_timeout:5", "late_work", "cut:-1"] {
         assert!(bad.parse::<Fault>().is_err(), "{bad}");
-    }
-}
-
-/// Ten events, `evt_0` the oldest, two in each second.
-fn events() -> Stripe {
-    let stripe = Stripe::start().unwrap();
-    for n in 0..10 {
-        let kind = if n % 5 == 0 { "charge.succeeded" } else { "refund.created" };
-        stripe.put(json!({
-            "id": format!("evt_{n}"), "object": "event", "created": 100 + n / 2, "type": kind,
-            "pending_webhooks": n % 2,
-        }));
-    }
-    stripe
-}
-
-fn listed(stripe: &Stripe, query: &str) -> (Vec<u32>, bool) {
-    let answer = get(stripe, &format!("/v1/events?{query}"));
-    assert_eq!(answer.status, 200, "{query}: {}", answer.text());
-    let page = body(&answer);
-    let number = |event: &Value| event["id"].as_str().unwrap()[4..].parse().unwrap();
-    (page["data"].as_array().unwrap().iter().map(number).collect(), page["has_more"] == true)
-}
-
-#[test]
-fn e2_events_are_listed_newest_first_by_page() {
-    let stripe = events();
-    assert_eq!(listed(&stripe, ""), (vec![9, 8, 7, 6, 5, 4, 3, 2, 1, 0], false));
-    assert_eq!(listed(&stripe, "limit=3"), (vec![9, 8, 7], true));
-    assert_eq!(listed(&stripe, "limit=3&starting_after=evt_7"), (vec![6, 5, 4], true));
-    assert_eq!(listed(&stripe, "limit=3&starting_after=evt_3"), (vec![2, 1, 0], false));
-    assert_eq!(listed(&stripe, "limit=3&ending_before=evt_3"), (vec![6, 5, 4], true), "the page next to it");
-    assert_eq!(listed(&stripe, "limit=3&ending_before=evt_6"), (vec![9, 8, 7], false));
-    assert_eq!(listed(&stripe, "ending_before=evt_9"), (vec![], false));
-}
-
-#[test]
-fn e2_events_are_filtered_before_they_are_cut() {
-    let stripe = events();
-    assert_eq!(listed(&stripe, "type=charge.succeeded"), (vec![5, 0], false));
-    assert_eq!(listed(&stripe, "type=charge.*"), (vec![5, 0], false));
-    assert_eq!(listed(&stripe, "types[]=charge.succeeded&types[]=nothing&limit=1"), (vec![5], true));
-    assert_eq!(listed(&stripe, "created[gte]=104"), (vec![9, 8], false));
-    assert_eq!(listed(&stripe, "created[gt]=102&created[lt]=104"), (vec![7, 6], false));
-    assert_eq!(listed(&stripe, "created[lte]=100"), (vec![1, 0], false));
-    assert_eq!(listed(&stripe, "delivery_success=false&limit=2"), (vec![9, 7], true));
-}
-
-#[test]
-fn e2_a_list_refuses_what_it_can_not_honour() {
-    let stripe = events();
-    let types = "&types[]=charge.*".repeat(21);
-    for query in [
-        "limit=0",
-        "limit=101",
-        "limit=many",
-        "starting_after=evt_99",
-        "starting_after=evt_1&ending_before=evt_2",
-        "type=a&types[]=b",
-        "created[since]=1",
-        "order=asc",
-        &types,
-    ] {
-        assert_eq!(get(&stripe, &format!("/v1/events?{query}")).status, 400, "{query}");
-    }
-    stripe.forget("evt_3");
-    let gone = get(&stripe, "/v1/events?starting_after=evt_3");
-    assert_eq!(error(&gone), refused(400, "resource_missing"));
-    assert_eq!(listed(&stripe, "starting_after=evt_4").0, [2, 1, 0]);
-}
-
-#[test]
-fn e1_refunds_are_listed_by_what_they_refund() {
-    let stripe = fake();
-    refund(&stripe, "k1", PART);
-    refund(&stripe, "k2", FULL);
-    for (query, amounts) in [
-        ("payment_intent=pi_1", vec![800, 400]),
-        ("charge=ch_1", vec![800, 400]),
-        ("payment_intent=pi_1&limit=1", vec![800]),
-        ("payment_intent=pi_1&charge=ch_2", vec![]),
-        ("payment_intent=pi_2", vec![]),
-        ("", vec![800, 400]),
-    ] {
-        let page = body(&get(&stripe, &format!("/v1/refunds?{query}")));
-        let listed: Vec<_> =
-            page["data"].as_array().unwrap().iter().map(|one| one["amount"].as_i64().unwrap()).collect();
-        assert_eq!(listed, amounts, "{query}");
-    }
-}
-
-#[test]
-fn e1_a_session_is_created_open_and_unpaid() {
-    let stripe = fake();
-    stripe.put(json!({ "id": "price_1", "object": "price", "unit_amount": 500, "currency": "jpy" }));
-    let create = |form: &str| {
-        http::post(stripe.address(), "/v1/checkout/sessions", &headers(&[]), form.as_bytes()).unwrap()
-    };
-    let session = create(
-        "mode=payment&success_url=https://a.test/&client_reference_id=ORD-1&metadata[order_id]=1\
-         &line_items[0][price_data][currency]=jpy&line_items[0][price_data][unit_amount]=600\
-         &line_items[0][quantity]=2&line_items[1][price]=price_1",
-    );
-    let session = body(&session);
-    assert_eq!((&session["amount_total"], &session["status"]), (&json!(1700), &json!("open")), "{session}");
-    assert_eq!(session["payment_status"], "unpaid");
-    let again = get(&stripe, &format!("/v1/checkout/sessions/{}", session["id"].as_str().unwrap()));
-    assert_eq!(body(&again), session);
-    for form in [
-        "mode=payment",
-        "success_url=a&expires_at=5",
-        "success_url=a&line_items[0][price]=price_9",
-        "success_url=a&line_items[0][price_data][currency]=jpy",
-        "success_url=a&line_items[0][price_data][currency]=jpy&line_items[0][price_data][unit_amount]=9223372036854775807&line_items[0][quantity]=2",
-    ] {
-        assert_eq!(create(form).status, 400, "{form}");
     }
 }
 

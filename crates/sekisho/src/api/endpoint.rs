@@ -54,6 +54,8 @@ pub enum Success {
     Created,
     /// The same order under the same `Idempotency-Key` gets the same answer again.
     CreatedOnce,
+    /// It will be done; the same order under the same `Idempotency-Key` gets the same answer again.
+    AcceptedOnce,
 }
 
 impl Success {
@@ -61,6 +63,15 @@ impl Success {
         match self {
             Self::Done => StatusCode::OK,
             Self::Created | Self::CreatedOnce => StatusCode::CREATED,
+            Self::AcceptedOnce => StatusCode::ACCEPTED,
+        }
+    }
+
+    /// Whether the caller's `Idempotency-Key` counts.
+    pub const fn is_once(self) -> bool {
+        match self {
+            Self::Done | Self::Created => false,
+            Self::CreatedOnce | Self::AcceptedOnce => true,
         }
     }
 }

@@ -89,14 +89,15 @@ impl Writer {
         let mut good = match endpoint.success {
             Success::Done => json!({ "description": "Done" }),
             Success::Created => json!({ "description": "Created" }),
-            Success::CreatedOnce => json!({
-                "description": "Created, now or when it was sent before",
-                "headers": { "Idempotent-Replayed": {
-                    "description": "`true` when it was sent before: this is the answer of then",
-                    "schema": schema::<String>(&mut self.answers),
-                } },
-            }),
+            Success::CreatedOnce => json!({ "description": "Created, now or when it was sent before" }),
+            Success::AcceptedOnce => json!({ "description": "Accepted, now or when it was sent before" }),
         };
+        if endpoint.success.is_once() {
+            good["headers"] = json!({ "Idempotent-Replayed": {
+                "description": "`true` when it was sent before: this is the answer of then",
+                "schema": schema::<String>(&mut self.answers),
+            } });
+        }
         good["content"] = content;
         answers[endpoint.success.status().as_str()] = good;
         let parameters = self.parameters(endpoint);
@@ -130,7 +131,7 @@ impl Writer {
             let schema = (parameter.schema)(&mut self.bodies);
             json!({ "name": parameter.name, "in": "query", "description": parameter.about, "schema": schema })
         });
-        let once = (endpoint.success == Success::CreatedOnce).then(|| {
+        let once = endpoint.success.is_once().then(|| {
             let about = "Sent again with the same key and body, the order is not carried out twice";
             json!({ "name": "Idempotency-Key", "in": "header", "description": about, "schema": text })
         });

@@ -9,9 +9,12 @@ use super::endpoint::{
     schema,
 };
 use super::problem;
+use crate::acts::RefundOrderRequest;
 use crate::config::Scope;
 use crate::http::Problem;
-use crate::types::{Dated, NewPayment, Page, Payment, PaymentHistory, PaymentProof};
+use crate::types::{
+    Dated, NewPayment, NewRefund, Page, Payment, PaymentHistory, PaymentProof, RefundOrdered, ReleaseRefund,
+};
 use crate::{acts, now, queries, view};
 
 pub const ENDPOINTS: &[Endpoint] = &[
@@ -60,6 +63,30 @@ pub const ENDPOINTS: &[Endpoint] = &[
         answer: schema::<Dated<Payment>>,
         success: Success::Done,
         run: |call| Box::pin(show(call)),
+    },
+    Endpoint {
+        method: Verb::Post,
+        path: "/v1/payments/{id}/refunds",
+        scope: Some(Scope::Operate),
+        for_tenants: true,
+        summary: "Refund all that is left of a payment, or a part; carried out once, whatever the network does",
+        parameters: &[],
+        body: Some(schema::<NewRefund>),
+        answer: schema::<RefundOrdered>,
+        success: Success::AcceptedOnce,
+        run: |call| Box::pin(refund(call)),
+    },
+    Endpoint {
+        method: Verb::Post,
+        path: "/v1/payments/{id}/release",
+        scope: Some(Scope::Operate),
+        for_tenants: true,
+        summary: "Let a refund go that was held back",
+        parameters: &[],
+        body: Some(schema::<ReleaseRefund>),
+        answer: schema::<RefundOrdered>,
+        success: Success::Done,
+        run: |call| Box::pin(release(call)),
     },
     Endpoint {
         method: Verb::Get,
@@ -144,6 +171,18 @@ fn filter(call: &Call) -> Result<StateFilter, Problem> {
 async fn create(call: Call) -> Answer {
     let (store, actor) = (&*call.api.store, call.actor());
     Ok(Reply::once(acts::create_payment(store, call.order()?, call.request.as_ref(), &actor).await?))
+}
+
+async fn refund(call: Call) -> Answer {
+    let (store, actor, request) = (&*call.api.store, call.actor(), call.request.as_ref());
+    let order = RefundOrderRequest::parse(call.order()?, request)?;
+    let policy = &call.api.known.refunds;
+    Ok(Reply::once(acts::order_refund(store, policy, &call.path, &order, request, &actor).await?))
+}
+
+async fn release(call: Call) -> Answer {
+    let ReleaseRefund { order } = call.order()?;
+    Ok(acts::release_refund(&*call.api.store, &call.path, &order, &call.actor()).await?.into())
 }
 
 async fn show(call: Call) -> Answer {

@@ -173,6 +173,7 @@ impl Committer {
     async fn store(&self, batch: Vec<Waiting>) {
         let started = Instant::now();
         let deadline = batch.first().map_or(started, |first| first.since) + self.limits.deadline;
+        let last_deadline = batch.last().map_or(started, |last| last.since) + self.limits.deadline;
         let oldest = oldest(&batch);
         let mut replies = Vec::with_capacity(batch.len());
         let mut arrivals = Vec::with_capacity(batch.len());
@@ -184,11 +185,12 @@ impl Committer {
         }
         let events = arrivals.len();
         let mut storing = pin!(self.store_until(deadline, arrivals));
-        let in_time = tokio::time::timeout_at(deadline, storing.as_mut()).await;
+        let in_time = tokio::time::timeout_at(last_deadline, storing.as_mut()).await;
         let admissions = if let Ok(admissions) = in_time {
             admissions
         } else {
-            // Its senders were told to come again: nobody waits for it any longer.
+            // Order matters: its senders are told to come again, all of them, before anything overtakes it.
+            replies.drain(..).for_each(|(_, reply)| drop(reply.send(Err(Unavailable))));
             self.engine.settle_queue.arrived(oldest);
             storing.await
         };

@@ -281,6 +281,16 @@ pub const SETTINGS: &[Setting] = &[
         },
     },
     Setting {
+        section: "refunds",
+        key: "automatic_per_hour",
+        default: "30",
+        help: "Refunds that rules may order within an hour, over all nodes; more wait until a person releases them.",
+        set: |config, given| {
+            config.automatic_refunds_per_hour = given.count(0, 1_000_000)? as usize;
+            Ok(())
+        },
+    },
+    Setting {
         section: "notifications",
         key: "language",
         default: "\"ja\"",
@@ -571,6 +581,7 @@ impl Default for Config {
             retention: Retention { days: 90 },
             references: References::default(),
             grace: Duration::from_hours(72),
+            automatic_refunds_per_hour: 30,
             notifications: Notifications {
                 house: House { time_zone: "Asia/Tokyo".into(), ..House::default() },
                 templates: None,

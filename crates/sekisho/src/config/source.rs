@@ -54,6 +54,8 @@ pub struct Api {
     pub url: Url,
     /// Which mode's objects it shows, if the key says so.
     pub livemode: Option<bool>,
+    /// Whether money may be given back with it.
+    pub refunds: bool,
 }
 
 /// Hints a second, when the operator says nothing else; and into how many shares they go, one for each network.
@@ -86,6 +88,7 @@ pub struct Draft {
     account: Option<String>,
     api_key: Option<String>,
     api_url: Option<Url>,
+    refunds: Option<bool>,
     certificate: Option<String>,
     /// Keys of the provider alone.
     own: BTreeMap<String, String>,
@@ -271,6 +274,15 @@ const KEYS: &[Key<Draft>] = &[
         },
     },
     Key {
+        name: "refunds",
+        example: "false",
+        help: "Whether Sekisho may give money back with api_key. Its key needs the right to create refunds.",
+        set: |draft, given| {
+            draft.refunds = Some(given.boolean()?);
+            Ok(())
+        },
+    },
+    Key {
         name: "api_url",
         example: "\"https://api.stripe.com\"",
         help: "Where that API is, when it is not the provider's own.",
@@ -366,6 +378,13 @@ impl Table for Draft {
             }
         };
         let api = api(&name, about.name, self.api_key, self.api_url, warnings, &mut problems);
+        if self.refunds == Some(true) && api.is_none() {
+            problems.push(format!(
+                "source {name}: refunds = true needs an api_key that may create refunds at {}",
+                about.title
+            ));
+        }
+        let api = api.map(|api| Api { refunds: self.refunds == Some(true), ..api });
         let by_key = api.as_ref().and_then(|api| api.livemode);
         if self.livemode.zip(by_key).is_some_and(|(written, by_key)| written != by_key) {
             problems.push(format!(
@@ -423,5 +442,5 @@ fn api(
     let says = |mode: &str| key.expose().get(2..).is_some_and(|rest| rest.starts_with(mode));
     let livemode = if says("_live_") { Some(true) } else { says("_test_").then_some(false) };
     let url = url.unwrap_or_else(|| Url::parse("https://api.stripe.com").expect("it is an address"));
-    Some(Api { key, url, livemode })
+    Some(Api { key, url, livemode, refunds: false })
 }

@@ -13,7 +13,10 @@ const SENTENCES: &[(&str, &str)] = &[
         "the configuration has a key named {}; choose another name",
         "{} という名前の API キーが設定ファイルにあります。別の名前にしてください",
     ),
-    ("the name of a key has 1 to {} characters", "API キーの名前は1〜{}文字です"),
+    (
+        "the name of a key has 1 to {} characters, all of them visible, and no blank at its ends",
+        "API キーの名前は1〜{}文字です。見えない文字と前後の空白は使えません",
+    ),
     (
         "the name {} is reserved for commands and keys; choose another",
         "{} という名前は予約されています。別の名前にしてください",

@@ -59,7 +59,7 @@ struct PaymentsPage {
     customer: String,
     mode: String,
     statuses: [&'static str; 9],
-    attentions: [&'static str; 9],
+    attentions: [&'static str; 12],
     rows: Vec<PaymentRow>,
     /// Where the next page begins.
     next: Option<String>,

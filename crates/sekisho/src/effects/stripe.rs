@@ -1,4 +1,4 @@
-//! What does Stripe say of an object? Reads only.
+//! Stripe's API: what it says of an object, and what it is told to do.
 //!
 //! Promises: one request per call, within its time-out; whether another try can help is said here ([`answer`]);
 //! the secret key is in no error, log or kept answer, and is sent over TLS or to this machine only. Objects come
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use bytes::Bytes;
-use http::{HeaderValue, Request, Uri, header};
+use http::{HeaderValue, Method, Request, Uri, header};
 use http_body_util::Full;
 use sekisho_core::delivery::{Answer, Fault};
 use sekisho_core::job::Attempt;
@@ -33,6 +33,10 @@ const BODY_MAX: usize = 16 << 20;
 const ID_MAX: usize = 255;
 const USER_AGENT: HeaderValue = HeaderValue::from_static(concat!("Sekisho/", env!("CARGO_PKG_VERSION")));
 
+const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
+/// What is written is understood as this version of the API understands it, whatever the account's own is.
+const WRITE_VERSION: HeaderValue = HeaderValue::from_static("2026-10-28.endive");
+
 /// An object as Stripe wrote it.
 pub type Object = Box<RawValue>;
 
@@ -41,9 +45,22 @@ pub type Object = Box<RawValue>;
 pub struct Call<T> {
     pub result: Result<T, Failure>,
     pub attempt: Attempt,
+    /// The answer was given before, to the same idempotency key.
+    pub is_replayed: bool,
 }
 
-/// Reads from one Stripe account, and keeps its connections.
+/// A refund to be made.
+#[derive(Clone, Debug)]
+pub struct NewRefund<'a> {
+    /// `payment_intent` or `charge`.
+    pub object: &'a str,
+    pub id: &'a str,
+    pub amount: i64,
+    pub reason: Option<&'static str>,
+    pub metadata: Vec<(&'static str, String)>,
+}
+
+/// Speaks to one Stripe account, and keeps its connections.
 #[derive(Clone, Debug)]
 pub struct Client {
     http: exchange::Client,
@@ -119,6 +136,33 @@ impl Client {
         self.page("events", paging.query(types), now).await
     }
 
+    pub async fn checkout_sessions(&self, paging: &Paging, now: Time) -> Call<Page> {
+        self.page("checkout/sessions", paging.query(Vec::new()), now).await
+    }
+
+    /// Makes a refund, once for each key: Stripe gives the first answer again.
+    pub async fn create_refund(&self, new: &NewRefund<'_>, key: &str, now: Time) -> Call<Object> {
+        let mut form =
+            vec![(new.object.to_owned(), new.id.to_owned()), ("amount".into(), new.amount.to_string())];
+        form.extend(new.reason.map(|reason| ("reason".into(), reason.to_owned())));
+        form.extend(new.metadata.iter().map(|(name, value)| (format!("metadata[{name}]"), value.clone())));
+        self.create("refunds", &form, key, now).await
+    }
+
+    async fn create(&self, path: &str, form: &[(String, String)], key: &str, now: Time) -> Call<Object> {
+        let request = self.request(path, &[]).and_then(|request| {
+            let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
+            let key = HeaderValue::from_str(key).map_err(|_| unsendable("idempotency key"))?;
+            let (mut head, _) = request.into_parts();
+            head.method = Method::POST;
+            head.headers.insert(header::CONTENT_TYPE, FORM);
+            head.headers.insert("idempotency-key", key);
+            head.headers.entry("stripe-version").or_insert(WRITE_VERSION);
+            Ok(Request::from_parts(head, Full::from(body)))
+        });
+        self.exchange(request, now, answer::object).await
+    }
+
     async fn object(&self, collection: &str, id: &str, now: Time) -> Call<Object> {
         if !is_id(id) {
             return self.unsent(id, now);
@@ -137,11 +181,20 @@ impl Client {
         now: Time,
         understand: fn(&[u8]) -> Option<T>,
     ) -> Call<T> {
+        self.exchange(self.request(path, query), now, understand).await
+    }
+
+    async fn exchange<T>(
+        &self,
+        request: Result<Request<Full<Bytes>>, Fault>,
+        now: Time,
+        understand: fn(&[u8]) -> Option<T>,
+    ) -> Call<T> {
         if let Some(account) = self.account.as_deref().filter(|account| !is_id(account)) {
             return self.unsent(account, now);
         }
         let started = Instant::now();
-        let answered = match self.request(path, query) {
+        let answered = match request {
             Ok(request) => self.http.exchange(request, BODY_MAX, started + self.timeout).await,
             Err(fault) => Err(fault),
         };
@@ -149,7 +202,9 @@ impl Client {
         let result = answer::judge(&answered, BODY_MAX, now.plus_ms(took_ms), understand)
             .map_err(|failure| Failure { error: self.hide(&failure.error), ..failure });
         let attempt = self.record(answered.as_ref().ok(), result.as_ref().err(), now, took_ms);
-        Call { result, attempt }
+        let is_replayed = answered
+            .is_ok_and(|answer| answer.header("idempotent-replayed").is_some_and(|word| word == "true"));
+        Call { result, attempt, is_replayed }
     }
 
     fn request(&self, path: &str, query: &[(&str, String)]) -> Result<Request<Full<Bytes>>, Fault> {
@@ -158,7 +213,6 @@ impl Client {
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
         }
-        let unsendable = |what: &str| Fault::Broken(format!("the request's {what} can't be sent"));
         let mut request = Request::new(Full::default());
         *request.uri_mut() = url.as_str().parse().map_err(|_| unsendable("address"))?;
         let headers = request.headers_mut();
@@ -183,7 +237,7 @@ impl Client {
         let error = self.hide(&format!("{shown:?} is no id of Stripe's; nothing was asked"));
         let failure = Failure::terminal("stripe_bad_id", error);
         let attempt = self.record(None, Some(&failure), now, 0);
-        Call { result: Err(failure), attempt }
+        Call { result: Err(failure), attempt, is_replayed: false }
     }
 
     fn record(&self, answer: Option<&Answer>, failure: Option<&Failure>, at: Time, took_ms: i64) -> Attempt {
@@ -202,6 +256,10 @@ impl Client {
     fn hide(&self, text: &str) -> String {
         text.replace(self.key.expose(), "(hidden)")
     }
+}
+
+fn unsendable(what: &str) -> Fault {
+    Fault::Broken(format!("the request's {what} can't be sent"))
 }
 
 /// What Stripe's ids are made of. Nothing in it means anything in a path or a header.

@@ -244,6 +244,7 @@ impl Completer {
                 }
                 "retry"
             }
+            End::Wait { .. } => "waiting",
             End::Dead(death) => {
                 tracing::error!(%message_id, event_id, source, lane, error_type = death.reason, error = death.error,
                     attempt = lease.attempt, "job failed permanently; it is a dead letter now");

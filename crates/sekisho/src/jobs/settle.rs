@@ -23,7 +23,7 @@ use sekisho_core::state::Loaded;
 use sekisho_core::{Epoch, Seq};
 use tokio::sync::watch;
 
-use super::fetch::Fetcher;
+use super::accounts::Accounts;
 use super::sources::Sources;
 use crate::config::Config;
 use crate::engine::{Engine, Ran, Work};
@@ -46,7 +46,7 @@ pub struct Settler {
     rules: Vec<Rule>,
     sources: Arc<Sources>,
     references: References,
-    fetcher: Arc<Fetcher>,
+    accounts: Arc<Accounts>,
     /// How long access goes on after what was paid for has ended.
     grace_ms: i64,
 }
@@ -71,13 +71,13 @@ enum Decided {
 }
 
 impl Settler {
-    pub fn new(config: &Config, sources: Arc<Sources>, fetcher: Arc<Fetcher>) -> Self {
+    pub fn new(config: &Config, sources: Arc<Sources>, accounts: Arc<Accounts>) -> Self {
         Self {
             routes: config.routes.iter().map(|route| route.route.clone()).collect(),
             rules: config.rules(),
             sources,
             references: config.references.clone(),
-            fetcher,
+            accounts,
             grace_ms: i64::try_from(config.grace.as_millis()).unwrap_or(i64::MAX),
         }
     }
@@ -184,7 +184,7 @@ impl Settler {
     async fn decide(&self, batch: Batch<'_>, events: &[ReadEvent]) -> Decided {
         let inputs = inputs(events);
         let mut wanted = settlement::names(&inputs);
-        let can_fetch = |realm: &str| self.fetcher.can_fetch(realm);
+        let can_fetch = |realm: &str| self.accounts.can_fetch(realm);
         loop {
             let Some(loaded) = batch.load(&wanted).await else { return Decided::Senseless };
             let at = batch.engine.node.now();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use sekisho_core::delivery::Route;
 use sekisho_core::notification::{House, Rule};
-use sekisho_core::settlement::References;
+use sekisho_core::settlement::{References, refund};
 use sekisho_core::source_name::Origin;
 
 use crate::config::Config;
@@ -24,6 +24,8 @@ pub struct OrderContext {
     pub sources: Vec<String>,
     /// Names of the API keys that stand in the configuration.
     pub keys: Vec<String>,
+    /// Who may be told to give money back.
+    pub refunds: refund::Policy,
 }
 
 impl OrderContext {
@@ -38,6 +40,7 @@ impl OrderContext {
             accounts: config.accounts(),
             sources: sources.collect(),
             keys: config.keys.iter().map(|key| key.name.clone()).collect(),
+            refunds: config.refunds(),
         }
     }
 }

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::AuditEntry;
+use super::{AuditEntry, RefundOrder};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Payment {
@@ -52,6 +52,8 @@ pub struct Payment {
     pub attention: Option<String>,
     pub references: PaymentReferences,
     pub refunds: Vec<Refund>,
+    /// Refunds that were ordered here.
+    pub refund_orders: Vec<RefundOrder>,
     pub disputes: Vec<Dispute>,
     pub receipt_url: Option<String>,
     pub facts: PaymentFacts,

@@ -144,6 +144,7 @@ pub fn work(kind: Kind, lang: Language) -> &'static str {
         Kind::Fetch => ("reading from the provider", "プロバイダーへの照会"),
         Kind::Timer => ("timer", "タイマー"),
         Kind::Notify => ("creating notifications", "通知の作成"),
+        Kind::Refund => ("refund", "返金"),
         Kind::Send => ("message", "メッセージの送信"),
     };
     lang.t(en, ja)
@@ -153,6 +154,12 @@ pub fn work(kind: Kind, lang: Language) -> &'static str {
 pub fn reason(code: &str, lang: Language) -> &str {
     let (en, ja) = match code {
         // work that failed
+        "charge_disputed" => ("disputed at the provider", "不審請求の申し立て中"),
+        "more_than_left" => ("more than is left", "返金可能額を超過"),
+        "no_refund_made" => ("the provider made no refund", "決済事業者で返金が作成されない"),
+        "object_not_found" => ("not known at the provider", "決済事業者に該当なし"),
+        "refunds_not_allowed" => ("refunds are not allowed", "返金が許可されていない"),
+        "too_many_refunds" => ("too many refunds", "返金件数が多すぎる"),
         "timeout" => ("no answer in time", "応答がタイムアウト"),
         "connect" => ("no connection", "接続できない"),
         "broken" => ("the connection broke", "接続が切れた"),
@@ -237,6 +244,9 @@ pub fn reason(code: &str, lang: Language) -> &str {
         "account_mismatch" => ("of another account", "別のアカウント"),
         "conflict" => ("the provider contradicts itself", "情報が矛盾している"),
         "refund_failed" => ("a refund failed", "返金に失敗"),
+        "refund_given_up" => ("a refund could not be made", "返金を実行できなかった"),
+        "refund_held_back" => ("a refund waits for release", "返金が承認待ち"),
+        "refund_by_hand" => ("refund it at the provider", "決済事業者側での返金が必要"),
         "refund_cancelled" => ("a refund was cancelled", "返金が取り消された"),
         "overpaid" => ("overpaid", "過入金"),
         "underpaid" => ("underpaid", "入金不足"),

@@ -73,7 +73,8 @@ fn r3_postgresql_restarted_and_its_sessions_ended_under_load() {
     let storm = Storm::start(gateway.address(), 8);
     let started = Instant::now();
     let (mut ended, mut restarts) = (0, 0);
-    while started.elapsed() < trouble() {
+    // On a busy machine one restart may take all the time there is.
+    while started.elapsed() < trouble() || ended == 0 {
         std::thread::sleep(Duration::from_millis(rng.between(50, 250)));
         if rng.chance(0.15) || restarts == 0 {
             server.restart().unwrap();

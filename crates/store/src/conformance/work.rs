@@ -110,6 +110,23 @@ fn not_quite(lease: Lease) -> [Lease; 4] {
     ]
 }
 
+pub async fn waits(store: Arc<dyn Store>) {
+    let epoch = join(&store).await;
+    let mut lease = leased(&store, epoch, Arrivals::new(1).job("app")).await;
+    for (end, due_at, tries) in [
+        (End::Wait { due_at: NOW }, NOW, 1),
+        (End::Retry { due_at: NOW }, NOW, 2),
+        (End::Wait { due_at: NOW.plus_ms(5) }, NOW.plus_ms(5), 2),
+    ] {
+        assert_eq!(finish(&store, lease, end).await, APPLIED);
+        let lane = || Lane::to_route("app");
+        assert!(claim_from(&store, epoch, lane(), 1, due_at.plus_ms(-1)).await.is_empty());
+        let job = claim_from(&store, epoch, lane(), 1, due_at).await.remove(0);
+        assert_eq!((job.lease.attempt, job.tries()), (lease.attempt + 1, tries));
+        lease = job.lease;
+    }
+}
+
 pub async fn goes_on(store: Arc<dyn Store>) {
     let mut new = Arrivals::new(1);
     let (epoch, key) = (join(&store).await, payment("a"));

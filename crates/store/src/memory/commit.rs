@@ -57,8 +57,9 @@ impl Tables {
     fn end(&mut self, ended: Ended, at: Time) {
         let Ended { lease, end, attempt, about } = ended;
         match end {
-            End::Retry { due_at } => {
+            End::Retry { due_at } | End::Wait { due_at } => {
                 let job = self.held(lease).expect("it was just seen");
+                job.base += i32::from(matches!(end, End::Wait { .. }));
                 job.owner = None;
                 job.started = false;
                 job.due_at = due_at;

@@ -89,6 +89,11 @@ impl Failure {
         }
     }
 
+    /// The server itself ended the statement, because it took longer than it may.
+    pub fn took_too_long(&self) -> bool {
+        self.state() == Some(&SqlState::QUERY_CANCELED)
+    }
+
     /// In one line, with what the server said.
     pub fn message(&self) -> String {
         crate::error::chain(self)

@@ -23,9 +23,6 @@ const REST_MAX: Duration = Duration::from_secs(10);
 /// nodes differ.
 const BACK_MS: i64 = 1_000;
 
-/// A look that fails sooner met a broken connection, not too many entries.
-const TOO_LONG: Duration = Duration::from_secs(1);
-
 const BEGINNING: Time = Time::from_ms(i64::MIN);
 
 /// Of the lanes whose last whole look was slow.
@@ -87,11 +84,9 @@ impl Horizon {
         }
     }
 
-    /// Follows a look that failed: if it took long, a whole one is too much for now.
-    pub fn failed(&mut self, lane: &Lane, took: Duration, (now, at): (Instant, Time)) {
-        if took < TOO_LONG {
-            return;
-        }
+    /// Follows a look that took longer than a statement may: a whole one is too much for now. A look that met a broken
+    /// connection, or a server that restarts, has said nothing.
+    pub fn failed(&mut self, lane: &Lane, (now, at): (Instant, Time)) {
         let slow = Slow { in_a_row: IN_A_ROW, start: at.plus_ms(-BACK_MS), next_whole: now + REST_MAX };
         self.0.insert(lane.clone(), slow);
     }
@@ -128,9 +123,7 @@ mod tests {
     fn r24_a_look_that_took_too_long_is_not_tried_again_at_once() {
         let (lane, at, now) = (Lane("app".into()), Time::from_ms(60_000), Instant::now());
         let mut horizon = Horizon::default();
-        horizon.failed(&lane, Duration::from_millis(10), (now, at));
-        assert_eq!(horizon.start(&lane, now), BEGINNING, "the connection broke: nothing was learnt");
-        horizon.failed(&lane, Duration::from_secs(5), (now, at));
+        horizon.failed(&lane, (now, at));
         assert_eq!(horizon.start(&lane, now), Time::from_ms(59_000));
         assert_eq!(horizon.start(&lane, now + REST_MAX), BEGINNING);
     }

@@ -311,7 +311,7 @@ async fn r24_what_a_short_look_passes_by_is_found_by_the_next_whole_one() {
     let (late, recent) = (queue(NOW.plus_ms(-60_000)), queue(NOW.plus_ms(-1)));
     let (lane, ids) = (late.lane.clone(), [late.id, recent.id]);
     let next_day = Instant::now() + Duration::from_hours(24);
-    super::connection::lock(&store.horizon).failed(&lane, Duration::from_secs(5), (next_day, NOW));
+    super::connection::lock(&store.horizon).failed(&lane, (next_day, NOW));
     assert_eq!(store.commit(vec![ChangeSet::queue(vec![late, recent], NOW)]).await.unwrap(), [APPLIED]);
     let claim = async || {
         let jobs = store.claim(epoch, vec![(lane.clone(), 10)], NOW).await.unwrap();

@@ -168,7 +168,6 @@ pub async fn claim(
         if open.is_empty() {
             break;
         }
-        let asked = Instant::now();
         let round = claim_round(link, epoch, &mut open, reach, now, &mut parked).await;
         let (mut horizon, moment) = (lock(horizon), (Instant::now(), now));
         for lane in open {
@@ -177,7 +176,8 @@ pub async fn claim(
                     horizon.looked(lane.lane, lane.start, lane.jobs.len(), *took, moment);
                     horizon.reached(lane.lane, now, lane.reached());
                 }
-                Err(_) => horizon.failed(lane.lane, asked.elapsed(), moment),
+                Err(error) if error.took_too_long() => horizon.failed(lane.lane, moment),
+                Err(_) => {}
             }
         }
         drop(horizon);

@@ -78,14 +78,15 @@ fn is_current(tx: &Connection, set: &ChangeSet) -> rusqlite::Result<bool> {
 
 fn end(tx: &Connection, ended: &Ended, job: &Job, at: Time) -> rusqlite::Result<()> {
     match &ended.end {
-        End::Retry { due_at } => {
+        End::Retry { due_at } | End::Wait { due_at } => {
+            let unspent = i64::from(matches!(ended.end, End::Wait { .. }));
             // A suspect that ran while nobody died is none any more.
             tx.prepare_cached(
-                "UPDATE job SET owner = NULL, started = 0, due_at = $1, lane = coalesce(home, lane), home = NULL,
-                     crashes = iif(home IS NULL, crashes, 0)
-                 WHERE id = $2",
+                "UPDATE job SET owner = NULL, started = 0, due_at = $1, base = base + $2, lane = coalesce(home, lane),
+                     home = NULL, crashes = iif(home IS NULL, crashes, 0)
+                 WHERE id = $3",
             )?
-            .execute([due_at.ms(), ended.lease.job.as_i64()])?;
+            .execute([due_at.ms(), unspent, ended.lease.job.as_i64()])?;
         }
         End::Done(outcome) => {
             remove(tx, job)?;

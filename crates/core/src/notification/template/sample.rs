@@ -179,7 +179,7 @@ fn full(language: Language) -> Value {
 }
 
 fn payment(words: &Words) -> Value {
-    json!({
+    let mut payment = json!({
         "id": "pay_01KA5Z7Q3M", "object": "payment", "status": "partially_refunded",
         "amount": 5000, "currency": "jpy", "amount_received": 5000, "amount_missing": 0, "amount_tip": 0, "amount_surcharge": 0, "failed_tries": 1,
         "amount_refunded": 2000, "amount_refund_pending": 1000, "fee": 180, "net": 4820, "settled": [{ "currency": "usd", "amount": 3300, "fee": 119, "net": 3181 }], "disputed": false, "dispute_status": "under_review",
@@ -199,6 +199,16 @@ fn payment(words: &Words) -> Value {
         ],
         "receipt_url": "https://pay.example/receipts/4242",
         "facts": {},
+    });
+    payment["refund_orders"] = json!([refund_order()]);
+    payment
+}
+
+fn refund_order() -> Value {
+    json!({
+        "order": "request/1", "status": "pending", "amount": 1000, "currency": "jpy", "trigger": "OPERATOR",
+        "by": "ADMIN:tomo", "reason": "requested_by_customer", "notes": "", "by_hand": false,
+        "ordered_at": "2026-11-16T05:05:00.000Z", "released_at": "", "released_by": "", "refunds": ["re_1"], "error": "",
     })
 }
 
@@ -235,7 +245,7 @@ fn sparse(language: Language) -> Value {
         "payment": {
             "id": "pay_1", "object": "payment", "status": "paid", "amount": 0, "amount_received": 0,
             "amount_missing": 0, "amount_tip": 0, "amount_surcharge": 0, "failed_tries": 0, "amount_refunded": 0, "amount_refund_pending": 0, "disputed": false, "dispute_fee": 0,
-            "net_of_dispute": 0, "metadata": {}, "linked": false, "refunds": nothing, "disputes": nothing,
+            "net_of_dispute": 0, "metadata": {}, "linked": false, "refunds": nothing, "refund_orders": nothing, "disputes": nothing,
             "references": {
                 "payment_intents": nothing, "charges": nothing, "sessions": nothing, "orders": nothing,
                 "invoices": nothing, "customers": nothing,

@@ -108,15 +108,23 @@ fn a2_a_signed_time_is_written_in_one_way() {
         hmac::HMAC_SHA256,
     );
     let keys = keys.unwrap();
-    for (time, is_good) in [("1770000000", true), ("01770000000", false), ("+1770000000", false)] {
-        let code = Encoding::Hex.write(keys.sign(&[time.as_bytes(), b"{}"]));
+    for (time, body, is_good) in [
+        ("1770000000", "{}", true),
+        ("1770000000123", "{}", true),
+        ("01770000000", "{}", false),
+        ("+1770000000", "{}", false),
+        // The same letters, cut elsewhere: milliseconds become seconds, and the body gets what is left.
+        ("1770000000", "123{}", false),
+    ] {
+        let code = Encoding::Hex.write(keys.sign(&[time.as_bytes(), body.as_bytes()]));
         let headers: http::HeaderMap = [("x-signature", code.as_str()), ("t", time)]
             .map(|(name, value)| (HeaderName::from_static(name), value.parse().unwrap()))
             .into_iter()
             .collect();
+        let body = body.as_bytes();
         let request =
-            Request { method: &Method::POST, headers: &headers, query: "", body: b"{}", certificate: None };
-        assert_eq!(scheme.check(&request, now).is_ok(), is_good, "{time}");
+            Request { method: &Method::POST, headers: &headers, query: "", body, certificate: None };
+        assert_eq!(scheme.check(&request, now).is_ok(), is_good, "{time} {body:?}");
     }
 }
 

@@ -151,7 +151,12 @@ impl Aggregate for Facts {
             data: view(id, self, &derived, terms.at, terms.grace_ms),
             at: terms.at,
         };
-        Asked { announcements: marks.iter().map(announcement).collect(), fetches: Vec::new(), marks }
+        Asked {
+            announcements: marks.iter().map(announcement).collect(),
+            fetches: Vec::new(),
+            refunds: Vec::new(),
+            marks,
+        }
     }
 
     fn mark(&mut self, mark: Due) {

@@ -170,7 +170,8 @@ impl Aggregate for Facts {
 
     fn ask(&self, id: &str, terms: &Terms<'_>) -> Asked<String> {
         let derived = Derived::of(self);
-        let mut asked = Asked { announcements: Vec::new(), fetches: Vec::new(), marks: Vec::new() };
+        let mut asked =
+            Asked { announcements: Vec::new(), fetches: Vec::new(), refunds: Vec::new(), marks: Vec::new() };
         let all = due(self, &derived, terms.can_fetch);
         if all.is_empty() {
             return asked;
@@ -179,6 +180,7 @@ impl Aggregate for Facts {
         for due in all {
             match due.what {
                 What::Fetch(fetch) => asked.fetches.push(fetch),
+                What::Refund(call) => asked.refunds.push(call),
                 What::Remember => {}
                 What::Announce { event_type, about } => asked.announcements.push(Announcement {
                     id: format!("{anchor}/{}", due.key),
@@ -203,6 +205,8 @@ impl Aggregate for Facts {
     fn is_about(&self, mark: &String) -> bool {
         let object = mark.split('/').next_back().unwrap_or_default();
         self.refunds.contains_key(object)
+            || self.refund_orders.keys().any(|order| mark.ends_with(order))
+            || self.refund_orders.values().any(|order| order.calls.contains_key(object))
             || self.disputes.contains_key(object)
             || self.charges.contains_key(object)
             || self.transactions.contains_key(object)

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::amounts::{self, Amounts, gives_back, severity};
 use super::{
-    DisputeStatus, Facts, IntentStatus, MerchantOrder, Refund, RefundStatus, Session, SessionStatus, tries,
+    DisputeStatus, Facts, IntentStatus, MerchantOrder, Refund, RefundOrder, RefundOrderStatus, RefundStatus,
+    Session, SessionStatus, tries,
 };
 use crate::money::{Currency, minus};
 
@@ -103,6 +104,9 @@ pub enum Attention {
     ModeMismatch,
     Conflict,
     RefundFailed,
+    RefundGivenUp,
+    RefundHeldBack,
+    RefundByHand,
     RefundCancelled,
     Overpaid,
     Underpaid,
@@ -111,11 +115,14 @@ pub enum Attention {
 }
 
 impl Attention {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 12] = [
         Self::CurrencyMismatch,
         Self::ModeMismatch,
         Self::Conflict,
         Self::RefundFailed,
+        Self::RefundGivenUp,
+        Self::RefundHeldBack,
+        Self::RefundByHand,
         Self::RefundCancelled,
         Self::Overpaid,
         Self::Underpaid,
@@ -129,6 +136,9 @@ impl Attention {
             Self::ModeMismatch => "mode_mismatch",
             Self::Conflict => "conflict",
             Self::RefundFailed => "refund_failed",
+            Self::RefundGivenUp => "refund_given_up",
+            Self::RefundHeldBack => "refund_held_back",
+            Self::RefundByHand => "refund_by_hand",
             Self::RefundCancelled => "refund_cancelled",
             Self::Overpaid => "overpaid",
             Self::Underpaid => "underpaid",
@@ -151,6 +161,13 @@ impl Attention {
                 !facts.conflicts.is_empty() || facts.sought_by.len() > 1 || facts.all_tenants().len() > 1
             }
             Self::RefundFailed => came_to_nothing(facts, derived, RefundStatus::Failed),
+            Self::RefundGivenUp => some_order(facts, |order, status| {
+                status == RefundOrderStatus::Failed && !order.gave_up.is_empty()
+            }),
+            Self::RefundHeldBack => some_order(facts, |_, status| status == RefundOrderStatus::HeldBack),
+            Self::RefundByHand => some_order(facts, |order, status| {
+                status == RefundOrderStatus::Ordered && order.wish.by_hand.is_some()
+            }),
             Self::RefundCancelled => came_to_nothing(facts, derived, RefundStatus::Cancelled),
             Self::Overpaid => surplus(facts, derived) > 0,
             Self::Underpaid => is_underpaid(facts, derived),
@@ -356,6 +373,11 @@ fn came_to_nothing(facts: &Facts, derived: &Derived, status: RefundStatus) -> bo
     let ended = |refund: &Refund| refund.status == status && gives_back(facts, refund);
     let is_back = derived.received > 0 && derived.gone() >= derived.received;
     !is_back && facts.refunds.values().any(ended)
+}
+
+fn some_order(facts: &Facts, is_so: impl Fn(&RefundOrder, RefundOrderStatus) -> bool) -> bool {
+    let mut orders = facts.refund_orders.iter();
+    orders.any(|(key, order)| is_so(order, facts.refund_order_status(key, order)))
 }
 
 /// How much came in other currencies than the payment's.

@@ -6,10 +6,13 @@ use serde_json::{Value, json};
 
 use super::amounts::{gives_back, release_entry};
 use super::derive::{is_underpaid, other_money, surplus};
-use super::{Derived, Dispute, DisputeStatus, Facts, Line, Lines, Refund, RefundStatus, Status, lines};
+use super::{
+    Derived, Dispute, DisputeStatus, Facts, Line, Lines, Refund, RefundOrder, RefundStatus, Status, lines,
+};
 use crate::money::{minus, sum};
-use crate::settlement::Fetch;
 use crate::settlement::reading::order_name;
+use crate::settlement::refund::calls;
+use crate::settlement::{Fetch, RefundCall};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Due {
@@ -26,6 +29,7 @@ pub enum What {
         about: Value,
     },
     Fetch(Fetch),
+    Refund(RefundCall),
     /// Nothing yet: only to be remembered.
     Remember,
 }
@@ -47,7 +51,10 @@ pub fn due(facts: &Facts, derived: &Derived, can_fetch: impl Fn(&str) -> bool) -
     due.extend(facts.disputes.iter().filter_map(|(id, one)| dispute(id, one)));
     due.extend(fee(derived));
     due.extend(balance(facts, derived));
-    due.extend(fetches(facts, can_fetch));
+    due.extend(facts.refund_orders.iter().flat_map(|(key, order)| refund_order(facts, key, order)));
+    due.extend(facts.refunds.iter().filter_map(|(id, refund)| refund_waiting(id, refund)));
+    due.extend(fetches(facts, &can_fetch));
+    due.extend(follow_ups(facts, &can_fetch));
     due.retain(|one| !facts.emitted.contains(&one.key));
     due
 }
@@ -291,6 +298,57 @@ impl Cumulative {
         });
         amounts.max().unwrap_or_default()
     }
+}
+
+/// That a refund was ordered, what the provider is asked for because of it, and that it was given up.
+fn refund_order(facts: &Facts, key: &str, order: &RefundOrder) -> Vec<Due> {
+    let wish = &order.wish;
+    let about = json!({
+        "order": key,
+        "amount": order.amount(wish.currency),
+        "currency": wish.currency,
+        "trigger": wish.trigger,
+        "reason": wish.reason,
+        "by": wish.by,
+        "by_hand": wish.by_hand.is_some(),
+        "held_back": order.waits_for_release(),
+    });
+    let mut due =
+        vec![announce(format!("payment.refund_ordered/{key}"), "payment.refund_ordered", about.clone())];
+    due.extend(calls(facts, key, order).map(|call| {
+        let key = format!("refund/{key}/{}/{}", call.generation, call.id);
+        Due { key, what: What::Refund(call) }
+    }));
+    if let Some(why) = order.gave_up.values().next() {
+        let mut about = about;
+        about["why"] = json!(why);
+        due.push(announce(format!("payment.refund_given_up/{key}"), "payment.refund_given_up", about));
+    }
+    due
+}
+
+/// Our own balance at the provider is too small for a refund.
+fn refund_waiting(id: &str, refund: &Refund) -> Option<Due> {
+    let reason = refund.pending_reason.as_deref().filter(|reason| *reason == "insufficient_funds")?;
+    let about =
+        json!({ "refund": id, "amount": refund.amount, "currency": refund.currency, "reason": reason });
+    let is_due = refund.status == RefundStatus::Pending;
+    is_due.then(|| announce(format!("payment.refund_waiting/{id}"), "payment.refund_waiting", about))
+}
+
+/// When a refund that is under way is looked at again.
+const FOLLOW_UP_DAYS: [u32; 5] = [1, 3, 7, 14, 30];
+
+fn follow_ups<'f>(facts: &'f Facts, can_fetch: &'f impl Fn(&str) -> bool) -> impl Iterator<Item = Due> + 'f {
+    let under_way = facts.refunds.iter().filter(|(_, refund)| refund.status.is_under_way());
+    under_way.flat_map(move |(id, _)| {
+        let realm = facts.realm_of(id).filter(|realm| can_fetch(realm));
+        let fetch = realm.and_then(|realm| Fetch::of(realm, "refund", id));
+        FOLLOW_UP_DAYS.into_iter().filter_map(move |after_days| {
+            let what = What::Fetch(Fetch { after_days, ..fetch.clone()? });
+            Some(Due { key: format!("follow_up/{after_days}/{id}"), what })
+        })
+    })
 }
 
 fn fetches(facts: &Facts, can_fetch: impl Fn(&str) -> bool) -> Vec<Due> {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use super::greater;
+use super::{greater, is_nothing};
 use crate::money::{Currency, minus};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -156,6 +156,15 @@ pub struct Refund {
     pub failure: Option<String>,
     /// The provider's entry.
     pub transaction: Option<String>,
+    /// What it refunds, where that is more than a charge.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub intent: Option<String>,
+    /// The order of ours that it carries out.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub order: Option<String>,
+    /// Why it is not on its way yet.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub pending_reason: Option<String>,
 }
 
 /// A refund can fail after it succeeded, never the other way round.
@@ -280,6 +289,9 @@ impl Refund {
         greater(&mut self.reason, &other.reason);
         greater(&mut self.failure, &other.failure);
         greater(&mut self.transaction, &other.transaction);
+        greater(&mut self.intent, &other.intent);
+        greater(&mut self.order, &other.order);
+        greater(&mut self.pending_reason, &other.pending_reason);
     }
 }
 

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::amounts::{Exchanged, exchanged};
-use super::{Attention, Derived, Facts};
+use super::{Attention, Derived, Facts, RefundOrder};
 use crate::money::Currency;
 
 pub fn view(id: &str, facts: &Facts, derived: &Derived) -> Value {
@@ -40,6 +40,7 @@ pub fn view(id: &str, facts: &Facts, derived: &Derived) -> Value {
         "attention": derived.attention.map(Attention::name),
         "references": references(facts),
         "refunds": refunds(facts),
+        "refund_orders": refund_orders(facts),
         "disputes": disputes(facts),
         "receipt_url": facts.charges.values().rev().find_map(|charge| charge.receipt_url.as_ref()),
         "facts": {
@@ -83,6 +84,32 @@ fn refunds(facts: &Facts) -> Vec<Value> {
         })
     });
     each.collect()
+}
+
+fn refund_orders(facts: &Facts) -> Vec<Value> {
+    let each = facts.refund_orders.iter().map(|(key, order)| refund_order(facts, key, order));
+    each.collect()
+}
+
+/// A refund that was ordered here, and what became of it.
+pub fn refund_order(facts: &Facts, key: &str, order: &RefundOrder) -> Value {
+    let wish = &order.wish;
+    json!({
+        "order": key,
+        "status": facts.refund_order_status(key, order).name(),
+        "amount": order.amount(wish.currency),
+        "currency": wish.currency,
+        "trigger": wish.trigger,
+        "by": wish.by,
+        "reason": wish.reason,
+        "notes": wish.notes,
+        "by_hand": wish.by_hand.is_some(),
+        "ordered_at": wish.at,
+        "released_at": order.released.as_ref().map(|release| release.at),
+        "released_by": order.released.as_ref().map(|release| &release.by),
+        "refunds": facts.refunds_by(key).map(|(id, _)| id).collect::<Vec<_>>(),
+        "error": order.gave_up.values().next(),
+    })
 }
 
 fn disputes(facts: &Facts) -> Vec<Value> {

@@ -4,7 +4,8 @@
 use super::amounts::gives_back;
 use super::derive::surplus;
 use super::{
-    Attention, Derived, DisputeStatus, Facts, IntentStatus, RefundStatus, SessionStatus, Status, tries,
+    Attention, Derived, DisputeStatus, Facts, IntentStatus, RefundOrder, RefundOrderStatus, RefundStatus,
+    SessionStatus, Status, tries,
 };
 use crate::money::sum;
 
@@ -22,6 +23,12 @@ pub enum Why<'f> {
     Conflict(Vec<&'f str>),
     /// Refunds of so much failed.
     RefundFailed(i64),
+    /// A refund that was ordered could not be made.
+    RefundGivenUp(Option<&'f str>),
+    /// So much waits for a person to let it go.
+    RefundHeldBack(i64),
+    /// A person must refund so much at the provider.
+    RefundByHand(i64),
     /// Refunds of so much were called off.
     RefundCancelled(i64),
     /// So much more came than was asked for.
@@ -77,12 +84,30 @@ fn attention<'f>(facts: &'f Facts, derived: &Derived, reason: Attention) -> Why<
         Attention::ModeMismatch => Why::MixedModes,
         Attention::Conflict => Why::Conflict(facts.conflicts.iter().map(String::as_str).collect()),
         Attention::RefundFailed => Why::RefundFailed(ended(facts, RefundStatus::Failed)),
+        Attention::RefundGivenUp => Why::RefundGivenUp(
+            facts.refund_orders.values().find_map(|order| order.gave_up.values().next()).map(String::as_str),
+        ),
+        Attention::RefundHeldBack => {
+            Why::RefundHeldBack(ordered(facts, derived, |order| order.waits_for_release()))
+        }
+        Attention::RefundByHand => {
+            Why::RefundByHand(ordered(facts, derived, |order| order.wish.by_hand.is_some()))
+        }
         Attention::RefundCancelled => Why::RefundCancelled(ended(facts, RefundStatus::Cancelled)),
         Attention::Overpaid => Why::Overpaid(surplus(facts, derived)),
         Attention::Underpaid => Why::Underpaid,
         Attention::OverRefunded => Why::OverRefunded,
         Attention::Unlinked => Why::Unlinked,
     }
+}
+
+/// How much such orders give back that are not carried out yet.
+fn ordered(facts: &Facts, derived: &Derived, is_so: impl Fn(&RefundOrder) -> bool) -> i64 {
+    let waiting = facts.refund_orders.iter().filter(|(key, order)| {
+        let status = facts.refund_order_status(key, order);
+        is_so(order) && matches!(status, RefundOrderStatus::Ordered | RefundOrderStatus::HeldBack)
+    });
+    sum(waiting.map(|(_, order)| order.amount(derived.currency)))
 }
 
 /// How much refunds were of that ended so.

@@ -2,7 +2,7 @@
 //! known counts as the least: what a newer version calls something must not move money.
 
 use super::said::{SaidCharge, SaidDispute, SaidIntent, SaidKind, SaidRefund, SaidSession, SaidTransaction};
-use super::{Context, Ref, amount, billing, currency, labels, unreadable};
+use super::{Context, Metadata, Ref, amount, billing, currency, labels, unreadable};
 use crate::money::{self, Currency};
 use crate::settlement::billing::{Facts as Billing, Invoice};
 use crate::settlement::payment::{
@@ -10,6 +10,7 @@ use crate::settlement::payment::{
     SessionStatus, Snapshot, Till, Transaction,
 };
 use crate::settlement::reading::{Labels, Reading, Unreadable};
+use crate::settlement::refund;
 
 const PAYMENT_FAILED: &str = "payment_intent.payment_failed";
 
@@ -102,7 +103,7 @@ pub(super) fn session(context: &Context<'_>, object: &str) -> Result<Reading, Un
     Ok(Reading { billing, ..draft.finish() })
 }
 
-pub(super) fn refund(context: &Context<'_>, object: &str) -> Result<Reading, Unreadable> {
+pub(super) fn read_refund(context: &Context<'_>, object: &str) -> Result<Reading, Unreadable> {
     let said: SaidRefund = serde_json::from_str(object).map_err(unreadable)?;
     let mut draft = Draft::about(context, &said.id);
     draft.refund(said, None)?;
@@ -262,8 +263,12 @@ impl<'c> Draft<'c> {
         let charge = id(said.charge).or_else(|| of.map(str::to_owned));
         self.name(Some(&said.id));
         self.name(charge.as_deref());
-        self.name(id(said.payment_intent).as_deref());
+        let intent = id(said.payment_intent);
+        self.name(intent.as_deref());
         let refund = Refund {
+            order: ordered_by(said.metadata),
+            intent,
+            pending_reason: said.pending_reason,
             status: refund_status(said.status.as_deref()),
             charge,
             amount: amount(said.amount)?,
@@ -283,6 +288,22 @@ impl<'c> Draft<'c> {
 
 fn id(reference: Option<Ref>) -> Option<String> {
     reference.map(Ref::into_id).filter(|id| !id.is_empty())
+}
+
+/// The order of ours that a refund carries out.
+fn ordered_by(metadata: Option<Metadata>) -> Option<String> {
+    match metadata?.remove(refund::ORDER)? {
+        serde_json::Value::String(key) => Some(key),
+        _ => None,
+    }
+}
+
+/// A refund as Stripe lists it.
+pub fn listed_refund(object: &str) -> Option<refund::Listed> {
+    let said: SaidRefund = serde_json::from_str(object).ok()?;
+    let holds = refund_status(said.status.as_deref()).holds();
+    let (amount, order) = (amount(said.amount).ok()?, ordered_by(said.metadata));
+    Some(refund::Listed { id: said.id, amount, holds, order })
 }
 
 /// An amount that may be below zero.

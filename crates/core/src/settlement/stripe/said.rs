@@ -87,7 +87,9 @@ pub struct SaidRefund {
     pub charge: Option<Ref>,
     pub currency: Option<String>,
     pub failure_reason: Option<String>,
+    pub metadata: Option<Metadata>,
     pub payment_intent: Option<Ref>,
+    pub pending_reason: Option<String>,
     pub reason: Option<String>,
 }
 

@@ -74,6 +74,41 @@ fn sentences(why: &Why<'_>, derived: &Derived) -> (Tone, String, String) {
                 format!("{amount} の返金に失敗しました。資金は残っているので、別の方法で返金してください"),
             )
         }
+        Why::RefundGivenUp(error) => (
+            Tone::Bad,
+            format!(
+                "A refund that was ordered could not be made ({}): refund it at the provider, or order it again",
+                error.unwrap_or("no reason known")
+            ),
+            format!(
+                "ご指定の返金を実行できませんでした（{}）。決済事業者の管理画面で返金するか、もう一度返金を指示してください",
+                error.unwrap_or("理由不明")
+            ),
+        ),
+        Why::RefundHeldBack(amount) => {
+            let amount = money(*amount);
+            (
+                Tone::Bad,
+                format!(
+                    "A refund of {amount} waits for you: more was refunded automatically in one hour than is allowed"
+                ),
+                format!(
+                    "{amount} の返金が承認待ちです。1 時間あたりの自動返金の上限を超えたため、承認するまで実行されません"
+                ),
+            )
+        }
+        Why::RefundByHand(amount) => {
+            let amount = money(*amount);
+            (
+                Tone::Bad,
+                format!(
+                    "{amount} is to be refunded: do it at the provider, and it is taken note of here by itself"
+                ),
+                format!(
+                    "{amount} を決済事業者の管理画面で返金してください。返金は自動的にここへ反映されます"
+                ),
+            )
+        }
         Why::RefundCancelled(amount) => {
             let amount = money(*amount);
             (

@@ -114,7 +114,7 @@ impl Hands {
             };
             let audit = match end {
                 End::Dead(death) => vec![Case::default().entry(job.lease, death, set.at)],
-                End::Done(_) | End::Retry { .. } | End::NotYet => Vec::new(),
+                End::Done(_) | End::Retry { .. } | End::Wait { .. } | End::NotYet => Vec::new(),
             };
             self.store.commit(vec![ChangeSet { audit, ..set }]).await.unwrap();
         }

@@ -65,6 +65,9 @@ fn refused(answer: &Answer, now: Time) -> Failure {
         401 => terminal("stripe_unauthorized"),
         403 => terminal("stripe_forbidden"),
         404 => terminal("stripe_not_found"),
+        400 if code == Some("charge_already_refunded") => terminal("stripe_already_refunded"),
+        400 if code == Some("charge_disputed") => terminal("stripe_disputed"),
+        400 if said.param.as_deref() == Some("amount") => terminal("stripe_amount"),
         409 => transient("stripe_conflict"),
         429 if code == Some("lock_timeout") => transient("stripe_locked"),
         429 => transient("stripe_rate_limited").blaming_destination(),
@@ -86,6 +89,7 @@ fn refused(answer: &Answer, now: Time) -> Failure {
 struct Said {
     code: Option<String>,
     message: Option<String>,
+    param: Option<String>,
 }
 
 impl Said {

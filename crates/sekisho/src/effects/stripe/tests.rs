@@ -98,6 +98,7 @@ async fn e1_refunds_are_listed_by_what_they_refund() {
             "payment_intent": format!("pi_{}", n % 2), "charge": "ch_1",
         }));
     }
+    stripe.put(json!({ "id": "ch_2", "object": "charge" }));
     for (of, expected) in [
         (RefundsOf::Anything, vec!["re_2", "re_1", "re_0"]),
         (RefundsOf::PaymentIntent("pi_0".into()), vec!["re_2", "re_0"]),

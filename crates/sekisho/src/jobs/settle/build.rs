@@ -54,8 +54,9 @@ impl Batch<'_> {
             ends.push(Ended { about, ..Ended::new(read.work.job.lease, end) });
             jobs.extend(self.jobs(read, at));
         }
-        jobs.extend(change.fetches.iter().map(|fetch| fetch.job(node.next_seq(at), at)));
-        let mut set = ChangeSet { ends, jobs, ..change.into_set(at, || node.next_seq(at)) };
+        let asked = change.into_set(at, || node.next_seq(at));
+        jobs.extend_from_slice(&asked.jobs);
+        let mut set = ChangeSet { ends, jobs, ..asked };
         let bytes = set.events.iter().map(|event| event.body.len()).sum();
         set.keep = self.keep.filter(|_| self.engine.settle_queue.has_room(set.events.len(), bytes));
         Draft { works, set }

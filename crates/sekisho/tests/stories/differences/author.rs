@@ -295,12 +295,13 @@ impl Author {
     }
 
     fn end(&mut self) -> End {
-        match self.rng.below(7) {
+        match self.rng.below(8) {
             0 => End::Done(Outcome::SUCCESS),
             1 => End::Done(Outcome::Success { note: Some("済".into()) }),
             2 => End::Done(Outcome::Skipped { note: "なし".into() }),
             3 => End::Retry { due_at: self.time() },
             4 => End::NotYet,
+            5 => End::Wait { due_at: self.time() },
             _ => End::Dead(self.death()),
         }
     }

@@ -77,6 +77,7 @@ fn ends<'s>() -> Of<'s, &'s Ended> {
         integer("attempt", |row| Some(row.it.lease.attempt)),
         bigint("at", |row| Some(row.set.at.ms())),
         bigint("retry_at", |row| retry_at(&row.it.end)),
+        integer("unspent", |row| Some(i32::from(matches!(row.it.end, End::Wait { .. })))),
         text("result", |row| outcome(&row.it.end).map(Outcome::name)),
         text("note", |row| outcome(&row.it.end).and_then(Outcome::note)),
         text("payment", |row| row.it.about.payment.as_deref()),
@@ -101,7 +102,7 @@ fn tried(ended: &Ended) -> Option<&Attempt> {
 
 fn retry_at(end: &End) -> Option<i64> {
     match end {
-        End::Retry { due_at } => Some(due_at.ms()),
+        End::Retry { due_at } | End::Wait { due_at } => Some(due_at.ms()),
         End::Done(_) | End::Dead(_) | End::NotYet => None,
     }
 }
@@ -109,14 +110,14 @@ fn retry_at(end: &End) -> Option<i64> {
 fn outcome(end: &End) -> Option<&Outcome> {
     match end {
         End::Done(outcome) => Some(outcome),
-        End::Retry { .. } | End::Dead(_) | End::NotYet => None,
+        End::Retry { .. } | End::Wait { .. } | End::Dead(_) | End::NotYet => None,
     }
 }
 
 fn death(end: &End) -> Option<&DeadReason> {
     match end {
         End::Dead(death) => Some(death),
-        End::Retry { .. } | End::Done(_) | End::NotYet => None,
+        End::Retry { .. } | End::Wait { .. } | End::Done(_) | End::NotYet => None,
     }
 }
 

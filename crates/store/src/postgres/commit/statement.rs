@@ -138,7 +138,7 @@ const NAMES: &str = ", named AS (
 const ENDS: &str = ", ending AS MATERIALIZED (
     SELECT * FROM leased WHERE n NOT IN (SELECT n FROM refused)
 ), retried AS (
-    UPDATE job SET owner = NULL, started = false, due_at = ending.retry_at, lane = ending.lane, home = NULL,
+    UPDATE job SET owner = NULL, started = false, due_at = ending.retry_at, base = job.base + ending.unspent, lane = ending.lane, home = NULL,
         crashes = CASE WHEN job.home IS NULL THEN job.crashes ELSE 0 END
     FROM ending WHERE job.id = ending.job AND ending.retry_at IS NOT NULL
 ), removed AS (

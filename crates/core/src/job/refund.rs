@@ -1,0 +1,19 @@
+//! Money to be given back by a provider's API: one generation of one refund order at one object. How much, and why, stands in
+//! the payment; how it is asked for, and what the answer means: [`crate::settlement::refund`].
+
+use serde::{Deserialize, Serialize};
+
+use super::fetch::Provider;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefundCall {
+    pub provider: Provider,
+    pub account: Option<String>,
+    pub livemode: Option<bool>,
+    /// What it is, in the provider's words: `payment_intent`, or `charge`.
+    pub object: String,
+    pub id: String,
+    /// The order's key, and which of its calls this is.
+    pub order: String,
+    pub generation: u32,
+}

@@ -1,0 +1,128 @@
+//! The keys to providers' APIs, one for each source that has one: who may know an object, what a key may be used for, and
+//! which key is refused just now.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use sekisho_core::Time;
+use sekisho_core::notification::Alert;
+use sekisho_core::notification::alert::News;
+use sekisho_core::queue::Failure;
+use sekisho_core::settlement::{Provider, reading};
+
+use super::announce;
+use crate::config::{self, Config};
+use crate::effects::stripe;
+use crate::engine::Engine;
+
+/// How long an answer may take.
+const WITHIN: Duration = Duration::from_secs(20);
+
+/// How an account says that an object is not its own.
+pub const NOT_FOUND: &str = "stripe_not_found";
+/// How it says that a key is wrong, or has no right to do this.
+const REFUSED: [&str; 2] = ["stripe_unauthorized", "stripe_forbidden"];
+/// How long a key that was refused is left alone.
+const LEFT_ALONE_MS: i64 = 5 * 60_000;
+
+/// Every provider's API that the configuration has a key to.
+pub struct Accounts(Vec<Account>);
+
+/// One source's key to its provider's API.
+pub struct Account {
+    pub source: String,
+    pub provider: Provider,
+    /// `None` shows both modes, as far as we know.
+    pub livemode: Option<bool>,
+    /// Whether money may be given back with it.
+    pub refunds: bool,
+    client: stripe::Client,
+    /// Set while its key is refused.
+    refused_until: Mutex<Option<Time>>,
+}
+
+impl Accounts {
+    pub fn new(config: &Config) -> anyhow::Result<Self> {
+        let mut accounts = Vec::new();
+        for source in &config.sources {
+            let (Some(api), Some(provider)) = (&source.api, Provider::parse(source.provider.about().name))
+            else {
+                continue;
+            };
+            let config::Api { key, url, livemode, refunds } = api;
+            let client = stripe::Client::new(url.as_str(), key.clone(), WITHIN)?;
+            accounts.push(Account {
+                source: source.name.to_string(),
+                provider,
+                livemode: livemode.or(source.livemode),
+                refunds: *refunds,
+                client,
+                refused_until: Mutex::default(),
+            });
+        }
+        Ok(Self(accounts))
+    }
+
+    /// Can objects of this realm be read?
+    pub fn can_fetch(&self, realm: &str) -> bool {
+        self.0.iter().any(|known| {
+            let of_provider = realm.split('/').next() == Some(known.provider.name());
+            let of_mode = known.livemode.is_none_or(|mode| realm.ends_with(reading::mode(Some(mode))));
+            of_provider && of_mode
+        })
+    }
+
+    /// Everybody who may know an object: with several accounts of one provider, only one of them does.
+    pub fn of(&self, provider: Provider, livemode: Option<bool>) -> impl Iterator<Item = &Account> {
+        let fits = move |mode: Option<bool>| mode.is_none() || mode == livemode;
+        self.0.iter().filter(move |known| known.provider == provider && fits(known.livemode))
+    }
+}
+
+impl Account {
+    /// For the account itself, or for one that is connected to it.
+    pub fn client(&self, connected: Option<&str>) -> stripe::Client {
+        connected.map_or_else(|| self.client.clone(), |account| self.client.for_account(account))
+    }
+
+    /// Until when it is left alone, if its key is refused.
+    pub fn left_until(&self, now: Time) -> Option<Time> {
+        self.refused_until.lock().expect("no code panics here").filter(|until| *until > now)
+    }
+
+    /// Takes down whether the key was accepted; until when it is left alone, if not. Operators hear of every change.
+    pub async fn judge(&self, engine: &Engine, failure: Option<&Failure>) -> Option<Time> {
+        match failure {
+            Some(failure) if REFUSED.contains(&failure.reason) => Some(self.refused(engine, failure).await),
+            // Whoever could not be reached has said nothing of the key.
+            Some(failure) if failure.reason != NOT_FOUND => None,
+            Some(_) | None => {
+                self.accepted(engine).await;
+                None
+            }
+        }
+    }
+
+    async fn refused(&self, engine: &Engine, failure: &Failure) -> Time {
+        let now = engine.node.now();
+        let until = now.plus_ms(LEFT_ALONE_MS);
+        let before = self.refused_until.lock().expect("no code panics here").replace(until);
+        if before.is_none() {
+            let (source, error) = (&*self.source, &failure.error);
+            tracing::error!(source, error_type = failure.reason, error, until = %until,
+                "the provider's API refuses the key of a source; work that needs it waits");
+            let detail = format!("{error}. Correct `api_key` of the source {source}, then restart");
+            announce(engine, Alert::of_key(source, News::KeyRefused, failure.reason, &detail, now)).await;
+        }
+        until
+    }
+
+    async fn accepted(&self, engine: &Engine) {
+        let before = self.refused_until.lock().expect("no code panics here").take();
+        if before.is_some() {
+            tracing::info!(source = &*self.source, "the provider's API accepts the key of a source again");
+            let (detail, now) = ("waiting work runs now", engine.node.now());
+            announce(engine, Alert::of_key(&self.source, News::KeyAccepted, "accepted", detail, now)).await;
+        }
+    }
+}
