@@ -165,7 +165,9 @@ pub enum Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Loose { numbers } => write!(f, "entries {numbers:?} hang on no link: they were slipped in"),
+            Self::Loose { numbers } => {
+                write!(f, "entries {numbers:?} have no link in the chain: they were inserted")
+            }
             Self::Changed { chain, n, numbers } => write!(
                 f,
                 "link {n} of chain {chain} does not fit its entries {numbers:?}: one was changed, removed or added"

@@ -1,5 +1,5 @@
-//! What a node takes from the world around it: the wall clock, tasks that go on by themselves, the end of the process, and
-//! the times of the protocol. It is handed in once, so that a test can hand in its own; `clippy.toml` keeps the engine's
+//! What a node takes from the world around it: the wall clock, tasks that go on by themselves, the end of the process,
+//! requests to others, and the times of the protocol. It is handed in once, so that a test can hand in its own; `clippy.toml` keeps the engine's
 //! path from asking the system elsewhere.
 //!
 //! Monotonic time is `tokio::time::Instant`, which a paused runtime moves. Chance is not here: retries are spread by a hash of the
@@ -8,9 +8,28 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use async_trait::async_trait;
+use bytes::Bytes;
 use futures_util::future::BoxFuture;
+use http::Request;
+use http_body_util::Full;
 use sekisho_core::Time;
+use sekisho_core::delivery::{Answer, Fault};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+/// How HTTP requests go out: over the network (`effects::http`), or to whoever stands in for the other side.
+#[async_trait]
+pub trait Exchange: Send + Sync {
+    /// Sends once, and ends by its deadline. Of the answer's body `body_max` bytes are kept; `truncated` says that there was
+    /// more or that it broke off.
+    async fn exchange(
+        &self,
+        request: Request<Full<Bytes>>,
+        body_max: usize,
+        deadline: Instant,
+    ) -> Result<Answer, Fault>;
+}
 
 type Spawn = dyn Fn(BoxFuture<'static, ()>) -> JoinHandle<()> + Send + Sync;
 
@@ -20,13 +39,14 @@ pub struct Env {
     wall: Option<Arc<dyn Fn() -> Time + Send + Sync>>,
     spawn: Option<Arc<Spawn>>,
     exit: Option<Arc<dyn Fn(i32) + Send + Sync>>,
+    exchange: Option<Arc<dyn Exchange>>,
     pub timing: Timing,
 }
 
 impl Env {
     /// As the operating system has it.
     pub const fn system() -> Self {
-        Self { wall: None, spawn: None, exit: None, timing: Timing::DEFAULT }
+        Self { wall: None, spawn: None, exit: None, exchange: None, timing: Timing::DEFAULT }
     }
 
     #[must_use]
@@ -45,6 +65,17 @@ impl Env {
     #[must_use]
     pub fn with_exit(self, exit: impl Fn(i32) + Send + Sync + 'static) -> Self {
         Self { exit: Some(Arc::new(exit)), ..self }
+    }
+
+    /// Deliveries and questions to providers go there.
+    #[must_use]
+    pub fn with_exchange(self, exchange: Arc<dyn Exchange>) -> Self {
+        Self { exchange: Some(exchange), ..self }
+    }
+
+    /// Who stands in for the network, if anyone does.
+    pub fn exchange(&self) -> Option<Arc<dyn Exchange>> {
+        self.exchange.clone()
     }
 
     /// What the clock on the wall shows. By which time work is due, the node says.

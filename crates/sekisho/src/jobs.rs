@@ -11,6 +11,7 @@ mod settle;
 mod sources;
 mod timer;
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -23,6 +24,7 @@ use tokio::sync::watch;
 use crate::config::Config;
 use crate::engine::lane::LanePolicy;
 use crate::engine::{Base, Engine, Kinds, Parts, Policy, Ran, Work};
+use crate::transact::TransactError;
 use accounts::Accounts;
 use deliver::Deliverer;
 use fetch::Fetcher;
@@ -46,10 +48,10 @@ pub struct Jobs {
 /// Opens all kinds of work, and the engine that runs them.
 pub fn open(config: &Config, parts: Parts, base: Base) -> anyhow::Result<(Arc<Engine>, Arc<Jobs>)> {
     let sources = Arc::new(Sources::new(config));
-    let accounts = Arc::new(Accounts::new(config)?);
+    let accounts = Arc::new(Accounts::new(config, &base.node.env)?);
     let jobs = Arc::new(Jobs {
         settler: Arc::new(Settler::new(config, Arc::clone(&sources), Arc::clone(&accounts))),
-        deliverer: Deliverer::new(config, sources)?,
+        deliverer: Deliverer::new(config, sources, &base.node.env)?,
         sender: Sender::new(config)?,
         notifier: Notifier::new(config),
         fetcher: Fetcher::new(Arc::clone(&accounts)),
@@ -152,6 +154,15 @@ fn unreadable(kind: Kind, payload: &str) -> Failure {
 
 fn unavailable(error: sekisho_store::Error) -> Failure {
     Failure::transient("store_unavailable", error.chain())
+}
+
+/// Why a run could not write what it decided, when no rule refuses it.
+fn unwritten(error: TransactError<Infallible>, contended: &str) -> Failure {
+    match error {
+        TransactError::Refused(never) => match never {},
+        TransactError::Contended | TransactError::Lost => Failure::transient("contended", contended),
+        TransactError::Store(error) => unavailable(error),
+    }
 }
 
 /// Tells operators, as an event like any other.

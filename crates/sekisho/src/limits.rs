@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
 use http::HeaderMap;
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use tokio::time::Instant;
 
 /// How many bytes of requests may be in memory at once.
 #[derive(Clone)]

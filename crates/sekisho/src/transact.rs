@@ -5,16 +5,30 @@
 
 use std::time::Duration;
 
+use sekisho_core::Time;
 use sekisho_core::change::{ChangeSet, Committed};
+use sekisho_core::job::NewJob;
 use sekisho_core::state::{Loaded, Wanted};
 use sekisho_store::Store;
 
-/// How often others may be faster before it is given up.
-const TRIES: u32 = 10;
 /// Pause before the third try; each one after it is longer by that, so that those who met once part.
 const PAUSE: Duration = Duration::from_millis(5);
 /// How often what was loaded may lead to more, within one try.
 const LOADS_MAX: usize = 1_000;
+
+/// How often others may be faster before it is given up, and the longest pause between two tries.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    tries: u32,
+    pause_max: Duration,
+}
+
+impl Patience {
+    /// For what one person or one run changes: a fifth of a second.
+    pub const USUAL: Self = Self { tries: 10, pause_max: Duration::from_millis(50) };
+    /// For counters that all nodes share: ten seconds.
+    pub const SHARED: Self = Self { tries: 500, pause_max: Duration::from_millis(20) };
+}
 
 /// What is to be done next.
 #[derive(Debug)]
@@ -47,21 +61,45 @@ impl<R> From<sekisho_store::Error> for TransactError<R> {
 pub async fn transact<T, R>(
     store: &dyn Store,
     wanted: Wanted,
+    decide: impl FnMut(&Loaded) -> Result<(ChangeSet, T), R>,
+) -> Result<T, TransactError<R>> {
+    transact_patiently(store, Patience::USUAL, wanted, decide).await
+}
+
+/// The same, where many change one thing.
+pub async fn transact_patiently<T, R>(
+    store: &dyn Store,
+    patience: Patience,
+    wanted: Wanted,
     mut decide: impl FnMut(&Loaded) -> Result<(ChangeSet, T), R>,
 ) -> Result<T, TransactError<R>> {
     let decide = |loaded: &Loaded| decide(loaded).map(|(set, answer)| Decision::Write(set, answer));
-    transact_in_steps(store, wanted, decide).await
+    repeat(store, patience, wanted, decide).await
 }
 
 /// The same, where what was loaded may lead to more that must be known.
 pub async fn transact_in_steps<T, R>(
     store: &dyn Store,
+    wanted: Wanted,
+    decide: impl FnMut(&Loaded) -> Result<Decision<T>, R>,
+) -> Result<T, TransactError<R>> {
+    repeat(store, Patience::USUAL, wanted, decide).await
+}
+
+/// Queues jobs that depend on nothing in the store. One whose key is known already is left out.
+pub async fn queue(store: &dyn Store, jobs: Vec<NewJob>, at: Time) -> sekisho_store::Result<()> {
+    store.commit(vec![ChangeSet::queue(jobs, at)]).await.map(drop)
+}
+
+async fn repeat<T, R>(
+    store: &dyn Store,
+    patience: Patience,
     mut wanted: Wanted,
     mut decide: impl FnMut(&Loaded) -> Result<Decision<T>, R>,
 ) -> Result<T, TransactError<R>> {
-    for n in 0..TRIES {
+    for n in 0..patience.tries {
         if n > 1 {
-            tokio::time::sleep(PAUSE * (n - 1)).await;
+            tokio::time::sleep((PAUSE * (n - 1)).min(patience.pause_max)).await;
         }
         let mut loads = 0..LOADS_MAX;
         let (set, answer) = loop {
@@ -94,7 +132,6 @@ async fn load(store: &dyn Store, wanted: &Wanted) -> sekisho_store::Result<Loade
 
 #[cfg(test)]
 mod tests {
-    use sekisho_core::Time;
     use sekisho_core::state::{Key, Kind, Write};
     use sekisho_store::memory::MemoryStore;
 
@@ -151,7 +188,27 @@ mod tests {
             Ok((set("a", loaded.version(&key("a")), 1), ()))
         });
         assert!(matches!(counted.await, Err(TransactError::Contended)));
-        assert_eq!((rounds, kept(&store).await), (TRIES, 100 * TRIES), "nothing of ours is there");
+        let tries = Patience::USUAL.tries;
+        assert_eq!((rounds, kept(&store).await), (tries, 100 * tries), "nothing of ours is there");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn d1_a_counter_that_all_nodes_share_is_waited_for_longer() {
+        let store = MemoryStore::default();
+        let (began, mut rounds) = (tokio::time::Instant::now(), 0);
+        let counted = transact_patiently(
+            &store,
+            Patience::SHARED,
+            Wanted::keys([key("a")]),
+            |loaded| -> Result<_, ()> {
+                rounds += 1;
+                overtake(&store, loaded);
+                Ok((set("a", loaded.version(&key("a")), 1), ()))
+            },
+        );
+        assert!(matches!(counted.await, Err(TransactError::Contended)));
+        assert_eq!(rounds, 500);
+        assert_eq!(began.elapsed().as_secs(), 9, "about ten seconds");
     }
 
     #[tokio::test]

@@ -2,8 +2,6 @@
 
 use sekisho_core::id::NODES_MAX;
 
-use crate::postgres::Failure;
-
 pub type Result<T> = std::result::Result<T, Error>;
 
 type Source = Box<dyn std::error::Error + Send + Sync>;
@@ -32,22 +30,6 @@ impl Error {
 
     pub fn corrupt(source: impl Into<Source>) -> Self {
         Self::Corrupt(source.into())
-    }
-
-    /// Whether it is the database that is away, and who waits may have it again.
-    pub fn is_passing(&self) -> bool {
-        match self {
-            Self::Unavailable(source) => source.downcast_ref::<Failure>().is_some_and(Failure::is_passing),
-            Self::Corrupt(_) => false,
-        }
-    }
-
-    /// Whether the database gave it up because it took too long.
-    pub(crate) fn took_too_long(&self) -> bool {
-        match self {
-            Self::Unavailable(source) => source.downcast_ref::<Failure>().is_some_and(Failure::took_too_long),
-            Self::Corrupt(_) => false,
-        }
     }
 
     /// The whole chain in one line, for a log.
@@ -84,14 +66,4 @@ pub enum OpenError {
     Schema { found: i64, needed: i64, cure: &'static str },
     #[error("migration {number} of the store was changed after it was applied: {what}")]
     Tampered { number: i64, what: String },
-}
-
-impl OpenError {
-    /// Whether it is the database that is away, and who waits may have it again.
-    pub fn is_passing(&self) -> bool {
-        match self {
-            Self::Unreachable { error, .. } => error.is_passing(),
-            Self::InUse { .. } | Self::Unsafe { .. } | Self::Schema { .. } | Self::Tampered { .. } => false,
-        }
-    }
 }

@@ -43,7 +43,6 @@ use crate::{
     NodeRecord, OpenError, Pulse, RejectionFilter, Result, StateFilter, Store, StoreUrl, Sum, Work,
 };
 use connection::{Link, Links, Purpose, Server};
-pub(crate) use failure::Failure;
 use horizon::Horizon;
 
 pub const MIGRATIONS: &[Migration] =

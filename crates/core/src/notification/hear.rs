@@ -12,15 +12,15 @@ use super::{Alert, Notice, Status, Step};
 use crate::change::ChangeSet;
 use crate::id::Seq;
 use crate::mail_address::MailAddress;
-use crate::state::{self, Key, Loaded, State};
+use crate::state::{self, Key, Loaded, State, Wanted};
 use crate::time::Time;
 
 impl Feedback {
     /// What must be known before anything can be said of it.
-    pub fn asks_for(&self) -> (Vec<String>, Vec<Key>) {
-        let mut keys: Vec<_> = self.own_key().into_iter().collect();
-        keys.extend(self.addresses.iter().map(|(address, _)| Suppression::key(address)));
-        (vec![reference_name(&self.ses_id)], keys)
+    pub fn asks_for(&self) -> Wanted {
+        let addresses = self.addresses.iter().map(|(address, _)| Suppression::key(address));
+        let keys = self.own_key().into_iter().chain(addresses).collect();
+        Wanted { keys, ..Wanted::names([reference_name(&self.ses_id)]) }
     }
 
     /// The notice it speaks of, by our own Message-ID.

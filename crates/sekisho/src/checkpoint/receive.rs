@@ -6,7 +6,6 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header, request::Parts};
@@ -18,6 +17,7 @@ use sekisho_core::header::trace_id;
 use sekisho_core::job::DeadReason;
 use sekisho_core::provider::{self, Handshake, Reading, Refusal, Request, Unusable};
 use sekisho_core::{Seq, Time, settlement};
+use tokio::time::Instant;
 
 use super::certificate::NotAtHand;
 use super::committer::{Overloaded, Unavailable};

@@ -3,6 +3,7 @@
 //! Promises: what [`super::http`] promises of every request, and that the call ends within its time-out. Signing
 //! and retrying are decided elsewhere.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -13,6 +14,7 @@ use sekisho_core::delivery::{Answer, BODY_KEPT_BYTES, Fault};
 use tokio::time::Instant;
 
 use super::http as exchange;
+use crate::env::Exchange;
 
 /// These say how the bytes travel and belong to the connection; from outside they could cut a request in two.
 const OWN_HEADERS: [HeaderName; 7] = [
@@ -38,6 +40,12 @@ impl Client {
         let uri: Uri = exchange::callable(url)?.as_str().parse().context("this URL can't be called")?;
         let http = exchange::Client::new(&uri, allow_private)?;
         Ok(Self { http, uri, timeout })
+    }
+
+    /// The same, where requests do not go over the network.
+    #[must_use]
+    pub fn by(self, way: Arc<dyn Exchange>) -> Self {
+        Self { http: exchange::Client::by(way), ..self }
     }
 
     /// Posts once. Also says how long it took, resolving and connecting included.

@@ -10,9 +10,12 @@ mod connect;
 mod fetch;
 
 use std::error::Error as _;
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, Request, Uri};
 use http_body_util::{BodyExt, Full};
@@ -24,6 +27,7 @@ use sekisho_core::delivery::{Answer, Fault};
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
+use crate::env::Exchange;
 use connect::{Connector, Unreached};
 pub use fetch::get;
 
@@ -36,19 +40,47 @@ const HEADERS_KEPT_BYTES: usize = 16 << 10;
 const READ_AHEAD_BYTES: usize = 64 << 10;
 
 /// Talks to one host and keeps its connections.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Client {
+    way: Arc<dyn Exchange>,
+}
+
+/// Over the network.
+struct Network {
     http: legacy::Client<Connector, Full<Bytes>>,
 }
 
 impl Client {
     /// For the host that `uri` names.
     pub fn new(uri: &Uri, allow_private: bool) -> anyhow::Result<Self> {
-        Ok(Self { http: pooled(Connector::new(uri, allow_private)?) })
+        Ok(Self { way: Arc::new(Network { http: pooled(Connector::new(uri, allow_private)?) }) })
+    }
+
+    /// Not over the network.
+    pub fn by(way: Arc<dyn Exchange>) -> Self {
+        Self { way }
     }
 
     /// Sends once. Of the answer's body `body_max` bytes are kept; `truncated` says that there was more or that it broke off.
     pub async fn exchange(
+        &self,
+        request: Request<Full<Bytes>>,
+        body_max: usize,
+        deadline: Instant,
+    ) -> Result<Answer, Fault> {
+        self.way.exchange(request, body_max, deadline).await
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Client")
+    }
+}
+
+#[async_trait]
+impl Exchange for Network {
+    async fn exchange(
         &self,
         request: Request<Full<Bytes>>,
         body_max: usize,

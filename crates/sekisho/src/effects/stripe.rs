@@ -7,6 +7,7 @@
 mod answer;
 mod list;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -22,6 +23,7 @@ use tokio::time::Instant;
 use url::Url;
 
 use super::http as exchange;
+use crate::env::Exchange;
 pub use list::{Cursor, Page, Paging, RefundsOf};
 
 /// Where Stripe is.
@@ -88,6 +90,12 @@ impl Client {
         // The operator wrote this address; nobody else chooses where requests go.
         let http = exchange::Client::new(&uri, true)?;
         Ok(Self { http, base, key, timeout, account: None, version: None })
+    }
+
+    /// The same, where requests do not go over the network.
+    #[must_use]
+    pub fn by(self, way: Arc<dyn Exchange>) -> Self {
+        Self { http: exchange::Client::by(way), ..self }
     }
 
     /// Answers in this API version instead of the account's own.

@@ -3,21 +3,25 @@
 use sekisho_core::change::ChangeSet;
 use sekisho_core::job::Lane;
 use sekisho_core::queue::Breaker;
-use sekisho_core::state::{self, Index, Key, Write};
+use sekisho_core::state::{self, Key, Wanted, Write};
 use sekisho_store::{FIND_MAX, StateFilter};
 
 use super::Engine;
+use crate::transact::transact;
 
 impl Engine {
     pub async fn write_breaker(&self, lane: &Lane, breaker: &Breaker) {
         let key = Key::new(state::Kind::Breaker, &*lane.0);
-        let known = self.store.load(Vec::new(), vec![key.clone()]).await.unwrap_or_default();
-        let version = known.states.get(&key).map_or(0, |state| state.version);
-        let facts = serde_json::to_string(breaker).expect("a breaker is plain data");
-        let write = Write { key, version, facts, index: Index::default() };
-        // If another node was faster, its word is read in a moment.
-        let set = ChangeSet { writes: vec![write], ..ChangeSet::nothing(self.node.now()) };
-        let _ = self.store.commit(vec![set]).await;
+        let mut is_overtaken = false;
+        let written = transact(&*self.store, Wanted::keys([key.clone()]), |loaded| -> Result<_, ()> {
+            let mut set = ChangeSet::nothing(self.node.now());
+            // If another node was faster, what it wrote is read in a moment.
+            if !std::mem::replace(&mut is_overtaken, true) {
+                set.writes.push(Write::of(&key, loaded.version(&key), breaker));
+            }
+            Ok((set, ()))
+        });
+        let _ = written.await;
     }
 
     pub(super) async fn read_breakers(&self) -> sekisho_store::Result<()> {

@@ -14,6 +14,7 @@ use super::announce;
 use crate::config::{self, Config};
 use crate::effects::stripe;
 use crate::engine::Engine;
+use crate::env::Env;
 
 /// How long an answer may take.
 const WITHIN: Duration = Duration::from_secs(20);
@@ -42,7 +43,7 @@ pub struct Account {
 }
 
 impl Accounts {
-    pub fn new(config: &Config) -> anyhow::Result<Self> {
+    pub fn new(config: &Config, env: &Env) -> anyhow::Result<Self> {
         let mut accounts = Vec::new();
         for source in &config.sources {
             let (Some(api), Some(provider)) = (&source.api, Provider::parse(source.provider.about().name))
@@ -50,7 +51,10 @@ impl Accounts {
                 continue;
             };
             let config::Api { key, url, livemode, refunds } = api;
-            let client = stripe::Client::new(url.as_str(), key.clone(), WITHIN)?;
+            let mut client = stripe::Client::new(url.as_str(), key.clone(), WITHIN)?;
+            if let Some(way) = env.exchange() {
+                client = client.by(way);
+            }
             accounts.push(Account {
                 source: source.name.to_string(),
                 provider,

@@ -14,6 +14,7 @@ use crate::config::{self, Config};
 use crate::effects::deliver::Client;
 use crate::engine::lane::LanePolicy;
 use crate::engine::{Engine, Ran, Work};
+use crate::env::Env;
 
 pub struct Deliverer {
     /// In the order of the configuration.
@@ -32,8 +33,9 @@ struct Target {
 }
 
 impl Deliverer {
-    pub fn new(config: &Config, sources: Arc<Sources>) -> anyhow::Result<Self> {
-        let targets = config.routes.iter().map(Target::new).collect::<anyhow::Result<_>>()?;
+    pub fn new(config: &Config, sources: Arc<Sources>, env: &Env) -> anyhow::Result<Self> {
+        let targets = config.routes.iter().map(|route| Target::new(route, env));
+        let targets = targets.collect::<anyhow::Result<_>>()?;
         Ok(Self { targets, sources })
     }
 
@@ -66,12 +68,16 @@ impl Deliverer {
 }
 
 impl Target {
-    fn new(config: &config::Route) -> anyhow::Result<Self> {
+    fn new(config: &config::Route, env: &Env) -> anyhow::Result<Self> {
+        let mut client = Client::new(config.url.as_str(), config.timeout, config.allow_private)?;
+        if let Some(way) = env.exchange() {
+            client = client.by(way);
+        }
         let (rate, breaker): (_, Policy) = (config.rate, config.breaker.clone());
         Ok(Self {
             lane: Lane::to_route(&config.route.name),
             route: config.route.clone(),
-            client: Client::new(config.url.as_str(), config.timeout, config.allow_private)?,
+            client,
             signer: Arc::clone(&config.signer),
             retry: config.retry.clone(),
             policy: LanePolicy { concurrency: config.concurrency, rate, breaker },

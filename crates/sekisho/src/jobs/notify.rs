@@ -4,23 +4,22 @@
 
 use std::sync::Arc;
 
-use sekisho_core::change::{ChangeSet, Committed};
+use sekisho_core::change::ChangeSet;
 use sekisho_core::event::Stored;
 use sekisho_core::job::{End, Notify, Outcome};
 use sekisho_core::notification::{Notice, Rule, To, awaits_receipt, compose, feedback};
 use sekisho_core::queue::Failure;
 
-use super::unavailable;
+use super::{unavailable, unwritten};
 use crate::acts::{self, Refusal};
 use crate::config::{Config, Notifications};
 use crate::engine::{Engine, Ran, Work};
 use crate::queries;
+use crate::transact::transact;
 
 /// How often it is looked for what an event needs, a customer's address, a receipt or a mail's notice, before it is done
 /// without: half a minute.
 const PATIENCE: i32 = 6;
-/// How often others may be faster.
-const TRIES: usize = 10;
 /// Events, or offices, of which it is worked out at once who is told.
 pub const AT_ONCE: usize = 4;
 
@@ -110,29 +109,24 @@ async fn hear(engine: &Engine, event: &Stored, tries: i32) -> Result<String, Fai
     if !feedback.is_own {
         return Ok("it changes nothing: the mail was not sent by the AWS account that owns the topic".into());
     }
-    for _ in 0..TRIES {
-        let (names, keys) = feedback.asks_for();
-        let known = engine.store.load(names, keys).await.map_err(unavailable)?;
-        let mailed = queries::mailed(&*engine.store, &feedback.addresses).await.map_err(unavailable)?;
+    let mailed = queries::mailed(&*engine.store, &feedback.addresses).await.map_err(unavailable)?;
+    let heard = transact(&*engine.store, feedback.asks_for(), |known| {
         let at = engine.node.now();
-        let set = feedback.heard(event.seq, &known, &mailed, at, || engine.node.next_seq(at));
+        let set = feedback.heard(event.seq, known, &mailed, at, || engine.node.next_seq(at));
         let count = set.writes.len();
-        if count > 0 {
-            let answers = engine.store.commit(vec![set]).await.map_err(unavailable)?;
-            if !matches!(&*answers, [Committed::Applied { .. }]) {
-                continue;
-            }
-        }
-        if !feedback.is_known(&known) && tries < PATIENCE {
-            // It may be older than the word that it was sent.
-            return Err(Failure::transient("no_notice_yet", "the mail it speaks of is not known yet"));
-        }
-        return Ok(match count {
-            0 => "it changes nothing".into(),
-            count => format!("{count} records heard of it"),
-        });
+        let set = if count > 0 { set } else { ChangeSet::nothing(at) };
+        Ok((set, (count, feedback.is_known(known))))
+    });
+    let contended = |error| unwritten(error, "others changed the same things all the time");
+    let (count, is_known) = heard.await.map_err(contended)?;
+    if !is_known && tries < PATIENCE {
+        // It may be older than the word that it was sent.
+        return Err(Failure::transient("no_notice_yet", "the mail it speaks of is not known yet"));
     }
-    Err(Failure::transient("contended", "others changed the same things all the time"))
+    Ok(match count {
+        0 => "it changes nothing".into(),
+        count => format!("{count} records were updated"),
+    })
 }
 
 fn refused(refusal: Refusal) -> Failure {

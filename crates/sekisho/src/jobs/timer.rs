@@ -22,6 +22,7 @@ use super::unavailable;
 use crate::config::{Config, Notifications, Schedule};
 use crate::engine::{Engine, Ran, Work};
 use crate::queries;
+use crate::transact::queue;
 
 /// Timers that fire at once.
 pub const AT_ONCE: usize = 4;
@@ -78,7 +79,7 @@ impl Timers {
             return Ok(());
         }
         let jobs = due.iter().map(|(timer, due_at)| timer.job(engine.node.next_seq(at), *due_at)).collect();
-        engine.store.commit(vec![ChangeSet::queue(jobs, at)]).await?;
+        queue(&*engine.store, jobs, at).await?;
         let mut planned = self.planned.lock().expect("no code panics here");
         planned.retain(|(_, due_at)| *due_at > at);
         planned.extend(due);
@@ -188,8 +189,7 @@ impl Timers {
         });
         let jobs: Vec<_> = due.map(|task| task.job(engine.node.next_seq(at), None, at)).collect();
         for piece in jobs.chunks(CLAIM_MAX) {
-            let set = ChangeSet::queue(piece.to_vec(), at);
-            engine.store.commit(vec![set]).await.map_err(unavailable)?;
+            queue(&*engine.store, piece.to_vec(), at).await.map_err(unavailable)?;
         }
         Ok(jobs.len())
     }
@@ -197,8 +197,8 @@ impl Timers {
     async fn forget(&self, engine: &Engine) -> sekisho_store::Result<usize> {
         if !engine.node.may_forget() {
             tracing::warn!(
-                "nothing had been stored for more than 30 days when Sekisho started: nothing is let go \
-                            until the next start, because the clock may be wrong"
+                "nothing had been stored for more than 30 days when Sekisho started, so the clock may be wrong: no \
+                 event is deleted before the next start"
             );
             return Ok(0);
         }

@@ -31,7 +31,7 @@ pub struct ReplayReport {
     pub found: usize,
     /// Queued to be processed again; none in a dry run.
     pub queued: usize,
-    /// Their work is not finished yet, so they are left alone.
+    /// Their work is not finished yet, so they are not replayed.
     pub unfinished: usize,
     /// Ids that no event has.
     pub missing: Vec<String>,
@@ -55,7 +55,7 @@ pub struct RouteForecast {
     pub route: String,
     /// Never made: the replay makes them.
     pub new: usize,
-    /// Made before: left alone unless asked for again. So are the next three.
+    /// Made before: not repeated unless asked for again. So are the next three.
     pub delivered: usize,
     pub waiting: usize,
     /// Among the dead letters, where a retry redoes them.
@@ -70,7 +70,7 @@ pub struct NoticeForecast {
     pub channel: String,
     /// Never recorded: the replay records them, and they are sent.
     pub new: usize,
-    /// Recorded before, or being worked out: left alone, also by `again`.
+    /// Recorded before, or being worked out: not repeated, not even by `again`.
     pub told: usize,
     /// Never recorded, and nothing goes out: no address, switched off, or suppressed. The record will say so.
     pub unsent: usize,

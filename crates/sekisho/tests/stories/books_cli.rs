@@ -298,7 +298,7 @@ fn d8_what_was_changed_removed_or_slipped_into_the_audit_log_is_found() {
         place.sql(&format!(
             "INSERT INTO audit ({columns}, chain, n) SELECT {columns}, 999, 1 FROM audit WHERE number = {first}"
         ));
-        verify().failed(1).mentions(&["hang on no link: they were slipped in"]);
+        verify().failed(1).mentions(&["have no link in the chain: they were inserted"]);
         place.sql("DELETE FROM audit WHERE chain = 999");
         verify().done();
 

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use tokio_postgres::error::SqlState;
 
 use super::durability::Unsafe;
-use crate::error::Error;
+use crate::error::{Error, OpenError};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
@@ -108,6 +108,35 @@ impl Failure {
 
     fn class(&self) -> &str {
         self.state().and_then(|state| state.code().get(..2)).unwrap_or_default()
+    }
+}
+
+/// Only PostgreSQL can be away and come back: SQLite is a file of this machine.
+impl Error {
+    /// Whether it is the database that is away, and who waits may have it again.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Unavailable(source) => source.downcast_ref::<Failure>().is_some_and(Failure::is_passing),
+            Self::Corrupt(_) => false,
+        }
+    }
+
+    /// Whether the database gave it up because it took too long.
+    pub(crate) fn took_too_long(&self) -> bool {
+        match self {
+            Self::Unavailable(source) => source.downcast_ref::<Failure>().is_some_and(Failure::took_too_long),
+            Self::Corrupt(_) => false,
+        }
+    }
+}
+
+impl OpenError {
+    /// Whether it is the database that is away, and who waits may have it again.
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Unreachable { error, .. } => error.is_passing(),
+            Self::InUse { .. } | Self::Unsafe { .. } | Self::Schema { .. } | Self::Tampered { .. } => false,
+        }
     }
 }
 

@@ -11,7 +11,8 @@ use serde_json::Value;
 use crate::cli::Context;
 use crate::cli::amount::{Mode, amount_text};
 use crate::cli::client::{Client, Needs, Query, path};
-use crate::cli::output::{cell, count, json_out, line_out};
+use crate::cli::output::{count, json_out, line_out};
+use crate::types::PaymentProof;
 use crate::view;
 
 use super::find::find;
@@ -42,57 +43,56 @@ pub struct Args {
 pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     let client = Client::open(context, Needs::READ).await?;
     let id = find(&client, &args.id, args.account.as_deref(), &args.mode).await?;
-    let report: Value = client.get(&path(&["payments", &id, "proof"])?, &Query::new()).await?;
+    // Written as it came: a newer server may say more than is known here.
+    let whole: Value = client.get(&path(&["payments", &id, "proof"])?, &Query::new()).await?;
+    let report: PaymentProof = serde_json::from_value(whole.clone()).context("the report can't be read")?;
     if let Some(file) = &args.out {
-        write(file, &format!("{report:#}\n"))?;
+        write(file, &format!("{whole:#}\n"))?;
     }
     if let Some(file) = &args.html {
-        let report = serde_json::from_value(report.clone()).context("the report can't be read")?;
         let page =
             view::proof_page(&report, args.language).context("the page of the report can't be made")?;
         write(file, &page)?;
     }
     if args.json {
-        json_out(&report);
+        json_out(&whole);
     } else {
         tell(&report);
         let written = [&args.out, &args.html].into_iter().flatten();
         written.for_each(|file| line_out(&format!("written to {}", file.display())));
     }
-    let passed = report["passed"].as_bool().unwrap_or(false);
-    Ok(if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if report.passed { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn write(file: &Path, text: &str) -> anyhow::Result<()> {
     std::fs::write(file, text).with_context(|| format!("can't write {}", file.display()))
 }
 
-fn tell(report: &Value) {
-    let payment = &report["payment"];
-    let amount = amount_text(&payment["amount"], &payment["currency"]);
-    line_out(&format!("{}: {amount}, {}", cell(&payment["id"]), cell(&payment["status"])));
-    let (chain, books) = (&report["chain"], &report["books"]);
-    let many = |value: &Value| value.as_array().map_or(0, Vec::len);
-    let deliveries = match many(&report["deliveries"]) {
+fn tell(report: &PaymentProof) {
+    let payment = &report.payment.thing;
+    let amount = amount_text(&payment.amount.into(), &payment.currency.as_deref().into());
+    line_out(&format!("{}: {amount}, {}", payment.id, payment.status));
+    let deliveries = match report.deliveries.len() {
         1 => "1 delivery".to_owned(),
         n => format!("{n} deliveries"),
     };
     line_out(&format!(
         "{}, {}, {deliveries}, {}, {}, {}",
-        count(many(&report["events"]), "event"),
-        count(many(&report["decisions"]), "decision"),
-        count(many(&report["notices"]), "notice"),
-        count(many(&books["lines"]), "line"),
-        count(many(&chain["links"]), "link")
+        count(report.events.len(), "event"),
+        count(report.decisions.len(), "decision"),
+        count(report.notices.len(), "notice"),
+        count(report.books.lines.len(), "line"),
+        count(report.chain.links.len(), "link")
     ));
-    for check in report["checks"].as_array().into_iter().flatten() {
-        let mark = if check["passed"] == true { "ok" } else { "NO" };
-        line_out(format!("{mark}  {:10} {}", cell(&check["name"]), cell(&check["fault"])).trim_end());
+    for check in &report.checks {
+        let mark = if check.passed { "ok" } else { "NO" };
+        let fault = check.fault.as_deref().unwrap_or_default();
+        line_out(format!("{mark}  {:10} {fault}", check.name).trim_end());
     }
-    if report["complete"] != true {
+    if !report.complete {
         line_out("note: there is more than a report holds; the oldest was left out");
     }
-    line_out(if report["passed"] == true {
+    line_out(if report.passed {
         "the evidence holds together; --json, --out FILE or --html FILE has all of it"
     } else {
         "the evidence does not hold together: nothing was changed; `sekisho audit verify` checks the whole log"

@@ -313,3 +313,22 @@ async fn c4_connections_are_kept_and_a_closed_one_is_replaced() {
     assert_eq!(post(&client).await.unwrap().status, 204);
     assert_eq!(server.heard().len(), 2);
 }
+
+/// Answers by itself, with the address it was asked at.
+struct StandIn;
+
+#[async_trait::async_trait]
+impl Exchange for StandIn {
+    async fn exchange(&self, request: Request<Full<Bytes>>, _: usize, _: Instant) -> Result<Answer, Fault> {
+        let body = request.uri().to_string().into();
+        Ok(Answer { status: 204, headers: Vec::new(), body, truncated: false })
+    }
+}
+
+#[tokio::test]
+async fn r12_a_stand_in_answers_instead_of_the_network() {
+    let client = Client::new("https://app.example/hook", LONG, false).unwrap().by(Arc::new(StandIn));
+    let (answer, _) = client.post(&[], BODY.into()).await;
+    let answer = answer.unwrap();
+    assert_eq!((answer.status, &*answer.body), (204, &b"https://app.example/hook"[..]));
+}

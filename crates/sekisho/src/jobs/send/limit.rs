@@ -1,21 +1,16 @@
 //! Why a notice is not sent though it could be: its address is suppressed, or had enough mails within an hour.
 
-use std::time::Duration;
-
-use sekisho_core::change::{ChangeSet, Committed};
+use sekisho_core::change::ChangeSet;
 use sekisho_core::notification::Suppression;
 use sekisho_core::notification::recipient::Recent;
 use sekisho_core::queue::Failure;
-use sekisho_core::state::{self, Index, Key, Write};
+use sekisho_core::state::{self, Key, Wanted, Write};
 
 use super::pending::PendingNotice;
 use crate::engine::Engine;
-use crate::jobs::unavailable;
+use crate::jobs::{unavailable, unwritten};
 use crate::token;
-
-/// How often others may be faster who count mails to the same address, and the pause after each.
-const COUNT_TRIES: usize = 50;
-const COUNT_PAUSE: Duration = Duration::from_millis(20);
+use crate::transact::{Patience, transact_patiently};
 
 /// Why nothing may be sent to its address, if that is so.
 pub async fn suppressed(
@@ -39,24 +34,16 @@ pub async fn is_over(engine: &Engine, pending: &PendingNotice, most: u32) -> Res
         return Ok(false);
     };
     let key = Key::new(state::Kind::Quota, format!("to/{}", token::hash(to.whole())));
-    for _ in 0..COUNT_TRIES {
-        let loaded = engine.store.load(Vec::new(), vec![key.clone()]).await.map_err(unavailable)?;
-        let state = loaded.states.get(&key);
-        let recent: Recent =
-            state.and_then(|state| serde_json::from_str(&state.facts).ok()).unwrap_or_default();
-        let Some(next) = recent.with(&pending.id, most, engine.node.now()) else { return Ok(true) };
-        if next == recent {
-            return Ok(false);
+    let wanted = Wanted::keys([key.clone()]);
+    let counted = transact_patiently(&*engine.store, Patience::SHARED, wanted, |loaded| {
+        let at = engine.node.now();
+        let recent: Recent = loaded.read(&key).ok().flatten().map(|kept| kept.value).unwrap_or_default();
+        let next = recent.with(&pending.id, most, at);
+        let mut set = ChangeSet::nothing(at);
+        if let Some(next) = next.as_ref().filter(|next| **next != recent) {
+            set.writes.push(Write::of(&key, loaded.version(&key), next));
         }
-        let facts = serde_json::to_string(&next).expect("plain data serialises");
-        let version = state.map_or(0, |state| state.version);
-        let write = Write { key: key.clone(), version, facts, index: Index::default() };
-        let set = ChangeSet { writes: vec![write], ..ChangeSet::nothing(engine.node.now()) };
-        let written = engine.store.commit(vec![set]).await.map_err(unavailable)?;
-        if matches!(&*written, [Committed::Applied { .. }]) {
-            return Ok(false);
-        }
-        tokio::time::sleep(COUNT_PAUSE).await;
-    }
-    Err(Failure::transient("contended", "many mails to one address at once"))
+        Ok((set, next.is_none()))
+    });
+    counted.await.map_err(|error| unwritten(error, "many mails to one address at once"))
 }

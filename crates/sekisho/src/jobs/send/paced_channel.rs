@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use sekisho_core::Time;
-use sekisho_core::change::{ChangeSet, Committed};
+use sekisho_core::change::ChangeSet;
 use sekisho_core::job::Lane;
 use sekisho_core::notification::{Doubt, Limits, Quota, Reserved, Tries};
 use sekisho_core::queue::Failure;
 use sekisho_core::queue::breaker::Policy;
-use sekisho_core::state::{self, Index, Key, Write};
+use sekisho_core::state::{self, Key, Wanted, Write};
 use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
 
@@ -21,7 +21,8 @@ use crate::config;
 use crate::effects::channel::Channel;
 use crate::engine::Engine;
 use crate::engine::lane::LanePolicy;
-use crate::jobs::unavailable;
+use crate::jobs::unwritten;
+use crate::transact::{Patience, transact_patiently};
 
 /// Messages in hand for each conversation: those that wait for their next try must not keep others from theirs.
 const IN_HAND: usize = 4;
@@ -29,9 +30,6 @@ const IN_HAND: usize = 4;
 const FAILURES: u32 = 5;
 /// A store that was this slow once is not waited for so long again.
 const TOOK_MAX_MS: i64 = 1_000;
-/// How often others may be faster who reserve moments, and the pause after each: ten seconds.
-const RESERVE_TRIES: usize = 500;
-const CONTENDED: Duration = Duration::from_millis(20);
 
 pub struct PacedChannel {
     pub name: String,
@@ -123,25 +121,19 @@ impl PacedChannel {
 
     /// Takes moments from all nodes' common store of them.
     async fn reserve(&self, engine: &Engine, wanted: usize, from: Time) -> Result<Reserved, Failure> {
-        for _ in 0..RESERVE_TRIES {
-            let loaded =
-                engine.store.load(Vec::new(), vec![self.quota.clone()]).await.map_err(unavailable)?;
-            let state = loaded.states.get(&self.quota);
-            let quota: Quota =
-                state.and_then(|state| serde_json::from_str(&state.facts).ok()).unwrap_or_default();
-            let reserved = quota.reserve(self.limits, wanted, from.max(engine.node.now()));
-            let Reserved::At(_, after) = &reserved else { return Ok(reserved) };
-            let facts = serde_json::to_string(after).expect("a quota is plain data");
-            let version = state.map_or(0, |state| state.version);
-            let write = Write { key: self.quota.clone(), version, facts, index: Index::default() };
-            let set = ChangeSet { writes: vec![write], ..ChangeSet::nothing(engine.node.now()) };
-            let answers = engine.store.commit(vec![set]).await.map_err(unavailable)?;
-            if matches!(&*answers, [Committed::Applied { .. }]) {
-                return Ok(reserved);
+        let key = &self.quota;
+        let loads = Wanted::keys([key.clone()]);
+        let reserved = transact_patiently(&*engine.store, Patience::SHARED, loads, |loaded| {
+            let at = engine.node.now();
+            let quota: Quota = loaded.read(key).ok().flatten().map(|kept| kept.value).unwrap_or_default();
+            let reserved = quota.reserve(self.limits, wanted, from.max(at));
+            let mut set = ChangeSet::nothing(at);
+            if let Reserved::At(_, after) = &reserved {
+                set.writes.push(Write::of(key, loaded.version(key), after));
             }
-            tokio::time::sleep(CONTENDED).await;
-        }
-        Err(Failure::transient("contended", "others reserved the same moments all the time"))
+            Ok((set, reserved))
+        });
+        reserved.await.map_err(|error| unwritten(error, "others reserved the same moments all the time"))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sekisho_core::change::{ChangeSet, Committed, Ended};
+use sekisho_core::change::{ChangeSet, Ended};
 use sekisho_core::event::About;
 use sekisho_core::job::{DeadReason, End, Job, Outcome};
 use sekisho_core::mail_address::{MailAddress, mask_text};
@@ -11,12 +11,13 @@ use sekisho_core::notification::recipient::RATE_LIMITED;
 use sekisho_core::notification::tries::UNCERTAIN;
 use sekisho_core::notification::{Alert, Notice, Receipt, Status, Step};
 use sekisho_core::queue::Failure;
-use sekisho_core::state::{self, Key, Naming};
+use sekisho_core::state::{self, Key, Naming, Wanted};
 use tokio::time::Instant;
 
 use crate::engine::Engine;
 use crate::jobs::unavailable;
 use crate::telemetry::NoticeLabels;
+use crate::transact::{TransactError, transact};
 
 /// How long a store that does not answer is asked to keep a step, and how often.
 const INSIST: Duration = Duration::from_secs(30);
@@ -49,6 +50,7 @@ impl PendingNotice {
     /// Commits a step now, however often the store must be asked. If somebody else wrote meanwhile, or was given the job,
     /// this run is not the one to go on.
     pub async fn note_step(&mut self, engine: &Engine, job: &Job, step: Step) -> Result<(), Failure> {
+        let key = Key::new(state::Kind::Notice, &self.id);
         let next = self.notice.clone().with(step);
         let set = ChangeSet {
             writes: vec![post::write(&self.id, self.version, &next)],
@@ -57,29 +59,32 @@ impl PendingNotice {
         let deadline = Instant::now() + INSIST;
         let mut is_unsure = false;
         loop {
-            let answer = engine.store.commit(vec![set.clone()]).await;
-            // After an answer that was lost, what was written shows whether it was ours.
-            let is_ours = match answer {
-                Ok(answers) if matches!(&*answers, [Committed::Applied { .. }]) => true,
-                Ok(_) if is_unsure => {
-                    Self::load(engine, &self.id).await.is_ok_and(|stored| stored.notice == next)
+            let written = transact(&*engine.store, Wanted::keys([key.clone()]), |loaded| {
+                if loaded.version(&key) == self.version {
+                    return Ok((set.clone(), ()));
                 }
-                Ok(_) => false,
-                Err(error) if Instant::now() > deadline => return Err(unavailable(error)),
-                Err(error) => {
-                    engine.health.store_failed(&error);
-                    is_unsure = true;
-                    tokio::time::sleep(AGAIN_AFTER).await;
-                    continue;
+                // After an answer that was lost, what was written shows whether it was ours.
+                let stored = loaded.read::<Notice>(&key).ok().flatten();
+                let is_ours = is_unsure && stored.is_some_and(|stored| stored.value == next);
+                if is_ours { Ok((ChangeSet::nothing(set.at), ())) } else { Err(()) }
+            });
+            match written.await {
+                Ok(()) => break,
+                Err(TransactError::Store(error)) if Instant::now() > deadline => {
+                    return Err(unavailable(error));
                 }
-            };
-            if !is_ours {
-                return Err(Failure::transient("contended", "the notice was changed by another meanwhile"));
+                Err(TransactError::Store(error)) => engine.health.store_failed(&error),
+                Err(TransactError::Refused(()) | TransactError::Contended | TransactError::Lost) => {
+                    let error = "the notice was changed by another meanwhile";
+                    return Err(Failure::transient("contended", error));
+                }
             }
-            self.notice = next;
-            self.version += 1;
-            return Ok(());
+            is_unsure = true;
+            tokio::time::sleep(AGAIN_AFTER).await;
         }
+        self.notice = next;
+        self.version += 1;
+        Ok(())
     }
 
     pub async fn sent(self, engine: &Engine, job: &Job, receipt: &Receipt) -> ChangeSet {
@@ -93,9 +98,15 @@ impl PendingNotice {
     /// does not answer now, is no reason to doubt what was sent.
     async fn name(&self, engine: &Engine, receipt: &Receipt) {
         let Some(name) = receipt.reference.as_deref().map(reference_name) else { return };
-        let names = vec![Naming { name, key: Key::new(state::Kind::Notice, &self.id), was: None }];
-        let set = ChangeSet { names, ..ChangeSet::nothing(engine.node.now()) };
-        if let Err(error) = engine.store.commit(vec![set]).await {
+        let key = Key::new(state::Kind::Notice, &self.id);
+        let named = transact(&*engine.store, Wanted::names([name.clone()]), |loaded| -> Result<_, ()> {
+            let mut set = ChangeSet::nothing(engine.node.now());
+            if !loaded.names.contains_key(&name) {
+                set.names.push(Naming { name: name.clone(), key: key.clone(), was: None });
+            }
+            Ok((set, ()))
+        });
+        if let Err(TransactError::Store(error)) = named.await {
             engine.health.store_failed(&error);
         }
     }
