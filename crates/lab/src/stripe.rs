@@ -33,6 +33,7 @@ pub use fault::Fault;
 pub use ledger::{Call, Ledger};
 pub use sale::Sold;
 
+use crate::app::Reply;
 use crate::server::{Request, Server, locked};
 use crate::sink::REQUEST_MAX;
 use access::Access;
@@ -111,6 +112,15 @@ impl Stripe {
         Ok(Self { server, shared })
     }
 
+    /// Answers a request that comes by no connection; `None` where the answer is cut off. The work goes on though nobody waits
+    /// for it any longer.
+    pub async fn answer(&self, request: Request) -> Option<Reply> {
+        let shared = Arc::clone(&self.shared);
+        let visit = tokio::spawn(async move { visit(&shared, &request).await });
+        let (reply, fault) = visit.await.ok()?;
+        (!matches!(fault, Some(Fault::Cut { .. }))).then_some(reply)
+    }
+
     pub fn address(&self) -> SocketAddr {
         self.server.address()
     }
@@ -182,6 +192,18 @@ impl Stripe {
     }
 }
 
+/// Answers one request, by whatever way it came; and what else goes wrong with the answer.
+async fn visit(shared: &Shared, request: &Request) -> (Reply, Option<Fault>) {
+    let mut visit = Visit::new(shared, request);
+    let fault = visit.fault();
+    let reply = visit.answer(fault.as_ref()).await;
+    let reply = visit.note(reply, fault.as_ref());
+    if let Some(Fault::LateAnswer(delay)) = &fault {
+        tokio::time::sleep(*delay).await;
+    }
+    (reply, fault)
+}
+
 async fn serve(mut stream: TcpStream, shared: Arc<Shared>) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut bytes = Vec::with_capacity(8 << 10);
@@ -193,16 +215,10 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>) -> io::Result<()> {
             continue;
         };
         bytes.drain(..end);
-        let mut visit = Visit::new(&shared, &request);
-        let fault = visit.fault();
-        let reply = visit.answer(fault.as_ref()).await;
-        let encoded = visit.note(reply, fault.as_ref()).encode();
-        match fault {
-            Some(Fault::Cut { after_bytes }) => {
-                return stream.write_all(&encoded[..after_bytes.min(encoded.len())]).await;
-            }
-            Some(Fault::LateAnswer(delay)) => tokio::time::sleep(delay).await,
-            _ => {}
+        let (reply, fault) = visit(&shared, &request).await;
+        let encoded = reply.encode();
+        if let Some(Fault::Cut { after_bytes }) = fault {
+            return stream.write_all(&encoded[..after_bytes.min(encoded.len())]).await;
         }
         stream.write_all(&encoded).await?;
     }

@@ -334,3 +334,6 @@ fn new_refund<'c>(facts: &Facts, call: &'c RefundCall, amount: i64) -> NewRefund
     let metadata = vec![(refund::ORDER, call.order.clone()), (refund::PAYMENT, payment)];
     NewRefund { object: &call.object, id: &call.id, amount, reason, metadata }
 }
+
+#[cfg(test)]
+mod tests;
