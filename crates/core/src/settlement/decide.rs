@@ -23,6 +23,7 @@ use crate::audit::{self, Entry, Role};
 use crate::change::ChangeSet;
 use crate::event::{About, Stored};
 use crate::id::Seq;
+use crate::job::NewJob;
 use crate::state::{Index, Kind, Loaded, Naming, Posting, Wanted, Write};
 use crate::time::Time;
 use board::{Board, Known, Taken};
@@ -87,15 +88,23 @@ pub struct Change {
 impl Change {
     /// What is to be written, with an id for every event and every job that it asks for. Ends are the caller's.
     pub fn into_set(self, at: Time, mut next_seq: impl FnMut() -> Seq) -> ChangeSet {
-        let fetches = self.fetches.iter().map(|fetch| fetch.job(next_seq(), at)).collect::<Vec<_>>();
-        let refunds = self.refunds.iter().map(|call| call.job(next_seq(), at));
+        let events: Vec<_> = self.announcements.into_iter().map(|told| told.arrival(next_seq())).collect();
+        let mut jobs: Vec<_> = self.fetches.iter().map(|fetch| fetch.job(next_seq(), at)).collect();
+        // A refund is about the announcement of its order, and by that about its payment.
+        let ordered = |call: &RefundCall| {
+            let key = payment::refund_ordered(&call.order);
+            events.iter().find(|event| event.event_id.ends_with(&key)).map(|event| event.seq)
+        };
+        jobs.extend(
+            self.refunds.iter().map(|call| NewJob { event: ordered(call), ..call.job(next_seq(), at) }),
+        );
         ChangeSet {
-            jobs: fetches.into_iter().chain(refunds).collect(),
+            jobs,
             writes: self.writes,
             names: self.names,
             postings: self.postings,
             audit: self.audit,
-            events: self.announcements.into_iter().map(|told| told.arrival(next_seq())).collect(),
+            events,
             ..ChangeSet::nothing(at)
         }
     }
@@ -278,6 +287,8 @@ pub trait Aggregate: Clone + Default + PartialEq + Serialize + DeserializeOwned 
     fn add_namesake(&mut self, id: &str);
     /// Remembers another that it must not be merged with.
     fn conflict_with(&mut self, other: String);
+    /// Forgets what it could also have belonged to, before that is worked out anew.
+    fn forget_conflicts(&mut self);
     /// Whether anything was told of it that counts on where it belongs.
     fn was_announced(&self) -> bool;
     /// Remembers that something left it for another.

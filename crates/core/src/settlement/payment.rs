@@ -33,7 +33,7 @@ use crate::mail_address::MailAddress;
 use crate::money::Currency;
 
 pub use derive::{Attention, Derived, Status};
-pub use due::{Due, What, anchor, due};
+pub use due::{Due, What, anchor, due, refund_ordered};
 pub use lines::{Line, Lines, balance_of, customer_account, customer_of, lines};
 pub use objects::{
     Capture, Charge, ChargeStatus, Dispute, DisputeStatus, Intent, IntentStatus, Refund, RefundStatus,

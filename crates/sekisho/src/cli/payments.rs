@@ -1,9 +1,10 @@
-//! `sekisho payments [list|show|create|prove]`: what came of each order, announcing one before its customer pays, and
-//! the evidence for one.
+//! `sekisho payments [list|show|create|refund|release|prove]`: what came of each order, announcing one before its customer
+//! pays, giving money back, and the evidence for one.
 
 mod create;
 mod find;
 mod prove;
+mod refund;
 mod show;
 
 use std::process::ExitCode;
@@ -32,6 +33,10 @@ enum Command {
     Show(show::Args),
     /// Create a payment, or assign an existing one to its owner
     Create(create::Args),
+    /// Refund all that is left of a payment, or a part
+    Refund(refund::Args),
+    /// Let a refund go that was held back
+    Release(refund::ReleaseArgs),
     /// One payment with all the evidence for it, and whether that holds together; to be kept or printed
     Prove(prove::Args),
 }
@@ -74,6 +79,8 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
         Some(Command::List(args)) => list(args, context).await,
         Some(Command::Show(args)) => show::run(args, context).await,
         Some(Command::Create(args)) => create::run(args, context).await,
+        Some(Command::Refund(args)) => refund::run(args, context).await,
+        Some(Command::Release(args)) => refund::release(args, context).await,
         Some(Command::Prove(args)) => prove::run(args, context).await,
     }
 }

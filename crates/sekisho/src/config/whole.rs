@@ -40,6 +40,7 @@ pub fn clashes(config: &Config, warnings: &mut Vec<String>) -> Vec<Clash> {
     warnings.extend(unnamed_hints(config));
     warnings.extend(unheard_types(config));
     warnings.extend(clear_cookies(config));
+    warnings.extend(no_dashboard(config));
     let mut clashes: Vec<_> = clashes.into_iter().map(Clash::from).collect();
     clashes.extend(config.routes.iter().filter_map(|route| borrowed_name(config, route)));
     clashes.extend(unfit_rules(config));
@@ -147,6 +148,16 @@ fn unfit(config: &Config, rule: &Rule) -> Vec<String> {
         problems.push(format!("no operators are configured; {cure}"));
     }
     problems
+}
+
+/// Staff who are reminded want to go where the deadlines are.
+fn no_dashboard(config: &Config) -> Option<String> {
+    let notifications = &config.notifications;
+    (notifications.reminders.is_some() && notifications.dashboard_url.is_none()).then(|| {
+        "notifications.reminders: without dashboard_url the mails have no link to the dashboard; write \
+         dashboard_url = \"https://…/{tenant}\""
+            .to_owned()
+    })
 }
 
 fn no_channel(config: &Config, name: &str) -> String {

@@ -21,6 +21,38 @@ const SENTENCES: &[(&str, &str)] = &[
         "the name {} is reserved for commands and keys; choose another",
         "{} という名前は予約されています。別の名前にしてください",
     ),
+    (
+        "nothing was received for this payment, so nothing can be refunded",
+        "この決済には入金がないため、返金できません",
+    ),
+    ("nothing is left to refund", "返金できる金額が残っていません"),
+    (
+        "nothing is left to refund: the refund order {} of {} takes it",
+        "返金できる金額が残っていません（返金の指示 {}、{} が対象です）",
+    ),
+    (
+        "nothing is left to refund: it was refunded by {}",
+        "返金できる金額が残っていません（{} で返金済みです）",
+    ),
+    (
+        "nothing is left to refund: the dispute {} took it",
+        "返金できる金額が残っていません（不審請求の申し立て {} の対象です）",
+    ),
+    (
+        "only {} is left to refund (in the currency's smallest unit)",
+        "返金できる金額は {} までです（通貨の最小単位）",
+    ),
+    (
+        "{} is no amount in {}; expected one such as 1200 or 12.50",
+        "{} は {} の金額ではありません。1200 や 12.50 のように入力してください",
+    ),
+    ("choose a reason", "理由を選んでください"),
+    (
+        "refunds are not allowed for {}: write refunds = true in its [[source]], beside an api_key that may create refunds, or refund it at the provider",
+        "{} の返金は許可されていません。[[source]] に refunds = true と、返金を作成できる api_key を設定するか、決済事業者の管理画面で返金してください",
+    ),
+    ("this payment has no refund order {}", "この決済に返金の指示 {} はありません"),
+    ("the refund order is not held back; it is {}", "この返金は承認待ちではありません（{}）"),
     ("there is no tenant {}; create it first", "テナント {} はありません。先に登録してください"),
     (
         "a user named {} already exists; choose another name",

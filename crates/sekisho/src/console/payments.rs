@@ -2,6 +2,7 @@
 
 mod detail;
 mod proof;
+mod refund;
 mod timeline;
 mod why;
 
@@ -12,7 +13,7 @@ use sekisho_core::state::{Kind, State};
 use sekisho_store::StateFilter;
 
 use super::frame::Frame;
-use super::page::{Answer, Method, Page, Reply, VIEWER, Visit};
+use super::page::{Answer, Method, OPERATOR, Page, Reply, VIEWER, Visit};
 use crate::types::Owner;
 use crate::{queries, view};
 
@@ -30,6 +31,24 @@ pub const PAGES: &[Page] = &[
         path: "/console/payments/{id}",
         needs: VIEWER,
         run: |visit| Box::pin(detail::show(visit)),
+    },
+    Page {
+        method: Method::Get,
+        path: "/console/payments/{id}/refund",
+        needs: OPERATOR,
+        run: |visit| Box::pin(refund::ask(visit)),
+    },
+    Page {
+        method: Method::Post,
+        path: "/console/payments/{id}/refund",
+        needs: OPERATOR,
+        run: |visit| Box::pin(refund::order(visit)),
+    },
+    Page {
+        method: Method::Post,
+        path: "/console/payments/{id}/release",
+        needs: OPERATOR,
+        run: |visit| Box::pin(refund::release(visit)),
     },
     Page {
         method: Method::Get,

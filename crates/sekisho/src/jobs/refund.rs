@@ -206,7 +206,8 @@ impl Run<'_> {
     /// Writes down what is known of a generation of this call, together with the end of the run.
     async fn learn(&self, n: u32, generation: Generation, end: End) -> Result<ChangeSet, Failure> {
         let calls = [(self.call.id.clone(), [(n, generation)].into())].into();
-        let set = decided(self.engine, self.call, |order| order.calls = calls).await?;
+        let mut set = decided(self.engine, self.call, |order| order.calls = calls).await?;
+        set.jobs.iter_mut().for_each(|job| job.event = self.job.event);
         Ok(ChangeSet { ends: vec![Ended::new(self.job.lease, end)], ..set })
     }
 

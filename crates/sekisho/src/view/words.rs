@@ -55,6 +55,10 @@ pub fn status(word: &str, lang: Language) -> (Tone, &str) {
         "past_due" => (Tone::Bad, "past due", "支払い遅延"),
         "trialing" => (Tone::Good, "trial", "試用期間"),
         "active" => (Tone::Good, "active", "有効"),
+        // refunds that were ordered here
+        "ordered" => (Tone::Wait, "ordered", "指示済み"),
+        "held_back" => (Tone::Bad, "held back", "承認待ち"),
+        "met_elsewhere" => (Tone::Good, "refunded otherwise", "別途返金済み"),
         // what providers say of their objects
         "requires_action" => (Tone::Wait, "waits for the customer", "お客様の操作待ち"),
         "pending" => (Tone::Wait, "pending", "保留中"),
@@ -153,6 +157,10 @@ pub fn work(kind: Kind, lang: Language) -> &'static str {
 /// Why something failed, was refused, or wants a person, in words. What is not known here is shown as it is.
 pub fn reason(code: &str, lang: Language) -> &str {
     let (en, ja) = match code {
+        // why money goes back
+        "requested_by_customer" => ("requested by the customer", "お客様の依頼"),
+        "duplicate" => ("paid twice", "二重払い"),
+        "other" => ("other", "その他"),
         // work that failed
         "charge_disputed" => ("disputed at the provider", "不審請求の申し立て中"),
         "more_than_left" => ("more than is left", "返金可能額を超過"),

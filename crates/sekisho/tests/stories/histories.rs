@@ -59,13 +59,26 @@ fn d1_money_is_right_for_every_history() {
         let seed = seed.wrapping_add(n);
         let world = scenes::history(seed, "", NOW);
         let faults = faults(&world, seed, None);
-        if !faults.is_empty() {
+        if let Some(first) = faults.first() {
+            // At once: who cuts a long run short still has what it found.
+            println!("SEKISHO_SEED={seed} ends wrong: {first}");
             failed.lock().unwrap().push((seed, faults));
         }
     });
     let failed = failed.into_inner().unwrap();
     println!("{count} histories in {:.1} s, {} fail", started.elapsed().as_secs_f64(), failed.len());
     assert!(failed.is_empty(), "{}", report(&failed, count));
+}
+
+/// Histories that a long run found once, when the product or the truth was wrong about them.
+const FOUND: [u64; 1] = [28_071];
+
+#[test]
+fn d1_histories_that_once_ended_wrong_end_right() {
+    for seed in FOUND {
+        let world = scenes::history(seed, "", NOW);
+        assert_eq!(faults(&world, seed, None), [""; 0], "SEKISHO_SEED={seed}");
+    }
 }
 
 /// Histories that are told to the real binary, on each store.

@@ -47,6 +47,7 @@ mod outages;
 mod proof;
 mod redo;
 mod references;
+mod refunds;
 mod refusals;
 mod reminders;
 mod repeats;

@@ -104,6 +104,8 @@ impl Aggregate for Facts {
 
     fn conflict_with(&mut self, _other: String) {}
 
+    fn forget_conflicts(&mut self) {}
+
     fn was_announced(&self) -> bool {
         false
     }

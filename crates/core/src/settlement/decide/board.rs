@@ -140,7 +140,9 @@ impl<'l, F: Aggregate> Board<'l, F> {
     }
 
     /// Puts a cluster in place of those it was made from, and each of its neighbours where it belongs now.
-    fn place(&mut self, cluster: F, instead_of: &[(String, usize)]) -> Result<Taken, String> {
+    fn place(&mut self, mut cluster: F, instead_of: &[(String, usize)]) -> Result<Taken, String> {
+        // A tenant that became known may decide between two that it could have belonged to.
+        cluster.forget_conflicts();
         let mut touched: BTreeSet<String> = instead_of.iter().map(|(id, _)| id.clone()).collect();
         for name in cluster.claims().into_iter().chain(cluster.seeks()).chain(cluster.aliases()) {
             touched.extend(self.leads_to(&name)?);

@@ -66,16 +66,16 @@ fn d2_the_customers_fee_for_the_konbini_is_no_overpayment() {
 
 #[test]
 fn d2_a_payment_that_failed_can_still_be_paid() {
-    let failed = payment("payment.failed/1", "pending", &json!({}));
+    let failed = payment("payment.failed", "pending", &json!({}));
     every_way("komoju", &[failed.clone(), authorized(), captured(), POSTED], &PAID);
-    let for_good = payment("payment.failed/1", "failed", &json!({}));
+    let for_good = payment("payment.failed", "failed", &json!({}));
     let unpaid = Ending { status: "failed", received: 0, told: &["payment.failed/1"], ..PAID };
     every_way("komoju", &[for_good, authorized(), POSTED], &unpaid);
 }
 
 #[test]
 fn d2_a_voucher_that_ran_out_is_expired_and_one_that_was_called_off_is_cancelled() {
-    let failed = payment("payment.failed/1", "pending", &json!({}));
+    let failed = payment("payment.failed", "pending", &json!({}));
     let expired = payment("payment.expired", "expired", &json!({}));
     let ending = Ending { status: "expired", received: 0, told: &["payment.expired"], ..PAID };
     every_way("komoju", &[POSTED, authorized(), expired.clone(), failed], &ending);

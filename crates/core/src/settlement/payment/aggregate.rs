@@ -137,6 +137,13 @@ impl Aggregate for Facts {
         self.conflicts.insert(other);
     }
 
+    fn forget_conflicts(&mut self) {
+        // What was posted remembers what a provider's id said: that is never worked out anew.
+        if self.ours.is_empty() {
+            self.conflicts.clear();
+        }
+    }
+
     fn was_announced(&self) -> bool {
         self.emitted.contains("payment.paid")
     }

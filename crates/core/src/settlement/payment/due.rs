@@ -300,6 +300,11 @@ impl Cumulative {
     }
 }
 
+/// Under which it is announced that a refund was ordered.
+pub fn refund_ordered(order: &str) -> String {
+    format!("payment.refund_ordered/{order}")
+}
+
 /// That a refund was ordered, what the provider is asked for because of it, and that it was given up.
 fn refund_order(facts: &Facts, key: &str, order: &RefundOrder) -> Vec<Due> {
     let wish = &order.wish;
@@ -313,8 +318,7 @@ fn refund_order(facts: &Facts, key: &str, order: &RefundOrder) -> Vec<Due> {
         "by_hand": wish.by_hand.is_some(),
         "held_back": order.waits_for_release(),
     });
-    let mut due =
-        vec![announce(format!("payment.refund_ordered/{key}"), "payment.refund_ordered", about.clone())];
+    let mut due = vec![announce(refund_ordered(key), "payment.refund_ordered", about.clone())];
     due.extend(calls(facts, key, order).map(|call| {
         let key = format!("refund/{key}/{}/{}", call.generation, call.id);
         Due { key, what: What::Refund(call) }

@@ -290,6 +290,21 @@ fn d2_what_only_belongs_together_says_nothing_of_money() {
 }
 
 #[test]
+fn d1_a_clients_reference_names_an_order_where_the_settings_say_so() {
+    let object = with(session("complete", "paid"), json!({ "client_reference_id": "T", "metadata": {} }));
+    let event =
+        json!({ "type": "checkout.session.completed", "livemode": true, "data": { "object": object } });
+    let claims = |references: &References| {
+        let reading = stripe::read(&stored(&event), references).unwrap().unwrap();
+        reading.payment.unwrap().claims()
+    };
+    assert_eq!(claims(&References::default()), [""; 0], "it may be a customer's id");
+    let said = vec!["client_reference_id".to_owned()];
+    let said = References { order: said, order_if_posted: Vec::new(), ..References::default() };
+    assert_eq!(claims(&said), ["live/-/order/-/T"]);
+}
+
+#[test]
 fn d2_absurd_amounts_and_currencies_are_refused() {
     for amount in [json!(-1), json!(i64::MAX), json!(i64::MIN), json!(10_000_000_000_001_i64)] {
         let refused = try_read("charge.succeeded", charge(json!({ "amount_captured": amount })));

@@ -178,6 +178,39 @@ async fn h2_a_key_of_one_tenant_sees_nothing_of_another() {
 }
 
 #[tokio::test]
+async fn d1_a_reference_is_its_tenants_and_one_order_holds_it_for_the_whole_installation() {
+    let router = router().await;
+    let (a, b) = (key_of(&router, "a").await, key_of(&router, "b").await);
+    let order = |reference: &str, tenant: Option<&str>| {
+        let mut order = json!({ "amount": 5, "currency": "jpy", "reference": reference });
+        if let Some(tenant) = tenant {
+            order["tenant"] = tenant.into();
+        }
+        order
+    };
+    let (status, taken) = post(&router, OWN, "/v1/payments", &order("T", Some("a"))).await;
+    assert_eq!(status, 201, "{taken}");
+    for tenant in [Some("a"), Some("b"), None] {
+        let (status, refused) = post(&router, OWN, "/v1/payments", &order("T", tenant)).await;
+        assert_eq!(status, 409, "for {tenant:?}: {refused}");
+    }
+    let (status, refused) = post(&router, &a, "/v1/payments", &order("T", None)).await;
+    assert_eq!(status, 409, "the tenant has this order already: {refused}");
+
+    // A foreign reference and a free one are answered alike.
+    let plain = |mut made: Value| {
+        for own in ["id", "created_at", "changed_at", "reference", "references"] {
+            made.as_object_mut().unwrap().remove(own);
+        }
+        made
+    };
+    let (status, free) = post(&router, &b, "/v1/payments", &order("free", None)).await;
+    assert_eq!(status, 201, "{free}");
+    let (status, foreign) = post(&router, &b, "/v1/payments", &order("T", None)).await;
+    assert_eq!((status, plain(foreign)), (201, plain(free)));
+}
+
+#[tokio::test]
 async fn h2_a_key_of_one_tenant_opens_nothing_that_shows_all() {
     let router = router().await;
     let own = key_of(&router, "a").await;

@@ -72,6 +72,16 @@ const REFUNDS: [(&str, &str); 5] = [
     ("FAILURE", "failure"),
 ];
 
+const REFUND_ORDERS: [(&str, &str); 7] = [
+    ("REFUND ORDER", "order"),
+    ("STATUS", "status"),
+    ("AMOUNT", "amount"),
+    ("BY", "by"),
+    ("REASON", "reason"),
+    ("ORDERED", "ordered_at"),
+    ("ERROR", "error"),
+];
+
 const DISPUTES: [(&str, &str); 7] = [
     ("DISPUTE", "id"),
     ("STATUS", "status"),
@@ -108,7 +118,9 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
 fn page_out(shown: &Value) {
     fields_out(&FIELDS, &fields(shown));
     references_out(&shown["references"]);
-    for (columns, name) in [(&REFUNDS[..], "refunds"), (&DISPUTES[..], "disputes")] {
+    for (columns, name) in
+        [(&REFUND_ORDERS[..], "refund_orders"), (&REFUNDS[..], "refunds"), (&DISPUTES[..], "disputes")]
+    {
         let rows: Vec<_> = items(shown, name).map(|row| in_currency(row, &shown["currency"])).collect();
         if !rows.is_empty() {
             line_out("");

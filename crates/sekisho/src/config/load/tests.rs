@@ -224,6 +224,19 @@ fn h6_who_only_sends_needs_no_channel_and_no_template() {
 }
 
 #[test]
+fn g4_reminders_without_a_dashboard_are_told_at_start() {
+    let channel = "[[channel]]\nname = \"mail\"\nkind = \"smtp\"\nhost = \"127.0.0.1\"\nfrom = \"shop@example.jp\"\ntls = \"none\"\nauth = \"none\"\n";
+    let warnings = |notifications: &str| {
+        let text = format!("[notifications]\n{notifications}\n{SOURCE}{channel}");
+        load(Path::new("s.toml"), &text, std::iter::empty()).unwrap().warnings.join("\n")
+    };
+    assert!(warnings("reminders = \"mail\"").contains("write dashboard_url"));
+    let with = "reminders = \"mail\"\ndashboard_url = \"https://app.example.jp/{tenant}\"";
+    assert!(!warnings(with).contains("dashboard_url"));
+    assert!(!warnings("").contains("dashboard_url"), "nobody is reminded");
+}
+
+#[test]
 fn h2_to_look_no_secret_is_needed() {
     let text =
         format!("[store]\nurl = \"sqlite:x.db\"\n{}", SOURCE.replace("whsec_1", "env:SEKISHO_NO_SUCH"))

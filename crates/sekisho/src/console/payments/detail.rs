@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::address;
+use super::refund::{self, OrderRow};
 use super::timeline::{self, Item};
 use super::why::why;
 use crate::console::frame::Frame;
@@ -43,6 +44,8 @@ struct PaymentPage {
     notices: Vec<NoticeRow>,
     names: Vec<String>,
     is_whole: bool,
+    refund_orders: Vec<OrderRow>,
+    is_refundable: bool,
 }
 
 /// Something that the provider or the app said.
@@ -86,7 +89,7 @@ pub(super) async fn show(visit: Visit) -> Answer {
     Reply::page(&page(&visit, &dossier, shown.thing))
 }
 
-fn page(visit: &Visit, dossier: &Dossier, shown: Payment) -> PaymentPage {
+fn page(visit: &Visit, dossier: &Dossier, mut shown: Payment) -> PaymentPage {
     let (facts, lang) = (&dossier.facts, visit.lang);
     let derived = Derived::of(facts);
     let (tone, why) = why(facts, &derived, lang);
@@ -106,6 +109,8 @@ fn page(visit: &Visit, dossier: &Dossier, shown: Payment) -> PaymentPage {
     });
     let sum: i128 = dossier.lines.iter().map(|line| i128::from(line.posting.amount)).sum();
     PaymentPage {
+        refund_orders: refund::rows(&mut shown),
+        is_refundable: may_see_all && refund::is_refundable(facts),
         id,
         tone: tone.class(),
         why,

@@ -267,7 +267,7 @@ fn fault(rng: &mut Rng) -> (&'static str, Fault) {
 async fn e1_whatever_fails_each_order_is_one_refund_and_their_sum_is_what_was_owed() {
     let seed = std::env::var("SEKISHO_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(20);
     let mut shop = Shop::open(seed, 0.05, 0.05).await;
-    let (mut owed, mut given, mut calls) = (0, 0, 0);
+    let (mut owed, mut given, mut calls, mut given_up) = (0, 0, 0, 0);
     while shop.orders < orders() {
         let mut batch = Vec::new();
         for n in 0..AT_ONCE_HERE {
@@ -289,20 +289,28 @@ async fn e1_whatever_fails_each_order_is_one_refund_and_their_sum_is_what_was_ow
                 shop.work(&[Lane::refund("stripe")]).await;
             }
             if shop.rng.chance(0.05) {
+                // Stripe keeps keys for a day.
+                tokio::time::advance(Duration::from_hours(25)).await;
                 shop.way.stripe.forget_keys();
             }
         }
         shop.finish().await;
+        let made = shop.way.stripe.refunds_by_order();
         for (sold, payment, key, amount, by_hand) in batch {
-            let made = shop.way.stripe.refunds_by_order();
-            let own = &made[&(key.clone(), sold.payment_intent.clone())];
-            assert_eq!(own.len(), 1, "{key}: {own:?}");
+            let own = made.get(&(key.clone(), sold.payment_intent.clone())).map_or(0, Vec::len);
             let foreign = if by_hand { 300 } else { 0 };
-            let expected = amount.map_or(1_000, |amount| amount + foreign);
-            assert_eq!(shop.refunded(&sold.payment_intent), expected, "{key}");
             let shown = shop.payment(&payment).await;
-            assert_eq!(shown["refund_orders"][0]["status"], "done", "{key}: {shown:#}");
+            let (expected, status) = match own {
+                // Stripe kept a failure under each of three keys: a person decides.
+                0 => (foreign, "failed"),
+                _ => (amount.map_or(1_000, |amount| amount + foreign), "done"),
+            };
+            given_up += usize::from(own == 0);
+            assert!(own <= 1, "{key}: {own} refunds");
+            assert_eq!(shop.refunded(&sold.payment_intent), expected, "{key}");
+            assert_eq!(shown["refund_orders"][0]["status"], status, "{key}: {shown:#}");
             assert_eq!(shown["amount_refunded"], expected, "{key}");
+            assert_eq!(shown["attention"] == "refund_given_up", own == 0, "{key}");
             (owed, given) = (owed + expected, given + shop.refunded(&sold.payment_intent));
         }
         let ledger = Ledger { calls: shop.way.stripe.take_calls() };
@@ -311,5 +319,6 @@ async fn e1_whatever_fails_each_order_is_one_refund_and_their_sum_is_what_was_ow
         assert!(ledger.works_by_key().values().all(|works| *works <= 2), "{:?}", ledger.works_by_key());
     }
     assert_eq!(owed, given);
-    eprintln!("{} orders, {calls} calls: owed {owed}, given back {given}", shop.orders);
+    assert!(given_up * 100 < shop.orders, "{given_up} of {} were given up", shop.orders);
+    eprintln!("{} orders, {calls} calls, {given_up} given up: owed {owed}, given back {given}", shop.orders);
 }

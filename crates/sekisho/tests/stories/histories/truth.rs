@@ -343,10 +343,17 @@ impl Sale<'_> {
     /// Whether it may have been taken for one with another for a while: both have one number, and one of them named its tenant
     /// only later. What was told meanwhile was true of both together.
     fn may_have_met_another(&self) -> bool {
-        let is_late = |one: &Purchase| one.says.tenant.is_some() && !one.is_marked_everywhere();
-        let number_of = |one: &Purchase| match &one.says.reference {
-            Some(Reference::Text(number)) => Some((number.clone(), one.live)),
-            Some(Reference::OurIdOf(_)) | None => None,
+        let is_late = |one: &Purchase| {
+            let by_number = matches!(one.says.reference, Some(Reference::Text(_)));
+            by_number && one.says.tenant.is_some() && !one.is_marked_everywhere()
+        };
+        let number_of = |one: &Purchase| {
+            let number = match one.says.reference.as_ref()? {
+                Reference::Text(number) => number,
+                // It stands with its order, whose number another may name.
+                Reference::OurIdOf(order) => self.world.orders[*order].reference.as_ref()?,
+            };
+            Some((number.clone(), one.live))
         };
         let mut own: Vec<_> =
             self.purchases.iter().filter_map(|one| Some((number_of(one)?, is_late(one)))).collect();
