@@ -11,12 +11,12 @@ pub struct Fetch {
     pub object: String,
     pub id: String,
     /// How much later it is read, to see what became of it meanwhile.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub after_days: u32,
 }
 
-fn is_zero(days: &u32) -> bool {
-    *days == 0
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// Who can be asked.

@@ -91,8 +91,14 @@ pub enum RefundRefusal {
     UnknownPayment(String),
     #[error("nothing was received for this payment, so nothing can be refunded")]
     NothingReceived,
-    #[error("nothing is left to refund{}", .taken_by.as_ref().map(|by| format!(": {by}")).unwrap_or_default())]
-    NothingLeft { taken_by: Option<String> },
+    #[error("nothing is left to refund")]
+    NothingLeft,
+    #[error("nothing is left to refund: the refund order {order} of {at} takes it")]
+    Ordered { order: String, at: Time },
+    #[error("nothing is left to refund: it was refunded by {0}")]
+    Refunded(String),
+    #[error("nothing is left to refund: the dispute {0} took it")]
+    Disputed(String),
     #[error("only {left} is left to refund (in the currency's smallest unit)")]
     MoreThanLeft { left: i64 },
     #[error("the payment is in {expected}, not in {given}")]
@@ -193,7 +199,7 @@ pub fn order(
     }
     let left: Vec<&Refundable> = all.iter().filter(|one| one.left > 0).collect();
     if left.is_empty() {
-        return Err(RefundRefusal::NothingLeft { taken_by: taken_by(facts) });
+        return Err(taken_by(facts));
     }
     let chosen = match wish.wish.amount {
         None => left.iter().map(|one| (*one, one.left)).collect(),
@@ -244,15 +250,16 @@ fn spread<'r>(
 }
 
 /// Who has taken what is no longer left.
-fn taken_by(facts: &Facts) -> Option<String> {
+fn taken_by(facts: &Facts) -> RefundRefusal {
     let open = facts.refund_orders.iter().find(|(key, order)| {
         !matches!(facts.refund_order_status(key, order).name(), "failed" | "met_elsewhere")
     });
     let refund = || facts.refunds.iter().find(|(_, refund)| refund.status.holds());
     let disputed = || facts.disputes.keys().next();
-    open.map(|(key, order)| format!("the refund order {key} of {} takes it", order.wish.at))
-        .or_else(|| refund().map(|(id, _)| format!("it was refunded by {id}")))
-        .or_else(|| disputed().map(|id| format!("the dispute {id} took it")))
+    open.map(|(key, order)| RefundRefusal::Ordered { order: key.clone(), at: order.wish.at })
+        .or_else(|| refund().map(|(id, _)| RefundRefusal::Refunded(id.clone())))
+        .or_else(|| disputed().map(|id| RefundRefusal::Disputed(id.clone())))
+        .unwrap_or(RefundRefusal::NothingLeft)
 }
 
 /// An order as inputs to be decided: one for each object, so that each is remembered where its object is.

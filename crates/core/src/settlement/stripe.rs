@@ -4,6 +4,7 @@
 mod billing;
 mod payment;
 mod said;
+mod status;
 mod types;
 
 use std::borrow::Cow;

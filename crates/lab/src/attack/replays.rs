@@ -27,7 +27,7 @@ fn unsigned_ids(attack: &mut Attack<'_>) -> Result<(), String> {
         for id in ["7001", "7002", "7003"] {
             let mut replayed = genuine(name, "7000", "push", body("old"));
             for (_, value) in replayed.headers.iter_mut().filter(|(_, value)| value == "7000") {
-                *value = id.to_owned();
+                id.clone_into(value);
             }
             let answer = attack.house.send(&replayed);
             attack.book.line(kind).asked(&answer, || format!("{name} {id}"), |_| false);

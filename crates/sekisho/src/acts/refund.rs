@@ -162,9 +162,9 @@ pub async fn release_refund(store: &dyn Store, id: &str, key: &str, actor: &Acto
 }
 
 fn answer(payment: &str, facts: &Facts, key: &str, order: &RefundOrder) -> Value {
-    let mut answer = payment::refund_order(facts, key, order);
-    answer["payment"] = payment.into();
-    let ordered: RefundOrdered = serde_json::from_value(answer).expect("the core writes what the type says");
+    let order = payment::refund_order(facts, key, order);
+    let order = serde_json::from_value(order).expect("the core writes what the type says");
+    let ordered = RefundOrdered { payment: payment.to_owned(), order };
     serde_json::to_value(ordered).expect("texts and numbers serialise")
 }
 
@@ -248,7 +248,10 @@ impl From<RefundRefusal> for Refusal {
             RefundRefusal::UnknownPayment(_) | RefundRefusal::UnknownOrder(_) => Self::Missing(detail),
             RefundRefusal::OtherCurrency { .. } => Self::Fields(vec![FieldError::new("currency", detail)]),
             RefundRefusal::NothingReceived
-            | RefundRefusal::NothingLeft { .. }
+            | RefundRefusal::NothingLeft
+            | RefundRefusal::Ordered { .. }
+            | RefundRefusal::Refunded(_)
+            | RefundRefusal::Disputed(_)
             | RefundRefusal::MoreThanLeft { .. }
             | RefundRefusal::NotAllowed { .. }
             | RefundRefusal::NotHeldBack(_) => Self::Conflict(detail),

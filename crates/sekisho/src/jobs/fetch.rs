@@ -55,8 +55,8 @@ impl Fetcher {
         if !is_known {
             return Err(Failure::terminal("no_api_key", "no source has an api_key for it any more"));
         }
-        let failure = called.as_ref().map(|call| call.result.as_ref().err());
-        judge_provider(engine, &Lane::fetch(fetch.provider.name()), failure);
+        let went_well = called.as_ref().map(|call| is_reached(call.result.as_ref().err()));
+        judge_provider(engine, &Lane::fetch(fetch.provider.name()), went_well);
         let at = engine.node.now();
         let set = match (called.as_ref().map(|call| &call.result), wait_until) {
             (Some(Ok(answer)), _) => ChangeSet {
@@ -97,12 +97,15 @@ pub fn policy(at_once: usize, rate: u32) -> LanePolicy {
     LanePolicy { rate: Some(rate), breaker, ..plain(at_once) }
 }
 
-/// Tells the lane's breaker how a call went, if one was made: whether the provider can be reached, not whether it liked the
-/// question.
-pub fn judge_provider(engine: &Arc<Engine>, lane: &Lane, failure: Option<Option<&Failure>>) {
+/// Whether the provider can be reached, not whether it liked the question.
+pub fn is_reached(failure: Option<&Failure>) -> bool {
+    failure.is_none_or(|failure| !failure.blames_destination)
+}
+
+/// Tells the lane's breaker how the last call went, if one was made.
+pub fn judge_provider(engine: &Arc<Engine>, lane: &Lane, went_well: Option<bool>) {
     let now = engine.node.now();
-    let Some(failure) = failure else { return engine.lanes.breaker(lane).unjudged(now) };
-    let well = failure.is_none_or(|failure| !failure.blames_destination);
+    let Some(well) = went_well else { return engine.lanes.breaker(lane).unjudged(now) };
     if let Some(breaker) = engine.lanes.breaker(lane).judge(well, now) {
         tracing::warn!(lane = &*lane.0, state = breaker.state(), "the breaker of a provider's API changed");
         let (own, lane) = (Arc::clone(engine), lane.clone());

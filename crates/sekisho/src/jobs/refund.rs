@@ -15,7 +15,7 @@ use sekisho_core::settlement::{self, Fetch, Provider, RefundCall, Terms};
 use sekisho_core::state::{Key, Kind, Wanted};
 
 use super::accounts::{Account, Accounts, NOT_FOUND};
-use super::fetch::{judge_provider, policy};
+use super::fetch::{is_reached, judge_provider, policy};
 use super::unavailable;
 use crate::effects::stripe::{self, NewRefund, Paging, RefundsOf};
 use crate::engine::lane::LanePolicy;
@@ -51,7 +51,7 @@ impl Refunder {
 
     /// Asks every account that may know the object, until one does.
     pub async fn run(&self, engine: &Arc<Engine>, work: &Work, call: &RefundCall) -> Result<Ran, Failure> {
-        let mut run = Run { engine, job: &work.job, call, failure: None, attempt: None };
+        let mut run = Run { engine, job: &work.job, call, went_well: None, attempt: None };
         let (mut ended, mut wait_until) = (None, None::<Time>);
         for account in self.0.of(call.provider, call.livemode).filter(|account| account.refunds) {
             let asked = match account.left_until(engine.node.now()) {
@@ -70,7 +70,7 @@ impl Refunder {
                 break;
             }
         }
-        judge_provider(engine, &work.job.lane, run.failure.as_ref().map(Option::as_ref));
+        judge_provider(engine, &work.job.lane, run.went_well);
         let set = match (ended, wait_until) {
             (Some(ended), _) => ended?,
             // The key will be mended, or its rights: that spends no try.
@@ -98,8 +98,8 @@ struct Run<'r> {
     engine: &'r Arc<Engine>,
     job: &'r Job,
     call: &'r RefundCall,
-    /// How the last call to the provider failed, if one was made.
-    failure: Option<Option<Failure>>,
+    /// Whether the provider was reached by the last call, if one was made.
+    went_well: Option<bool>,
     attempt: Option<Attempt>,
 }
 
@@ -226,7 +226,7 @@ impl Run<'_> {
     }
 
     async fn nobody_knows_it(&self) -> ChangeSet {
-        let reason = if self.failure.is_some() {
+        let reason = if self.went_well.is_some() {
             let error = format!("no account that may refund knows {}", self.call.id);
             DeadReason::terminal("object_not_found", error)
         } else {
@@ -241,7 +241,7 @@ impl Run<'_> {
     }
 
     fn note<T>(&mut self, call: stripe::Call<T>) -> Result<T, Failure> {
-        self.failure = Some(call.result.as_ref().err().cloned());
+        self.went_well = Some(is_reached(call.result.as_ref().err()));
         self.attempt = Some(call.attempt);
         call.result
     }

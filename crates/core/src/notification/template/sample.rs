@@ -40,7 +40,9 @@ pub enum Kind {
 impl Kind {
     pub fn of_shipped(template: &str) -> Option<Self> {
         match template {
-            "payment-received" | "payment-failed" | "refund-done" | "refund-pending" => Some(Self::Payment),
+            "payment-received" | "payment-failed" | "refund-done" | "refund-failed" | "refund-pending" => {
+                Some(Self::Payment)
+            }
             "video-render-failure" => Some(Self::Fulfilment),
             "deadline-reminder" => Some(Self::Reminder),
             "operator-alert" => Some(Self::Alert),

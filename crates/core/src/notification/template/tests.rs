@@ -23,7 +23,7 @@ fn sample(template: &str, language: Language, wanted: &str) -> Value {
 
 #[test]
 fn g3_every_shipped_template_says_what_matters_in_both_languages() {
-    let cases: [(&str, Language, &[&str]); 16] = [
+    let cases: [(&str, Language, &[&str]); 18] = [
         (
             "payment-received",
             Language::Ja,
@@ -38,6 +38,12 @@ fn g3_every_shipped_template_says_what_matters_in_both_languages() {
         ("payment-failed", Language::En, &["Please try again", "¥5,000", "contact us"]),
         ("refund-done", Language::Ja, &["返金", "2,000円", "3〜5営業日"]),
         ("refund-done", Language::En, &["refund", "¥2,000", "3–5 business days"]),
+        (
+            "refund-failed",
+            Language::Ja,
+            &["完了できませんでした", "担当者よりご連絡いたします", "お問い合わせ"],
+        ),
+        ("refund-failed", Language::En, &["did not go through", "We will contact you", "contact us"]),
         ("refund-pending", Language::Ja, &["まだ完了しておりません", "1,000円", "銀行口座"]),
         ("refund-pending", Language::En, &["has not arrived yet", "¥1,000", "bank account"]),
         (

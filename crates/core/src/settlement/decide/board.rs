@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Aggregate;
-use super::partition::partition;
+use super::partition::{is_moved, partition};
 use super::row::Row;
 use crate::id::Seq;
 use crate::state::{Key, Loaded, Wanted};
@@ -389,14 +389,4 @@ impl<'l, F: Aggregate> Board<'l, F> {
             (was != Some(id)).then_some((name, id, was))
         })
     }
-}
-
-/// Whether a cluster may belong elsewhere now.
-fn is_moved<F: Aggregate>(before: &F, after: &F) -> bool {
-    before.tenant() != after.tenant()
-        || before.owner() != after.owner()
-        || before.livemode() != after.livemode()
-        || before.claims() != after.claims()
-        || before.seeks() != after.seeks()
-        || before.aliases() != after.aliases()
 }

@@ -172,3 +172,13 @@ impl Groups {
         groups.into_values().collect()
     }
 }
+
+/// Whether a cluster may belong elsewhere now.
+pub fn is_moved<F: Aggregate>(before: &F, after: &F) -> bool {
+    before.tenant() != after.tenant()
+        || before.owner() != after.owner()
+        || before.livemode() != after.livemode()
+        || before.claims() != after.claims()
+        || before.seeks() != after.seeks()
+        || before.aliases() != after.aliases()
+}

@@ -88,7 +88,7 @@ fn attention<'f>(facts: &'f Facts, derived: &Derived, reason: Attention) -> Why<
             facts.refund_orders.values().find_map(|order| order.gave_up.values().next()).map(String::as_str),
         ),
         Attention::RefundHeldBack => {
-            Why::RefundHeldBack(ordered(facts, derived, |order| order.waits_for_release()))
+            Why::RefundHeldBack(ordered(facts, derived, RefundOrder::waits_for_release))
         }
         Attention::RefundByHand => {
             Why::RefundByHand(ordered(facts, derived, |order| order.wish.by_hand.is_some()))

@@ -45,7 +45,8 @@ struct PaymentPage {
     names: Vec<String>,
     is_whole: bool,
     refund_orders: Vec<OrderRow>,
-    is_refundable: bool,
+    /// Where it can be refunded, by those who may.
+    refund: Option<String>,
 }
 
 /// Something that the provider or the app said.
@@ -110,7 +111,7 @@ fn page(visit: &Visit, dossier: &Dossier, mut shown: Payment) -> PaymentPage {
     let sum: i128 = dossier.lines.iter().map(|line| i128::from(line.posting.amount)).sum();
     PaymentPage {
         refund_orders: refund::rows(&mut shown),
-        is_refundable: may_see_all && refund::is_refundable(facts),
+        refund: (may_see_all && refund::is_refundable(facts)).then(|| format!("{}/refund", address(&id))),
         id,
         tone: tone.class(),
         why,
