@@ -1,9 +1,10 @@
 //! E1: money goes back once, ordered by the API, by command or at the console; and what can't be ordered is told why.
 
+use sekisho_lab::browser::Look;
 use sekisho_lab::stripe::{self, Fault, Sold, Stripe};
 use serde_json::{Value, json};
 
-use crate::support::{Gateway, Place, Provider, Response, each_store, stripe_source, wait_until};
+use crate::support::{Gateway, Person, Place, Provider, Response, each_store, stripe_source, wait_until};
 
 const OPERATE: &str = "canary-operate-key-0123456789";
 const READ: &str = "canary-read-key-0123456789";
@@ -342,4 +343,52 @@ fn e1_by_command_with_and_without_a_server() {
         .mentions(&["ordered", "request/"]);
     wait_until("the refund", || shop.payment(&id)["amount_refunded"] == 200);
     says(&["payments", "show", &id]).done().mentions(&["REFUND ORDER", "done"]);
+}
+
+#[test]
+fn e1_at_the_console_a_refund_is_previewed_and_two_clicks_are_one() {
+    let place = Place::sqlite();
+    let shop = Shop::allowed(&place);
+    for (n, look) in [Look::desk("en"), Look::phone("ja")].into_iter().enumerate() {
+        let (sold, id) = shop.sell_with(4_800, json!({ "order_id": format!("order-200{n}") }));
+        let is_ja = look.language == "ja";
+        let viewer = Person::join(&shop.gateway, &format!("looks{n}"), "viewer", look);
+        viewer.go(&format!("/console/payments/{id}"));
+        assert!(!viewer.browser.page_text().contains(if is_ja { "返金する" } else { "Refund" }));
+        let person = Person::join(&shop.gateway, &format!("mika{n}"), "operator", look);
+        let picture = |name: &str| person.picture(&format!("refund-{name}-{}", look.language));
+        person.go(&format!("/console/payments/{id}"));
+        person.browser.click(&format!("main a[href$='{id}/refund']"));
+        person.browser.wait_for("input[name=amount]");
+        person.check_page("the refund's form");
+        picture("form");
+        person.browser.fill("input[name=amount]", "99999");
+        person.browser.press("Enter");
+        person.browser.wait_for(".flash.bad");
+        picture("refused");
+        assert!(person.browser.page_text().contains("4800"), "{}", person.browser.page_text());
+        person.browser.fill("input[name=amount]", "1,800");
+        person.browser.press("Enter");
+        person.browser.wait_for("main form[method=post] button.primary");
+        person.check_page("the refund's preview");
+        picture("preview");
+        assert!(shop.stripe.refunds_of(&sold.payment_intent).is_empty(), "a preview orders nothing");
+        person.browser.click("main form[method=post] button.primary");
+        person.browser.wait_for_text(if is_ja {
+            "返金を指示しました"
+        } else {
+            "The refund was ordered"
+        });
+        wait_until("the refund", || shop.payment(&id)["amount_refunded"] == 1_800);
+        // The same form again, as by a second click.
+        person.browser.back();
+        person.browser.wait_for_text(if is_ja { "すでに指示済み" } else { "was ordered already" });
+        assert_eq!(shop.payment(&id)["refund_orders"].as_array().unwrap().len(), 1);
+        assert_eq!(shop.stripe.refunds_of(&sold.payment_intent).len(), 1);
+        person.go(&format!("/console/payments/{id}"));
+        person.check_page("the payment");
+        picture("done");
+        let said = person.browser.page_text();
+        assert!(said.contains("¥1,800") && said.contains(&format!("ADMIN:mika{n}")), "{said}");
+    }
 }

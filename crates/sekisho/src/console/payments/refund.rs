@@ -88,6 +88,13 @@ pub(super) async fn ask(visit: Visit) -> Answer {
         shown_as::money(one.left, &one.currency.map(|currency| currency.to_string()).unwrap_or_default())
     };
     let text = |name: &str| visit.param(name).unwrap_or_default().to_owned();
+    // The form's own name stays in the address: whoever goes back to it and clicks again finds the same order.
+    let nonce = visit.param("nonce").filter(|nonce| is_nonce(nonce)).map(str::to_owned);
+    let nonce = nonce.unwrap_or_else(token::generate::<12>);
+    if facts.refund_orders.contains_key(&key_of(&nonce)) {
+        let words = ("This refund was ordered already.", "この返金はすでに指示済みです。");
+        return Reply::done(address(&state.key.id), visit.lang.t(words.0, words.1));
+    }
     let (mut preview, mut refused) = (None, None);
     if visit.param("reason").is_some() {
         match typed(&facts, &text("amount"), &text("reason"), &text("notes"), String::new()) {
@@ -119,7 +126,7 @@ pub(super) async fn ask(visit: Visit) -> Answer {
         preview_amount: preview.as_ref().map(|one| money(one.order.amount)).unwrap_or_default(),
         preview,
         refused: refused.map(|refusal| Trouble::from(refusal).line(visit.lang)),
-        nonce: token::generate::<12>(),
+        nonce,
         f: visit.frame("payments", visit.lang.t("Refund", "返金")),
     })
 }
@@ -133,13 +140,12 @@ pub(super) async fn order(visit: Visit) -> Answer {
     let facts = Facts::parse(&state.facts).map_err(sekisho_store::Error::corrupt)?;
     let field = |name: &str| visit.field(name).unwrap_or_default();
     let nonce = field("nonce");
-    if nonce.is_empty() || nonce.len() > 64 || !nonce.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+    if !is_nonce(nonce) {
         return Err(Trouble::wrong(
             visit.lang.t("open the form again", "フォームを開き直してください").into(),
         ));
     }
-    let key = format!("console/{nonce}");
-    let ordered = match typed(&facts, field("amount"), field("reason"), field("notes"), key) {
+    let ordered = match typed(&facts, field("amount"), field("reason"), field("notes"), key_of(nonce)) {
         Ok(order) => {
             let policy = &visit.console.known.refunds;
             acts::order_refund(store, policy, &state.key.id, &order, None, &visit.actor()).await
@@ -151,6 +157,15 @@ pub(super) async fn order(visit: Visit) -> Answer {
         "返金を指示しました。経過はこの画面に表示されます。",
     );
     visit.after(&home, ordered, words)
+}
+
+fn is_nonce(text: &str) -> bool {
+    (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
+/// What a form's order is named by.
+fn key_of(nonce: &str) -> String {
+    format!("console/{nonce}")
 }
 
 /// Lets one go that was held back.
