@@ -6,10 +6,12 @@ use sekisho_core::Time;
 use sekisho_core::change::ChangeSet;
 use sekisho_core::job::{End, Lane, Outcome};
 use sekisho_core::queue::{Failure, breaker};
+use sekisho_core::settlement::decide::Aggregate as _;
+use sekisho_core::settlement::payment::Facts;
 use sekisho_core::settlement::{Fetch, Provider};
 
 use super::accounts::{Account, Accounts, NOT_FOUND};
-use super::plain;
+use super::{plain, unavailable};
 use crate::effects::stripe;
 use crate::engine::lane::LanePolicy;
 use crate::engine::{Engine, Ran, Work};
@@ -31,6 +33,10 @@ impl Fetcher {
     /// others; what only it can know waits for it.
     pub async fn run(&self, engine: &Arc<Engine>, work: &Work, fetch: &Fetch) -> Result<Ran, Failure> {
         let job = &work.job;
+        if fetch.after_days > 0 && is_over(engine, fetch).await? {
+            let end = End::Done(Outcome::Skipped { note: "what became of it is known".into() });
+            return Ok(Ran::Ended(ChangeSet::end(job.lease, end, engine.node.now())));
+        }
         let unknown =
             || Failure::terminal("unknown_fetch", format!("unknown kind of fetch: {}", job.task.payload()));
         let (mut called, mut wait_until, mut is_known) = (None, None::<Time>, false);
@@ -72,6 +78,15 @@ impl Fetcher {
             None => set,
         }))
     }
+}
+
+/// Whether it came to its end while we waited to ask.
+async fn is_over(engine: &Engine, fetch: &Fetch) -> Result<bool, Failure> {
+    let name = Facts::full(&fetch.realm().name(&fetch.id));
+    let loaded = engine.store.load(vec![name.clone()], Vec::new()).await.map_err(unavailable)?;
+    let state = loaded.names.get(&name).and_then(|key| loaded.states.get(key));
+    let facts = state.and_then(|state| Facts::parse(&state.facts).ok()).unwrap_or_default();
+    Ok(facts.refunds.get(&fetch.id).is_some_and(|refund| !refund.status.is_under_way()))
 }
 
 async fn call(known: &Account, fetch: &Fetch, now: Time) -> Option<stripe::Call<stripe::Object>> {

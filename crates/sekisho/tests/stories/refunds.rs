@@ -1,5 +1,8 @@
 //! E1: money goes back once, ordered by the API, by command or at the console; and what can't be ordered is told why.
 
+use std::path::PathBuf;
+use std::process::Command;
+
 use sekisho_lab::browser::Look;
 use sekisho_lab::stripe::{self, Fault, Sold, Stripe};
 use serde_json::{Value, json};
@@ -391,4 +394,37 @@ fn e1_at_the_console_a_refund_is_previewed_and_two_clicks_are_one() {
         let said = person.browser.page_text();
         assert!(said.contains("¥1,800") && said.contains(&format!("ADMIN:mika{n}")), "{said}");
     }
+}
+
+/// Stripe gives an answer again only to the very same request: whatever its own libraries would send, we send.
+#[test]
+fn e1_what_we_send_is_what_stripes_own_libraries_send() {
+    let place = Place::sqlite();
+    let shop = Shop::allowed(&place);
+    let (sold, id) = shop.sell(1_200);
+    let key = shop.orders(&id, &json!({ "amount": 500, "reason": "requested_by_customer" }));
+    shop.wait_for(&id, &key, "done");
+    let calls = shop.stripe.calls();
+    let sent = calls.iter().find(|call| call.method == "POST").unwrap();
+    assert_eq!(sent.header("content-type"), Some("application/x-www-form-urlencoded"));
+    assert!(sent.header("stripe-version").is_some());
+    let mut params = sent.params.clone();
+    params["amount"] = 500.into();
+    let words = [shop.stripe.url(), stripe::KEY.into(), params.to_string(), sent.key.clone().unwrap()];
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("same.mjs");
+    std::fs::write(&file, include_str!("refunds/same.mjs")).unwrap();
+    let node = PathBuf::from(std::env::var_os("SEKISHO_TEST_NODE_APPS").expect("./check sets it"));
+    std::os::unix::fs::symlink(node.join("node_modules"), folder.path().join("node_modules")).unwrap();
+    let python = std::env::var_os("SEKISHO_TEST_PYTHON").expect("./check sets it");
+    let made = shop.stripe.refunds_of(&sold.payment_intent);
+    for library in
+        [Command::new("node").arg(&file), Command::new(python).args(["-c", include_str!("refunds/same.py")])]
+    {
+        let output = library.args(&words).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let said: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(said, json!([made[0]["id"], true]), "the same request");
+    }
+    assert_eq!(shop.stripe.refunds_of(&sold.payment_intent).len(), 1);
 }

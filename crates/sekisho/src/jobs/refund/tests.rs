@@ -322,3 +322,33 @@ async fn e1_whatever_fails_each_order_is_one_refund_and_their_sum_is_what_was_ow
     assert!(given_up * 100 < shop.orders, "{given_up} of {} were given up", shop.orders);
     eprintln!("{} orders, {calls} calls, {given_up} given up: owed {owed}, given back {given}", shop.orders);
 }
+
+/// A refund whose later webhooks are all lost is followed up by itself, and not asked about once it is over.
+#[tokio::test(start_paused = true)]
+async fn e1_a_pending_refund_is_followed_up_until_it_is_over() {
+    let mut shop = Shop::open(4, 0.0, 0.0).await;
+    let (sold, payment) = shop.sell(1_000).await;
+    shop.way.stripe.refunds_begin_as("pending");
+    shop.order(&payment, "console/1", None).await.unwrap();
+    let lanes = [Lane::settle(), Lane::refund("stripe"), Lane::fetch("stripe")];
+    while shop.work(&lanes).await > 0 {}
+    assert_eq!(shop.payment(&payment).await["refund_orders"][0]["status"], "pending");
+    let refund = shop.way.stripe.refunds_of(&sold.payment_intent)[0]["id"].as_str().unwrap().to_owned();
+    let reads = |shop: &Shop| {
+        let calls = shop.way.stripe.calls();
+        calls.iter().filter(|call| call.path == format!("/v1/refunds/{refund}")).count()
+    };
+    let mut asked = Vec::new();
+    for day in 1..=31 {
+        tokio::time::advance(Duration::from_hours(24)).await;
+        while shop.work(&lanes).await > 0 {}
+        asked.push(reads(&shop));
+        if day == 5 {
+            shop.way.stripe.finish_refund(&refund, "succeeded");
+            shop.way.stripe.take_unsent();
+        }
+    }
+    assert_eq!((asked[0], asked[2], asked[6]), (1, 2, 3), "after 1, 3 and 7 days");
+    assert_eq!(asked[30], 3, "it is over");
+    assert_eq!(shop.payment(&payment).await["refund_orders"][0]["status"], "done");
+}
