@@ -3,9 +3,12 @@
 //! routes, and replayed once a rule for it exists (D6).
 
 pub mod billing;
+pub mod dashboard;
 pub mod decide;
 mod fetch;
 mod komoju;
+mod line_pay;
+mod mollie;
 pub mod order;
 mod payjp;
 pub mod payment;
@@ -61,12 +64,15 @@ pub fn read(origin: Origin, event: &Stored, references: &References) -> Result<O
         "komoju" => komoju::read(event, references),
         "payjp" => payjp::read(event, references),
         "square" => square::read(event, references),
+        "mollie_classic" => mollie::read(event, references),
+        "line_pay" => line_pay::read(event, references),
         _ => Ok(None),
     }
 }
 
 /// Whose events are settled.
-pub const PROVIDERS: [&str; 5] = ["stripe", "paypal", "komoju", "payjp", "square"];
+pub const PROVIDERS: [&str; 7] =
+    ["stripe", "paypal", "komoju", "payjp", "square", "mollie_classic", "line_pay"];
 
 /// Whose charges come with a link to a receipt.
 pub const WITH_RECEIPTS: [&str; 2] = ["stripe", "square"];

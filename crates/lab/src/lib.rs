@@ -9,6 +9,7 @@ pub mod hostile;
 pub mod instructions;
 pub mod internet;
 mod pg_frames;
+pub mod providers;
 pub mod proxy;
 pub mod redis;
 pub mod smtp;

@@ -294,6 +294,10 @@ fn data(
     if data["payment"]["receipt_url"].is_null() && data["payment"].is_object() {
         data["payment"]["receipt_url"] = json!(parties.receipt.url);
     }
+    // What was announced by an older version knows no link.
+    if let Some(payment) = data["payment"].as_object_mut() {
+        payment.entry("dashboard_url").or_insert(Value::Null);
+    }
     data["billing"] = json!(of_object("billing"));
     data["about"] = if own { body["about"].clone() } else { Value::Null };
     data["fulfilment"] = json!(of_object("fulfilment"));

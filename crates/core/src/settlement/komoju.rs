@@ -12,9 +12,11 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
+use super::fetch::answered;
 use super::payment::{Charge, ChargeStatus, Intent, IntentStatus, Refund, RefundStatus, Till};
 use super::reading::{Labels, Reading, References, Statement, Unreadable, named, parse, unreadable};
 use crate::event::Stored;
+use crate::job::fetch::Provider;
 use crate::money::{self, Currency};
 
 /// Families of events that speak of payments.
@@ -22,6 +24,13 @@ const FAMILIES: [&str; 2] = ["payment.", "refund_request."];
 
 /// What KOMOJU's event adds; `None` when it speaks of no payment.
 pub fn read(event: &Stored, references: &References) -> Result<Option<Reading>, Unreadable> {
+    if let Some((kind, object)) = answered(Provider::Komoju, event)? {
+        let statement = match kind {
+            "payment" => payment(parse(object)?, &event.event_type)?,
+            _ => return Ok(None),
+        };
+        return Ok(Some(statement.into_reading("komoju", event, references)));
+    }
     if !FAMILIES.iter().any(|family| event.event_type.starts_with(family)) {
         return Ok(None);
     }

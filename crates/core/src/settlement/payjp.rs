@@ -11,16 +11,26 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
+use super::fetch::answered;
 use super::payment::{Capture, Charge, ChargeStatus, Intent, IntentStatus};
 use super::reading::{Labels, Reading, References, Statement, Unreadable, named, parse, unreadable};
 use crate::event::Stored;
+use crate::job::fetch::Provider;
 use crate::money::{self, Currency};
+use crate::time::Time;
 
 /// The family of events that speaks of payments.
 const FAMILY: &str = "charge.";
 
 /// What PAY.JP's event adds; `None` when it speaks of no payment.
 pub fn read(event: &Stored, references: &References) -> Result<Option<Reading>, Unreadable> {
+    if let Some((kind, object)) = answered(Provider::Payjp, event)? {
+        let statement = match kind {
+            "charge" => charge(parse(object)?, &event.event_type, event.created_at.map(Time::seconds))?,
+            _ => return Ok(None),
+        };
+        return Ok(Some(statement.into_reading("payjp", event, references)));
+    }
     if !event.event_type.starts_with(FAMILY) {
         return Ok(None);
     }

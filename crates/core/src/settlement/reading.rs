@@ -133,6 +133,7 @@ impl Default for References {
                 "invoice_id",
                 "external_order_num",
                 "reference_id",
+                "orderId",
             ]),
             order_if_posted: list(&["client_reference_id"]),
             tenant: list(&["metadata.tenant_id", "metadata.tenant"]),

@@ -45,7 +45,9 @@ pub struct Policy {
 impl Policy {
     pub fn rights(&self, realm: &str) -> Rights {
         let Some((provider, _, livemode)) = Realm::parse(realm) else { return Rights::ByHand };
-        let Some(provider) = Provider::parse(provider) else { return Rights::ByHand };
+        let Some(provider) = Provider::parse(provider).filter(|one| one.can_refund()) else {
+            return Rights::ByHand;
+        };
         let fits = |mode: Option<bool>| mode.is_none() || mode == livemode;
         let is_allowed = self.accounts.iter().any(|(known, mode)| *known == provider && fits(*mode));
         if is_allowed { Rights::ByCommand } else { Rights::NotAllowed }
@@ -118,7 +120,7 @@ impl RefundCall {
     fn of(realm: &str, one: (&'static str, &str), order: &str, generation: u32) -> Option<Self> {
         let (provider, account, livemode) = Realm::parse(realm)?;
         Some(Self {
-            provider: Provider::parse(provider)?,
+            provider: Provider::parse(provider).filter(|one| one.can_refund())?,
             account,
             livemode,
             object: one.0.to_owned(),

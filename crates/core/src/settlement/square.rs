@@ -8,12 +8,14 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::fetch::answered;
 use super::payment::{
     Charge, ChargeStatus, Dispute, DisputeStatus, Facts, Intent, IntentStatus, Refund, RefundStatus, Till,
     Transaction,
 };
 use super::reading::{Labels, Reading, References, Statement, Unreadable, named, parse, unreadable};
 use crate::event::Stored;
+use crate::job::fetch::Provider;
 use crate::money::{self, Currency};
 
 /// Families of events that speak of payments.
@@ -21,6 +23,14 @@ const FAMILIES: [&str; 3] = ["dispute.", "payment.", "refund."];
 
 /// What Square's event adds; `None` when it speaks of no payment.
 pub fn read(event: &Stored, references: &References) -> Result<Option<Reading>, Unreadable> {
+    if let Some((kind, object)) = answered(Provider::Square, event)? {
+        let statement = match kind {
+            "payment" => payment(parse(object)?)?,
+            "refund" => refund(parse(object)?)?,
+            _ => return Ok(None),
+        };
+        return Ok(Some(statement.into_reading("square", event, references)));
+    }
     if !FAMILIES.iter().any(|family| event.event_type.starts_with(family)) {
         return Ok(None);
     }

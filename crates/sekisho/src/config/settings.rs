@@ -223,7 +223,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting {
         section: "settlement",
         key: "order",
-        default: "[\"metadata.order_id\", \"custom_id\", \"invoice_id\", \"external_order_num\", \"reference_id\"]",
+        default: "[\"metadata.order_id\", \"custom_id\", \"invoice_id\", \"external_order_num\", \"reference_id\", \"orderId\"]",
         help: "Where the provider's objects carry your order's reference; the first that is there counts.",
         set: |config, given| {
             config.references.order = given.list()?;

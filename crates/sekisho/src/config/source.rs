@@ -7,7 +7,7 @@ use std::sync::Arc;
 use http::StatusCode;
 use ipnet::IpNet;
 use sekisho_core::event::Trust;
-use sekisho_core::provider::{self, Certificate, Provider, Scheme, Setup};
+use sekisho_core::provider::{self, About, Certificate, Provider, Scheme, Setup};
 use sekisho_core::{Secret, settlement, source_name};
 use url::Url;
 
@@ -15,6 +15,7 @@ use super::given::Given;
 use super::load::unknown_key;
 use super::secret::{resolve, resolve_all};
 use super::table::{self, Key, Table};
+use crate::effects::{komoju, line_pay, mollie, payjp, paypal, square, stripe};
 
 /// A source, checked and ready: its keys are open.
 pub struct Source {
@@ -51,6 +52,8 @@ impl fmt::Debug for Source {
 #[derive(Clone, Debug)]
 pub struct Api {
     pub key: Secret,
+    /// Who uses the key, where the key alone does not say so.
+    pub client_id: Option<String>,
     pub url: Url,
     /// Which mode's objects it shows, if the key says so.
     pub livemode: Option<bool>,
@@ -87,6 +90,7 @@ pub struct Draft {
     livemode: Option<bool>,
     account: Option<String>,
     api_key: Option<String>,
+    client_id: Option<String>,
     api_url: Option<Url>,
     refunds: Option<bool>,
     certificate: Option<String>,
@@ -267,9 +271,22 @@ const KEYS: &[Key<Draft>] = &[
     Key {
         name: "api_key",
         example: "\"env:STRIPE_API_KEY\"",
-        help: "Stripe: a key that may read balance transactions; without it fees stay unknown.",
+        help: "The secret key of the provider's API. What it is used for: docs/operating/api-keys.md.",
         set: |draft, given| {
             draft.api_key = Some(given.text()?);
+            Ok(())
+        },
+    },
+    Key {
+        name: "client_id",
+        example: "\"1479113123\"",
+        help: "With api_key: PayPal's client id, LINE Pay's channel id.",
+        set: |draft, given| {
+            let id = given.text()?;
+            if id.is_empty() || !id.bytes().all(|letter| letter.is_ascii_graphic() && letter != b':') {
+                return Err("expected the id as the provider's console shows it".into());
+            }
+            draft.client_id = Some(id);
             Ok(())
         },
     },
@@ -377,7 +394,21 @@ impl Table for Draft {
                 None
             }
         };
-        let api = api(&name, about.name, self.api_key, self.api_url, warnings, &mut problems);
+        let written = WrittenApi {
+            key: self.api_key,
+            client_id: self.client_id,
+            url: self.api_url,
+            livemode: self.livemode,
+            account: self.account.as_deref(),
+        };
+        let api = written.check(&name, about, warnings, &mut problems);
+        let can_refund = settlement::Provider::parse(about.name).is_some_and(|one| one.can_refund());
+        if self.refunds == Some(true) && api.is_some() && !can_refund {
+            problems.push(format!(
+                "source {name}: Sekisho makes no refunds at {}; leave refunds out, and refund at {}",
+                about.title, about.title
+            ));
+        }
         if self.refunds == Some(true) && api.is_none() {
             problems.push(format!(
                 "source {name}: refunds = true needs an api_key that may create refunds at {}",
@@ -424,23 +455,100 @@ impl Table for Draft {
     }
 }
 
-fn api(
-    name: &str,
-    provider: &str,
+/// What was written about the provider's API.
+struct WrittenApi<'d> {
     key: Option<String>,
+    client_id: Option<String>,
     url: Option<Url>,
-    warnings: &mut Vec<String>,
-    problems: &mut Vec<String>,
-) -> Option<Api> {
-    let key = key?;
-    if settlement::Provider::parse(provider).is_none() {
-        problems.push(format!("source {name}: nothing is read from {provider} yet; leave api_key out"));
-        return None;
+    livemode: Option<bool>,
+    account: Option<&'d str>,
+}
+
+impl WrittenApi<'_> {
+    fn check(
+        self,
+        name: &str,
+        about: &About,
+        warnings: &mut Vec<String>,
+        problems: &mut Vec<String>,
+    ) -> Option<Api> {
+        let mut problem = |text: &str| problems.push(format!("source {name}: {text}"));
+        let Some(key) = self.key else {
+            if self.client_id.is_some() {
+                problem("client_id has no effect without api_key; write both, or leave client_id out");
+            }
+            return None;
+        };
+        let Some(provider) = settlement::Provider::parse(about.name) else {
+            problem(&format!("nothing is read from {} yet; leave api_key out", about.name));
+            return None;
+        };
+        match (client_id_of(provider), &self.client_id) {
+            (Some(what), None) => problem(&format!("api_key needs client_id beside it: {what}")),
+            (None, Some(_)) => problem(&format!("{} has no client_id; leave it out", about.title)),
+            (Some(_), Some(_)) | (None, None) => {}
+        }
+        if provider == settlement::Provider::Square && self.account.is_none() {
+            problem(
+                "api_key needs account beside it, because Square's lists don't say whose they are: write the merchant's id, \
+                 as merchant_id of its events says",
+            );
+        }
+        let url = self.url.or_else(|| {
+            let url = api_url(provider, self.livemode);
+            if url.is_none() {
+                problem(&format!(
+                    "api_key does not say which of {}'s APIs it is for: write livemode = true, or false for the sandbox",
+                    about.title
+                ));
+            }
+            Some(Url::parse(url?).expect("it is an address"))
+        });
+        let key =
+            resolve_all(&format!("source {name}, api_key"), &[key], warnings, problems).into_iter().next()?;
+        let livemode = mode_of(&key);
+        Some(Api { key, client_id: self.client_id, url: url?, livemode, refunds: false })
     }
-    let key =
-        resolve_all(&format!("source {name}, api_key"), &[key], warnings, problems).into_iter().next()?;
-    let says = |mode: &str| key.expose().get(2..).is_some_and(|rest| rest.starts_with(mode));
-    let livemode = if says("_live_") { Some(true) } else { says("_test_").then_some(false) };
-    let url = url.unwrap_or_else(|| Url::parse("https://api.stripe.com").expect("it is an address"));
-    Some(Api { key, url, livemode, refunds: false })
+}
+
+/// What stands beside the key, at providers that want two things.
+const fn client_id_of(provider: settlement::Provider) -> Option<&'static str> {
+    match provider {
+        settlement::Provider::Paypal => {
+            Some("the app's client id (Developer Dashboard → Apps & Credentials)")
+        }
+        settlement::Provider::LinePay => Some("the channel id; api_key is then the channel secret"),
+        settlement::Provider::Stripe
+        | settlement::Provider::Square
+        | settlement::Provider::Payjp
+        | settlement::Provider::Komoju
+        | settlement::Provider::MollieClassic => None,
+    }
+}
+
+/// Where a provider's API is; `None` where that depends on the mode, and the mode is not said.
+const fn api_url(provider: settlement::Provider, livemode: Option<bool>) -> Option<&'static str> {
+    let (live, sandbox) = match provider {
+        settlement::Provider::Stripe => return Some(stripe::BASE_URL),
+        settlement::Provider::Payjp => return Some(payjp::BASE_URL),
+        settlement::Provider::Komoju => return Some(komoju::BASE_URL),
+        settlement::Provider::MollieClassic => return Some(mollie::BASE_URL),
+        settlement::Provider::Paypal => (paypal::BASE_URL, paypal::SANDBOX_URL),
+        settlement::Provider::Square => (square::BASE_URL, square::SANDBOX_URL),
+        settlement::Provider::LinePay => (line_pay::BASE_URL, line_pay::SANDBOX_URL),
+    };
+    match livemode {
+        Some(true) => Some(live),
+        Some(false) => Some(sandbox),
+        None => None,
+    }
+}
+
+/// Which mode's key it is, if it says so: `sk_test_…` and `rk_live_…`, Mollie's `test_…`.
+fn mode_of(key: &Secret) -> Option<bool> {
+    let says = |mode: &str| {
+        let key = key.expose();
+        key.starts_with(mode) || key.get(3..).is_some_and(|rest| rest.starts_with(mode))
+    };
+    if says("live_") { Some(true) } else { says("test_").then_some(false) }
 }

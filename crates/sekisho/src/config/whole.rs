@@ -260,7 +260,9 @@ fn unsaid_modes(config: &Config) -> Vec<String> {
     let unsaid = config
         .sources
         .iter()
-        .filter(|source| source.livemode.is_none() && settlement::PROVIDERS.contains(&provider(source)));
+        .filter(|source| source.livemode.is_none() && settlement::PROVIDERS.contains(&provider(source)))
+        // A hint settles nothing by itself.
+        .filter(|source| source.provider.about().trust != Trust::Hint);
     let told = unsaid.filter_map(|source| {
         let is_other = |other: &&Source| provider(other) == provider(source) && other.name != source.name;
         let other = config.sources.iter().find(is_other)?;

@@ -1,8 +1,7 @@
 //! Stripe's API: what it says of an object, and what it is told to do.
 //!
-//! Promises: one request per call, within its time-out; whether another try can help is said here ([`answer`]);
-//! the secret key is in no error, log or kept answer, and is sent over TLS or to this machine only. Objects come
-//! back as Stripe wrote them: what they mean is the core's business. Nothing is retried here.
+//! Objects come back as Stripe wrote them: what they mean is the core's business. Stripe's own ways of saying no are in
+//! [`answer`]; what it shares with the other providers, and what is promised of every call, in [`provider_api`].
 
 mod answer;
 mod list;
@@ -10,46 +9,23 @@ mod list;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
-use bytes::Bytes;
-use http::{HeaderValue, Method, Request, Uri, header};
+use anyhow::Context as _;
+use http::{HeaderValue, Method, Request, header};
 use http_body_util::Full;
-use sekisho_core::delivery::{Answer, Fault};
-use sekisho_core::job::Attempt;
-use sekisho_core::queue::Failure;
 use sekisho_core::{Secret, Time};
-use serde_json::value::RawValue;
-use tokio::time::Instant;
-use url::Url;
 
-use super::http as exchange;
+pub use super::call::Call;
+pub use super::provider_api::Object;
+use super::provider_api::{self, Api, Ready, is_id, unsendable};
 use crate::env::Exchange;
 pub use list::{Cursor, Page, Paging, RefundsOf};
 
 /// Where Stripe is.
 pub const BASE_URL: &str = "https://api.stripe.com";
 
-/// Largest answer taken: a page of a hundred large objects fits.
-const BODY_MAX: usize = 16 << 20;
-/// Longest id taken. Stripe's own are shorter.
-const ID_MAX: usize = 255;
-const USER_AGENT: HeaderValue = HeaderValue::from_static(concat!("Sekisho/", env!("CARGO_PKG_VERSION")));
-
 const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlencoded");
 /// What is written is understood as this version of the API understands it, whatever the account's own is.
 const WRITE_VERSION: HeaderValue = HeaderValue::from_static("2026-10-28.endive");
-
-/// An object as Stripe wrote it.
-pub type Object = Box<RawValue>;
-
-/// One call: what came of it, and what is kept of it.
-#[derive(Debug)]
-pub struct Call<T> {
-    pub result: Result<T, Failure>,
-    pub attempt: Attempt,
-    /// The answer was given before, to the same idempotency key.
-    pub is_replayed: bool,
-}
 
 /// A refund to be made.
 #[derive(Clone, Debug)]
@@ -62,13 +38,11 @@ pub struct NewRefund<'a> {
     pub metadata: Vec<(&'static str, String)>,
 }
 
-/// Speaks to one Stripe account, and keeps its connections.
+/// Speaks to one Stripe account.
 #[derive(Clone, Debug)]
 pub struct Client {
-    http: exchange::Client,
-    base: Url,
+    api: Api,
     key: Secret,
-    timeout: Duration,
     account: Option<String>,
     version: Option<HeaderValue>,
 }
@@ -76,26 +50,15 @@ pub struct Client {
 impl Client {
     /// `base_url` without `/v1`, such as [`BASE_URL`].
     pub fn new(base_url: &str, key: Secret, timeout: Duration) -> anyhow::Result<Self> {
-        let base = exchange::callable(base_url)?;
-        if base.scheme() != "https" && !is_this_machine(&base) {
-            bail!("the secret key would travel unencrypted; write https://");
-        }
-        if base.query().is_some() || base.fragment().is_some() {
-            bail!("Stripe's base URL ends before any `?` or `#`");
-        }
-        if key.expose().is_empty() || !key.expose().bytes().all(|letter| letter.is_ascii_graphic()) {
-            bail!("Stripe's secret key is empty or holds characters that no key has");
-        }
-        let uri: Uri = base.as_str().parse().context("this URL can't be called")?;
-        // The operator wrote this address; nobody else chooses where requests go.
-        let http = exchange::Client::new(&uri, true)?;
-        Ok(Self { http, base, key, timeout, account: None, version: None })
+        provider_api::sendable("Stripe", &key)?;
+        let api = Api::new("Stripe", base_url, timeout, answer::refused)?.hiding(key.clone());
+        Ok(Self { api, key, account: None, version: None })
     }
 
     /// The same, where requests do not go over the network.
     #[must_use]
-    pub fn by(self, way: Arc<dyn Exchange>) -> Self {
-        Self { http: exchange::Client::by(way), ..self }
+    pub fn by(self, way: Option<Arc<dyn Exchange>>) -> Self {
+        Self { api: self.api.by(way), ..self }
     }
 
     /// Answers in this API version instead of the account's own.
@@ -168,14 +131,14 @@ impl Client {
             head.headers.entry("stripe-version").or_insert(WRITE_VERSION);
             Ok(Request::from_parts(head, Full::from(body)))
         });
-        self.exchange(request, now, answer::object).await
+        self.exchange(request, now, provider_api::object).await
     }
 
     async fn object(&self, collection: &str, id: &str, now: Time) -> Call<Object> {
         if !is_id(id) {
-            return self.unsent(id, now);
+            return self.api.unsent(id, now);
         }
-        self.read(&format!("{collection}/{id}"), &[], now, answer::object).await
+        self.read(&format!("{collection}/{id}"), &[], now, provider_api::object).await
     }
 
     async fn page(&self, collection: &str, query: Vec<(&str, String)>, now: Time) -> Call<Page> {
@@ -192,43 +155,17 @@ impl Client {
         self.exchange(self.request(path, query), now, understand).await
     }
 
-    async fn exchange<T>(
-        &self,
-        request: Result<Request<Full<Bytes>>, Fault>,
-        now: Time,
-        understand: fn(&[u8]) -> Option<T>,
-    ) -> Call<T> {
+    async fn exchange<T>(&self, request: Ready, now: Time, understand: fn(&[u8]) -> Option<T>) -> Call<T> {
         if let Some(account) = self.account.as_deref().filter(|account| !is_id(account)) {
-            return self.unsent(account, now);
+            return self.api.unsent(account, now);
         }
-        let started = Instant::now();
-        let answered = match request {
-            Ok(request) => self.http.exchange(request, BODY_MAX, started + self.timeout).await,
-            Err(fault) => Err(fault),
-        };
-        let took_ms = started.elapsed().as_millis() as i64;
-        let result = answer::judge(&answered, BODY_MAX, now.plus_ms(took_ms), understand)
-            .map_err(|failure| Failure { error: self.hide(&failure.error), ..failure });
-        let attempt = self.record(answered.as_ref().ok(), result.as_ref().err(), now, took_ms);
-        let is_replayed = answered
-            .is_ok_and(|answer| answer.header("idempotent-replayed").is_some_and(|word| word == "true"));
-        Call { result, attempt, is_replayed }
+        self.api.exchange(request, now, understand).await
     }
 
-    fn request(&self, path: &str, query: &[(&str, String)]) -> Result<Request<Full<Bytes>>, Fault> {
-        let mut url = self.base.clone();
-        url.set_path(&format!("{}/v1/{path}", self.base.path().trim_end_matches('/')));
-        if !query.is_empty() {
-            url.query_pairs_mut().extend_pairs(query);
-        }
-        let mut request = Request::new(Full::default());
-        *request.uri_mut() = url.as_str().parse().map_err(|_| unsendable("address"))?;
+    fn request(&self, path: &str, query: &[(&str, String)]) -> Ready {
+        let mut request = self.api.request(Method::GET, &format!("v1/{path}"), query)?;
         let headers = request.headers_mut();
-        headers.insert(header::USER_AGENT, USER_AGENT);
-        let mut key =
-            HeaderValue::from_str(&format!("Bearer {}", self.key.expose())).map_err(|_| unsendable("key"))?;
-        key.set_sensitive(true);
-        headers.insert(header::AUTHORIZATION, key);
+        headers.insert(header::AUTHORIZATION, provider_api::bearer(&self.key)?);
         if let Some(account) = &self.account {
             headers
                 .insert("stripe-account", HeaderValue::from_str(account).map_err(|_| unsendable("account"))?);
@@ -238,48 +175,6 @@ impl Client {
         }
         Ok(request)
     }
-
-    /// An id goes into the path, or into a header: what is none is not sent.
-    fn unsent<T>(&self, id: &str, now: Time) -> Call<T> {
-        let shown: String = id.chars().take(ID_MAX).collect();
-        let error = self.hide(&format!("{shown:?} is no id of Stripe's; nothing was asked"));
-        let failure = Failure::terminal("stripe_bad_id", error);
-        let attempt = self.record(None, Some(&failure), now, 0);
-        Call { result: Err(failure), attempt, is_replayed: false }
-    }
-
-    fn record(&self, answer: Option<&Answer>, failure: Option<&Failure>, at: Time, took_ms: i64) -> Attempt {
-        let attempt = Attempt::of(answer, failure, at, took_ms);
-        let key = self.key.expose().as_bytes();
-        let says_it = |body: &Bytes| body.windows(key.len()).any(|part| part == key);
-        let hidden = |body: Bytes| Bytes::from(self.hide(&String::from_utf8_lossy(&body)));
-        Attempt {
-            headers: attempt.headers.map(|headers| self.hide(&headers)),
-            body: attempt.body.map(|body| if says_it(&body) { hidden(body) } else { body }),
-            ..attempt
-        }
-    }
-
-    /// Somebody on the way may say the key back to us.
-    fn hide(&self, text: &str) -> String {
-        text.replace(self.key.expose(), "(hidden)")
-    }
-}
-
-fn unsendable(what: &str) -> Fault {
-    Fault::Broken(format!("the request's {what} can't be sent"))
-}
-
-/// What Stripe's ids are made of. Nothing in it means anything in a path or a header.
-fn is_id(text: &str) -> bool {
-    let fits = |letter: u8| letter.is_ascii_alphanumeric() || letter == b'_' || letter == b'-';
-    (1..=ID_MAX).contains(&text.len()) && text.bytes().all(fits)
-}
-
-fn is_this_machine(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    let ip = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
-    host == "localhost" || ip.is_ok_and(|ip| ip.is_loopback())
 }
 
 #[cfg(test)]

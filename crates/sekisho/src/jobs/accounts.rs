@@ -1,28 +1,29 @@
 //! The keys to providers' APIs, one for each source that has one: who may know an object, what a key may be used for, and
 //! which key is refused just now.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sekisho_core::Time;
 use sekisho_core::notification::Alert;
 use sekisho_core::notification::alert::News;
 use sekisho_core::queue::Failure;
-use sekisho_core::settlement::{Provider, reading};
+use sekisho_core::settlement::{Fetch, Provider, reading};
 
 use super::announce;
 use crate::config::{self, Config};
-use crate::effects::stripe;
+use crate::effects::call::Call;
+use crate::effects::listing::Lister;
+use crate::effects::provider_api::{FORBIDDEN, NOT_FOUND, Object, UNAUTHORIZED};
+use crate::effects::{komoju, line_pay, mollie, payjp, paypal, square, stripe};
 use crate::engine::Engine;
 use crate::env::Env;
 
 /// How long an answer may take.
 const WITHIN: Duration = Duration::from_secs(20);
 
-/// How an account says that an object is not its own.
-pub const NOT_FOUND: &str = "stripe_not_found";
-/// How it says that a key is wrong, or has no right to do this.
-const REFUSED: [&str; 2] = ["stripe_unauthorized", "stripe_forbidden"];
+/// How an account says that a key is wrong, or has no right to do this.
+const REFUSED: [&str; 2] = [UNAUTHORIZED, FORBIDDEN];
 /// How long a key that was refused is left alone.
 const LEFT_ALONE_MS: i64 = 5 * 60_000;
 
@@ -37,9 +38,20 @@ pub struct Account {
     pub livemode: Option<bool>,
     /// Whether money may be given back with it.
     pub refunds: bool,
-    client: stripe::Client,
+    /// The account that events of its objects name, where they name one and its lists don't.
+    pub names: Option<String>,
+    client: Client,
     /// Set while its key is refused.
     refused_until: Mutex<Option<Time>>,
+}
+
+/// By whom the provider is asked.
+enum Client {
+    Stripe(stripe::Client),
+    Mollie(mollie::Client),
+    LinePay(line_pay::Client),
+    /// Shows lists alone.
+    Lister(Arc<dyn Lister>),
 }
 
 impl Accounts {
@@ -50,17 +62,13 @@ impl Accounts {
             else {
                 continue;
             };
-            let config::Api { key, url, livemode, refunds } = api;
-            let mut client = stripe::Client::new(url.as_str(), key.clone(), WITHIN)?;
-            if let Some(way) = env.exchange() {
-                client = client.by(way);
-            }
             accounts.push(Account {
                 source: source.name.to_string(),
                 provider,
-                livemode: livemode.or(source.livemode),
-                refunds: *refunds,
-                client,
+                livemode: api.livemode.or(source.livemode),
+                refunds: api.refunds,
+                names: source.account.clone().filter(|_| provider == Provider::Square),
+                client: Client::new(provider, api, env)?,
                 refused_until: Mutex::default(),
             });
         }
@@ -83,10 +91,61 @@ impl Accounts {
     }
 }
 
+impl Client {
+    fn new(provider: Provider, api: &config::Api, env: &Env) -> anyhow::Result<Self> {
+        let (url, key, id) =
+            (api.url.as_str(), api.key.clone(), api.client_id.as_deref().unwrap_or_default());
+        let way = env.exchange();
+        Ok(match provider {
+            Provider::Stripe => Self::Stripe(stripe::Client::new(url, key, WITHIN)?.by(way)),
+            Provider::Paypal => Self::lister(paypal::Client::new(url, id, key, WITHIN)?.by(way)),
+            Provider::Square => Self::lister(square::Client::new(url, key, WITHIN)?.by(way)),
+            Provider::Payjp => Self::lister(payjp::Client::new(url, key, WITHIN)?.by(way)),
+            Provider::Komoju => Self::lister(komoju::Client::new(url, key, WITHIN)?.by(way)),
+            Provider::MollieClassic => Self::Mollie(mollie::Client::new(url, key, WITHIN)?.by(way)),
+            Provider::LinePay => Self::LinePay(line_pay::Client::new(url, id, key, WITHIN)?.by(way)),
+        })
+    }
+
+    fn lister(client: impl Lister + 'static) -> Self {
+        Self::Lister(Arc::new(client))
+    }
+}
+
 impl Account {
-    /// For the account itself, or for one that is connected to it.
-    pub fn client(&self, connected: Option<&str>) -> stripe::Client {
-        connected.map_or_else(|| self.client.clone(), |account| self.client.for_account(account))
+    /// Stripe's own client, for the account itself or for one that is connected to it.
+    pub fn stripe(&self, connected: Option<&str>) -> Option<stripe::Client> {
+        let Client::Stripe(client) = &self.client else { return None };
+        Some(connected.map_or_else(|| client.clone(), |account| client.for_account(account)))
+    }
+
+    /// The provider's lists, if it has any.
+    pub fn lister(&self) -> Option<Arc<dyn Lister>> {
+        match &self.client {
+            Client::Lister(lister) => Some(Arc::clone(lister)),
+            Client::Stripe(_) | Client::Mollie(_) | Client::LinePay(_) => None,
+        }
+    }
+
+    /// Asks for an object by its id; `None` where the provider is not asked for such.
+    pub async fn fetch(&self, fetch: &Fetch, now: Time) -> Option<Call<Object>> {
+        let id = &*fetch.id;
+        Some(match (&self.client, &*fetch.object) {
+            (Client::Stripe(_), object) => {
+                let client = self.stripe(fetch.account.as_deref())?;
+                match object {
+                    "balance_transaction" => client.balance_transaction(id, now).await,
+                    "payment_intent" => client.payment_intent(id, now).await,
+                    "charge" => client.charge(id, now).await,
+                    "refund" => client.refund(id, now).await,
+                    "checkout.session" => client.checkout_session(id, now).await,
+                    _ => return None,
+                }
+            }
+            (Client::Mollie(client), "payment") => client.payment(id, now).await,
+            (Client::LinePay(client), "payment") => client.payment(id, now).await,
+            (Client::Mollie(_) | Client::LinePay(_) | Client::Lister(_), _) => return None,
+        })
     }
 
     /// Until when it is left alone, if its key is refused.

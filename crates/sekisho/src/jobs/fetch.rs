@@ -10,9 +10,9 @@ use sekisho_core::settlement::decide::Aggregate as _;
 use sekisho_core::settlement::payment::Facts;
 use sekisho_core::settlement::{Fetch, Provider};
 
-use super::accounts::{Account, Accounts, NOT_FOUND};
+use super::accounts::Accounts;
 use super::{plain, unavailable};
-use crate::effects::stripe;
+use crate::effects::provider_api::NOT_FOUND;
 use crate::engine::lane::LanePolicy;
 use crate::engine::{Engine, Ran, Work};
 
@@ -47,7 +47,7 @@ impl Fetcher {
                 wait_until = Some(wait_until.map_or(until, |other| other.min(until)));
                 continue;
             }
-            let call = call(known, fetch, now).await.ok_or_else(unknown)?;
+            let call = known.fetch(fetch, now).await.ok_or_else(unknown)?;
             let refused_until = known.judge(engine, call.result.as_ref().err()).await;
             let is_elsewhere = call.result.as_ref().is_err_and(|failure| failure.reason == NOT_FOUND);
             called = Some(call);
@@ -70,7 +70,11 @@ impl Fetcher {
                 ..ChangeSet::end(job.lease, End::Done(Outcome::SUCCESS), at)
             },
             (_, Some(due_at)) => ChangeSet::end(job.lease, End::Wait { due_at }, at),
-            (Some(Err(failure)), None) => ChangeSet::end(job.lease, engine.after(job, failure), at),
+            (Some(Err(failure)), None) => {
+                let unknown = (failure.reason == NOT_FOUND).then(|| fetch.when_unknown(job.lease.job, at));
+                let end = unknown.flatten().unwrap_or_else(|| engine.after(job, failure));
+                ChangeSet::end(job.lease, end, at)
+            }
             (None, None) => unreachable!("whoever was not asked is waited for"),
         };
         Ok(Ran::Ended(match called {
@@ -87,18 +91,6 @@ async fn is_over(engine: &Engine, fetch: &Fetch) -> Result<bool, Failure> {
     let state = loaded.names.get(&name).and_then(|key| loaded.states.get(key));
     let facts = state.and_then(|state| Facts::parse(&state.facts).ok()).unwrap_or_default();
     Ok(facts.refunds.get(&fetch.id).is_some_and(|refund| !refund.status.is_under_way()))
-}
-
-async fn call(known: &Account, fetch: &Fetch, now: Time) -> Option<stripe::Call<stripe::Object>> {
-    let client = known.client(fetch.account.as_deref());
-    Some(match &*fetch.object {
-        "balance_transaction" => client.balance_transaction(&fetch.id, now).await,
-        "payment_intent" => client.payment_intent(&fetch.id, now).await,
-        "charge" => client.charge(&fetch.id, now).await,
-        "refund" => client.refund(&fetch.id, now).await,
-        "checkout.session" => client.checkout_session(&fetch.id, now).await,
-        _ => return None,
-    })
 }
 
 /// One lane for each provider that can be asked.

@@ -14,9 +14,10 @@ use sekisho_core::settlement::refund::{self, Listed, Step};
 use sekisho_core::settlement::{self, Fetch, Provider, RefundCall, Terms};
 use sekisho_core::state::{Key, Kind, Wanted};
 
-use super::accounts::{Account, Accounts, NOT_FOUND};
+use super::accounts::{Account, Accounts};
 use super::fetch::{is_reached, judge_provider, policy};
 use super::unavailable;
+use crate::effects::provider_api::{NOT_FOUND, UNAVAILABLE};
 use crate::effects::stripe::{self, NewRefund, Paging, RefundsOf};
 use crate::engine::lane::LanePolicy;
 use crate::engine::{Engine, Ran, Work};
@@ -35,13 +36,13 @@ const REASONS: [&str; 2] = ["requested_by_customer", "duplicate"];
 /// The provider knows better how much is left: what it lists is looked at once more.
 const LOOK_AGAIN: [&str; 2] = ["stripe_already_refunded", "stripe_amount"];
 const DISPUTED: &str = "stripe_disputed";
-const UNAVAILABLE: &str = "stripe_unavailable";
 
 pub struct Refunder(Arc<Accounts>);
 
 /// One lane for each provider that can give money back.
 pub fn lanes() -> impl Iterator<Item = (Lane, LanePolicy)> {
-    Provider::ALL.into_iter().map(|provider| (Lane::refund(provider.name()), policy(AT_ONCE, RATE)))
+    let can = Provider::ALL.into_iter().filter(|provider| provider.can_refund());
+    can.map(|provider| (Lane::refund(provider.name()), policy(AT_ONCE, RATE)))
 }
 
 impl Refunder {
@@ -105,7 +106,7 @@ struct Run<'r> {
 
 impl Run<'_> {
     async fn ask(&mut self, account: &Account) -> Result<Asked, Failure> {
-        let client = account.client(self.call.account.as_deref());
+        let Some(client) = account.stripe(self.call.account.as_deref()) else { return Ok(Asked::Elsewhere) };
         for is_second_look in [false, true] {
             let found = match self.list(&client).await {
                 Ok(found) => found,

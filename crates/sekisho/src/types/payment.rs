@@ -56,6 +56,8 @@ pub struct Payment {
     pub refund_orders: Vec<RefundOrder>,
     pub disputes: Vec<Dispute>,
     pub receipt_url: Option<String>,
+    /// Its page in the provider's dashboard, for people.
+    pub dashboard_url: Option<String>,
     pub facts: PaymentFacts,
 }
 

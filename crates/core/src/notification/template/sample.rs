@@ -200,6 +200,7 @@ fn payment(words: &Words) -> Value {
               "withdrawn": 5000, "reinstated": 0, "fee": 1500, "fee_returned": 0 },
         ],
         "receipt_url": "https://pay.example/receipts/4242",
+        "dashboard_url": "https://dashboard.stripe.com/payments/pi_3PqZ",
         "facts": {},
     });
     payment["refund_orders"] = json!([refund_order()]);

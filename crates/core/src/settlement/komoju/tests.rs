@@ -5,8 +5,11 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 
 use super::*;
+use crate::settlement;
+use crate::settlement::fetch::listed;
 use crate::settlement::payment::Facts;
 use crate::settlement::spoiled::{odd, spoil};
+use crate::source_name::Origin;
 
 const FAILED: (&str, &str) = (
     "payment.failed",
@@ -173,4 +176,18 @@ proptest! {
         let (kind, body) = *which.get(&ALL);
         spoil(body, at, cut, odd, |body| read(&event((kind, body)), &references()));
     }
+}
+
+#[test]
+fn e2_what_komoju_lists_says_what_its_webhooks_say() {
+    let origin = Origin { provider: "komoju", livemode: None };
+    for told in [AUTHORIZED, CAPTURED, REFUNDED_PARTLY, REFUNDED, CANCELLED] {
+        let body: Value = serde_json::from_str(told.1).unwrap();
+        let fetched = listed::object(Provider::Komoju, None, None, "payment", &body["data"]);
+        assert_eq!(fetched.event_type, "komoju.payment");
+        let by_list = settlement::read(origin, &fetched, &references()).unwrap();
+        assert_eq!(by_list, read(&event(told), &references()).unwrap(), "{}", told.0);
+    }
+    let other = listed::object(Provider::Komoju, None, None, "customer", &serde_json::json!({ "id": "1" }));
+    assert_eq!(settlement::read(origin, &other, &references()), Ok(None));
 }

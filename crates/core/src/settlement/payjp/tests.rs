@@ -5,8 +5,11 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 
 use super::*;
+use crate::settlement;
+use crate::settlement::fetch::listed;
 use crate::settlement::payment::Facts;
 use crate::settlement::spoiled::{odd, spoil};
+use crate::source_name::Origin;
 
 const FAILED: (&str, &str) = (
     "charge.failed",
@@ -123,5 +126,24 @@ proptest! {
     ) {
         let (kind, body) = *which.get(&ALL);
         spoil(body, at, cut, odd, |body| read(&event((kind, body)), &references()));
+    }
+}
+
+#[test]
+fn e2_what_payjp_lists_says_what_its_webhooks_say() {
+    let origin = Origin { provider: "payjp", livemode: None };
+    for told in ALL {
+        let body: Value = serde_json::from_str(told.1).unwrap();
+        let (id, kind, object, _) = listed::event("payjp", told.1);
+        assert_eq!((Some(&*id), &*kind), (body["id"].as_str(), told.0));
+        assert_eq!(object, Some(("charge".to_owned(), "ch_1".to_owned())));
+        let fetched = listed::object(Provider::Payjp, None, Some(false), "charge", &body["data"]);
+        assert_eq!(fetched.event_type, "payjp.charge");
+        // A list tells what was captured, and not that it was the capture that told it: joined, nothing is new.
+        let by_list = settlement::read(origin, &fetched, &references()).unwrap().unwrap().payment.unwrap();
+        let by_webhook = part(told);
+        let mut both = by_webhook.clone();
+        both.join(&by_list);
+        assert_eq!(both, by_webhook, "{}", told.0);
     }
 }

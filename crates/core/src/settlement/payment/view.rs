@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::amounts::{Exchanged, exchanged};
 use super::{Attention, Derived, Facts, RefundOrder};
 use crate::money::Currency;
+use crate::settlement::dashboard;
 
 pub fn view(id: &str, facts: &Facts, derived: &Derived) -> Value {
     let ours = facts.ours.values().next();
@@ -43,6 +44,7 @@ pub fn view(id: &str, facts: &Facts, derived: &Derived) -> Value {
         "refund_orders": refund_orders(facts),
         "disputes": disputes(facts),
         "receipt_url": facts.charges.values().rev().find_map(|charge| charge.receipt_url.as_ref()),
+        "dashboard_url": dashboard::of(facts),
         "facts": {
             "intents": facts.intents,
             "charges": facts.charges,

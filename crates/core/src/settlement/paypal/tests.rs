@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 
 use super::*;
+use crate::settlement::fetch::listed;
 use crate::settlement::spoiled::{odd, spoil};
 
 const APPROVED: (&str, &str) = (
@@ -174,5 +175,19 @@ proptest! {
     ) {
         let (kind, body) = *which.get(&ALL);
         spoil(body, at, cut, odd, |body| read(&event((kind, body)), &references()));
+    }
+}
+
+#[test]
+fn e2_what_paypal_lists_says_what_its_webhooks_say() {
+    for told in ALL {
+        let mut body: serde_json::Value = serde_json::from_str(told.1).unwrap();
+        body["links"] =
+            serde_json::json!([{ "href": "https://api-m.paypal.com/v1/…", "rel": "self", "method": "GET" }]);
+        let listed = body.to_string();
+        let (id, kind, ..) = listed::event("paypal", &listed);
+        assert_eq!((Some(&*id), &*kind), (body["id"].as_str(), told.0));
+        let by_list = read(&event((told.0, &listed)), &references()).unwrap();
+        assert_eq!(by_list, read(&event(told), &references()).unwrap(), "{}", told.0);
     }
 }

@@ -333,5 +333,7 @@ fn e1_only_those_may_be_told_to_refund_whom_the_operator_named() {
     assert_eq!(policy.rights("stripe/-/live"), Rights::ByCommand);
     assert_eq!(policy.rights("stripe/-/test"), Rights::NotAllowed);
     assert_eq!(policy.rights("komoju/-/live"), Rights::ByHand);
+    let with_key = Policy { accounts: vec![(Provider::Square, None)], automatic_per_hour: 30 };
+    assert_eq!(with_key.rights("square/-/live"), Rights::ByHand);
     assert_eq!(Policy::default().rights("stripe/acct_1/live"), Rights::NotAllowed);
 }

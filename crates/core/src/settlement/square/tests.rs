@@ -1,10 +1,14 @@
 use bytes::Bytes;
 use proptest::prelude::*;
 use proptest::sample::Index;
+use serde_json::Value;
 
 use super::*;
 use crate::mail_address::MailAddress;
+use crate::settlement;
+use crate::settlement::fetch::listed;
 use crate::settlement::spoiled::{odd, spoil};
+use crate::source_name::Origin;
 
 const APPROVED: (&str, &str) = (
     "payment.created",
@@ -172,4 +176,23 @@ proptest! {
         let (kind, body) = *which.get(&ALL);
         spoil(body, at, cut, odd, |body| read(&event((kind, body)), &references()));
     }
+}
+
+#[test]
+fn e2_what_square_lists_says_what_its_webhooks_say() {
+    let origin = Origin { provider: "square", livemode: None };
+    for told in [APPROVED, FAILED, COMPLETED, BOOKED, REFUND_PENDING, REFUNDED_PARTLY, REFUNDED] {
+        let body: Value = serde_json::from_str(told.1).unwrap();
+        let kind = body["data"]["type"].as_str().unwrap();
+        let object = &body["data"]["object"][kind];
+        let fetched = listed::object(Provider::Square, Some("6SSW7HV8K2ST5"), None, kind, object);
+        assert_eq!(fetched.event_type, format!("square.{kind}"));
+        let by_list = settlement::read(origin, &fetched, &references()).unwrap();
+        assert_eq!(by_list, read(&event(told), &references()).unwrap(), "{}", told.0);
+        let (id, kind_of_event, _, account) = listed::event("square", told.1);
+        assert_eq!((Some(&*id), &*kind_of_event), (body["event_id"].as_str(), told.0));
+        assert_eq!(account.as_deref(), Some("6SSW7HV8K2ST5"));
+    }
+    let other = listed::object(Provider::Square, None, None, "invoice", &serde_json::json!({ "id": "1" }));
+    assert_eq!(settlement::read(origin, &other, &references()), Ok(None));
 }

@@ -53,6 +53,7 @@ fn h5_every_example_of_a_source_key_is_itself_valid() {
         match key.name {
             "certificate" => assert!(result.unwrap_err().contains("can't read the file ./provider.pem")),
             "api_key" => assert!(result.unwrap_err().contains("STRIPE_API_KEY is not set")),
+            "client_id" => assert!(result.unwrap_err().contains("no effect without api_key")),
             _ => drop(result.unwrap()),
         }
     }

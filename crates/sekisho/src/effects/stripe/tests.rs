@@ -5,6 +5,8 @@ use sekisho_lab::stripe::{self as lab, Stripe};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::effects::provider_api::{BODY_MAX, ID_MAX};
+use sekisho_core::queue::Failure;
 
 /// Far away: no test waits for it.
 const LONG: Duration = Duration::from_secs(20);
@@ -166,10 +168,10 @@ async fn e2_a_forgotten_cursor_is_told_apart() {
     stripe.forget("evt_2");
     let paging = Paging { cursor: Cursor::NewerThan("evt_2".into()), ..Paging::default() };
     let failure = client.events(&[], &paging, NOW).await.result.unwrap_err();
-    assert_eq!(verdict(&failure), (Class::Terminal, "stripe_not_found", false));
+    assert_eq!(verdict(&failure), (Class::Terminal, "provider_not_found", false));
     let failure =
         client.events(&[], &Paging { limit: 0, ..Paging::default() }, NOW).await.result.unwrap_err();
-    assert_eq!(verdict(&failure), (Class::Terminal, "stripe_refused", false));
+    assert_eq!(verdict(&failure), (Class::Terminal, "provider_refused", false));
 }
 
 #[tokio::test]
@@ -177,13 +179,13 @@ async fn e1_trouble_that_passes_is_transient() {
     let (stripe, client) = fake();
     let instead = |status: u16| lab::Fault::Instead(Reply::status(status).with_body("<html>"));
     for (fault, reason, blames) in [
-        (lab::Fault::RateLimited { retry_after_s: None }, "stripe_rate_limited", true),
+        (lab::Fault::RateLimited { retry_after_s: None }, "provider_rate_limited", true),
         (lab::Fault::LockTimeout, "stripe_locked", false),
-        (lab::Fault::KeyInUse, "stripe_conflict", false),
-        (lab::Fault::Error, "stripe_unavailable", true),
-        (lab::Fault::StoredError, "stripe_unavailable", true),
-        (lab::Fault::ErrorAfterWork, "stripe_unavailable", true),
-        (instead(503), "stripe_unavailable", true),
+        (lab::Fault::KeyInUse, "provider_conflict", false),
+        (lab::Fault::Error, "provider_unavailable", true),
+        (lab::Fault::StoredError, "provider_unavailable", true),
+        (lab::Fault::ErrorAfterWork, "provider_unavailable", true),
+        (instead(503), "provider_unavailable", true),
         (instead(200), "broken", true),
         (lab::Fault::Cut { after_bytes: 0 }, "broken", true),
         (lab::Fault::Cut { after_bytes: 30 }, "broken", true),
@@ -216,19 +218,19 @@ async fn e1_silence_ends_at_the_time_out() {
 async fn e1_what_stays_wrong_is_terminal() {
     let (stripe, client) = fake();
     let failure = client.charge("ch_9", NOW).await.result.unwrap_err();
-    assert_eq!(verdict(&failure), (Class::Terminal, "stripe_not_found", false));
+    assert_eq!(verdict(&failure), (Class::Terminal, "provider_not_found", false));
     assert_eq!(failure.error, "Stripe answered 404: No such charge: 'ch_9' (resource_missing)");
     let failure = client.for_account("acct_9").charge(ID, NOW).await.result.unwrap_err();
-    assert_eq!(verdict(&failure), (Class::Terminal, "stripe_forbidden", false));
+    assert_eq!(verdict(&failure), (Class::Terminal, "provider_forbidden", false));
     let stranger = Client::new(&stripe.url(), Secret::new("sk_test_stranger"), LONG).unwrap();
     let failure = stranger.charge(ID, NOW).await.result.unwrap_err();
-    assert_eq!(verdict(&failure), (Class::Terminal, "stripe_unauthorized", false));
+    assert_eq!(verdict(&failure), (Class::Terminal, "provider_unauthorized", false));
     for (status, reason) in [
-        (302, "stripe_redirect"),
-        (400, "stripe_refused"),
-        (402, "stripe_refused"),
-        (404, "stripe_not_found"),
-        (422, "stripe_refused"),
+        (302, "provider_redirect"),
+        (400, "provider_refused"),
+        (402, "provider_refused"),
+        (404, "provider_not_found"),
+        (422, "provider_refused"),
     ] {
         stripe.order(lab::Fault::Instead(Reply::status(status).with_header("location", "/v1/charges/obj_1")));
         let failure = self::failure(&client).await;
@@ -292,7 +294,7 @@ async fn e1_a_large_page_is_read_whole_and_kept_in_part() {
 async fn e1_an_answer_beyond_all_measure_is_not_read_on() {
     let body = format!("{{\"filling\":\"{}\"}}", "x".repeat(BODY_MAX));
     let (_app, client) = answering(Reply::status(200).with_body(&body));
-    assert_eq!(verdict(&failure(&client).await), (Class::Terminal, "stripe_too_large", false));
+    assert_eq!(verdict(&failure(&client).await), (Class::Terminal, "provider_too_large", false));
 }
 
 #[tokio::test]
@@ -302,10 +304,10 @@ async fn e1_what_is_no_id_is_not_asked_for() {
     for id in ["", ".", "..", "../events", "a/b", "a?b", "a%2fb", "a b", "a\r\nx: y", "関", &long] {
         let call = client.charge(id, NOW).await;
         let failure = call.result.unwrap_err();
-        assert_eq!(verdict(&failure), (Class::Terminal, "stripe_bad_id", false), "{id:?}");
-        assert_eq!((call.attempt.status, call.attempt.reason.as_deref()), (None, Some("stripe_bad_id")));
+        assert_eq!(verdict(&failure), (Class::Terminal, "provider_bad_id", false), "{id:?}");
+        assert_eq!((call.attempt.status, call.attempt.reason.as_deref()), (None, Some("provider_bad_id")));
         let failure = client.for_account(id).charge(ID, NOW).await.result.unwrap_err();
-        assert_eq!(failure.reason, "stripe_bad_id", "{id:?} as an account");
+        assert_eq!(failure.reason, "provider_bad_id", "{id:?} as an account");
     }
     assert_eq!(stripe.calls().len(), 0);
 }

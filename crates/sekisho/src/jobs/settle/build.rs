@@ -64,9 +64,10 @@ impl Batch<'_> {
 
     /// The deliveries of an event, and what is worked out because of it. They are born leased where there is room.
     fn jobs(&self, read: ReadEvent, at: Time) -> Vec<NewJob> {
-        let ReadEvent { event, deliveries, tasks, before, .. } = read;
+        let ReadEvent { event, deliveries, tasks, asks, before, .. } = read;
         let told = tasks.iter().map(|task| task.job(self.engine.node.next_seq(at), Some(event.seq), at));
         let told: Vec<_> = told.collect();
+        let asked = asks.map(|fetch| fetch.job_for(event.seq, self.engine.node.next_seq(at), at));
         let job = |(id, delivery): (Seq, Delivery)| {
             let again = before.iter().filter(|lane| **lane == delivery.lane).count();
             let leased =
@@ -82,7 +83,7 @@ impl Batch<'_> {
                 owner: self.keep.filter(|_| leased),
             }
         };
-        deliveries.into_iter().map(job).chain(told).collect()
+        deliveries.into_iter().map(job).chain(told).chain(asked).collect()
     }
 }
 

@@ -10,7 +10,7 @@ use sekisho_core::event::Stored;
 use sekisho_core::job::{DeadReason, End, Lane, Notify, Outcome, Settle, Task};
 use sekisho_core::notification;
 use sekisho_core::queue::Failure;
-use sekisho_core::settlement::{self, Cause, Input, Reading};
+use sekisho_core::settlement::{self, Cause, Fetch, Input, Reading};
 
 use super::{Batch, Settler, panicked};
 use crate::engine::Work;
@@ -26,6 +26,8 @@ pub struct ReadEvent {
     pub deliveries: Vec<(Seq, Delivery)>,
     /// Who may have to be told of it.
     pub tasks: Vec<Notify>,
+    /// What a hint speaks of, to be asked for.
+    pub asks: Option<Fetch>,
     /// The lanes of deliveries that were made before, if they are to be made again.
     pub before: Vec<Lane>,
     pub outcome: Outcome,
@@ -69,10 +71,12 @@ impl Settler {
             outcome = outcome.with_note(&unanswered.join("; "));
         }
         let before = if repeats { made_before(batch, event.seq).await.map_err(failed)? } else { Vec::new() };
+        let asks = Fetch::hinted(origin, event);
+        let asks = asks.filter(|fetch| self.accounts.can_fetch(&fetch.realm().to_string()));
         let at = node.now();
         let deliveries = deliveries.into_iter().map(|delivery| (node.next_seq(at), delivery)).collect();
         let (work, event) = (work.clone(), Arc::clone(event));
-        Ok(ReadEvent { work, event, reading, deliveries, tasks, before, outcome })
+        Ok(ReadEvent { work, event, reading, deliveries, tasks, asks, before, outcome })
     }
 }
 

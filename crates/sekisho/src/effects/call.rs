@@ -1,0 +1,13 @@
+//! One call to a provider's API.
+
+use sekisho_core::job::Attempt;
+use sekisho_core::queue::Failure;
+
+/// What came of it, and what is kept of it.
+#[derive(Debug)]
+pub struct Call<T> {
+    pub result: Result<T, Failure>,
+    pub attempt: Attempt,
+    /// The answer was given before, to the same idempotency key.
+    pub is_replayed: bool,
+}

@@ -1,0 +1,23 @@
+//! What a provider lists: its events, and the objects they speak of.
+
+use async_trait::async_trait;
+use sekisho_core::Time;
+use serde_json::value::RawValue;
+
+use super::call::Call;
+
+/// One page of what a provider lists, newest first or oldest first as it likes.
+pub struct Listing {
+    pub items: Vec<Box<RawValue>>,
+    pub next: Option<String>,
+}
+
+#[async_trait]
+pub trait Lister: Send + Sync {
+    /// Whether the provider has a list of events, and how far back it goes.
+    fn events_kept_ms(&self) -> Option<i64>;
+    async fn events(&self, since: Time, until: Time, cursor: Option<&str>, now: Time) -> Call<Listing>;
+    /// Kinds of objects that can be listed, such as `payment_intent`.
+    fn objects(&self) -> &'static [&'static str];
+    async fn list(&self, object: &str, since: Time, cursor: Option<&str>, now: Time) -> Call<Listing>;
+}
