@@ -34,6 +34,7 @@ mod engine;
 mod four_providers;
 mod gate;
 mod handshakes;
+mod hints;
 mod histories;
 mod lessons;
 mod limits;
