@@ -106,6 +106,8 @@ pub enum Trust {
     Signed,
     /// A shared token came along; whoever has seen it once can write any body.
     Token,
+    /// Read from the provider itself, over TLS and with our key.
+    Fetched,
     /// Nothing was proven: a hint that must be confirmed with the provider before it means anything.
     Hint,
 }
@@ -115,12 +117,13 @@ impl Trust {
         match self {
             Self::Signed => "signed",
             Self::Token => "token",
+            Self::Fetched => "fetched",
             Self::Hint => "hint",
         }
     }
 
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Signed, Self::Token, Self::Hint].into_iter().find(|trust| trust.name() == text)
+        [Self::Signed, Self::Token, Self::Fetched, Self::Hint].into_iter().find(|trust| trust.name() == text)
     }
 }
 

@@ -12,6 +12,7 @@
 //! - [`delivery`] which events go to the app, what is sent, and what its answer means
 //! - [`notification`] who is told what, by mail, chat or phone, and what became of it
 //! - [`queue`] when failed work runs again, and when a destination is left alone for a while
+//! - [`reconcile`] what a provider lists, compared with what came
 //! - [`schedule`] when a cron line is due
 //! - [`actor`] who acts · [`user`] who may enter the console · [`api_key`] what a key may do · [`selection`] how much one order may touch
 //! - [`rule`] an operator's expression over an event
@@ -39,6 +40,7 @@ pub mod notification;
 pub mod pattern;
 pub mod provider;
 pub mod queue;
+pub mod reconcile;
 pub mod rule;
 pub mod schedule;
 pub mod secret;

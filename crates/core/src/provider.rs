@@ -13,12 +13,14 @@ mod gitlab;
 mod komoju;
 mod line;
 pub mod line_pay;
+mod listed;
 mod mollie;
 mod paddle;
 mod payjp;
 mod paypal;
 mod qstash;
 mod razorpay;
+mod refusal;
 mod shopify;
 mod signature;
 mod slack;
@@ -37,6 +39,8 @@ use http::{HeaderMap, Method};
 use serde::Deserialize;
 
 pub use certificate::Certificate;
+pub use listed::read_listed;
+pub use refusal::Refusal;
 pub(crate) use signature::to_base64;
 pub use signature::{from_base64 as decode_base64, sha256, to_base64 as encode_base64, to_hex as encode_hex};
 pub(crate) use stripe::open_decoded as open_stripe_decoded;
@@ -234,7 +238,8 @@ impl<'r> Request<'r> {
     }
 }
 
-/// A request whose scheme found it genuine. Only [`verify`] makes one, so nothing unverified can be read.
+/// A request whose scheme found it genuine. Only [`verify`] makes one, and [`read_listed`] of what the provider itself
+/// answered to us, so nothing unverified can be read.
 #[derive(Clone, Copy, Debug)]
 pub struct Verified<'r> {
     request: Request<'r>,
@@ -296,7 +301,11 @@ const NAME_BYTES_MAX: usize = 255;
 
 /// What a genuine request says, with ids and types that every store, header and log line can carry.
 pub fn read<'r>(scheme: &dyn Scheme, request: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
-    let mut events = match scheme.read(request)? {
+    usable(scheme.read(request)?)
+}
+
+fn usable(reading: Reading<'_>) -> Result<Reading<'_>, Unusable> {
+    let mut events = match reading {
         Reading::Events(events) => events,
         handshake @ Reading::Handshake(_) => return Ok(handshake),
     };
@@ -371,6 +380,11 @@ pub trait Scheme: Send + Sync {
     /// What a genuine request says. Call [`read`], which also makes sure that the names are usable.
     fn read<'r>(&self, request: &Verified<'r>) -> Result<Reading<'r>, Unusable>;
 
+    /// What one event says that the provider lists in its API: the same as its webhook, so that both are one event.
+    fn read_listed<'r>(&self, _event: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
+        Err(Unusable("this provider's listed events can't be read yet".into()))
+    }
+
     /// Signs as the provider would, for test traffic.
     fn sign(&self, draft: Draft, now: Time) -> Result<Signed, CannotSign>;
 }
@@ -411,74 +425,6 @@ impl Unusable {
 
     fn json(error: &serde_json::Error) -> Self {
         Self(format!("the body is not the JSON this provider sends: {error}"))
-    }
-}
-
-/// Why a request is not believed. The sender learns none of this; the operator all of it.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
-    #[error("header {0} is missing")]
-    MissingHeader(String),
-    #[error("header {0} can't be read")]
-    MalformedHeader(String),
-    #[error("the body carries no readable signature")]
-    MalformedBody,
-    #[error("the signed time is {0} s old")]
-    StaleTimestamp(i64),
-    #[error("the signed time lies {0} s in the future")]
-    FutureTimestamp(i64),
-    #[error("no configured secret makes this signature")]
-    BadSignature,
-    #[error("the token is not the configured one")]
-    BadToken,
-    #[error("the certificate address {0:?} is not the provider's")]
-    ForeignCertificate(String),
-    #[error("the certificate {0}")]
-    BadCertificate(&'static str),
-    #[error("topic {0:?} is not a configured one")]
-    ForeignTopic(String),
-    #[error("signed for {0:?}, not for this endpoint")]
-    ForeignUrl(String),
-    #[error("the delivery is not signed at all")]
-    Unsigned,
-    #[error("not a call this provider makes: {0}")]
-    ForeignCall(&'static str),
-}
-
-impl Refusal {
-    fn missing(header: &str) -> Self {
-        Self::MissingHeader(header.to_owned())
-    }
-
-    fn malformed(header: &str) -> Self {
-        Self::MalformedHeader(header.to_owned())
-    }
-
-    fn foreign_certificate(url: &str) -> Self {
-        Self::ForeignCertificate(excerpt(url))
-    }
-
-    fn foreign_topic(topic: &str) -> Self {
-        Self::ForeignTopic(excerpt(topic))
-    }
-
-    /// Stable word for metrics, lists and filters.
-    pub const fn reason(&self) -> &'static str {
-        match self {
-            Self::MissingHeader(_) => "missing_header",
-            Self::MalformedHeader(_) => "malformed_header",
-            Self::MalformedBody => "malformed_body",
-            Self::StaleTimestamp(_) => "stale_timestamp",
-            Self::FutureTimestamp(_) => "future_timestamp",
-            Self::BadSignature => "bad_signature",
-            Self::BadToken => "bad_token",
-            Self::ForeignCertificate(_) => "foreign_certificate",
-            Self::BadCertificate(_) => "bad_certificate",
-            Self::ForeignTopic(_) => "foreign_topic",
-            Self::ForeignUrl(_) => "foreign_url",
-            Self::Unsigned => "unsigned",
-            Self::ForeignCall(_) => "foreign_call",
-        }
     }
 }
 

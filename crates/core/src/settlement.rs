@@ -70,6 +70,22 @@ pub fn read(origin: Origin, event: &Stored, references: &References) -> Result<O
     }
 }
 
+/// Whether events of this type say something that is settled, so that one that is missing matters.
+pub fn is_read(provider: &str, event_type: &str) -> bool {
+    match provider {
+        "stripe" => stripe::is_read(event_type),
+        _ => PROVIDERS.contains(&provider),
+    }
+}
+
+/// The types that a provider is asked to list, where it takes patterns; all of them otherwise.
+pub fn listed_types(provider: &str) -> &'static [&'static str] {
+    match provider {
+        "stripe" => &stripe::LISTED,
+        _ => &[],
+    }
+}
+
 /// Whose events are settled.
 pub const PROVIDERS: [&str; 7] =
     ["stripe", "paypal", "komoju", "payjp", "square", "mollie_classic", "line_pay"];

@@ -46,10 +46,12 @@ pub enum Kind {
     /// A request to the API that must not be carried out twice.
     Request,
     Breaker,
+    /// What was found when a source was compared with its provider.
+    Reconciliation,
 }
 
 impl Kind {
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Payment,
         Self::Billing,
         Self::Tenant,
@@ -64,6 +66,7 @@ impl Kind {
         Self::Invite,
         Self::Request,
         Self::Breaker,
+        Self::Reconciliation,
     ];
 
     pub const fn name(self) -> &'static str {
@@ -82,6 +85,7 @@ impl Kind {
             Self::Invite => "invite",
             Self::Request => "request",
             Self::Breaker => "breaker",
+            Self::Reconciliation => "reconciliation",
         }
     }
 

@@ -22,6 +22,7 @@ mod notices;
 mod openapi;
 mod payments;
 mod problem;
+mod reconciliations;
 mod rejections;
 mod reminders;
 mod routes;
@@ -49,6 +50,7 @@ use crate::acts;
 use crate::config::{Config, Notifications, Schedule};
 use crate::engine::Engine;
 use crate::http::{Peer, Problem};
+use crate::jobs::reconcile::Reconciler;
 use crate::queries::OrderContext;
 use crate::view::{ConfiguredChannel, Place};
 use auth::Caller;
@@ -79,6 +81,7 @@ pub fn endpoints() -> impl Iterator<Item = &'static Endpoint> {
         import::ENDPOINTS,
         events::ENDPOINTS,
         sources::ENDPOINTS,
+        reconciliations::ENDPOINTS,
         dead_letters::ENDPOINTS,
         rejections::ENDPOINTS,
         messages::ENDPOINTS,
@@ -107,6 +110,7 @@ pub struct Api {
     schedules: Vec<Schedule>,
     channels: Vec<ConfiguredChannel>,
     notifications: Notifications,
+    reconciler: Arc<Reconciler>,
     /// How long access lasts beyond what was paid.
     grace: Duration,
     auth: Arc<Auth>,
@@ -119,17 +123,19 @@ pub struct Settings {
     pub schedules: Vec<Schedule>,
     pub channels: Vec<ConfiguredChannel>,
     pub notifications: Notifications,
+    pub reconciler: Arc<Reconciler>,
     pub grace: Duration,
 }
 
 impl Settings {
-    pub fn of(config: &Config) -> Self {
+    pub fn of(config: &Config, reconciler: Arc<Reconciler>) -> Self {
         Self {
             known: OrderContext::of(config),
             places: Place::all(config),
             schedules: config.schedules.clone(),
             channels: ConfiguredChannel::all(config),
             notifications: config.notifications.clone(),
+            reconciler,
             grace: config.grace,
         }
     }
@@ -142,8 +148,9 @@ pub fn router(
     store: Arc<dyn Store>,
     engine: Option<Arc<Engine>>,
 ) -> Router {
-    let Settings { known, places, schedules, channels, notifications, grace } = settings;
-    let api = Api { store, engine, known, places, schedules, channels, notifications, grace, auth };
+    let Settings { known, places, schedules, channels, notifications, reconciler, grace } = settings;
+    let api =
+        Api { store, engine, known, places, schedules, channels, notifications, reconciler, grace, auth };
     let mut router = Router::new().route("/v1/{*rest}", any(async || problem::no_such_path().into_answer()));
     let mut paths: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for endpoint in endpoints() {

@@ -242,7 +242,7 @@ impl App {
             let invite = async || Ok(acts::first_invite(&*store, node.env.wall()).await?);
             first_invite = when_the_database_is_there(invite).await?;
             router = router.merge(api::router(
-                api::Settings::of(&config),
+                api::Settings::of(&config, jobs.reconciler()),
                 auth,
                 Arc::clone(&store),
                 Some(Arc::clone(&engine)),
@@ -254,6 +254,7 @@ impl App {
                 Arc::clone(&health),
                 Arc::clone(&metrics),
                 attempts,
+                jobs.reconciler(),
             ));
         }
         let gate = gate::open(&config.gate).context("the address of Redis can't be used")?;

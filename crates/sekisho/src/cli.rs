@@ -30,6 +30,7 @@ mod output;
 mod pages;
 mod payments;
 mod providers;
+mod reconcile;
 mod rejections;
 mod reminders;
 mod routes;
@@ -97,6 +98,8 @@ enum Command {
     Dead(RemoteGroup<dead::Command>),
     /// Show one message
     Messages(RemoteGroup<messages::Command>),
+    /// Read from providers what never came: after an outage, or to import payments of before
+    Reconcile(Remote<reconcile::Args>),
     /// Show routes and their breakers
     Routes(Remote<routes::Args>),
     /// Show which events Sekisho makes itself, and when
@@ -207,6 +210,7 @@ pub fn main() -> ExitCode {
             Command::Events(remote) => events::run(remote.command, &context.to(remote.connection)).await,
             Command::Dead(remote) => dead::run(remote.command, &context.to(remote.connection)).await,
             Command::Messages(remote) => messages::run(remote.command, &context.to(remote.connection)).await,
+            Command::Reconcile(remote) => reconcile::run(remote.args, &context.to(remote.connection)).await,
             Command::Routes(remote) => routes::run(remote.args, &context.to(remote.connection)).await,
             Command::Schedules(remote) => schedules::run(remote.args, &context.to(remote.connection)).await,
             Command::Listen(remote) => listen::run(remote.args, &context.to(remote.connection)).await,

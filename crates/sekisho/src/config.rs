@@ -32,6 +32,7 @@ use sekisho_core::mail_address::MailAddress;
 use sekisho_core::notification::template::Templates;
 use sekisho_core::notification::{House, Rule, To};
 use sekisho_core::pattern::Pattern;
+use sekisho_core::reconcile;
 use sekisho_core::settlement::{self, References, refund};
 use sekisho_core::source_name::{OWN, Origin};
 use sekisho_core::time::DAY_MS;
@@ -66,6 +67,8 @@ pub struct Config {
     pub grace: Duration,
     /// Refunds that rules may order in an hour, over all nodes; more wait for a person.
     pub automatic_refunds_per_hour: usize,
+    /// How what providers list is compared with what came.
+    pub reconcile: reconcile::Policy,
     pub notifications: Notifications,
     /// The shipped ones, and the user's own over them.
     pub templates: Templates,
@@ -211,6 +214,14 @@ impl Config {
             };
             rules.push(alert("sekisho-channels", "channel.*", None));
             rules.push(alert("sekisho-keys", "source.key_*", None));
+            for (name, news) in [
+                ("sekisho-gaps", "source.gap_closed"),
+                ("sekisho-silence", "source.silent"),
+                ("sekisho-recovery", "source.recovered"),
+                ("sekisho-differences", "source.differs"),
+            ] {
+                rules.push(alert(name, news, None));
+            }
             rules.push(alert("sekisho-notices", "notice.failed", Some(ALERT_EVERY_MS)));
         }
         rules
@@ -249,13 +260,13 @@ impl Config {
     }
 
     /// Who may be told to give money back.
-    pub fn refunds(&self) -> refund::Policy {
+    pub fn refunds(&self) -> refund::RefundPolicy {
         let may = |source: &Source| {
             let api = source.api.as_ref().filter(|api| api.refunds)?;
             let provider = settlement::Provider::parse(source.provider.about().name)?;
             Some((provider, api.livemode.or(source.livemode)))
         };
-        refund::Policy {
+        refund::RefundPolicy {
             accounts: self.sources.iter().filter_map(may).collect(),
             automatic_per_hour: self.automatic_refunds_per_hour,
         }

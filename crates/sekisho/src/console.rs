@@ -23,6 +23,7 @@ mod overview;
 mod page;
 mod payload;
 mod payments;
+mod reconciliation;
 mod rejections;
 mod runs;
 mod schedules;
@@ -51,6 +52,7 @@ use crate::attempts::Attempts;
 use crate::config::{self, Config, Notifications, Schedule};
 use crate::engine::Engine;
 use crate::http::Peer;
+use crate::jobs::reconcile::Reconciler;
 use crate::node::Health;
 use crate::now;
 use crate::queries::OrderContext;
@@ -84,6 +86,7 @@ pub fn pages() -> impl Iterator<Item = &'static Page> {
         notices::PAGES,
         suppressions::PAGES,
         sources::PAGES,
+        reconciliation::PAGES,
         schedules::PAGES,
         rejections::PAGES,
         audit::PAGES,
@@ -113,6 +116,7 @@ pub struct Console {
     pub grace: Duration,
     pub settings: config::Console,
     pub attempts: Arc<Attempts>,
+    pub reconciler: Arc<Reconciler>,
     pub runs: runs::Runs,
     /// What reads everything is done for one at a time.
     pub alone: tokio::sync::Mutex<()>,
@@ -131,6 +135,7 @@ pub fn router(
     health: Arc<Health>,
     metrics: Arc<Metrics>,
     attempts: Arc<Attempts>,
+    reconciler: Arc<Reconciler>,
 ) -> Router {
     let zone = Zone::try_from(config.notifications.house.time_zone.clone());
     let console = Console {
@@ -147,6 +152,7 @@ pub fn router(
         grace: config.grace,
         settings: config.console.clone(),
         attempts,
+        reconciler,
         runs: runs::Runs::default(),
         alone: tokio::sync::Mutex::default(),
         summary: ConfigSummary::of(config),

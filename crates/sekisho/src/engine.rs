@@ -112,6 +112,16 @@ impl Engine {
         }
     }
 
+    /// What this node is made of.
+    pub fn base(&self) -> Base {
+        Base {
+            store: Arc::clone(&self.store),
+            node: Arc::clone(&self.node),
+            health: Arc::clone(&self.health),
+            metrics: Arc::clone(&self.metrics),
+        }
+    }
+
     /// Something of ours may be in the store only, and it may be something that was to be settled: newer ones wait.
     pub fn doubt_settling(&self) {
         self.settle_queue.set_doubt(|| {

@@ -5,6 +5,7 @@ mod accounts;
 mod deliver;
 mod fetch;
 mod notify;
+pub mod reconcile;
 mod refund;
 mod send;
 mod settle;
@@ -25,10 +26,11 @@ use crate::config::Config;
 use crate::engine::lane::LanePolicy;
 use crate::engine::{Base, Engine, Kinds, Parts, Policy, Ran, Work};
 use crate::transact::TransactError;
-use accounts::Accounts;
+use accounts::ApiAccounts;
 use deliver::Deliverer;
 use fetch::Fetcher;
 use notify::Notifier;
+use reconcile::Reconciler;
 use refund::Refunder;
 use send::Sender;
 use settle::Settler;
@@ -43,12 +45,14 @@ pub struct Jobs {
     fetcher: Fetcher,
     refunder: Refunder,
     timers: Timers,
+    reconciler: Arc<Reconciler>,
 }
 
 /// Opens all kinds of work, and the engine that runs them.
 pub fn open(config: &Config, parts: Parts, base: Base) -> anyhow::Result<(Arc<Engine>, Arc<Jobs>)> {
     let sources = Arc::new(Sources::new(config));
-    let accounts = Arc::new(Accounts::new(config, &base.node.env)?);
+    let accounts = Arc::new(ApiAccounts::new(config, &base.node.env)?);
+    let reconciler = Arc::new(Reconciler::new(config, Arc::clone(&accounts))?);
     let jobs = Arc::new(Jobs {
         settler: Arc::new(Settler::new(config, Arc::clone(&sources), Arc::clone(&accounts))),
         deliverer: Deliverer::new(config, sources, &base.node.env)?,
@@ -56,7 +60,8 @@ pub fn open(config: &Config, parts: Parts, base: Base) -> anyhow::Result<(Arc<En
         notifier: Notifier::new(config),
         fetcher: Fetcher::new(Arc::clone(&accounts)),
         refunder: Refunder::new(accounts),
-        timers: Timers::new(config),
+        timers: Timers::new(config, Arc::clone(&reconciler)),
+        reconciler,
     });
     let policy = Policy {
         parts,
@@ -72,6 +77,11 @@ impl Jobs {
     /// Settles events in batches until told to stop.
     pub async fn settle(self: Arc<Self>, engine: Arc<Engine>, stop: watch::Receiver<bool>) {
         Arc::clone(&self.settler).run(&engine, stop).await;
+    }
+
+    /// What compares sources with their providers, also by hand.
+    pub fn reconciler(&self) -> Arc<Reconciler> {
+        Arc::clone(&self.reconciler)
     }
 
     fn lanes(&self, parts: Parts) -> Vec<(Lane, LanePolicy)> {
@@ -166,10 +176,10 @@ fn unwritten(error: TransactError<Infallible>, contended: &str) -> Failure {
 }
 
 /// Tells operators, as an event like any other.
-async fn announce(engine: &Engine, alert: Alert) {
-    let at = engine.node.now();
-    let event = alert.announcement(at).arrival(engine.node.next_seq(at));
-    if let Err(error) = engine.store.admit(Arc::new([event]), None).await {
-        engine.health.store_failed(&error);
+async fn announce(base: &Base, alert: Alert) {
+    let at = base.node.now();
+    let event = alert.announcement(at).arrival(base.node.next_seq(at));
+    if let Err(error) = base.store.admit(Arc::new([event]), None).await {
+        base.health.store_failed(&error);
     }
 }

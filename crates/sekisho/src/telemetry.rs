@@ -87,6 +87,33 @@ pub struct Metrics {
     pub notices: Family<NoticeLabels, Counter>,
     pub delivery_seconds: Histogram,
     pub pick_up_seconds: Family<KindLabels, Histogram, fn() -> Histogram>,
+    pub reconcile: Reconcile,
+}
+
+/// What comparing sources with their providers found.
+#[derive(Default)]
+pub struct Reconcile {
+    pub listed: Family<SourceLabels, Counter>,
+    pub missing: Family<SourceLabels, Counter>,
+    pub differing: Family<SourceLabels, Counter>,
+    pub completeness: Family<SourceLabels, Gauge>,
+}
+
+impl Reconcile {
+    fn register(&self, registry: &mut Registry) {
+        registry.register("reconcile_listed", "Events in providers' lists", self.listed.clone());
+        registry.register("reconcile_missing", "Listed events that had not come", self.missing.clone());
+        registry.register(
+            "reconcile_differing",
+            "Objects of providers that did not say what we say",
+            self.differing.clone(),
+        );
+        registry.register(
+            "reconcile_completeness_percent",
+            "Of a hundred events that the provider listed in the last 31 days, how many are here",
+            self.completeness.clone(),
+        );
+    }
 }
 
 impl Default for Metrics {
@@ -113,6 +140,7 @@ impl Default for Metrics {
             notices: Family::default(),
             delivery_seconds: Histogram::new(SECONDS),
             pick_up_seconds: Family::new_with_constructor(|| Histogram::new(SECONDS)),
+            reconcile: Reconcile::default(),
         };
         let it = &mut metrics;
         let registry = &mut it.registry;
@@ -169,6 +197,7 @@ impl Default for Metrics {
             Unit::Seconds,
             it.pick_up_seconds.clone(),
         );
+        it.reconcile.register(&mut it.registry);
         metrics
     }
 }

@@ -20,6 +20,7 @@ mod page;
 mod payment;
 mod problem;
 mod proof;
+mod reconciliation;
 mod refund;
 mod rejection;
 mod reminder;
@@ -54,6 +55,10 @@ pub use problem::{FieldError, Problem};
 pub use proof::{
     OwnEntry, PaymentProof, ProofBooks, ProofCall, ProofChain, ProofCheck, ProofDecision, ProofDelivery,
     ProofEntry, ProofEvent, ProofHead, ProofLine, ProofLink, ProofSum, RememberedEvent, StoredEvent,
+};
+pub use reconciliation::{
+    DayFigures, NewReconciliation, Reconciliation, ReconciliationDifference, ReconciliationFigures,
+    ReconciliationReport,
 };
 pub use refund::{NewRefund, RefundOrder, RefundOrdered, ReleaseRefund};
 pub use rejection::Rejection;

@@ -19,6 +19,7 @@ mod veil;
 pub mod words;
 
 use sekisho_core::change::Rejection;
+use sekisho_core::event::Trust;
 use sekisho_core::job::{Attempt, Lane};
 use sekisho_core::queue::Breaker;
 use sekisho_core::state::{Kind, State};
@@ -57,6 +58,7 @@ pub fn event(event: &EventSummary) -> types::Event {
         account: event.account.clone(),
         livemode: event.livemode,
         trust: event.trust.clone(),
+        via: (event.trust == Trust::Fetched.name()).then(|| "reconcile".to_owned()),
         id_reused: event.id_reused,
         note: event.note.clone(),
         processed_at: event.processed_at,

@@ -2,7 +2,7 @@
 //! routes and rules that ask for one of these mean ours, unless they name the source they mean.
 
 /// Every type that Sekisho announces.
-pub const TYPES: [&str; 36] = [
+pub const TYPES: [&str; 40] = [
     "balance.credited",
     "balance.debited",
     "billing.active",
@@ -37,13 +37,26 @@ pub const TYPES: [&str; 36] = [
     "payment.refunded",
     "payment.underpaid",
     "payment.unlinked",
+    "source.differs",
+    "source.gap_closed",
     "source.key_accepted",
     "source.key_refused",
+    "source.recovered",
+    "source.silent",
 ];
 
 /// News for operators, and no fact of business.
-const ALERTS: [&str; 5] =
-    ["channel.paused", "channel.resumed", "notice.failed", "source.key_accepted", "source.key_refused"];
+const ALERTS: [&str; 9] = [
+    "channel.paused",
+    "channel.resumed",
+    "notice.failed",
+    "source.differs",
+    "source.gap_closed",
+    "source.key_accepted",
+    "source.key_refused",
+    "source.recovered",
+    "source.silent",
+];
 
 pub fn is_alert(event_type: &str) -> bool {
     ALERTS.contains(&event_type)

@@ -20,6 +20,12 @@ pub enum Timer {
     Anchor,
     /// Looks whose morning it is, and has their reminders worked out.
     Remind,
+    /// Compares what a source's provider lists with what came; everything it still lists, when `deep`.
+    Reconcile {
+        source: String,
+        #[serde(default)]
+        deep: bool,
+    },
 }
 
 impl Timer {
@@ -31,6 +37,7 @@ impl Timer {
             Self::Forget => "forget".into(),
             Self::Anchor => "anchor".into(),
             Self::Remind => "remind".into(),
+            Self::Reconcile { source, .. } => format!("reconcile/{source}"),
         };
         NewJob {
             id,

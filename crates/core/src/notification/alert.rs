@@ -1,5 +1,5 @@
 //! News for operators: a channel that was shut or is open again, a notice that did not go out, a key that a provider's API
-//! refuses. Announced as events, so that rules and routes can name them like any other.
+//! refuses, a source that is silent or has gaps. Announced as events, so that rules and routes can name them like any other.
 
 use serde_json::{Value, json};
 
@@ -37,11 +37,29 @@ pub enum News {
     KeyRefused,
     /// It takes the key again.
     KeyAccepted,
+    /// Events that never came were read from the provider.
+    GapClosed,
+    /// Nothing comes from a source that should speak.
+    Silent,
+    /// It speaks again.
+    Recovered,
+    /// We say what the provider denies.
+    Differs,
 }
 
 impl News {
     #[cfg(test)]
-    const ALL: [Self; 5] = [Self::Paused, Self::Resumed, Self::Failed, Self::KeyRefused, Self::KeyAccepted];
+    const ALL: [Self; 9] = [
+        Self::Paused,
+        Self::Resumed,
+        Self::Failed,
+        Self::KeyRefused,
+        Self::KeyAccepted,
+        Self::GapClosed,
+        Self::Silent,
+        Self::Recovered,
+        Self::Differs,
+    ];
 
     /// The type of its event.
     pub const fn name(self) -> &'static str {
@@ -51,6 +69,10 @@ impl News {
             Self::Failed => "notice.failed",
             Self::KeyRefused => "source.key_refused",
             Self::KeyAccepted => "source.key_accepted",
+            Self::GapClosed => "source.gap_closed",
+            Self::Silent => "source.silent",
+            Self::Recovered => "source.recovered",
+            Self::Differs => "source.differs",
         }
     }
 
@@ -66,6 +88,14 @@ impl News {
             (Self::KeyRefused, Language::En) => "An API key is refused",
             (Self::KeyAccepted, Language::Ja) => "API キーが再び使えるようになりました",
             (Self::KeyAccepted, Language::En) => "An API key is accepted again",
+            (Self::GapClosed, Language::Ja) => "届かなかったイベントを取り込みました",
+            (Self::GapClosed, Language::En) => "Events that never arrived were read from the provider",
+            (Self::Silent, Language::Ja) => "イベントが届いていません",
+            (Self::Silent, Language::En) => "No events arrive from a source",
+            (Self::Recovered, Language::Ja) => "イベントが再び届いています",
+            (Self::Recovered, Language::En) => "Events arrive from a source again",
+            (Self::Differs, Language::Ja) => "決済事業者の記録と一致しません",
+            (Self::Differs, Language::En) => "The provider's records differ from ours",
         }
     }
 }
@@ -92,6 +122,18 @@ impl Alert {
             tenant: None,
             detail: detail.to_owned(),
             fields: vec![("source", source.to_owned()), ("reason", reason.to_owned())],
+        }
+    }
+
+    /// Something that a reconciliation of a source found; `what` names it: the same is told once.
+    pub fn of_source(source: &str, news: News, what: &str, detail: &str) -> Self {
+        Self {
+            news,
+            id: format!("source/{source}/{}/{what}", news.name()),
+            object: ("source", source.to_owned()),
+            tenant: None,
+            detail: detail.to_owned(),
+            fields: vec![("source", source.to_owned())],
         }
     }
 
@@ -167,7 +209,7 @@ mod tests {
     #[test]
     fn g5_news_for_operators_are_known_as_such() {
         let alerts = TYPES.into_iter().filter(|kind| is_alert(kind)).collect::<Vec<_>>();
-        let mut news = News::ALL.map(News::name);
+        let mut news = News::ALL.map(News::name).to_vec();
         news.sort_unstable();
         assert_eq!(alerts, news);
     }

@@ -126,10 +126,7 @@ impl Fetch {
 }
 
 /// What was read from this provider, by the provider's name for such an object: `payment` of `square.payment`.
-pub(super) fn answered<'e>(
-    provider: Provider,
-    event: &'e Stored,
-) -> Result<Option<(&'e str, &'e RawValue)>, Unreadable> {
+pub(super) fn answered(provider: Provider, event: &Stored) -> Result<Option<(&str, &RawValue)>, Unreadable> {
     #[derive(Deserialize)]
     struct Envelope<'e> {
         #[serde(borrow)]
@@ -207,7 +204,7 @@ pub(super) mod listed {
             event.id.into_owned(),
             event.kind.into_owned(),
             object,
-            event.account.map(|account| account.into_owned()),
+            event.account.map(std::borrow::Cow::into_owned),
         )
     }
 }

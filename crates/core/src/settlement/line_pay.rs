@@ -22,7 +22,8 @@ pub fn read(event: &Stored, references: &References) -> Result<Option<Reading>, 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Transaction {
-    transaction_id: Value,
+    #[serde(rename = "transactionId")]
+    id: Value,
     pay_status: Option<String>,
     currency: Option<String>,
     order_id: Option<String>,
@@ -44,7 +45,7 @@ struct Refunded {
 }
 
 fn payment(payment: Transaction) -> Result<Statement, Unreadable> {
-    let id = named(text(&payment.transaction_id))?;
+    let id = named(text(&payment.id))?;
     let status = match payment.pay_status.as_deref() {
         Some("CAPTURE") => IntentStatus::Succeeded,
         Some("AUTHORIZATION") => IntentStatus::Processing,
@@ -105,7 +106,7 @@ fn amount(written: Option<Value>, currency: Option<Currency>) -> Result<i64, Unr
     let (Some(written), Some(currency)) = (written, currency) else { return Ok(0) };
     let number = text(&written);
     let amount = money::parse_decimal(number.strip_prefix('-').unwrap_or(&number), currency);
-    amount.ok_or_else(|| Unreadable::Amount(number))
+    amount.ok_or(Unreadable::Amount(number))
 }
 
 fn text(value: &Value) -> String {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::decide::{Aggregate, Cause, Input};
-use super::payment::{Facts, Generation, RefundOrder, RefundWish, Refundable};
+use super::payment::{Facts, Generation, RefundOrder, RefundOrderStatus, RefundWish, Refundable};
 use super::reading::{Reading, Realm};
 use super::stripe;
 use crate::id::Seq;
@@ -35,14 +35,14 @@ const KEY_HEX: usize = 40;
 
 /// What the operator allows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Policy {
+pub struct RefundPolicy {
     /// Whose API may be told to refund, and in which mode, if in one only.
     pub accounts: Vec<(Provider, Option<bool>)>,
     /// Orders by rules in an hour; more wait for a person.
     pub automatic_per_hour: usize,
 }
 
-impl Policy {
+impl RefundPolicy {
     pub fn rights(&self, realm: &str) -> Rights {
         let Some((provider, _, livemode)) = Realm::parse(realm) else { return Rights::ByHand };
         let Some(provider) = Provider::parse(provider).filter(|one| one.can_refund()) else {
@@ -253,9 +253,11 @@ fn spread<'r>(
 
 /// Who has taken what is no longer left.
 fn taken_by(facts: &Facts) -> RefundRefusal {
-    let open = facts.refund_orders.iter().find(|(key, order)| {
-        !matches!(facts.refund_order_status(key, order).name(), "failed" | "met_elsewhere")
-    });
+    let is_open = |(key, order): &(&String, &RefundOrder)| match facts.refund_order_status(key, order) {
+        RefundOrderStatus::Ordered | RefundOrderStatus::Pending | RefundOrderStatus::HeldBack => true,
+        RefundOrderStatus::Done | RefundOrderStatus::MetElsewhere | RefundOrderStatus::Failed => false,
+    };
+    let open = facts.refund_orders.iter().filter(is_open).max_by_key(|(_, order)| order.wish.at);
     let refund = || facts.refunds.iter().find(|(_, refund)| refund.status.holds());
     let disputed = || facts.disputes.keys().next();
     open.map(|(key, order)| RefundRefusal::Ordered { order: key.clone(), at: order.wish.at })
@@ -324,7 +326,7 @@ pub fn listed(refund: &RawValue) -> Option<Listed> {
 
 /// What the job of a call does next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum RefundStep {
     /// There is nothing left to do; says why.
     Over(&'static str),
     /// Ask for this much.
@@ -338,24 +340,24 @@ pub enum Step {
 }
 
 /// What to do once it is known which refunds the object has.
-pub fn next(facts: &Facts, call: &RefundCall, listed: &[Listed], now: Time) -> Step {
+pub fn next(facts: &Facts, call: &RefundCall, listed: &[Listed], now: Time) -> RefundStep {
     let Some(order) = facts.refund_orders.get(&call.order) else {
         let error = format!("the payment has no refund order {}", call.order);
-        return Step::GiveUp { reason: "unknown_order", error };
+        return RefundStep::GiveUp { reason: "unknown_order", error };
     };
     let generations = order.calls.get(&call.id);
     let Some((newest, wanted)) = generations.and_then(|all| all.last_key_value()) else {
         let error = format!("the refund order {} asks for nothing of {}", call.order, call.id);
-        return Step::GiveUp { reason: "unknown_order", error };
+        return RefundStep::GiveUp { reason: "unknown_order", error };
     };
     if listed.iter().any(|refund| refund.order.as_deref() == Some(&call.order)) {
-        return Step::Over("the refund was made");
+        return RefundStep::Over("the refund was made");
     }
     if order.gave_up.contains_key(&call.id) {
-        return Step::Over("it was given up");
+        return RefundStep::Over("it was given up");
     }
     if *newest > call.generation {
-        return Step::Over("another call took its place");
+        return RefundStep::Over("another call took its place");
     }
     let received =
         facts.refundables().into_iter().find(|one| one.id == call.id).map_or(0, |one| one.received);
@@ -364,27 +366,27 @@ pub fn next(facts: &Facts, call: &RefundCall, listed: &[Listed], now: Time) -> S
     let is_rest = order.wish.amount.is_none();
     if left < wanted.amount {
         return match (is_rest, left) {
-            (true, 0) => Step::Over("nothing is left: others refunded it"),
+            (true, 0) => RefundStep::Over("nothing is left: others refunded it"),
             (true, _) => another(call, left),
             (false, _) => {
                 let error = format!("{} was to be refunded, and only {left} is left", wanted.amount);
-                Step::GiveUp { reason: "more_than_left", error }
+                RefundStep::GiveUp { reason: "more_than_left", error }
             }
         };
     }
     match wanted.failed_at.map(|at| at.plus_ms(SETTLED_AFTER_MS)) {
-        Some(until) if now < until => Step::Wait { until },
+        Some(until) if now < until => RefundStep::Wait { until },
         Some(_) => another(call, wanted.amount),
-        None => Step::Post { amount: wanted.amount },
+        None => RefundStep::Post { amount: wanted.amount },
     }
 }
 
-fn another(call: &RefundCall, amount: i64) -> Step {
+fn another(call: &RefundCall, amount: i64) -> RefundStep {
     if call.generation < GENERATIONS_MAX {
-        return Step::Next { amount };
+        return RefundStep::Next { amount };
     }
     let error = format!("the provider was asked under {GENERATIONS_MAX} keys, and made no refund");
-    Step::GiveUp { reason: "no_refund_made", error }
+    RefundStep::GiveUp { reason: "no_refund_made", error }
 }
 
 #[cfg(test)]

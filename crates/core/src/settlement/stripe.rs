@@ -18,6 +18,7 @@ use crate::event::Stored;
 use crate::money::{self, Currency};
 
 pub use payment::listed_refund;
+pub use types::{LISTED, is_read};
 
 /// What Stripe's event adds; `None` when it speaks of nothing we keep books of.
 pub fn read(event: &Stored, references: &References) -> Result<Option<Reading>, Unreadable> {

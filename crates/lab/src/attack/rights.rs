@@ -40,7 +40,7 @@ const fn tenants(needs: Scope, asks: &'static str) -> Right {
 
 use Scope::{Admin, Machine, Nobody, Operate, Read, Write};
 
-const RIGHTS: [Right; 68] = [
+const RIGHTS: [Right; 70] = [
     house(Nobody, "GET /v1/openapi.json"),
     tenants(Read, "GET /v1/audit"),
     house(Read, "GET /v1/audit/export"),
@@ -81,6 +81,8 @@ const RIGHTS: [Right; 68] = [
     house(Read, "GET /v1/payments/{id}/proof"),
     tenants(Operate, "POST /v1/payments/{id}/refunds"),
     tenants(Operate, "POST /v1/payments/{id}/release"),
+    house(Read, "GET /v1/reconciliations"),
+    house(Operate, "POST /v1/reconciliations"),
     house(Read, "GET /v1/rejections"),
     tenants(Operate, "POST /v1/reminders"),
     tenants(Read, "GET /v1/reminders/{date}"),

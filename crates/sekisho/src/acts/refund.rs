@@ -5,7 +5,7 @@ use sekisho_core::actor::Actor;
 use sekisho_core::audit::Role;
 use sekisho_core::change::ChangeSet;
 use sekisho_core::settlement::payment::{self, Facts, RefundOrder, RefundWish, Release};
-use sekisho_core::settlement::refund::{self, Automatic, Policy, RefundRefusal, Wish};
+use sekisho_core::settlement::refund::{self, Automatic, RefundPolicy, RefundRefusal, Wish};
 use sekisho_core::settlement::{Cause, Input, Terms, decide, names};
 use sekisho_core::state::{Key, Kind, Loaded, State, Wanted, Write};
 use sekisho_store::Store;
@@ -82,7 +82,7 @@ impl RefundOrderRequest {
 /// Orders a refund of all that is left of a payment, or of a part.
 pub async fn order_refund(
     store: &dyn Store,
-    policy: &Policy,
+    policy: &RefundPolicy,
     id: &str,
     order: &RefundOrderRequest,
     request: Option<&Request>,

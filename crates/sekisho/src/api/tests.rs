@@ -43,9 +43,9 @@ async fn router_of(config: Config, store: Arc<dyn Store>) -> Router {
     let metrics = Arc::new(Metrics::default());
     let attempts = Arc::new(Attempts::new(Arc::clone(&metrics), Recorder::default()));
     let base = Base { store: Arc::clone(&store), node, health, metrics };
-    let (engine, _) = jobs::open(&config, parts, base).unwrap();
+    let (engine, jobs) = jobs::open(&config, parts, base).unwrap();
     let auth = Auth::new(&config.keys, Some(&Secret::new(OWN)), Arc::clone(&store), attempts);
-    super::router(super::Settings::of(&config), Arc::new(auth), store, Some(engine))
+    super::router(super::Settings::of(&config, jobs.reconciler()), Arc::new(auth), store, Some(engine))
 }
 
 async fn ask(method: &str, path: &str, key: &str, body: &str) -> (StatusCode, Value) {

@@ -8,6 +8,9 @@ use http_body_util::Full;
 use sekisho_core::event::Trust;
 use sekisho_core::job::Lane;
 use sekisho_core::queue::Breaker;
+use sekisho_core::reconcile::SourceRegister;
+use sekisho_core::reconcile::register::OURS;
+use sekisho_core::settlement;
 use sekisho_core::state::Kind;
 use sekisho_store::{Access, DeadFilter, FIND_MAX, StateFilter, Store, StoreUrl};
 use tokio::time::Instant;
@@ -91,7 +94,8 @@ fn check_sources(config: &Config, add: &mut dyn FnMut(&'static str, Grade, Strin
     for source in &config.sources {
         let (name, about) = (&source.name, source.provider.about());
         match about.trust {
-            Trust::Signed => {}
+            // No provider's webhooks are of the second kind: it is how its lists are read.
+            Trust::Signed | Trust::Fetched => {}
             Trust::Token if !source.allow_ips.is_empty() => {}
             Trust::Token => add(
                 "sources",
@@ -180,6 +184,50 @@ async fn check_dead_letters(store: &dyn Store, add: &mut dyn FnMut(&'static str,
     }
 }
 
+/// How complete what came is, as far as providers can be asked.
+async fn check_reconciliations(
+    config: &Config,
+    store: &dyn Store,
+    add: &mut dyn FnMut(&'static str, Grade, String),
+) {
+    for source in &config.sources {
+        let name = &source.name;
+        if settlement::Provider::parse(source.provider.about().name).is_none() {
+            continue;
+        }
+        if !source.api.as_ref().is_some_and(|api| api.reconcile) {
+            let text =
+                format!("{name}: no api_key, or reconcile = false: events that never come are not noticed");
+            add("reconcile", Grade::Look, text);
+            continue;
+        }
+        let key = SourceRegister::key(name);
+        let loaded = store.load(Vec::new(), vec![key.clone()]).await.unwrap_or_default();
+        let (grade, text) = match loaded.read::<SourceRegister>(&key).ok().flatten() {
+            None => (Grade::Look, format!("{name}: not compared with its provider yet")),
+            Some(known) => reconciliation(name, &known.value),
+        };
+        add("reconcile", grade, text);
+    }
+}
+
+fn reconciliation(name: &str, register: &SourceRegister) -> (Grade, String) {
+    let last = register.last_good.map_or_else(|| "never".to_owned(), |at| at.to_string());
+    let told = format!("{name}: last compared {last}, {} % complete", register.percent());
+    let ours = register.differences.iter().filter(|one| one.kind == OURS).count();
+    match &register.error {
+        Some((_, error)) => (Grade::Bad, format!("{told}; the last run broke off: {error}")),
+        None if register.silence.is_some() => {
+            (Grade::Bad, format!("{told}; no webhooks arrive: check the endpoint at the provider"))
+        }
+        None if ours > 0 => {
+            let what = count(ours, "difference");
+            (Grade::Look, format!("{told}; {what} from the provider, see /console/reconciliation"))
+        }
+        None => (Grade::Good, told),
+    }
+}
+
 async fn check_store(config: &Config, add: &mut dyn FnMut(&'static str, Grade, String)) {
     let url = &config.store.url;
     if let StoreUrl::Sqlite(path) = url
@@ -195,6 +243,7 @@ async fn check_store(config: &Config, add: &mut dyn FnMut(&'static str, Grade, S
             Ok(lines) => {
                 check_dead_letters(&*store, add).await;
                 check_shut_channels(&*store, add).await;
+                check_reconciliations(config, &*store, add).await;
                 for (name, value) in lines {
                     let unsafe_setting =
                         matches!(name.as_str(), "fsync" | "full_page_writes" | "synchronous_commit")

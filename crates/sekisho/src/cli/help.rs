@@ -35,7 +35,10 @@ const NAME: &str = "sekisho";
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Run", &["serve", "doctor", "config", "migrate", "demo", "bench"]),
     ("Money", &["payments", "billing", "balances", "books"]),
-    ("Events and deliveries", &["events", "dead", "messages", "routes", "schedules", "rejections"]),
+    (
+        "Events and deliveries",
+        &["events", "dead", "messages", "reconcile", "routes", "schedules", "rejections"],
+    ),
     ("People", &["tenants", "customers", "staff", "subjects"]),
     ("Notifications", &["notices", "reminders", "channels", "suppressions", "templates", "notify"]),
     ("Access", &["keys", "users", "audit"]),
@@ -44,7 +47,7 @@ const DEVELOP: (&str, &[&str]) = ("Develop", &["trigger", "send", "listen", "ver
 const ABOUT_ITSELF: (&str, &[&str]) = ("Help", &["help", "completions", "man", "exit-codes", "version"]);
 
 /// Each line is a command that can be typed.
-const EXAMPLES: [(&str, &str); 16] = [
+const EXAMPLES: [(&str, &str); 17] = [
     ("serve", "sekisho serve\nsekisho serve --config sekisho.toml --listen 0.0.0.0:8787"),
     (
         "trigger",
@@ -62,6 +65,7 @@ const EXAMPLES: [(&str, &str); 16] = [
         "dead",
         "sekisho dead groups\nsekisho dead retry --route app --since 2h --dry-run\nsekisho dead discard msg_06w4yt2580400 --reason duplicate",
     ),
+    ("reconcile", "sekisho reconcile --dry-run\nsekisho reconcile --source stripe --since 30d"),
     (
         "payments",
         "sekisho payments --status paid --limit 20\nsekisho payments show ORD-1\nsekisho payments create --amount 1200 --currency jpy --reference ORD-1",

@@ -1,23 +1,20 @@
 //! Every key that stands in the file once: where it stands, what it means when nobody writes it, and how it is set.
 
-use std::net::{IpAddr, Ipv6Addr};
+mod defaults;
+mod reconciliation;
+
+use std::net::IpAddr;
 use std::time::Duration;
 
 use http::HeaderName;
 use ipnet::IpNet;
 
-use sekisho_core::notification::House;
-use sekisho_core::notification::template::Templates;
-use sekisho_core::settlement::References;
 use sekisho_core::user::Rank;
 use sekisho_core::{Secret, schedule};
 use sekisho_store::StoreUrl;
-use tracing::level_filters::LevelFilter;
 
 use super::given::Given;
-use super::{
-    Admission, Config, Console, Gate, Log, LogFormat, Notifications, Readers, Retention, Server, Store,
-};
+use super::{Config, LogFormat, Readers};
 
 pub struct Setting {
     pub section: &'static str,
@@ -290,6 +287,11 @@ pub const SETTINGS: &[Setting] = &[
             Ok(())
         },
     },
+    reconciliation::EVERY,
+    reconciliation::OVERLAP,
+    reconciliation::GRACE,
+    reconciliation::EVENTS,
+    reconciliation::SILENT,
     Setting {
         section: "notifications",
         key: "language",
@@ -553,63 +555,4 @@ fn quarter(text: &str) -> Result<i64, String> {
 
 fn at_least(duration: Duration, least: Duration) -> Result<Duration, String> {
     if duration < least { Err(format!("expected at least {} ms", least.as_millis())) } else { Ok(duration) }
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            server: Server {
-                listen: ([127, 0, 0, 1], 8787).into(),
-                connections_max: 10_000,
-                header_timeout: Duration::from_secs(10),
-                body_timeout: Duration::from_secs(10),
-                idle_timeout: Duration::from_secs(75),
-                body_bytes_max: 1 << 20,
-                trusted_proxies: 0,
-                shutdown_timeout: Duration::from_secs(10),
-            },
-            store: Store {
-                url: StoreUrl::Sqlite("./sekisho-data/sekisho.db".into()),
-                allow_unsafe_durability: false,
-            },
-            gate: Gate { entries: 100_000, redis: None, redis_ttl: Duration::from_hours(24) },
-            admission: Admission {
-                deadline: Duration::from_millis(1500),
-                waiting_max: 8_192,
-                waiting_bytes_max: 64 << 20,
-            },
-            retention: Retention { days: 90 },
-            references: References::default(),
-            grace: Duration::from_hours(72),
-            automatic_refunds_per_hour: 30,
-            notifications: Notifications {
-                house: House { time_zone: "Asia/Tokyo".into(), ..House::default() },
-                templates: None,
-                alerts: None,
-                reminders: None,
-                remind_at: 9 * 60,
-                hourly_per_customer: 10,
-                dashboard_url: None,
-            },
-            templates: Templates::shipped(),
-            console: Console {
-                url: None,
-                user_header: None,
-                rank_header: None,
-                rank: Rank::Viewer,
-                proxies: vec![
-                    IpNet::from(IpAddr::from([127, 0, 0, 1])),
-                    IpNet::from(IpAddr::from(Ipv6Addr::LOCALHOST)),
-                ],
-            },
-            metrics: Readers::Private,
-            log: Log { format: LogFormat::Auto, level: LevelFilter::INFO },
-            sources: Vec::new(),
-            routes: Vec::new(),
-            channels: Vec::new(),
-            rules: Vec::new(),
-            schedules: Vec::new(),
-            keys: Vec::new(),
-        }
-    }
 }

@@ -1,5 +1,7 @@
 //! `[[source]]`: where one provider's webhooks come in, and how they are judged.
 
+mod api;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -7,15 +9,16 @@ use std::sync::Arc;
 use http::StatusCode;
 use ipnet::IpNet;
 use sekisho_core::event::Trust;
-use sekisho_core::provider::{self, About, Certificate, Provider, Scheme, Setup};
-use sekisho_core::{Secret, settlement, source_name};
+use sekisho_core::provider::{self, Certificate, Provider, Scheme, Setup};
+use sekisho_core::{settlement, source_name};
 use url::Url;
 
 use super::given::Given;
 use super::load::unknown_key;
 use super::secret::{resolve, resolve_all};
 use super::table::{self, Key, Table};
-use crate::effects::{komoju, line_pay, mollie, payjp, paypal, square, stripe};
+pub use api::Api;
+use api::WrittenApi;
 
 /// A source, checked and ready: its keys are open.
 pub struct Source {
@@ -46,19 +49,6 @@ impl fmt::Debug for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "source {} ({}) at {}", self.name, self.provider.about().name, self.path)
     }
-}
-
-/// How a provider's API is reached.
-#[derive(Clone, Debug)]
-pub struct Api {
-    pub key: Secret,
-    /// Who uses the key, where the key alone does not say so.
-    pub client_id: Option<String>,
-    pub url: Url,
-    /// Which mode's objects it shows, if the key says so.
-    pub livemode: Option<bool>,
-    /// Whether money may be given back with it.
-    pub refunds: bool,
 }
 
 /// Hints a second, when the operator says nothing else; and into how many shares they go, one for each network.
@@ -93,6 +83,7 @@ pub struct Draft {
     client_id: Option<String>,
     api_url: Option<Url>,
     refunds: Option<bool>,
+    reconcile: Option<bool>,
     certificate: Option<String>,
     /// Keys of the provider alone.
     own: BTreeMap<String, String>,
@@ -300,6 +291,15 @@ const KEYS: &[Key<Draft>] = &[
         },
     },
     Key {
+        name: "reconcile",
+        example: "true",
+        help: "Whether events that never came are read from the provider with api_key; see [reconcile].",
+        set: |draft, given| {
+            draft.reconcile = Some(given.boolean()?);
+            Ok(())
+        },
+    },
+    Key {
         name: "api_url",
         example: "\"https://api.stripe.com\"",
         help: "Where that API is, when it is not the provider's own.",
@@ -402,7 +402,8 @@ impl Table for Draft {
             account: self.account.as_deref(),
         };
         let api = written.check(&name, about, warnings, &mut problems);
-        let can_refund = settlement::Provider::parse(about.name).is_some_and(|one| one.can_refund());
+        let can_refund =
+            settlement::Provider::parse(about.name).is_some_and(settlement::Provider::can_refund);
         if self.refunds == Some(true) && api.is_some() && !can_refund {
             problems.push(format!(
                 "source {name}: Sekisho makes no refunds at {}; leave refunds out, and refund at {}",
@@ -415,7 +416,8 @@ impl Table for Draft {
                 about.title
             ));
         }
-        let api = api.map(|api| Api { refunds: self.refunds == Some(true), ..api });
+        let (refunds, reconcile) = (self.refunds == Some(true), self.reconcile != Some(false));
+        let api = api.map(|api| Api { refunds, reconcile, ..api });
         let by_key = api.as_ref().and_then(|api| api.livemode);
         if self.livemode.zip(by_key).is_some_and(|(written, by_key)| written != by_key) {
             problems.push(format!(
@@ -431,8 +433,7 @@ impl Table for Draft {
         // What proves nothing may not come in any number, or one caller would fill the disk and keep others out.
         let is_hint = about.trust == Trust::Hint;
         let rate = self.rate.or(is_hint.then_some(HINT_RATE));
-        let share = rate.filter(|_| is_hint).map(|rate| rate.div_ceil(HINT_SHARES));
-        let network_rate = self.network_rate.or(share);
+        let share = || rate.filter(|_| is_hint).map(|rate| rate.div_ceil(HINT_SHARES));
         let scheme = provider.open(&setup).map_err(|error| vec![format!("source {name}: {error}")])?;
         warnings.extend(scheme.warnings().iter().map(|warning| format!("source {name}: {warning}")));
         Ok(Source {
@@ -446,109 +447,11 @@ impl Table for Draft {
             unusable: self.unusable.unwrap_or(UnusableBody::Acknowledge),
             allow_ips: self.allow_ips,
             rate,
-            network_rate,
+            network_rate: self.network_rate.or_else(share),
             livemode: self.livemode.or(by_key),
             account: self.account,
             api,
             certificate,
         })
     }
-}
-
-/// What was written about the provider's API.
-struct WrittenApi<'d> {
-    key: Option<String>,
-    client_id: Option<String>,
-    url: Option<Url>,
-    livemode: Option<bool>,
-    account: Option<&'d str>,
-}
-
-impl WrittenApi<'_> {
-    fn check(
-        self,
-        name: &str,
-        about: &About,
-        warnings: &mut Vec<String>,
-        problems: &mut Vec<String>,
-    ) -> Option<Api> {
-        let mut problem = |text: &str| problems.push(format!("source {name}: {text}"));
-        let Some(key) = self.key else {
-            if self.client_id.is_some() {
-                problem("client_id has no effect without api_key; write both, or leave client_id out");
-            }
-            return None;
-        };
-        let Some(provider) = settlement::Provider::parse(about.name) else {
-            problem(&format!("nothing is read from {} yet; leave api_key out", about.name));
-            return None;
-        };
-        match (client_id_of(provider), &self.client_id) {
-            (Some(what), None) => problem(&format!("api_key needs client_id beside it: {what}")),
-            (None, Some(_)) => problem(&format!("{} has no client_id; leave it out", about.title)),
-            (Some(_), Some(_)) | (None, None) => {}
-        }
-        if provider == settlement::Provider::Square && self.account.is_none() {
-            problem(
-                "api_key needs account beside it, because Square's lists don't say whose they are: write the merchant's id, \
-                 as merchant_id of its events says",
-            );
-        }
-        let url = self.url.or_else(|| {
-            let url = api_url(provider, self.livemode);
-            if url.is_none() {
-                problem(&format!(
-                    "api_key does not say which of {}'s APIs it is for: write livemode = true, or false for the sandbox",
-                    about.title
-                ));
-            }
-            Some(Url::parse(url?).expect("it is an address"))
-        });
-        let key =
-            resolve_all(&format!("source {name}, api_key"), &[key], warnings, problems).into_iter().next()?;
-        let livemode = mode_of(&key);
-        Some(Api { key, client_id: self.client_id, url: url?, livemode, refunds: false })
-    }
-}
-
-/// What stands beside the key, at providers that want two things.
-const fn client_id_of(provider: settlement::Provider) -> Option<&'static str> {
-    match provider {
-        settlement::Provider::Paypal => {
-            Some("the app's client id (Developer Dashboard → Apps & Credentials)")
-        }
-        settlement::Provider::LinePay => Some("the channel id; api_key is then the channel secret"),
-        settlement::Provider::Stripe
-        | settlement::Provider::Square
-        | settlement::Provider::Payjp
-        | settlement::Provider::Komoju
-        | settlement::Provider::MollieClassic => None,
-    }
-}
-
-/// Where a provider's API is; `None` where that depends on the mode, and the mode is not said.
-const fn api_url(provider: settlement::Provider, livemode: Option<bool>) -> Option<&'static str> {
-    let (live, sandbox) = match provider {
-        settlement::Provider::Stripe => return Some(stripe::BASE_URL),
-        settlement::Provider::Payjp => return Some(payjp::BASE_URL),
-        settlement::Provider::Komoju => return Some(komoju::BASE_URL),
-        settlement::Provider::MollieClassic => return Some(mollie::BASE_URL),
-        settlement::Provider::Paypal => (paypal::BASE_URL, paypal::SANDBOX_URL),
-        settlement::Provider::Square => (square::BASE_URL, square::SANDBOX_URL),
-        settlement::Provider::LinePay => (line_pay::BASE_URL, line_pay::SANDBOX_URL),
-    };
-    match livemode {
-        Some(true) => Some(live),
-        Some(false) => Some(sandbox),
-        None => None,
-    }
-}
-
-/// Which mode's key it is, if it says so: `sk_test_…` and `rk_live_…`, Mollie's `test_…`.
-fn mode_of(key: &Secret) -> Option<bool> {
-    let says = |mode: &str| {
-        let key = key.expose();
-        key.starts_with(mode) || key.get(3..).is_some_and(|rest| rest.starts_with(mode))
-    };
-    if says("live_") { Some(true) } else { says("test_").then_some(false) }
 }

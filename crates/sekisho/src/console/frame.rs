@@ -45,6 +45,7 @@ const MENU: &[(&str, &str, &str, &str)] = &[
     ("events", "/console/events", "Events", "イベント"),
     ("dead", "/console/dead", "Dead letters", "デッドレター"),
     ("sources", "/console/sources", "Sources and routes", "送信元と配送先"),
+    ("reconciliation", "/console/reconciliation", "Reconciliation", "照合"),
     ("schedules", "/console/schedules", "Schedules", "スケジュール"),
     ("", "", "People", "連絡"),
     ("notices", "/console/notices", "Notifications", "通知"),

@@ -71,10 +71,17 @@ impl Room {
             health: Arc::clone(&health),
             metrics: Arc::clone(&metrics),
         };
-        let (engine, _) = jobs::open(&config, parts, base).unwrap();
+        let (engine, jobs) = jobs::open(&config, parts, base).unwrap();
         let attempts = Arc::new(Attempts::new(Arc::clone(&metrics), Recorder::default()));
-        let router =
-            super::router(&config, Arc::clone(&store), engine, Arc::clone(&health), metrics, attempts);
+        let router = super::router(
+            &config,
+            Arc::clone(&store),
+            engine,
+            Arc::clone(&health),
+            metrics,
+            attempts,
+            jobs.reconciler(),
+        );
         Self { router, store, health }
     }
 

@@ -11,3 +11,11 @@ pub struct Call<T> {
     /// The answer was given before, to the same idempotency key.
     pub is_replayed: bool,
 }
+
+impl<T> Call<T> {
+    /// The same, with the answer understood as something else.
+    pub fn map<U>(self, understand: impl FnOnce(T) -> U) -> Call<U> {
+        let Self { result, attempt, is_replayed } = self;
+        Call { result: result.map(understand), attempt, is_replayed }
+    }
+}

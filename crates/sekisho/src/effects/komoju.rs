@@ -77,14 +77,14 @@ impl Lister for Client {
 }
 
 #[derive(Deserialize)]
-struct Page {
+struct Answered {
     data: Vec<Object>,
     page: usize,
     last_page: usize,
 }
 
 fn page(body: &[u8]) -> Option<Listing> {
-    let page: Page = serde_json::from_str(provider_api::object(body)?.get()).ok()?;
+    let page: Answered = serde_json::from_str(provider_api::object(body)?.get()).ok()?;
     let is_last = page.data.is_empty() || page.page >= page.last_page;
     Some(Listing { items: page.data, next: (!is_last).then(|| (page.page + 1).to_string()) })
 }

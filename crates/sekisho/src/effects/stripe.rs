@@ -5,6 +5,7 @@
 
 mod answer;
 mod list;
+mod lister;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +20,7 @@ pub use super::provider_api::Object;
 use super::provider_api::{self, Api, Ready, is_id, unsendable};
 use crate::env::Exchange;
 pub use list::{Cursor, Page, Paging, RefundsOf};
+pub use lister::StripeLister;
 
 /// Where Stripe is.
 pub const BASE_URL: &str = "https://api.stripe.com";
@@ -29,7 +31,7 @@ const WRITE_VERSION: HeaderValue = HeaderValue::from_static("2026-10-28.endive")
 
 /// A refund to be made.
 #[derive(Clone, Debug)]
-pub struct NewRefund<'a> {
+pub struct RefundRequest<'a> {
     /// `payment_intent` or `charge`.
     pub object: &'a str,
     pub id: &'a str,
@@ -112,7 +114,7 @@ impl Client {
     }
 
     /// Makes a refund, once for each key: Stripe gives the first answer again.
-    pub async fn create_refund(&self, new: &NewRefund<'_>, key: &str, now: Time) -> Call<Object> {
+    pub async fn create_refund(&self, new: &RefundRequest<'_>, key: &str, now: Time) -> Call<Object> {
         let mut form =
             vec![(new.object.to_owned(), new.id.to_owned()), ("amount".into(), new.amount.to_string())];
         form.extend(new.reason.map(|reason| ("reason".into(), reason.to_owned())));

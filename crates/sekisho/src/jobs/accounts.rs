@@ -7,8 +7,9 @@ use std::time::Duration;
 use sekisho_core::Time;
 use sekisho_core::notification::Alert;
 use sekisho_core::notification::alert::News;
+use sekisho_core::pattern::Pattern;
 use sekisho_core::queue::Failure;
-use sekisho_core::settlement::{Fetch, Provider, reading};
+use sekisho_core::settlement::{self, Fetch, Provider, reading};
 
 use super::announce;
 use crate::config::{self, Config};
@@ -16,7 +17,7 @@ use crate::effects::call::Call;
 use crate::effects::listing::Lister;
 use crate::effects::provider_api::{FORBIDDEN, NOT_FOUND, Object, UNAUTHORIZED};
 use crate::effects::{komoju, line_pay, mollie, payjp, paypal, square, stripe};
-use crate::engine::Engine;
+use crate::engine::{Base, Engine};
 use crate::env::Env;
 
 /// How long an answer may take.
@@ -28,16 +29,18 @@ const REFUSED: [&str; 2] = [UNAUTHORIZED, FORBIDDEN];
 const LEFT_ALONE_MS: i64 = 5 * 60_000;
 
 /// Every provider's API that the configuration has a key to.
-pub struct Accounts(Vec<Account>);
+pub struct ApiAccounts(Vec<ApiAccount>);
 
 /// One source's key to its provider's API.
-pub struct Account {
+pub struct ApiAccount {
     pub source: String,
     pub provider: Provider,
     /// `None` shows both modes, as far as we know.
     pub livemode: Option<bool>,
     /// Whether money may be given back with it.
     pub refunds: bool,
+    /// Whether its lists are compared with what came.
+    pub reconcile: bool,
     /// The account that events of its objects name, where they name one and its lists don't.
     pub names: Option<String>,
     client: Client,
@@ -54,7 +57,7 @@ enum Client {
     Lister(Arc<dyn Lister>),
 }
 
-impl Accounts {
+impl ApiAccounts {
     pub fn new(config: &Config, env: &Env) -> anyhow::Result<Self> {
         let mut accounts = Vec::new();
         for source in &config.sources {
@@ -62,17 +65,23 @@ impl Accounts {
             else {
                 continue;
             };
-            accounts.push(Account {
+            accounts.push(ApiAccount {
                 source: source.name.to_string(),
                 provider,
                 livemode: api.livemode.or(source.livemode),
                 refunds: api.refunds,
+                reconcile: api.reconcile && !provider.only_hints(),
                 names: source.account.clone().filter(|_| provider == Provider::Square),
                 client: Client::new(provider, api, env)?,
                 refused_until: Mutex::default(),
             });
         }
         Ok(Self(accounts))
+    }
+
+    /// The account of a source whose lists are compared with what came.
+    pub fn of_source(&self, source: &str) -> Option<&ApiAccount> {
+        self.0.iter().find(|known| known.source == source && known.reconcile)
     }
 
     /// Can objects of this realm be read?
@@ -85,7 +94,7 @@ impl Accounts {
     }
 
     /// Everybody who may know an object: with several accounts of one provider, only one of them does.
-    pub fn of(&self, provider: Provider, livemode: Option<bool>) -> impl Iterator<Item = &Account> {
+    pub fn of(&self, provider: Provider, livemode: Option<bool>) -> impl Iterator<Item = &ApiAccount> {
         let fits = move |mode: Option<bool>| mode.is_none() || mode == livemode;
         self.0.iter().filter(move |known| known.provider == provider && fits(known.livemode))
     }
@@ -112,19 +121,11 @@ impl Client {
     }
 }
 
-impl Account {
+impl ApiAccount {
     /// Stripe's own client, for the account itself or for one that is connected to it.
     pub fn stripe(&self, connected: Option<&str>) -> Option<stripe::Client> {
         let Client::Stripe(client) = &self.client else { return None };
         Some(connected.map_or_else(|| client.clone(), |account| client.for_account(account)))
-    }
-
-    /// The provider's lists, if it has any.
-    pub fn lister(&self) -> Option<Arc<dyn Lister>> {
-        match &self.client {
-            Client::Lister(lister) => Some(Arc::clone(lister)),
-            Client::Stripe(_) | Client::Mollie(_) | Client::LinePay(_) => None,
-        }
     }
 
     /// Asks for an object by its id; `None` where the provider is not asked for such.
@@ -148,6 +149,20 @@ impl Account {
         })
     }
 
+    /// What its provider lists, if it lists anything: events of `more` types besides those that are settled.
+    pub fn lister(&self, more: &[Pattern]) -> Option<Arc<dyn Lister>> {
+        match &self.client {
+            Client::Stripe(client) => {
+                let settled =
+                    settlement::listed_types(self.provider.name()).iter().map(|one| (*one).to_owned());
+                let more = more.iter().map(|one| one.as_str().to_owned());
+                Some(Arc::new(stripe::StripeLister::new(client.clone(), settled.chain(more))))
+            }
+            Client::Lister(lister) => Some(Arc::clone(lister)),
+            Client::Mollie(_) | Client::LinePay(_) => None,
+        }
+    }
+
     /// Until when it is left alone, if its key is refused.
     pub fn left_until(&self, now: Time) -> Option<Time> {
         self.refused_until.lock().expect("no code panics here").filter(|until| *until > now)
@@ -155,19 +170,24 @@ impl Account {
 
     /// Takes down whether the key was accepted; until when it is left alone, if not. Operators hear of every change.
     pub async fn judge(&self, engine: &Engine, failure: Option<&Failure>) -> Option<Time> {
+        self.judge_for(&engine.base(), failure).await
+    }
+
+    /// The same where no engine runs.
+    pub async fn judge_for(&self, base: &Base, failure: Option<&Failure>) -> Option<Time> {
         match failure {
-            Some(failure) if REFUSED.contains(&failure.reason) => Some(self.refused(engine, failure).await),
+            Some(failure) if REFUSED.contains(&failure.reason) => Some(self.refused(base, failure).await),
             // Whoever could not be reached has said nothing of the key.
             Some(failure) if failure.reason != NOT_FOUND => None,
             Some(_) | None => {
-                self.accepted(engine).await;
+                self.accepted(base).await;
                 None
             }
         }
     }
 
-    async fn refused(&self, engine: &Engine, failure: &Failure) -> Time {
-        let now = engine.node.now();
+    async fn refused(&self, base: &Base, failure: &Failure) -> Time {
+        let now = base.node.now();
         let until = now.plus_ms(LEFT_ALONE_MS);
         let before = self.refused_until.lock().expect("no code panics here").replace(until);
         if before.is_none() {
@@ -175,17 +195,17 @@ impl Account {
             tracing::error!(source, error_type = failure.reason, error, until = %until,
                 "the provider's API refuses the key of a source; work that needs it waits");
             let detail = format!("{error}. Correct `api_key` of the source {source}, then restart");
-            announce(engine, Alert::of_key(source, News::KeyRefused, failure.reason, &detail, now)).await;
+            announce(base, Alert::of_key(source, News::KeyRefused, failure.reason, &detail, now)).await;
         }
         until
     }
 
-    async fn accepted(&self, engine: &Engine) {
+    async fn accepted(&self, base: &Base) {
         let before = self.refused_until.lock().expect("no code panics here").take();
         if before.is_some() {
             tracing::info!(source = &*self.source, "the provider's API accepts the key of a source again");
-            let (detail, now) = ("waiting work runs now", engine.node.now());
-            announce(engine, Alert::of_key(&self.source, News::KeyAccepted, "accepted", detail, now)).await;
+            let (detail, now) = ("waiting work runs now", base.node.now());
+            announce(base, Alert::of_key(&self.source, News::KeyAccepted, "accepted", detail, now)).await;
         }
     }
 }

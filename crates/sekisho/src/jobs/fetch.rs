@@ -10,7 +10,7 @@ use sekisho_core::settlement::decide::Aggregate as _;
 use sekisho_core::settlement::payment::Facts;
 use sekisho_core::settlement::{Fetch, Provider};
 
-use super::accounts::Accounts;
+use super::accounts::ApiAccounts;
 use super::{plain, unavailable};
 use crate::effects::provider_api::NOT_FOUND;
 use crate::engine::lane::LanePolicy;
@@ -22,10 +22,10 @@ const RATE: u32 = 20;
 /// So many failures of it in a row, and it is left alone for a while.
 const FAILURES: u32 = 5;
 
-pub struct Fetcher(Arc<Accounts>);
+pub struct Fetcher(Arc<ApiAccounts>);
 
 impl Fetcher {
-    pub fn new(accounts: Arc<Accounts>) -> Self {
+    pub fn new(accounts: Arc<ApiAccounts>) -> Self {
         Self(accounts)
     }
 

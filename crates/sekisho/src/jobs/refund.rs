@@ -10,15 +10,15 @@ use sekisho_core::event::About;
 use sekisho_core::job::{Attempt, Class, DeadReason, End, Job, Lane, Outcome};
 use sekisho_core::queue::{self, Failure, Retry};
 use sekisho_core::settlement::payment::{Facts, Generation, RefundOrder};
-use sekisho_core::settlement::refund::{self, Listed, Step};
+use sekisho_core::settlement::refund::{self, Listed, RefundStep};
 use sekisho_core::settlement::{self, Fetch, Provider, RefundCall, Terms};
 use sekisho_core::state::{Key, Kind, Wanted};
 
-use super::accounts::{Account, Accounts};
+use super::accounts::{ApiAccount, ApiAccounts};
 use super::fetch::{is_reached, judge_provider, policy};
 use super::unavailable;
 use crate::effects::provider_api::{NOT_FOUND, UNAVAILABLE};
-use crate::effects::stripe::{self, NewRefund, Paging, RefundsOf};
+use crate::effects::stripe::{self, Paging, RefundRequest, RefundsOf};
 use crate::engine::lane::LanePolicy;
 use crate::engine::{Engine, Ran, Work};
 
@@ -37,7 +37,7 @@ const REASONS: [&str; 2] = ["requested_by_customer", "duplicate"];
 const LOOK_AGAIN: [&str; 2] = ["stripe_already_refunded", "stripe_amount"];
 const DISPUTED: &str = "stripe_disputed";
 
-pub struct Refunder(Arc<Accounts>);
+pub struct Refunder(Arc<ApiAccounts>);
 
 /// One lane for each provider that can give money back.
 pub fn lanes() -> impl Iterator<Item = (Lane, LanePolicy)> {
@@ -46,7 +46,7 @@ pub fn lanes() -> impl Iterator<Item = (Lane, LanePolicy)> {
 }
 
 impl Refunder {
-    pub fn new(accounts: Arc<Accounts>) -> Self {
+    pub fn new(accounts: Arc<ApiAccounts>) -> Self {
         Self(accounts)
     }
 
@@ -105,7 +105,7 @@ struct Run<'r> {
 }
 
 impl Run<'_> {
-    async fn ask(&mut self, account: &Account) -> Result<Asked, Failure> {
+    async fn ask(&mut self, account: &ApiAccount) -> Result<Asked, Failure> {
         let Some(client) = account.stripe(self.call.account.as_deref()) else { return Ok(Asked::Elsewhere) };
         for is_second_look in [false, true] {
             let found = match self.list(&client).await {
@@ -119,7 +119,7 @@ impl Run<'_> {
             account.judge(self.engine, None).await;
             let facts = load(self.engine, self.call).await?;
             let amount = match refund::next(&facts, self.call, &listed(&found), self.engine.node.now()) {
-                Step::Post { amount } => amount,
+                RefundStep::Post { amount } => amount,
                 step => {
                     let mut set = self.take(step, &facts).await?;
                     set.events.extend(self.arrivals(&found));
@@ -173,22 +173,22 @@ impl Run<'_> {
     }
 
     /// A step that asks nothing more of the provider.
-    async fn take(&self, step: Step, facts: &Facts) -> Result<ChangeSet, Failure> {
+    async fn take(&self, step: RefundStep, facts: &Facts) -> Result<ChangeSet, Failure> {
         match step {
-            Step::Over(note) => Ok(self.end(End::Done(Outcome::Skipped { note: note.to_owned() }))),
-            Step::Wait { until } => Ok(self.end(End::Wait { due_at: until })),
-            Step::Next { amount } => {
+            RefundStep::Over(note) => Ok(self.end(End::Done(Outcome::Skipped { note: note.to_owned() }))),
+            RefundStep::Wait { until } => Ok(self.end(End::Wait { due_at: until })),
+            RefundStep::Next { amount } => {
                 let currency = self.generation(facts).and_then(|call| call.currency);
                 let next = Generation { amount, currency, failed_at: None };
                 let note = "another call takes its place";
                 let end = End::Done(Outcome::Skipped { note: note.to_owned() });
                 self.learn(self.call.generation + 1, next, end).await
             }
-            Step::GiveUp { reason, error } => {
+            RefundStep::GiveUp { reason, error } => {
                 let reason = DeadReason::terminal(reason, error);
                 Ok(abandon(self.engine, self.job, self.call, reason).await)
             }
-            Step::Post { .. } => unreachable!("it asks the provider"),
+            RefundStep::Post { .. } => unreachable!("it asks the provider"),
         }
     }
 
@@ -212,7 +212,7 @@ impl Run<'_> {
         Ok(ChangeSet { ends: vec![Ended::new(self.job.lease, end)], ..set })
     }
 
-    async fn failed(&self, account: &Account, failure: &Failure) -> Asked {
+    async fn failed(&self, account: &ApiAccount, failure: &Failure) -> Asked {
         if let Some(until) = account.judge(self.engine, Some(failure)).await {
             return Asked::Refused(until);
         }
@@ -329,12 +329,12 @@ fn listed(found: &[stripe::Object]) -> Vec<Listed> {
     found.iter().filter_map(|refund| refund::listed(refund)).collect()
 }
 
-fn new_refund<'c>(facts: &Facts, call: &'c RefundCall, amount: i64) -> NewRefund<'c> {
+fn new_refund<'c>(facts: &Facts, call: &'c RefundCall, amount: i64) -> RefundRequest<'c> {
     let wish = facts.refund_orders.get(&call.order).map(|order| &order.wish);
     let reason = wish.and_then(|wish| REASONS.into_iter().find(|reason| *reason == wish.reason));
     let payment = facts.ours.keys().next().or(facts.born.as_ref()).cloned().unwrap_or_default();
     let metadata = vec![(refund::ORDER, call.order.clone()), (refund::PAYMENT, payment)];
-    NewRefund { object: &call.object, id: &call.id, amount, reason, metadata }
+    RefundRequest { object: &call.object, id: &call.id, amount, reason, metadata }
 }
 
 #[cfg(test)]

@@ -296,7 +296,7 @@ async fn wait_for_channel(
             "channel paused; its messages wait");
         engine.write_breaker(&channel.lane, &breaker).await;
         let alert = Alert::of_channel(&channel.name, News::Paused, failure.reason, &error, now);
-        announce(engine, alert).await;
+        announce(&engine.base(), alert).await;
     }
     if work.job.lane != channel.lane {
         // Elsewhere no breaker keeps it from being tried again at once.
@@ -318,7 +318,7 @@ fn judge_channel(engine: &Arc<Engine>, channel: &PacedChannel, well: bool) {
             (News::Resumed, "it takes messages again")
         };
         let at = own.node.now();
-        announce(&own, Alert::of_channel(&name, news, "unreachable", detail, at)).await;
+        announce(&own.base(), Alert::of_channel(&name, news, "unreachable", detail, at)).await;
     });
 }
 

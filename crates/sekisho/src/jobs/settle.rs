@@ -23,7 +23,7 @@ use sekisho_core::state::Loaded;
 use sekisho_core::{Epoch, Seq};
 use tokio::sync::watch;
 
-use super::accounts::Accounts;
+use super::accounts::ApiAccounts;
 use super::sources::Sources;
 use crate::config::Config;
 use crate::engine::{Engine, Ran, Work};
@@ -46,7 +46,7 @@ pub struct Settler {
     rules: Vec<Rule>,
     sources: Arc<Sources>,
     references: References,
-    accounts: Arc<Accounts>,
+    accounts: Arc<ApiAccounts>,
     /// How long access goes on after what was paid for has ended.
     grace_ms: i64,
 }
@@ -71,7 +71,7 @@ enum Decided {
 }
 
 impl Settler {
-    pub fn new(config: &Config, sources: Arc<Sources>, accounts: Arc<Accounts>) -> Self {
+    pub fn new(config: &Config, sources: Arc<Sources>, accounts: Arc<ApiAccounts>) -> Self {
         Self {
             routes: config.routes.iter().map(|route| route.route.clone()).collect(),
             rules: config.rules(),

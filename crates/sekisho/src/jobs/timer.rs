@@ -1,4 +1,4 @@
-//! Timers: schedules that put events in, counts of closed hours, and letting go of what was kept long enough. Each
+//! Timers: schedules that put events in, counts of closed hours, comparing sources with their providers, and letting go of what was kept long enough. Each
 //! firing plans the next; a key that names the moment keeps two nodes from planning it twice.
 
 use std::collections::BTreeMap;
@@ -18,6 +18,7 @@ use sekisho_core::time::{DAY_MS, HOUR_MS, hour_of};
 use sekisho_core::{Seq, Time};
 use sekisho_store::CLAIM_MAX;
 
+use super::reconcile::Reconciler;
 use super::unavailable;
 use crate::config::{Config, Notifications, Schedule};
 use crate::engine::{Engine, Ran, Work};
@@ -40,6 +41,7 @@ pub struct Timers {
     schedules: Vec<Schedule>,
     notifications: Notifications,
     kept_ms: i64,
+    reconciler: Arc<Reconciler>,
     /// What was planned lately, so that the store is not asked again and again.
     planned: Mutex<Vec<(Timer, Time)>>,
     /// The ends of the audit log's chains that were written down.
@@ -47,11 +49,12 @@ pub struct Timers {
 }
 
 impl Timers {
-    pub fn new(config: &Config) -> Self {
+    pub fn new(config: &Config, reconciler: Arc<Reconciler>) -> Self {
         Self {
             schedules: config.schedules.clone(),
             notifications: config.notifications.clone(),
             kept_ms: config.retention.kept_ms(),
+            reconciler,
             planned: Mutex::default(),
             anchored: Mutex::default(),
         }
@@ -74,6 +77,7 @@ impl Timers {
             let next = schedule.times.next_after(at);
             due.extend(next.map(|next| (Timer::Schedule(schedule.name.clone()), next)));
         }
+        due.extend(self.reconciler.due(at));
         due.retain(|one| !self.is_planned(one));
         if due.is_empty() {
             return Ok(());
@@ -119,6 +123,9 @@ impl Timers {
             Timer::Anchor => {
                 audit.push(self.anchor(engine).await?);
                 (Outcome::SUCCESS, Some(job.due_at.plus_ms(HOUR_MS)))
+            }
+            Timer::Reconcile { source, deep } => {
+                self.reconciler.fire(engine, source, *deep, job.due_at).await?
             }
         };
         let at = engine.node.now();

@@ -25,7 +25,7 @@ pub struct OrderContext {
     /// Names of the API keys that stand in the configuration.
     pub keys: Vec<String>,
     /// Who may be told to give money back.
-    pub refunds: refund::Policy,
+    pub refunds: refund::RefundPolicy,
 }
 
 impl OrderContext {

@@ -27,8 +27,10 @@ pub struct Event {
     pub account: Option<String>,
     /// Null where the provider does not say.
     pub livemode: Option<bool>,
-    /// `signed`, `token` or `hint`.
+    /// `signed`, `token`, `fetched` (read from the provider itself) or `hint`.
     pub trust: String,
+    /// `reconcile` when it never came and was read from the provider; else null.
+    pub via: Option<String>,
     /// Another event came under this id before.
     pub id_reused: bool,
     /// Why it was skipped or failed.

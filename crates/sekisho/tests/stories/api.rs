@@ -60,11 +60,13 @@ fn h2_every_route_needs_a_key() {
             let found = match (path.contains("0007"), endpoint.success.status().as_u16()) {
                 // No key decides about people.
                 _ if path.starts_with("/v1/users") => 403,
-                (true, _) if path.ends_with("/resend") => 422,
+                (true, _) if path.ends_with("/resend") || path.ends_with("/refunds") => 422,
+                (true, _) if path.ends_with("/release") => 400,
                 (true, _) => 404,
                 (false, 201) => 422,
                 (false, _) if path == "/v1/keys/revoke" => 422,
                 (false, _) if path == "/v1/import" => 400,
+                (false, _) if path == "/v1/reconciliations" && method == "POST" => 400,
                 (false, _) if path == "/v1/suppressions/release" => 422,
                 (false, _) if path == "/v1/reminders" => 400,
                 (false, _) if path.ends_with("/resume") => 404,

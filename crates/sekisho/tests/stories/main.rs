@@ -46,6 +46,7 @@ mod once;
 mod operator;
 mod outages;
 mod proof;
+mod reconcile;
 mod redo;
 mod references;
 mod refunds;

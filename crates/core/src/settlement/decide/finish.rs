@@ -183,7 +183,8 @@ fn note(about: &mut About, key: &Key, tenant: Option<String>) {
         | Kind::User
         | Kind::Invite
         | Kind::Request
-        | Kind::Breaker => {}
+        | Kind::Breaker
+        | Kind::Reconciliation => {}
     }
 }
 

@@ -1,6 +1,6 @@
 use serde_json::json;
 
-use super::super::payment::{Derived, RefundOrderStatus, Release};
+use super::super::payment::{Derived, Release};
 use super::super::world::{NOW, World};
 use super::*;
 
@@ -181,24 +181,24 @@ fn e1_the_next_step_follows_from_what_the_provider_lists() {
     ordered(&mut world, wish(KEY, None)).unwrap();
     let rest = facts(&world);
     let step = |listed: &[Listed]| next(&rest, &call("pi_1", 1), listed, NOW);
-    assert_eq!(step(&[]), Step::Post { amount: 1_000 });
+    assert_eq!(step(&[]), RefundStep::Post { amount: 1_000 });
     assert!(
-        matches!(step(&[seen("re_1", 1_000, Some(KEY))]), Step::Over(_)),
+        matches!(step(&[seen("re_1", 1_000, Some(KEY))]), RefundStep::Over(_)),
         "it was made, and the answer lost"
     );
     let failed = Listed { holds: false, ..seen("re_1", 1_000, Some(KEY)) };
-    assert!(matches!(step(&[failed]), Step::Over(_)), "what failed is a person's");
-    assert!(matches!(step(&[seen("re_x", 1_000, None)]), Step::Over(_)));
-    assert_eq!(step(&[seen("re_x", 300, None)]), Step::Next { amount: 700 });
+    assert!(matches!(step(&[failed]), RefundStep::Over(_)), "what failed is a person's");
+    assert!(matches!(step(&[seen("re_x", 1_000, None)]), RefundStep::Over(_)));
+    assert_eq!(step(&[seen("re_x", 300, None)]), RefundStep::Next { amount: 700 });
     let gone = Listed { holds: false, ..seen("re_x", 300, None) };
-    assert_eq!(step(&[gone]), Step::Post { amount: 1_000 }, "what came back is there again");
+    assert_eq!(step(&[gone]), RefundStep::Post { amount: 1_000 }, "what came back is there again");
 
     let mut world = paid(&[("pi_1", 1_000)]);
     ordered(&mut world, wish(KEY, Some(800))).unwrap();
     let part = facts(&world);
     let step = |listed: &[Listed]| next(&part, &call("pi_1", 1), listed, NOW);
-    assert_eq!(step(&[seen("re_x", 200, None)]), Step::Post { amount: 800 });
-    assert!(matches!(step(&[seen("re_x", 201, None)]), Step::GiveUp { reason: "more_than_left", .. }));
+    assert_eq!(step(&[seen("re_x", 200, None)]), RefundStep::Post { amount: 800 });
+    assert!(matches!(step(&[seen("re_x", 201, None)]), RefundStep::GiveUp { reason: "more_than_left", .. }));
 }
 
 #[test]
@@ -217,15 +217,21 @@ fn e1_a_stored_failure_leads_to_another_key_after_a_while_and_not_for_ever() {
         };
         world.settle(&[learn(n, kept.clone())]);
         let facts = facts(&world);
-        assert_eq!(next(&facts, &own, &[], NOW), Step::Wait { until: NOW.plus_ms(SETTLED_AFTER_MS) });
+        assert_eq!(next(&facts, &own, &[], NOW), RefundStep::Wait { until: NOW.plus_ms(SETTLED_AFTER_MS) });
         let later = NOW.plus_ms(SETTLED_AFTER_MS);
         if n == GENERATIONS_MAX {
-            assert!(matches!(next(&facts, &own, &[], later), Step::GiveUp { reason: "no_refund_made", .. }));
+            assert!(matches!(
+                next(&facts, &own, &[], later),
+                RefundStep::GiveUp { reason: "no_refund_made", .. }
+            ));
             break;
         }
-        assert_eq!(next(&facts, &own, &[], later), Step::Next { amount: 1_000 });
+        assert_eq!(next(&facts, &own, &[], later), RefundStep::Next { amount: 1_000 });
         world.settle(&[learn(n + 1, Generation { failed_at: None, ..kept })]);
-        assert!(matches!(next(&self::facts(&world), &own, &[], later), Step::Over(_)), "the next took over");
+        assert!(
+            matches!(next(&self::facts(&world), &own, &[], later), RefundStep::Over(_)),
+            "the next took over"
+        );
     }
     keys.dedup();
     assert_eq!(keys.len(), 3);
@@ -329,11 +335,11 @@ fn e1_an_order_of_two_currencies_gives_each_back_in_its_own() {
 
 #[test]
 fn e1_only_those_may_be_told_to_refund_whom_the_operator_named() {
-    let policy = Policy { accounts: vec![(Provider::Stripe, Some(true))], automatic_per_hour: 30 };
+    let policy = RefundPolicy { accounts: vec![(Provider::Stripe, Some(true))], automatic_per_hour: 30 };
     assert_eq!(policy.rights("stripe/-/live"), Rights::ByCommand);
     assert_eq!(policy.rights("stripe/-/test"), Rights::NotAllowed);
     assert_eq!(policy.rights("komoju/-/live"), Rights::ByHand);
-    let with_key = Policy { accounts: vec![(Provider::Square, None)], automatic_per_hour: 30 };
+    let with_key = RefundPolicy { accounts: vec![(Provider::Square, None)], automatic_per_hour: 30 };
     assert_eq!(with_key.rights("square/-/live"), Rights::ByHand);
-    assert_eq!(Policy::default().rights("stripe/acct_1/live"), Rights::NotAllowed);
+    assert_eq!(RefundPolicy::default().rights("stripe/acct_1/live"), Rights::NotAllowed);
 }

@@ -86,9 +86,45 @@ const TYPES: [(&str, &[&str]); 10] = [
     ("customer", &["customer.created", "customer.updated"]),
 ];
 
+/// Whether events of this type are read at all.
+pub fn is_read(event_type: &str) -> bool {
+    TYPES.iter().any(|(_, types)| types.contains(&event_type))
+}
+
+/// Patterns that all of them fit, and few others: so many Stripe takes in one question.
+pub const LISTED: [&str; 9] = [
+    "charge.*",
+    "checkout.session.*",
+    "customer.created",
+    "customer.subscription.*",
+    "customer.updated",
+    "invoice.*",
+    "invoice_payment.*",
+    "payment_intent.*",
+    "refund.*",
+];
+
 pub(super) fn is_known(object: &str, event_type: &str) -> bool {
     // What was read from Stripe's API comes in as an event of ours.
     let fetched = event_type.strip_prefix("stripe.") == Some(object);
     let mut known = TYPES.iter().filter(|(kind, _)| *kind == object);
     known.any(|(_, types)| fetched || types.contains(&event_type))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pattern::Pattern;
+
+    #[test]
+    fn e2_every_type_that_is_read_is_listed() {
+        let listed = LISTED.map(Pattern::new);
+        for (_, types) in TYPES {
+            for one in types {
+                assert!(listed.iter().any(|pattern| pattern.matches(one)), "{one}");
+                assert!(is_read(one));
+            }
+        }
+        assert!(!is_read("product.created"));
+    }
 }

@@ -14,6 +14,7 @@ use crate::attempts::Attempts;
 use crate::checkpoint::rejection::Recorder;
 use crate::cli::Context;
 use crate::config::{Config, Glance};
+use crate::jobs::reconcile::Reconciler;
 use crate::queries::OrderContext;
 use crate::token;
 
@@ -45,7 +46,7 @@ pub async fn open(context: &Context, needs: Needs) -> anyhow::Result<(Router, St
         Some(access) => open_store(&seen, access).await?,
         None => Arc::new(MemoryStore::default()),
     };
-    let settings = if needs.configuration { Settings::of(&context.load()?.config) } else { glanced(seen) };
+    let settings = if needs.configuration { of(&context.load()?.config)? } else { glanced(seen)? };
     let key = token::generate::<24>();
     let attempts = Arc::new(Attempts::new(Arc::default(), Recorder::default()));
     let auth = Auth::new(&[], Some(&Secret::new(key.as_str())), Arc::clone(&store), attempts);
@@ -73,8 +74,12 @@ async fn open_store(seen: &Glance, access: Access) -> anyhow::Result<Arc<dyn Sto
 }
 
 /// What is known without any secret at hand.
-fn glanced(seen: Glance) -> Settings {
+fn glanced(seen: Glance) -> anyhow::Result<Settings> {
     let Glance { sources, origins, keys, grace, .. } = seen;
     let known = OrderContext { origins, sources, keys, ..OrderContext::default() };
-    Settings { known, grace, ..Settings::of(&Config::default()) }
+    Ok(Settings { known, grace, ..of(&Config::default())? })
+}
+
+fn of(config: &Config) -> anyhow::Result<Settings> {
+    Ok(Settings::of(config, Arc::new(Reconciler::alone(config)?)))
 }

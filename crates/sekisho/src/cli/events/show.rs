@@ -25,7 +25,7 @@ pub struct Args {
     json: bool,
 }
 
-const FIELDS: [(&str, &str); 12] = [
+const FIELDS: [(&str, &str); 13] = [
     ("id", "id"),
     ("event id", "event_id"),
     ("id reused", "id_reused"),
@@ -33,6 +33,7 @@ const FIELDS: [(&str, &str); 12] = [
     ("type", "type"),
     ("about", "object"),
     ("trust", "trust"),
+    ("via", "via"),
     ("created", "created_at"),
     ("received", "received_at"),
     ("status", "status"),

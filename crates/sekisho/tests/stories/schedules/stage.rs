@@ -136,7 +136,8 @@ impl<'s> Stage<'s> {
                 | Kind::User
                 | Kind::Invite
                 | Kind::Request
-                | Kind::Breaker => {}
+                | Kind::Breaker
+                | Kind::Reconciliation => {}
             }
         }
     }

@@ -1,0 +1,69 @@
+//! Stripe's lists for reconciliation: 30 days of events, and the objects that money hangs on.
+
+use async_trait::async_trait;
+use sekisho_core::Time;
+use sekisho_core::time::DAY_MS;
+
+use super::{Call, Client, Cursor, Page, Paging, RefundsOf};
+use crate::effects::listing::{Lister, Listing};
+
+const EVENTS_KEPT_MS: i64 = 30 * DAY_MS;
+/// Most types that one question may name.
+const TYPES_MAX: usize = 20;
+
+pub struct StripeLister {
+    client: Client,
+    types: Vec<String>,
+}
+
+impl StripeLister {
+    /// Lists events of these types, `charge.*` included; of all types when there are too many to name.
+    pub fn new(client: Client, types: impl IntoIterator<Item = String>) -> Self {
+        let mut types: Vec<String> = types.into_iter().collect();
+        if types.len() > TYPES_MAX {
+            types.clear();
+        }
+        Self { client, types }
+    }
+}
+
+#[async_trait]
+impl Lister for StripeLister {
+    fn events_kept_ms(&self) -> Option<i64> {
+        Some(EVENTS_KEPT_MS)
+    }
+
+    /// Newest first: what is made meanwhile comes before the first page and moves none, so no end is named.
+    async fn events(&self, since: Time, _until: Time, cursor: Option<&str>, now: Time) -> Call<Listing> {
+        let types: Vec<_> = self.types.iter().map(String::as_str).collect();
+        self.client.events(&types, &paging(since, cursor), now).await.map(listing)
+    }
+
+    fn objects(&self) -> &'static [&'static str] {
+        &["payment_intent", "checkout.session", "refund"]
+    }
+
+    async fn list(&self, object: &str, since: Time, cursor: Option<&str>, now: Time) -> Call<Listing> {
+        let (client, paging) = (&self.client, paging(since, cursor));
+        let call = match object {
+            "payment_intent" => client.payment_intents(&paging, now).await,
+            "checkout.session" => client.checkout_sessions(&paging, now).await,
+            "refund" => client.refunds(&RefundsOf::Anything, &paging, now).await,
+            other => client.api.unsent(other, now),
+        };
+        call.map(listing)
+    }
+}
+
+fn paging(since: Time, cursor: Option<&str>) -> Paging {
+    let cursor = cursor.map_or(Cursor::Newest, |id| Cursor::OlderThan(id.to_owned()));
+    Paging { cursor, created_since: Some(since), ..Paging::default() }
+}
+
+fn listing(page: Page) -> Listing {
+    let next = match page.older() {
+        Some(Cursor::OlderThan(id)) if page.has_more => Some(id),
+        _ => None,
+    };
+    Listing { items: page.data, next }
+}
