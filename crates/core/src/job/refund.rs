@@ -16,4 +16,7 @@ pub struct RefundCall {
     /// The order's key, and which of its calls this is.
     pub order: String,
     pub generation: u32,
+    /// Our id of the payment when it was ordered, for whoever looks at the refund: the same in every try.
+    #[serde(default)]
+    pub payment: String,
 }

@@ -191,8 +191,9 @@ mod tests {
             id: "pi_1".into(),
             order: "request/7".into(),
             generation: 2,
+            payment: "pay_1".into(),
         };
-        let refunded = r#"{"provider":"stripe","account":null,"livemode":true,"object":"payment_intent","id":"pi_1","order":"request/7","generation":2}"#;
+        let refunded = r#"{"provider":"stripe","account":null,"livemode":true,"object":"payment_intent","id":"pi_1","order":"request/7","generation":2,"payment":"pay_1"}"#;
         let fetched = r#"{"provider":"stripe","account":null,"livemode":true,"object":"balance_transaction","id":"txn_1"}"#;
         let remind = Notify::Remind { tenant: "t".into(), date: "2026-05-28".into() };
         let reconcile = Timer::Reconcile { source: "stripe".into(), deep: false };

@@ -127,6 +127,7 @@ impl RefundCall {
             id: one.1.to_owned(),
             order: order.to_owned(),
             generation,
+            payment: String::new(),
         })
     }
 
@@ -135,7 +136,7 @@ impl RefundCall {
     }
 
     /// The name of the payment whose money it is.
-    pub fn payment(&self) -> String {
+    pub fn payment_name(&self) -> String {
         Facts::full(&self.realm().name(&self.id))
     }
 
@@ -217,11 +218,7 @@ pub fn order(
     }
     let Wish { wish, held_back, .. } = wish;
     if may.iter().any(|(rights, _)| *rights == Rights::ByHand) {
-        let amount = sum(chosen.iter().filter(|(one, _)| one.currency == own).map(|(_, amount)| *amount));
-        let gone = super::payment::Derived::of(facts).gone();
-        let by_hand = Some(gone.saturating_add(amount));
-        let wish = RefundWish { amount: Some(amount), currency: own, by_hand, ..wish };
-        return Ok(RefundOrder { wish, ..RefundOrder::default() });
+        return by_hand(facts, wish, &chosen);
     }
     let call = |(one, amount): (&Refundable, i64)| {
         let first = Generation { amount, currency: one.currency, failed_at: None };
@@ -230,6 +227,35 @@ pub fn order(
     let calls = chosen.into_iter().map(call).collect();
     let wish = RefundWish { currency: own, ..wish };
     Ok(RefundOrder { wish, calls, held_back, ..RefundOrder::default() })
+}
+
+/// An order that a person carries out at the provider: it is met once so much more has gone back than had, and than others ask
+/// for, in the currency of what is refunded.
+fn by_hand(
+    facts: &Facts,
+    wish: RefundWish,
+    chosen: &[(&Refundable, i64)],
+) -> Result<RefundOrder, RefundRefusal> {
+    let currency = chosen.first().and_then(|(one, _)| one.currency);
+    let is_own = |other: Option<Currency>| other.is_none() || other == currency;
+    let others = facts.refund_orders.iter().filter(|(key, order)| {
+        let is_open = facts.refund_order_status(key, order) == RefundOrderStatus::Ordered;
+        order.wish.by_hand.is_some() && is_open && is_own(order.wish.currency)
+    });
+    let open = sum(others.map(|(_, order)| order.wish.amount.unwrap_or_default()));
+    let left = facts.refundables().into_iter().filter(|one| is_own(one.currency)).map(|one| one.left);
+    let room = minus(sum(left), open).max(0);
+    let asked = sum(chosen.iter().filter(|(one, _)| is_own(one.currency)).map(|(_, amount)| *amount));
+    if room == 0 {
+        return Err(taken_by(facts));
+    }
+    if wish.amount.is_some() && asked > room {
+        return Err(RefundRefusal::MoreThanLeft { left: room });
+    }
+    let amount = asked.min(room);
+    let target = sum([facts.gone_in(currency), open, amount]);
+    let wish = RefundWish { amount: Some(amount), currency, by_hand: Some(target), ..wish };
+    Ok(RefundOrder { wish, ..RefundOrder::default() })
 }
 
 /// Takes an amount from the objects, the oldest first.
@@ -305,7 +331,9 @@ pub(super) fn calls<'f>(
     let newest = order.newest().filter(|_| !order.waits_for_release());
     newest.filter_map(move |(id, generation, _)| {
         let object = if facts.charges.contains_key(id) { "charge" } else { "payment_intent" };
-        RefundCall::of(facts.realm_of(id)?, (object, id), key, generation)
+        let call = RefundCall::of(facts.realm_of(id)?, (object, id), key, generation)?;
+        let payment = facts.ours.keys().next().or(facts.born.as_ref()).cloned().unwrap_or_default();
+        Some(RefundCall { payment, ..call })
     })
 }
 
@@ -329,6 +357,8 @@ pub fn listed(refund: &RawValue) -> Option<Listed> {
 pub enum RefundStep {
     /// There is nothing left to do; says why.
     Over(&'static str),
+    /// Nothing is left: others refunded it.
+    Met,
     /// Ask for this much.
     Post { amount: i64 },
     /// Go on under another key, with this much.
@@ -353,8 +383,8 @@ pub fn next(facts: &Facts, call: &RefundCall, listed: &[Listed], now: Time) -> R
     if listed.iter().any(|refund| refund.order.as_deref() == Some(&call.order)) {
         return RefundStep::Over("the refund was made");
     }
-    if order.gave_up.contains_key(&call.id) {
-        return RefundStep::Over("it was given up");
+    if order.is_over(&call.id) {
+        return RefundStep::Over("nothing more is asked for it; order the refund again");
     }
     if *newest > call.generation {
         return RefundStep::Over("another call took its place");
@@ -362,11 +392,12 @@ pub fn next(facts: &Facts, call: &RefundCall, listed: &[Listed], now: Time) -> R
     let received =
         facts.refundables().into_iter().find(|one| one.id == call.id).map_or(0, |one| one.received);
     let gone = sum(listed.iter().filter(|refund| refund.holds).map(|refund| refund.amount));
+    let gone = minus(gone, facts.released_of(&call.id)).max(0);
     let left = minus(received, gone).max(0);
     let is_rest = order.wish.amount.is_none();
     if left < wanted.amount {
         return match (is_rest, left) {
-            (true, 0) => RefundStep::Over("nothing is left: others refunded it"),
+            (true, 0) => RefundStep::Met,
             (true, _) => another(call, left),
             (false, _) => {
                 let error = format!("{} was to be refunded, and only {left} is left", wanted.amount);

@@ -18,6 +18,8 @@ use crate::token;
 use crate::transact::{Decision, TransactError, transact_in_steps};
 use crate::types::{FieldError, RefundOrdered};
 
+/// How often what a payment became may have been merged in its turn.
+const MERGES_MAX: usize = 1_000;
 /// Characters of a reason, and of notes.
 const REASON_MAX: usize = 200;
 const NOTES_MAX: usize = 1_000;
@@ -171,7 +173,6 @@ fn answer(payment: &str, facts: &Facts, key: &str, order: &RefundOrder) -> Value
 /// What is loaded while a payment's refund is decided.
 struct Asked<'a> {
     id: &'a str,
-    key: Key,
     actor: &'a Actor<'a>,
     wanted: Wanted,
     /// Drawn once, so that what is decided again is the same.
@@ -186,21 +187,29 @@ enum Found<'l> {
 
 impl<'a> Asked<'a> {
     fn new(id: &'a str, actor: &'a Actor<'a>) -> Self {
-        let key = Key::new(Kind::Payment, id);
-        Self { id, wanted: Wanted::keys([key.clone()]), key, actor, inputs: Vec::new() }
+        Self { id, wanted: Wanted::keys([Key::new(Kind::Payment, id)]), actor, inputs: Vec::new() }
     }
 
     fn payment<'l>(&mut self, loaded: &'l Loaded) -> Result<Found<'l>> {
         let unknown = || RefundRefusal::UnknownPayment(self.id.to_owned());
-        let state = loaded.states.get(&self.key).filter(|state| !state.is_deleted());
-        let state = state.ok_or_else(unknown)?;
-        let facts = Facts::parse(&state.facts).map_err(sekisho_store::Error::corrupt)?;
-        if let Some(into) = facts.merged_into {
-            self.key = Key::new(Kind::Payment, into);
-            let more = Wanted::keys([self.key.clone()]);
-            self.wanted.extend(more.clone());
-            return Ok(Found::Elsewhere(more));
-        }
+        // From the beginning each time: what was merged may have parted again.
+        let mut key = Key::new(Kind::Payment, self.id);
+        let mut merges = 0..MERGES_MAX;
+        let state = loop {
+            merges.next().ok_or_else(unknown)?;
+            let Some(state) = loaded.states.get(&key).filter(|state| !state.is_deleted()) else {
+                if self.wanted.keys.contains(&key) {
+                    return Err(unknown().into());
+                }
+                let more = Wanted::keys([key]);
+                self.wanted.extend(more.clone());
+                return Ok(Found::Elsewhere(more));
+            };
+            match Facts::parse(&state.facts).map_err(sekisho_store::Error::corrupt)?.merged_into {
+                Some(into) => key = Key::new(Kind::Payment, into),
+                None => break state,
+            }
+        };
         // Whose it is not to be told from one that is not there.
         if !state.is_shown() || !self.actor.may_touch(state.index.tenant.as_deref()) {
             return Err(unknown().into());

@@ -28,6 +28,8 @@ const RATE: u32 = 10;
 /// A refund is worth about three days of trying.
 const RETRY: Retry =
     Retry { retries: 300, first_ms: 2_000, factor: 2, cap_ms: 15 * 60_000, jitter_percent: 25 };
+/// When it is looked again at what could not be given up, because the store did not answer.
+const ABANDON_AGAIN_MS: i64 = 60_000;
 /// Refunds of one object that are looked through.
 const LISTED_MAX: usize = 1_000;
 /// What Stripe passes on as a reason. Others are kept here alone: `fraudulent` would also block the customer there.
@@ -64,8 +66,8 @@ impl Refunder {
                 Ok(Asked::Refused(until)) => {
                     wait_until = Some(wait_until.map_or(until, |other| other.min(until)));
                 }
-                Ok(Asked::Ended(set)) => ended = Some(Ok(set)),
-                Err(failure) => ended = Some(Err(failure)),
+                Ok(Asked::Ended(set)) => ended = Some(set),
+                Err(failure) => ended = Some(run.retry(&failure).await),
             }
             if ended.is_some() {
                 break;
@@ -73,7 +75,7 @@ impl Refunder {
         }
         judge_provider(engine, &work.job.lane, run.went_well);
         let set = match (ended, wait_until) {
-            (Some(ended), _) => ended?,
+            (Some(ended), _) => ended,
             // The key will be mended, or its rights: that spends no try.
             (None, Some(due_at)) => run.end(End::Wait { due_at }),
             (None, None) => run.nobody_knows_it().await,
@@ -118,7 +120,7 @@ impl Run<'_> {
             };
             account.judge(self.engine, None).await;
             let facts = load(self.engine, self.call).await?;
-            let amount = match refund::next(&facts, self.call, &listed(&found), self.engine.node.now()) {
+            let amount = match refund::next(&facts, self.call, &listed(&found)?, self.engine.node.now()) {
                 RefundStep::Post { amount } => amount,
                 step => {
                     let mut set = self.take(step, &facts).await?;
@@ -132,6 +134,11 @@ impl Run<'_> {
             let is_replayed = answer.is_replayed;
             let failure = match self.note(answer) {
                 Ok(made) => {
+                    let is_ours = |one: Listed| one.order.as_deref() == Some(&self.call.order);
+                    if !refund::listed(&made).is_some_and(is_ours) {
+                        let error = "the answer is no refund of this order";
+                        return Err(Failure::transient("broken", error));
+                    }
                     let events = self.arrivals(&[made]);
                     return Ok(Asked::Ended(ChangeSet { events, ..self.end(End::Done(Outcome::SUCCESS)) }));
                 }
@@ -176,6 +183,13 @@ impl Run<'_> {
     async fn take(&self, step: RefundStep, facts: &Facts) -> Result<ChangeSet, Failure> {
         match step {
             RefundStep::Over(note) => Ok(self.end(End::Done(Outcome::Skipped { note: note.to_owned() }))),
+            RefundStep::Met => {
+                let met = [self.call.id.clone()].into();
+                let set = decided(self.engine, self.call, |order| order.met = met).await?;
+                let note = "nothing is left: others refunded it".to_owned();
+                let end = End::Done(Outcome::Skipped { note });
+                Ok(ChangeSet { ends: vec![Ended::new(self.job.lease, end)], ..set })
+            }
             RefundStep::Wait { until } => Ok(self.end(End::Wait { due_at: until })),
             RefundStep::Next { amount } => {
                 let currency = self.generation(facts).and_then(|call| call.currency);
@@ -218,12 +232,16 @@ impl Run<'_> {
         }
         // Whatever the provider says of a retry: the next run looks first.
         let class = if failure.reason == UNAVAILABLE { Class::Transient } else { failure.class };
-        let failure = Failure { class, ..failure.clone() };
+        Asked::Ended(self.retry(&Failure { class, ..failure.clone() }).await)
+    }
+
+    /// How a run ends that failed, inside or at the provider: once more, or before a person.
+    async fn retry(&self, failure: &Failure) -> ChangeSet {
         let (tries, salt) = (self.job.tries(), self.job.lease.job.as_i64() as u64);
-        Asked::Ended(match queue::after(&failure, &RETRY, tries, salt, self.engine.node.now()) {
+        match queue::after(failure, &RETRY, tries, salt, self.engine.node.now()) {
             End::Dead(reason) => abandon(self.engine, self.job, self.call, reason).await,
             end => self.end(end),
-        })
+        }
     }
 
     async fn nobody_knows_it(&self) -> ChangeSet {
@@ -280,6 +298,10 @@ pub async fn abandon(engine: &Engine, job: &Job, call: &RefundCall, reason: Dead
             };
             ChangeSet { ends: vec![dead(reason, about)], ..set }
         }
+        // A store that can't be read just now must not make it forgotten.
+        Err(failure) if failure.class == Class::Transient => {
+            ChangeSet::end(job.lease, End::Wait { due_at: at.plus_ms(ABANDON_AGAIN_MS) }, at)
+        }
         // Rather a dead letter alone than none.
         Err(_) => ChangeSet { ends: vec![dead(reason, About::default())], ..ChangeSet::nothing(at) },
     }
@@ -310,11 +332,11 @@ async fn decided(
 
 /// Everything known of the payment whose money it is.
 async fn load(engine: &Engine, call: &RefundCall) -> Result<Facts, Failure> {
-    let mut wanted = Wanted::names([call.payment()]);
+    let mut wanted = Wanted::names([call.payment_name()]);
     loop {
         let (names, keys) = (wanted.names.iter().cloned(), wanted.keys.iter().cloned());
         let loaded = engine.store.load(names.collect(), keys.collect()).await.map_err(unavailable)?;
-        let key = wanted.keys.last().or_else(|| loaded.names.get(&call.payment()));
+        let key = wanted.keys.last().or_else(|| loaded.names.get(&call.payment_name()));
         let Some(state) = key.and_then(|key| loaded.states.get(key)) else { return Ok(Facts::default()) };
         let broken = |error: serde_json::Error| Failure::terminal("unreadable_state", error.to_string());
         let facts = Facts::parse(&state.facts).map_err(broken)?;
@@ -325,15 +347,16 @@ async fn load(engine: &Engine, call: &RefundCall) -> Result<Facts, Failure> {
     }
 }
 
-fn listed(found: &[stripe::Object]) -> Vec<Listed> {
-    found.iter().filter_map(|refund| refund::listed(refund)).collect()
+/// One that can't be read may be the one we look for.
+fn listed(found: &[stripe::Object]) -> Result<Vec<Listed>, Failure> {
+    let unreadable = || Failure::transient("broken", "a refund that the provider lists can't be read");
+    found.iter().map(|refund| refund::listed(refund).ok_or_else(unreadable)).collect()
 }
 
 fn new_refund<'c>(facts: &Facts, call: &'c RefundCall, amount: i64) -> RefundRequest<'c> {
     let wish = facts.refund_orders.get(&call.order).map(|order| &order.wish);
     let reason = wish.and_then(|wish| REASONS.into_iter().find(|reason| *reason == wish.reason));
-    let payment = facts.ours.keys().next().or(facts.born.as_ref()).cloned().unwrap_or_default();
-    let metadata = vec![(refund::ORDER, call.order.clone()), (refund::PAYMENT, payment)];
+    let metadata = vec![(refund::ORDER, call.order.clone()), (refund::PAYMENT, call.payment.clone())];
     RefundRequest { object: &call.object, id: &call.id, amount, reason, metadata }
 }
 

@@ -186,7 +186,7 @@ impl Back {
 }
 
 /// What was reserved, never captured, and has a refund all the same. More that is captured later was not let go.
-fn released(charge: &Charge) -> i64 {
+pub(super) fn released(charge: &Charge) -> i64 {
     charge.released.min(minus(charge.amount, charge.captured)).max(0)
 }
 

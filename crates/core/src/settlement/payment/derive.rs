@@ -162,7 +162,14 @@ impl Attention {
             }
             Self::RefundFailed => came_to_nothing(facts, derived, RefundStatus::Failed),
             Self::RefundGivenUp => some_order(facts, |order, status| {
-                status == RefundOrderStatus::Failed && !order.gave_up.is_empty()
+                let is_over = !(order.gave_up.is_empty() && order.met.is_empty());
+                let takes_it = |later: &RefundOrder, status: RefundOrderStatus| {
+                    later.wish.at > order.wish.at
+                        && status != RefundOrderStatus::Failed
+                        && later.amount(order.wish.currency) >= order.amount(order.wish.currency)
+                };
+                // Until somebody orders it anew.
+                status == RefundOrderStatus::Failed && is_over && !some_order(facts, takes_it)
             }),
             Self::RefundHeldBack => some_order(facts, |_, status| status == RefundOrderStatus::HeldBack),
             Self::RefundByHand => some_order(facts, |order, status| {

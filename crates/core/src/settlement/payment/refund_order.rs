@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::amounts::{Amounts, intent_of};
+use super::amounts::{Amounts, intent_of, released};
 use super::{Facts, RefundStatus, each, greater, is_nothing};
 use crate::money::{Currency, minus, sum};
 use crate::time::Time;
@@ -21,6 +21,9 @@ pub struct RefundOrder {
     /// Why nothing more is asked of the provider, by object.
     #[serde(skip_serializing_if = "is_nothing")]
     pub gave_up: BTreeMap<String, String>,
+    /// Objects of which nothing was left when the provider was asked: nothing more is asked of it.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub met: BTreeSet<String>,
     /// Ordered by a rule beyond what rules may order in an hour: a person lets it go.
     #[serde(skip_serializing_if = "is_nothing")]
     pub held_back: bool,
@@ -101,6 +104,7 @@ impl RefundOrder {
         }
         each(&mut self.calls, &other.calls, |mine, other| each(mine, other, Generation::join));
         each(&mut self.gave_up, &other.gave_up, greater);
+        self.met.extend(other.met.iter().cloned());
         greater(&mut self.held_back, &other.held_back);
         greater(&mut self.released, &other.released);
     }
@@ -117,6 +121,11 @@ impl RefundOrder {
         let first = self.calls.values().filter_map(|generations| generations.values().next());
         let asked = sum(first.filter(|call| call.currency == currency).map(|call| call.amount));
         if self.calls.is_empty() { self.wish.amount.unwrap_or_default() } else { asked }
+    }
+
+    /// Whether nothing more is asked of the provider for an object.
+    pub fn is_over(&self, object: &str) -> bool {
+        self.gave_up.contains_key(object) || self.met.contains(object)
     }
 
     pub fn waits_for_release(&self) -> bool {
@@ -202,10 +211,24 @@ impl Facts {
         part
     }
 
+    /// What went back in a currency, or is on its way.
+    pub fn gone_in(&self, currency: Option<Currency>) -> i64 {
+        Amounts::of(self, currency).back.gone()
+    }
+
+    /// What the provider lists as refunded of an object, and was only reserved and let go.
+    pub fn released_of(&self, object: &str) -> i64 {
+        let own = self
+            .charges
+            .iter()
+            .filter(|(id, charge)| *id == object || intent_of(self, id, charge) == Some(object));
+        sum(own.map(|(_, charge)| released(charge)))
+    }
+
     /// What an order still takes from an object: its call, until its refund is known or nothing more is asked.
     fn open_call(&self, key: &str, order: &RefundOrder, object: &str) -> Option<i64> {
         let (_, call) = order.calls.get(object)?.last_key_value()?;
-        let is_over = order.gave_up.contains_key(object) || self.refunds_of(key, object).next().is_some();
+        let is_over = order.is_over(object) || self.refunds_of(key, object).next().is_some();
         (!is_over).then_some(call.amount)
     }
 
@@ -232,8 +255,7 @@ impl Facts {
     pub fn refund_order_status(&self, key: &str, order: &RefundOrder) -> RefundOrderStatus {
         use RefundOrderStatus as Is;
         if let Some(target) = order.wish.by_hand {
-            let gone = Amounts::of(self, order.wish.currency).back.gone();
-            return if gone >= target { Is::MetElsewhere } else { Is::Ordered };
+            return if self.gone_in(order.wish.currency) >= target { Is::MetElsewhere } else { Is::Ordered };
         }
         let kept = |object: &str| {
             self.refundables().into_iter().find(|one| one.id == object).map_or(0, |one| one.kept)
@@ -247,7 +269,7 @@ impl Facts {
                 if made.iter().any(|one| one.status.is_under_way()) { PENDING } else { DONE }
             } else if is_back {
                 ELSEWHERE
-            } else if !made.is_empty() || order.gave_up.contains_key(object) {
+            } else if !made.is_empty() || order.is_over(object) {
                 FAILED
             } else {
                 ORDERED

@@ -188,7 +188,7 @@ fn e1_the_next_step_follows_from_what_the_provider_lists() {
     );
     let failed = Listed { holds: false, ..seen("re_1", 1_000, Some(KEY)) };
     assert!(matches!(step(&[failed]), RefundStep::Over(_)), "what failed is a person's");
-    assert!(matches!(step(&[seen("re_x", 1_000, None)]), RefundStep::Over(_)));
+    assert_eq!(step(&[seen("re_x", 1_000, None)]), RefundStep::Met);
     assert_eq!(step(&[seen("re_x", 300, None)]), RefundStep::Next { amount: 700 });
     let gone = Listed { holds: false, ..seen("re_x", 300, None) };
     assert_eq!(step(&[gone]), RefundStep::Post { amount: 1_000 }, "what came back is there again");
@@ -255,7 +255,14 @@ fn e1_what_was_given_up_needs_a_person_and_takes_nothing() {
     assert_eq!(status(&world, KEY), RefundOrderStatus::Failed);
     assert_eq!(Derived::of(&facts(&world)).attention.unwrap().name(), "refund_given_up");
     assert!(world.told().contains(&"payment.refund_given_up"));
-    assert!(ordered(&mut world, wish("again", None)).is_ok());
+    let mut again = wish("again", None);
+    again.wish.at = NOW.plus_ms(1);
+    assert!(ordered(&mut world, again).is_ok());
+    assert_eq!(
+        Derived::of(&facts(&world)).attention.map(|one| one.name()),
+        Some("unlinked"),
+        "a person has acted"
+    );
 }
 
 #[test]
@@ -342,4 +349,54 @@ fn e1_only_those_may_be_told_to_refund_whom_the_operator_named() {
     let with_key = RefundPolicy { accounts: vec![(Provider::Square, None)], automatic_per_hour: 30 };
     assert_eq!(with_key.rights("square/-/live"), Rights::ByHand);
     assert_eq!(RefundPolicy::default().rights("stripe/acct_1/live"), Rights::NotAllowed);
+}
+
+#[test]
+fn e1_what_was_only_reserved_and_let_go_is_no_refund_of_the_list_either() {
+    let mut world = World::of("stripe");
+    world.hears(&json!({
+        "type": "charge.captured", "livemode": true, "api_version": "2024-06-20",
+        "data": { "object": {
+            "object": "charge", "id": "ch_1", "payment_intent": "pi_1", "amount": 1_000, "amount_captured": 600,
+            "amount_refunded": 400, "captured": true, "paid": true, "status": "succeeded", "currency": "jpy",
+        } },
+    }));
+    let made = ordered(&mut world, wish(KEY, None)).unwrap();
+    assert_eq!(made.amount(Currency::parse("jpy")), 600);
+    let listed = [seen("re_release", 400, None)];
+    assert_eq!(next(&facts(&world), &call("pi_1", 1), &listed, NOW), RefundStep::Post { amount: 600 });
+}
+
+#[test]
+fn e1_two_orders_by_hand_are_two_refunds_and_never_more_than_is_left() {
+    let mut world = paid(&[("pi_1", 1_000)]);
+    let by_hand = |world: &mut World, key: &str, amount| {
+        let made = order(&facts(world), wish(key, amount), |_| Rights::ByHand)?;
+        settle(world, key, &made);
+        Ok::<_, RefundRefusal>(made)
+    };
+    by_hand(&mut world, "a", Some(300)).unwrap();
+    by_hand(&mut world, "b", Some(300)).unwrap();
+    assert_eq!(by_hand(&mut world, "c", Some(500)), Err(RefundRefusal::MoreThanLeft { left: 400 }));
+    assert_eq!(by_hand(&mut world, "d", None).unwrap().wish.amount, Some(400));
+    assert!(matches!(by_hand(&mut world, "e", None), Err(RefundRefusal::Ordered { .. })));
+    world.hears(&refund("re_1", "pi_1", 300, "succeeded", None));
+    assert_eq!(status(&world, "a"), RefundOrderStatus::MetElsewhere);
+    assert_eq!(status(&world, "b"), RefundOrderStatus::Ordered, "one refund is one order's");
+}
+
+#[test]
+fn e1_when_the_refund_that_others_made_fails_a_person_hears_of_it_and_may_order_anew() {
+    let mut world = paid(&[("pi_1", 1_000)]);
+    ordered(&mut world, wish(KEY, None)).unwrap();
+    world.hears(&refund("re_hand", "pi_1", 1_000, "pending", None));
+    let met = call("pi_1", 1).input(Seq::from_i64(3_000), |order| {
+        order.met.insert("pi_1".into());
+    });
+    world.settle(&[met]);
+    assert_eq!(status(&world, KEY), RefundOrderStatus::MetElsewhere);
+    world.hears(&refund("re_hand", "pi_1", 1_000, "failed", None));
+    assert_eq!(status(&world, KEY), RefundOrderStatus::Failed);
+    assert!(Derived::of(&facts(&world)).attention.is_some());
+    assert!(ordered(&mut world, wish("again", None)).is_ok());
 }
