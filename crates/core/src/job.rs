@@ -47,6 +47,11 @@ impl Lane {
         Self("timer".into())
     }
 
+    /// Where sources are compared with their providers: that may take long, and keeps no other timer waiting.
+    pub fn reconcile() -> Self {
+        Self("reconcile".into())
+    }
+
     /// Where a provider's API is asked.
     pub fn fetch(provider: &str) -> Self {
         Self(format!("fetch:{provider}").into())

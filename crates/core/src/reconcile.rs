@@ -21,6 +21,8 @@ pub use silence::{Heard, Rates, Silence, SilenceVerdict};
 const OBJECTS_MS: i64 = 3 * DAY_MS;
 /// How often everything that the provider still lists is read.
 const DEEP_EVERY_MS: i64 = DAY_MS;
+/// And after one that failed, not before.
+const DEEP_AGAIN_MS: i64 = 60 * 60_000;
 /// After so many runs that did not happen, Sekisho was away.
 const MISSED_RUNS: i64 = 3;
 
@@ -110,7 +112,9 @@ impl Policy {
     /// Once a day, and after a gap in our own runs.
     fn wants_deep(&self, register: &SourceRegister, at: Time) -> bool {
         let older = |time: Option<Time>, ms: i64| time.is_none_or(|time| at.ms() - time.ms() >= ms);
-        older(register.last_deep, DEEP_EVERY_MS) || older(register.last_good, self.overlap_ms)
+        let is_due = older(register.last_deep, DEEP_EVERY_MS) || older(register.last_good, self.overlap_ms);
+        // What can't be read whole is not tried again at every turn.
+        is_due && older(register.deep_tried, DEEP_AGAIN_MS)
     }
 
     /// Whether Sekisho was away before this run: what is missing then says nothing of the provider.

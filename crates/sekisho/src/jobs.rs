@@ -96,6 +96,7 @@ impl Jobs {
         }
         if parts.schedules {
             lanes.push((Lane::timer(), plain(timer::AT_ONCE)));
+            lanes.push((Lane::reconcile(), plain(reconcile::AT_ONCE)));
         }
         lanes
     }

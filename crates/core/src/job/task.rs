@@ -20,7 +20,7 @@ pub enum Task {
     /// Read something from the provider; the answer becomes an event.
     Fetch(Fetch),
     /// Have the provider give money back.
-    Refund(RefundCall),
+    Refund(Box<RefundCall>),
     /// Do what is due.
     Timer(Timer),
     /// What another version wrote, and this one can't read. It is kept as it is, and a person decides.
@@ -85,7 +85,7 @@ impl Task {
             Kind::Send => Some(Self::Send { notice: payload.to_owned() }),
             Kind::Notify => read(payload).map(Self::Notify),
             Kind::Fetch => read(payload).map(Self::Fetch),
-            Kind::Refund => read(payload).map(Self::Refund),
+            Kind::Refund => read(payload).map(Box::new).map(Self::Refund),
             Kind::Timer => read(payload).map(Self::Timer),
         };
         Some(task.unwrap_or_else(|| Self::Unreadable { kind, payload: payload.to_owned() }))
@@ -208,7 +208,7 @@ mod tests {
             (Task::Notify(remind), "notify", r#"{"remind":{"tenant":"t","date":"2026-05-28"}}"#),
             (Task::Fetch(fetch), "fetch", fetched),
             (Task::Fetch(again), "fetch", fetched_again),
-            (Task::Refund(refund), "refund", refunded),
+            (Task::Refund(Box::new(refund)), "refund", refunded),
             (Task::Timer(Timer::Schedule("daily".into())), "timer", r#"{"schedule":"daily"}"#),
             (Task::Timer(Timer::Count), "timer", r#""count""#),
             (Task::Timer(Timer::Forget), "timer", r#""forget""#),

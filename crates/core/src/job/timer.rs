@@ -39,12 +39,14 @@ impl Timer {
             Self::Remind => "remind".into(),
             Self::Reconcile { source, .. } => format!("reconcile/{source}"),
         };
+        let is_comparison = matches!(self, Self::Reconcile { .. });
         NewJob {
             id,
             // The moment first: what is long past is one range.
             key: Some(format!("timer/{due_at}/{name}")),
-            lane: Lane::timer(),
-            fifo: None,
+            lane: if is_comparison { Lane::reconcile() } else { Lane::timer() },
+            // Of one source, one at a time.
+            fifo: is_comparison.then(|| name.clone()),
             due_at,
             event: None,
             task: Task::Timer(self.clone()),

@@ -51,6 +51,10 @@ impl RunResult<'_> {
             }
             Some(failure) => register.fail(self.found, failure.reason, &failure.error, self.at),
         }
+        if self.window.is_deep {
+            register.deep_tried = Some(self.at);
+        }
+        register.remember_unheard(self.found);
         alerts.extend(self.silence(register, policy));
         alerts
     }
@@ -113,7 +117,7 @@ impl RunResult<'_> {
     }
 
     fn silence(&self, register: &mut SourceRegister, policy: &Policy) -> Option<Alert> {
-        let verdict = judge(register, self.rates, policy.silent, self.found.unheard, self.at)?;
+        let verdict = judge(register, self.rates, policy.silent, register.unheard, self.at)?;
         let (silence, news) = match verdict {
             SilenceVerdict::Silent(silence) => (silence, News::Silent),
             SilenceVerdict::Recovered(silence) => (silence, News::Recovered),

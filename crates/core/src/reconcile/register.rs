@@ -26,6 +26,8 @@ pub struct SourceRegister {
     pub last_run: Option<Time>,
     pub last_good: Option<Time>,
     pub last_deep: Option<Time>,
+    /// When everything that is listed was last tried to be read.
+    pub deep_tried: Option<Time>,
     /// Why the last run did not end well, as a word and a sentence.
     pub error: Option<(String, String)>,
     pub last: RunFigures,
@@ -35,6 +37,8 @@ pub struct SourceRegister {
     pub differences: Vec<Discrepancy>,
     pub heard: Option<Heard>,
     pub silence: Option<Silence>,
+    /// The oldest event that is newer than all that came by themselves, and was only listed.
+    pub unheard: Option<Time>,
     /// Since when Sekisho itself listens without a break, if there was one.
     pub resumed_at: Option<Time>,
 }
@@ -96,8 +100,8 @@ pub struct Found {
     /// Everything that this run saw.
     seen: BTreeMap<String, DayCount>,
     newest: Option<Time>,
-    /// The newest that never came though it had time to.
-    pub unheard: Option<Time>,
+    /// When events were made that did not come by themselves, as far as is known.
+    unheard: Vec<Time>,
     pub differences: Vec<Discrepancy>,
     /// Objects with a difference of before that agree by now.
     pub agreed: Vec<String>,
@@ -126,8 +130,8 @@ impl Found {
         figures.closed += u64::from(is_closed);
         let Some(created) = created else { return };
         self.newest = self.newest.max(Some(created));
-        if is_missing {
-            self.unheard = self.unheard.max(Some(created));
+        if standing != EventStanding::Known {
+            self.unheard.push(created);
         }
         let one = DayCount { listed: 1, missing: u64::from(is_missing), closed: u64::from(is_closed) };
         self.seen.entry(day(created)).or_default().add(&one);
@@ -162,18 +166,31 @@ impl SourceRegister {
     /// Every page was read: the high water moves.
     pub fn complete(&mut self, found: &Found, done: Done) {
         self.last_run = Some(done.at);
-        self.last_good = Some(done.at);
+        // A short run by hand says nothing of what lies before it.
+        let is_whole = done.is_deep || self.high_water.is_none_or(|water| done.since <= water);
+        if is_whole {
+            self.last_good = Some(done.at);
+        }
         if done.is_deep {
             self.last_deep = Some(done.at);
         }
         self.error = None;
         self.last = found.figures;
         // A clock of theirs that is ahead must not make us pass over what is made until then.
-        self.high_water = self.high_water.max(found.newest.map(|newest| newest.min(done.at)));
+        let newest = found.newest.filter(|_| is_whole).map(|newest| newest.min(done.at));
+        self.high_water = self.high_water.max(newest);
         self.count_days(found, done);
         let is_old = |one: &Discrepancy| found.agreed.contains(&one.id) && one.kind == OURS;
         self.differences.retain(|one| !is_old(one));
         self.add_differences(found);
+    }
+
+    /// Whatever was only listed is remembered until something newer comes by itself.
+    pub fn remember_unheard(&mut self, found: &Found) {
+        let floor = self.heard.as_ref().map(|heard| heard.created).or(self.born);
+        let is_newer = |one: &Time| floor.is_none_or(|floor| *one > floor);
+        let all = found.unheard.iter().copied().chain(self.unheard);
+        self.unheard = all.filter(is_newer).min();
     }
 
     /// It broke off: what was taken in is here, and the next run begins where this one did.

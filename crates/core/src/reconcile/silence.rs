@@ -89,7 +89,7 @@ fn hour_of_week(at: Time) -> usize {
     at.ms().div_euclid(HOUR_MS).rem_euclid(HOURS_OF_WEEK as i64) as usize
 }
 
-/// What is told about a source now, if anything. `unheard` is the newest event of the provider's list that never came.
+/// What is told about a source now, if anything. `unheard` is the oldest event that was only listed.
 pub fn judge(
     register: &SourceRegister,
     rates: &Rates,

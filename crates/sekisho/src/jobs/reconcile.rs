@@ -39,6 +39,9 @@ use crate::env::Env;
 use crate::telemetry::SourceLabels;
 use crate::transact::{TransactError, transact};
 
+/// Sources that are compared at once.
+pub const AT_ONCE: usize = 2;
+
 /// Pages of one list that a run reads; no provider's month is longer.
 const PAGES_MAX: usize = 10_000;
 /// Newest events of a source among which one is looked for that came by itself.
@@ -132,6 +135,11 @@ impl Reconciler {
             }
             let note = format!("the source {source} is no longer compared with its provider");
             return Ok((Outcome::Skipped { note }, None));
+        }
+        if now.ms() - due_at.ms() > self.policy.every_ms {
+            // A run before it took longer than that, or nobody ran: the next one sees the same.
+            let note = "a later run does the same".to_owned();
+            return Ok((Outcome::Skipped { note }, Some(self.policy.next_after(now))));
         }
         let order = RunOrder { deep, ..RunOrder::default() };
         let report = self.run(&engine.base(), source, order, None).await?;

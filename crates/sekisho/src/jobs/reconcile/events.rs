@@ -36,10 +36,11 @@ impl Reader<'_> {
     /// Notes which payments the newest events speak of. Nothing is taken in, and nothing counted again.
     pub(super) async fn look_for_young(&mut self) -> Result<(), Failure> {
         let since = self.started.plus_ms(-self.own.policy.grace_ms);
-        let mut cursor = None;
+        // The same question for every page.
+        let (until, mut cursor) = (self.base.node.now(), None);
         for _ in 0..PAGES_MAX {
             let now = self.base.node.now();
-            let call = self.lister.events(since, now, cursor.as_deref(), now).await;
+            let call = self.lister.events(since, until, cursor.as_deref(), now).await;
             let page = self.page(call).await?;
             let listed: Vec<_> = page.items.iter().filter_map(|item| self.arrival(item, now)).collect();
             // Some providers know no such window.
@@ -101,9 +102,13 @@ impl Reader<'_> {
                 return None;
             }
         };
-        let is_wanted = settlement::is_read(door.origin.provider, &event.kind)
-            || own.policy.events.iter().any(|pattern| pattern.matches(&event.kind));
-        if !is_wanted {
+        let is_named = own.policy.events.iter().any(|pattern| pattern.matches(&event.kind));
+        if !is_named && !settlement::is_read(door.origin.provider, &event.kind) {
+            return None;
+        }
+        let is_foreign = DeadReason::of_mode(door.origin.livemode, event.livemode)
+            .or_else(|| DeadReason::of_account(door.account.as_deref(), event.account.as_deref()));
+        if is_foreign.is_some() {
             return None;
         }
         let identity = Identity::of(&door.name, &event, None);
@@ -123,10 +128,14 @@ impl Reader<'_> {
             trust: Trust::Fetched,
             headers: VIA.into(),
             body: Bytes::copy_from_slice(&event.body),
-            held: DeadReason::of_age(event.created, received_at.plus_ms(-own.kept_ms))
-                .or_else(|| DeadReason::of_mode(door.origin.livemode, event.livemode))
-                .or_else(|| DeadReason::of_account(door.account.as_deref(), event.account.as_deref())),
+            held: DeadReason::of_age(event.created, received_at.plus_ms(-own.kept_ms)),
         })
+        .filter(|arrival| is_named || self.is_settled(arrival))
+    }
+
+    /// Whether it says something that is settled: only of such an event it matters that it is missing.
+    fn is_settled(&self, arrival: &Arrival) -> bool {
+        !matches!(settlement::read(self.door.origin, &arrival.stored(), &self.own.references), Ok(None))
     }
 
     fn touch(&mut self, arrival: &Arrival) {
