@@ -6,7 +6,7 @@ use sekisho_core::audit::Role;
 use sekisho_core::change::ChangeSet;
 use sekisho_core::settlement::payment::{self, Facts, RefundOrder, RefundWish, Release};
 use sekisho_core::settlement::refund::{self, Automatic, RefundPolicy, RefundRefusal, Wish};
-use sekisho_core::settlement::{Cause, Input, Terms, decide, names};
+use sekisho_core::settlement::{Cause, Terms, decide, names};
 use sekisho_core::state::{Key, Kind, Loaded, State, Wanted, Write};
 use sekisho_store::Store;
 use serde_json::{Map, Value};
@@ -175,8 +175,6 @@ struct Asked<'a> {
     id: &'a str,
     actor: &'a Actor<'a>,
     wanted: Wanted,
-    /// Drawn once, so that what is decided again is the same.
-    inputs: Vec<Input>,
 }
 
 enum Found<'l> {
@@ -187,7 +185,7 @@ enum Found<'l> {
 
 impl<'a> Asked<'a> {
     fn new(id: &'a str, actor: &'a Actor<'a>) -> Self {
-        Self { id, wanted: Wanted::keys([Key::new(Kind::Payment, id)]), actor, inputs: Vec::new() }
+        Self { id, wanted: Wanted::keys([Key::new(Kind::Payment, id)]), actor }
     }
 
     fn payment<'l>(&mut self, loaded: &'l Loaded) -> Result<Found<'l>> {
@@ -227,14 +225,14 @@ impl<'a> Asked<'a> {
         let at = self.actor.at;
         let (name, role) = (self.actor.name.to_owned(), self.actor.role.of_entry());
         let cause = Cause { actor: Some(name), role, ..Cause::default() };
-        self.inputs = refund::inputs(facts, key, order, || token::fresh_seq(at), &cause);
-        let mut more = names(&self.inputs);
+        let inputs = refund::inputs(facts, key, order, || token::fresh_seq(at), &cause);
+        let mut more = names(&inputs);
         more.names.retain(|name| !self.wanted.names.contains(name));
         if !more.is_empty() {
             self.wanted.extend(more.clone());
             return Ok(Decision::Load(more));
         }
-        match decide(&self.inputs, &self.wanted, loaded, &Terms::at(at)) {
+        match decide(&inputs, &self.wanted, loaded, &Terms::at(at)) {
             Err(more) => {
                 self.wanted.extend(more.clone());
                 Ok(Decision::Load(more))
