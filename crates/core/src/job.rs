@@ -52,6 +52,11 @@ impl Lane {
         Self("reconcile".into())
     }
 
+    /// Where orders are looked at when a time that was waited for has come.
+    pub fn deadline() -> Self {
+        Self("deadline".into())
+    }
+
     /// Where a provider's API is asked.
     pub fn fetch(provider: &str) -> Self {
         Self(format!("fetch:{provider}").into())

@@ -13,6 +13,7 @@
 //! - [`notification`] who is told what, by mail, chat or phone, and what became of it
 //! - [`queue`] when failed work runs again, and when a destination is left alone for a while
 //! - [`reconcile`] what a provider lists, compared with what came
+//! - [`slot`] places that can be sold once · [`reservation`] whose they are · [`fulfilment`] what was paid for and must be made
 //! - [`schedule`] when a cron line is due
 //! - [`actor`] who acts · [`user`] who may enter the console · [`api_key`] what a key may do · [`selection`] how much one order may touch
 //! - [`rule`] an operator's expression over an event
@@ -30,6 +31,7 @@ pub mod delivery;
 pub mod diagnose;
 pub mod directory;
 pub mod event;
+pub mod fulfilment;
 pub mod header;
 pub mod id;
 pub mod job;
@@ -41,11 +43,13 @@ pub mod pattern;
 pub mod provider;
 pub mod queue;
 pub mod reconcile;
+pub mod reservation;
 pub mod rule;
 pub mod schedule;
 pub mod secret;
 pub mod selection;
 pub mod settlement;
+pub mod slot;
 pub mod source_name;
 pub mod state;
 pub mod text;

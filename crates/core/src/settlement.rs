@@ -6,6 +6,7 @@ pub mod billing;
 pub mod dashboard;
 pub mod decide;
 mod fetch;
+pub mod follow;
 mod komoju;
 mod line_pay;
 mod mollie;
@@ -58,7 +59,7 @@ pub fn read(origin: Origin, event: &Stored, references: &References) -> Result<O
     } else {
         event
     };
-    match origin.provider {
+    let reading = match origin.provider {
         "stripe" => stripe::read(event, references),
         "paypal" => paypal::read(event, references),
         "komoju" => komoju::read(event, references),
@@ -67,7 +68,25 @@ pub fn read(origin: Origin, event: &Stored, references: &References) -> Result<O
         "mollie_classic" => mollie::read(event, references),
         "line_pay" => line_pay::read(event, references),
         _ => Ok(None),
+    };
+    reading.map(|reading| reading.map(|reading| timed(reading, event)))
+}
+
+/// When the money came that an event tells of: no later than the event.
+fn timed(mut reading: Reading, event: &Stored) -> Reading {
+    if let Some(payment) = reading.payment.as_mut().filter(|payment| payment.brings_money()) {
+        payment.money_came(event.created_at.into_iter().chain([event.received_at]).min());
     }
+    reading
+}
+
+/// What is said, without when the money came.
+#[cfg(test)]
+fn untimed(reading: Option<Reading>) -> Option<Reading> {
+    reading.map(|mut reading| {
+        reading.payment.iter_mut().for_each(|payment| payment.paid_at = None);
+        reading
+    })
 }
 
 /// Whether events of this type say something that is settled, so that one that is missing matters.

@@ -48,10 +48,22 @@ pub enum Kind {
     Breaker,
     /// What was found when a source was compared with its provider.
     Reconciliation,
+    /// Places that can be sold once.
+    Slot,
+    /// Who has which places of a slot.
+    SlotBlock,
+    /// Places that are somebody's, for a while or for good.
+    Reservation,
+    /// What was paid for and must be made.
+    Fulfilment,
+    /// What a person should see to.
+    Case,
+    /// What was done because something had gone wrong.
+    Compensation,
 }
 
 impl Kind {
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 21] = [
         Self::Payment,
         Self::Billing,
         Self::Tenant,
@@ -67,6 +79,12 @@ impl Kind {
         Self::Request,
         Self::Breaker,
         Self::Reconciliation,
+        Self::Slot,
+        Self::SlotBlock,
+        Self::Reservation,
+        Self::Fulfilment,
+        Self::Case,
+        Self::Compensation,
     ];
 
     pub const fn name(self) -> &'static str {
@@ -86,6 +104,12 @@ impl Kind {
             Self::Request => "request",
             Self::Breaker => "breaker",
             Self::Reconciliation => "reconciliation",
+            Self::Slot => "slot",
+            Self::SlotBlock => "slot_block",
+            Self::Reservation => "reservation",
+            Self::Fulfilment => "fulfilment",
+            Self::Case => "case",
+            Self::Compensation => "compensation",
         }
     }
 

@@ -33,6 +33,7 @@ use sekisho_core::notification::template::Templates;
 use sekisho_core::notification::{House, Rule, To};
 use sekisho_core::pattern::Pattern;
 use sekisho_core::reconcile;
+use sekisho_core::settlement::follow::OrderPolicy;
 use sekisho_core::settlement::{self, References, refund};
 use sekisho_core::source_name::{OWN, Origin};
 use sekisho_core::time::DAY_MS;
@@ -67,6 +68,9 @@ pub struct Config {
     pub grace: Duration,
     /// Refunds that rules may order in an hour, over all nodes; more wait for a person.
     pub automatic_refunds_per_hour: usize,
+    /// How orders are decided; who may refund comes in by [`Config::orders`].
+    pub orders: OrderPolicy,
+    pub reservations: Reservations,
     /// How what providers list is compared with what came.
     pub reconcile: reconcile::Policy,
     pub notifications: Notifications,
@@ -82,6 +86,14 @@ pub struct Config {
     pub rules: Vec<Rule>,
     pub schedules: Vec<Schedule>,
     pub keys: Vec<Key>,
+}
+
+/// What a request for places may ask for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reservations {
+    /// How long a hold lasts if nothing else is said.
+    pub hold_ms: i64,
+    pub quantity_max: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -260,7 +272,7 @@ impl Config {
     }
 
     /// Who may be told to give money back.
-    pub fn refunds(&self) -> refund::RefundPolicy {
+    fn refunds(&self) -> refund::RefundPolicy {
         let may = |source: &Source| {
             let api = source.api.as_ref().filter(|api| api.refunds)?;
             let provider = settlement::Provider::parse(source.provider.about().name)?;
@@ -270,6 +282,11 @@ impl Config {
             accounts: self.sources.iter().filter_map(may).collect(),
             automatic_per_hour: self.automatic_refunds_per_hour,
         }
+    }
+
+    /// How orders are decided, with who may be told to give money back.
+    pub fn orders(&self) -> OrderPolicy {
+        OrderPolicy { refunds: self.refunds(), ..self.orders.clone() }
     }
 
     /// The folder the default store lives in; generated secrets live there too.

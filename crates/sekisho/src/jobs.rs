@@ -2,6 +2,7 @@
 //! says what became of it; the [`engine`](crate::engine) does the rest.
 
 mod accounts;
+mod deadline;
 mod deliver;
 mod fetch;
 mod notify;
@@ -20,6 +21,7 @@ use sekisho_core::change::ChangeSet;
 use sekisho_core::job::{DeadReason, End, Job, Kind, Lane, Task};
 use sekisho_core::notification::Alert;
 use sekisho_core::queue::{Failure, breaker};
+use sekisho_core::settlement::follow::OrderPolicy;
 use tokio::sync::watch;
 
 use crate::config::Config;
@@ -27,6 +29,7 @@ use crate::engine::lane::LanePolicy;
 use crate::engine::{Base, Engine, Kinds, Parts, Policy, Ran, Work};
 use crate::transact::TransactError;
 use accounts::ApiAccounts;
+use deadline::Deadlines;
 use deliver::Deliverer;
 use fetch::Fetcher;
 use notify::Notifier;
@@ -45,6 +48,8 @@ pub struct Jobs {
     fetcher: Fetcher,
     refunder: Refunder,
     timers: Timers,
+    /// How orders are decided.
+    orders: Arc<OrderPolicy>,
     reconciler: Arc<Reconciler>,
 }
 
@@ -53,14 +58,17 @@ pub fn open(config: &Config, parts: Parts, base: Base) -> anyhow::Result<(Arc<En
     let sources = Arc::new(Sources::new(config));
     let accounts = Arc::new(ApiAccounts::new(config, &base.node.env)?);
     let reconciler = Arc::new(Reconciler::new(config, Arc::clone(&accounts))?);
+    let orders = Arc::new(config.orders());
+    let settler = Settler::new(config, Arc::clone(&orders), Arc::clone(&sources), Arc::clone(&accounts));
     let jobs = Arc::new(Jobs {
-        settler: Arc::new(Settler::new(config, Arc::clone(&sources), Arc::clone(&accounts))),
+        settler: Arc::new(settler),
         deliverer: Deliverer::new(config, sources, &base.node.env)?,
         sender: Sender::new(config)?,
         notifier: Notifier::new(config),
         fetcher: Fetcher::new(Arc::clone(&accounts)),
-        refunder: Refunder::new(accounts),
-        timers: Timers::new(config, Arc::clone(&reconciler)),
+        refunder: Refunder::new(accounts, Arc::clone(&orders)),
+        timers: Timers::new(config, Arc::clone(&reconciler), Deadlines::new(Arc::clone(&orders))),
+        orders,
         reconciler,
     });
     let policy = Policy {
@@ -97,6 +105,7 @@ impl Jobs {
         if parts.schedules {
             lanes.push((Lane::timer(), plain(timer::AT_ONCE)));
             lanes.push((Lane::reconcile(), plain(reconcile::AT_ONCE)));
+            lanes.push((Lane::deadline(), plain(deadline::AT_ONCE)));
         }
         lanes
     }
@@ -126,7 +135,7 @@ impl Kinds for Jobs {
     async fn dead(&self, engine: &Engine, job: &Job, reason: DeadReason) -> ChangeSet {
         match &job.task {
             Task::Send { notice } => self.sender.abandon(engine, job, notice, reason).await,
-            Task::Refund(call) => refund::abandon(engine, job, call, reason).await,
+            Task::Refund(call) => refund::abandon(engine, &self.orders, job, call, reason).await,
             Task::Settle(_)
             | Task::Deliver { .. }
             | Task::Notify(_)

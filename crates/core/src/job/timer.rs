@@ -26,6 +26,8 @@ pub enum Timer {
         #[serde(default)]
         deep: bool,
     },
+    /// Looks whether the clock changes something of an order; what locks it, by kind and id.
+    Deadline { kind: String, id: String },
 }
 
 impl Timer {
@@ -38,13 +40,18 @@ impl Timer {
             Self::Anchor => "anchor".into(),
             Self::Remind => "remind".into(),
             Self::Reconcile { source, .. } => format!("reconcile/{source}"),
+            Self::Deadline { kind, id } => format!("deadline/{kind}/{id}"),
         };
         let is_comparison = matches!(self, Self::Reconcile { .. });
         NewJob {
             id,
             // The moment first: what is long past is one range.
             key: Some(format!("timer/{due_at}/{name}")),
-            lane: if is_comparison { Lane::reconcile() } else { Lane::timer() },
+            lane: match self {
+                Self::Reconcile { .. } => Lane::reconcile(),
+                Self::Deadline { .. } => Lane::deadline(),
+                Self::Schedule(_) | Self::Count | Self::Forget | Self::Anchor | Self::Remind => Lane::timer(),
+            },
             // Of one source, one at a time.
             fifo: is_comparison.then(|| name.clone()),
             due_at,

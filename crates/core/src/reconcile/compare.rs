@@ -35,7 +35,11 @@ pub fn compare(input: &Input, asked: &Wanted, loaded: &Loaded, read: ReadAt) -> 
     if input.reading.billing.is_none() && theirs.is_none_or(is_idle) {
         return Ok(Comparison::Idle);
     }
-    let changes = settlement::decide(std::slice::from_ref(input), asked, loaded, &Terms::at(read.at))?;
+    // When the money came is no difference: a list may say it more exactly than the event did.
+    let mut untimed = input.clone();
+    untimed.reading.payment.iter_mut().for_each(|payment| payment.paid_at = None);
+    let terms = Terms { follows: false, ..Terms::at(read.at) };
+    let changes = settlement::decide(std::slice::from_ref(&untimed), asked, loaded, &terms)?;
     let ours = known(input, loaded);
     let changed_since = |moment: Time| ours.iter().any(|state| state.changed_at >= moment);
     if changed_since(read.at) {

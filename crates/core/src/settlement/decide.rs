@@ -5,10 +5,12 @@
 
 mod board;
 mod finish;
+mod orders;
 mod partition;
 mod row;
 #[cfg(test)]
 mod tests;
+mod together;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,6 +18,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::follow::{DEFAULT_POLICY, OrderPolicy};
 use super::reading::Reading;
 use super::{Fetch, RefundCall, billing, payment};
 use crate::announcement::Announcement;
@@ -23,11 +26,13 @@ use crate::audit::{self, Entry, Role};
 use crate::change::ChangeSet;
 use crate::event::{About, Stored};
 use crate::id::Seq;
-use crate::job::NewJob;
-use crate::state::{Index, Kind, Loaded, Naming, Posting, Wanted, Write};
+use crate::job::{NewJob, Timer};
+use crate::slot::Full;
+use crate::state::{Index, Key, Kind, Loaded, Naming, Posting, Wanted, Write};
 use crate::time::Time;
 use board::{Board, Known, Taken};
 use finish::Steps;
+use orders::Orders;
 
 pub use row::{parts, unite};
 
@@ -81,6 +86,9 @@ pub struct Change {
     pub announcements: Vec<Announcement>,
     pub fetches: Vec<Fetch>,
     pub refunds: Vec<RefundCall>,
+    pub deadlines: Vec<Deadline>,
+    /// The inputs that asked for more places than are free, and so add nothing.
+    pub declined: Vec<(usize, Full)>,
     /// Why it can't be decided; then nothing else is set.
     pub refused: Option<String>,
 }
@@ -98,6 +106,7 @@ impl Change {
         jobs.extend(
             self.refunds.iter().map(|call| NewJob { event: ordered(call), ..call.job(next_seq(), at) }),
         );
+        jobs.extend(self.deadlines.into_iter().map(|deadline| deadline.job(next_seq())));
         ChangeSet {
             jobs,
             writes: self.writes,
@@ -145,12 +154,37 @@ pub struct Terms<'t> {
     pub grace_ms: i64,
     /// Of which realms objects can be read.
     pub can_fetch: &'t dyn Fn(&str) -> bool,
+    pub orders: &'t OrderPolicy,
+    /// Whether what hangs on payments is looked at, too; not when somebody only compares.
+    pub follows: bool,
+}
+
+/// When the clock may next change something of an order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deadline {
+    /// What locks the order.
+    pub anchor: Key,
+    pub at: Time,
+}
+
+impl Deadline {
+    fn job(self, id: Seq) -> NewJob {
+        let Key { kind, id: of } = self.anchor;
+        Timer::Deadline { kind: kind.name().to_owned(), id: of }.job(id, self.at)
+    }
+}
+
+impl<'t> Terms<'t> {
+    /// The same, of orders that are decided by this.
+    pub fn of(at: Time, orders: &'t OrderPolicy) -> Self {
+        Self { orders, ..Terms::at(at) }
+    }
 }
 
 impl Terms<'static> {
     /// The default grace, and nothing is asked of a provider.
     pub fn at(at: Time) -> Self {
-        Self { at, grace_ms: billing::GRACE, can_fetch: &|_| false }
+        Self { at, grace_ms: billing::GRACE, can_fetch: &|_| false, orders: &DEFAULT_POLICY, follows: true }
     }
 }
 
@@ -163,21 +197,30 @@ pub fn decide(
     terms: &Terms<'_>,
 ) -> Result<Vec<Change>, Wanted> {
     let known = Known { asked, loaded };
-    let mut batch =
-        Batch { billings: Board::new(known), payments: Board::new(known), steps: Steps::new(inputs) };
+    let mut batch = Batch {
+        billings: Board::new(known),
+        payments: Board::new(known),
+        orders: Orders::new(known),
+        steps: Steps::new(inputs),
+    };
     for (n, input) in inputs.iter().enumerate() {
-        if let Err(refused) = batch.take_in(n, input, terms.at) {
+        if let Err(refused) = batch.take_in(n, input, terms) {
             batch.steps.refuse(n, refused);
         }
     }
-    let Batch { billings, payments, mut steps } = batch;
+    if terms.follows {
+        batch.follow(terms);
+    }
+    let Batch { billings, payments, orders, mut steps } = batch;
     let mut wanted = billings.wanted.clone();
     wanted.extend(payments.wanted.clone());
+    wanted.extend(orders.wanted.clone());
     if !wanted.is_empty() {
         return Err(wanted);
     }
     steps.finish(billings, terms);
     steps.finish(payments, terms);
+    orders.finish(&mut steps, terms);
     Ok(steps.into_changes())
 }
 
@@ -185,11 +228,19 @@ pub fn decide(
 struct Batch<'l, 'i> {
     billings: Board<'l, billing::Facts>,
     payments: Board<'l, payment::Facts>,
+    orders: Orders<'l>,
     steps: Steps<'i>,
 }
 
 impl Batch<'_, '_> {
-    fn take_in(&mut self, n: usize, input: &Input, at: Time) -> Result<(), String> {
+    fn take_in(&mut self, n: usize, input: &Input, terms: &Terms<'_>) -> Result<(), String> {
+        let at = terms.at;
+        if let Some(hold) = input.reading.hold()
+            && let Err(full) = self.orders.hold(n, hold, terms)?
+        {
+            self.steps.decline(n, full);
+            return Ok(());
+        }
         let mut paid: BTreeSet<String> = BTreeSet::new();
         if let Some(part) = &input.reading.billing {
             let taken = self.billings.take_in(part, input.seq)?;
@@ -199,8 +250,10 @@ impl Batch<'_, '_> {
         if let Some(part) = &input.reading.payment {
             let taken = self.payments.take_in(part, input.seq)?;
             self.steps.note(n, &mut self.payments, &taken, at);
+            self.touch_orders(n, &taken);
             paid.extend(part.names.first().cloned());
         }
+        self.take_parts(n, &input.reading.order)?;
         for name in paid {
             self.bill(n, &name, at)?;
         }

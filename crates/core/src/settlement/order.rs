@@ -28,7 +28,7 @@ impl Order {
             ours: [(id, self.ours.clone())].into(),
             ..Facts::default()
         };
-        Input { seq, reading: Reading { payment: Some(facts), billing: None }, cause }
+        Input { seq, reading: Reading { payment: Some(facts), ..Reading::default() }, cause }
     }
 }
 

@@ -31,6 +31,7 @@ use serde::{Deserialize, Serialize};
 use super::decide::{parts, unite};
 use crate::mail_address::MailAddress;
 use crate::money::Currency;
+use crate::time::Time;
 
 pub use derive::{Attention, Derived, Status};
 pub use due::{Due, What, anchor, due, refund_ordered};
@@ -120,6 +121,12 @@ pub struct Facts {
     /// Refunds that were ordered here, by what caused them.
     #[serde(skip_serializing_if = "is_nothing")]
     pub refund_orders: BTreeMap<String, RefundOrder>,
+    /// What hangs on this payment: reservations, fulfilments, cases, by their ids. Whoever writes one of them writes this too.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub members: BTreeSet<String>,
+    /// When money came first, by the provider's clock where it says so.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub paid_at: Option<Time>,
     /// Other payments of the app's that something of this one also named. Two of them are never made one.
     #[serde(skip_serializing_if = "is_nothing")]
     pub conflicts: BTreeSet<String>,
@@ -182,6 +189,8 @@ impl Facts {
         each(&mut self.emails, &other.emails, greater);
         self.invoices.extend(other.invoices.iter().cloned());
         self.conflicts.extend(other.conflicts.iter().cloned());
+        self.members.extend(other.members.iter().cloned());
+        self.money_came(other.paid_at);
         self.emitted.extend(other.emitted.iter().cloned());
         each(&mut self.ours, &other.ours, greater);
         each(&mut self.sessions, &other.sessions, Session::join);
@@ -198,6 +207,17 @@ impl Facts {
     /// Everything that is kept of a payment, whatever it is made of.
     pub fn parse(facts: &str) -> serde_json::Result<Self> {
         Ok(unite(&parts::<Self>(facts)?).into_owned())
+    }
+
+    /// Remembers when money came; the earliest that anybody says counts.
+    pub fn money_came(&mut self, at: Option<Time>) {
+        self.paid_at = self.paid_at.into_iter().chain(at).min();
+    }
+
+    /// Whether it tells of money that was taken.
+    pub fn brings_money(&self) -> bool {
+        self.charges.values().any(|charge| charge.taken() > 0)
+            || self.intents.values().any(|intent| intent.received > 0)
     }
 
     /// Where whoever paid can be told something: what is most surely the buyer's own, whichever came first.

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::decide::Aggregate;
+use super::follow::{Hold, OrderPart};
 use super::{billing, payment};
 use crate::event::Stored;
 use crate::id::is_tagged;
@@ -99,6 +100,15 @@ pub fn customer_name(realm: &str, customer: &str) -> String {
 pub struct Reading {
     pub payment: Option<payment::Facts>,
     pub billing: Option<billing::Facts>,
+    /// What is said of an order beside its money.
+    pub order: Vec<OrderPart>,
+}
+
+impl Reading {
+    /// The places that it asks for.
+    pub fn hold(&self) -> Option<&Hold> {
+        self.order.iter().find_map(|part| if let OrderPart::Hold(hold) = part { Some(&**hold) } else { None })
+    }
 }
 
 /// Why an event that should be understood is not.
@@ -193,7 +203,7 @@ impl Statement {
         facts.customers.extend(labels.first(&references.customer));
         facts.purposes.extend(labels.first(&references.purpose));
         facts.realms.insert(realm.to_string());
-        Reading { payment: Some(facts), billing: None }
+        Reading { payment: Some(facts), ..Reading::default() }
     }
 }
 

@@ -170,7 +170,7 @@ impl RefundCall {
             refund_orders: [(self.order.clone(), order)].into(),
             ..Facts::default()
         };
-        Input { seq, reading: Reading { payment: Some(facts), billing: None }, cause: Cause::system() }
+        Input { seq, reading: Reading { payment: Some(facts), ..Reading::default() }, cause: Cause::system() }
     }
 }
 
@@ -314,7 +314,7 @@ pub fn inputs(
             refund_orders: [(key.to_owned(), order)].into(),
             ..Facts::default()
         };
-        let reading = Reading { payment: Some(facts), billing: None };
+        let reading = Reading { payment: Some(facts), ..Reading::default() };
         Input { seq: next_seq(), reading, cause: cause.clone() }
     };
     ids.into_iter().map(input).collect()

@@ -3,11 +3,14 @@
 
 mod ways;
 
+use std::collections::BTreeSet;
+
 use crate::settlement::Terms;
 use bytes::Bytes;
 use serde_json::Value;
 
 use super::decide::{Cause, Input, decide, names};
+use super::follow::OrderPolicy;
 use super::order::Order;
 use super::payment::{self, Facts, MerchantOrder};
 use super::{Fetch, References, RefundCall, billing};
@@ -15,8 +18,9 @@ use crate::announcement::Announcement;
 use crate::event::{Stored, Trust};
 use crate::id::Seq;
 use crate::money::Currency;
+use crate::slot::Full;
 use crate::source_name::Origin;
-use crate::state::{Kind, Loaded, Posting, State, Write};
+use crate::state::{Key, Kind, Loaded, Posting, State, Write};
 use crate::time::Time;
 
 pub const STRIPE: Origin = Origin { provider: "stripe", livemode: None };
@@ -37,6 +41,13 @@ pub struct World {
     pub fetches: Vec<Fetch>,
     /// Whether the provider can be asked.
     pub can_fetch: bool,
+    /// How long after [`NOW`] it is, in milliseconds.
+    pub later_ms: i64,
+    pub policy: OrderPolicy,
+    /// The moments that orders wait for, with what locks them.
+    pub deadlines: BTreeSet<(Time, Key)>,
+    /// Those that asked for more places than were free.
+    pub declined: Vec<Full>,
 }
 
 impl World {
@@ -44,7 +55,11 @@ impl World {
         Self { provider, ..Self::default() }
     }
 
-    fn next_seq(&mut self) -> Seq {
+    pub fn now(&self) -> Time {
+        NOW.plus_ms(self.later_ms)
+    }
+
+    pub fn next_seq(&mut self) -> Seq {
         self.seq += 1;
         Seq::from_i64(self.seq)
     }
@@ -53,7 +68,7 @@ impl World {
         let seq = self.next_seq();
         let event = Stored {
             seq,
-            received_at: NOW,
+            received_at: self.now(),
             source: "source".into(),
             event_id: format!("evt_{}", self.seq),
             event_type: event["type"].as_str().unwrap().to_owned(),
@@ -126,7 +141,9 @@ impl World {
                 seen.states.extend(state.map(|state| (key.clone(), state.clone())));
             }
             let can_fetch = self.can_fetch;
-            match decide(inputs, &wanted, &seen, &Terms { can_fetch: &|_| can_fetch, ..Terms::at(NOW) }) {
+            let (can_fetch, at) = (&|_: &str| can_fetch, self.now());
+            let terms = Terms { can_fetch, orders: &self.policy, ..Terms::at(at) };
+            match decide(inputs, &wanted, &seen, &terms) {
                 Ok(changes) => break changes,
                 Err(more) => {
                     assert!(more.names.is_disjoint(&wanted.names) && more.keys.is_disjoint(&wanted.keys));
@@ -148,7 +165,7 @@ impl World {
             for write in change.writes {
                 let Write { key, version, facts, index } = write;
                 assert_eq!(self.loaded.states.get(&key).map_or(0, |state| state.version), version);
-                let (created_at, changed_at) = (NOW, NOW);
+                let (created_at, changed_at) = (self.now(), self.now());
                 let state =
                     State { key: key.clone(), version: version + 1, facts, index, created_at, changed_at };
                 self.loaded.states.insert(key, state);
@@ -157,6 +174,8 @@ impl World {
             self.told.extend(change.announcements);
             self.refunds.extend(change.refunds);
             self.fetches.extend(change.fetches);
+            self.deadlines.extend(change.deadlines.into_iter().map(|one| (one.at, one.anchor)));
+            self.declined.extend(change.declined.into_iter().map(|(_, full)| full));
         }
     }
 

@@ -6,6 +6,7 @@ use std::slice;
 use sekisho_core::actor::Actor;
 use sekisho_core::change::ChangeSet;
 use sekisho_core::settlement::decide::Aggregate;
+use sekisho_core::settlement::follow::OrderPolicy;
 use sekisho_core::settlement::order::{self, Order};
 use sekisho_core::settlement::payment::{Derived, Facts, MerchantOrder, view};
 use sekisho_core::settlement::{Cause, Input, Terms, decide, names};
@@ -22,6 +23,7 @@ use crate::transact::{Decision, TransactError, transact_in_steps};
 /// Creates a payment, or gives one that events have found already its owner.
 pub async fn create_payment(
     store: &dyn Store,
+    orders: &OrderPolicy,
     order: Map<String, Value>,
     request: Option<&Request>,
     actor: &Actor<'_>,
@@ -44,7 +46,7 @@ pub async fn create_payment(
             wanted.extend(more.clone());
             return Ok(Decision::Load(more));
         }
-        let changes = match decide(slice::from_ref(&input), &wanted, loaded, &Terms::at(actor.at)) {
+        let changes = match decide(slice::from_ref(&input), &wanted, loaded, &Terms::of(actor.at, orders)) {
             Ok(changes) => changes,
             Err(more) => {
                 wanted.extend(more.clone());

@@ -4,8 +4,9 @@
 use sekisho_core::actor::Actor;
 use sekisho_core::audit::Role;
 use sekisho_core::change::ChangeSet;
+use sekisho_core::settlement::follow::OrderPolicy;
 use sekisho_core::settlement::payment::{self, Facts, RefundOrder, RefundWish, Release};
-use sekisho_core::settlement::refund::{self, Automatic, RefundPolicy, RefundRefusal, Wish};
+use sekisho_core::settlement::refund::{self, Automatic, RefundRefusal, Wish};
 use sekisho_core::settlement::{Cause, Terms, decide, names};
 use sekisho_core::state::{Key, Kind, Loaded, State, Wanted, Write};
 use sekisho_store::Store;
@@ -84,13 +85,13 @@ impl RefundOrderRequest {
 /// Orders a refund of all that is left of a payment, or of a part.
 pub async fn order_refund(
     store: &dyn Store,
-    policy: &RefundPolicy,
+    policy: &OrderPolicy,
     id: &str,
     order: &RefundOrderRequest,
     request: Option<&Request>,
     actor: &Actor<'_>,
 ) -> Result<Answered> {
-    let mut asked = Asked::new(id, actor);
+    let mut asked = Asked::new(id, policy, actor);
     asked.wanted.extend(Wanted::keys(request.map(Request::key)));
     asked.wanted.extend(Wanted::keys(order.automatic.then(Automatic::key)));
     let ordered = transact_in_steps(store, asked.wanted.clone(), |loaded| -> Result<_> {
@@ -108,9 +109,9 @@ pub async fn order_refund(
         }
         let mut automatic = loaded.read::<Automatic>(&Automatic::key())?;
         let mut counted = automatic.as_ref().map(|known| known.value.clone()).unwrap_or_default();
-        let held_back = order.automatic && !counted.take(policy.automatic_per_hour, actor.at);
+        let held_back = order.automatic && !counted.take(policy.refunds.automatic_per_hour, actor.at);
         let wish = Wish { key: order.key.clone(), wish: order.wish(actor), held_back };
-        let made = refund::order(&facts, wish, |realm| policy.rights(realm))?;
+        let made = refund::order(&facts, wish, |realm| policy.refunds.rights(realm))?;
         let shown = {
             let mut after = facts.clone();
             after.refund_orders.insert(order.key.clone(), made.clone());
@@ -137,8 +138,14 @@ pub async fn order_refund(
 }
 
 /// Lets a refund go that was held back.
-pub async fn release_refund(store: &dyn Store, id: &str, key: &str, actor: &Actor<'_>) -> Result<Value> {
-    let mut asked = Asked::new(id, actor);
+pub async fn release_refund(
+    store: &dyn Store,
+    policy: &OrderPolicy,
+    id: &str,
+    key: &str,
+    actor: &Actor<'_>,
+) -> Result<Value> {
+    let mut asked = Asked::new(id, policy, actor);
     let released = transact_in_steps(store, asked.wanted.clone(), |loaded| -> Result<_> {
         let state = match asked.payment(loaded)? {
             Found::Payment(state) => state,
@@ -173,6 +180,7 @@ fn answer(payment: &str, facts: &Facts, key: &str, order: &RefundOrder) -> Value
 /// What is loaded while a payment's refund is decided.
 struct Asked<'a> {
     id: &'a str,
+    policy: &'a OrderPolicy,
     actor: &'a Actor<'a>,
     wanted: Wanted,
 }
@@ -184,8 +192,8 @@ enum Found<'l> {
 }
 
 impl<'a> Asked<'a> {
-    fn new(id: &'a str, actor: &'a Actor<'a>) -> Self {
-        Self { id, wanted: Wanted::keys([Key::new(Kind::Payment, id)]), actor }
+    fn new(id: &'a str, policy: &'a OrderPolicy, actor: &'a Actor<'a>) -> Self {
+        Self { id, policy, wanted: Wanted::keys([Key::new(Kind::Payment, id)]), actor }
     }
 
     fn payment<'l>(&mut self, loaded: &'l Loaded) -> Result<Found<'l>> {
@@ -232,7 +240,7 @@ impl<'a> Asked<'a> {
             self.wanted.extend(more.clone());
             return Ok(Decision::Load(more));
         }
-        match decide(&inputs, &self.wanted, loaded, &Terms::at(at)) {
+        match decide(&inputs, &self.wanted, loaded, &Terms::of(at, self.policy)) {
             Err(more) => {
                 self.wanted.extend(more.clone());
                 Ok(Decision::Load(more))

@@ -14,6 +14,7 @@ use sekisho_core::notification::{self, To};
 use sekisho_core::pattern::Pattern;
 use sekisho_core::queue::Breaker;
 use sekisho_core::rule::Rule;
+use sekisho_core::settlement::follow::OrderPolicy;
 use sekisho_core::source_name::Origin;
 use sekisho_core::state::{self, Index, Key, Write};
 use sekisho_core::{Epoch, Seq, Time};
@@ -372,7 +373,7 @@ async fn d2_payments_created_in_one_millisecond_have_an_id_each() {
     for n in 0..AT_ONCE {
         let order = json!({ "amount": 100, "currency": "jpy", "reference": format!("order-{n}") });
         let Value::Object(order) = order else { panic!("it is an object") };
-        let created = create_payment(&store, order, None, &ACTOR).await.unwrap();
+        let created = create_payment(&store, &OrderPolicy::default(), order, None, &ACTOR).await.unwrap();
         ids.insert(created.answer["id"].as_str().unwrap().to_owned());
     }
     assert_eq!(ids.len(), AT_ONCE);

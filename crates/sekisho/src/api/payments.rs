@@ -170,19 +170,24 @@ fn filter(call: &Call) -> Result<StateFilter, Problem> {
 
 async fn create(call: Call) -> Answer {
     let (store, actor) = (&*call.api.store, call.actor());
-    Ok(Reply::once(acts::create_payment(store, call.order()?, call.request.as_ref(), &actor).await?))
+    Ok(Reply::once(
+        acts::create_payment(store, &call.api.known.orders, call.order()?, call.request.as_ref(), &actor)
+            .await?,
+    ))
 }
 
 async fn refund(call: Call) -> Answer {
     let (store, actor, request) = (&*call.api.store, call.actor(), call.request.as_ref());
     let order = RefundOrderRequest::parse(call.order()?, request)?;
-    let policy = &call.api.known.refunds;
+    let policy = &call.api.known.orders;
     Ok(Reply::once(acts::order_refund(store, policy, &call.path, &order, request, &actor).await?))
 }
 
 async fn release(call: Call) -> Answer {
     let ReleaseRefund { order } = call.order()?;
-    Ok(acts::release_refund(&*call.api.store, &call.path, &order, &call.actor()).await?.into())
+    Ok(acts::release_refund(&*call.api.store, &call.api.known.orders, &call.path, &order, &call.actor())
+        .await?
+        .into())
 }
 
 async fn show(call: Call) -> Answer {

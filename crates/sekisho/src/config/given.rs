@@ -77,7 +77,8 @@ impl Given {
 
     /// `"1500ms"`, `"10s"`, `"5m"`, `"24h"`, or a number of seconds.
     pub fn duration(&self) -> Understood<Duration> {
-        const UNITS: [(&str, u64); 4] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
+        const UNITS: [(&str, u64); 5] =
+            [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
         let wanted = || "expected a time such as \"1500ms\", \"10s\", \"5m\" or \"24h\"".to_owned();
         match self {
             Self::Integer(seconds) => u64::try_from(*seconds).map(Duration::from_secs).map_err(|_| wanted()),

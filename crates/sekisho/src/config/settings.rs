@@ -1,6 +1,7 @@
 //! Every key that stands in the file once: where it stands, what it means when nobody writes it, and how it is set.
 
 mod defaults;
+mod orders;
 mod reconciliation;
 
 use std::net::IpAddr;
@@ -287,6 +288,16 @@ pub const SETTINGS: &[Setting] = &[
             Ok(())
         },
     },
+    orders::HOLD,
+    orders::GRACE,
+    orders::DELAYED_MAX,
+    orders::CANCEL_UNTIL,
+    orders::LATE_PAYMENT,
+    orders::QUANTITY_MAX,
+    orders::ATTEMPTS,
+    orders::TIMEOUT,
+    orders::RETRY_WAIT,
+    orders::KEEP_AFTER_REFUND,
     reconciliation::EVERY,
     reconciliation::OVERLAP,
     reconciliation::GRACE,

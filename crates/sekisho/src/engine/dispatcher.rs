@@ -110,7 +110,7 @@ impl Dispatcher {
         let mut wants: Vec<_> = to_settle.into_iter().chain(lanes).collect();
         if !engine.node.clock_is_sure() {
             // Nothing is due by a clock that jumped.
-            wants.retain(|(lane, _)| *lane != Lane::timer() && *lane != Lane::reconcile());
+            wants.retain(|(lane, _)| ![Lane::timer(), Lane::reconcile(), Lane::deadline()].contains(lane));
         }
         if engine.node.age() < timing.suspects_after {
             // A process that dies young is not killed by what it has not begun; then suspects must not be blamed.

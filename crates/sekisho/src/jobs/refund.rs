@@ -9,6 +9,7 @@ use sekisho_core::change::{Arrival, ChangeSet, Ended};
 use sekisho_core::event::About;
 use sekisho_core::job::{Attempt, Class, DeadReason, End, Job, Lane, Outcome};
 use sekisho_core::queue::{self, Failure, Retry};
+use sekisho_core::settlement::follow::OrderPolicy;
 use sekisho_core::settlement::payment::{Facts, Generation, RefundOrder};
 use sekisho_core::settlement::refund::{self, Listed, RefundStep};
 use sekisho_core::settlement::{self, Fetch, Provider, RefundCall, Terms};
@@ -39,7 +40,10 @@ const REASONS: [&str; 2] = ["requested_by_customer", "duplicate"];
 const LOOK_AGAIN: [&str; 2] = ["stripe_already_refunded", "stripe_amount"];
 const DISPUTED: &str = "stripe_disputed";
 
-pub struct Refunder(Arc<ApiAccounts>);
+pub struct Refunder {
+    accounts: Arc<ApiAccounts>,
+    orders: Arc<OrderPolicy>,
+}
 
 /// One lane for each provider that can give money back.
 pub fn lanes() -> impl Iterator<Item = (Lane, LanePolicy)> {
@@ -48,15 +52,16 @@ pub fn lanes() -> impl Iterator<Item = (Lane, LanePolicy)> {
 }
 
 impl Refunder {
-    pub fn new(accounts: Arc<ApiAccounts>) -> Self {
-        Self(accounts)
+    pub fn new(accounts: Arc<ApiAccounts>, orders: Arc<OrderPolicy>) -> Self {
+        Self { accounts, orders }
     }
 
     /// Asks every account that may know the object, until one does.
     pub async fn run(&self, engine: &Arc<Engine>, work: &Work, call: &RefundCall) -> Result<Ran, Failure> {
-        let mut run = Run { engine, job: &work.job, call, went_well: None, attempt: None };
+        let mut run =
+            Run { engine, orders: &self.orders, job: &work.job, call, went_well: None, attempt: None };
         let (mut ended, mut wait_until) = (None, None::<Time>);
-        for account in self.0.of(call.provider, call.livemode).filter(|account| account.refunds) {
+        for account in self.accounts.of(call.provider, call.livemode).filter(|account| account.refunds) {
             let asked = match account.left_until(engine.node.now()) {
                 Some(until) => Ok(Asked::Refused(until)),
                 None => run.ask(account).await,
@@ -99,6 +104,7 @@ enum Asked {
 /// One run of the job.
 struct Run<'r> {
     engine: &'r Arc<Engine>,
+    orders: &'r OrderPolicy,
     job: &'r Job,
     call: &'r RefundCall,
     /// Whether the provider was reached by the last call, if one was made.
@@ -148,7 +154,7 @@ impl Run<'_> {
                 reason if LOOK_AGAIN.contains(&reason) && !is_second_look => continue,
                 DISPUTED => {
                     let reason = DeadReason::terminal("charge_disputed", failure.error);
-                    Asked::Ended(abandon(self.engine, self.job, self.call, reason).await)
+                    Asked::Ended(self.abandon(reason).await)
                 }
                 UNAVAILABLE if is_replayed => Asked::Ended(self.keep_failure(&facts).await?),
                 _ => self.failed(account, &failure).await,
@@ -185,7 +191,7 @@ impl Run<'_> {
             RefundStep::Over(note) => Ok(self.end(End::Done(Outcome::Skipped { note: note.to_owned() }))),
             RefundStep::Met => {
                 let met = [self.call.id.clone()].into();
-                let set = decided(self.engine, self.call, |order| order.met = met).await?;
+                let set = decided(self.engine, self.orders, self.call, |order| order.met = met).await?;
                 let note = "nothing is left: others refunded it".to_owned();
                 let end = End::Done(Outcome::Skipped { note });
                 Ok(ChangeSet { ends: vec![Ended::new(self.job.lease, end)], ..set })
@@ -200,7 +206,7 @@ impl Run<'_> {
             }
             RefundStep::GiveUp { reason, error } => {
                 let reason = DeadReason::terminal(reason, error);
-                Ok(abandon(self.engine, self.job, self.call, reason).await)
+                Ok(self.abandon(reason).await)
             }
             RefundStep::Post { .. } => unreachable!("it asks the provider"),
         }
@@ -221,7 +227,7 @@ impl Run<'_> {
     /// Writes down what is known of a generation of this call, together with the end of the run.
     async fn learn(&self, n: u32, generation: Generation, end: End) -> Result<ChangeSet, Failure> {
         let calls = [(self.call.id.clone(), [(n, generation)].into())].into();
-        let mut set = decided(self.engine, self.call, |order| order.calls = calls).await?;
+        let mut set = decided(self.engine, self.orders, self.call, |order| order.calls = calls).await?;
         set.jobs.iter_mut().for_each(|job| job.event = self.job.event);
         Ok(ChangeSet { ends: vec![Ended::new(self.job.lease, end)], ..set })
     }
@@ -239,7 +245,7 @@ impl Run<'_> {
     async fn retry(&self, failure: &Failure) -> ChangeSet {
         let (tries, salt) = (self.job.tries(), self.job.lease.job.as_i64() as u64);
         match queue::after(failure, &RETRY, tries, salt, self.engine.node.now()) {
-            End::Dead(reason) => abandon(self.engine, self.job, self.call, reason).await,
+            End::Dead(reason) => self.abandon(reason).await,
             end => self.end(end),
         }
     }
@@ -252,7 +258,11 @@ impl Run<'_> {
             let error = "no source that may know it has refunds = true any more";
             DeadReason::terminal("refunds_not_allowed", error)
         };
-        abandon(self.engine, self.job, self.call, reason).await
+        self.abandon(reason).await
+    }
+
+    async fn abandon(&self, reason: DeadReason) -> ChangeSet {
+        abandon(self.engine, self.orders, self.job, self.call, reason).await
     }
 
     fn end(&self, end: End) -> ChangeSet {
@@ -284,11 +294,17 @@ impl Run<'_> {
 }
 
 /// The end of a job whose refund will not be made: a dead letter, and a payment that needs a person.
-pub async fn abandon(engine: &Engine, job: &Job, call: &RefundCall, reason: DeadReason) -> ChangeSet {
+pub async fn abandon(
+    engine: &Engine,
+    orders: &OrderPolicy,
+    job: &Job,
+    call: &RefundCall,
+    reason: DeadReason,
+) -> ChangeSet {
     let gave_up = [(call.id.clone(), format!("{}: {}", reason.reason, reason.error))].into();
     let at = engine.node.now();
     let dead = |reason, about| Ended { about, ..Ended::new(job.lease, End::Dead(reason)) };
-    match decided(engine, call, |order| order.gave_up = gave_up).await {
+    match decided(engine, orders, call, |order| order.gave_up = gave_up).await {
         Ok(set) => {
             let payment = set.writes.iter().find(|write| write.key.kind == Kind::Payment);
             let about = About {
@@ -310,6 +326,7 @@ pub async fn abandon(engine: &Engine, job: &Job, call: &RefundCall, reason: Dead
 /// What follows for the payment from something that was learnt of the call.
 async fn decided(
     engine: &Engine,
+    orders: &OrderPolicy,
     call: &RefundCall,
     change: impl FnOnce(&mut RefundOrder),
 ) -> Result<ChangeSet, Failure> {
@@ -319,7 +336,7 @@ async fn decided(
     loop {
         let (names, keys) = (wanted.names.iter().cloned(), wanted.keys.iter().cloned());
         let loaded = engine.store.load(names.collect(), keys.collect()).await.map_err(unavailable)?;
-        match settlement::decide(&inputs, &wanted, &loaded, &Terms::at(at)) {
+        match settlement::decide(&inputs, &wanted, &loaded, &Terms::of(at, orders)) {
             Err(more) => wanted.extend(more),
             Ok(changes) => {
                 let change = changes.into_iter().next().filter(|change| change.refused.is_none());

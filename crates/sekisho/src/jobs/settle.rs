@@ -18,6 +18,7 @@ use sekisho_core::delivery::Route;
 use sekisho_core::job::{Job, Lease};
 use sekisho_core::notification::Rule;
 use sekisho_core::queue::Failure;
+use sekisho_core::settlement::follow::OrderPolicy;
 use sekisho_core::settlement::{self, Change, References, Terms, Wanted};
 use sekisho_core::state::Loaded;
 use sekisho_core::{Epoch, Seq};
@@ -49,6 +50,7 @@ pub struct Settler {
     accounts: Arc<ApiAccounts>,
     /// How long access goes on after what was paid for has ended.
     grace_ms: i64,
+    orders: Arc<OrderPolicy>,
 }
 
 /// What all events of a batch have in common.
@@ -71,7 +73,12 @@ enum Decided {
 }
 
 impl Settler {
-    pub fn new(config: &Config, sources: Arc<Sources>, accounts: Arc<ApiAccounts>) -> Self {
+    pub fn new(
+        config: &Config,
+        orders: Arc<OrderPolicy>,
+        sources: Arc<Sources>,
+        accounts: Arc<ApiAccounts>,
+    ) -> Self {
         Self {
             routes: config.routes.iter().map(|route| route.route.clone()).collect(),
             rules: config.rules(),
@@ -79,6 +86,7 @@ impl Settler {
             references: config.references.clone(),
             accounts,
             grace_ms: i64::try_from(config.grace.as_millis()).unwrap_or(i64::MAX),
+            orders,
         }
     }
 
@@ -188,7 +196,8 @@ impl Settler {
         loop {
             let Some(loaded) = batch.load(&wanted).await else { return Decided::Senseless };
             let at = batch.engine.node.now();
-            let terms = Terms { at, grace_ms: self.grace_ms, can_fetch: &can_fetch };
+            let terms =
+                Terms { grace_ms: self.grace_ms, can_fetch: &can_fetch, ..Terms::of(at, &self.orders) };
             let decided =
                 catch_unwind(AssertUnwindSafe(|| settlement::decide(&inputs, &wanted, &loaded, &terms)));
             match decided {

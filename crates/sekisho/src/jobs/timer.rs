@@ -18,6 +18,7 @@ use sekisho_core::time::{DAY_MS, HOUR_MS, hour_of};
 use sekisho_core::{Seq, Time};
 use sekisho_store::CLAIM_MAX;
 
+use super::deadline::Deadlines;
 use super::reconcile::Reconciler;
 use super::unavailable;
 use crate::config::{Config, Notifications, Schedule};
@@ -42,6 +43,7 @@ pub struct Timers {
     notifications: Notifications,
     kept_ms: i64,
     reconciler: Arc<Reconciler>,
+    deadlines: Deadlines,
     /// What was planned lately, so that the store is not asked again and again.
     planned: Mutex<Vec<(Timer, Time)>>,
     /// The ends of the audit log's chains that were written down.
@@ -49,12 +51,13 @@ pub struct Timers {
 }
 
 impl Timers {
-    pub fn new(config: &Config, reconciler: Arc<Reconciler>) -> Self {
+    pub fn new(config: &Config, reconciler: Arc<Reconciler>, deadlines: Deadlines) -> Self {
         Self {
             schedules: config.schedules.clone(),
             notifications: config.notifications.clone(),
             kept_ms: config.retention.kept_ms(),
             reconciler,
+            deadlines,
             planned: Mutex::default(),
             anchored: Mutex::default(),
         }
@@ -127,6 +130,7 @@ impl Timers {
             Timer::Reconcile { source, deep } => {
                 self.reconciler.fire(engine, source, *deep, job.due_at).await?
             }
+            Timer::Deadline { kind, id } => return self.deadlines.run(engine, work, kind, id).await,
         };
         let at = engine.node.now();
         let jobs = next.map(|due_at| timer.job(engine.node.next_seq(at), due_at)).into_iter().collect();

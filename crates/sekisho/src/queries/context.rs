@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use sekisho_core::delivery::Route;
 use sekisho_core::notification::{House, Rule};
-use sekisho_core::settlement::{References, refund};
+use sekisho_core::settlement::References;
+use sekisho_core::settlement::follow::OrderPolicy;
 use sekisho_core::source_name::Origin;
 
-use crate::config::Config;
+use crate::config::{Config, Reservations};
 
 #[derive(Default)]
 pub struct OrderContext {
@@ -24,8 +25,9 @@ pub struct OrderContext {
     pub sources: Vec<String>,
     /// Names of the API keys that stand in the configuration.
     pub keys: Vec<String>,
-    /// Who may be told to give money back.
-    pub refunds: refund::RefundPolicy,
+    /// How orders are decided, and who may be told to give money back.
+    pub orders: OrderPolicy,
+    pub reservations: Reservations,
 }
 
 impl OrderContext {
@@ -40,7 +42,8 @@ impl OrderContext {
             accounts: config.accounts(),
             sources: sources.collect(),
             keys: config.keys.iter().map(|key| key.name.clone()).collect(),
-            refunds: config.refunds(),
+            orders: config.orders(),
+            reservations: config.reservations,
         }
     }
 }

@@ -338,7 +338,7 @@ impl<'l, F: Aggregate> Board<'l, F> {
     }
 
     /// The row under this id, or the one it became part of.
-    fn standing(&mut self, id: &str) -> Result<Option<String>, String> {
+    pub fn standing(&mut self, id: &str) -> Result<Option<String>, String> {
         let mut id = id.to_owned();
         for _ in 0..=self.known.loaded.states.len() + self.rows.len() {
             if !self.rows.contains_key(&id) {

@@ -8,9 +8,11 @@ use serde_json::Value;
 
 use super::board::{Board, Taken};
 use super::row::Row;
-use super::{Aggregate, Asked, Cause, Change, Derivation, Input, Terms, payment};
+use super::{Aggregate, Asked, Cause, Change, Deadline, Derivation, Input, Terms, payment};
+use crate::announcement::Announcement;
 use crate::audit::Entry;
 use crate::event::About;
+use crate::slot::Full;
 use crate::state::{Index, Key, Kind, MERGED, Naming, Posting, Write};
 use crate::time::Time;
 
@@ -24,6 +26,8 @@ pub struct Steps<'i> {
     /// What each input turned out to be about.
     about: Vec<Vec<Key>>,
     refused: BTreeMap<usize, String>,
+    /// What is written though it has not changed, because it locks what has.
+    forced: BTreeSet<Key>,
     /// By the input that they belong to.
     parts: Vec<Change>,
 }
@@ -37,12 +41,68 @@ impl<'i> Steps<'i> {
             last: BTreeMap::new(),
             about: vec![Vec::new(); inputs.len()],
             refused: BTreeMap::new(),
+            forced: BTreeSet::new(),
             parts: inputs.iter().map(|_| Change::default()).collect(),
         }
     }
 
+    pub fn input(&self, n: usize) -> &'i Input {
+        &self.inputs[n]
+    }
+
     pub fn refuse(&mut self, n: usize, refused: String) {
         self.refused.insert(n, refused);
+    }
+
+    /// Too few places were free for an input: it adds nothing.
+    pub fn decline(&mut self, n: usize, full: Full) {
+        self.parts[n].declined.push((n, full));
+    }
+
+    /// Has something written whether or not it has changed.
+    pub fn force(&mut self, n: usize, key: Key) {
+        let first = *self.first.entry(key.clone()).or_insert(n);
+        self.ties.tie(n, first);
+        self.forced.insert(key);
+    }
+
+    pub fn tie(&mut self, one: usize, other: usize) {
+        self.ties.tie(one, other);
+    }
+
+    pub fn write_register(&mut self, n: usize, write: Write) {
+        self.parts[n].writes.push(write);
+    }
+
+    pub fn plan(&mut self, n: usize, deadline: Deadline) {
+        self.parts[n].deadlines.push(deadline);
+    }
+
+    /// An entry that is caused by an input.
+    pub fn audit(&mut self, n: usize, entry: Entry) {
+        let cause = &self.inputs[n].cause;
+        let mut details: BTreeMap<&str, Value> =
+            cause.details.iter().map(|(name, text)| (*name, Value::from(text.as_str()))).collect();
+        let own: BTreeMap<String, Value> = serde_json::from_str(&entry.details).unwrap_or_default();
+        details.extend(own.iter().map(|(name, value)| (name.as_str(), value.clone())));
+        let details = serde_json::to_string(&details).expect("texts and numbers serialise");
+        let (actor, role) = (cause.actor.clone(), cause.role.clone());
+        self.parts[n].audit.push(Entry { actor, role, event: cause.event, details, ..entry });
+    }
+
+    pub fn announce(&mut self, n: usize, told: Announcement) {
+        let entry = Entry {
+            at: told.at,
+            actor: None,
+            role: None,
+            action: told.event_type.clone(),
+            target: (told.object.0.to_owned(), told.object.1.clone()),
+            tenant: told.tenant.clone(),
+            event: None,
+            details: serde_json::json!({ "id": told.id, "about": told.about }).to_string(),
+        };
+        self.audit(n, entry);
+        self.parts[n].announcements.push(told);
     }
 
     /// What taking in an input did to one kind of things.
@@ -95,8 +155,9 @@ impl<'i> Steps<'i> {
             self.parts[n].names.push(Naming { name: F::full(name), key, was });
         }
         for (id, row) in &mut board.rows {
-            if row.is_changed() || row.is_merged_now() || written.contains(id) {
-                let key = Key::new(F::KIND, id);
+            let key = Key::new(F::KIND, id);
+            let is_locked = row.into.is_none() && self.forced.contains(&key);
+            if row.is_changed() || row.is_merged_now() || written.contains(id) || is_locked {
                 let n = self.last.get(&key).or_else(|| self.first.get(&key)).copied();
                 self.write(n.expect("what is written was touched"), &key, row, terms);
             }
@@ -157,6 +218,8 @@ impl<'i> Steps<'i> {
             change.announcements.extend(part.announcements);
             change.fetches.extend(part.fetches);
             change.refunds.extend(part.refunds);
+            change.deadlines.extend(part.deadlines);
+            change.declined.extend(part.declined);
             change.refused = change.refused.take().or_else(|| self.refused.remove(&n));
         }
         let clear = |change: Change| match change.refused {
@@ -184,7 +247,13 @@ fn note(about: &mut About, key: &Key, tenant: Option<String>) {
         | Kind::Invite
         | Kind::Request
         | Kind::Breaker
-        | Kind::Reconciliation => {}
+        | Kind::Reconciliation
+        | Kind::Slot
+        | Kind::SlotBlock
+        | Kind::Reservation
+        | Kind::Fulfilment
+        | Kind::Case
+        | Kind::Compensation => {}
     }
 }
 

@@ -42,7 +42,7 @@ pub(super) fn invoice(context: &Context<'_>, object: &str) -> Result<Reading, Un
     let payment = paying(context, id, intent.into_iter().chain(charge), &facts);
     // A single invoice is nobody's subscription: it is a payment and nothing else.
     let billing = is_subscribed.then(|| part(context, facts));
-    Ok(Reading { payment, billing })
+    Ok(Reading { payment, billing, ..Reading::default() })
 }
 
 pub(super) fn invoice_payment(context: &Context<'_>, object: &str) -> Result<Reading, Unreadable> {
@@ -336,7 +336,7 @@ fn customer_facts(
 }
 
 fn billing_reading(context: &Context<'_>, facts: Facts) -> Reading {
-    Reading { payment: None, billing: Some(part(context, facts)) }
+    Reading { billing: Some(part(context, facts)), ..Reading::default() }
 }
 
 /// Everything the facts speak of leads to them.

@@ -13,6 +13,7 @@ use crate::settlement::payment::{
 };
 use crate::settlement::reading::{Labels, Reading, Unreadable};
 use crate::settlement::refund;
+use crate::time::Time;
 
 const PAYMENT_FAILED: &str = "payment_intent.payment_failed";
 
@@ -76,7 +77,7 @@ pub(super) fn session(context: &Context<'_>, object: &str) -> Result<Reading, Un
     let subscribes = matches!(said.mode.as_deref(), Some("subscription" | "setup"));
     let intent = id(said.payment_intent);
     if subscribes && intent.is_none() {
-        return Ok(Reading { payment: None, billing });
+        return Ok(Reading { billing, ..Reading::default() });
     }
     let mut draft = Draft::about(context, &said.id);
     draft.name(intent.as_deref());
@@ -237,6 +238,7 @@ impl<'c> Draft<'c> {
         let taken =
             status == ChargeStatus::Succeeded && said.captured == Some(true) && said.paid != Some(false);
         let captured = if taken { part } else { 0 };
+        self.facts.money_came(said.created.filter(|_| captured > 0).map(Time::from_seconds));
         // A reservation that was let go is called refunded too, but no money came.
         let refunded = amount(said.amount_refunded)?;
         let rest = if self.context.refunds_releases { money::minus(whole, part).max(0) } else { 0 };
@@ -284,7 +286,7 @@ impl<'c> Draft<'c> {
     }
 
     fn finish(self) -> Reading {
-        Reading { payment: Some(self.facts), billing: self.billing }
+        Reading { payment: Some(self.facts), billing: self.billing, ..Reading::default() }
     }
 }
 

@@ -32,6 +32,8 @@ pub struct SaidError {
 
 #[derive(Deserialize)]
 pub struct SaidCharge {
+    /// Seconds.
+    pub created: Option<i64>,
     pub id: String,
     pub status: Option<String>,
     pub paid: Option<bool>,

@@ -8,12 +8,14 @@ use sekisho_core::notification::House;
 use sekisho_core::notification::template::Templates;
 use sekisho_core::reconcile;
 use sekisho_core::settlement::References;
+use sekisho_core::settlement::follow::OrderPolicy;
 use sekisho_core::user::Rank;
 use sekisho_store::StoreUrl;
 use tracing::level_filters::LevelFilter;
 
 use crate::config::{
-    Admission, Config, Console, Gate, Log, LogFormat, Notifications, Readers, Retention, Server, Store,
+    Admission, Config, Console, Gate, Log, LogFormat, Notifications, Readers, Reservations, Retention,
+    Server, Store,
 };
 
 impl Default for Config {
@@ -43,6 +45,8 @@ impl Default for Config {
             references: References::default(),
             grace: Duration::from_hours(72),
             automatic_refunds_per_hour: 30,
+            orders: OrderPolicy::default(),
+            reservations: Reservations { hold_ms: 30 * 60_000, quantity_max: 20 },
             reconcile: reconcile::Policy::default(),
             notifications: Notifications {
                 house: House { time_zone: "Asia/Tokyo".into(), ..House::default() },

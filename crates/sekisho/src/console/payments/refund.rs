@@ -100,7 +100,7 @@ pub(super) async fn ask(visit: Visit) -> Answer {
         match typed(&facts, &text("amount"), &text("reason"), &text("notes"), String::new()) {
             Ok(order) => {
                 let order = RefundOrderRequest { dry_run: true, ..order };
-                let policy = &visit.console.known.refunds;
+                let policy = &visit.console.known.orders;
                 match acts::order_refund(store, policy, &state.key.id, &order, None, &visit.actor()).await {
                     Ok(answered) => preview = serde_json::from_value(answered.answer).ok(),
                     Err(Refusal::Store(error)) => return Err(error.into()),
@@ -147,7 +147,7 @@ pub(super) async fn order(visit: Visit) -> Answer {
     }
     let ordered = match typed(&facts, field("amount"), field("reason"), field("notes"), key_of(nonce)) {
         Ok(order) => {
-            let policy = &visit.console.known.refunds;
+            let policy = &visit.console.known.orders;
             acts::order_refund(store, policy, &state.key.id, &order, None, &visit.actor()).await
         }
         Err(refusal) => Err(refusal),
@@ -171,7 +171,14 @@ fn key_of(nonce: &str) -> String {
 /// Lets one go that was held back.
 pub(super) async fn release(visit: Visit) -> Answer {
     let key = visit.field("order").unwrap_or_default().to_owned();
-    let released = acts::release_refund(&*visit.console.store, &visit.id, &key, &visit.actor()).await;
+    let released = acts::release_refund(
+        &*visit.console.store,
+        &visit.console.known.orders,
+        &visit.id,
+        &key,
+        &visit.actor(),
+    )
+    .await;
     let words = ("The refund was released.", "返金を承認しました。");
     visit.after(&address(&visit.id), released, words)
 }

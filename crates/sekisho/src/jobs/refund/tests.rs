@@ -158,7 +158,7 @@ impl Shop {
             automatic: false,
             dry_run: false,
         };
-        let policy = self.config.refunds();
+        let policy = self.config.orders();
         let answered = acts::order_refund(&*self.store, &policy, payment, &order, None, &actor).await?;
         self.orders += 1;
         Ok(answered.answer)

@@ -16,6 +16,7 @@ use sekisho_core::audit::Role;
 use sekisho_core::change::{Admission, Arrival, ChangeSet, Committed};
 use sekisho_core::event::{Event, Identity, Stored};
 use sekisho_core::provider::{self, Reading};
+use sekisho_core::settlement::follow::OrderPolicy;
 use sekisho_core::settlement::{self, Cause, Fetch, Input, References, Terms};
 use sekisho_core::source_name::{FETCHED, Origin};
 use sekisho_core::state::Kind;
@@ -104,7 +105,7 @@ impl<'w> Door<'w> {
             tenant: order.tenant.as_deref().filter(|_| order.by == Key::OwnTenant),
             at: self.at,
         };
-        match now(acts::create_payment(&self.store, body, None, &actor)) {
+        match now(acts::create_payment(&self.store, &OrderPolicy::default(), body, None, &actor)) {
             Ok(answered) => self.posted[n] = answered.answer["id"].as_str().map(str::to_owned),
             Err(refusal) => self.problems.push(format!("order#{n} was refused: {refusal}")),
         }

@@ -137,7 +137,13 @@ impl<'s> Stage<'s> {
                 | Kind::Invite
                 | Kind::Request
                 | Kind::Breaker
-                | Kind::Reconciliation => {}
+                | Kind::Reconciliation
+                | Kind::Slot
+                | Kind::SlotBlock
+                | Kind::Reservation
+                | Kind::Fulfilment
+                | Kind::Case
+                | Kind::Compensation => {}
             }
         }
     }

@@ -1,0 +1,158 @@
+//! What follows for an order as a whole: its payment, the places it reserves, and what must be made for it. They are decided
+//! together and written together; the payment is their lock (without one, the reservation, or else the fulfilment): whoever
+//! writes one of them writes it too, so two decisions about one order never pass each other.
+//!
+//! Time enters by deadlines: each decision says when the clock may next change something, and one timer is planned for that
+//! moment. A timer that comes early or twice finds nothing to do.
+
+mod fulfilment;
+mod reservation;
+#[cfg(test)]
+mod tests;
+pub mod view;
+
+use std::sync::LazyLock;
+
+use super::payment::{Derived, Facts, Status};
+use super::refund::RefundPolicy;
+use crate::fulfilment as ful;
+use crate::reservation as rsv;
+use crate::slot::Slot;
+use crate::state::{Key, Kind};
+use crate::time::{DAY_MS, HOUR_MS, Time};
+
+pub(super) use fulfilment::follow as follow_fulfilment;
+pub(super) use reservation::{Wants, follow as follow_reservation};
+
+/// What operators decide about orders.
+#[derive(Clone, Debug)]
+pub struct OrderPolicy {
+    /// How long after its time a hold still keeps its places.
+    pub grace_ms: i64,
+    /// The longest hold, for those who pay at the konbini.
+    pub delayed_max_ms: i64,
+    pub late_payment: LatePayment,
+    /// How long before it starts a customer may still cancel.
+    pub cancel_until_ms: i64,
+    /// Runs that may fail before a fulfilment has.
+    pub attempts: u32,
+    /// How long a run may take.
+    pub timeout_ms: i64,
+    /// The pause before the next run; doubles with each.
+    pub retry_wait_ms: i64,
+    /// How long what was made stays available once its money went back.
+    pub keep_after_refund_ms: i64,
+    pub refunds: RefundPolicy,
+}
+
+/// What is done with money that comes when the hold is over, and its places are free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LatePayment {
+    Refund,
+    Reassign,
+}
+
+impl Default for OrderPolicy {
+    fn default() -> Self {
+        Self {
+            grace_ms: 2 * 60_000,
+            delayed_max_ms: 7 * DAY_MS,
+            late_payment: LatePayment::Refund,
+            cancel_until_ms: 48 * HOUR_MS,
+            attempts: 3,
+            timeout_ms: 30 * 60_000,
+            retry_wait_ms: 0,
+            keep_after_refund_ms: 7 * DAY_MS,
+            refunds: RefundPolicy::default(),
+        }
+    }
+}
+
+pub(super) static DEFAULT_POLICY: LazyLock<OrderPolicy> = LazyLock::new(OrderPolicy::default);
+
+/// What an input says of an order, beside its payment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OrderPart {
+    Hold(Box<Hold>),
+    Reservation {
+        id: String,
+        facts: Box<rsv::Facts>,
+    },
+    Fulfilment {
+        id: String,
+        facts: Box<ful::Facts>,
+    },
+    /// A moment that was waited for has come.
+    Deadline(Key),
+}
+
+/// Places that are asked for, and what they are for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hold {
+    pub id: String,
+    pub reservation: rsv::Facts,
+    /// The slot as it is made if nobody has made it.
+    pub slot: Slot,
+    pub fulfilment: Option<(String, ful::Facts)>,
+}
+
+/// The kind of what an id of ours names.
+pub(super) fn member(id: &str) -> Option<Key> {
+    let kind = match id.split('_').next()? {
+        "rsv" => Kind::Reservation,
+        "ful" => Kind::Fulfilment,
+        "case" => Kind::Case,
+        _ => return None,
+    };
+    Some(Key::new(kind, id))
+}
+
+/// Where the money of an order stands.
+pub(super) struct Money<'f> {
+    pub id: &'f str,
+    pub facts: &'f Facts,
+    pub derived: Derived,
+}
+
+impl<'f> Money<'f> {
+    pub fn of(id: &'f str, facts: &'f Facts) -> Self {
+        Self { id, facts, derived: Derived::of(facts) }
+    }
+
+    pub fn is_paid(&self) -> bool {
+        self.derived.is_settled() && self.derived.status != Status::Refunded
+    }
+
+    /// All of it went back, and arrived.
+    pub fn is_refunded(&self) -> bool {
+        self.derived.status == Status::Refunded
+    }
+
+    /// Nothing more can come of it by itself: the session ran out, or the order was called off.
+    pub fn is_over(&self) -> bool {
+        match self.derived.status {
+            Status::Expired | Status::Cancelled => true,
+            Status::Unpaid
+            | Status::Processing
+            | Status::Failed
+            | Status::PartiallyPaid
+            | Status::Paid
+            | Status::PartiallyRefunded
+            | Status::Refunded => false,
+        }
+    }
+
+    /// The customer went to pay elsewhere, at the konbini or by a bank transfer, which may take days.
+    pub fn is_delayed(&self) -> bool {
+        self.derived.status == Status::Processing
+    }
+
+    /// What came, less what went back or is ordered to.
+    pub fn kept(&self) -> i64 {
+        crate::money::sum(self.facts.refundables().iter().map(|one| one.left))
+    }
+
+    pub fn paid_at(&self, now: Time) -> Time {
+        self.facts.paid_at.unwrap_or(now)
+    }
+}

@@ -1,0 +1,89 @@
+//! What follows for a fulfilment: when a run is asked for, when one that nobody answered has failed, and when nothing more is
+//! asked for.
+
+use super::{Money, OrderPolicy};
+use crate::fulfilment::{Facts, Outcome, Run, TIMEOUT, Tier};
+use crate::reservation;
+use crate::time::Time;
+
+/// Pauses double no more often than this.
+const DOUBLINGS_MAX: u32 = 20;
+
+/// Works out where a fulfilment stands now; says when the clock may next change something.
+pub fn follow(
+    facts: &mut Facts,
+    reservation: Option<&reservation::Facts>,
+    money: Option<&Money<'_>>,
+    at: Time,
+    policy: &OrderPolicy,
+) -> Option<Time> {
+    if money.is_some_and(Money::is_refunded) {
+        facts.downgraded_at = facts.downgraded_at.or(Some(at));
+    }
+    if reservation.is_some_and(|one| one.cancelled.is_some()) {
+        facts.stopped_at = facts.stopped_at.or(Some(at));
+    }
+    let mut next = None;
+    // Each run that ends may begin another, which begins open: so this ends.
+    while let Some((number, run)) = facts.newest() {
+        match run.result {
+            Outcome::Open => {
+                let over = run.requested_at.unwrap_or(at).plus_ms(policy.timeout_ms);
+                if at < over {
+                    next = Some(over);
+                    break;
+                }
+                let failed = Run {
+                    result: Outcome::Failed,
+                    ended_at: Some(at),
+                    error: Some(TIMEOUT.to_owned()),
+                    ..run.clone()
+                };
+                facts.runs.insert(number, failed);
+            }
+            Outcome::Failed if may_go_on(facts, money, policy) => {
+                let begins = run.ended_at.unwrap_or(at).plus_ms(wait_ms(facts, policy));
+                if at < begins {
+                    next = Some(begins);
+                    break;
+                }
+                facts.runs.insert(number + 1, Run { requested_at: Some(at), ..Run::default() });
+            }
+            Outcome::Failed | Outcome::Done => break,
+        }
+    }
+    if facts.runs.is_empty() && may_start(facts, reservation, money) {
+        facts.runs.insert(1, Run { requested_at: Some(at), ..Run::default() });
+        next = Some(at.plus_ms(policy.timeout_ms));
+    }
+    next
+}
+
+fn is_over(facts: &Facts) -> bool {
+    facts.stopped_at.is_some() || facts.downgraded_at.is_some()
+}
+
+fn may_start(facts: &Facts, reservation: Option<&reservation::Facts>, money: Option<&Money<'_>>) -> bool {
+    let is_free = facts.ours.tier == Tier::Free || money.is_none_or(Money::is_paid);
+    let is_confirmed = reservation.is_none_or(|one| one.confirmed > one.lapsed);
+    !is_over(facts) && is_free && is_confirmed
+}
+
+/// Once the money is going back, no other run is asked for.
+fn may_go_on(facts: &Facts, money: Option<&Money<'_>>, policy: &OrderPolicy) -> bool {
+    let may_fail = policy.attempts.saturating_add(facts.more_runs);
+    let goes_back = facts.ours.tier == Tier::Paid
+        && money.is_some_and(|money| money.derived.received > 0 && money.kept() == 0);
+    !is_over(facts) && facts.failed_runs() < may_fail && !goes_back
+}
+
+fn wait_ms(facts: &Facts, policy: &OrderPolicy) -> i64 {
+    let doublings = facts.failed_runs().saturating_sub(1).min(DOUBLINGS_MAX);
+    policy.retry_wait_ms.saturating_mul(1 << doublings)
+}
+
+/// What the customer has: what they paid for, as long as their money is ours.
+pub fn tier(facts: &Facts, money: Option<&Money<'_>>) -> Tier {
+    let is_paid = facts.downgraded_at.is_none() && money.is_none_or(Money::is_paid);
+    if is_paid { facts.ours.tier } else { Tier::Free }
+}

@@ -1,0 +1,145 @@
+//! What follows for a reservation from where its money stands, and from the clock.
+
+use super::{LatePayment, Money, OrderPolicy};
+use crate::reservation::{Cancelled, Facts, Status};
+use crate::slot::{Claim, Places, Untaken};
+use crate::time::Time;
+
+/// What a reservation asks of others.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Wants {
+    /// The money that came for nothing must go back: the order's key, and what triggered it.
+    pub refund: Option<(String, &'static str)>,
+    /// Other places were found in place of those that had lapsed; why.
+    pub reassigned: Option<&'static str>,
+    /// When the clock may next change something.
+    pub next: Option<Time>,
+    /// Blocks of its slot that must be known first.
+    pub blocks: Vec<u32>,
+}
+
+/// Money came when the hold was over, though it had been paid in time.
+pub const WEBHOOK_DELAY: &str = "WEBHOOK_DELAY";
+/// Money came for what had lapsed or was cancelled.
+pub const EXPIRED_PAYMENT: &str = "EXPIRED_PAYMENT";
+
+/// Works out where a reservation stands now. `money` is `None` where nothing is to be paid.
+pub fn follow(
+    id: &str,
+    facts: &mut Facts,
+    places: &mut Places<'_>,
+    money: Option<&Money<'_>>,
+    policy: &OrderPolicy,
+) -> Wants {
+    let (at, grace) = (places.at, policy.grace_ms);
+    let mut wants = Wants::default();
+    // Its own places must be known before any of them is given back or sold.
+    let unknown = |parts: &std::collections::BTreeMap<u32, u32>| {
+        parts.keys().filter(|n| !places.blocks.contains_key(n)).copied().collect::<Vec<_>>()
+    };
+    wants.blocks = facts.parts().map(unknown).unwrap_or_default();
+    if !wants.blocks.is_empty() {
+        return wants;
+    }
+    if money.is_some_and(Money::is_refunded) && facts.cancelled.is_none() {
+        facts.cancelled = Some(Cancelled { at, by: "SYSTEM".into(), why: "refunded".into(), refund: false });
+    }
+    let is_paid = facts.confirm.is_some() || money.is_none_or(Money::is_paid);
+    match facts.status(at, grace) {
+        Status::Cancelled => {
+            places.free(id);
+            facts.lapsed = facts.lapsed.max(facts.claimed());
+            wants.refund = refund_of_cancelled(id, facts, money);
+        }
+        Status::Confirmed => {}
+        Status::Hold if is_paid => confirm(id, facts, places, facts.claimed()),
+        Status::Hold => {
+            if money.is_some_and(Money::is_over) {
+                lapse(id, facts, places);
+                return wants;
+            }
+            if money.is_some_and(Money::is_delayed) {
+                facts.until = facts.until.max(delayed_until(facts, policy));
+                let until = facts.until;
+                places.change(id, facts.claimed(), |claim| claim.until = until);
+            }
+            wants.next = Some(facts.until.plus_ms(grace));
+        }
+        Status::Expired => {
+            lapse(id, facts, places);
+            if is_paid {
+                late(id, facts, places, money, policy, &mut wants);
+            } else if money.is_some_and(|money| money.kept() > 0) {
+                wants.refund = Some((format!("rule/EXPIRED_AFTER_PAYMENT/{id}/1"), EXPIRED_PAYMENT));
+            }
+        }
+    }
+    wants
+}
+
+fn confirm(id: &str, facts: &mut Facts, places: &mut Places<'_>, number: u32) {
+    facts.confirmed = number;
+    facts.confirmed_at = facts.confirmed_at.or(Some(places.at));
+    places.change(id, number, |claim| claim.sold = true);
+}
+
+fn lapse(id: &str, facts: &mut Facts, places: &mut Places<'_>) {
+    facts.lapsed = facts.lapsed.max(facts.claimed());
+    places.free(id);
+}
+
+/// The places lapsed, and the money came all the same.
+fn late(
+    id: &str,
+    facts: &mut Facts,
+    places: &mut Places<'_>,
+    money: Option<&Money<'_>>,
+    policy: &OrderPolicy,
+    wants: &mut Wants,
+) {
+    let over = facts.until.plus_ms(policy.grace_ms);
+    let was_in_time = money.is_some_and(|money| money.paid_at(places.at) <= over);
+    let trigger = if was_in_time { WEBHOOK_DELAY } else { EXPIRED_PAYMENT };
+    let rule = if was_in_time { WEBHOOK_DELAY } else { "EXPIRED_AFTER_PAYMENT" };
+    let refund = Some((format!("rule/{rule}/{id}/1"), trigger));
+    let may_have_others =
+        was_in_time || facts.confirm.is_some() || policy.late_payment == LatePayment::Reassign;
+    let is_ordered = |money: &Money<'_>| money.kept() == 0;
+    if !may_have_others || money.is_some_and(is_ordered) {
+        wants.refund = refund.filter(|_| money.is_some());
+        return;
+    }
+    let number = facts.claimed() + 1;
+    let claim = Claim { number, quantity: facts.ours.quantity, until: places.at, sold: true };
+    match places.take(id, &claim) {
+        Ok(parts) => {
+            facts.claims.insert(number, parts);
+            confirm(id, facts, places, number);
+            wants.reassigned = Some(trigger);
+        }
+        Err(Untaken::Full(_)) => wants.refund = refund.filter(|_| money.is_some()),
+        Err(Untaken::Unknown(blocks)) => wants.blocks = blocks,
+    }
+}
+
+/// How long those may take who pay at the konbini: as long as their voucher is good, but not beyond what is sold.
+fn delayed_until(facts: &Facts, policy: &OrderPolicy) -> Time {
+    let longest = facts.ours.at.plus_ms(policy.delayed_max_ms);
+    facts.ours.starts_at.map_or(longest, |starts_at| starts_at.min(longest))
+}
+
+fn refund_of_cancelled(id: &str, facts: &Facts, money: Option<&Money<'_>>) -> Option<(String, &'static str)> {
+    let cancelled = facts.cancelled.as_ref()?;
+    let kept = money.is_some_and(|money| money.kept() > 0);
+    if !kept || money.is_some_and(Money::is_refunded) {
+        return None;
+    }
+    if cancelled.refund {
+        let trigger = if cancelled.by == "CUSTOMER" { "CUSTOMER_CANCEL" } else { "OPERATOR" };
+        return Some((format!("cancel/{id}"), trigger));
+    }
+    // It was cancelled before anything was paid.
+    let was_confirmed = facts.confirmed > 0;
+    (!was_confirmed && cancelled.why != "refunded")
+        .then(|| (format!("rule/EXPIRED_AFTER_PAYMENT/{id}/1"), EXPIRED_PAYMENT))
+}
