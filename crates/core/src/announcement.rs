@@ -50,7 +50,11 @@ pub struct Announcement {
 impl Announcement {
     /// As an event that is stored, found, replayed and delivered like any other.
     pub fn arrival(self, seq: Seq) -> Arrival {
-        debug_assert!(is_announced(&self.event_type), "{} is missing in announced.rs", self.event_type);
+        debug_assert!(
+            is_announced(&self.event_type),
+            "{} is missing in announcement/types.rs",
+            self.event_type
+        );
         let body = json!({
             "id": self.id,
             "type": self.event_type,

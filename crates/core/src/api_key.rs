@@ -1,4 +1,5 @@
-//! Keys to the API that are made by command: shown once, kept as a hash, gone the moment they are revoked.
+//! Keys to the API that people make while Sekisho runs, by command, in the console or by the API itself: shown once, kept as
+//! a hash, gone the moment they are revoked. Keys of the configuration are not kept here.
 //!
 //! What the audit log says of a name is said of one key: no two living keys have the same, nor one that stands in the
 //! configuration. The name is claimed in the commit that makes the key, so of two who want it one has it.
@@ -11,6 +12,7 @@ use crate::change::ChangeSet;
 use crate::state::{Index, Key, Naming, Versioned, Write};
 use crate::text::is_hidden;
 use crate::time::Time;
+use crate::user::Rank;
 
 /// What a key may do; each includes the ones before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -43,6 +45,15 @@ impl Scope {
 
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|scope| scope.name() == name)
+    }
+
+    /// What a user of the console may do, as a scope.
+    pub const fn of_rank(rank: Rank) -> Self {
+        match rank {
+            Rank::Viewer => Self::Read,
+            Rank::Operator => Self::Operate,
+            Rank::Admin => Self::Admin,
+        }
     }
 }
 
@@ -92,6 +103,11 @@ pub enum KeyRefusal {
 }
 
 impl NewKey {
+    /// Nobody gives away more than they have: a scope that is wanted and that whoever has `own` lacks.
+    pub fn lacking(&self, own: Scope) -> Option<Scope> {
+        self.scopes.iter().copied().find(|scope| *scope > own)
+    }
+
     /// The key of this secret, as it will be kept. `configured` are the names of the keys of the configuration.
     pub fn key(self, secret: &str, configured: &[String], at: Time) -> Result<ApiKey, KeyRefusal> {
         let hint: String = secret.chars().take(PREFIX.len() + HINT).collect();
@@ -249,6 +265,16 @@ mod tests {
         {
             assert_eq!(revoke(which, found, &ACTOR), Err(KeyRefusal::Unknown(which.into())));
         }
+    }
+
+    #[test]
+    fn h2_nobody_gives_away_more_than_they_have() {
+        let wanted = named("app");
+        assert_eq!(wanted.lacking(Scope::Write), Some(Scope::Operate));
+        assert_eq!([Scope::Operate, Scope::Admin].map(|own| wanted.lacking(own)), [None, None]);
+        let admins = NewKey { scopes: Scope::ALL.into(), ..NewKey::default() };
+        let may = |rank: &Rank| admins.lacking(Scope::of_rank(*rank)).is_none();
+        assert_eq!(Rank::ALL.into_iter().filter(may).collect::<Vec<_>>(), [Rank::Admin]);
     }
 
     #[test]

@@ -58,8 +58,8 @@ impl Rule {
     /// true or false. A key that an event may have is no reason to complain.
     pub fn check_condition(&self) -> Result<(), RuleError> {
         let nothing = Stored::nothing();
-        let facts = Variables::of(&nothing);
-        match self.evaluate(&facts)? {
+        let variables = Variables::of(&nothing);
+        match self.evaluate(&variables)? {
             Err(error @ ExecutionError::UndeclaredReference(_)) => Err(explain(&error)),
             Ok(Value::Bool(_)) | Err(_) => Ok(()),
             Ok(other) => Err(RuleError(format!("expected true or false, found {}", other.type_of()))),
@@ -70,16 +70,16 @@ impl Rule {
         &self.0.text
     }
 
-    pub fn is_true(&self, facts: &Variables<'_>) -> Result<bool, RuleError> {
-        match self.evaluate(facts)?.map_err(|error| explain(&error))? {
+    pub fn is_true(&self, variables: &Variables<'_>) -> Result<bool, RuleError> {
+        match self.evaluate(variables)?.map_err(|error| explain(&error))? {
             Value::Bool(answer) => Ok(answer),
             other => Err(RuleError(format!("expected true or false, found {}", other.type_of()))),
         }
     }
 
     /// A text, number or boolean as text; `None` when it is null or not there.
-    pub fn text(&self, facts: &Variables<'_>) -> Result<Option<String>, RuleError> {
-        match self.evaluate(facts)? {
+    pub fn text(&self, variables: &Variables<'_>) -> Result<Option<String>, RuleError> {
+        match self.evaluate(variables)? {
             Ok(Value::String(text)) => Ok(Some(text.to_string())),
             Ok(Value::Int(number)) => Ok(Some(number.to_string())),
             Ok(Value::UInt(number)) => Ok(Some(number.to_string())),
@@ -93,10 +93,12 @@ impl Rule {
         }
     }
 
-    fn evaluate(&self, facts: &Variables<'_>) -> Result<Result<Value, ExecutionError>, RuleError> {
+    fn evaluate(&self, variables: &Variables<'_>) -> Result<Result<Value, ExecutionError>, RuleError> {
         let mut context = Context::with_env(Arc::clone(&ENV));
-        context.set_variable_resolver(facts);
-        limit::metered(facts.event.body.len(), || caught(|| Value::resolve(&self.0.expression, &context)))?
+        context.set_variable_resolver(variables);
+        limit::metered(variables.event.body.len(), || {
+            caught(|| Value::resolve(&self.0.expression, &context))
+        })?
     }
 }
 

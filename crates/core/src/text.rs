@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn j2_a_slip_leads_to_the_word_that_was_meant() {
+    fn h5_a_slip_leads_to_the_word_that_was_meant() {
         let known = ["listen", "limits", "email", "メール"];
         let cases = [
             ("listn", Some("listen")),

@@ -177,7 +177,7 @@ async fn warn_of_names(store: &dyn Store, config: &Config) {
         if config.keys.iter().any(|known| known.name == key.name) {
             tracing::warn!(
                 name = key.name,
-                "a [[key]] of the configuration and a key created by command have the same name; rename or revoke one"
+                "a [[key]] of the configuration and an API key that was created later have the same name; rename or revoke one"
             );
         }
     }

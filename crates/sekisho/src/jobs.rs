@@ -40,6 +40,10 @@ use settle::Settler;
 use sources::Sources;
 use timer::Timers;
 
+/// So many failures of a provider's API or a channel in a row, and its lane is left alone for a while. Of routes the
+/// operator says how many.
+const FAILURES_IN_A_ROW: u32 = 5;
+
 pub struct Jobs {
     settler: Arc<Settler>,
     deliverer: Deliverer,
@@ -191,5 +195,31 @@ async fn announce(base: &Base, alert: Alert) {
     let event = alert.announcement(at).arrival(base.node.next_seq(at));
     if let Err(error) = base.store.admit(Arc::new([event]), None).await {
         base.health.store_failed(&error);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sekisho_core::language::Language;
+    use sekisho_store::memory::MemoryStore;
+
+    use super::*;
+    use crate::env::Env;
+    use crate::node::{Health, Node};
+    use crate::view::words;
+
+    #[tokio::test]
+    async fn h1_every_lane_has_words_in_both_languages() {
+        let (store, health) = (Arc::new(MemoryStore::default()), Arc::new(Health::default()));
+        let node = Node::join(Arc::clone(&store) as _, Arc::clone(&health), Env::system()).await.unwrap();
+        let base = Base { store, node: Arc::new(node), health, metrics: Arc::default() };
+        let parts = Parts { works: true, schedules: true };
+        let (engine, _) = open(&Config::default(), parts, base).unwrap();
+        // Those that the configuration makes, and the one that has a queue of its own.
+        let more = [Lane::to_route("app"), Lane::by_channel("mail"), Lane::settle()];
+        for lane in engine.lanes.names.iter().chain(&more) {
+            assert!(!words::lane(lane, Language::En).contains(':'), "no English for {}", lane.0);
+            assert!(!words::lane(lane, Language::Ja).is_ascii(), "no Japanese for {}", lane.0);
+        }
     }
 }

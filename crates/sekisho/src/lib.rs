@@ -7,7 +7,7 @@
 //! - [`acts`] what people do · [`queries`] what they ask · [`types`] what they write and read · [`view`] how it is shown
 //! - [`api`] all of this over HTTP · [`console`] as pages · [`transact`] the loop of everything that is changed · [`refusal`] why it is not
 //! - `attempts` wrong keys and passwords · `token` tokens and their hashes · `test_event` test events
-//! - [`http`] health, metrics and errors over HTTP · [`telemetry`] logs and figures
+//! - [`http`] who calls, and errors over HTTP · `pages` health and metrics · `limits` bytes and rates · [`telemetry`] logs and figures
 
 pub mod acts;
 pub mod api;

@@ -33,36 +33,36 @@ pub fn start(log: Log) {
     };
 }
 
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+#[derive(Clone, Debug, Default, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub struct RequestLabels {
     pub source: String,
     pub outcome: &'static str,
 }
 
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+#[derive(Clone, Debug, Default, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub struct SourceLabels {
     pub source: String,
 }
 
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+#[derive(Clone, Debug, Default, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub struct RejectionLabels {
     pub source: String,
     pub reason: &'static str,
 }
 
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+#[derive(Clone, Debug, Default, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub struct JobLabels {
     pub lane: String,
     pub result: &'static str,
 }
 
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+#[derive(Clone, Debug, Default, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub struct NoticeLabels {
     pub channel: String,
     pub status: &'static str,
 }
 
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+#[derive(Clone, Debug, Default, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub struct KindLabels {
     pub kind: &'static str,
 }
@@ -205,6 +205,47 @@ impl Default for Metrics {
 impl Metrics {
     pub fn picked_up(&self, kind: &'static str, waited: Duration) {
         self.pick_up_seconds.get_or_create(&KindLabels { kind }).observe(waited.as_secs_f64());
+    }
+
+    /// With one of each kind counted, so that all are written, with their labels: for the reference. A figure that is
+    /// added is added here, too; otherwise this does not compile.
+    pub fn with_one_of_each() -> Self {
+        let metrics = Self::default();
+        let Self {
+            registry: _,
+            requests,
+            events,
+            ids_reused,
+            rejections,
+            failed_attempts,
+            // Without labels they are written from the start.
+            acknowledge_seconds: _,
+            commit_seconds: _,
+            batch_events: _,
+            waiting_events: _,
+            connections: _,
+            gate_hints: _,
+            gate_confirmed: _,
+            ready: _,
+            jobs,
+            notices,
+            delivery_seconds: _,
+            pick_up_seconds,
+            reconcile: Reconcile { listed, missing, differing, completeness },
+        } = &metrics;
+        for counted in [requests, events] {
+            drop(counted.get_or_create(&RequestLabels::default()));
+        }
+        for counted in [ids_reused, listed, missing, differing] {
+            drop(counted.get_or_create(&SourceLabels::default()));
+        }
+        drop(completeness.get_or_create(&SourceLabels::default()));
+        drop(rejections.get_or_create(&RejectionLabels::default()));
+        drop(failed_attempts.get_or_create(&KindLabels::default()));
+        drop(jobs.get_or_create(&JobLabels::default()));
+        drop(notices.get_or_create(&NoticeLabels::default()));
+        drop(pick_up_seconds.get_or_create(&KindLabels::default()));
+        metrics
     }
 
     /// The figures in the OpenMetrics text format.

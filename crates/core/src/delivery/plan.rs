@@ -22,11 +22,11 @@ pub fn deliveries<'r>(
     event: &Stored,
     routes: impl Iterator<Item = &'r Route>,
 ) -> (Vec<Delivery>, Vec<String>) {
-    let facts = Variables::of(event);
+    let variables = Variables::of(event);
     let (mut deliveries, mut unanswered) = (Vec::new(), Vec::new());
     for route in routes {
         let mut tell = |error| unanswered.push(format!("route {}: {error}", route.name));
-        match route.matches(origin, event, &facts) {
+        match route.matches(origin, event, &variables) {
             Ok(true) => {}
             Ok(false) => continue,
             Err(error) => {
@@ -34,7 +34,7 @@ pub fn deliveries<'r>(
                 continue;
             }
         }
-        let key = route.fifo_key(&facts).unwrap_or_else(|error| {
+        let key = route.fifo_key(&variables).unwrap_or_else(|error| {
             tell(error);
             None
         });

@@ -59,7 +59,12 @@ const FIFO_KEY_BYTES_MAX: usize = 255;
 impl Route {
     /// Does the event of this origin go here? A filter that can't be evaluated is an error: the event does not go here, and the caller
     /// tells.
-    pub fn matches(&self, origin: Origin, event: &Stored, facts: &Variables<'_>) -> Result<bool, RuleError> {
+    pub fn matches(
+        &self,
+        origin: Origin,
+        event: &Stored,
+        variables: &Variables<'_>,
+    ) -> Result<bool, RuleError> {
         let any = |patterns: &[Pattern], text: &str| {
             patterns.is_empty() || patterns.iter().any(|pattern| pattern.matches(text))
         };
@@ -70,7 +75,7 @@ impl Route {
         {
             return Ok(false);
         }
-        self.filter.as_ref().map_or(Ok(true), |filter| filter.is_true(facts))
+        self.filter.as_ref().map_or(Ok(true), |filter| filter.is_true(variables))
     }
 
     /// Why the event must not be sent here, whoever asks for it, if it must not. Asked again before each attempt: a delivery
@@ -110,11 +115,11 @@ impl Route {
 
     /// What the event must keep its order with; `None` when it may overtake others. A key that can't be read is an error:
     /// the event goes without order, because it was asked for, and the caller tells.
-    pub fn fifo_key(&self, facts: &Variables<'_>) -> Result<Option<String>, RuleError> {
+    pub fn fifo_key(&self, variables: &Variables<'_>) -> Result<Option<String>, RuleError> {
         let Some(rule) = &self.fifo else { return Ok(None) };
         let unread =
             |RuleError(error)| RuleError(format!("sent without order, as fifo has no answer: {error}"));
-        let key = rule.text(facts).map_err(unread)?.filter(|key| !key.is_empty());
+        let key = rule.text(variables).map_err(unread)?.filter(|key| !key.is_empty());
         Ok(key.map(|key| {
             if key.len() <= FIFO_KEY_BYTES_MAX {
                 return key;

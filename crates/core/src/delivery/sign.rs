@@ -29,6 +29,11 @@ impl Signing {
         }
     }
 
+    /// All names, for whoever is asked for one.
+    pub fn names() -> String {
+        Self::ALL.map(Self::name).join(", ")
+    }
+
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|signing| signing.name() == name)
     }

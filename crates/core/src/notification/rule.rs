@@ -53,12 +53,12 @@ impl To {
 }
 
 impl Rule {
-    pub fn matches(&self, event: &Stored, facts: &Variables<'_>) -> Result<bool, RuleError> {
+    pub fn matches(&self, event: &Stored, variables: &Variables<'_>) -> Result<bool, RuleError> {
         if !self.is_heard_from(event) || !self.events.iter().any(|pattern| pattern.matches(&event.event_type))
         {
             return Ok(false);
         }
-        self.filter.as_ref().map_or(Ok(true), |filter| filter.is_true(facts))
+        self.filter.as_ref().map_or(Ok(true), |filter| filter.is_true(variables))
     }
 
     /// Types are believed only from where they come: what is called as our announcements are is ours, unless the rule names
@@ -84,9 +84,9 @@ pub fn tasks<'r>(
     if origin.provider == "sns" && feedback::read(&event.body).is_some() {
         tasks.push(Notify::Feedback);
     }
-    let facts = Variables::of(event);
+    let variables = Variables::of(event);
     for rule in rules {
-        match rule.matches(event, &facts) {
+        match rule.matches(event, &variables) {
             Ok(true) => tasks.push(Notify::Tell(rule.name.clone())),
             Ok(false) => {}
             Err(error) => unanswered.push(format!("notify {}: {error}", rule.name)),
@@ -152,10 +152,10 @@ pub mod tests {
                 of("hooks", "payment.*", &["git*"]),
                 of("both", "payment.paid", &["sekisho", "github"]),
             ];
-            let facts = Variables::of(event);
+            let variables = Variables::of(event);
             rules
                 .iter()
-                .filter(|rule| rule.matches(event, &facts).unwrap())
+                .filter(|rule| rule.matches(event, &variables).unwrap())
                 .map(|rule| rule.name.clone())
                 .collect()
         };

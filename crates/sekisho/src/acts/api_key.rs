@@ -1,4 +1,4 @@
-//! Keys to the API, made and revoked by command.
+//! Keys to the API, made and revoked while Sekisho runs: by command, in the console, by the API.
 
 use sekisho_core::Secret;
 use sekisho_core::actor::Actor;

@@ -1,4 +1,4 @@
-//! Who asks: `Authorization: Bearer KEY`. Keys are those of the configuration, those that were made by command, and the
+//! Who asks: `Authorization: Bearer KEY`. Keys are those of the configuration, those that people made since, and the
 //! process' own, which commands on this machine use and which may act in somebody's name.
 //!
 //! A wrong key leaves a trace, and where many came from, no key is looked at any more that could be guessed. Long random
@@ -98,7 +98,7 @@ impl Auth {
         }
     }
 
-    /// Who shows a key that was made by command.
+    /// Who shows a key that somebody made: by command, in the console or by the API.
     async fn made(&self, headers: &HeaderMap) -> acts::Result<Option<Caller>> {
         let Some(shown) = bearer(headers) else { return Ok(None) };
         let key = queries::find_key(&*self.store, shown).await?;

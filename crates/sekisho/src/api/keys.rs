@@ -1,4 +1,5 @@
-//! Keys to the API that were made by command: made, listed, taken back. A key is shown once, when it is made.
+//! Keys to the API that people make, here, by command or in the console: made, listed, taken back. A key is shown once, when
+//! it is made. Those of the configuration are not listed.
 
 use serde_json::{Map, Value};
 
@@ -16,7 +17,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         path: "/v1/keys",
         scope: Some(Scope::Admin),
         for_tenants: false,
-        summary: "API keys created by command, without their secrets; the oldest first",
+        summary: "API keys that people created, without their secrets and without those of the configuration; the oldest first",
         parameters: &[],
         body: None,
         answer: schema::<List<ApiKey>>,
@@ -56,9 +57,8 @@ async fn list(call: Call) -> Answer {
 
 async fn create(call: Call) -> Answer {
     let order = read(call.order()?)?;
-    // Whatever scope makes keys: nobody gives away more than they have.
-    if let Some(wider) = order.scopes.iter().copied().find(|scope| *scope > call.scope) {
-        return Err(problem::no_scope(&call.actor, wider));
+    if let Some(lacking) = order.lacking(call.scope) {
+        return Err(problem::no_scope(&call.actor, lacking));
     }
     let (actor, configured) = (call.actor(), &call.api.known.keys);
     let made = acts::create_key(&*call.api.store, order, configured, &actor).await?;

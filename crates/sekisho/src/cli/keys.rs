@@ -20,7 +20,7 @@ pub struct Args {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// API keys created by command, the oldest first; never the secret itself
+    /// API keys that people created, the oldest first; never the secret itself
     List(List),
     /// Create a key. It is printed once, alone on its line: KEY=$(sekisho keys create --scopes read)
     Create(Create),

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use sekisho_core::delivery::route::Send;
 use sekisho_core::delivery::{Route, Signer, Signing, judge, outgoing};
 use sekisho_core::event::{Stored, Trust};
@@ -33,12 +34,17 @@ pub struct Args {
     /// Only this type; a * at the end stands for anything: payment_intent.*
     #[arg(long = "type", value_name = "TYPE")]
     event_type: Option<String>,
-    /// How requests are signed: stripe, standard-webhooks, upstash or none
-    #[arg(long, default_value = "stripe", value_parser = |text: &str| Signing::parse(text).ok_or("stripe, standard-webhooks, upstash or none"))]
+    /// How requests are signed
+    #[arg(long, default_value = "stripe", value_parser = signings())]
     signing: Signing,
     /// What they are signed with; without it a secret is made up and printed
     #[arg(long, env = "SEKISHO_LISTEN_SECRET", hide_env_values = true)]
     secret: Option<String>,
+}
+
+fn signings() -> impl TypedValueParser<Value = Signing> {
+    let parse = |name: String| Signing::parse(&name).expect("it is one of those that may be written");
+    PossibleValuesParser::new(Signing::ALL.map(Signing::name)).map(parse)
 }
 
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);

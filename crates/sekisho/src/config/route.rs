@@ -124,8 +124,8 @@ const KEYS: &[Key<Draft>] = &[
         example: "\"standard-webhooks\"",
         help: "standard-webhooks, stripe (for handlers that use Stripe's library: only Stripe's events and Sekisho's own), upstash, or none.",
         set: |draft, given| {
-            let wanted = "expected \"standard-webhooks\", \"stripe\", \"upstash\" or \"none\"";
-            draft.signing = Some(Signing::parse(&given.text()?).ok_or(wanted)?);
+            let wanted = || format!("expected one of {}", Signing::names());
+            draft.signing = Some(Signing::parse(&given.text()?).ok_or_else(wanted)?);
             Ok(())
         },
     },

@@ -262,7 +262,7 @@ const KEYS: &[Key<Draft>] = &[
     Key {
         name: "api_key",
         example: "\"env:STRIPE_API_KEY\"",
-        help: "The secret key of the provider's API. What it is used for: docs/operating/api-keys.md.",
+        help: "The secret key of the provider's API. What it is used for: docs/operating/provider-keys.md.",
         set: |draft, given| {
             draft.api_key = Some(given.text()?);
             Ok(())

@@ -169,6 +169,9 @@ async fn create_key(visit: Visit) -> Answer {
     let tenant = visit.field("tenant").map(str::to_owned);
     let (store, actor) = (&*visit.console.store, visit.actor());
     let order = NewKey { name: visit.field("name").map(str::to_owned), scopes: vec![scope], tenant };
+    if order.lacking(Scope::of_rank(visit.who.rank)).is_some() {
+        return Err(Trouble::Rank(Rank::Admin));
+    }
     match acts::create_key(store, order, &visit.console.known.keys, &actor).await {
         Ok(made) => {
             page(&visit, Some(Made { is_link: false, secret: made.secret.expose().to_owned() })).await

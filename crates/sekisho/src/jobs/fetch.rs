@@ -11,7 +11,7 @@ use sekisho_core::settlement::payment::Facts;
 use sekisho_core::settlement::{Fetch, Provider};
 
 use super::accounts::ApiAccounts;
-use super::{plain, unavailable};
+use super::{FAILURES_IN_A_ROW, plain, unavailable};
 use crate::effects::provider_api::NOT_FOUND;
 use crate::engine::lane::LanePolicy;
 use crate::engine::{Engine, Ran, Work};
@@ -19,8 +19,6 @@ use crate::engine::{Engine, Ran, Work};
 /// Calls to one provider's API at once, and in a second: Stripe takes 25 of one kind.
 const AT_ONCE: usize = 4;
 const RATE: u32 = 20;
-/// So many failures of it in a row, and it is left alone for a while.
-const FAILURES: u32 = 5;
 
 pub struct Fetcher(Arc<ApiAccounts>);
 
@@ -100,7 +98,7 @@ pub fn lanes() -> impl Iterator<Item = (Lane, LanePolicy)> {
 
 /// How a provider's API may be used.
 pub fn policy(at_once: usize, rate: u32) -> LanePolicy {
-    let breaker = breaker::Policy { failures: FAILURES, ..breaker::Policy::default() };
+    let breaker = breaker::Policy { failures: FAILURES_IN_A_ROW, ..breaker::Policy::default() };
     LanePolicy { rate: Some(rate), breaker, ..plain(at_once) }
 }
 

@@ -1,4 +1,4 @@
-//! Keys to the API that were made by command.
+//! Keys to the API that people made; those of the configuration are not among them.
 
 use sekisho_core::api_key::{ApiKey, PREFIX, Scope};
 use sekisho_core::state::{Key, Kind, State};

@@ -106,17 +106,17 @@ impl<'k> Outlook<'k> {
         before: &[Message],
         drafts: &BTreeMap<Key, State>,
     ) -> Result<bool> {
-        let facts = Variables::of(event);
+        let variables = Variables::of(event);
         let mut is_taken = false;
         for (route, forecast) in self.context.routes.iter().zip(&mut self.routes) {
             let mut tell = |RuleError(error)| {
                 *self.unanswered.entry((format!("route {}", route.name), error)).or_default() += 1;
             };
-            match route.matches(origin, event, &facts) {
+            match route.matches(origin, event, &variables) {
                 Ok(true) => {
                     is_taken = true;
                     forecast.add(before);
-                    if let Err(error) = route.fifo_key(&facts) {
+                    if let Err(error) = route.fifo_key(&variables) {
                         tell(error);
                     }
                 }
@@ -124,7 +124,7 @@ impl<'k> Outlook<'k> {
                 Err(error) => tell(error),
             }
         }
-        for (rule, RuleError(error)) in self.notices.ask(store, event, &facts, before, drafts).await? {
+        for (rule, RuleError(error)) in self.notices.ask(store, event, &variables, before, drafts).await? {
             *self.unanswered.entry((format!("notify {rule}"), error)).or_default() += 1;
         }
         Ok(is_taken)

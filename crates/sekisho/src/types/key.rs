@@ -1,4 +1,4 @@
-//! API keys that were created by command.
+//! API keys that people created: by command, in the console or by the API.
 
 use schemars::JsonSchema;
 use sekisho_core::Time;

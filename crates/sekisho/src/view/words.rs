@@ -130,10 +130,17 @@ pub fn lane(lane: &Lane, lang: Language) -> String {
             Language::Ja => format!("{provider} への照会"),
         };
     }
+    if let Some(provider) = lane.0.strip_prefix("refund:") {
+        return match lang {
+            Language::En => format!("refunding by {provider}"),
+            Language::Ja => format!("{provider} での返金"),
+        };
+    }
     let words = match &*lane.0 {
         "settle" => lang.t("processing", "イベント処理"),
         "notify" => lang.t("selecting recipients", "通知先の決定"),
         "timer" => lang.t("timers", "定期処理"),
+        "reconcile" => lang.t("reconciliation", "照合"),
         "suspect" => lang.t("run alone after crashes", "隔離実行"),
         other => other,
     };
@@ -305,4 +312,47 @@ pub fn changes(before: &Value, after: &Value, currency: &str, lang: Language) ->
     let changed = changed
         .map(|(name, label)| format!("{label}: {} → {}", say(name, &before[name]), say(name, &after[name])));
     changed.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use sekisho_core::notification::Status as NoticeStatus;
+    use sekisho_core::settlement::{billing, payment};
+
+    use super::*;
+
+    /// A word of the program is written as code where nobody put it into words: in Japanese any, in English one with `_`.
+    fn check(code: &str, words: impl Fn(Language) -> String) {
+        assert!(
+            !words(Language::En).is_empty() && !words(Language::En).contains('_'),
+            "no English for {code}"
+        );
+        assert!(!words(Language::Ja).is_ascii(), "no Japanese for {code}");
+    }
+
+    #[test]
+    fn h1_every_reason_for_attention_has_words_in_both_languages() {
+        let of_payments = payment::Attention::ALL.map(payment::Attention::name);
+        let of_billing = billing::Attention::ALL.map(billing::Attention::name);
+        for code in of_payments.into_iter().chain(of_billing) {
+            check(code, |lang| reason(code, lang).to_owned());
+        }
+    }
+
+    #[test]
+    fn h1_every_status_has_words_in_both_languages() {
+        let of_payments = payment::Status::ALL.map(payment::Status::name);
+        let of_billing = billing::Status::ALL.map(billing::Status::name);
+        let of_notices = NoticeStatus::ALL.map(NoticeStatus::name);
+        for code in of_payments.into_iter().chain(of_billing).chain(of_notices) {
+            check(code, |lang| status(code, lang).1.to_owned());
+        }
+    }
+
+    #[test]
+    fn h1_every_kind_of_work_has_words_in_both_languages() {
+        for kind in Kind::ALL {
+            check(kind.name(), |lang| work(kind, lang).to_owned());
+        }
+    }
 }

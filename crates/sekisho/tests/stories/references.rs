@@ -90,3 +90,13 @@ fn every_endpoint() {
 fn every_metric() {
     check("docs/reference/metrics.md", |page| with_part(page, "metrics", &metrics::table()));
 }
+
+#[test]
+fn every_label_of_a_metric_is_explained() {
+    let page = fs::read_to_string(root().join("docs/reference/metrics.md")).unwrap();
+    let (_, prose) = page.split_once("\nLabels:\n").expect("the page explains labels");
+    let names = metrics::names_of_labels();
+    assert!(names.len() > 5, "only {names:?} were found");
+    let missing: Vec<_> = names.into_iter().filter(|name| !prose.contains(&format!("`{name}`"))).collect();
+    assert_eq!(missing, [""; 0]);
+}

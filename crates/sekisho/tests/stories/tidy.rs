@@ -354,7 +354,7 @@ fn documents_stay_short() {
     assert!((1..=12).contains(&walk.lines().filter(is_row).count()), "the walk of an event became long");
 }
 
-/// Documents that lead developers to files.
+/// Documents that lead developers to files, beside the decisions in docs/adr.
 const LEADS: [&str; 6] = [
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
@@ -368,13 +368,19 @@ const LEADS: [&str; 6] = [
 fn documents_name_files_that_exist() {
     let known: Vec<_> = files(&crates()).into_iter().map(|(path, _)| format!("/crates/{path}")).collect();
     let exists = |file: &str| {
-        let inner =
-            file.split_once('/').filter(|(first, _)| CRATES.contains(first)).map_or(file, |(_, rest)| rest);
-        known.iter().any(|path| [file, inner].iter().any(|name| path.ends_with(&format!("/{name}"))))
+        let inner = file.split_once('/').filter(|(first, _)| CRATES.contains(first));
+        let whole = inner.map(|(of, rest)| format!("/crates/{of}/src/{rest}"));
+        let is_it = |path: &String| match &whole {
+            Some(whole) => path == whole || *path == format!("/crates/{file}"),
+            None => path.ends_with(&format!("/{file}")),
+        };
+        known.iter().any(is_it)
     };
+    let decisions =
+        texts(&root().join("docs/adr"), &["md"]).into_iter().map(|(name, _)| format!("docs/adr/{name}"));
     let mut missing = Vec::new();
-    for name in LEADS {
-        let text = fs::read_to_string(root().join(name)).expect("the document is there");
+    for name in LEADS.into_iter().map(str::to_owned).chain(decisions) {
+        let text = fs::read_to_string(root().join(&name)).expect("the document is there");
         let is_file =
             |part: &&str| Path::new(part).extension().is_some_and(|kind| kind == "rs") && !part.contains(' ');
         let quoted = text.split('`').skip(1).step_by(2).filter(is_file);

@@ -32,7 +32,15 @@ fn h5_the_example_is_complete_and_says_the_defaults() {
     assert_eq!(config.gate, default.gate);
     assert_eq!(config.admission, default.admission);
     assert_eq!(config.retention, default.retention);
+    assert_eq!(config.console, default.console);
+    assert_eq!(config.metrics, default.metrics);
     assert_eq!(config.log, default.log);
+    let plain = |config: &Config| {
+        let settled = (config.references.clone(), config.grace, config.automatic_refunds_per_hour);
+        format!("{settled:?} {:?} {:?}", config.reconcile, config.notifications)
+    };
+    // Who speaks is worked out from the whole, so it is compared with a file in which nothing is written.
+    assert_eq!(plain(&config), plain(&check("", &[]).unwrap()));
     assert!(config.routes.is_empty() && config.schedules.is_empty() && config.keys.is_empty());
     for setting in SETTINGS {
         assert!(text.contains(&format!("\n{} = ", setting.key)), "{}", setting.key);

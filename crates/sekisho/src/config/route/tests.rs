@@ -84,7 +84,11 @@ fn c3_signing_is_chosen_never_forgotten() {
     assert_eq!(route("signing = \"none\"\n").unwrap().signer.kind(), Signing::None);
     assert!(route(&format!("signing = \"none\"\n{SECRETS}")).unwrap_err().contains("remove one of them"));
     assert!(route("signing = \"stripe\"\n").unwrap_err().contains("`secrets` is missing"));
-    assert!(route("signing = \"hmac\"\n").unwrap_err().contains("expected \"standard-webhooks\""));
+    let signing = Draft::KEYS.iter().find(|key| key.name == "signing").unwrap();
+    for kind in Signing::ALL {
+        assert!(signing.help.contains(kind.name()), "{kind:?}");
+        assert!(route("signing = \"hmac\"\n").unwrap_err().contains(kind.name()), "{kind:?}");
+    }
     let found = route("secrets = [\"env:SEKISHO_NO_SUCH\"]\n").unwrap_err();
     assert_eq!(found, "s.toml:1: the environment variable SEKISHO_NO_SUCH is not set");
     assert!(

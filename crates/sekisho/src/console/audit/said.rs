@@ -103,6 +103,17 @@ pub fn action(code: &str, lang: Language) -> &str {
         "tenant.deleted" | "customer.deleted" | "staff.deleted" | "subject.deleted" => {
             ("an entry was deleted", "台帳から削除")
         }
+        "source.reconciled" => ("a source was compared with its provider", "プロバイダーと照合"),
+        "source.differs" => ("the provider's records differ from ours", "決済事業者の記録との不一致を検知"),
+        "source.gap_closed" => {
+            ("missing events were read from the provider", "届かなかったイベントを取り込み")
+        }
+        "source.key_accepted" => {
+            ("the provider accepts our API key again", "プロバイダーの API キーが再び有効")
+        }
+        "source.key_refused" => ("the provider refuses our API key", "プロバイダーが API キーを拒否"),
+        "source.silent" => ("no events arrive from a source", "イベントが届いていないことを検知"),
+        "source.recovered" => ("events arrive from a source again", "イベントの受信が再開"),
         "source.tested" => ("a test event was sent", "テストイベントを送信"),
         "user.left" => ("a user logged out", "ログアウト"),
         "audit.anchored" => ("the log was anchored", "監査ログにアンカーを記録"),
@@ -189,6 +200,9 @@ fn shown(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use sekisho_core::announcement::TYPES;
+    use sekisho_core::notification::Status;
+
     use super::*;
 
     fn line(name: &str, before: Option<&str>, after: &str) -> Detail {
@@ -214,6 +228,17 @@ mod tests {
         }
         let long = format!(r#"{{"a":"{}"}}"#, "x".repeat(9_000));
         assert_eq!(details(&long)[0].after.len(), VALUE_LETTERS_MAX);
+    }
+
+    #[test]
+    fn d8_every_announcement_and_every_end_of_a_notice_has_words_in_both_languages() {
+        let is_end =
+            |status: &&Status| !matches!(status, Status::Queued | Status::Sending | Status::Retrying);
+        let ends = Status::ALL.iter().filter(is_end).map(|status| format!("notice.{}", status.name()));
+        for code in TYPES.into_iter().map(str::to_owned).chain(ends) {
+            assert_ne!(action(&code, Language::En), code, "no English for {code}");
+            assert!(!action(&code, Language::Ja).is_ascii(), "no Japanese for {code}");
+        }
     }
 
     #[test]

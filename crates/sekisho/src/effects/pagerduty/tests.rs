@@ -9,7 +9,7 @@ fn pager(chat: &Chat, key: &str) -> PagerDuty {
 }
 
 #[tokio::test]
-async fn f5_an_incident_is_opened_and_told_again_it_is_the_same_one() {
+async fn g1_an_incident_is_opened_and_told_again_it_is_the_same_one() {
     let chat = Chat::start().unwrap();
     let pager = pager(&chat, ROUTING_KEY);
     for id in ["ntc_1", "ntc_1.1"] {

@@ -25,7 +25,7 @@ fn twilio(chat: &Chat, token: &str) -> Twilio {
 }
 
 #[tokio::test]
-async fn f5_a_call_says_the_subject_twice_in_the_readers_language() {
+async fn g1_a_call_says_the_subject_twice_in_the_readers_language() {
     let chat = Chat::start().unwrap();
     let twilio = twilio(&chat, TWILIO_TOKEN);
     let english = Message { language: Language::En, subject: "Refund failed".to_owned(), ..message() };

@@ -21,13 +21,11 @@ use crate::config;
 use crate::effects::channel::Channel;
 use crate::engine::Engine;
 use crate::engine::lane::LanePolicy;
-use crate::jobs::unwritten;
+use crate::jobs::{FAILURES_IN_A_ROW, unwritten};
 use crate::transact::{Patience, transact_patiently};
 
 /// Messages in hand for each conversation: those that wait for their next try must not keep others from theirs.
 const IN_HAND: usize = 4;
-/// So many failures in a row, and the other side is left alone for a while.
-const FAILURES: u32 = 5;
 /// A store that was this slow once is not waited for so long again.
 const TOOK_MAX_MS: i64 = 1_000;
 
@@ -84,7 +82,7 @@ impl PacedChannel {
     }
 
     pub fn policy(&self) -> LanePolicy {
-        let breaker = Policy { failures: FAILURES, ..Policy::default() };
+        let breaker = Policy { failures: FAILURES_IN_A_ROW, ..Policy::default() };
         LanePolicy { concurrency: IN_HAND * self.concurrency, rate: None, breaker }
     }
 

@@ -45,13 +45,13 @@ impl<'k> NoticeOutlook<'k> {
         &mut self,
         store: &dyn Store,
         event: &Stored,
-        facts: &Variables<'_>,
+        variables: &Variables<'_>,
         before: &[Message],
         drafts: &BTreeMap<Key, State>,
     ) -> Result<Vec<(&'k str, RuleError)>> {
         let mut unanswered = Vec::new();
         for (n, rule) in self.context.rules.iter().enumerate() {
-            match rule.matches(event, facts) {
+            match rule.matches(event, variables) {
                 Ok(true) => {}
                 Ok(false) => continue,
                 Err(error) => {

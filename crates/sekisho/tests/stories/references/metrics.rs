@@ -2,12 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sekisho::telemetry::{
-    JobLabels, KindLabels, Metrics, NoticeLabels, RejectionLabels, RequestLabels, SourceLabels,
-};
+use sekisho::telemetry::Metrics;
 
 pub fn table() -> String {
-    let figures = counted().encode();
+    let figures = Metrics::with_one_of_each().encode();
     let labels = labels(&figures);
     let mut text = "| name | type | labels | |\n|---|---|---|---|\n".to_owned();
     let mut help = "";
@@ -26,19 +24,10 @@ pub fn table() -> String {
     text
 }
 
-/// A label is known once something was counted under it.
-fn counted() -> Metrics {
-    let metrics = Metrics::default();
-    let (source, lane, channel) = (String::new, String::new, String::new);
-    let _ = metrics.requests.get_or_create(&RequestLabels { source: source(), outcome: "" });
-    let _ = metrics.events.get_or_create(&RequestLabels { source: source(), outcome: "" });
-    let _ = metrics.ids_reused.get_or_create(&SourceLabels { source: source() });
-    let _ = metrics.rejections.get_or_create(&RejectionLabels { source: source(), reason: "" });
-    let _ = metrics.failed_attempts.get_or_create(&KindLabels { kind: "" });
-    let _ = metrics.jobs.get_or_create(&JobLabels { lane: lane(), result: "" });
-    let _ = metrics.notices.get_or_create(&NoticeLabels { channel: channel(), status: "" });
-    let _ = metrics.pick_up_seconds.get_or_create(&KindLabels { kind: "" });
-    metrics
+/// Every label that a figure has: the page says what each may be.
+pub fn names_of_labels() -> BTreeSet<String> {
+    let figures = Metrics::with_one_of_each().encode();
+    labels(&figures).into_values().flatten().map(str::to_owned).collect()
 }
 
 fn labels(figures: &str) -> BTreeMap<String, Vec<&str>> {
