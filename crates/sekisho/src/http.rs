@@ -20,6 +20,8 @@ impl Problem {
             detail: None,
             errors: Box::default(),
             request_id: None,
+            free: None,
+            retry_after_seconds: None,
             retry_after: None,
         }
     }

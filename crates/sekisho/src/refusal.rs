@@ -35,6 +35,12 @@ pub enum Refusal {
         detail: String,
         seconds: u64,
     },
+    /// Too few places are free.
+    Full {
+        free: u32,
+        /// When the next hold ends, if nobody pays it.
+        retry_after_seconds: Option<u64>,
+    },
     Store(sekisho_store::Error),
 }
 
@@ -52,6 +58,7 @@ impl fmt::Display for Refusal {
                 let errors: Vec<_> = errors.iter().map(FieldError::to_string).collect();
                 f.write_str(&errors.join("; "))
             }
+            Self::Full { free, .. } => write!(f, "too few places are free: {free}"),
             Self::Store(error) => error.fmt(f),
         }
     }
@@ -65,7 +72,8 @@ impl std::error::Error for Refusal {
             | Self::Missing(_)
             | Self::Conflict(_)
             | Self::Forbidden(_)
-            | Self::RetryLater { .. } => None,
+            | Self::RetryLater { .. }
+            | Self::Full { .. } => None,
             Self::Store(error) => std::error::Error::source(error),
         }
     }

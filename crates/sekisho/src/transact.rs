@@ -86,6 +86,32 @@ pub async fn transact_in_steps<T, R>(
     repeat(store, Patience::USUAL, wanted, decide).await
 }
 
+/// Decides several things at once, and commits each by itself; once, because those who were too slow may be decided anew with
+/// others. Says of each set what became of it.
+pub async fn transact_apart<T>(
+    store: &dyn Store,
+    mut wanted: Wanted,
+    mut decide: impl FnMut(&Wanted, &Loaded) -> Result<Vec<(ChangeSet, T)>, Wanted>,
+) -> sekisho_store::Result<Vec<(T, Committed)>> {
+    let decided = loop {
+        match decide(&wanted, &load(store, &wanted).await?) {
+            Ok(decided) => break decided,
+            Err(more) => wanted.extend(more),
+        }
+    };
+    let (mut sets, mut written, mut unchanged) = (Vec::new(), Vec::new(), Vec::new());
+    for (set, of) in decided {
+        if set.is_empty() {
+            unchanged.push((of, Committed::Applied { repeated: Vec::new() }));
+        } else {
+            sets.push(set);
+            written.push(of);
+        }
+    }
+    let answers = if sets.is_empty() { Vec::new() } else { store.commit(sets).await? };
+    Ok(written.into_iter().zip(answers).chain(unchanged).collect())
+}
+
 /// Queues jobs that depend on nothing in the store. One whose key is known already is left out.
 pub async fn queue(store: &dyn Store, jobs: Vec<NewJob>, at: Time) -> sekisho_store::Result<()> {
     store.commit(vec![ChangeSet::queue(jobs, at)]).await.map(drop)

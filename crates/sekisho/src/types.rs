@@ -11,6 +11,7 @@ mod channel;
 mod dead_letter;
 mod directory;
 mod event;
+mod fulfilment;
 mod import;
 mod key;
 mod links;
@@ -25,6 +26,7 @@ mod refund;
 mod rejection;
 mod reminder;
 mod replay;
+mod reservation;
 mod route;
 mod schedule;
 mod source;
@@ -42,6 +44,9 @@ pub use directory::{
     Customer, Deleted, Member, NewCustomer, NewStaff, NewSubject, NewTenant, Staff, Subject, Tenant,
 };
 pub use event::{About, Content, Count, Event, EventDetail, EventQuery, Object};
+pub use fulfilment::{
+    CountedResult, Fulfilment, FulfilmentResult, FulfilmentRun, NewFulfilment, RetryFulfilment,
+};
 pub use import::{Import, Imported};
 pub use key::{ApiKey, NewApiKey, NewKeyAnswer, RevokedKey};
 pub use links::{Link, Linked, Owner};
@@ -64,6 +69,10 @@ pub use refund::{NewRefund, RefundOrder, RefundOrdered, ReleaseRefund};
 pub use rejection::Rejection;
 pub use reminder::{Remind, RemindReport, Reminded, ReminderSummary};
 pub use replay::{NoticeForecast, Replay, ReplayReport, RouteForecast, Unanswered};
+pub use reservation::{
+    Cancel, Cancellation, Confirm, Extend, NewReservation, NewSlot, Reservation, ReservedFulfilment,
+    ReservedPayment, Slot,
+};
 pub use route::{Reset, Route};
 pub use schedule::Schedule;
 pub use source::Source;

@@ -78,6 +78,10 @@ pub enum OrderPart {
         id: String,
         facts: Box<rsv::Facts>,
     },
+    NewFulfilment {
+        id: String,
+        facts: Box<ful::Facts>,
+    },
     Fulfilment {
         id: String,
         facts: Box<ful::Facts>,

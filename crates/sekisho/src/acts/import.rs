@@ -86,6 +86,7 @@ impl Problems {
                 | Refusal::Missing(_)
                 | Refusal::Conflict(_)
                 | Refusal::RetryLater { .. }
+                | Refusal::Full { .. }
                 | Refusal::Store(_)),
             ) => return Err(other),
         }

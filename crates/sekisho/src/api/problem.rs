@@ -20,6 +20,12 @@ impl From<Refusal> for Problem {
             }
             Refusal::Missing(detail) => missing(detail),
             Refusal::RetryLater { detail, seconds } => later(detail, seconds),
+            Refusal::Full { free, retry_after_seconds } => {
+                let (kind, title) = ("urn:sekisho:problem:slot_full", "Slot full");
+                let detail = format!("too few places are free: {free}");
+                let problem = problem(StatusCode::CONFLICT, kind, title, detail);
+                Problem { free: Some(free), retry_after_seconds, ..problem }
+            }
             Refusal::Store(error) => error.into(),
         }
     }

@@ -228,6 +228,7 @@ impl From<Refusal> for Trouble {
                 Self::Wrong(refusal.to_string())
             }
             Refusal::Missing(detail) => Self::Missing(detail),
+            Refusal::Full { .. } => Self::Conflict(refusal.to_string()),
             Refusal::Conflict(detail) => Self::Conflict(detail),
             Refusal::RetryLater { detail, seconds } => Self::Later { detail, seconds },
             Refusal::Store(error) => error.into(),

@@ -135,7 +135,11 @@ fn refused(refusal: Refusal) -> Failure {
         Refusal::Conflict(error) | Refusal::RetryLater { detail: error, .. } => {
             Failure::transient("contended", error)
         }
-        Refusal::Invalid(_) | Refusal::Fields(_) | Refusal::Missing(_) | Refusal::Forbidden(_) => {
+        Refusal::Invalid(_)
+        | Refusal::Fields(_)
+        | Refusal::Missing(_)
+        | Refusal::Forbidden(_)
+        | Refusal::Full { .. } => {
             Failure::terminal("refused", refusal.to_string())
         }
     }

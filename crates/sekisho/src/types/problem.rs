@@ -19,6 +19,12 @@ pub struct Problem {
     pub errors: Box<[FieldError]>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
+    /// Places that are free, where too few are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub free: Option<u32>,
+    /// When the next hold of the slot ends, if nobody pays it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_seconds: Option<u64>,
     /// Seconds, sent as a header.
     #[serde(skip)]
     pub retry_after: Option<u64>,

@@ -140,12 +140,16 @@ impl<'l> Orders<'l> {
         let Some(row) = self.fulfilment(n, id)? else { return Ok(()) };
         row.now.join(said);
         row.by = n;
-        let ours = &row.now.ours;
-        let payment = ours.payment.as_ref().map(|id| Key::new(Kind::Payment, id));
-        let reservation = ours.reservation.as_ref().map(|id| Key::new(Kind::Reservation, id));
-        let anchor = payment.or(reservation).unwrap_or_else(|| Key::new(Kind::Fulfilment, id));
+        let anchor = anchor_of_fulfilment(id, &row.now.ours);
         self.touch(anchor, n);
         Ok(())
+    }
+
+    /// Adds a fulfilment of its own, without a reservation.
+    pub fn new_fulfilment(&mut self, n: usize, id: &str, facts: &ful::Facts) {
+        self.use_by(n, &Key::new(Kind::Fulfilment, id));
+        self.fulfilments.insert(id.to_owned(), Register { now: facts.clone(), by: n, ..Register::default() });
+        self.touch(anchor_of_fulfilment(id, &facts.ours), n);
     }
 
     pub fn touch(&mut self, anchor: Key, n: usize) {
@@ -373,4 +377,10 @@ fn is(id: &str, kind: Kind) -> bool {
 fn anchor_of(id: &str, ours: &rsv::Request) -> Key {
     let payment = ours.payment.as_ref().map(|id| Key::new(Kind::Payment, id));
     payment.unwrap_or_else(|| Key::new(Kind::Reservation, id))
+}
+
+fn anchor_of_fulfilment(id: &str, ours: &ful::Request) -> Key {
+    let payment = ours.payment.as_ref().map(|id| Key::new(Kind::Payment, id));
+    let reservation = ours.reservation.as_ref().map(|id| Key::new(Kind::Reservation, id));
+    payment.or(reservation).unwrap_or_else(|| Key::new(Kind::Fulfilment, id))
 }

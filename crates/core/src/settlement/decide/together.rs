@@ -30,6 +30,7 @@ impl Batch<'_, '_> {
             match part {
                 OrderPart::Hold(_) => {}
                 OrderPart::Reservation { id, facts } => self.orders.join_reservation(n, id, facts)?,
+                OrderPart::NewFulfilment { id, facts } => self.orders.new_fulfilment(n, id, facts),
                 OrderPart::Fulfilment { id, facts } => self.orders.join_fulfilment(n, id, facts)?,
                 OrderPart::Deadline(anchor) => self.orders.touch(anchor.clone(), n),
             }

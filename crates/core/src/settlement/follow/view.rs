@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Money, OrderPolicy, fulfilment};
+use super::{Facts, Money, OrderPolicy, fulfilment};
 use crate::fulfilment as ful;
 use crate::reservation as rsv;
 use crate::slot::{Slot, SlotName, Taken};
@@ -64,6 +64,11 @@ pub(in crate::settlement) fn fulfilment_with(
     policy: &OrderPolicy,
 ) -> Value {
     fulfilment(id, facts, fulfilment::tier(facts, money), policy)
+}
+
+/// What the customer of a fulfilment has now.
+pub fn tier(facts: &ful::Facts, payment: Option<&Facts>) -> ful::Tier {
+    fulfilment::tier(facts, payment.map(|payment| Money::of("", payment)).as_ref())
 }
 
 /// `tier` is what the customer has now.

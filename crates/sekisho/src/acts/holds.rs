@@ -1,0 +1,276 @@
+//! Places that are asked for. Requests wait as webhooks do: whoever is free takes all that came meanwhile, decides them
+//! together and commits them at once, so a hundred holds of one slot cost one version of it and not a hundred.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use sekisho_core::Time;
+use sekisho_core::change::{ChangeSet, Committed};
+use sekisho_core::reservation::Facts;
+use sekisho_core::settlement::follow::{OrderPolicy, view};
+use sekisho_core::settlement::{Change, Input, Terms, decide, names, order};
+use sekisho_core::slot::Full;
+use sekisho_core::state::{Key, Kind, Loaded, Wanted};
+use sekisho_store::Store;
+use serde_json::Value;
+use tokio::sync::{Semaphore, oneshot};
+
+use super::request::{Answered, Request};
+use super::reservation::HoldDraft;
+use crate::refusal::{Refusal, Result};
+use crate::token;
+use crate::transact::transact_apart;
+
+/// Holds that are decided together.
+const BATCH: usize = 256;
+/// Holds that may wait; more are told to come again.
+const WAITING_MAX: usize = 4_096;
+/// Batches under way at once: while one is written, the next is decided.
+const AT_ONCE: usize = 2;
+/// How often they are decided again together because others were faster; then each goes alone, so often.
+const ROUNDS_TOGETHER: usize = 3;
+const ROUNDS_ALONE: usize = 10;
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Where holds wait. Cheap to clone.
+#[derive(Clone)]
+pub struct Holds(Arc<Inner>);
+
+struct Inner {
+    waiting: Mutex<Vec<Waiting>>,
+    hands: Arc<Semaphore>,
+}
+
+struct Waiting {
+    draft: HoldDraft,
+    request: Option<Request>,
+    at: Time,
+    answer: oneshot::Sender<Result<Answered>>,
+}
+
+impl Default for Holds {
+    fn default() -> Self {
+        Self(Arc::new(Inner { waiting: Mutex::default(), hands: Arc::new(Semaphore::new(AT_ONCE)) }))
+    }
+}
+
+impl Holds {
+    /// Asks for places, and waits for the answer.
+    pub async fn hold(
+        &self,
+        store: &Arc<dyn Store>,
+        policy: &Arc<OrderPolicy>,
+        draft: HoldDraft,
+        request: Option<Request>,
+        at: Time,
+    ) -> Result<Answered> {
+        let (answer, answered) = oneshot::channel();
+        {
+            let mut waiting = self.0.waiting.lock().expect("no code panics here");
+            if waiting.len() >= WAITING_MAX {
+                return Err(busy());
+            }
+            waiting.push(Waiting { draft, request, at, answer });
+        }
+        self.set_to_work(store, policy);
+        answered.await.unwrap_or_else(|_| Err(busy()))
+    }
+
+    /// Has a free hand take what waits. What was taken is finished, whether or not its callers still wait.
+    fn set_to_work(&self, store: &Arc<dyn Store>, policy: &Arc<OrderPolicy>) {
+        let Ok(hand) = Arc::clone(&self.0.hands).try_acquire_owned() else { return };
+        let (holds, store, policy) = (self.clone(), Arc::clone(store), Arc::clone(policy));
+        tokio::spawn(async move {
+            loop {
+                let batch = holds.take();
+                if batch.is_empty() {
+                    break;
+                }
+                work(&*store, &policy, batch).await;
+            }
+            drop(hand);
+            // Who came between the last look and now found all hands at work.
+            if !holds.0.waiting.lock().expect("no code panics here").is_empty() {
+                holds.set_to_work(&store, &policy);
+            }
+        });
+    }
+
+    fn take(&self) -> Vec<Waiting> {
+        let mut waiting = self.0.waiting.lock().expect("no code panics here");
+        let count = waiting.len().min(BATCH);
+        waiting.drain(..count).collect()
+    }
+}
+
+fn busy() -> Refusal {
+    Refusal::RetryLater {
+        detail: "too many reservations are being made at once; try again".into(),
+        seconds: 1,
+    }
+}
+
+async fn work(store: &dyn Store, policy: &OrderPolicy, batch: Vec<Waiting>) {
+    let mut left = batch;
+    for _ in 0..ROUNDS_TOGETHER {
+        if left.is_empty() {
+            return;
+        }
+        left = round(store, policy, left).await;
+    }
+    for waiting in left {
+        let mut again = vec![waiting];
+        for n in 0..ROUNDS_ALONE {
+            again = round(store, policy, again).await;
+            if again.is_empty() {
+                break;
+            }
+            tokio::time::sleep(PAUSE * (n as u32 + 1)).await;
+        }
+        again.into_iter().for_each(|waiting| drop(waiting.answer.send(Err(busy()))));
+    }
+}
+
+/// One of a round: as an input, and what became of it.
+struct Entry {
+    input: Input,
+    /// What is answered once its set is written.
+    answer: Option<Result<Answered>>,
+}
+
+/// Decides and commits what waits; gives back what must be decided again.
+async fn round(store: &dyn Store, policy: &OrderPolicy, waiting: Vec<Waiting>) -> Vec<Waiting> {
+    // Two that name one thing can't be decided together: the second must see the first.
+    let (mut claimed, mut later, mut now) = (BTreeSet::new(), Vec::new(), Vec::new());
+    for one in waiting {
+        let names = one.draft.claim().into_iter().chain(one.request.as_ref().map(|one| one.key().id));
+        let names: Vec<String> = names.collect();
+        if names.iter().any(|name| claimed.contains(name)) {
+            later.push(one);
+        } else {
+            claimed.extend(names);
+            now.push(one);
+        }
+    }
+    let mut entries: Vec<Entry> = now
+        .iter()
+        .map(|one| Entry { input: one.draft.input(token::fresh_seq(one.at)), answer: None })
+        .collect();
+    let inputs: Vec<Input> = entries.iter().map(|entry| entry.input.clone()).collect();
+    let mut wanted = names(&inputs);
+    for (one, input) in now.iter().zip(&inputs) {
+        wanted.extend(Wanted::keys(one.request.as_ref().map(Request::key)));
+        wanted.extend(Wanted::keys(new_keys(input)));
+    }
+    let decided = transact_apart(store, wanted, |wanted, loaded| {
+        decide_all(&now, &mut entries, wanted, loaded, policy)
+    })
+    .await;
+    let mut again: BTreeSet<usize> = BTreeSet::new();
+    match decided {
+        Ok(answers) => {
+            for (members, committed) in answers {
+                if !matches!(committed, Committed::Applied { .. }) {
+                    again.extend(members);
+                }
+            }
+        }
+        Err(error) => {
+            let detail = error.chain();
+            for entry in &mut entries {
+                entry.answer = Some(Err(Refusal::Store(sekisho_store::Error::unavailable(detail.clone()))));
+            }
+        }
+    }
+    for (n, (one, entry)) in now.into_iter().zip(entries).enumerate() {
+        match entry.answer {
+            Some(answer) if !again.contains(&n) => drop(one.answer.send(answer)),
+            _ => later.push(one),
+        }
+    }
+    later
+}
+
+/// What each asks for, as sets that can be written apart. Those that are answered already are in none.
+fn decide_all(
+    waiting: &[Waiting],
+    entries: &mut [Entry],
+    wanted: &Wanted,
+    loaded: &Loaded,
+    policy: &OrderPolicy,
+) -> std::result::Result<Vec<(ChangeSet, Vec<usize>)>, Wanted> {
+    let (mut places, mut inputs) = (Vec::new(), Vec::new());
+    for (n, (one, entry)) in waiting.iter().zip(entries.iter_mut()).enumerate() {
+        entry.answer = answered_before(one, entry, loaded);
+        let is_id_taken = new_keys(&entry.input).any(|key| loaded.states.contains_key(&key));
+        if entry.answer.is_none() && !is_id_taken {
+            places.push(n);
+            inputs.push(entry.input.clone());
+        }
+    }
+    let Some(at) = waiting.iter().map(|one| one.at).max() else { return Ok(Vec::new()) };
+    let changes = decide(&inputs, wanted, loaded, &Terms::of(at, policy))?;
+    let mut sets = Vec::new();
+    for change in changes {
+        let members: Vec<usize> = change.inputs.iter().map(|n| places[*n]).collect();
+        for (place, n) in change.inputs.iter().zip(&members) {
+            let declined = change.declined.iter().find(|(declined, _)| declined == place);
+            entries[*n].answer =
+                Some(answer(&change, &entries[*n].input, declined.map(|(_, full)| *full), at, policy));
+        }
+        let mut set = change.into_set(at, || token::fresh_seq(at));
+        for n in &members {
+            let request = waiting[*n].request.as_ref();
+            if let (Some(request), Some(Ok(answered))) = (request, &entries[*n].answer) {
+                set.writes.push(request.write(&answered.answer));
+            }
+        }
+        sets.push((set, members));
+    }
+    Ok(sets)
+}
+
+/// The first answer, of what was asked for before; or why its reference can't be had.
+fn answered_before(one: &Waiting, entry: &Entry, loaded: &Loaded) -> Option<Result<Answered>> {
+    match Request::repeated(one.request.as_ref(), loaded) {
+        Ok(None) => {}
+        Ok(Some(answered)) => return Some(Ok(answered)),
+        Err(refusal) => return Some(Err(refusal)),
+    }
+    let taken = order::taken(&entry.input, loaded)?;
+    let reference = one.draft.reference().unwrap_or_default();
+    Some(Err(Refusal::Conflict(format!("the reference {reference:?} belongs to {}", taken.id))))
+}
+
+/// The ids that it would have.
+fn new_keys(input: &Input) -> impl Iterator<Item = Key> {
+    let hold = input.reading.hold();
+    let reservation = hold.map(|hold| Key::new(Kind::Reservation, &*hold.id));
+    let payment = hold.and_then(|hold| hold.reservation.ours.payment.clone());
+    reservation.into_iter().chain(payment.map(|id| Key::new(Kind::Payment, id)))
+}
+
+fn answer(
+    change: &Change,
+    input: &Input,
+    full: Option<Full>,
+    at: Time,
+    policy: &OrderPolicy,
+) -> Result<Answered> {
+    if let Some(full) = full {
+        let seconds =
+            full.free_at.map(|free_at| (free_at.ms() - at.ms()).max(0).unsigned_abs().div_ceil(1_000));
+        return Err(Refusal::Full { free: full.free, retry_after_seconds: seconds });
+    }
+    if let Some(refused) = &change.refused {
+        return Err(Refusal::Conflict(refused.clone()));
+    }
+    let hold = input.reading.hold().expect("holds are asked for here");
+    let key = Key::new(Kind::Reservation, &*hold.id);
+    let write = change.writes.iter().find(|write| write.key == key);
+    let write = write.ok_or_else(|| Refusal::Conflict("nothing would change".into()))?;
+    let facts: Facts = serde_json::from_str(&write.facts).map_err(sekisho_store::Error::corrupt)?;
+    let answer: Value = view::reservation(&hold.id, &facts, at, policy);
+    Ok(Answered { answer, repeated: false })
+}

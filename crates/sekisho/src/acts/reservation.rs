@@ -1,0 +1,368 @@
+//! Reservations: places that an app asks for, confirms, keeps longer or gives back. Places are asked for in
+//! [`holds`](super::holds), many at once.
+
+use sekisho_core::actor::Actor;
+use sekisho_core::audit::Role;
+use sekisho_core::fulfilment as ful;
+use sekisho_core::money::{AMOUNT_MAX, Currency};
+use sekisho_core::reservation::{Cancelled, Confirmation, Facts, Request as Asked, Status, TAG};
+use sekisho_core::settlement::decide::Aggregate;
+use sekisho_core::settlement::follow::{Hold, OrderPart, OrderPolicy, view};
+use sekisho_core::settlement::order::Order;
+use sekisho_core::settlement::payment::{Facts as Payment, MerchantOrder};
+use sekisho_core::settlement::{Cause, Change, Input, Reading};
+use sekisho_core::slot::{Slot, SlotName, is_slot_id};
+use sekisho_core::state::{Key, Kind, Loaded, Wanted};
+use sekisho_core::{Seq, Time};
+use sekisho_store::Store;
+
+use super::decided::{Prepared, decided};
+use super::request::{Answered, Request};
+use crate::config::Reservations;
+use crate::refusal::{Refusal, Result};
+use crate::token;
+use crate::types::{FieldError, NewReservation, ReservedFulfilment};
+
+/// Characters of texts, and bytes of what is handed to whoever makes something.
+const TEXT_MAX: usize = 200;
+const DESCRIPTION_MAX: usize = 500;
+const INPUT_MAX: usize = 16 << 10;
+const METADATA_MAX: usize = 50;
+
+/// A reservation that is asked for, read and checked; its ids are drawn when it is decided.
+#[derive(Clone, Debug)]
+pub struct HoldDraft {
+    ours: Asked,
+    slot: Slot,
+    payment: Option<MerchantOrder>,
+    fulfilment: Option<ful::Request>,
+    cause: Cause,
+}
+
+impl HoldDraft {
+    /// What a body asks for.
+    pub fn read(
+        body: NewReservation,
+        settings: Reservations,
+        policy: &OrderPolicy,
+        actor: &Actor<'_>,
+    ) -> Result<Self> {
+        let mut wrong: Vec<FieldError> = Vec::new();
+        let mut say = |field: &str, detail: String| wrong.push(FieldError::new(field, detail));
+        if !is_slot_id(&body.slot) {
+            say("slot", SLOT_ID.into());
+        }
+        let quantity = body.quantity.unwrap_or(1);
+        if !(1..=settings.quantity_max).contains(&quantity) {
+            say("quantity", format!("expected 1 to {} places", settings.quantity_max));
+        }
+        let hold_ms = match body.hold.as_deref().map(parse_hold) {
+            None => settings.hold_ms,
+            Some(Some(ms)) if (1_000..=policy.delayed_max_ms).contains(&ms) => ms,
+            Some(_) => {
+                say(
+                    "hold",
+                    format!("expected a time such as 30m, up to {} hours", policy.delayed_max_ms / 3_600_000),
+                );
+                0
+            }
+        };
+        for (field, text, most) in [
+            ("reference", &body.reference, TEXT_MAX),
+            ("customer", &body.customer, TEXT_MAX),
+            ("retry_url", &body.retry_url, 2_000),
+        ] {
+            if text.as_deref().is_some_and(|text| !is_text(text, most)) {
+                say(field, format!("expected 1 to {most} characters without control characters"));
+            }
+        }
+        if body
+            .retry_url
+            .as_deref()
+            .is_some_and(|url| !url.starts_with("https://") && !url.starts_with("http://"))
+        {
+            say("retry_url", "expected an address that begins with https://".into());
+        }
+        if body.metadata.len() > METADATA_MAX {
+            say("metadata", format!("expected at most {METADATA_MAX} entries"));
+        }
+        let email = body.email.as_deref().map(str::parse);
+        if let Some(Err(error)) = &email {
+            say("email", format!("is {error}"));
+        }
+        let language = body.language.as_deref().map(str::parse);
+        if let Some(Err(error)) = &language {
+            say("language", format!("is {error}"));
+        }
+        let tenant = body.tenant.clone().or_else(|| actor.tenant.map(str::to_owned));
+        let payment = body.payment.filter(|payment| payment.amount != 0).map(|payment| {
+            if !(1..=AMOUNT_MAX).contains(&payment.amount) {
+                say(
+                    "payment.amount",
+                    "expected a whole number of the currency's smallest unit, 0 or more".into(),
+                );
+            }
+            let currency = Currency::parse(&payment.currency).filter(|currency| currency.is_known());
+            if currency.is_none() {
+                say(
+                    "payment.currency",
+                    format!("{:?} is no currency; expected one such as jpy", payment.currency),
+                );
+            }
+            if payment.description.as_deref().is_some_and(|text| !is_text(text, DESCRIPTION_MAX)) {
+                say("payment.description", format!("expected 1 to {DESCRIPTION_MAX} characters"));
+            }
+            MerchantOrder {
+                amount: payment.amount,
+                currency,
+                tenant: tenant.clone(),
+                customer: body.customer.clone(),
+                reference: body.reference.clone(),
+                for_all: actor.tenant.is_none(),
+                description: payment.description,
+                metadata: body.metadata.clone(),
+                ..MerchantOrder::default()
+            }
+        });
+        let livemode = body.livemode.unwrap_or(true);
+        let fulfilment = body.fulfilment.map(|asked| {
+            let asked = read_fulfilment(asked, &mut say);
+            ful::Request {
+                at: actor.at,
+                livemode,
+                tenant: tenant.clone(),
+                customer: body.customer.clone(),
+                ..asked
+            }
+        });
+        if !wrong.is_empty() {
+            return Err(Refusal::Fields(wrong));
+        }
+        actor.check_tenant(tenant.as_deref())?;
+        let name = SlotName { livemode, tenant: tenant.clone(), id: body.slot };
+        let ours = Asked {
+            slot: name.key().id,
+            quantity,
+            at: actor.at,
+            starts_at: body.starts_at,
+            livemode,
+            tenant,
+            reference: body.reference,
+            payment: None,
+            fulfilment: None,
+            customer: body.customer,
+            email: email.and_then(std::result::Result::ok),
+            language: language.and_then(std::result::Result::ok),
+            retry_url: body.retry_url,
+            hold_ms,
+            metadata: body.metadata,
+        };
+        let slot = Slot { capacity: 1, starts_at: body.starts_at, title: None };
+        Ok(Self { ours, slot, payment, fulfilment, cause: cause(actor) })
+    }
+
+    /// As an input to be decided, under ids that nobody has.
+    pub fn input(&self, seq: Seq) -> Input {
+        let id = seq.tagged(TAG);
+        let payment = self.payment.is_some().then(|| seq.tagged(Payment::TAG));
+        let made = self.fulfilment.as_ref().map(|asked| {
+            let ours =
+                ful::Request { payment: payment.clone(), reservation: Some(id.clone()), ..asked.clone() };
+            (seq.tagged(ful::TAG), ful::Facts { ours, ..ful::Facts::default() })
+        });
+        let fulfilment = made.as_ref().map(|(id, _)| id.clone());
+        let ours = Asked { payment, fulfilment: fulfilment.clone(), ..self.ours.clone() };
+        let until = ours.at.plus_ms(ours.hold_ms);
+        let hold = Hold {
+            id: id.clone(),
+            reservation: Facts { ours, until, ..Facts::default() },
+            slot: self.slot.clone(),
+            fulfilment: made,
+        };
+        let mut input = match &self.payment {
+            Some(ours) => {
+                let order = Order { ours: ours.clone(), livemode: Some(self.ours.livemode) };
+                order.input(seq, self.cause.clone())
+            }
+            None => Input { seq, reading: Reading::default(), cause: self.cause.clone() },
+        };
+        if let Some(payment) = &mut input.reading.payment {
+            payment.members.insert(id);
+            payment.members.extend(fulfilment);
+        }
+        input.reading.order = vec![OrderPart::Hold(Box::new(hold))];
+        input
+    }
+
+    /// What no two may be asked for under at once: a reference of one tenant and mode.
+    pub fn claim(&self) -> Option<String> {
+        let reference = self.payment.as_ref()?.reference.as_ref()?;
+        let tenant = self.ours.tenant.as_deref().unwrap_or("-");
+        Some(format!("{}/{tenant}/{reference}", self.ours.livemode))
+    }
+
+    pub fn reference(&self) -> Option<&str> {
+        self.ours.reference.as_deref()
+    }
+}
+
+/// What may be asked for as a slot.
+pub const SLOT_ID: &str = "expected 1 to 100 letters, digits, or . _ : -";
+
+fn read_fulfilment(asked: ReservedFulfilment, say: &mut impl FnMut(&str, String)) -> ful::Request {
+    let tier = asked.tier.as_deref().map_or(Some(ful::Tier::Paid), ful::Tier::parse);
+    if tier.is_none() {
+        say("fulfilment.tier", "expected paid or free".into());
+    }
+    if !is_text(&asked.kind, 100) {
+        say("fulfilment.kind", "expected 1 to 100 characters".into());
+    }
+    if asked.name.as_deref().is_some_and(|name| !is_text(name, TEXT_MAX)) {
+        say("fulfilment.name", format!("expected 1 to {TEXT_MAX} characters"));
+    }
+    let input = asked.input.map(|input| input.to_string());
+    if input.as_ref().is_some_and(|input| input.len() > INPUT_MAX) {
+        say("fulfilment.input", format!("expected at most {INPUT_MAX} bytes of JSON"));
+    }
+    ful::Request {
+        kind: asked.kind,
+        tier: tier.unwrap_or_default(),
+        name: asked.name,
+        input,
+        ..ful::Request::default()
+    }
+}
+
+pub(super) fn is_text(text: &str, most: usize) -> bool {
+    !text.trim().is_empty() && text.chars().count() <= most && !text.contains(char::is_control)
+}
+
+/// `30m`, `2h`, `90s`, `7d`.
+fn parse_hold(text: &str) -> Option<i64> {
+    let units = [("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
+    let (number, unit) = units.iter().find_map(|(unit, ms)| Some((text.strip_suffix(unit)?, *ms)))?;
+    number.parse::<u32>().ok().map(|number| i64::from(number) * unit)
+}
+
+pub(super) fn cause(actor: &Actor<'_>) -> Cause {
+    Cause { actor: Some(actor.name.to_owned()), role: actor.role.of_entry(), ..Cause::default() }
+}
+
+/// Who acts, in the words of facts.
+pub(super) fn by(actor: &Actor<'_>) -> String {
+    match actor.role {
+        Role::System => "SYSTEM".to_owned(),
+        Role::ApiKey => format!("API:{}", actor.name),
+        Role::Viewer | Role::Operator | Role::Admin => format!("ADMIN:{}", actor.name),
+    }
+}
+
+/// What somebody does to a reservation.
+#[derive(Clone, Debug)]
+pub enum ReservationChange {
+    /// It is theirs, whatever was paid.
+    Confirm {
+        reason: String,
+    },
+    Extend {
+        until: Time,
+    },
+    Cancel {
+        reason: String,
+        refund: bool,
+    },
+}
+
+/// Changes a reservation, with everything that follows for its order.
+pub async fn change_reservation(
+    store: &dyn Store,
+    policy: &OrderPolicy,
+    id: &str,
+    change: &ReservationChange,
+    request: Option<&Request>,
+    actor: &Actor<'_>,
+) -> Result<Answered> {
+    let key = Key::new(Kind::Reservation, id);
+    let mut wanted = Wanted::keys([key.clone()]);
+    wanted.extend(Wanted::keys(request.map(Request::key)));
+    let prepare = |loaded: &Loaded| {
+        if let Some(answered) = Request::repeated(request, loaded)? {
+            return Ok(Prepared::Answer(answered));
+        }
+        let unknown = || Refusal::Missing(format!("no reservation has the id {id}"));
+        let known = loaded.read::<Facts>(&key)?.ok_or_else(unknown)?.value;
+        if !actor.may_touch(known.ours.tenant.as_deref()) {
+            return Err(unknown());
+        }
+        let Some(said) = said(&known, change, policy, actor)? else {
+            let answer = view::reservation(id, &known, actor.at, policy);
+            return Ok(Prepared::Answer(Answered { answer, repeated: false }));
+        };
+        let part = OrderPart::Reservation { id: id.to_owned(), facts: Box::new(said) };
+        let reading = Reading { order: vec![part], ..Reading::default() };
+        let input = Input { seq: token::fresh_seq(actor.at), reading, cause: cause(actor) };
+        Ok(Prepared::Decide(vec![input], known))
+    };
+    let answer = |known: Facts, made: &Change| {
+        let after = match made.writes.iter().find(|write| write.key == key) {
+            Some(write) => serde_json::from_str(&write.facts).map_err(sekisho_store::Error::corrupt)?,
+            None => known,
+        };
+        check(&after, change, policy, actor.at)?;
+        let answer = view::reservation(id, &after, actor.at, policy);
+        let remembered = request.map(|request| request.write(&answer));
+        Ok((Answered { answer, repeated: false }, remembered.into_iter().collect()))
+    };
+    decided(store, policy, actor.at, wanted, prepare, answer).await
+}
+
+/// What is to be joined; nothing, where it was said before.
+fn said(
+    known: &Facts,
+    change: &ReservationChange,
+    policy: &OrderPolicy,
+    actor: &Actor<'_>,
+) -> Result<Option<Facts>> {
+    let status = known.status(actor.at, policy.grace_ms);
+    let (at, by) = (actor.at, by(actor));
+    match change {
+        ReservationChange::Confirm { .. } if status == Status::Cancelled => {
+            Err(Refusal::Conflict("the reservation was cancelled".into()))
+        }
+        ReservationChange::Confirm { .. } if status == Status::Confirmed => Ok(None),
+        ReservationChange::Confirm { reason } => {
+            let confirm = Some(Confirmation { at, by, why: reason.clone() });
+            Ok(Some(Facts { confirm, ..Facts::default() }))
+        }
+        ReservationChange::Extend { .. } if status != Status::Hold => Err(Refusal::Conflict(format!(
+            "the reservation is {}; only a hold can be extended",
+            status.name()
+        ))),
+        ReservationChange::Extend { until } => {
+            let longest = known.ours.at.plus_ms(policy.delayed_max_ms);
+            if *until <= known.until || *until > longest {
+                let detail = format!("expected a time after {} and not after {longest}", known.until);
+                return Err(Refusal::Fields(vec![FieldError::new("until", detail)]));
+            }
+            Ok(Some(Facts { until: *until, ..Facts::default() }))
+        }
+        ReservationChange::Cancel { .. } if status == Status::Cancelled => Ok(None),
+        ReservationChange::Cancel { reason, refund } => {
+            let cancelled = Some(Cancelled { at, by, why: reason.clone(), refund: *refund });
+            Ok(Some(Facts { cancelled, ..Facts::default() }))
+        }
+    }
+}
+
+/// Whether what was asked for came about.
+fn check(after: &Facts, change: &ReservationChange, policy: &OrderPolicy, at: Time) -> Result<()> {
+    let is_confirmed = after.status(at, policy.grace_ms) == Status::Confirmed;
+    match change {
+        ReservationChange::Confirm { .. } if !is_confirmed => {
+            Err(Refusal::Conflict("its places lapsed, and too few are free now".into()))
+        }
+        ReservationChange::Confirm { .. }
+        | ReservationChange::Extend { .. }
+        | ReservationChange::Cancel { .. } => Ok(()),
+    }
+}
