@@ -20,12 +20,8 @@ pub enum Timer {
     Anchor,
     /// Looks whose morning it is, and has their reminders worked out.
     Remind,
-    /// Compares what a source's provider lists with what came; everything it still lists, when `deep`.
-    Reconcile {
-        source: String,
-        #[serde(default)]
-        deep: bool,
-    },
+    /// Compares what a source's provider lists with what came. How far back is decided when it runs.
+    Reconcile { source: String },
 }
 
 impl Timer {
@@ -37,7 +33,7 @@ impl Timer {
             Self::Forget => "forget".into(),
             Self::Anchor => "anchor".into(),
             Self::Remind => "remind".into(),
-            Self::Reconcile { source, .. } => format!("reconcile/{source}"),
+            Self::Reconcile { source } => format!("reconcile/{source}"),
         };
         let is_comparison = matches!(self, Self::Reconcile { .. });
         NewJob {

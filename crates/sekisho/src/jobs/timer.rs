@@ -124,9 +124,7 @@ impl Timers {
                 audit.push(self.anchor(engine).await?);
                 (Outcome::SUCCESS, Some(job.due_at.plus_ms(HOUR_MS)))
             }
-            Timer::Reconcile { source, deep } => {
-                self.reconciler.fire(engine, source, *deep, job.due_at).await?
-            }
+            Timer::Reconcile { source } => self.reconciler.fire(engine, source, job.due_at).await?,
         };
         let at = engine.node.now();
         let jobs = next.map(|due_at| timer.job(engine.node.next_seq(at), due_at)).into_iter().collect();
