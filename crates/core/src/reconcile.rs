@@ -19,6 +19,8 @@ pub use silence::{Heard, Rates, Silence, SilenceVerdict};
 
 /// Objects are compared for so long after they were made, unless somebody asks for more.
 const OBJECTS_MS: i64 = 3 * DAY_MS;
+/// And in a deep run, where no event tells that an old one was paid: by bank transfer or at a shop that takes weeks.
+const OBJECTS_DEEP_MS: i64 = 60 * DAY_MS;
 /// How often everything that the provider still lists is read.
 const DEEP_EVERY_MS: i64 = DAY_MS;
 /// And after one that failed, not before.
@@ -59,10 +61,9 @@ impl Default for Policy {
     }
 }
 
-/// Why a run happens, and how far back it is to look.
+/// Why a run happens, and how far back it is to look. Without `since`, a run by hand is deep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunOrder {
-    pub deep: bool,
     /// Asked for by a person or an app; such a run may look back behind the first one.
     pub by_hand: bool,
     pub since: Option<Time>,
@@ -90,18 +91,20 @@ pub struct Window {
 
 impl Policy {
     pub fn window(&self, register: &SourceRegister, reach: Reach, order: RunOrder, at: Time) -> Window {
-        let is_deep = order.since.is_none() && (order.deep || order.by_hand || self.wants_deep(register, at));
+        let is_deep = order.since.is_none() && (order.by_hand || self.wants_deep(register, at));
         let oldest = at.plus_ms(-reach.listed_ms.unwrap_or(0).min(reach.kept_ms));
+        let born = register.born.unwrap_or(at);
         // What was before the first run is imported by hand: the app may know it by other ways.
-        let floor = if order.by_hand { oldest } else { oldest.max(register.born(at, self.overlap_ms)) };
-        let from_water = register.high_water.map(|water| water.plus_ms(-self.overlap_ms));
+        let floor = if order.by_hand { oldest } else { oldest.max(born) };
+        let from_water = register.water(at).map(|water| water.plus_ms(-self.overlap_ms));
         let events_since = match order.since {
             Some(since) => since,
             None if is_deep => floor,
             None => from_water.unwrap_or(floor),
         };
-        let objects_since = order.since.unwrap_or(at.plus_ms(-OBJECTS_MS));
-        let objects_floor = if order.by_hand { objects_since } else { register.born(at, self.overlap_ms) };
+        let objects_ms = if is_deep && reach.listed_ms.is_none() { OBJECTS_DEEP_MS } else { OBJECTS_MS };
+        let objects_since = order.since.unwrap_or(at.plus_ms(-objects_ms));
+        let objects_floor = if order.by_hand { objects_since } else { born };
         Window {
             events_since: events_since.max(floor),
             objects_since: objects_since.max(objects_floor),
@@ -111,7 +114,9 @@ impl Policy {
 
     /// Once a day, and after a gap in our own runs.
     fn wants_deep(&self, register: &SourceRegister, at: Time) -> bool {
-        let older = |time: Option<Time>, ms: i64| time.is_none_or(|time| at.ms() - time.ms() >= ms);
+        // A moment to come was written by a clock that was ahead, and says nothing.
+        let older =
+            |time: Option<Time>, ms: i64| time.is_none_or(|time| time > at || at.ms() - time.ms() >= ms);
         let is_due = older(register.last_deep, DEEP_EVERY_MS) || older(register.last_good, self.overlap_ms);
         // What can't be read whole is not tried again at every turn.
         is_due && older(register.deep_tried, DEEP_AGAIN_MS)
@@ -183,13 +188,46 @@ mod tests {
     fn e2_no_run_by_itself_reaches_behind_the_first_and_none_behind_what_is_kept() {
         let policy = Policy::default();
         let first = policy.window(&SourceRegister::default(), REACH, RunOrder::default(), NOW);
-        assert_eq!((ago(first.events_since), first.is_deep), (HOUR_MS, true));
-        assert_eq!(ago(first.objects_since), HOUR_MS);
+        assert_eq!((ago(first.events_since), first.is_deep), (0, true));
+        assert_eq!(ago(first.objects_since), 0);
         let by_hand = RunOrder { by_hand: true, ..RunOrder::default() };
         let first = policy.window(&SourceRegister::default(), REACH, by_hand, NOW);
         assert_eq!(ago(first.events_since), 30 * DAY_MS);
         let short = Reach { kept_ms: 7 * DAY_MS, ..REACH };
         assert_eq!(ago(policy.window(&register(), short, by_hand, NOW).events_since), 7 * DAY_MS);
+    }
+
+    #[test]
+    fn e2_where_no_event_tells_of_it_what_was_paid_late_is_looked_for_once_a_day() {
+        let policy = Policy::default();
+        let no_events = Reach { listed_ms: None, ..REACH };
+        let daily = SourceRegister { last_deep: Some(NOW.plus_ms(-DAY_MS)), ..register() };
+        let objects = |register: &SourceRegister, reach, order| {
+            ago(policy.window(register, reach, order, NOW).objects_since) / DAY_MS
+        };
+        assert_eq!(objects(&register(), no_events, RunOrder::default()), 3);
+        assert_eq!(objects(&daily, no_events, RunOrder::default()), 60);
+        assert_eq!(objects(&daily, REACH, RunOrder::default()), 3, "there the event tells of it");
+        let by_hand = RunOrder { by_hand: true, ..RunOrder::default() };
+        assert_eq!(objects(&register(), no_events, by_hand), 60);
+        let young = SourceRegister { born: Some(NOW.plus_ms(-7 * DAY_MS)), ..daily };
+        assert_eq!(objects(&young, no_events, RunOrder::default()), 7);
+    }
+
+    #[test]
+    fn e2_a_clock_that_was_ahead_holds_up_no_run() {
+        let policy = Policy::default();
+        let later = Some(NOW.plus_ms(365 * DAY_MS));
+        let ahead = SourceRegister {
+            high_water: later,
+            last_run: later,
+            last_good: later,
+            last_deep: later,
+            deep_tried: later,
+            ..register()
+        };
+        let window = policy.window(&ahead, REACH, RunOrder::default(), NOW);
+        assert_eq!((ago(window.events_since), window.is_deep), (30 * DAY_MS, true));
     }
 
     #[test]

@@ -99,6 +99,9 @@ enum Command {
     /// Show one message
     Messages(RemoteGroup<messages::Command>),
     /// Read from providers what never came: after an outage, or to import payments of before
+    ///
+    /// What is taken in is processed and delivered to your app like any other event, however old it is: your app gets each once,
+    /// also those that it knows by another way. `--dry-run` first says what that would be, and takes nothing in.
     Reconcile(Remote<reconcile::Args>),
     /// Show routes and their breakers
     Routes(Remote<routes::Args>),

@@ -196,7 +196,7 @@ mod tests {
         let refunded = r#"{"provider":"stripe","account":null,"livemode":true,"object":"payment_intent","id":"pi_1","order":"request/7","generation":2,"payment":"pay_1"}"#;
         let fetched = r#"{"provider":"stripe","account":null,"livemode":true,"object":"balance_transaction","id":"txn_1"}"#;
         let remind = Notify::Remind { tenant: "t".into(), date: "2026-05-28".into() };
-        let reconcile = Timer::Reconcile { source: "stripe".into(), deep: false };
+        let reconcile = Timer::Reconcile { source: "stripe".into() };
         vec![
             (Task::Settle(Settle::Once), "settle", ""),
             (Task::Settle(Settle::Again), "settle", "again"),
@@ -214,7 +214,7 @@ mod tests {
             (Task::Timer(Timer::Forget), "timer", r#""forget""#),
             (Task::Timer(Timer::Anchor), "timer", r#""anchor""#),
             (Task::Timer(Timer::Remind), "timer", r#""remind""#),
-            (Task::Timer(reconcile), "timer", r#"{"reconcile":{"source":"stripe","deep":false}}"#),
+            (Task::Timer(reconcile), "timer", r#"{"reconcile":{"source":"stripe"}}"#),
             (Task::Unreadable { kind: Kind::Timer, payload: "odd".into() }, "timer", "odd"),
             (Task::Unreadable { kind: Kind::Settle, payload: "odd".into() }, "settle", "odd"),
         ]

@@ -20,12 +20,8 @@ pub enum Timer {
     Anchor,
     /// Looks whose morning it is, and has their reminders worked out.
     Remind,
-    /// Compares what a source's provider lists with what came; everything it still lists, when `deep`.
-    Reconcile {
-        source: String,
-        #[serde(default)]
-        deep: bool,
-    },
+    /// Compares what a source's provider lists with what came. How far back is decided when it runs.
+    Reconcile { source: String },
     /// Looks whether the clock changes something of an order; what locks it, by kind and id.
     Deadline { kind: String, id: String },
 }
@@ -39,7 +35,7 @@ impl Timer {
             Self::Forget => "forget".into(),
             Self::Anchor => "anchor".into(),
             Self::Remind => "remind".into(),
-            Self::Reconcile { source, .. } => format!("reconcile/{source}"),
+            Self::Reconcile { source } => format!("reconcile/{source}"),
             Self::Deadline { kind, id } => format!("deadline/{kind}/{id}"),
         };
         let is_comparison = matches!(self, Self::Reconcile { .. });

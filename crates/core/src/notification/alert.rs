@@ -113,11 +113,12 @@ impl Alert {
         }
     }
 
-    /// Something about the key of a source that every node may find out by itself.
-    pub fn of_key(source: &str, news: News, reason: &str, detail: &str, at: Time) -> Self {
+    /// Something about the key of a source that every node may find out by itself. `right` is what it is about: the key
+    /// as a whole, or one thing that it may or may not do.
+    pub fn of_key(source: &str, right: &str, news: News, reason: &str, detail: &str, at: Time) -> Self {
         Self {
             news,
-            id: format!("source/{source}/{}/{}", news.name(), at.ms().div_euclid(ALERT_MS)),
+            id: format!("source/{source}/{right}/{}/{}", news.name(), at.ms().div_euclid(ALERT_MS)),
             object: ("source", source.to_owned()),
             tenant: None,
             detail: detail.to_owned(),

@@ -33,11 +33,10 @@ impl RunResult<'_> {
             register.resumed_at = Some(self.at);
         }
         register.born.get_or_insert(self.born);
-        if let Some(heard) = self
-            .heard
-            .clone()
-            .filter(|one| register.heard.as_ref().is_none_or(|known| one.received > known.received))
-        {
+        if let Some(heard) = self.heard.clone().filter(|one| {
+            let is_newer = |known: &Heard| known.received > self.at || one.received > known.received;
+            register.heard.as_ref().is_none_or(is_newer)
+        }) {
             register.heard = Some(heard);
         }
         alerts.extend(self.differs(register));
@@ -113,7 +112,8 @@ impl RunResult<'_> {
             "{}. Give `api_key` of the source {} the right to read events and payments, or set reconcile = false",
             failure.error, self.source
         );
-        (!is_known).then(|| Alert::of_key(self.source, News::KeyRefused, failure.reason, &detail, self.at))
+        (!is_known)
+            .then(|| Alert::of_key(self.source, "list", News::KeyRefused, failure.reason, &detail, self.at))
     }
 
     fn silence(&self, register: &mut SourceRegister, policy: &Policy) -> Option<Alert> {
@@ -142,7 +142,7 @@ impl RunResult<'_> {
 }
 
 /// The key is right, but may not do this.
-pub fn is_forbidden(failure: &Failure) -> bool {
+fn is_forbidden(failure: &Failure) -> bool {
     failure.reason.ends_with("_forbidden")
 }
 

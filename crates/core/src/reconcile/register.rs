@@ -158,16 +158,17 @@ impl SourceRegister {
         Key::new(Kind::Reconciliation, source)
     }
 
-    /// Before when nothing is looked for by itself.
-    pub fn born(&self, at: Time, overlap_ms: i64) -> Time {
-        self.born.unwrap_or(at.plus_ms(-overlap_ms))
+    /// The high water, unless a clock that was ahead wrote it: it would pass over what is made until then.
+    pub fn water(&self, at: Time) -> Option<Time> {
+        self.high_water.filter(|water| *water <= at)
     }
 
     /// Every page was read: the high water moves.
     pub fn complete(&mut self, found: &Found, done: Done) {
         self.last_run = Some(done.at);
         // A short run by hand says nothing of what lies before it.
-        let is_whole = done.is_deep || self.high_water.is_none_or(|water| done.since <= water);
+        let water = self.water(done.at);
+        let is_whole = done.is_deep || water.is_none_or(|water| done.since <= water);
         if is_whole {
             self.last_good = Some(done.at);
         }
@@ -178,7 +179,7 @@ impl SourceRegister {
         self.last = found.figures;
         // A clock of theirs that is ahead must not make us pass over what is made until then.
         let newest = found.newest.filter(|_| is_whole).map(|newest| newest.min(done.at));
-        self.high_water = self.high_water.max(newest);
+        self.high_water = water.max(newest);
         self.count_days(found, done);
         let is_old = |one: &Discrepancy| found.agreed.contains(&one.id) && one.kind == OURS;
         self.differences.retain(|one| !is_old(one));
@@ -281,6 +282,16 @@ mod tests {
         assert_eq!(register.high_water, Some(NOW), "never ahead of our own clock");
         register.complete(&found(&[(HOUR_MS, EventStanding::Known)], register.high_water), done(HOUR_MS));
         assert_eq!(register.high_water, Some(NOW), "nor back");
+    }
+
+    #[test]
+    fn e2_a_high_water_of_a_clock_that_was_ahead_is_forgotten() {
+        let mut register =
+            SourceRegister { high_water: Some(NOW.plus_ms(DAY_MS)), ..SourceRegister::default() };
+        let listed = found(&[(5_000, EventStanding::Known)], register.water(NOW));
+        register.complete(&listed, done(HOUR_MS));
+        assert_eq!((register.high_water, register.last_good), (Some(NOW.plus_ms(-5_000)), Some(NOW)));
+        assert_eq!(register.days[&day(NOW)].listed, 1);
     }
 
     #[test]

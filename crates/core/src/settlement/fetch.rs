@@ -21,6 +21,8 @@ const DIGEST_CHARACTERS: usize = 12;
 
 /// The first pause before something unknown is asked for again.
 const UNKNOWN_PAUSE_MS: i64 = 60_000;
+/// The next ones, in parts of how long it has been unknown: four questions in twenty minutes for what was made up.
+const UNKNOWN_FACTOR: i64 = 4;
 
 impl Fetch {
     /// An object of a realm, if somebody can be asked for it.
@@ -104,18 +106,24 @@ impl Fetch {
     }
 
     /// How a job ends whose object the provider does not know, where only hints speak of it: anybody may have made it up, so
-    /// that is nobody's trouble. Asked again after as long as it has been unknown, while it may still become known.
+    /// that is nobody's trouble. Asked again, ever more seldom, while it may still become known.
     pub fn when_unknown(&self, job: Seq, at: Time) -> Option<End> {
         if !self.provider.only_hints() {
             return None;
         }
-        let unknown_ms = at.ms() - job.made_at().ms();
-        if unknown_ms < self.provider.unknown_within_ms() {
-            return Some(End::Wait { due_at: at.plus_ms(unknown_ms.max(UNKNOWN_PAUSE_MS)) });
+        let (made_at, within_ms) = (job.made_at(), self.provider.unknown_within_ms());
+        let unknown_ms = at.ms() - made_at.ms();
+        if unknown_ms < within_ms {
+            let pause_ms = (unknown_ms * UNKNOWN_FACTOR).max(UNKNOWN_PAUSE_MS);
+            return Some(End::Wait { due_at: at.plus_ms(pause_ms).min(made_at.plus_ms(within_ms)) });
         }
-        Some(End::Done(Outcome::Skipped {
-            note: format!("the provider knows no {} {}", self.object, self.id),
-        }))
+        self.when_impossible()
+    }
+
+    /// The same where it can't become known: what a hint named is no id of the provider's.
+    pub fn when_impossible(&self) -> Option<End> {
+        let note = || format!("the provider knows no {} {}", self.object, self.id);
+        self.provider.only_hints().then(|| End::Done(Outcome::Skipped { note: note() }))
     }
 
     /// Where an answer comes from.
@@ -253,7 +261,12 @@ mod tests {
             Some(End::Wait { due_at: made_at.plus_ms(after_ms).plus_ms(pause_ms) })
         };
         assert_eq!(unknown(Provider::LinePay, 100), waits(100, 60_000));
-        assert_eq!(unknown(Provider::LinePay, 240_000), waits(240_000, 240_000));
+        assert_eq!(unknown(Provider::LinePay, 60_100), waits(60_100, 240_400));
+        assert_eq!(
+            unknown(Provider::LinePay, 300_500),
+            waits(300_500, 899_500),
+            "not later than it can be known"
+        );
         for (provider, after_ms) in [(Provider::LinePay, 20 * 60_000), (Provider::MollieClassic, 0)] {
             let Some(End::Done(Outcome::Skipped { note })) = unknown(provider, after_ms) else { panic!() };
             assert_eq!(note, "the provider knows no payment 1");

@@ -25,6 +25,8 @@ struct PaymentObject {
     id: String,
     status: Option<String>,
     amount: Option<Money>,
+    /// Where money is taken in parts, or later than it was promised.
+    amount_captured: Option<Money>,
     amount_refunded: Option<Money>,
     customer_id: Option<String>,
     metadata: Option<Value>,
@@ -52,7 +54,8 @@ fn payment(payment: PaymentObject) -> Result<Statement, Unreadable> {
     if taken && currency.is_none() {
         return Err(Unreadable::Amount("nothing".to_owned()));
     }
-    let (refunded, _) = amount(payment.amount_refunded)?;
+    let (captured, refunded) = (amount(payment.amount_captured)?, amount(payment.amount_refunded)?);
+    let received = if captured.1.is_some() { captured.0 } else { asked };
     let mut statement =
         Statement { ids: vec![id.clone()], labels: labels(payment.metadata), ..Statement::default() };
     statement.facts.intents.insert(
@@ -60,7 +63,7 @@ fn payment(payment: PaymentObject) -> Result<Statement, Unreadable> {
         Intent {
             status,
             amount: asked,
-            received: if taken { asked } else { 0 },
+            received: if taken { received } else { 0 },
             currency,
             failed: status == IntentStatus::Failed,
             failure: payment.details.and_then(|details| details.failure_reason),
@@ -72,8 +75,8 @@ fn payment(payment: PaymentObject) -> Result<Statement, Unreadable> {
             status: ChargeStatus::Succeeded,
             intent: Some(id.clone()),
             amount: asked,
-            captured: asked,
-            refunded,
+            captured: received,
+            refunded: refunded.0,
             currency,
             ..Charge::default()
         };

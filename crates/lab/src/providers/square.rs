@@ -1,4 +1,5 @@
-//! Square: the search for events, and the lists of payments and refunds. Put in `event`, `payment` or `refund`.
+//! Square: the search for events, and the lists of payments and refunds. Put in `event`, `payment` or `refund`. There are
+//! two locations; a payment without a `location_id` was made at the main one.
 
 use std::io;
 
@@ -8,6 +9,7 @@ use super::{Asked, Fake, State, is_between, page, reply};
 use crate::app::Reply;
 
 pub const KEY: &str = "EAAAl-lab4242";
+pub const LOCATIONS: [&str; 2] = ["LMAIN00000001", "LOTHER0000002"];
 
 pub fn start() -> io::Result<Fake> {
     Fake::start(answer)
@@ -31,15 +33,28 @@ fn answer(state: &mut State, asked: &Asked<'_>) -> Reply {
             let limit = search["limit"].as_u64().unwrap_or(100) as usize;
             list("events", all, search["cursor"].as_str().unwrap_or_default(), limit)
         }
-        ("GET", "/v2/payments") => objects(state, asked, "payments", "payment"),
-        ("GET", "/v2/refunds") => objects(state, asked, "refunds", "refund"),
+        ("GET", "/v2/locations") => {
+            let location = |id: &str| json!({ "id": id, "status": "ACTIVE" });
+            reply(200, &json!({ "locations": LOCATIONS.map(location) }))
+        }
+        ("GET", "/v2/payments") => {
+            let wanted = Some(asked.param("location_id")).filter(|id| !id.is_empty()).unwrap_or(LOCATIONS[0]);
+            let is_there = |one: &Value| one["location_id"].as_str().unwrap_or(LOCATIONS[0]) == wanted;
+            objects(state, asked, ("payments", "payment"), is_there)
+        }
+        ("GET", "/v2/refunds") => objects(state, asked, ("refunds", "refund"), |_| true),
         _ => trouble(404, "NOT_FOUND", "API endpoint not found."),
     }
 }
 
-fn objects(state: &State, asked: &Asked<'_>, name: &str, kind: &str) -> Reply {
+fn objects(
+    state: &State,
+    asked: &Asked<'_>,
+    (name, kind): (&str, &str),
+    is_wanted: impl Fn(&Value) -> bool,
+) -> Reply {
     let (since, until) = (asked.param("begin_time"), asked.param("end_time"));
-    let all = state.of(kind, |object| is_between(&object["created_at"], since, until));
+    let all = state.of(kind, |object| is_wanted(object) && is_between(&object["created_at"], since, until));
     list(name, all, asked.param("cursor"), asked.number("limit", 100))
 }
 

@@ -24,7 +24,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
         path: "/v1/reconciliations",
         scope: Some(Scope::Operate),
         for_tenants: false,
-        summary: "Read from a provider what never came, or only say what is missing; what is known is not taken in twice",
+        summary: "Read from a provider what never came; it is processed and delivered like any other event, old ones too. See first what it would be with dry_run; what is known is not taken in twice",
         parameters: &[],
         body: Some(schema::<NewReconciliation>),
         answer: schema::<ReconciliationReport>,

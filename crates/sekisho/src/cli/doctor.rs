@@ -184,18 +184,36 @@ async fn check_dead_letters(store: &dyn Store, add: &mut dyn FnMut(&'static str,
     }
 }
 
+/// Two keys may be of one account, which only the provider knows.
+fn check_accounts(config: &Config, add: &mut dyn FnMut(&'static str, Grade, String)) {
+    for (n, source) in config.sources.iter().enumerate() {
+        let Some(earlier) = config.sources[..n].iter().find(|one| one.may_share_lists_with(source)) else {
+            continue;
+        };
+        let (one, other, title) = (&earlier.name, &source.name, source.provider.about().title);
+        let text = format!(
+            "{one} and {other}: if their keys are of one account at {title}, each takes in the other's events as missing, and your \
+             app gets them twice; then set reconcile = false in one of them"
+        );
+        add("reconcile", Grade::Look, text);
+    }
+}
+
 /// How complete what came is, as far as providers can be asked.
 async fn check_reconciliations(
     config: &Config,
     store: &dyn Store,
     add: &mut dyn FnMut(&'static str, Grade, String),
 ) {
+    check_accounts(config, add);
     for source in &config.sources {
         let name = &source.name;
-        if settlement::Provider::parse(source.provider.about().name).is_none() {
+        let provider = settlement::Provider::parse(source.provider.about().name);
+        // Of hints there is no list: each is asked about when it comes.
+        if provider.is_none_or(settlement::Provider::only_hints) {
             continue;
         }
-        if !source.api.as_ref().is_some_and(|api| api.reconcile) {
+        if source.compared().is_none() {
             let text =
                 format!("{name}: no api_key, or reconcile = false: events that never come are not noticed");
             add("reconcile", Grade::Look, text);

@@ -65,7 +65,7 @@ const EXAMPLES: [(&str, &str); 17] = [
         "dead",
         "sekisho dead groups\nsekisho dead retry --route app --since 2h --dry-run\nsekisho dead discard msg_06w4yt2580400 --reason duplicate",
     ),
-    ("reconcile", "sekisho reconcile --dry-run\nsekisho reconcile --source stripe --since 30d"),
+    ("reconcile", "sekisho reconcile --dry-run\nsekisho reconcile --source stripe --since 30d --dry-run"),
     (
         "payments",
         "sekisho payments --status paid --limit 20\nsekisho payments show ORD-1\nsekisho payments create --amount 1200 --currency jpy --reference ORD-1",

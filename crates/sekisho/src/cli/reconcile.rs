@@ -17,10 +17,10 @@ pub struct Args {
     /// Only this source; without: every source that has an api_key
     #[arg(long)]
     source: Option<String>,
-    /// How far to look back, such as 30d; without: all that the provider still lists
+    /// How far to look back, such as 30d; without: all events that the provider still lists
     #[arg(long, value_name = "TIME", value_parser = moment)]
     since: Option<Time>,
-    /// Only say what is missing
+    /// Only say what is missing: nothing is taken in, processed or delivered
     #[arg(long)]
     dry_run: bool,
     /// One JSON object a line

@@ -35,6 +35,7 @@ pub fn clashes(config: &Config, warnings: &mut Vec<String>) -> Vec<Clash> {
     clashes.extend(same_paths(config));
     clashes.extend(same_secrets(config));
     clashes.extend(too_little_room(config));
+    clashes.extend(compared_twice(config));
     warnings.extend(missing_sources(config));
     warnings.extend(unsaid_modes(config));
     warnings.extend(unnamed_hints(config));
@@ -240,6 +241,23 @@ fn same_secrets(config: &Config) -> Vec<String> {
         let earlier = config.keys[..n].iter().find(|earlier| earlier.secret == key.secret)?;
         let (one, other) = (&earlier.name, &key.name);
         Some(format!("keys {one} and {other} have the same secret: give each its own"))
+    });
+    same.collect()
+}
+
+/// Two sources that read one account's lists would both take in what either missed, and the app would get it twice.
+fn compared_twice(config: &Config) -> Vec<String> {
+    let same = config.sources.iter().enumerate().filter_map(|(n, source)| {
+        let earlier = config.sources[..n].iter().find_map(|earlier| {
+            let what = earlier.shares_lists_with(source)?;
+            Some((&earlier.name, what))
+        });
+        let (one, what) = earlier?;
+        let (other, title) = (&source.name, source.provider.about().title);
+        Some(format!(
+            "sources {one} and {other} have the same {what} at {title}, so each would take in the other's events as missing; write \
+             reconcile = false in one of them"
+        ))
     });
     same.collect()
 }

@@ -6,6 +6,18 @@ use std::borrow::Cow;
 /// Both have the same number of `{}`, in the same order.
 const SENTENCES: &[(&str, &str)] = &[
     (
+        "the source {} has no api_key, or reconcile = false; correct its [[source]] and restart",
+        "送信元 {} には api_key がないか、reconcile = false です。[[source]] を直して再起動してください",
+    ),
+    (
+        "the provider refuses the key of this source; it is tried again at {}",
+        "決済事業者がこの送信元の API キーを拒否しています。{} に再試行します",
+    ),
+    ("{} {} was behind here, and was taken in", "{} {} の変更が届いていなかったため、取り込みました"),
+    ("{}: {} received ({}) here, {} ({}) there", "{}：こちらでは入金 {}（{}）、決済事業者では {}（{}）"),
+    ("{}: {} taken here, {} there", "{}：こちらでは売上 {}、決済事業者では {}"),
+    ("{}: refunded here, and not yet there", "{}：こちらでは返金済み、決済事業者では未返金"),
+    (
         "a key named {} already exists; revoke it or choose another name",
         "{} という名前の API キーはすでにあります。無効にするか、別の名前にしてください",
     ),

@@ -1,11 +1,15 @@
 //! How complete each source is: what its provider lists, compared with what came, day by day; and comparing it now.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use askama::Template;
 use sekisho_core::Time;
+use sekisho_core::language::Language;
+use sekisho_core::settlement::Provider;
 
 use super::frame::Frame;
+use super::japanese::translated;
 use super::page::{Answer, Method, OPERATOR, Page, Reply, VIEWER, Visit};
 use super::trouble::{Thing, Trouble};
 use crate::acts::Actor;
@@ -35,12 +39,18 @@ const WAIT: Duration = Duration::from_secs(10);
 struct ReconciliationPage {
     f: Frame,
     rows: Vec<Reconciliation>,
+    /// Sources whose provider has no lists that are read.
+    unlisted: Vec<String>,
 }
 
 impl ReconciliationPage {
     /// The newest day first.
     fn days(row: &Reconciliation) -> impl Iterator<Item = (&String, &crate::types::DayFigures)> {
         row.days.iter().rev()
+    }
+
+    fn is_listed(&self, row: &Reconciliation) -> bool {
+        !self.unlisted.contains(&row.source)
     }
 
     fn differs(&self) -> bool {
@@ -50,13 +60,22 @@ impl ReconciliationPage {
 
 async fn list(visit: Visit) -> Answer {
     let console = &visit.console;
-    let mut rows = Vec::new();
+    let (mut rows, mut unlisted) = (Vec::new(), Vec::new());
     for source in &console.summary.sources {
         let title = Some(source.about.title);
-        rows.push(console.reconciler.standing(&*console.store, &source.name, title).await?);
+        let mut row = console.reconciler.standing(&*console.store, &source.name, title).await?;
+        if visit.lang == Language::Ja {
+            let sentences = row.differences.iter_mut().map(|one| &mut one.detail).chain(&mut row.error);
+            sentences.for_each(|sentence| *sentence = translated(sentence).into_owned());
+        }
+        rows.push(row);
+        if Provider::parse(source.about.name).is_none_or(Provider::only_hints) {
+            unlisted.push(source.name.clone());
+        }
     }
     Reply::page(&ReconciliationPage {
         rows,
+        unlisted,
         f: visit.frame("reconciliation", visit.lang.t("Reconciliation", "照合")),
     })
 }
@@ -65,8 +84,9 @@ async fn run(visit: Visit) -> Answer {
     let console = &visit.console;
     let missing = || Trouble::unknown(Thing::Source, &visit.id);
     let source = console.summary.source(&visit.id).ok_or_else(missing)?.name.clone();
-    let order = NewReconciliation { source, ..NewReconciliation::default() };
-    let (reconciler, base) = (std::sync::Arc::clone(&console.reconciler), console.engine.base());
+    let dry_run = visit.field("dry_run").is_some();
+    let order = NewReconciliation { source, dry_run, ..NewReconciliation::default() };
+    let (reconciler, base) = (Arc::clone(&console.reconciler), console.engine.base());
     let (name, role, at): (String, _, Time) = (visit.who.name.clone(), visit.actor().role, visit.at);
     let (tell, told) = tokio::sync::oneshot::channel();
     console.engine.spawn(async move {
@@ -91,15 +111,24 @@ async fn run(visit: Visit) -> Answer {
             .t("The provider could not be read to the end:", "決済事業者から最後まで読み取れませんでした：");
         return Reply::failed(HOME, format!("{text} {error}"));
     }
-    let text = match visit.lang.t("en", "ja") {
-        "ja" => format!(
-            "{}件中、未着{}件を取り込みました。差異{}件。",
-            figures.listed, figures.closed, figures.differing
-        ),
-        _ => format!(
-            "{} events listed, {} missing ones taken in, {} differences.",
-            figures.listed, figures.closed, figures.differing
-        ),
-    };
-    Reply::done(HOME, text)
+    let (listed, missing, differing) = (figures.listed, figures.missing, figures.differing);
+    Reply::done(
+        HOME,
+        match (visit.lang, dry_run) {
+            (Language::Ja, true) => {
+                format!("{listed}件中、未着{missing}件、差異{differing}件。何も取り込んでいません。")
+            }
+            (Language::Ja, false) => {
+                format!("{listed}件中、未着{missing}件を取り込みました。差異{differing}件。")
+            }
+            (Language::En, true) => {
+                format!(
+                    "{listed} events listed, {missing} missing, {differing} differences. Nothing was taken in."
+                )
+            }
+            (Language::En, false) => {
+                format!("{listed} events listed, {missing} missing ones taken in, {differing} differences.")
+            }
+        },
+    )
 }

@@ -15,7 +15,9 @@ use sekisho_core::{Secret, Time};
 use serde::Deserialize;
 
 use super::call::Call;
-use super::provider_api::{self, Api, FORBIDDEN, NOT_FOUND, Object, Said, UNAVAILABLE, is_id, unsendable};
+use super::provider_api::{
+    self, Api, FORBIDDEN, NOT_FOUND, NOT_TAKEN, Object, Said, UNAVAILABLE, is_id, unsendable,
+};
 use crate::env::Exchange;
 
 /// Where LINE Pay is.
@@ -100,7 +102,7 @@ fn refused(title: &str, answer: &Answer, now: Time) -> Option<Failure> {
         Some("1150") => Some(Failure::terminal(NOT_FOUND, error)),
         Some("1104" | "1105" | "1106") => Some(Failure::terminal(FORBIDDEN, error)),
         Some("9000") => Some(Failure::transient(UNAVAILABLE, error).blaming_destination()),
-        Some(_) => Some(Failure::terminal("provider_refused", error)),
+        Some(_) => Some(Failure::terminal(NOT_TAKEN, error)),
     }
 }
 

@@ -7,16 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use http::{Method, header};
-use sekisho_core::delivery::Answer;
-use sekisho_core::queue::Failure;
 use sekisho_core::time::DAY_MS;
 use sekisho_core::{Secret, Time};
 use serde::Deserialize;
 
 use super::call::Call;
 use super::listing::{Lister, Listing};
-use super::provider_api::{self, Api, Object, Ready, Said};
+use super::provider_api::basic_key::BasicKeyApi;
+use super::provider_api::{self, Object};
 use crate::env::Exchange;
 
 /// Where PAY.JP is. The key says whether it is live.
@@ -28,24 +26,17 @@ const PAGE: usize = 100;
 
 /// Speaks to one account.
 #[derive(Clone, Debug)]
-pub struct Client {
-    api: Api,
-    /// The key, as it is sent.
-    basic: Secret,
-}
+pub struct Client(BasicKeyApi);
 
 impl Client {
     pub fn new(base_url: &str, key: Secret, timeout: Duration) -> anyhow::Result<Self> {
-        provider_api::sendable("PAY.JP", &key)?;
-        let basic = provider_api::basic(key.expose(), "");
-        let api = Api::new("PAY.JP", base_url, timeout, refused)?.hiding(key).hiding(basic.clone());
-        Ok(Self { api, basic })
+        Ok(Self(BasicKeyApi::new("PAY.JP", base_url, key, timeout)?))
     }
 
     /// The same, where requests do not go over the network.
     #[must_use]
     pub fn by(self, way: Option<Arc<dyn Exchange>>) -> Self {
-        Self { api: self.api.by(way), ..self }
+        Self(self.0.by(way))
     }
 
     async fn page(
@@ -57,20 +48,12 @@ impl Client {
     ) -> Call<Listing> {
         let offset: usize = cursor.and_then(|cursor| cursor.parse().ok()).unwrap_or(0);
         query.extend([("limit", PAGE.to_string()), ("offset", offset.to_string())]);
-        let Call { result, attempt, is_replayed } =
-            self.api.exchange(self.request(path, &query), now, page).await;
+        let Call { result, attempt, is_replayed } = self.0.get(path, &query, now, page).await;
         let result = result.map(|page| {
             let next = (page.has_more && !page.data.is_empty()).then(|| offset + page.data.len());
             Listing { items: page.data, next: next.map(|offset| offset.to_string()) }
         });
         Call { result, attempt, is_replayed }
-    }
-
-    fn request(&self, path: &str, query: &[(&str, String)]) -> Ready {
-        let mut request = self.api.request(Method::GET, path, query)?;
-        let basic = provider_api::authorization(&format!("Basic {}", self.basic.expose()))?;
-        request.headers_mut().insert(header::AUTHORIZATION, basic);
-        Ok(request)
     }
 }
 
@@ -94,7 +77,7 @@ impl Lister for Client {
             "charge" => {
                 self.page("v1/charges", vec![("since", since.seconds().to_string())], cursor, now).await
             }
-            _ => self.api.unlisted(object, now),
+            _ => self.0.unlisted(object, now),
         }
     }
 }
@@ -107,23 +90,6 @@ struct Page {
 
 fn page(body: &[u8]) -> Option<Page> {
     serde_json::from_str(provider_api::object(body)?.get()).ok()
-}
-
-#[derive(Default, Deserialize)]
-struct Trouble {
-    error: Mistake,
-}
-
-#[derive(Default, Deserialize)]
-struct Mistake {
-    code: Option<String>,
-    message: Option<String>,
-}
-
-fn refused(title: &str, answer: &Answer, now: Time) -> Option<Failure> {
-    let Trouble { error: Mistake { code, message } } =
-        serde_json::from_slice(&answer.body).unwrap_or_default();
-    provider_api::refused(&Said { code, message }, title, answer, now)
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@
 //! error, a log or a kept answer, and secrets travel over TLS or to this machine only. What an object means is the core's
 //! business. Nothing is retried here.
 
+pub mod basic_key;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,6 +39,10 @@ pub const NOT_FOUND: &str = "provider_not_found";
 /// How it says that a key is wrong, or has no right to do this.
 pub const UNAUTHORIZED: &str = "provider_unauthorized";
 pub const FORBIDDEN: &str = "provider_forbidden";
+/// How it says that the question made no sense.
+pub const NOT_TAKEN: &str = "provider_refused";
+/// It was not asked: no id of a provider's looks so.
+pub const BAD_ID: &str = "provider_bad_id";
 /// Its own trouble.
 pub const UNAVAILABLE: &str = "provider_unavailable";
 
@@ -135,7 +141,7 @@ impl Api {
     pub fn unsent<T>(&self, id: &str, now: Time) -> Call<T> {
         let shown: String = id.chars().take(ID_MAX).collect();
         let error = self.hide(&format!("{shown:?} is no id of {}'s; nothing was asked", self.title));
-        self.failed(Failure::terminal("provider_bad_id", error), now)
+        self.failed(Failure::terminal(BAD_ID, error), now)
     }
 
     /// Something that this provider does not list.
@@ -220,7 +226,7 @@ pub fn refused(said: &Said, title: &str, answer: &Answer, now: Time) -> Option<F
         409 => transient("provider_conflict"),
         429 => transient("provider_rate_limited").blaming_destination(),
         300..=399 => terminal("provider_redirect"),
-        400..=499 => terminal("provider_refused"),
+        400..=499 => terminal(NOT_TAKEN),
         0..=199 => transient("broken").blaming_destination(),
         500.. => transient(UNAVAILABLE).blaming_destination(),
     };

@@ -1,7 +1,8 @@
 //! Square's API: the search for its events, and the lists of its payments and refunds.
 //!
-//! Events can be searched once the operator has switched that on at Square, and by a personal access token only. Lists
-//! are seconds behind. What is promised of every call: [`provider_api`].
+//! Events can be searched once the operator has switched that on at Square, and by a personal access token only. Payments
+//! are listed by location, so locations are listed first; refunds are listed for all. Lists are seconds behind. What is
+//! promised of every call: [`provider_api`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +20,7 @@ use serde_json::json;
 
 use super::call::Call;
 use super::listing::{Lister, Listing};
-use super::provider_api::{self, Api, Object, Ready, Said};
+use super::provider_api::{self, Api, Object, Ready, Said, is_id};
 use crate::env::Exchange;
 
 /// Where Square is.
@@ -49,6 +50,16 @@ impl Client {
     #[must_use]
     pub fn by(self, way: Option<Arc<dyn Exchange>>) -> Self {
         Self { api: self.api.by(way), ..self }
+    }
+
+    async fn get<T>(
+        &self,
+        path: &str,
+        query: &[(&str, String)],
+        now: Time,
+        understand: fn(&[u8]) -> Option<T>,
+    ) -> Call<T> {
+        self.api.exchange(self.request(Method::GET, path, query), now, understand).await
     }
 
     fn request(&self, method: Method, path: &str, query: &[(&str, String)]) -> Ready {
@@ -83,15 +94,67 @@ impl Lister for Client {
     }
 
     async fn list(&self, object: &str, since: Time, cursor: Option<&str>, now: Time) -> Call<Listing> {
-        let path = match object {
-            "payment" => "v2/payments",
-            "refund" => "v2/refunds",
-            _ => return self.api.unlisted(object, now),
-        };
         let mut query = vec![("begin_time", since.to_string()), ("limit", PAGE.to_string())];
-        query.extend(cursor.map(|cursor| ("cursor", cursor.to_owned())));
-        self.api.exchange(self.request(Method::GET, path, &query), now, page).await
+        match (object, cursor.map(Place::read)) {
+            // The first page is empty, and leads to the first location.
+            ("payment", None) => self.get("v2/locations", &[], now, locations).await,
+            ("payment", Some(place)) => {
+                query.push(("location_id", place.location().to_owned()));
+                query.extend(place.cursor.map(|cursor| ("cursor", cursor.to_owned())));
+                let Call { result, attempt, is_replayed } = self.get("v2/payments", &query, now, page).await;
+                let result = result.map(|page| Listing { next: place.after(page.next.as_deref()), ..page });
+                Call { result, attempt, is_replayed }
+            }
+            ("refund", _) => {
+                query.extend(cursor.map(|cursor| ("cursor", cursor.to_owned())));
+                self.get("v2/refunds", &query, now, page).await
+            }
+            _ => self.api.unlisted(object, now),
+        }
     }
+}
+
+/// Where a list of payments stands: the locations that are left, the one that is read first, and Square's own cursor there.
+struct Place<'c> {
+    locations: &'c str,
+    cursor: Option<&'c str>,
+}
+
+impl<'c> Place<'c> {
+    /// Ids hold letters and digits alone.
+    fn read(text: &'c str) -> Self {
+        let (locations, cursor) = text.split_once(' ').unwrap_or((text, ""));
+        Self { locations, cursor: Some(cursor).filter(|cursor| !cursor.is_empty()) }
+    }
+
+    fn location(&self) -> &'c str {
+        self.locations.split(',').next().unwrap_or_default()
+    }
+
+    /// The next page of this location, or the first of the next.
+    fn after(&self, next: Option<&str>) -> Option<String> {
+        match next {
+            Some(next) => Some(format!("{} {next}", self.locations)),
+            None => self.locations.split_once(',').map(|(_, rest)| rest.to_owned()),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Locations {
+    #[serde(default)]
+    locations: Vec<Location>,
+}
+
+#[derive(Deserialize)]
+struct Location {
+    id: String,
+}
+
+fn locations(body: &[u8]) -> Option<Listing> {
+    let Locations { locations } = serde_json::from_str(provider_api::object(body)?.get()).ok()?;
+    let ids: Vec<_> = locations.into_iter().map(|one| one.id).filter(|id| is_id(id)).collect();
+    Some(Listing { items: Vec::new(), next: Some(ids.join(",")).filter(|ids| !ids.is_empty()) })
 }
 
 /// An empty list is left out.

@@ -1,7 +1,7 @@
 //! The keys to providers' APIs, one for each source that has one: who may know an object, what a key may be used for, and
 //! which key is refused just now.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use sekisho_core::Time;
@@ -17,14 +17,12 @@ use crate::effects::call::Call;
 use crate::effects::listing::Lister;
 use crate::effects::provider_api::{FORBIDDEN, NOT_FOUND, Object, UNAUTHORIZED};
 use crate::effects::{komoju, line_pay, mollie, payjp, paypal, square, stripe};
-use crate::engine::{Base, Engine};
+use crate::engine::Base;
 use crate::env::Env;
 
 /// How long an answer may take.
 const WITHIN: Duration = Duration::from_secs(20);
 
-/// How an account says that a key is wrong, or has no right to do this.
-const REFUSED: [&str; 2] = [UNAUTHORIZED, FORBIDDEN];
 /// How long a key that was refused is left alone.
 const LEFT_ALONE_MS: i64 = 5 * 60_000;
 
@@ -44,8 +42,56 @@ pub struct ApiAccount {
     /// The account that events of its objects name, where they name one and its lists don't.
     pub names: Option<String>,
     client: Client,
-    /// Set while its key is refused.
-    refused_until: Mutex<Option<Time>>,
+    refusals: Mutex<Refusals>,
+}
+
+/// What a key is used for. It may have the right to one and not to the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// Reading one object by its id.
+    Fetch,
+    Refund,
+    /// A key without the right to it is told of by the run that needed it ([`RunResult`](sekisho_core::reconcile::RunResult)).
+    List,
+}
+
+impl Use {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Fetch => "fetch",
+            Self::Refund => "refund",
+            Self::List => "list",
+        }
+    }
+
+    /// What a key must be allowed for it.
+    const fn right(self) -> &'static str {
+        match self {
+            Self::Fetch => "read what events name: payments, refunds and balance transactions",
+            Self::Refund => "read and create refunds",
+            Self::List => "read events and payments",
+        }
+    }
+}
+
+/// Until when a key is left alone, each set while the provider refuses it so.
+#[derive(Default)]
+struct Refusals {
+    /// The key itself is wrong.
+    key: Option<Time>,
+    /// It has no right to do this.
+    fetch: Option<Time>,
+    refund: Option<Time>,
+}
+
+impl Refusals {
+    fn of_right(&mut self, purpose: Use) -> Option<&mut Option<Time>> {
+        match purpose {
+            Use::Fetch => Some(&mut self.fetch),
+            Use::Refund => Some(&mut self.refund),
+            Use::List => None,
+        }
+    }
 }
 
 /// By whom the provider is asked.
@@ -73,7 +119,7 @@ impl ApiAccounts {
                 reconcile: api.reconcile && !provider.only_hints(),
                 names: source.account.clone().filter(|_| provider == Provider::Square),
                 client: Client::new(provider, api, env)?,
-                refused_until: Mutex::default(),
+                refusals: Mutex::default(),
             });
         }
         Ok(Self(accounts))
@@ -163,49 +209,71 @@ impl ApiAccount {
         }
     }
 
-    /// Until when it is left alone, if its key is refused.
-    pub fn left_until(&self, now: Time) -> Option<Time> {
-        self.refused_until.lock().expect("no code panics here").filter(|until| *until > now)
+    /// Until when it is left alone, if its key is refused for such a use.
+    pub fn left_until(&self, purpose: Use, now: Time) -> Option<Time> {
+        let mut refusals = self.refusals();
+        let of_right = refusals.of_right(purpose).and_then(|until| *until);
+        refusals.key.max(of_right).filter(|until| *until > now)
     }
 
     /// Takes down whether the key was accepted; until when it is left alone, if not. Operators hear of every change.
-    pub async fn judge(&self, engine: &Engine, failure: Option<&Failure>) -> Option<Time> {
-        self.judge_for(&engine.base(), failure).await
-    }
-
-    /// The same where no engine runs.
-    pub async fn judge_for(&self, base: &Base, failure: Option<&Failure>) -> Option<Time> {
+    pub async fn judge(&self, base: &Base, purpose: Use, failure: Option<&Failure>) -> Option<Time> {
         match failure {
-            Some(failure) if REFUSED.contains(&failure.reason) => Some(self.refused(base, failure).await),
+            Some(failure) if failure.reason == UNAUTHORIZED => {
+                let cure = format!("Correct `api_key` of the source {}, then restart", self.source);
+                Some(self.refused(base, failure, "key", &cure, |refusals| Some(&mut refusals.key)).await)
+            }
+            Some(failure) if failure.reason == FORBIDDEN && purpose != Use::List => {
+                let (name, right) = (purpose.name(), purpose.right());
+                let cure = format!("Give `api_key` of the source {} the right to {right}", self.source);
+                Some(self.refused(base, failure, name, &cure, |refusals| refusals.of_right(purpose)).await)
+            }
             // Whoever could not be reached has said nothing of the key.
             Some(failure) if failure.reason != NOT_FOUND => None,
             Some(_) | None => {
-                self.accepted(base).await;
+                self.accepted(base, purpose).await;
                 None
             }
         }
     }
 
-    async fn refused(&self, base: &Base, failure: &Failure) -> Time {
+    async fn refused(
+        &self,
+        base: &Base,
+        failure: &Failure,
+        right: &str,
+        cure: &str,
+        place: impl FnOnce(&mut Refusals) -> Option<&mut Option<Time>>,
+    ) -> Time {
         let now = base.node.now();
         let until = now.plus_ms(LEFT_ALONE_MS);
-        let before = self.refused_until.lock().expect("no code panics here").replace(until);
+        let before = place(&mut self.refusals()).and_then(|place| place.replace(until));
         if before.is_none() {
             let (source, error) = (&*self.source, &failure.error);
             tracing::error!(source, error_type = failure.reason, error, until = %until,
                 "the provider's API refuses the key of a source; work that needs it waits");
-            let detail = format!("{error}. Correct `api_key` of the source {source}, then restart");
-            announce(base, Alert::of_key(source, News::KeyRefused, failure.reason, &detail, now)).await;
+            let detail = format!("{error}. {cure}");
+            announce(base, Alert::of_key(source, right, News::KeyRefused, failure.reason, &detail, now))
+                .await;
         }
         until
     }
 
-    async fn accepted(&self, base: &Base) {
-        let before = self.refused_until.lock().expect("no code panics here").take();
-        if before.is_some() {
+    async fn accepted(&self, base: &Base, purpose: Use) {
+        let was_refused = {
+            let mut refusals = self.refusals();
+            let of_right = refusals.of_right(purpose).and_then(Option::take);
+            refusals.key.take().or(of_right).is_some()
+        };
+        if was_refused {
             tracing::info!(source = &*self.source, "the provider's API accepts the key of a source again");
             let (detail, now) = ("waiting work runs now", base.node.now());
-            announce(base, Alert::of_key(&self.source, News::KeyAccepted, "accepted", detail, now)).await;
+            let (source, right) = (&*self.source, purpose.name());
+            announce(base, Alert::of_key(source, right, News::KeyAccepted, "accepted", detail, now)).await;
         }
+    }
+
+    fn refusals(&self) -> MutexGuard<'_, Refusals> {
+        self.refusals.lock().expect("no code panics here")
     }
 }

@@ -10,9 +10,9 @@ use sekisho_core::settlement::decide::Aggregate as _;
 use sekisho_core::settlement::payment::Facts;
 use sekisho_core::settlement::{Fetch, Provider};
 
-use super::accounts::ApiAccounts;
+use super::accounts::{ApiAccounts, Use};
 use super::{FAILURES_IN_A_ROW, plain, unavailable};
-use crate::effects::provider_api::NOT_FOUND;
+use crate::effects::provider_api::{BAD_ID, NOT_FOUND, NOT_TAKEN};
 use crate::engine::lane::LanePolicy;
 use crate::engine::{Engine, Ran, Work};
 
@@ -41,12 +41,12 @@ impl Fetcher {
         for known in self.0.of(fetch.provider, fetch.livemode) {
             is_known = true;
             let now = engine.node.now();
-            if let Some(until) = known.left_until(now) {
+            if let Some(until) = known.left_until(Use::Fetch, now) {
                 wait_until = Some(wait_until.map_or(until, |other| other.min(until)));
                 continue;
             }
             let call = known.fetch(fetch, now).await.ok_or_else(unknown)?;
-            let refused_until = known.judge(engine, call.result.as_ref().err()).await;
+            let refused_until = known.judge(&engine.base(), Use::Fetch, call.result.as_ref().err()).await;
             let is_elsewhere = call.result.as_ref().is_err_and(|failure| failure.reason == NOT_FOUND);
             called = Some(call);
             if let Some(until) = refused_until {
@@ -69,8 +69,12 @@ impl Fetcher {
             },
             (_, Some(due_at)) => ChangeSet::end(job.lease, End::Wait { due_at }, at),
             (Some(Err(failure)), None) => {
-                let unknown = (failure.reason == NOT_FOUND).then(|| fetch.when_unknown(job.lease.job, at));
-                let end = unknown.flatten().unwrap_or_else(|| engine.after(job, failure));
+                let unknown = match failure.reason {
+                    NOT_FOUND => fetch.when_unknown(job.lease.job, at),
+                    BAD_ID | NOT_TAKEN => fetch.when_impossible(),
+                    _ => None,
+                };
+                let end = unknown.unwrap_or_else(|| engine.after(job, failure));
                 ChangeSet::end(job.lease, end, at)
             }
             (None, None) => unreachable!("whoever was not asked is waited for"),

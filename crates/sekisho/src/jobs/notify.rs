@@ -139,8 +139,6 @@ fn refused(refusal: Refusal) -> Failure {
         | Refusal::Fields(_)
         | Refusal::Missing(_)
         | Refusal::Forbidden(_)
-        | Refusal::Full { .. } => {
-            Failure::terminal("refused", refusal.to_string())
-        }
+        | Refusal::Full { .. } => Failure::terminal("refused", refusal.to_string()),
     }
 }

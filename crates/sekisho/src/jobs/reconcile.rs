@@ -18,7 +18,6 @@ use sekisho_core::event::Trust;
 use sekisho_core::job::{Outcome, Timer};
 use sekisho_core::provider::Scheme;
 use sekisho_core::queue::Failure;
-use sekisho_core::reconcile::conclude::is_forbidden;
 use sekisho_core::reconcile::silence::DAYS;
 use sekisho_core::reconcile::{
     Found, Heard, Policy, Rates, Reach, RunOrder, RunResult, Silent, SourceRegister, Window,
@@ -29,7 +28,7 @@ use sekisho_core::state::{Versioned, Wanted};
 use sekisho_core::time::{DAY_MS, hour_of};
 use sekisho_store::EventFilter;
 
-use super::accounts::{ApiAccount, ApiAccounts};
+use super::accounts::{ApiAccount, ApiAccounts, Use};
 use super::{unavailable, unwritten};
 use crate::config::Config;
 use crate::effects::call::Call;
@@ -46,6 +45,8 @@ pub const AT_ONCE: usize = 2;
 const PAGES_MAX: usize = 10_000;
 /// Newest events of a source among which one is looked for that came by itself.
 const HEARD_MAX: usize = 50;
+/// Pages of unsettled events that are looked through: of more, some objects are taken in before their events are settled.
+const UNSETTLED_PAGES_MAX: usize = 50;
 /// A source that this node does not know is left for others so long: they may have a newer configuration.
 const STRANGE_MS: i64 = 10 * 60_000;
 
@@ -115,7 +116,7 @@ impl Reconciler {
     /// When the next run of each source is due.
     pub fn due(&self, at: Time) -> impl Iterator<Item = (Timer, Time)> {
         let next = self.policy.next_after(at);
-        let timer = |door: &Door| Timer::Reconcile { source: door.name.to_string(), deep: false };
+        let timer = |door: &Door| Timer::Reconcile { source: door.name.to_string() };
         self.doors.iter().map(move |door| (timer(door), next))
     }
 
@@ -124,7 +125,6 @@ impl Reconciler {
         &self,
         engine: &Engine,
         source: &str,
-        deep: bool,
         due_at: Time,
     ) -> Result<(Outcome, Option<Time>), Failure> {
         let now = engine.node.now();
@@ -141,8 +141,7 @@ impl Reconciler {
             let note = "a later run does the same".to_owned();
             return Ok((Outcome::Skipped { note }, Some(self.policy.next_after(now))));
         }
-        let order = RunOrder { deep, ..RunOrder::default() };
-        let report = self.run(&engine.base(), source, order, None).await?;
+        let report = self.run(&engine.base(), source, RunOrder::default(), None).await?;
         let figures = report.found.figures;
         let outcome = match report.failure {
             Some(failure) => {
@@ -180,9 +179,9 @@ impl Reconciler {
         let (door, account) = self.find(source)?;
         let at = base.node.now();
         let before = load(base, source).await?;
-        let born = match &before {
-            Some(known) => known.born(at, self.policy.overlap_ms),
-            None => first(base, source, at, &self.policy).await?,
+        let born = match before.as_ref().and_then(|known| known.born) {
+            Some(born) => born,
+            None => first(base, source, at).await?,
         };
         let register = before.unwrap_or(SourceRegister { born: Some(born), ..SourceRegister::default() });
         let lister = account.lister(&self.policy.events).ok_or_else(|| not_compared(source))?;
@@ -296,13 +295,15 @@ async fn load(base: &Base, source: &str) -> Result<Option<SourceRegister>, Failu
     Ok(loaded.read::<SourceRegister>(&key).map_err(broken)?.map(|known| known.value))
 }
 
-/// Where a source began: with its oldest event that is kept, or now.
-async fn first(base: &Base, source: &str, at: Time, policy: &Policy) -> Result<Time, Failure> {
+/// Where a source began: with its oldest event that is kept, or when this process began to listen for it. What the
+/// provider made before then was not for us, and is no gap.
+async fn first(base: &Base, source: &str, at: Time) -> Result<Time, Failure> {
     let order = sekisho_store::Order::OldestFirst;
     let filter = EventFilter { source: Some(source.to_owned()), order, limit: 1, ..EventFilter::default() };
     let page = base.store.find_events(filter).await.map_err(unavailable)?;
     let oldest = page.events.first().map(|event| event.created_at.unwrap_or(event.received_at));
-    Ok(oldest.unwrap_or(at).min(at.plus_ms(-policy.overlap_ms)))
+    let listens_since = at.plus_ms(-(base.node.age().as_millis() as i64));
+    Ok(oldest.map_or(listens_since, |oldest| oldest.min(listens_since)))
 }
 
 /// The last event that came by itself.
@@ -345,7 +346,7 @@ struct Reader<'r> {
 
 impl Reader<'_> {
     async fn read(&mut self, window: Window) -> Result<(), Failure> {
-        if let Some(until) = self.account.left_until(self.started) {
+        if let Some(until) = self.account.left_until(Use::List, self.started) {
             let error = format!("the provider refuses the key of this source; it is tried again at {until}");
             return Err(Failure::transient("key_refused", error));
         }
@@ -353,6 +354,7 @@ impl Reader<'_> {
         if lists_events {
             self.events(window.events_since).await?;
         }
+        self.look_for_unsettled().await?;
         let differing = self.objects(window.objects_since).await?;
         if !differing.is_empty() && lists_events {
             // What changed while objects were read has an event by now: then nothing was lost.
@@ -363,11 +365,7 @@ impl Reader<'_> {
 
     /// Notes what an answer says of the key; gives the page.
     async fn page(&self, call: Call<Listing>) -> Result<Listing, Failure> {
-        let failure = call.result.as_ref().err();
-        // A key that may not list may still do what else it is used for.
-        if !failure.is_some_and(is_forbidden) {
-            self.account.judge_for(self.base, failure).await;
-        }
+        self.account.judge(self.base, Use::List, call.result.as_ref().err()).await;
         call.result
     }
 

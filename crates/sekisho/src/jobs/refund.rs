@@ -15,7 +15,7 @@ use sekisho_core::settlement::refund::{self, Listed, RefundStep};
 use sekisho_core::settlement::{self, Fetch, Provider, RefundCall, Terms};
 use sekisho_core::state::{Key, Kind, Wanted};
 
-use super::accounts::{ApiAccount, ApiAccounts};
+use super::accounts::{ApiAccount, ApiAccounts, Use};
 use super::fetch::{is_reached, judge_provider, policy};
 use super::unavailable;
 use crate::effects::provider_api::{NOT_FOUND, UNAVAILABLE};
@@ -62,7 +62,7 @@ impl Refunder {
             Run { engine, orders: &self.orders, job: &work.job, call, went_well: None, attempt: None };
         let (mut ended, mut wait_until) = (None, None::<Time>);
         for account in self.accounts.of(call.provider, call.livemode).filter(|account| account.refunds) {
-            let asked = match account.left_until(engine.node.now()) {
+            let asked = match account.left_until(Use::Refund, engine.node.now()) {
                 Some(until) => Ok(Asked::Refused(until)),
                 None => run.ask(account).await,
             };
@@ -119,12 +119,13 @@ impl Run<'_> {
             let found = match self.list(&client).await {
                 Ok(found) => found,
                 Err(failure) if failure.reason == NOT_FOUND => {
-                    account.judge(self.engine, Some(&failure)).await;
+                    account.judge(&self.engine.base(), Use::List, Some(&failure)).await;
                     return Ok(Asked::Elsewhere);
                 }
                 Err(failure) => return Ok(self.failed(account, &failure).await),
             };
-            account.judge(self.engine, None).await;
+            // That it may look says nothing of what else it may do.
+            account.judge(&self.engine.base(), Use::List, None).await;
             let facts = load(self.engine, self.call).await?;
             let amount = match refund::next(&facts, self.call, &listed(&found)?, self.engine.node.now()) {
                 RefundStep::Post { amount } => amount,
@@ -140,6 +141,7 @@ impl Run<'_> {
             let is_replayed = answer.is_replayed;
             let failure = match self.note(answer) {
                 Ok(made) => {
+                    account.judge(&self.engine.base(), Use::Refund, None).await;
                     let is_ours = |one: Listed| one.order.as_deref() == Some(&self.call.order);
                     if !refund::listed(&made).is_some_and(is_ours) {
                         let error = "the answer is no refund of this order";
@@ -233,7 +235,7 @@ impl Run<'_> {
     }
 
     async fn failed(&self, account: &ApiAccount, failure: &Failure) -> Asked {
-        if let Some(until) = account.judge(self.engine, Some(failure)).await {
+        if let Some(until) = account.judge(&self.engine.base(), Use::Refund, Some(failure)).await {
             return Asked::Refused(until);
         }
         // Whatever the provider says of a retry: the next run looks first.

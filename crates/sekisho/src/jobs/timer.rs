@@ -127,9 +127,7 @@ impl Timers {
                 audit.push(self.anchor(engine).await?);
                 (Outcome::SUCCESS, Some(job.due_at.plus_ms(HOUR_MS)))
             }
-            Timer::Reconcile { source, deep } => {
-                self.reconciler.fire(engine, source, *deep, job.due_at).await?
-            }
+            Timer::Reconcile { source } => self.reconciler.fire(engine, source, job.due_at).await?,
             Timer::Deadline { kind, id } => return self.deadlines.run(engine, work, kind, id).await,
         };
         let at = engine.node.now();

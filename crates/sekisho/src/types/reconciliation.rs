@@ -125,10 +125,11 @@ impl From<&reconcile::Discrepancy> for ReconciliationDifference {
 #[serde(deny_unknown_fields)]
 pub struct NewReconciliation {
     pub source: String,
-    /// How far to look back; without it, all that the provider still lists, and objects of the last three days.
+    /// How far to look back; without it, all events that the provider still lists, and objects of the last three days (60 where
+    /// the provider lists no events). Old events that are missing are delivered to routes like any other.
     #[serde(default)]
     pub since: Option<Time>,
-    /// Only say what is missing.
+    /// Only say what is missing: nothing is taken in, processed or delivered.
     #[serde(default)]
     pub dry_run: bool,
 }

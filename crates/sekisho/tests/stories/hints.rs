@@ -1,5 +1,6 @@
 //! E2, D6: what anybody may have sent is only a hint. Where the provider can be asked, its own answer makes it a payment.
 
+use sekisho_lab::app::Reply;
 use sekisho_lab::providers::{line_pay, mollie};
 use serde_json::{Value, json};
 
@@ -79,5 +80,16 @@ fn e2_a_callback_of_line_pays_is_confirmed_by_line_pay() {
         wait_until("the payment", || payments(&gateway).iter().any(|one| one["status"] == "paid"));
         let paid = &payments(&gateway)[0];
         assert_eq!((&paid["amount_received"], &paid["reference"]), (&json!(1_200), &json!("order-9")));
+
+        // What LINE Pay does not take for an id of its own is asked about once, and is nobody's trouble.
+        let asked = fake.calls().len();
+        let refusal = json!({ "returnCode": "2101", "returnMessage": "Parameter error" });
+        fake.order(Reply::status(200).with_body(&refusal.to_string()));
+        let invented = Letter { path: path.replace("2021121600698709510", "7"), ..callback };
+        assert!(gateway.send(&invented).status < 300);
+        let skipped = || place.sql("SELECT note FROM outcome WHERE note LIKE '%knows no payment 7'");
+        wait_until("it is skipped", || !skipped().trim().is_empty());
+        assert_eq!(fake.calls().len(), asked + 1);
+        assert!(gateway.type_in(&["dead", "list", "--json"]).done().lines().is_empty());
     });
 }

@@ -1,5 +1,8 @@
 //! E2: what a provider has and never sent is found, taken in once, and told; what only we say is put before a person.
 
+mod alarms;
+mod pages;
+
 use std::collections::BTreeMap;
 
 use sekisho_lab::http;

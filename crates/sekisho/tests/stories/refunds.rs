@@ -267,6 +267,11 @@ fn e1_a_refused_key_holds_refunds_until_it_is_mended_and_spends_no_try() {
     assert!(shop.stripe.refunds_of(&sold.payment_intent).is_empty());
     let base = place.sql("SELECT attempt - base FROM job WHERE kind = 'refund'");
     assert_eq!(base.trim(), "0", "no try was spent");
+    // What the key may read is read meanwhile, fees too.
+    let (_, other) = shop.sell(700);
+    wait_until("the other payment's fee", || !shop.payment(&other)["fee"].is_null());
+    let told = shop.gateway.type_in(&["events", "list", "--own", "--json"]).done().lines();
+    assert!(told.iter().all(|event| event["type"] != "source.key_accepted"), "{told:?}");
 }
 
 #[test]

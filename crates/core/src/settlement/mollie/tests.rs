@@ -39,6 +39,14 @@ fn d2_a_paid_payment_of_mollies_is_money_for_its_order() {
 }
 
 #[test]
+fn d2_what_mollie_captured_is_what_was_received() {
+    let facts = facts(&event("paid", r#""amountCaptured":{"value":"50.00","currency":"EUR"},"#));
+    let id = "tr_5B8cwPMGnU6qLbRvo7qEZo";
+    assert_eq!((facts.intents[id].amount, facts.intents[id].received), (7_500, 5_000));
+    assert_eq!((facts.charges[id].amount, facts.charges[id].captured), (7_500, 5_000));
+}
+
+#[test]
 fn d2_what_was_not_paid_is_no_money() {
     for (status, expected) in [
         ("open", IntentStatus::Waiting),

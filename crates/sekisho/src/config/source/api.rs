@@ -4,6 +4,7 @@ use sekisho_core::provider::About;
 use sekisho_core::{Secret, settlement};
 use url::Url;
 
+use crate::config::Source;
 use crate::config::secret::resolve_all;
 use crate::effects::{komoju, line_pay, mollie, payjp, paypal, square, stripe};
 
@@ -20,6 +21,38 @@ pub struct Api {
     pub refunds: bool,
     /// Whether what the provider lists is compared with what came.
     pub reconcile: bool,
+}
+
+impl Source {
+    /// The provider's API, where its lists are compared with what came.
+    pub fn compared(&self) -> Option<&Api> {
+        let provider = settlement::Provider::parse(self.provider.about().name)?;
+        self.api.as_ref().filter(|api| api.reconcile && !provider.only_hints())
+    }
+
+    /// Which setting says that both read the lists of one account.
+    pub fn shares_lists_with(&self, other: &Self) -> Option<&'static str> {
+        if !self.may_share_lists_with(other) {
+            return None;
+        }
+        let (own, others) = (self.compared()?, other.compared()?);
+        if own.key == others.key && own.url == others.url {
+            return Some("api_key");
+        }
+        (self.account.is_some() && self.account == other.account).then_some("account")
+    }
+
+    /// Whether both may read the lists of one account, as far as is written.
+    pub fn may_share_lists_with(&self, other: &Self) -> bool {
+        let differ = |one: Option<&str>, other: Option<&str>| one.zip(other).is_some_and(|(a, b)| a != b);
+        let is_other_mode = self.livemode.zip(other.livemode).is_some_and(|(own, other)| own != other);
+        let is_same_key = self.compared().map(|api| &api.key) == other.compared().map(|api| &api.key);
+        self.provider.about().name == other.provider.about().name
+            && self.compared().is_some()
+            && other.compared().is_some()
+            && !is_other_mode
+            && (is_same_key || !differ(self.account.as_deref(), other.account.as_deref()))
+    }
 }
 
 /// What was written about the provider's API.
@@ -119,3 +152,6 @@ fn mode_of(key: &Secret) -> Option<bool> {
     };
     if says("live_") { Some(true) } else { says("test_").then_some(false) }
 }
+
+#[cfg(test)]
+mod tests;

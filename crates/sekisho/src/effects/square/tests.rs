@@ -38,16 +38,32 @@ async fn e2_events_are_searched_page_by_page_within_their_time() {
 
 #[tokio::test]
 async fn e2_payments_and_refunds_are_listed() {
-    for kind in ["payment", "refund"] {
+    // Payments by location: where these are, the main one's two pages, the other's one.
+    for (kind, expected) in [("payment", 4), ("refund", 2)] {
         let (_fake, client) = fake(kind, "id", 120);
         let (found, pages) = all_objects(&client, kind, Time::from_seconds(1_005)).await;
-        assert_eq!((found.len(), pages), (115, 2), "{kind}");
+        assert_eq!((found.len(), pages), (115, expected), "{kind}");
         assert!(client.objects().contains(&kind));
     }
-    let (fake, client) = fake("payment", "id", 0);
-    assert_eq!(all_objects(&client, "payment", NOW).await, (Vec::new(), 1), "an empty list is left out");
+    let (fake, client) = fake("refund", "id", 0);
+    assert_eq!(all_objects(&client, "refund", NOW).await, (Vec::new(), 1), "an empty list is left out");
     let failure = client.list("invoice", NOW, None, NOW).await.result.err().unwrap();
     assert_eq!((failure.reason, fake.calls().len()), ("provider_lists_none", 1));
+}
+
+#[tokio::test]
+async fn e2_payments_of_every_location_are_listed() {
+    let (fake, client) = fake("payment", "id", 120);
+    for n in 0..130 {
+        let made = Time::from_seconds(1_000).to_string();
+        let at = lab::LOCATIONS[1];
+        fake.put("payment", json!({ "id": format!("far-{n}"), "created_at": made, "location_id": at }));
+    }
+    let (found, pages) = all_objects(&client, "payment", Time::from_seconds(0)).await;
+    let far = found.iter().filter(|id| id.starts_with("far-")).count();
+    assert_eq!((found.len(), far, pages), (250, 130, 5));
+    fake.order(sekisho_lab::app::Reply::status(200).with_body("{}"));
+    assert_eq!(all_objects(&client, "payment", NOW).await, (Vec::new(), 1), "no location, no payments");
 }
 
 #[tokio::test]

@@ -23,10 +23,11 @@ impl Reconciler {
     ) -> Result<ReconciliationReport> {
         let NewReconciliation { source, since, dry_run } = order;
         if !self.compares(source) {
-            let detail = "has no api_key, or reconcile = false; correct its [[source]] and restart";
-            return Err(Refusal::Conflict(format!("the source {source} {detail}")));
+            return Err(Refusal::Conflict(format!(
+                "the source {source} has no api_key, or reconcile = false; correct its [[source]] and restart"
+            )));
         }
-        let asked = RunOrder { deep: since.is_none(), by_hand: true, since: *since, dry_run: *dry_run };
+        let asked = RunOrder { by_hand: true, since: *since, dry_run: *dry_run };
         let run = self.run(base, source, asked, Some(actor)).await;
         let unwritten =
             |failure: sekisho_core::queue::Failure| Refusal::RetryLater { detail: failure.error, seconds: 5 };

@@ -6,15 +6,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 use sekisho_core::Time;
 use sekisho_core::change::Arrival;
-use sekisho_core::event::{Identity, Trust};
+use sekisho_core::event::{Identity, Stored, Trust};
 use sekisho_core::job::DeadReason;
 use sekisho_core::provider::read_listed;
 use sekisho_core::queue::Failure;
 use sekisho_core::reconcile::EventStanding;
 use sekisho_core::settlement;
+use sekisho_store::{EventFilter, Status};
 use serde_json::value::RawValue;
 
-use super::{PAGES_MAX, Reader, VIA, too_long};
+use super::{PAGES_MAX, Reader, UNSETTLED_PAGES_MAX, VIA, too_long};
 use crate::jobs::unavailable;
 
 impl Reader<'_> {
@@ -45,13 +46,33 @@ impl Reader<'_> {
             let listed: Vec<_> = page.items.iter().filter_map(|item| self.arrival(item, now)).collect();
             // Some providers know no such window.
             let is_young = |arrival: &&Arrival| arrival.created_at.is_some_and(|created| created >= since);
-            listed.iter().filter(is_young).for_each(|arrival| self.touch(arrival));
+            listed.iter().filter(is_young).for_each(|arrival| self.touch(&arrival.stored()));
             cursor = page.next;
             if cursor.is_none() {
                 return Ok(());
             }
         }
         Err(too_long())
+    }
+
+    /// Notes which payments those events speak of that came and wait to be settled: objects are not compared with what
+    /// is not written yet.
+    pub(super) async fn look_for_unsettled(&mut self) -> Result<(), Failure> {
+        let mut before = None;
+        for _ in 0..UNSETTLED_PAGES_MAX {
+            let source = Some(self.door.name.to_string());
+            let (status, limit) = (Some(Status::Received), sekisho_store::FIND_MAX);
+            let filter = EventFilter { source, status, before, limit, ..EventFilter::default() };
+            let page = self.base.store.find_events(filter).await.map_err(unavailable)?;
+            let seqs = page.events.iter().map(|event| event.seq).collect();
+            let waiting = self.base.store.load_events(seqs).await.map_err(unavailable)?;
+            waiting.iter().for_each(|event| self.touch(event));
+            before = page.next;
+            if before.is_none() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     async fn take_in(&mut self, items: &[Box<RawValue>]) -> Result<(), Failure> {
@@ -64,7 +85,7 @@ impl Reader<'_> {
         for (arrival, known) in listed.into_iter().zip(known) {
             let is_young = !policy.is_gap(arrival.created_at, started);
             if known.is_none() || is_young {
-                self.touch(&arrival);
+                self.touch(&arrival.stored());
             }
             let standing = match known {
                 Some(_) => EventStanding::Known,
@@ -87,7 +108,7 @@ impl Reader<'_> {
             }
         }
         for (created, standing) in standings {
-            self.found.note(created, standing, self.register.high_water);
+            self.found.note(created, standing, self.register.water(self.started));
         }
         Ok(())
     }
@@ -138,8 +159,8 @@ impl Reader<'_> {
         !matches!(settlement::read(self.door.origin, &arrival.stored(), &self.own.references), Ok(None))
     }
 
-    fn touch(&mut self, arrival: &Arrival) {
-        let read = settlement::read(self.door.origin, &arrival.stored(), &self.own.references);
+    fn touch(&mut self, event: &Stored) {
+        let read = settlement::read(self.door.origin, event, &self.own.references);
         let payment = read.ok().flatten().and_then(|reading| reading.payment);
         self.touched.extend(payment.into_iter().flat_map(|facts| facts.names));
     }

@@ -78,8 +78,13 @@ impl Reader<'_> {
         for (one, is_new) in differing.into_iter().zip(new) {
             // The same answer twice waits to be settled, or says nothing that could be.
             if is_new {
-                let detail = format!("{} {} was behind here, and was taken in", one.object, one.id);
-                self.differ(one.object, one.id, THEIRS, detail);
+                let Differing { object, id, .. } = one;
+                let detail = if self.dry_run {
+                    format!("{object} {id} is behind here, and would be taken in")
+                } else {
+                    format!("{object} {id} was behind here, and was taken in")
+                };
+                self.differ(object, id, THEIRS, detail);
             }
         }
         Ok(())
