@@ -7,7 +7,7 @@ use sekisho_core::Time;
 
 use super::frame::Frame;
 use super::page::{Answer, Method, OPERATOR, Page, Reply, VIEWER, Visit};
-use super::trouble::{Thing, Trouble};
+use super::trouble::{Resource, Trouble};
 use crate::acts::Actor;
 use crate::types::{NewReconciliation, Reconciliation};
 
@@ -63,7 +63,7 @@ async fn list(visit: Visit) -> Answer {
 
 async fn run(visit: Visit) -> Answer {
     let console = &visit.console;
-    let missing = || Trouble::unknown(Thing::Source, &visit.id);
+    let missing = || Trouble::unknown(Resource::Source, &visit.id);
     let source = console.summary.source(&visit.id).ok_or_else(missing)?.name.clone();
     let order = NewReconciliation { source, ..NewReconciliation::default() };
     let (reconciler, base) = (std::sync::Arc::clone(&console.reconciler), console.engine.base());
