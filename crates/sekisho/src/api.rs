@@ -20,6 +20,7 @@ mod members;
 mod messages;
 mod notices;
 mod openapi;
+mod params;
 mod payments;
 mod problem;
 mod reconciliations;
@@ -55,9 +56,10 @@ use crate::queries::OrderContext;
 use crate::view::{ConfiguredChannel, Place};
 use auth::Caller;
 use endpoint::{Answer, Call};
+use params::Params;
 
 pub use auth::{ACTOR, Auth};
-pub use endpoint::{Endpoint, Verb};
+pub use endpoint::{Endpoint, Method};
 
 /// Most bytes of an order.
 const BODY_BYTES_MAX: usize = 1 << 20;
@@ -167,9 +169,10 @@ fn methods(own: Vec<&'static Endpoint>) -> MethodRouter<Arc<Api>> {
     let allowed = own.iter().map(|endpoint| endpoint.method.name()).collect::<Vec<_>>().join(", ");
     let mut methods = MethodRouter::new();
     for endpoint in own {
+        let known: Arc<[String]> = params::names(endpoint).into();
         let run = async move |State(api): State<Arc<Api>>, path: RawPathParams, request: Request| {
             let path = path.iter().next().map(|(_, value)| value.to_owned()).unwrap_or_default();
-            answer(endpoint, api, path, request).await
+            answer(endpoint, &known, api, path, request).await
         };
         methods = methods.on(endpoint.method.filter(), run);
     }
@@ -183,11 +186,12 @@ fn methods(own: Vec<&'static Endpoint>) -> MethodRouter<Arc<Api>> {
 
 async fn answer(
     endpoint: &'static Endpoint,
+    known: &[String],
     api: Arc<Api>,
     path: String,
     request: Request,
 ) -> Response<Body> {
-    match carry_out(endpoint, api, path, request).await {
+    match carry_out(endpoint, known, api, path, request).await {
         Ok(reply) => {
             let mut answer = Response::new(Body::from(reply.value.to_string()));
             *answer.status_mut() = endpoint.success.status();
@@ -204,13 +208,19 @@ async fn answer(
 }
 
 /// Who asks, what they ask for, then the endpoint itself.
-async fn carry_out(endpoint: &'static Endpoint, api: Arc<Api>, path: String, request: Request) -> Answer {
+async fn carry_out(
+    endpoint: &'static Endpoint,
+    known: &[String],
+    api: Arc<Api>,
+    path: String,
+    request: Request,
+) -> Answer {
     let peer = request.extensions().get::<Peer>().copied();
     let caller = admit(endpoint, &api, request.headers(), peer).await?;
     if path.contains(char::is_control) {
         return Err(problem::missing("nothing has an id with control characters".into()));
     }
-    let params = params(endpoint, request.uri())?;
+    let params = Params::check(given(request.uri())?, known)?;
     let key = request.headers().get(ONCE).filter(|_| endpoint.success.is_once()).cloned();
     let body = read(endpoint, request.into_body()).await?;
     let request = key.map(|key| order_once(endpoint, &path, &caller, &key, &body)).transpose()?;
@@ -250,26 +260,9 @@ async fn admit(
     }
 }
 
-fn params(endpoint: &Endpoint, uri: &Uri) -> Result<Vec<(String, String)>, Problem> {
+fn given(uri: &Uri) -> Result<Vec<(String, String)>, Problem> {
     let unreadable = |_| problem::wrong("the part of the address after ? can't be read".into());
-    let Query(given) = Query::<Vec<(String, String)>>::try_from_uri(uri).map_err(unreadable)?;
-    for (n, (name, value)) in given.iter().enumerate() {
-        if !endpoint.parameters.iter().any(|known| known.name == *name) {
-            let known: Vec<_> = endpoint.parameters.iter().map(|known| known.name).collect();
-            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            let shown: String = name.chars().take(100).collect();
-            return Err(problem::parameter(
-                &shown,
-                format!("there is no such parameter here; known are: {known}"),
-            ));
-        }
-        if given[..n].iter().any(|(earlier, _)| earlier == name) {
-            return Err(problem::parameter(name, "is given twice".into()));
-        }
-        if value.contains(char::is_control) {
-            return Err(problem::parameter(name, "expected a text without control characters".into()));
-        }
-    }
+    let Query(given) = Query::try_from_uri(uri).map_err(unreadable)?;
     Ok(given)
 }
 

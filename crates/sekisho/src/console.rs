@@ -33,6 +33,7 @@ mod suppressions;
 mod tally;
 mod trouble;
 mod users;
+mod value_format;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -61,7 +62,7 @@ use crate::view::{ConfiguredChannel, Place, ROOT};
 use config_summary::ConfigSummary;
 use page::{Answer, Needs, Page, Reply, Visit, Who};
 use session::Cookies;
-use trouble::{Thing, Trouble};
+use trouble::{Resource, Trouble};
 
 /// Most bytes of a form.
 const FORM_BYTES_MAX: usize = 256 << 10;
@@ -184,7 +185,7 @@ static ELSEWHERE: Page = Page {
     needs: Needs::Nothing,
     run: |visit| {
         let path = visit.here.split('?').next().unwrap_or_default().to_owned();
-        Box::pin(async { Err(Trouble::Unknown(Thing::Page, path)) })
+        Box::pin(async { Err(Trouble::Unknown(Resource::Page, path)) })
     },
 };
 

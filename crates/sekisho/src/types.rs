@@ -21,6 +21,7 @@ mod page;
 mod payment;
 mod problem;
 mod proof;
+mod query;
 mod reconciliation;
 mod refund;
 mod rejection;
@@ -61,6 +62,7 @@ pub use proof::{
     OwnEntry, PaymentProof, ProofBooks, ProofCall, ProofChain, ProofCheck, ProofDecision, ProofDelivery,
     ProofEntry, ProofEvent, ProofHead, ProofLine, ProofLink, ProofSum, RememberedEvent, StoredEvent,
 };
+pub use query::{read_query, write_query};
 pub use reconciliation::{
     DayFigures, NewReconciliation, Reconciliation, ReconciliationDifference, ReconciliationFigures,
     ReconciliationReport,

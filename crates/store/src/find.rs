@@ -1,8 +1,10 @@
 //! Bounded reads for pages, API and CLI, in words both databases understand.
 
 mod branches;
+mod condition;
 mod dead;
 mod page;
+mod row_reader;
 
 use bytes::Bytes;
 use sekisho_core::event::About;
@@ -11,9 +13,12 @@ use sekisho_core::state::{self, Posting, State};
 use sekisho_core::{Epoch, Seq, Time};
 
 pub(crate) use branches::Branches;
+pub(crate) use condition::Condition;
+pub(crate) use dead::read_reason;
 pub use dead::{DeadFilter, DeadGroup, DeadLetter, Risk, Stake};
 pub(crate) use page::{AuditLead, EventLead};
 pub use page::{AuditPage, EventPage};
+pub(crate) use row_reader::RowReader;
 
 /// Where an event stands. `failed` means: in the dead letters, waiting for a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +60,14 @@ pub enum Order {
     #[default]
     NewestFirst,
     OldestFirst,
+}
+
+/// Exact, or a prefix when it ends in `*`.
+pub(crate) fn matches_word(wanted: &str, found: &str) -> bool {
+    match wanted.strip_suffix('*') {
+        Some(prefix) => found.starts_with(prefix),
+        None => found == wanted,
+    }
 }
 
 /// Which events. All conditions must hold; none means all events.

@@ -19,6 +19,7 @@ mod find_work;
 mod horizon;
 mod migrate;
 mod partition;
+mod row;
 #[cfg(test)]
 mod tests;
 mod tls;

@@ -16,6 +16,7 @@ mod keys;
 mod log;
 mod log_file;
 mod migrate;
+mod row;
 mod sieve;
 #[cfg(test)]
 mod tests;

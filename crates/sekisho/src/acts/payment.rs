@@ -82,21 +82,21 @@ fn own_key(input: &Input) -> Key {
 
 fn parse(order: Map<String, Value>, actor: &Actor<'_>) -> Result<Order> {
     let mut fields = Fields::new(order);
-    let (amount, currency) = (fields.amount("amount"), fields.currency("currency"));
+    let (amount, currency) = (fields.take("amount").amount(), fields.take("currency").currency());
     let (amount, currency) = (fields.need("amount", amount), fields.need("currency", currency));
     let ours = MerchantOrder {
         amount: amount.unwrap_or_default(),
         currency,
-        tenant: fields.id("tenant").or_else(|| actor.tenant.map(str::to_owned)),
-        customer: fields.id("customer"),
-        purpose: fields.text("purpose", 100),
-        reference: fields.text("reference", 200),
+        tenant: fields.take("tenant").id().or_else(|| actor.tenant.map(str::to_owned)),
+        customer: fields.take("customer").id(),
+        purpose: fields.take("purpose").text(100),
+        reference: fields.take("reference").text(200),
         for_all: actor.tenant.is_none(),
-        account: fields.id("account"),
-        description: fields.text("description", 500),
-        metadata: fields.metadata("metadata"),
+        account: fields.take("account").id(),
+        description: fields.take("description").text(500),
+        metadata: fields.take("metadata").metadata(),
     };
-    let livemode = fields.boolean("livemode");
+    let livemode = fields.take("livemode").boolean();
     fields.finish()?;
     actor.check_tenant(ours.tenant.as_deref())?;
     Ok(Order { ours, livemode })

@@ -44,15 +44,15 @@ impl RefundOrderRequest {
     /// What a body asks for.
     pub fn parse(body: Map<String, Value>, request: Option<&Request>) -> Result<Self> {
         let mut fields = Fields::new(body);
-        let reason = fields.text("reason", REASON_MAX);
+        let reason = fields.take("reason").text(REASON_MAX);
         let parsed = Self {
             key: request.map_or_else(Self::fresh_key, |request| format!("request/{}", request.key().id)),
-            amount: fields.amount("amount"),
-            currency: fields.currency("currency"),
+            amount: fields.take("amount").amount(),
+            currency: fields.take("currency").currency(),
             reason: fields.need("reason", reason).unwrap_or_default(),
-            notes: fields.text("notes", NOTES_MAX),
-            automatic: fields.boolean("automatic").unwrap_or_default(),
-            dry_run: fields.boolean("dry_run").unwrap_or_default(),
+            notes: fields.take("notes").text(NOTES_MAX),
+            automatic: fields.take("automatic").boolean().unwrap_or_default(),
+            dry_run: fields.take("dry_run").boolean().unwrap_or_default(),
         };
         fields.finish()?;
         Ok(parsed)

@@ -25,9 +25,9 @@ pub struct SuppressionOrder {
 impl SuppressionOrder {
     pub fn parse(order: Map<String, Value>) -> Result<Self> {
         let mut fields = Fields::new(order);
-        let address = fields.email("address");
+        let address = fields.take("address").email();
         let address = fields.need("address", address);
-        let reason = fields.text("reason", REASON_MAX);
+        let reason = fields.take("reason").text(REASON_MAX);
         let reason = fields.need("reason", reason);
         fields.finish()?;
         let read = address.zip(reason).map(|(address, reason)| Self { address, reason });

@@ -3,7 +3,8 @@
 use sekisho_core::Time;
 use sekisho_store::{AuditFilter, Link};
 
-use super::endpoint::{Answer, BEFORE, Call, Endpoint, LIMIT, Parameter, Success, TENANT, Verb, schema};
+use super::endpoint::{Answer, Call, Endpoint, Method, Success, schema};
+use super::params::{BEFORE, LIMIT, Parameter, TENANT};
 use super::problem;
 use crate::config::Scope;
 use crate::queries::AuditReport;
@@ -12,7 +13,7 @@ use crate::{queries, view};
 
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
-        method: Verb::Get,
+        method: Method::Get,
         path: "/v1/audit",
         scope: Some(Scope::Read),
         for_tenants: true,
@@ -27,30 +28,33 @@ pub const ENDPOINTS: &[Endpoint] = &[
             BEFORE,
             LIMIT,
         ],
+        query: None,
         body: None,
         answer: schema::<Page<AuditEntry, i64>>,
         success: Success::Done,
         run: |call| Box::pin(list(call)),
     },
     Endpoint {
-        method: Verb::Get,
+        method: Method::Get,
         path: "/v1/audit/verify",
         scope: Some(Scope::Read),
         for_tenants: false,
         summary: "Check every entry and every link between them; reads the whole log",
         parameters: &[],
+        query: None,
         body: None,
         answer: schema::<AuditCheck>,
         success: Success::Done,
         run: |call| Box::pin(verify(call)),
     },
     Endpoint {
-        method: Verb::Get,
+        method: Method::Get,
         path: "/v1/audit/export",
         scope: Some(Scope::Read),
         for_tenants: false,
         summary: "Entries with all that their hashes are made of, each chain from its beginning. A page may be empty, and still lead on",
         parameters: &[SINCE, UNTIL, AFTER, LIMIT],
+        query: None,
         body: None,
         answer: schema::<Page<ExportedEntry>>,
         success: Success::Done,
@@ -63,8 +67,8 @@ const UNTIL: Parameter = Parameter::time("until", "Before");
 const AFTER: Parameter = Parameter::text("after", "Go on after this link: `next` of the page before");
 
 async fn list(call: Call) -> Answer {
-    let text = |name: &str| call.param(name).map(str::to_owned);
-    let before = call.param(BEFORE.name).map(|text| {
+    let text = |name: &str| call.params.get(name).map(str::to_owned);
+    let before = call.params.get(BEFORE.name).map(|text| {
         let wanted =
             || problem::parameter(BEFORE.name, "expected `next` of the page before, a number".into());
         text.parse().map_err(|_| wanted())
@@ -74,10 +78,10 @@ async fn list(call: Call) -> Answer {
         action: text("action"),
         target: text("target"),
         actor: text("actor"),
-        since: call.time("since")?,
-        until: call.time("until")?,
+        since: call.params.time("since")?,
+        until: call.params.time("until")?,
         before: before.transpose()?,
-        limit: call.limit()?,
+        limit: call.params.limit()?,
     };
     let found = call.api.store.find_audit(filter).await?;
     let items = found.entries.iter().map(view::audit).collect();
@@ -100,8 +104,9 @@ async fn verify(call: Call) -> Answer {
 /// What was written together stays together: the hash of a link is over all its entries, so an entry outside the range
 /// is written out with those on its link that are inside.
 async fn export(call: Call) -> Answer {
-    let (since, until, limit) = (call.time(SINCE.name)?, call.time(UNTIL.name)?, call.limit()?);
-    let after = call.param(AFTER.name).map(|text| {
+    let (since, until, limit) =
+        (call.params.time(SINCE.name)?, call.params.time(UNTIL.name)?, call.params.limit()?);
+    let after = call.params.get(AFTER.name).map(|text| {
         let parsed = text.split_once('/').and_then(|(chain, n)| Some((chain.parse().ok()?, n.parse().ok()?)));
         parsed.ok_or_else(|| problem::parameter(AFTER.name, "expected `next` of the page before".into()))
     });

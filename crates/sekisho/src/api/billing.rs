@@ -4,9 +4,8 @@ use sekisho_core::settlement::billing::Status;
 use sekisho_core::state::{Key, Kind};
 use sekisho_store::StateFilter;
 
-use super::endpoint::{
-    Answer, BEFORE, Call, Endpoint, LIMIT, LIVEMODE, Parameter, Success, TENANT, Verb, page_of_states, schema,
-};
+use super::endpoint::{Answer, Call, Endpoint, Method, Success, page_of_states, schema};
+use super::params::{BEFORE, LIMIT, LIVEMODE, Parameter, TENANT};
 use super::problem;
 use crate::config::Scope;
 use crate::types::{Billing, Dated, Deleted, Page};
@@ -14,7 +13,7 @@ use crate::{acts, now, queries, view};
 
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
-        method: Verb::Get,
+        method: Method::Get,
         path: "/v1/billing",
         scope: Some(Scope::Read),
         for_tenants: true,
@@ -27,30 +26,33 @@ pub const ENDPOINTS: &[Endpoint] = &[
             BEFORE,
             LIMIT,
         ],
+        query: None,
         body: None,
         answer: schema::<Page<Dated<Billing>>>,
         success: Success::Done,
         run: |call| Box::pin(list(call)),
     },
     Endpoint {
-        method: Verb::Get,
+        method: Method::Get,
         path: "/v1/billing/{tenant}",
         scope: Some(Scope::Read),
         for_tenants: true,
         summary: "A tenant's billing, also by its own id: subscriptions, invoices, and whether it has access",
         parameters: &[Parameter::flag("livemode", "Which of both, if there are two; default: the live one")],
+        query: None,
         body: None,
         answer: schema::<Dated<Billing>>,
         success: Success::Done,
         run: |call| Box::pin(show(call)),
     },
     Endpoint {
-        method: Verb::Delete,
+        method: Method::Delete,
         path: "/v1/billing/{tenant}",
         scope: Some(Scope::Operate),
         for_tenants: false,
         summary: "Delete a tenant's billing, also by its own id; a new subscription brings it back",
         parameters: &[Parameter::flag("livemode", "Which of both; needed if there are two")],
+        query: None,
         body: None,
         answer: schema::<Deleted>,
         success: Success::Done,
@@ -59,7 +61,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
 ];
 
 async fn list(call: Call) -> Answer {
-    let status = call.param("status");
+    let status = call.params.get("status");
     if status.is_some_and(|status| Status::parse(status).is_none()) {
         let names = Status::ALL.map(Status::name).join(", ");
         return Err(problem::parameter("status", format!("expected one of {names}")));
@@ -67,10 +69,10 @@ async fn list(call: Call) -> Answer {
     let filter = StateFilter {
         status: status.map(str::to_owned),
         tenant: call.of_tenant()?,
-        livemode: call.flag(LIVEMODE.name)?,
-        attention: call.param("attention").map(str::to_owned),
-        before: call.param(BEFORE.name).map(str::to_owned),
-        ..StateFilter::all(Kind::Billing, call.limit()?)
+        livemode: call.params.flag(LIVEMODE.name)?,
+        attention: call.params.get("attention").map(str::to_owned),
+        before: call.params.get(BEFORE.name).map(str::to_owned),
+        ..StateFilter::all(Kind::Billing, call.params.limit()?)
     };
     let (limit, at, grace) = (filter.limit, now(), call.api.grace);
     let states = call.api.store.find_states(filter).await?;
@@ -78,7 +80,7 @@ async fn list(call: Call) -> Answer {
 }
 
 async fn show(call: Call) -> Answer {
-    let livemode = call.flag(LIVEMODE.name)?;
+    let livemode = call.params.flag(LIVEMODE.name)?;
     let store = &*call.api.store;
     let mut found = queries::billing_state(store, &call.path, livemode).await?;
     if found.is_none() && call.path.starts_with("bil_") {
@@ -95,6 +97,6 @@ async fn show(call: Call) -> Answer {
 }
 
 async fn delete(call: Call) -> Answer {
-    let livemode = call.flag(LIVEMODE.name)?;
+    let livemode = call.params.flag(LIVEMODE.name)?;
     Ok(acts::delete_billing(&*call.api.store, &call.path, livemode, &call.actor()).await?.into())
 }

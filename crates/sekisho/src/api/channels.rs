@@ -3,7 +3,7 @@
 use sekisho_core::job::Lane;
 use sekisho_core::queue::Breaker;
 
-use super::endpoint::{Answer, Call, Endpoint, Success, Verb, schema};
+use super::endpoint::{Answer, Call, Endpoint, Method, Success, schema};
 use super::problem;
 use crate::config::Scope;
 use crate::types::{Channel, List, Resumed};
@@ -11,24 +11,26 @@ use crate::{acts, now, view};
 
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
-        method: Verb::Get,
+        method: Method::Get,
         path: "/v1/channels",
         scope: Some(Scope::Read),
         for_tenants: false,
         summary: "Every channel with its breaker, its day's quota and its oldest waiting notice",
         parameters: &[],
+        query: None,
         body: None,
         answer: schema::<List<Channel>>,
         success: Success::Done,
         run: |call| Box::pin(list(call)),
     },
     Endpoint {
-        method: Verb::Post,
+        method: Method::Post,
         path: "/v1/channels/{name}/resume",
         scope: Some(Scope::Operate),
         for_tenants: false,
         summary: "Resume a channel: waiting messages are sent at once",
         parameters: &[],
+        query: None,
         body: None,
         answer: schema::<Resumed>,
         success: Success::Done,

@@ -2,8 +2,8 @@
 
 use sekisho_store::{DeadFilter, GROUPED_MAX};
 
-use super::endpoint::{ADDRESSES, Answer, BEFORE, Call, Endpoint, LIMIT, Parameter, Success, Verb, schema};
-use super::events::{SOURCE, TYPE};
+use super::endpoint::{Answer, Call, Endpoint, Method, Success, schema};
+use super::params::{ADDRESSES, BEFORE, LIMIT};
 use super::problem;
 use crate::config::Scope;
 use crate::types::{
@@ -13,60 +13,65 @@ use crate::{acts, view};
 
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
-        method: Verb::Get,
+        method: Method::Get,
         path: "/v1/dead-letters",
         scope: Some(Scope::Read),
         for_tenants: false,
         summary: "Dead letters, the newest first",
-        parameters: &[SOURCE, TYPE, REASON, ROUTE, LANE, EVENT, SINCE, UNTIL, BEFORE, LIMIT],
+        parameters: &[BEFORE, LIMIT],
+        query: Some(schema::<DeadQuery>),
         body: None,
         answer: schema::<Page<DeadLetter>>,
         success: Success::Done,
         run: |call| Box::pin(list(call)),
     },
     Endpoint {
-        method: Verb::Get,
+        method: Method::Get,
         path: "/v1/dead-letters/groups",
         scope: Some(Scope::Read),
         for_tenants: false,
         summary: "Dead letters grouped by cause, with the amount at risk; of the newest 10,000",
-        parameters: &[SOURCE, TYPE, REASON, ROUTE, LANE, EVENT, SINCE, UNTIL],
+        parameters: &[],
+        query: Some(schema::<DeadQuery>),
         body: None,
         answer: schema::<List<DeadGroup>>,
         success: Success::Done,
         run: |call| Box::pin(groups(call)),
     },
     Endpoint {
-        method: Verb::Get,
+        method: Method::Get,
         path: "/v1/dead-letters/{id}",
         scope: Some(Scope::Read),
         for_tenants: false,
         summary: "One dead letter with its event and every call that failed",
         parameters: &[ADDRESSES],
+        query: None,
         body: None,
         answer: schema::<DeadLetterDetail>,
         success: Success::Done,
         run: |call| Box::pin(show(call)),
     },
     Endpoint {
-        method: Verb::Post,
+        method: Method::Post,
         path: "/v1/dead-letters/retry",
         scope: Some(Scope::Operate),
         for_tenants: false,
         summary: "Retry dead letters; `dry_run` lists them",
         parameters: &[],
+        query: None,
         body: Some(schema::<DeadLetterSelection>),
         answer: schema::<DeadReport>,
         success: Success::Done,
         run: |call| Box::pin(retry(call)),
     },
     Endpoint {
-        method: Verb::Post,
+        method: Method::Post,
         path: "/v1/dead-letters/discard",
         scope: Some(Scope::Operate),
         for_tenants: false,
         summary: "Discard dead letters, with a reason; `dry_run` lists them",
         parameters: &[],
+        query: None,
         body: Some(schema::<DeadLetterSelection>),
         answer: schema::<DeadReport>,
         success: Success::Done,
@@ -74,16 +79,9 @@ pub const ENDPOINTS: &[Endpoint] = &[
     },
 ];
 
-const REASON: Parameter = Parameter::text("reason", "Why it failed, such as timeout");
-const ROUTE: Parameter = Parameter::text("route", "Where it was to go");
-const LANE: Parameter = Parameter::text("lane", "The same for all there is: to:app, by:mail, settle");
-const EVENT: Parameter = Parameter::text("event", "What it is about: evt_…");
-const SINCE: Parameter = Parameter::time("since", "Failed at or after");
-const UNTIL: Parameter = Parameter::time("until", "Failed before");
-
 async fn list(call: Call) -> Answer {
-    let mut filter = call.query::<DeadQuery>()?.filter()?;
-    (filter.limit, filter.before) = (call.limit()?, call.before()?);
+    let mut filter = call.params.query::<DeadQuery>()?.filter()?;
+    (filter.limit, filter.before) = (call.params.limit()?, call.params.before()?);
     let limit = filter.limit;
     let found = call.api.store.find_dead(filter).await?;
     let mut items: Vec<_> = found.iter().map(view::dead_letter).collect();
@@ -92,7 +90,7 @@ async fn list(call: Call) -> Answer {
 }
 
 async fn groups(call: Call) -> Answer {
-    let filter = DeadFilter { limit: GROUPED_MAX, ..call.query::<DeadQuery>()?.filter()? };
+    let filter = DeadFilter { limit: GROUPED_MAX, ..call.params.query::<DeadQuery>()?.filter()? };
     let groups = call.api.store.find_dead_groups(filter).await?;
     Ok(groups.into_iter().map(DeadGroup::from).collect::<List<_>>().into())
 }

@@ -7,14 +7,15 @@ use axum::routing::MethodFilter;
 use bytes::Bytes;
 use http::StatusCode;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
+use sekisho_core::Seq;
 use sekisho_core::audit::Role;
 use sekisho_core::state::State;
-use sekisho_core::{Seq, Time};
-use sekisho_store::{FIND_MAX, Store};
+use sekisho_store::Store;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use super::params::{ADDRESSES, Parameter, Params, TENANT};
 use super::{Api, problem};
 use crate::acts::{Actor, Answered, Refusal, Request};
 use crate::config::Scope;
@@ -24,7 +25,7 @@ use crate::types::{Linked, Page};
 use crate::view::{Veiled, unlink};
 
 pub struct Endpoint {
-    pub method: Verb,
+    pub method: Method,
     pub path: &'static str,
     /// What its caller's key must allow; `None` is for everybody.
     pub scope: Option<Scope>,
@@ -33,7 +34,8 @@ pub struct Endpoint {
     pub summary: &'static str,
     /// Those after the `?`.
     pub parameters: &'static [Parameter],
-    /// Types in [`crate::types`].
+    /// Types in [`crate::types`]. Each field of the query is a parameter, too.
+    pub query: Option<SchemaOf>,
     pub body: Option<SchemaOf>,
     pub answer: SchemaOf,
     pub success: Success,
@@ -100,13 +102,13 @@ pub type Answer = Result<Reply, Problem>;
 pub type Running = Pin<Box<dyn Future<Output = Answer> + Send>>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verb {
+pub enum Method {
     Get,
     Post,
     Delete,
 }
 
-impl Verb {
+impl Method {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Get => "GET",
@@ -124,49 +126,6 @@ impl Verb {
     }
 }
 
-/// One after the `?`.
-pub struct Parameter {
-    pub name: &'static str,
-    pub schema: SchemaOf,
-    pub about: &'static str,
-}
-
-impl Parameter {
-    pub const fn text(name: &'static str, about: &'static str) -> Self {
-        Self { name, schema: schema::<String>, about }
-    }
-
-    pub const fn time(name: &'static str, about: &'static str) -> Self {
-        Self { name, schema: schema::<Time>, about }
-    }
-
-    pub const fn integer(name: &'static str, about: &'static str) -> Self {
-        Self { name, schema: schema::<u32>, about }
-    }
-
-    pub const fn flag(name: &'static str, about: &'static str) -> Self {
-        Self { name, schema: schema::<bool>, about }
-    }
-}
-
-pub const LIMIT: Parameter = Parameter::integer("limit", "Number of rows, 1 to 1000; default: 50");
-pub const OWN: Parameter = Parameter::flag("own", "true: also what Sekisho announced or fetched itself");
-pub const BEFORE: Parameter = Parameter::text("before", "Only older ones: `next` of the page before");
-pub const AFTER: Parameter =
-    Parameter::text("after", "Only newer ones, the oldest first: an id, or `next` of the page before");
-pub const LIVEMODE: Parameter = Parameter::flag("livemode", "Only live ones, or only those of a test mode");
-pub const TENANT: Parameter = Parameter::text("tenant", "Only this tenant's");
-pub const WHOSE: Parameter = Parameter::text(
-    "tenant",
-    "Whose it is: needed where several tenants have this id; empty for what belongs to no tenant. Without it, what belongs to no tenant is meant, or else the only one there is",
-);
-pub const ADDRESSES: Parameter = Parameter::text(
-    "addresses",
-    "`full`: mail addresses as they are, in bodies too, for keys with the scope write; without it they are masked (t***@example.com)",
-);
-
-const LIMIT_DEFAULT: usize = 50;
-
 /// One request, admitted and read.
 pub struct Call {
     pub api: Arc<Api>,
@@ -179,52 +138,17 @@ pub struct Call {
     pub tenant: Option<String>,
     /// What stands for the braces of the path.
     pub path: String,
-    pub params: Vec<(String, String)>,
+    /// What stands after the `?`.
+    pub params: Params,
     pub body: Bytes,
     /// Which order it is, if the caller says so.
     pub request: Option<Request>,
 }
 
 impl Call {
-    pub fn param(&self, name: &str) -> Option<&str> {
-        self.params.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
-    }
-
-    pub fn limit(&self) -> Result<usize, Problem> {
-        let Some(text) = self.param(LIMIT.name) else { return Ok(LIMIT_DEFAULT) };
-        let limit = text.parse().ok().filter(|limit| (1..=FIND_MAX).contains(limit));
-        limit.ok_or_else(|| problem::parameter(LIMIT.name, format!("expected a number from 1 to {FIND_MAX}")))
-    }
-
-    pub fn before(&self) -> Result<Option<Seq>, Problem> {
-        self.cursor(BEFORE.name)
-    }
-
-    pub fn after(&self) -> Result<Option<Seq>, Problem> {
-        self.cursor(AFTER.name)
-    }
-
-    fn cursor(&self, name: &str) -> Result<Option<Seq>, Problem> {
-        let parse = |text: &str| text.parse().map_err(|error| problem::parameter(name, format!("{error}")));
-        self.param(name).map(parse).transpose()
-    }
-
-    pub fn flag(&self, name: &str) -> Result<Option<bool>, Problem> {
-        let parse =
-            |text: &str| text.parse().map_err(|_| problem::parameter(name, "expected true or false".into()));
-        self.param(name).map(parse).transpose()
-    }
-
-    pub fn time(&self, name: &str) -> Result<Option<Time>, Problem> {
-        let wanted = "expected a time such as 2026-02-02T02:40:00Z";
-        let parse =
-            |text: &str| Time::parse_rfc3339(text).ok_or_else(|| problem::parameter(name, wanted.into()));
-        self.param(name).map(parse).transpose()
-    }
-
     /// Whose things are listed: those of the caller's own tenant, where it has one.
     pub fn of_tenant(&self) -> Result<Option<String>, Problem> {
-        let asked = self.param(TENANT.name);
+        let asked = self.params.get(TENANT.name);
         let wanted = asked.or(self.tenant.as_deref());
         self.actor().check_tenant(wanted).map_err(Refusal::from)?;
         Ok(wanted.map(str::to_owned))
@@ -237,7 +161,7 @@ impl Call {
 
     /// Whether mail addresses are shown whole: to those who ask, with a key that could also write them.
     pub fn wants_addresses(&self) -> Result<bool, Problem> {
-        match self.param(ADDRESSES.name) {
+        match self.params.get(ADDRESSES.name) {
             None => Ok(false),
             Some("full") if self.scope >= Scope::Write => Ok(true),
             Some("full") => Err(problem::no_scope(&self.actor, Scope::Write)),
@@ -251,15 +175,6 @@ impl Call {
             shown.veil();
         }
         Ok(shown.into())
-    }
-
-    /// The other parameters, as the query they make up.
-    pub fn query<T: DeserializeOwned>(&self) -> Result<T, Problem> {
-        let own = [LIMIT.name, BEFORE.name, AFTER.name, OWN.name];
-        let others = self.params.iter().filter(|(name, _)| !own.contains(&&**name));
-        let others: Map<_, _> =
-            others.map(|(name, value)| (name.clone(), Value::from(value.as_str()))).collect();
-        serde_json::from_value(others.into()).map_err(|error| problem::wrong(error.to_string()))
     }
 
     pub fn actor(&self) -> Actor<'_> {

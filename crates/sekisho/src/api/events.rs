@@ -3,9 +3,8 @@
 use sekisho_core::time::DAY_MS;
 use sekisho_store::Order;
 
-use super::endpoint::{
-    ADDRESSES, AFTER, Answer, BEFORE, Call, Endpoint, LIMIT, OWN, Parameter, Success, TENANT, Verb, schema,
-};
+use super::endpoint::{Answer, Call, Endpoint, Method, Success, schema};
+use super::params::{ADDRESSES, AFTER, BEFORE, LIMIT, Parameter};
 use super::problem;
 use crate::config::Scope;
 use crate::types::{Count, Event, EventDetail, EventQuery, List, Page, Replay, ReplayReport};
@@ -13,56 +12,46 @@ use crate::{acts, now, queries, view};
 
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
-        method: Verb::Get,
+        method: Method::Get,
         path: "/v1/events",
         scope: Some(Scope::Read),
         for_tenants: false,
         summary: "Events, the newest first; with `after` the oldest first",
-        parameters: &[
-            SOURCE,
-            TYPE,
-            Parameter::text("status", "received, success (or processed), failed or skipped"),
-            Parameter::text("object", "The provider's id of what it is about"),
-            Parameter::text("payment", "Only events of this payment"),
-            TENANT,
-            OWN,
-            Parameter::time("since", "Received at or after"),
-            Parameter::time("until", "Received before"),
-            BEFORE,
-            AFTER,
-            LIMIT,
-        ],
+        parameters: &[BEFORE, AFTER, LIMIT],
+        query: Some(schema::<EventQuery>),
         body: None,
         answer: schema::<Page<Event>>,
         success: Success::Done,
         run: |call| Box::pin(list(call)),
     },
     Endpoint {
-        method: Verb::Get,
+        method: Method::Get,
         path: "/v1/events/{id}",
         scope: Some(Scope::Read),
         for_tenants: false,
         summary: "One event with headers, body and messages, by Sekisho's id or the provider's",
         parameters: &[Parameter::text("source", "Whose id it is, if several know it"), ADDRESSES],
+        query: None,
         body: None,
         answer: schema::<EventDetail>,
         success: Success::Done,
         run: |call| Box::pin(show(call)),
     },
     Endpoint {
-        method: Verb::Post,
+        method: Method::Post,
         path: "/v1/events/replay",
         scope: Some(Scope::Operate),
         for_tenants: false,
         summary: "Process events again; completed deliveries are not repeated unless `again` is true",
         parameters: &[],
+        query: None,
         body: Some(schema::<Replay>),
         answer: schema::<ReplayReport>,
         success: Success::Done,
         run: |call| Box::pin(replay(call)),
     },
     Endpoint {
-        method: Verb::Get,
+        method: Method::Get,
         path: "/v1/counts",
         scope: Some(Scope::Read),
         for_tenants: false,
@@ -71,6 +60,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
             Parameter::time("from", "Default: a day ago"),
             Parameter::time("to", "Default: now; at most 100 days after from"),
         ],
+        query: None,
         body: None,
         answer: schema::<List<Count>>,
         success: Success::Done,
@@ -79,17 +69,15 @@ pub const ENDPOINTS: &[Endpoint] = &[
 ];
 
 pub const SOURCE: Parameter = Parameter::text("source", "Only this source");
-pub const TYPE: Parameter = Parameter::text("type", "Only this type; a * at the end stands for anything");
 
 const COUNTED_DAYS_MAX: i64 = 100;
 
 async fn list(call: Call) -> Answer {
-    let own = call.flag(OWN.name)?.unwrap_or(false);
-    let mut filter = EventQuery { own, ..call.query()? }.filter()?;
-    filter.limit = call.limit()?;
+    let mut filter = call.params.query::<EventQuery>()?.filter()?;
+    filter.limit = call.params.limit()?;
     // The cursor lies within what `until` allows.
-    filter.before = [call.before()?, filter.before].into_iter().flatten().min();
-    if let Some(after) = call.after()? {
+    filter.before = [call.params.before()?, filter.before].into_iter().flatten().min();
+    if let Some(after) = call.params.after()? {
         filter.after = filter.after.max(Some(after));
         filter.order = Order::OldestFirst;
     }
@@ -101,7 +89,7 @@ async fn list(call: Call) -> Answer {
 
 async fn show(call: Call) -> Answer {
     let store = &*call.api.store;
-    let named = call.param(SOURCE.name).map(|source| vec![source.to_owned()]);
+    let named = call.params.get(SOURCE.name).map(|source| vec![source.to_owned()]);
     let sources = named.as_ref().unwrap_or(&call.api.known.sources);
     let shown = match queries::find_event(store, sources, &call.path).await? {
         Some(seq) => view::event_with_all(store, seq).await?,
@@ -118,8 +106,8 @@ async fn replay(call: Call) -> Answer {
 }
 
 async fn counts(call: Call) -> Answer {
-    let to = call.time("to")?.unwrap_or_else(now);
-    let from = call.time("from")?.unwrap_or_else(|| to.plus_ms(-DAY_MS));
+    let to = call.params.time("to")?.unwrap_or_else(now);
+    let from = call.params.time("from")?.unwrap_or_else(|| to.plus_ms(-DAY_MS));
     if from > to || to.ms() - from.ms() > COUNTED_DAYS_MAX * DAY_MS {
         return Err(problem::wrong(format!(
             "expected from before to, and at most {COUNTED_DAYS_MAX} days between"

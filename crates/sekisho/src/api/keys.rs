@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::endpoint::{Answer, Call, Endpoint, Success, Verb, schema};
+use super::endpoint::{Answer, Call, Endpoint, Method, Success, schema};
 use super::problem;
 use crate::acts::{self, Fields, NewKey};
 use crate::config::Scope;
@@ -13,36 +13,39 @@ use crate::view;
 
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
-        method: Verb::Get,
+        method: Method::Get,
         path: "/v1/keys",
         scope: Some(Scope::Admin),
         for_tenants: false,
         summary: "API keys that people created, without their secrets and without those of the configuration; the oldest first",
         parameters: &[],
+        query: None,
         body: None,
         answer: schema::<List<ApiKey>>,
         success: Success::Done,
         run: |call| Box::pin(list(call)),
     },
     Endpoint {
-        method: Verb::Post,
+        method: Method::Post,
         path: "/v1/keys",
         scope: Some(Scope::Admin),
         for_tenants: false,
         summary: "Create a key; only this response shows it",
         parameters: &[],
+        query: None,
         body: Some(schema::<NewApiKey>),
         answer: schema::<NewKeyAnswer>,
         success: Success::Created,
         run: |call| Box::pin(create(call)),
     },
     Endpoint {
-        method: Verb::Post,
+        method: Method::Post,
         path: "/v1/keys/revoke",
         scope: Some(Scope::Admin),
         for_tenants: false,
         summary: "Revoke a key, by its name or its prefix; it is refused from now on",
         parameters: &[],
+        query: None,
         body: Some(schema::<RevokedKey>),
         answer: schema::<ApiKey>,
         success: Success::Done,
@@ -67,7 +70,7 @@ async fn create(call: Call) -> Answer {
 
 async fn revoke(call: Call) -> Answer {
     let mut fields = Fields::new(call.order()?);
-    let key = fields.text("key", 100);
+    let key = fields.take("key").text(100);
     let key = fields.need("key", key).unwrap_or_default();
     fields.finish()?;
     Ok(view::key(&acts::revoke_key(&*call.api.store, &key, &call.actor()).await?).into())
@@ -76,8 +79,8 @@ async fn revoke(call: Call) -> Answer {
 /// What an order to make a key says, checked.
 fn read(order: Map<String, Value>) -> acts::Result<NewKey> {
     let mut fields = Fields::new(order);
-    let name = fields.text("name", 100);
-    let names = fields.texts("scopes");
+    let name = fields.take("name").text(100);
+    let names = fields.take("scopes").texts();
     let mut scopes = Vec::new();
     for name in fields.need("scopes", names).unwrap_or_default() {
         match Scope::parse(&name) {
@@ -85,7 +88,7 @@ fn read(order: Map<String, Value>) -> acts::Result<NewKey> {
             None => fields.wrong("scopes", format!("{name:?} is none of read, write, operate and admin")),
         }
     }
-    let tenant = fields.id("tenant");
+    let tenant = fields.take("tenant").id();
     fields.finish()?;
     Ok(NewKey { name, scopes, tenant })
 }

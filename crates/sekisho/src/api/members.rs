@@ -4,14 +4,18 @@
 use sekisho_core::directory::Register;
 use sekisho_store::StateFilter;
 
-use super::endpoint::{Answer, BEFORE, Call, Reply, page_of_states};
+use super::endpoint::{Answer, Call, Reply, page_of_states};
+use super::params::BEFORE;
 use super::problem;
 use crate::{acts, queries, view};
 
 pub async fn list(register: Register, call: Call) -> Answer {
-    let before = call.param(BEFORE.name).map(str::to_owned);
-    let filter =
-        StateFilter { before, tenant: call.of_tenant()?, ..StateFilter::all(register.kind(), call.limit()?) };
+    let before = call.params.get(BEFORE.name).map(str::to_owned);
+    let filter = StateFilter {
+        before,
+        tenant: call.of_tenant()?,
+        ..StateFilter::all(register.kind(), call.params.limit()?)
+    };
     let (limit, view) = (filter.limit, view::member_for(call.wants_addresses()?));
     let store = &*call.api.store;
     page_of_states(store, &store.find_states(filter).await?, limit, view).await

@@ -1,18 +1,20 @@
 //! Messages: one piece of work and where it stands.
 
-use super::endpoint::{ADDRESSES, Answer, Call, Endpoint, Success, Verb, schema};
+use super::endpoint::{Answer, Call, Endpoint, Method, Success, schema};
+use super::params::ADDRESSES;
 use super::problem;
 use crate::config::Scope;
 use crate::types::MessageDetail;
 use crate::view;
 
 pub const ENDPOINTS: &[Endpoint] = &[Endpoint {
-    method: Verb::Get,
+    method: Method::Get,
     path: "/v1/messages/{id}",
     scope: Some(Scope::Read),
     for_tenants: false,
     summary: "Status of a message, and every call it made",
     parameters: &[ADDRESSES],
+    query: None,
     body: None,
     answer: schema::<MessageDetail>,
     success: Success::Done,

@@ -4,9 +4,8 @@ use sekisho_core::mail_address::MailAddress;
 use sekisho_core::notification::Status;
 use serde_json::{Map, Value};
 
-use super::endpoint::{
-    ADDRESSES, Answer, BEFORE, Call, Endpoint, LIMIT, Parameter, Success, TENANT, Verb, schema,
-};
+use super::endpoint::{Answer, Call, Endpoint, Method, Success, schema};
+use super::params::{ADDRESSES, BEFORE, LIMIT, Parameter, TENANT};
 use super::problem;
 use crate::acts::{self, Fields};
 use crate::config::Scope;
@@ -17,7 +16,7 @@ use crate::view;
 
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
-        method: Verb::Get,
+        method: Method::Get,
         path: "/v1/notices",
         scope: Some(Scope::Read),
         for_tenants: true,
@@ -36,30 +35,33 @@ pub const ENDPOINTS: &[Endpoint] = &[
             BEFORE,
             LIMIT,
         ],
+        query: None,
         body: None,
         answer: schema::<Page<Notice>>,
         success: Success::Done,
         run: |call| Box::pin(list(call)),
     },
     Endpoint {
-        method: Verb::Get,
+        method: Method::Get,
         path: "/v1/notices/{id}",
         scope: Some(Scope::Read),
         for_tenants: true,
         summary: "One notice with every step, the next thing to do, and what the audit log says of it",
         parameters: &[ADDRESSES],
+        query: None,
         body: None,
         answer: schema::<NoticeDetail>,
         success: Success::Done,
         run: |call| Box::pin(show(call)),
     },
     Endpoint {
-        method: Verb::Post,
+        method: Method::Post,
         path: "/v1/notices/{id}/resend",
         scope: Some(Scope::Operate),
         for_tenants: true,
         summary: "Resend a notice, to its address or another; 409 while it is being sent",
         parameters: &[],
+        query: None,
         body: Some(schema::<Resend>),
         answer: schema::<Notice>,
         success: Success::Done,
@@ -75,23 +77,24 @@ const STATUS: Parameter = Parameter::text(
 
 async fn list(call: Call) -> Answer {
     let (query, whole) = (query(&call)?, call.wants_addresses()?);
-    let before = call.param(BEFORE.name).map(str::to_owned);
+    let before = call.params.get(BEFORE.name).map(str::to_owned);
     if before.as_ref().is_some_and(|before| !before.starts_with("ntc_")) {
         return Err(problem::parameter(BEFORE.name, "expected `next` of the page before: ntc_…".into()));
     }
-    let page = query.page(&*call.api.store, before, call.limit()?).await?;
+    let page = query.page(&*call.api.store, before, call.params.limit()?).await?;
     let items = page.notices.iter().map(|(id, notice)| view::notice(id, notice, whole));
     Ok(Page { items: items.collect(), next: page.next }.into())
 }
 
 fn query(call: &Call) -> Result<NoticeQuery, Problem> {
-    let text = |name: &str| call.param(name).map(str::to_owned);
-    let status = call.param(STATUS.name).map(|text| {
+    let text = |name: &str| call.params.get(name).map(str::to_owned);
+    let status = call.params.get(STATUS.name).map(|text| {
         let wrong = || problem::parameter(STATUS.name, format!("expected one of {}", STATUS.about));
         Status::parse(text).ok_or_else(wrong)
     });
     let to = call
-        .param(TO.name)
+        .params
+        .get(TO.name)
         .map(|text| text.parse().map_err(|error| problem::parameter(TO.name, format!("is {error}"))));
     Ok(NoticeQuery {
         to: to.transpose()?,
@@ -101,8 +104,8 @@ fn query(call: &Call) -> Result<NoticeQuery, Problem> {
         channel: text("channel"),
         payment: text("payment"),
         batch: text("batch"),
-        since: call.time("since")?,
-        until: call.time("until")?,
+        since: call.params.time("since")?,
+        until: call.params.time("until")?,
     })
 }
 
@@ -127,7 +130,7 @@ async fn resend(call: Call) -> Answer {
 
 fn recipient(order: Map<String, Value>) -> acts::Result<Option<MailAddress>> {
     let mut fields = Fields::new(order);
-    let to = fields.email("to");
+    let to = fields.take("to").email();
     fields.finish()?;
     Ok(to)
 }

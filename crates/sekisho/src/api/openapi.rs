@@ -7,18 +7,19 @@ use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use super::endpoint::{Endpoint, Success, Verb, schema};
-use super::endpoints;
+use super::endpoint::{Endpoint, Method, Success, schema};
+use super::{endpoints, params};
 use crate::config::Scope;
 use crate::types::Problem;
 
 pub const ENDPOINTS: &[Endpoint] = &[Endpoint {
-    method: Verb::Get,
+    method: Method::Get,
     path: "/v1/openapi.json",
     scope: None,
     for_tenants: false,
     summary: "This document",
     parameters: &[],
+    query: None,
     body: None,
     answer: schema::<Value>,
     success: Success::Done,
@@ -127,9 +128,9 @@ impl Writer {
         let in_path = endpoint.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
         let in_path =
             in_path.map(|name| json!({ "name": name, "in": "path", "required": true, "schema": text }));
-        let in_query = endpoint.parameters.iter().map(|parameter| {
-            let schema = (parameter.schema)(&mut self.bodies);
-            json!({ "name": parameter.name, "in": "query", "description": parameter.about, "schema": schema })
+        let in_query = params::known(endpoint, &mut self.bodies).into_iter().map(|known| {
+            let (name, about, schema) = (known.name, known.about, known.schema);
+            json!({ "name": name, "in": "query", "description": about, "schema": schema })
         });
         let once = endpoint.success.is_once().then(|| {
             let about = "Sent again with the same key and body, the order is not carried out twice";

@@ -4,10 +4,8 @@ use sekisho_core::settlement::payment::Status;
 use sekisho_core::state::Kind;
 use sekisho_store::StateFilter;
 
-use super::endpoint::{
-    Answer, BEFORE, Call, Endpoint, LIMIT, LIVEMODE, Parameter, Reply, Success, TENANT, Verb, page_of_states,
-    schema,
-};
+use super::endpoint::{Answer, Call, Endpoint, Method, Reply, Success, page_of_states, schema};
+use super::params::{BEFORE, LIMIT, LIVEMODE, Parameter, TENANT};
 use super::problem;
 use crate::acts::RefundOrderRequest;
 use crate::config::Scope;
@@ -19,7 +17,7 @@ use crate::{acts, now, queries, view};
 
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
-        method: Verb::Get,
+        method: Method::Get,
         path: "/v1/payments",
         scope: Some(Scope::Read),
         for_tenants: true,
@@ -35,78 +33,85 @@ pub const ENDPOINTS: &[Endpoint] = &[
             BEFORE,
             LIMIT,
         ],
+        query: None,
         body: None,
         answer: schema::<Page<Dated<Payment>>>,
         success: Success::Done,
         run: |call| Box::pin(list(call)),
     },
     Endpoint {
-        method: Verb::Post,
+        method: Method::Post,
         path: "/v1/payments",
         scope: Some(Scope::Write),
         for_tenants: true,
         summary: "Create a payment; provider events with the same reference are joined with it",
         parameters: &[],
+        query: None,
         body: Some(schema::<NewPayment>),
         answer: schema::<Payment>,
         success: Success::CreatedOnce,
         run: |call| Box::pin(create(call)),
     },
     Endpoint {
-        method: Verb::Get,
+        method: Method::Get,
         path: "/v1/payments/{id}",
         scope: Some(Scope::Read),
         for_tenants: true,
         summary: "One payment with every fact; one that was merged is shown as what it became",
         parameters: &[],
+        query: None,
         body: None,
         answer: schema::<Dated<Payment>>,
         success: Success::Done,
         run: |call| Box::pin(show(call)),
     },
     Endpoint {
-        method: Verb::Post,
+        method: Method::Post,
         path: "/v1/payments/{id}/refunds",
         scope: Some(Scope::Operate),
         for_tenants: true,
         summary: "Refund all that is left of a payment, or a part; carried out once, whatever the network does",
         parameters: &[],
+        query: None,
         body: Some(schema::<NewRefund>),
         answer: schema::<RefundOrdered>,
         success: Success::AcceptedOnce,
         run: |call| Box::pin(refund(call)),
     },
     Endpoint {
-        method: Verb::Post,
+        method: Method::Post,
         path: "/v1/payments/{id}/release",
         scope: Some(Scope::Operate),
         for_tenants: true,
         summary: "Let a refund go that was held back",
         parameters: &[],
+        query: None,
         body: Some(schema::<ReleaseRefund>),
         answer: schema::<RefundOrdered>,
         success: Success::Done,
         run: |call| Box::pin(release(call)),
     },
     Endpoint {
-        method: Verb::Get,
+        method: Method::Get,
         path: "/v1/payments/{id}/history",
         scope: Some(Scope::Read),
         for_tenants: true,
         summary: "What the audit log says of a payment and of everything that became part of it, the oldest first",
         parameters: &[],
+        query: None,
         body: None,
         answer: schema::<PaymentHistory>,
         success: Success::Done,
         run: |call| Box::pin(history(call)),
     },
     Endpoint {
-        method: Verb::Get,
+        method: Method::Get,
         path: "/v1/payments/{id}/proof",
         scope: Some(Scope::Read),
         for_tenants: false,
         summary: "One payment with all the evidence for it, and whether that holds together",
         parameters: &[],
+        query: None,
         body: None,
         answer: schema::<PaymentProof>,
         success: Success::Done,
@@ -129,9 +134,10 @@ async fn list(call: Call) -> Answer {
     let filter = filter(&call)?;
     let limit = filter.limit;
     let store = &*call.api.store;
-    let states = match call.param(REFERENCE.name) {
+    let states = match call.params.get(REFERENCE.name) {
         Some(reference) => {
-            let found = queries::payments_by_reference(store, reference, call.param(ACCOUNT.name)).await?;
+            let found =
+                queries::payments_by_reference(store, reference, call.params.get(ACCOUNT.name)).await?;
             let mut found: Vec<_> = found.into_iter().filter(|state| filter.matches(state)).collect();
             // In the order of every page, so that its cursor holds here too.
             found.sort_by(|one, other| other.key.id.cmp(&one.key.id));
@@ -144,13 +150,13 @@ async fn list(call: Call) -> Answer {
 }
 
 fn filter(call: &Call) -> Result<StateFilter, Problem> {
-    let text = |name: &str| call.param(name).map(str::to_owned);
-    if let Some(status) = call.param(STATUS.name)
+    let text = |name: &str| call.params.get(name).map(str::to_owned);
+    if let Some(status) = call.params.get(STATUS.name)
         && Status::parse(status).is_none()
     {
         return Err(problem::parameter(STATUS.name, format!("expected {}", STATUS.about)));
     }
-    if call.param(ACCOUNT.name).is_some() && call.param(REFERENCE.name).is_none() {
+    if call.params.get(ACCOUNT.name).is_some() && call.params.get(REFERENCE.name).is_none() {
         return Err(problem::parameter(ACCOUNT.name, "says something only together with reference".into()));
     }
     let before = text(BEFORE.name);
@@ -161,10 +167,10 @@ fn filter(call: &Call) -> Result<StateFilter, Problem> {
         status: text(STATUS.name),
         tenant: call.of_tenant()?,
         customer: text("customer"),
-        livemode: call.flag(LIVEMODE.name)?,
+        livemode: call.params.flag(LIVEMODE.name)?,
         attention: text("attention"),
         before,
-        ..StateFilter::all(Kind::Payment, call.limit()?)
+        ..StateFilter::all(Kind::Payment, call.params.limit()?)
     })
 }
 

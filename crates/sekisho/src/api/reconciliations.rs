@@ -1,6 +1,6 @@
 //! Reconciliations: how complete each source is, and a run by hand.
 
-use super::endpoint::{Answer, Call, Endpoint, Success, Verb, schema};
+use super::endpoint::{Answer, Call, Endpoint, Method, Success, schema};
 use super::problem;
 use crate::acts::Refusal;
 use crate::config::Scope;
@@ -8,24 +8,26 @@ use crate::types::{List, NewReconciliation, Reconciliation, ReconciliationReport
 
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
-        method: Verb::Get,
+        method: Method::Get,
         path: "/v1/reconciliations",
         scope: Some(Scope::Read),
         for_tenants: false,
         summary: "Every source: when it was last compared with its provider, what was missing, and how complete each day is",
         parameters: &[],
+        query: None,
         body: None,
         answer: schema::<List<Reconciliation>>,
         success: Success::Done,
         run: |call| Box::pin(list(call)),
     },
     Endpoint {
-        method: Verb::Post,
+        method: Method::Post,
         path: "/v1/reconciliations",
         scope: Some(Scope::Operate),
         for_tenants: false,
         summary: "Read from a provider what never came; it is processed and delivered like any other event, old ones too. See first what it would be with dry_run; what is known is not taken in twice",
         parameters: &[],
+        query: None,
         body: Some(schema::<NewReconciliation>),
         answer: schema::<ReconciliationReport>,
         success: Success::Done,

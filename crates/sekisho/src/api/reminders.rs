@@ -2,7 +2,8 @@
 
 use sekisho_core::id::Sequence;
 
-use super::endpoint::{Answer, Call, Endpoint, Success, TENANT, Verb, schema};
+use super::endpoint::{Answer, Call, Endpoint, Method, Success, schema};
+use super::params::TENANT;
 use crate::acts::{self, Refusal};
 use crate::config::Scope;
 use crate::now;
@@ -11,24 +12,26 @@ use crate::types::{Remind, RemindReport, ReminderSummary};
 
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
-        method: Verb::Post,
+        method: Method::Post,
         path: "/v1/reminders",
         scope: Some(Scope::Operate),
         for_tenants: true,
         summary: "Run the reminders of a day, or list who would get one; no one gets a second one for the same day",
         parameters: &[],
+        query: None,
         body: Some(schema::<Remind>),
         answer: schema::<RemindReport>,
         success: Success::Done,
         run: |call| Box::pin(run(call)),
     },
     Endpoint {
-        method: Verb::Get,
+        method: Method::Get,
         path: "/v1/reminders/{date}",
         scope: Some(Scope::Read),
         for_tenants: true,
         summary: "How the reminders of a day stand: how many there are of each status",
         parameters: &[TENANT],
+        query: None,
         body: None,
         answer: schema::<ReminderSummary>,
         success: Success::Done,

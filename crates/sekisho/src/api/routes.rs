@@ -3,7 +3,7 @@
 use sekisho_core::job::Lane;
 use sekisho_core::queue::Breaker;
 
-use super::endpoint::{Answer, Call, Endpoint, Success, Verb, schema};
+use super::endpoint::{Answer, Call, Endpoint, Method, Success, schema};
 use super::problem;
 use crate::config::Scope;
 use crate::types::{List, Reset, Route};
@@ -11,24 +11,26 @@ use crate::{acts, view};
 
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
-        method: Verb::Get,
+        method: Method::Get,
         path: "/v1/routes",
         scope: Some(Scope::Read),
         for_tenants: false,
         summary: "Every route with its breaker and its oldest waiting message",
         parameters: &[],
+        query: None,
         body: None,
         answer: schema::<List<Route>>,
         success: Success::Done,
         run: |call| Box::pin(list(call)),
     },
     Endpoint {
-        method: Verb::Post,
+        method: Method::Post,
         path: "/v1/routes/{name}/reset",
         scope: Some(Scope::Operate),
         for_tenants: false,
         summary: "Close the breaker of a route: its destination is called again at once",
         parameters: &[],
+        query: None,
         body: None,
         answer: schema::<Reset>,
         success: Success::Done,

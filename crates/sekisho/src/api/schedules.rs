@@ -2,18 +2,19 @@
 
 use std::future::ready;
 
-use super::endpoint::{Answer, Call, Endpoint, Success, Verb, schema};
+use super::endpoint::{Answer, Call, Endpoint, Method, Success, schema};
 use crate::config::Scope;
 use crate::types::{List, Schedule};
 use crate::{now, view};
 
 pub const ENDPOINTS: &[Endpoint] = &[Endpoint {
-    method: Verb::Get,
+    method: Method::Get,
     path: "/v1/schedules",
     scope: Some(Scope::Read),
     for_tenants: false,
     summary: "Every schedule and when it is due next",
     parameters: &[],
+    query: None,
     body: None,
     answer: schema::<List<Schedule>>,
     success: Success::Done,

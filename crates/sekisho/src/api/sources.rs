@@ -2,17 +2,18 @@
 
 use std::future::ready;
 
-use super::endpoint::{Answer, Call, Endpoint, Success, Verb, schema};
+use super::endpoint::{Answer, Call, Endpoint, Method, Success, schema};
 use crate::config::Scope;
 use crate::types::{List, Source};
 
 pub const ENDPOINTS: &[Endpoint] = &[Endpoint {
-    method: Verb::Get,
+    method: Method::Get,
     path: "/v1/sources",
     scope: Some(Scope::Read),
     for_tenants: false,
     summary: "Every source with its provider, and the mode if it takes only one",
     parameters: &[],
+    query: None,
     body: None,
     answer: schema::<List<Source>>,
     success: Success::Done,

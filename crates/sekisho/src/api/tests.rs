@@ -17,7 +17,7 @@ use serde_json::Value;
 use tower::ServiceExt;
 
 use super::endpoint::Success;
-use super::{Auth, Endpoint, Verb, endpoints};
+use super::{Auth, Endpoint, Method, endpoints};
 use crate::attempts::Attempts;
 use crate::checkpoint::rejection::Recorder;
 use crate::config::{Config, Key, Scope};
@@ -113,7 +113,7 @@ async fn h2_what_is_wrong_is_said_with_what_to_write_instead() {
         ("GET", "/v1/events?before=x", "", 400, "evt_ or msg_"),
         ("GET", "/v1/events?status=odd", "", 400, "received, success, failed or skipped"),
         ("GET", "/v1/events?since=yesterday", "", 400, "expected a time such as"),
-        ("GET", "/v1/events?colour=red", "", 400, "known are: source, type"),
+        ("GET", "/v1/events?colour=red", "", 400, "known are: object, own"),
         ("GET", "/v1/events?source=a&source=b", "", 400, "twice"),
         ("GET", "/v1/dead-letters?event=7", "", 400, "evt_ and 13 characters"),
         ("GET", "/v1/dead-letters/7", "", 400, "not an id of ours"),
@@ -203,9 +203,9 @@ async fn h2_a_key_must_be_known_and_wide_enough() {
         assert_eq!(status(READER).await, expected(Scope::Read), "{method} {path}");
         assert_eq!(status(OWN).await, expected(Scope::Admin), "{method} {path}");
     }
-    let deletes: Vec<_> = endpoints().filter(|one| one.method == Verb::Delete).collect();
+    let deletes: Vec<_> = endpoints().filter(|one| one.method == Method::Delete).collect();
     assert!(deletes.len() == 5 && deletes.iter().all(|one| one.scope >= Some(Scope::Write)));
-    let writes: Vec<_> = endpoints().filter(|one| one.method == Verb::Post).collect();
+    let writes: Vec<_> = endpoints().filter(|one| one.method == Method::Post).collect();
     assert!(writes.len() >= 4 && writes.iter().all(|one| one.scope >= Some(Scope::Write)));
     let only_write = writes.iter().filter(|one| one.scope == Some(Scope::Write)).map(|one| one.path);
     assert_eq!(

@@ -4,7 +4,7 @@
 use sekisho_core::audit::Role;
 use sekisho_core::user::{Act, Rank};
 
-use super::endpoint::{Answer, Call, Endpoint, SchemaOf, Success, Verb, schema};
+use super::endpoint::{Answer, Call, Endpoint, Method, SchemaOf, Success, schema};
 use super::problem;
 use crate::acts::{self, Fields};
 use crate::config::Scope;
@@ -15,24 +15,26 @@ use crate::view;
 
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
-        method: Verb::Get,
+        method: Method::Get,
         path: "/v1/users",
         scope: Some(Scope::Operate),
         for_tenants: false,
         summary: "Users of the console, by name",
         parameters: &[],
+        query: None,
         body: None,
         answer: schema::<List<User>>,
         success: Success::Done,
         run: |call| Box::pin(list(call)),
     },
     Endpoint {
-        method: Verb::Post,
+        method: Method::Post,
         path: "/v1/users/invite",
         scope: Some(Scope::Operate),
         for_tenants: false,
         summary: "Create an invitation link for one user; only this response shows it",
         parameters: &[],
+        query: None,
         body: Some(schema::<NewInvite>),
         answer: schema::<Invite>,
         success: Success::Created,
@@ -60,12 +62,13 @@ const fn change(
     run: fn(Call) -> super::endpoint::Running,
 ) -> Endpoint {
     Endpoint {
-        method: Verb::Post,
+        method: Method::Post,
         path,
         scope: Some(Scope::Operate),
         for_tenants: false,
         summary,
         parameters: &[],
+        query: None,
         body,
         answer: schema::<User>,
         success: Success::Done,
@@ -88,7 +91,7 @@ async fn list(call: Call) -> Answer {
 async fn invite(call: Call) -> Answer {
     check_own(&call)?;
     let mut fields = Fields::new(call.order()?);
-    let rank = fields.rank("rank");
+    let rank = fields.take("rank").rank();
     fields.finish()?;
     let rank = rank.unwrap_or(Rank::Viewer);
     let (token, invite) = acts::invite(&*call.api.store, rank, &call.actor()).await?;
@@ -98,7 +101,7 @@ async fn invite(call: Call) -> Answer {
 async fn set_rank(call: Call) -> Answer {
     check_own(&call)?;
     let mut fields = Fields::new(call.order()?);
-    let rank = fields.rank("rank");
+    let rank = fields.take("rank").rank();
     let rank = fields.need("rank", rank);
     fields.finish()?;
     let rank = rank.expect("a missing field was refused");

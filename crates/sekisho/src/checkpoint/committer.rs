@@ -18,6 +18,7 @@ use tokio::sync::{Notify, oneshot, watch};
 use tokio::time::Instant;
 
 use super::gate::Gate;
+use crate::engine::settle_queue::Reservation;
 use crate::engine::{Engine, Work};
 use crate::limits::Held;
 use crate::node::{Health, Node};
@@ -240,10 +241,14 @@ impl Committer {
         if fresh.is_empty() {
             return Some(Vec::new());
         }
-        let keep = self.room_to_keep(fresh);
-        let admissions = self.try_until(deadline, fresh, keep).await;
-        match (keep, fresh.iter().map(|arrival| arrival.seq).min()) {
-            (Some(epoch), _) => self.hand_on(fresh, admissions.as_deref(), epoch),
+        let kept = self.room_to_keep(fresh);
+        let admissions = self.try_until(deadline, fresh, kept.as_ref().map(|(epoch, _)| *epoch)).await;
+        match (kept, fresh.iter().map(|arrival| arrival.seq).min()) {
+            (Some((epoch, room)), _) => {
+                // Order matters: what is put into the queue takes the room that was set aside for it.
+                drop(room);
+                self.hand_on(fresh, admissions.as_deref(), epoch);
+            }
             (None, Some(oldest)) => self.engine.settle_queue.leave(oldest),
             (None, None) => {}
         }
@@ -271,19 +276,21 @@ impl Committer {
         }
     }
 
-    /// The epoch under which first jobs are born leased, if this node can settle them from memory. Order matters: they
-    /// are held before the store is asked.
-    fn room_to_keep(&self, fresh: &[Arrival]) -> Option<Epoch> {
-        let room = self.node.may_work() && self.engine.settle_queue.reserve(fresh.len(), bytes_of(fresh));
-        let epoch = room.then(|| self.node.epoch())?;
+    /// The epoch under which first jobs are born leased, and the room that is set aside for them, if this node can settle
+    /// them from memory. Order matters: they are held before the store is asked.
+    fn room_to_keep(&self, fresh: &[Arrival]) -> Option<(Epoch, Reservation<'_>)> {
+        if !self.node.may_work() {
+            return None;
+        }
+        let room = self.engine.settle_queue.reserve(fresh.len(), bytes_of(fresh))?;
+        let epoch = self.node.epoch();
         self.engine.held.hold(fresh.iter().map(|arrival| Lease::born(arrival.seq, epoch)));
-        Some(epoch)
+        Some((epoch, room))
     }
 
     /// Gives what was stored to the settler; the rest is held no longer. After an unknown outcome all is: what was
     /// stored after all is adopted.
     fn hand_on(&self, fresh: &[Arrival], admissions: Option<&[Admission]>, epoch: Epoch) {
-        self.engine.settle_queue.give_back(fresh.len(), bytes_of(fresh));
         let Some(admissions) = admissions else {
             self.engine.held.let_go(fresh.iter().map(|arrival| Lease::born(arrival.seq, epoch)));
             return self.engine.held.doubt();

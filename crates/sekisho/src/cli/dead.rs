@@ -139,17 +139,6 @@ pub async fn run(command: Command, context: &Context) -> anyhow::Result<ExitCode
 }
 
 impl Conditions {
-    fn query(self, reason: Option<String>) -> Query {
-        Query::new()
-            .with("source", self.source)
-            .with("type", self.event_type)
-            .with("reason", reason)
-            .with("route", self.route)
-            .with("event", self.event)
-            .with("since", self.since)
-            .with("until", self.until)
-    }
-
     fn dead_query(self, reason: Option<String>) -> DeadQuery {
         DeadQuery {
             source: self.source,
@@ -166,7 +155,7 @@ impl Conditions {
 
 async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
     let client = Client::open(context, Needs::READ).await?;
-    let query = args.conditions.query(args.reason);
+    let query = Query::of_list(&args.conditions.dead_query(args.reason));
     let list = Listing { path: "/v1/dead-letters", query, columns: &COLUMNS, nothing: "no dead letters" };
     pages::out(&client, &args.pages, list, put_risk).await?;
     Ok(ExitCode::SUCCESS)
@@ -174,7 +163,7 @@ async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
 
 async fn groups(args: Groups, context: &Context) -> anyhow::Result<ExitCode> {
     let client = Client::open(context, Needs::READ).await?;
-    let query = args.conditions.query(args.reason);
+    let query = Query::of_list(&args.conditions.dead_query(args.reason));
     let found: Vec<Value> = client.items("/v1/dead-letters/groups", &query).await?;
     if args.json {
         found.iter().for_each(json_out);

@@ -52,11 +52,11 @@ pub async fn run(command: Command, context: &Context) -> anyhow::Result<ExitCode
     let within = Duration::from_millis(channel.tries.each_ms as u64);
     let sent = tokio::time::timeout(within + GRACE, channel.open()?.send(&message, within)).await;
     let sent = sent.unwrap_or_else(|_| Sent::Uncertain(Failure::transient("timeout", "no answer in time")));
-    let told = Told::of(&channel.name, &sent);
+    let report = SendReport::of(&channel.name, &sent);
     if args.json {
-        json_out(&told.json(&channel.name));
+        json_out(&report.json(&channel.name));
     } else {
-        line_out(&told.sentence);
+        line_out(&report.sentence);
     }
     Ok(if matches!(sent, Sent::Accepted(_)) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -103,16 +103,16 @@ fn message(config: &Config, args: &Test) -> anyhow::Result<Message> {
 }
 
 /// What became of it.
-struct Told {
+struct SendReport {
     outcome: &'static str,
     reason: Option<&'static str>,
     note: String,
     sentence: String,
 }
 
-impl Told {
+impl SendReport {
     fn of(channel: &str, sent: &Sent) -> Self {
-        let told = |outcome, failure: &Failure, sentence: String| Self {
+        let report = |outcome, failure: &Failure, sentence: String| Self {
             outcome,
             reason: Some(failure.reason),
             note: failure.error.clone(),
@@ -126,20 +126,20 @@ impl Told {
             }
             Sent::Failed(failure) => {
                 let sentence = format!("refused by {channel} ({}): {}", failure.reason, failure.error);
-                told("refused", failure, sentence)
+                report("refused", failure, sentence)
             }
             Sent::Uncertain(failure) => {
                 let (reason, error) = (failure.reason, &failure.error);
                 let cure = "check whether it arrived before you try again";
                 let sentence =
                     format!("uncertain, {channel} may or may not have it ({reason}): {error}; {cure}");
-                told("uncertain", failure, sentence)
+                report("uncertain", failure, sentence)
             }
             Sent::Closed { failure, for_ms } => {
                 let wait = for_ms.map(|ms| format!("; it resumes in {} s", ms.max(0) / 1_000));
                 let (reason, error, wait) = (failure.reason, &failure.error, wait.unwrap_or_default());
                 let sentence = format!("paused, {channel} sends nothing ({reason}): {error}{wait}");
-                told("paused", failure, sentence)
+                report("paused", failure, sentence)
             }
         }
     }
@@ -166,9 +166,9 @@ mod tests {
             (Sent::Closed { failure: failure(), for_ms: Some(60_000) }, "paused", "resumes in 60 s"),
         ];
         for (sent, outcome, words) in cases {
-            let told = Told::of("mail", &sent);
-            assert_eq!(told.json("mail")["outcome"], outcome);
-            assert!(told.sentence.contains(words), "{}", told.sentence);
+            let report = SendReport::of("mail", &sent);
+            assert_eq!(report.json("mail")["outcome"], outcome);
+            assert!(report.sentence.contains(words), "{}", report.sentence);
         }
     }
 }

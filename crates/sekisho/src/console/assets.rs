@@ -7,7 +7,7 @@ use http::{HeaderValue, Response, header};
 
 use super::ROOT;
 use super::page::{Answer, Method, Needs, Page, Reply, Visit};
-use super::trouble::{Thing, Trouble};
+use super::trouble::{Resource, Trouble};
 use crate::token;
 
 pub const PAGES: &[Page] = &[Page {
@@ -49,7 +49,7 @@ pub fn address(name: &str) -> String {
 
 fn file(visit: &Visit) -> Answer {
     let n = ALL.iter().position(|asset| asset.name == visit.id);
-    let n = n.ok_or_else(|| Trouble::unknown(Thing::Page, &visit.here))?;
+    let n = n.ok_or_else(|| Trouble::unknown(Resource::Page, &visit.here))?;
     let mut answer = Response::new(Body::from(ALL[n].text));
     let headers = answer.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(ALL[n].kind));

@@ -8,7 +8,7 @@ use sekisho_core::state::{Key, Kind, State};
 use super::frame::Frame;
 use super::page::{Answer, Method, Page, Reply, VIEWER, Visit};
 use super::payments::{Item, decided};
-use super::trouble::{Thing, Trouble};
+use super::trouble::{Resource, Trouble};
 use crate::queries;
 use crate::types::{Billing, Dated, Invoice, Subscription};
 use crate::view::{self, show};
@@ -148,7 +148,7 @@ async fn show(visit: Visit) -> Answer {
         state
     } else {
         let found = queries::billing_state(store, name, visit.livemode()).await?;
-        found.ok_or_else(|| Trouble::unknown(Thing::Billing, name))?
+        found.ok_or_else(|| Trouble::unknown(Resource::Billing, name))?
     };
     let mut shown = view::billing(&state, visit.at, visit.console.grace)?;
     view::unlink(store, [&mut shown]).await?;

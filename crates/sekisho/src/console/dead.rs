@@ -19,7 +19,7 @@ use super::frame::Frame;
 use super::page::{Answer, Method, OPERATOR, Page, Reply, VIEWER, Visit};
 use super::payload::{self, Bound, Form, Shown};
 use super::runs::{Run, RunKind};
-use super::trouble::{Thing, Trouble};
+use super::trouble::{Resource, Trouble};
 use crate::acts::{self, DeadLetterSelection, DeadReport, REASON_MAX};
 use crate::queries;
 use crate::types;
@@ -256,7 +256,7 @@ impl LetterPage {
 
 async fn show(visit: Visit) -> Answer {
     let store = &*visit.console.store;
-    let job = visit.seq(Thing::DeadLetter)?;
+    let job = visit.seq(Resource::DeadLetter)?;
     let Some(mut letter) = queries::find_letter(store, job).await? else {
         // Retried or discarded since: its message tells what became of it.
         if store.find_message(job).await?.is_some() {
@@ -265,7 +265,7 @@ async fn show(visit: Visit) -> Answer {
                 flash: visit.flash.clone(),
             });
         }
-        return Err(Trouble::unknown(Thing::DeadLetter, &visit.id));
+        return Err(Trouble::unknown(Resource::DeadLetter, &visit.id));
     };
     let gone = gone_tenants(store, std::slice::from_ref(&letter)).await?;
     if !gone.is_empty() {
@@ -311,7 +311,7 @@ fn order(visit: &Visit) -> DeadLetterSelection {
 
 /// To its message, which goes on living; or back to it, when nothing came of it.
 fn after(visit: &Visit, done: acts::Result<DeadReport>, said: (&str, &str)) -> Answer {
-    let id = visit.seq(Thing::DeadLetter)?.as_message();
+    let id = visit.seq(Resource::DeadLetter)?.as_message();
     let to = if done.is_ok() { format!("/console/messages/{id}") } else { format!("{HOME}/{id}") };
     visit.after(&to, done, said)
 }

@@ -18,7 +18,7 @@ use sekisho_store::{AuditFilter, EventRecord, EventSummary, StateFilter, Store};
 use super::frame::Frame;
 use super::page::{Answer, Method, OPERATOR, Page, Reply, VIEWER, Visit};
 use super::payload::{self, Bound, Eyes, Form, Shown};
-use super::trouble::{Thing, Trouble};
+use super::trouble::{Resource, Trouble};
 use crate::queries;
 use crate::view::words;
 pub use calls::{CallView, MessageView, calls_of, veiled};
@@ -197,7 +197,7 @@ async fn find(visit: &Visit) -> Result<EventRecord, Trouble> {
     let store = &*visit.console.store;
     let named = visit.param("source").map(|source| vec![source.to_owned()]);
     let sources = named.as_ref().unwrap_or(&visit.console.known.sources);
-    let missing = || Trouble::unknown(Thing::Event, &visit.id);
+    let missing = || Trouble::unknown(Resource::Event, &visit.id);
     let seq = queries::find_event(store, sources, &visit.id).await?.ok_or_else(missing)?;
     store.find_event(seq).await?.ok_or_else(missing)
 }

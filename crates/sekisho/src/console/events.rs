@@ -17,7 +17,7 @@ use self::search::Lead;
 use super::frame::Frame;
 use super::page::{Answer, Method, Page, Reply, VIEWER, Visit, time};
 use super::trouble::Trouble;
-use crate::types::EventQuery;
+use crate::types::{EventQuery, read_query};
 
 pub const PAGES: &[Page] = &[Page {
     method: Method::Get,
@@ -123,18 +123,14 @@ pub fn query<'v>(
     [begin, end]: [&str; 2],
     zone: &Zone,
 ) -> Result<EventQuery, Trouble> {
-    let text = |name: &str| get(name).map(str::to_owned);
-    Ok(EventQuery {
-        source: text("source"),
-        event_type: text("type"),
-        status: text("status"),
-        object: text("object"),
-        payment: text("payment"),
-        tenant: text("tenant"),
-        since: time(begin, get(begin), zone)?,
-        until: time(end, get(end), zone)?,
-        own: get("own").is_some(),
-    })
+    let (since, until) = (time(begin, get(begin), zone)?, time(end, get(end), zone)?);
+    let query = read_query(|name| match name {
+        "since" => since.map(|at| at.to_string()),
+        "until" => until.map(|at| at.to_string()),
+        "own" => get("own").map(|_| true.to_string()),
+        other => get(other).map(str::to_owned),
+    });
+    query.map_err(|wrong| Trouble::wrong(wrong.to_string()))
 }
 
 /// A path with what comes after its `?`.

@@ -1,19 +1,12 @@
-//! What every page is framed by: the menu, who is here, what is said once, and how things are written down.
+//! What every page is framed by: the menu, who is here, and what is said once.
 
-use std::fmt;
-
-use sekisho_core::Time;
-use sekisho_core::calendar::Zone;
 use sekisho_core::language::Language;
-use sekisho_core::mail_address::mask_text;
 use sekisho_core::user::Rank;
 
 use super::page::{Flash, Visit, Who};
+use super::value_format::ValueFormat;
 use super::{ROOT, assets, session};
-use crate::view::{
-    show::{self, Html},
-    words,
-};
+use crate::view::show::Html;
 
 pub struct Frame {
     pub lang: Language,
@@ -22,9 +15,9 @@ pub struct Frame {
     pub section: &'static str,
     pub flash: Option<Flash>,
     pub here: String,
-    pub now: Time,
+    /// How values are written.
+    pub show: ValueFormat,
     csrf: String,
-    zone: Zone,
 }
 
 /// A place in the menu.
@@ -65,9 +58,13 @@ impl Frame {
             section,
             flash: visit.flash.clone(),
             here: visit.here.clone(),
-            now: visit.at,
+            show: ValueFormat {
+                lang: visit.lang,
+                zone: visit.console.zone.clone(),
+                now: visit.at,
+                shows_addresses: may_operate(&visit.who),
+            },
             csrf: visit.csrf.clone(),
-            zone: visit.console.zone.clone(),
         }
     }
 
@@ -84,7 +81,7 @@ impl Frame {
 
     /// Whether whoever looks may act.
     pub fn may_operate(&self) -> bool {
-        self.who.is_somebody() && self.who.rank >= Rank::Operator
+        may_operate(&self.who)
     }
 
     pub fn is_admin(&self) -> bool {
@@ -95,24 +92,16 @@ impl Frame {
     pub fn csrf(&self) -> Html {
         Html::new(format!("<input type=\"hidden\" name=\"{}\" value=\"{}\">", session::CSRF, self.csrf))
     }
-}
 
-/// How things are written down.
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    clippy::ref_option,
-    clippy::unused_self,
-    reason = "templates hand over fields by reference, and find all of these at the frame"
-)]
-impl Frame {
     /// The address of a file of ours; it changes when the file does.
+    #[expect(clippy::unused_self, reason = "templates find it at the frame")]
     pub fn asset(&self, name: &str) -> String {
         assets::address(name)
     }
 
     /// Whose clock times are shown by.
     pub fn zone(&self) -> &str {
-        self.zone.name()
+        self.show.zone.name()
     }
 
     /// The switch to the other language, and back to this page.
@@ -120,48 +109,8 @@ impl Frame {
         let to: String = form_urlencoded::byte_serialize(self.here.as_bytes()).collect();
         format!("{ROOT}/language/{}?to={to}", self.lang.other().name())
     }
+}
 
-    pub fn time(&self, at: &Time) -> Html {
-        show::time(*at, &self.zone)
-    }
-
-    pub fn time_or_none(&self, at: &Option<Time>) -> Html {
-        at.as_ref().map_or_else(|| Html::new("<span class=\"none\">–</span>".into()), |at| self.time(at))
-    }
-
-    /// `3 min ago`, with the time itself behind it.
-    pub fn ago(&self, at: &Time) -> Html {
-        show::ago(*at, self.now, &self.zone, self.lang)
-    }
-
-    pub fn money(&self, amount: &i64, currency: &str) -> String {
-        show::money(*amount, currency)
-    }
-
-    /// A whole number, also by reference: so templates hand it over.
-    pub fn number(&self, number: impl fmt::Display) -> String {
-        show::grouped(&number.to_string())
-    }
-
-    /// A text that somebody outside wrote: whoever may only look sees no whole mail address in it.
-    pub fn text(&self, text: &str) -> String {
-        if self.may_operate() { text.to_owned() } else { mask_text(text) }
-    }
-
-    /// A status in words alone.
-    pub fn label<'a>(&self, word: &'a str) -> &'a str {
-        words::status(word, self.lang).1
-    }
-
-    /// Why, in words.
-    pub fn reason<'a>(&self, code: &'a str) -> &'a str {
-        words::reason(code, self.lang)
-    }
-
-    /// A status as a badge.
-    pub fn badge(&self, word: impl fmt::Display) -> Html {
-        let word = word.to_string();
-        let (tone, text) = words::status(&word, self.lang);
-        Html::new(format!("<span class=\"badge {}\">{}</span>", tone.class(), show::escape(text)))
-    }
+fn may_operate(who: &Who) -> bool {
+    who.is_somebody() && who.rank >= Rank::Operator
 }

@@ -1,7 +1,7 @@
 //! The switch between the languages.
 
 use super::page::{Answer, Method, Needs, Page, Reply, Visit, within};
-use super::trouble::{Thing, Trouble};
+use super::trouble::{Resource, Trouble};
 
 pub const PAGES: &[Page] = &[Page {
     method: Method::Get,
@@ -11,6 +11,6 @@ pub const PAGES: &[Page] = &[Page {
 }];
 
 fn choose(visit: &Visit) -> Answer {
-    let lang = visit.id.parse().map_err(|_| Trouble::unknown(Thing::Page, &visit.here))?;
+    let lang = visit.id.parse().map_err(|_| Trouble::unknown(Resource::Page, &visit.here))?;
     Ok(Reply::Language { to: within(visit.param("to")), lang })
 }

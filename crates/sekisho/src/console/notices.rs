@@ -19,7 +19,7 @@ use super::page::{Answer, Method, OPERATOR, Page, Reply, VIEWER, Visit};
 use super::trouble::Trouble;
 use crate::queries::NoticeQuery;
 use crate::view::{self, words};
-use advice::Said;
+use advice::Explanation;
 use search::{Asked, Known, Person};
 
 pub const PAGES: &[Page] = &[
@@ -85,7 +85,7 @@ struct Found {
     looked: usize,
     suppressed: Option<SuppressedRow>,
     shut: Vec<ShutRow>,
-    told: Vec<Told>,
+    answers: Vec<AnswerRow>,
     rules: Vec<RuleRow>,
 }
 
@@ -114,11 +114,11 @@ struct ShutRow {
     why: String,
 }
 
-struct Told {
+struct AnswerRow {
     id: String,
     template: String,
     tone: &'static str,
-    said: Said,
+    explanation: Explanation,
 }
 
 struct RuleRow {
@@ -151,14 +151,14 @@ fn shown_text(text: &str, whole: bool) -> String {
 }
 
 /// The sentence for one notice.
-fn said(visit: &Visit, notice: &Notice, is_shut: bool, is_suppressed: bool) -> Said {
+fn explain(visit: &Visit, notice: &Notice, is_shut: bool, is_suppressed: bool) -> Explanation {
     let at = notice.steps.last().map(|step| visit.console.zone.clock(step.at)).unwrap_or_default();
     let known = sekisho_core::notification::advice::Known {
         is_mail: is_mail(visit, &notice.channel),
         is_shut,
         is_suppressed,
     };
-    Said::of(notice, &at, known, visit.lang)
+    Explanation::of(notice, &at, known, visit.lang)
 }
 
 async fn list(visit: Visit) -> Answer {
@@ -233,11 +233,11 @@ async fn found(visit: &Visit, known: Known, notices: &[(String, Notice)]) -> Res
     let whole = visit.who.rank >= sekisho_core::user::Rank::Operator;
     let shut = shut(visit).await?;
     let turn = known.suppression.as_ref().and_then(Suppression::cause);
-    let told = notices.iter().take(ANSWERED).map(|(id, notice)| Told {
+    let answers = notices.iter().take(ANSWERED).map(|(id, notice)| AnswerRow {
         id: id.clone(),
         template: notice.template.clone(),
         tone: words::status(notice.status().name(), Language::En).0.class(),
-        said: said(visit, notice, shut.contains_key(&notice.channel), turn.is_some()),
+        explanation: explain(visit, notice, shut.contains_key(&notice.channel), turn.is_some()),
     });
     let (about, what) = match &known.asked {
         Asked::Address(address) => ("address", shown(address, whole)),
@@ -260,7 +260,7 @@ async fn found(visit: &Visit, known: Known, notices: &[(String, Notice)]) -> Res
             note: turn.note.as_deref().map(|note| shown_text(note, whole)).unwrap_or_default(),
             address,
         }),
-        told: told.collect(),
+        answers: answers.collect(),
         people: known
             .people
             .into_iter()

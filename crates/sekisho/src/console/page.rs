@@ -15,7 +15,7 @@ use sekisho_core::{Seq, Time};
 use sekisho_store::StateFilter;
 
 use super::frame::Frame;
-use super::trouble::{Thing, Trouble};
+use super::trouble::{Resource, Trouble};
 use super::{Console, ROOT, session};
 use crate::acts::{Actor, Refusal, SessionTicket};
 use crate::view::show;
@@ -141,9 +141,9 @@ impl Visit {
         self.param("before").map(parse).transpose()
     }
 
-    /// The id in the path, of such a thing.
-    pub fn seq(&self, thing: Thing) -> Result<Seq, Trouble> {
-        self.id.parse().map_err(|_| Trouble::unknown(thing, &self.id))
+    /// The id in the path, of such a resource.
+    pub fn seq(&self, resource: Resource) -> Result<Seq, Trouble> {
+        self.id.parse().map_err(|_| Trouble::unknown(resource, &self.id))
     }
 
     /// For work that reads everything: one at a time, and the next is told so.

@@ -11,7 +11,7 @@ use sekisho_core::settlement::Provider;
 use super::frame::Frame;
 use super::japanese::translated;
 use super::page::{Answer, Method, OPERATOR, Page, Reply, VIEWER, Visit};
-use super::trouble::{Thing, Trouble};
+use super::trouble::{Resource, Trouble};
 use crate::acts::Actor;
 use crate::types::{NewReconciliation, Reconciliation};
 
@@ -82,7 +82,7 @@ async fn list(visit: Visit) -> Answer {
 
 async fn run(visit: Visit) -> Answer {
     let console = &visit.console;
-    let missing = || Trouble::unknown(Thing::Source, &visit.id);
+    let missing = || Trouble::unknown(Resource::Source, &visit.id);
     let source = console.summary.source(&visit.id).ok_or_else(missing)?.name.clone();
     let dry_run = visit.field("dry_run").is_some();
     let order = NewReconciliation { source, dry_run, ..NewReconciliation::default() };

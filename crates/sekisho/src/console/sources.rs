@@ -13,7 +13,7 @@ use sekisho_store::{EventFilter, FIND_MAX, RejectionFilter};
 use super::config_summary::Source;
 use super::frame::Frame;
 use super::page::{Answer, Method, OPERATOR, Page, Reply, VIEWER, Visit};
-use super::trouble::{Thing, Trouble};
+use super::trouble::{Resource, Trouble};
 use crate::types::{Channel, Route};
 use crate::{acts, view};
 
@@ -178,7 +178,7 @@ async fn source_row(visit: &Visit, source: &Source, rejections: i64) -> Result<S
 
 async fn test(visit: Visit) -> Answer {
     let summary = &visit.console.summary;
-    let missing = || Trouble::unknown(Thing::Source, &visit.id);
+    let missing = || Trouble::unknown(Resource::Source, &visit.id);
     let source = summary.source(&visit.id).ok_or_else(missing)?;
     let kind = visit.field("type").unwrap_or(source.about.sample_type);
     if !source.types.contains(&kind) {
@@ -209,7 +209,7 @@ async fn test(visit: Visit) -> Answer {
 async fn reset(visit: Visit) -> Answer {
     let console = &visit.console;
     if !console.places.iter().any(|place| place.name == visit.id) {
-        return Err(Trouble::unknown(Thing::Route, &visit.id));
+        return Err(Trouble::unknown(Resource::Route, &visit.id));
     }
     let done = acts::reset(&*console.store, &visit.id, &visit.actor()).await;
     if done.is_ok() {
@@ -227,7 +227,7 @@ async fn reset(visit: Visit) -> Answer {
 async fn resume(visit: Visit) -> Answer {
     let console = &visit.console;
     if !console.channels.iter().any(|configured| configured.name == visit.id) {
-        return Err(Trouble::unknown(Thing::Channel, &visit.id));
+        return Err(Trouble::unknown(Resource::Channel, &visit.id));
     }
     let done = acts::resume(&*console.store, &visit.id, &visit.actor()).await;
     if done.is_ok() {

@@ -14,7 +14,7 @@ use crate::view::words;
 
 /// What is looked for by name or id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Thing {
+pub enum Resource {
     Page,
     Event,
     Message,
@@ -27,7 +27,7 @@ pub enum Thing {
     Channel,
 }
 
-impl Thing {
+impl Resource {
     /// What it is called, and where all of them are.
     const fn words(self) -> (&'static str, &'static str, &'static str) {
         match self {
@@ -54,7 +54,7 @@ pub enum Trouble {
     Wrong(String),
     Missing(String),
     /// There is none under this name or id.
-    Unknown(Thing, String),
+    Unknown(Resource, String),
     Conflict(String),
     /// In so many seconds.
     Later {
@@ -71,8 +71,8 @@ impl Trouble {
         Self::Wrong(detail)
     }
 
-    pub fn unknown(thing: Thing, id: impl Into<String>) -> Self {
-        Self::Unknown(thing, id.into())
+    pub fn unknown(resource: Resource, id: impl Into<String>) -> Self {
+        Self::Unknown(resource, id.into())
     }
 
     pub const fn missing(detail: String) -> Self {
@@ -132,8 +132,8 @@ impl Trouble {
                 ("見つかりません", "削除されたか、アドレスが間違っている可能性があります。"),
                 Some(detail.clone()),
             ),
-            Self::Unknown(thing, id) => {
-                let (en, ja, _) = thing.words();
+            Self::Unknown(resource, id) => {
+                let (en, ja, _) = resource.words();
                 let cure = match lang {
                     Language::En => {
                         format!(
@@ -196,7 +196,7 @@ impl Trouble {
         }
         let (title, text) = self.words(lang);
         let list = match self {
-            Self::Unknown(thing, _) => Some(thing.words().2).filter(|list| *list != ROOT),
+            Self::Unknown(resource, _) => Some(resource.words().2).filter(|list| *list != ROOT),
             _ => None,
         };
         let page = TroublePage { lang, title, text, list, root: ROOT, style: assets::address("console.css") };

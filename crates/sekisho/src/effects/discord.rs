@@ -13,7 +13,7 @@ use sekisho_core::Secret;
 use sekisho_core::notification::{Message, Sent};
 use serde_json::{Value, json};
 
-use super::post::{self, Copies, Post, Said};
+use super::post::{self, Copies, Post, ServiceResponse};
 
 /// What stands above, and in the list of unread messages.
 const CONTENT_MAX: usize = 2000;
@@ -45,7 +45,7 @@ impl Discord {
     pub async fn send(&self, message: &Message, within: Duration) -> Sent {
         let body = Bytes::from(payload(message).to_string());
         match self.post.send(HeaderMap::new(), body, within).await {
-            Ok(said) => judge(&said),
+            Ok(response) => judge(&response),
             Err(sent) => sent,
         }
     }
@@ -73,22 +73,22 @@ fn escaped(text: &str, letters_max: usize) -> String {
     post::fit(pieces, letters_max)
 }
 
-fn judge(said: &Said) -> Sent {
+fn judge(response: &ServiceResponse) -> Sent {
     const ANOTHER: &str = "make a new webhook in Discord and write its address here";
-    match said.status() {
-        200..=299 => said.accepted(said.json()["id"].as_str().map(str::to_owned)),
-        401 | 403 => said.closed("bad_credentials", ANOTHER),
-        404 | 405 | 410 => said.closed("channel_gone", ANOTHER),
-        429 => said.busy(retry_after_ms(said)),
-        _ => said.otherwise(),
+    match response.status() {
+        200..=299 => response.accepted(response.json()["id"].as_str().map(str::to_owned)),
+        401 | 403 => response.closed("bad_credentials", ANOTHER),
+        404 | 405 | 410 => response.closed("channel_gone", ANOTHER),
+        429 => response.busy(retry_after_ms(response)),
+        _ => response.otherwise(),
     }
 }
 
 /// The body says it more exactly than the header; the longer counts.
-fn retry_after_ms(said: &Said) -> Option<i64> {
-    let seconds = said.json()["retry_after"].as_f64().filter(|seconds| *seconds > 0.0);
+fn retry_after_ms(response: &ServiceResponse) -> Option<i64> {
+    let seconds = response.json()["retry_after"].as_f64().filter(|seconds| *seconds > 0.0);
     let exactly = seconds.map(|seconds| (seconds * 1000.0).ceil() as i64);
-    exactly.max(said.retry_after_ms())
+    exactly.max(response.retry_after_ms())
 }
 
 #[cfg(test)]

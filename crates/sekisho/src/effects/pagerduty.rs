@@ -13,7 +13,7 @@ use sekisho_core::Secret;
 use sekisho_core::notification::{Message, Sent};
 use serde_json::{Value, json};
 
-use super::post::{self, Copies, Post, Said};
+use super::post::{self, Copies, Post, ServiceResponse};
 use crate::token;
 
 /// Where PagerDuty is. Accounts in Europe have `https://events.eu.pagerduty.com`.
@@ -59,7 +59,7 @@ impl PagerDuty {
         let key = dedup_key(&message.key);
         let body = Bytes::from(self.event(message, &key));
         match self.post.send(HeaderMap::new(), body, within).await {
-            Ok(said) => judge(&said, key),
+            Ok(response) => judge(&response, key),
             Err(sent) => sent,
         }
     }
@@ -101,13 +101,13 @@ fn dedup_key(key: &str) -> String {
     format!("sha256:{}", token::hash(key))
 }
 
-fn judge(said: &Said, key: String) -> Sent {
+fn judge(response: &ServiceResponse, key: String) -> Sent {
     const KEY: &str = "write the integration key of a service's Events API v2 integration";
-    match said.status() {
-        200..=299 => said.accepted(Some(key)),
-        401 | 403 => said.closed("bad_credentials", KEY),
-        404 => said.closed("channel_gone", "write PagerDuty's base URL without a path"),
-        _ => said.otherwise(),
+    match response.status() {
+        200..=299 => response.accepted(Some(key)),
+        401 | 403 => response.closed("bad_credentials", KEY),
+        404 => response.closed("channel_gone", "write PagerDuty's base URL without a path"),
+        _ => response.otherwise(),
     }
 }
 

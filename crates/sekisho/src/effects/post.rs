@@ -88,21 +88,21 @@ impl Post {
     }
 
     /// Posts once. Without an answer, what that means is the error.
-    pub async fn send(&self, own: HeaderMap, body: Bytes, within: Duration) -> Result<Said, Sent> {
+    pub async fn send(&self, own: HeaderMap, body: Bytes, within: Duration) -> Result<ServiceResponse, Sent> {
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.uri.clone();
         *request.headers_mut() = self.headers.clone();
         request.headers_mut().extend(own);
         match self.http.exchange(request, BODY_KEPT_BYTES, Instant::now() + within).await {
-            Ok(answer) => Ok(self.said(answer)),
+            Ok(answer) => Ok(self.response(answer)),
             Err(fault) => Err(self.unanswered(&fault)),
         }
     }
 
-    fn said(&self, answer: Answer) -> Said {
+    fn response(&self, answer: Answer) -> ServiceResponse {
         let words = cut(&self.hide(&words(&answer.body)), WORDS_MAX);
-        Said { service: self.service, copies: self.copies, words, answer }
+        ServiceResponse { service: self.service, copies: self.copies, words, answer }
     }
 
     fn unanswered(&self, fault: &Fault) -> Sent {
@@ -153,7 +153,7 @@ impl fmt::Debug for Post {
 
 /// An answer, and the sentences that are made of it.
 #[derive(Clone, Debug)]
-pub struct Said {
+pub struct ServiceResponse {
     service: &'static str,
     copies: Copies,
     /// The other side's own, for a person.
@@ -161,7 +161,7 @@ pub struct Said {
     pub answer: Answer,
 }
 
-impl Said {
+impl ServiceResponse {
     pub fn status(&self) -> u16 {
         self.answer.status
     }

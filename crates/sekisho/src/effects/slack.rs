@@ -13,7 +13,7 @@ use sekisho_core::Secret;
 use sekisho_core::notification::{Message, Sent};
 use serde_json::{Value, json};
 
-use super::post::{self, Copies, Post, Said};
+use super::post::{self, Copies, Post, ServiceResponse};
 
 /// What a header block holds.
 const HEADER_MAX: usize = 150;
@@ -43,7 +43,7 @@ impl Slack {
     pub async fn send(&self, message: &Message, within: Duration) -> Sent {
         let body = Bytes::from(payload(message).to_string());
         match self.post.send(HeaderMap::new(), body, within).await {
-            Ok(said) => judge(&said),
+            Ok(response) => judge(&response),
             Err(sent) => sent,
         }
     }
@@ -99,17 +99,17 @@ fn link(text: &str) -> Option<&str> {
     (link.len() > scheme.len()).then_some(link)
 }
 
-fn judge(said: &Said) -> Sent {
+fn judge(response: &ServiceResponse) -> Sent {
     const ANOTHER: &str = "make a new webhook in Slack and write its address here";
     const ALLOW: &str = "let a Slack admin allow it, or make a new webhook and write its address here";
-    match (said.status(), said.words()) {
-        (200..=299, _) => said.accepted(None),
-        (401 | 403, _) => said.closed("bad_credentials", ALLOW),
+    match (response.status(), response.words()) {
+        (200..=299, _) => response.accepted(None),
+        (401 | 403, _) => response.closed("bad_credentials", ALLOW),
         // Of all that 400 may say, these name the webhook and not the message.
         (404 | 410, _) | (400, "user_not_found" | "invalid_token" | "no_service_id") => {
-            said.closed("channel_gone", ANOTHER)
+            response.closed("channel_gone", ANOTHER)
         }
-        (_, _) => said.otherwise(),
+        (_, _) => response.otherwise(),
     }
 }
 

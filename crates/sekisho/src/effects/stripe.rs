@@ -29,6 +29,40 @@ const FORM: HeaderValue = HeaderValue::from_static("application/x-www-form-urlen
 /// What is written is understood as this version of the API understands it, whatever the account's own is.
 const WRITE_VERSION: HeaderValue = HeaderValue::from_static("2026-10-28.endive");
 
+/// Objects of one kind, as Stripe's paths name them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Collection {
+    BalanceTransactions,
+    Charges,
+    CheckoutSessions,
+    PaymentIntents,
+    Refunds,
+}
+
+impl Collection {
+    /// The one that holds objects that call themselves so.
+    pub fn of(object: &str) -> Option<Self> {
+        Some(match object {
+            "balance_transaction" => Self::BalanceTransactions,
+            "charge" => Self::Charges,
+            "checkout.session" => Self::CheckoutSessions,
+            "payment_intent" => Self::PaymentIntents,
+            "refund" => Self::Refunds,
+            _ => return None,
+        })
+    }
+
+    const fn path(self) -> &'static str {
+        match self {
+            Self::BalanceTransactions => "balance_transactions",
+            Self::Charges => "charges",
+            Self::CheckoutSessions => "checkout/sessions",
+            Self::PaymentIntents => "payment_intents",
+            Self::Refunds => "refunds",
+        }
+    }
+}
+
 /// A refund to be made.
 #[derive(Clone, Debug)]
 pub struct RefundRequest<'a> {
@@ -75,32 +109,21 @@ impl Client {
         Self { account: Some(account.to_owned()), ..self.clone() }
     }
 
-    pub async fn checkout_session(&self, id: &str, now: Time) -> Call<Object> {
-        self.object("checkout/sessions", id, now).await
+    /// One object by its id.
+    pub async fn retrieve(&self, collection: Collection, id: &str, now: Time) -> Call<Object> {
+        if !is_id(id) {
+            return self.api.unsent(id, now);
+        }
+        self.read(&format!("{}/{id}", collection.path()), &[], now, provider_api::object).await
     }
 
-    pub async fn payment_intent(&self, id: &str, now: Time) -> Call<Object> {
-        self.object("payment_intents", id, now).await
-    }
-
-    pub async fn charge(&self, id: &str, now: Time) -> Call<Object> {
-        self.object("charges", id, now).await
-    }
-
-    pub async fn balance_transaction(&self, id: &str, now: Time) -> Call<Object> {
-        self.object("balance_transactions", id, now).await
-    }
-
-    pub async fn refund(&self, id: &str, now: Time) -> Call<Object> {
-        self.object("refunds", id, now).await
+    /// A page of all that a collection holds.
+    pub async fn list(&self, collection: Collection, paging: &Paging, now: Time) -> Call<Page> {
+        self.page(collection.path(), paging.query(Vec::new()), now).await
     }
 
     pub async fn refunds(&self, of: &RefundsOf, paging: &Paging, now: Time) -> Call<Page> {
-        self.page("refunds", paging.query(of.query()), now).await
-    }
-
-    pub async fn payment_intents(&self, paging: &Paging, now: Time) -> Call<Page> {
-        self.page("payment_intents", paging.query(Vec::new()), now).await
+        self.page(Collection::Refunds.path(), paging.query(of.query()), now).await
     }
 
     /// Of these types, `charge.*` included, at most 20; of all types when there are none.
@@ -109,17 +132,13 @@ impl Client {
         self.page("events", paging.query(types), now).await
     }
 
-    pub async fn checkout_sessions(&self, paging: &Paging, now: Time) -> Call<Page> {
-        self.page("checkout/sessions", paging.query(Vec::new()), now).await
-    }
-
     /// Makes a refund, once for each key: Stripe gives the first answer again.
     pub async fn create_refund(&self, new: &RefundRequest<'_>, key: &str, now: Time) -> Call<Object> {
         let mut form =
             vec![(new.object.to_owned(), new.id.to_owned()), ("amount".into(), new.amount.to_string())];
         form.extend(new.reason.map(|reason| ("reason".into(), reason.to_owned())));
         form.extend(new.metadata.iter().map(|(name, value)| (format!("metadata[{name}]"), value.clone())));
-        self.create("refunds", &form, key, now).await
+        self.create(Collection::Refunds.path(), &form, key, now).await
     }
 
     async fn create(&self, path: &str, form: &[(String, String)], key: &str, now: Time) -> Call<Object> {
@@ -134,13 +153,6 @@ impl Client {
             Ok(Request::from_parts(head, Full::from(body)))
         });
         self.exchange(request, now, provider_api::object).await
-    }
-
-    async fn object(&self, collection: &str, id: &str, now: Time) -> Call<Object> {
-        if !is_id(id) {
-            return self.api.unsent(id, now);
-        }
-        self.read(&format!("{collection}/{id}"), &[], now, provider_api::object).await
     }
 
     async fn page(&self, collection: &str, query: Vec<(&str, String)>, now: Time) -> Call<Page> {

@@ -16,7 +16,7 @@ use sekisho_core::notification::{Message, Sent};
 use sekisho_core::provider::encode_base64;
 use url::Url;
 
-use super::post::{self, Copies, Post, Said};
+use super::post::{self, Copies, Post, ServiceResponse};
 
 /// Where Twilio is.
 pub const BASE_URL: &str = "https://api.twilio.com";
@@ -77,7 +77,7 @@ impl Twilio {
         let twiml = twiml(message);
         let form = form(&[("To", &self.to), ("From", &self.from), ("Twiml", &twiml)]);
         match self.post.send(HeaderMap::new(), form, within).await {
-            Ok(said) => judge(&said),
+            Ok(response) => judge(&response),
             Err(sent) => sent,
         }
     }
@@ -119,16 +119,16 @@ fn spoken(letter: char) -> Cow<'static, str> {
     }
 }
 
-fn judge(said: &Said) -> Sent {
+fn judge(response: &ServiceResponse) -> Sent {
     const CREDENTIALS: &str = "write the account SID and auth token that Twilio's console shows";
     const UNKNOWN: &str = "look the code up in Twilio's documentation, then send it once more";
-    let answer = said.json();
+    let answer = response.json();
     let cure = answer["code"].as_i64().and_then(cure);
-    match said.status() {
-        200..=299 => said.accepted(answer["sid"].as_str().map(str::to_owned)),
-        401 | 403 | 404 => said.closed("bad_credentials", cure.unwrap_or(CREDENTIALS)),
-        400 => said.refused("refused", cure.unwrap_or(UNKNOWN)),
-        _ => said.otherwise(),
+    match response.status() {
+        200..=299 => response.accepted(answer["sid"].as_str().map(str::to_owned)),
+        401 | 403 | 404 => response.closed("bad_credentials", cure.unwrap_or(CREDENTIALS)),
+        400 => response.refused("refused", cure.unwrap_or(UNKNOWN)),
+        _ => response.otherwise(),
     }
 }
 

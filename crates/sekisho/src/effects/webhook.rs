@@ -15,7 +15,7 @@ use sekisho_core::notification::{Message, Sent};
 use serde_json::{Value, json};
 
 use super::http as exchange;
-use super::post::{Copies, Post, Said};
+use super::post::{Copies, Post, ServiceResponse};
 
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -46,7 +46,7 @@ impl Webhook {
         let body = Bytes::from(payload(message).to_string());
         let signed = self.signer.sign(&message.id, &body, crate::now());
         match self.post.send(headers(signed), body, within).await {
-            Ok(said) => judge(&said),
+            Ok(response) => judge(&response),
             Err(sent) => sent,
         }
     }
@@ -75,9 +75,9 @@ fn headers(signed: Vec<(String, String)>) -> HeaderMap {
     signed.into_iter().filter_map(sendable).collect()
 }
 
-fn judge(said: &Said) -> Sent {
-    match delivery::judge(&Ok(said.answer.clone()), crate::now()) {
-        Ok(()) => said.accepted(None),
+fn judge(response: &ServiceResponse) -> Sent {
+    match delivery::judge(&Ok(response.answer.clone()), crate::now()) {
+        Ok(()) => response.accepted(None),
         Err(failure) => Sent::Failed(failure),
     }
 }

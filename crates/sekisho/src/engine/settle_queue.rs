@@ -46,12 +46,10 @@ impl SettleQueue {
     }
 
     /// Sets room aside for new events, while they are on their way into the store.
-    pub fn reserve(&self, events: usize, bytes: usize) -> bool {
-        self.settles && self.lock().reserve(events, bytes)
-    }
-
-    pub fn give_back(&self, events: usize, bytes: usize) {
-        self.lock().give_back(events, bytes);
+    pub fn reserve(&self, events: usize, bytes: usize) -> Option<Reservation<'_>> {
+        let is_reserved = self.settles && self.lock().reserve(events, bytes);
+        // Not `then_some`: one that is made and dropped gives back what it never had.
+        is_reserved.then(|| Reservation { queue: self, events, bytes })
     }
 
     /// A batch of new events that begins with this one sets out for the store.
@@ -120,6 +118,19 @@ impl SettleQueue {
         if !in_doubt {
             self.filled.notify_one();
         }
+    }
+}
+
+/// Room for events that are on their way into the store; it ends with them.
+pub struct Reservation<'q> {
+    queue: &'q SettleQueue,
+    events: usize,
+    bytes: usize,
+}
+
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        self.queue.lock().give_back(self.events, self.bytes);
     }
 }
 
@@ -297,6 +308,17 @@ mod tests {
         let mut waiting = Waiting::new(barrier());
         claimed(&mut waiting, &[], true);
         waiting
+    }
+
+    #[test]
+    fn a6_room_is_set_aside_until_the_reservation_ends() {
+        let queue = SettleQueue::new(true, None, Arc::new(Notify::new()));
+        let most = queue.reserve(WORKS_MAX, 1).unwrap();
+        assert!(queue.reserve(1, 1).is_none() && queue.reserve(1, 1).is_none(), "a refusal frees nothing");
+        drop(most);
+        assert!(queue.reserve(WORKS_MAX, 1).is_some());
+        let idle = SettleQueue::new(false, None, Arc::new(Notify::new()));
+        assert!(idle.reserve(1, 1).is_none(), "a node that does not settle keeps nothing");
     }
 
     #[test]

@@ -16,6 +16,7 @@ use crate::config::{self, Config};
 use crate::effects::call::Call;
 use crate::effects::listing::Lister;
 use crate::effects::provider_api::{FORBIDDEN, NOT_FOUND, Object, UNAUTHORIZED};
+use crate::effects::stripe::Collection;
 use crate::effects::{komoju, line_pay, mollie, payjp, paypal, square, stripe};
 use crate::engine::Base;
 use crate::env::Env;
@@ -180,14 +181,7 @@ impl ApiAccount {
         Some(match (&self.client, &*fetch.object) {
             (Client::Stripe(_), object) => {
                 let client = self.stripe(fetch.account.as_deref())?;
-                match object {
-                    "balance_transaction" => client.balance_transaction(id, now).await,
-                    "payment_intent" => client.payment_intent(id, now).await,
-                    "charge" => client.charge(id, now).await,
-                    "refund" => client.refund(id, now).await,
-                    "checkout.session" => client.checkout_session(id, now).await,
-                    _ => return None,
-                }
+                client.retrieve(Collection::of(object)?, id, now).await
             }
             (Client::Mollie(client), "payment") => client.payment(id, now).await,
             (Client::LinePay(client), "payment") => client.payment(id, now).await,

@@ -59,15 +59,18 @@ pub struct DeadLetterDetail {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct DeadQuery {
+    /// Only this source.
     pub source: Option<String>,
-    /// Exact, or a prefix when it ends in `*`.
+    /// Only this type; a `*` at the end stands for anything.
     #[serde(rename = "type")]
     pub event_type: Option<String>,
+    /// Why it failed, such as `timeout`.
     pub reason: Option<String>,
+    /// The route it was to go to.
     pub route: Option<String>,
     /// Where it was to go, whatever that is: `by:mail`, `settle`. A route is a lane, too: `to:app`.
     pub lane: Option<String>,
-    /// `evt_…`
+    /// What it is about: `evt_…`
     pub event: Option<String>,
     /// Failed at or after.
     pub since: Option<Time>,

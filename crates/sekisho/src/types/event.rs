@@ -120,10 +120,12 @@ pub struct Count {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct EventQuery {
+    /// Only this source.
     pub source: Option<String>,
-    /// Exact, or a prefix when it ends in `*`.
+    /// Only this type; a `*` at the end stands for anything.
     #[serde(rename = "type")]
     pub event_type: Option<String>,
+    /// `received`, `success` (or `processed`), `failed` or `skipped`.
     pub status: Option<String>,
     /// The provider's id of what the event is about.
     pub object: Option<String>,

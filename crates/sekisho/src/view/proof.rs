@@ -52,7 +52,7 @@ pub async fn proof(store: &dyn Store, id: &str, now: Time) -> Result<Option<Paym
 /// All that a report is made of.
 struct Evidence {
     dossier: Dossier,
-    papers: BTreeMap<Seq, Paper>,
+    digests: BTreeMap<Seq, RequestDigest>,
     calls: BTreeMap<Seq, Vec<(i32, Attempt)>>,
     hooks: Vec<Hook>,
     heads: Vec<ChainHead>,
@@ -60,7 +60,7 @@ struct Evidence {
 }
 
 /// What an event's request hashes to.
-struct Paper {
+struct RequestDigest {
     body_sha256: String,
     body_bytes: usize,
     headers_sha256: String,
@@ -77,10 +77,10 @@ struct Hook {
 impl Evidence {
     async fn gather(store: &dyn Store, state: State, now: Time) -> Result<Self> {
         let dossier = dossier(store, state, now).await?;
-        let mut papers = BTreeMap::new();
+        let mut digests = BTreeMap::new();
         for event in &dossier.events {
             if let Some(record) = store.find_event(event.seq).await? {
-                papers.insert(event.seq, Paper::of(&record.headers, &record.body));
+                digests.insert(event.seq, RequestDigest::of(&record.headers, &record.body));
             }
         }
         let mut calls = BTreeMap::new();
@@ -99,7 +99,7 @@ impl Evidence {
             Err(Refusal::Store(error)) => return Err(error),
             Err(other) => return Err(Error::corrupt(other)),
         };
-        Ok(Self { dossier, papers, calls, hooks, heads, differences })
+        Ok(Self { dossier, digests, calls, hooks, heads, differences })
     }
 
     async fn report(&self, store: &dyn Store, now: Time) -> Result<PaymentProof> {
@@ -135,7 +135,7 @@ impl Evidence {
             self.dossier.events.iter().map(|event| {
                 ProofEvent::Stored(Box::new(self.event(event, sealed.get(&event.seq).copied())))
             });
-        let gone = sealed.iter().filter(|(seq, _)| !self.papers.contains_key(seq)).map(|(seq, entry)| {
+        let gone = sealed.iter().filter(|(seq, _)| !self.digests.contains_key(seq)).map(|(seq, entry)| {
             let details = details(entry);
             ProofEvent::Remembered(RememberedEvent {
                 id: seq.as_event().to_string(),
@@ -152,14 +152,14 @@ impl Evidence {
 
     /// `sealed` is the entry that remembers its body.
     fn event(&self, summary: &EventSummary, sealed: Option<&AuditEntry>) -> StoredEvent {
-        let paper = self.papers.get(&summary.seq);
+        let digest = self.digests.get(&summary.seq);
         StoredEvent {
             event: event(summary),
-            gone: paper.is_none(),
-            body_sha256: paper.map(|paper| paper.body_sha256.clone()),
-            body_bytes: paper.map(|paper| paper.body_bytes),
-            headers_sha256: paper.map(|paper| paper.headers_sha256.clone()),
-            header_names: paper.map(|paper| paper.header_names.clone()),
+            gone: digest.is_none(),
+            body_sha256: digest.map(|digest| digest.body_sha256.clone()),
+            body_bytes: digest.map(|digest| digest.body_bytes),
+            headers_sha256: digest.map(|digest| digest.headers_sha256.clone()),
+            header_names: digest.map(|digest| digest.header_names.clone()),
             sealed_sha256: sealed.and_then(|entry| text(&details(entry)[SEALED])),
         }
     }
@@ -226,7 +226,7 @@ impl Evidence {
     }
 }
 
-impl Paper {
+impl RequestDigest {
     fn of(headers: &str, body: &[u8]) -> Self {
         let names: Vec<(String, Value)> = serde_json::from_str(headers).unwrap_or_default();
         Self {

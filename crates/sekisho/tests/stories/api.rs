@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use sekisho::api::{Verb, endpoints};
+use sekisho::api::{Method, endpoints};
 use sekisho::config::Scope;
 use sekisho_lab::app::{App, Behaviour};
 use serde_json::{Value, json};
@@ -98,7 +98,7 @@ fn h2_openapi_lists_every_route() {
         assert_eq!(operation["summary"], endpoint.summary, "{}", endpoint.path);
         assert_eq!(operation["requestBody"].is_object(), endpoint.body.is_some(), "{}", endpoint.path);
     }
-    assert!(endpoints().any(|one| one.method == Verb::Post));
+    assert!(endpoints().any(|one| one.method == Method::Post));
     // Without the role there is no API at all.
     let gateway = Gateway::started(&Place::sqlite().url, &stripe_source(""), &[], |options| {
         sekisho_lab::process::Options { role: Some("gateway,worker".into()), ..options }

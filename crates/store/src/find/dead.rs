@@ -7,6 +7,10 @@ use sekisho_core::job::{Class, DeadReason, Lane, Task};
 use sekisho_core::{Seq, Time, money};
 use serde::{Deserialize, Serialize};
 
+use super::condition::Condition;
+use super::matches_word;
+use super::row_reader::RowReader;
+
 /// Which dead letters. All conditions must hold; none means all of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeadFilter {
@@ -22,6 +26,47 @@ pub struct DeadFilter {
     /// Only lower numbers: the cursor of a page.
     pub before: Option<Seq>,
     pub limit: usize,
+}
+
+impl DeadFilter {
+    /// Which part of the dead letters is looked at.
+    pub(crate) fn reach(&self) -> impl Iterator<Item = Condition> {
+        let before = self.before.map(|before| Condition::Below("dead.job", before.as_i64()));
+        let event = self.event.map(|event| Condition::Number("dead.event", event.as_i64()));
+        [before, event].into_iter().flatten()
+    }
+
+    /// Which of them are meant.
+    pub(crate) fn narrow(&self) -> impl Iterator<Item = Condition> {
+        let text = |column, wanted: &Option<String>| Some(Condition::Text(column, wanted.clone()?));
+        [
+            self.since.map(|since| Condition::AtLeast("dead.at", since.ms())),
+            self.until.map(|until| Condition::Below("dead.at", until.ms())),
+            text("dead.reason", &self.reason),
+            self.lane.as_ref().map(|lane| Condition::Text("dead.lane", lane.0.to_string())),
+            text("event.source", &self.source),
+            self.event_type.clone().map(|wanted| Condition::Word("event.type", wanted)),
+        ]
+        .into_iter()
+        .flatten()
+    }
+
+    /// What all conditions mean, without a database.
+    pub(crate) fn matches(&self, letter: &DeadLetter) -> bool {
+        let is = |wanted: &Option<String>, found: Option<&str>| {
+            wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
+        };
+        let kind = self.event_type.as_deref().is_none_or(|wanted| {
+            letter.event_type.as_deref().is_some_and(|found| matches_word(wanted, found))
+        });
+        kind && is(&self.source, letter.source.as_deref())
+            && is(&self.reason, Some(&letter.death.reason))
+            && self.lane.as_ref().is_none_or(|lane| *lane == letter.lane)
+            && self.event.is_none_or(|event| letter.event == Some(event))
+            && self.since.is_none_or(|since| letter.at >= since)
+            && self.until.is_none_or(|until| letter.at < until)
+            && self.before.is_none_or(|before| letter.job < before)
+    }
 }
 
 /// Work that failed for good and waits for a person.
@@ -43,6 +88,46 @@ pub struct DeadLetter {
     /// What its event turned out to be about, and what the payment is worth.
     pub about: About,
     pub stake: Option<Stake>,
+}
+
+impl DeadLetter {
+    /// What [`DeadLetter::read`] reads, in its order.
+    pub(crate) const COLUMNS: &str =
+        "dead.job, dead.kind, dead.payload, dead.lane, dead.fifo, dead.attempts, dead.crashes,
+        dead.class, dead.reason, dead.error, dead.at, dead.event, event.event_id, event.type, event.source,
+        outcome.payment, outcome.billing, outcome.tenant, state.id, state.amount, state.currency";
+
+    pub(crate) fn read<R: RowReader>(row: &mut R) -> Result<Self, R::Error> {
+        Ok(Self {
+            job: Seq::from_i64(row.integer()?),
+            task: Task::parse(&row.text()?, &row.text()?).ok_or_else(|| row.unreadable("kind"))?,
+            lane: Lane(row.text()?.into()),
+            fifo: row.optional_text()?,
+            attempts: row.small_integer()?,
+            crashes: row.small_integer()?,
+            death: read_reason(row)?,
+            at: Time::from_ms(row.integer()?),
+            event: row.optional_integer()?.map(Seq::from_i64),
+            event_id: row.optional_text()?,
+            event_type: row.optional_text()?,
+            source: row.optional_text()?,
+            about: About {
+                payment: row.optional_text()?,
+                billing: row.optional_text()?,
+                tenant: row.optional_text()?,
+            },
+            stake: Stake::of(row.optional_text()?, row.optional_integer()?, row.optional_text()?),
+        })
+    }
+}
+
+/// Class, reason and error.
+pub(crate) fn read_reason<R: RowReader>(row: &mut R) -> Result<DeadReason, R::Error> {
+    Ok(DeadReason {
+        class: Class::parse(&row.text()?).ok_or_else(|| row.unreadable("class"))?,
+        reason: row.text()?,
+        error: row.text()?,
+    })
 }
 
 /// A payment that hangs on a dead letter.

@@ -3,44 +3,17 @@
 use sekisho_core::change::Rejection;
 use sekisho_core::source_name;
 
-use crate::find::{AuditLead, EventLead};
+use crate::find::{AuditLead, EventLead, matches_word};
 use crate::{
-    AuditEntry, AuditFilter, BookedLine, DeadFilter, DeadLetter, EventFilter, EventSummary, LineFilter,
-    RejectionFilter, Status,
+    AuditEntry, AuditFilter, BookedLine, EventFilter, EventSummary, LineFilter, RejectionFilter, Status,
 };
-
-impl DeadFilter {
-    pub(super) fn matches(&self, letter: &DeadLetter) -> bool {
-        let is = |wanted: &Option<String>, found: Option<&str>| {
-            wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
-        };
-        let kind = self.event_type.as_deref().is_none_or(|wanted| {
-            letter.event_type.as_deref().is_some_and(|found| matches_type(wanted, found))
-        });
-        kind && is(&self.source, letter.source.as_deref())
-            && is(&self.reason, Some(&letter.death.reason))
-            && self.lane.as_ref().is_none_or(|lane| *lane == letter.lane)
-            && self.event.is_none_or(|event| letter.event == Some(event))
-            && self.since.is_none_or(|since| letter.at >= since)
-            && self.until.is_none_or(|until| letter.at < until)
-            && self.before.is_none_or(|before| letter.job < before)
-    }
-}
-
-/// Exact, or a prefix when it ends in `*`.
-fn matches_type(wanted: &str, found: &str) -> bool {
-    match wanted.strip_suffix('*') {
-        Some(prefix) => found.starts_with(prefix),
-        None => found == wanted,
-    }
-}
 
 impl EventFilter {
     pub(super) fn matches(&self, event: &EventSummary) -> bool {
         let is = |wanted: &Option<String>, found: Option<&str>| {
             wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
         };
-        let kind = self.event_type.as_deref().is_none_or(|wanted| matches_type(wanted, &event.event_type));
+        let kind = self.event_type.as_deref().is_none_or(|wanted| matches_word(wanted, &event.event_type));
         let is_ours = [source_name::OWN, source_name::FETCHED].contains(&&*event.source);
         kind && !(self.received && is_ours)
             && is(&self.source, Some(&event.source))
@@ -87,7 +60,7 @@ impl AuditFilter {
         is(&self.tenant, entry.tenant.as_ref())
             && is(&self.target, Some(&entry.target.1))
             && is(&self.actor, entry.actor.as_ref())
-            && self.action.as_deref().is_none_or(|wanted| matches_type(wanted, &entry.action))
+            && self.action.as_deref().is_none_or(|wanted| matches_word(wanted, &entry.action))
             && self.since.is_none_or(|since| entry.at >= since)
             && self.until.is_none_or(|until| entry.at < until)
             && self.before.is_none_or(|before| *number < before)

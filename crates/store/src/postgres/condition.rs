@@ -2,6 +2,8 @@
 
 use tokio_postgres::types::ToSql;
 
+use crate::find::Condition;
+
 /// A value that a statement numbers.
 type Value = Box<dyn ToSql + Sync + Send>;
 
@@ -18,6 +20,18 @@ impl Conditions {
         if let Some(wanted) = wanted {
             self.values.push(Box::new(wanted));
             self.state(&condition.replace('?', &format!("${}", self.values.len())));
+        }
+    }
+
+    pub fn demand_all(&mut self, wanted: impl Iterator<Item = Condition>) {
+        for condition in wanted {
+            match condition {
+                Condition::Text(column, text) => self.demand(&format!("{column} = ?"), Some(text)),
+                Condition::Number(column, number) => self.demand(&format!("{column} = ?"), Some(number)),
+                Condition::Word(column, word) => self.demand_word(column, Some(&word)),
+                Condition::AtLeast(column, least) => self.demand(&format!("{column} >= ?"), Some(least)),
+                Condition::Below(column, end) => self.demand(&format!("{column} < ?"), Some(end)),
+            }
         }
     }
 

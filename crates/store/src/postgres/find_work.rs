@@ -3,34 +3,36 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use sekisho_core::event::About;
-use sekisho_core::job::{Attempt, Class, DeadReason, Lane, Outcome, Task, effect_prefix};
+use sekisho_core::job::{Attempt, Lane, Outcome, Task, effect_prefix};
 use sekisho_core::{Seq, Time};
 use tokio_postgres::Row;
 
 use super::condition::Conditions;
 use super::connection::{Link, unreadable, value};
+use super::row::PostgresRow;
 use super::upkeep::limit_of;
 use crate::error::Result;
+use crate::find::read_reason;
 use crate::{
-    Count, DeadFilter, DeadGroup, DeadLetter, FIND_MAX, GROUPED_MAX, Message, Stake, Standing, Status,
-    WORK_MAX, Work,
+    Count, DeadFilter, DeadGroup, DeadLetter, FIND_MAX, GROUPED_MAX, Message, Standing, Status, WORK_MAX,
+    Work,
 };
 
 pub async fn dead(link: &Link, filter: &DeadFilter) -> Result<Vec<DeadLetter>> {
-    let mut conditions = reach(filter);
-    narrow(&mut conditions, filter);
+    let mut conditions = Conditions::default();
+    conditions.demand_all(filter.reach().chain(filter.narrow()));
     letters(link, "dead", &conditions, filter.limit.min(FIND_MAX)).await
 }
 
 pub async fn dead_groups(link: &Link, filter: &DeadFilter) -> Result<Vec<DeadGroup>> {
     let limit = filter.limit.min(GROUPED_MAX);
-    let mut conditions = reach(filter);
+    let mut conditions = Conditions::default();
+    conditions.demand_all(filter.reach());
     let newest = format!(
         "(SELECT * FROM dead WHERE true{} ORDER BY job DESC LIMIT {limit}) AS dead",
         conditions.sql()
     );
-    narrow(&mut conditions, filter);
+    conditions.demand_all(filter.narrow());
     Ok(DeadGroup::all(&letters(link, &newest, &conditions, limit).await?))
 }
 
@@ -38,73 +40,31 @@ pub async fn dead_groups(link: &Link, filter: &DeadFilter) -> Result<Vec<DeadGro
 /// whole.
 async fn letters(link: &Link, list: &str, conditions: &Conditions, limit: usize) -> Result<Vec<DeadLetter>> {
     let sql = format!(
-        "SELECT dead.job, dead.kind, dead.lane, dead.fifo, dead.payload, dead.attempts, dead.crashes, dead.class,
-                dead.reason, dead.error, dead.at, dead.event, event.event_id, event.type, event.source, state.id,
-                state.amount, state.currency, outcome.payment, outcome.billing, outcome.tenant
+        "SELECT {}
          FROM {list}
          LEFT JOIN LATERAL (
-             SELECT event_id, type, source FROM event WHERE event.seq = dead.event LIMIT 1
+             SELECT * FROM event WHERE event.seq = dead.event LIMIT 1
          ) AS event ON true
          LEFT JOIN LATERAL (
-             SELECT payment, billing, tenant FROM outcome WHERE outcome.job = dead.event LIMIT 1
+             SELECT * FROM outcome WHERE outcome.job = dead.event LIMIT 1
          ) AS outcome ON true
          LEFT JOIN LATERAL (
-             SELECT id, amount, currency FROM state WHERE state.kind = 'payment' AND state.id = outcome.payment LIMIT 1
+             SELECT * FROM state WHERE state.kind = 'payment' AND state.id = outcome.payment LIMIT 1
          ) AS state ON true
          WHERE true{} ORDER BY dead.job DESC LIMIT {limit}",
+        DeadLetter::COLUMNS,
         conditions.sql(),
     );
-    link.query_once(&sql, &conditions.values()).await?.iter().map(letter).collect()
-}
-
-/// Which part of the dead letters is looked at.
-fn reach(filter: &DeadFilter) -> Conditions {
-    let mut conditions = Conditions::default();
-    conditions.demand("dead.job < ?", filter.before.map(Seq::as_i64));
-    conditions.demand("dead.event = ?", filter.event.map(Seq::as_i64));
-    conditions
-}
-
-/// Which of them are meant.
-fn narrow(conditions: &mut Conditions, filter: &DeadFilter) {
-    conditions.demand("dead.at >= ?", filter.since.map(Time::ms));
-    conditions.demand("dead.at < ?", filter.until.map(Time::ms));
-    conditions.demand("dead.reason = ?", filter.reason.clone());
-    conditions.demand("dead.lane = ?", filter.lane.as_ref().map(|lane| lane.0.to_string()));
-    conditions.demand("event.source = ?", filter.source.clone());
-    conditions.demand_type(filter.event_type.as_deref());
+    link.query_once(&sql, &conditions.values())
+        .await?
+        .iter()
+        .map(|row| DeadLetter::read(&mut PostgresRow::of(row, 0)))
+        .collect()
 }
 
 /// What is to be done, from its two columns.
 pub fn task(row: &Row, kind: usize, payload: usize) -> Result<Task> {
     Task::parse(value(row, kind)?, value(row, payload)?).ok_or_else(|| unreadable("kind"))
-}
-
-fn letter(row: &Row) -> Result<DeadLetter> {
-    Ok(DeadLetter {
-        job: Seq::from_i64(value(row, 0)?),
-        task: task(row, 1, 4)?,
-        lane: Lane(value::<&str>(row, 2)?.into()),
-        fifo: value(row, 3)?,
-        attempts: value(row, 5)?,
-        crashes: value(row, 6)?,
-        death: death(row, 7)?,
-        at: Time::from_ms(value(row, 10)?),
-        event: value::<Option<i64>>(row, 11)?.map(Seq::from_i64),
-        event_id: value(row, 12)?,
-        event_type: value(row, 13)?,
-        source: value(row, 14)?,
-        stake: Stake::of(value(row, 15)?, value(row, 16)?, value(row, 17)?),
-        about: About { payment: value(row, 18)?, billing: value(row, 19)?, tenant: value(row, 20)? },
-    })
-}
-
-fn death(row: &Row, first: usize) -> Result<DeadReason> {
-    Ok(DeadReason {
-        class: Class::parse(value(row, first)?).ok_or_else(|| unreadable("class"))?,
-        reason: value(row, first + 1)?,
-        error: value(row, first + 2)?,
-    })
 }
 
 pub async fn message(link: &Link, job: Seq) -> Result<Option<Message>> {
@@ -130,7 +90,7 @@ async fn standing(link: &Link, jobs: &[i64]) -> Result<BTreeMap<Seq, Message>> {
         let standing = match (value(row, 5)?, value(row, 9)?) {
             (Some(true), _) => Standing::Running,
             (Some(false), _) => Standing::Waiting(at),
-            (None, None) => Standing::Dead(death(row, 6)?, at),
+            (None, None) => Standing::Dead(read_reason(&mut PostgresRow::of(row, 6))?, at),
             (None, Some(result)) => {
                 let outcome = Outcome::parse(result, value(row, 10)?);
                 Standing::Done(outcome.ok_or_else(|| unreadable("result"))?, at)

@@ -2,31 +2,33 @@
 
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Row};
-use sekisho_core::event::About;
-use sekisho_core::job::{Attempt, Class, DeadReason, Lane, Outcome, Task, effect_prefix};
+use sekisho_core::job::{Attempt, Lane, Outcome, Task, effect_prefix};
 use sekisho_core::{Seq, Time};
 
 use super::condition::Conditions;
 use super::connection::unreadable;
+use super::row::SqliteRow;
+use crate::find::read_reason;
 use crate::{
-    Count, DeadFilter, DeadGroup, DeadLetter, FIND_MAX, GROUPED_MAX, Message, Stake, Standing, Status,
-    WORK_MAX, Work,
+    Count, DeadFilter, DeadGroup, DeadLetter, FIND_MAX, GROUPED_MAX, Message, Standing, Status, WORK_MAX,
+    Work,
 };
 
 pub fn dead(db: &Connection, filter: &DeadFilter) -> rusqlite::Result<Vec<DeadLetter>> {
-    let mut conditions = reach(filter);
-    narrow(&mut conditions, filter);
+    let mut conditions = Conditions::default();
+    conditions.demand_all(filter.reach().chain(filter.narrow()));
     letters(db, "dead", &conditions, filter.limit.min(FIND_MAX))
 }
 
 pub fn dead_groups(db: &Connection, filter: &DeadFilter) -> rusqlite::Result<Vec<DeadGroup>> {
     let limit = filter.limit.min(GROUPED_MAX);
-    let mut conditions = reach(filter);
+    let mut conditions = Conditions::default();
+    conditions.demand_all(filter.reach());
     let newest = format!(
         "(SELECT * FROM dead WHERE TRUE{} ORDER BY job DESC LIMIT {limit}) AS dead",
         conditions.sql()
     );
-    narrow(&mut conditions, filter);
+    conditions.demand_all(filter.narrow());
     Ok(DeadGroup::all(&letters(db, &newest, &conditions, limit)?))
 }
 
@@ -37,68 +39,24 @@ fn letters(
     limit: usize,
 ) -> rusqlite::Result<Vec<DeadLetter>> {
     let sql = format!(
-        "SELECT dead.job, dead.kind, dead.lane, dead.fifo, dead.payload, dead.attempts, dead.crashes, dead.class,
-                dead.reason, dead.error, dead.at, dead.event, event.event_id, event.type, event.source, state.id,
-                state.amount, state.currency, outcome.payment, outcome.billing, outcome.tenant
+        "SELECT {}
          FROM {list}
          LEFT JOIN event ON event.seq = dead.event
          LEFT JOIN outcome ON outcome.job = dead.event
          LEFT JOIN state ON state.kind = 'payment' AND state.id = outcome.payment
          WHERE TRUE{} ORDER BY dead.job DESC LIMIT {limit}",
+        DeadLetter::COLUMNS,
         conditions.sql(),
     );
-    db.prepare_cached(&sql)?.query_map(&conditions.values()[..], letter)?.collect()
-}
-
-/// Which part of the dead letters is looked at.
-fn reach(filter: &DeadFilter) -> Conditions {
-    let mut conditions = Conditions::default();
-    conditions.demand("dead.job < ?", filter.before.map(Seq::as_i64));
-    conditions.demand("dead.event = ?", filter.event.map(Seq::as_i64));
-    conditions
-}
-
-/// Which of them are meant.
-fn narrow(conditions: &mut Conditions, filter: &DeadFilter) {
-    conditions.demand("dead.at >= ?", filter.since.map(Time::ms));
-    conditions.demand("dead.at < ?", filter.until.map(Time::ms));
-    conditions.demand("dead.reason = ?", filter.reason.clone());
-    conditions.demand("dead.lane = ?", filter.lane.as_ref().map(|lane| lane.0.to_string()));
-    conditions.demand("event.source = ?", filter.source.clone());
-    conditions.demand_type(filter.event_type.as_deref());
+    db.prepare_cached(&sql)?
+        .query_map(&conditions.values()[..], |row| DeadLetter::read(&mut SqliteRow::of(row, 0)))?
+        .collect()
 }
 
 /// What is to be done, from its two columns.
 pub fn task(row: &Row<'_>, kind: usize, payload: usize) -> rusqlite::Result<Task> {
     let task = Task::parse(row.get_ref(kind)?.as_str()?, row.get_ref(payload)?.as_str()?);
     task.ok_or_else(|| unreadable(kind, "kind"))
-}
-
-fn letter(row: &Row<'_>) -> rusqlite::Result<DeadLetter> {
-    Ok(DeadLetter {
-        job: Seq::from_i64(row.get(0)?),
-        task: task(row, 1, 4)?,
-        lane: Lane(row.get::<_, String>(2)?.into()),
-        fifo: row.get(3)?,
-        attempts: row.get(5)?,
-        crashes: row.get(6)?,
-        death: death(row, 7)?,
-        at: Time::from_ms(row.get(10)?),
-        event: row.get::<_, Option<i64>>(11)?.map(Seq::from_i64),
-        event_id: row.get(12)?,
-        event_type: row.get(13)?,
-        source: row.get(14)?,
-        stake: Stake::of(row.get(15)?, row.get(16)?, row.get(17)?),
-        about: About { payment: row.get(18)?, billing: row.get(19)?, tenant: row.get(20)? },
-    })
-}
-
-fn death(row: &Row<'_>, first: usize) -> rusqlite::Result<DeadReason> {
-    Ok(DeadReason {
-        class: Class::parse(row.get_ref(first)?.as_str()?).ok_or_else(|| unreadable(first, "class"))?,
-        reason: row.get(first + 1)?,
-        error: row.get(first + 2)?,
-    })
 }
 
 pub fn message(db: &Connection, job: Seq) -> rusqlite::Result<Option<Message>> {
@@ -118,7 +76,11 @@ pub fn message(db: &Connection, job: Seq) -> rusqlite::Result<Option<Message>> {
     let dead = db
         .prepare_cached("SELECT lane, event, attempts, class, reason, error, at FROM dead WHERE job = $1")?
         .query_row([job.as_i64()], |row| {
-            addressed(row, job, Standing::Dead(death(row, 3)?, Time::from_ms(row.get(6)?)))
+            addressed(
+                row,
+                job,
+                Standing::Dead(read_reason(&mut SqliteRow::of(row, 3))?, Time::from_ms(row.get(6)?)),
+            )
         })
         .optional()?;
     if dead.is_some() {

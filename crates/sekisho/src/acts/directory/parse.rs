@@ -16,7 +16,7 @@ const HALF_NAME_MAX: usize = 100;
 /// A caller that belongs to a tenant need not name it.
 pub fn parse(register: Register, order: Map<String, Value>, actor: &Actor<'_>) -> Result<MemberDraft> {
     let mut fields = Fields::new(order);
-    let id = fields.id("id");
+    let id = fields.take("id").id();
     let id = fields.need("id", id);
     let member = match register {
         Register::Tenants => tenant(&mut fields),
@@ -35,18 +35,18 @@ pub fn parse(register: Register, order: Map<String, Value>, actor: &Actor<'_>) -
 
 fn tenant(fields: &mut Fields) -> Option<Member> {
     Some(Member::Tenant(Tenant {
-        name: fields.text("name", NAME_MAX),
-        language: fields.language("language"),
-        time_zone: fields.time_zone("time_zone"),
+        name: fields.take("name").text(NAME_MAX),
+        language: fields.take("language").parsed(),
+        time_zone: fields.take("time_zone").parsed(),
     }))
 }
 
 fn customer(fields: &mut Fields, actor: &Actor<'_>) -> Option<Member> {
     Some(Member::Customer(Customer {
         tenant: tenant_of(fields, actor),
-        name: fields.text("name", NAME_MAX),
-        email: fields.email("email"),
-        language: fields.language("language"),
+        name: fields.take("name").text(NAME_MAX),
+        email: fields.take("email").email(),
+        language: fields.take("language").parsed(),
     }))
 }
 
@@ -54,12 +54,12 @@ fn staff(fields: &mut Fields, actor: &Actor<'_>) -> Option<Member> {
     let tenant = tenant_of(fields, actor);
     let tenant = fields.need("tenant", tenant);
     let (family_name, given_name) =
-        (fields.text("family_name", HALF_NAME_MAX), fields.text("given_name", HALF_NAME_MAX));
-    let email = fields.email("email");
+        (fields.take("family_name").text(HALF_NAME_MAX), fields.take("given_name").text(HALF_NAME_MAX));
+    let email = fields.take("email").email();
     let email = fields.need("email", email);
-    let language = fields.language("language");
-    let notifications = fields.boolean("notifications").unwrap_or(true);
-    let threshold_days = fields.whole_number("threshold_days", 0..=THRESHOLD_DAYS_MAX);
+    let language = fields.take("language").parsed();
+    let notifications = fields.take("notifications").boolean().unwrap_or(true);
+    let threshold_days = fields.take("threshold_days").whole_number(0..=THRESHOLD_DAYS_MAX);
     Some(Member::Staff(Staff {
         tenant: tenant?,
         family_name,
@@ -74,12 +74,13 @@ fn staff(fields: &mut Fields, actor: &Actor<'_>) -> Option<Member> {
 fn subject(fields: &mut Fields, actor: &Actor<'_>) -> Option<Member> {
     let tenant = tenant_of(fields, actor);
     let tenant = fields.need("tenant", tenant);
-    let name = fields.text("name", NAME_MAX);
+    let name = fields.take("name").text(NAME_MAX);
     let name = fields.need("name", name);
-    let (renewal_due_on, assessment_due_on) = (fields.day("renewal_due_on"), fields.day("assessment_due_on"));
+    let (renewal_due_on, assessment_due_on) =
+        (fields.take("renewal_due_on").parsed(), fields.take("assessment_due_on").parsed());
     Some(Member::Subject(Subject { tenant: tenant?, name: name?, renewal_due_on, assessment_due_on }))
 }
 
 fn tenant_of(fields: &mut Fields, actor: &Actor<'_>) -> Option<String> {
-    fields.id("tenant").or_else(|| actor.tenant.map(str::to_owned))
+    fields.take("tenant").id().or_else(|| actor.tenant.map(str::to_owned))
 }

@@ -1,20 +1,30 @@
 //! Paths and queries of requests, with every character of a name taken as it is: what is no name leads to no other path.
 
+use std::borrow::Cow;
+
 use anyhow::bail;
+use serde::Serialize;
 use url::Url;
+
+use crate::types::write_query;
 
 /// What follows the `?`.
 #[derive(Clone, Default)]
-pub struct Query(Vec<(&'static str, String)>);
+pub struct Query(Vec<(Cow<'static, str>, String)>);
 
 impl Query {
     pub fn new() -> Self {
         Self::default()
     }
 
+    /// Every condition that is set.
+    pub fn of_list(query: &impl Serialize) -> Self {
+        Self(write_query(query).into_iter().map(|(name, value)| (name.into(), value)).collect())
+    }
+
     /// Nothing is added without a value.
     pub fn with(mut self, name: &'static str, value: Option<impl ToString>) -> Self {
-        self.0.extend(value.map(|value| (name, value.to_string())));
+        self.0.extend(value.map(|value| (name.into(), value.to_string())));
         self
     }
 

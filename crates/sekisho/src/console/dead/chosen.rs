@@ -6,7 +6,7 @@ use sekisho_core::job::Lane;
 
 use crate::console::page::time;
 use crate::console::trouble::Trouble;
-use crate::types::DeadQuery;
+use crate::types::{DeadQuery, read_query, write_query};
 
 #[derive(Clone)]
 pub struct Chosen {
@@ -16,18 +16,13 @@ pub struct Chosen {
 
 impl Chosen {
     pub fn of<'v>(get: impl Fn(&str) -> Option<&'v str>, zone: &Zone) -> Result<Self, Trouble> {
-        let text = |name: &str| get(name).map(str::to_owned);
-        let time = |name: &str| time(name, get(name), zone);
-        let query = DeadQuery {
-            source: text("source"),
-            event_type: text("type"),
-            reason: text("reason"),
-            route: text("route"),
-            lane: text("lane"),
-            event: text("event"),
-            since: time("since")?,
-            until: time("until")?,
-        };
+        let (since, until) = (time("since", get("since"), zone)?, time("until", get("until"), zone)?);
+        let query = read_query(|name| match name {
+            "since" => since.map(|at| at.to_string()),
+            "until" => until.map(|at| at.to_string()),
+            other => get(other).map(str::to_owned),
+        });
+        let query = query.map_err(|wrong| Trouble::wrong(wrong.to_string()))?;
         Ok(Self { query, zone: zone.clone() })
     }
 
@@ -50,19 +45,8 @@ impl Chosen {
         self.query == DeadQuery::default()
     }
 
-    pub fn fields(&self) -> Vec<(&'static str, String)> {
-        let DeadQuery { source, event_type, reason, route, lane, event, since, until } = &self.query;
-        let texts = [
-            ("source", source.clone()),
-            ("type", event_type.clone()),
-            ("reason", reason.clone()),
-            ("route", route.clone()),
-            ("lane", lane.clone()),
-            ("event", event.clone()),
-            ("since", since.map(|at| at.to_string())),
-            ("until", until.map(|at| at.to_string())),
-        ];
-        texts.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+    pub fn fields(&self) -> Vec<(String, String)> {
+        write_query(&self.query)
     }
 
     /// The same, at an address.

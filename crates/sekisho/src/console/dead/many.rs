@@ -24,7 +24,7 @@ struct ManyPage {
     action: &'static str,
     is_retry: bool,
     back: String,
-    fields: Vec<(&'static str, String)>,
+    fields: Vec<(String, String)>,
     report: DeadReport,
     groups: Vec<GroupRow>,
     reason_max: usize,

@@ -7,7 +7,7 @@ use super::changes::ActView;
 use super::{AUDIT_MAX, CallView, MessageView, eyes};
 use crate::console::frame::Frame;
 use crate::console::page::{Answer, Reply, Visit};
-use crate::console::trouble::{Thing, Trouble};
+use crate::console::trouble::{Resource, Trouble};
 
 #[derive(Template)]
 #[template(path = "console/message.html")]
@@ -27,8 +27,8 @@ impl MessagePage {
 
 pub async fn show(visit: Visit) -> Answer {
     let store = &*visit.console.store;
-    let missing = || Trouble::unknown(Thing::Message, &visit.id);
-    let found = store.find_message(visit.seq(Thing::Message)?).await?.ok_or_else(missing)?;
+    let missing = || Trouble::unknown(Resource::Message, &visit.id);
+    let found = store.find_message(visit.seq(Resource::Message)?).await?.ok_or_else(missing)?;
     let message = MessageView::of(store, &found, eyes(&visit), visit.lang).await?;
     let acts = AuditFilter { target: Some(message.id.clone()), limit: AUDIT_MAX, ..AuditFilter::default() };
     let acts =

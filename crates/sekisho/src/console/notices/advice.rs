@@ -8,12 +8,12 @@ use crate::view::words;
 
 /// What happened, and the next step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct Explanation {
     pub what: String,
     pub next: &'static str,
 }
 
-impl Said {
+impl Explanation {
     /// `at` is when the notice came to stand so, by the house's clock.
     pub fn of(notice: &Notice, at: &str, known: Known, lang: Language) -> Self {
         Self { what: what(notice, at, known, lang), next: next(notice.advice(known), lang) }
@@ -196,8 +196,8 @@ mod tests {
             again: 0,
             steps: vec![reason.map_or(step.clone(), |reason| step.because(reason, ""))],
         };
-        let [en, ja] =
-            [Language::En, Language::Ja].map(|lang| Said::of(&notice, "2026-02-02 11:40:00", known, lang));
+        let [en, ja] = [Language::En, Language::Ja]
+            .map(|lang| Explanation::of(&notice, "2026-02-02 11:40:00", known, lang));
         assert!(en.what.contains(what), "{status:?}: {}", en.what);
         assert!(en.next.contains(next), "{status:?}: {}", en.next);
         for text in [&*ja.what, ja.next] {

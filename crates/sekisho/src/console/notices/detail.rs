@@ -7,11 +7,11 @@ use sekisho_core::Time;
 use sekisho_core::language::Language;
 use sekisho_core::notification::{Notice, Rendered, Status, Suppression};
 
-use super::{Said, said, shown, shown_text, shut};
+use super::{Explanation, explain, shown, shown_text, shut};
 use crate::acts::{self, Refusal};
 use crate::console::frame::Frame;
 use crate::console::page::{Answer, Reply, Visit};
-use crate::console::trouble::{Thing, Trouble};
+use crate::console::trouble::{Resource, Trouble};
 use crate::queries;
 use crate::view::words;
 
@@ -25,7 +25,7 @@ struct NoticePage {
     f: Frame,
     id: String,
     status: &'static str,
-    said: Said,
+    explanation: Explanation,
     to: Option<String>,
     name: Option<String>,
     audience: &'static str,
@@ -82,7 +82,7 @@ pub async fn show(visit: Visit) -> Answer {
     Reply::page(&NoticePage {
         id: visit.id.clone(),
         status: status.name(),
-        said: said(&visit, &notice, is_shut, is_suppressed),
+        explanation: explain(&visit, &notice, is_shut, is_suppressed),
         to: notice.to.as_ref().map(|to| shown(to, whole)),
         name: notice.name.clone().filter(|_| whole),
         audience: notice.audience.name(),
@@ -149,6 +149,6 @@ pub async fn resend(visit: Visit) -> Answer {
 
 async fn find(visit: &Visit) -> Result<Notice, Trouble> {
     let found = queries::notice(&*visit.console.store, &visit.id).await?;
-    let (_, notice) = found.ok_or_else(|| Trouble::unknown(Thing::Notice, &visit.id))?;
+    let (_, notice) = found.ok_or_else(|| Trouble::unknown(Resource::Notice, &visit.id))?;
     Ok(notice)
 }

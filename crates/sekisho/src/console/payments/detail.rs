@@ -14,7 +14,7 @@ use super::timeline::{self, Item};
 use super::why::why;
 use crate::console::frame::Frame;
 use crate::console::page::{Answer, Reply, Visit};
-use crate::console::trouble::{Thing, Trouble};
+use crate::console::trouble::{Resource, Trouble};
 use crate::queries::{self, Dossier};
 use crate::types::Payment;
 use crate::view::{self, show};
@@ -80,7 +80,7 @@ struct NoticeRow {
 pub(super) async fn show(visit: Visit) -> Answer {
     let store = &*visit.console.store;
     let id = &*visit.id;
-    let missing = || Trouble::unknown(Thing::Payment, id);
+    let missing = || Trouble::unknown(Resource::Payment, id);
     let state = queries::payment_state(store, id).await?.ok_or_else(missing)?;
     if state.key.id != id {
         return Ok(Reply::Go { to: address(&state.key.id), flash: None });

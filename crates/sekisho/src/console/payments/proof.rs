@@ -5,7 +5,7 @@ use http::{HeaderValue, Response, header};
 use serde_json::json;
 
 use crate::console::page::{Answer, Reply, Visit};
-use crate::console::trouble::{Thing, Trouble};
+use crate::console::trouble::{Resource, Trouble};
 use crate::types::PaymentProof;
 use crate::view;
 
@@ -32,7 +32,7 @@ pub(super) async fn json(visit: Visit) -> Answer {
 async fn report(visit: &Visit) -> Result<PaymentProof, Trouble> {
     let id = &*visit.id;
     let found = view::proof(&*visit.console.store, id, visit.at).await?;
-    found.ok_or_else(|| Trouble::unknown(Thing::Payment, id))
+    found.ok_or_else(|| Trouble::unknown(Resource::Payment, id))
 }
 
 fn answered(body: String, kind: &'static str) -> Response<Body> {

@@ -8,7 +8,7 @@ use super::address;
 use crate::acts::{self, RefundOrderRequest};
 use crate::console::frame::Frame;
 use crate::console::page::{Answer, Reply, Visit};
-use crate::console::trouble::{Thing, Trouble};
+use crate::console::trouble::{Resource, Trouble};
 use crate::token;
 use crate::types::{RefundOrder, RefundOrdered};
 use crate::view::show as shown_as;
@@ -79,7 +79,7 @@ impl OrderRow {
 pub(super) async fn ask(visit: Visit) -> Answer {
     let store = &*visit.console.store;
     let state = queries::payment_state(store, &visit.id).await?;
-    let state = state.ok_or_else(|| Trouble::unknown(Thing::Payment, &visit.id))?;
+    let state = state.ok_or_else(|| Trouble::unknown(Resource::Payment, &visit.id))?;
     let facts = Facts::parse(&state.facts).map_err(sekisho_store::Error::corrupt)?;
     let derived = Derived::of(&facts);
     let currency = derived.currency.map(|currency| currency.to_string()).unwrap_or_default();
@@ -136,7 +136,7 @@ pub(super) async fn order(visit: Visit) -> Answer {
     let store = &*visit.console.store;
     let home = address(&visit.id);
     let state = queries::payment_state(store, &visit.id).await?;
-    let state = state.ok_or_else(|| Trouble::unknown(Thing::Payment, &visit.id))?;
+    let state = state.ok_or_else(|| Trouble::unknown(Resource::Payment, &visit.id))?;
     let facts = Facts::parse(&state.facts).map_err(sekisho_store::Error::corrupt)?;
     let field = |name: &str| visit.field(name).unwrap_or_default();
     let nonce = field("nonce");

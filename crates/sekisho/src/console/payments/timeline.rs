@@ -45,7 +45,7 @@ pub fn of(dossier: &Dossier, f: &Frame) -> Vec<Item> {
             status: status.to_owned(),
             lines: last
                 .and_then(|step| step.reason.as_deref())
-                .map(|why| f.reason(why).to_owned())
+                .map(|why| f.show.reason(why).to_owned())
                 .into_iter()
                 .collect(),
         }
@@ -61,7 +61,7 @@ fn is_own(event: &EventSummary) -> bool {
 }
 
 fn received(event: &EventSummary, f: &Frame) -> Item {
-    let note = event.note.iter().map(|note| f.reason(note).to_owned());
+    let note = event.note.iter().map(|note| f.show.reason(note).to_owned());
     Item {
         at: event.received_at,
         tone: tone(event.status.name(), f),
@@ -111,7 +111,7 @@ fn delivered(message: &Message, dossier: &Dossier, f: &Frame) -> Option<Item> {
         Standing::Waiting(due) => ("waiting", *due, None),
         Standing::Running => ("running", event?.received_at, None),
         Standing::Done(outcome, at) => (outcome.name(), *at, None),
-        Standing::Dead(death, at) => ("dead", *at, Some(f.reason(&death.reason).to_owned())),
+        Standing::Dead(death, at) => ("dead", *at, Some(f.show.reason(&death.reason).to_owned())),
     };
     let of = event.map(|event| event.event_type.clone());
     let tries =

@@ -48,7 +48,7 @@ async fn h4_dead_letters_are_listed_by_what_they_have_in_common() {
         seen.text
     );
     let seen = room.look(Rank::Operator, "/console/dead?reason=timeout&lane=to:app").await;
-    let seen = seen.says(&["/console/dead/retry?reason=timeout&#38;lane=to%3Aapp", "type0."]);
+    let seen = seen.says(&["/console/dead/retry?lane=to%3Aapp&#38;reason=timeout", "type0."]);
     assert!(!seen.text.contains("type1."), "{}", seen.text);
     room.look_ja(Rank::Viewer, "/console/dead?source=sekisho")
         .await

@@ -16,7 +16,7 @@ pub fn page(body: &[u8]) -> Option<Page> {
 }
 
 pub fn refused(title: &str, answer: &Answer, now: Time) -> Option<Failure> {
-    let Said { code, message, param } = Said::read(&answer.body);
+    let ErrorBody { code, message, param } = ErrorBody::read(&answer.body);
     let said = provider_api::Said { code, message };
     let failure = provider_api::refused(&said, title, answer, now)?;
     let reason = match (answer.status, said.code.as_deref()) {
@@ -40,17 +40,17 @@ pub fn refused(title: &str, answer: &Answer, now: Time) -> Option<Failure> {
 
 /// Stripe's own words.
 #[derive(Default, Deserialize)]
-struct Said {
+struct ErrorBody {
     code: Option<String>,
     message: Option<String>,
     param: Option<String>,
 }
 
-impl Said {
+impl ErrorBody {
     fn read(body: &[u8]) -> Self {
         #[derive(Deserialize)]
         struct Body {
-            error: Said,
+            error: ErrorBody,
         }
 
         serde_json::from_slice::<Body>(body).map(|body| body.error).unwrap_or_default()

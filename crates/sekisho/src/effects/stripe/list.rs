@@ -52,7 +52,6 @@ impl Paging {
 /// Whose refunds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RefundsOf {
-    Anything,
     PaymentIntent(String),
     Charge(String),
 }
@@ -60,7 +59,6 @@ pub enum RefundsOf {
 impl RefundsOf {
     pub(super) fn query(&self) -> Vec<(&'static str, String)> {
         match self {
-            Self::Anything => Vec::new(),
             Self::PaymentIntent(id) => vec![("payment_intent", id.clone())],
             Self::Charge(id) => vec![("charge", id.clone())],
         }

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use sekisho_core::Time;
 use sekisho_core::time::DAY_MS;
 
-use super::{Call, Client, Cursor, Page, Paging, RefundsOf};
+use super::{Call, Client, Collection, Cursor, Page, Paging};
 use crate::effects::listing::{Lister, Listing};
 
 const EVENTS_KEPT_MS: i64 = 30 * DAY_MS;
@@ -45,11 +45,9 @@ impl Lister for StripeLister {
 
     async fn list(&self, object: &str, since: Time, cursor: Option<&str>, now: Time) -> Call<Listing> {
         let (client, paging) = (&self.client, paging(since, cursor));
-        let call = match object {
-            "payment_intent" => client.payment_intents(&paging, now).await,
-            "checkout.session" => client.checkout_sessions(&paging, now).await,
-            "refund" => client.refunds(&RefundsOf::Anything, &paging, now).await,
-            other => client.api.unsent(other, now),
+        let call = match Collection::of(object) {
+            Some(collection) => client.list(collection, &paging, now).await,
+            None => client.api.unsent(object, now),
         };
         call.map(listing)
     }

@@ -56,11 +56,11 @@ impl Evidence {
     /// The body of every event is the one that was settled.
     fn bodies(&self) -> ProofCheck {
         let sealed = self.sealed();
-        let there = sealed.iter().filter_map(|(seq, entry)| Some((seq, entry, self.papers.get(seq)?)));
+        let there = sealed.iter().filter_map(|(seq, entry)| Some((seq, entry, self.digests.get(seq)?)));
         let (mut looked_at, mut faults) = (0, Vec::new());
-        for (seq, entry, paper) in there {
+        for (seq, entry, digest) in there {
             looked_at += 1;
-            if details(entry)[SEALED] != *paper.body_sha256 {
+            if details(entry)[SEALED] != *digest.body_sha256 {
                 let id = seq.as_event();
                 faults.push(format!("the body of {id} is not the one that was processed: it was changed"));
             }

@@ -98,7 +98,7 @@ async fn d7_whatever_was_touched_fails_the_check_of_a_proof() {
     check("", |_| {}).await;
     check("bodies", |evidence| {
         let event = evidence.dossier.events[0].seq;
-        evidence.papers.insert(event, Paper::of("[]", b"{\"amount\":1}"));
+        evidence.digests.insert(event, RequestDigest::of("[]", b"{\"amount\":1}"));
     })
     .await;
     check("links", |evidence| evidence.hooks[0].link.entries[0].entry.details = "{}".into()).await;
