@@ -113,6 +113,11 @@ pub struct Taken {
 }
 
 impl Taken {
+    #[must_use]
+    pub fn plus(self, more: Self) -> Self {
+        Self { held: self.held.saturating_add(more.held), sold: self.sold.saturating_add(more.sold) }
+    }
+
     pub fn all(self) -> u32 {
         self.held.saturating_add(self.sold)
     }

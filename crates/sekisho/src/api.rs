@@ -14,6 +14,7 @@ mod customers;
 mod dead_letters;
 mod endpoint;
 mod events;
+mod fulfilments;
 mod import;
 mod keys;
 mod members;
@@ -26,8 +27,10 @@ mod problem;
 mod reconciliations;
 mod rejections;
 mod reminders;
+mod reservations;
 mod routes;
 mod schedules;
+mod slots;
 mod sources;
 mod staff;
 mod subjects;
@@ -48,6 +51,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Uri, header
 use sekisho_store::Store;
 
 use crate::acts;
+use crate::acts::Holds;
 use crate::config::{Config, Notifications, Schedule};
 use crate::engine::Engine;
 use crate::http::{Peer, Problem};
@@ -73,6 +77,9 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 pub fn endpoints() -> impl Iterator<Item = &'static Endpoint> {
     [
         payments::ENDPOINTS,
+        slots::ENDPOINTS,
+        reservations::ENDPOINTS,
+        fulfilments::ENDPOINTS,
         billing::ENDPOINTS,
         balances::ENDPOINTS,
         books::ENDPOINTS,
@@ -108,6 +115,8 @@ pub struct Api {
     /// None where no node runs: a command calls the endpoints in its own process.
     engine: Option<Arc<Engine>>,
     known: OrderContext,
+    /// Where requests for places wait.
+    holds: Holds,
     places: Vec<Place>,
     schedules: Vec<Schedule>,
     channels: Vec<ConfiguredChannel>,
@@ -151,8 +160,19 @@ pub fn router(
     engine: Option<Arc<Engine>>,
 ) -> Router {
     let Settings { known, places, schedules, channels, notifications, reconciler, grace } = settings;
-    let api =
-        Api { store, engine, known, places, schedules, channels, notifications, reconciler, grace, auth };
+    let api = Api {
+        store,
+        engine,
+        known,
+        holds: Holds::default(),
+        places,
+        schedules,
+        channels,
+        notifications,
+        reconciler,
+        grace,
+        auth,
+    };
     let mut router = Router::new().route("/v1/{*rest}", any(async || problem::no_such_path().into_answer()));
     let mut paths: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for endpoint in endpoints() {

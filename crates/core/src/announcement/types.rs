@@ -2,7 +2,7 @@
 //! routes and rules that ask for one of these mean ours, unless they name the source they mean.
 
 /// Every type that Sekisho announces.
-pub const TYPES: [&str; 40] = [
+pub const TYPES: [&str; 49] = [
     "balance.credited",
     "balance.debited",
     "billing.active",
@@ -14,6 +14,11 @@ pub const TYPES: [&str; 40] = [
     "billing.unpaid",
     "channel.paused",
     "channel.resumed",
+    "fulfilment.done",
+    "fulfilment.downgraded",
+    "fulfilment.failed",
+    "fulfilment.requested",
+    "fulfilment.retrying",
     "notice.failed",
     "payment.cancelled",
     "payment.currency_mismatch",
@@ -37,6 +42,10 @@ pub const TYPES: [&str; 40] = [
     "payment.refunded",
     "payment.underpaid",
     "payment.unlinked",
+    "reservation.cancelled",
+    "reservation.confirmed",
+    "reservation.expired",
+    "reservation.extended",
     "source.differs",
     "source.gap_closed",
     "source.key_accepted",

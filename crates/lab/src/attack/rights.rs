@@ -40,7 +40,7 @@ const fn tenants(needs: Scope, asks: &'static str) -> Right {
 
 use Scope::{Admin, Machine, Nobody, Operate, Read, Write};
 
-const RIGHTS: [Right; 70] = [
+const RIGHTS: [Right; 84] = [
     house(Nobody, "GET /v1/openapi.json"),
     tenants(Read, "GET /v1/audit"),
     house(Read, "GET /v1/audit/export"),
@@ -74,6 +74,11 @@ const RIGHTS: [Right; 70] = [
     tenants(Read, "GET /v1/notices"),
     tenants(Read, "GET /v1/notices/{id}"),
     tenants(Operate, "POST /v1/notices/{id}/resend"),
+    tenants(Read, "GET /v1/fulfilments"),
+    tenants(Write, "POST /v1/fulfilments"),
+    tenants(Read, "GET /v1/fulfilments/{id}"),
+    tenants(Write, "POST /v1/fulfilments/{id}/result"),
+    tenants(Operate, "POST /v1/fulfilments/{id}/retry"),
     tenants(Read, "GET /v1/payments"),
     tenants(Write, "POST /v1/payments"),
     tenants(Read, "GET /v1/payments/{id}"),
@@ -86,9 +91,18 @@ const RIGHTS: [Right; 70] = [
     house(Read, "GET /v1/rejections"),
     tenants(Operate, "POST /v1/reminders"),
     tenants(Read, "GET /v1/reminders/{date}"),
+    tenants(Read, "GET /v1/reservations"),
+    tenants(Write, "POST /v1/reservations"),
+    tenants(Read, "GET /v1/reservations/{id}"),
+    tenants(Write, "POST /v1/reservations/{id}/cancel"),
+    tenants(Operate, "POST /v1/reservations/{id}/confirm"),
+    tenants(Write, "POST /v1/reservations/{id}/extend"),
     house(Read, "GET /v1/routes"),
     house(Operate, "POST /v1/routes/{name}/reset"),
     house(Read, "GET /v1/schedules"),
+    tenants(Read, "GET /v1/slots"),
+    tenants(Write, "POST /v1/slots"),
+    tenants(Read, "GET /v1/slots/{id}"),
     house(Read, "GET /v1/sources"),
     tenants(Read, "GET /v1/staff"),
     tenants(Write, "POST /v1/staff"),

@@ -99,9 +99,7 @@ fn read_blocks(loaded: &Loaded, slot: &Key, count: u32) -> Result<BTreeMap<u32, 
 }
 
 fn taken(blocks: &BTreeMap<u32, Block>, policy: &OrderPolicy, actor: &Actor<'_>) -> Taken {
-    blocks.values().map(|block| block.taken(actor.at, policy.grace_ms)).fold(Taken::default(), |sum, more| {
-        Taken { held: sum.held.saturating_add(more.held), sold: sum.sold.saturating_add(more.sold) }
-    })
+    blocks.values().map(|block| block.taken(actor.at, policy.grace_ms)).fold(Taken::default(), Taken::plus)
 }
 
 /// Whether what is taken fits, block by block: places are not moved between them.

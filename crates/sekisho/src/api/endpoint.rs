@@ -21,7 +21,7 @@ use crate::acts::{Actor, Answered, Refusal, Request};
 use crate::config::Scope;
 use crate::http::Problem;
 use crate::now;
-use crate::types::{Linked, Page};
+use crate::types::{FieldError, Linked, Page};
 use crate::view::{Veiled, unlink};
 
 pub struct Endpoint {
@@ -186,6 +186,12 @@ impl Call {
         order(&self.body)
     }
 
+    /// The same, of what has many fields: one that is missing or unknown is named.
+    pub fn fields<T: DeserializeOwned>(&self) -> Result<T, Problem> {
+        let body: Value = self.order()?;
+        serde_json::from_value(body).map_err(|error| Refusal::Fields(vec![field_error(&error)]).into())
+    }
+
     /// The id in the path.
     pub fn id(&self) -> Result<Seq, Problem> {
         self.path.parse().map_err(|error| problem::wrong(format!("{:?} is {error}", self.path)))
@@ -197,6 +203,20 @@ pub fn order<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     let body = if body.trim_ascii().is_empty() { b"{}" } else { body };
     serde_json::from_slice(body)
         .map_err(|error| problem::wrong(format!("the body is not the JSON that is expected here: {error}")))
+}
+
+/// Which field is wrong, by the words of the library: it names it in backticks first.
+fn field_error(error: &serde_json::Error) -> FieldError {
+    let text = error.to_string();
+    let field = text.split('`').nth(1).unwrap_or_default();
+    match text.split_once('`').map(|(start, _)| start.trim_end()) {
+        Some("missing field") => FieldError::new(field, "is needed"),
+        Some("unknown field") => {
+            let known: Vec<&str> = text.split('`').skip(3).step_by(2).collect();
+            FieldError::new(field, format!("there is no such field; known are {}", known.join(", ")))
+        }
+        _ => FieldError::new("body", text),
+    }
 }
 
 /// A page of things. What was merged into another or deleted is left out: such a page is shorter, and still leads on.

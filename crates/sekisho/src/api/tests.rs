@@ -175,6 +175,10 @@ async fn h2_what_is_wrong_is_said_with_what_to_write_instead() {
     assert_eq!(ask("POST", "/v1/events/replay", OWN, &large).await.0, StatusCode::PAYLOAD_TOO_LARGE);
 }
 
+fn is_of_orders(path: &str) -> bool {
+    ["/v1/slots", "/v1/reservations", "/v1/fulfilments"].iter().any(|own| path.starts_with(own))
+}
+
 #[tokio::test]
 async fn h2_a_key_must_be_known_and_wide_enough() {
     for endpoint in endpoints() {
@@ -185,6 +189,8 @@ async fn h2_a_key_must_be_known_and_wide_enough() {
             Some(wanted) if scope < wanted => StatusCode::FORBIDDEN,
             _ if path.ends_with("/refunds") => StatusCode::UNPROCESSABLE_ENTITY,
             _ if path.ends_with("7/release") => StatusCode::BAD_REQUEST,
+            _ if is_of_orders(&path) && method == "POST" => StatusCode::UNPROCESSABLE_ENTITY,
+            _ if is_of_orders(&path) && endpoint.path.ends_with("{id}") => StatusCode::NOT_FOUND,
             _ if path.ends_with("/resend") => StatusCode::UNPROCESSABLE_ENTITY,
             _ if path == "/v1/reminders" => StatusCode::BAD_REQUEST,
             _ if path.contains("0007") || path.ends_with("/reset") => StatusCode::NOT_FOUND,
@@ -210,7 +216,20 @@ async fn h2_a_key_must_be_known_and_wide_enough() {
     let only_write = writes.iter().filter(|one| one.scope == Some(Scope::Write)).map(|one| one.path);
     assert_eq!(
         only_write.collect::<Vec<_>>(),
-        ["/v1/payments", "/v1/tenants", "/v1/customers", "/v1/staff", "/v1/subjects", "/v1/import"]
+        [
+            "/v1/payments",
+            "/v1/slots",
+            "/v1/reservations",
+            "/v1/reservations/{id}/extend",
+            "/v1/reservations/{id}/cancel",
+            "/v1/fulfilments",
+            "/v1/fulfilments/{id}/result",
+            "/v1/tenants",
+            "/v1/customers",
+            "/v1/staff",
+            "/v1/subjects",
+            "/v1/import"
+        ]
     );
 }
 

@@ -1,6 +1,7 @@
 //! What of the configuration an order may need to be answered.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use sekisho_core::delivery::Route;
 use sekisho_core::notification::{House, Rule};
@@ -26,7 +27,7 @@ pub struct OrderContext {
     /// Names of the API keys that stand in the configuration.
     pub keys: Vec<String>,
     /// How orders are decided, and who may be told to give money back.
-    pub orders: OrderPolicy,
+    pub orders: Arc<OrderPolicy>,
     pub reservations: Reservations,
 }
 
@@ -42,7 +43,7 @@ impl OrderContext {
             accounts: config.accounts(),
             sources: sources.collect(),
             keys: config.keys.iter().map(|key| key.name.clone()).collect(),
-            orders: config.orders(),
+            orders: Arc::new(config.orders()),
             reservations: config.reservations,
         }
     }

@@ -141,6 +141,7 @@ pub fn lane(lane: &Lane, lang: Language) -> String {
         "notify" => lang.t("selecting recipients", "通知先の決定"),
         "timer" => lang.t("timers", "定期処理"),
         "reconcile" => lang.t("reconciliation", "照合"),
+        "deadline" => lang.t("deadlines of orders", "注文の期限"),
         "suspect" => lang.t("run alone after crashes", "隔離実行"),
         other => other,
     };

@@ -54,6 +54,7 @@ mod refusals;
 mod reminders;
 mod repeats;
 mod replay;
+mod reservations;
 mod schedules;
 mod secrets;
 mod senders;
