@@ -29,6 +29,9 @@ pub struct Facts {
     /// Nothing more is asked for: its reservation was cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped_at: Option<Time>,
+    /// The cases that were opened about it.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub cases: BTreeSet<String>,
     /// The keys of what was announced.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub emitted: BTreeSet<String>,
@@ -172,6 +175,7 @@ impl Facts {
         self.more_runs = self.more_runs.max(other.more_runs);
         self.downgraded_at = earliest(self.downgraded_at, other.downgraded_at);
         self.stopped_at = earliest(self.stopped_at, other.stopped_at);
+        self.cases.extend(other.cases.iter().cloned());
         self.emitted.extend(other.emitted.iter().cloned());
     }
 

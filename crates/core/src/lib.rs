@@ -14,6 +14,7 @@
 //! - [`queue`] when failed work runs again, and when a destination is left alone for a while
 //! - [`reconcile`] what a provider lists, compared with what came
 //! - [`slot`] places that can be sold once · [`reservation`] whose they are · [`fulfilment`] what was paid for and must be made
+//! - [`compensation`] what is done when that goes wrong · [`case`] who sees to it, and until when
 //! - [`schedule`] when a cron line is due
 //! - [`actor`] who acts · [`user`] who may enter the console · [`api_key`] what a key may do · [`selection`] how much one order may touch
 //! - [`rule`] an operator's expression over an event
@@ -25,7 +26,9 @@ pub mod announcement;
 pub mod api_key;
 pub mod audit;
 pub mod calendar;
+pub mod case;
 pub mod change;
+pub mod compensation;
 pub mod deletion;
 pub mod delivery;
 pub mod diagnose;

@@ -40,6 +40,9 @@ pub struct Facts {
     /// Links to its page of a generation below this one are void.
     #[serde(skip_serializing_if = "is_zero")]
     pub links: u32,
+    /// The cases that were opened about it.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub cases: BTreeSet<String>,
     /// The keys of what was announced.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub emitted: BTreeSet<String>,
@@ -151,6 +154,7 @@ impl Facts {
         }
         self.confirm = least(self.confirm.take(), other.confirm.as_ref());
         self.confirmed_at = least(self.confirmed_at, other.confirmed_at.as_ref());
+        self.cases.extend(other.cases.iter().cloned());
         self.emitted.extend(other.emitted.iter().cloned());
     }
 

@@ -66,6 +66,26 @@ impl Rule {
         }
     }
 
+    /// The same of a condition over an order.
+    pub fn check_order_condition(&self) -> Result<(), RuleError> {
+        match self.evaluate_with(&OrderVariables::default(), 0)? {
+            Err(ExecutionError::UndeclaredReference(name)) => {
+                let known = "there are `payment`, `reservation` and `fulfilment`, and CEL's own functions";
+                Err(RuleError(format!("`{name}` is not known; {known}")))
+            }
+            Ok(Value::Bool(_)) | Err(_) => Ok(()),
+            Ok(other) => Err(RuleError(format!("expected true or false, found {}", other.type_of()))),
+        }
+    }
+
+    /// Whether it holds for an order. What it can't answer does not hold, and says why.
+    pub fn holds_for(&self, order: &OrderVariables) -> Result<bool, RuleError> {
+        match self.evaluate_with(order, order.bytes)?.map_err(|error| explain(&error))? {
+            Value::Bool(answer) => Ok(answer),
+            other => Err(RuleError(format!("expected true or false, found {}", other.type_of()))),
+        }
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0.text
     }
@@ -94,11 +114,57 @@ impl Rule {
     }
 
     fn evaluate(&self, variables: &Variables<'_>) -> Result<Result<Value, ExecutionError>, RuleError> {
+        self.evaluate_with(variables, variables.event.body.len())
+    }
+
+    fn evaluate_with(
+        &self,
+        variables: &dyn VariableResolver,
+        bytes: usize,
+    ) -> Result<Result<Value, ExecutionError>, RuleError> {
         let mut context = Context::with_env(Arc::clone(&ENV));
         context.set_variable_resolver(variables);
-        limit::metered(variables.event.body.len(), || {
-            caught(|| Value::resolve(&self.0.expression, &context))
-        })?
+        limit::metered(bytes, || caught(|| Value::resolve(&self.0.expression, &context)))?
+    }
+}
+
+/// What rules about orders may look at. What is not there is null.
+pub struct OrderVariables {
+    payment: Box<dyn Val>,
+    reservation: Box<dyn Val>,
+    fulfilment: Box<dyn Val>,
+    /// How much there is to look at.
+    bytes: usize,
+}
+
+impl Default for OrderVariables {
+    fn default() -> Self {
+        Self::new(serde_json::Value::Null, serde_json::Value::Null, serde_json::Value::Null)
+    }
+}
+
+impl OrderVariables {
+    pub fn new(
+        payment: serde_json::Value,
+        reservation: serde_json::Value,
+        fulfilment: serde_json::Value,
+    ) -> Self {
+        let bytes = [&payment, &reservation, &fulfilment].iter().map(|value| value.to_string().len()).sum();
+        let [payment, reservation, fulfilment] =
+            [payment, reservation, fulfilment].map(|value| as_val(from_json(value)));
+        Self { payment, reservation, fulfilment, bytes }
+    }
+}
+
+impl VariableResolver for OrderVariables {
+    fn resolve<'b>(&'b self, name: &str) -> Option<CowVal<'b, 'b>> {
+        let value = match name {
+            "payment" => &self.payment,
+            "reservation" => &self.reservation,
+            "fulfilment" => &self.fulfilment,
+            _ => return None,
+        };
+        Some(CowVal::Borrowed(value.as_ref()))
     }
 }
 

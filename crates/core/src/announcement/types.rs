@@ -2,7 +2,7 @@
 //! routes and rules that ask for one of these mean ours, unless they name the source they mean.
 
 /// Every type that Sekisho announces.
-pub const TYPES: [&str; 49] = [
+pub const TYPES: [&str; 54] = [
     "balance.credited",
     "balance.debited",
     "billing.active",
@@ -12,8 +12,13 @@ pub const TYPES: [&str; 49] = [
     "billing.payment_succeeded",
     "billing.trialing",
     "billing.unpaid",
+    "case.acknowledged",
+    "case.overdue",
+    "case.raised",
+    "case.resolved",
     "channel.paused",
     "channel.resumed",
+    "compensation.recorded",
     "fulfilment.done",
     "fulfilment.downgraded",
     "fulfilment.failed",

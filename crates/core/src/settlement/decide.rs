@@ -253,7 +253,7 @@ impl Batch<'_, '_> {
             self.touch_orders(n, &taken);
             paid.extend(part.names.first().cloned());
         }
-        self.take_parts(n, &input.reading.order)?;
+        self.take_parts(n, &input.reading.order, terms)?;
         for name in paid {
             self.bill(n, &name, at)?;
         }

@@ -5,6 +5,7 @@
 //! Time enters by deadlines: each decision says when the clock may next change something, and one timer is planned for that
 //! moment. A timer that comes early or twice finds nothing to do.
 
+mod conditions;
 mod fulfilment;
 mod reservation;
 #[cfg(test)]
@@ -15,13 +16,16 @@ use std::sync::LazyLock;
 
 use super::payment::{Derived, Facts, Status};
 use super::refund::RefundPolicy;
+use crate::case::Word;
+use crate::compensation::{CompensationRule, shipped};
 use crate::fulfilment as ful;
 use crate::reservation as rsv;
 use crate::slot::Slot;
 use crate::state::{Key, Kind};
 use crate::time::{DAY_MS, HOUR_MS, Time};
 
-pub(super) use fulfilment::follow as follow_fulfilment;
+pub(super) use conditions::conditions;
+pub(super) use fulfilment::{follow as follow_fulfilment, tier};
 pub(super) use reservation::{Wants, follow as follow_reservation};
 
 /// What operators decide about orders.
@@ -43,6 +47,8 @@ pub struct OrderPolicy {
     /// How long what was made stays available once its money went back.
     pub keep_after_refund_ms: i64,
     pub refunds: RefundPolicy,
+    /// What is done when something goes wrong.
+    pub rules: Vec<CompensationRule>,
 }
 
 /// What is done with money that comes when the hold is over, and its places are free.
@@ -64,6 +70,7 @@ impl Default for OrderPolicy {
             retry_wait_ms: 0,
             keep_after_refund_ms: 7 * DAY_MS,
             refunds: RefundPolicy::default(),
+            rules: shipped(),
         }
     }
 }
@@ -86,8 +93,20 @@ pub enum OrderPart {
         id: String,
         facts: Box<ful::Facts>,
     },
+    /// What a person says of a case.
+    Case {
+        id: String,
+        word: CaseWord,
+    },
     /// A moment that was waited for has come.
     Deadline(Key),
+}
+
+/// What a person may say of a case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CaseWord {
+    Acknowledge(Word),
+    Resolve(Word),
 }
 
 /// Places that are asked for, and what they are for.
@@ -149,6 +168,12 @@ impl<'f> Money<'f> {
     /// The customer went to pay elsewhere, at the konbini or by a bank transfer, which may take days.
     pub fn is_delayed(&self) -> bool {
         self.derived.status == Status::Processing
+    }
+
+    /// What came beyond what was asked for, and is still here.
+    pub fn surplus(&self) -> i64 {
+        let due = if self.derived.amount > 0 { self.derived.amount } else { self.derived.received };
+        crate::money::minus(self.derived.received, due).max(0).min(self.kept())
     }
 
     /// What came, less what went back or is ordered to.

@@ -4,6 +4,7 @@
 //! What is not loaded yet is written down as wanted; then the whole batch is decided again with it.
 
 mod announce;
+mod cases;
 mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,6 +14,8 @@ use serde::de::DeserializeOwned;
 use super::board::Known;
 use super::{Deadline, Terms};
 use crate::announcement::Announcement;
+use crate::case;
+use crate::compensation::Compensation;
 use crate::fulfilment as ful;
 use crate::reservation as rsv;
 use crate::settlement::follow::{Hold, Money, Wants, follow_fulfilment, follow_reservation, member};
@@ -27,6 +30,9 @@ pub struct Orders<'l> {
     slots: BTreeMap<Key, SlotRow>,
     reservations: BTreeMap<String, Register<rsv::Facts>>,
     fulfilments: BTreeMap<String, Register<ful::Facts>>,
+    cases: BTreeMap<String, Register<case::Facts>>,
+    /// What was done because something had gone wrong, by its id.
+    compensations: BTreeMap<String, (usize, Compensation)>,
     automatic: Option<Register<Automatic>>,
     /// The orders that must be looked at, by what locks them, each with the last input that touched it.
     pub anchors: BTreeMap<Key, usize>,
@@ -61,11 +67,15 @@ struct SlotRow {
 pub struct Followed {
     pub refunds: Vec<RefundWanted>,
     pub next: Option<Time>,
+    /// Cases about the payment itself, which it must remember.
+    pub cases: BTreeSet<String>,
 }
 
 pub struct RefundWanted {
     pub key: String,
-    pub trigger: &'static str,
+    pub trigger: String,
+    /// `None` is whatever is left.
+    pub amount: Option<i64>,
     /// Who gets the money back, and why: of a cancellation, whoever cancelled.
     pub by: String,
     pub reason: String,
@@ -80,6 +90,8 @@ impl<'l> Orders<'l> {
             slots: BTreeMap::new(),
             reservations: BTreeMap::new(),
             fulfilments: BTreeMap::new(),
+            cases: BTreeMap::new(),
+            compensations: BTreeMap::new(),
             automatic: None,
             anchors: BTreeMap::new(),
             users: BTreeMap::new(),
@@ -184,7 +196,8 @@ impl<'l> Orders<'l> {
                 let cancelled = self.reservations[id].now.cancelled.clone();
                 let by_hand = cancelled.filter(|_| key.starts_with("cancel/"));
                 followed.refunds.push(RefundWanted {
-                    trigger,
+                    trigger: trigger.to_owned(),
+                    amount: None,
                     is_automatic: by_hand.is_none(),
                     by: by_hand.as_ref().map_or_else(|| "SYSTEM".to_owned(), |one| one.by.clone()),
                     reason: by_hand.map_or_else(|| trigger.to_owned(), |one| one.why),
@@ -231,6 +244,9 @@ impl<'l> Orders<'l> {
         if !wants.blocks.is_empty() {
             self.want_blocks(&slot, &wants.blocks);
             return Ok(Wants::default());
+        }
+        if let Some(trigger) = wants.reassigned {
+            self.note_reassigned(n, id, &facts, trigger, terms);
         }
         self.reservations.get_mut(id).expect("it was opened").set(facts, n);
         Ok(wants)

@@ -1,6 +1,8 @@
 //! An order is decided as a whole: once everything was taken in, its payment and what hangs on it are looked at together,
 //! until nothing more follows.
 
+use std::collections::BTreeSet;
+
 use super::Batch;
 use super::board::Taken;
 use super::orders::RefundWanted;
@@ -17,21 +19,28 @@ impl Batch<'_, '_> {
     /// Notes which orders a payment's change may concern.
     pub(super) fn touch_orders(&mut self, n: usize, taken: &Taken) {
         for id in &taken.touched {
-            let has_members =
-                |row: &super::row::Row<Facts>| row.clusters.iter().any(|one| !one.members.is_empty());
+            let has_members = |row: &super::row::Row<Facts>| {
+                row.clusters.iter().any(|one| !one.members.is_empty() || !one.refund_orders.is_empty())
+            };
             if self.payments.rows.get(id).is_some_and(has_members) {
                 self.orders.touch(Key::new(Kind::Payment, id), n);
             }
         }
     }
 
-    pub(super) fn take_parts(&mut self, n: usize, parts: &[OrderPart]) -> Result<(), String> {
+    pub(super) fn take_parts(
+        &mut self,
+        n: usize,
+        parts: &[OrderPart],
+        terms: &Terms<'_>,
+    ) -> Result<(), String> {
         for part in parts {
             match part {
                 OrderPart::Hold(_) => {}
                 OrderPart::Reservation { id, facts } => self.orders.join_reservation(n, id, facts)?,
                 OrderPart::NewFulfilment { id, facts } => self.orders.new_fulfilment(n, id, facts),
                 OrderPart::Fulfilment { id, facts } => self.orders.join_fulfilment(n, id, facts)?,
+                OrderPart::Case { id, word } => self.orders.hear_of_case(n, id, word, terms)?,
                 OrderPart::Deadline(anchor) => self.orders.touch(anchor.clone(), n),
             }
         }
@@ -57,15 +66,22 @@ impl Batch<'_, '_> {
         for _ in 0..ROUNDS_MAX {
             let facts = self.payments.rows[&id].facts().into_owned();
             let money = Money::of(&id, &facts);
-            let followed = self.orders.follow(n, &facts.members, Some(&money), terms)?;
+            let mut followed = self.orders.follow(n, &facts.members, Some(&money), terms)?;
             if !self.orders.wanted.is_empty() {
                 return Ok(());
             }
-            let mut is_news = false;
-            for wanted in followed.refunds {
-                is_news |= self.order_refund(n, &facts, wanted, terms)?;
+            // What the order itself asks for comes first: a rule must not act on what is being put right.
+            if self.order_refunds(n, &id, &mut followed.refunds, terms)? {
+                continue;
             }
-            if is_news {
+            self.orders.follow_cases(n, &facts.members, Some(&money), terms, &mut followed)?;
+            if !self.orders.wanted.is_empty() {
+                return Ok(());
+            }
+            let cases = followed.cases.difference(&facts.members).cloned().collect();
+            let marks = self.orders.record_refunds(n, &money, terms);
+            let is_news = self.remember(n, &facts, cases, marks, terms)?;
+            if self.order_refunds(n, &id, &mut followed.refunds, terms)? || is_news {
                 continue;
             }
             self.orders.announce(n, &facts.members, Some(&money), terms);
@@ -84,7 +100,11 @@ impl Batch<'_, '_> {
     /// An order for which nothing is to be paid.
     fn follow_unpaid(&mut self, n: usize, anchor: &Key, terms: &Terms<'_>) -> Result<(), String> {
         let members = self.orders.members_of(n, anchor)?;
-        let followed = self.orders.follow(n, &members, None, terms)?;
+        let mut followed = self.orders.follow(n, &members, None, terms)?;
+        if !self.orders.wanted.is_empty() {
+            return Ok(());
+        }
+        self.orders.follow_cases(n, &members, None, terms, &mut followed)?;
         if !self.orders.wanted.is_empty() {
             return Ok(());
         }
@@ -96,6 +116,41 @@ impl Batch<'_, '_> {
             self.orders.force(anchor, n);
         }
         Ok(())
+    }
+
+    /// Has a payment remember cases about it and what was recorded of it; says whether it did not know yet.
+    fn remember(
+        &mut self,
+        n: usize,
+        facts: &Facts,
+        members: BTreeSet<String>,
+        emitted: BTreeSet<String>,
+        terms: &Terms<'_>,
+    ) -> Result<bool, String> {
+        if members.is_empty() && emitted.is_empty() {
+            return Ok(false);
+        }
+        let names = facts.names.iter().take(1).cloned().collect();
+        let part = Facts { livemode: facts.livemode, names, members, emitted, ..Facts::default() };
+        let taken = self.payments.take_in(&part, self.steps.input(n).seq)?;
+        self.steps.note(n, &mut self.payments, &taken, terms.at);
+        Ok(true)
+    }
+
+    /// Orders refunds one after the other, each of what the one before has left; says whether there was one.
+    fn order_refunds(
+        &mut self,
+        n: usize,
+        id: &str,
+        wanted: &mut Vec<RefundWanted>,
+        terms: &Terms<'_>,
+    ) -> Result<bool, String> {
+        let mut is_news = false;
+        for wanted in wanted.drain(..) {
+            let facts = self.payments.rows[id].facts().into_owned();
+            is_news |= self.order_refund(n, &facts, wanted, terms)?;
+        }
+        Ok(is_news)
     }
 
     /// Orders a refund, if it was not ordered before and something is left; says whether it was.
@@ -114,8 +169,8 @@ impl Batch<'_, '_> {
         let wish = RefundWish {
             at: terms.at,
             by: wanted.by,
-            trigger: wanted.trigger.to_owned(),
-            amount: None,
+            trigger: wanted.trigger,
+            amount: wanted.amount,
             currency: None,
             reason: wanted.reason,
             notes: None,

@@ -69,8 +69,6 @@ pub fn follow(
             lapse(id, facts, places);
             if is_paid {
                 late(id, facts, places, money, policy, &mut wants);
-            } else if money.is_some_and(|money| money.kept() > 0) {
-                wants.refund = Some((format!("rule/EXPIRED_AFTER_PAYMENT/{id}/1"), EXPIRED_PAYMENT));
             }
         }
     }
@@ -97,16 +95,10 @@ fn late(
     policy: &OrderPolicy,
     wants: &mut Wants,
 ) {
-    let over = facts.until.plus_ms(policy.grace_ms);
-    let was_in_time = money.is_some_and(|money| money.paid_at(places.at) <= over);
-    let trigger = if was_in_time { WEBHOOK_DELAY } else { EXPIRED_PAYMENT };
-    let rule = if was_in_time { WEBHOOK_DELAY } else { "EXPIRED_AFTER_PAYMENT" };
-    let refund = Some((format!("rule/{rule}/{id}/1"), trigger));
+    let was_in_time = is_in_time(facts, money, places.at, policy);
     let may_have_others =
         was_in_time || facts.confirm.is_some() || policy.late_payment == LatePayment::Reassign;
-    let is_ordered = |money: &Money<'_>| money.kept() == 0;
-    if !may_have_others || money.is_some_and(is_ordered) {
-        wants.refund = refund.filter(|_| money.is_some());
+    if !may_have_others || money.is_some_and(|money| money.kept() == 0) {
         return;
     }
     let number = facts.claimed() + 1;
@@ -115,9 +107,13 @@ fn late(
         Ok(parts) => {
             facts.claims.insert(number, parts);
             confirm(id, facts, places, number);
-            wants.reassigned = Some(trigger);
+            wants.reassigned = Some(if was_in_time { WEBHOOK_DELAY } else { EXPIRED_PAYMENT });
         }
-        Err(Untaken::Full(_)) => wants.refund = refund.filter(|_| money.is_some()),
+        // Nobody's fault but ours: whoever pays too late falls to the rule for that.
+        Err(Untaken::Full(_)) if was_in_time => {
+            wants.refund = Some((format!("rule/{WEBHOOK_DELAY}/{id}/1"), WEBHOOK_DELAY));
+        }
+        Err(Untaken::Full(_)) => {}
         Err(Untaken::Unknown(blocks)) => wants.blocks = blocks,
     }
 }
@@ -134,12 +130,12 @@ fn refund_of_cancelled(id: &str, facts: &Facts, money: Option<&Money<'_>>) -> Op
     if !kept || money.is_some_and(Money::is_refunded) {
         return None;
     }
-    if cancelled.refund {
-        let trigger = if cancelled.by == "CUSTOMER" { "CUSTOMER_CANCEL" } else { "OPERATOR" };
-        return Some((format!("cancel/{id}"), trigger));
-    }
-    // It was cancelled before anything was paid.
-    let was_confirmed = facts.confirmed > 0;
-    (!was_confirmed && cancelled.why != "refunded")
-        .then(|| (format!("rule/EXPIRED_AFTER_PAYMENT/{id}/1"), EXPIRED_PAYMENT))
+    let trigger = if cancelled.by == "CUSTOMER" { "CUSTOMER_CANCEL" } else { "OPERATOR" };
+    cancelled.refund.then(|| (format!("cancel/{id}"), trigger))
+}
+
+/// Whether the customer paid while the hold lasted, whenever we heard of it.
+pub fn is_in_time(facts: &Facts, money: Option<&Money<'_>>, at: Time, policy: &OrderPolicy) -> bool {
+    let over = facts.until.plus_ms(policy.grace_ms);
+    money.is_some_and(|money| money.is_paid() && money.paid_at(at) <= over)
 }

@@ -1,3 +1,4 @@
+mod cases;
 mod laws;
 
 use serde_json::{Value, json};
@@ -6,6 +7,8 @@ use super::super::decide::{Cause, Input};
 use super::super::order::Order;
 use super::super::payment::MerchantOrder;
 use super::super::reading::Reading;
+use std::collections::BTreeSet;
+
 use super::super::world::World;
 use super::*;
 use crate::job::fetch::Provider;
@@ -167,9 +170,35 @@ impl Shop {
         orders.into_iter().map(|(key, order)| (key, order.wish.trigger)).collect()
     }
 
+    fn cases(&self) -> Vec<crate::case::Facts> {
+        self.world.states(Kind::Case).map(|state| serde_json::from_str(&state.facts).unwrap()).collect()
+    }
+
+    fn compensations(&self) -> Vec<crate::compensation::Compensation> {
+        let all = self.world.states(Kind::Compensation);
+        all.map(|state| serde_json::from_str(&state.facts).unwrap()).collect()
+    }
+
+    /// A reservation for which something is made that fails; its run is asked for.
+    fn renders(&mut self, reference: &str) -> String {
+        let id = self.hold_with(reference, 1, 9, |hold| {
+            let ours = ful::Request {
+                kind: "video".into(),
+                tier: ful::Tier::Paid,
+                payment: hold.reservation.ours.payment.clone(),
+                reservation: Some(hold.id.clone()),
+                ..ful::Request::default()
+            };
+            hold.fulfilment = Some(("ful_1".into(), ful::Facts { ours, ..ful::Facts::default() }));
+            hold.reservation.ours.fulfilment = Some("ful_1".into());
+        });
+        self.pays(reference, 1_000, self.world.now());
+        id
+    }
+
     /// What was told of orders.
     fn told(&self) -> Vec<&str> {
-        let of_orders = |told: &&str| !told.starts_with("payment.") && !told.starts_with("balance.");
+        let of_orders = |told: &&str| told.starts_with("reservation.") || told.starts_with("fulfilment.");
         self.world.told().into_iter().filter(of_orders).collect()
     }
 }
@@ -389,7 +418,10 @@ fn f3_a_whole_refund_by_anybody_cancels_and_a_partial_one_does_not() {
     assert_eq!(shop.status(&id), "cancelled");
     assert!(shop.fulfilment("ful_1").downgraded_at.is_some());
     let told: Vec<_> = shop.world.told[before..].iter().map(|told| &*told.event_type).collect();
-    assert_eq!(told, ["payment.refunded", "reservation.cancelled", "fulfilment.downgraded"]);
+    assert_eq!(
+        told,
+        ["payment.refunded", "reservation.cancelled", "fulfilment.downgraded", "compensation.recorded"]
+    );
     assert!(shop.refunds(&id).is_empty(), "others refunded it");
 }
 

@@ -4,6 +4,8 @@
 use serde_json::{Value, json};
 
 use super::{Facts, Money, OrderPolicy, fulfilment};
+use crate::case;
+use crate::compensation::{Action, Compensation, CompensationRule};
 use crate::fulfilment as ful;
 use crate::reservation as rsv;
 use crate::slot::{Slot, SlotName, Taken};
@@ -108,4 +110,60 @@ fn view_run(number: u32, run: &ful::Run) -> Value {
         "error": run.error,
         "url": run.url,
     })
+}
+
+/// When a rule gives the money back, if nothing changes.
+pub fn refund_at(facts: &case::Facts, rules: &[CompensationRule]) -> Option<Time> {
+    coming(facts, rules).filter(|(rule, _)| rule.action == Action::Refund).map(|(_, at)| at).min()
+}
+
+/// What rules do next, and when.
+fn coming<'r>(
+    facts: &'r case::Facts,
+    rules: &'r [CompensationRule],
+) -> impl Iterator<Item = (&'r CompensationRule, Time)> {
+    let episode = facts.newest().map(|(_, episode)| episode).filter(|episode| episode.resolved.is_none());
+    let own = rules.iter().filter(|rule| rule.is_enabled && rule.trigger == facts.trigger);
+    own.filter_map(move |rule| {
+        let episode = episode.filter(|episode| !episode.fired.contains(&rule.name))?;
+        Some((rule, episode.since.get(&rule.name)?.plus_ms(rule.after_ms)))
+    })
+}
+
+pub fn case(id: &str, facts: &case::Facts, rules: &[CompensationRule], at: Time) -> Value {
+    let own: Vec<_> = rules.iter().filter(|rule| rule.trigger == facts.trigger).collect();
+    let (number, episode) = facts.newest().map_or((0, None), |(number, episode)| (number, Some(episode)));
+    let is_waiting = facts.status() == case::Status::Open;
+    let due = |(level, reached): (&u8, &Time)| Some(reached.plus_ms(case::response_of(&own, *level)?));
+    let respond_by = episode.and_then(|episode| episode.levels.iter().filter_map(due).min());
+    let next: Vec<_> = coming(facts, rules)
+        .map(|(rule, at)| json!({ "rule": rule.name, "at": at, "action": rule.action.name() }))
+        .collect();
+    json!({
+        "id": id,
+        "object": "case",
+        "trigger": facts.trigger,
+        "subject": facts.subject,
+        "episode": number,
+        "status": facts.status().name(),
+        "level": facts.level(),
+        "since": episode.and_then(|episode| episode.since.values().chain(episode.levels.values()).min()),
+        "respond_by": respond_by,
+        "overdue": is_waiting && respond_by.is_some_and(|by| by <= at),
+        "refund_at": refund_at(facts, rules),
+        "acknowledged": episode.and_then(|episode| episode.acknowledged.as_ref()),
+        "resolved": episode.and_then(|episode| episode.resolved.as_ref()),
+        "payment": facts.payment,
+        "reservation": facts.reservation,
+        "livemode": facts.livemode,
+        "tenant": facts.tenant,
+        "next": next,
+    })
+}
+
+pub fn compensation(id: &str, record: &Compensation) -> Value {
+    let mut shown = serde_json::to_value(record).expect("texts and numbers serialise");
+    shown["id"] = json!(id);
+    shown["object"] = json!("compensation");
+    shown
 }

@@ -8,9 +8,13 @@ use serde_json::{Value, json};
 use super::super::Terms;
 use super::super::finish::Steps;
 use super::{Orders, Register};
+use crate::announcement::Announcement;
 use crate::audit::Entry;
+use crate::case;
+use crate::compensation::Compensation;
 use crate::fulfilment as ful;
 use crate::reservation as rsv;
+use crate::settlement::follow::view;
 use crate::settlement::refund::Automatic;
 use crate::slot::{SlotName, block_key};
 use crate::state::{Index, Key, Kind, Write};
@@ -21,7 +25,7 @@ impl Orders<'_> {
         members.iter().any(|id| {
             self.reservations.get(id).is_some_and(Register::is_changed)
                 || self.fulfilments.get(id).is_some_and(Register::is_changed)
-        })
+        }) || self.cases.values().any(Register::is_changed)
     }
 
     /// Has the lock of an order without a payment written, whether or not it has changed itself.
@@ -96,6 +100,34 @@ impl Orders<'_> {
             steps.audit(row.by, entry(&key, action, tenant, row, summary, terms));
             written.push((row.by, Write { index, ..Write::of(&key, row.version, &row.now) }));
         }
+        for (id, row) in self.cases.iter().filter(|(_, row)| row.is_written()) {
+            let key = Key::new(Kind::Case, id);
+            let index = Index {
+                status: Some(row.now.status().name().to_owned()),
+                tenant: row.now.tenant.clone(),
+                livemode: row.now.livemode,
+                attention: Some(row.now.trigger.clone()),
+                ..Index::default()
+            };
+            let summary = |facts: &case::Facts| json!({ "status": facts.status().name(), "level": facts.level(), "trigger": facts.trigger });
+            let action = if row.before.is_none() { "case.opened" } else { "case.changed" };
+            let tenant = index.tenant.clone();
+            steps.audit(row.by, entry(&key, action, tenant, row, summary, terms));
+            written.push((row.by, Write { index, ..Write::of(&key, row.version, &row.now) }));
+        }
+        for (id, (n, record)) in &self.compensations {
+            let key = Key::new(Kind::Compensation, id);
+            let index = Index {
+                status: Some(record.kind.name().to_owned()),
+                tenant: record.tenant.clone(),
+                livemode: record.livemode,
+                amount: record.amount,
+                currency: record.currency.map(String::from),
+                attention: Some(record.trigger.clone()),
+                ..Index::default()
+            };
+            written.push((*n, Write { index, ..Write::of(&key, 0, record) }));
+        }
         if let Some(row) = self.automatic.filter(Register::is_changed) {
             written.push((row.by, Write::of(&Automatic::key(), row.version, &row.now)));
         }
@@ -106,6 +138,9 @@ impl Orders<'_> {
         for (n, announcement) in self.announcements {
             steps.announce(n, announcement);
         }
+        for (id, (n, record)) in &self.compensations {
+            steps.announce(*n, recorded(id, record, terms));
+        }
         for (n, deadline) in self.deadlines {
             steps.plan(n, deadline);
         }
@@ -115,6 +150,20 @@ impl Orders<'_> {
 impl<T: PartialEq> Register<T> {
     fn is_written(&self) -> bool {
         self.is_forced || self.is_changed()
+    }
+}
+
+fn recorded(id: &str, record: &Compensation, terms: &Terms<'_>) -> Announcement {
+    let anchor = record.payment.as_ref().or(record.reservation.as_ref()).map_or("-", String::as_str);
+    Announcement {
+        id: format!("{anchor}/compensation.recorded/{id}"),
+        event_type: "compensation.recorded".to_owned(),
+        livemode: record.livemode,
+        object: (Kind::Compensation.name(), id.to_owned()),
+        tenant: record.tenant.clone(),
+        about: json!({ "type": record.kind.name(), "trigger": record.trigger, "resolved_by": record.resolved_by }),
+        data: view::compensation(id, record),
+        at: terms.at,
     }
 }
 

@@ -1,0 +1,149 @@
+//! One rule: a condition over an order, and what follows once it has held long enough. Rules see no clock: how long a
+//! condition has held is a fact of its case.
+
+use crate::rule::{Rule, RuleError};
+use crate::time::HOUR_MS;
+
+#[derive(Clone, Debug)]
+pub struct CompensationRule {
+    pub name: String,
+    /// Rules of one trigger and subject share a case.
+    pub trigger: String,
+    pub when: Rule,
+    pub subject: Subject,
+    pub after_ms: i64,
+    pub action: Action,
+    /// 1 to 3; 0 tells nobody.
+    pub level: u8,
+    /// `chat`, `mail`, `pager`, or names of channels.
+    pub tell: Vec<String>,
+    /// Within which somebody must have answered; 0: no answer is due.
+    pub respond_within_ms: i64,
+    pub is_enabled: bool,
+}
+
+/// What a rule is about: the least of an order that its condition names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    Fulfilment,
+    Reservation,
+    Payment,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    None,
+    /// All that is left of the payment goes back.
+    Refund,
+    /// What came beyond what was asked for goes back.
+    RefundSurplus,
+}
+
+impl Action {
+    pub const ALL: [Self; 3] = [Self::None, Self::Refund, Self::RefundSurplus];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Refund => "refund",
+            Self::RefundSurplus => "refund_surplus",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|action| action.name() == text)
+    }
+}
+
+impl CompensationRule {
+    /// A rule that does nothing and tells nobody yet.
+    pub fn new(name: &str, trigger: &str, when: &str) -> Result<Self, RuleError> {
+        let subject = if when.contains("fulfilment.") {
+            Subject::Fulfilment
+        } else if when.contains("reservation.") {
+            Subject::Reservation
+        } else {
+            Subject::Payment
+        };
+        Ok(Self {
+            name: name.to_owned(),
+            trigger: trigger.to_owned(),
+            when: Rule::compile(when)?,
+            subject,
+            after_ms: 0,
+            action: Action::None,
+            level: 0,
+            tell: Vec::new(),
+            respond_within_ms: 0,
+            is_enabled: true,
+        })
+    }
+}
+
+/// What holds if nobody writes anything else.
+pub fn shipped() -> Vec<CompensationRule> {
+    let rule = |name: &str, trigger: &str, when: &str| {
+        CompensationRule::new(name, trigger, when).expect("shipped rules are tested")
+    };
+    let to = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    let response = 4 * HOUR_MS;
+    vec![
+        CompensationRule {
+            level: 1,
+            tell: to(&["chat"]),
+            ..rule(
+                "RENDER_FAILURE_FIRST",
+                "RENDER_FAILURE",
+                "fulfilment.retry_count >= 1 && fulfilment.status != \"done\" && !fulfilment.downgraded",
+            )
+        },
+        CompensationRule {
+            level: 2,
+            tell: to(&["chat", "mail"]),
+            respond_within_ms: response,
+            ..rule(
+                "RENDER_FAILURE_THIRD",
+                "RENDER_FAILURE",
+                "fulfilment.status == \"failed\" && !fulfilment.downgraded",
+            )
+        },
+        CompensationRule {
+            after_ms: 24 * HOUR_MS,
+            action: Action::Refund,
+            level: 3,
+            tell: to(&["pager"]),
+            ..rule(
+                "RENDER_FAILURE_TIMEOUT",
+                "RENDER_FAILURE",
+                "fulfilment.status == \"failed\" && fulfilment.tier == \"paid\"",
+            )
+        },
+        CompensationRule {
+            action: Action::Refund,
+            level: 1,
+            tell: to(&["chat"]),
+            ..rule(
+                "EXPIRED_AFTER_PAYMENT",
+                "EXPIRED_PAYMENT",
+                "reservation.status in [\"expired\", \"cancelled\"] && !reservation.was_confirmed && payment.amount_kept > 0",
+            )
+        },
+        CompensationRule {
+            level: 2,
+            tell: to(&["chat", "mail"]),
+            respond_within_ms: response,
+            ..rule(
+                "REFUND_FAILED",
+                "REFUND_FAILED",
+                "payment.attention in [\"refund_failed\", \"refund_given_up\", \"refund_by_hand\", \"refund_held_back\"]",
+            )
+        },
+        CompensationRule {
+            action: Action::RefundSurplus,
+            level: 2,
+            tell: to(&["mail"]),
+            is_enabled: false,
+            ..rule("DUPLICATE_PAYMENT", "DUPLICATE_PAYMENT", "payment.attention == \"overpaid\"")
+        },
+    ]
+}

@@ -1,0 +1,348 @@
+//! The cases of an order: which rules hold, what they do, and what is recorded of it.
+
+use std::collections::BTreeSet;
+
+use super::{Followed, Orders, RefundWanted, Register, is, load};
+use crate::case::{self, Word};
+use crate::compensation::{self, Action, Compensation, CompensationRule, Subject};
+use crate::provider::{encode_hex, sha256};
+use crate::reservation as rsv;
+use crate::rule::OrderVariables;
+use crate::settlement::Terms;
+use crate::settlement::follow::{CaseWord, Money, conditions};
+use crate::settlement::payment::{Facts, RefundOrder, RefundOrderStatus};
+use crate::state::{Key, Kind};
+
+/// Characters that tell one record from another.
+const ID_CHARACTERS: usize = 16;
+
+/// Something that rules are asked about.
+struct Asked {
+    id: String,
+    subject: Subject,
+    reservation: Option<String>,
+    variables: OrderVariables,
+    /// The cases that were opened about it.
+    known: BTreeSet<String>,
+}
+
+impl Orders<'_> {
+    /// Asks every rule about an order and all that belongs to it.
+    pub fn follow_cases(
+        &mut self,
+        n: usize,
+        members: &BTreeSet<String>,
+        money: Option<&Money<'_>>,
+        terms: &Terms<'_>,
+        followed: &mut Followed,
+    ) -> Result<(), String> {
+        for asked in self.asked(members, money, terms) {
+            let own = |rule: &&CompensationRule| rule.is_enabled && rule.subject == asked.subject;
+            let rules: Vec<&CompensationRule> = terms.orders.rules.iter().filter(own).collect();
+            let triggers: BTreeSet<&str> = rules.iter().map(|rule| rule.trigger.as_str()).collect();
+            for trigger in triggers {
+                let rules: Vec<_> = rules.iter().filter(|rule| rule.trigger == trigger).copied().collect();
+                self.follow_case(n, &asked, &rules, money, terms, followed)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn asked(&self, members: &BTreeSet<String>, money: Option<&Money<'_>>, terms: &Terms<'_>) -> Vec<Asked> {
+        let (at, policy) = (terms.at, terms.orders);
+        let mut all = Vec::new();
+        for id in members.iter().filter(|id| is(id, Kind::Fulfilment)) {
+            let Some(row) = self.fulfilments.get(id) else { continue };
+            let reservation = row.now.ours.reservation.clone();
+            let of = reservation.as_ref().and_then(|id| self.reservations.get(id)).map(|row| &row.now);
+            let variables = conditions(money, of, Some(&row.now), at, policy);
+            let known = row.now.cases.clone();
+            all.push(Asked { id: id.clone(), subject: Subject::Fulfilment, reservation, variables, known });
+        }
+        for id in members.iter().filter(|id| is(id, Kind::Reservation)) {
+            let Some(row) = self.reservations.get(id) else { continue };
+            all.push(Asked {
+                id: id.clone(),
+                subject: Subject::Reservation,
+                reservation: Some(id.clone()),
+                variables: conditions(money, Some(&row.now), None, at, policy),
+                known: row.now.cases.clone(),
+            });
+        }
+        all.extend(money.map(|money| Asked {
+            id: money.id.to_owned(),
+            subject: Subject::Payment,
+            reservation: None,
+            variables: conditions(Some(money), None, None, at, policy),
+            known: members.iter().filter(|id| is(id, Kind::Case)).cloned().collect(),
+        }));
+        all
+    }
+
+    fn follow_case(
+        &mut self,
+        n: usize,
+        asked: &Asked,
+        rules: &[&CompensationRule],
+        money: Option<&Money<'_>>,
+        terms: &Terms<'_>,
+        followed: &mut Followed,
+    ) -> Result<(), String> {
+        // What a rule can't answer does not hold.
+        let holds: Vec<bool> =
+            rules.iter().map(|rule| rule.when.holds_for(&asked.variables).unwrap_or_default()).collect();
+        let trigger = &rules[0].trigger;
+        let id = case::id_of(trigger, &asked.id);
+        if !asked.known.contains(&id) {
+            if !holds.contains(&true) {
+                return Ok(());
+            }
+            self.open_case(n, &id, asked, trigger, money);
+            followed.cases.extend((asked.subject == Subject::Payment).then(|| id.clone()));
+        }
+        let Some(row) = self.case(n, &id)? else { return Ok(()) };
+        let mut facts = row.now.clone();
+        let (fired, next) = case::follow(&mut facts, rules, &holds, terms.at);
+        row.set(facts, n);
+        followed.next = followed.next.into_iter().chain(next).min();
+        for fired in fired {
+            let rule = rules[fired.rule];
+            let amount = match rule.action {
+                Action::None => continue,
+                Action::Refund => None,
+                Action::RefundSurplus => Some(money.map_or(0, Money::surplus)),
+            };
+            followed.refunds.push(RefundWanted {
+                key: format!("rule/{}/{}/{}", rule.name, asked.id, fired.episode),
+                trigger: rule.trigger.clone(),
+                amount,
+                by: "SYSTEM".to_owned(),
+                reason: rule.name.clone(),
+                is_automatic: true,
+            });
+        }
+        Ok(())
+    }
+
+    fn open_case(&mut self, n: usize, id: &str, asked: &Asked, trigger: &str, money: Option<&Money<'_>>) {
+        let of_reservation = asked.reservation.as_ref().and_then(|id| self.reservations.get(id));
+        let of_fulfilment = self.fulfilments.get(&asked.id).map(|row| &row.now.ours);
+        let tenant = of_reservation.and_then(|row| row.now.ours.tenant.clone());
+        let tenant = tenant.or_else(|| of_fulfilment.and_then(|ours| ours.tenant.clone()));
+        let mode = of_reservation.map(|row| row.now.ours.livemode);
+        let facts = case::Facts {
+            trigger: trigger.to_owned(),
+            subject: asked.id.clone(),
+            payment: money.map(|money| money.id.to_owned()),
+            reservation: asked.reservation.clone(),
+            tenant: tenant.or_else(|| money.and_then(|money| money.derived.tenant.clone())),
+            livemode: mode
+                .or_else(|| of_fulfilment.map(|ours| ours.livemode))
+                .or_else(|| money.and_then(|money| money.facts.livemode)),
+            ..case::Facts::default()
+        };
+        self.use_by(n, &Key::new(Kind::Case, id));
+        self.cases.entry(id.to_owned()).or_insert_with(|| Register {
+            now: facts,
+            by: n,
+            ..Register::default()
+        });
+        if let Some(row) = self.reservations.get_mut(&asked.id) {
+            row.now.cases.insert(id.to_owned());
+            row.by = n;
+        }
+        if let Some(row) = self.fulfilments.get_mut(&asked.id) {
+            row.now.cases.insert(id.to_owned());
+            row.by = n;
+        }
+    }
+
+    fn case(&mut self, n: usize, id: &str) -> Result<Option<&mut Register<case::Facts>>, String> {
+        let key = Key::new(Kind::Case, id);
+        self.use_by(n, &key);
+        if !self.cases.contains_key(id) {
+            let Some(row) = load::<case::Facts>(self.known, &mut self.wanted, &key)? else { return Ok(None) };
+            if row.before.is_none() {
+                return Err(format!("there is no case {id}"));
+            }
+            self.cases.insert(id.to_owned(), row);
+        }
+        Ok(self.cases.get_mut(id))
+    }
+
+    /// Takes in what a person says of a case.
+    pub fn hear_of_case(
+        &mut self,
+        n: usize,
+        id: &str,
+        word: &CaseWord,
+        terms: &Terms<'_>,
+    ) -> Result<(), String> {
+        let Some(row) = self.case(n, id)? else { return Ok(()) };
+        row.by = n;
+        let Some(mut episode) = row.now.episodes.last_entry() else { return Ok(()) };
+        let (number, episode) = (*episode.key(), episode.get_mut());
+        let mut record = None;
+        match word {
+            CaseWord::Acknowledge(word) => {
+                episode.acknowledged.get_or_insert_with(|| word.clone());
+            }
+            CaseWord::Resolve(word) if episode.resolved.is_none() => {
+                episode.resolved = Some(word.clone());
+                record = Some(word.clone());
+            }
+            CaseWord::Resolve(_) => {}
+        }
+        let facts = row.now.clone();
+        if let Some(word) = record {
+            self.note_resolved(n, id, number, &facts, word, terms);
+        }
+        let payment = facts.payment.as_ref().map(|id| Key::new(Kind::Payment, id));
+        let reservation = facts.reservation.as_ref().map(|id| Key::new(Kind::Reservation, id));
+        let of_subject = || Key::new(Kind::Fulfilment, &*facts.subject);
+        self.touch(payment.or(reservation).unwrap_or_else(of_subject), n);
+        Ok(())
+    }
+
+    fn note_resolved(
+        &mut self,
+        n: usize,
+        id: &str,
+        episode: u32,
+        facts: &case::Facts,
+        word: Word,
+        terms: &Terms<'_>,
+    ) {
+        let is_made = |text: &str| text.starts_with(crate::fulfilment::TAG);
+        let record = Compensation {
+            kind: compensation::Kind::ManualResolution,
+            trigger: facts.trigger.clone(),
+            reservation: facts.reservation.clone(),
+            payment: facts.payment.clone(),
+            fulfilment: Some(facts.subject.clone()).filter(|subject| is_made(subject)),
+            amount: None,
+            currency: None,
+            resolved_by: word.by,
+            notes: Some(word.note).filter(|note| !note.is_empty()),
+            at: terms.at,
+            order: None,
+            refunds: Vec::new(),
+            livemode: facts.livemode,
+            tenant: facts.tenant.clone(),
+        };
+        self.record(n, &format!("manual/{id}/{episode}"), record);
+    }
+
+    pub(super) fn note_reassigned(
+        &mut self,
+        n: usize,
+        id: &str,
+        facts: &rsv::Facts,
+        trigger: &str,
+        terms: &Terms<'_>,
+    ) {
+        let record = Compensation {
+            kind: compensation::Kind::SlotReassign,
+            trigger: trigger.to_owned(),
+            reservation: Some(id.to_owned()),
+            payment: facts.ours.payment.clone(),
+            fulfilment: facts.ours.fulfilment.clone(),
+            amount: None,
+            currency: None,
+            resolved_by: "SYSTEM".to_owned(),
+            notes: None,
+            at: terms.at,
+            order: None,
+            refunds: Vec::new(),
+            livemode: Some(facts.ours.livemode),
+            tenant: facts.ours.tenant.clone(),
+        };
+        self.record(n, &format!("reassign/{id}/{}", facts.claimed()), record);
+    }
+
+    /// Records the refunds that are on their way for certain and were not recorded yet; says under which marks.
+    pub fn record_refunds(&mut self, n: usize, money: &Money<'_>, terms: &Terms<'_>) -> BTreeSet<String> {
+        let facts = money.facts;
+        let is_over = |key: &str, order: &RefundOrder| match facts.refund_order_status(key, order) {
+            RefundOrderStatus::Done | RefundOrderStatus::MetElsewhere => true,
+            RefundOrderStatus::Ordered
+            | RefundOrderStatus::Pending
+            | RefundOrderStatus::Failed
+            | RefundOrderStatus::HeldBack => false,
+        };
+        let member = |kind: Kind| facts.members.iter().find(|id| is(id, kind)).cloned();
+        let mut marks = BTreeSet::new();
+        for (key, order) in &facts.refund_orders {
+            let mark = mark_of(key);
+            if facts.emitted.contains(&mark) || !is_over(key, order) {
+                continue;
+            }
+            let record = Compensation {
+                kind: compensation::Kind::Refund,
+                trigger: order.wish.trigger.clone(),
+                reservation: member(Kind::Reservation),
+                payment: Some(money.id.to_owned()),
+                fulfilment: member(Kind::Fulfilment),
+                amount: Some(order.amount(order.wish.currency)),
+                currency: order.wish.currency,
+                resolved_by: order.wish.by.clone(),
+                notes: order.wish.notes.clone(),
+                at: terms.at,
+                order: Some(key.clone()),
+                refunds: facts.refunds_by(key).map(|(id, _)| id.clone()).collect(),
+                livemode: facts.livemode,
+                tenant: money.derived.tenant.clone(),
+            };
+            self.record(n, &format!("{}/{key}", money.id), record);
+            marks.insert(mark);
+        }
+        marks.extend(self.record_foreign_refund(n, facts, money, terms));
+        marks
+    }
+
+    /// All the money of an order went back, and nobody here had asked for it.
+    fn record_foreign_refund(
+        &mut self,
+        n: usize,
+        facts: &Facts,
+        money: &Money<'_>,
+        terms: &Terms<'_>,
+    ) -> Option<String> {
+        let mark = mark_of("provider");
+        let is_ours = !facts.refund_orders.is_empty() || facts.members.is_empty();
+        if is_ours || !money.is_refunded() || facts.emitted.contains(&mark) {
+            return None;
+        }
+        let member = |kind: Kind| facts.members.iter().find(|id| is(id, kind)).cloned();
+        let record = Compensation {
+            kind: compensation::Kind::Refund,
+            trigger: "PROVIDER".to_owned(),
+            reservation: member(Kind::Reservation),
+            payment: Some(money.id.to_owned()),
+            fulfilment: member(Kind::Fulfilment),
+            amount: Some(money.derived.refunded),
+            currency: money.derived.currency,
+            resolved_by: "PROVIDER".to_owned(),
+            notes: None,
+            at: terms.at,
+            order: None,
+            refunds: facts.refunds.keys().cloned().collect(),
+            livemode: facts.livemode,
+            tenant: money.derived.tenant.clone(),
+        };
+        self.record(n, &format!("{}/provider", money.id), record);
+        Some(mark)
+    }
+
+    /// Under an id that names what was done: the same is recorded once.
+    fn record(&mut self, n: usize, name: &str, record: Compensation) {
+        let hash = encode_hex(sha256(name.as_bytes()));
+        let id = format!("{}{}", compensation::TAG, &hash[..ID_CHARACTERS]);
+        self.use_by(n, &Key::new(Kind::Compensation, &*id));
+        self.compensations.entry(id).or_insert((n, record));
+    }
+}
+
+fn mark_of(name: &str) -> String {
+    format!("compensation/{name}")
+}
