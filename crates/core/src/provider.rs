@@ -5,6 +5,7 @@
 //! shape in that order; adding a provider is adding its file and its line in [`ALL`]. No file does I/O: a scheme
 //! that needs a certificate names its URL, and the caller brings it along.
 
+mod about;
 mod adyen;
 mod certificate;
 mod generic_hmac;
@@ -33,11 +34,11 @@ mod twilio;
 pub mod vectors;
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use http::{HeaderMap, Method};
 use serde::Deserialize;
 
+pub use about::{About, ProviderSetting, Setup, SetupError};
 pub use certificate::Certificate;
 pub use listed::read_listed;
 pub use refusal::Refusal;
@@ -45,8 +46,7 @@ pub(crate) use signature::to_base64;
 pub use signature::{from_base64 as decode_base64, sha256, to_base64 as encode_base64, to_hex as encode_hex};
 pub(crate) use stripe::open_decoded as open_stripe_decoded;
 
-use crate::event::{Created, Event, Trust};
-use crate::secret::Secret;
+use crate::event::{Created, Event};
 use crate::time::Time;
 
 /// Every provider, in the order the README lists them.
@@ -89,126 +89,6 @@ pub trait Provider: Sync {
     /// Turns a source's configuration into a scheme with its keys ready. The error says what to write instead.
     fn open(&self, setup: &Setup) -> Result<Box<dyn Scheme>, SetupError>;
 }
-
-/// What a provider is, in words: for the README, the example configuration, error messages and `doctor`.
-#[derive(Debug)]
-pub struct About {
-    /// As written in `provider = "…"`.
-    pub name: &'static str,
-    pub title: &'static str,
-    /// How its requests are proven, in one line.
-    pub proof: &'static str,
-    /// What `secrets` holds and where to find it; empty when the provider has none.
-    pub secret: &'static str,
-    pub trust: Trust,
-    /// Seconds a signed timestamp may lie in the past; `None` when the scheme signs no timestamp, or one with a window of
-    /// its own. Only where there is some may a source set another.
-    pub tolerance_s: Option<i64>,
-    /// Signs with a certificate that is fetched, so a source may give it instead.
-    pub has_certificate: bool,
-    /// Its events may say which account they belong to, so a source may take those of one only.
-    pub names_account: bool,
-    /// The signature covers the address the provider calls, so `public_url` must be configured.
-    pub signs_url: bool,
-    /// Headers that carry a secret and so are never stored.
-    pub secret_headers: &'static [&'static str],
-    /// Of a hint: the headers it is stored and delivered with. Its sender's are not, since anybody may have written them.
-    pub hint_headers: &'static [(&'static str, &'static str)],
-    /// Settings of this provider alone, written beside the common ones in `[[source]]`.
-    pub settings: &'static [Setting],
-    /// An event type this provider sends, for test traffic that names none.
-    pub sample_type: &'static str,
-    /// The smallest body that reads as an event, with the placeholders of [`About::draft`]; empty when the
-    /// provider's requests have no body or can't be signed here.
-    pub sample: &'static str,
-}
-
-impl About {
-    /// The common answers, to be overridden by the few that differ.
-    pub const fn new(name: &'static str, title: &'static str) -> Self {
-        Self {
-            name,
-            title,
-            proof: "",
-            secret: "",
-            trust: Trust::Signed,
-            tolerance_s: None,
-            has_certificate: false,
-            names_account: false,
-            signs_url: false,
-            secret_headers: &[],
-            hint_headers: &[],
-            settings: &[],
-            sample_type: "test.event",
-            sample: "",
-        }
-    }
-
-    /// The sample with its placeholders filled: `{id}`, `{type}`, and the creation time as `{seconds}`, `{ms}` or
-    /// `{rfc3339}`.
-    pub fn draft(&self, id: &str, kind: &str, now: Time) -> Draft {
-        let written = |text: &str| {
-            if self.sample.starts_with('{') {
-                let quoted = serde_json::Value::from(text).to_string();
-                quoted[1..quoted.len() - 1].to_owned()
-            } else {
-                form_urlencoded::byte_serialize(text.as_bytes()).collect()
-            }
-        };
-        let body = self
-            .sample
-            .replace("{seconds}", &now.seconds().to_string())
-            .replace("{ms}", &now.ms().to_string())
-            .replace("{rfc3339}", &now.to_string())
-            .replace("{type}", &written(kind))
-            .replace("{id}", &written(id));
-        Draft { id: id.to_owned(), kind: kind.to_owned(), body: body.into_bytes() }
-    }
-}
-
-#[derive(Debug)]
-pub struct Setting {
-    pub name: &'static str,
-    pub help: &'static str,
-    pub example: &'static str,
-    pub required: bool,
-}
-
-/// A source's configuration as a provider sees it.
-#[derive(Clone, Debug, Default)]
-pub struct Setup {
-    pub secrets: Vec<Secret>,
-    pub public_url: Option<String>,
-    pub tolerance_s: Option<i64>,
-    /// By [`Setting::name`].
-    pub settings: BTreeMap<String, String>,
-}
-
-impl Setup {
-    pub fn setting(&self, name: &str) -> Option<&str> {
-        self.settings.get(name).map(String::as_str)
-    }
-
-    /// A setting or, in words, what to write.
-    fn required(&self, name: &'static str) -> Result<&str, SetupError> {
-        self.setting(name).filter(|value| !value.is_empty()).ok_or_else(|| {
-            SetupError(format!("`{name}` is missing: this provider can't verify anything without it"))
-        })
-    }
-
-    fn required_public_url(&self) -> Result<&str, SetupError> {
-        self.public_url.as_deref().ok_or_else(|| {
-            SetupError(
-                "`public_url` is missing: this provider signs the address it calls, so write it exactly as registered there"
-                    .into(),
-            )
-        })
-    }
-}
-
-#[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("{0}")]
-pub struct SetupError(pub String);
 
 /// A request as it came in: raw, unparsed.
 #[derive(Clone, Copy, Debug)]

@@ -5,6 +5,7 @@
 //! (coordinated omission). A dead connection leaves its event's outcome unknown, and the ledger says so. A load
 //! always ends by itself: at its count, its deadline or when told to.
 
+mod connection;
 mod report;
 mod tally;
 
@@ -17,23 +18,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
+use connection::KeepAlive;
 pub use report::{Ledger, Report};
 use tally::{Outcome, Tally};
 
-use crate::http::{Body, Head};
 use crate::traffic::Traffic;
 use crate::{assert_loopback, measure};
 
-/// Pause before a refused connection is tried again: a server restarting is worth waiting for.
-const RECONNECT: Duration = Duration::from_millis(5);
 /// Shortest sleep of the pacer: finer would cost more than it measures.
 const PACE_STEP: Duration = Duration::from_micros(200);
-/// Largest answer worth reading.
-const ANSWER_MAX: usize = 1 << 20;
 /// Ten minutes in microseconds: the slowest answer the histograms tell apart.
 const LATENCY_MAX_US: u64 = 600_000_000;
 
@@ -142,7 +137,7 @@ impl Load {
     pub async fn run(self, traffic: Arc<dyn Traffic>) -> Report {
         assert_loopback(self.address);
         measure::raise_open_files();
-        let run = Arc::new(Run::new(self, traffic));
+        let run = Arc::new(LoadRun::new(self, traffic));
         let pacer = matches!(run.load.pace, Pace::Open { .. }).then(|| {
             let run = Arc::clone(&run);
             std::thread::spawn(move || run.pace())
@@ -150,7 +145,7 @@ impl Load {
         let connections: Vec<_> = (0..run.load.connections)
             .map(|_| {
                 let run = Arc::clone(&run);
-                tokio::spawn(async move { Connection::new(&run).drive().await })
+                tokio::spawn(async move { KeepAlive::new(&run).drive().await })
             })
             .collect();
         for connection in connections {
@@ -186,7 +181,7 @@ impl Running {
 }
 
 /// One load on its way, shared by its connections.
-struct Run {
+struct LoadRun {
     load: Load,
     traffic: Arc<dyn Traffic>,
     started: Instant,
@@ -201,7 +196,7 @@ struct Run {
     tally: Mutex<Tally>,
 }
 
-impl Run {
+impl LoadRun {
     fn new(load: Load, traffic: Arc<dyn Traffic>) -> Self {
         let started = Instant::now();
         let measured_from = started + load.warm_up;
@@ -349,95 +344,6 @@ impl Run {
                 resent: ids(std::mem::take(&mut tally.resent).into_iter().collect()),
             },
             next,
-        }
-    }
-}
-
-/// One keep-alive connection, opened again whenever it ends.
-struct Connection<'r> {
-    run: &'r Run,
-    stream: Option<TcpStream>,
-    request: Vec<u8>,
-    answer: Vec<u8>,
-}
-
-impl<'r> Connection<'r> {
-    fn new(run: &'r Run) -> Self {
-        Self { run, stream: None, request: Vec::with_capacity(8 << 10), answer: Vec::with_capacity(4 << 10) }
-    }
-
-    async fn drive(&mut self) {
-        while let Some((n, due)) = self.run.take().await {
-            self.request.clear();
-            self.run.traffic.write(n, &mut self.request);
-            while !self.send(n, due).await && self.run.load.resend == Resend::UntilAcknowledged {
-                tokio::time::sleep(RECONNECT).await;
-                if self.run.is_over() {
-                    break;
-                }
-            }
-        }
-    }
-
-    /// Sends the request once; says whether it was acknowledged.
-    async fn send(&mut self, n: u64, due: Instant) -> bool {
-        let Some(mut stream) = self.connected().await else {
-            self.run.tally().unsent += 1;
-            return false;
-        };
-        let exchange = exchange(&mut stream, &self.request, &mut self.answer);
-        let Ok(Ok(head)) = tokio::time::timeout(self.run.load.answer_timeout, exchange).await else {
-            self.run.unanswered(n, due);
-            return false;
-        };
-        // Bodies of other framings are not read: the next request takes a new connection.
-        if !head.close && matches!(head.body, Body::Length(_)) {
-            self.stream = Some(stream);
-        }
-        self.run.answered(n, due, head.status);
-        (200..300).contains(&head.status)
-    }
-
-    /// An open connection, or `None` when the load ended before there was one.
-    async fn connected(&mut self) -> Option<TcpStream> {
-        if let Some(stream) = self.stream.take() {
-            return Some(stream);
-        }
-        loop {
-            match TcpStream::connect(self.run.load.address).await {
-                Ok(stream) => {
-                    self.run.tally().connects += 1;
-                    stream.set_nodelay(true).ok();
-                    return Some(stream);
-                }
-                Err(_) => self.run.tally().connects_refused += 1,
-            }
-            if self.run.is_over() {
-                return None;
-            }
-            tokio::time::sleep(RECONNECT).await;
-        }
-    }
-}
-
-async fn exchange(stream: &mut TcpStream, request: &[u8], answer: &mut Vec<u8>) -> io::Result<Head> {
-    stream.write_all(request).await?;
-    answer.clear();
-    loop {
-        if stream.read_buf(answer).await? == 0 {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        if let Some(head) = Head::read(answer)? {
-            let whole = match head.body {
-                Body::Length(length) => head.length + length,
-                Body::Chunked | Body::UntilClose => head.length,
-            };
-            if answer.len() >= whole {
-                return Ok(head);
-            }
-        }
-        if answer.len() > ANSWER_MAX {
-            return Err(io::Error::other("the answer is too large"));
         }
     }
 }

@@ -1,5 +1,7 @@
 //! One running process: opens the store, joins it, starts the roles asked for, and stops them in order.
 
+mod commands;
+
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
@@ -28,6 +30,8 @@ use crate::jobs::Jobs;
 use crate::node::{Health, Node};
 use crate::telemetry::Metrics;
 use crate::{acts, api, console, jobs, pages, queries};
+
+pub use commands::{Needs, examine, migrate, open_api};
 
 /// What a process does. Several processes may share one PostgreSQL, each with its roles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

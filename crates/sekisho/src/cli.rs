@@ -56,10 +56,9 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use sekisho_core::source_name::Origin;
-use sekisho_store::StoreUrl;
 
 use crate::acts::Refusal;
-use crate::config::{Config, FILE, Glance, Loaded, Problem, Source, glance, load, load_sources};
+use crate::config::{Config, FILE, Glance, Loaded, Problem, Source, StoreUrl, glance, load, load_sources};
 use client::Connection;
 
 /// The checkpoint between payment providers and your application.

@@ -38,7 +38,6 @@ use sekisho_core::settlement::{self, References, refund};
 use sekisho_core::source_name::{OWN, Origin};
 use sekisho_core::time::DAY_MS;
 use sekisho_core::user::Rank;
-use sekisho_store::StoreUrl;
 
 use crate::effects::mail::Mailbox;
 
@@ -50,6 +49,7 @@ pub use reference::{example, markdown};
 pub use route::Route;
 pub use schedule::Schedule;
 pub use secret::resolve;
+pub use sekisho_store::StoreUrl;
 pub use source::{Api, Source, UnusableBody};
 
 /// Where the configuration is looked for when none is named.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use sekisho_core::id::Sequence;
 use sekisho_core::queue::SUSPECT_AFTER;
 use sekisho_core::{Epoch, Seq, Time};
-use sekisho_store::{Peer, Pulse, Store};
+use sekisho_store::{PeerNode, Pulse, Store};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -314,7 +314,7 @@ struct Observed {
 
 impl Observed {
     /// Somebody went since, whoever gave them up; or it is time anyway.
-    fn must_sweep(&mut self, peers: &[Peer], now: Instant) -> bool {
+    fn must_sweep(&mut self, peers: &[PeerNode], now: Instant) -> bool {
         let alive = |epoch: &Epoch| peers.iter().any(|peer| peer.epoch == *epoch);
         let must = self.swept.as_ref().is_none_or(|(before, at)| {
             !before.iter().all(alive) || now.duration_since(*at) >= self.timing.sweep_every
@@ -326,11 +326,11 @@ impl Observed {
     }
 
     /// Those given up in this beat are still among them; in the next they are missed, and it is swept once more.
-    fn has_swept(&mut self, peers: &[Peer], now: Instant) {
+    fn has_swept(&mut self, peers: &[PeerNode], now: Instant) {
         self.swept = Some((peers.iter().map(|peer| peer.epoch).collect(), now));
     }
 
-    fn dead(&mut self, peers: &[Peer], now: Instant) -> Vec<Peer> {
+    fn dead(&mut self, peers: &[PeerNode], now: Instant) -> Vec<PeerNode> {
         self.seen.retain(|epoch, _| peers.iter().any(|peer| peer.epoch == *epoch));
         // While we could not look ourselves, a beat that stood still proves nothing: the store may have been away.
         let blind =
@@ -339,7 +339,7 @@ impl Observed {
             self.seen.values_mut().for_each(|seen| seen.1 = now);
         }
         let dead_after = self.timing.dead_after;
-        let still = |peer: &&Peer| {
+        let still = |peer: &&PeerNode| {
             let seen = self.seen.entry(peer.epoch).or_insert((peer.beat, now));
             if seen.0 != peer.beat {
                 *seen = (peer.beat, now);
@@ -362,7 +362,7 @@ mod tests {
     fn b2_a_node_is_dead_only_after_its_beat_stood_still_before_our_eyes() {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
-        let peer = |beat| [Peer { epoch: Epoch(7), beat }];
+        let peer = |beat| [PeerNode { epoch: Epoch(7), beat }];
         let mut observed = Observed::default();
         let mut looks = |beat, seconds: std::ops::RangeInclusive<u64>| {
             seconds.map(|second| observed.dead(&peer(beat), at(second))).collect::<Vec<_>>()
@@ -394,7 +394,7 @@ mod tests {
         let start = Instant::now();
         let at = |seconds| start + Duration::from_secs(seconds);
         let peers = |epochs: &[i64]| {
-            epochs.iter().map(|epoch| Peer { epoch: Epoch(*epoch), beat: 0 }).collect::<Vec<_>>()
+            epochs.iter().map(|epoch| PeerNode { epoch: Epoch(*epoch), beat: 0 }).collect::<Vec<_>>()
         };
         let mut observed = Observed::default();
         assert!(observed.must_sweep(&peers(&[1, 2]), at(0)));

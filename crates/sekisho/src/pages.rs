@@ -58,11 +58,13 @@ async fn ready(
     let Some(unready) = pages.health.unready() else {
         return (StatusCode::OK, Json(json!({ "status": "ready" })));
     };
-    let mut answer = json!({ "status": "unready", "reason": unready.reason });
     let caller = pages.auth.caller(&headers, peer.map(|Extension(peer)| peer)).await;
-    if caller.is_ok_and(|caller| caller.is_some_and(|caller| caller.tenant.is_none())) {
-        answer["detail"] = unready.detail.into();
-    }
+    let is_known = caller.is_ok_and(|caller| caller.is_some_and(|caller| caller.tenant.is_none()));
+    let answer = if is_known {
+        json!({ "status": "unready", "reason": unready.reason, "detail": unready.detail })
+    } else {
+        json!({ "status": "unready", "reason": unready.reason })
+    };
     (StatusCode::SERVICE_UNAVAILABLE, Json(answer))
 }
 

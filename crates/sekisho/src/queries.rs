@@ -7,6 +7,7 @@
 mod api_keys;
 mod audit;
 mod books;
+mod condition;
 mod context;
 mod dead;
 mod decided;
@@ -25,6 +26,7 @@ mod users;
 pub use api_keys::{find_key, find_key_called, list_keys, strongest_key};
 pub use audit::{AuditReport, each_link, verify_audit};
 pub use books::{check_books, differences};
+pub use condition::{Condition, DeadLettersWaiting, PausedChannel, condition};
 pub use context::OrderContext;
 pub use dead::find_letter;
 pub use directory::{NAMED_MAX, every_of_id, find_member, several};

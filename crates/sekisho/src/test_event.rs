@@ -13,6 +13,7 @@ use sekisho_core::provider::{About, Draft, Signed};
 use tokio::time::Instant;
 
 use crate::effects::http;
+use crate::types::Problem;
 use crate::{now, token};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -164,8 +165,8 @@ impl Answer {
             200..=299 if self.outcome.is_empty() => format!("{} (a handshake, no event)", self.status),
             200..=299 => format!("{} {} {}", self.status, self.outcome, self.event_id),
             _ => {
-                let problem: serde_json::Value = serde_json::from_str(&self.body).unwrap_or_default();
-                let title = problem["title"].as_str().unwrap_or("no explanation").to_owned();
+                let problem = serde_json::from_str::<Problem>(&self.body);
+                let title = problem.map_or_else(|_| "no explanation".into(), |problem| problem.title);
                 format!("{} {title} ({})", self.status, self.request_id)
             }
         }

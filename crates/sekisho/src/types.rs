@@ -34,7 +34,7 @@ mod source;
 mod suppression;
 mod user;
 
-pub use audit::{AuditCheck, AuditEntry, ExportedEntry, SealedEntry};
+pub use audit::{AuditCheck, AuditEntry, ChangeDetails, ExportedEntry, SealedEntry};
 pub use billing::{Billing, BillingReferences, Invoice, Period, Subscription};
 pub use books::{Account, Balance, Books, BooksReport, CurrencyBalance, Difference, Line, Total, Warning};
 pub use channel::{Channel, Resumed};

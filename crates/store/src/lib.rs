@@ -253,7 +253,7 @@ pub struct Joined {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pulse {
     Alive {
-        peers: Vec<Peer>,
+        peers: Vec<PeerNode>,
         /// The database's clock, for an alarm when clocks disagree; it decides nothing.
         store_time: Option<Time>,
     },
@@ -261,7 +261,7 @@ pub enum Pulse {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Peer {
+pub struct PeerNode {
     pub epoch: Epoch,
     pub beat: i64,
 }

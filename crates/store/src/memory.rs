@@ -1,35 +1,34 @@
 //! The store in memory: the plainest possible reading of [`Store`]'s promises. Tests compare the databases with it.
 
 mod act;
+mod admit;
+mod chain;
 mod commit;
 mod filter;
 mod find;
+mod node;
 mod upkeep;
+mod work;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use sekisho_core::audit::{BEGINNING, Entry};
 use sekisho_core::change::{Act, Admission, Arrival, ChangeSet, Committed, Rejection, Replayed};
-use sekisho_core::event::{About, BodyDigest, DedupeKey, FirstBody, OtherBody, Stored};
-use sekisho_core::id::NODES_MAX;
-use sekisho_core::job::{Attempt, DeadReason, Job, Kind, Lane, Lease, Outcome, Settle, Task, effect_prefix};
-use sekisho_core::state::{self, Key, State};
+use sekisho_core::event::{About, BodyDigest, DedupeKey, Stored};
+use sekisho_core::job::{Attempt, Job, Lane, Lease, Outcome, Settle, Task};
+use sekisho_core::state::{Key, State};
 use sekisho_core::time::HOUR_MS;
 use sekisho_core::{Epoch, Seq, Time};
 
 use crate::find::Branches;
 use crate::{
     AuditEntry, AuditFilter, AuditPage, BookedLine, CLAIM_MAX, ChainHead, Committers, Count, DeadFilter,
-    DeadGroup, DeadLetter, Error, EventFilter, EventPage, EventRecord, EventSummary, FIND_MAX, Forgotten,
-    Joined, LineFilter, Link, Loaded, Message, NodeRecord, Peer, Pulse, RejectionFilter, Result, Stake,
-    Standing, StateFilter, Status, Store, Sum, Work,
+    DeadGroup, DeadLetter, Error, EventFilter, EventPage, EventRecord, FIND_MAX, Forgotten, Joined,
+    LineFilter, Link, Loaded, Message, NodeRecord, PeerNode, Pulse, RejectionFilter, Result, StateFilter,
+    Status, Store, Sum, Work,
 };
-
-/// One process, one writer: one chain.
-const CHAIN: i64 = 1;
 
 #[derive(Default)]
 pub struct MemoryStore {
@@ -95,22 +94,7 @@ impl MemoryStore {
 #[async_trait]
 impl Store for MemoryStore {
     async fn join(&self, now: Time) -> Result<Joined> {
-        let mut tables = self.tables();
-        let epoch = tables.next_epoch().ok_or_else(Error::crowded)?;
-        tables.last_epoch = epoch.0;
-        tables.nodes.insert(epoch, NodeRecord { epoch, beat: 0, joined_at: now });
-        let floor = [
-            tables.events.keys().max(),
-            tables.jobs.keys().max(),
-            tables.outcomes.keys().max(),
-            tables.dead.keys().max(),
-        ]
-        .into_iter()
-        .flatten()
-        .max()
-        .copied()
-        .unwrap_or(Seq::ZERO);
-        Ok(Joined { epoch, floor })
+        self.tables().join(now).ok_or_else(Error::crowded)
     }
 
     async fn beat(&self, epoch: Epoch, n: i64) -> Result<Pulse> {
@@ -118,7 +102,7 @@ impl Store for MemoryStore {
         let Some(node) = tables.nodes.get_mut(&epoch) else { return Ok(Pulse::Ended) };
         node.beat = n;
         let peers = tables.nodes.values().filter(|peer| peer.epoch != epoch);
-        let peers = peers.map(|node| Peer { epoch: node.epoch, beat: node.beat }).collect();
+        let peers = peers.map(|node| PeerNode { epoch: node.epoch, beat: node.beat }).collect();
         Ok(Pulse::Alive { peers, store_time: None })
     }
 
@@ -155,21 +139,7 @@ impl Store for MemoryStore {
     }
 
     async fn claim(&self, epoch: Epoch, wants: Vec<(Lane, usize)>, now: Time) -> Result<Vec<Job>> {
-        let mut tables = self.tables();
-        let mut claimed = Vec::new();
-        for (lane, limit) in wants {
-            let mut ready: Vec<_> = tables
-                .jobs
-                .iter()
-                .filter(|(_, job)| job.owner.is_none() && job.lane == lane && job.due_at <= now)
-                .filter(|(id, job)| tables.has_its_turn(**id, job))
-                .map(|(&id, job)| (job.due_at, id))
-                .collect();
-            ready.sort_unstable();
-            ready.truncate(limit.min(CLAIM_MAX));
-            claimed.extend(ready.into_iter().map(|(_, id)| tables.lease(id, epoch)));
-        }
-        Ok(claimed)
+        Ok(self.tables().claim(epoch, wants, now))
     }
 
     async fn commit(&self, sets: Vec<ChangeSet>) -> Result<Vec<Committed>> {
@@ -187,13 +157,7 @@ impl Store for MemoryStore {
 
     async fn release(&self, leases: Vec<Lease>) -> Result<()> {
         let mut tables = self.tables();
-        for lease in leases {
-            if let Some(job) = tables.held(lease) {
-                job.owner = None;
-                job.started = false;
-                job.base += 1;
-            }
-        }
+        leases.into_iter().for_each(|lease| tables.release(lease));
         Ok(())
     }
 
@@ -205,49 +169,19 @@ impl Store for MemoryStore {
 
     async fn adopt(&self, leases: Vec<Lease>) -> Result<Vec<Job>> {
         let mut tables = self.tables();
-        let adopt = |lease: Lease| {
-            let job = tables.held(lease)?;
-            // The run that never was, or was cut off, is no try.
-            job.base += 1;
-            Some(tables.lease(lease.job, lease.epoch))
-        };
-        Ok(leases.into_iter().filter_map(adopt).collect())
+        Ok(leases.into_iter().filter_map(|lease| tables.adopt(lease)).collect())
     }
 
     async fn sweep(&self, limit: usize, suspect_after: i32) -> Result<usize> {
-        let Tables { nodes, jobs, .. } = &mut *self.tables();
-        let orphans =
-            jobs.values_mut().filter(|job| job.owner.is_some_and(|owner| !nodes.contains_key(&owner)));
-        let free = |job: &mut JobRow| {
-            if job.lane != Lane::suspect() || job.started {
-                job.crashes += 1;
-            }
-            if job.crashes >= suspect_after && job.home.is_none() {
-                job.home = Some(std::mem::replace(&mut job.lane, Lane::suspect()));
-            }
-            // The run that was cut off is no try.
-            job.base += 1;
-            job.owner = None;
-            job.started = false;
-        };
-        Ok(orphans.take(limit.min(CLAIM_MAX)).map(free).count())
+        Ok(self.tables().sweep(limit, suspect_after))
     }
 
     async fn make_due(&self, limit: usize, now: Time) -> Result<usize> {
-        let mut tables = self.tables();
-        let waits =
-            |job: &&mut JobRow| job.owner.is_none() && job.due_at > now && job.task.kind() != Kind::Timer;
-        let hastened = tables.jobs.values_mut().filter(waits).take(limit.min(CLAIM_MAX));
-        Ok(hastened.map(|job| job.due_at = now).count())
+        Ok(self.tables().make_due(limit, now))
     }
 
     async fn lanes(&self) -> Result<Vec<(Lane, Time)>> {
-        let mut oldest: BTreeMap<Lane, Time> = BTreeMap::new();
-        for job in self.tables().jobs.values().filter(|job| job.owner.is_none()) {
-            let due_at = oldest.entry(job.lane.clone()).or_insert(job.due_at);
-            *due_at = job.due_at.min(*due_at);
-        }
-        Ok(oldest.into_iter().collect())
+        Ok(self.tables().lanes())
     }
 
     async fn load_events(&self, seqs: Vec<Seq>) -> Result<Vec<Stored>> {
@@ -458,216 +392,5 @@ impl Store for MemoryStore {
 
     async fn describe(&self) -> Result<Vec<(String, String)>> {
         Ok(vec![("store".into(), "memory".into())])
-    }
-}
-
-impl Tables {
-    fn next_epoch(&mut self) -> Option<Epoch> {
-        if (self.nodes.len() + self.given_up.len()) as i64 >= NODES_MAX {
-            self.given_up.pop_first();
-        }
-        let given_up = self.given_up.iter().map(|(_, epoch)| epoch);
-        let taken: BTreeSet<i64> = self.nodes.keys().chain(given_up).map(|epoch| epoch.number()).collect();
-        Epoch(self.last_epoch).next_free(|number| taken.contains(&number))
-    }
-
-    fn admit(&mut self, arrival: &Arrival, keep: Option<Epoch>) -> Admission {
-        let refuses = |first: &FirstBody| first.other == OtherBody::Refused;
-        if arrival.first_body.filter(refuses).is_some_and(|first| self.is_other_body(first, arrival.seq)) {
-            return Admission::OtherBody;
-        }
-        let stored = self.dedupe.get(&arrival.key).copied();
-        if let Some(seq) = stored.filter(|seq| *seq != arrival.seq) {
-            return Admission::Duplicate(seq);
-        }
-        let noted = arrival.first_body.filter(|first| !refuses(first));
-        let id_reused = noted.is_some_and(|first| self.is_other_body(first, arrival.seq));
-        let admission = if id_reused { Admission::IdReused } else { Admission::Admitted };
-        if stored.is_some() {
-            return admission;
-        }
-        if id_reused {
-            self.reused.insert(arrival.seq);
-        }
-        self.dedupe.insert(arrival.key, arrival.seq);
-        self.events.insert(arrival.seq, arrival.clone());
-        let job = JobRow {
-            owner: keep,
-            attempt: i32::from(keep.is_some()),
-            task: Task::Settle(arrival.settle()),
-            ..JobRow::settle(arrival.seq, arrival.received_at)
-        };
-        self.jobs.insert(arrival.seq, job);
-        admission
-    }
-
-    /// Whether another body came under its id before. The first is remembered.
-    fn is_other_body(&mut self, first: FirstBody, seq: Seq) -> bool {
-        self.first_bodies.entry(first.id).or_insert((first.digest, seq)).0 != first.digest
-    }
-
-    fn held(&mut self, lease: Lease) -> Option<&mut JobRow> {
-        self.jobs
-            .get_mut(&lease.job)
-            .filter(|job| job.owner == Some(lease.epoch) && job.attempt == lease.attempt)
-    }
-
-    /// No job of the same row is unfinished before it.
-    fn has_its_turn(&self, id: Seq, job: &JobRow) -> bool {
-        job.fifo.is_none() || !self.jobs.range(..id).any(|(_, earlier)| earlier.fifo == job.fifo)
-    }
-
-    fn lease(&mut self, id: Seq, epoch: Epoch) -> Job {
-        let job = self.jobs.get_mut(&id).expect("it was just seen");
-        job.owner = Some(epoch);
-        job.attempt += 1;
-        Job {
-            lease: Lease { job: id, epoch, attempt: job.attempt },
-            task: job.task.clone(),
-            lane: job.lane.clone(),
-            fifo: job.fifo.clone(),
-            due_at: job.due_at,
-            event: job.event,
-            base: job.base,
-            crashes: job.crashes,
-        }
-    }
-
-    fn note(&mut self, entry: Entry) {
-        let number = self.audit.last().map_or(0, |last| last.number) + 1;
-        self.audit.push(AuditEntry { number, entry });
-    }
-
-    /// Hangs what was noted since on one link.
-    fn link(&mut self) {
-        let linked = self.links.iter().map(|link| link.entries.len()).sum();
-        let entries = self.audit[linked..].to_vec();
-        if entries.is_empty() {
-            return;
-        }
-        let last = self.links.last();
-        let previous = last.map_or(BEGINNING.to_vec(), |link| link.hash.clone());
-        let before = previous.as_slice().try_into().expect("every hash has 32 bytes");
-        let hash =
-            sekisho_core::audit::link(before, entries.iter().map(|entry| entry.entry.digest())).to_vec();
-        let n = last.map_or(0, |link| link.n) + 1;
-        self.links.push(Link { chain: CHAIN, n, previous, hash, entries });
-    }
-
-    fn effects_of(&self, event: Seq) -> Vec<(String, Seq)> {
-        let prefix = effect_prefix(event);
-        let from = self.effects.range(prefix.clone()..);
-        from.take_while(|(key, _)| key.starts_with(&prefix)).map(|(key, job)| (key.clone(), *job)).collect()
-    }
-
-    fn addressed(&self, letter: &DeadLetter) -> DeadLetter {
-        let event = letter.event.and_then(|event| self.events.get(&event));
-        let settled = letter.event.and_then(|event| self.outcomes.get(&event));
-        DeadLetter {
-            event_id: event.map(|event| event.event_id.clone()),
-            event_type: event.map(|event| event.event_type.clone()),
-            source: event.map(|event| event.source.to_string()),
-            about: settled.map(|ended| ended.about.clone()).unwrap_or_default(),
-            stake: letter.event.and_then(|event| self.stake(event)),
-            ..letter.clone()
-        }
-    }
-
-    fn stake(&self, event: Seq) -> Option<Stake> {
-        let payment = self.outcomes.get(&event)?.about.payment.as_ref()?;
-        let index = &self.states.get(&Key::new(state::Kind::Payment, payment))?.index;
-        Stake::of(Some(payment.clone()), index.amount, index.currency.clone())
-    }
-
-    fn message(&self, id: Seq) -> Option<Message> {
-        if let Some(job) = self.jobs.get(&id) {
-            let standing = job.owner.map_or(Standing::Waiting(job.due_at), |_| Standing::Running);
-            let (lane, event) = (job.home.as_ref().unwrap_or(&job.lane).clone(), job.event);
-            return Some(Message { job: id, lane, event, attempts: job.attempt, standing, key: None });
-        }
-        if let Some(letter) = self.dead.get(&id) {
-            let standing = Standing::Dead(letter.death.clone(), letter.at);
-            let (lane, event) = (letter.lane.clone(), letter.event);
-            return Some(Message { job: id, lane, event, attempts: letter.attempts, standing, key: None });
-        }
-        self.outcomes.get(&id).map(|ended| Message {
-            job: id,
-            lane: ended.lane.clone(),
-            event: ended.event,
-            attempts: ended.attempts,
-            standing: Standing::Done(ended.outcome.clone(), ended.at),
-            key: None,
-        })
-    }
-
-    fn summary(&self, event: &Arrival) -> EventSummary {
-        let letter = self.dead.values().find(|letter| letter.event == Some(event.seq));
-        let (status, note, processed_at) = match (letter, self.outcomes.get(&event.seq)) {
-            (Some(letter), _) => (Status::Failed, Some(letter.death.error.clone()), Some(letter.at)),
-            (None, Some(Ended { outcome, at, .. })) => {
-                let status = Status::of_result(outcome.name()).expect("every outcome is a status");
-                (status, outcome.note().map(str::to_owned), Some(*at))
-            }
-            (None, None) => (Status::Received, None, None),
-        };
-        EventSummary {
-            seq: event.seq,
-            event_id: event.event_id.clone(),
-            source: event.source.to_string(),
-            event_type: event.event_type.clone(),
-            status,
-            received_at: event.received_at,
-            created_at: event.created_at,
-            object: event.object.clone(),
-            account: event.account.clone(),
-            livemode: event.livemode,
-            trust: event.trust.name().into(),
-            id_reused: self.reused.contains(&event.seq),
-            note,
-            processed_at,
-            about: self.outcomes.get(&event.seq).map(|ended| ended.about.clone()).unwrap_or_default(),
-        }
-    }
-}
-
-impl JobRow {
-    fn settle(event: Seq, due_at: Time) -> Self {
-        Self {
-            task: Task::Settle(Settle::Once),
-            lane: Lane::settle(),
-            home: None,
-            fifo: None,
-            due_at,
-            event: Some(event),
-            owner: None,
-            attempt: 0,
-            base: 0,
-            crashes: 0,
-            started: false,
-        }
-    }
-
-    fn ended(self, outcome: Outcome, about: About, at: Time) -> Ended {
-        let lane = self.home.unwrap_or(self.lane);
-        Ended { outcome, at, attempts: self.attempt, lane, event: self.event, about }
-    }
-
-    fn letter(self, job: Seq, death: DeadReason, at: Time) -> DeadLetter {
-        DeadLetter {
-            job,
-            task: self.task,
-            lane: self.home.unwrap_or(self.lane),
-            fifo: self.fifo,
-            attempts: self.attempt,
-            crashes: self.crashes,
-            death,
-            at,
-            event: self.event,
-            event_id: None,
-            event_type: None,
-            source: None,
-            about: About::default(),
-            stake: None,
-        }
     }
 }

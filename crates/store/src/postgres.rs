@@ -18,6 +18,7 @@ mod find_state;
 mod find_work;
 mod horizon;
 mod migrate;
+mod node;
 mod partition;
 mod row;
 #[cfg(test)]
@@ -107,19 +108,19 @@ pub async fn open(url: &str, access: Access) -> std::result::Result<PostgresStor
 #[async_trait]
 impl Store for PostgresStore {
     async fn join(&self, now: Time) -> Result<Joined> {
-        work::join(&self.work, now).await
+        node::join(&self.work, now).await
     }
 
     async fn beat(&self, epoch: Epoch, n: i64) -> Result<Pulse> {
-        work::beat(&self.work, epoch, n).await
+        node::beat(&self.work, epoch, n).await
     }
 
     async fn end(&self, epoch: Epoch, n: i64) -> Result<bool> {
-        work::end(&self.work, epoch, n).await
+        node::end(&self.work, epoch, n).await
     }
 
     async fn leave(&self, epoch: Epoch) -> Result<()> {
-        work::leave(&self.work, epoch).await
+        node::leave(&self.work, epoch).await
     }
 
     async fn admit(&self, arrivals: Arc<[Arrival]>, keep: Option<Epoch>) -> Result<Vec<Admission>> {

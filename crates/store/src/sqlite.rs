@@ -16,6 +16,7 @@ mod keys;
 mod log;
 mod log_file;
 mod migrate;
+mod node;
 mod row;
 mod sieve;
 #[cfg(test)]
@@ -108,19 +109,19 @@ fn open_blocking(path: &Path, access: Access) -> std::result::Result<SqliteStore
 #[async_trait]
 impl Store for SqliteStore {
     async fn join(&self, now: Time) -> Result<Joined> {
-        self.write(move |tx| work::join(tx, now)).await?.ok_or_else(Error::crowded)
+        self.write(move |tx| node::join(tx, now)).await?.ok_or_else(Error::crowded)
     }
 
     async fn beat(&self, epoch: Epoch, n: i64) -> Result<Pulse> {
-        self.write(move |tx| work::beat(tx, epoch, n)).await
+        self.write(move |tx| node::beat(tx, epoch, n)).await
     }
 
     async fn end(&self, epoch: Epoch, n: i64) -> Result<bool> {
-        self.write(move |tx| work::end(tx, epoch, n)).await
+        self.write(move |tx| node::end(tx, epoch, n)).await
     }
 
     async fn leave(&self, epoch: Epoch) -> Result<()> {
-        self.write(move |tx| work::leave(tx, epoch)).await
+        self.write(move |tx| node::leave(tx, epoch)).await
     }
 
     async fn admit(&self, arrivals: Arc<[Arrival]>, keep: Option<Epoch>) -> Result<Vec<Admission>> {

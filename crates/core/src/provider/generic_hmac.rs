@@ -11,8 +11,8 @@ use ring::hmac;
 use super::signature::{Encoding, Keys};
 use super::text::Text;
 use super::{
-    About, CannotSign, Draft, Provider, Reading, Refusal, Request, Scheme, Setting, Setup, SetupError,
-    Signed, Unusable, Verified, check_window,
+    About, CannotSign, Draft, Provider, ProviderSetting, Reading, Refusal, Request, Scheme, Setup,
+    SetupError, Signed, Unusable, Verified, check_window,
 };
 use crate::event::{Created, Event};
 use crate::time::Time;
@@ -60,8 +60,13 @@ static ABOUT: About = About {
     ..About::new("generic_hmac", "Any HMAC")
 };
 
-const fn setting(name: &'static str, help: &'static str, example: &'static str, required: bool) -> Setting {
-    Setting { name, help, example, required }
+const fn setting(
+    name: &'static str,
+    help: &'static str,
+    example: &'static str,
+    required: bool,
+) -> ProviderSetting {
+    ProviderSetting { name, help, example, required }
 }
 
 impl Provider for GenericHmac {

@@ -12,8 +12,8 @@ use serde::Deserialize;
 
 use super::certificate::{Hash, read_signature};
 use super::{
-    About, CannotSign, Draft, Provider, Reading, Refusal, Request, Scheme, Setting, Setup, SetupError,
-    Signed, Unusable, Verified, check_sides, signed_time,
+    About, CannotSign, Draft, Provider, ProviderSetting, Reading, Refusal, Request, Scheme, Setup,
+    SetupError, Signed, Unusable, Verified, check_sides, signed_time,
 };
 use crate::event::{Event, ObjectRef};
 use crate::time::Time;
@@ -39,7 +39,7 @@ static ABOUT: About = About {
     proof: "RSA signature by PayPal's certificate over ids, time and the body's CRC32",
     tolerance_s: Some(TOLERANCE_S),
     has_certificate: true,
-    settings: &[Setting {
+    settings: &[ProviderSetting {
         name: "webhook_id",
         help: "the webhook's id at PayPal, which the signature covers (Developer Dashboard → app → Webhooks)",
         example: "1JE4291016473214C",

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::certificate::{Hash, read_signature};
 use super::{
-    About, CannotSign, Draft, Handshake, Provider, Reading, Refusal, Request, Scheme, Setting, Setup,
+    About, CannotSign, Draft, Handshake, Provider, ProviderSetting, Reading, Refusal, Request, Scheme, Setup,
     SetupError, Signed, Unusable, Verified, signed_time,
 };
 use crate::event::{Event, ObjectRef};
@@ -22,7 +22,7 @@ const RAW_DELIVERY: &str = "x-amz-sns-rawdelivery";
 static ABOUT: About = About {
     proof: "RSA signature by AWS's certificate, topic compared",
     has_certificate: true,
-    settings: &[Setting {
+    settings: &[ProviderSetting {
         name: "topic_arn",
         help: "the topic, or several, comma-separated; messages of any other topic are refused",
         example: "arn:aws:sns:ap-northeast-1:123456789012:ses-events",

@@ -6,7 +6,8 @@ use http::{HeaderName, HeaderValue};
 use proptest::prelude::*;
 
 use super::*;
-use crate::event::{IdProof, ObjectRef};
+use crate::event::{IdProof, ObjectRef, Trust};
+use crate::secret::Secret;
 
 const NOW: Time = Time::from_ms(1_770_000_000_000);
 /// Good as text, as hex and as base 64.

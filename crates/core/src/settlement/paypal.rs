@@ -4,6 +4,8 @@
 //! A resource is what its type says: a capture's `REFUNDED` and `REVERSED` carry a refund. A `COMPLETED` order is no
 //! evidence of money, because its captures may have been declined.
 
+mod amounts;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -13,11 +15,11 @@ use serde_json::value::RawValue;
 
 use super::payment::{
     Charge, ChargeStatus, Dispute, DisputeStatus, Facts, Intent, IntentStatus, Refund, RefundStatus, Till,
-    Transaction,
 };
 use super::reading::{Labels, Reading, References, Statement, Unreadable, named, parse, unreadable};
 use crate::event::Stored;
-use crate::money::{self, Currency};
+use crate::money;
+use amounts::{Breakdown, DecimalAmount, amount};
 
 /// Families of events that speak of payments.
 const FAMILIES: [&str; 5] =
@@ -64,7 +66,7 @@ struct OrderObject {
 
 #[derive(Deserialize)]
 struct Unit {
-    amount: Option<Money>,
+    amount: Option<DecimalAmount>,
     custom_id: Option<String>,
     invoice_id: Option<String>,
 }
@@ -139,7 +141,7 @@ struct CaptureObject {
     id: String,
     status: Option<String>,
     status_details: Option<StatusDetails>,
-    amount: Option<Money>,
+    amount: Option<DecimalAmount>,
     custom_id: Option<String>,
     invoice_id: Option<String>,
     seller_receivable_breakdown: Option<Breakdown>,
@@ -194,7 +196,7 @@ struct RefundObject {
     id: String,
     status: Option<String>,
     status_details: Option<StatusDetails>,
-    amount: Option<Money>,
+    amount: Option<DecimalAmount>,
     custom_id: Option<String>,
     invoice_id: Option<String>,
     note_to_payer: Option<String>,
@@ -242,7 +244,7 @@ struct DisputeObject {
     dispute_id: String,
     status: Option<String>,
     reason: Option<String>,
-    dispute_amount: Option<Money>,
+    dispute_amount: Option<DecimalAmount>,
     dispute_life_cycle_stage: Option<String>,
     dispute_outcome: Option<DisputeOutcome>,
     disputed_transactions: Option<Vec<Disputed>>,
@@ -260,7 +262,7 @@ struct Disputed {
     invoice_number: Option<String>,
 }
 
-/// Money that a dispute moves comes as a reversal of the capture, so none is taken here.
+/// DecimalAmount that a dispute moves comes as a reversal of the capture, so none is taken here.
 fn dispute(dispute: DisputeObject) -> Result<Statement, Unreadable> {
     let id = named(dispute.dispute_id)?;
     let inquiry = dispute.dispute_life_cycle_stage.as_deref() == Some("INQUIRY");
@@ -333,61 +335,6 @@ fn above(links: Option<&[Link]>, collection: &str) -> Option<String> {
     let up = links?.iter().find(|link| link.rel.as_deref() == Some("up"))?;
     let (path, id) = up.href.as_deref()?.rsplit_once('/')?;
     (path.ends_with(collection) && !id.is_empty()).then(|| id.to_owned())
-}
-
-#[derive(Deserialize)]
-struct Breakdown {
-    gross_amount: Option<Money>,
-    paypal_fee: Option<Money>,
-    net_amount: Option<Money>,
-}
-
-impl Breakdown {
-    /// What was booked; `None` where it is not said, or not in one currency.
-    fn transaction(self, source: &str) -> Result<Option<Transaction>, Unreadable> {
-        let (Some(gross), Some(fee), Some(net)) = (self.gross_amount, self.paypal_fee, self.net_amount)
-        else {
-            return Ok(None);
-        };
-        let ((amount, currency), (fee, of_fee), (net, of_net)) =
-            (gross.read()?, fee.read()?, net.read_signed()?);
-        let transaction =
-            Transaction { source: Some(source.to_owned()), amount, fee, net, currency: Some(currency) };
-        Ok(Some(transaction).filter(|_| of_fee == currency && of_net == currency))
-    }
-}
-
-#[derive(Deserialize)]
-struct Money {
-    currency_code: String,
-    value: String,
-}
-
-impl Money {
-    fn read(&self) -> Result<(i64, Currency), Unreadable> {
-        self.parse(&self.value)
-    }
-
-    /// Of a small payment less can be left than nothing.
-    fn read_signed(&self) -> Result<(i64, Currency), Unreadable> {
-        match self.value.strip_prefix('-') {
-            Some(value) => self.parse(value).map(|(amount, currency)| (-amount, currency)),
-            None => self.read(),
-        }
-    }
-
-    fn parse(&self, value: &str) -> Result<(i64, Currency), Unreadable> {
-        let currency = Currency::parse(&self.currency_code)
-            .ok_or_else(|| Unreadable::Currency(self.currency_code.clone()))?;
-        let amount = money::parse_decimal(value, currency)
-            .ok_or_else(|| Unreadable::Amount(format!("{:?}", self.value)))?;
-        Ok((amount, currency))
-    }
-}
-
-fn amount(money: Option<&Money>) -> Result<(i64, Option<Currency>), Unreadable> {
-    let Some(money) = money else { return Ok((0, None)) };
-    money.read().map(|(amount, currency)| (amount, Some(currency)))
 }
 
 fn labels(custom_id: Option<String>, invoice_id: Option<String>) -> Labels {

@@ -3,9 +3,10 @@
 //! One thread does it, in small steps, so that a pause of one node and a lying clock of another overlap with kills of a
 //! third. After each fault the provider's ledger is watched until it grows again: that is the recovery.
 
+mod fault;
+
 use std::fs::File;
 use std::io::Write as _;
-use std::str::FromStr;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::clock::Lie;
@@ -14,6 +15,8 @@ use super::report::Times;
 use super::storm::Storm;
 use crate::proxy::{Choice, Cut, Faults as Network, Lost, Point};
 use crate::rng::Rng;
+
+pub use fault::Fault;
 
 const STEP: Duration = Duration::from_millis(5);
 /// A node that ended by itself is started again after this.
@@ -27,48 +30,6 @@ const CUT_PROBABILITY: f64 = 0.1;
 const SESSIONS_MAX: u64 = 5;
 const HOUR_S: i64 = 3_600;
 const DAY_S: i64 = 24 * HOUR_S;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Fault {
-    Kill,
-    Stop,
-    PgRestart,
-    PgTerminate,
-    CutAfterCommit,
-    Clock,
-}
-
-impl Fault {
-    pub const ALL: [Self; 6] =
-        [Self::Kill, Self::Stop, Self::PgRestart, Self::PgTerminate, Self::CutAfterCommit, Self::Clock];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Kill => "kill",
-            Self::Stop => "stop",
-            Self::PgRestart => "pg-restart",
-            Self::PgTerminate => "pg-terminate",
-            Self::CutAfterCommit => "cut-after-commit",
-            Self::Clock => "clock",
-        }
-    }
-
-    pub fn needs_postgres(self) -> bool {
-        match self {
-            Self::PgRestart | Self::PgTerminate | Self::CutAfterCommit => true,
-            Self::Kill | Self::Stop | Self::Clock => false,
-        }
-    }
-}
-
-impl FromStr for Fault {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let names = Self::ALL.map(Self::name).join(", ");
-        Self::ALL.into_iter().find(|fault| fault.name() == text).ok_or(format!("{text:?} is none of {names}"))
-    }
-}
 
 /// One fault as it happened.
 #[derive(Clone, Debug)]

@@ -40,10 +40,10 @@ async fn close(
         let mut set = ChangeSet::nothing(actor.at);
         if loaded.states.contains_key(&key) {
             let (action, kind, name) = noted;
-            let mut details = json!({ "was": was });
-            if let Some(why) = breaker.why() {
-                details["why"] = why.into();
-            }
+            let details = match breaker.why() {
+                Some(why) => json!({ "was": was, "why": why }),
+                None => json!({ "was": was }),
+            };
             set.writes.push(Write::of(&key, loaded.version(&key), &Breaker::default()));
             set.audit.push(actor.entry(None, action, (kind, name), &details));
         }

@@ -1,16 +1,17 @@
 //! `sekisho audit [list|verify|export]`: who did what, and whether nobody changed it afterwards.
 
+use std::convert::identity;
 use std::process::ExitCode;
 
 use sekisho_core::Time;
-use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::Value;
 
 use super::Context;
 use super::client::{Client, Needs, Page, Query};
 use super::output::{Progress, cell, json_out, line_out};
 use super::pages::{self, Listing, Pages};
 use super::when::moment;
+use crate::types::{AuditCheck, AuditEntry};
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -109,38 +110,26 @@ async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
         .with("target", args.target)
         .with("actor", args.actor);
     let list = Listing { path: "/v1/audit", query, columns: &COLUMNS, nothing: "no entries" };
-    pages::out(&client, &args.pages, list, |_| {}).await?;
+    pages::out(&client, &args.pages, list, identity::<AuditEntry>).await?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// What a walk over the whole log found.
-#[derive(Serialize, Deserialize)]
-struct Checked {
-    entries: u64,
-    links: u64,
-    anchors: u64,
-    faults: Vec<String>,
-    anchored_at: Option<Time>,
-    /// The number of the newest anchor: what was cut off the end after it can't be seen.
-    anchor: Option<i64>,
 }
 
 async fn verify(args: Verify, context: &Context) -> anyhow::Result<ExitCode> {
     let client = Client::open(context, Needs::READ).await?;
     let progress = Progress::new();
     progress.show("reading the audit log");
-    let checked: Checked = client.get("/v1/audit/verify", &Query::new()).await?;
+    let checked: AuditCheck = client.get("/v1/audit/verify", &Query::new()).await?;
     drop(progress);
     if args.json {
-        json_out(&json!(checked));
+        json_out(&checked);
     } else {
         tell(&checked);
     }
     Ok(if checked.faults.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn tell(checked: &Checked) {
-    let Checked { entries, links, anchors, faults, .. } = checked;
+fn tell(checked: &AuditCheck) {
+    let AuditCheck { entries, links, anchors, faults, .. } = checked;
     line_out(&format!("checked {entries} entries on {links} links, and {anchors} anchors"));
     faults.iter().for_each(|fault| line_out(fault));
     line_out(&match faults.len() {
@@ -164,7 +153,7 @@ async fn export(args: Export, context: &Context) -> anyhow::Result<ExitCode> {
     let mut after = None;
     loop {
         let Page { items, next } =
-            client.get::<Page>("/v1/audit/export", &query.clone().with("after", after)).await?;
+            client.get::<Page<Value>>("/v1/audit/export", &query.clone().with("after", after)).await?;
         items.iter().for_each(json_out);
         let Some(next) = next else { return Ok(ExitCode::SUCCESS) };
         after = Some(cell(&next));

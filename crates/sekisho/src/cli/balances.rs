@@ -4,13 +4,13 @@ use std::process::ExitCode;
 
 use http::StatusCode;
 use sekisho_core::settlement::payment::customer_account;
-use serde::Deserialize;
-use serde_json::Value;
+use serde::Serialize;
 
 use super::Context;
-use super::books::{Books, put_texts};
-use super::client::{Client, Needs, Query, is_refused_with, path};
-use super::output::list_out;
+use super::books::{AccountSums, SumRow};
+use super::client::{Client, Needs, Query, Whole, is_refused_with, path};
+use super::output::{json_out, rows_out};
+use crate::types::{Account, Balance, CurrencyBalance};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -25,10 +25,30 @@ pub struct Args {
     json: bool,
 }
 
-#[derive(Deserialize)]
-struct Balance {
+/// What the customer has in one currency.
+#[derive(Serialize)]
+struct Held {
     tenant: Option<String>,
-    balances: Vec<Value>,
+    #[serde(flatten)]
+    sum: Sum,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Sum {
+    Booked(Whole<Account>),
+    /// A tenant's key sees the balances, and not the books.
+    Only(CurrencyBalance),
+}
+
+impl Held {
+    fn row(self) -> SumRow<Self> {
+        let (balance, currency, livemode) = match &self.sum {
+            Sum::Booked(sum) => (sum.balance, sum.currency.clone(), sum.livemode),
+            Sum::Only(sum) => (sum.balance, sum.currency.clone(), sum.livemode),
+        };
+        SumRow::new(self, balance, &currency, livemode)
+    }
 }
 
 const COLUMNS: [(&str, &str); 5] = [
@@ -46,18 +66,21 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     let mut sums = Vec::new();
     if let Some(found) = found {
         let account = customer_account(found.tenant.as_deref(), &args.customer);
-        sums = match client.get::<Books>("/v1/books", &Query::new().with("account", Some(account))).await {
-            Ok(books) => books.accounts,
-            // A tenant's key sees the balances, and not the books.
-            Err(error) if is_refused_with(&error, StatusCode::FORBIDDEN) => found.balances,
+        let query = Query::new().with("account", Some(account));
+        let held: Vec<_> = match client.get::<AccountSums>("/v1/books", &query).await {
+            Ok(books) => books.accounts.into_iter().map(Sum::Booked).collect(),
+            Err(error) if is_refused_with(&error, StatusCode::FORBIDDEN) => {
+                found.balances.into_iter().map(Sum::Only).collect()
+            }
             Err(error) => return Err(error),
         };
-        sums.iter_mut().for_each(|sum| sum["tenant"] = found.tenant.clone().into());
-    }
-    if !args.json {
-        sums.iter_mut().for_each(put_texts);
+        sums.extend(held.into_iter().map(|sum| Held { tenant: found.tenant.clone(), sum }));
     }
     let nothing = format!("nothing was ever booked for the customer {}", args.customer);
-    list_out(args.json, &COLUMNS, &sums, &nothing);
+    if args.json {
+        sums.iter().for_each(json_out);
+    } else {
+        rows_out(&COLUMNS, &sums.into_iter().map(Held::row).collect::<Vec<_>>(), &nothing);
+    }
     Ok(ExitCode::SUCCESS)
 }

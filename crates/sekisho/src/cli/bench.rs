@@ -23,6 +23,7 @@ use sekisho_demo::load::{Load, Report};
 use sekisho_demo::postgres::Postgres;
 use sekisho_demo::process::{Config, Options, Server};
 use sekisho_demo::traffic::{BODY_BYTES, StripeTraffic};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Context;
@@ -197,10 +198,15 @@ struct Turn {
 }
 
 /// For programs: a measured row, with what it was measured on.
-fn row_out(stage: &Stage, name: &str, mut figures: Value) {
-    figures["store"] = stage.kind.name().into();
-    figures["measured"] = name.into();
-    json_out(&figures);
+fn row_out(stage: &Stage, name: &str, figures: Value) {
+    #[derive(Serialize)]
+    struct Row<'r> {
+        #[serde(flatten)]
+        figures: Value,
+        store: &'r str,
+        measured: &'r str,
+    }
+    json_out(&Row { figures, store: stage.kind.name(), measured: name });
 }
 
 /// For programs: a figure that counts, with its limit where it has one.

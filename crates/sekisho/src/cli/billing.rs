@@ -5,13 +5,14 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use sekisho_core::settlement::billing::Status;
-use serde_json::Value;
+use serde::Serialize;
 
 use super::amount::{Mode, amount_text, mode_text};
-use super::client::{Client, Needs, Query, path};
-use super::output::{cell, fields_out, json_out, line_out, rows_out};
+use super::client::{Client, Needs, Query, Whole, path};
+use super::output::{fields_out, json_out, line_out, rows_out};
 use super::pages::{self, Listing, Pages};
 use super::{Context, delete};
+use crate::types::{Billing, Dated, Invoice};
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -58,7 +59,7 @@ struct Delete {
 const COLUMNS: [(&str, &str); 7] = [
     ("TENANT", "tenant"),
     ("STATUS", "status"),
-    ("ACCESS", "access"),
+    ("ACCESS", "access_text"),
     ("UNTIL", "entitled_until"),
     ("PAID", "paid_text"),
     ("ATTENTION", "attention"),
@@ -71,7 +72,7 @@ const FIELDS: [(&str, &str); 12] = [
     ("mode", "mode"),
     ("status", "status"),
     ("attention", "attention"),
-    ("access", "access"),
+    ("access", "access_text"),
     ("until", "entitled_until"),
     ("paid until", "paid_through"),
     ("trial ends", "trial_end"),
@@ -83,7 +84,7 @@ const FIELDS: [(&str, &str); 12] = [
 const SUBSCRIPTIONS: [(&str, &str); 5] = [
     ("SUBSCRIPTION", "id"),
     ("STATUS", "status"),
-    ("PERIOD ENDS", "period_end"),
+    ("PERIOD ENDS", "/current_period/end"),
     ("PAID UNTIL", "paid_through"),
     ("CANCELS AT", "cancel_at"),
 ];
@@ -117,60 +118,83 @@ async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
         .with("livemode", args.mode.livemode())
         .with("attention", args.attention);
     let list = Listing { path: "/v1/billing", query, columns: &COLUMNS, nothing: "no billing yet" };
-    pages::out(&client, &args.pages, list, put_texts).await?;
+    pages::out(&client, &args.pages, list, Row::of).await?;
     Ok(ExitCode::SUCCESS)
 }
 
 async fn show(tenant: &str, args: List, context: &Context) -> anyhow::Result<ExitCode> {
     let client = Client::open(context, Needs::READ).await?;
     let query = Query::new().with("livemode", args.mode.livemode());
-    let mut found: Vec<Value> =
+    let mut found: Vec<Whole<Dated<Billing>>> =
         client.items("/v1/billing", &query.clone().with("tenant", Some(tenant))).await?;
     if found.is_empty() {
-        found.extend(client.find::<Value>(&path(&["billing", tenant])?, &query).await?);
+        found.extend(client.find(&path(&["billing", tenant])?, &query).await?);
     }
     // Live first.
-    found.sort_by_key(|one| Reverse(one["livemode"].as_bool()));
+    found.sort_by_key(|one| Reverse(one.thing.livemode));
     if found.is_empty() {
         bail!("no billing of {tenant} is known; `sekisho billing list` lists those that are");
     }
-    for (n, shown) in found.iter_mut().enumerate() {
+    for (n, shown) in found.into_iter().enumerate() {
         if args.pages.json {
-            json_out(shown);
+            json_out(&shown);
             continue;
         }
         if n > 0 {
             line_out("");
         }
-        put_texts(shown);
-        page_out(shown);
+        page_out(&Row::of(shown.known));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The texts of a table or a page.
-fn put_texts(shown: &mut Value) {
-    shown["paid_text"] = amount_text(&shown["amount_paid_total"], &shown["currency"]).into();
-    shown["access"] = if shown["access"] == true { "yes" } else { "no" }.into();
-    shown["mode"] = mode_text(shown["livemode"].as_bool()).into();
+/// Billing with the texts of a table or a page.
+#[derive(Serialize)]
+struct Row {
+    #[serde(flatten)]
+    billing: Dated<Billing>,
+    paid_text: String,
+    access_text: &'static str,
+    mode: &'static str,
 }
 
-fn page_out(shown: &Value) {
-    fields_out(&FIELDS, shown);
-    let items = |name: &str| shown[name].as_array().cloned().unwrap_or_default();
-    let (mut subscriptions, mut invoices) = (items("subscriptions"), items("invoices"));
-    for subscription in &mut subscriptions {
-        subscription["period_end"] = cell(&subscription["current_period"]["end"]).into();
-    }
-    for invoice in &mut invoices {
-        invoice["due_text"] = amount_text(&invoice["amount_due"], &invoice["currency"]).into();
-        invoice["paid_text"] = amount_text(&invoice["amount_paid"], &invoice["currency"]).into();
-    }
-    for (columns, rows) in [(&SUBSCRIPTIONS[..], subscriptions), (&INVOICES[..], invoices)] {
-        if !rows.is_empty() {
-            line_out("");
-            rows_out(columns, &rows, "");
+impl Row {
+    fn of(billing: Dated<Billing>) -> Self {
+        let Billing { amount_paid_total, currency, access, livemode, .. } = &billing.thing;
+        Self {
+            paid_text: amount_text(*amount_paid_total, currency.as_deref()),
+            access_text: if *access { "yes" } else { "no" },
+            mode: mode_text(*livemode),
+            billing,
         }
+    }
+}
+
+#[derive(Serialize)]
+struct InvoiceRow<'i> {
+    #[serde(flatten)]
+    invoice: &'i Invoice,
+    due_text: String,
+    paid_text: String,
+}
+
+impl<'i> InvoiceRow<'i> {
+    fn of(invoice: &'i Invoice) -> Self {
+        let text = |amount: i64| amount_text(amount, invoice.currency.as_deref());
+        Self { invoice, due_text: text(invoice.amount_due), paid_text: text(invoice.amount_paid) }
+    }
+}
+
+fn page_out(shown: &Row) {
+    fields_out(&FIELDS, shown);
+    let Billing { subscriptions, invoices, .. } = &shown.billing.thing;
+    if !subscriptions.is_empty() {
+        line_out("");
+        rows_out(&SUBSCRIPTIONS, subscriptions, "");
+    }
+    if !invoices.is_empty() {
+        line_out("");
+        rows_out(&INVOICES, &invoices.iter().map(InvoiceRow::of).collect::<Vec<_>>(), "");
     }
 }
 

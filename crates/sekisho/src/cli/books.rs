@@ -2,14 +2,13 @@
 
 use std::process::ExitCode;
 
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
 use super::Context;
 use super::amount::{amount_text, mode_text};
-use super::client::{Client, Needs, Query};
-use super::output::{Progress, count, json_out, line_out, list_out};
-use crate::types::BooksReport;
+use super::client::{Client, Needs, Query, Whole};
+use super::output::{Progress, count, json_out, line_out, rows_out};
+use crate::types::{Account, BooksReport};
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -55,24 +54,36 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
 
 /// What the accounts hold.
 #[derive(Deserialize)]
-pub struct Books {
-    pub accounts: Vec<Value>,
+pub struct AccountSums {
+    pub accounts: Vec<Whole<Account>>,
 }
 
 async fn show(args: Show, context: &Context) -> anyhow::Result<ExitCode> {
     let client = Client::open(context, Needs::READ).await?;
-    let mut sums = client.get::<Books>("/v1/books", &Query::new()).await?.accounts;
-    if !args.json {
-        sums.iter_mut().for_each(put_texts);
+    let sums = client.get::<AccountSums>("/v1/books", &Query::new()).await?.accounts;
+    if args.json {
+        sums.iter().for_each(json_out);
+        return Ok(ExitCode::SUCCESS);
     }
-    list_out(args.json, &COLUMNS, &sums, "the books are empty: no payments received yet");
+    let row = |sum: &Whole<Account>| SumRow::new(sum.clone(), sum.balance, &sum.currency, sum.livemode);
+    let rows: Vec<_> = sums.iter().map(row).collect();
+    rows_out(&COLUMNS, &rows, "the books are empty: no payments received yet");
     Ok(ExitCode::SUCCESS)
 }
 
-/// The texts of a table.
-pub fn put_texts(sum: &mut Value) {
-    sum["mode"] = mode_text(sum["livemode"].as_bool()).into();
-    sum["balance_text"] = amount_text(&sum["balance"], &sum["currency"]).into();
+/// A sum with the texts of a table.
+#[derive(Serialize)]
+pub struct SumRow<T> {
+    #[serde(flatten)]
+    sum: T,
+    mode: &'static str,
+    balance_text: String,
+}
+
+impl<T> SumRow<T> {
+    pub fn new(sum: T, balance: i64, currency: &str, livemode: Option<bool>) -> Self {
+        Self { sum, mode: mode_text(livemode), balance_text: amount_text(balance, Some(currency)) }
+    }
 }
 
 async fn check(args: Check, context: &Context) -> anyhow::Result<ExitCode> {
@@ -82,7 +93,7 @@ async fn check(args: Check, context: &Context) -> anyhow::Result<ExitCode> {
     let report: BooksReport = client.get("/v1/books/check", &Query::new()).await?;
     drop(progress);
     if args.json {
-        json_out(&json!(report));
+        json_out(&report);
     } else {
         tell(&report);
     }

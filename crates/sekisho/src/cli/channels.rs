@@ -2,10 +2,8 @@
 
 use std::process::ExitCode;
 
-use serde_json::json;
-
 use super::Context;
-use super::client::{Client, Needs, Query, path};
+use super::client::{Client, Needs, Query, Whole, path};
 use super::output::{json_out, line_out, list_out};
 use crate::types;
 
@@ -63,7 +61,7 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
 
 async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
     let client = Client::open(context, Needs::READ.and_configuration()).await?;
-    let channels: Vec<_> = client.items("/v1/channels", &Query::new()).await?;
+    let channels: Vec<Whole<types::Channel>> = client.items("/v1/channels", &Query::new()).await?;
     list_out(args.json, &COLUMNS, &channels, "the configuration has no [[channel]]");
     Ok(ExitCode::SUCCESS)
 }
@@ -72,7 +70,7 @@ async fn resume(args: Resume, context: &Context) -> anyhow::Result<ExitCode> {
     let client = Client::open(context, Needs::ACT.and_configuration()).await?;
     let resumed: types::Resumed = client.post(&path(&["channels", &args.name, "resume"])?, &()).await?;
     if args.json {
-        json_out(&json!(resumed));
+        json_out(&resumed);
     } else {
         line_out(&format!("Reset the breaker of {}; it was {}.", resumed.channel, resumed.was));
     }

@@ -1,10 +1,10 @@
 //! The one way in for commands: the API. Over HTTP, of the server that `--server` names or whose server file lies beside the
-//! store; where no server runs, the same endpoints in this process ([`local`]).
+//! store; where no server runs, the same endpoints in this process ([`open_api`]).
 //!
 //! No proxy of the environment is asked, and the key of a server file goes to no other address.
 
-mod local;
 mod query;
+mod whole;
 
 use std::fmt;
 use std::time::Duration;
@@ -27,12 +27,14 @@ use super::server_file::ServerFile;
 use super::style::style;
 use crate::acts::{FieldError, Refusal};
 use crate::api;
+use crate::app::open_api;
 use crate::config::{Log, LogFormat};
 use crate::effects::http::{self as net, callable};
 use crate::telemetry;
 
-pub use local::Needs;
+pub use crate::app::Needs;
 pub use query::{Query, path};
+pub use whole::Whole;
 
 #[derive(Clone, Default, clap::Args)]
 pub struct Connection {
@@ -71,7 +73,7 @@ enum Transport {
 
 /// A page of a list.
 #[derive(Deserialize)]
-pub struct Page<T = Value> {
+pub struct Page<T> {
     pub items: Vec<T>,
     /// Where the next page begins; some lists have only one.
     #[serde(default)]
@@ -93,7 +95,8 @@ impl Client {
         if style().is_verbose {
             hint(&format!("no server runs: using the store {}", context.glance()?.store));
         }
-        let (router, key) = local::open(context, needs).await?;
+        let load = || Ok(context.load()?.config);
+        let (router, key) = open_api(context.glance()?, needs, load).await?;
         Ok(Self { transport: Transport::Local(router), key, actor: os_actor() })
     }
 
@@ -147,7 +150,11 @@ impl Client {
     }
 
     /// The same with mail addresses as they are, unless the key may only see them masked.
-    pub async fn find_unmasked(&self, path: &str, query: &Query) -> anyhow::Result<Option<Value>> {
+    pub async fn find_unmasked<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        query: &Query,
+    ) -> anyhow::Result<Option<T>> {
         let full = query.clone().with("addresses", Some("full"));
         match self.find(path, &full).await {
             Err(error) if is_refused_with(&error, StatusCode::FORBIDDEN) => self.find(path, query).await,

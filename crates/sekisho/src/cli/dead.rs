@@ -7,15 +7,15 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use sekisho_core::{Seq, Time};
-use serde_json::Value;
+use serde::Serialize;
 
 use super::Context;
 use super::amount::amount_text;
-use super::client::{Client, Needs, Query, path};
+use super::client::{Client, Needs, Query, Whole, path};
 use super::output::{calls_out, fields_out, json_out, line_out, request_out, rows_out};
 use super::pages::{self, Listing, Pages};
 use super::when::moment;
-use crate::types::DeadQuery;
+use crate::types::{DeadGroup, DeadLetter, DeadLetterDetail, DeadQuery, Risk};
 use redo::Decision;
 
 #[derive(clap::Subcommand)]
@@ -105,7 +105,7 @@ const GROUPS: [(&str, &str); 7] = [
     ("LANE", "lane"),
     ("OLDEST", "oldest"),
     ("NEWEST", "newest"),
-    ("AT RISK", "at_risk"),
+    ("AT RISK", "risk_text"),
 ];
 
 const FIELDS: [(&str, &str); 17] = [
@@ -157,56 +157,75 @@ async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
     let client = Client::open(context, Needs::READ).await?;
     let query = Query::of_list(&args.conditions.dead_query(args.reason));
     let list = Listing { path: "/v1/dead-letters", query, columns: &COLUMNS, nothing: "no dead letters" };
-    pages::out(&client, &args.pages, list, put_risk).await?;
+    let row = |letter: DeadLetter| LetterRow::new(letter.clone(), &letter);
+    pages::out(&client, &args.pages, list, row).await?;
     Ok(ExitCode::SUCCESS)
 }
 
 async fn groups(args: Groups, context: &Context) -> anyhow::Result<ExitCode> {
     let client = Client::open(context, Needs::READ).await?;
     let query = Query::of_list(&args.conditions.dead_query(args.reason));
-    let found: Vec<Value> = client.items("/v1/dead-letters/groups", &query).await?;
+    let found: Vec<Whole<DeadGroup>> = client.items("/v1/dead-letters/groups", &query).await?;
     if args.json {
         found.iter().for_each(json_out);
     } else {
-        groups_out(&GROUPS, found, "no dead letters");
+        groups_out(&GROUPS, found.iter().map(|group| &**group), "no dead letters");
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// A line for each group, the largest first.
-fn groups_out(columns: &[(&str, &str)], mut groups: Vec<Value>, nothing: &str) {
-    groups.sort_by_key(|group| Reverse(group["count"].as_u64()));
-    for group in &mut groups {
-        let risks = group["at_risk"].as_array().into_iter().flatten();
-        let worth: Vec<_> = risks.map(|risk| amount_text(&risk["amount"], &risk["currency"])).collect();
-        group["at_risk"] = worth.join(", ").into();
-    }
-    rows_out(columns, &groups, nothing);
+fn groups_out<'g>(columns: &[(&str, &str)], groups: impl Iterator<Item = &'g DeadGroup>, nothing: &str) {
+    let mut rows: Vec<_> = groups.map(GroupRow::of).collect();
+    rows.sort_by_key(|row| Reverse(row.group.count));
+    rows_out(columns, &rows, nothing);
 }
 
-/// What the payment behind a letter is worth, in words.
-fn put_risk(letter: &mut Value) {
-    if !letter["amount"].is_null() {
-        letter["at_risk"] = amount_text(&letter["amount"], &letter["currency"]).into();
+/// A group with what its payments are worth, in words.
+#[derive(Serialize)]
+struct GroupRow<'g> {
+    #[serde(flatten)]
+    group: &'g DeadGroup,
+    risk_text: String,
+}
+
+impl<'g> GroupRow<'g> {
+    fn of(group: &'g DeadGroup) -> Self {
+        let worth = |risk: &Risk| amount_text(risk.amount, Some(&risk.currency));
+        Self { group, risk_text: group.at_risk.iter().map(worth).collect::<Vec<_>>().join(", ") }
+    }
+}
+
+/// A dead letter with what the payment behind it is worth, in words.
+#[derive(Serialize)]
+struct LetterRow<T> {
+    #[serde(flatten)]
+    shown: T,
+    at_risk: String,
+}
+
+impl<T> LetterRow<T> {
+    fn new(shown: T, letter: &DeadLetter) -> Self {
+        Self { shown, at_risk: amount_text(letter.amount, letter.currency.as_deref()) }
     }
 }
 
 async fn show(args: Show, context: &Context) -> anyhow::Result<ExitCode> {
     let client = Client::open(context, Needs::READ).await?;
     let id = args.id.as_message().to_string();
-    let Some(mut shown) = client.find_unmasked(&path(&["dead-letters", &id])?, &Query::new()).await? else {
+    let found = client.find_unmasked(&path(&["dead-letters", &id])?, &Query::new()).await?;
+    let Some(shown): Option<Whole<DeadLetterDetail>> = found else {
         bail!("no dead letter has the id {id} (any more); try `sekisho messages show {id}`");
     };
     if args.json {
         json_out(&shown);
         return Ok(ExitCode::SUCCESS);
     }
-    put_risk(&mut shown);
-    fields_out(&FIELDS, &shown);
+    fields_out(&FIELDS, &LetterRow::new(&shown, &shown.letter));
     line_out("");
-    calls_out(&shown);
-    if !shown["headers"].is_null() {
-        request_out(&shown);
+    calls_out(&shown.calls);
+    if shown.content.headers.is_some() {
+        request_out(&shown.content);
     }
     Ok(ExitCode::SUCCESS)
 }

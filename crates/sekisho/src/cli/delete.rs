@@ -3,11 +3,11 @@
 use std::process::ExitCode;
 
 use sekisho_core::directory::Register;
-use serde_json::Value;
 
 use super::Context;
-use super::client::{Client, Needs, Query, path};
-use super::output::{cell, is_attended, is_confirmed, json_out, line_out};
+use super::client::{Client, Needs, Query, Whole, path};
+use super::output::{is_attended, is_confirmed, json_out, line_out};
+use crate::types::Deleted;
 
 /// Of what belongs to a tenant.
 #[derive(clap::Args)]
@@ -56,14 +56,13 @@ pub async fn run(target: Target, args: Args, context: &Context) -> anyhow::Resul
         let question = format!("Delete {} {}? This can't be undone.", target.noun, args.id);
         anyhow::ensure!(is_confirmed(&question)?, "cancelled; nothing was changed");
     }
-    let deleted: Value = client.delete(&path(&[target.list, &args.id])?, &target.query).await?;
+    let deleted: Whole<Deleted> = client.delete(&path(&[target.list, &args.id])?, &target.query).await?;
     if args.json {
         json_out(&deleted);
         return Ok(ExitCode::SUCCESS);
     }
     line_out(&format!("Deleted {} {}. Events, payments and the audit log are kept.", target.noun, args.id));
-    let was = cell(&deleted["was"]);
-    if !["", "none", "cancelled"].contains(&&*was) {
+    if let Some(was) = deleted.known.was.filter(|was| !["none", "cancelled"].contains(&&**was)) {
         line_out(&format!(
             "It was {was}: the subscription continues at the provider until it is cancelled there."
         ));

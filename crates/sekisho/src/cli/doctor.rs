@@ -1,25 +1,24 @@
 //! `sekisho doctor`: looks at configuration, store, clock, server and surroundings, and says in words what is wrong
 //! and what to do about it.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use http_body_util::Full;
 use sekisho_core::event::Trust;
-use sekisho_core::job::Lane;
-use sekisho_core::queue::Breaker;
 use sekisho_core::reconcile::SourceRegister;
 use sekisho_core::reconcile::register::OURS;
 use sekisho_core::settlement;
-use sekisho_core::state::Kind;
-use sekisho_store::{Access, DeadFilter, FIND_MAX, StateFilter, Store, StoreUrl};
 use tokio::time::Instant;
 
 use super::Context;
 use super::output::{count, json_out, line_out};
 use super::server_file::ServerFile;
+use crate::app;
 use crate::config::{ChannelKind, Config, Readers};
 use crate::effects::http as net;
+use crate::queries::{Condition, DeadLettersWaiting, PausedChannel};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -155,33 +154,21 @@ async fn check_channels(config: &Config, add: &mut dyn FnMut(&'static str, Grade
     }
 }
 
-async fn check_shut_channels(store: &dyn Store, add: &mut dyn FnMut(&'static str, Grade, String)) {
-    let filter = StateFilter::all(Kind::Breaker, FIND_MAX);
-    for state in store.find_states(filter).await.unwrap_or_default() {
-        let lane = Lane(state.key.id.into());
-        let breaker = serde_json::from_str::<Breaker>(&state.facts).unwrap_or_default();
-        if let (Some(channel), true) = (lane.channel(), breaker.is_open()) {
-            let why = breaker.why().unwrap_or("too many failures in a row");
-            let text = format!(
-                "{channel} is paused: {why}; correct the cause, then `sekisho channels resume {channel}`"
-            );
-            add("channels", Grade::Bad, text);
-        }
+fn tell_paused(paused: &[PausedChannel], add: &mut dyn FnMut(&'static str, Grade, String)) {
+    for PausedChannel { name, why } in paused {
+        let why = why.as_deref().unwrap_or("too many failures in a row");
+        let text =
+            format!("{name} is paused: {why}; correct the cause, then `sekisho channels resume {name}`");
+        add("channels", Grade::Bad, text);
     }
 }
 
-async fn check_dead_letters(store: &dyn Store, add: &mut dyn FnMut(&'static str, Grade, String)) {
-    let filter = DeadFilter { limit: FIND_MAX, ..DeadFilter::default() };
-    let Ok(letters) = store.find_dead(filter).await else { return };
-    if let Some(newest) = letters.first() {
-        let more = if letters.len() == FIND_MAX { " or more" } else { "" };
-        let what = count(letters.len(), "dead letter");
-        let text = format!(
-            "{what}{more} waiting, the newest because: {}; see `sekisho dead list`",
-            newest.death.error
-        );
-        add("work", Grade::Look, text);
-    }
+fn tell_dead_letters(dead: &DeadLettersWaiting, add: &mut dyn FnMut(&'static str, Grade, String)) {
+    let more = if dead.is_more { " or more" } else { "" };
+    let what = count(dead.count, "dead letter");
+    let text =
+        format!("{what}{more} waiting, the newest because: {}; see `sekisho dead list`", dead.newest_error);
+    add("work", Grade::Look, text);
 }
 
 /// Two keys may be of one account, which only the provider knows.
@@ -200,9 +187,9 @@ fn check_accounts(config: &Config, add: &mut dyn FnMut(&'static str, Grade, Stri
 }
 
 /// How complete what came is, as far as providers can be asked.
-async fn check_reconciliations(
+fn tell_reconciliations(
     config: &Config,
-    store: &dyn Store,
+    registers: &BTreeMap<String, SourceRegister>,
     add: &mut dyn FnMut(&'static str, Grade, String),
 ) {
     check_accounts(config, add);
@@ -219,11 +206,9 @@ async fn check_reconciliations(
             add("reconcile", Grade::Look, text);
             continue;
         }
-        let key = SourceRegister::key(name);
-        let loaded = store.load(Vec::new(), vec![key.clone()]).await.unwrap_or_default();
-        let (grade, text) = match loaded.read::<SourceRegister>(&key).ok().flatten() {
+        let (grade, text) = match registers.get(&**name) {
             None => (Grade::Look, format!("{name}: not compared with its provider yet")),
-            Some(known) => reconciliation(name, &known.value),
+            Some(register) => reconciliation(name, register),
         };
         add("reconcile", grade, text);
     }
@@ -248,38 +233,38 @@ fn reconciliation(name: &str, register: &SourceRegister) -> (Grade, String) {
 
 async fn check_store(config: &Config, add: &mut dyn FnMut(&'static str, Grade, String)) {
     let url = &config.store.url;
-    if let StoreUrl::Sqlite(path) = url
-        && !path.exists()
-    {
-        add("store", Grade::Look, format!("{url} does not exist yet; `sekisho serve` creates it"));
-        return;
-    }
-    match sekisho_store::open(url, Access::Read).await {
+    let sources: Vec<_> = config.sources.iter().map(|source| &*source.name).collect();
+    match app::examine(url, &sources).await {
         Err(error) => add("store", Grade::Bad, error.to_string()),
-        Ok(store) => match store.describe().await {
-            Err(error) => add("store", Grade::Bad, error.chain()),
-            Ok(lines) => {
-                check_dead_letters(&*store, add).await;
-                check_shut_channels(&*store, add).await;
-                check_reconciliations(config, &*store, add).await;
-                for (name, value) in lines {
-                    let unsafe_setting =
-                        matches!(name.as_str(), "fsync" | "full_page_writes" | "synchronous_commit")
-                            && value == "off";
-                    if name == "synchronous_standby_names" && value.is_empty() {
-                        let text = "no synchronous standby: a failover to another server can lose acknowledged events";
-                        add("store", Grade::Look, text.into());
-                        continue;
-                    }
-                    let grade = if unsafe_setting { Grade::Bad } else { Grade::Good };
-                    add("store", grade, format!("{name}: {value}"));
-                }
-            }
-        },
+        Ok(None) => {
+            add("store", Grade::Look, format!("{url} does not exist yet; `sekisho serve` creates it"));
+            return;
+        }
+        Ok(Some(Condition { settings, dead, paused, registers })) => {
+            dead.iter().for_each(|dead| tell_dead_letters(dead, add));
+            tell_paused(&paused, add);
+            tell_reconciliations(config, &registers, add);
+            tell_settings(&settings, add);
+        }
     }
     if config.store.allow_unsafe_durability {
         let text = "allow_unsafe_durability is set: acknowledged events can be lost in a crash";
         add("store", Grade::Bad, text.into());
+    }
+}
+
+/// How the database is set up, and whether it keeps what it acknowledged.
+fn tell_settings(settings: &[(String, String)], add: &mut dyn FnMut(&'static str, Grade, String)) {
+    for (name, value) in settings {
+        let unsafe_setting =
+            matches!(name.as_str(), "fsync" | "full_page_writes" | "synchronous_commit") && value == "off";
+        if name == "synchronous_standby_names" && value.is_empty() {
+            let text = "no synchronous standby: a failover to another server can lose acknowledged events";
+            add("store", Grade::Look, text.into());
+            continue;
+        }
+        let grade = if unsafe_setting { Grade::Bad } else { Grade::Good };
+        add("store", grade, format!("{name}: {value}"));
     }
 }
 

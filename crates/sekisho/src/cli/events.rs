@@ -7,15 +7,13 @@ mod tail;
 use std::process::ExitCode;
 
 use sekisho_core::Time;
-use serde_json::Value;
 
 use super::Context;
 use super::client::{Client, Needs, Query};
-use super::output::cell;
 use super::pages::{self, Listing, Pages};
 use super::when::moment;
 use crate::queries::event_status;
-use crate::types::EventQuery;
+use crate::types::{Event, EventQuery};
 
 pub use show::body;
 pub use tail::Follower;
@@ -130,12 +128,13 @@ async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
     let client = Client::open(context, Needs::READ).await?;
     let query = args.conditions.query().with("since", args.range.since).with("until", args.range.until);
     let list = Listing { path: "/v1/events", query, columns: &COLUMNS, nothing: "no events" };
-    let prepare = |row: &mut Value| {
-        if row["id_reused"] == true {
-            row["event_id"] = format!("{} (used before)", cell(&row["event_id"])).into();
+    let row = |mut event: Event| {
+        if event.id_reused {
+            event.event_id.push_str(" (used before)");
         }
+        event
     };
-    pages::out(&client, &args.pages, list, prepare).await?;
+    pages::out(&client, &args.pages, list, row).await?;
     Ok(ExitCode::SUCCESS)
 }
 

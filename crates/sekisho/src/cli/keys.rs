@@ -2,12 +2,13 @@
 
 use std::process::ExitCode;
 
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::Context;
-use super::client::{Client, Needs, Query};
-use super::output::{cell, hint, json_out, line_out, list_out};
+use super::client::{Client, Needs, Query, Whole};
+use super::output::{hint, json_out, line_out, rows_out};
 use crate::config::{SCOPES, Scope};
+use crate::types::{ApiKey, NewApiKey, NewKeyAnswer, RevokedKey};
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -64,7 +65,7 @@ struct Revoke {
 const COLUMNS: [(&str, &str); 6] = [
     ("NAME", "name"),
     ("KEY", "hint"),
-    ("SCOPES", "scopes"),
+    ("SCOPES", "scopes_text"),
     ("TENANT", "tenant"),
     ("CREATED", "created_at"),
     ("REVOKED", "revoked_at"),
@@ -81,41 +82,47 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
 
 async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
     let client = Client::open(context, Needs::READ).await?;
-    let mut keys: Vec<Value> = client.items("/v1/keys", &Query::new()).await?;
-    if !args.json {
-        for key in &mut keys {
-            let scopes: Vec<_> = key["scopes"].as_array().into_iter().flatten().map(cell).collect();
-            key["scopes"] = scopes.join(",").into();
-        }
+    let keys: Vec<Whole<ApiKey>> = client.items("/v1/keys", &Query::new()).await?;
+    if args.json {
+        keys.iter().for_each(json_out);
+        return Ok(ExitCode::SUCCESS);
     }
-    list_out(args.json, &COLUMNS, &keys, "no keys yet; create one with `sekisho keys create`");
+    let rows: Vec<_> = keys.iter().map(|key| Row { key, scopes_text: key.scopes.join(",") }).collect();
+    rows_out(&COLUMNS, &rows, "no keys yet; create one with `sekisho keys create`");
     Ok(ExitCode::SUCCESS)
+}
+
+#[derive(Serialize)]
+struct Row<'k> {
+    #[serde(flatten)]
+    key: &'k ApiKey,
+    scopes_text: String,
 }
 
 async fn create(args: Create, context: &Context) -> anyhow::Result<ExitCode> {
     let client = Client::open(context, Needs::ACT).await?;
-    let order = json!({ "name": args.name, "scopes": args.scopes, "tenant": args.tenant });
-    let made: Value = client.post("/v1/keys", &order).await?;
+    let scopes = args.scopes.iter().map(|scope| scope.name().to_owned()).collect();
+    let order = NewApiKey { name: args.name, scopes, tenant: args.tenant };
+    let made: Whole<NewKeyAnswer> = client.post("/v1/keys", &order).await?;
     if args.json {
         json_out(&made);
     } else {
-        line_out(&cell(&made["key"]));
+        line_out(&made.key);
     }
-    let name = cell(&made["name"]);
+    let ApiKey { name, .. } = &made.about;
     hint(&format!("the key {name} is shown only now: keep it where only its user can read it"));
     Ok(ExitCode::SUCCESS)
 }
 
 async fn revoke(args: Revoke, context: &Context) -> anyhow::Result<ExitCode> {
     let client = Client::open(context, Needs::ACT).await?;
-    let revoked: Value = client.post("/v1/keys/revoke", &json!({ "key": args.name })).await?;
+    let revoked: Whole<ApiKey> = client.post("/v1/keys/revoke", &RevokedKey { key: args.name }).await?;
     if args.json {
         json_out(&revoked);
     } else {
         line_out(&format!(
             "the key {} ({}…) is revoked; requests with it are refused",
-            cell(&revoked["name"]),
-            cell(&revoked["hint"])
+            revoked.name, revoked.hint
         ));
     }
     Ok(ExitCode::SUCCESS)

@@ -12,15 +12,14 @@ use sekisho_core::delivery::{Route, Signer, Signing, judge, outgoing};
 use sekisho_core::event::{Stored, Trust};
 use sekisho_core::pattern::Pattern;
 use sekisho_core::source_name::Origin;
-use sekisho_core::{Secret, Time, provider};
-use serde::Deserialize;
-use serde_json::Value;
+use sekisho_core::{Secret, provider};
 
 use super::Context;
 use super::client::{Client, Needs, Query, path};
 use super::events::{Conditions, Follower, body};
-use super::output::{cell, line_out};
+use super::output::line_out;
 use crate::effects::deliver::Client as App;
+use crate::types::{Event, EventDetail, Source};
 use crate::{now, token};
 
 #[derive(clap::Args)]
@@ -79,7 +78,7 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     }
     loop {
         for new in follower.next().await? {
-            let Some(event) = load(&api, &cell(&new["id"])).await? else { continue };
+            let Some(event) = load(&api, &new.id).await? else { continue };
             let origin = origins.get(&*event.source).copied().unwrap_or_default();
             line_out(&forward(&app, &route, &signer, origin, &event).await);
         }
@@ -88,12 +87,6 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
 
 /// What is known of each source.
 async fn origins(api: &Client) -> anyhow::Result<BTreeMap<String, Origin>> {
-    #[derive(Deserialize)]
-    struct Source {
-        name: String,
-        provider: Option<String>,
-        livemode: Option<bool>,
-    }
     let sources: Vec<Source> = api.items("/v1/sources", &Query::new()).await?;
     let origin = |source: Source| {
         let provider = provider::find(&source.provider?)?.about().name;
@@ -105,23 +98,26 @@ async fn origins(api: &Client) -> anyhow::Result<BTreeMap<String, Origin>> {
 /// An event as the store keeps it; none, if it was deleted meanwhile.
 async fn load(api: &Client, id: &str) -> anyhow::Result<Option<Stored>> {
     let query = Query::new().with("addresses", Some("full"));
-    let Some(shown) = api.find::<Value>(&path(&["events", id])?, &query).await? else { return Ok(None) };
-    let text = |name: &str| shown[name].as_str().map(str::to_owned);
-    let time = |name: &str| shown[name].as_str().and_then(Time::parse_rfc3339);
-    let object = &shown["object"];
+    let Some(EventDetail { event, content, .. }) = api.find(&path(&["events", id])?, &query).await? else {
+        return Ok(None);
+    };
+    let body = body(&content)?.into();
+    let Event {
+        received_at, source, event_id, event_type, created_at, object, account, livemode, trust, ..
+    } = event;
     Ok(Some(Stored {
         seq: id.parse()?,
-        received_at: time("received_at").unwrap_or_else(now),
-        source: text("source").unwrap_or_default().into(),
-        event_id: text("event_id").unwrap_or_default(),
-        event_type: text("type").unwrap_or_default(),
-        created_at: time("created_at"),
-        object: (!object.is_null()).then(|| (cell(&object["kind"]), cell(&object["id"]))),
-        account: text("account"),
-        livemode: shown["livemode"].as_bool(),
-        trust: text("trust").and_then(|name| Trust::parse(&name)).unwrap_or(Trust::Hint),
-        headers: shown["headers"].to_string().into(),
-        body: body(&shown)?.into(),
+        received_at,
+        source: source.into(),
+        event_id,
+        event_type,
+        created_at,
+        object: object.map(|object| (object.kind, object.id)),
+        account,
+        livemode,
+        trust: Trust::parse(&trust).unwrap_or(Trust::Hint),
+        headers: serde_json::to_string(&content.headers)?.into(),
+        body,
     }))
 }
 

@@ -1,13 +1,15 @@
 //! What the commands of tenants, customers, staff and subjects share: a list page by page, and one that is entered.
 
+use std::convert::identity;
 use std::process::ExitCode;
 
 use sekisho_core::directory::{Register, scoped};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::Context;
-use super::client::{Client, Needs, Query, path};
-use super::output::{cell, json_out, line_out};
+use super::client::{Client, Needs, Query, Whole, path};
+use super::output::{json_out, line_out};
 use super::pages::{self, Listing, Pages};
 
 /// Which of a list are shown, and how.
@@ -28,7 +30,7 @@ pub async fn list(list: List<'_>, pages: Pages, context: &Context) -> anyhow::Re
     let query = Query::new().with("tenant", list.tenant).with("addresses", list.full.then_some("full"));
     let path = path(&[list.register.name()])?;
     let list = Listing { path: &path, query, columns: list.columns, nothing: list.nothing };
-    pages::out(&client, &pages, list, |_| {}).await?;
+    pages::out(&client, &pages, list, identity::<Value>).await?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -42,6 +44,12 @@ fn cursor(register: Register, tenant: Option<&str>, before: String) -> String {
     }
 }
 
+/// What those of every register have.
+#[derive(Deserialize)]
+struct Entered {
+    id: String,
+}
+
 pub async fn create(
     register: Register,
     order: Map<String, Value>,
@@ -49,11 +57,11 @@ pub async fn create(
     context: &Context,
 ) -> anyhow::Result<ExitCode> {
     let client = Client::open(context, Needs::ACT).await?;
-    let created: Value = client.post(&path(&[register.name()])?, &order).await?;
+    let created: Whole<Entered> = client.post(&path(&[register.name()])?, &order).await?;
     if json {
         json_out(&created);
     } else {
-        line_out(&format!("Saved {} {}.", register.noun(), cell(&created["id"])));
+        line_out(&format!("Saved {} {}.", register.noun(), created.id));
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -4,11 +4,11 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use sekisho_core::Seq;
-use serde_json::json;
 
 use super::Context;
-use super::client::{Client, Needs, Query, path};
+use super::client::{Client, Needs, Query, Whole, path};
 use super::output::{calls_out, fields_out, json_out, line_out};
+use crate::types::MessageDetail;
 
 #[derive(clap::Subcommand)]
 pub enum Command {
@@ -42,16 +42,16 @@ pub async fn run(command: Command, context: &Context) -> anyhow::Result<ExitCode
     let Command::Show(args) = command;
     let client = Client::open(context, Needs::READ).await?;
     let id = args.id.as_message().to_string();
-    let Some(shown) = client.find_unmasked(&path(&["messages", &id])?, &Query::new()).await? else {
+    let found = client.find_unmasked(&path(&["messages", &id])?, &Query::new()).await?;
+    let Some(shown): Option<Whole<MessageDetail>> = found else {
         bail!("no message has the id {id}");
     };
-    let shown = json!(shown);
     if args.json {
         json_out(&shown);
         return Ok(ExitCode::SUCCESS);
     }
     fields_out(&FIELDS, &shown);
     line_out("");
-    calls_out(&shown);
+    calls_out(&shown.calls);
     Ok(ExitCode::SUCCESS)
 }

@@ -2,11 +2,9 @@
 
 use std::process::ExitCode;
 
-use sekisho_store::Access;
-
 use super::Context;
 use super::output::{json_out, line_out};
-use crate::telemetry;
+use crate::{app, telemetry};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -23,7 +21,7 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
         None => context.load()?.config.store.url,
     };
     telemetry::start(crate::config::Config::default().log);
-    sekisho_store::open(&url, Access::Migrate).await?;
+    app::migrate(&url).await?;
     if args.json {
         json_out(&serde_json::json!({ "store": url.to_string(), "up_to_date": true }));
     } else {

@@ -1,18 +1,19 @@
 //! `sekisho notices [list|show|resend]`: what was told to whom, what became of it, and what to do when nothing came.
 
+use std::convert::identity;
 use std::process::ExitCode;
 
 use anyhow::bail;
 use sekisho_core::Time;
 use sekisho_core::mail_address::MailAddress;
 use sekisho_core::notification::Status;
-use serde_json::{Value, json};
 
 use super::Context;
-use super::client::{Client, Needs, Query, path};
+use super::client::{Client, Needs, Query, Whole, path};
 use super::output::{cell, fields_out, json_out, line_out, rows_out, table};
 use super::pages::{self, Listing, Pages};
 use super::when::moment;
+use crate::types::{self, Notice, NoticeDetail};
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -150,14 +151,16 @@ async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
         .with("until", args.until)
         .with("addresses", args.full.then_some("full"));
     let list = Listing { path: "/v1/notices", query, columns: &COLUMNS, nothing: "no notices" };
-    pages::out(&client, &args.pages, list, |_| {}).await?;
+    pages::out(&client, &args.pages, list, identity::<Notice>).await?;
     Ok(ExitCode::SUCCESS)
 }
 
 async fn show(args: Show, context: &Context) -> anyhow::Result<ExitCode> {
     let client = Client::open(context, Needs::READ).await?;
     let query = Query::new().with("addresses", args.full.then_some("full"));
-    let Some(shown) = client.find(&path(&["notices", &args.id])?, &query).await? else {
+    let Some(shown): Option<Whole<NoticeDetail>> =
+        client.find(&path(&["notices", &args.id])?, &query).await?
+    else {
         bail!("no notice has the id {}; `sekisho notices --to ADDRESS` finds those to an address", args.id);
     };
     if args.json {
@@ -168,33 +171,34 @@ async fn show(args: Show, context: &Context) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn page_out(shown: &Value) {
+fn page_out(shown: &NoticeDetail) {
     fields_out(&FIELDS, shown);
-    let details: Vec<_> = shown["details"].as_object().into_iter().flatten().collect();
-    let details: Vec<_> = details.iter().map(|(name, value)| vec![(*name).clone(), cell(value)]).collect();
+    let details = shown.notice.details.as_object().into_iter().flatten();
+    let details: Vec<_> = details.map(|(name, value)| vec![name.clone(), cell(value)]).collect();
     if !details.is_empty() {
         line_out("");
         table(&["DETAIL", "VALUE"], &details);
     }
-    for (columns, rows) in [(&STEPS[..], &shown["steps"]), (&HISTORY[..], &shown["audit"])] {
-        if let Some(rows) = rows.as_array().filter(|rows| !rows.is_empty()) {
-            line_out("");
-            rows_out(columns, rows, "");
-        }
+    if !shown.steps.is_empty() {
+        line_out("");
+        rows_out(&STEPS, &shown.steps, "");
+    }
+    if !shown.audit.is_empty() {
+        line_out("");
+        rows_out(&HISTORY, &shown.audit, "");
     }
 }
 
 async fn resend(args: Resend, context: &Context) -> anyhow::Result<ExitCode> {
     let client = Client::open(context, Needs::ACT).await?;
-    let order = json!({ "to": args.to.as_ref().map(MailAddress::whole) });
-    let resent: Value = client.post(&path(&["notices", &args.id, "resend"])?, &order).await?;
+    let order = types::Resend { to: args.to.map(|to| to.whole().to_owned()) };
+    let resent: Whole<Notice> = client.post(&path(&["notices", &args.id, "resend"])?, &order).await?;
     if args.json {
         json_out(&resent);
         return Ok(ExitCode::SUCCESS);
     }
     let when = if client.is_served() { "is sent again" } else { "is sent again when the server runs" };
-    let to = Some(cell(&resent["to"])).filter(|to| !to.is_empty());
-    let to = to.map(|to| format!(" to {to}")).unwrap_or_default();
+    let to = resent.known.to.map(|to| format!(" to {to}")).unwrap_or_default();
     line_out(&format!(
         "the notice {} {when}{to}; `sekisho notices show {}` says how it went",
         args.id, args.id

@@ -7,10 +7,12 @@ use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 
 use sekisho_core::text::{is_hidden, visible};
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
 use super::style::{Style, style};
+use crate::types::{Call, Content, Object};
 
 /// Columns under headings, each as wide as it needs on a screen, where 関所 is as wide as four Latin letters.
 pub fn table(headings: &[&str], rows: &[Vec<String>]) {
@@ -18,8 +20,8 @@ pub fn table(headings: &[&str], rows: &[Vec<String>]) {
 }
 
 fn lines(headings: &[&str], rows: &[Vec<String>], style: &Style) -> Vec<String> {
-    let in_a_line = |cell: &String| visible(cell, |_| false).into_owned();
-    let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(in_a_line).collect()).collect();
+    let row = |row: &Vec<String>| row.iter().map(|cell| in_a_line(cell).into_owned()).collect();
+    let rows: Vec<Vec<String>> = rows.iter().map(row).collect();
     let width = |n: usize| {
         let cells = rows.iter().map(|row| row[n].width());
         cells.chain([headings[n].len()]).max().unwrap_or_default()
@@ -90,24 +92,28 @@ fn beginning(text: &str, width: usize) -> String {
 
 /// The named fields of each row under headings, inner ones by their path (`/about/payment`); `nothing` when there is no
 /// row.
-pub fn rows_out(columns: &[(&str, &str)], rows: &[Value], nothing: &str) {
+pub fn rows_out<T: Serialize>(columns: &[(&str, &str)], rows: &[T], nothing: &str) {
     if rows.is_empty() {
         return line_out(nothing);
     }
-    let (headings, names): (Vec<_>, Vec<_>) = columns.iter().copied().unzip();
-    let row = |value: &Value| names.iter().map(|name| cell(field(value, name))).collect();
-    table(&headings, &rows.iter().map(row).collect::<Vec<_>>());
+    let headings: Vec<_> = columns.iter().map(|(heading, _)| *heading).collect();
+    table(&headings, &rows.iter().map(|row| cells(columns, row)).collect::<Vec<_>>());
+}
+
+/// One row of a table.
+pub fn cells(columns: &[(&str, &str)], row: &impl Serialize) -> Vec<String> {
+    let row = json!(row);
+    columns.iter().map(|(_, name)| cell_of(field(&row, name))).collect()
 }
 
 /// A list, for programs or for people.
-pub fn list_out(as_json: bool, columns: &[(&str, &str)], rows: &[Value], nothing: &str) {
+pub fn list_out<T: Serialize>(as_json: bool, columns: &[(&str, &str)], rows: &[T], nothing: &str) {
     if as_json { rows.iter().for_each(json_out) } else { rows_out(columns, rows, nothing) }
 }
 
 /// A line for each named field that has a value.
-pub fn fields_out(fields: &[(&str, &str)], value: &Value) {
-    for (label, name) in fields {
-        let text = cell(field(value, name));
+pub fn fields_out(fields: &[(&str, &str)], value: &impl Serialize) {
+    for ((label, _), text) in fields.iter().zip(cells(fields, value)) {
         if !text.is_empty() {
             raw_out(&format!("{label:10} {}", style().cell(label, &said(&text))));
         }
@@ -118,44 +124,51 @@ fn field<'v>(value: &'v Value, name: &str) -> &'v Value {
     if name.starts_with('/') { value.pointer(name).unwrap_or(&Value::Null) } else { &value[name] }
 }
 
-/// The headers and the body that `value` has.
-pub fn request_out(value: &Value) {
+/// The headers and the body of a request.
+pub fn request_out(request: &Content) {
     line_out("");
-    for header in value["headers"].as_array().into_iter().flatten() {
-        line_out(&format!("{}: {}", cell(&header[0]), cell(&header[1])));
+    for (name, value) in request.headers.iter().flatten() {
+        line_out(&format!("{}: {}", in_a_line(name), in_a_line(value)));
     }
     line_out("");
-    if value["body_base64"].is_null() {
-        line_out(value["body"].as_str().unwrap_or_default());
-    } else {
-        line_out(&format!("(base 64) {}", cell(&value["body_base64"])));
+    match &request.body_base64 {
+        None => line_out(request.body.as_deref().unwrap_or_default()),
+        Some(encoded) => line_out(&format!("(base 64) {encoded}")),
     }
 }
 
 /// Every call of a message, each with what it was answered.
-pub fn calls_out(value: &Value) {
+pub fn calls_out(calls: &[Call]) {
     const ANSWER_LETTERS: usize = 500;
-    for call in value["calls"].as_array().into_iter().flatten() {
-        let status =
-            call["status"].as_i64().map_or_else(|| "no answer".to_owned(), |status| status.to_string());
-        let (attempt, at, took) = (&call["attempt"], cell(&call["at"]), &call["took_ms"]);
-        line_out(
-            format!("attempt {attempt}  {at}  {status}  {took} ms  {}", cell(&call["error"])).trim_end(),
-        );
-        let body: String =
-            call["body"].as_str().unwrap_or_default().trim().chars().take(ANSWER_LETTERS).collect();
+    for Call { attempt, at, took_ms, status, error, answer, .. } in calls {
+        let status = status.map_or_else(|| "no answer".to_owned(), |status| status.to_string());
+        let (at, error) = (cell(at), cell(error));
+        line_out(format!("attempt {attempt}  {at}  {status}  {took_ms} ms  {error}").trim_end());
+        let body = answer.body.as_deref().unwrap_or_default().trim();
+        let body: String = body.chars().take(ANSWER_LETTERS).collect();
         body.lines().for_each(|line| line_out(&format!("    {line}")));
     }
 }
 
-/// In one line.
-pub fn cell(value: &Value) -> String {
+/// In one line; nothing where there is no value.
+pub fn cell(value: &impl Serialize) -> String {
+    cell_of(&json!(value))
+}
+
+fn cell_of(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
-        Value::String(text) => style().clock(text).unwrap_or_else(|| visible(text, |_| false).into_owned()),
-        Value::Object(object) => format!("{} {}", cell(&object["kind"]), cell(&object["id"])),
+        Value::String(text) => style().clock(text).unwrap_or_else(|| in_a_line(text).into_owned()),
+        Value::Object(_) => match Object::deserialize(value) {
+            Ok(Object { kind, id }) => format!("{} {}", in_a_line(&kind), in_a_line(&id)),
+            Err(_) => value.to_string(),
+        },
         other => other.to_string(),
     }
+}
+
+fn in_a_line(text: &str) -> Cow<'_, str> {
+    visible(text, |_| false)
 }
 
 /// Asks at the terminal. Where nobody sits there, who wrote the command is taken at their word.
@@ -197,8 +210,8 @@ pub fn raw_out(line: &str) {
 
 /// JSON writes the first control characters as `\u001b` by itself; the other hidden letters can only stand in its texts,
 /// where the same is another way to write the same.
-pub fn json_out(value: &serde_json::Value) {
-    let mut line = value.to_string();
+pub fn json_out(value: &impl Serialize) {
+    let mut line = json!(value).to_string();
     if line.contains(is_hidden) {
         let escaped = |letter: char| {
             if is_hidden(letter) { format!("\\u{:04x}", u32::from(letter)) } else { letter.to_string() }

@@ -1,8 +1,9 @@
 //! Long lists, page by page: JSON as it comes, a table when all of it is there.
 
-use serde_json::Value;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
-use super::client::{Client, Page, Query};
+use super::client::{Client, Page, Query, Whole};
 use super::output::{cell, json_out, rows_out};
 
 const PAGE: usize = 500;
@@ -29,24 +30,24 @@ pub struct Listing<'a> {
     pub nothing: &'a str,
 }
 
-/// `prepare` adds what only the table shows to a row.
-pub async fn out(
+/// `row` makes what the table shows of an item.
+pub async fn out<T: DeserializeOwned, R: Serialize>(
     client: &Client,
     pages: &Pages,
     list: Listing<'_>,
-    prepare: impl Fn(&mut Value),
+    row: impl Fn(T) -> R,
 ) -> anyhow::Result<()> {
     let mut before = pages.before.clone();
     let mut left = if pages.limit == 0 { usize::MAX } else { pages.limit };
     let mut rows = Vec::new();
     while left > 0 {
         let query = list.query.clone().with("before", before).with("limit", Some(left.min(PAGE)));
-        let Page { items, next } = client.get::<Page>(list.path, &query).await?;
+        let Page { items, next } = client.get::<Page<Whole<T>>>(list.path, &query).await?;
         left -= items.len().min(left);
         if pages.json {
             items.iter().for_each(json_out);
         } else {
-            rows.extend(items);
+            rows.extend(items.into_iter().map(|item| row(item.known)));
         }
         before = next.map(|next| cell(&next));
         if before.is_none() {
@@ -54,7 +55,6 @@ pub async fn out(
         }
     }
     if !pages.json {
-        rows.iter_mut().for_each(prepare);
         rows_out(list.columns, &rows, list.nothing);
     }
     Ok(())

@@ -10,11 +10,13 @@ mod show;
 use std::process::ExitCode;
 
 use sekisho_core::settlement::payment::Status;
+use serde::Serialize;
 
 use super::Context;
 use super::amount::{Mode, amount_text};
 use super::client::{Client, Needs, Query};
 use super::pages::{self, Listing, Pages};
+use crate::types::{Dated, Payment};
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -94,11 +96,22 @@ async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
         .with("livemode", args.mode.livemode())
         .with("attention", args.attention);
     let list = Listing { path: "/v1/payments", query, columns: &COLUMNS, nothing: "no payments" };
-    let prepare = |row: &mut serde_json::Value| {
-        row["amount_text"] = amount_text(&row["amount"], &row["currency"]).into();
-    };
-    pages::out(&client, &args.pages, list, prepare).await?;
+    pages::out(&client, &args.pages, list, Row::of).await?;
     Ok(ExitCode::SUCCESS)
+}
+
+#[derive(Serialize)]
+struct Row {
+    #[serde(flatten)]
+    payment: Dated<Payment>,
+    amount_text: String,
+}
+
+impl Row {
+    fn of(payment: Dated<Payment>) -> Self {
+        let Payment { amount, currency, .. } = &payment.thing;
+        Self { amount_text: amount_text(*amount, currency.as_deref()), payment }
+    }
 }
 
 fn status(text: &str) -> Result<Status, String> {

@@ -4,7 +4,6 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use sekisho_core::Time;
-use serde_json::json;
 
 use super::Context;
 use super::client::{Client, Needs, Query};
@@ -54,15 +53,13 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
         let order = NewReconciliation { source, since: args.since, dry_run: args.dry_run };
         let report: ReconciliationReport = client.post("/v1/reconciliations", &order).await?;
         if args.json {
-            json_out(&json!(report));
+            json_out(&report);
         }
         reports.push(report);
     }
     if !args.json {
-        let rows: Vec<_> = reports.iter().map(|report| json!(report)).collect();
-        rows_out(&COLUMNS, &rows, "");
-        let differences = reports.iter().flat_map(|report| &report.differences);
-        let differences: Vec<_> = differences.map(|one| json!(one)).collect();
+        rows_out(&COLUMNS, &reports, "");
+        let differences: Vec<_> = reports.iter().flat_map(|report| &report.differences).collect();
         if !differences.is_empty() {
             rows_out(&DIFFERENCES, &differences, "");
         }

@@ -1,10 +1,12 @@
 //! `sekisho rejections`: who was turned away, when, and why.
 
+use std::convert::identity;
 use std::process::ExitCode;
 
 use super::Context;
 use super::client::{Client, Needs, Query};
 use super::pages::{self, Listing, Pages};
+use crate::types::Rejection;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -33,6 +35,6 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     let query = Query::new().with("source", args.source).with("reason", args.reason);
     let nothing = "no requests were rejected";
     let list = Listing { path: "/v1/rejections", query, columns: &COLUMNS, nothing };
-    pages::out(&client, &args.pages, list, |_| {}).await?;
+    pages::out(&client, &args.pages, list, identity::<Rejection>).await?;
     Ok(ExitCode::SUCCESS)
 }

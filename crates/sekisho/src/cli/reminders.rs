@@ -6,13 +6,13 @@ mod wait;
 use std::process::ExitCode;
 
 use sekisho_core::calendar::Day;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::Context;
-use super::client::{Client, Needs, Query, path};
-use super::output::{cell, count, hint, json_out, line_out, rows_out};
+use super::client::{Client, Needs, Query, Whole, path};
+use super::output::{count, hint, json_out, line_out, rows_out};
 use crate::acts::{self, RemindReport};
-use crate::types::Reminded;
+use crate::types::ReminderSummary;
 use wait::{Ended, wait};
 
 #[derive(clap::Subcommand)]
@@ -57,11 +57,11 @@ pub struct Show {
 
 const RECIPIENTS: [(&str, &str); 8] = [
     ("TO", "to"),
-    ("NAME", "staff_name"),
-    ("OFFICE", "office_name"),
-    ("RENEWALS", "renewal_alert_count"),
-    ("ASSESSMENTS", "assessment_alert_count"),
-    ("WITHIN DAYS", "email_threshold_days"),
+    ("NAME", "/details/staff_name"),
+    ("OFFICE", "/details/office_name"),
+    ("RENEWALS", "/details/renewal_alert_count"),
+    ("ASSESSMENTS", "/details/assessment_alert_count"),
+    ("WITHIN DAYS", "/details/email_threshold_days"),
     ("LANGUAGE", "language"),
     ("STATUS", "status"),
 ];
@@ -92,7 +92,7 @@ async fn remind(args: Remind, context: &Context) -> anyhow::Result<ExitCode> {
     let report: RemindReport = client.post("/v1/reminders", &order).await?;
     if args.dry_run {
         if args.json {
-            json_out(&json!(report));
+            json_out(&report);
         } else {
             forecast_out(&report);
         }
@@ -107,9 +107,7 @@ async fn remind(args: Remind, context: &Context) -> anyhow::Result<ExitCode> {
     let ended = if waits { wait(&client, &report, tenant).await? } else { Ended::Unasked };
     let summaries = summaries(&client, &report.days, tenant).await?;
     if args.json {
-        let mut shown = json!(report);
-        shown["summary"] = summaries.iter().cloned().collect();
-        json_out(&shown);
+        json_out(&Ran { report: &report, summary: &summaries });
     } else if !summaries.is_empty() {
         summary_out(&summaries);
     }
@@ -121,6 +119,16 @@ async fn remind(args: Remind, context: &Context) -> anyhow::Result<ExitCode> {
     let well = !ended.is_stuck() && bad(&summaries) == 0;
     Ok(if well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
+
+/// What a run did, and how its days stand.
+#[derive(Serialize)]
+struct Ran<'r> {
+    #[serde(flatten)]
+    report: &'r RemindReport,
+    summary: &'r [Summary],
+}
+
+type Summary = Whole<ReminderSummary>;
 
 async fn show(args: Show, context: &Context) -> anyhow::Result<ExitCode> {
     let day = args.date.to_string();
@@ -136,7 +144,7 @@ async fn show(args: Show, context: &Context) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn summaries(client: &Client, days: &[String], tenant: Option<&str>) -> anyhow::Result<Vec<Value>> {
+async fn summaries(client: &Client, days: &[String], tenant: Option<&str>) -> anyhow::Result<Vec<Summary>> {
     let mut all = Vec::new();
     for day in days {
         all.push(summary(client, day, tenant).await?);
@@ -145,7 +153,7 @@ async fn summaries(client: &Client, days: &[String], tenant: Option<&str>) -> an
 }
 
 /// How a day's reminders stand, of one office or all.
-async fn summary(client: &Client, day: &str, tenant: Option<&str>) -> anyhow::Result<Value> {
+async fn summary(client: &Client, day: &str, tenant: Option<&str>) -> anyhow::Result<Summary> {
     client.get(&path(&["reminders", day])?, &Query::new().with("tenant", tenant)).await
 }
 
@@ -172,14 +180,7 @@ fn sentence(report: &RemindReport) -> String {
 
 fn forecast_out(report: &RemindReport) {
     if !report.recipients.is_empty() {
-        let row = |one: &Reminded| {
-            let mut row = one.details.clone();
-            row["to"] = json!(one.to);
-            row["language"] = json!(one.language);
-            row["status"] = json!(one.status);
-            row
-        };
-        rows_out(&RECIPIENTS, &report.recipients.iter().map(row).collect::<Vec<_>>(), "");
+        rows_out(&RECIPIENTS, &report.recipients, "");
     }
     let unnamed = report.new - report.recipients.len().min(report.new);
     if unnamed > 0 {
@@ -188,37 +189,56 @@ fn forecast_out(report: &RemindReport) {
     line_out(&sentence(report));
 }
 
-fn of_status(summary: &Value, status: &str) -> u64 {
-    summary["by_status"][status].as_u64().unwrap_or_default()
+fn of_status(summary: &ReminderSummary, status: &str) -> usize {
+    summary.by_status.get(status).copied().unwrap_or_default()
 }
 
-fn summary_out(summaries: &[Value]) {
-    let row = |summary: &Value| {
-        let mut row = json!({
-            "date": summary["date"],
-            "total": summary["total"],
-            "waiting": summary["waiting"],
-            "came_back": of_status(summary, "bounced") + of_status(summary, "complained"),
-        });
-        for status in ["sent", "off", "suppressed", "failed", "uncertain"] {
-            row[status] = of_status(summary, status).into();
+/// How a day stands, as the table shows it.
+#[derive(Serialize)]
+struct Row {
+    date: Day,
+    total: usize,
+    sent: usize,
+    off: usize,
+    suppressed: usize,
+    failed: usize,
+    uncertain: usize,
+    waiting: usize,
+    came_back: usize,
+}
+
+impl Row {
+    fn of(summary: &Summary) -> Self {
+        let of_status = |status: &str| of_status(summary, status);
+        Self {
+            date: summary.date,
+            total: summary.total,
+            sent: of_status("sent"),
+            off: of_status("off"),
+            suppressed: of_status("suppressed"),
+            failed: of_status("failed"),
+            uncertain: of_status("uncertain"),
+            waiting: summary.waiting,
+            came_back: of_status("bounced") + of_status("complained"),
         }
-        row
-    };
-    rows_out(&SUMMARY, &summaries.iter().map(row).collect::<Vec<_>>(), "");
+    }
+}
+
+fn summary_out(summaries: &[Summary]) {
+    rows_out(&SUMMARY, &summaries.iter().map(Row::of).collect::<Vec<_>>(), "");
 }
 
 /// Those that a person must look after.
-fn bad(summaries: &[Value]) -> u64 {
+fn bad(summaries: &[Summary]) -> usize {
     summaries.iter().map(|summary| of_status(summary, "failed") + of_status(summary, "uncertain")).sum()
 }
 
 /// How to find those that did not go out.
-fn how_to_find(summaries: &[Value]) {
+fn how_to_find(summaries: &[Summary]) {
     for summary in summaries {
         for status in ["failed", "uncertain", "suppressed"] {
             if of_status(summary, status) > 0 {
-                let day = cell(&summary["date"]);
+                let day = &summary.date;
                 hint(&format!("see `sekisho notices --batch reminders/{day} --status {status}`"));
             }
         }
@@ -227,6 +247,8 @@ fn how_to_find(summaries: &[Value]) {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn report(due: usize, new: usize, off: usize) -> RemindReport {
@@ -253,7 +275,13 @@ mod tests {
 
     #[test]
     fn g4_only_what_a_person_must_look_after_ends_with_1() {
-        let summary = |status: &str| json!({ "by_status": { status: 2, "sent": 5 } });
+        let summary = |status: &str| -> Summary {
+            let by_status = json!({ status: 2, "sent": 5 });
+            let shown = json!({
+                "object": "reminders", "date": "2026-11-16", "total": 7, "waiting": 0, "by_status": by_status,
+            });
+            serde_json::from_value(shown).unwrap()
+        };
         for (status, expected) in
             [("failed", 2), ("uncertain", 2), ("suppressed", 0), ("off", 0), ("queued", 0)]
         {

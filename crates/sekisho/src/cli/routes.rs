@@ -2,10 +2,8 @@
 
 use std::process::ExitCode;
 
-use serde_json::json;
-
 use super::Context;
-use super::client::{Client, Needs, Query, path};
+use super::client::{Client, Needs, Query, Whole, path};
 use super::output::{json_out, line_out, list_out};
 use crate::types;
 
@@ -60,7 +58,7 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
 
 async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
     let client = Client::open(context, Needs::READ.and_configuration()).await?;
-    let routes: Vec<_> = client.items("/v1/routes", &Query::new()).await?;
+    let routes: Vec<Whole<types::Route>> = client.items("/v1/routes", &Query::new()).await?;
     list_out(args.json, &COLUMNS, &routes, "the configuration has no [[route]]");
     Ok(ExitCode::SUCCESS)
 }
@@ -69,7 +67,7 @@ async fn reset(args: Reset, context: &Context) -> anyhow::Result<ExitCode> {
     let client = Client::open(context, Needs::ACT.and_configuration()).await?;
     let reset: types::Reset = client.post(&path(&["routes", &args.name, "reset"])?, &()).await?;
     if args.json {
-        json_out(&json!(reset));
+        json_out(&reset);
     } else {
         line_out(&format!("Reset the breaker of {}; it was {}.", reset.route, reset.was));
     }

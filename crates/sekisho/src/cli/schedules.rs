@@ -3,8 +3,9 @@
 use std::process::ExitCode;
 
 use super::Context;
-use super::client::{Client, Needs, Query};
+use super::client::{Client, Needs, Query, Whole};
 use super::output::list_out;
+use crate::types::Schedule;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -23,7 +24,7 @@ const COLUMNS: [(&str, &str); 5] = [
 
 pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     let client = Client::open(context, Needs::CONFIGURATION).await?;
-    let schedules: Vec<_> = client.items("/v1/schedules", &Query::new()).await?;
+    let schedules: Vec<Whole<Schedule>> = client.items("/v1/schedules", &Query::new()).await?;
     list_out(args.json, &COLUMNS, &schedules, "the configuration has no [[schedule]]");
     Ok(ExitCode::SUCCESS)
 }

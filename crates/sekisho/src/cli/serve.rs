@@ -7,13 +7,12 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use sekisho_core::Secret;
-use sekisho_store::StoreUrl;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::Context;
 use super::server_file::ServerFile;
 use crate::app::{App, Role};
-use crate::config::Config;
+use crate::config::{Config, StoreUrl};
 use crate::test_event::reachable;
 use crate::view::ROOT;
 use crate::{now, telemetry, token};

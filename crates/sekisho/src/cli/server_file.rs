@@ -8,10 +8,9 @@ use std::io::{Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use sekisho_store::StoreUrl;
 use serde::{Deserialize, Serialize};
 
-use crate::config::Config;
+use crate::config::{Config, StoreUrl};
 use crate::test_event::reachable;
 use crate::token;
 

@@ -1,14 +1,15 @@
 //! `sekisho suppressions [list|add|release]`: addresses that nothing is sent to, and letting them go.
 
+use std::convert::identity;
 use std::process::ExitCode;
 
 use sekisho_core::mail_address::MailAddress;
-use serde_json::{Value, json};
 
 use super::Context;
-use super::client::{Client, Needs, Query};
+use super::client::{Client, Needs, Query, Whole};
 use super::output::{json_out, line_out};
 use super::pages::{self, Listing, Pages};
+use crate::types::{Suppression, Turn};
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -81,7 +82,7 @@ async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
         .flag("all", args.all)
         .with("addresses", args.full.then_some("full"));
     let list = Listing { path: SUPPRESS, query, columns: &COLUMNS, nothing: "nothing is suppressed" };
-    pages::out(&client, &args.pages, list, |_| {}).await?;
+    pages::out(&client, &args.pages, list, identity::<Suppression>).await?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -90,8 +91,8 @@ const RELEASE: &str = "/v1/suppressions/release";
 
 async fn change(path: &str, args: Change, context: &Context) -> anyhow::Result<ExitCode> {
     let client = Client::open(context, Needs::ACT).await?;
-    let order = json!({ "address": args.address.whole(), "reason": args.reason });
-    let changed: Value = client.post(path, &order).await?;
+    let order = Turn { address: args.address.whole().to_owned(), reason: args.reason };
+    let changed: Whole<Suppression> = client.post(path, &order).await?;
     if args.json {
         json_out(&changed);
         return Ok(ExitCode::SUCCESS);

@@ -5,11 +5,13 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use sekisho_core::user::{Act, Rank, check_name};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Context;
-use super::client::{Client, Needs, Query, path};
-use super::output::{cell, hint, json_out, line_out, list_out};
+use super::client::{Client, Needs, Query, Whole, path};
+use super::output::{hint, json_out, line_out, list_out};
+use crate::types::{self, NewInvite};
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -112,22 +114,30 @@ async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
 
 async fn invite(args: Invite, context: &Context) -> anyhow::Result<ExitCode> {
     let client = Client::open(context, Needs::ACT).await?;
-    let mut made: Value = client.post("/v1/users/invite", &json!({ "rank": args.rank })).await?;
+    let order = NewInvite { rank: Some(args.rank.name().to_owned()) };
+    let made: Whole<types::Invite> = client.post("/v1/users/invite", &order).await?;
     let config = context.load().map(|loaded| loaded.config).ok();
     let public = config.as_ref().and_then(|config| config.console.url.clone());
     let root = public.or_else(|| client.url().map(str::to_owned)).unwrap_or_else(|| {
         let listen = config.map_or_else(|| "HOST:PORT".to_owned(), |config| config.server.listen.to_string());
         format!("http://{listen}")
     });
-    let url = format!("{root}{}", cell(&made["path"]));
+    let url = format!("{root}{}", made.path);
     if args.json {
-        made["url"] = url.into();
-        json_out(&made);
+        json_out(&Invitation { made, url });
         return Ok(ExitCode::SUCCESS);
     }
     line_out(&url);
     hint(&format!("invitation for one {}: works once, within 24 hours", args.rank.name()));
     Ok(ExitCode::SUCCESS)
+}
+
+/// An invitation, with the link that leads to it.
+#[derive(Serialize)]
+struct Invitation {
+    #[serde(flatten)]
+    made: Whole<types::Invite>,
+    url: String,
 }
 
 async fn change(name: &str, act: Act, args: Output, context: &Context) -> anyhow::Result<ExitCode> {

@@ -15,9 +15,9 @@ use sekisho_store::{
     AuditEntry, AuditFilter, BookedLine, Error, EventFilter, EventSummary, FIND_MAX, LineFilter, Message,
     Order, Result, Standing, Store,
 };
-use serde_json::Value;
 
 use super::notices::NoticeQuery;
+use crate::types::ChangeDetails;
 
 /// Payments that became part of it, entries of the log, events, lines, and notices: at most so many of each.
 const PARTS_MAX: usize = 50;
@@ -105,8 +105,7 @@ pub async fn history(store: &dyn Store, id: &str) -> Result<History> {
 
 /// What this entry says became part of it.
 fn merged(entry: &AuditEntry) -> Vec<String> {
-    let details: Value = serde_json::from_str(&entry.entry.details).unwrap_or_default();
-    serde_json::from_value(details["merged"].clone()).unwrap_or_default()
+    ChangeDetails::of(&entry.entry.details).merged_ids()
 }
 
 async fn events_of(store: &dyn Store, payment: &str, limit: usize) -> Result<Vec<EventSummary>> {
@@ -123,9 +122,8 @@ async fn events_of(store: &dyn Store, payment: &str, limit: usize) -> Result<Vec
 async fn announced(store: &dyn Store, entries: &[AuditEntry]) -> Result<Vec<EventSummary>> {
     let mut announced = Vec::new();
     for entry in entries {
-        let details: Value = serde_json::from_str(&entry.entry.details).unwrap_or_default();
-        let Some(id) = details["id"].as_str() else { continue };
-        if let Some(seq) = store.find_seq(OWN, id).await? {
+        let Some(id) = ChangeDetails::of(&entry.entry.details).id else { continue };
+        if let Some(seq) = store.find_seq(OWN, &id).await? {
             announced.extend(store.find_event(seq).await?.map(|record| record.summary));
         }
     }

@@ -9,7 +9,7 @@ mod page;
 
 use std::collections::BTreeMap;
 
-use sekisho_core::audit::{SEALED, seal};
+use sekisho_core::audit::seal;
 use sekisho_core::job::Attempt;
 use sekisho_core::mail_address::mask_text;
 use sekisho_core::provider::encode_hex;
@@ -24,9 +24,9 @@ use super::{audit, event, line, message, notice, payment, unlink};
 use crate::queries::{self, Dossier, dossier, payment_state};
 use crate::refusal::Refusal;
 use crate::types::{
-    self, Difference, OwnEntry, PaymentProof, ProofBooks, ProofCall, ProofChain, ProofDecision,
-    ProofDelivery, ProofEntry, ProofEvent, ProofHead, ProofLine, ProofLink, ProofSum, RememberedEvent,
-    StoredEvent,
+    self, ChangeDetails, Difference, OwnEntry, PaymentProof, ProofBooks, ProofCall, ProofChain,
+    ProofDecision, ProofDelivery, ProofEntry, ProofEvent, ProofHead, ProofLine, ProofLink, ProofSum,
+    RememberedEvent, StoredEvent,
 };
 use crate::view::sealed;
 
@@ -139,12 +139,12 @@ impl Evidence {
             let details = details(entry);
             ProofEvent::Remembered(RememberedEvent {
                 id: seq.as_event().to_string(),
-                event_id: text(&details["event_id"]),
-                source: text(&details["source"]),
-                event_type: text(&details["event_type"]),
+                event_id: details.event_id,
+                source: details.source,
+                event_type: details.event_type,
                 gone: true,
                 body_sha256: None,
-                sealed_sha256: text(&details[SEALED]),
+                sealed_sha256: details.body_sha256,
             })
         });
         gone.chain(there).collect()
@@ -160,13 +160,13 @@ impl Evidence {
             body_bytes: digest.map(|digest| digest.body_bytes),
             headers_sha256: digest.map(|digest| digest.headers_sha256.clone()),
             header_names: digest.map(|digest| digest.header_names.clone()),
-            sealed_sha256: sealed.and_then(|entry| text(&details(entry)[SEALED])),
+            sealed_sha256: sealed.and_then(|entry| details(entry).body_sha256),
         }
     }
 
     /// The entry that remembers each event's body.
     fn sealed(&self) -> BTreeMap<Seq, &AuditEntry> {
-        let of = |entry: &AuditEntry| entry.entry.event.filter(|_| details(entry)[SEALED].is_string());
+        let of = |entry: &AuditEntry| entry.entry.event.filter(|_| details(entry).body_sha256.is_some());
         self.dossier.entries.iter().filter_map(|entry| Some((of(entry)?, entry))).collect()
     }
 
@@ -253,25 +253,22 @@ fn deliveries(dossier: &Dossier) -> impl Iterator<Item = &Message> {
     dossier.messages.values().flatten().filter(|one| one.lane.route().is_some())
 }
 
-fn details(entry: &AuditEntry) -> Value {
-    serde_json::from_str(&entry.entry.details).unwrap_or_default()
-}
-
-fn text(value: &Value) -> Option<String> {
-    value.as_str().map(str::to_owned)
+fn details(entry: &AuditEntry) -> ChangeDetails {
+    ChangeDetails::of(&entry.entry.details)
 }
 
 /// An entry of the log as a step from before to after.
 fn decision(entry: types::AuditEntry) -> ProofDecision {
-    let details = &entry.details;
+    let ChangeDetails { event_id, event_type, merged, before, after, .. } =
+        ChangeDetails::read(entry.details);
     ProofDecision {
         id: entry.id,
         at: entry.at,
-        event_id: text(&details["event_id"]),
-        event_type: text(&details["event_type"]),
-        merged: details["merged"].clone(),
-        before: details["before"].clone(),
-        after: details["after"].clone(),
+        event_id,
+        event_type,
+        merged,
+        before,
+        after,
         actor: entry.actor,
         role: entry.role,
         action: entry.action,

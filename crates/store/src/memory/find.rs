@@ -2,11 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use super::Tables;
+use sekisho_core::Seq;
+use sekisho_core::change::Arrival;
+use sekisho_core::job::effect_prefix;
+use sekisho_core::state::{Key, Kind};
+
+use super::{Ended, Tables};
 use crate::find::AuditLead;
 use crate::{
-    AuditFilter, AuditPage, DeadFilter, DeadGroup, EventFilter, EventPage, FIND_MAX, GROUPED_MAX, Order,
-    SCAN_MAX, WORK_MAX, Work,
+    AuditFilter, AuditPage, DeadFilter, DeadGroup, DeadLetter, EventFilter, EventPage, EventSummary,
+    FIND_MAX, GROUPED_MAX, Message, Order, SCAN_MAX, Stake, Standing, Status, WORK_MAX, Work,
 };
 
 impl Tables {
@@ -62,5 +67,83 @@ impl Tables {
             }
         }
         lanes.into_values().collect()
+    }
+}
+
+/// How single rows are shown.
+impl Tables {
+    pub(super) fn summary(&self, event: &Arrival) -> EventSummary {
+        let letter = self.dead.values().find(|letter| letter.event == Some(event.seq));
+        let (status, note, processed_at) = match (letter, self.outcomes.get(&event.seq)) {
+            (Some(letter), _) => (Status::Failed, Some(letter.death.error.clone()), Some(letter.at)),
+            (None, Some(Ended { outcome, at, .. })) => {
+                let status = Status::of_result(outcome.name()).expect("every outcome is a status");
+                (status, outcome.note().map(str::to_owned), Some(*at))
+            }
+            (None, None) => (Status::Received, None, None),
+        };
+        EventSummary {
+            seq: event.seq,
+            event_id: event.event_id.clone(),
+            source: event.source.to_string(),
+            event_type: event.event_type.clone(),
+            status,
+            received_at: event.received_at,
+            created_at: event.created_at,
+            object: event.object.clone(),
+            account: event.account.clone(),
+            livemode: event.livemode,
+            trust: event.trust.name().into(),
+            id_reused: self.reused.contains(&event.seq),
+            note,
+            processed_at,
+            about: self.outcomes.get(&event.seq).map(|ended| ended.about.clone()).unwrap_or_default(),
+        }
+    }
+
+    pub(super) fn message(&self, id: Seq) -> Option<Message> {
+        if let Some(job) = self.jobs.get(&id) {
+            let standing = job.owner.map_or(Standing::Waiting(job.due_at), |_| Standing::Running);
+            let (lane, event) = (job.home.as_ref().unwrap_or(&job.lane).clone(), job.event);
+            return Some(Message { job: id, lane, event, attempts: job.attempt, standing, key: None });
+        }
+        if let Some(letter) = self.dead.get(&id) {
+            let standing = Standing::Dead(letter.death.clone(), letter.at);
+            let (lane, event) = (letter.lane.clone(), letter.event);
+            return Some(Message { job: id, lane, event, attempts: letter.attempts, standing, key: None });
+        }
+        self.outcomes.get(&id).map(|ended| Message {
+            job: id,
+            lane: ended.lane.clone(),
+            event: ended.event,
+            attempts: ended.attempts,
+            standing: Standing::Done(ended.outcome.clone(), ended.at),
+            key: None,
+        })
+    }
+
+    pub(super) fn addressed(&self, letter: &DeadLetter) -> DeadLetter {
+        let event = letter.event.and_then(|event| self.events.get(&event));
+        let settled = letter.event.and_then(|event| self.outcomes.get(&event));
+        DeadLetter {
+            event_id: event.map(|event| event.event_id.clone()),
+            event_type: event.map(|event| event.event_type.clone()),
+            source: event.map(|event| event.source.to_string()),
+            about: settled.map(|ended| ended.about.clone()).unwrap_or_default(),
+            stake: letter.event.and_then(|event| self.stake(event)),
+            ..letter.clone()
+        }
+    }
+
+    fn stake(&self, event: Seq) -> Option<Stake> {
+        let payment = self.outcomes.get(&event)?.about.payment.as_ref()?;
+        let index = &self.states.get(&Key::new(Kind::Payment, payment))?.index;
+        Stake::of(Some(payment.clone()), index.amount, index.currency.clone())
+    }
+
+    pub(super) fn effects_of(&self, event: Seq) -> Vec<(String, Seq)> {
+        let prefix = effect_prefix(event);
+        let from = self.effects.range(prefix.clone()..);
+        from.take_while(|(key, _)| key.starts_with(&prefix)).map(|(key, job)| (key.clone(), *job)).collect()
     }
 }

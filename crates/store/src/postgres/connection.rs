@@ -5,48 +5,35 @@
 //! What it leaves is a statement the server still works on; its turn ends only when the server has answered, so that
 //! callers who give up can't pile up work behind them.
 
-use std::collections::HashMap;
-use std::future::poll_fn;
+mod session;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::AbortHandle;
 use tokio::time::timeout;
+use tokio_postgres::Row;
 use tokio_postgres::config::{Config, SslMode, TargetSessionAttrs};
 use tokio_postgres::types::{FromSql, ToSql};
-use tokio_postgres::{AsyncMessage, Client, Connection, Row, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::chain::{Head, NEW_CHAIN};
 use super::failure::Failure;
-use super::{durability, tls};
+use super::tls;
 use crate::error::{Error, Result};
+use session::Session;
 
 /// To reach one host.
 const CONNECT_MAX: Duration = Duration::from_secs(1);
 /// To become a usable session, all hosts of the URL tried.
 const SESSION_MAX: Duration = Duration::from_secs(4);
-/// From the call to its answer. Longer than the server's own limits below, so that the server speaks first.
+/// From the call to its answer. Longer than the server's own limits in `session.rs`, so that the server speaks first.
 const ANSWER_MAX: Duration = Duration::from_secs(8);
-
-/// What every session says first. The idle limit frees a frozen process's locks; lz4 where the server has it.
-const SETTINGS: &str = "
-    SET statement_timeout = '5s';
-    SET lock_timeout = '3s';
-    SET idle_in_transaction_session_timeout = '5s';
-    SET client_min_messages = 'warning';
-    SET jit = off;
-    SET work_mem = '32MB';
-    SELECT set_config(name, 'lz4', false) FROM pg_settings
-    WHERE name = 'default_toast_compression' AND 'lz4' = ANY (enumvals);";
 
 /// Work reaches its rows by key. A plan made while a table was empty must not scan it when it is full.
 const BY_KEY: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off;";
 
-const READ_ONLY: &str = "SET default_transaction_read_only = on;";
 /// A migration may wait for locks and take its time.
 const UNHURRIED: &str = "SET statement_timeout = '10min'; SET lock_timeout = '1min';";
 /// Counting and forgetting take their time too, but whoever waits for a lock makes others wait behind it.
@@ -254,80 +241,6 @@ impl Link {
         let mut current = self.current.lock().await;
         if current.as_ref().is_some_and(|held| Arc::ptr_eq(held, session)) {
             *current = None;
-        }
-    }
-}
-
-struct Session {
-    client: Client,
-    statements: Mutex<HashMap<&'static str, Statement>>,
-    /// Absent before the first entry, and while nobody knows where it ends.
-    chain: Mutex<Option<Head>>,
-    doubt: Arc<AtomicBool>,
-    driver: AbortHandle,
-}
-
-impl Session {
-    async fn connect(server: &Server, purpose: Purpose) -> std::result::Result<Self, Failure> {
-        let (client, connection) = server.config.connect(server.tls.clone()).await?;
-        let doubt = Arc::new(AtomicBool::new(false));
-        let driver = tokio::spawn(drive(connection, Arc::clone(&doubt))).abort_handle();
-        let session = Self { client, statements: Mutex::default(), chain: Mutex::default(), doubt, driver };
-        session.client.batch_execute(SETTINGS).await?;
-        for settings in purpose.settings() {
-            session.client.batch_execute(settings).await?;
-        }
-        if server.read_only {
-            session.client.batch_execute(READ_ONLY).await?;
-        }
-        // Asserted on every such connection: after a failover the server may be another one.
-        if purpose.acknowledges() && !server.read_only {
-            let has_standby = durability::require(&session.client, server.allow_unsafe).await?;
-            server.has_standby.store(has_standby, Ordering::Relaxed);
-        }
-        Ok(session)
-    }
-
-    async fn prepared(&self, sql: &'static str) -> std::result::Result<Statement, Failure> {
-        if let Some(statement) = lock(&self.statements).get(sql) {
-            return Ok(statement.clone());
-        }
-        let statement = self.client.prepare(sql).await?;
-        lock(&self.statements).insert(sql, statement.clone());
-        Ok(statement)
-    }
-
-    fn take_doubt(&self) -> bool {
-        self.doubt.swap(false, Ordering::AcqRel)
-    }
-}
-
-impl Drop for Session {
-    /// A server that went silent would keep the task, and the socket, for as long as the kernel hopes.
-    fn drop(&mut self) {
-        self.driver.abort();
-    }
-}
-
-/// Moves bytes until the connection ends. Order matters: a notice is seen here before its statement's answer is
-/// handed out.
-async fn drive<S, T>(mut connection: Connection<S, T>, doubt: Arc<AtomicBool>)
-where
-    S: AsyncRead + AsyncWrite + Unpin,
-    T: AsyncRead + AsyncWrite + Unpin,
-{
-    while let Some(message) = poll_fn(|context| connection.poll_message(context)).await {
-        match message {
-            // Somebody cancelled the wait for the standby. The server then reports success, though only it has the
-            // commit. Its routine is named because the text is translated.
-            Ok(AsyncMessage::Notice(notice)) if notice.routine() == Some("SyncRepWaitForLSN") => {
-                doubt.store(true, Ordering::Release);
-            }
-            Ok(_) => {}
-            Err(error) => {
-                tracing::debug!(error = %crate::error::chain(&error), "a connection to PostgreSQL ended");
-                return;
-            }
         }
     }
 }

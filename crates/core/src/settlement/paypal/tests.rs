@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 
 use super::*;
+use crate::money::Currency;
 use crate::settlement::fetch::listed;
 use crate::settlement::spoiled::{odd, spoil};
 

@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 
 use sekisho_core::Time;
-use serde_json::json;
 
 use super::{Conditions, groups_out};
 use crate::acts::{DeadLetterSelection, DeadReport};
@@ -73,7 +72,7 @@ impl From<Discard> for Args {
 }
 
 const GROUPS: [(&str, &str); 4] =
-    [("COUNT", "count"), ("REASON", "reason"), ("LANE", "lane"), ("AT RISK", "at_risk")];
+    [("COUNT", "count"), ("REASON", "reason"), ("LANE", "lane"), ("AT RISK", "risk_text")];
 
 pub async fn run(decision: Decision, args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     let Args { which, reason, note } = args;
@@ -95,7 +94,7 @@ pub async fn run(decision: Decision, args: Args, context: &Context) -> anyhow::R
     }
     let report: DeadReport = client.post(decision.path(), &selection).await?;
     if which.bulk.json {
-        json_out(&json!(report));
+        json_out(&report);
     } else if report.dry_run {
         foretell(decision, &report);
     } else {
@@ -111,7 +110,7 @@ fn foretell(decision: Decision, report: &DeadReport) {
     };
     line_out(&format!("{} would be {act}", count(report.found, "dead letter")));
     if report.found > 0 {
-        groups_out(&GROUPS, report.groups.iter().map(|group| json!(group)).collect(), "");
+        groups_out(&GROUPS, report.groups.iter(), "");
     }
     remarks(report);
 }

@@ -3,16 +3,19 @@
 //! Pure, so that made-up accounts show that every line can fail. What must have been announced is worked out from the
 //! sales alone: the sender has never read an event.
 
+mod expected;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use sekisho_core::money::{Currency, format_decimal};
 use sekisho_demo::measure::thousands;
-use sekisho_demo::shop::{Course, Money, Sale};
+use sekisho_demo::shop::Money;
 use sekisho_store::Status;
 use serde::Serialize;
 
 use super::accounts::{Accounts, Payment};
 use super::stage::{ARCHIVE, SHOP};
+use expected::{due, fact_of, status_of};
 
 /// Statuses as they are listed.
 const STATUSES: [&str; 5] = ["paid", "partially_refunded", "refunded", "failed", "cancelled"];
@@ -352,54 +355,6 @@ fn amount_text(amount: i64, currency: &str) -> String {
     let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
     let sign = if amount < 0 { "−" } else { "" };
     format!("{sign}{}{rest}", thousands(whole.parse().unwrap_or_default()))
-}
-
-/// How a payment must end, by its sale.
-fn status_of(sale: &Sale) -> &'static str {
-    match sale.course {
-        Course::Failed => "failed",
-        Course::Cancelled => "cancelled",
-        Course::Refunded => "refunded",
-        Course::RefundedInPart | Course::RefundedTwice => "partially_refunded",
-        Course::Paid
-        | Course::PaidByVoucher
-        | Course::FailedThenPaid
-        | Course::DisputeLost
-        | Course::DisputeWon => "paid",
-    }
-}
-
-/// What must have been announced of a sale, whatever the order in which its events came. News that was outdated by the
-/// time it was known is not: it may or may not be there.
-fn due(sale: &Sale) -> Vec<String> {
-    let of_intent = |key: &str| format!("{}/{key}", sale.intent);
-    let mut due = Vec::new();
-    if sale.charged > 0 {
-        due.push(of_intent("payment.paid"));
-    } else {
-        // The first try that failed is also the last.
-        let number = if sale.course == Course::Failed { "/1" } else { "" };
-        due.push(of_intent(&format!("payment.{}{number}", status_of(sale))));
-    }
-    if sale.refunded > 0 {
-        due.push(of_intent(&format!("payment.{}/{}", status_of(sale), sale.refunded)));
-    }
-    if let Some(dispute) = &sale.dispute {
-        let end = if dispute.is_won { "won" } else { "lost" };
-        due.push(format!("payment.dispute_{end}/{}", dispute.id));
-    }
-    due
-}
-
-/// `stripe/-/test/pi_1/payment.paid` is `pi_1/payment.paid`. What names a dispute of its own is that alone: it begins
-/// with whatever object was known first.
-fn fact_of(announced: &str) -> String {
-    let Some(at) = announced.find("/payment.") else { return announced.to_owned() };
-    let (object, key) = (&announced[..at], &announced[at + 1..]);
-    if key.starts_with("payment.dispute") {
-        return key.to_owned();
-    }
-    format!("{}/{key}", object.rsplit('/').next().unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use std::process::ExitCode;
 
 use sekisho_core::Time;
-use serde_json::json;
 
 use super::{Conditions, Range};
 use crate::acts::{Replay, ReplayReport};
@@ -69,7 +68,7 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     }
     let report: ReplayReport = client.post(PATH, &order).await?;
     if args.bulk.json {
-        json_out(&json!(report));
+        json_out(&report);
     } else if report.dry_run {
         foretell(&report);
     } else {
@@ -81,15 +80,13 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
 fn foretell(report: &ReplayReport) {
     line_out(&format!("{} would be processed again", count(report.found - report.unfinished, "event")));
     if !report.routes.is_empty() {
-        let routes: Vec<_> = report.routes.iter().map(|route| json!(route)).collect();
-        rows_out(&ROUTES, &routes, "");
+        rows_out(&ROUTES, &report.routes, "");
     }
     if report.without_route > 0 {
         line_out(&format!("no route takes {} of them", report.without_route));
     }
     if !report.notices.is_empty() {
-        let notices: Vec<_> = report.notices.iter().map(|notices| json!(notices)).collect();
-        rows_out(&NOTICES, &notices, "");
+        rows_out(&NOTICES, &report.notices, "");
     }
     match report.notices.iter().map(|notices| notices.new).sum::<usize>() {
         0 => line_out("no notice would be sent"),

@@ -4,11 +4,11 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use base64::Engine;
-use serde_json::Value;
 
 use crate::cli::Context;
-use crate::cli::client::{Client, Needs, Query, path};
+use crate::cli::client::{Client, Needs, Query, Whole, path};
 use crate::cli::output::{cell, fields_out, json_out, line_out, request_out, rows_out};
+use crate::types::{Content, EventDetail};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -52,7 +52,8 @@ const MESSAGES: [(&str, &str); 5] = [
 pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     let client = Client::open(context, Needs::READ).await?;
     let query = Query::new().with("source", args.source);
-    let Some(shown) = client.find_unmasked(&path(&["events", &args.id])?, &query).await? else {
+    let found = client.find_unmasked(&path(&["events", &args.id])?, &query).await?;
+    let Some(shown): Option<Whole<EventDetail>> = found else {
         bail!(
             "no event has the id {0}; if it names what events are about, try `sekisho events list --object {0}`",
             args.id
@@ -60,7 +61,7 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     };
     if args.body {
         use std::io::Write;
-        std::io::stdout().write_all(&body(&shown)?)?;
+        std::io::stdout().write_all(&body(&shown.content)?)?;
         return Ok(ExitCode::SUCCESS);
     }
     if args.json {
@@ -68,24 +69,25 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     fields_out(&FIELDS, &shown);
-    if let Some(messages) = shown["messages"].as_array().filter(|messages| !messages.is_empty()) {
+    let messages = &shown.messages;
+    if !messages.is_empty() {
         line_out("");
         rows_out(&MESSAGES, messages, "");
-        for dead in messages.iter().filter(|message| message["standing"] == "dead") {
-            line_out(&format!("{} is dead: {}", cell(&dead["id"]), cell(&dead["error"])));
+        for dead in messages.iter().filter(|message| message.standing == "dead") {
+            line_out(&format!("{} is dead: {}", dead.id, cell(&dead.error)));
         }
     }
-    request_out(&shown);
+    request_out(&shown.content);
     Ok(ExitCode::SUCCESS)
 }
 
 /// The body of an event, byte for byte.
-pub fn body(shown: &Value) -> anyhow::Result<Vec<u8>> {
-    if shown["body_masked"] == true {
+pub fn body(content: &Content) -> anyhow::Result<Vec<u8>> {
+    if content.body_masked {
         bail!("mail addresses in the body are masked: a key with the scope write sees it as it came");
     }
-    match shown["body_base64"].as_str() {
+    match &content.body_base64 {
         Some(encoded) => Ok(base64::engine::general_purpose::STANDARD.decode(encoded)?),
-        None => Ok(shown["body"].as_str().unwrap_or_default().as_bytes().to_vec()),
+        None => Ok(content.body.clone().unwrap_or_default().into_bytes()),
     }
 }

@@ -5,12 +5,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use sekisho_core::Seq;
-use serde_json::Value;
 
 use super::{COLUMNS, Conditions};
 use crate::cli::Context;
-use crate::cli::client::{Client, Needs, Page, Query};
-use crate::cli::output::{cell, hint, json_out, line_out};
+use crate::cli::client::{Client, Needs, Query, Whole};
+use crate::cli::output::{cells, hint, json_out, line_out};
+use crate::types::{Event, Page};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -36,8 +36,7 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
             if args.json {
                 json_out(&event);
             } else {
-                let cells: Vec<_> = COLUMNS.iter().map(|(_, name)| cell(&event[*name])).collect();
-                line_out(&cells.join("  "));
+                line_out(&cells(&COLUMNS, &event).join("  "));
             }
         }
     }
@@ -58,14 +57,14 @@ const PAGE: usize = 1_000;
 
 impl<'c> Follower<'c> {
     pub async fn from_now_on(client: &'c Client, conditions: &Conditions) -> anyhow::Result<Self> {
-        let newest: Vec<Value> =
+        let newest: Vec<Event> =
             client.items(PATH, &Query::new().flag("own", true).with("limit", Some(1))).await?;
         let start = newest.first().map(number).transpose()?.unwrap_or(Seq::ZERO);
         Ok(Self { client, query: conditions.query(), start, shown: BTreeSet::new() })
     }
 
     /// Waits a moment, then gives what is new, oldest first.
-    pub async fn next(&mut self) -> anyhow::Result<Vec<Value>> {
+    pub async fn next(&mut self) -> anyhow::Result<Vec<Whole<Event>>> {
         tokio::time::sleep(POLL).await;
         let newest = self.shown.last().copied().unwrap_or(self.start);
         let from = Seq::floor_of(newest.made_at().plus_ms(-OVERLAP_MS)).max(self.start);
@@ -80,19 +79,19 @@ impl<'c> Follower<'c> {
     }
 
     /// Every event with a higher number.
-    async fn after(&self, from: Seq) -> anyhow::Result<Vec<Value>> {
+    async fn after(&self, from: Seq) -> anyhow::Result<Vec<Whole<Event>>> {
         let mut events = Vec::new();
         let mut after = from.as_event().to_string();
         loop {
             let query = self.query.clone().with("after", Some(after)).with("limit", Some(PAGE));
-            let Page { items, next } = self.client.get::<Page>(PATH, &query).await?;
-            events.extend(items);
-            let Some(next) = next else { return Ok(events) };
-            after = cell(&next);
+            let page: Page<Whole<Event>> = self.client.get(PATH, &query).await?;
+            events.extend(page.items);
+            let Some(next) = page.next else { return Ok(events) };
+            after = next;
         }
     }
 }
 
-fn number(event: &Value) -> anyhow::Result<Seq> {
-    Ok(cell(&event["id"]).parse()?)
+fn number(event: &Event) -> anyhow::Result<Seq> {
+    Ok(event.id.parse()?)
 }

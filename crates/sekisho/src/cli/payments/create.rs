@@ -1,14 +1,15 @@
 //! A payment that the app announces.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use sekisho_core::money::Currency;
-use serde_json::{Map, Value, json};
 
 use crate::cli::Context;
 use crate::cli::amount::{Mode, amount_text, currency, minor};
-use crate::cli::client::{Client, Needs};
-use crate::cli::output::{cell, json_out, line_out};
+use crate::cli::client::{Client, Needs, Whole};
+use crate::cli::output::{json_out, line_out};
+use crate::types::{NewPayment, Payment};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -51,43 +52,34 @@ pub struct Args {
 
 pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     let client = Client::open(context, Needs::ACT).await?;
-    let created: Value =
+    let created: Whole<Payment> =
         client.post_once("/v1/payments", &args.order(), args.idempotency_key.as_deref()).await?;
     if args.json {
         json_out(&created);
         return Ok(ExitCode::SUCCESS);
     }
-    let (id, reference) = (cell(&created["id"]), cell(&created["reference"]));
-    let amount = amount_text(&created["amount"], &created["currency"]);
-    line_out(&format!("{id}: {amount}, {}", cell(&created["status"])));
-    let known_as = if reference.is_empty() { id } else { format!("{reference} or {id}") };
+    let Payment { id, reference, amount, currency, status, .. } = created.known;
+    line_out(&format!("{id}: {}, {status}", amount_text(amount, currency.as_deref())));
+    let known_as = reference.map_or_else(|| id.clone(), |reference| format!("{reference} or {id}"));
     line_out(&format!("the provider's objects find it by the order id {known_as}"));
     Ok(ExitCode::SUCCESS)
 }
 
 impl Args {
-    fn order(&self) -> Map<String, Value> {
-        let texts = [
-            ("reference", &self.reference),
-            ("account", &self.account),
-            ("tenant", &self.tenant),
-            ("customer", &self.customer),
-            ("purpose", &self.purpose),
-            ("description", &self.description),
-        ];
-        let mut order: Map<_, _> = texts
-            .into_iter()
-            .filter_map(|(field, text)| Some((field.to_owned(), json!(text.as_ref()?))))
-            .collect();
-        order.insert("amount".into(), self.amount.into());
-        order.insert("currency".into(), json!(self.currency));
-        order.extend(self.mode.livemode().map(|livemode| ("livemode".to_owned(), livemode.into())));
-        if !self.metadata.is_empty() {
-            let metadata =
-                self.metadata.iter().map(|(key, value)| (key.clone(), Value::from(value.as_str())));
-            order.insert("metadata".into(), Value::Object(metadata.collect()));
+    fn order(&self) -> NewPayment {
+        let metadata: BTreeMap<_, _> = self.metadata.iter().cloned().collect();
+        NewPayment {
+            amount: self.amount,
+            currency: self.currency.to_string(),
+            tenant: self.tenant.clone(),
+            customer: self.customer.clone(),
+            purpose: self.purpose.clone(),
+            reference: self.reference.clone(),
+            account: self.account.clone(),
+            description: self.description.clone(),
+            metadata: (!metadata.is_empty()).then_some(metadata),
+            livemode: self.mode.livemode(),
         }
-        order
     }
 }
 

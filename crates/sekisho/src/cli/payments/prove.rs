@@ -6,11 +6,11 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use sekisho_core::language::Language;
-use serde_json::Value;
+use serde_json::json;
 
 use crate::cli::Context;
 use crate::cli::amount::{Mode, amount_text};
-use crate::cli::client::{Client, Needs, Query, path};
+use crate::cli::client::{Client, Needs, Query, Whole, path};
 use crate::cli::output::{count, json_out, line_out};
 use crate::types::PaymentProof;
 use crate::view;
@@ -43,11 +43,9 @@ pub struct Args {
 pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     let client = Client::open(context, Needs::READ).await?;
     let id = find(&client, &args.id, args.account.as_deref(), &args.mode).await?;
-    // Written as it came: a newer server may say more than is known here.
-    let whole: Value = client.get(&path(&["payments", &id, "proof"])?, &Query::new()).await?;
-    let report: PaymentProof = serde_json::from_value(whole.clone()).context("the report can't be read")?;
+    let report: Whole<PaymentProof> = client.get(&path(&["payments", &id, "proof"])?, &Query::new()).await?;
     if let Some(file) = &args.out {
-        write(file, &format!("{whole:#}\n"))?;
+        write(file, &format!("{:#}\n", json!(report)))?;
     }
     if let Some(file) = &args.html {
         let page =
@@ -55,7 +53,7 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
         write(file, &page)?;
     }
     if args.json {
-        json_out(&whole);
+        json_out(&report);
     } else {
         tell(&report);
         let written = [&args.out, &args.html].into_iter().flatten();
@@ -70,7 +68,7 @@ fn write(file: &Path, text: &str) -> anyhow::Result<()> {
 
 fn tell(report: &PaymentProof) {
     let payment = &report.payment.thing;
-    let amount = amount_text(&payment.amount.into(), &payment.currency.as_deref().into());
+    let amount = amount_text(payment.amount, payment.currency.as_deref());
     line_out(&format!("{}: {amount}, {}", payment.id, payment.status));
     let deliveries = match report.deliveries.len() {
         1 => "1 delivery".to_owned(),

@@ -55,11 +55,11 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     let ordered: RefundOrdered =
         client.post_once(&path, &args.order(), args.idempotency_key.as_deref()).await?;
     if args.json {
-        json_out(&json!(ordered));
+        json_out(&ordered);
         return Ok(ExitCode::SUCCESS);
     }
     let order = &ordered.order;
-    let amount = amount_text(&json!(order.amount), &json!(order.currency));
+    let amount = amount_text(order.amount, order.currency.as_deref());
     if args.dry_run {
         let how = if order.by_hand { ", by hand at the provider" } else { "" };
         line_out(&format!("{amount} of {} would be refunded{how}; nothing was ordered", ordered.payment));
@@ -81,7 +81,7 @@ pub async fn release(args: ReleaseArgs, context: &Context) -> anyhow::Result<Exi
     let path = path(&["payments", &args.id, "release"])?;
     let released: RefundOrdered = client.post(&path, &json!({ "order": args.order })).await?;
     if args.json {
-        json_out(&json!(released));
+        json_out(&released);
     } else {
         line_out(&format!("released {}: {}", released.order.order, released.order.status));
     }

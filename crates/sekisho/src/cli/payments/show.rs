@@ -2,13 +2,14 @@
 
 use std::process::ExitCode;
 
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::find::find;
 use crate::cli::Context;
 use crate::cli::amount::{Mode, amount_text, mode_text};
-use crate::cli::client::{Client, Needs, Query, path};
-use crate::cli::output::{cell, fields_out, json_out, line_out, rows_out};
+use crate::cli::client::{Client, Needs, Query, Whole, path};
+use crate::cli::output::{fields_out, json_out, line_out, rows_out};
+use crate::types::{AuditEntry, Dated, Dispute, Payment, PaymentReferences, Refund, RefundOrder};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -25,49 +26,36 @@ pub struct Args {
 }
 
 const FIELDS: [(&str, &str); 24] = [
-    ("id", "id"),
-    ("status", "status"),
-    ("attention", "attention"),
+    ("id", "/payment/id"),
+    ("status", "/payment/status"),
+    ("attention", "/payment/attention"),
     ("mode", "mode"),
     ("amount", "amount"),
-    ("received", "amount_received"),
-    ("missing", "amount_missing"),
-    ("failed", "failed_tries"),
-    ("refunded", "amount_refunded"),
-    ("on its way", "amount_refund_pending"),
+    ("received", "received"),
+    ("missing", "missing"),
+    ("failed", "/payment/failed_tries"),
+    ("refunded", "refunded"),
+    ("on its way", "refund_pending"),
     ("fee", "fee"),
     ("net", "net"),
-    ("dispute", "dispute_status"),
+    ("dispute", "/payment/dispute_status"),
     ("its fee", "dispute_fee"),
     ("left", "net_of_dispute"),
-    ("tenant", "tenant"),
-    ("customer", "customer"),
-    ("purpose", "purpose"),
-    ("reference", "reference"),
-    ("about", "description"),
+    ("tenant", "/payment/tenant"),
+    ("customer", "/payment/customer"),
+    ("purpose", "/payment/purpose"),
+    ("reference", "/payment/reference"),
+    ("about", "/payment/description"),
     ("metadata", "metadata"),
-    ("receipt", "receipt_url"),
-    ("created", "created_at"),
-    ("changed", "changed_at"),
-];
-
-/// Amounts that are shown when there is something to say.
-const AMOUNTS: [(&str, bool); 9] = [
-    ("amount", true),
-    ("amount_received", true),
-    ("amount_missing", false),
-    ("amount_refunded", true),
-    ("amount_refund_pending", false),
-    ("fee", true),
-    ("net", true),
-    ("dispute_fee", false),
-    ("net_of_dispute", false),
+    ("receipt", "/payment/receipt_url"),
+    ("created", "/payment/created_at"),
+    ("changed", "/payment/changed_at"),
 ];
 
 const REFUNDS: [(&str, &str); 5] = [
     ("REFUND", "id"),
     ("STATUS", "status"),
-    ("AMOUNT", "amount"),
+    ("AMOUNT", "amount_text"),
     ("REASON", "reason"),
     ("FAILURE", "failure"),
 ];
@@ -75,7 +63,7 @@ const REFUNDS: [(&str, &str); 5] = [
 const REFUND_ORDERS: [(&str, &str); 7] = [
     ("REFUND ORDER", "order"),
     ("STATUS", "status"),
-    ("AMOUNT", "amount"),
+    ("AMOUNT", "amount_text"),
     ("BY", "by"),
     ("REASON", "reason"),
     ("ORDERED", "ordered_at"),
@@ -85,28 +73,29 @@ const REFUND_ORDERS: [(&str, &str); 7] = [
 const DISPUTES: [(&str, &str); 7] = [
     ("DISPUTE", "id"),
     ("STATUS", "status"),
-    ("AMOUNT", "amount"),
-    ("TAKEN", "withdrawn"),
-    ("REFUNDED", "reinstated"),
-    ("FEE", "fee"),
+    ("AMOUNT", "amount_text"),
+    ("TAKEN", "withdrawn_text"),
+    ("REFUNDED", "reinstated_text"),
+    ("FEE", "fee_text"),
     ("REASON", "reason"),
 ];
 
+/// What happened, and the event that caused it.
 const HISTORY: [(&str, &str); 6] = [
     ("AT", "at"),
     ("WHO", "actor"),
     ("WHAT", "action"),
-    ("STATUS", "status"),
-    ("EVENT", "event"),
-    ("TYPE", "type"),
+    ("STATUS", "/details/after/status"),
+    ("EVENT", "/details/event_id"),
+    ("TYPE", "/details/event_type"),
 ];
 
 pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     let client = Client::open(context, Needs::READ).await?;
     let id = find(&client, &args.id, args.account.as_deref(), &args.mode).await?;
-    let mut shown: Value = client.get(&path(&["payments", &id])?, &Query::new()).await?;
-    let history: Vec<Value> = client.items(&path(&["payments", &id, "history"])?, &Query::new()).await?;
-    shown["history"] = history.into();
+    let payment = client.get(&path(&["payments", &id])?, &Query::new()).await?;
+    let history = client.items(&path(&["payments", &id, "history"])?, &Query::new()).await?;
+    let shown = Shown { payment, history };
     if args.json {
         json_out(&shown);
     } else {
@@ -115,96 +104,172 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn page_out(shown: &Value) {
-    fields_out(&FIELDS, &fields(shown));
-    references_out(&shown["references"]);
-    for (columns, name) in
-        [(&REFUND_ORDERS[..], "refund_orders"), (&REFUNDS[..], "refunds"), (&DISPUTES[..], "disputes")]
-    {
-        let rows: Vec<_> = items(shown, name).map(|row| in_currency(row, &shown["currency"])).collect();
-        if !rows.is_empty() {
-            line_out("");
-            rows_out(columns, &rows, "");
-        }
-    }
-    line_out("");
-    let history: Vec<_> = items(shown, "history").map(step).collect();
-    rows_out(&HISTORY, &history, "the audit log has nothing about it");
+#[derive(Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    payment: Whole<Dated<Payment>>,
+    history: Vec<Whole<AuditEntry>>,
 }
 
-fn items<'v>(shown: &'v Value, name: &str) -> impl Iterator<Item = &'v Value> {
-    shown[name].as_array().into_iter().flatten()
+fn page_out(shown: &Shown) {
+    fields_out(&FIELDS, &Fields::of(&shown.payment));
+    let payment = &shown.payment.thing;
+    references_out(&payment.references);
+    let currency = payment.currency.as_deref();
+    let orders = payment.refund_orders.iter().map(|order| RefundOrderRow::of(order, currency));
+    part_out(&REFUND_ORDERS, orders);
+    part_out(&REFUNDS, payment.refunds.iter().map(|refund| RefundRow::of(refund, currency)));
+    part_out(&DISPUTES, payment.disputes.iter().map(|dispute| DisputeRow::of(dispute, currency)));
+    line_out("");
+    rows_out(&HISTORY, &shown.history, "the audit log has nothing about it");
+}
+
+fn part_out(columns: &[(&str, &str)], rows: impl Iterator<Item = impl Serialize>) {
+    let rows: Vec<_> = rows.collect();
+    if !rows.is_empty() {
+        line_out("");
+        rows_out(columns, &rows, "");
+    }
 }
 
 /// The payment as fields to be read: amounts in its currency, without those that say nothing.
-fn fields(shown: &Value) -> Value {
-    let mut fields = shown.clone();
-    let is_disputed = !shown["dispute_status"].is_null();
-    for (name, is_always) in AMOUNTS {
-        let says_something =
-            is_always || is_disputed || shown[name].as_i64().is_some_and(|amount| amount != 0);
-        let is_due = if name == "net_of_dispute" { is_disputed } else { says_something };
-        fields[name] =
-            if is_due { amount_text(&shown[name], &shown["currency"]).into() } else { Value::Null };
-    }
-    fields["mode"] = mode_text(shown["livemode"].as_bool()).into();
-    let metadata = shown["metadata"].as_object().into_iter().flatten();
-    let metadata: Vec<_> = metadata.map(|(key, value)| format!("{key}={}", cell(value))).collect();
-    fields["metadata"] = metadata.join(" ").into();
-    fields
+#[derive(Serialize)]
+struct Fields<'p> {
+    payment: &'p Dated<Payment>,
+    mode: &'static str,
+    metadata: String,
+    amount: String,
+    received: String,
+    missing: Option<String>,
+    refunded: String,
+    refund_pending: Option<String>,
+    fee: String,
+    net: String,
+    dispute_fee: Option<String>,
+    net_of_dispute: Option<String>,
 }
 
-fn references_out(references: &Value) {
-    for (kind, ids) in references.as_object().into_iter().flatten() {
-        let ids: Vec<_> = ids.as_array().into_iter().flatten().map(cell).collect();
+impl<'p> Fields<'p> {
+    fn of(payment: &'p Dated<Payment>) -> Self {
+        let shown = &payment.thing;
+        let text = |amount: Option<i64>| amount_text(amount, shown.currency.as_deref());
+        let is_disputed = shown.dispute_status.is_some();
+        let unless_zero = |amount: i64| (is_disputed || amount != 0).then(|| text(Some(amount)));
+        let metadata: Vec<_> = shown.metadata.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        Self {
+            payment,
+            mode: mode_text(shown.livemode),
+            metadata: metadata.join(" "),
+            amount: text(Some(shown.amount)),
+            received: text(Some(shown.amount_received)),
+            missing: unless_zero(shown.amount_missing),
+            refunded: text(Some(shown.amount_refunded)),
+            refund_pending: unless_zero(shown.amount_refund_pending),
+            fee: text(shown.fee),
+            net: text(shown.net),
+            dispute_fee: unless_zero(shown.dispute_fee),
+            net_of_dispute: is_disputed.then(|| text(Some(shown.net_of_dispute))),
+        }
+    }
+}
+
+fn references_out(references: &PaymentReferences) {
+    let PaymentReferences { payment_intents, charges, sessions, orders, invoices, customers } = references;
+    for (kind, ids) in [
+        ("charges", charges),
+        ("customers", customers),
+        ("invoices", invoices),
+        ("orders", orders),
+        ("payment intents", payment_intents),
+        ("sessions", sessions),
+    ] {
         if !ids.is_empty() {
-            line_out(&format!("{:10} {}", kind.replace('_', " "), ids.join(" ")));
+            line_out(&format!("{kind:10} {}", ids.join(" ")));
         }
     }
 }
 
-/// A refund or dispute with its amounts as people read them.
-fn in_currency(row: &Value, currency: &Value) -> Value {
-    let mut row = row.clone();
-    for name in ["amount", "withdrawn", "reinstated", "fee"] {
-        if row[name].is_number() {
-            row[name] = amount_text(&row[name], currency).into();
-        }
-    }
-    row
+#[derive(Serialize)]
+struct RefundRow<'r> {
+    #[serde(flatten)]
+    refund: &'r Refund,
+    amount_text: String,
 }
 
-/// One step of its history: what happened, and the event that caused it.
-fn step(entry: &Value) -> Value {
-    let details = &entry["details"];
-    json!({
-        "at": entry["at"],
-        "actor": entry["actor"],
-        "action": entry["action"],
-        "status": details["after"]["status"],
-        "event": details["event_id"],
-        "type": details["event_type"],
-    })
+impl<'r> RefundRow<'r> {
+    fn of(refund: &'r Refund, currency: Option<&str>) -> Self {
+        Self { refund, amount_text: amount_text(refund.amount, currency) }
+    }
+}
+
+#[derive(Serialize)]
+struct RefundOrderRow<'r> {
+    #[serde(flatten)]
+    order: &'r RefundOrder,
+    amount_text: String,
+}
+
+impl<'r> RefundOrderRow<'r> {
+    fn of(order: &'r RefundOrder, currency: Option<&str>) -> Self {
+        Self { order, amount_text: amount_text(order.amount, currency) }
+    }
+}
+
+#[derive(Serialize)]
+struct DisputeRow<'d> {
+    #[serde(flatten)]
+    dispute: &'d Dispute,
+    amount_text: String,
+    withdrawn_text: String,
+    reinstated_text: String,
+    fee_text: String,
+}
+
+impl<'d> DisputeRow<'d> {
+    fn of(dispute: &'d Dispute, currency: Option<&str>) -> Self {
+        let text = |amount: i64| amount_text(amount, currency);
+        Self {
+            dispute,
+            amount_text: text(dispute.amount),
+            withdrawn_text: text(dispute.withdrawn),
+            reinstated_text: text(dispute.reinstated),
+            fee_text: text(dispute.fee),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn h2_a_payment_is_shown_in_its_currency_without_what_says_nothing() {
-        let shown = json!({
-            "amount": 1250, "currency": "usd", "amount_received": 1250, "amount_refunded": 0,
-            "amount_refund_pending": 0, "fee": null, "net": null, "dispute_fee": 0, "dispute_status": null,
-            "net_of_dispute": 1250, "livemode": true, "metadata": { "a": "1", "b": "2" },
+        let none: [(); 0] = [];
+        let mut shown = json!({
+            "id": "pay_1", "object": "payment", "status": "paid", "failed_tries": 0, "settled": none, "linked": true,
+            "amount": 1250, "currency": "usd", "amount_received": 1250, "amount_missing": 0, "amount_tip": 0,
+            "amount_surcharge": 0, "amount_refunded": 0, "amount_refund_pending": 0, "disputed": false,
+            "dispute_fee": 0, "net_of_dispute": 1250, "livemode": true, "metadata": { "a": "1", "b": "2" },
+            "refunds": none, "refund_orders": none, "disputes": none,
+            "references": {
+                "payment_intents": none, "charges": none, "sessions": none, "orders": none, "invoices": none,
+                "customers": none,
+            },
+            "facts": {
+                "intents": {}, "charges": {}, "sessions": {}, "transactions": {}, "refunds": {}, "disputes": {},
+            },
+            "created_at": "2026-03-01T01:00:00Z", "changed_at": "2026-03-01T01:00:00Z",
         });
-        let plain = fields(&shown);
-        assert_eq!((&plain["amount"], &plain["amount_refunded"]), (&"12.50 usd".into(), &"0.00 usd".into()));
-        assert_eq!((&plain["net_of_dispute"], &plain["dispute_fee"]), (&Value::Null, &Value::Null));
-        assert_eq!((&plain["metadata"], &plain["mode"]), (&"a=1 b=2".into(), &"live".into()));
-        let mut disputed = shown;
-        disputed["dispute_status"] = "lost".into();
-        disputed["net_of_dispute"] = 0.into();
-        assert_eq!(fields(&disputed)["net_of_dispute"], "0.00 usd");
+        let payment: Dated<Payment> = serde_json::from_value(shown.clone()).unwrap();
+        let plain = Fields::of(&payment);
+        assert_eq!((&*plain.amount, &*plain.refunded, &*plain.fee), ("12.50 usd", "0.00 usd", ""));
+        assert_eq!((plain.net_of_dispute, plain.dispute_fee), (None, None));
+        assert_eq!((&*plain.metadata, plain.mode), ("a=1 b=2", "live"));
+        shown["dispute_status"] = "lost".into();
+        shown["net_of_dispute"] = 0.into();
+        let payment: Dated<Payment> = serde_json::from_value(shown).unwrap();
+        assert_eq!(Fields::of(&payment).net_of_dispute.as_deref(), Some("0.00 usd"));
     }
 }

@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use sekisho_core::Time;
-use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::acts::RemindReport;
 use crate::cli::client::{Client, Query};
 use crate::cli::output::cell;
 use crate::now;
+use crate::types::{Channel, ReminderSummary};
 
 use super::summaries;
 
@@ -55,15 +55,14 @@ impl Ended {
 /// How many there are, and how many are over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Standing {
-    total: u64,
-    over: u64,
+    total: usize,
+    over: usize,
 }
 
 impl Standing {
-    fn of(summaries: &[Value]) -> Self {
-        let sum = |name: &str| summaries.iter().filter_map(|summary| summary[name].as_u64()).sum::<u64>();
-        let total = sum("total");
-        Self { total, over: total.saturating_sub(sum("waiting")) }
+    fn of<'s>(days: impl Iterator<Item = &'s ReminderSummary>) -> Self {
+        let (total, waiting) = days.fold((0, 0), |sum, day| (sum.0 + day.total, sum.1 + day.waiting));
+        Self { total, over: total.saturating_sub(waiting) }
     }
 }
 
@@ -74,13 +73,13 @@ pub async fn wait(client: &Client, report: &RemindReport, tenant: Option<&str>) 
     loop {
         let began = Instant::now();
         let summaries = summaries(client, &report.days, tenant).await?;
-        let standing = Standing::of(&summaries);
+        let standing = Standing::of(summaries.iter().map(|summary| &**summary));
         shown.show(standing);
         if standing.over == standing.total {
             return Ok(Ended::Over);
         }
         // A try that begins is news, too.
-        let by_status: Vec<_> = summaries.iter().map(|summary| summary["by_status"].clone()).collect();
+        let by_status: Vec<_> = summaries.iter().map(|summary| summary.by_status.clone()).collect();
         if by_status != last.1 {
             last = (Instant::now(), by_status);
         }
@@ -106,12 +105,12 @@ pub async fn wait(client: &Client, report: &RemindReport, tenant: Option<&str>) 
 }
 
 /// Why nothing goes by the channel for longer than anybody would wait, if that is so.
-fn shut(channels: &[Value], name: &str, now: Time) -> Option<String> {
-    let channel = channels.iter().find(|channel| channel["name"] == name)?;
-    let until = channel["open_until"].as_str().and_then(Time::parse_rfc3339)?;
+fn shut(channels: &[Channel], name: &str, now: Time) -> Option<String> {
+    let channel = channels.iter().find(|channel| channel.name == name)?;
+    let until = channel.open_until?;
     let soon = now.plus_ms(STUCK_AFTER.as_millis() as i64);
     (until > soon).then(|| {
-        let (until, why) = (cell(&channel["open_until"]), cell(&channel["why"]));
+        let (until, why) = (cell(&until), cell(&channel.why));
         format!(
             "the channel {name} is paused until {until}: {why}. Correct the cause, then `sekisho channels resume {name}`"
         )
@@ -135,8 +134,8 @@ impl Shown {
     fn show(&mut self, standing: Standing) {
         let Standing { total, over } = standing;
         if !self.bar.is_hidden() {
-            self.bar.set_length(total);
-            self.bar.set_position(over);
+            self.bar.set_length(total as u64);
+            self.bar.set_position(over as u64);
             return;
         }
         let is_new = self.line.is_none_or(|(at, before)| before != standing && at.elapsed() > LINE_EVERY);
@@ -155,6 +154,8 @@ impl Drop for Shown {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use serde_json::json;
 
     use super::*;
@@ -164,7 +165,10 @@ mod tests {
         let now = Time::from_ms(1_780_000_000_000);
         let channel = |ms: Option<i64>| {
             let until = ms.map(|ms| now.plus_ms(ms));
-            [json!({ "name": "mail", "open_until": until, "why": "bad_credentials: 535" })]
+            let shown = json!({
+                "name": "mail", "kind": "smtp", "breaker": "open", "open_until": until, "why": "bad_credentials: 535",
+            });
+            [serde_json::from_value(shown).unwrap()]
         };
         for (ms, is_shut) in [(None, false), (Some(-1), false), (Some(60_000), false), (Some(900_000), true)]
         {
@@ -177,9 +181,15 @@ mod tests {
 
     #[test]
     fn g4_what_is_over_is_what_does_not_wait() {
-        let days = [json!({ "total": 3, "waiting": 1 }), json!({ "total": 2, "waiting": 2 })];
-        assert_eq!(Standing::of(&days), Standing { total: 5, over: 2 });
-        assert_eq!(Standing::of(&[]), Standing::default());
+        let day = |total: usize, waiting: usize| ReminderSummary {
+            object: "reminders".into(),
+            date: "2026-11-16".parse().unwrap(),
+            total,
+            waiting,
+            by_status: BTreeMap::new(),
+        };
+        assert_eq!(Standing::of([day(3, 1), day(2, 2)].iter()), Standing { total: 5, over: 2 });
+        assert_eq!(Standing::of([].iter()), Standing::default());
         Shown::new().show(Standing::default());
     }
 }

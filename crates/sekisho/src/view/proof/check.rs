@@ -1,6 +1,6 @@
 //! Whether the evidence holds together. Each check says what it looked at, and what is wrong if something is.
 
-use sekisho_core::audit::{Hash, SEALED, link};
+use sekisho_core::audit::{Hash, link};
 use sekisho_core::provider::encode_hex;
 use serde_json::Value;
 
@@ -60,7 +60,7 @@ impl Evidence {
         let (mut looked_at, mut faults) = (0, Vec::new());
         for (seq, entry, digest) in there {
             looked_at += 1;
-            if details(entry)[SEALED] != *digest.body_sha256 {
+            if details(entry).body_sha256.as_ref() != Some(&digest.body_sha256) {
                 let id = seq.as_event();
                 faults.push(format!("the body of {id} is not the one that was processed: it was changed"));
             }
@@ -72,7 +72,7 @@ impl Evidence {
     fn standing(&self, shown: &Value) -> ProofCheck {
         let id = &self.dossier.state.key.id;
         let own = self.dossier.entries.iter().rev().filter(|one| one.entry.target.1 == *id);
-        let after = own.map(|one| details(one)["after"].take()).find(Value::is_object);
+        let after = own.map(|one| details(one).after).find(Value::is_object);
         let Some(after) = after else {
             return check("standing", 0, vec!["the log has no decision about it".into()]);
         };

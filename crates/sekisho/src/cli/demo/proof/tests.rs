@@ -1,4 +1,4 @@
-use sekisho_lab::shop::Dispute;
+use sekisho_lab::shop::{Course, Dispute, Sale};
 use serde_json::json;
 
 use super::super::accounts::{Audit, Got, Held, Sender};

@@ -1,5 +1,5 @@
-//! The API in this process, over the opened store: for commands while no server runs. The caller is the operator of this
-//! machine, with a key that is made for this one process.
+//! What commands open themselves, on this machine: the API over the store while no server runs, the store to be examined
+//! or migrated. The caller is the operator of this machine, with a key that is made for this one process.
 
 use std::sync::Arc;
 
@@ -12,10 +12,9 @@ use sekisho_store::{Access, OpenError, Store, StoreUrl};
 use crate::api::{self, Auth, Settings};
 use crate::attempts::Attempts;
 use crate::checkpoint::rejection::Recorder;
-use crate::cli::Context;
 use crate::config::{Config, Glance};
 use crate::jobs::reconcile::Reconciler;
-use crate::queries::OrderContext;
+use crate::queries::{self, Condition, OrderContext};
 use crate::token;
 
 /// What a command needs where no server runs.
@@ -34,19 +33,23 @@ impl Needs {
     /// Nothing but the configuration: there need not be a store yet.
     pub const CONFIGURATION: Self = Self { store: None, configuration: true };
 
+    #[must_use]
     pub const fn and_configuration(self) -> Self {
         Self { configuration: true, ..self }
     }
 }
 
-/// The endpoints, and the key that opens them.
-pub async fn open(context: &Context, needs: Needs) -> anyhow::Result<(Router, String)> {
-    let seen = context.glance()?;
+/// The endpoints in this process, and the key that opens them.
+pub async fn open_api(
+    seen: Glance,
+    needs: Needs,
+    load: impl FnOnce() -> anyhow::Result<Config>,
+) -> anyhow::Result<(Router, String)> {
     let store: Arc<dyn Store> = match needs.store {
         Some(access) => open_store(&seen, access).await?,
         None => Arc::new(MemoryStore::default()),
     };
-    let settings = if needs.configuration { of(&context.load()?.config)? } else { glanced(seen)? };
+    let settings = if needs.configuration { of(&load()?)? } else { glanced(seen)? };
     let key = token::generate::<24>();
     let attempts = Arc::new(Attempts::new(Arc::default(), Recorder::default()));
     let auth = Auth::new(&[], Some(&Secret::new(key.as_str())), Arc::clone(&store), attempts);
@@ -55,9 +58,7 @@ pub async fn open(context: &Context, needs: Needs) -> anyhow::Result<(Router, St
 
 async fn open_store(seen: &Glance, access: Access) -> anyhow::Result<Arc<dyn Store>> {
     // A slip in the path must not make a new, empty store.
-    if let StoreUrl::Sqlite(path) = &seen.store
-        && !path.exists()
-    {
+    if !exists(&seen.store) {
         bail!(
             "there is no store at {}: start it with `sekisho serve`, or name another with --store",
             seen.store
@@ -73,6 +74,14 @@ async fn open_store(seen: &Glance, access: Access) -> anyhow::Result<Arc<dyn Sto
     }
 }
 
+/// Whether there is a store: a database server is asked when it is opened.
+fn exists(url: &StoreUrl) -> bool {
+    match url {
+        StoreUrl::Sqlite(path) => path.exists(),
+        StoreUrl::Postgres(_) => true,
+    }
+}
+
 /// What is known without any secret at hand.
 fn glanced(seen: Glance) -> anyhow::Result<Settings> {
     let Glance { sources, origins, keys, grace, .. } = seen;
@@ -82,4 +91,20 @@ fn glanced(seen: Glance) -> anyhow::Result<Settings> {
 
 fn of(config: &Config) -> anyhow::Result<Settings> {
     Ok(Settings::of(config, Arc::new(Reconciler::alone(config)?)))
+}
+
+/// How a store is, and how these sources compare with their providers; `None` where there is no store yet. Asks the store
+/// and no server: the one that runs may be what is ill.
+pub async fn examine(url: &StoreUrl, sources: &[&str]) -> anyhow::Result<Option<Condition>> {
+    if !exists(url) {
+        return Ok(None);
+    }
+    let store = sekisho_store::open(url, Access::Read).await?;
+    queries::condition(&*store, sources).await.map(Some).map_err(|error| anyhow::anyhow!(error.chain()))
+}
+
+/// Brings a store's schema up to date.
+pub async fn migrate(url: &StoreUrl) -> anyhow::Result<()> {
+    sekisho_store::open(url, Access::Migrate).await?;
+    Ok(())
 }
