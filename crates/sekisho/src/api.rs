@@ -49,6 +49,7 @@ use sekisho_store::Store;
 use crate::acts;
 use crate::config::{Config, Notifications, Schedule};
 use crate::engine::Engine;
+use crate::env::Env;
 use crate::http::{Peer, Problem};
 use crate::jobs::reconcile::Reconciler;
 use crate::queries::OrderContext;
@@ -105,6 +106,8 @@ pub struct Api {
     store: Arc<dyn Store>,
     /// None where no node runs: a command calls the endpoints in its own process.
     engine: Option<Arc<Engine>>,
+    /// Of the node, or of this machine where none runs.
+    env: Env,
     known: OrderContext,
     places: Vec<Place>,
     schedules: Vec<Schedule>,
@@ -149,8 +152,20 @@ pub fn router(
     engine: Option<Arc<Engine>>,
 ) -> Router {
     let Settings { known, places, schedules, channels, notifications, reconciler, grace } = settings;
-    let api =
-        Api { store, engine, known, places, schedules, channels, notifications, reconciler, grace, auth };
+    let env = engine.as_ref().map_or_else(Env::system, |engine| engine.node.env.clone());
+    let api = Api {
+        store,
+        engine,
+        env,
+        known,
+        places,
+        schedules,
+        channels,
+        notifications,
+        reconciler,
+        grace,
+        auth,
+    };
     let mut router = Router::new().route("/v1/{*rest}", any(async || problem::no_such_path().into_answer()));
     let mut paths: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for endpoint in endpoints() {

@@ -9,7 +9,7 @@ use super::endpoint::{
 use super::problem;
 use crate::config::Scope;
 use crate::types::{Count, Event, EventDetail, EventQuery, List, Page, Replay, ReplayReport};
-use crate::{acts, now, queries, view};
+use crate::{acts, queries, view};
 
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
@@ -118,7 +118,7 @@ async fn replay(call: Call) -> Answer {
 }
 
 async fn counts(call: Call) -> Answer {
-    let to = call.time("to")?.unwrap_or_else(now);
+    let to = call.time("to")?.unwrap_or_else(|| call.api.env.wall());
     let from = call.time("from")?.unwrap_or_else(|| to.plus_ms(-DAY_MS));
     if from > to || to.ms() - from.ms() > COUNTED_DAYS_MAX * DAY_MS {
         return Err(problem::wrong(format!(

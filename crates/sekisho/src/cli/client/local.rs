@@ -14,6 +14,7 @@ use crate::attempts::Attempts;
 use crate::checkpoint::rejection::Recorder;
 use crate::cli::Context;
 use crate::config::{Config, Glance};
+use crate::env::Env;
 use crate::jobs::reconcile::Reconciler;
 use crate::queries::OrderContext;
 use crate::token;
@@ -48,7 +49,7 @@ pub async fn open(context: &Context, needs: Needs) -> anyhow::Result<(Router, St
     };
     let settings = if needs.configuration { of(&context.load()?.config)? } else { glanced(seen)? };
     let key = token::generate::<24>();
-    let attempts = Arc::new(Attempts::new(Arc::default(), Recorder::default()));
+    let attempts = Arc::new(Attempts::new(Env::system(), Arc::default(), Recorder::default()));
     let auth = Auth::new(&[], Some(&Secret::new(key.as_str())), Arc::clone(&store), attempts);
     Ok((api::router(settings, Arc::new(auth), store, None), key))
 }
