@@ -54,6 +54,7 @@ use crate::acts;
 use crate::acts::Holds;
 use crate::config::{Config, Notifications, Schedule};
 use crate::engine::Engine;
+use crate::env::Env;
 use crate::http::{Peer, Problem};
 use crate::jobs::reconcile::Reconciler;
 use crate::queries::OrderContext;
@@ -114,6 +115,8 @@ pub struct Api {
     store: Arc<dyn Store>,
     /// None where no node runs: a command calls the endpoints in its own process.
     engine: Option<Arc<Engine>>,
+    /// Of the node, or of this machine where none runs.
+    env: Env,
     known: OrderContext,
     /// Where requests for places wait.
     holds: Holds,
@@ -160,11 +163,13 @@ pub fn router(
     engine: Option<Arc<Engine>>,
 ) -> Router {
     let Settings { known, places, schedules, channels, notifications, reconciler, grace } = settings;
+    let env = engine.as_ref().map_or_else(Env::system, |engine| engine.node.env.clone());
     let api = Api {
         store,
         engine,
+        holds: Holds::new(env.clone()),
+        env,
         known,
-        holds: Holds::default(),
         places,
         schedules,
         channels,

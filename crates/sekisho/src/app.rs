@@ -11,7 +11,6 @@ use anyhow::Context;
 use sekisho_core::Secret;
 use sekisho_store::{Access, OpenError, Store};
 use tokio::net::{TcpListener, TcpSocket};
-use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -28,6 +27,7 @@ use crate::engine::{Base, Engine, Parts};
 use crate::env::Env;
 use crate::jobs::Jobs;
 use crate::node::{Health, Node};
+use crate::stop::{Stop, Stopper};
 use crate::telemetry::Metrics;
 use crate::{acts, api, console, jobs, pages, queries};
 
@@ -54,6 +54,13 @@ pub struct App {
     pub address: SocketAddr,
     /// How somebody becomes the first admin of the console, while there is nobody.
     pub first_invite: Option<String>,
+    running: Running,
+}
+
+/// A process at work, whether or not it listens.
+pub struct Running {
+    /// What answers requests, over the network or by whoever holds it.
+    pub front: Arc<Front>,
     stages: Vec<Stage>,
     env: Env,
     health: Arc<Health>,
@@ -75,25 +82,25 @@ pub struct Assembled {
 /// Tasks that stop together. Stages stop one after the other: first what takes work in, last what others rely on.
 struct Stage {
     env: Env,
-    stop: watch::Sender<bool>,
+    stop: Stopper,
     tasks: Vec<JoinHandle<()>>,
 }
 
 impl Stage {
     fn new(env: &Env) -> Self {
-        Self { env: env.clone(), stop: watch::channel(false).0, tasks: Vec::new() }
+        Self { env: env.clone(), stop: Stopper::default(), tasks: Vec::new() }
     }
 
     fn start<F: Future<Output = ()> + Send + 'static>(
         &mut self,
         name: &'static str,
-        task: impl FnOnce(watch::Receiver<bool>) -> F,
+        task: impl FnOnce(Stop) -> F,
     ) {
-        let (stop, task) = (self.stop.subscribe(), self.env.spawn(task(self.stop.subscribe())));
+        let (stop, task) = (self.stop.listen(), self.env.spawn(task(self.stop.listen())));
         let env = self.env.clone();
         self.tasks.push(self.env.spawn(async move {
             let ended = task.await;
-            if ended.is_err() || !*stop.borrow() {
+            if ended.is_err() || !stop.is_told() {
                 // Half a server would look alive and store nothing. What it acknowledged is safe: start again.
                 tracing::error!(
                     name,
@@ -105,7 +112,7 @@ impl Stage {
     }
 
     async fn stop(self) {
-        self.stop.send_replace(true);
+        self.stop.stop();
         for task in self.tasks {
             if let Err(error) = task.await {
                 tracing::error!(%error, "a background task failed");
@@ -233,7 +240,7 @@ impl App {
             warn_of_names(&*store, &config).await;
         }
         let recorder = Recorder::default();
-        let attempts = Arc::new(Attempts::new(Arc::clone(&metrics), recorder.clone()));
+        let attempts = Arc::new(Attempts::new(env.clone(), Arc::clone(&metrics), recorder.clone()));
         let auth = Auth::new(&config.keys, key.as_ref(), Arc::clone(&store), Arc::clone(&attempts));
         let auth = Arc::new(auth);
         let mut router = pages::router(pages::Pages {
@@ -261,7 +268,7 @@ impl App {
                 jobs.reconciler(),
             ));
         }
-        let gate = gate::open(&config.gate).context("the address of Redis can't be used")?;
+        let gate = gate::open(&config.gate, &node.env).context("the address of Redis can't be used")?;
         let committer = Arc::new(Committer::new(gate, config.admission.clone(), Arc::clone(&engine)));
         if !roles.contains(&Role::Gateway) {
             config.sources.clear();
@@ -275,6 +282,22 @@ impl App {
         );
         let front = Arc::new(Front { checkpoint, pages: router });
         Ok(Assembled { node, engine, jobs, parts, committer, recorder, front, first_invite })
+    }
+
+    pub async fn stop(self) {
+        self.running.stop().await;
+    }
+}
+
+impl Running {
+    fn listen(&mut self, listener: TcpListener) {
+        let (front, env) = (Arc::clone(&self.front), self.env.clone());
+        let (settings, connections) =
+            (front.checkpoint.server.clone(), front.checkpoint.metrics.connections.clone());
+        let mut stage = Stage::new(&self.env);
+        stage.start("server", |stop| server::run(listener, settings, connections, front, env, stop));
+        // Order matters: whoever stops lets nobody in first.
+        self.stages.insert(0, stage);
     }
 
     /// Stops taking work in, finishes what is under way, leaves the store. If the store does not let it in time, the
@@ -297,18 +320,24 @@ impl App {
 }
 
 impl Assembled {
-    /// Lets requests in, and starts the work.
-    pub fn serve(self, listener: TcpListener) -> anyhow::Result<App> {
-        let Self { node, engine, jobs, parts, committer, recorder, front, first_invite } = self;
-        let (address, env) = (listener.local_addr()?, node.env.clone());
+    /// Starts the work, and lets requests in over the network.
+    pub fn serve(mut self, listener: TcpListener) -> anyhow::Result<App> {
+        let (address, first_invite) = (listener.local_addr()?, self.first_invite.take());
+        let mut running = self.start();
+        running.listen(listener);
+        Ok(App { address, first_invite, running })
+    }
+
+    /// Starts the work.
+    pub fn start(self) -> Running {
+        let Self { node, engine, jobs, parts, committer, recorder, front, .. } = self;
+        let env = node.env.clone();
         let stage = || Stage::new(&env);
-        let (mut summary, mut intake, mut settling) = (stage(), stage(), stage());
+        let (mut intake, mut settling) = (stage(), stage());
         let (mut work, mut ends, mut beat) = (stage(), stage(), stage());
         // Requests have this time, and runs after them.
         let stop_within = 2 * front.checkpoint.server.shutdown_timeout + LAST_WRITES;
-        let (settings, connections) = (front.checkpoint.server.clone(), engine.metrics.connections.clone());
         let (store, health) = (Arc::clone(&engine.store), Arc::clone(&engine.health));
-        summary.start("server", |stop| server::run(listener, settings, connections, front, stop));
         for _ in 0..store.committers().count {
             let committer = Arc::clone(&committer);
             intake.start("committer", |stop| async move { committer.run(stop).await });
@@ -325,7 +354,10 @@ impl Assembled {
             ends.start("completer", |stop| async move { engine.completer.run(stop).await });
         }
         beat.start("node", |stop| async move { node.run(stop).await });
-        let stages = vec![summary, intake, settling, work, ends, beat];
-        Ok(App { address, first_invite, stages, env, health, stop_within })
+        let stages = vec![intake, settling, work, ends, beat];
+        Running { front, stages, env, health, stop_within }
     }
 }
+
+#[cfg(test)]
+mod tests;

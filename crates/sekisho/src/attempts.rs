@@ -7,14 +7,15 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ipnet::IpNet;
+use tokio::time::Instant;
 
 use crate::checkpoint::rejection::{Recorder, Refused};
+use crate::env::Env;
 use crate::limits::network;
 use crate::telemetry::{KindLabels, Metrics};
-use crate::{now, token};
 
 /// Wrong ones of one network within [`WINDOW`]; whoever has tried so many waits for its end.
 const FAILURES_MAX: u32 = 20;
@@ -71,6 +72,7 @@ pub const API: &str = "(api)";
 pub const CONSOLE: &str = "(console)";
 
 pub struct Attempts {
+    env: Env,
     metrics: Arc<Metrics>,
     recorder: Recorder,
     networks: Mutex<BTreeMap<IpNet, Failures>>,
@@ -82,12 +84,12 @@ struct Failures {
 }
 
 impl Attempts {
-    pub fn new(metrics: Arc<Metrics>, recorder: Recorder) -> Self {
+    pub fn new(env: Env, metrics: Arc<Metrics>, recorder: Recorder) -> Self {
         for attempt in Attempt::ALL {
             // So that a graph begins at zero, and not with the first attack.
             drop(metrics.failed_attempts.get_or_create(&KindLabels { kind: attempt.kind() }));
         }
-        Self { metrics, recorder, networks: Mutex::default() }
+        Self { env, metrics, recorder, networks: Mutex::default() }
     }
 
     /// For how many seconds this network should wait, if it has tried too often.
@@ -106,8 +108,8 @@ impl Attempts {
     pub fn failed(&self, attempt: Attempt, peer: IpAddr) -> String {
         self.count_at(peer, Instant::now());
         self.metrics.failed_attempts.get_or_create(&KindLabels { kind: attempt.kind() }).inc();
-        let at = now();
-        let request_id = token::fresh_seq(at).as_request().to_string();
+        let at = self.env.wall();
+        let request_id = self.env.fresh_seq(at).as_request().to_string();
         self.recorder.record(Refused {
             source: &Arc::from(attempt.place()),
             peer,
@@ -139,7 +141,7 @@ mod tests {
     use super::*;
 
     fn attempts() -> Attempts {
-        Attempts::new(Arc::default(), Recorder::default())
+        Attempts::new(Env::system(), Arc::default(), Recorder::default())
     }
 
     fn peer(text: &str) -> IpAddr {
@@ -174,7 +176,7 @@ mod tests {
     #[test]
     fn h2_each_wrong_key_and_password_leaves_a_trace() {
         let (metrics, recorder) = (Arc::<Metrics>::default(), Recorder::default());
-        let attempts = Attempts::new(Arc::clone(&metrics), recorder);
+        let attempts = Attempts::new(Env::system(), Arc::clone(&metrics), recorder);
         attempts.failed(Attempt::ApiKey, peer("192.0.2.1"));
         attempts.failed(Attempt::Login, peer("192.0.2.1"));
         attempts.failed(Attempt::Login, peer("192.0.2.1"));

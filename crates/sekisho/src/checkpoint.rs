@@ -94,6 +94,7 @@ impl Checkpoint {
             let network_rate = source.network_rate.map(NetworkRates::per_second);
             (source.path.clone(), OpenSource { config: source, rate, network_rate, counts })
         });
+        let certificates = Certificates::new(node.env.clone());
         Self {
             sources: sources.collect(),
             bodies: Bytes::new(config.admission.waiting_bytes_max),
@@ -101,7 +102,7 @@ impl Checkpoint {
             server: config.server,
             node,
             committer,
-            certificates: Certificates::default(),
+            certificates,
             rejections,
             metrics,
         }

@@ -9,6 +9,7 @@ mod assets;
 mod audit;
 mod balances;
 mod billing;
+#[allow(clippy::disallowed_methods, reason = "samples that people send by hand")]
 mod config_summary;
 mod dead;
 mod event;
@@ -52,10 +53,10 @@ use sekisho_store::Store;
 use crate::attempts::Attempts;
 use crate::config::{self, Config, Notifications, Schedule};
 use crate::engine::Engine;
+use crate::env::Env;
 use crate::http::Peer;
 use crate::jobs::reconcile::Reconciler;
 use crate::node::Health;
-use crate::now;
 use crate::queries::OrderContext;
 use crate::telemetry::Metrics;
 use crate::view::{ConfiguredChannel, Place, ROOT};
@@ -129,6 +130,13 @@ pub struct Console {
     pub tails: live::Tails,
 }
 
+impl Console {
+    /// The world of this node.
+    pub fn env(&self) -> &Env {
+        &self.engine.node.env
+    }
+}
+
 pub fn router(
     config: &Config,
     store: Arc<dyn Store>,
@@ -139,6 +147,7 @@ pub fn router(
     reconciler: Arc<Reconciler>,
 ) -> Router {
     let zone = Zone::try_from(config.notifications.house.time_zone.clone());
+    let env = engine.node.env.clone();
     let console = Console {
         store,
         engine,
@@ -158,7 +167,7 @@ pub fn router(
         alone: tokio::sync::Mutex::default(),
         summary: ConfigSummary::of(config),
         zone: zone.expect("the configuration was checked"),
-        tally: tally::Tally::default(),
+        tally: tally::Tally::new(env),
         tails: live::Tails::default(),
     };
     let mut paths: BTreeMap<_, Vec<_>> = BTreeMap::new();
@@ -233,7 +242,7 @@ async fn admit(
     cookies: &Cookies,
     request: Request,
 ) -> Answer {
-    let at = now();
+    let at = console.env().wall();
     let (parts, body) = request.into_parts();
     let peer = parts.extensions.get::<Peer>().copied();
     let who = match page.needs {

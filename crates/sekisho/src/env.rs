@@ -1,57 +1,66 @@
-//! What a node takes from the world around it: the wall clock, tasks that go on by themselves, the end of the process,
-//! requests to others, and the times of the protocol. It is handed in once, so that a test can hand in its own; `clippy.toml` keeps the engine's
-//! path from asking the system elsewhere.
+//! What a node takes from the world around it: the wall clock, chance, tasks that go on by themselves, the end of the
+//! process, requests and messages to others, and the times of the protocol. It is handed in once, so that a test can hand in
+//! its own; `clippy.toml` keeps everything but commands from asking the system elsewhere.
 //!
-//! Monotonic time is `tokio::time::Instant`, which a paused runtime moves. Chance is not here: retries are spread by a hash of the
-//! job's id, and keys and sessions must not be guessable.
+//! Monotonic time is `tokio::time::Instant`, which a paused runtime moves. Keys, passwords and sessions are not drawn here:
+//! they must not be guessable, whatever a test hands in (`token.rs`). Retries need no chance: a hash of the job's id spreads
+//! them.
 
+mod outside;
+
+use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use async_trait::async_trait;
-use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http::Request;
-use http_body_util::Full;
-use sekisho_core::Time;
-use sekisho_core::delivery::{Answer, Fault};
+use sekisho_core::{Seq, Time};
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
 
-/// How HTTP requests go out: over the network (`effects::http`), or to whoever stands in for the other side.
-#[async_trait]
-pub trait Exchange: Send + Sync {
-    /// Sends once, and ends by its deadline. Of the answer's body `body_max` bytes are kept; `truncated` says that there was
-    /// more or that it broke off.
-    async fn exchange(
-        &self,
-        request: Request<Full<Bytes>>,
-        body_max: usize,
-        deadline: Instant,
-    ) -> Result<Answer, Fault>;
-}
+use crate::token;
+pub use outside::{Channel, Exchange, Outside};
 
+type Fill = dyn Fn(&mut [u8]) + Send + Sync;
 type Spawn = dyn Fn(BoxFuture<'static, ()>) -> JoinHandle<()> + Send + Sync;
 
 #[derive(Clone)]
 pub struct Env {
     /// The system's own, where none was given.
     wall: Option<Arc<dyn Fn() -> Time + Send + Sync>>,
+    chance: Option<Arc<Fill>>,
     spawn: Option<Arc<Spawn>>,
     exit: Option<Arc<dyn Fn(i32) + Send + Sync>>,
-    exchange: Option<Arc<dyn Exchange>>,
+    pub outside: Outside,
     pub timing: Timing,
+}
+
+impl fmt::Debug for Env {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Env")
+    }
 }
 
 impl Env {
     /// As the operating system has it.
     pub const fn system() -> Self {
-        Self { wall: None, spawn: None, exit: None, exchange: None, timing: Timing::DEFAULT }
+        Self {
+            wall: None,
+            chance: None,
+            spawn: None,
+            exit: None,
+            outside: Outside::network(),
+            timing: Timing::DEFAULT,
+        }
     }
 
     #[must_use]
     pub fn with_wall(self, wall: impl Fn() -> Time + Send + Sync + 'static) -> Self {
         Self { wall: Some(Arc::new(wall)), ..self }
+    }
+
+    /// What fills bytes that the system would fill at random.
+    #[must_use]
+    pub fn with_chance(self, fill: impl Fn(&mut [u8]) + Send + Sync + 'static) -> Self {
+        Self { chance: Some(Arc::new(fill)), ..self }
     }
 
     #[must_use]
@@ -67,20 +76,28 @@ impl Env {
         Self { exit: Some(Arc::new(exit)), ..self }
     }
 
-    /// Deliveries and questions to providers go there.
     #[must_use]
-    pub fn with_exchange(self, exchange: Arc<dyn Exchange>) -> Self {
-        Self { exchange: Some(exchange), ..self }
-    }
-
-    /// Who stands in for the network, if anyone does.
-    pub fn exchange(&self) -> Option<Arc<dyn Exchange>> {
-        self.exchange.clone()
+    pub fn with_outside(self, outside: Outside) -> Self {
+        Self { outside, ..self }
     }
 
     /// What the clock on the wall shows. By which time work is due, the node says.
     pub fn wall(&self) -> Time {
         self.wall.as_ref().map_or_else(now, |wall| wall())
+    }
+
+    /// Bytes that nobody else has drawn.
+    pub fn chance<const N: usize>(&self) -> [u8; N] {
+        let Some(fill) = &self.chance else { return token::bytes() };
+        let mut bytes = [0; N];
+        fill(&mut bytes);
+        bytes
+    }
+
+    /// An id nobody has: the moment, then chance. Two that meet all the same find each other's version in the way.
+    pub fn fresh_seq(&self, at: Time) -> Seq {
+        let chance = u32::from_be_bytes(self.chance());
+        Seq::from_i64(Seq::floor_of(at).as_i64() | i64::from(chance >> 10))
     }
 
     /// Goes on by itself.
@@ -176,12 +193,16 @@ mod tests {
         let (exit, count) = (Arc::clone(&left), Arc::clone(&spawned));
         let env = Env::system()
             .with_wall(|| Time::from_ms(7))
+            .with_chance(|bytes| bytes.fill(0xab))
             .with_exit(move |code| exit.store(code, Ordering::Relaxed))
             .with_spawn(move |task| {
                 count.fetch_add(1, Ordering::Relaxed);
                 tokio::spawn(task)
             });
         assert_eq!(env.wall(), Time::from_ms(7));
+        assert_eq!(env.chance(), [0xab; 3]);
+        assert_eq!(env.fresh_seq(env.wall()), env.fresh_seq(env.wall()), "the same chance, the same id");
+        assert_ne!(Env::system().chance::<16>(), Env::system().chance::<16>());
         env.spawn(async {}).await.unwrap();
         env.exit(70);
         assert_eq!((left.load(Ordering::Relaxed), spawned.load(Ordering::Relaxed)), (70, 1));

@@ -8,6 +8,7 @@ static CRASH_ON: LazyLock<Option<String>> = LazyLock::new(|| std::env::var("SEKI
 /// Dies at once, as by a stack that overflowed, when an event of the named type is settled.
 pub fn crash_on(event_type: &str) {
     if CRASH_ON.as_deref() == Some(event_type) {
+        #[allow(clippy::disallowed_methods, reason = "that is the fault")]
         std::process::abort();
     }
 }

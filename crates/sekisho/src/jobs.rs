@@ -22,11 +22,11 @@ use sekisho_core::job::{DeadReason, End, Job, Kind, Lane, Task};
 use sekisho_core::notification::Alert;
 use sekisho_core::queue::{Failure, breaker};
 use sekisho_core::settlement::follow::OrderPolicy;
-use tokio::sync::watch;
 
 use crate::config::Config;
 use crate::engine::lane::LanePolicy;
 use crate::engine::{Base, Engine, Kinds, Parts, Policy, Ran, Work};
+use crate::stop::Stop;
 use crate::transact::TransactError;
 use accounts::ApiAccounts;
 use deadline::Deadlines;
@@ -67,7 +67,7 @@ pub fn open(config: &Config, parts: Parts, base: Base) -> anyhow::Result<(Arc<En
     let jobs = Arc::new(Jobs {
         settler: Arc::new(settler),
         deliverer: Deliverer::new(config, sources, &base.node.env)?,
-        sender: Sender::new(config)?,
+        sender: Sender::new(config, &base.node.env)?,
         notifier: Notifier::new(config),
         fetcher: Fetcher::new(Arc::clone(&accounts)),
         refunder: Refunder::new(accounts, Arc::clone(&orders)),
@@ -87,7 +87,7 @@ pub fn open(config: &Config, parts: Parts, base: Base) -> anyhow::Result<(Arc<En
 
 impl Jobs {
     /// Settles events in batches until told to stop.
-    pub async fn settle(self: Arc<Self>, engine: Arc<Engine>, stop: watch::Receiver<bool>) {
+    pub async fn settle(self: Arc<Self>, engine: Arc<Engine>, stop: Stop) {
         Arc::clone(&self.settler).run(&engine, stop).await;
     }
 

@@ -13,11 +13,10 @@ use sekisho_core::id::Sequence;
 use sekisho_core::queue::SUSPECT_AFTER;
 use sekisho_core::{Epoch, Seq, Time};
 use sekisho_store::{PeerNode, Pulse, Store};
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::env::{Env, Timing};
-use crate::told_to_stop;
+use crate::stop::{Stop, Stopper};
 use clock::{Clock, Moment, SKEW_MAX_MS};
 
 const SWEEP_MAX: usize = 1_000;
@@ -31,7 +30,7 @@ const IDLE_MAX_MS: i64 = 30 * 24 * 60 * 60 * 1000;
 pub struct Health {
     down: AtomicBool,
     clock_in_doubt: AtomicBool,
-    stopping: watch::Sender<bool>,
+    stopping: Stopper,
     reason: Mutex<String>,
 }
 
@@ -47,7 +46,7 @@ pub struct Unready {
 impl Health {
     pub fn unready(&self) -> Option<Unready> {
         let because = |reason, detail: &str| Some(Unready { reason, detail: detail.to_owned() });
-        if *self.stopping.borrow() {
+        if self.stopping.is_told() {
             return because("shutting_down", "shutting down");
         }
         if self.clock_in_doubt.load(Ordering::Relaxed) {
@@ -90,12 +89,12 @@ impl Health {
     }
 
     pub fn stop(&self) {
-        self.stopping.send_replace(true);
+        self.stopping.stop();
     }
 
     /// Waits until the process is told to stop.
     pub async fn stopped(&self) {
-        told_to_stop(&mut self.stopping.subscribe()).await;
+        self.stopping.listen().told().await;
     }
 }
 
@@ -208,14 +207,14 @@ impl Node {
     }
 
     /// Beats until told to stop, then leaves.
-    pub async fn run(&self, mut stop: watch::Receiver<bool>) {
+    pub async fn run(&self, stop: Stop) {
         let timing = self.env.timing;
         let mut observed = Observed { timing, ..Observed::default() };
         let mut wait = Duration::ZERO;
         loop {
             tokio::select! {
                 biased;
-                () = told_to_stop(&mut stop) => break,
+                () = stop.told() => break,
                 () = tokio::time::sleep(wait) => {}
             }
             if let Err(error) = self.beat(&mut observed).await {

@@ -1,13 +1,14 @@
-//! Chance, and hashes of what was made from it: tokens that nobody can guess, and what is kept of them.
+//! Tokens that nobody can guess, and hashes: what is kept of them. The system draws them, whatever a node was handed for
+//! chance: an id may be foreseen in a test, a key never.
 
 use ring::digest::{SHA256, digest};
-use ring::rand::{SecureRandom, SystemRandom};
+use ring::rand::SecureRandom;
 use sekisho_core::provider::encode_hex;
-use sekisho_core::{Seq, Time};
 
+#[allow(clippy::disallowed_types, reason = "it is what asks the system")]
 pub fn bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
-    let filled = SystemRandom::new().fill(&mut bytes);
+    let filled = ring::rand::SystemRandom::new().fill(&mut bytes);
     filled.expect("a system without random numbers makes no secure connection either");
     bytes
 }
@@ -20,10 +21,4 @@ pub fn generate<const N: usize>() -> String {
 /// What is looked up tells nothing about what is kept: the hash of a long random text can't be guessed nor turned back.
 pub fn hash(text: &str) -> String {
     encode_hex(digest(&SHA256, text.as_bytes()))
-}
-
-/// An id nobody has: the moment, then chance. Two that meet all the same find each other's version in the way.
-pub fn fresh_seq(at: Time) -> Seq {
-    let chance = u32::from_be_bytes(bytes());
-    Seq::from_i64(Seq::floor_of(at).as_i64() | i64::from(chance >> 10))
 }

@@ -6,7 +6,7 @@
 //! after the end or beside a success; a success the application did not answer; a request with a later attempt than the
 //! one that ended the job. A write that a fence let through by mistake would show as one of these.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 
 use super::report::Findings;
@@ -104,11 +104,11 @@ pub fn check(evidence: &Evidence) -> Findings {
 
 /// Each acknowledged event is stored once; nothing else is stored.
 fn arrivals(evidence: &Evidence, findings: &mut Findings) {
-    let mut stored: HashMap<&str, u32> = HashMap::new();
+    let mut stored: BTreeMap<&str, u32> = BTreeMap::new();
     for event in &evidence.events {
         *stored.entry(&event.id).or_default() += 1;
     }
-    let acknowledged: HashSet<&str> = evidence.acknowledged.iter().map(String::as_str).collect();
+    let acknowledged: BTreeSet<&str> = evidence.acknowledged.iter().map(String::as_str).collect();
     let sent: HashSet<&str> = evidence.sent.iter().map(String::as_str).collect();
     findings.acknowledged = acknowledged.len() as u64;
     findings.stored = evidence.events.len() as u64;
@@ -138,7 +138,7 @@ fn deliveries(evidence: &Evidence, findings: &mut Findings) {
         .filter(|outcome| outcome.delivered.is_none())
         .map(|outcome| outcome.job)
         .collect();
-    let mut messages: HashMap<(&str, &str), HashSet<i64>> = HashMap::new();
+    let mut messages: BTreeMap<(&str, &str), BTreeSet<i64>> = BTreeMap::new();
     let mut processed: HashSet<(&str, &str)> = HashSet::new();
     for request in &evidence.requests {
         let effect = (request.event.as_str(), request.route.as_str());

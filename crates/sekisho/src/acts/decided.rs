@@ -8,8 +8,8 @@ use sekisho_core::settlement::{Change, Input, Terms, decide, names};
 use sekisho_core::state::{Loaded, Wanted, Write};
 use sekisho_store::Store;
 
+use crate::env::Env;
 use crate::refusal::{Refusal, Result};
-use crate::token;
 use crate::transact::{Decision, transact_in_steps};
 
 /// What an act makes of what was loaded.
@@ -23,6 +23,7 @@ pub enum Prepared<S, T> {
 /// Decides an act, and again while others are faster. `answer` sees what will be written, and may add to it or refuse.
 pub async fn decided<S, T>(
     store: &dyn Store,
+    env: &Env,
     policy: &OrderPolicy,
     at: Time,
     mut wanted: Wanted,
@@ -52,7 +53,7 @@ pub async fn decided<S, T>(
             return Err(Refusal::Conflict(refused));
         }
         let (answer, writes) = answer(state, &change)?;
-        let mut set = change.into_set(at, || token::fresh_seq(at));
+        let mut set = change.into_set(at, || env.fresh_seq(at));
         set.writes.extend(writes);
         Ok(Decision::Write(set, answer))
     });

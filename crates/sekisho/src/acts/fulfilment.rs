@@ -12,8 +12,8 @@ use sekisho_store::Store;
 use super::decided::{Prepared, decided};
 use super::request::{Answered, Request};
 use super::reservation::{cause, is_text};
+use crate::env::Env;
 use crate::refusal::{Refusal, Result};
-use crate::token;
 use crate::types::{CountedResult, FieldError, FulfilmentResult, NewFulfilment};
 
 const INPUT_MAX: usize = 16 << 10;
@@ -22,13 +22,14 @@ const ERROR_MAX: usize = 2_000;
 /// Asks for something to be made.
 pub async fn create_fulfilment(
     store: &dyn Store,
+    env: &Env,
     policy: &OrderPolicy,
     body: NewFulfilment,
     request: Option<&Request>,
     actor: &Actor<'_>,
 ) -> Result<Answered> {
     let ours = read(body, actor)?;
-    let seq = token::fresh_seq(actor.at);
+    let seq = env.fresh_seq(actor.at);
     let id = seq.tagged(TAG);
     let facts = Facts { ours: ours.clone(), ..Facts::default() };
     let part = OrderPart::NewFulfilment { id: id.clone(), facts: Box::new(facts) };
@@ -52,7 +53,7 @@ pub async fn create_fulfilment(
         let remembered = request.map(|request| request.write(&answer));
         Ok((Answered { answer, repeated: false }, remembered.into_iter().collect()))
     };
-    decided(store, policy, actor.at, wanted, prepare, answer).await
+    decided(store, env, policy, actor.at, wanted, prepare, answer).await
 }
 
 /// What will be kept of it.
@@ -129,6 +130,7 @@ fn read(body: NewFulfilment, actor: &Actor<'_>) -> Result<Asked> {
 /// Takes in what became of a run.
 pub async fn take_result(
     store: &dyn Store,
+    env: &Env,
     policy: &OrderPolicy,
     id: &str,
     body: FulfilmentResult,
@@ -147,7 +149,7 @@ pub async fn take_result(
             )]));
         }
     }
-    change(store, policy, id, actor, |known| {
+    change(store, env, policy, id, actor, |known| {
         let counted = known.counts(body.run, result);
         if !known.runs.contains_key(&body.run) {
             let detail = format!("run {} was not asked for", body.run);
@@ -180,6 +182,7 @@ pub async fn take_result(
 /// Allows one more run of what has failed.
 pub async fn retry_fulfilment(
     store: &dyn Store,
+    env: &Env,
     policy: &OrderPolicy,
     id: &str,
     reason: &str,
@@ -188,7 +191,7 @@ pub async fn retry_fulfilment(
     if !is_text(reason, 200) {
         return Err(Refusal::Fields(vec![FieldError::new("reason", "expected 1 to 200 characters")]));
     }
-    let (after, ()) = change(store, policy, id, actor, |known| {
+    let (after, ()) = change(store, env, policy, id, actor, |known| {
         let status = known.status(policy.attempts);
         if status != sekisho_core::fulfilment::Status::Failed {
             let detail = format!("the fulfilment is {}; only one that failed can be retried", status.name());
@@ -207,13 +210,14 @@ pub async fn retry_fulfilment(
 /// Joins what somebody says of a fulfilment, with everything that follows for its order.
 async fn change<T: Clone>(
     store: &dyn Store,
+    env: &Env,
     policy: &OrderPolicy,
     id: &str,
     actor: &Actor<'_>,
     said: impl Fn(&Facts) -> Result<(Option<Facts>, T)>,
 ) -> Result<(Facts, T)> {
     let key = Key::new(Kind::Fulfilment, id);
-    let seq = token::fresh_seq(actor.at);
+    let seq = env.fresh_seq(actor.at);
     let prepare = |loaded: &Loaded| {
         let unknown = || Refusal::Missing(format!("no fulfilment has the id {id}"));
         let known = loaded.read::<Facts>(&key)?.ok_or_else(unknown)?.value;
@@ -229,5 +233,5 @@ async fn change<T: Clone>(
     let answer = |(known, told): (Facts, T), made: &Change| {
         Ok(((written(made, &key)?.unwrap_or(known), told), Vec::new()))
     };
-    decided(store, policy, actor.at, Wanted::keys([key.clone()]), prepare, answer).await
+    decided(store, env, policy, actor.at, Wanted::keys([key.clone()]), prepare, answer).await
 }

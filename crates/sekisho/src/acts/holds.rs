@@ -18,8 +18,8 @@ use tokio::sync::{Semaphore, oneshot};
 
 use super::request::{Answered, Request};
 use super::reservation::HoldDraft;
+use crate::env::Env;
 use crate::refusal::{Refusal, Result};
-use crate::token;
 use crate::transact::transact_apart;
 
 /// Holds that are decided together.
@@ -38,6 +38,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 pub struct Holds(Arc<Inner>);
 
 struct Inner {
+    env: Env,
     waiting: Mutex<Vec<Waiting>>,
     hands: Arc<Semaphore>,
 }
@@ -49,13 +50,12 @@ struct Waiting {
     answer: oneshot::Sender<Result<Answered>>,
 }
 
-impl Default for Holds {
-    fn default() -> Self {
-        Self(Arc::new(Inner { waiting: Mutex::default(), hands: Arc::new(Semaphore::new(AT_ONCE)) }))
-    }
-}
-
 impl Holds {
+    pub fn new(env: Env) -> Self {
+        let hands = Arc::new(Semaphore::new(AT_ONCE));
+        Self(Arc::new(Inner { env, waiting: Mutex::default(), hands }))
+    }
+
     /// Asks for places, and waits for the answer.
     pub async fn hold(
         &self,
@@ -81,13 +81,13 @@ impl Holds {
     fn set_to_work(&self, store: &Arc<dyn Store>, policy: &Arc<OrderPolicy>) {
         let Ok(hand) = Arc::clone(&self.0.hands).try_acquire_owned() else { return };
         let (holds, store, policy) = (self.clone(), Arc::clone(store), Arc::clone(policy));
-        tokio::spawn(async move {
+        self.0.env.spawn(async move {
             loop {
                 let batch = holds.take();
                 if batch.is_empty() {
                     break;
                 }
-                work(&*store, &policy, batch).await;
+                work(&*store, &holds.0.env, &policy, batch).await;
             }
             drop(hand);
             // Who came between the last look and now found all hands at work.
@@ -111,18 +111,18 @@ fn busy() -> Refusal {
     }
 }
 
-async fn work(store: &dyn Store, policy: &OrderPolicy, batch: Vec<Waiting>) {
+async fn work(store: &dyn Store, env: &Env, policy: &OrderPolicy, batch: Vec<Waiting>) {
     let mut left = batch;
     for _ in 0..ROUNDS_TOGETHER {
         if left.is_empty() {
             return;
         }
-        left = round(store, policy, left).await;
+        left = round(store, env, policy, left).await;
     }
     for waiting in left {
         let mut again = vec![waiting];
         for n in 0..ROUNDS_ALONE {
-            again = round(store, policy, again).await;
+            again = round(store, env, policy, again).await;
             if again.is_empty() {
                 break;
             }
@@ -140,7 +140,7 @@ struct Entry {
 }
 
 /// Decides and commits what waits; gives back what must be decided again.
-async fn round(store: &dyn Store, policy: &OrderPolicy, waiting: Vec<Waiting>) -> Vec<Waiting> {
+async fn round(store: &dyn Store, env: &Env, policy: &OrderPolicy, waiting: Vec<Waiting>) -> Vec<Waiting> {
     // Two that name one thing can't be decided together: the second must see the first.
     let (mut claimed, mut later, mut now) = (BTreeSet::new(), Vec::new(), Vec::new());
     for one in waiting {
@@ -153,10 +153,8 @@ async fn round(store: &dyn Store, policy: &OrderPolicy, waiting: Vec<Waiting>) -
             now.push(one);
         }
     }
-    let mut entries: Vec<Entry> = now
-        .iter()
-        .map(|one| Entry { input: one.draft.input(token::fresh_seq(one.at)), answer: None })
-        .collect();
+    let mut entries: Vec<Entry> =
+        now.iter().map(|one| Entry { input: one.draft.input(env.fresh_seq(one.at)), answer: None }).collect();
     let inputs: Vec<Input> = entries.iter().map(|entry| entry.input.clone()).collect();
     let mut wanted = names(&inputs);
     for (one, input) in now.iter().zip(&inputs) {
@@ -164,7 +162,7 @@ async fn round(store: &dyn Store, policy: &OrderPolicy, waiting: Vec<Waiting>) -
         wanted.extend(Wanted::keys(new_keys(input)));
     }
     let decided = transact_apart(store, wanted, |wanted, loaded| {
-        decide_all(&now, &mut entries, wanted, loaded, policy)
+        decide_all(&now, &mut entries, wanted, loaded, (env, policy))
     })
     .await;
     let mut again: BTreeSet<usize> = BTreeSet::new();
@@ -198,7 +196,7 @@ fn decide_all(
     entries: &mut [Entry],
     wanted: &Wanted,
     loaded: &Loaded,
-    policy: &OrderPolicy,
+    (env, policy): (&Env, &OrderPolicy),
 ) -> std::result::Result<Vec<(ChangeSet, Vec<usize>)>, Wanted> {
     let (mut places, mut inputs) = (Vec::new(), Vec::new());
     for (n, (one, entry)) in waiting.iter().zip(entries.iter_mut()).enumerate() {
@@ -219,7 +217,7 @@ fn decide_all(
             entries[*n].answer =
                 Some(answer(&change, &entries[*n].input, declined.map(|(_, full)| *full), at, policy));
         }
-        let mut set = change.into_set(at, || token::fresh_seq(at));
+        let mut set = change.into_set(at, || env.fresh_seq(at));
         for n in &members {
             let request = waiting[*n].request.as_ref();
             if let (Some(request), Some(Ok(answered))) = (request, &entries[*n].answer) {

@@ -9,8 +9,8 @@ use sekisho_core::state::{Key, Kind, Wanted};
 use sekisho_core::{Seq, Time};
 use sekisho_store::Store;
 
+use crate::env::Env;
 use crate::refusal::Result;
-use crate::token;
 use crate::transact::{Decision, transact, transact_in_steps};
 
 /// Notices written down in one commit.
@@ -38,12 +38,13 @@ pub async fn post_notices(
 /// Sends a notice once more, to its old address or another.
 pub async fn resend(
     store: &dyn Store,
+    env: &Env,
     id: &str,
     to: Option<MailAddress>,
     actor: &Actor<'_>,
 ) -> Result<Notice> {
     let (resend, key) = (Resend { id, to: to.as_ref() }, Key::new(Kind::Notice, id));
-    let job = token::fresh_seq(actor.at);
+    let job = env.fresh_seq(actor.at);
     let mut asked = None;
     let resent = transact_in_steps(store, Wanted::keys([key.clone()]), |loaded| -> Result<_> {
         let known = loaded.read::<Notice>(&key)?;

@@ -55,6 +55,7 @@ async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> 
         let _room = room;
         work()
     };
+    #[allow(clippy::disallowed_methods, reason = "it computes for long, and nothing else changes meanwhile")]
     tokio::task::spawn_blocking(held).await.map_err(|_| no_chance())
 }
 

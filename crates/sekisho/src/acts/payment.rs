@@ -16,13 +16,14 @@ use serde_json::{Map, Value};
 
 use super::fields::Fields;
 use super::request::{Answered, Request};
+use crate::env::Env;
 use crate::refusal::{Refusal, Result};
-use crate::token;
 use crate::transact::{Decision, TransactError, transact_in_steps};
 
 /// Creates a payment, or gives one that events have found already its owner.
 pub async fn create_payment(
     store: &dyn Store,
+    env: &Env,
     orders: &OrderPolicy,
     order: Map<String, Value>,
     request: Option<&Request>,
@@ -31,7 +32,7 @@ pub async fn create_payment(
     let order = parse(order, actor)?;
     let (name, role) = (actor.name.to_owned(), actor.role.of_entry());
     let cause = Cause { actor: Some(name), role, ..Cause::default() };
-    let draw = || order.input(token::fresh_seq(actor.at), cause.clone());
+    let draw = || order.input(env.fresh_seq(actor.at), cause.clone());
     let mut input = draw();
     let mut wanted = wanted_by(&input);
     wanted.extend(Wanted::keys(request.map(Request::key)));
@@ -62,7 +63,7 @@ pub async fn create_payment(
             return Err(Refusal::Conflict(refused));
         }
         let answer = shown(&change.writes, &input)?;
-        let mut set = change.into_set(actor.at, || token::fresh_seq(actor.at));
+        let mut set = change.into_set(actor.at, || env.fresh_seq(actor.at));
         set.writes.extend(request.map(|request| request.write(&answer)));
         Ok(Decision::Write(set, Answered { answer, repeated: false }))
     });

@@ -4,6 +4,7 @@
 use sekisho_core::actor::Actor;
 use sekisho_core::audit::Role;
 use sekisho_core::change::ChangeSet;
+use sekisho_core::provider::encode_hex;
 use sekisho_core::settlement::follow::OrderPolicy;
 use sekisho_core::settlement::payment::{self, Facts, RefundOrder, RefundWish, Release};
 use sekisho_core::settlement::refund::{self, Automatic, RefundRefusal, Wish};
@@ -14,8 +15,8 @@ use serde_json::{Map, Value};
 
 use super::fields::Fields;
 use super::request::{Answered, Request};
+use crate::env::Env;
 use crate::refusal::{Refusal, Result};
-use crate::token;
 use crate::transact::{Decision, TransactError, transact_in_steps};
 use crate::types::{FieldError, RefundOrdered};
 
@@ -42,11 +43,15 @@ pub struct RefundOrderRequest {
 
 impl RefundOrderRequest {
     /// What a body asks for.
-    pub fn parse(body: Map<String, Value>, request: Option<&Request>) -> Result<Self> {
+    pub fn parse(body: Map<String, Value>, request: Option<&Request>, env: &Env) -> Result<Self> {
         let mut fields = Fields::new(body);
         let reason = fields.take("reason").text(REASON_MAX);
         let parsed = Self {
-            key: request.map_or_else(Self::fresh_key, |request| format!("request/{}", request.key().id)),
+            // Without a key nobody will repeat it.
+            key: format!(
+                "request/{}",
+                request.map_or_else(|| encode_hex(env.chance::<16>()), |one| one.key().id)
+            ),
             amount: fields.take("amount").amount(),
             currency: fields.take("currency").currency(),
             reason: fields.need("reason", reason).unwrap_or_default(),
@@ -56,11 +61,6 @@ impl RefundOrderRequest {
         };
         fields.finish()?;
         Ok(parsed)
-    }
-
-    /// Of a request that nobody will repeat.
-    pub fn fresh_key() -> String {
-        format!("request/{}", token::generate::<16>())
     }
 
     fn wish(&self, actor: &Actor<'_>) -> RefundWish {
@@ -85,13 +85,14 @@ impl RefundOrderRequest {
 /// Orders a refund of all that is left of a payment, or of a part.
 pub async fn order_refund(
     store: &dyn Store,
+    env: &Env,
     policy: &OrderPolicy,
     id: &str,
     order: &RefundOrderRequest,
     request: Option<&Request>,
     actor: &Actor<'_>,
 ) -> Result<Answered> {
-    let mut asked = Asked::new(id, policy, actor);
+    let mut asked = Asked::new(env, id, policy, actor);
     asked.wanted.extend(Wanted::keys(request.map(Request::key)));
     asked.wanted.extend(Wanted::keys(order.automatic.then(Automatic::key)));
     let ordered = transact_in_steps(store, asked.wanted.clone(), |loaded| -> Result<_> {
@@ -140,12 +141,13 @@ pub async fn order_refund(
 /// Lets a refund go that was held back.
 pub async fn release_refund(
     store: &dyn Store,
+    env: &Env,
     policy: &OrderPolicy,
     id: &str,
     key: &str,
     actor: &Actor<'_>,
 ) -> Result<Value> {
-    let mut asked = Asked::new(id, policy, actor);
+    let mut asked = Asked::new(env, id, policy, actor);
     let released = transact_in_steps(store, asked.wanted.clone(), |loaded| -> Result<_> {
         let state = match asked.payment(loaded)? {
             Found::Payment(state) => state,
@@ -179,6 +181,7 @@ fn answer(payment: &str, facts: &Facts, key: &str, order: &RefundOrder) -> Value
 
 /// What is loaded while a payment's refund is decided.
 struct Asked<'a> {
+    env: &'a Env,
     id: &'a str,
     policy: &'a OrderPolicy,
     actor: &'a Actor<'a>,
@@ -192,8 +195,8 @@ enum Found<'l> {
 }
 
 impl<'a> Asked<'a> {
-    fn new(id: &'a str, policy: &'a OrderPolicy, actor: &'a Actor<'a>) -> Self {
-        Self { id, policy, wanted: Wanted::keys([Key::new(Kind::Payment, id)]), actor }
+    fn new(env: &'a Env, id: &'a str, policy: &'a OrderPolicy, actor: &'a Actor<'a>) -> Self {
+        Self { env, id, policy, wanted: Wanted::keys([Key::new(Kind::Payment, id)]), actor }
     }
 
     fn payment<'l>(&mut self, loaded: &'l Loaded) -> Result<Found<'l>> {
@@ -230,10 +233,10 @@ impl<'a> Asked<'a> {
         order: &RefundOrder,
         loaded: &Loaded,
     ) -> Result<Decision<()>> {
-        let at = self.actor.at;
+        let (env, at) = (self.env, self.actor.at);
         let (name, role) = (self.actor.name.to_owned(), self.actor.role.of_entry());
         let cause = Cause { actor: Some(name), role, ..Cause::default() };
-        let inputs = refund::inputs(facts, key, order, || token::fresh_seq(at), &cause);
+        let inputs = refund::inputs(facts, key, order, || env.fresh_seq(at), &cause);
         let mut more = names(&inputs);
         more.names.retain(|name| !self.wanted.names.contains(name));
         if !more.is_empty() {
@@ -249,7 +252,7 @@ impl<'a> Asked<'a> {
                 let change = changes.into_iter().next().ok_or(TransactError::<Refusal>::Contended)?;
                 match change.refused {
                     Some(refused) => Err(Refusal::Conflict(refused)),
-                    None => Ok(Decision::Write(change.into_set(at, || token::fresh_seq(at)), ())),
+                    None => Ok(Decision::Write(change.into_set(at, || env.fresh_seq(at)), ())),
                 }
             }
         }

@@ -19,8 +19,8 @@ use sekisho_store::Store;
 use super::decided::{Prepared, decided};
 use super::request::{Answered, Request};
 use crate::config::Reservations;
+use crate::env::Env;
 use crate::refusal::{Refusal, Result};
-use crate::token;
 use crate::types::{FieldError, NewReservation, ReservedFulfilment};
 
 /// Characters of texts, and bytes of what is handed to whoever makes something.
@@ -276,6 +276,7 @@ pub enum ReservationChange {
 /// Changes a reservation, with everything that follows for its order.
 pub async fn change_reservation(
     store: &dyn Store,
+    env: &Env,
     policy: &OrderPolicy,
     id: &str,
     change: &ReservationChange,
@@ -300,7 +301,7 @@ pub async fn change_reservation(
         };
         let part = OrderPart::Reservation { id: id.to_owned(), facts: Box::new(said) };
         let reading = Reading { order: vec![part], ..Reading::default() };
-        let input = Input { seq: token::fresh_seq(actor.at), reading, cause: cause(actor) };
+        let input = Input { seq: env.fresh_seq(actor.at), reading, cause: cause(actor) };
         Ok(Prepared::Decide(vec![input], known))
     };
     let answer = |known: Facts, made: &Change| {
@@ -313,7 +314,7 @@ pub async fn change_reservation(
         let remembered = request.map(|request| request.write(&answer));
         Ok((Answered { answer, repeated: false }, remembered.into_iter().collect()))
     };
-    decided(store, policy, actor.at, wanted, prepare, answer).await
+    decided(store, env, policy, actor.at, wanted, prepare, answer).await
 }
 
 /// What is to be joined; nothing, where it was said before.

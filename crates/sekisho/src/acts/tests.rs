@@ -23,6 +23,7 @@ use sekisho_store::{AuditFilter, DeadFilter, FIND_MAX, Store};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::env::Env;
 use crate::queries::OrderContext;
 use crate::types::{DeadQuery, EventQuery, NoticeForecast, RouteForecast};
 
@@ -373,7 +374,9 @@ async fn d2_payments_created_in_one_millisecond_have_an_id_each() {
     for n in 0..AT_ONCE {
         let order = json!({ "amount": 100, "currency": "jpy", "reference": format!("order-{n}") });
         let Value::Object(order) = order else { panic!("it is an object") };
-        let created = create_payment(&store, &OrderPolicy::default(), order, None, &ACTOR).await.unwrap();
+        let created = create_payment(&store, &Env::system(), &OrderPolicy::default(), order, None, &ACTOR)
+            .await
+            .unwrap();
         ids.insert(created.answer["id"].as_str().unwrap().to_owned());
     }
     assert_eq!(ids.len(), AT_ONCE);

@@ -129,6 +129,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
+    use crate::env::Env;
     use sekisho_store::memory::MemoryStore;
 
     use super::*;
@@ -139,7 +140,7 @@ mod tests {
     fn auth() -> Auth {
         let key = |name: &str, secret, scope| Key { name: name.into(), secret: Secret::new(secret), scope };
         let keys = [key("reader", "reader-reader-reader", Scope::Read), key("strong", STRONG, Scope::Write)];
-        let attempts = Arc::new(Attempts::new(Arc::default(), Recorder::default()));
+        let attempts = Arc::new(Attempts::new(Env::system(), Arc::default(), Recorder::default()));
         Auth::new(&keys, Some(&Secret::new("own-own-own-own")), Arc::new(MemoryStore::default()), attempts)
     }
 

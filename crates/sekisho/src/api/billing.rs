@@ -9,7 +9,7 @@ use super::params::{BEFORE, LIMIT, LIVEMODE, Parameter, TENANT};
 use super::problem;
 use crate::config::Scope;
 use crate::types::{Billing, Dated, Deleted, Page};
-use crate::{acts, now, queries, view};
+use crate::{acts, queries, view};
 
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
@@ -74,7 +74,7 @@ async fn list(call: Call) -> Answer {
         before: call.params.get(BEFORE.name).map(str::to_owned),
         ..StateFilter::all(Kind::Billing, call.params.limit()?)
     };
-    let (limit, at, grace) = (filter.limit, now(), call.api.grace);
+    let (limit, at, grace) = (filter.limit, call.api.env.wall(), call.api.grace);
     let states = call.api.store.find_states(filter).await?;
     page_of_states(&*call.api.store, &states, limit, |state| view::billing(state, at, grace)).await
 }
@@ -91,7 +91,7 @@ async fn show(call: Call) -> Answer {
     let is_own = call.may_see(Some(&call.path));
     let found = found.filter(|state| is_own || call.may_see(state.index.tenant.as_deref()));
     let missing = || problem::missing(format!("there is no billing of the tenant {}", call.path));
-    let mut shown = view::billing(&found.ok_or_else(missing)?, now(), call.api.grace)?;
+    let mut shown = view::billing(&found.ok_or_else(missing)?, call.api.env.wall(), call.api.grace)?;
     view::unlink(store, [&mut shown]).await?;
     Ok(shown.into())
 }

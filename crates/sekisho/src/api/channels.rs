@@ -7,7 +7,7 @@ use super::endpoint::{Answer, Call, Endpoint, Method, Success, schema};
 use super::problem;
 use crate::config::Scope;
 use crate::types::{Channel, List, Resumed};
-use crate::{acts, now, view};
+use crate::{acts, view};
 
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
@@ -39,7 +39,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
 ];
 
 async fn list(call: Call) -> Answer {
-    let items = view::channels(&call.api.channels, &*call.api.store, now()).await?;
+    let items = view::channels(&call.api.channels, &*call.api.store, call.api.env.wall()).await?;
     Ok(List { items }.into())
 }
 

@@ -20,7 +20,6 @@ use super::{Api, problem};
 use crate::acts::{Actor, Answered, Refusal, Request};
 use crate::config::Scope;
 use crate::http::Problem;
-use crate::now;
 use crate::types::{FieldError, Linked, Page};
 use crate::view::{Veiled, unlink};
 
@@ -178,7 +177,7 @@ impl Call {
     }
 
     pub fn actor(&self) -> Actor<'_> {
-        Actor { name: &self.actor, role: self.role, tenant: self.tenant.as_deref(), at: now() }
+        Actor { name: &self.actor, role: self.role, tenant: self.tenant.as_deref(), at: self.api.env.wall() }
     }
 
     /// The order in the body. None at all is an empty one.

@@ -8,7 +8,7 @@ use super::params::{ADDRESSES, AFTER, BEFORE, LIMIT, Parameter};
 use super::problem;
 use crate::config::Scope;
 use crate::types::{Count, Event, EventDetail, EventQuery, List, Page, Replay, ReplayReport};
-use crate::{acts, now, queries, view};
+use crate::{acts, queries, view};
 
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
@@ -106,7 +106,7 @@ async fn replay(call: Call) -> Answer {
 }
 
 async fn counts(call: Call) -> Answer {
-    let to = call.params.time("to")?.unwrap_or_else(now);
+    let to = call.params.time("to")?.unwrap_or_else(|| call.api.env.wall());
     let from = call.params.time("from")?.unwrap_or_else(|| to.plus_ms(-DAY_MS));
     if from > to || to.ms() - from.ms() > COUNTED_DAYS_MAX * DAY_MS {
         return Err(problem::wrong(format!(

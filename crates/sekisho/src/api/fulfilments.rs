@@ -104,7 +104,9 @@ async fn list(call: Call) -> Answer {
 async fn create(call: Call) -> Answer {
     let (store, policy, body) = (&*call.api.store, &call.api.known.orders, call.fields()?);
     let request = call.request.as_ref();
-    Ok(Reply::once(acts::create_fulfilment(store, policy, body, request, &call.actor()).await?))
+    Ok(Reply::once(
+        acts::create_fulfilment(store, &call.api.env, policy, body, request, &call.actor()).await?,
+    ))
 }
 
 async fn show(call: Call) -> Answer {
@@ -119,12 +121,12 @@ async fn find(call: &Call) -> Answer {
 
 async fn result(call: Call) -> Answer {
     let (store, policy, body) = (&*call.api.store, &call.api.known.orders, call.fields()?);
-    Ok(acts::take_result(store, policy, &call.path, body, &call.actor()).await?.into())
+    Ok(acts::take_result(store, &call.api.env, policy, &call.path, body, &call.actor()).await?.into())
 }
 
 async fn retry(call: Call) -> Answer {
     let RetryFulfilment { reason } = call.fields()?;
     let (store, policy) = (&*call.api.store, &call.api.known.orders);
-    acts::retry_fulfilment(store, policy, &call.path, &reason, &call.actor()).await?;
+    acts::retry_fulfilment(store, &call.api.env, policy, &call.path, &reason, &call.actor()).await?;
     find(&call).await
 }

@@ -123,7 +123,7 @@ async fn show(call: Call) -> Answer {
 
 async fn resend(call: Call) -> Answer {
     let to = recipient(call.order()?)?;
-    let resent = acts::resend(&*call.api.store, &call.path, to, &call.actor()).await?;
+    let resent = acts::resend(&*call.api.store, &call.api.env, &call.path, to, &call.actor()).await?;
     tracing::info!(notice = call.path, actor = call.actor, "notice resent by an operator");
     Ok(view::notice(&call.path, &resent, false).into())
 }

@@ -13,7 +13,7 @@ use crate::http::Problem;
 use crate::types::{
     Dated, NewPayment, NewRefund, Page, Payment, PaymentHistory, PaymentProof, RefundOrdered, ReleaseRefund,
 };
-use crate::{acts, now, queries, view};
+use crate::{acts, queries, view};
 
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
@@ -175,25 +175,40 @@ fn filter(call: &Call) -> Result<StateFilter, Problem> {
 }
 
 async fn create(call: Call) -> Answer {
-    let (store, actor) = (&*call.api.store, call.actor());
+    let (store, env, actor) = (&*call.api.store, &call.api.env, call.actor());
     Ok(Reply::once(
-        acts::create_payment(store, &call.api.known.orders, call.order()?, call.request.as_ref(), &actor)
-            .await?,
+        acts::create_payment(
+            store,
+            env,
+            &call.api.known.orders,
+            call.order()?,
+            call.request.as_ref(),
+            &actor,
+        )
+        .await?,
     ))
 }
 
 async fn refund(call: Call) -> Answer {
-    let (store, actor, request) = (&*call.api.store, call.actor(), call.request.as_ref());
-    let order = RefundOrderRequest::parse(call.order()?, request)?;
+    let (store, env) = (&*call.api.store, &call.api.env);
+    let (actor, request) = (call.actor(), call.request.as_ref());
+    let order = RefundOrderRequest::parse(call.order()?, request, env)?;
     let policy = &call.api.known.orders;
-    Ok(Reply::once(acts::order_refund(store, policy, &call.path, &order, request, &actor).await?))
+    Ok(Reply::once(acts::order_refund(store, env, policy, &call.path, &order, request, &actor).await?))
 }
 
 async fn release(call: Call) -> Answer {
     let ReleaseRefund { order } = call.order()?;
-    Ok(acts::release_refund(&*call.api.store, &call.api.known.orders, &call.path, &order, &call.actor())
-        .await?
-        .into())
+    Ok(acts::release_refund(
+        &*call.api.store,
+        &call.api.env,
+        &call.api.known.orders,
+        &call.path,
+        &order,
+        &call.actor(),
+    )
+    .await?
+    .into())
 }
 
 async fn show(call: Call) -> Answer {
@@ -215,7 +230,7 @@ async fn history(call: Call) -> Answer {
 }
 
 async fn prove(call: Call) -> Answer {
-    let found = view::proof(&*call.api.store, &call.path, now()).await?;
+    let found = view::proof(&*call.api.store, &call.path, call.api.env.wall()).await?;
     Ok(found.ok_or_else(|| missing(&call))?.into())
 }
 

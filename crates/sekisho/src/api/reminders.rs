@@ -6,7 +6,6 @@ use super::endpoint::{Answer, Call, Endpoint, Method, Success, schema};
 use super::params::TENANT;
 use crate::acts::{self, Refusal};
 use crate::config::Scope;
-use crate::now;
 use crate::queries;
 use crate::types::{Remind, RemindReport, ReminderSummary};
 
@@ -68,6 +67,7 @@ async fn run(call: Call) -> Answer {
 
 async fn show(call: Call) -> Answer {
     let tenant = call.of_tenant()?;
-    let shown = queries::reminders_summary(&*call.api.store, &call.path, tenant.as_deref(), now());
+    let shown =
+        queries::reminders_summary(&*call.api.store, &call.path, tenant.as_deref(), call.api.env.wall());
     Ok(shown.await?.into())
 }

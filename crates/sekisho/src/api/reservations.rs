@@ -13,7 +13,7 @@ use crate::acts::{HoldDraft, ReservationChange};
 use crate::config::Scope;
 use crate::http::Problem;
 use crate::types::{Cancel, Confirm, Extend, FieldError, NewReservation, Page, Reservation};
-use crate::{acts, now, queries};
+use crate::{acts, queries};
 
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
@@ -103,7 +103,7 @@ const CUSTOMER: Parameter = Parameter::text("customer", "Only this customer's");
 const REASON_MAX: usize = 200;
 
 async fn list(call: Call) -> Answer {
-    let (limit, at, policy) = (call.params.limit()?, now(), &call.api.known.orders);
+    let (limit, at, policy) = (call.params.limit()?, call.api.env.wall(), &call.api.known.orders);
     let status = match call.params.get(STATUS.name) {
         None => None,
         Some(text) => Some(
@@ -143,7 +143,9 @@ async fn hold(call: Call) -> Answer {
 }
 
 async fn show(call: Call) -> Answer {
-    let found = queries::reservation(&*call.api.store, &call.api.known.orders, &call.path, now()).await?;
+    let found =
+        queries::reservation(&*call.api.store, &call.api.known.orders, &call.path, call.api.env.wall())
+            .await?;
     let found = found.filter(|one| call.may_see(one.tenant.as_deref()));
     Ok(found.ok_or_else(|| problem::missing(format!("no reservation has the id {}", call.path)))?.into())
 }
@@ -167,7 +169,8 @@ async fn change(call: &Call, change: ReservationChange) -> Answer {
     let (store, policy) = (&*call.api.store, &call.api.known.orders);
     let request = call.request.as_ref();
     let changed =
-        acts::change_reservation(store, policy, &call.path, &change, request, &call.actor()).await?;
+        acts::change_reservation(store, &call.api.env, policy, &call.path, &change, request, &call.actor())
+            .await?;
     Ok(Reply::once(changed))
 }
 

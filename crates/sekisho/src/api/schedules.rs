@@ -5,7 +5,7 @@ use std::future::ready;
 use super::endpoint::{Answer, Call, Endpoint, Method, Success, schema};
 use crate::config::Scope;
 use crate::types::{List, Schedule};
-use crate::{now, view};
+use crate::view;
 
 pub const ENDPOINTS: &[Endpoint] = &[Endpoint {
     method: Method::Get,
@@ -22,7 +22,7 @@ pub const ENDPOINTS: &[Endpoint] = &[Endpoint {
 }];
 
 fn list(call: &Call) -> Answer {
-    let at = now();
+    let at = call.api.env.wall();
     let schedules = call.api.schedules.iter().map(|schedule| view::schedule(schedule, at));
     Ok(schedules.collect::<List<_>>().into())
 }

@@ -9,7 +9,7 @@ use super::params::{BEFORE, LIMIT, LIVEMODE, Parameter, TENANT};
 use super::problem;
 use crate::config::Scope;
 use crate::types::{NewSlot, Page, Slot};
-use crate::{acts, now, queries};
+use crate::{acts, queries};
 
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
@@ -67,7 +67,7 @@ async fn list(call: Call) -> Answer {
     let (store, policy) = (&*call.api.store, &call.api.known.orders);
     let states = store.find_states(filter).await?;
     let next = states.last().filter(|_| states.len() == limit).map(|last| last.key.id.clone());
-    let items = queries::slots(store, policy, &states, now()).await?;
+    let items = queries::slots(store, policy, &states, call.api.env.wall()).await?;
     Ok(Page { items, next }.into())
 }
 
@@ -79,7 +79,8 @@ async fn set(call: Call) -> Answer {
 async fn show(call: Call) -> Answer {
     let livemode = call.params.flag(MODE.name)?.unwrap_or(true);
     let name = SlotName { livemode, tenant: call.of_tenant()?, id: call.path.clone() };
-    let found = queries::slot(&*call.api.store, &call.api.known.orders, &name.key(), now()).await?;
+    let found =
+        queries::slot(&*call.api.store, &call.api.known.orders, &name.key(), call.api.env.wall()).await?;
     let missing = || problem::missing(format!("there is no slot {}", call.path));
     Ok(found.ok_or_else(missing)?.into())
 }

@@ -41,7 +41,7 @@ async fn router_of(config: Config, store: Arc<dyn Store>) -> Router {
     let config = Config { keys: vec![reader], ..config };
     let parts = engine::Parts { works: false, schedules: false };
     let metrics = Arc::new(Metrics::default());
-    let attempts = Arc::new(Attempts::new(Arc::clone(&metrics), Recorder::default()));
+    let attempts = Arc::new(Attempts::new(Env::system(), Arc::clone(&metrics), Recorder::default()));
     let base = Base { store: Arc::clone(&store), node, health, metrics };
     let (engine, jobs) = jobs::open(&config, parts, base).unwrap();
     let auth = Auth::new(&config.keys, Some(&Secret::new(OWN)), Arc::clone(&store), attempts);

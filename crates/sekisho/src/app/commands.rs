@@ -13,6 +13,7 @@ use crate::api::{self, Auth, Settings};
 use crate::attempts::Attempts;
 use crate::checkpoint::rejection::Recorder;
 use crate::config::{Config, Glance};
+use crate::env::Env;
 use crate::jobs::reconcile::Reconciler;
 use crate::queries::{self, Condition, OrderContext};
 use crate::token;
@@ -51,7 +52,7 @@ pub async fn open_api(
     };
     let settings = if needs.configuration { of(&load()?)? } else { glanced(seen)? };
     let key = token::generate::<24>();
-    let attempts = Arc::new(Attempts::new(Arc::default(), Recorder::default()));
+    let attempts = Arc::new(Attempts::new(Env::system(), Arc::default(), Recorder::default()));
     let auth = Auth::new(&[], Some(&Secret::new(key.as_str())), Arc::clone(&store), attempts);
     Ok((api::router(settings, Arc::new(auth), store, None), key))
 }

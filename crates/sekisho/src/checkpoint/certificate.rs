@@ -1,17 +1,19 @@
 //! Certificates that PayPal and SNS sign with, fetched once and kept. The provider's file has already checked that
 //! the address is the provider's own; here it is fetched over TLS, with little patience and no redirects.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
 use sekisho_core::provider::Certificate;
 use tokio::sync::OnceCell;
+use tokio::time::Instant;
 
 use crate::effects;
+use crate::env::Env;
 
 /// Enough for a first connection across the world.
 const TIMEOUT: Duration = Duration::from_secs(3);
@@ -50,9 +52,9 @@ impl NotAtHand {
 type Fetched = Result<Arc<Certificate>, NotAtHand>;
 type Cell = Arc<OnceCell<Fetched>>;
 
-#[derive(Default)]
 pub struct Certificates {
-    kept: Mutex<HashMap<String, Kept>>,
+    env: Env,
+    kept: Mutex<BTreeMap<String, Kept>>,
 }
 
 struct Kept {
@@ -97,15 +99,21 @@ impl Kept {
 }
 
 impl Certificates {
+    pub fn new(env: Env) -> Self {
+        Self { env, kept: Mutex::default() }
+    }
+
     pub async fn get(&self, url: &str, peer: IpAddr) -> Fetched {
         let (cell, before) = self.cell(url, household(peer));
         let fetched = match cell {
             Ok(cell) => {
-                let url = url.to_owned();
+                let (own, url, env) = (Arc::clone(&cell), url.to_owned(), self.env.clone());
                 // A task of its own: a caller who hangs up neither stops it nor escapes what it finds.
-                let fetching = async move { cell.get_or_init(|| fetch(&url)).await.clone() };
-                let failed = |_| Err(NotAtHand::unknown("the fetching failed"));
-                tokio::spawn(fetching).await.unwrap_or_else(failed)
+                let fetching = async move {
+                    own.get_or_init(|| fetch(&url, &env)).await;
+                };
+                let _ = self.env.spawn(fetching).await;
+                cell.get().cloned().unwrap_or_else(|| Err(NotAtHand::unknown("the fetching failed")))
             }
             Err(no) => Err(no),
         };
@@ -146,16 +154,16 @@ impl Certificates {
     }
 }
 
-async fn fetch(url: &str) -> Fetched {
-    let body = get(url).await?;
+async fn fetch(url: &str, env: &Env) -> Fetched {
+    let body = get(url, env).await?;
     let certificate = Certificate::from_pem(&body);
     certificate.map(Arc::new).map_err(|what| NotAtHand::made_up(format!("the certificate {what}")))
 }
 
 /// Fetches an address that a provider's file found trustworthy. 200 only, bounded in time and size.
-pub async fn get(url: &str) -> Result<Bytes, NotAtHand> {
-    let deadline = tokio::time::Instant::now() + TIMEOUT;
-    let answer = effects::http::get(url, BYTES_MAX + 1, deadline).await;
+pub async fn get(url: &str, env: &Env) -> Result<Bytes, NotAtHand> {
+    let deadline = Instant::now() + TIMEOUT;
+    let answer = effects::http::get(url, BYTES_MAX + 1, deadline, env).await;
     let answer = answer.map_err(|fault| NotAtHand::unknown(fault.to_string()))?;
     let status = StatusCode::from_u16(answer.status).expect("it was one when it came");
     if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
@@ -205,7 +213,7 @@ mod tests {
 
     #[test]
     fn a2_a_flood_of_made_up_addresses_is_bounded_and_costs_no_good_one() {
-        let certificates = Certificates::default();
+        let certificates = Certificates::new(Env::system());
         cell(&certificates, "good", HONEST).unwrap().set(good()).unwrap();
         let honest = cell(&certificates, "on its way", HONEST).unwrap();
         for n in 0..10_000u32 {
@@ -221,7 +229,7 @@ mod tests {
 
     #[test]
     fn a2_who_made_an_address_up_leaves_room_for_the_others() {
-        let certificates = Certificates::default();
+        let certificates = Certificates::new(Env::system());
         for n in 0..FETCHES_MAX {
             assert!(cell(&certificates, &n.to_string(), FORGER).is_ok());
         }
@@ -241,7 +249,7 @@ mod tests {
 
     #[test]
     fn a2_a_provider_that_can_not_be_reached_makes_nobody_a_suspect() {
-        let certificates = Certificates::default();
+        let certificates = Certificates::new(Env::system());
         let slow = cell(&certificates, "slow", HONEST).unwrap();
         slow.set(Err(NotAtHand::unknown("no answer"))).unwrap();
         assert!((0..FETCHES_MAX).all(|n| cell(&certificates, &n.to_string(), HONEST).is_ok()));
@@ -250,7 +258,7 @@ mod tests {
     #[test]
     fn a2_a_good_one_holds_while_nobody_answers_and_not_once_it_is_withdrawn() {
         for (answer, holds) in [(NotAtHand::unknown("no answer"), true), (NotAtHand::made_up("404"), false)] {
-            let certificates = Certificates::default();
+            let certificates = Certificates::new(Env::system());
             assert!(cell(&certificates, "url", HONEST).unwrap().set(good()).is_ok());
             let long_ago = Instant::now().checked_sub(KEEP_GOOD).expect("this machine has run for a day");
             certificates.kept.lock().unwrap().get_mut("url").unwrap().since = long_ago;

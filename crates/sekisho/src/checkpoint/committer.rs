@@ -14,16 +14,17 @@ use sekisho_core::event::OtherBody;
 use sekisho_core::job::Lease;
 use sekisho_core::{Epoch, Seq};
 use sekisho_store::{ADMIT_MAX, Store};
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
 use super::gate::Gate;
+use crate::config;
 use crate::engine::settle_queue::Reservation;
 use crate::engine::{Engine, Work};
 use crate::limits::Held;
 use crate::node::{Health, Node};
+use crate::stop::Stop;
 use crate::telemetry::Metrics;
-use crate::{config, told_to_stop};
 
 /// Bytes of bodies in one batch.
 const BATCH_BYTES_MAX: usize = 4 << 20;
@@ -134,7 +135,7 @@ impl Committer {
     }
 
     /// One committer: takes what waits, stores it, answers; until told to stop and nothing waits any more.
-    pub async fn run(&self, mut stop: watch::Receiver<bool>) {
+    pub async fn run(&self, stop: Stop) {
         let apart = self.store.committers().apart;
         loop {
             match self.take(apart) {
@@ -156,7 +157,7 @@ impl Committer {
             tokio::select! {
                 biased;
                 () = self.arrived.notified() => {}
-                () = told_to_stop(&mut stop) => self.queue.lock().expect("no code panics here").closed = true,
+                () = stop.told() => self.queue.lock().expect("no code panics here").closed = true,
             }
         }
     }

@@ -5,15 +5,17 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use quick_cache::sync::Cache;
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use sekisho_core::event::DedupeKey;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use crate::config;
+use crate::env::Env;
 
 #[async_trait]
 pub trait Gate: Send + Sync {
@@ -25,11 +27,11 @@ pub trait Gate: Send + Sync {
 }
 
 /// The gate a configuration asks for.
-pub fn open(config: &config::Gate) -> Result<Arc<dyn Gate>, redis::RedisError> {
+pub fn open(config: &config::Gate, env: &Env) -> Result<Arc<dyn Gate>, redis::RedisError> {
     let local = LocalGate(Cache::new(config.entries));
     Ok(match &config.redis {
         None => Arc::new(local),
-        Some(url) => Arc::new(RedisGate::open(local, url.expose(), config.redis_ttl)?),
+        Some(url) => Arc::new(RedisGate::open(local, url.expose(), config.redis_ttl, env)?),
     })
 }
 
@@ -63,7 +65,7 @@ pub struct RedisGate {
 }
 
 impl RedisGate {
-    fn open(local: LocalGate, url: &str, ttl: Duration) -> Result<Self, redis::RedisError> {
+    fn open(local: LocalGate, url: &str, ttl: Duration, env: &Env) -> Result<Self, redis::RedisError> {
         let settings = ConnectionManagerConfig::new()
             .set_number_of_retries(1)
             .set_min_delay(Duration::from_millis(10))
@@ -72,7 +74,7 @@ impl RedisGate {
             .set_response_timeout(Some(REDIS_WAIT));
         let connection = ConnectionManager::new_lazy_with_config(redis::Client::open(url)?, settings)?;
         let (fill, queue) = mpsc::channel(FILL_QUEUE);
-        tokio::spawn(remember(connection.clone(), queue, ttl));
+        env.spawn(remember(connection.clone(), queue, ttl));
         Ok(Self { local, connection, fill, started: Instant::now(), paused_until: Arc::default() })
     }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header, request::Parts};
 use http_body_util::{BodyExt, Full};
-use hyper::body::{Body as _, Incoming};
+use hyper::body::Body;
 use sekisho_core::change::{Admission, Arrival};
 use sekisho_core::event::{Event, Identity, Trust};
 use sekisho_core::header::trace_id;
@@ -26,7 +26,6 @@ use super::{Checkpoint, OpenSource, certificate};
 use crate::config::{Source, UnusableBody};
 use crate::http::REQUEST_ID;
 use crate::limits::{Held, caller, network};
-use crate::now;
 use refuse::No;
 
 pub use refuse::no_door;
@@ -62,10 +61,10 @@ pub async fn receive(
     checkpoint: &Checkpoint,
     source: &OpenSource,
     connection: IpAddr,
-    request: http::Request<Incoming>,
+    request: http::Request<impl Body<Data = Bytes> + Unpin>,
 ) -> Answer {
     let (parts, body) = request.into_parts();
-    let at = now();
+    let at = checkpoint.node.env.wall();
     let peer = caller(connection, &parts.headers, checkpoint.server.trusted_proxies);
     let id = checkpoint.node.next_seq(at);
     let trace_id = parts.headers.get(TRACE).and_then(|value| trace_id(value.to_str().ok()?));
@@ -74,7 +73,7 @@ pub async fn receive(
 }
 
 impl Visit<'_> {
-    async fn admit(&self, parts: &Parts, body: Incoming) -> Result<Answer, No> {
+    async fn admit(&self, parts: &Parts, body: impl Body<Data = Bytes> + Unpin) -> Result<Answer, No> {
         let source = &self.source.config;
         self.check_limits(parts)?;
         let mut held = self.checkpoint.bodies.hold();
@@ -147,7 +146,10 @@ impl Visit<'_> {
     }
 
     /// Reads the body within its limits of size and time, and within what all bodies together may hold.
-    async fn read_body(&self, mut body: Incoming, held: &mut Held) -> Result<Bytes, No> {
+    async fn read_body<B>(&self, mut body: B, held: &mut Held) -> Result<Bytes, No>
+    where
+        B: Body<Data = Bytes> + Unpin,
+    {
         let most = if self.proves_nothing() { HINT_BYTES_MAX } else { self.checkpoint.server.body_bytes_max };
         let announced = body.size_hint().exact();
         if announced.is_some_and(|bytes| bytes > most as u64) {
@@ -194,7 +196,9 @@ impl Visit<'_> {
                 answer
             }
             Handshake::Confirm { url } => {
-                certificate::get(&url).await.map_err(|no| No::Unconfirmed(no.reason))?;
+                certificate::get(&url, &self.checkpoint.node.env)
+                    .await
+                    .map_err(|no| No::Unconfirmed(no.reason))?;
                 tracing::info!(source = &*source.name, "the subscription was confirmed");
                 self.acknowledge(StatusCode::OK)
             }

@@ -11,11 +11,10 @@ use ipnet::IpNet;
 use sekisho_core::Time;
 use sekisho_core::change::Rejection;
 use sekisho_store::Store;
-use tokio::sync::watch;
 
 use crate::limits::network;
 use crate::node::Node;
-use crate::told_to_stop;
+use crate::stop::Stop;
 
 const FLUSH: Duration = Duration::from_millis(300);
 /// Different lines held between two flushes; beyond that only the counters grow.
@@ -75,11 +74,12 @@ impl Recorder {
     }
 
     /// Writes what gathered until told to stop, then a last time.
-    pub async fn run(self, store: Arc<dyn Store>, node: Arc<Node>, mut stop: watch::Receiver<bool>) {
+    pub async fn run(self, store: Arc<dyn Store>, node: Arc<Node>, stop: Stop) {
         loop {
             let stopped = tokio::select! {
+                biased;
+                () = stop.told() => true,
                 () = tokio::time::sleep(FLUSH) => false,
-                () = told_to_stop(&mut stop) => true,
             };
             let rejections = self.take(&node);
             if !rejections.is_empty() {

@@ -17,15 +17,16 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 use tower::ServiceExt;
 
 use super::patience::{Patient, Phase, Phases};
 use super::{Checkpoint, receive};
 use crate::config::Server;
+use crate::env::Env;
 use crate::http::Peer;
 use crate::limits::caller;
-use crate::told_to_stop;
+use crate::stop::Stop;
 
 /// Most bytes of request line and headers together; more is answered 431. All connections together can make us hold this
 /// much each, before anything is known of them.
@@ -55,6 +56,17 @@ pub struct Front {
 
 impl Handler for Front {
     async fn answer(&self, peer: SocketAddr, request: Request<Incoming>) -> Response<Body> {
+        self.take(peer, request).await
+    }
+}
+
+impl Front {
+    /// Whatever the request's body came over.
+    pub async fn take<B>(&self, peer: SocketAddr, request: Request<B>) -> Response<Body>
+    where
+        B: hyper::body::Body<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: Into<axum::BoxError>,
+    {
         if let Some(source) = self.checkpoint.sources.get(request.uri().path()) {
             return receive::receive(&self.checkpoint, source, peer.ip(), request).await.map(Either::Left);
         }
@@ -75,7 +87,8 @@ pub async fn run(
     settings: Server,
     connections: Gauge,
     handler: Arc<impl Handler>,
-    mut stop: watch::Receiver<bool>,
+    env: Env,
+    stop: Stop,
 ) {
     let room = Arc::new(Semaphore::new(settings.connections_max));
     let settings = Arc::new(settings);
@@ -85,8 +98,9 @@ pub async fn run(
             (listener.accept().await, permit)
         };
         let (accepted, permit) = tokio::select! {
+            biased;
+            () = stop.told() => break,
             accepted = accepted => accepted,
-            () = told_to_stop(&mut stop) => break,
         };
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
@@ -99,7 +113,7 @@ pub async fn run(
         let (settings, handler, connections) =
             (Arc::clone(&settings), Arc::clone(&handler), connections.clone());
         let stop = stop.clone();
-        tokio::spawn(async move {
+        env.spawn(async move {
             connections.inc();
             serve(stream, peer, &settings, &*handler, stop).await;
             connections.dec();
@@ -113,13 +127,7 @@ pub async fn run(
     }
 }
 
-async fn serve(
-    stream: TcpStream,
-    peer: SocketAddr,
-    settings: &Server,
-    handler: &impl Handler,
-    mut stop: watch::Receiver<bool>,
-) {
+async fn serve(stream: TcpStream, peer: SocketAddr, settings: &Server, handler: &impl Handler, stop: Stop) {
     let _ = stream.set_nodelay(true);
     let phases = Phases::default();
     let stream = Patient::new(stream, phases.clone(), settings.header_timeout, settings.idle_timeout);
@@ -138,8 +146,9 @@ async fn serve(
     );
     // A broken connection is the client's affair: whatever it had sent and got acknowledged is stored.
     tokio::select! {
+        biased;
+        () = stop.told() => {}
         _ = connection.as_mut() => return,
-        () = told_to_stop(&mut stop) => {}
     }
     connection.as_mut().graceful_shutdown();
     let _ = connection.await;

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use super::Context;
 use super::output::{json_out, line_out};
 use crate::config::{Channel, Config};
+use crate::env::Env;
 use crate::{now, token};
 
 #[derive(clap::Subcommand)]
@@ -50,7 +51,8 @@ pub async fn run(command: Command, context: &Context) -> anyhow::Result<ExitCode
     let message = message(&config, &args)?;
     let _ = rustls::crypto::ring::default_provider().install_default();
     let within = Duration::from_millis(channel.tries.each_ms as u64);
-    let sent = tokio::time::timeout(within + GRACE, channel.open()?.send(&message, within)).await;
+    let sent =
+        tokio::time::timeout(within + GRACE, channel.open(&Env::system())?.send(&message, within)).await;
     let sent = sent.unwrap_or_else(|_| Sent::Uncertain(Failure::transient("timeout", "no answer in time")));
     let report = SendReport::of(&channel.name, &sent);
     if args.json {

@@ -8,6 +8,7 @@ use sekisho_core::notification::{Doubt, Limits, Tries};
 
 use super::table::{self, Key, Table};
 use crate::effects::channel::{self, ChannelKind};
+use crate::env::{self, Env};
 use taker::Taker;
 
 /// A channel, checked and ready.
@@ -27,8 +28,8 @@ pub struct Channel {
 }
 
 impl Channel {
-    pub fn open(&self) -> anyhow::Result<Box<dyn channel::Channel>> {
-        channel::open(&self.name, self.kind.clone(), self.allow_private)
+    pub fn open(&self, env: &Env) -> anyhow::Result<Box<dyn env::Channel>> {
+        channel::open(&self.name, self.kind.clone(), self.allow_private, env)
     }
 
     /// It is told to one person, by an address.
@@ -291,7 +292,7 @@ impl Table for Draft {
             name,
         };
         // Opened once to see whether it can be: nobody is called.
-        channel.open().map_err(|error| vec![format!("{error:#}")])?;
+        channel.open(&Env::system()).map_err(|error| vec![format!("{error:#}")])?;
         Ok(channel)
     }
 }

@@ -5,12 +5,13 @@
 pub mod rows;
 mod search;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use askama::Template;
 use sekisho_core::calendar::Zone;
 use sekisho_core::{Seq, Time};
 use sekisho_store::{EventFilter, EventPage, Store};
+use tokio::time::Instant;
 
 use self::rows::EventRow;
 use self::search::Lead;

@@ -25,7 +25,6 @@ use super::events::rows::{self, EventRows};
 use super::frame::Frame;
 use super::page::{Answer, Method, Page, Reply, VIEWER, Visit};
 use super::trouble::Trouble;
-use crate::now;
 
 pub const PAGES: &[Page] = &[Page {
     method: Method::Get,
@@ -153,8 +152,9 @@ impl Tail {
         }
         loop {
             tokio::select! {
-                () = tokio::time::sleep(READ_EVERY) => {}
+                biased;
                 () = self.console.health.stopped() => return None,
+                () = tokio::time::sleep(READ_EVERY) => {}
             }
             if Instant::now() >= self.ends_at {
                 return None;
@@ -175,8 +175,12 @@ impl Tail {
     /// the stream: the browser comes back.
     async fn read(&mut self) -> Option<String> {
         let store = &*self.console.store;
-        let found =
-            store.find_events(EventFilter { after: Some(self.begin(now())), ..self.filter.clone() }).await;
+        let found = store
+            .find_events(EventFilter {
+                after: Some(self.begin(self.console.env().wall())),
+                ..self.filter.clone()
+            })
+            .await;
         let mut news = found.ok()?.events;
         let looks: BTreeMap<Seq, Look> = news.iter().map(|event| (event.seq, look(event))).collect();
         match &self.sent {

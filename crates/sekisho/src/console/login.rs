@@ -126,7 +126,7 @@ async fn check_pace(visit: &Visit, name: &str) -> Result<(), Trouble> {
 /// Writes a wrong password down behind the answer, which must not take longer where there is something to write.
 fn note_behind(visit: &Visit, miss: Option<FailedLogin>) {
     let (Some(miss), store) = (miss, Arc::clone(&visit.console.store)) else { return };
-    tokio::spawn(async move {
+    visit.console.env().spawn(async move {
         if let Err(error) = acts::note_failed_login(&*store, &miss).await {
             tracing::warn!(%error, "a failed log-in could not be recorded");
         }

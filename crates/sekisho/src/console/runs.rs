@@ -5,10 +5,12 @@
 //! rest is still where it was.
 
 use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use askama::Template;
+use futures_util::FutureExt;
 use sekisho_core::user::Rank;
 use sekisho_core::{Seq, Time};
 
@@ -18,7 +20,7 @@ use super::page::{Answer, BUSY_SECONDS, Method, OPERATOR, Page, Reply, VIEWER, V
 use super::trouble::Trouble;
 use crate::acts::{self, Actor, DeadLetterSelection, Refusal, Replay};
 use crate::queries;
-use crate::{now, token};
+use crate::token;
 
 pub const PAGES: &[Page] = &[
     Page {
@@ -144,8 +146,8 @@ impl Run {
         self.lock().stopped_by.is_some()
     }
 
-    fn actor(&self) -> Actor<'_> {
-        Actor { name: &self.who.name, role: self.who.rank.role(), tenant: None, at: now() }
+    fn actor(&self, at: Time) -> Actor<'_> {
+        Actor { name: &self.who.name, role: self.who.rank.role(), tenant: None, at }
     }
 
     fn lock(&self) -> MutexGuard<'_, Progress> {
@@ -164,9 +166,9 @@ impl Run {
         progress.skipped += piece.skipped;
     }
 
-    fn end(&self, result: Result<(), Refusal>) {
+    fn end(&self, at: Time, result: Result<(), Refusal>) {
         let mut progress = self.lock();
-        progress.ended = Some(now());
+        progress.ended = Some(at);
         progress.error = result.err().map(|refusal| match &refusal {
             Refusal::Store(error) => {
                 tracing::error!(
@@ -241,10 +243,11 @@ pub fn start(visit: &Visit, order: Order, back: String) -> Answer {
     let run = visit.console.runs.enter(visit, &order, back)?;
     let to = format!("/console/runs/{}", run.id);
     let work = carry_out(Arc::clone(&visit.console), Arc::clone(&run), order);
-    tokio::spawn(async move {
-        // In a task of its own, so that one that fails badly ends as well.
-        let ended = tokio::spawn(work).await;
-        run.end(ended.unwrap_or_else(|_| Err(Refusal::Conflict("internal error".into()))));
+    let env = visit.console.env().clone();
+    visit.console.env().spawn(async move {
+        // One that fails badly ends as well.
+        let ended = AssertUnwindSafe(work).catch_unwind().await;
+        run.end(env.wall(), ended.unwrap_or_else(|_| Err(Refusal::Conflict("internal error".into()))));
     });
     Ok(Reply::Go { to, flash: None })
 }
@@ -303,7 +306,7 @@ async fn carry_out_piece(
     order: &Order,
     seqs: &[Seq],
 ) -> Result<Piece, Refusal> {
-    let store = &*console.store;
+    let (store, at) = (&*console.store, console.env().wall());
     let messages = || seqs.iter().map(|seq| seq.as_message().to_string()).collect();
     let redo = |order: &DeadLetterSelection| DeadLetterSelection {
         ids: messages(),
@@ -311,15 +314,17 @@ async fn carry_out_piece(
         ..DeadLetterSelection::default()
     };
     let done = match order {
-        Order::Retry(order) => acts::retry(store, &redo(order), &run.actor()).await.map(|report| report.done),
+        Order::Retry(order) => {
+            acts::retry(store, &redo(order), &run.actor(at)).await.map(|report| report.done)
+        }
         Order::Discard(order) => {
-            acts::discard(store, &redo(order), &run.actor()).await.map(|report| report.done)
+            acts::discard(store, &redo(order), &run.actor(at)).await.map(|report| report.done)
         }
         Order::Replay(order) => {
             let ids = seqs.iter().map(|seq| seq.as_event().to_string()).collect();
             let (again, reason) = (order.again, order.reason.clone());
             let order = Replay { ids, again, reason, ..Replay::default() };
-            acts::replay(store, &console.known, &order, &run.actor()).await.map(|report| report.queued)
+            acts::replay(store, &console.known, &order, &run.actor(at)).await.map(|report| report.queued)
         }
     };
     let done = match done {

@@ -8,6 +8,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use crate::env::Env;
 use sekisho_core::Time;
 use sekisho_core::time::{HOUR_MS, hour_of};
 use sekisho_store::{Result, Store};
@@ -22,11 +23,11 @@ const FIRST_WAIT: Duration = Duration::from_millis(50);
 /// The timer counts an hour within so long of its end; until then it is ours.
 const CLOSED_AFTER_MS: i64 = 6 * 60_000;
 
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Tally(Arc<Shared>);
 
-#[derive(Default)]
 struct Shared {
+    env: Env,
     state: Mutex<State>,
     ended: Notify,
 }
@@ -48,6 +49,10 @@ impl State {
 }
 
 impl Tally {
+    pub fn new(env: Env) -> Self {
+        Self(Arc::new(Shared { env, state: Mutex::default(), ended: Notify::new() }))
+    }
+
     /// Somebody looks: has the open hours counted if it is time, and says as of when the stored counts are.
     pub async fn look(&self, store: &Arc<dyn Store>, now: Time) -> Option<Time> {
         let store = Arc::clone(store);
@@ -69,7 +74,7 @@ impl Tally {
         let mut ended = pin!(self.0.ended.notified());
         ended.as_mut().enable();
         if let Some(mut run) = self.begin() {
-            tokio::spawn(async move {
+            self.0.env.spawn(async move {
                 match count.await {
                     Ok(()) => run.succeed(now),
                     Err(error) => tracing::warn!(
@@ -152,7 +157,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn h1_many_who_look_at_once_cause_one_count_and_do_not_wait_for_it() {
-        let (tally, counts) = (Tally::default(), Arc::new(AtomicUsize::new(0)));
+        let (tally, counts) = (Tally::new(Env::system()), Arc::new(AtomicUsize::new(0)));
         let began = Instant::now();
         for _ in 0..10 {
             assert_eq!(tally.look_with(NOW, count(&counts, Duration::from_secs(2))).await, None);
@@ -168,7 +173,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn h1_a_count_is_good_for_five_seconds_and_for_fifty_times_as_long_as_it_took() {
         for (takes_ms, fresh_s) in [(0, 5), (100, 5), (400, 20), (2_000, 100)] {
-            let (tally, counts) = (Tally::default(), Arc::new(AtomicUsize::new(0)));
+            let (tally, counts) = (Tally::new(Env::system()), Arc::new(AtomicUsize::new(0)));
             let takes = Duration::from_millis(takes_ms);
             tally.look_with(NOW, count(&counts, takes)).await;
             tokio::time::sleep(takes).await;
@@ -187,7 +192,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn h1_a_count_that_failed_or_died_is_tried_again_and_keeps_the_figures() {
-        let (tally, counts) = (Tally::default(), Arc::new(AtomicUsize::new(0)));
+        let (tally, counts) = (Tally::new(Env::system()), Arc::new(AtomicUsize::new(0)));
         tally.look_with(NOW, count(&counts, Duration::ZERO)).await;
         let later = NOW.plus_ms(60_000);
         for fails in [true, false] {

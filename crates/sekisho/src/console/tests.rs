@@ -72,7 +72,7 @@ impl Room {
             metrics: Arc::clone(&metrics),
         };
         let (engine, jobs) = jobs::open(&config, parts, base).unwrap();
-        let attempts = Arc::new(Attempts::new(Arc::clone(&metrics), Recorder::default()));
+        let attempts = Arc::new(Attempts::new(Env::system(), Arc::clone(&metrics), Recorder::default()));
         let router = super::router(
             &config,
             Arc::clone(&store),

@@ -1,4 +1,4 @@
-//! A way to tell somebody something. One try, and what became of it: whether it is tried again is decided elsewhere.
+//! The ways to tell somebody something, and how each is opened.
 
 use std::fmt;
 use std::time::Duration;
@@ -14,12 +14,7 @@ use super::pagerduty::{self, PagerDuty};
 use super::slack::{self, Slack};
 use super::twilio::{self, Twilio};
 use super::webhook::{self, Webhook};
-
-#[async_trait]
-pub trait Channel: Send + Sync {
-    /// Tries once. It ends within the time it is given, whatever the other side does.
-    async fn send(&self, message: &Message, within: Duration) -> Sent;
-}
+use crate::env::{Channel, Env};
 
 /// What is behind it.
 #[derive(Clone)]
@@ -52,30 +47,34 @@ impl fmt::Debug for ChannelKind {
 }
 
 /// Opens a channel; nobody is called yet.
-pub fn open(name: &str, kind: ChannelKind, allow_private: bool) -> anyhow::Result<Box<dyn Channel>> {
+pub fn open(
+    name: &str,
+    kind: ChannelKind,
+    allow_private: bool,
+    env: &Env,
+) -> anyhow::Result<Box<dyn Channel>> {
+    if let Some(channel) = env.outside.channel(name) {
+        return Ok(channel);
+    }
     let opened = || -> anyhow::Result<Box<dyn Channel>> {
         Ok(match kind {
-            ChannelKind::Smtp(settings) => Box::new(Mailer::new(settings)?),
-            ChannelKind::Slack { url } => Box::new(Slack::new(slack::Settings { url, allow_private })?),
-            ChannelKind::Discord { url } => Box::new(Discord::new(discord::Settings { url, allow_private })?),
+            ChannelKind::Smtp(settings) => Box::new(Mailer::new(settings, env)?),
+            ChannelKind::Slack { url } => Box::new(Slack::new(slack::Settings { url, allow_private }, env)?),
+            ChannelKind::Discord { url } => {
+                Box::new(Discord::new(discord::Settings { url, allow_private }, env)?)
+            }
             ChannelKind::Webhook { url, secrets } => {
-                Box::new(Webhook::new(webhook::Settings { url, secrets, allow_private })?)
+                Box::new(Webhook::new(webhook::Settings { url, secrets, allow_private }, env)?)
             }
             ChannelKind::PagerDuty { url, routing_key } => {
                 let url = url.unwrap_or_else(|| pagerduty::BASE_URL.to_owned());
-                Box::new(PagerDuty::new(pagerduty::Settings { url, routing_key, allow_private })?)
+                Box::new(PagerDuty::new(pagerduty::Settings { url, routing_key, allow_private }, env)?)
             }
             ChannelKind::Twilio { url, account, token, from, to } => {
                 let url = url.unwrap_or_else(|| twilio::BASE_URL.to_owned());
                 let (account_sid, auth_token) = (account, token);
-                Box::new(Twilio::new(twilio::Settings {
-                    url,
-                    account_sid,
-                    auth_token,
-                    from,
-                    to,
-                    allow_private,
-                })?)
+                let settings = twilio::Settings { url, account_sid, auth_token, from, to, allow_private };
+                Box::new(Twilio::new(settings, env)?)
             }
         })
     };

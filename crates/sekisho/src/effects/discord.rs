@@ -14,6 +14,7 @@ use sekisho_core::notification::{Message, Sent};
 use serde_json::{Value, json};
 
 use super::post::{self, Copies, Post, ServiceResponse};
+use crate::env::Env;
 
 /// What stands above, and in the list of unread messages.
 const CONTENT_MAX: usize = 2000;
@@ -34,11 +35,11 @@ pub struct Discord {
 }
 
 impl Discord {
-    pub fn new(settings: Settings) -> anyhow::Result<Self> {
+    pub fn new(settings: Settings, env: &Env) -> anyhow::Result<Self> {
         let mut url = post::address(settings.url.expose(), settings.allow_private)?;
         // Otherwise it answers before it has the message.
         url.query_pairs_mut().append_pair("wait", "true");
-        let post = Post::new("Discord", Copies::Seen, &url, "application/json", settings.allow_private)?;
+        let post = Post::new("Discord", Copies::Seen, &url, "application/json", settings.allow_private, env)?;
         Ok(Self { post: post.hiding_its_address() })
     }
 

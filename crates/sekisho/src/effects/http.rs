@@ -6,6 +6,7 @@
 //! written to it. No fault names the URL's path or query. What is sent and what an answer means is the caller's
 //! business.
 
+#[allow(clippy::disallowed_methods, reason = "the way out itself")]
 mod connect;
 mod fetch;
 
@@ -27,7 +28,7 @@ use sekisho_core::delivery::{Answer, Fault};
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
-use crate::env::Exchange;
+use crate::env::{Env, Exchange};
 use connect::{Connector, Unreached};
 pub use fetch::get;
 
@@ -54,6 +55,11 @@ impl Client {
     /// For the host that `uri` names.
     pub fn new(uri: &Uri, allow_private: bool) -> anyhow::Result<Self> {
         Ok(Self { way: Arc::new(Network { http: pooled(Connector::new(uri, allow_private)?) }) })
+    }
+
+    /// The same, where the network is what a node was handed for it.
+    pub fn open(uri: &Uri, allow_private: bool, env: &Env) -> anyhow::Result<Self> {
+        env.outside.exchange().map_or_else(|| Self::new(uri, allow_private), |way| Ok(Self::by(way)))
     }
 
     /// Not over the network.

@@ -9,6 +9,7 @@ mod answer;
 mod message;
 mod pool;
 mod reply;
+#[allow(clippy::disallowed_methods, reason = "the way out itself")]
 mod server;
 mod session;
 
@@ -20,6 +21,7 @@ use sekisho_core::mail_address::MailAddress;
 use sekisho_core::notification::{Message, Sent};
 use tokio::time::{Instant, timeout_at};
 
+use crate::env::Env;
 use answer::Parties;
 use message::MimeMessage;
 use pool::Pool;
@@ -62,6 +64,7 @@ pub struct Mailbox {
 /// Sends by one server and keeps a few connections to it.
 #[derive(Debug)]
 pub struct Mailer {
+    env: Env,
     server: Server,
     from: Mailbox,
     reply_to: Option<Mailbox>,
@@ -69,16 +72,17 @@ pub struct Mailer {
 }
 
 impl Mailer {
-    pub fn new(settings: Settings) -> anyhow::Result<Self> {
-        let server = Server::new(&settings)?;
-        Ok(Self { server, from: settings.from, reply_to: settings.reply_to, pool: Arc::default() })
+    pub fn new(settings: Settings, env: &Env) -> anyhow::Result<Self> {
+        let (server, pool) = (Server::new(&settings)?, Arc::new(Pool::new(env.clone())));
+        let (from, reply_to) = (settings.from, settings.reply_to);
+        Ok(Self { env: env.clone(), server, from, reply_to, pool })
     }
 
     /// One try.
     pub async fn send(&self, message: &Message, within: Duration) -> Sent {
         let within = within.min(WITHIN_MAX);
         let started = Instant::now();
-        let letter = match MimeMessage::write(message, &self.from, self.reply_to.as_ref()) {
+        let letter = match MimeMessage::write(message, &self.from, self.reply_to.as_ref(), self.env.wall()) {
             Ok(letter) => letter,
             Err(failure) => return Sent::Failed(failure),
         };

@@ -14,6 +14,7 @@ use sekisho_core::notification::{Message, Sent};
 use serde_json::{Value, json};
 
 use super::post::{self, Copies, Post, ServiceResponse};
+use crate::env::Env;
 use crate::token;
 
 /// Where PagerDuty is. Accounts in Europe have `https://events.eu.pagerduty.com`.
@@ -43,7 +44,7 @@ pub struct PagerDuty {
 }
 
 impl PagerDuty {
-    pub fn new(settings: Settings) -> anyhow::Result<Self> {
+    pub fn new(settings: Settings, env: &Env) -> anyhow::Result<Self> {
         if settings.routing_key.expose().is_empty() {
             bail!(
                 "PagerDuty's routing key is empty; write the integration key of an Events API v2 integration"
@@ -51,7 +52,8 @@ impl PagerDuty {
         }
         let base = post::address(&settings.url, settings.allow_private)?;
         let url = post::below(&base, "/v2/enqueue")?;
-        let post = Post::new("PagerDuty", Copies::Folded, &url, "application/json", settings.allow_private)?;
+        let post =
+            Post::new("PagerDuty", Copies::Folded, &url, "application/json", settings.allow_private, env)?;
         Ok(Self { post: post.hiding(settings.routing_key.clone()), routing_key: settings.routing_key })
     }
 

@@ -14,15 +14,16 @@ use anyhow::{Context as _, bail};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Uri, header};
 use http_body_util::Full;
-use sekisho_core::Secret;
 use sekisho_core::delivery::{Answer, BODY_KEPT_BYTES, Fault};
 use sekisho_core::notification::{Receipt, Sent};
 use sekisho_core::queue::Failure;
+use sekisho_core::{Secret, Time};
 use serde_json::Value;
 use tokio::time::Instant;
 use url::Url;
 
 use super::http as exchange;
+use crate::env::Env;
 pub use text::{cut, fit, headline};
 
 /// As many letters of the other side's own words as are kept.
@@ -46,6 +47,7 @@ pub struct Post {
     /// How it is called in sentences.
     service: &'static str,
     copies: Copies,
+    env: Env,
     http: exchange::Client,
     uri: Uri,
     headers: HeaderMap,
@@ -60,13 +62,19 @@ impl Post {
         url: &Url,
         content_type: &'static str,
         allow_private: bool,
+        env: &Env,
     ) -> anyhow::Result<Self> {
         let uri: Uri = url.as_str().parse().context("this URL can't be called")?;
-        let http = exchange::Client::new(&uri, allow_private)?;
+        let http = exchange::Client::open(&uri, allow_private, env)?;
         let mut headers = HeaderMap::new();
         headers.insert(header::USER_AGENT, USER_AGENT);
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
-        Ok(Self { service, copies, http, uri, headers, hidden: Vec::new() })
+        Ok(Self { service, copies, env: env.clone(), http, uri, headers, hidden: Vec::new() })
+    }
+
+    /// By the clock of this node.
+    pub fn wall(&self) -> Time {
+        self.env.wall()
     }
 
     /// Whatever comes back, this is not in it.
@@ -102,7 +110,7 @@ impl Post {
 
     fn response(&self, answer: Answer) -> ServiceResponse {
         let words = cut(&self.hide(&words(&answer.body)), WORDS_MAX);
-        ServiceResponse { service: self.service, copies: self.copies, words, answer }
+        ServiceResponse { service: self.service, copies: self.copies, words, at: self.env.wall(), answer }
     }
 
     fn unanswered(&self, fault: &Fault) -> Sent {
@@ -158,6 +166,8 @@ pub struct ServiceResponse {
     copies: Copies,
     /// The other side's own, for a person.
     words: String,
+    /// When it came.
+    pub at: Time,
     pub answer: Answer,
 }
 
@@ -217,7 +227,7 @@ impl ServiceResponse {
     }
 
     pub fn retry_after_ms(&self) -> Option<i64> {
-        self.answer.retry_after_ms(crate::now())
+        self.answer.retry_after_ms(self.at)
     }
 
     fn sentence(&self, cure: &str) -> String {

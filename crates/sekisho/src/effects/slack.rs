@@ -14,6 +14,7 @@ use sekisho_core::notification::{Message, Sent};
 use serde_json::{Value, json};
 
 use super::post::{self, Copies, Post, ServiceResponse};
+use crate::env::Env;
 
 /// What a header block holds.
 const HEADER_MAX: usize = 150;
@@ -34,9 +35,9 @@ pub struct Slack {
 }
 
 impl Slack {
-    pub fn new(settings: Settings) -> anyhow::Result<Self> {
+    pub fn new(settings: Settings, env: &Env) -> anyhow::Result<Self> {
         let url = post::address(settings.url.expose(), settings.allow_private)?;
-        let post = Post::new("Slack", Copies::Seen, &url, "application/json", settings.allow_private)?;
+        let post = Post::new("Slack", Copies::Seen, &url, "application/json", settings.allow_private, env)?;
         Ok(Self { post: post.hiding_its_address() })
     }
 

@@ -17,6 +17,7 @@ use sekisho_core::provider::encode_base64;
 use url::Url;
 
 use super::post::{self, Copies, Post, ServiceResponse};
+use crate::env::Env;
 
 /// Where Twilio is.
 pub const BASE_URL: &str = "https://api.twilio.com";
@@ -48,7 +49,7 @@ pub struct Twilio {
 }
 
 impl Twilio {
-    pub fn new(settings: Settings) -> anyhow::Result<Self> {
+    pub fn new(settings: Settings, env: &Env) -> anyhow::Result<Self> {
         let Settings { url, account_sid, auth_token, from, to, allow_private } = settings;
         if account_sid.is_empty() || !account_sid.bytes().all(|letter| letter.is_ascii_alphanumeric()) {
             bail!("{account_sid:?} is no account SID; Twilio's console shows it, it begins with AC");
@@ -66,7 +67,7 @@ impl Twilio {
         let base = post::address(&url, allow_private)?;
         let url = post::below(&base, &format!("/2010-04-01/Accounts/{account_sid}/Calls.json"))?;
         let form = "application/x-www-form-urlencoded";
-        let post = Post::new("Twilio", Copies::Seen, &url, form, allow_private)?;
+        let post = Post::new("Twilio", Copies::Seen, &url, form, allow_private, env)?;
         let both = encode_base64(format!("{account_sid}:{}", auth_token.expose()));
         let basic = HeaderValue::from_str(&format!("Basic {both}")).context("base 64 fits into a header")?;
         let post = post.with_authorization(basic).hiding(auth_token).hiding(Secret::new(both));

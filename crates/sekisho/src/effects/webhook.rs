@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use super::http as exchange;
 use super::post::{Copies, Post, ServiceResponse};
+use crate::env::Env;
 
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -33,10 +34,10 @@ pub struct Webhook {
 }
 
 impl Webhook {
-    pub fn new(settings: Settings) -> anyhow::Result<Self> {
+    pub fn new(settings: Settings, env: &Env) -> anyhow::Result<Self> {
         let url = exchange::callable(&settings.url)?;
         let post =
-            Post::new("the receiver", Copies::Folded, &url, "application/json", settings.allow_private)?;
+            Post::new("the receiver", Copies::Folded, &url, "application/json", settings.allow_private, env)?;
         let signer = Signer::open(Signing::StandardWebhooks, settings.secrets, &settings.url)
             .context("a webhook channel signs what it sends; write a secret such as whsec_…")?;
         Ok(Self { post, signer })
@@ -44,7 +45,7 @@ impl Webhook {
 
     pub async fn send(&self, message: &Message, within: Duration) -> Sent {
         let body = Bytes::from(payload(message).to_string());
-        let signed = self.signer.sign(&message.id, &body, crate::now());
+        let signed = self.signer.sign(&message.id, &body, self.post.wall());
         match self.post.send(headers(signed), body, within).await {
             Ok(response) => judge(&response),
             Err(sent) => sent,
@@ -76,7 +77,7 @@ fn headers(signed: Vec<(String, String)>) -> HeaderMap {
 }
 
 fn judge(response: &ServiceResponse) -> Sent {
-    match delivery::judge(&Ok(response.answer.clone()), crate::now()) {
+    match delivery::judge(&Ok(response.answer.clone()), response.at) {
         Ok(()) => response.accepted(None),
         Err(failure) => Sent::Failed(failure),
     }

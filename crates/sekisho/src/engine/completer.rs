@@ -14,14 +14,14 @@ use sekisho_core::event::About;
 use sekisho_core::job::{Attempt, DeadReason, End, Lane, Lease};
 use sekisho_core::{Epoch, Time};
 use sekisho_store::{AuditFilter, Error, EventRecord};
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 
 use super::Base;
 use super::held_jobs::HeldJobs;
 use super::lanes::Lanes;
 use super::work::Work;
+use crate::stop::Stop;
 use crate::telemetry::JobLabels;
-use crate::told_to_stop;
 
 /// Sets committed together.
 const BATCH: usize = 256;
@@ -61,19 +61,19 @@ impl Completer {
     }
 
     /// Commits until told to stop and nothing is left.
-    pub async fn run(&self, mut stop: watch::Receiver<bool>) {
+    pub async fn run(&self, stop: Stop) {
         loop {
             let batch = self.take();
             if !batch.is_empty() {
                 self.complete(batch, &stop).await;
                 continue;
             }
-            if *stop.borrow() {
+            if stop.is_told() {
                 return;
             }
             tokio::select! {
                 biased;
-                () = told_to_stop(&mut stop) => {}
+                () = stop.told() => {}
                 () = self.arrived.notified() => {}
             }
         }
@@ -85,7 +85,7 @@ impl Completer {
         ended.drain(..count).collect()
     }
 
-    async fn complete(&self, batch: Vec<Run>, stop: &watch::Receiver<bool>) {
+    async fn complete(&self, batch: Vec<Run>, stop: &Stop) {
         let epoch = self.base.node.epoch();
         // What ran in an earlier life of this node is another's by now.
         let (batch, stale): (Vec<_>, Vec<_>) =
@@ -116,7 +116,7 @@ impl Completer {
         &self,
         epoch: Epoch,
         mut sets: Vec<ChangeSet>,
-        stop: &watch::Receiver<bool>,
+        stop: &Stop,
     ) -> Option<Vec<Committed>> {
         for set in &mut sets {
             self.note_deaths(set).await;
@@ -174,12 +174,7 @@ impl Completer {
         Ok(Some(case.entry(ended.lease, death, at)))
     }
 
-    async fn write(
-        &self,
-        epoch: Epoch,
-        sets: &[ChangeSet],
-        stop: &watch::Receiver<bool>,
-    ) -> Option<Vec<Committed>> {
+    async fn write(&self, epoch: Epoch, sets: &[ChangeSet], stop: &Stop) -> Option<Vec<Committed>> {
         let mut tries_left = TRIES_AT_THE_END;
         loop {
             match self.base.store.commit(sets.to_vec()).await {
@@ -192,7 +187,7 @@ impl Completer {
             }
             // Whether it was written or not: what is still ours is found again.
             self.held.doubt();
-            if *stop.borrow() {
+            if stop.is_told() {
                 tries_left -= 1;
             }
             if tries_left == 0 || self.base.node.epoch() != epoch {
@@ -206,7 +201,7 @@ impl Completer {
         &self,
         epoch: Epoch,
         sets: &[ChangeSet],
-        stop: &watch::Receiver<bool>,
+        stop: &Stop,
         error: &(dyn std::error::Error + Send + Sync),
     ) -> Option<Vec<Committed>> {
         if let [set] = sets {

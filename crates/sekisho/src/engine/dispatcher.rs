@@ -11,12 +11,11 @@ use sekisho_core::change::ChangeSet;
 use sekisho_core::event::Stored;
 use sekisho_core::job::{DeadReason, End, Job, Lane};
 use sekisho_store::CLAIM_MAX;
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::{Engine, Work};
 use crate::env::Timing;
-use crate::told_to_stop;
+use crate::stop::Stop;
 
 /// Events loaded at once.
 const PIECE: usize = 64;
@@ -24,12 +23,12 @@ pub struct Dispatcher(pub Arc<Engine>);
 
 impl Dispatcher {
     /// Claims and hands out until told to stop; then lets what runs finish, and hands back the rest.
-    pub async fn run(self, mut stop: watch::Receiver<bool>) {
+    pub async fn run(self, stop: Stop) {
         let engine = &self.0;
         let timing = engine.node.env.timing;
         let mut rounds = Rounds::new(timing);
         let mut epoch = engine.node.epoch();
-        while !*stop.borrow() {
+        while !stop.is_told() {
             if epoch != engine.node.epoch() {
                 epoch = engine.node.epoch();
                 self.forget_waiting();
@@ -40,7 +39,7 @@ impl Dispatcher {
                 rounds.all = true;
                 tokio::select! {
                     biased;
-                    () = told_to_stop(&mut stop) => break,
+                    () = stop.told() => break,
                     () = tokio::time::sleep(timing.poll) => continue,
                 }
             }
@@ -48,7 +47,7 @@ impl Dispatcher {
             engine.lanes.names.iter().for_each(|lane| engine.pump(lane));
             rounds.all = tokio::select! {
                 biased;
-                () = told_to_stop(&mut stop) => break,
+                () = stop.told() => break,
                 () = tokio::time::sleep_until(rounds.next_poll) => true,
                 () = engine.wake.notified() => false,
             };

@@ -151,7 +151,7 @@ impl Client {
     fn new(provider: Provider, api: &config::Api, env: &Env) -> anyhow::Result<Self> {
         let (url, key, id) =
             (api.url.as_str(), api.key.clone(), api.client_id.as_deref().unwrap_or_default());
-        let way = env.exchange();
+        let way = env.outside.exchange();
         Ok(match provider {
             Provider::Stripe => Self::Stripe(stripe::Client::new(url, key, WITHIN)?.by(way)),
             Provider::Paypal => Self::lister(paypal::Client::new(url, id, key, WITHIN)?.by(way)),

@@ -70,7 +70,7 @@ impl Deliverer {
 impl Target {
     fn new(config: &config::Route, env: &Env) -> anyhow::Result<Self> {
         let mut client = Client::new(config.url.as_str(), config.timeout, config.allow_private)?;
-        if let Some(way) = env.exchange() {
+        if let Some(way) = env.outside.exchange() {
             client = client.by(way);
         }
         let (rate, breaker): (_, Policy) = (config.rate, config.breaker.clone());

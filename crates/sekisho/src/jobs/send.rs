@@ -27,6 +27,7 @@ use super::announce;
 use crate::config::Config;
 use crate::engine::lane::LanePolicy;
 use crate::engine::{Engine, Ran, Work};
+use crate::env::Env;
 use paced_channel::{Paced, PacedChannel};
 use pending::{PendingNotice, clipped};
 
@@ -55,9 +56,10 @@ enum Turn<'c> {
 }
 
 impl Sender {
-    pub fn new(config: &Config) -> anyhow::Result<Self> {
+    pub fn new(config: &Config, env: &Env) -> anyhow::Result<Self> {
+        let channels = config.channels.iter().map(|channel| PacedChannel::new(channel, env));
         Ok(Self {
-            channels: config.channels.iter().map(PacedChannel::new).collect::<anyhow::Result<_>>()?,
+            channels: channels.collect::<anyhow::Result<_>>()?,
             templates: config.templates.clone(),
             hourly_max: config.notifications.hourly_per_customer,
         })

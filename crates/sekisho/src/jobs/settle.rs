@@ -22,13 +22,12 @@ use sekisho_core::settlement::follow::OrderPolicy;
 use sekisho_core::settlement::{self, Change, References, Terms, Wanted};
 use sekisho_core::state::Loaded;
 use sekisho_core::{Epoch, Seq};
-use tokio::sync::watch;
 
 use super::accounts::ApiAccounts;
 use super::sources::Sources;
 use crate::config::Config;
 use crate::engine::{Engine, Ran, Work};
-use crate::told_to_stop;
+use crate::stop::Stop;
 use build::{Draft, born};
 use read::{ReadEvent, inputs};
 
@@ -61,7 +60,7 @@ struct Batch<'a> {
     epoch: Epoch,
     /// Under which new jobs may be born leased.
     keep: Option<Epoch>,
-    stop: &'a watch::Receiver<bool>,
+    stop: &'a Stop,
 }
 
 /// What became of deciding.
@@ -91,14 +90,14 @@ impl Settler {
     }
 
     /// Settles until told to stop.
-    pub async fn run(self: Arc<Self>, engine: &Arc<Engine>, mut stop: watch::Receiver<bool>) {
-        while !*stop.borrow() {
+    pub async fn run(self: Arc<Self>, engine: &Arc<Engine>, stop: Stop) {
+        while !stop.is_told() {
             let epoch = engine.node.epoch();
             let mut works = engine.settle_queue.take(BATCH);
             if works.is_empty() {
                 tokio::select! {
                     biased;
-                    () = told_to_stop(&mut stop) => {}
+                    () = stop.told() => {}
                     () = engine.settle_queue.filled.notified() => {}
                 }
                 continue;
@@ -124,8 +123,7 @@ impl Settler {
     }
 
     async fn settle_alone(self: &Arc<Self>, engine: &Arc<Engine>, work: &Work) {
-        let (_never, stop) = watch::channel(false);
-        let batch = Batch { engine, epoch: work.job.lease.epoch, keep: None, stop: &stop };
+        let batch = Batch { engine, epoch: work.job.lease.epoch, keep: None, stop: &Stop::never() };
         self.run_batch(batch, vec![work.clone()]).await;
     }
 
@@ -266,7 +264,7 @@ impl Batch<'_> {
         if wanted.is_empty() {
             return Some(Loaded::default());
         }
-        while self.engine.node.epoch() == self.epoch && !*self.stop.borrow() {
+        while self.engine.node.epoch() == self.epoch && !self.stop.is_told() {
             let (names, keys) =
                 (wanted.names.iter().cloned().collect(), wanted.keys.iter().cloned().collect());
             match self.engine.store.load(names, keys).await {

@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use sekisho::effects::mail::{Mailbox, Mailer, Settings, Tls};
+use sekisho::env::Env;
 use sekisho_core::Secret;
 use sekisho_core::language::Language;
 use sekisho_core::notification::message::Recipient;
@@ -128,7 +129,7 @@ impl MailServer {
             reply_to: None,
             ca: Some(self.read("certificate.pem")),
         };
-        Mailer::new(settings).unwrap()
+        Mailer::new(settings, &Env::system()).unwrap()
     }
 
     /// Every mail it took.

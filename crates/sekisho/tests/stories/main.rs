@@ -5,7 +5,11 @@
 //! for planted secrets when it closes (`support::Gateway`), so that each story also proves H3.
 
 #![allow(clippy::unwrap_used, reason = "a story that can't go on should stop where it stands")]
-#![allow(clippy::disallowed_methods, reason = "stories run beside a server, not in it")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "stories run beside a server, not in it"
+)]
 
 mod support;
 

@@ -208,6 +208,20 @@ fn a_look_up_is_found() {
     assert_eq!(look_ups(r#"["list"], &["list"], value[name], value["two words"], vec!["a"]"#), 0);
 }
 
+#[test]
+fn no_chance_decides_which_branch_is_taken() {
+    let asks_in_order = |text: &str| {
+        let mut all = text.split("select! {").skip(1);
+        all.all(|body| body.trim_start().starts_with("biased;"))
+    };
+    let random: Vec<_> = files(&crates().join("sekisho/src"))
+        .into_iter()
+        .filter(|(path, text)| !is_test(path) && !path.starts_with("cli/") && !asks_in_order(shipped(text)))
+        .map(|(path, _)| path)
+        .collect();
+    assert_eq!(random, [""; 0], "begin `select!` with `biased;`: stop first, then timers, then work");
+}
+
 const METHODS_MAX: usize = 12;
 
 #[test]

@@ -14,12 +14,13 @@ use prometheus_client::metrics::gauge::Gauge;
 use sekisho_core::Secret;
 use sekisho_core::provider::{self, Scheme, Setup};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
 
 use super::{PATH, SECRET};
 use crate::checkpoint::server::{self, Body, Handler};
 use crate::config::Config;
+use crate::env::Env;
 use crate::now;
+use crate::stop::Stop;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -49,8 +50,8 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
             let setup = Setup { secrets: vec![Secret::new(SECRET)], ..Setup::default() };
             let stripe = provider::find("stripe").expect("Stripe is a provider");
             let handler = Arc::new(VerifyOnly(stripe.open(&setup)?));
-            let (_running, stop) = watch::channel(false);
-            server::run(listener, Config::default().server, Gauge::default(), handler, stop).await;
+            let (settings, env) = (Config::default().server, Env::system());
+            server::run(listener, settings, Gauge::default(), handler, env, Stop::never()).await;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -137,7 +137,7 @@ pub async fn resend(visit: Visit) -> Answer {
         Ok(to) => to,
         Err(trouble) => return Reply::failed(home, trouble.line(visit.lang)),
     };
-    match acts::resend(&*visit.console.store, &visit.id, to, &visit.actor()).await {
+    match acts::resend(&*visit.console.store, visit.console.env(), &visit.id, to, &visit.actor()).await {
         Ok(_) => {
             tracing::info!(notice = visit.id, actor = visit.who.name, "notice resent by an operator");
             Reply::done(home, visit.lang.t("It is queued to be resent.", "再送の待ち行列に入れました。"))

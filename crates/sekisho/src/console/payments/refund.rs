@@ -101,7 +101,17 @@ pub(super) async fn ask(visit: Visit) -> Answer {
             Ok(order) => {
                 let order = RefundOrderRequest { dry_run: true, ..order };
                 let policy = &visit.console.known.orders;
-                match acts::order_refund(store, policy, &state.key.id, &order, None, &visit.actor()).await {
+                match acts::order_refund(
+                    store,
+                    visit.console.env(),
+                    policy,
+                    &state.key.id,
+                    &order,
+                    None,
+                    &visit.actor(),
+                )
+                .await
+                {
                     Ok(answered) => preview = serde_json::from_value(answered.answer).ok(),
                     Err(Refusal::Store(error)) => return Err(error.into()),
                     Err(refusal) => refused = Some(refusal),
@@ -148,7 +158,16 @@ pub(super) async fn order(visit: Visit) -> Answer {
     let ordered = match typed(&facts, field("amount"), field("reason"), field("notes"), key_of(nonce)) {
         Ok(order) => {
             let policy = &visit.console.known.orders;
-            acts::order_refund(store, policy, &state.key.id, &order, None, &visit.actor()).await
+            acts::order_refund(
+                store,
+                visit.console.env(),
+                policy,
+                &state.key.id,
+                &order,
+                None,
+                &visit.actor(),
+            )
+            .await
         }
         Err(refusal) => Err(refusal),
     };
@@ -173,6 +192,7 @@ pub(super) async fn release(visit: Visit) -> Answer {
     let key = visit.field("order").unwrap_or_default().to_owned();
     let released = acts::release_refund(
         &*visit.console.store,
+        visit.console.env(),
         &visit.console.known.orders,
         &visit.id,
         &key,

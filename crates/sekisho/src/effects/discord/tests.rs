@@ -6,7 +6,7 @@ use crate::effects::post::tests::{LONG, failure, message, verdict};
 
 fn discord(chat: &Chat, query: &str) -> Discord {
     let url = Secret::new(format!("{}{DISCORD_PATH}{query}", chat.url()));
-    Discord::new(Settings { url, allow_private: true }).unwrap()
+    Discord::new(Settings { url, allow_private: true }, &Env::system()).unwrap()
 }
 
 #[tokio::test]

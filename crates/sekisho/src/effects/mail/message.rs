@@ -3,11 +3,12 @@
 //! Promises: only ASCII, lines of bounded length that end with CRLF, no line that ends the mail early; no text can add
 //! or break a header. The same message has the same `Message-ID` at every try.
 
-use std::time::SystemTime;
+use std::time::{Duration, UNIX_EPOCH};
 
 use lettre::address::{Address, Envelope};
 use lettre::message::header::{HeaderName, HeaderValue};
 use lettre::message::{self, MultiPart, SinglePart};
+use sekisho_core::Time;
 use sekisho_core::mail_address::MailAddress;
 use sekisho_core::notification::Message;
 use sekisho_core::queue::Failure;
@@ -31,7 +32,12 @@ pub struct MimeMessage {
 }
 
 impl MimeMessage {
-    pub fn write(message: &Message, from: &Mailbox, reply_to: Option<&Mailbox>) -> Result<Self, Failure> {
+    pub fn write(
+        message: &Message,
+        from: &Mailbox,
+        reply_to: Option<&Mailbox>,
+        at: Time,
+    ) -> Result<Self, Failure> {
         let Some(to) = &message.to else {
             return Err(unsendable("it has no recipient: a mail needs an address to go to"));
         };
@@ -51,7 +57,7 @@ impl MimeMessage {
             .from(mailbox(from.name.as_deref(), sender.clone()))
             .to(mailbox(to.name.as_deref(), recipient.clone()))
             .subject(one_line(&message.subject))
-            .date(SystemTime::now())
+            .date(UNIX_EPOCH + Duration::from_millis(at.ms().max(0).unsigned_abs()))
             .message_id(Some(format!("<{}@{}>", message.id, sender.domain())))
             .raw_header(header("Auto-Submitted", "auto-generated"))
             .raw_header(header("X-Sekisho-Notice", &message.id));

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::session::Session;
+use crate::env::Env;
 
 /// Most that lie idle.
 const SESSIONS_MAX: usize = 5;
@@ -16,8 +17,9 @@ const PROOF_MAX: Duration = Duration::from_secs(2);
 /// How long saying goodbye may take.
 const GOODBYE_MAX: Duration = Duration::from_secs(1);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Pool {
+    env: Env,
     idle: Mutex<Idle>,
 }
 
@@ -29,6 +31,10 @@ struct Idle {
 }
 
 impl Pool {
+    pub fn new(env: Env) -> Self {
+        Self { env, idle: Mutex::default() }
+    }
+
     /// One that answers. If one does not, the others are not asked: that takes longer than a new one.
     pub async fn take(&self) -> Option<Session> {
         let mut session = self.newest()?;
@@ -53,7 +59,7 @@ impl Pool {
         }
         idle.sessions.push((Instant::now(), session));
         if !std::mem::replace(&mut idle.is_watched, true) {
-            tokio::spawn(watch(Arc::downgrade(self)));
+            self.env.spawn(watch(Arc::downgrade(self)));
         }
     }
 

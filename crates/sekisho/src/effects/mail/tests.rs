@@ -30,7 +30,7 @@ fn settings(smtp: &Smtp) -> Settings {
 }
 
 fn mailer(smtp: &Smtp) -> Mailer {
-    Mailer::new(settings(smtp)).unwrap()
+    Mailer::new(settings(smtp), &Env::system()).unwrap()
 }
 
 fn message() -> Message {
@@ -90,7 +90,8 @@ fn class(sent: &Sent) -> (&'static str, &'static str) {
 async fn g2_a_mail_arrives_with_its_headers_and_both_parts() {
     let smtp = Smtp::start(Behaviour::Accept).unwrap();
     let reply_to = Mailbox { name: None, address: "help@example.com".parse().unwrap() };
-    let mailer = Mailer::new(Settings { reply_to: Some(reply_to), ..settings(&smtp) }).unwrap();
+    let mailer =
+        Mailer::new(Settings { reply_to: Some(reply_to), ..settings(&smtp) }, &Env::system()).unwrap();
     let sent = send(&mailer, &message(), LONG).await;
     let Sent::Accepted(receipt) = sent else { panic!("{sent:?}") };
     assert_eq!(receipt.answer, "2.0.0 Ok: queued as LAB1");
@@ -299,7 +300,7 @@ async fn g2_a_half_open_server_is_a_time_out() {
     let smtp = Smtp::start(Behaviour::Accept).unwrap();
     for tls in [Tls::None, Tls::Starttls, Tls::Implicit] {
         let port = listener.local_addr().unwrap().port();
-        let mailer = Mailer::new(Settings { port, tls, ..settings(&smtp) }).unwrap();
+        let mailer = Mailer::new(Settings { port, tls, ..settings(&smtp) }, &Env::system()).unwrap();
         assert_eq!(class(&send(&mailer, &message(), SHORT).await), ("again", "timeout"));
     }
 }
@@ -316,7 +317,7 @@ async fn g2_a_server_that_can_not_be_reached_is_tried_again() {
         (Settings { tls: Tls::Implicit, ..settings(&smtp) }, "tls"),
     ];
     for (settings, reason) in cases {
-        let sent = send(&Mailer::new(settings).unwrap(), &message(), LONG).await;
+        let sent = send(&Mailer::new(settings, &Env::system()).unwrap(), &message(), LONG).await;
         assert_eq!(class(&sent), ("again", reason), "{sent:?}");
         let Sent::Failed(failure) = sent else { unreachable!() };
         assert!(failure.blames_destination);

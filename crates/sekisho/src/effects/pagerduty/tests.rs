@@ -5,7 +5,7 @@ use crate::effects::post::tests::{LONG, failure, message, verdict};
 
 fn pager(chat: &Chat, key: &str) -> PagerDuty {
     let settings = Settings { url: chat.url(), routing_key: Secret::new(key), allow_private: true };
-    PagerDuty::new(settings).unwrap()
+    PagerDuty::new(settings, &Env::system()).unwrap()
 }
 
 #[tokio::test]
@@ -89,7 +89,7 @@ fn g1_settings_that_cannot_work_are_refused() {
         Settings { url: "http://events.pagerduty.com".to_owned(), ..good.clone() },
         Settings { url: format!("{BASE_URL}/?x=1"), ..good.clone() },
     ] {
-        assert!(PagerDuty::new(bad.clone()).is_err(), "{bad:?}");
+        assert!(PagerDuty::new(bad.clone(), &Env::system()).is_err(), "{bad:?}");
     }
-    assert!(PagerDuty::new(good).is_ok());
+    assert!(PagerDuty::new(good, &Env::system()).is_ok());
 }

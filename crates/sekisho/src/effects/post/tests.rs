@@ -69,26 +69,41 @@ impl Channel {
         let secret = |path: &str| Secret::new(format!("{url}{path}"));
         let url = url.to_owned();
         Ok([
-            Slack(slack::Slack::new(slack::Settings { url: secret(SLACK_PATH), allow_private })?),
-            Discord(discord::Discord::new(discord::Settings { url: secret(DISCORD_PATH), allow_private })?),
-            Webhook(webhook::Webhook::new(webhook::Settings {
-                url: format!("{url}{HOOK_PATH}"),
-                secrets: vec![Secret::new(WHSEC)],
-                allow_private,
-            })?),
-            PagerDuty(pagerduty::PagerDuty::new(pagerduty::Settings {
-                url: url.clone(),
-                routing_key: Secret::new(ROUTING_KEY),
-                allow_private,
-            })?),
-            Twilio(twilio::Twilio::new(twilio::Settings {
-                url,
-                account_sid: TWILIO_SID.to_owned(),
-                auth_token: Secret::new(TWILIO_TOKEN),
-                from: "+815012345678".to_owned(),
-                to: "+819012345678".to_owned(),
-                allow_private,
-            })?),
+            Slack(slack::Slack::new(
+                slack::Settings { url: secret(SLACK_PATH), allow_private },
+                &Env::system(),
+            )?),
+            Discord(discord::Discord::new(
+                discord::Settings { url: secret(DISCORD_PATH), allow_private },
+                &Env::system(),
+            )?),
+            Webhook(webhook::Webhook::new(
+                webhook::Settings {
+                    url: format!("{url}{HOOK_PATH}"),
+                    secrets: vec![Secret::new(WHSEC)],
+                    allow_private,
+                },
+                &Env::system(),
+            )?),
+            PagerDuty(pagerduty::PagerDuty::new(
+                pagerduty::Settings {
+                    url: url.clone(),
+                    routing_key: Secret::new(ROUTING_KEY),
+                    allow_private,
+                },
+                &Env::system(),
+            )?),
+            Twilio(twilio::Twilio::new(
+                twilio::Settings {
+                    url,
+                    account_sid: TWILIO_SID.to_owned(),
+                    auth_token: Secret::new(TWILIO_TOKEN),
+                    from: "+815012345678".to_owned(),
+                    to: "+819012345678".to_owned(),
+                    allow_private,
+                },
+                &Env::system(),
+            )?),
         ])
     }
 

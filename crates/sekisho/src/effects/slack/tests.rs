@@ -6,7 +6,7 @@ use crate::effects::post::tests::{LONG, failure, message, verdict};
 
 fn slack(chat: &Chat) -> Slack {
     let url = Secret::new(format!("{}{SLACK_PATH}", chat.url()));
-    Slack::new(Settings { url, allow_private: true }).unwrap()
+    Slack::new(Settings { url, allow_private: true }, &Env::system()).unwrap()
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ fn settings(account_sid: &str, token: &str) -> Settings {
 
 fn twilio(chat: &Chat, token: &str) -> Twilio {
     let settings = settings(TWILIO_SID, token);
-    Twilio::new(Settings { url: chat.url(), allow_private: true, ..settings }).unwrap()
+    Twilio::new(Settings { url: chat.url(), allow_private: true, ..settings }, &Env::system()).unwrap()
 }
 
 #[tokio::test]
@@ -107,7 +107,7 @@ fn g1_settings_that_cannot_work_are_refused() {
         Settings { to: "+".to_owned(), ..good.clone() },
         Settings { url: "http://api.twilio.com".to_owned(), ..good.clone() },
     ] {
-        assert!(Twilio::new(bad.clone()).is_err(), "{bad:?}");
+        assert!(Twilio::new(bad.clone(), &Env::system()).is_err(), "{bad:?}");
     }
-    assert!(Twilio::new(good).is_ok());
+    assert!(Twilio::new(good, &Env::system()).is_ok());
 }

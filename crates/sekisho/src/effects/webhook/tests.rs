@@ -8,7 +8,8 @@ use crate::effects::post::tests::{LONG, WHSEC, message, verdict};
 
 fn webhook(chat: &Chat) -> Webhook {
     let url = format!("{}{HOOK_PATH}", chat.url());
-    Webhook::new(Settings { url, secrets: vec![Secret::new(WHSEC)], allow_private: true }).unwrap()
+    Webhook::new(Settings { url, secrets: vec![Secret::new(WHSEC)], allow_private: true }, &Env::system())
+        .unwrap()
 }
 
 /// Does a receiver with this secret believe it?
@@ -74,7 +75,7 @@ fn g1_without_a_secret_nothing_opens() {
     for secrets in [vec![], vec![Secret::new("whsec_not base 64")]] {
         let settings =
             Settings { url: "https://app.example.com/in".to_owned(), secrets, allow_private: false };
-        let error = format!("{:#}", Webhook::new(settings).unwrap_err());
+        let error = format!("{:#}", Webhook::new(settings, &Env::system()).unwrap_err());
         assert!(error.contains("whsec_…"), "{error}");
     }
 }

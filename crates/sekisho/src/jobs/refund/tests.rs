@@ -28,7 +28,7 @@ use super::*;
 use crate::acts::{self, RefundOrderRequest};
 use crate::config::{self, Config};
 use crate::engine::{Base, Kinds, Parts};
-use crate::env::{Env, Exchange};
+use crate::env::{Env, Exchange, Outside};
 use crate::jobs::{self, Jobs};
 use crate::node::{Health, Node};
 use crate::telemetry::Metrics;
@@ -109,7 +109,9 @@ impl Shop {
         let way = Arc::new(Way { stripe, rng: Mutex::new(Rng::new(rng.next_u64())), loss });
         let began = Instant::now();
         let wall = move || START.plus_ms(began.elapsed().as_millis() as i64);
-        let env = Env::system().with_wall(wall).with_exchange(Arc::clone(&way) as _);
+        let env = Env::system()
+            .with_wall(wall)
+            .with_outside(Outside::network().with_exchange(Arc::clone(&way) as _));
         let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
         let (engine, jobs) = process(&config, &store, &env).await;
         Self { way, store, config, env, engine, jobs, rng, deaths, orders: 0 }
@@ -159,7 +161,8 @@ impl Shop {
             dry_run: false,
         };
         let policy = self.config.orders();
-        let answered = acts::order_refund(&*self.store, &policy, payment, &order, None, &actor).await?;
+        let answered =
+            acts::order_refund(&*self.store, &self.env, &policy, payment, &order, None, &actor).await?;
         self.orders += 1;
         Ok(answered.answer)
     }

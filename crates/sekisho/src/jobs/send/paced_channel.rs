@@ -18,9 +18,9 @@ use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
 
 use crate::config;
-use crate::effects::channel::Channel;
 use crate::engine::Engine;
 use crate::engine::lane::LanePolicy;
+use crate::env::{Channel, Env};
 use crate::jobs::{FAILURES_IN_A_ROW, unwritten};
 use crate::transact::{Patience, transact_patiently};
 
@@ -64,11 +64,11 @@ struct Moments {
 }
 
 impl PacedChannel {
-    pub fn new(config: &config::Channel) -> anyhow::Result<Self> {
+    pub fn new(config: &config::Channel, env: &Env) -> anyhow::Result<Self> {
         Ok(Self {
             name: config.name.clone(),
             lane: Lane::by_channel(&config.name),
-            channel: config.open()?,
+            channel: config.open(env)?,
             is_mail: config.is_mail(),
             tries: config.tries,
             doubt: config.doubt,

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use sekisho::acts::{self, Actor};
+use sekisho::env::Env;
 use sekisho::view;
 use sekisho_core::audit::Role;
 use sekisho_core::change::{Admission, Arrival, ChangeSet, Committed};
@@ -105,7 +106,14 @@ impl<'w> Door<'w> {
             tenant: order.tenant.as_deref().filter(|_| order.by == Key::OwnTenant),
             at: self.at,
         };
-        match now(acts::create_payment(&self.store, &OrderPolicy::default(), body, None, &actor)) {
+        match now(acts::create_payment(
+            &self.store,
+            &Env::system(),
+            &OrderPolicy::default(),
+            body,
+            None,
+            &actor,
+        )) {
             Ok(answered) => self.posted[n] = answered.answer["id"].as_str().map(str::to_owned),
             Err(refusal) => self.problems.push(format!("order#{n} was refused: {refusal}")),
         }

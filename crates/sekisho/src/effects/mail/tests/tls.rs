@@ -18,7 +18,10 @@ async fn g1_mail_goes_encrypted_and_with_a_login() {
     for (theirs, ours) in [(smtp::Tls::Starttls, Tls::Starttls), (smtp::Tls::Implicit, Tls::Implicit)] {
         for mechanisms in ["PLAIN LOGIN", "LOGIN", "CRAM-MD5 PLAIN"] {
             let smtp = encrypting(theirs, mechanisms);
-            let mailer = Mailer::new(Settings { tls: ours, login: login(PASSWORD), ..settings(&smtp) });
+            let mailer = Mailer::new(
+                Settings { tls: ours, login: login(PASSWORD), ..settings(&smtp) },
+                &Env::system(),
+            );
             let mailer = mailer.unwrap();
             for _ in 0..2 {
                 let sent = send(&mailer, &message(), LONG).await;
@@ -29,7 +32,9 @@ async fn g1_mail_goes_encrypted_and_with_a_login() {
         }
         // The middle of a mail and its end are told apart under TLS, too.
         let smtp = encrypting(theirs, "PLAIN");
-        let mailer = Mailer::new(Settings { tls: ours, login: login(PASSWORD), ..settings(&smtp) }).unwrap();
+        let mailer =
+            Mailer::new(Settings { tls: ours, login: login(PASSWORD), ..settings(&smtp) }, &Env::system())
+                .unwrap();
         for (point, expected) in
             [(Point::Body, ("again", "broken")), (Point::Taken, ("uncertain", "reply_lost"))]
         {
@@ -44,15 +49,18 @@ async fn g2_refused_credentials_close_the_channel_and_are_never_told() {
     let cases = [("PLAIN LOGIN", "canary-wrong-1"), ("LOGIN", "canary-wrong-2"), ("CRAM-MD5", PASSWORD)];
     for (mechanisms, password) in cases {
         let smtp = encrypting(smtp::Tls::Starttls, mechanisms);
-        let mailer =
-            Mailer::new(Settings { tls: Tls::Starttls, login: login(password), ..settings(&smtp) }).unwrap();
+        let mailer = Mailer::new(
+            Settings { tls: Tls::Starttls, login: login(password), ..settings(&smtp) },
+            &Env::system(),
+        )
+        .unwrap();
         let sent = send(&mailer, &message(), LONG).await;
         let Sent::Closed { failure, for_ms } = &sent else { panic!("{sent:?}") };
         assert_eq!((failure.reason, *for_ms), ("bad_credentials", None));
         assert!(!format!("{sent:?} {mailer:?}").contains("canary"), "{sent:?} {mailer:?}");
     }
     let smtp = encrypting(smtp::Tls::Starttls, "PLAIN");
-    let mailer = Mailer::new(Settings { tls: Tls::Starttls, ..settings(&smtp) }).unwrap();
+    let mailer = Mailer::new(Settings { tls: Tls::Starttls, ..settings(&smtp) }, &Env::system()).unwrap();
     assert_eq!(class(&send(&mailer, &message(), LONG).await), ("closed", "bad_credentials"));
 }
 
@@ -64,14 +72,14 @@ async fn g2_nothing_goes_out_in_clear_unless_told() {
     });
     let smtp = smtp.unwrap();
     let encrypted = Settings { tls: Tls::Starttls, login: login(PASSWORD), ..settings(&smtp) };
-    let sent = send(&Mailer::new(encrypted.clone()).unwrap(), &message(), LONG).await;
+    let sent = send(&Mailer::new(encrypted.clone(), &Env::system()).unwrap(), &message(), LONG).await;
     let Sent::Closed { failure, for_ms } = sent else { panic!("{sent:?}") };
     assert_eq!((failure.reason, for_ms), ("no_tls", None));
     let said: Vec<_> =
         smtp.conversations().concat().into_iter().filter(|line| line.starts_with("C: ")).collect();
     assert_eq!(said, ["C: EHLO example.com"]);
 
-    let clear = Mailer::new(Settings { tls: Tls::None, ..encrypted }).unwrap();
+    let clear = Mailer::new(Settings { tls: Tls::None, ..encrypted }, &Env::system()).unwrap();
     assert_eq!(class(&send(&clear, &message(), LONG).await), ("accepted", ""));
 }
 
@@ -80,8 +88,11 @@ async fn g2_a_certificate_nobody_vouches_for_is_not_trusted() {
     for (theirs, ours) in [(smtp::Tls::Starttls, Tls::Starttls), (smtp::Tls::Implicit, Tls::Implicit)] {
         let (smtp, stranger) = (encrypting(theirs, "PLAIN"), encrypting(theirs, "PLAIN"));
         for ca in [None, stranger.certificate().map(str::to_owned)] {
-            let mailer =
-                Mailer::new(Settings { tls: ours, ca, login: login(PASSWORD), ..settings(&smtp) }).unwrap();
+            let mailer = Mailer::new(
+                Settings { tls: ours, ca, login: login(PASSWORD), ..settings(&smtp) },
+                &Env::system(),
+            )
+            .unwrap();
             assert_eq!(class(&send(&mailer, &message(), LONG).await), ("again", "tls"));
         }
         assert!(
@@ -91,10 +102,10 @@ async fn g2_a_certificate_nobody_vouches_for_is_not_trusted() {
     // What whoever stands between says after STARTTLS, and before it is encrypted, is not taken for the server's.
     let smtp = encrypting(smtp::Tls::Starttls, "PLAIN");
     smtp.set(Behaviour::say(Point::Starttls, "220 go on\r\n250 AUTH PLAIN"));
-    let mailer = Mailer::new(Settings { tls: Tls::Starttls, ..settings(&smtp) }).unwrap();
+    let mailer = Mailer::new(Settings { tls: Tls::Starttls, ..settings(&smtp) }, &Env::system()).unwrap();
     assert_eq!(class(&send(&mailer, &message(), LONG).await), ("again", "tls"));
     for ca in ["", "-----BEGIN CERTIFICATE-----\nnonsense"] {
         let bad = Settings { tls: Tls::Starttls, ca: Some(ca.into()), ..settings(&smtp) };
-        assert!(Mailer::new(bad).is_err());
+        assert!(Mailer::new(bad, &Env::system()).is_err());
     }
 }
