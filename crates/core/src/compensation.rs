@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::money::Currency;
 use crate::time::Time;
 
-pub use rule::{Action, CompensationRule, Subject, shipped};
+pub use rule::{CompensationRule, RuleAction, RuleSubject, shipped};
 
 pub const TAG: &str = "cmp_";
 
@@ -16,7 +16,7 @@ pub const TAG: &str = "cmp_";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compensation {
     #[serde(rename = "type")]
-    pub kind: Kind,
+    pub kind: CompensationKind,
     /// `RENDER_FAILURE`, `EXPIRED_PAYMENT`, …; `CUSTOMER_CANCEL`, `OPERATOR`, `PROVIDER`.
     pub trigger: String,
     pub reservation: Option<String>,
@@ -37,13 +37,13 @@ pub struct Compensation {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum Kind {
+pub enum CompensationKind {
     Refund,
     SlotReassign,
     ManualResolution,
 }
 
-impl Kind {
+impl CompensationKind {
     pub const ALL: [Self; 3] = [Self::Refund, Self::SlotReassign, Self::ManualResolution];
 
     pub const fn name(self) -> &'static str {

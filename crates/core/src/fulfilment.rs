@@ -17,7 +17,7 @@ pub const TIMEOUT: &str = "timeout";
 #[serde(default)]
 pub struct Facts {
     /// What the app asked for.
-    pub ours: Request,
+    pub ours: FulfilmentRequest,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub runs: BTreeMap<u32, Run>,
     /// Runs that a person allowed beside those of the configuration.
@@ -45,7 +45,7 @@ fn is_zero(number: &u32) -> bool {
 /// What the app asked for, once.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Request {
+pub struct FulfilmentRequest {
     pub kind: String,
     pub tier: Tier,
     pub at: Time,
@@ -94,7 +94,7 @@ impl Tier {
 pub struct Run {
     /// When it was asked for first.
     pub requested_at: Option<Time>,
-    pub result: Outcome,
+    pub result: RunResult,
     /// When that result came first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Time>,
@@ -108,14 +108,14 @@ pub struct Run {
 /// How a run ended; the greater counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum RunResult {
     #[default]
     Open,
     Failed,
     Done,
 }
 
-impl Outcome {
+impl RunResult {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Open => "processing",
@@ -166,7 +166,7 @@ pub enum Counted {
 impl Facts {
     /// Adds what another knows.
     pub fn join(&mut self, other: &Self) {
-        if self.ours == Request::default() {
+        if self.ours == FulfilmentRequest::default() {
             self.ours.clone_from(&other.ours);
         }
         for (number, theirs) in &other.runs {
@@ -184,7 +184,7 @@ impl Facts {
     }
 
     pub fn failed_runs(&self) -> u32 {
-        let failed = self.runs.values().filter(|run| run.result == Outcome::Failed);
+        let failed = self.runs.values().filter(|run| run.result == RunResult::Failed);
         u32::try_from(failed.count()).unwrap_or(u32::MAX)
     }
 
@@ -193,18 +193,18 @@ impl Facts {
         match self.newest() {
             None => Status::Waiting,
             Some((_, run)) => match run.result {
-                Outcome::Done => Status::Done,
-                Outcome::Failed if self.failed_runs() >= attempts.saturating_add(self.more_runs) => {
+                RunResult::Done => Status::Done,
+                RunResult::Failed if self.failed_runs() >= attempts.saturating_add(self.more_runs) => {
                     Status::Failed
                 }
-                Outcome::Open | Outcome::Failed => Status::Processing,
+                RunResult::Open | RunResult::Failed => Status::Processing,
             },
         }
     }
 
     /// The error of the newest run that failed.
     pub fn last_error(&self) -> Option<&str> {
-        let mut failed = self.runs.values().rev().filter(|run| run.result == Outcome::Failed);
+        let mut failed = self.runs.values().rev().filter(|run| run.result == RunResult::Failed);
         failed.next().and_then(|run| run.error.as_deref())
     }
 
@@ -215,15 +215,15 @@ impl Facts {
     }
 
     /// What it means that this was said of a run.
-    pub fn counts(&self, number: u32, result: Outcome) -> Counted {
+    pub fn counts(&self, number: u32, result: RunResult) -> Counted {
         let Some(run) = self.runs.get(&number) else { return Counted::OlderRun };
         if self.newest().is_some_and(|(newest, _)| newest > number) {
             return Counted::OlderRun;
         }
         match run.result {
             known if known == result => Counted::Repeated,
-            Outcome::Done => Counted::Done,
-            Outcome::Open | Outcome::Failed => Counted::Yes,
+            RunResult::Done => Counted::Done,
+            RunResult::Open | RunResult::Failed => Counted::Yes,
         }
     }
 }
@@ -270,8 +270,8 @@ mod tests {
 
     const NOW: Time = Time::from_ms(1_780_000_000_000);
 
-    fn run(result: Outcome, at: i64) -> Run {
-        let error = (result == Outcome::Failed).then(|| format!("at {at}"));
+    fn run(result: RunResult, at: i64) -> Run {
+        let error = (result == RunResult::Failed).then(|| format!("at {at}"));
         Run { requested_at: Some(NOW), result, ended_at: Some(NOW.plus_ms(at)), error, url: None }
     }
 
@@ -286,26 +286,26 @@ mod tests {
         let mut facts = of(&[(1, open.clone())]);
         assert_eq!(facts.status(3), Status::Processing);
         for number in 1..=3 {
-            facts.join(&of(&[(number, run(Outcome::Failed, i64::from(number)))]));
+            facts.join(&of(&[(number, run(RunResult::Failed, i64::from(number)))]));
         }
         assert_eq!((facts.status(3), facts.failed_runs()), (Status::Failed, 3));
         assert_eq!((facts.last_error(), facts.failed_at(3)), (Some("at 3"), Some(NOW.plus_ms(3))));
         facts.more_runs = 1;
         assert_eq!(facts.status(3), Status::Processing);
-        facts.join(&of(&[(4, run(Outcome::Done, 9))]));
+        facts.join(&of(&[(4, run(RunResult::Done, 9))]));
         assert_eq!(facts.status(3), Status::Done);
     }
 
     #[test]
     fn f2_an_older_run_and_a_repetition_do_not_count_and_done_stays() {
-        let mut facts = of(&[(1, run(Outcome::Failed, 1)), (2, Run::default())]);
-        assert_eq!(facts.counts(1, Outcome::Done), Counted::OlderRun);
-        assert_eq!(facts.counts(2, Outcome::Failed), Counted::Yes);
-        assert_eq!(facts.counts(7, Outcome::Done), Counted::OlderRun);
-        facts.join(&of(&[(2, run(Outcome::Done, 5))]));
-        assert_eq!(facts.counts(2, Outcome::Done), Counted::Repeated);
-        assert_eq!(facts.counts(2, Outcome::Failed), Counted::Done);
-        facts.join(&of(&[(2, run(Outcome::Failed, 3))]));
+        let mut facts = of(&[(1, run(RunResult::Failed, 1)), (2, Run::default())]);
+        assert_eq!(facts.counts(1, RunResult::Done), Counted::OlderRun);
+        assert_eq!(facts.counts(2, RunResult::Failed), Counted::Yes);
+        assert_eq!(facts.counts(7, RunResult::Done), Counted::OlderRun);
+        facts.join(&of(&[(2, run(RunResult::Done, 5))]));
+        assert_eq!(facts.counts(2, RunResult::Done), Counted::Repeated);
+        assert_eq!(facts.counts(2, RunResult::Failed), Counted::Done);
+        facts.join(&of(&[(2, run(RunResult::Failed, 3))]));
         assert_eq!(facts.status(3), Status::Done);
     }
 
@@ -313,9 +313,9 @@ mod tests {
     fn f2_runs_join_in_any_order() {
         let parts = [
             of(&[(1, Run { requested_at: Some(NOW), ..Run::default() })]),
-            of(&[(1, run(Outcome::Failed, 4))]),
-            of(&[(1, run(Outcome::Failed, 3))]),
-            of(&[(1, run(Outcome::Done, 8)), (2, run(Outcome::Failed, 2))]),
+            of(&[(1, run(RunResult::Failed, 4))]),
+            of(&[(1, run(RunResult::Failed, 3))]),
+            of(&[(1, run(RunResult::Done, 8)), (2, run(RunResult::Failed, 2))]),
             Facts { downgraded_at: Some(NOW), more_runs: 2, ..Facts::default() },
         ];
         let all = |order: &[usize]| {

@@ -18,7 +18,7 @@ pub const TAG: &str = "rsv_";
 #[serde(default)]
 pub struct Facts {
     /// What the app asked for.
-    pub ours: Request,
+    pub ours: ReservationRequest,
     /// How long the places are kept for whoever pays.
     pub until: Time,
     /// Every claim that was made, by number: how many places in which block.
@@ -56,7 +56,7 @@ fn is_zero(number: &u32) -> bool {
 /// What the app asked for, once.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Request {
+pub struct ReservationRequest {
     /// The key of its slot.
     pub slot: String,
     pub quantity: u32,
@@ -134,7 +134,7 @@ impl Status {
 impl Facts {
     /// Adds what another knows.
     pub fn join(&mut self, other: &Self) {
-        if self.ours == Request::default() {
+        if self.ours == ReservationRequest::default() {
             self.ours.clone_from(&other.ours);
         }
         self.until = self.until.max(other.until);

@@ -107,12 +107,12 @@ impl Claim {
 
 /// How many places are taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Taken {
+pub struct TakenPlaces {
     pub held: u32,
     pub sold: u32,
 }
 
-impl Taken {
+impl TakenPlaces {
     #[must_use]
     pub fn plus(self, more: Self) -> Self {
         Self { held: self.held.saturating_add(more.held), sold: self.sold.saturating_add(more.sold) }
@@ -124,8 +124,8 @@ impl Taken {
 }
 
 impl Block {
-    pub fn taken(&self, at: Time, grace_ms: i64) -> Taken {
-        let mut taken = Taken::default();
+    pub fn taken(&self, at: Time, grace_ms: i64) -> TakenPlaces {
+        let mut taken = TakenPlaces::default();
         for claim in self.0.values().filter(|claim| claim.holds(at, grace_ms)) {
             let sum = if claim.sold { &mut taken.sold } else { &mut taken.held };
             *sum = sum.saturating_add(claim.quantity);

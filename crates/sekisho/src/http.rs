@@ -20,8 +20,7 @@ impl Problem {
             detail: None,
             errors: Box::default(),
             request_id: None,
-            free: None,
-            retry_after_seconds: None,
+            full: None,
             retry_after: None,
         }
     }

@@ -57,7 +57,7 @@ pub use page::{Dated, List, Page};
 pub use payment::{
     Dispute, NewPayment, Payment, PaymentFacts, PaymentHistory, PaymentReferences, Refund, SettledAmount,
 };
-pub use problem::{FieldError, Problem};
+pub use problem::{FieldError, FullSlot, Problem};
 pub use proof::{
     OwnEntry, PaymentProof, ProofBooks, ProofCall, ProofChain, ProofCheck, ProofDecision, ProofDelivery,
     ProofEntry, ProofEvent, ProofHead, ProofLine, ProofLink, ProofSum, RememberedEvent, StoredEvent,

@@ -10,9 +10,9 @@ pub struct CompensationRule {
     /// Rules of one trigger and subject share a case.
     pub trigger: String,
     pub when: Rule,
-    pub subject: Subject,
+    pub subject: RuleSubject,
     pub after_ms: i64,
-    pub action: Action,
+    pub action: RuleAction,
     /// 1 to 3; 0 tells nobody.
     pub level: u8,
     /// `chat`, `mail`, `pager`, or names of channels.
@@ -24,14 +24,14 @@ pub struct CompensationRule {
 
 /// What a rule is about: the least of an order that its condition names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Subject {
+pub enum RuleSubject {
     Fulfilment,
     Reservation,
     Payment,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum RuleAction {
     None,
     /// All that is left of the payment goes back.
     Refund,
@@ -39,7 +39,7 @@ pub enum Action {
     RefundSurplus,
 }
 
-impl Action {
+impl RuleAction {
     pub const ALL: [Self; 3] = [Self::None, Self::Refund, Self::RefundSurplus];
 
     pub const fn name(self) -> &'static str {
@@ -59,11 +59,11 @@ impl CompensationRule {
     /// A rule that does nothing and tells nobody yet.
     pub fn new(name: &str, trigger: &str, when: &str) -> Result<Self, RuleError> {
         let subject = if when.contains("fulfilment.") {
-            Subject::Fulfilment
+            RuleSubject::Fulfilment
         } else if when.contains("reservation.") {
-            Subject::Reservation
+            RuleSubject::Reservation
         } else {
-            Subject::Payment
+            RuleSubject::Payment
         };
         Ok(Self {
             name: name.to_owned(),
@@ -71,7 +71,7 @@ impl CompensationRule {
             when: Rule::compile(when)?,
             subject,
             after_ms: 0,
-            action: Action::None,
+            action: RuleAction::None,
             level: 0,
             tell: Vec::new(),
             respond_within_ms: 0,
@@ -109,7 +109,7 @@ pub fn shipped() -> Vec<CompensationRule> {
         },
         CompensationRule {
             after_ms: 24 * HOUR_MS,
-            action: Action::Refund,
+            action: RuleAction::Refund,
             level: 3,
             tell: to(&["pager"]),
             ..rule(
@@ -119,7 +119,7 @@ pub fn shipped() -> Vec<CompensationRule> {
             )
         },
         CompensationRule {
-            action: Action::Refund,
+            action: RuleAction::Refund,
             level: 1,
             tell: to(&["chat"]),
             ..rule(
@@ -139,7 +139,7 @@ pub fn shipped() -> Vec<CompensationRule> {
             )
         },
         CompensationRule {
-            action: Action::RefundSurplus,
+            action: RuleAction::RefundSurplus,
             level: 2,
             tell: to(&["mail"]),
             is_enabled: false,

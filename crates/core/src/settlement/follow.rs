@@ -131,13 +131,13 @@ pub(super) fn member(id: &str) -> Option<Key> {
 }
 
 /// Where the money of an order stands.
-pub(super) struct Money<'f> {
+pub(super) struct OrderMoney<'f> {
     pub id: &'f str,
     pub facts: &'f Facts,
     pub derived: Derived,
 }
 
-impl<'f> Money<'f> {
+impl<'f> OrderMoney<'f> {
     pub fn of(id: &'f str, facts: &'f Facts) -> Self {
         Self { id, facts, derived: Derived::of(facts) }
     }

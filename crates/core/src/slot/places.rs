@@ -39,16 +39,14 @@ impl Places<'_> {
         let (count, first) = (self.slot.blocks(), self.slot.first_block(reservation));
         let mut missing = claim.quantity;
         let mut parts = BTreeMap::new();
-        let mut seen: u32 = 0;
         for step in 0..count {
             let n = (first + step) % count;
             let Some(free) = self.free_of(n, reservation) else {
                 // Each time as many again as were looked through: a full slot is known in a few rounds.
-                let more = (0..(seen * 3).max(1)).map(|more| (first + step + more) % count);
+                let more = (0..(step * 3).max(1)).map(|more| (first + step + more) % count);
                 let unknown = more.take(count as usize).filter(|n| !self.blocks.contains_key(n));
                 return Err(Untaken::Unknown(unknown.collect()));
             };
-            seen += 1;
             let part = free.min(missing);
             if part > 0 {
                 parts.insert(n, part);

@@ -1,7 +1,7 @@
 //! Fulfilments: asked for by the app, answered by whoever makes them, tried again by an operator.
 
 use sekisho_core::actor::Actor;
-use sekisho_core::fulfilment::{Counted, Facts, Outcome, Request as Asked, Run, TAG, Tier};
+use sekisho_core::fulfilment::{Counted, Facts, FulfilmentRequest as Asked, Run, RunResult, TAG, Tier};
 use sekisho_core::settlement::follow::{OrderPart, OrderPolicy, view};
 use sekisho_core::settlement::payment::Facts as Payment;
 use sekisho_core::settlement::reading::own_name;
@@ -137,8 +137,8 @@ pub async fn take_result(
     actor: &Actor<'_>,
 ) -> Result<CountedResult> {
     let result = match body.status.as_str() {
-        "done" => Outcome::Done,
-        "failed" => Outcome::Failed,
+        "done" => RunResult::Done,
+        "failed" => RunResult::Failed,
         _ => return Err(Refusal::Fields(vec![FieldError::new("status", "expected done or failed")])),
     };
     for (field, text, most) in [("error", &body.error, ERROR_MAX), ("url", &body.url, 2_000)] {

@@ -5,7 +5,7 @@ use sekisho_core::actor::Actor;
 use sekisho_core::audit::Role;
 use sekisho_core::fulfilment as ful;
 use sekisho_core::money::{AMOUNT_MAX, Currency};
-use sekisho_core::reservation::{Cancelled, Confirmation, Facts, Request as Asked, Status, TAG};
+use sekisho_core::reservation::{Cancelled, Confirmation, Facts, ReservationRequest as Asked, Status, TAG};
 use sekisho_core::settlement::decide::Aggregate;
 use sekisho_core::settlement::follow::{Hold, OrderPart, OrderPolicy, view};
 use sekisho_core::settlement::order::Order;
@@ -35,7 +35,7 @@ pub struct HoldDraft {
     ours: Asked,
     slot: Slot,
     payment: Option<MerchantOrder>,
-    fulfilment: Option<ful::Request>,
+    fulfilment: Option<ful::FulfilmentRequest>,
     cause: Cause,
 }
 
@@ -127,7 +127,7 @@ impl HoldDraft {
         let livemode = body.livemode.unwrap_or(true);
         let fulfilment = body.fulfilment.map(|asked| {
             let asked = read_fulfilment(asked, &mut say);
-            ful::Request {
+            ful::FulfilmentRequest {
                 at: actor.at,
                 livemode,
                 tenant: tenant.clone(),
@@ -166,8 +166,11 @@ impl HoldDraft {
         let id = seq.tagged(TAG);
         let payment = self.payment.is_some().then(|| seq.tagged(Payment::TAG));
         let made = self.fulfilment.as_ref().map(|asked| {
-            let ours =
-                ful::Request { payment: payment.clone(), reservation: Some(id.clone()), ..asked.clone() };
+            let ours = ful::FulfilmentRequest {
+                payment: payment.clone(),
+                reservation: Some(id.clone()),
+                ..asked.clone()
+            };
             (seq.tagged(ful::TAG), ful::Facts { ours, ..ful::Facts::default() })
         });
         let fulfilment = made.as_ref().map(|(id, _)| id.clone());
@@ -209,7 +212,7 @@ impl HoldDraft {
 /// What may be asked for as a slot.
 pub const SLOT_ID: &str = "expected 1 to 100 letters, digits, or . _ : -";
 
-fn read_fulfilment(asked: ReservedFulfilment, say: &mut impl FnMut(&str, String)) -> ful::Request {
+fn read_fulfilment(asked: ReservedFulfilment, say: &mut impl FnMut(&str, String)) -> ful::FulfilmentRequest {
     let tier = asked.tier.as_deref().map_or(Some(ful::Tier::Paid), ful::Tier::parse);
     if tier.is_none() {
         say("fulfilment.tier", "expected paid or free".into());
@@ -224,12 +227,12 @@ fn read_fulfilment(asked: ReservedFulfilment, say: &mut impl FnMut(&str, String)
     if input.as_ref().is_some_and(|input| input.len() > INPUT_MAX) {
         say("fulfilment.input", format!("expected at most {INPUT_MAX} bytes of JSON"));
     }
-    ful::Request {
+    ful::FulfilmentRequest {
         kind: asked.kind,
         tier: tier.unwrap_or_default(),
         name: asked.name,
         input,
-        ..ful::Request::default()
+        ..ful::FulfilmentRequest::default()
     }
 }
 

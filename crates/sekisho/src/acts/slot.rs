@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use sekisho_core::actor::Actor;
 use sekisho_core::change::ChangeSet;
 use sekisho_core::settlement::follow::{OrderPolicy, view};
-use sekisho_core::slot::{Block, CAPACITY_MAX, Slot, SlotName, Taken, block_key, is_slot_id};
+use sekisho_core::slot::{Block, CAPACITY_MAX, Slot, SlotName, TakenPlaces, block_key, is_slot_id};
 use sekisho_core::state::{Index, Key, Loaded, Wanted, Write};
 use sekisho_store::Store;
 use serde_json::json;
@@ -98,8 +98,11 @@ fn read_blocks(loaded: &Loaded, slot: &Key, count: u32) -> Result<BTreeMap<u32, 
     (0..count).map(read).collect()
 }
 
-fn taken(blocks: &BTreeMap<u32, Block>, policy: &OrderPolicy, actor: &Actor<'_>) -> Taken {
-    blocks.values().map(|block| block.taken(actor.at, policy.grace_ms)).fold(Taken::default(), Taken::plus)
+fn taken(blocks: &BTreeMap<u32, Block>, policy: &OrderPolicy, actor: &Actor<'_>) -> TakenPlaces {
+    blocks
+        .values()
+        .map(|block| block.taken(actor.at, policy.grace_ms))
+        .fold(TakenPlaces::default(), TakenPlaces::plus)
 }
 
 /// Whether what is taken fits, block by block: places are not moved between them.
@@ -113,7 +116,7 @@ fn check_capacity(
     if blocks.iter().all(|(n, block)| taken_of(block) <= slot.places_of(*n)) {
         return Ok(());
     }
-    let least = blocks.iter().filter(|(_, block)| taken_of(block) > 0).last();
+    let least = blocks.iter().rfind(|(_, block)| taken_of(block) > 0);
     let least = least.map_or(0, |(n, block)| n * sekisho_core::slot::BLOCK_PLACES + taken_of(block));
     Err(Refusal::Conflict(format!("places are taken: its capacity can't be below {least} now")))
 }

@@ -92,7 +92,7 @@ impl Auth {
                 Err(problem::too_many_keys(seconds))
             }
             (None, None) => {
-                let request_id = Some(self.attempts.failed(Attempt::ApiKey, peer));
+                let request_id = Some(self.attempts.failed(Attempt::ApiKey, peer).into());
                 Err(Problem { request_id, ..problem::no_key() })
             }
         }

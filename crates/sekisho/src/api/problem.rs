@@ -6,7 +6,7 @@ use http::{HeaderValue, Response, StatusCode, header};
 use crate::acts::Refusal;
 use crate::config::Scope;
 use crate::http::Problem;
-use crate::types::FieldError;
+use crate::types::{FieldError, FullSlot};
 
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
@@ -24,7 +24,7 @@ impl From<Refusal> for Problem {
                 let (kind, title) = ("urn:sekisho:problem:slot_full", "Slot full");
                 let detail = format!("too few places are free: {free}");
                 let problem = problem(StatusCode::CONFLICT, kind, title, detail);
-                Problem { free: Some(free), retry_after_seconds, ..problem }
+                Problem { full: Some(Box::new(FullSlot { free, retry_after_seconds })), ..problem }
             }
             Refusal::Store(error) => error.into(),
         }

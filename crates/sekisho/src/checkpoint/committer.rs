@@ -1,8 +1,7 @@
 //! Group commit. Requests queue their events here; whenever a committer is free it gives all that wait to the store, which
 //! writes them in one transaction, so that durability costs one sync per batch. Under no load a batch is one event and leaves
-//! at once; under much load it is many.
-//!
-//! The queue is bounded by events and by estimated wait, so that overload is answered early instead of late.
+//! at once; under much load it is many. The queue is bounded by events and by estimated wait, so that overload is answered
+//! early instead of late.
 
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -19,7 +18,7 @@ use tokio::time::Instant;
 
 use super::gate::Gate;
 use crate::config;
-use crate::engine::settle_queue::Reservation;
+use crate::engine::settle_queue::ReservedRoom;
 use crate::engine::{Engine, Work};
 use crate::limits::Held;
 use crate::node::{Health, Node};
@@ -279,7 +278,7 @@ impl Committer {
 
     /// The epoch under which first jobs are born leased, and the room that is set aside for them, if this node can settle
     /// them from memory. Order matters: they are held before the store is asked.
-    fn room_to_keep(&self, fresh: &[Arrival]) -> Option<(Epoch, Reservation<'_>)> {
+    fn room_to_keep(&self, fresh: &[Arrival]) -> Option<(Epoch, ReservedRoom<'_>)> {
         if !self.node.may_work() {
             return None;
         }

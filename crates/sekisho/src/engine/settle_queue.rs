@@ -46,10 +46,10 @@ impl SettleQueue {
     }
 
     /// Sets room aside for new events, while they are on their way into the store.
-    pub fn reserve(&self, events: usize, bytes: usize) -> Option<Reservation<'_>> {
+    pub fn reserve(&self, events: usize, bytes: usize) -> Option<ReservedRoom<'_>> {
         let is_reserved = self.settles && self.lock().reserve(events, bytes);
         // Not `then_some`: one that is made and dropped gives back what it never had.
-        is_reserved.then(|| Reservation { queue: self, events, bytes })
+        is_reserved.then(|| ReservedRoom { queue: self, events, bytes })
     }
 
     /// A batch of new events that begins with this one sets out for the store.
@@ -122,13 +122,13 @@ impl SettleQueue {
 }
 
 /// Room for events that are on their way into the store; it ends with them.
-pub struct Reservation<'q> {
+pub struct ReservedRoom<'q> {
     queue: &'q SettleQueue,
     events: usize,
     bytes: usize,
 }
 
-impl Drop for Reservation<'_> {
+impl Drop for ReservedRoom<'_> {
     fn drop(&mut self) {
         self.queue.lock().give_back(self.events, self.bytes);
     }

@@ -7,7 +7,7 @@ use sekisho_core::fulfilment as ful;
 use sekisho_core::reservation as rsv;
 use sekisho_core::settlement::follow::{OrderPolicy, view};
 use sekisho_core::settlement::payment::Facts as Payment;
-use sekisho_core::slot::{Block, Slot, Taken, block_key};
+use sekisho_core::slot::{Block, Slot, TakenPlaces, block_key};
 use sekisho_core::state::{Key, Kind, State};
 use sekisho_store::{CLAIM_MAX, Error, Result, Store};
 use serde::de::DeserializeOwned;
@@ -48,7 +48,8 @@ pub async fn slots(
     let shown = heads.iter().map(|head| {
         let (state, slot) = head;
         let own = of(head).into_iter().filter_map(|key| blocks.get(&key));
-        let taken = own.map(|block| block.taken(at, policy.grace_ms)).fold(Taken::default(), Taken::plus);
+        let taken =
+            own.map(|block| block.taken(at, policy.grace_ms)).fold(TakenPlaces::default(), TakenPlaces::plus);
         typed(view::slot(&state.key.id, slot, taken))
     });
     shown.collect()

@@ -5,6 +5,14 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// What is free of a slot that has too few places.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct FullSlot {
+    pub free: u32,
+    /// When its next hold ends, if nobody pays it.
+    pub retry_after_seconds: Option<u64>,
+}
+
 /// A stable `type`, a title, the request's id, and nothing that helps a forger.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
@@ -18,13 +26,10 @@ pub struct Problem {
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     pub errors: Box<[FieldError]>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub request_id: Option<String>,
-    /// Places that are free, where too few are.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub free: Option<u32>,
-    /// When the next hold of the slot ends, if nobody pays it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retry_after_seconds: Option<u64>,
+    pub request_id: Option<Box<str>>,
+    /// Where too few places of a slot are free.
+    #[serde(flatten)]
+    pub full: Option<Box<FullSlot>>,
     /// Seconds, sent as a header.
     #[serde(skip)]
     pub retry_after: Option<u64>,

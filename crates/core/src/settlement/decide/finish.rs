@@ -66,11 +66,9 @@ impl<'i> Steps<'i> {
         self.forced.insert(key);
     }
 
-    pub fn tie(&mut self, one: usize, other: usize) {
-        self.ties.tie(one, other);
-    }
-
-    pub fn write_register(&mut self, n: usize, write: Write) {
+    /// Writes what several inputs looked at: they are one change.
+    pub fn write_register(&mut self, n: usize, write: Write, users: impl Iterator<Item = usize>) {
+        users.for_each(|user| self.ties.tie(n, user));
         self.parts[n].writes.push(write);
     }
 

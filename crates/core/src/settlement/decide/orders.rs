@@ -5,11 +5,10 @@
 
 mod announce;
 mod cases;
+mod kept;
 mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
-
-use serde::de::DeserializeOwned;
 
 use super::board::Known;
 use super::{Deadline, Terms};
@@ -18,22 +17,23 @@ use crate::case;
 use crate::compensation::Compensation;
 use crate::fulfilment as ful;
 use crate::reservation as rsv;
-use crate::settlement::follow::{Hold, Money, Wants, follow_fulfilment, follow_reservation, member};
+use crate::settlement::follow::{Hold, OrderMoney, Wants, follow_fulfilment, follow_reservation, member};
 use crate::settlement::refund::Automatic;
 use crate::slot::{Block, Claim, Full, Places, Slot, Untaken, block_key};
-use crate::state::{Key, Kind, Versioned, Wanted};
+use crate::state::{Key, Kind, Wanted};
 use crate::time::Time;
+use kept::{Kept, load};
 
 pub struct Orders<'l> {
     known: Known<'l>,
     pub wanted: Wanted,
     slots: BTreeMap<Key, SlotRow>,
-    reservations: BTreeMap<String, Register<rsv::Facts>>,
-    fulfilments: BTreeMap<String, Register<ful::Facts>>,
-    cases: BTreeMap<String, Register<case::Facts>>,
+    reservations: BTreeMap<String, Kept<rsv::Facts>>,
+    fulfilments: BTreeMap<String, Kept<ful::Facts>>,
+    cases: BTreeMap<String, Kept<case::Facts>>,
     /// What was done because something had gone wrong, by its id.
     compensations: BTreeMap<String, (usize, Compensation)>,
-    automatic: Option<Register<Automatic>>,
+    automatic: Option<Kept<Automatic>>,
     /// The orders that must be looked at, by what locks them, each with the last input that touched it.
     pub anchors: BTreeMap<Key, usize>,
     /// Which inputs looked at what.
@@ -42,21 +42,9 @@ pub struct Orders<'l> {
     pub deadlines: Vec<(usize, Deadline)>,
 }
 
-/// Something that is kept, as it was loaded and as it is now.
-#[derive(Default)]
-pub struct Register<T> {
-    version: i64,
-    before: Option<T>,
-    now: T,
-    /// The input that changed it last.
-    by: usize,
-    /// It is written all the same, because it locks what is.
-    is_forced: bool,
-}
-
 #[derive(Default)]
 struct SlotRow {
-    head: Register<Slot>,
+    head: Kept<Slot>,
     blocks: BTreeMap<u32, Block>,
     /// Versions and contents of the blocks as they are stored.
     stored: BTreeMap<u32, (i64, Block)>,
@@ -125,13 +113,12 @@ impl<'l> Orders<'l> {
         let mut facts = hold.reservation.clone();
         facts.ours.starts_at = facts.ours.starts_at.or(starts_at);
         facts.claims.insert(1, parts);
-        let row = Register { now: facts, by: n, ..Register::default() };
+        let row = Kept { now: facts, by: n, ..Kept::default() };
         self.use_by(n, &Key::new(Kind::Reservation, &*hold.id));
         self.reservations.insert(hold.id.clone(), row);
         if let Some((id, facts)) = &hold.fulfilment {
             self.use_by(n, &Key::new(Kind::Fulfilment, &**id));
-            self.fulfilments
-                .insert(id.clone(), Register { now: facts.clone(), by: n, ..Register::default() });
+            self.fulfilments.insert(id.clone(), Kept { now: facts.clone(), by: n, ..Kept::default() });
         }
         self.touch(anchor_of(&hold.id, &hold.reservation.ours), n);
         Ok(Ok(()))
@@ -160,7 +147,7 @@ impl<'l> Orders<'l> {
     /// Adds a fulfilment of its own, without a reservation.
     pub fn new_fulfilment(&mut self, n: usize, id: &str, facts: &ful::Facts) {
         self.use_by(n, &Key::new(Kind::Fulfilment, id));
-        self.fulfilments.insert(id.to_owned(), Register { now: facts.clone(), by: n, ..Register::default() });
+        self.fulfilments.insert(id.to_owned(), Kept { now: facts.clone(), by: n, ..Kept::default() });
         self.touch(anchor_of_fulfilment(id, &facts.ours), n);
     }
 
@@ -185,7 +172,7 @@ impl<'l> Orders<'l> {
         &mut self,
         n: usize,
         members: &BTreeSet<String>,
-        money: Option<&Money<'_>>,
+        money: Option<&OrderMoney<'_>>,
         terms: &Terms<'_>,
     ) -> Result<Followed, String> {
         let mut followed = Followed::default();
@@ -226,7 +213,7 @@ impl<'l> Orders<'l> {
         &mut self,
         n: usize,
         id: &str,
-        money: Option<&Money<'_>>,
+        money: Option<&OrderMoney<'_>>,
         terms: &Terms<'_>,
     ) -> Result<Wants, String> {
         let Some(row) = self.reservation(n, id)? else { return Ok(Wants::default()) };
@@ -284,7 +271,7 @@ impl<'l> Orders<'l> {
         done
     }
 
-    fn reservation(&mut self, n: usize, id: &str) -> Result<Option<&mut Register<rsv::Facts>>, String> {
+    fn reservation(&mut self, n: usize, id: &str) -> Result<Option<&mut Kept<rsv::Facts>>, String> {
         let key = Key::new(Kind::Reservation, id);
         self.use_by(n, &key);
         if !self.reservations.contains_key(id) {
@@ -297,7 +284,7 @@ impl<'l> Orders<'l> {
         Ok(self.reservations.get_mut(id))
     }
 
-    fn fulfilment(&mut self, n: usize, id: &str) -> Result<Option<&mut Register<ful::Facts>>, String> {
+    fn fulfilment(&mut self, n: usize, id: &str) -> Result<Option<&mut Kept<ful::Facts>>, String> {
         let key = Key::new(Kind::Fulfilment, id);
         self.use_by(n, &key);
         if !self.fulfilments.contains_key(id) {
@@ -355,47 +342,17 @@ impl<'l> Orders<'l> {
     }
 }
 
-impl<T: PartialEq> Register<T> {
-    fn set(&mut self, now: T, by: usize) {
-        if self.now != now {
-            (self.now, self.by) = (now, by);
-        }
-    }
-
-    fn is_changed(&self) -> bool {
-        self.before.as_ref() != Some(&self.now)
-    }
-}
-
-/// What is kept under a key; `None` while it was not asked for.
-fn load<T: DeserializeOwned + Default + Clone>(
-    known: Known<'_>,
-    wanted: &mut Wanted,
-    key: &Key,
-) -> Result<Option<Register<T>>, String> {
-    let Some(state) = known.loaded.states.get(key) else {
-        if !known.asked.keys.contains(key) {
-            wanted.keys.insert(key.clone());
-            return Ok(None);
-        }
-        return Ok(Some(Register::default()));
-    };
-    let broken = |error| format!("what is kept of {} {} can't be read: {error}", key.kind.name(), key.id);
-    let Versioned { version, value, .. } = Versioned::<T>::read(state).map_err(broken)?;
-    Ok(Some(Register { version, before: Some(value.clone()), now: value, by: 0, is_forced: false }))
-}
-
 fn is(id: &str, kind: Kind) -> bool {
     member(id).is_some_and(|key| key.kind == kind)
 }
 
 /// What locks the order of a reservation.
-fn anchor_of(id: &str, ours: &rsv::Request) -> Key {
+fn anchor_of(id: &str, ours: &rsv::ReservationRequest) -> Key {
     let payment = ours.payment.as_ref().map(|id| Key::new(Kind::Payment, id));
     payment.unwrap_or_else(|| Key::new(Kind::Reservation, id))
 }
 
-fn anchor_of_fulfilment(id: &str, ours: &ful::Request) -> Key {
+fn anchor_of_fulfilment(id: &str, ours: &ful::FulfilmentRequest) -> Key {
     let payment = ours.payment.as_ref().map(|id| Key::new(Kind::Payment, id));
     let reservation = ours.reservation.as_ref().map(|id| Key::new(Kind::Reservation, id));
     payment.or(reservation).unwrap_or_else(|| Key::new(Kind::Fulfilment, id))

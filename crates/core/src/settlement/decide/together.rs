@@ -7,7 +7,7 @@ use super::Batch;
 use super::board::Taken;
 use super::orders::RefundWanted;
 use super::{Deadline, Terms};
-use crate::settlement::follow::{Money, OrderPart};
+use crate::settlement::follow::{OrderMoney, OrderPart};
 use crate::settlement::payment::{Facts, RefundWish};
 use crate::settlement::refund::{self, Rights, Wish};
 use crate::state::{Key, Kind};
@@ -65,7 +65,7 @@ impl Batch<'_, '_> {
         let Some(id) = self.payments.standing(id)? else { return Ok(()) };
         for _ in 0..ROUNDS_MAX {
             let facts = self.payments.rows[&id].facts().into_owned();
-            let money = Money::of(&id, &facts);
+            let money = OrderMoney::of(&id, &facts);
             let mut followed = self.orders.follow(n, &facts.members, Some(&money), terms)?;
             if !self.orders.wanted.is_empty() {
                 return Ok(());

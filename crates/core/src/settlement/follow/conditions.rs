@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::reservation::is_in_time;
-use super::{Money, OrderPolicy, tier, view};
+use super::{OrderMoney, OrderPolicy, tier, view};
 use crate::fulfilment as ful;
 use crate::reservation as rsv;
 use crate::rule::OrderVariables;
@@ -12,7 +12,7 @@ use crate::time::Time;
 
 /// An order as rules see it; what it has not is null. Rules see no clock but for what has come to its end by it.
 pub fn conditions(
-    money: Option<&Money<'_>>,
+    money: Option<&OrderMoney<'_>>,
     reservation: Option<&rsv::Facts>,
     fulfilment: Option<&ful::Facts>,
     at: Time,
@@ -47,8 +47,8 @@ pub fn conditions(
     )
 }
 
-fn of_payment(money: &Money<'_>) -> Value {
-    let Money { facts, derived, .. } = money;
+fn of_payment(money: &OrderMoney<'_>) -> Value {
+    let OrderMoney { facts, derived, .. } = money;
     let ours = facts.ours.values().next();
     json!({
         "status": derived.status.name(),

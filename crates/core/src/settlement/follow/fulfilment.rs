@@ -1,8 +1,8 @@
 //! What follows for a fulfilment: when a run is asked for, when one that nobody answered has failed, and when nothing more is
 //! asked for.
 
-use super::{Money, OrderPolicy};
-use crate::fulfilment::{Facts, Outcome, Run, TIMEOUT, Tier};
+use super::{OrderMoney, OrderPolicy};
+use crate::fulfilment::{Facts, Run, RunResult, TIMEOUT, Tier};
 use crate::reservation;
 use crate::time::Time;
 
@@ -13,11 +13,11 @@ const DOUBLINGS_MAX: u32 = 20;
 pub fn follow(
     facts: &mut Facts,
     reservation: Option<&reservation::Facts>,
-    money: Option<&Money<'_>>,
+    money: Option<&OrderMoney<'_>>,
     at: Time,
     policy: &OrderPolicy,
 ) -> Option<Time> {
-    if money.is_some_and(Money::is_refunded) {
+    if money.is_some_and(OrderMoney::is_refunded) {
         facts.downgraded_at = facts.downgraded_at.or(Some(at));
     }
     if reservation.is_some_and(|one| one.cancelled.is_some()) {
@@ -27,21 +27,21 @@ pub fn follow(
     // Each run that ends may begin another, which begins open: so this ends.
     while let Some((number, run)) = facts.newest() {
         match run.result {
-            Outcome::Open => {
+            RunResult::Open => {
                 let over = run.requested_at.unwrap_or(at).plus_ms(policy.timeout_ms);
                 if at < over {
                     next = Some(over);
                     break;
                 }
                 let failed = Run {
-                    result: Outcome::Failed,
+                    result: RunResult::Failed,
                     ended_at: Some(at),
                     error: Some(TIMEOUT.to_owned()),
                     ..run.clone()
                 };
                 facts.runs.insert(number, failed);
             }
-            Outcome::Failed if may_go_on(facts, money, policy) => {
+            RunResult::Failed if may_go_on(facts, money, policy) => {
                 let begins = run.ended_at.unwrap_or(at).plus_ms(wait_ms(facts, policy));
                 if at < begins {
                     next = Some(begins);
@@ -49,7 +49,7 @@ pub fn follow(
                 }
                 facts.runs.insert(number + 1, Run { requested_at: Some(at), ..Run::default() });
             }
-            Outcome::Failed | Outcome::Done => break,
+            RunResult::Failed | RunResult::Done => break,
         }
     }
     if facts.runs.is_empty() && may_start(facts, reservation, money) {
@@ -63,14 +63,18 @@ fn is_over(facts: &Facts) -> bool {
     facts.stopped_at.is_some() || facts.downgraded_at.is_some()
 }
 
-fn may_start(facts: &Facts, reservation: Option<&reservation::Facts>, money: Option<&Money<'_>>) -> bool {
-    let is_free = facts.ours.tier == Tier::Free || money.is_none_or(Money::is_paid);
+fn may_start(
+    facts: &Facts,
+    reservation: Option<&reservation::Facts>,
+    money: Option<&OrderMoney<'_>>,
+) -> bool {
+    let is_free = facts.ours.tier == Tier::Free || money.is_none_or(OrderMoney::is_paid);
     let is_confirmed = reservation.is_none_or(|one| one.confirmed > one.lapsed);
     !is_over(facts) && is_free && is_confirmed
 }
 
 /// Once the money is going back, no other run is asked for.
-fn may_go_on(facts: &Facts, money: Option<&Money<'_>>, policy: &OrderPolicy) -> bool {
+fn may_go_on(facts: &Facts, money: Option<&OrderMoney<'_>>, policy: &OrderPolicy) -> bool {
     let may_fail = policy.attempts.saturating_add(facts.more_runs);
     let goes_back = facts.ours.tier == Tier::Paid
         && money.is_some_and(|money| money.derived.received > 0 && money.kept() == 0);
@@ -83,7 +87,7 @@ fn wait_ms(facts: &Facts, policy: &OrderPolicy) -> i64 {
 }
 
 /// What the customer has: what they paid for, as long as their money is ours.
-pub fn tier(facts: &Facts, money: Option<&Money<'_>>) -> Tier {
-    let is_paid = facts.downgraded_at.is_none() && money.is_none_or(Money::is_paid);
+pub fn tier(facts: &Facts, money: Option<&OrderMoney<'_>>) -> Tier {
+    let is_paid = facts.downgraded_at.is_none() && money.is_none_or(OrderMoney::is_paid);
     if is_paid { facts.ours.tier } else { Tier::Free }
 }

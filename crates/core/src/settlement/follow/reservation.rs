@@ -1,6 +1,6 @@
 //! What follows for a reservation from where its money stands, and from the clock.
 
-use super::{LatePayment, Money, OrderPolicy};
+use super::{LatePayment, OrderMoney, OrderPolicy};
 use crate::reservation::{Cancelled, Facts, Status};
 use crate::slot::{Claim, Places, Untaken};
 use crate::time::Time;
@@ -18,9 +18,9 @@ pub struct Wants {
     pub blocks: Vec<u32>,
 }
 
-/// Money came when the hold was over, though it had been paid in time.
+/// OrderMoney came when the hold was over, though it had been paid in time.
 pub const WEBHOOK_DELAY: &str = "WEBHOOK_DELAY";
-/// Money came for what had lapsed or was cancelled.
+/// OrderMoney came for what had lapsed or was cancelled.
 pub const EXPIRED_PAYMENT: &str = "EXPIRED_PAYMENT";
 
 /// Works out where a reservation stands now. `money` is `None` where nothing is to be paid.
@@ -28,7 +28,7 @@ pub fn follow(
     id: &str,
     facts: &mut Facts,
     places: &mut Places<'_>,
-    money: Option<&Money<'_>>,
+    money: Option<&OrderMoney<'_>>,
     policy: &OrderPolicy,
 ) -> Wants {
     let (at, grace) = (places.at, policy.grace_ms);
@@ -41,10 +41,10 @@ pub fn follow(
     if !wants.blocks.is_empty() {
         return wants;
     }
-    if money.is_some_and(Money::is_refunded) && facts.cancelled.is_none() {
+    if money.is_some_and(OrderMoney::is_refunded) && facts.cancelled.is_none() {
         facts.cancelled = Some(Cancelled { at, by: "SYSTEM".into(), why: "refunded".into(), refund: false });
     }
-    let is_paid = facts.confirm.is_some() || money.is_none_or(Money::is_paid);
+    let is_paid = facts.confirm.is_some() || money.is_none_or(OrderMoney::is_paid);
     match facts.status(at, grace) {
         Status::Cancelled => {
             places.free(id);
@@ -54,11 +54,11 @@ pub fn follow(
         Status::Confirmed => {}
         Status::Hold if is_paid => confirm(id, facts, places, facts.claimed()),
         Status::Hold => {
-            if money.is_some_and(Money::is_over) {
+            if money.is_some_and(OrderMoney::is_over) {
                 lapse(id, facts, places);
                 return wants;
             }
-            if money.is_some_and(Money::is_delayed) {
+            if money.is_some_and(OrderMoney::is_delayed) {
                 facts.until = facts.until.max(delayed_until(facts, policy));
                 let until = facts.until;
                 places.change(id, facts.claimed(), |claim| claim.until = until);
@@ -91,7 +91,7 @@ fn late(
     id: &str,
     facts: &mut Facts,
     places: &mut Places<'_>,
-    money: Option<&Money<'_>>,
+    money: Option<&OrderMoney<'_>>,
     policy: &OrderPolicy,
     wants: &mut Wants,
 ) {
@@ -124,10 +124,14 @@ fn delayed_until(facts: &Facts, policy: &OrderPolicy) -> Time {
     facts.ours.starts_at.map_or(longest, |starts_at| starts_at.min(longest))
 }
 
-fn refund_of_cancelled(id: &str, facts: &Facts, money: Option<&Money<'_>>) -> Option<(String, &'static str)> {
+fn refund_of_cancelled(
+    id: &str,
+    facts: &Facts,
+    money: Option<&OrderMoney<'_>>,
+) -> Option<(String, &'static str)> {
     let cancelled = facts.cancelled.as_ref()?;
     let kept = money.is_some_and(|money| money.kept() > 0);
-    if !kept || money.is_some_and(Money::is_refunded) {
+    if !kept || money.is_some_and(OrderMoney::is_refunded) {
         return None;
     }
     let trigger = if cancelled.by == "CUSTOMER" { "CUSTOMER_CANCEL" } else { "OPERATOR" };
@@ -135,7 +139,7 @@ fn refund_of_cancelled(id: &str, facts: &Facts, money: Option<&Money<'_>>) -> Op
 }
 
 /// Whether the customer paid while the hold lasted, whenever we heard of it.
-pub fn is_in_time(facts: &Facts, money: Option<&Money<'_>>, at: Time, policy: &OrderPolicy) -> bool {
+pub fn is_in_time(facts: &Facts, money: Option<&OrderMoney<'_>>, at: Time, policy: &OrderPolicy) -> bool {
     let over = facts.until.plus_ms(policy.grace_ms);
     money.is_some_and(|money| money.is_paid() && money.paid_at(at) <= over)
 }

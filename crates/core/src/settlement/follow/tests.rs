@@ -51,7 +51,7 @@ impl Shop {
         let id = seq.tagged(rsv::TAG);
         let payment = seq.tagged("pay_");
         let at = self.world.now();
-        let request = rsv::Request {
+        let request = rsv::ReservationRequest {
             slot: Self::slot_key(SLOT),
             quantity,
             at,
@@ -59,7 +59,7 @@ impl Shop {
             reference: Some(reference.to_owned()),
             payment: Some(payment.clone()),
             hold_ms: 30 * MINUTE,
-            ..rsv::Request::default()
+            ..rsv::ReservationRequest::default()
         };
         let until = at.plus_ms(30 * MINUTE);
         let mut hold = Hold {
@@ -182,12 +182,12 @@ impl Shop {
     /// A reservation for which something is made that fails; its run is asked for.
     fn renders(&mut self, reference: &str) -> String {
         let id = self.hold_with(reference, 1, 9, |hold| {
-            let ours = ful::Request {
+            let ours = ful::FulfilmentRequest {
                 kind: "video".into(),
                 tier: ful::Tier::Paid,
                 payment: hold.reservation.ours.payment.clone(),
                 reservation: Some(hold.id.clone()),
-                ..ful::Request::default()
+                ..ful::FulfilmentRequest::default()
             };
             hold.fulfilment = Some(("ful_1".into(), ful::Facts { ours, ..ful::Facts::default() }));
             hold.reservation.ours.fulfilment = Some("ful_1".into());
@@ -293,9 +293,9 @@ fn f1_late_money_is_confirmed_moved_or_refunded_as_the_table_says() {
                     let begun = shop.world.now();
                     let id = shop.hold("o1", 1, 1);
                     if is_swept {
-                        shop.wait(40 * MINUTE)
+                        shop.wait(40 * MINUTE);
                     } else {
-                        shop.wait_unswept(40 * MINUTE)
+                        shop.wait_unswept(40 * MINUTE);
                     }
                     if is_taken {
                         shop.hold("o2", 1, 1);
@@ -395,13 +395,13 @@ fn f3_money_for_what_was_cancelled_goes_back() {
 fn f3_a_whole_refund_by_anybody_cancels_and_a_partial_one_does_not() {
     let mut shop = Shop::open();
     let id = shop.hold_with("o1", 1, 1, |hold| {
-        let ours = ful::Request {
+        let ours = ful::FulfilmentRequest {
             kind: "video".into(),
             tier: ful::Tier::Paid,
             at: hold.reservation.ours.at,
             payment: hold.reservation.ours.payment.clone(),
             reservation: Some(hold.id.clone()),
-            ..ful::Request::default()
+            ..ful::FulfilmentRequest::default()
         };
         hold.fulfilment = Some(("ful_1".into(), ful::Facts { ours, ..ful::Facts::default() }));
         hold.reservation.ours.fulfilment = Some("ful_1".into());
@@ -452,7 +452,7 @@ fn f3_where_refunds_are_not_allowed_a_person_makes_them() {
     assert_eq!(derived.attention.unwrap().name(), "refund_by_hand");
 }
 
-fn made(shop: &mut Shop, run: u32, result: ful::Outcome) {
+fn made(shop: &mut Shop, run: u32, result: ful::RunResult) {
     let at = Some(shop.world.now());
     let run_facts = ful::Run { result, ended_at: at, error: Some("no memory".into()), ..ful::Run::default() };
     let facts = ful::Facts { runs: [(run, run_facts)].into(), ..ful::Facts::default() };
@@ -463,30 +463,30 @@ fn made(shop: &mut Shop, run: u32, result: ful::Outcome) {
 fn f2_a_run_that_fails_or_is_not_answered_is_asked_for_again_and_the_third_is_final() {
     let mut shop = Shop::open();
     shop.hold_with("o1", 1, 1, |hold| {
-        let ours = ful::Request {
+        let ours = ful::FulfilmentRequest {
             kind: "video".into(),
             tier: ful::Tier::Paid,
             payment: hold.reservation.ours.payment.clone(),
             reservation: Some(hold.id.clone()),
-            ..ful::Request::default()
+            ..ful::FulfilmentRequest::default()
         };
         hold.fulfilment = Some(("ful_1".into(), ful::Facts { ours, ..ful::Facts::default() }));
         hold.reservation.ours.fulfilment = Some("ful_1".into());
     });
     shop.pays("o1", 1_000, shop.world.now());
     assert_eq!(shop.told(), ["reservation.confirmed", "fulfilment.requested"]);
-    made(&mut shop, 1, ful::Outcome::Failed);
+    made(&mut shop, 1, ful::RunResult::Failed);
     assert_eq!(shop.told()[2..], ["fulfilment.retrying", "fulfilment.requested"]);
     shop.wait(30 * MINUTE - 1);
     assert_eq!(shop.fulfilment("ful_1").runs.len(), 2);
     shop.wait(1);
     assert_eq!(shop.fulfilment("ful_1").runs.len(), 3);
     assert_eq!(shop.fulfilment("ful_1").last_error(), Some("timeout"));
-    made(&mut shop, 3, ful::Outcome::Failed);
+    made(&mut shop, 3, ful::RunResult::Failed);
     assert_eq!(shop.fulfilment("ful_1").status(3), ful::Status::Failed);
     assert_eq!(*shop.told().last().unwrap(), "fulfilment.failed");
     // It came to its end all the same, a little later.
-    made(&mut shop, 3, ful::Outcome::Done);
+    made(&mut shop, 3, ful::RunResult::Done);
     assert_eq!(shop.fulfilment("ful_1").status(3), ful::Status::Done);
     shop.wait(DAY_MS);
     assert_eq!(*shop.told().last().unwrap(), "fulfilment.done");

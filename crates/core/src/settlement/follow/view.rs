@@ -3,12 +3,12 @@
 
 use serde_json::{Value, json};
 
-use super::{Facts, Money, OrderPolicy, fulfilment};
+use super::{Facts, OrderMoney, OrderPolicy, fulfilment};
 use crate::case;
-use crate::compensation::{Action, Compensation, CompensationRule};
+use crate::compensation::{Compensation, CompensationRule, RuleAction};
 use crate::fulfilment as ful;
 use crate::reservation as rsv;
-use crate::slot::{Slot, SlotName, Taken};
+use crate::slot::{Slot, SlotName, TakenPlaces};
 use crate::time::Time;
 
 /// The slot of a key, in short.
@@ -16,7 +16,7 @@ pub fn slot_id(key: &str) -> String {
     SlotName::parse(key).map_or_else(|| key.to_owned(), |name| name.id)
 }
 
-pub fn slot(key: &str, slot: &Slot, taken: Taken) -> Value {
+pub fn slot(key: &str, slot: &Slot, taken: TakenPlaces) -> Value {
     let name = SlotName::parse(key);
     json!({
         "id": slot_id(key),
@@ -62,7 +62,7 @@ pub fn reservation(id: &str, facts: &rsv::Facts, at: Time, policy: &OrderPolicy)
 pub(in crate::settlement) fn fulfilment_with(
     id: &str,
     facts: &ful::Facts,
-    money: Option<&Money<'_>>,
+    money: Option<&OrderMoney<'_>>,
     policy: &OrderPolicy,
 ) -> Value {
     fulfilment(id, facts, fulfilment::tier(facts, money), policy)
@@ -70,7 +70,7 @@ pub(in crate::settlement) fn fulfilment_with(
 
 /// What the customer of a fulfilment has now.
 pub fn tier(facts: &ful::Facts, payment: Option<&Facts>) -> ful::Tier {
-    fulfilment::tier(facts, payment.map(|payment| Money::of("", payment)).as_ref())
+    fulfilment::tier(facts, payment.map(|payment| OrderMoney::of("", payment)).as_ref())
 }
 
 /// `tier` is what the customer has now.
@@ -114,7 +114,7 @@ fn view_run(number: u32, run: &ful::Run) -> Value {
 
 /// When a rule gives the money back, if nothing changes.
 pub fn refund_at(facts: &case::Facts, rules: &[CompensationRule]) -> Option<Time> {
-    coming(facts, rules).filter(|(rule, _)| rule.action == Action::Refund).map(|(_, at)| at).min()
+    coming(facts, rules).filter(|(rule, _)| rule.action == RuleAction::Refund).map(|(_, at)| at).min()
 }
 
 /// What rules do next, and when.

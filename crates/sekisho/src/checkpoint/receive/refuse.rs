@@ -14,7 +14,6 @@ use crate::checkpoint::certificate::NotAtHand;
 use crate::checkpoint::committer::{Overloaded, Unavailable};
 use crate::checkpoint::rejection::Refused;
 use crate::http::Problem;
-use crate::now;
 
 /// In the place of a source's name. No source can have it.
 const NOWHERE: &str = "?";
@@ -128,7 +127,7 @@ impl Visit<'_> {
             No::SecondBody => self.reject("second_body", "another body came by this transmission before"),
             No::Forged(refusal) => self.reject(refusal.reason(), &refusal.to_string()),
         };
-        problem.request_id = Some(self.id.as_request().to_string());
+        problem.request_id = Some(self.id.as_request().to_string().into());
         let mut answer = problem.into_response();
         if allow {
             let methods = if self.proves_nothing() { "GET, POST" } else { "POST" };
@@ -169,7 +168,7 @@ fn come_again(kind: &'static str, title: &'static str, seconds: u64) -> Problem 
 
 /// The answer where no source is.
 pub fn no_door(checkpoint: &Checkpoint, peer: IpAddr, path: &str) -> Answer {
-    let at = now();
+    let at = checkpoint.node.env.wall();
     let id = checkpoint.node.next_seq(at).as_request().to_string();
     let (source, reason) = (&Arc::from(NOWHERE), "unknown_source");
     checkpoint.turned_away(Refused { source, peer, reason, detail: path, request_id: &id, at });
@@ -180,6 +179,6 @@ pub fn no_door(checkpoint: &Checkpoint, peer: IpAddr, path: &str) -> Answer {
     );
     problem.detail =
         Some("Webhooks come in at /webhooks/{source}, where {source} is a configured name".into());
-    problem.request_id = Some(id);
+    problem.request_id = Some(id.into());
     problem.into_response()
 }

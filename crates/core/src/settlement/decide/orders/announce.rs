@@ -10,7 +10,7 @@ use crate::case;
 use crate::fulfilment as ful;
 use crate::reservation as rsv;
 use crate::settlement::Terms;
-use crate::settlement::follow::{Money, view};
+use crate::settlement::follow::{OrderMoney, view};
 use crate::state::Kind;
 use crate::time::Time;
 
@@ -20,7 +20,7 @@ impl Orders<'_> {
         &mut self,
         n: usize,
         members: &BTreeSet<String>,
-        money: Option<&Money<'_>>,
+        money: Option<&OrderMoney<'_>>,
         terms: &Terms<'_>,
     ) {
         let anchor = money.map(|money| money.id);
@@ -131,13 +131,13 @@ fn of_fulfilment(id: &str, facts: &ful::Facts, refund_by: Option<Time>, terms: &
             "refund_by": refund_by,
         });
         let event_type = match run.result {
-            ful::Outcome::Open if is_newest => "fulfilment.requested",
-            ful::Outcome::Failed if is_newest && facts.status(attempts) == ful::Status::Failed => {
+            ful::RunResult::Open if is_newest => "fulfilment.requested",
+            ful::RunResult::Failed if is_newest && facts.status(attempts) == ful::Status::Failed => {
                 "fulfilment.failed"
             }
-            ful::Outcome::Failed => "fulfilment.retrying",
-            ful::Outcome::Done if is_newest => "fulfilment.done",
-            ful::Outcome::Open | ful::Outcome::Done => continue,
+            ful::RunResult::Failed => "fulfilment.retrying",
+            ful::RunResult::Done if is_newest => "fulfilment.done",
+            ful::RunResult::Open | ful::RunResult::Done => continue,
         };
         told.push((format!("{event_type}/{id}/{number}"), event_type, about));
     }

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::{Followed, Orders, RefundWanted, Register, is, load};
+use super::{Followed, Kept, Orders, RefundWanted, is, load};
 use crate::case::{self, Word};
-use crate::compensation::{self, Action, Compensation, CompensationRule, Subject};
+use crate::compensation::{self, Compensation, CompensationRule, RuleAction, RuleSubject};
 use crate::provider::{encode_hex, sha256};
 use crate::reservation as rsv;
 use crate::rule::OrderVariables;
 use crate::settlement::Terms;
-use crate::settlement::follow::{CaseWord, Money, conditions};
+use crate::settlement::follow::{CaseWord, OrderMoney, conditions};
 use crate::settlement::payment::{Facts, RefundOrder, RefundOrderStatus};
 use crate::state::{Key, Kind};
 
@@ -19,7 +19,7 @@ const ID_CHARACTERS: usize = 16;
 /// Something that rules are asked about.
 struct Asked {
     id: String,
-    subject: Subject,
+    subject: RuleSubject,
     reservation: Option<String>,
     variables: OrderVariables,
     /// The cases that were opened about it.
@@ -32,7 +32,7 @@ impl Orders<'_> {
         &mut self,
         n: usize,
         members: &BTreeSet<String>,
-        money: Option<&Money<'_>>,
+        money: Option<&OrderMoney<'_>>,
         terms: &Terms<'_>,
         followed: &mut Followed,
     ) -> Result<(), String> {
@@ -48,7 +48,12 @@ impl Orders<'_> {
         Ok(())
     }
 
-    fn asked(&self, members: &BTreeSet<String>, money: Option<&Money<'_>>, terms: &Terms<'_>) -> Vec<Asked> {
+    fn asked(
+        &self,
+        members: &BTreeSet<String>,
+        money: Option<&OrderMoney<'_>>,
+        terms: &Terms<'_>,
+    ) -> Vec<Asked> {
         let (at, policy) = (terms.at, terms.orders);
         let mut all = Vec::new();
         for id in members.iter().filter(|id| is(id, Kind::Fulfilment)) {
@@ -57,13 +62,19 @@ impl Orders<'_> {
             let of = reservation.as_ref().and_then(|id| self.reservations.get(id)).map(|row| &row.now);
             let variables = conditions(money, of, Some(&row.now), at, policy);
             let known = row.now.cases.clone();
-            all.push(Asked { id: id.clone(), subject: Subject::Fulfilment, reservation, variables, known });
+            all.push(Asked {
+                id: id.clone(),
+                subject: RuleSubject::Fulfilment,
+                reservation,
+                variables,
+                known,
+            });
         }
         for id in members.iter().filter(|id| is(id, Kind::Reservation)) {
             let Some(row) = self.reservations.get(id) else { continue };
             all.push(Asked {
                 id: id.clone(),
-                subject: Subject::Reservation,
+                subject: RuleSubject::Reservation,
                 reservation: Some(id.clone()),
                 variables: conditions(money, Some(&row.now), None, at, policy),
                 known: row.now.cases.clone(),
@@ -71,7 +82,7 @@ impl Orders<'_> {
         }
         all.extend(money.map(|money| Asked {
             id: money.id.to_owned(),
-            subject: Subject::Payment,
+            subject: RuleSubject::Payment,
             reservation: None,
             variables: conditions(Some(money), None, None, at, policy),
             known: members.iter().filter(|id| is(id, Kind::Case)).cloned().collect(),
@@ -84,7 +95,7 @@ impl Orders<'_> {
         n: usize,
         asked: &Asked,
         rules: &[&CompensationRule],
-        money: Option<&Money<'_>>,
+        money: Option<&OrderMoney<'_>>,
         terms: &Terms<'_>,
         followed: &mut Followed,
     ) -> Result<(), String> {
@@ -98,7 +109,7 @@ impl Orders<'_> {
                 return Ok(());
             }
             self.open_case(n, &id, asked, trigger, money);
-            followed.cases.extend((asked.subject == Subject::Payment).then(|| id.clone()));
+            followed.cases.extend((asked.subject == RuleSubject::Payment).then(|| id.clone()));
         }
         let Some(row) = self.case(n, &id)? else { return Ok(()) };
         let mut facts = row.now.clone();
@@ -108,9 +119,9 @@ impl Orders<'_> {
         for fired in fired {
             let rule = rules[fired.rule];
             let amount = match rule.action {
-                Action::None => continue,
-                Action::Refund => None,
-                Action::RefundSurplus => Some(money.map_or(0, Money::surplus)),
+                RuleAction::None => continue,
+                RuleAction::Refund => None,
+                RuleAction::RefundSurplus => Some(money.map_or(0, OrderMoney::surplus)),
             };
             followed.refunds.push(RefundWanted {
                 key: format!("rule/{}/{}/{}", rule.name, asked.id, fired.episode),
@@ -124,7 +135,14 @@ impl Orders<'_> {
         Ok(())
     }
 
-    fn open_case(&mut self, n: usize, id: &str, asked: &Asked, trigger: &str, money: Option<&Money<'_>>) {
+    fn open_case(
+        &mut self,
+        n: usize,
+        id: &str,
+        asked: &Asked,
+        trigger: &str,
+        money: Option<&OrderMoney<'_>>,
+    ) {
         let of_reservation = asked.reservation.as_ref().and_then(|id| self.reservations.get(id));
         let of_fulfilment = self.fulfilments.get(&asked.id).map(|row| &row.now.ours);
         let tenant = of_reservation.and_then(|row| row.now.ours.tenant.clone());
@@ -142,11 +160,7 @@ impl Orders<'_> {
             ..case::Facts::default()
         };
         self.use_by(n, &Key::new(Kind::Case, id));
-        self.cases.entry(id.to_owned()).or_insert_with(|| Register {
-            now: facts,
-            by: n,
-            ..Register::default()
-        });
+        self.cases.entry(id.to_owned()).or_insert_with(|| Kept { now: facts, by: n, ..Kept::default() });
         if let Some(row) = self.reservations.get_mut(&asked.id) {
             row.now.cases.insert(id.to_owned());
             row.by = n;
@@ -157,7 +171,7 @@ impl Orders<'_> {
         }
     }
 
-    fn case(&mut self, n: usize, id: &str) -> Result<Option<&mut Register<case::Facts>>, String> {
+    fn case(&mut self, n: usize, id: &str) -> Result<Option<&mut Kept<case::Facts>>, String> {
         let key = Key::new(Kind::Case, id);
         self.use_by(n, &key);
         if !self.cases.contains_key(id) {
@@ -215,7 +229,7 @@ impl Orders<'_> {
     ) {
         let is_made = |text: &str| text.starts_with(crate::fulfilment::TAG);
         let record = Compensation {
-            kind: compensation::Kind::ManualResolution,
+            kind: compensation::CompensationKind::ManualResolution,
             trigger: facts.trigger.clone(),
             reservation: facts.reservation.clone(),
             payment: facts.payment.clone(),
@@ -242,7 +256,7 @@ impl Orders<'_> {
         terms: &Terms<'_>,
     ) {
         let record = Compensation {
-            kind: compensation::Kind::SlotReassign,
+            kind: compensation::CompensationKind::SlotReassign,
             trigger: trigger.to_owned(),
             reservation: Some(id.to_owned()),
             payment: facts.ours.payment.clone(),
@@ -261,7 +275,12 @@ impl Orders<'_> {
     }
 
     /// Records the refunds that are on their way for certain and were not recorded yet; says under which marks.
-    pub fn record_refunds(&mut self, n: usize, money: &Money<'_>, terms: &Terms<'_>) -> BTreeSet<String> {
+    pub fn record_refunds(
+        &mut self,
+        n: usize,
+        money: &OrderMoney<'_>,
+        terms: &Terms<'_>,
+    ) -> BTreeSet<String> {
         let facts = money.facts;
         let is_over = |key: &str, order: &RefundOrder| match facts.refund_order_status(key, order) {
             RefundOrderStatus::Done | RefundOrderStatus::MetElsewhere => true,
@@ -278,7 +297,7 @@ impl Orders<'_> {
                 continue;
             }
             let record = Compensation {
-                kind: compensation::Kind::Refund,
+                kind: compensation::CompensationKind::Refund,
                 trigger: order.wish.trigger.clone(),
                 reservation: member(Kind::Reservation),
                 payment: Some(money.id.to_owned()),
@@ -305,7 +324,7 @@ impl Orders<'_> {
         &mut self,
         n: usize,
         facts: &Facts,
-        money: &Money<'_>,
+        money: &OrderMoney<'_>,
         terms: &Terms<'_>,
     ) -> Option<String> {
         let mark = mark_of("provider");
@@ -315,7 +334,7 @@ impl Orders<'_> {
         }
         let member = |kind: Kind| facts.members.iter().find(|id| is(id, kind)).cloned();
         let record = Compensation {
-            kind: compensation::Kind::Refund,
+            kind: compensation::CompensationKind::Refund,
             trigger: "PROVIDER".to_owned(),
             reservation: member(Kind::Reservation),
             payment: Some(money.id.to_owned()),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::super::Terms;
 use super::super::finish::Steps;
-use super::{Orders, Register};
+use super::{Kept, Orders};
 use crate::announcement::Announcement;
 use crate::audit::Entry;
 use crate::case;
@@ -23,9 +23,9 @@ impl Orders<'_> {
     /// Whether something of these has changed, so that what locks them must be written too.
     pub fn is_any_changed(&self, members: &BTreeSet<String>) -> bool {
         members.iter().any(|id| {
-            self.reservations.get(id).is_some_and(Register::is_changed)
-                || self.fulfilments.get(id).is_some_and(Register::is_changed)
-        }) || self.cases.values().any(Register::is_changed)
+            self.reservations.get(id).is_some_and(Kept::is_changed)
+                || self.fulfilments.get(id).is_some_and(Kept::is_changed)
+        }) || self.cases.values().any(Kept::is_changed)
     }
 
     /// Has the lock of an order without a payment written, whether or not it has changed itself.
@@ -128,12 +128,12 @@ impl Orders<'_> {
             };
             written.push((*n, Write { index, ..Write::of(&key, 0, record) }));
         }
-        if let Some(row) = self.automatic.filter(Register::is_changed) {
+        if let Some(row) = self.automatic.filter(Kept::is_changed) {
             written.push((row.by, Write::of(&Automatic::key(), row.version, &row.now)));
         }
         for (n, write) in written {
-            self.users.get(&write.key).into_iter().flatten().for_each(|user| steps.tie(n, *user));
-            steps.write_register(n, write);
+            let users = self.users.get(&write.key).into_iter().flatten().copied();
+            steps.write_register(n, write, users);
         }
         for (n, announcement) in self.announcements {
             steps.announce(n, announcement);
@@ -144,12 +144,6 @@ impl Orders<'_> {
         for (n, deadline) in self.deadlines {
             steps.plan(n, deadline);
         }
-    }
-}
-
-impl<T: PartialEq> Register<T> {
-    fn is_written(&self) -> bool {
-        self.is_forced || self.is_changed()
     }
 }
 
@@ -171,7 +165,7 @@ fn entry<T: Serialize>(
     key: &Key,
     action: &str,
     tenant: Option<String>,
-    row: &Register<T>,
+    row: &Kept<T>,
     summary: impl Fn(&T) -> Value,
     terms: &Terms<'_>,
 ) -> Entry {

@@ -10,7 +10,7 @@ fn levels(shop: &Shop) -> Vec<String> {
 }
 
 fn fails_thrice(shop: &mut Shop) {
-    (1..=3).for_each(|run| made(shop, run, ful::Outcome::Failed));
+    (1..=3).for_each(|run| made(shop, run, ful::RunResult::Failed));
 }
 
 fn word(shop: &Shop, how: &str) -> Word {
@@ -21,10 +21,10 @@ fn word(shop: &Shop, how: &str) -> Word {
 fn f5_a_render_that_fails_is_raised_level_by_level_and_refunded_at_24_hours() {
     let mut shop = Shop::open();
     let id = shop.renders("o1");
-    made(&mut shop, 1, ful::Outcome::Failed);
+    made(&mut shop, 1, ful::RunResult::Failed);
     assert_eq!(levels(&shop), ["case.raised 1"]);
-    made(&mut shop, 2, ful::Outcome::Failed);
-    made(&mut shop, 3, ful::Outcome::Failed);
+    made(&mut shop, 2, ful::RunResult::Failed);
+    made(&mut shop, 3, ful::RunResult::Failed);
     assert_eq!(levels(&shop), ["case.raised 1", "case.raised 2"]);
     let failed = shop.world.told.iter().find(|told| told.event_type == "fulfilment.failed").unwrap();
     assert_eq!(failed.about["refund_by"], json!(shop.world.now().plus_ms(DAY_MS)));
@@ -48,7 +48,7 @@ fn f5_a_render_that_fails_is_raised_level_by_level_and_refunded_at_24_hours() {
     ];
     assert_eq!(told, all.into());
     let [record] = &shop.compensations()[..] else { panic!("one is recorded") };
-    assert_eq!((record.kind, &*record.trigger), (compensation::Kind::Refund, "RENDER_FAILURE"));
+    assert_eq!((record.kind, &*record.trigger), (compensation::CompensationKind::Refund, "RENDER_FAILURE"));
     assert_eq!((record.amount, &*record.resolved_by), (Some(1_000), "SYSTEM"));
     assert_eq!(record.refunds, ["re_1"]);
     shop.wait(30 * DAY_MS);
@@ -61,7 +61,7 @@ fn f5_a_render_that_is_mended_clears_its_case_and_nothing_goes_back() {
     let id = shop.renders("o1");
     fails_thrice(&mut shop);
     shop.wait(3_600_000);
-    made(&mut shop, 3, ful::Outcome::Done);
+    made(&mut shop, 3, ful::RunResult::Done);
     assert_eq!(shop.cases()[0].status(), Status::Resolved);
     assert_eq!(shop.cases()[0].newest().unwrap().1.resolved.as_ref().unwrap().by, "SYSTEM");
     shop.wait(30 * DAY_MS);
@@ -82,7 +82,8 @@ fn f5_who_resolves_stops_the_refund_and_who_acknowledges_does_not() {
         shop.wait(30 * DAY_MS);
         assert_eq!(shop.refunds(&id).len(), usize::from(!resolves));
         let kinds: Vec<_> = shop.compensations().iter().map(|record| record.kind).collect();
-        let expected = if resolves { vec![compensation::Kind::ManualResolution] } else { Vec::new() };
+        let expected =
+            if resolves { vec![compensation::CompensationKind::ManualResolution] } else { Vec::new() };
         assert_eq!(kinds, expected);
         let overdue = levels(&shop).iter().filter(|told| told.starts_with("case.overdue")).count();
         assert_eq!(overdue, 0, "it was answered");
@@ -112,7 +113,7 @@ fn f4_a_rule_that_is_switched_off_does_nothing_and_a_persons_own_acts() {
     assert!(shop.refunds(&id).is_empty() && shop.cases().is_empty());
     let own =
         CompensationRule::new("MINE", "MINE", "payment.amount_kept >= 1000 && payment.reference == \"o1\"");
-    let own = CompensationRule { action: crate::compensation::Action::Refund, ..own.unwrap() };
+    let own = CompensationRule { action: crate::compensation::RuleAction::Refund, ..own.unwrap() };
     shop.world.policy.rules.push(own);
     shop.pays("o1", 1_000, shop.world.now());
     let payment = shop.reservation(&id).ours.payment.unwrap();
@@ -157,6 +158,9 @@ fn f6_places_that_were_given_anew_are_recorded() {
     shop.wait(40 * MINUTE);
     shop.pays("o1", 1_000, begun.plus_ms(10 * MINUTE));
     let [record] = &shop.compensations()[..] else { panic!("one is recorded") };
-    assert_eq!((record.kind, &*record.trigger), (compensation::Kind::SlotReassign, "WEBHOOK_DELAY"));
+    assert_eq!(
+        (record.kind, &*record.trigger),
+        (compensation::CompensationKind::SlotReassign, "WEBHOOK_DELAY")
+    );
     assert_eq!(record.reservation.as_deref(), Some(&*id));
 }

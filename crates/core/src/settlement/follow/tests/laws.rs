@@ -106,6 +106,7 @@ fn check_places(shop: &Shop, customers: &[Customer], capacity: u32, seed: u64) {
 
 #[test]
 fn f1_places_are_sold_once_and_money_ends_confirmed_or_refunded_in_every_schedule() {
+    #[allow(clippy::disallowed_methods)] // how long a test runs is no setting
     let lives = std::env::var("SEKISHO_ORDERS").ok().and_then(|lives| lives.parse().ok()).unwrap_or(3_000);
     for seed in 0..lives {
         play(seed);
