@@ -7,6 +7,7 @@
 
 mod api_key;
 mod breaker;
+mod case;
 mod dead;
 mod decided;
 mod deletion;
@@ -42,6 +43,7 @@ pub use crate::types::{
 
 pub use api_key::{CreatedKey, create_key, revoke_key};
 pub use breaker::{reset, resume};
+pub use case::{acknowledge_case, resolve_case};
 pub use dead::{discard, retry, to_discard, to_retry};
 pub use deletion::{delete_billing, delete_member};
 pub use directory::{check_member, create_member};

@@ -9,6 +9,7 @@ mod auth;
 mod balances;
 mod billing;
 mod books;
+mod cases;
 mod channels;
 mod customers;
 mod dead_letters;
@@ -81,6 +82,7 @@ pub fn endpoints() -> impl Iterator<Item = &'static Endpoint> {
         slots::ENDPOINTS,
         reservations::ENDPOINTS,
         fulfilments::ENDPOINTS,
+        cases::ENDPOINTS,
         billing::ENDPOINTS,
         balances::ENDPOINTS,
         books::ENDPOINTS,

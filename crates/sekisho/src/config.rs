@@ -6,6 +6,7 @@
 //! to write instead.
 
 mod channel;
+mod compensation;
 mod given;
 mod key;
 mod load;
@@ -71,6 +72,7 @@ pub struct Config {
     /// How orders are decided; who may refund comes in by [`Config::orders`].
     pub orders: OrderPolicy,
     pub reservations: Reservations,
+    pub escalation: Escalation,
     /// How what providers list is compared with what came.
     pub reconcile: reconcile::Policy,
     pub notifications: Notifications,
@@ -86,6 +88,14 @@ pub struct Config {
     pub rules: Vec<Rule>,
     pub schedules: Vec<Schedule>,
     pub keys: Vec<Key>,
+}
+
+/// By which channels cases are told, where there are channels of these names.
+#[derive(Clone, Debug)]
+pub struct Escalation {
+    pub chat: String,
+    pub mail: String,
+    pub pager: String,
 }
 
 /// What a request for places may ask for.
@@ -210,6 +220,7 @@ impl Config {
     /// Who is told what: the operator's rules, and what operators hear of trouble.
     pub fn rules(&self) -> Vec<Rule> {
         let mut rules = self.rules.clone();
+        rules.extend(self.escalations());
         let alerts = self.notifications.alerts.as_ref();
         if let Some(channel) =
             alerts.and_then(|name| self.channels.iter().find(|channel| channel.name == *name))
@@ -263,6 +274,30 @@ impl Config {
         let origin =
             |source: &Source| Origin { provider: source.provider.about().name, livemode: source.livemode };
         self.sources.iter().map(|source| (source.name.to_string(), origin(source))).collect()
+    }
+
+    /// Who is told of cases, by what their rules say.
+    fn escalations(&self) -> Vec<Rule> {
+        let Escalation { chat, mail, pager } = &self.escalation;
+        let mut rules = Vec::new();
+        for (target, name) in [("chat", chat), ("mail", mail), ("pager", pager)] {
+            let Some(channel) = self.channels.iter().find(|channel| channel.name == *name) else { continue };
+            if channel.is_mail() && self.notifications.house.operators.is_empty() {
+                continue;
+            }
+            let told = format!("has(body.about.tell) && \"{target}\" in body.about.tell");
+            rules.push(Rule {
+                name: format!("sekisho-cases-{target}"),
+                events: vec![Pattern::new("case.raised"), Pattern::new("case.overdue")],
+                sources: vec![Pattern::new(OWN)],
+                filter: Some(sekisho_core::rule::Rule::compile(&told).expect("it is tested")),
+                to: if channel.is_mail() { To::Operators } else { To::Place },
+                channel: channel.name.clone(),
+                template: "operator-alert".into(),
+                every_ms: None,
+            });
+        }
+        rules
     }
 
     /// The sources that take the events of one account only.

@@ -35,7 +35,9 @@ pub use events::{event_status, find_event};
 pub use forecast::forecast;
 pub use look_up::{billing_state, payment_state, payments_by_reference};
 pub use notices::{NoticePage, NoticeQuery, mailed, notice, offices, parties};
-pub use orders::{fulfilment, fulfilments, reservation, reservation_view, slot, slots};
+pub use orders::{
+    case, case_view, compensation_view, fulfilment, fulfilments, reservation, reservation_view, slot, slots,
+};
 pub use reminders::{no_channel, reminders, reminders_summary};
 pub use states::load;
 pub use suppressions::{suppression, suppression_view, suppressions};

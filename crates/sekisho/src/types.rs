@@ -7,6 +7,7 @@
 mod audit;
 mod billing;
 mod books;
+mod case;
 mod channel;
 mod dead_letter;
 mod directory;
@@ -37,6 +38,7 @@ mod user;
 pub use audit::{AuditCheck, AuditEntry, ChangeDetails, ExportedEntry, SealedEntry};
 pub use billing::{Billing, BillingReferences, Invoice, Period, Subscription};
 pub use books::{Account, Balance, Books, BooksReport, CurrencyBalance, Difference, Line, Total, Warning};
+pub use case::{AcknowledgeCase, Case, CaseNext, CaseWord, Compensation, ResolveCase};
 pub use channel::{Channel, Resumed};
 pub use dead_letter::{
     DeadGroup, DeadLetter, DeadLetterDetail, DeadLetterSelection, DeadQuery, DeadReport, Risk,

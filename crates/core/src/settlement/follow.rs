@@ -58,6 +58,16 @@ pub enum LatePayment {
     Reassign,
 }
 
+impl OrderPolicy {
+    /// Takes a rule in place of the one of its name, or beside the others.
+    pub fn set_rule(&mut self, rule: CompensationRule) {
+        match self.rules.iter_mut().find(|known| known.name == rule.name) {
+            Some(known) => *known = rule,
+            None => self.rules.push(rule),
+        }
+    }
+}
+
 impl Default for OrderPolicy {
     fn default() -> Self {
         Self {

@@ -40,7 +40,7 @@ const fn tenants(needs: Scope, asks: &'static str) -> Right {
 
 use Scope::{Admin, Machine, Nobody, Operate, Read, Write};
 
-const RIGHTS: [Right; 84] = [
+const RIGHTS: [Right; 89] = [
     house(Nobody, "GET /v1/openapi.json"),
     tenants(Read, "GET /v1/audit"),
     house(Read, "GET /v1/audit/export"),
@@ -51,6 +51,11 @@ const RIGHTS: [Right; 84] = [
     house(Operate, "DELETE /v1/billing/{tenant}"),
     house(Read, "GET /v1/books"),
     house(Read, "GET /v1/books/check"),
+    tenants(Read, "GET /v1/cases"),
+    tenants(Read, "GET /v1/cases/{id}"),
+    tenants(Operate, "POST /v1/cases/{id}/acknowledge"),
+    tenants(Operate, "POST /v1/cases/{id}/resolve"),
+    tenants(Read, "GET /v1/compensations"),
     house(Read, "GET /v1/channels"),
     house(Operate, "POST /v1/channels/{name}/resume"),
     tenants(Read, "GET /v1/customers"),

@@ -176,7 +176,7 @@ async fn h2_what_is_wrong_is_said_with_what_to_write_instead() {
 }
 
 fn is_of_orders(path: &str) -> bool {
-    ["/v1/slots", "/v1/reservations", "/v1/fulfilments"].iter().any(|own| path.starts_with(own))
+    ["/v1/slots", "/v1/reservations", "/v1/fulfilments", "/v1/cases"].iter().any(|own| path.starts_with(own))
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ use sekisho_store::StoreUrl;
 use super::given::Given;
 use super::settings::{SETTINGS, Setting};
 use super::table::Table;
-use super::{Config, channel, key, notify, overrides, route, schedule, source};
+use super::{Config, channel, compensation, key, notify, overrides, route, schedule, source};
 
 pub struct Loaded {
     pub config: Config,
@@ -154,12 +154,13 @@ fn names<'b>(blocks: &'b DeArray<'_>) -> impl Iterator<Item = String> + 'b {
 }
 
 /// What may stand in the file several times. Who only sends needs the first.
-const BLOCKS: [&str; 6] = [
+const BLOCKS: [&str; 7] = [
     source::Draft::NAME,
     route::Draft::NAME,
     channel::Draft::NAME,
     notify::Draft::NAME,
     schedule::Draft::NAME,
+    compensation::Draft::NAME,
     key::Draft::NAME,
 ];
 
@@ -215,6 +216,11 @@ impl<'t> Reader<'t> {
                 _ if name == schedule::Draft::NAME => {
                     let blocks = self.blocks::<schedule::Draft>(span, value);
                     self.config.schedules.extend(blocks);
+                }
+                _ if name == compensation::Draft::NAME => {
+                    for rule in self.blocks::<compensation::Draft>(span, value) {
+                        self.config.orders.set_rule(rule);
+                    }
                 }
                 _ if name == key::Draft::NAME => {
                     let blocks = self.blocks::<key::Draft>(span, value);

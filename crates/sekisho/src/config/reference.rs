@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::settings::SETTINGS;
 use super::table::Table;
-use super::{channel, key, notify, route, schedule, source};
+use super::{channel, compensation, key, notify, route, schedule, source};
 
 /// The whole example file: every key with its help and its default.
 pub fn example() -> String {
@@ -33,6 +33,7 @@ pub fn example() -> String {
     block::<channel::Draft>(&mut text);
     block::<notify::Draft>(&mut text);
     block::<schedule::Draft>(&mut text);
+    block::<compensation::Draft>(&mut text);
     block::<key::Draft>(&mut text);
     text
 }
@@ -73,6 +74,7 @@ pub fn markdown() -> String {
     blocks::<channel::Draft>(&mut text);
     blocks::<notify::Draft>(&mut text);
     blocks::<schedule::Draft>(&mut text);
+    blocks::<compensation::Draft>(&mut text);
     blocks::<key::Draft>(&mut text);
     text
 }

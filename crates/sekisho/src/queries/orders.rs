@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use sekisho_core::Time;
+use sekisho_core::case;
+use sekisho_core::compensation;
 use sekisho_core::fulfilment as ful;
 use sekisho_core::reservation as rsv;
 use sekisho_core::settlement::follow::{OrderPolicy, view};
@@ -14,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::states::{load, read};
-use crate::types::{Fulfilment, Reservation, Slot as ShownSlot};
+use crate::types::{Case, Compensation, Fulfilment, Reservation, Slot as ShownSlot};
 
 /// A slot with what is taken of it now.
 pub async fn slot(store: &dyn Store, policy: &OrderPolicy, key: &Key, at: Time) -> Result<Option<ShownSlot>> {
@@ -102,6 +104,21 @@ pub async fn fulfilments(
         typed(view::fulfilment(&state.key.id, facts, view::tier(facts, payment), policy))
     });
     shown.collect()
+}
+
+pub fn case_view(state: &State, policy: &OrderPolicy, at: Time) -> Result<Case> {
+    let facts: case::Facts = read(state)?;
+    typed(view::case(&state.key.id, &facts, &policy.rules, at))
+}
+
+pub async fn case(store: &dyn Store, policy: &OrderPolicy, id: &str, at: Time) -> Result<Option<Case>> {
+    let state = load(store, &Key::new(Kind::Case, id)).await?;
+    state.map(|state| case_view(&state, policy, at)).transpose()
+}
+
+pub fn compensation_view(state: &State) -> Result<Compensation> {
+    let record: compensation::Compensation = read(state)?;
+    typed(view::compensation(&state.key.id, &record))
 }
 
 /// The core writes what the type says.

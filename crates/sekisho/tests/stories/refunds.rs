@@ -50,7 +50,8 @@ impl Shop {
         let mut id = None;
         wait_until("the payment", || {
             let found = self.get(&format!("/v1/payments?reference={}", sold.payment_intent));
-            let paid = found["items"][0]["status"] == "paid";
+            // With its fee nothing more is on its way that would have a refund's run decided again.
+            let paid = found["items"][0]["status"] == "paid" && found["items"][0]["fee"].is_i64();
             id = found["items"][0]["id"].as_str().filter(|_| paid).map(str::to_owned);
             id.is_some()
         });

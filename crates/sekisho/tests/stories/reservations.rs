@@ -67,6 +67,15 @@ impl Shop {
         self.hear();
     }
 
+    /// Until its payment has one refund order, and that is done.
+    fn wait_for_refund(&self, id: &str) {
+        let payment = self.get(&format!("/v1/reservations/{id}"))["payment"].as_str().unwrap().to_owned();
+        wait_until("the refund", || {
+            let orders = self.get(&format!("/v1/payments/{payment}"))["refund_orders"].clone();
+            orders.as_array().is_some_and(|orders| orders.len() == 1 && orders[0]["status"] == "done")
+        });
+    }
+
     fn wait_for(&self, id: &str, status: &str) {
         let path = format!("/v1/reservations/{id}");
         wait_until(&format!("{id} to be {status}"), || self.get(&path)["status"] == status);
@@ -150,11 +159,7 @@ fn f1_a_hold_ends_by_itself_and_its_place_is_free_for_others() {
         });
         // Money that comes now for what is another's goes back, once.
         shop.pay("o1");
-        let payment = shop.get(&format!("/v1/reservations/{id}"))["payment"].as_str().unwrap().to_owned();
-        wait_until("the refund", || {
-            let orders = shop.get(&format!("/v1/payments/{payment}"))["refund_orders"].clone();
-            orders.as_array().is_some_and(|orders| orders.len() == 1 && orders[0]["status"] == "done")
-        });
+        shop.wait_for_refund(&id);
         shop.hear();
         shop.pay("o2");
         shop.wait_for(&second, "confirmed");
@@ -175,10 +180,7 @@ fn f3_who_cancels_gets_the_money_back_once_and_the_place_is_free() {
             assert_eq!(cancelled["cancelled"]["by"], "API:DOER");
         }
         let payment = shop.get(&format!("/v1/reservations/{id}"))["payment"].as_str().unwrap().to_owned();
-        wait_until("the refund", || {
-            let orders = shop.get(&format!("/v1/payments/{payment}"))["refund_orders"].clone();
-            orders.as_array().is_some_and(|orders| orders.len() == 1 && orders[0]["status"] == "done")
-        });
+        shop.wait_for_refund(&id);
         shop.hear();
         wait_until("the money to be back", || {
             shop.get(&format!("/v1/payments/{payment}"))["status"] == "refunded"
@@ -262,5 +264,75 @@ fn f1_what_cannot_be_reserved_is_told_why() {
         let confirmed =
             shop.post(&format!("/v1/reservations/{id}/confirm"), &json!({ "reason": "paid in cash" }));
         assert_eq!(confirmed["status"], "confirmed");
+    });
+}
+
+/// Has something made that fails three times; says the reservation, and the fulfilment.
+fn fails_thrice(shop: &Shop) -> (String, String) {
+    let held = shop.hold_with("s", "o1", json!({ "fulfilment": { "kind": "video" } }));
+    let (id, made) = (id_of(&held), json_of(&held)["fulfilment"].as_str().unwrap().to_owned());
+    shop.pay("o1");
+    shop.wait_for(&id, "confirmed");
+    let path = format!("/v1/fulfilments/{made}");
+    wait_until("the first run", || shop.get(&path)["status"] == "processing");
+    for run in 1..=3 {
+        shop.post(
+            &format!("{path}/result"),
+            &json!({ "run": run, "status": "failed", "error": "no memory" }),
+        );
+    }
+    (id, made)
+}
+
+#[test]
+fn f5_a_failed_render_is_a_case_that_is_refunded_in_time_and_recorded() {
+    each_store(|place| {
+        let shop = Shop::open(place, "[[compensation]]\nname = \"RENDER_FAILURE_TIMEOUT\"\nafter = \"1s\"\n");
+        let (id, made) = fails_thrice(&shop);
+        let cases = shop.get("/v1/cases");
+        let case = &cases["items"][0];
+        assert_eq!((&case["trigger"], &case["subject"]), (&json!("RENDER_FAILURE"), &json!(made)));
+        assert!(case["respond_by"].is_string());
+        shop.wait_for_refund(&id);
+        shop.hear();
+        shop.wait_for(&id, "cancelled");
+        let made = shop.get(&format!("/v1/fulfilments/{made}"));
+        assert_eq!((&made["downgraded"], &made["tier"]), (&json!(true), &json!("free")));
+        let case = shop.get(&format!("/v1/cases/{}", case["id"].as_str().unwrap()));
+        assert_eq!((&case["status"], &case["level"]), (&json!("resolved"), &json!(3)));
+        let log = shop.get("/v1/compensations?type=REFUND&trigger=RENDER_FAILURE");
+        assert_eq!(log["items"].as_array().unwrap().len(), 1);
+        assert_eq!(
+            (&log["items"][0]["amount"], &log["items"][0]["resolved_by"]),
+            (&json!(4_800), &json!("SYSTEM"))
+        );
+    });
+}
+
+#[test]
+fn f5_a_person_acknowledges_and_resolves_and_nothing_is_refunded() {
+    each_store(|place| {
+        let shop =
+            Shop::open(place, "[[compensation]]\nname = \"RENDER_FAILURE_TIMEOUT\"\nafter = \"30s\"\n");
+        let (id, _) = fails_thrice(&shop);
+        let case = shop.get("/v1/cases?status=open")["items"][0]["id"].as_str().unwrap().to_owned();
+        let path = format!("/v1/cases/{case}");
+        assert_eq!(shop.get(&path)["next"][0]["action"], "refund");
+        let seen = shop.post(&format!("{path}/acknowledge"), &json!({ "note": "on it" }));
+        assert_eq!(
+            (&seen["status"], &seen["acknowledged"]["by"]),
+            (&json!("acknowledged"), &json!("API:DOER"))
+        );
+        let wrong = shop.ask("POST", &format!("{path}/resolve"), &[], &json!({ "how": "magic" }));
+        assert_eq!(wrong.status, 422);
+        let over = shop.post(&format!("{path}/resolve"), &json!({ "how": "by_hand", "note": "sent a DVD" }));
+        assert_eq!((&over["status"], &over["next"]), (&json!("resolved"), &json!([])));
+        let late = shop.ask("POST", &format!("{path}/acknowledge"), &[], &json!({}));
+        assert_eq!(late.status, 409);
+        let log = shop.get("/v1/compensations");
+        assert_eq!(log["items"][0]["type"], "MANUAL_RESOLUTION");
+        assert_eq!(log["items"][0]["notes"], "sent a DVD");
+        let payment = shop.get(&format!("/v1/reservations/{id}"))["payment"].as_str().unwrap().to_owned();
+        assert_eq!(shop.get(&format!("/v1/payments/{payment}"))["refund_orders"], json!([]));
     });
 }

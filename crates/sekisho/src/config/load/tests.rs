@@ -48,6 +48,7 @@ fn h5_the_example_is_complete_and_says_the_defaults() {
     shows_every_key::<source::Draft>(&example());
     shows_every_key::<route::Draft>(&example());
     shows_every_key::<schedule::Draft>(&example());
+    shows_every_key::<compensation::Draft>(&example());
     shows_every_key::<key::Draft>(&example());
 }
 

@@ -14,8 +14,8 @@ use sekisho_store::StoreUrl;
 use tracing::level_filters::LevelFilter;
 
 use crate::config::{
-    Admission, Config, Console, Gate, Log, LogFormat, Notifications, Readers, Reservations, Retention,
-    Server, Store,
+    Admission, Config, Console, Escalation, Gate, Log, LogFormat, Notifications, Readers, Reservations,
+    Retention, Server, Store,
 };
 
 impl Default for Config {
@@ -46,6 +46,7 @@ impl Default for Config {
             grace: Duration::from_hours(72),
             automatic_refunds_per_hour: 30,
             orders: OrderPolicy::default(),
+            escalation: Escalation { chat: "alerts".into(), mail: "mail".into(), pager: "pager".into() },
             reservations: Reservations { hold_ms: 30 * 60_000, quantity_max: 20 },
             reconcile: reconcile::Policy::default(),
             notifications: Notifications {

@@ -124,6 +124,41 @@ pub const KEEP_AFTER_REFUND: Setting = Setting {
     },
 };
 
+const ESCALATION: &str = "escalation";
+
+pub const CHAT: Setting = Setting {
+    section: ESCALATION,
+    key: "chat",
+    default: "\"alerts\"",
+    help: "The [[channel]] by which a case is told to chat, where there is one of this name.",
+    set: |config, given| {
+        config.escalation.chat = given.text()?;
+        Ok(())
+    },
+};
+
+pub const MAIL: Setting = Setting {
+    section: ESCALATION,
+    key: "mail",
+    default: "\"mail\"",
+    help: "The [[channel]] by which a case is told to operators by mail, where there is one of this name.",
+    set: |config, given| {
+        config.escalation.mail = given.text()?;
+        Ok(())
+    },
+};
+
+pub const PAGER: Setting = Setting {
+    section: ESCALATION,
+    key: "pager",
+    default: "\"pager\"",
+    help: "The [[channel]] by which whoever is on call is woken, where there is one of this name.",
+    set: |config, given| {
+        config.escalation.pager = given.text()?;
+        Ok(())
+    },
+};
+
 /// No longer than ten years: sums of times stay times.
 fn ms(given: &Given, least: Duration) -> Result<i64, String> {
     let longest = Duration::from_hours(10 * 365 * 24);
