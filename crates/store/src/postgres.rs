@@ -47,8 +47,10 @@ use crate::{
 use connection::{Link, Links, Purpose, Server};
 use horizon::Horizon;
 
-pub const MIGRATIONS: &[Migration] =
-    &[Migration { number: 1, name: "schema", sql: include_str!("migrations/postgres/0001_schema.sql") }];
+pub const MIGRATIONS: &[Migration] = &[
+    Migration { number: 1, name: "schema", sql: include_str!("migrations/postgres/0001_schema.sql") },
+    Migration { number: 2, name: "orders", sql: include_str!("migrations/postgres/0002_orders.sql") },
+];
 
 /// While one batch waits for a slow disk, the next is on its way. Where the disk is fast, one at a time is better: two
 /// would be half as large, and a batch costs the database as much as a dozen events.

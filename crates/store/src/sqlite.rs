@@ -50,8 +50,10 @@ use keys::Keys;
 use log::Log;
 use writer::Writer;
 
-pub const MIGRATIONS: &[Migration] =
-    &[Migration { number: 1, name: "schema", sql: include_str!("migrations/sqlite/0001_schema.sql") }];
+pub const MIGRATIONS: &[Migration] = &[
+    Migration { number: 1, name: "schema", sql: include_str!("migrations/sqlite/0001_schema.sql") },
+    Migration { number: 2, name: "orders", sql: include_str!("migrations/sqlite/0002_orders.sql") },
+];
 
 pub struct SqliteStore {
     /// Absent when the store was opened only to look, and so are the keys.

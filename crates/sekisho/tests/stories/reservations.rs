@@ -306,6 +306,12 @@ fn f5_a_failed_render_is_a_case_that_is_refunded_in_time_and_recorded() {
             (&log["items"][0]["amount"], &log["items"][0]["resolved_by"]),
             (&json!(4_800), &json!("SYSTEM"))
         );
+        let question =
+            "SELECT type, \"trigger\", reservation_id, amount, currency, resolved_by FROM compensation_logs";
+        assert_eq!(place.sql(question), format!("REFUND|RENDER_FAILURE|{id}|4800|jpy|SYSTEM"));
+        assert_eq!(place.sql("SELECT status FROM reservations"), "cancelled");
+        assert_eq!(place.sql("SELECT status, \"trigger\" FROM cases"), "resolved|RENDER_FAILURE");
+        assert_eq!(place.sql("SELECT capacity FROM slots"), "1");
     });
 }
 
