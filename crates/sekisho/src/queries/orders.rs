@@ -56,7 +56,7 @@ pub async fn slots(
 }
 
 pub fn reservation_view(state: &State, policy: &OrderPolicy, at: Time) -> Result<Reservation> {
-    let facts: rsv::Facts = read(state)?;
+    let facts: rsv::ReservationFacts = read(state)?;
     typed(view::reservation(&state.key.id, &facts, at, policy))
 }
 
@@ -82,7 +82,7 @@ pub async fn fulfilments(
     policy: &OrderPolicy,
     states: &[State],
 ) -> Result<Vec<Fulfilment>> {
-    let mut all: Vec<(&State, ful::Facts)> = Vec::new();
+    let mut all: Vec<(&State, ful::FulfilmentFacts)> = Vec::new();
     for state in states {
         all.push((state, read(state)?));
     }

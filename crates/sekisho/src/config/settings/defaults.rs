@@ -47,7 +47,7 @@ impl Default for Config {
             automatic_refunds_per_hour: 30,
             orders: OrderPolicy::default(),
             reservations: Reservations { hold_ms: 30 * 60_000, quantity_max: 20 },
-            reconcile: reconcile::Policy::default(),
+            reconcile: reconcile::ReconcilePolicy::default(),
             notifications: Notifications {
                 house: House { time_zone: "Asia/Tokyo".into(), ..House::default() },
                 templates: None,
