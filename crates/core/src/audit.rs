@@ -138,7 +138,7 @@ pub struct Numbered {
 
 /// A link of a chain as it is stored, with the entries that hang on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Link {
+pub struct AuditLink {
     pub chain: i64,
     pub n: i64,
     pub previous: Vec<u8>,
@@ -149,7 +149,7 @@ pub struct Link {
 
 /// Something that is not as it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum ChainFault {
     /// Entries that hang on no link: somebody slipped them in.
     Loose { numbers: Vec<i64> },
     /// An entry on this link was changed, removed or added; these hang on it now.
@@ -162,7 +162,7 @@ pub enum Fault {
     CutOff { chain: i64, n: i64, anchor: i64 },
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ChainFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Loose { numbers } => {
@@ -188,11 +188,11 @@ impl fmt::Display for Fault {
 
 /// Checks links that are shown in the order of their chains and numbers.
 #[derive(Debug, Default)]
-pub struct Check {
+pub struct AuditCheck {
     pub entries: u64,
     pub links: u64,
     pub anchors: u64,
-    pub faults: Vec<Fault>,
+    pub faults: Vec<ChainFault>,
     last: Option<(i64, i64, Vec<u8>)>,
     /// The beginning of every link's hash: enough to tell one from another.
     seen: BTreeMap<(i64, i64), Short>,
@@ -204,12 +204,12 @@ struct Heads {
     heads: Vec<(i64, i64, String)>,
 }
 
-impl Check {
-    pub fn show(&mut self, link: &Link) {
+impl AuditCheck {
+    pub fn show(&mut self, link: &AuditLink) {
         self.entries += link.entries.len() as u64;
         let numbers = || link.entries.iter().map(|entry| entry.number).collect::<Vec<_>>();
         if link.hash.is_empty() {
-            self.faults.push(Fault::Loose { numbers: numbers() });
+            self.faults.push(ChainFault::Loose { numbers: numbers() });
             return;
         }
         self.links += 1;
@@ -219,13 +219,13 @@ impl Check {
             _ => (0, BEGINNING.to_vec()),
         };
         if n != after + 1 {
-            self.faults.push(Fault::Gap { chain, after, before: n });
+            self.faults.push(ChainFault::Gap { chain, after, before: n });
         } else if link.previous != expected {
-            self.faults.push(Fault::Torn { chain, n });
+            self.faults.push(ChainFault::Torn { chain, n });
         }
         let previous = Hash::try_from(link.previous.as_slice()).unwrap_or(BEGINNING);
         if self::link(&previous, link.entries.iter().map(|one| one.entry.digest())) != *link.hash {
-            self.faults.push(Fault::Changed { chain, n, numbers: numbers() });
+            self.faults.push(ChainFault::Changed { chain, n, numbers: numbers() });
         }
         self.seen.insert((chain, n), short(&encode_hex(&link.hash)));
         self.last = Some((chain, n, link.hash.clone()));
@@ -243,7 +243,7 @@ impl Check {
     pub fn finish(mut self) -> Self {
         for (chain, n, hash, anchor) in std::mem::take(&mut self.anchored) {
             if self.seen.get(&(chain, n)) != Some(&hash) {
-                self.faults.push(Fault::CutOff { chain, n, anchor });
+                self.faults.push(ChainFault::CutOff { chain, n, anchor });
             }
         }
         self
@@ -274,7 +274,7 @@ mod tests {
     }
 
     /// Three links of one chain, and one of another that anchors them.
-    fn log() -> Vec<Link> {
+    fn log() -> Vec<AuditLink> {
         let (mut links, mut head, mut number) = (Vec::new(), BEGINNING, 0);
         let mut numbered = |entry| {
             number += 1;
@@ -283,18 +283,18 @@ mod tests {
         for n in 1..=3 {
             let entries = vec![numbered(entry("a")), numbered(entry("b"))];
             let hash = link(&head, entries.iter().map(|one| one.entry.digest()));
-            links.push(Link { chain: 1, n, previous: head.to_vec(), hash: hash.to_vec(), entries });
+            links.push(AuditLink { chain: 1, n, previous: head.to_vec(), hash: hash.to_vec(), entries });
             head = hash;
         }
         let heads = [(1, 3, encode_hex(head))];
         let entries = vec![numbered(anchor(&heads, Time::from_ms(2)))];
         let hash = link(&BEGINNING, entries.iter().map(|one| one.entry.digest()));
-        links.push(Link { chain: 2, n: 1, previous: BEGINNING.to_vec(), hash: hash.to_vec(), entries });
+        links.push(AuditLink { chain: 2, n: 1, previous: BEGINNING.to_vec(), hash: hash.to_vec(), entries });
         links
     }
 
-    fn faults(links: &[Link]) -> Vec<Fault> {
-        let mut check = Check::default();
+    fn faults(links: &[AuditLink]) -> Vec<ChainFault> {
+        let mut check = AuditCheck::default();
         links.iter().for_each(|link| check.show(link));
         check.finish().faults
     }
@@ -306,25 +306,30 @@ mod tests {
 
         let mut changed = log.clone();
         changed[1].entries[0].entry.details = r#"{"amount":1}"#.into();
-        assert_eq!(faults(&changed), [Fault::Changed { chain: 1, n: 2, numbers: vec![3, 4] }]);
+        assert_eq!(faults(&changed), [ChainFault::Changed { chain: 1, n: 2, numbers: vec![3, 4] }]);
 
         let mut removed = log.clone();
         removed[1].entries.remove(0);
-        assert_eq!(faults(&removed), [Fault::Changed { chain: 1, n: 2, numbers: vec![4] }]);
+        assert_eq!(faults(&removed), [ChainFault::Changed { chain: 1, n: 2, numbers: vec![4] }]);
 
         let mut without = log.clone();
         without.remove(1);
-        assert_eq!(faults(&without), [Fault::Gap { chain: 1, after: 1, before: 3 }]);
+        assert_eq!(faults(&without), [ChainFault::Gap { chain: 1, after: 1, before: 3 }]);
 
         let mut inserted = log.clone();
-        let loose =
-            Link { chain: 0, n: 0, previous: Vec::new(), hash: Vec::new(), entries: log[0].entries.clone() };
+        let loose = AuditLink {
+            chain: 0,
+            n: 0,
+            previous: Vec::new(),
+            hash: Vec::new(),
+            entries: log[0].entries.clone(),
+        };
         inserted.insert(0, loose);
-        assert_eq!(faults(&inserted), [Fault::Loose { numbers: vec![1, 2] }]);
+        assert_eq!(faults(&inserted), [ChainFault::Loose { numbers: vec![1, 2] }]);
 
         let mut cut = log.clone();
         cut.remove(2);
-        assert_eq!(faults(&cut), [Fault::CutOff { chain: 1, n: 3, anchor: 7 }]);
+        assert_eq!(faults(&cut), [ChainFault::CutOff { chain: 1, n: 3, anchor: 7 }]);
 
         // Who rewrites a link and its entries tears the chain.
         let mut rewritten = log;
@@ -332,7 +337,7 @@ mod tests {
         let previous = Hash::try_from(rewritten[1].previous.as_slice()).unwrap();
         rewritten[1].hash =
             link(&previous, rewritten[1].entries.iter().map(|one| one.entry.digest())).to_vec();
-        assert_eq!(faults(&rewritten), [Fault::Torn { chain: 1, n: 3 }]);
+        assert_eq!(faults(&rewritten), [ChainFault::Torn { chain: 1, n: 3 }]);
     }
 
     #[test]

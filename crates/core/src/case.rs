@@ -19,7 +19,7 @@ const ID_CHARACTERS: usize = 16;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Facts {
+pub struct CaseFacts {
     pub trigger: String,
     /// What it is about: the id of a fulfilment, a reservation or a payment.
     pub subject: String,
@@ -72,13 +72,13 @@ pub struct Word {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
+pub enum CaseStatus {
     Open,
     Acknowledged,
     Resolved,
 }
 
-impl Status {
+impl CaseStatus {
     pub const ALL: [Self; 3] = [Self::Open, Self::Acknowledged, Self::Resolved];
 
     pub const fn name(self) -> &'static str {
@@ -100,17 +100,17 @@ pub fn id_of(trigger: &str, subject: &str) -> String {
     format!("{TAG}{}", &hash[..ID_CHARACTERS])
 }
 
-impl Facts {
+impl CaseFacts {
     pub fn newest(&self) -> Option<(u32, &Episode)> {
         self.episodes.last_key_value().map(|(n, episode)| (*n, episode))
     }
 
-    pub fn status(&self) -> Status {
+    pub fn status(&self) -> CaseStatus {
         match self.newest() {
-            None => Status::Resolved,
-            Some((_, episode)) if episode.resolved.is_some() => Status::Resolved,
-            Some((_, episode)) if episode.acknowledged.is_some() => Status::Acknowledged,
-            Some(_) => Status::Open,
+            None => CaseStatus::Resolved,
+            Some((_, episode)) if episode.resolved.is_some() => CaseStatus::Resolved,
+            Some((_, episode)) if episode.acknowledged.is_some() => CaseStatus::Acknowledged,
+            Some(_) => CaseStatus::Open,
         }
     }
 
@@ -130,7 +130,7 @@ pub struct Fired {
 /// Brings a case up to date with which of its rules hold (by place in `rules`); says which act now, and when the clock may
 /// change something.
 pub fn follow(
-    facts: &mut Facts,
+    facts: &mut CaseFacts,
     rules: &[&CompensationRule],
     holds: &[bool],
     at: Time,
@@ -212,7 +212,7 @@ mod tests {
         shipped().into_iter().filter(|rule| rule.trigger == "RENDER_FAILURE").collect()
     }
 
-    fn step(facts: &mut Facts, holds: [bool; 3], at: Time) -> (Vec<String>, Option<Time>) {
+    fn step(facts: &mut CaseFacts, holds: [bool; 3], at: Time) -> (Vec<String>, Option<Time>) {
         let rules = rules();
         let rules: Vec<_> = rules.iter().collect();
         let (fired, next) = follow(facts, &rules, &holds, at);
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn f5_levels_rise_each_once_and_the_refund_comes_at_24_hours_and_not_before() {
-        let mut case = Facts::default();
+        let mut case = CaseFacts::default();
         assert_eq!(step(&mut case, [true, false, false], NOW).0, ["RENDER_FAILURE_FIRST"]);
         assert_eq!(step(&mut case, [true, false, false], NOW).0, [""; 0]);
         let third = NOW.plus_ms(60_000);
@@ -233,17 +233,17 @@ mod tests {
         assert_eq!(step(&mut case, [true, true, true], third.plus_ms(24 * HOUR_MS - 1)).0, [""; 0]);
         let at = third.plus_ms(24 * HOUR_MS);
         assert_eq!(step(&mut case, [true, true, true], at).0, ["RENDER_FAILURE_TIMEOUT"]);
-        assert_eq!((case.level(), case.status()), (3, Status::Open));
+        assert_eq!((case.level(), case.status()), (3, CaseStatus::Open));
         // The money went back: it clears by itself, and begins anew another time.
         step(&mut case, [false; 3], at);
-        assert_eq!(case.status(), Status::Resolved);
+        assert_eq!(case.status(), CaseStatus::Resolved);
         assert_eq!(step(&mut case, [true, false, false], at).0, ["RENDER_FAILURE_FIRST"]);
         assert_eq!(case.newest().unwrap().0, 2);
     }
 
     #[test]
     fn f5_who_does_not_answer_is_reminded_and_who_resolves_stops_all() {
-        let mut case = Facts::default();
+        let mut case = CaseFacts::default();
         step(&mut case, [true; 3], NOW);
         assert_eq!(step(&mut case, [true; 3], NOW.plus_ms(4 * HOUR_MS)).1, Some(NOW.plus_ms(8 * HOUR_MS)));
         assert_eq!(case.newest().unwrap().1.reminded, [(2, 1)].into());
@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(case.newest().unwrap().1.reminded, [(2, 1)].into(), "it was answered");
         case.episodes.get_mut(&1).unwrap().resolved = word("fixed");
         assert_eq!(step(&mut case, [true; 3], NOW.plus_ms(48 * HOUR_MS)), (Vec::new(), None));
-        assert_eq!(case.status(), Status::Resolved);
+        assert_eq!(case.status(), CaseStatus::Resolved);
         // Whatever was resolved while it still held does not come up again by itself.
         step(&mut case, [false; 3], NOW.plus_ms(49 * HOUR_MS));
         assert_eq!(case.newest().unwrap().0, 1);
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn f5_nobody_is_reminded_more_than_five_times() {
-        let mut case = Facts::default();
+        let mut case = CaseFacts::default();
         step(&mut case, [true, true, false], NOW);
         let (_, next) = step(&mut case, [true, true, false], NOW.plus_ms(400 * HOUR_MS));
         assert_eq!((next, case.newest().unwrap().1.reminded[&2]), (None, REMINDERS_MAX));

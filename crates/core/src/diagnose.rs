@@ -6,7 +6,7 @@ mod body;
 
 use crate::event::Trust;
 use crate::provider::{
-    self, ALL, About, Provider, Reading, Refusal, Request, Scheme, Setup, open_stripe_decoded, to_base64,
+    self, ALL, AboutProvider, Provider, Request, RequestReading, RequestRefusal, Scheme, Setup, to_base64,
 };
 use crate::secret::Secret;
 use crate::time::Time;
@@ -16,7 +16,7 @@ pub struct Diagnosis {
     pub genuine: bool,
     /// Absent when the request is genuine, or when it can't be told: the configuration is not good enough, or the
     /// certificate is not at hand.
-    pub refusal: Option<Refusal>,
+    pub refusal: Option<RequestRefusal>,
     /// Where the certificate is without which it can't be told.
     pub needed_certificate: Option<String>,
     /// What most likely went wrong and what to do; absent when nothing did.
@@ -81,12 +81,12 @@ struct Case<'a> {
 }
 
 impl Case<'_> {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static AboutProvider {
         self.provider.about()
     }
 
     /// What was checked, up to the first step that failed. Topic and address are named only when they are wrong.
-    fn steps(&self, scheme: &dyn Scheme, refusal: Option<&Refusal>) -> Vec<Check> {
+    fn steps(&self, scheme: &dyn Scheme, refusal: Option<&RequestRefusal>) -> Vec<Check> {
         let about = self.about();
         let has_certificate = matches!(scheme.certificate_url(self.request), Ok(Some(_)));
         let signs_time = about.tolerance_s.is_some()
@@ -109,9 +109,9 @@ impl Case<'_> {
     }
 
     /// Everything before it is right, but the certificate was not brought along.
-    fn needed_certificate(&self, scheme: &dyn Scheme, refusal: Option<&Refusal>) -> Option<String> {
+    fn needed_certificate(&self, scheme: &dyn Scheme, refusal: Option<&RequestRefusal>) -> Option<String> {
         let is_missing =
-            self.request.certificate.is_none() && matches!(refusal, Some(Refusal::BadCertificate(_)));
+            self.request.certificate.is_none() && matches!(refusal, Some(RequestRefusal::BadCertificate(_)));
         scheme.certificate_url(self.request).ok().flatten().filter(|_| is_missing)
     }
 
@@ -119,8 +119,8 @@ impl Case<'_> {
     fn reading(&self, scheme: &dyn Scheme) -> Result<String, String> {
         match provider::peek(scheme, *self.request, self.now) {
             Err(unusable) => Err(unusable.0),
-            Ok(Reading::Handshake(_)) => Ok("a handshake or ping, no event".into()),
-            Ok(Reading::Events(events)) => {
+            Ok(RequestReading::Handshake(_)) => Ok("a handshake or ping, no event".into()),
+            Ok(RequestReading::Events(events)) => {
                 let names: Vec<_> =
                     events.iter().map(|event| format!("{} {}", event.kind, event.id)).collect();
                 Ok(names.join(", "))
@@ -128,39 +128,39 @@ impl Case<'_> {
         }
     }
 
-    fn cause(&self, scheme: &dyn Scheme, refusal: &Refusal) -> String {
+    fn cause(&self, scheme: &dyn Scheme, refusal: &RequestRefusal) -> String {
         let title = self.about().title;
         match refusal {
-            Refusal::StaleTimestamp(age) => format!(
+            RequestRefusal::StaleTimestamp(age) => format!(
                 "The signature is right, but it was made {age} s ago. If the request was sent just now, this machine's \
                  clock is about {age} s fast: check its time service. If it is a recording, check it at the time it was made."
             ),
-            Refusal::FutureTimestamp(ahead) => format!(
+            RequestRefusal::FutureTimestamp(ahead) => format!(
                 "The signature is right, but made {ahead} s in the future: this machine's clock is slow by about that \
                  much, or the sender's is fast. Check the time service."
             ),
-            Refusal::BadSignature | Refusal::BadToken => self.bad_signature(scheme),
-            Refusal::MissingHeader(_) | Refusal::MalformedHeader(_) | Refusal::MalformedBody | Refusal::ForeignCall(_) => {
+            RequestRefusal::BadSignature | RequestRefusal::BadToken => self.bad_signature(scheme),
+            RequestRefusal::MissingHeader(_) | RequestRefusal::MalformedHeader(_) | RequestRefusal::MalformedBody | RequestRefusal::ForeignCall(_) => {
                 self.looks_like_another().unwrap_or_else(|| format!(
                     "{}. Either a proxy in front removes or changes it, or the request was not made by {title}.",
                     sentence(refusal)
                 ))
             }
-            Refusal::Unsigned => "SNS's \"raw message delivery\" is on, which sends no signature: switch it off for \
+            RequestRefusal::Unsigned => "SNS's \"raw message delivery\" is on, which sends no signature: switch it off for \
                  this subscription."
                 .into(),
-            Refusal::ForeignCertificate(_) => format!(
+            RequestRefusal::ForeignCertificate(_) => format!(
                 "{}. A forger would do this, so it is not fetched. If a proxy rewrites addresses in headers or bodies, \
                  exempt this path.",
                 sentence(refusal)
             ),
-            Refusal::BadCertificate(what) => format!(
+            RequestRefusal::BadCertificate(what) => format!(
                 "The certificate {what}. If it is out of date, look at this machine's clock."
             ),
-            Refusal::ForeignTopic(topic) => format!(
+            RequestRefusal::ForeignTopic(topic) => format!(
                 "The message is of another topic. If {topic:?} is yours, write it into `topic_arn`."
             ),
-            Refusal::ForeignUrl(url) => format!(
+            RequestRefusal::ForeignUrl(url) => format!(
                 "The signature is right, but made for {url}. If that is this endpoint, write public_url = \"{url}\"."
             ),
         }
@@ -189,7 +189,7 @@ impl Case<'_> {
     fn key_convention(&self) -> Option<String> {
         match self.about().name {
             "stripe" => {
-                let scheme = open_stripe_decoded(self.setup).ok()?;
+                let scheme = provider::open_stripe_decoded(self.setup).ok()?;
                 is_proven(scheme.as_ref(), self.request, self.now).then(|| {
                     "The sender decodes the secret from base 64, as Standard Webhooks does. Stripe's key is the text as \
                      it is, `whsec_` included: repair the sender."
@@ -262,7 +262,7 @@ impl Case<'_> {
         ALL.iter().copied().filter(move |provider| provider.about().name != own)
     }
 
-    fn misdirected(&self, other: &About) -> String {
+    fn misdirected(&self, other: &AboutProvider) -> String {
         format!(
             "This looks like a request of {}, sent to a source of {}: change its address there, or write \
              provider = \"{}\" here.",
@@ -283,7 +283,7 @@ impl Case<'_> {
             );
         }
         let livemode = match provider::peek(scheme, *self.request, self.now) {
-            Ok(Reading::Events(events)) => events.first().and_then(|event| event.livemode),
+            Ok(RequestReading::Events(events)) => events.first().and_then(|event| event.livemode),
             _ => None,
         };
         let mode = match livemode {
@@ -321,22 +321,22 @@ fn check(name: &'static str, ok: bool, detail: &str) -> Check {
 }
 
 /// The step of verification that a refusal stands for.
-fn step(refusal: &Refusal) -> &'static str {
+fn step(refusal: &RequestRefusal) -> &'static str {
     match refusal {
-        Refusal::MissingHeader(_)
-        | Refusal::MalformedHeader(_)
-        | Refusal::MalformedBody
-        | Refusal::ForeignCall(_)
-        | Refusal::Unsigned => "request",
-        Refusal::ForeignCertificate(_) | Refusal::BadCertificate(_) => "certificate",
-        Refusal::BadSignature | Refusal::BadToken => "signature",
-        Refusal::ForeignTopic(_) => "topic",
-        Refusal::ForeignUrl(_) => "address",
-        Refusal::StaleTimestamp(_) | Refusal::FutureTimestamp(_) => "time",
+        RequestRefusal::MissingHeader(_)
+        | RequestRefusal::MalformedHeader(_)
+        | RequestRefusal::MalformedBody
+        | RequestRefusal::ForeignCall(_)
+        | RequestRefusal::Unsigned => "request",
+        RequestRefusal::ForeignCertificate(_) | RequestRefusal::BadCertificate(_) => "certificate",
+        RequestRefusal::BadSignature | RequestRefusal::BadToken => "signature",
+        RequestRefusal::ForeignTopic(_) => "topic",
+        RequestRefusal::ForeignUrl(_) => "address",
+        RequestRefusal::StaleTimestamp(_) | RequestRefusal::FutureTimestamp(_) => "time",
     }
 }
 
-fn verdict(scheme: &dyn Scheme, request: &Request<'_>, now: Time) -> Result<(), Refusal> {
+fn verdict(scheme: &dyn Scheme, request: &Request<'_>, now: Time) -> Result<(), RequestRefusal> {
     scheme.certificate_url(request)?;
     scheme.check(request, now)
 }
@@ -345,7 +345,7 @@ fn verdict(scheme: &dyn Scheme, request: &Request<'_>, now: Time) -> Result<(), 
 fn is_proven(scheme: &dyn Scheme, request: &Request<'_>, now: Time) -> bool {
     matches!(
         verdict(scheme, request, now),
-        Ok(()) | Err(Refusal::StaleTimestamp(_) | Refusal::FutureTimestamp(_))
+        Ok(()) | Err(RequestRefusal::StaleTimestamp(_) | RequestRefusal::FutureTimestamp(_))
     )
 }
 
@@ -390,7 +390,7 @@ fn other_spellings(url: &str, query: &str) -> Vec<String> {
     all
 }
 
-fn sentence(refusal: &Refusal) -> String {
+fn sentence(refusal: &RequestRefusal) -> String {
     let text = refusal.to_string();
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())

@@ -15,11 +15,11 @@ pub const TIMEOUT: &str = "timeout";
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Facts {
+pub struct FulfilmentFacts {
     /// What the app asked for.
     pub ours: FulfilmentRequest,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub runs: BTreeMap<u32, Run>,
+    pub runs: BTreeMap<u32, FulfilmentRun>,
     /// Runs that a person allowed beside those of the configuration.
     #[serde(skip_serializing_if = "is_zero")]
     pub more_runs: u32,
@@ -91,7 +91,7 @@ impl Tier {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Run {
+pub struct FulfilmentRun {
     /// When it was asked for first.
     pub requested_at: Option<Time>,
     pub result: RunResult,
@@ -126,7 +126,7 @@ impl RunResult {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
+pub enum FulfilmentStatus {
     /// Nothing was asked for yet.
     Waiting,
     Processing,
@@ -134,7 +134,7 @@ pub enum Status {
     Failed,
 }
 
-impl Status {
+impl FulfilmentStatus {
     pub const ALL: [Self; 4] = [Self::Waiting, Self::Processing, Self::Done, Self::Failed];
 
     pub const fn name(self) -> &'static str {
@@ -163,7 +163,7 @@ pub enum Counted {
     Done,
 }
 
-impl Facts {
+impl FulfilmentFacts {
     /// Adds what another knows.
     pub fn join(&mut self, other: &Self) {
         if self.ours == FulfilmentRequest::default() {
@@ -179,7 +179,7 @@ impl Facts {
         self.emitted.extend(other.emitted.iter().cloned());
     }
 
-    pub fn newest(&self) -> Option<(u32, &Run)> {
+    pub fn newest(&self) -> Option<(u32, &FulfilmentRun)> {
         self.runs.last_key_value().map(|(number, run)| (*number, run))
     }
 
@@ -189,15 +189,15 @@ impl Facts {
     }
 
     /// `attempts` is how many may fail before it is final.
-    pub fn status(&self, attempts: u32) -> Status {
+    pub fn status(&self, attempts: u32) -> FulfilmentStatus {
         match self.newest() {
-            None => Status::Waiting,
+            None => FulfilmentStatus::Waiting,
             Some((_, run)) => match run.result {
-                RunResult::Done => Status::Done,
+                RunResult::Done => FulfilmentStatus::Done,
                 RunResult::Failed if self.failed_runs() >= attempts.saturating_add(self.more_runs) => {
-                    Status::Failed
+                    FulfilmentStatus::Failed
                 }
-                RunResult::Open | RunResult::Failed => Status::Processing,
+                RunResult::Open | RunResult::Failed => FulfilmentStatus::Processing,
             },
         }
     }
@@ -210,7 +210,7 @@ impl Facts {
 
     /// When it came to its end at last, if it did.
     pub fn failed_at(&self, attempts: u32) -> Option<Time> {
-        let is_final = self.status(attempts) == Status::Failed;
+        let is_final = self.status(attempts) == FulfilmentStatus::Failed;
         self.newest().filter(|_| is_final).and_then(|(_, run)| run.ended_at)
     }
 
@@ -228,7 +228,7 @@ impl Facts {
     }
 }
 
-impl Run {
+impl FulfilmentRun {
     fn join(&mut self, other: &Self) {
         self.requested_at = earliest(self.requested_at, other.requested_at);
         match other.result.cmp(&self.result) {
@@ -270,35 +270,35 @@ mod tests {
 
     const NOW: Time = Time::from_ms(1_780_000_000_000);
 
-    fn run(result: RunResult, at: i64) -> Run {
+    fn run(result: RunResult, at: i64) -> FulfilmentRun {
         let error = (result == RunResult::Failed).then(|| format!("at {at}"));
-        Run { requested_at: Some(NOW), result, ended_at: Some(NOW.plus_ms(at)), error, url: None }
+        FulfilmentRun { requested_at: Some(NOW), result, ended_at: Some(NOW.plus_ms(at)), error, url: None }
     }
 
-    fn of(runs: &[(u32, Run)]) -> Facts {
-        Facts { runs: runs.iter().cloned().collect(), ..Facts::default() }
+    fn of(runs: &[(u32, FulfilmentRun)]) -> FulfilmentFacts {
+        FulfilmentFacts { runs: runs.iter().cloned().collect(), ..FulfilmentFacts::default() }
     }
 
     #[test]
     fn f2_the_third_failure_is_final_and_a_person_may_allow_more() {
-        let open = Run { requested_at: Some(NOW), ..Run::default() };
-        assert_eq!(Facts::default().status(3), Status::Waiting);
+        let open = FulfilmentRun { requested_at: Some(NOW), ..FulfilmentRun::default() };
+        assert_eq!(FulfilmentFacts::default().status(3), FulfilmentStatus::Waiting);
         let mut facts = of(&[(1, open.clone())]);
-        assert_eq!(facts.status(3), Status::Processing);
+        assert_eq!(facts.status(3), FulfilmentStatus::Processing);
         for number in 1..=3 {
             facts.join(&of(&[(number, run(RunResult::Failed, i64::from(number)))]));
         }
-        assert_eq!((facts.status(3), facts.failed_runs()), (Status::Failed, 3));
+        assert_eq!((facts.status(3), facts.failed_runs()), (FulfilmentStatus::Failed, 3));
         assert_eq!((facts.last_error(), facts.failed_at(3)), (Some("at 3"), Some(NOW.plus_ms(3))));
         facts.more_runs = 1;
-        assert_eq!(facts.status(3), Status::Processing);
+        assert_eq!(facts.status(3), FulfilmentStatus::Processing);
         facts.join(&of(&[(4, run(RunResult::Done, 9))]));
-        assert_eq!(facts.status(3), Status::Done);
+        assert_eq!(facts.status(3), FulfilmentStatus::Done);
     }
 
     #[test]
     fn f2_an_older_run_and_a_repetition_do_not_count_and_done_stays() {
-        let mut facts = of(&[(1, run(RunResult::Failed, 1)), (2, Run::default())]);
+        let mut facts = of(&[(1, run(RunResult::Failed, 1)), (2, FulfilmentRun::default())]);
         assert_eq!(facts.counts(1, RunResult::Done), Counted::OlderRun);
         assert_eq!(facts.counts(2, RunResult::Failed), Counted::Yes);
         assert_eq!(facts.counts(7, RunResult::Done), Counted::OlderRun);
@@ -306,20 +306,20 @@ mod tests {
         assert_eq!(facts.counts(2, RunResult::Done), Counted::Repeated);
         assert_eq!(facts.counts(2, RunResult::Failed), Counted::Done);
         facts.join(&of(&[(2, run(RunResult::Failed, 3))]));
-        assert_eq!(facts.status(3), Status::Done);
+        assert_eq!(facts.status(3), FulfilmentStatus::Done);
     }
 
     #[test]
     fn f2_runs_join_in_any_order() {
         let parts = [
-            of(&[(1, Run { requested_at: Some(NOW), ..Run::default() })]),
+            of(&[(1, FulfilmentRun { requested_at: Some(NOW), ..FulfilmentRun::default() })]),
             of(&[(1, run(RunResult::Failed, 4))]),
             of(&[(1, run(RunResult::Failed, 3))]),
             of(&[(1, run(RunResult::Done, 8)), (2, run(RunResult::Failed, 2))]),
-            Facts { downgraded_at: Some(NOW), more_runs: 2, ..Facts::default() },
+            FulfilmentFacts { downgraded_at: Some(NOW), more_runs: 2, ..FulfilmentFacts::default() },
         ];
         let all = |order: &[usize]| {
-            let mut facts = Facts::default();
+            let mut facts = FulfilmentFacts::default();
             order.iter().for_each(|n| facts.join(&parts[*n]));
             facts
         };

@@ -18,7 +18,7 @@ use bytes::Bytes;
 pub use fetch::Fetch;
 pub use notify::Notify;
 pub use refund::RefundCall;
-pub use task::{Kind, Settle, Task};
+pub use task::{JobKind, Settle, Task};
 pub use timer::Timer;
 
 /// What shares concurrency, rate and breaker: all settling, all timers, or one destination.

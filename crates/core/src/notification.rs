@@ -24,12 +24,12 @@ pub mod tries;
 
 pub use advice::Advice;
 pub use alert::Alert;
-pub use compose::{House, Named, Parties, Person, Place, awaits_receipt, compose};
+pub use compose::{House, Named, Parties, Person, TenantPlace, awaits_receipt, compose};
 pub use message::{Message, Receipt, Sent};
-pub use notice::{Audience, Notice, Status, Step};
+pub use notice::{Audience, Notice, NoticeStatus, Step};
 pub use quota::{Limits, Quota, Reserved};
-pub use resend::{Resend, ResendRefusal, Resent};
-pub use rule::{Rule, To, tasks};
+pub use resend::{ResendOrder, ResendRefusal, Resent};
+pub use rule::{NotifyRule, To, tasks};
 pub use suppression::{Suppression, SuppressionRefusal};
 pub use template::{Flaw, Rendered, Templates};
 pub use tries::{Doubt, Then, Tries};

@@ -1,6 +1,6 @@
 //! Which requests are genuine, and what events they carry.
 //!
-//! A provider is one file below this one: an [`About`] that says what it is in words, `open` that turns a
+//! A provider is one file below this one: an [`AboutProvider`] that says what it is in words, `open` that turns a
 //! source's configuration into keys, and a [`Scheme`] that checks, reads and signs requests. All files have that
 //! shape in that order; adding a provider is adding its file and its line in [`ALL`]. No file does I/O: a scheme
 //! that needs a certificate names its URL, and the caller brings it along.
@@ -38,10 +38,10 @@ use std::borrow::Cow;
 use http::{HeaderMap, Method};
 use serde::Deserialize;
 
-pub use about::{About, ProviderSetting, Setup, SetupError};
+pub use about::{AboutProvider, ProviderSetting, Setup, SetupError};
 pub use certificate::Certificate;
 pub use listed::read_listed;
-pub use refusal::Refusal;
+pub use refusal::RequestRefusal;
 pub(crate) use signature::to_base64;
 pub use signature::{from_base64 as decode_base64, sha256, to_base64 as encode_base64, to_hex as encode_hex};
 pub(crate) use stripe::open_decoded as open_stripe_decoded;
@@ -84,7 +84,7 @@ pub fn find(name: &str) -> Option<&'static dyn Provider> {
 }
 
 pub trait Provider: Sync {
-    fn about(&self) -> &'static About;
+    fn about(&self) -> &'static AboutProvider;
 
     /// Turns a source's configuration into a scheme with its keys ready. The error says what to write instead.
     fn open(&self, setup: &Setup) -> Result<Box<dyn Scheme>, SetupError>;
@@ -103,13 +103,13 @@ pub struct Request<'r> {
 
 impl<'r> Request<'r> {
     /// A header that must be there once, as text. Repeated headers are refused: which one was signed?
-    fn header(&self, name: &str) -> Result<&'r str, Refusal> {
+    fn header(&self, name: &str) -> Result<&'r str, RequestRefusal> {
         let mut values = self.headers.get_all(name).iter();
-        let value = values.next().ok_or_else(|| Refusal::missing(name))?;
+        let value = values.next().ok_or_else(|| RequestRefusal::missing(name))?;
         if values.next().is_some() {
-            return Err(Refusal::malformed(name));
+            return Err(RequestRefusal::malformed(name));
         }
-        value.to_str().map_err(|_| Refusal::malformed(name))
+        value.to_str().map_err(|_| RequestRefusal::malformed(name))
     }
 
     /// A header that need not be there; unreadable ones count as absent.
@@ -171,7 +171,11 @@ impl<'r> std::ops::Deref for Verified<'r> {
     }
 }
 
-pub fn verify<'r>(scheme: &dyn Scheme, request: Request<'r>, now: Time) -> Result<Verified<'r>, Refusal> {
+pub fn verify<'r>(
+    scheme: &dyn Scheme,
+    request: Request<'r>,
+    now: Time,
+) -> Result<Verified<'r>, RequestRefusal> {
     scheme.check(&request, now)?;
     Ok(Verified { request, now })
 }
@@ -180,14 +184,14 @@ pub fn verify<'r>(scheme: &dyn Scheme, request: Request<'r>, now: Time) -> Resul
 const NAME_BYTES_MAX: usize = 255;
 
 /// What a genuine request says, with ids and types that every store, header and log line can carry.
-pub fn read<'r>(scheme: &dyn Scheme, request: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
+pub fn read<'r>(scheme: &dyn Scheme, request: &Verified<'r>) -> Result<RequestReading<'r>, Unusable> {
     usable(scheme.read(request)?)
 }
 
-fn usable(reading: Reading<'_>) -> Result<Reading<'_>, Unusable> {
+fn usable(reading: RequestReading<'_>) -> Result<RequestReading<'_>, Unusable> {
     let mut events = match reading {
-        Reading::Events(events) => events,
-        handshake @ Reading::Handshake(_) => return Ok(handshake),
+        RequestReading::Events(events) => events,
+        handshake @ RequestReading::Handshake(_) => return Ok(handshake),
     };
     if events.is_empty() {
         return Err(Unusable("the body holds no event".into()));
@@ -207,7 +211,7 @@ fn usable(reading: Reading<'_>) -> Result<Reading<'_>, Unusable> {
         event.object.take_if(|object| !is_usable(&object.kind) || !is_usable(&object.id));
         event.account.take_if(|account| !is_usable(account));
     }
-    Ok(Reading::Events(events))
+    Ok(RequestReading::Events(events))
 }
 
 /// Most events in one request: no provider sends nearly as many.
@@ -218,7 +222,7 @@ pub(crate) fn peek<'r>(
     scheme: &dyn Scheme,
     request: Request<'r>,
     now: Time,
-) -> Result<Reading<'r>, Unusable> {
+) -> Result<RequestReading<'r>, Unusable> {
     read(scheme, &Verified { request, now })
 }
 
@@ -239,12 +243,12 @@ fn subject(kind: &str) -> &str {
 /// One provider's rules with one source's keys.
 pub trait Scheme: Send + Sync {
     /// The certificate this request names, if the scheme works with one and the URL may be trusted.
-    fn certificate_url(&self, _request: &Request<'_>) -> Result<Option<String>, Refusal> {
+    fn certificate_url(&self, _request: &Request<'_>) -> Result<Option<String>, RequestRefusal> {
         Ok(None)
     }
 
     /// Is the request genuine? Over the raw bytes, in constant time, failing closed.
-    fn check(&self, request: &Request<'_>, now: Time) -> Result<(), Refusal>;
+    fn check(&self, request: &Request<'_>, now: Time) -> Result<(), RequestRefusal>;
 
     /// The id of this delivery, where the proof covers it but covers the body so loosely that whoever saw one request can
     /// write another body for it. No second body is accepted under it.
@@ -258,10 +262,10 @@ pub trait Scheme: Send + Sync {
     }
 
     /// What a genuine request says. Call [`read`], which also makes sure that the names are usable.
-    fn read<'r>(&self, request: &Verified<'r>) -> Result<Reading<'r>, Unusable>;
+    fn read<'r>(&self, request: &Verified<'r>) -> Result<RequestReading<'r>, Unusable>;
 
     /// What one event says that the provider lists in its API: the same as its webhook, so that both are one event.
-    fn read_listed<'r>(&self, _event: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
+    fn read_listed<'r>(&self, _event: &Verified<'r>) -> Result<RequestReading<'r>, Unusable> {
         Err(Unusable("this provider's listed events can't be read yet".into()))
     }
 
@@ -270,13 +274,13 @@ pub trait Scheme: Send + Sync {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub enum Reading<'r> {
+pub enum RequestReading<'r> {
     /// At least one.
     Events(Vec<Event<'r>>),
     Handshake(Handshake),
 }
 
-impl<'r> Reading<'r> {
+impl<'r> RequestReading<'r> {
     fn event(event: Event<'r>) -> Self {
         Self::Events(vec![event])
     }
@@ -317,18 +321,18 @@ fn excerpt(text: &str) -> String {
 const FUTURE_SKEW_S: i64 = 60;
 
 /// Refuses a signed time outside the window. Measured at receipt, never again later.
-fn check_window(signed_at: i64, now: Time, tolerance_s: i64) -> Result<(), Refusal> {
+fn check_window(signed_at: i64, now: Time, tolerance_s: i64) -> Result<(), RequestRefusal> {
     check_sides(signed_at, now, tolerance_s, tolerance_s.max(FUTURE_SKEW_S))
 }
 
 /// The same, with a window whose sides differ.
-fn check_sides(signed_at: i64, now: Time, past_s: i64, future_s: i64) -> Result<(), Refusal> {
+fn check_sides(signed_at: i64, now: Time, past_s: i64, future_s: i64) -> Result<(), RequestRefusal> {
     let age = now.seconds().saturating_sub(signed_at);
     if age > past_s {
-        return Err(Refusal::StaleTimestamp(age));
+        return Err(RequestRefusal::StaleTimestamp(age));
     }
     if age < -future_s {
-        return Err(Refusal::FutureTimestamp(-age));
+        return Err(RequestRefusal::FutureTimestamp(-age));
     }
     Ok(())
 }

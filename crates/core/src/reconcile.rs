@@ -13,7 +13,7 @@ use crate::pattern::Pattern;
 use crate::time::{DAY_MS, Time};
 
 pub use compare::{Comparison, ReadAt, compare};
-pub use conclude::RunResult;
+pub use conclude::ReconcileResult;
 pub use register::{DayCount, Discrepancy, Done, EventStanding, Found, RunFigures, SourceRegister};
 pub use silence::{Heard, Rates, Silence, SilenceVerdict};
 
@@ -30,7 +30,7 @@ const MISSED_RUNS: i64 = 3;
 
 /// What the operator wants.
 #[derive(Clone, Debug)]
-pub struct Policy {
+pub struct ReconcilePolicy {
     pub every_ms: i64,
     pub overlap_ms: i64,
     /// A webhook may be on its way for so long.
@@ -49,7 +49,7 @@ pub enum Silent {
     Off,
 }
 
-impl Default for Policy {
+impl Default for ReconcilePolicy {
     fn default() -> Self {
         Self {
             every_ms: 5 * 60_000,
@@ -89,7 +89,7 @@ pub struct Window {
     pub is_deep: bool,
 }
 
-impl Policy {
+impl ReconcilePolicy {
     pub fn window(&self, register: &SourceRegister, reach: Reach, order: RunOrder, at: Time) -> Window {
         let is_deep = order.since.is_none() && (order.by_hand || self.wants_deep(register, at));
         let oldest = at.plus_ms(-reach.listed_ms.unwrap_or(0).min(reach.kept_ms));
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn e2_a_run_reads_what_is_new_with_an_overlap_and_everything_once_a_day() {
-        let policy = Policy::default();
+        let policy = ReconcilePolicy::default();
         let window = |register: &SourceRegister, order| policy.window(register, REACH, order, NOW);
         let usual = window(&register(), RunOrder::default());
         assert_eq!((ago(usual.events_since), usual.is_deep), (600_000 + HOUR_MS, false));
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn e2_no_run_by_itself_reaches_behind_the_first_and_none_behind_what_is_kept() {
-        let policy = Policy::default();
+        let policy = ReconcilePolicy::default();
         let first = policy.window(&SourceRegister::default(), REACH, RunOrder::default(), NOW);
         assert_eq!((ago(first.events_since), first.is_deep), (0, true));
         assert_eq!(ago(first.objects_since), 0);
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn e2_where_no_event_tells_of_it_what_was_paid_late_is_looked_for_once_a_day() {
-        let policy = Policy::default();
+        let policy = ReconcilePolicy::default();
         let no_events = Reach { listed_ms: None, ..REACH };
         let daily = SourceRegister { last_deep: Some(NOW.plus_ms(-DAY_MS)), ..register() };
         let objects = |register: &SourceRegister, reach, order| {
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn e2_a_clock_that_was_ahead_holds_up_no_run() {
-        let policy = Policy::default();
+        let policy = ReconcilePolicy::default();
         let later = Some(NOW.plus_ms(365 * DAY_MS));
         let ahead = SourceRegister {
             high_water: later,
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn e2_what_is_young_is_no_gap_and_a_missed_run_is_seen() {
-        let policy = Policy::default();
+        let policy = ReconcilePolicy::default();
         assert!(!policy.is_gap(Some(NOW.plus_ms(-119_999)), NOW));
         assert!(policy.is_gap(Some(NOW.plus_ms(-120_000)), NOW));
         assert!(!policy.was_away(&register(), NOW));

@@ -16,7 +16,7 @@ pub const TAG: &str = "rsv_";
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Facts {
+pub struct ReservationFacts {
     /// What the app asked for.
     pub ours: ReservationRequest,
     /// How long the places are kept for whoever pays.
@@ -107,14 +107,14 @@ pub struct Confirmation {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
+pub enum ReservationStatus {
     Hold,
     Confirmed,
     Expired,
     Cancelled,
 }
 
-impl Status {
+impl ReservationStatus {
     pub const ALL: [Self; 4] = [Self::Hold, Self::Confirmed, Self::Expired, Self::Cancelled];
 
     pub const fn name(self) -> &'static str {
@@ -131,7 +131,7 @@ impl Status {
     }
 }
 
-impl Facts {
+impl ReservationFacts {
     /// Adds what another knows.
     pub fn join(&mut self, other: &Self) {
         if self.ours == ReservationRequest::default() {
@@ -169,15 +169,15 @@ impl Facts {
     }
 
     /// What it is at a moment: the first that holds.
-    pub fn status(&self, at: Time, grace_ms: i64) -> Status {
+    pub fn status(&self, at: Time, grace_ms: i64) -> ReservationStatus {
         if self.cancelled.is_some() {
-            return Status::Cancelled;
+            return ReservationStatus::Cancelled;
         }
         if self.confirmed > self.lapsed {
-            return Status::Confirmed;
+            return ReservationStatus::Confirmed;
         }
         let is_over = self.lapsed >= self.claimed() || at >= self.until.plus_ms(grace_ms);
-        if is_over { Status::Expired } else { Status::Hold }
+        if is_over { ReservationStatus::Expired } else { ReservationStatus::Hold }
     }
 
     /// Until when its customer may cancel it, if that depends on when it starts.
@@ -199,21 +199,25 @@ mod tests {
 
     const NOW: Time = Time::from_ms(1_780_000_000_000);
 
-    fn held() -> Facts {
-        Facts { until: NOW.plus_ms(1_000), claims: [(1, [(0, 1)].into())].into(), ..Facts::default() }
+    fn held() -> ReservationFacts {
+        ReservationFacts {
+            until: NOW.plus_ms(1_000),
+            claims: [(1, [(0, 1)].into())].into(),
+            ..ReservationFacts::default()
+        }
     }
 
     #[test]
     fn f1_a_hold_ends_by_its_time_and_grace_with_no_sweep() {
         let facts = held();
-        assert_eq!(facts.status(NOW.plus_ms(1_099), 100), Status::Hold);
-        assert_eq!(facts.status(NOW.plus_ms(1_100), 100), Status::Expired);
-        let swept = Facts { lapsed: 1, ..held() };
-        assert_eq!(swept.status(NOW, 100), Status::Expired);
-        let again = Facts { claims: [(1, [(0, 1)].into()), (2, [(0, 1)].into())].into(), ..swept };
-        assert_eq!(again.status(NOW, 100), Status::Hold);
-        let confirmed = Facts { confirmed: 2, ..again };
-        assert_eq!(confirmed.status(NOW.plus_ms(i64::MAX / 2), 100), Status::Confirmed);
+        assert_eq!(facts.status(NOW.plus_ms(1_099), 100), ReservationStatus::Hold);
+        assert_eq!(facts.status(NOW.plus_ms(1_100), 100), ReservationStatus::Expired);
+        let swept = ReservationFacts { lapsed: 1, ..held() };
+        assert_eq!(swept.status(NOW, 100), ReservationStatus::Expired);
+        let again = ReservationFacts { claims: [(1, [(0, 1)].into()), (2, [(0, 1)].into())].into(), ..swept };
+        assert_eq!(again.status(NOW, 100), ReservationStatus::Hold);
+        let confirmed = ReservationFacts { confirmed: 2, ..again };
+        assert_eq!(confirmed.status(NOW.plus_ms(i64::MAX / 2), 100), ReservationStatus::Confirmed);
     }
 
     #[test]
@@ -226,13 +230,21 @@ mod tests {
         };
         let parts = [
             held(),
-            Facts { lapsed: 1, emitted: ["a".to_owned()].into(), ..Facts::default() },
-            Facts { claims: [(2, [(0, 1)].into())].into(), confirmed: 2, ..Facts::default() },
-            Facts { cancelled: Some(cancel(5)), until: NOW.plus_ms(9_000), ..Facts::default() },
-            Facts { cancelled: Some(cancel(4)), links: 1, ..Facts::default() },
+            ReservationFacts { lapsed: 1, emitted: ["a".to_owned()].into(), ..ReservationFacts::default() },
+            ReservationFacts {
+                claims: [(2, [(0, 1)].into())].into(),
+                confirmed: 2,
+                ..ReservationFacts::default()
+            },
+            ReservationFacts {
+                cancelled: Some(cancel(5)),
+                until: NOW.plus_ms(9_000),
+                ..ReservationFacts::default()
+            },
+            ReservationFacts { cancelled: Some(cancel(4)), links: 1, ..ReservationFacts::default() },
         ];
         let all = |order: &[usize]| {
-            let mut facts = Facts::default();
+            let mut facts = ReservationFacts::default();
             order.iter().for_each(|n| facts.join(&parts[*n]));
             facts
         };

@@ -28,10 +28,10 @@ use crate::job::{DeadReason, Outcome};
 use crate::source_name::{Origin, is_own};
 
 pub use crate::job::RefundCall;
-pub use crate::job::fetch::{Fetch, Provider};
+pub use crate::job::fetch::{ApiProvider, Fetch};
 pub use crate::state::Wanted;
 pub use decide::{Cause, Change, Input, Terms, decide, names};
-pub use reading::{Reading, Realm, References, Unreadable};
+pub use reading::{Reading, Realm, References, UnreadableEvent};
 
 /// The type under which a genuine request without a usable event is kept.
 pub const UNUSABLE: &str = "unusable";
@@ -47,7 +47,11 @@ pub fn held_back(origin: Origin, account: Option<&str>, event: &Stored) -> Optio
 }
 
 /// What an event adds to the books; `None` when there is no rule for it. A hint adds nothing: nobody has proven it.
-pub fn read(origin: Origin, event: &Stored, references: &References) -> Result<Option<Reading>, Unreadable> {
+pub fn read(
+    origin: Origin,
+    event: &Stored,
+    references: &References,
+) -> Result<Option<Reading>, UnreadableEvent> {
     if event.trust == Trust::Hint {
         return Ok(None);
     }

@@ -129,7 +129,7 @@ impl Session {
 
 /// What is decided about a user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Act {
+pub enum UserAct {
     Rank(Rank),
     /// Shut out, with every session.
     Disable,
@@ -216,24 +216,24 @@ impl User {
     }
 
     /// What was decided about them. Answers what the audit log calls it, with the details.
-    pub fn carry_out(&mut self, act: Act, at: Time) -> (&'static str, Value) {
+    pub fn carry_out(&mut self, act: UserAct, at: Time) -> (&'static str, Value) {
         match act {
-            Act::Rank(rank) => {
+            UserAct::Rank(rank) => {
                 let details = json!({ "before": self.rank, "after": rank });
                 self.rank = rank;
                 ("user.rank_changed", details)
             }
-            Act::Disable => {
+            UserAct::Disable => {
                 self.disabled_at = Some(at);
                 self.sessions.clear();
                 ("user.disabled", json!({}))
             }
-            Act::Enable => {
+            UserAct::Enable => {
                 self.disabled_at = None;
                 self.misses.clear();
                 ("user.enabled", json!({}))
             }
-            Act::EndSessions => {
+            UserAct::EndSessions => {
                 self.sessions.clear();
                 ("user.sessions_ended", json!({}))
             }
@@ -378,25 +378,25 @@ mod tests {
 
     #[test]
     fn h1_what_is_decided_about_a_user_is_what_the_log_says_of_it() {
-        let check = |act: Act, action: &str, details: Value, (is_admin, sessions): (bool, usize)| {
+        let check = |act: UserAct, action: &str, details: Value, (is_admin, sessions): (bool, usize)| {
             let mut user = User::new(Rank::Admin, "hash".into(), NOW);
             user.entered("home", session("a", NOW));
             assert_eq!(user.carry_out(act, NOW), (action, details), "{act:?}");
             assert_eq!((user.is_admin(), user.sessions.len()), (is_admin, sessions), "{act:?}");
         };
         let ranks = json!({ "before": "admin", "after": "viewer" });
-        check(Act::Rank(Rank::Viewer), "user.rank_changed", ranks, (false, 1));
-        check(Act::Disable, "user.disabled", json!({}), (false, 0));
-        check(Act::Enable, "user.enabled", json!({}), (true, 1));
-        check(Act::EndSessions, "user.sessions_ended", json!({}), (true, 0));
+        check(UserAct::Rank(Rank::Viewer), "user.rank_changed", ranks, (false, 1));
+        check(UserAct::Disable, "user.disabled", json!({}), (false, 0));
+        check(UserAct::Enable, "user.enabled", json!({}), (true, 1));
+        check(UserAct::EndSessions, "user.sessions_ended", json!({}), (true, 0));
     }
 
     #[test]
     fn h1_who_is_let_in_again_can_enter_at_once() {
         let mut user = user();
         (0..9).for_each(|_| _ = user.missed("a", NOW));
-        user.carry_out(Act::Disable, NOW);
-        user.carry_out(Act::Enable, NOW);
+        user.carry_out(UserAct::Disable, NOW);
+        user.carry_out(UserAct::Enable, NOW);
         assert_eq!((user.disabled_at, user.misses.len(), user.shut("a", NOW)), (None, 0, None));
     }
 

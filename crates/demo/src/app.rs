@@ -20,11 +20,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 pub use behaviour::{Behaviour, Reply};
-pub use ledger::{Answered, Counts, Delivery, Ledger};
+pub use ledger::{AnsweredRequest, AppCounts, Ledger, SeenDelivery};
 
-use crate::server::{Request, Server, locked};
+use crate::server::{ServedRequest, StubServer, locked};
 use crate::sink::REQUEST_MAX;
-use behaviour::{Act, Ending};
+use behaviour::{AppAct, AppEnding};
 
 /// How long a port may take to be ours again: whoever tries to connect to it may hold it for a moment.
 const PORT_BACK_WITHIN: Duration = Duration::from_secs(5);
@@ -61,10 +61,10 @@ pub enum Keep {
 }
 
 #[derive(Debug)]
-pub struct App {
+pub struct DemoApp {
     address: SocketAddr,
     /// `None` after a crash.
-    server: Option<Server>,
+    server: Option<StubServer>,
     shared: Arc<Shared>,
 }
 
@@ -76,7 +76,7 @@ struct Shared {
     file: Option<File>,
 }
 
-impl App {
+impl DemoApp {
     pub fn start(behaviour: Behaviour) -> io::Result<Self> {
         Self::start_with(Settings { behaviour, ..Settings::default() })
     }
@@ -130,11 +130,11 @@ impl App {
     }
 
     /// Every request taken so far, in order.
-    pub fn received(&self) -> Vec<Delivery> {
+    pub fn received(&self) -> Vec<SeenDelivery> {
         locked(&self.shared.ledger).received().to_vec()
     }
 
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> AppCounts {
         locked(&self.shared.ledger).counts()
     }
 
@@ -144,13 +144,13 @@ impl App {
 }
 
 impl Shared {
-    fn listen(self: &Arc<Self>, address: SocketAddr) -> io::Result<Server> {
+    fn listen(self: &Arc<Self>, address: SocketAddr) -> io::Result<StubServer> {
         let serving = Arc::clone(self);
-        Server::start(address, move |stream| serve(stream, Arc::clone(&serving)))
+        StubServer::start(address, move |stream| serve(stream, Arc::clone(&serving)))
     }
 
     /// The request is seen: from here its fate is fixed.
-    fn meet(&self, request: &mut Delivery) -> Act {
+    fn meet(&self, request: &mut SeenDelivery) -> AppAct {
         let seen = locked(&self.ledger).see(request);
         let act = locked(&self.behaviour).decide(&request.path, &request.message, seen);
         request.answered = act.answered();
@@ -158,7 +158,7 @@ impl Shared {
     }
 
     /// Writes down what was done, the file first: who reads of an answer must find its line.
-    fn note(&self, mut request: Delivery) -> io::Result<()> {
+    fn note(&self, mut request: SeenDelivery) -> io::Result<()> {
         if let (Some(mut file), true) = (self.file.as_ref(), request.is_processed()) {
             file.write_all(request.line().as_bytes())?;
         }
@@ -185,26 +185,26 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>) -> io::Result<()> {
         tokio::time::sleep(act.delay).await;
         shared.note(request)?;
         match act.ending {
-            Ending::Reply(reply) => stream.write_all(&reply.encode()).await?,
-            Ending::Trickle(reply, pause) => {
+            AppEnding::Reply(reply) => stream.write_all(&reply.encode()).await?,
+            AppEnding::Trickle(reply, pause) => {
                 for byte in reply.encode() {
                     stream.write_all(&[byte]).await?;
                     tokio::time::sleep(pause).await;
                 }
             }
             // Until the caller leaves.
-            Ending::Silence => while stream.read(&mut [0; 4096]).await? > 0 {},
-            Ending::Drop => return Ok(()),
+            AppEnding::Silence => while stream.read(&mut [0; 4096]).await? > 0 {},
+            AppEnding::Drop => return Ok(()),
         }
     }
 }
 
 /// The first request in these bytes and where it ends, once it is whole.
-fn parse(bytes: &[u8]) -> io::Result<Option<(Delivery, usize)>> {
-    let Some((request, end)) = Request::parse(bytes)? else { return Ok(None) };
+fn parse(bytes: &[u8]) -> io::Result<Option<(SeenDelivery, usize)>> {
+    let Some((request, end)) = ServedRequest::parse(bytes)? else { return Ok(None) };
     let value = |name: &str| request.header(name).unwrap_or_default().to_owned();
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let delivery = Delivery {
+    let delivery = SeenDelivery {
         message: value("sekisho-message-id"),
         event: value("sekisho-event-id"),
         attempt: value("sekisho-attempt").parse().unwrap_or_default(),
@@ -212,7 +212,7 @@ fn parse(bytes: &[u8]) -> io::Result<Option<(Delivery, usize)>> {
         at_ms: since.as_millis() as u64,
         headers: request.headers,
         body: request.body,
-        answered: Answered::Nothing,
+        answered: AnsweredRequest::Nothing,
     };
     Ok(Some((delivery, end)))
 }

@@ -1,7 +1,7 @@
 //! A plain HTTP/1.1 client for tests: one connection per request, nothing hidden, loopback only.
 //!
 //! It shows exactly what the server said, reads bodies of any framing, and gives up after [`TIMEOUT`]. The load
-//! generator shares its reading of a response's head (`Head`).
+//! generator shares its reading of a response's head (`ResponseHead`).
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -99,7 +99,7 @@ fn receive(stream: &mut impl Read) -> io::Result<Response> {
 fn decode(bytes: &[u8], ended: bool) -> io::Result<Option<Response>> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut parsed = httparse::Response::new(&mut headers);
-    let Some(head) = Head::parse(bytes, &mut parsed)? else { return Ok(None) };
+    let Some(head) = ResponseHead::parse(bytes, &mut parsed)? else { return Ok(None) };
     let rest = &bytes[head.length..];
     let body = match head.body {
         Body::Length(length) if rest.len() < length => None,
@@ -116,7 +116,7 @@ fn decode(bytes: &[u8], ended: bool) -> io::Result<Option<Response>> {
 
 /// What the first lines of a response say about the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Head {
+pub struct ResponseHead {
     pub status: u16,
     pub length: usize,
     pub body: Body,
@@ -131,7 +131,7 @@ pub enum Body {
     UntilClose,
 }
 
-impl Head {
+impl ResponseHead {
     pub fn read(bytes: &[u8]) -> io::Result<Option<Self>> {
         let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
         Self::parse(bytes, &mut httparse::Response::new(&mut headers))
@@ -208,11 +208,11 @@ mod tests {
 
     #[test]
     fn a_head_says_whether_the_connection_goes_on() {
-        let read = |text: &str| Head::read(text.as_bytes()).unwrap().unwrap();
+        let read = |text: &str| ResponseHead::read(text.as_bytes()).unwrap().unwrap();
         assert!(!read("HTTP/1.1 204 No Content\r\n\r\n").close);
         assert!(read("HTTP/1.1 204 No Content\r\nConnection: Close\r\n\r\n").close);
         assert!(read("HTTP/1.1 200 OK\r\n\r\n").close);
-        assert!(Head::read(b"nonsense\r\n\r\n").is_err());
+        assert!(ResponseHead::read(b"nonsense\r\n\r\n").is_err());
     }
 
     #[test]

@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
 use connection::KeepAlive;
-pub use report::{Ledger, Report};
-use tally::{Outcome, Tally};
+pub use report::{Report, SentLedger};
+use tally::{RequestOutcome, Tally};
 
 use crate::traffic::Traffic;
 use crate::{assert_loopback, measure};
@@ -48,17 +48,17 @@ pub struct Load {
     pub first: u64,
     /// How long one answer may take before its connection is given up.
     pub answer_timeout: Duration,
-    pub resend: Resend,
+    pub resend: LoadResend,
     pub ledger: Recording,
     /// Set it to end the load early.
     pub stop: Arc<AtomicBool>,
     /// How far it is, for whoever watches.
-    pub progress: Arc<Progress>,
+    pub progress: Arc<LoadProgress>,
 }
 
 /// Requests so far, by how they ended.
 #[derive(Debug, Default)]
-pub struct Progress {
+pub struct LoadProgress {
     pub accepted: AtomicU64,
     pub refused: AtomicU64,
     /// Their connection ended before the answer.
@@ -75,7 +75,7 @@ pub enum Pace {
 
 /// What happens to an event that got no answer, or not a good one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resend {
+pub enum LoadResend {
     Never,
     /// As providers do, only sooner: the same event again until it gets 2xx or the load ends.
     UntilAcknowledged,
@@ -108,7 +108,7 @@ impl Load {
             requests_max: u64::MAX,
             first: 0,
             answer_timeout: Duration::from_secs(30),
-            resend: Resend::Never,
+            resend: LoadResend::Never,
             ledger: Recording::Off,
             stop: Arc::default(),
             progress: Arc::default(),
@@ -128,9 +128,9 @@ impl Load {
     }
 
     /// Runs beside the caller until told to stop.
-    pub fn start(self, traffic: Arc<dyn Traffic>) -> Running {
+    pub fn start(self, traffic: Arc<dyn Traffic>) -> RunningLoad {
         let stop = Arc::clone(&self.stop);
-        Running { stop, thread: std::thread::spawn(move || self.run_blocking(traffic)) }
+        RunningLoad { stop, thread: std::thread::spawn(move || self.run_blocking(traffic)) }
     }
 
     /// Runs on the current tokio runtime, which needs its timer and network enabled.
@@ -162,13 +162,13 @@ impl Load {
 
 /// A load under way on a thread of its own.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningLoad {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Report>,
 }
 
-impl Running {
-    /// It ended by itself; [`Running::stop`] says what came of it.
+impl RunningLoad {
+    /// It ended by itself; [`RunningLoad::stop`] says what came of it.
     pub fn is_over(&self) -> bool {
         self.thread.is_finished()
     }
@@ -287,7 +287,7 @@ impl LoadRun {
     fn answered(&self, n: u64, due: Instant, status: u16) {
         let now = Instant::now();
         let accepted = (200..300).contains(&status);
-        let Progress { accepted: well, refused, .. } = &*self.load.progress;
+        let LoadProgress { accepted: well, refused, .. } = &*self.load.progress;
         if accepted { well } else { refused }.fetch_add(1, Ordering::Relaxed);
         {
             let mut tally = self.tally();
@@ -313,7 +313,7 @@ impl LoadRun {
         let mut tally = self.tally();
         tally.unknown += u64::from(due >= self.measured_from);
         if self.records() {
-            tally.open.insert(n, Outcome::Unknown);
+            tally.open.insert(n, RequestOutcome::Unknown);
         }
     }
 
@@ -337,10 +337,10 @@ impl LoadRun {
             elapsed: ended.saturating_duration_since(self.measured_from),
             accepted: tally.accepted.clone(),
             refused: tally.refused.clone(),
-            ledger: Ledger {
+            ledger: SentLedger {
                 acknowledged: ids(std::mem::take(&mut tally.acknowledged)),
-                unknown: ids(with(Outcome::Unknown)),
-                refused: ids(with(Outcome::Refused)),
+                unknown: ids(with(RequestOutcome::Unknown)),
+                refused: ids(with(RequestOutcome::Refused)),
                 resent: ids(std::mem::take(&mut tally.resent).into_iter().collect()),
             },
             next,
@@ -367,7 +367,7 @@ mod tests {
             Load { connections: 3, requests_max: 100, ledger: Recording::Memory, ..Load::new(address) };
         let progress = Arc::clone(&load.progress);
         let report = load.run(stripe()).await;
-        let Progress { accepted, refused, unanswered } = &*progress;
+        let LoadProgress { accepted, refused, unanswered } = &*progress;
         assert_eq!([accepted, refused, unanswered].map(|count| count.load(Ordering::Relaxed)), [75, 25, 0]);
         assert_eq!(report.statuses, BTreeMap::from([(204, 75), (503, 25)]));
         assert_eq!((report.acknowledged(), report.refusals(), report.next), (75, 25, 100));
@@ -390,7 +390,7 @@ mod tests {
             "the tenth request of each connection closed it, the last one at the end"
         );
 
-        let report = Load { resend: Resend::UntilAcknowledged, ..once }.run(stripe()).await;
+        let report = Load { resend: LoadResend::UntilAcknowledged, ..once }.run(stripe()).await;
         assert_eq!(report.ledger.acknowledged.len(), 50);
         assert_eq!(report.ledger.unknown, Vec::<String>::new());
         assert!(report.ledger.resent.contains(&stripe().event_id(9)), "{:?}", report.ledger.resent);
@@ -403,7 +403,7 @@ mod tests {
         let load = Load {
             connections: 1,
             duration: Duration::from_millis(100),
-            resend: Resend::UntilAcknowledged,
+            resend: LoadResend::UntilAcknowledged,
             ledger: Recording::Memory,
             ..Load::new(address)
         };

@@ -47,9 +47,9 @@ pub struct Postgres {
 }
 
 /// An open transaction of somebody who looks.
-pub struct Snapshot(Child);
+pub struct PostgresSnapshot(Child);
 
-impl Drop for Snapshot {
+impl Drop for PostgresSnapshot {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -157,7 +157,7 @@ impl Postgres {
     }
 
     /// A transaction that looks at the database as it is now and stays open, until it is dropped or this long.
-    pub fn hold_snapshot(&self, database: &str, lasts: Duration) -> Result<Snapshot, String> {
+    pub fn hold_snapshot(&self, database: &str, lasts: Duration) -> Result<PostgresSnapshot, String> {
         let look = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM job;";
         let url = self.url(database);
         let mut psql = Command::new(&self.psql)
@@ -174,7 +174,7 @@ impl Postgres {
         if line.trim().is_empty() {
             return Err("the transaction could not be opened".into());
         }
-        Ok(Snapshot(psql))
+        Ok(PostgresSnapshot(psql))
     }
 
     /// Ends every session but its own, as a failover or an impatient operator would; says how many.

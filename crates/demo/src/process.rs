@@ -22,13 +22,13 @@ const POLL: Duration = Duration::from_millis(5);
 
 /// How the binary is started: `sekisho serve --listen … [--config …] [--store …] [--role …] [arguments]`.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ServerOptions {
     pub binary: PathBuf,
     /// Working directory; also holds the configuration and what the process prints.
     pub dir: PathBuf,
     /// `serve`, or another command of the binary.
     pub command: Vec<String>,
-    pub config: Config,
+    pub config: ServerConfig,
     pub store: Option<String>,
     pub role: Option<String>,
     pub arguments: Vec<OsString>,
@@ -42,7 +42,7 @@ pub struct Options {
 }
 
 #[derive(Clone, Debug, Default)]
-pub enum Config {
+pub enum ServerConfig {
     #[default]
     None,
     /// Written to `sekisho.toml` in the directory.
@@ -50,13 +50,13 @@ pub enum Config {
     Path(PathBuf),
 }
 
-impl Options {
+impl ServerOptions {
     pub fn new(binary: impl Into<PathBuf>, dir: impl Into<PathBuf>) -> Self {
         Self {
             binary: binary.into(),
             dir: dir.into(),
             command: vec!["serve".into()],
-            config: Config::None,
+            config: ServerConfig::None,
             store: None,
             role: None,
             arguments: Vec::new(),
@@ -70,7 +70,7 @@ impl Options {
 
 #[derive(Debug)]
 pub struct Server {
-    options: Options,
+    options: ServerOptions,
     address: SocketAddr,
     running: Option<Running>,
     /// From the last start until it was ready.
@@ -86,14 +86,14 @@ struct Running {
 
 impl Server {
     /// Starts the binary and waits until it is ready. The error holds what it printed.
-    pub fn start(options: Options) -> Result<Self, String> {
+    pub fn start(options: ServerOptions) -> Result<Self, String> {
         let address = match options.listen {
             Some(address) => address,
             None => free_address().map_err(|error| format!("no free port: {error}"))?,
         };
         fs::create_dir_all(&options.dir)
             .map_err(|error| format!("{} can't be made: {error}", options.dir.display()))?;
-        if let Config::Text(text) = &options.config {
+        if let ServerConfig::Text(text) = &options.config {
             fs::write(options.dir.join("sekisho.toml"), text)
                 .map_err(|error| format!("the configuration can't be written: {error}"))?;
         }
@@ -244,9 +244,9 @@ impl Server {
         let mut command = Command::new(&options.binary);
         command.args(&options.command).arg("--listen").arg(self.address.to_string());
         match &options.config {
-            Config::None => {}
-            Config::Text(_) => drop(command.arg("--config").arg("sekisho.toml")),
-            Config::Path(path) => drop(command.arg("--config").arg(path)),
+            ServerConfig::None => {}
+            ServerConfig::Text(_) => drop(command.arg("--config").arg("sekisho.toml")),
+            ServerConfig::Path(path) => drop(command.arg("--config").arg(path)),
         }
         if let Some(store) = &options.store {
             command.arg("--store").arg(store);
@@ -304,7 +304,7 @@ mod tests {
     use super::*;
 
     /// Stands in for the binary: a script that runs this test executable as the server below.
-    fn stand_in(dir: &Path) -> Options {
+    fn stand_in(dir: &Path) -> ServerOptions {
         let script = format!(
             "#!/bin/sh\necho started \"$@\"\necho trouble >&2\nLISTEN=$3 exec {} --exact process::tests::server\n",
             std::env::current_exe().unwrap().display()
@@ -312,7 +312,7 @@ mod tests {
         let path = dir.join("stand-in");
         fs::write(&path, script).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-        Options::new(path, dir.join("run"))
+        ServerOptions::new(path, dir.join("run"))
     }
 
     /// The server that the tests of this module start; in an ordinary run there is nothing for it to do.
@@ -330,8 +330,8 @@ mod tests {
     #[test]
     fn a_server_lives_through_kill_pause_and_restart_and_is_measured() {
         let dir = tempfile::tempdir().unwrap();
-        let options = Options {
-            config: Config::Text("x = 1".into()),
+        let options = ServerOptions {
+            config: ServerConfig::Text("x = 1".into()),
             store: Some("sqlite:data".into()),
             ..stand_in(dir.path())
         };
@@ -362,7 +362,7 @@ mod tests {
     #[test]
     fn a_server_that_never_gets_ready_is_an_error_with_its_last_words() {
         let dir = tempfile::tempdir().unwrap();
-        let missing = Options::new("/nonexistent/sekisho", dir.path());
+        let missing = ServerOptions::new("/nonexistent/sekisho", dir.path());
         assert!(Server::start(missing).unwrap_err().contains("build it first"));
         let options = stand_in(dir.path());
         fs::write(&options.binary, "#!/bin/sh\necho no such store >&2; exit 3\n").unwrap();

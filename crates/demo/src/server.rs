@@ -22,13 +22,13 @@ const BACKLOG: u32 = 1024;
 const UNREAD_BYTES: u32 = 256 << 10;
 
 #[derive(Debug)]
-pub struct Server {
+pub struct StubServer {
     address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Server {
+impl StubServer {
     /// Port 0 is any free one.
     pub fn start<S, F>(listen: SocketAddr, serve: S) -> io::Result<Self>
     where
@@ -64,7 +64,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for StubServer {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
@@ -89,7 +89,7 @@ where
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct ServedRequest {
     pub method: String,
     /// With its query.
     pub path: String,
@@ -98,7 +98,7 @@ pub struct Request {
     pub body: Vec<u8>,
 }
 
-impl Request {
+impl ServedRequest {
     /// The first request in these bytes and where it ends, once it is whole.
     pub fn parse(bytes: &[u8]) -> io::Result<Option<(Self, usize)>> {
         let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];

@@ -16,7 +16,7 @@ use crate::rng::Rng;
 use crate::traffic::{Traffic, now_seconds, post_signed, run_of};
 
 pub use forger::{FORGERIES, Forger};
-pub use sale::{Course, Dispute, Sale};
+pub use sale::{Course, Sale, ShopDispute};
 
 /// Per cent of the events that are sent more than once, and that come much later than they should.
 const REPEATED: u64 = 10;
@@ -25,7 +25,7 @@ const LATE: u64 = 2;
 const JITTER: f64 = 4.0;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct ShopEvent {
     pub id: String,
     pub kind: &'static str,
     pub body: String,
@@ -34,7 +34,7 @@ pub struct Event {
 #[derive(Debug)]
 pub struct Shop {
     pub sales: Vec<Sale>,
-    pub events: Vec<Event>,
+    pub events: Vec<ShopEvent>,
     /// Which event each request carries, in the order of sending.
     requests: Vec<usize>,
     /// How many of the requests up to and with each are the first of their event.

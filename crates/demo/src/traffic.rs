@@ -381,7 +381,7 @@ mod tests {
 
     #[test]
     fn a2_the_product_takes_it_for_stripes() {
-        use sekisho_core::provider::{self, Reading, Request, Setup};
+        use sekisho_core::provider::{self, Request, RequestReading, Setup};
         use sekisho_core::{Secret, Time};
 
         let setup = Setup { secrets: vec![Secret::new("whsec_lab")], ..Setup::default() };
@@ -403,7 +403,7 @@ mod tests {
         };
         let now = Time::from_seconds(SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs() as i64);
         let verified = provider::verify(scheme.as_ref(), request, now).unwrap();
-        let Reading::Events(events) = scheme.read(&verified).unwrap() else { panic!("no event") };
+        let RequestReading::Events(events) = scheme.read(&verified).unwrap() else { panic!("no event") };
         assert_eq!(
             (events[0].id.as_ref(), events[0].kind.as_ref()),
             (&*traffic.event_id(3), "payment_intent.succeeded")

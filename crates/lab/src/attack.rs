@@ -23,15 +23,15 @@ mod tenants;
 use std::path::PathBuf;
 use std::time::Instant;
 
-pub use book::{Book, Line};
+pub use book::{AttackLine, Book};
 
 use crate::rng::Rng;
 use crate::torture::StoreKind;
-use house::House;
+use house::AttackedHouse;
 
 /// What to try on which store.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct AttackPlan {
     pub store: StoreKind,
     pub depth: Depth,
     pub seed: u64,
@@ -57,7 +57,7 @@ impl Depth {
 
 /// What an attack works with.
 struct Attack<'a> {
-    house: &'a House,
+    house: &'a AttackedHouse,
     book: &'a mut Book,
     rng: Rng,
     depth: Depth,
@@ -81,8 +81,8 @@ const KINDS: [(&str, Kind); 12] = [
     ("aftermath", house::aftermath),
 ];
 
-pub fn run(plan: &Plan) -> Result<Book, String> {
-    let house = House::open(plan)?;
+pub fn run(plan: &AttackPlan) -> Result<Book, String> {
+    let house = AttackedHouse::open(plan)?;
     let mut book = Book::default();
     let mut rng = Rng::new(plan.seed);
     for (name, kind) in KINDS {

@@ -26,7 +26,7 @@ use tempfile::TempDir;
 pub use page::{Browser, Cookie, LIMIT};
 
 use crate::warden::Warden;
-use wire::{Refusal, Session};
+use wire::{BrowserSession, WireRefusal};
 
 const START: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(5);
@@ -96,7 +96,7 @@ impl Driver {
     /// A fresh browser with an empty profile, on an empty page.
     #[track_caller]
     pub fn open(&self, look: Look) -> Browser {
-        match Session::open(Arc::clone(&self.0), &capabilities(look))
+        match BrowserSession::open(Arc::clone(&self.0), &capabilities(look))
             .and_then(|session| dressed(session, look))
         {
             Ok(session) => Browser::new(session),
@@ -126,7 +126,7 @@ fn capabilities(look: Look) -> Value {
 }
 
 /// What no flag can say exactly: a window has borders and a least width.
-fn dressed(session: Session, look: Look) -> Result<Session, Refusal> {
+fn dressed(session: BrowserSession, look: Look) -> Result<BrowserSession, WireRefusal> {
     let mobile = look.width < Look::PHONE_BELOW;
     let size =
         json!({ "width": look.width, "height": look.height, "deviceScaleFactor": 1, "mobile": mobile });

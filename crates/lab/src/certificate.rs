@@ -71,9 +71,9 @@ pub(crate) fn fresh(names: &[&str]) -> io::Result<(TlsAcceptor, String)> {
 
 /// Signs as PayPal and SNS do: by RSA, with a certificate that others check it by.
 #[derive(Debug)]
-pub struct Signer(TempDir);
+pub struct CertificateSigner(TempDir);
 
-impl Signer {
+impl CertificateSigner {
     pub fn new() -> io::Result<Self> {
         let folder = tempfile::tempdir()?;
         make_as(folder.path(), &["-newkey", "rsa:2048", "-subj", "/CN=signer"])?;

@@ -18,7 +18,7 @@ use tokio::net::TcpStream;
 pub use service::Service;
 
 use crate::app::Reply;
-use crate::server::{Request, Server, locked};
+use crate::server::{ServedRequest, StubServer, locked};
 use crate::sink::REQUEST_MAX;
 
 pub const SLACK_PATH: &str = "/services/T0LAB/B0LAB/slack-secret";
@@ -83,7 +83,7 @@ impl Got {
 
 #[derive(Debug)]
 pub struct Chat {
-    server: Server,
+    server: StubServer,
     shared: Arc<Mutex<State>>,
 }
 
@@ -103,7 +103,7 @@ impl Chat {
     pub fn start_at(listen: SocketAddr) -> io::Result<Self> {
         let shared: Arc<Mutex<State>> = Arc::default();
         let serving = Arc::clone(&shared);
-        let server = Server::start(listen, move |stream| serve(stream, Arc::clone(&serving)))?;
+        let server = StubServer::start(listen, move |stream| serve(stream, Arc::clone(&serving)))?;
         Ok(Self { server, shared })
     }
 
@@ -147,11 +147,11 @@ enum Ending {
 }
 
 /// Writes the request down before anything is answered.
-fn meet(state: &mut State, request: Request) -> Ending {
+fn meet(state: &mut State, request: ServedRequest) -> Ending {
     let path = request.path.split('?').next().unwrap_or_default();
     let service = Service::at(path);
     let mood = state.moods.get(path).cloned().unwrap_or_default();
-    let Request { method, path, headers, body } = request;
+    let ServedRequest { method, path, headers, body } = request;
     let mut got = Got { service, method, path, headers, body, taken: false };
     let right = service.answer(&got, state.got.len());
     let would_take = (200..=299).contains(&right.status);
@@ -175,7 +175,7 @@ async fn serve(mut stream: TcpStream, shared: Arc<Mutex<State>>) -> io::Result<(
     stream.set_nodelay(true)?;
     let mut bytes = Vec::with_capacity(8 << 10);
     loop {
-        let Some((request, end)) = Request::parse(&bytes)? else {
+        let Some((request, end)) = ServedRequest::parse(&bytes)? else {
             if bytes.len() > REQUEST_MAX || stream.read_buf(&mut bytes).await? == 0 {
                 return Ok(());
             }

@@ -14,13 +14,13 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
-use crate::http::Head;
+use crate::http::ResponseHead;
 use crate::rng::Rng;
 use crate::{assert_loopback, measure};
 
 /// Whom to attack, how broadly and how long.
 #[derive(Clone, Debug)]
-pub struct Target {
+pub struct HostileTarget {
     pub address: SocketAddr,
     /// A path that takes POST.
     pub path: String,
@@ -30,7 +30,7 @@ pub struct Target {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct HostileReport {
     pub connections: u64,
     pub connects_refused: u64,
     /// First status on each connection that got one.
@@ -44,7 +44,7 @@ pub struct Report {
     pub bytes_sent: u64,
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for HostileReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} connections", self.connections)?;
         if self.connects_refused > 0 {
@@ -63,44 +63,44 @@ impl fmt::Display for Report {
 }
 
 /// Slowloris: the head of a request, one byte a second, never ending.
-pub async fn slow_headers(target: &Target) -> Report {
+pub async fn slow_headers(target: &HostileTarget) -> HostileReport {
     let head = format!("POST {} HTTP/1.1\r\nhost: lab\r\n", target.path);
     attack(target, Script { opening: head.into_bytes(), then: Then::Drip(b"x-slow: yes\r\n") }).await
 }
 
 /// A proper head, then a body of 100,000 bytes at one byte a second.
-pub async fn slow_body(target: &Target) -> Report {
+pub async fn slow_body(target: &HostileTarget) -> HostileReport {
     let head = head(target, "content-length: 100000\r\n");
     attack(target, Script { opening: head, then: Then::Drip(b" ") }).await
 }
 
 /// Connects and says nothing at all.
-pub async fn silence(target: &Target) -> Report {
+pub async fn silence(target: &HostileTarget) -> HostileReport {
     attack(target, Script { opening: Vec::new(), then: Then::Wait }).await
 }
 
 /// A chunked body without end, as fast as it goes, until the server closes or `bytes_max` per connection.
-pub async fn endless_body(target: &Target, bytes_max: u64) -> Report {
+pub async fn endless_body(target: &HostileTarget, bytes_max: u64) -> HostileReport {
     let chunk = [b"4000\r\n", &[b' '; 0x4000][..], b"\r\n"].concat();
     let head = head(target, "transfer-encoding: chunked\r\n");
     attack(target, Script { opening: head, then: Then::Flood { piece: chunk, bytes_max } }).await
 }
 
 /// Announces a body of `bytes` and sends none of it.
-pub async fn oversized_announced(target: &Target, bytes: u64) -> Report {
+pub async fn oversized_announced(target: &HostileTarget, bytes: u64) -> HostileReport {
     let head = head(target, &format!("content-length: {bytes}\r\n"));
     attack(target, Script { opening: head, then: Then::Wait }).await
 }
 
 /// Announces a body of `bytes` and sends all of it, whatever the server says meanwhile.
-pub async fn oversized_sent(target: &Target, bytes: u64) -> Report {
+pub async fn oversized_sent(target: &HostileTarget, bytes: u64) -> HostileReport {
     let head = head(target, &format!("content-length: {bytes}\r\n"));
     let piece = vec![b' '; 0x4000];
     attack(target, Script { opening: head, then: Then::Flood { piece, bytes_max: bytes } }).await
 }
 
 /// `count` headers of `bytes_each`.
-pub async fn header_bomb(target: &Target, count: usize, bytes_each: usize) -> Report {
+pub async fn header_bomb(target: &HostileTarget, count: usize, bytes_each: usize) -> HostileReport {
     let mut more = String::new();
     for n in 0..count {
         more.extend(["x-bomb-", &n.to_string(), ": ", &"x".repeat(bytes_each), "\r\n"]);
@@ -109,7 +109,7 @@ pub async fn header_bomb(target: &Target, count: usize, bytes_each: usize) -> Re
 }
 
 /// Random bytes, different on each connection; every other one begins like a request.
-pub async fn garbage(target: &Target, seed: u64, bytes: usize) -> Report {
+pub async fn garbage(target: &HostileTarget, seed: u64, bytes: usize) -> HostileReport {
     let mut rng = Rng::new(seed);
     let openings = (0..target.connections).map(|n| {
         let mut opening = if n % 2 == 0 { Vec::new() } else { head(target, "content-length: ") };
@@ -121,7 +121,7 @@ pub async fn garbage(target: &Target, seed: u64, bytes: usize) -> Report {
     attack_each(target, openings.collect()).await
 }
 
-fn head(target: &Target, more: &str) -> Vec<u8> {
+fn head(target: &HostileTarget, more: &str) -> Vec<u8> {
     format!("POST {} HTTP/1.1\r\nhost: lab\r\ncontent-type: application/json\r\n{more}\r\n", target.path)
         .into_bytes()
 }
@@ -144,18 +144,18 @@ enum Then {
     },
 }
 
-async fn attack(target: &Target, script: Script) -> Report {
+async fn attack(target: &HostileTarget, script: Script) -> HostileReport {
     attack_each(target, vec![script; target.connections]).await
 }
 
-async fn attack_each(target: &Target, scripts: Vec<Script>) -> Report {
+async fn attack_each(target: &HostileTarget, scripts: Vec<Script>) -> HostileReport {
     assert_loopback(target.address);
     measure::raise_open_files();
     let mut tasks = JoinSet::new();
     for script in scripts {
         tasks.spawn(play(target.address, script, target.limit));
     }
-    let mut report = Report::default();
+    let mut report = HostileReport::default();
     while let Some(played) = tasks.join_next().await {
         report.add(played.expect("a connection reports its errors, it doesn't panic"));
     }
@@ -171,7 +171,7 @@ struct Played {
     bytes_sent: u64,
 }
 
-impl Report {
+impl HostileReport {
     fn add(&mut self, played: Played) {
         if !played.connected {
             self.connects_refused += 1;
@@ -216,7 +216,7 @@ async fn play(address: SocketAddr, script: Script, limit: Duration) -> Played {
         played.closed_after = Some(started.elapsed());
     }
     played.bytes_sent = sent;
-    played.status = Head::read(&answer).ok().flatten().map(|head| head.status);
+    played.status = ResponseHead::read(&answer).ok().flatten().map(|head| head.status);
     played
 }
 
@@ -282,11 +282,11 @@ mod tests {
         while stream.read(&mut [0; 4096]).await.is_ok_and(|n| n > 0) {}
     }
 
-    fn target(address: SocketAddr) -> Target {
-        Target { address, path: "/in".into(), connections: 4, limit: Duration::from_secs(5) }
+    fn target(address: SocketAddr) -> HostileTarget {
+        HostileTarget { address, path: "/in".into(), connections: 4, limit: Duration::from_secs(5) }
     }
 
-    fn check(report: &Report, status: u16) {
+    fn check(report: &HostileReport, status: u16) {
         assert_eq!((report.connections, report.closed, report.still_open), (4, 4, 0), "{report}");
         assert_eq!(report.statuses, BTreeMap::from([(status, 4)]), "{report}");
         assert!(report.last_close >= report.first_close && report.last_close < Some(Duration::from_secs(3)));
@@ -308,7 +308,8 @@ mod tests {
     #[tokio::test]
     async fn a_patient_server_is_found_out() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let target = Target { limit: Duration::from_millis(200), ..target(listener.local_addr().unwrap()) };
+        let target =
+            HostileTarget { limit: Duration::from_millis(200), ..target(listener.local_addr().unwrap()) };
         let report = slow_headers(&target).await;
         assert_eq!((report.still_open, report.closed, report.first_close), (4, 0, None), "{report}");
         drop(listener);

@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::app::{App, Behaviour};
+use crate::app::{Behaviour, DemoApp};
 use crate::http;
-use crate::process::{Config, Options, Server};
+use crate::process::{Server, ServerConfig, ServerOptions};
 use crate::traffic::{BODY_BYTES, CheckoutTraffic, Traffic as _};
 
 /// Events of the run that is subtracted.
@@ -53,21 +53,22 @@ pub fn per_event(binary: &Path, walk: Walk, events: u64) -> Result<u64, String> 
 
 fn total(binary: &Path, walk: Walk, events: u64) -> Result<u64, String> {
     let dir = tempfile::tempdir().map_err(|error| format!("no temporary folder: {error}"))?;
-    let app = App::start(Behaviour::Ok).map_err(|error| format!("the application can't start: {error}"))?;
+    let app =
+        DemoApp::start(Behaviour::Ok).map_err(|error| format!("the application can't start: {error}"))?;
     let counts = dir.path().join("callgrind.out");
     let binary = fs::canonicalize(binary).map_err(|error| format!("{}: {error}", binary.display()))?;
-    let mut server = Server::start(Options {
+    let mut server = Server::start(ServerOptions {
         command: vec![
             "--tool=callgrind".to_owned(),
             format!("--callgrind-out-file={}", counts.display()),
             binary.display().to_string(),
             "serve".to_owned(),
         ],
-        config: Config::Text(config(walk, &app.url())),
+        config: ServerConfig::Text(config(walk, &app.url())),
         role: (walk == Walk::Received).then(|| "gateway".to_owned()),
         ready_within: PATIENCE,
         stop_within: PATIENCE,
-        ..Options::new(PathBuf::from("valgrind"), dir.path())
+        ..ServerOptions::new(PathBuf::from("valgrind"), dir.path())
     })?;
     send(server.address(), events).map_err(|error| format!("{error}\n{}", server.log()))?;
     wait_for(&server, &app, walk, events)?;
@@ -108,7 +109,7 @@ fn send(address: SocketAddr, events: u64) -> io::Result<()> {
     Ok(())
 }
 
-fn wait_for(server: &Server, app: &App, walk: Walk, events: u64) -> Result<(), String> {
+fn wait_for(server: &Server, app: &DemoApp, walk: Walk, events: u64) -> Result<(), String> {
     let settled = || {
         let page = http::get(server.address(), "/metrics").map(|page| page.text()).unwrap_or_default();
         let lines = page.lines().filter(|line| line.starts_with("sekisho_jobs_total{lane=\"settle\""));

@@ -14,13 +14,13 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::app::Reply;
 use crate::certificate;
-use crate::server::{Request, Server, locked};
+use crate::server::{ServedRequest, StubServer, locked};
 use crate::sink::REQUEST_MAX;
 
 #[derive(Debug)]
 pub struct Internet {
     shared: Arc<Shared>,
-    server: Server,
+    server: StubServer,
     folder: TempDir,
 }
 
@@ -39,7 +39,7 @@ impl Internet {
         let shared = Arc::new(Shared::default());
         let known = Arc::clone(&shared);
         let serve = move |stream| serve(stream, acceptor.clone(), Arc::clone(&known));
-        Ok(Self { shared, server: Server::start((Ipv4Addr::LOCALHOST, 0).into(), serve)?, folder })
+        Ok(Self { shared, server: StubServer::start((Ipv4Addr::LOCALHOST, 0).into(), serve)?, folder })
     }
 
     /// What the environment of a program must say, for it to be on this internet.
@@ -82,10 +82,10 @@ async fn serve(mut stream: TcpStream, acceptor: TlsAcceptor, shared: Arc<Shared>
     stream.shutdown().await
 }
 
-async fn read(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<Request> {
+async fn read(stream: &mut (impl AsyncRead + Unpin)) -> io::Result<ServedRequest> {
     let mut bytes = Vec::new();
     loop {
-        if let Some((request, _)) = Request::parse(&bytes)? {
+        if let Some((request, _)) = ServedRequest::parse(&bytes)? {
             return Ok(request);
         }
         if bytes.len() > REQUEST_MAX || stream.read_buf(&mut bytes).await? == 0 {

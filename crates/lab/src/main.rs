@@ -7,16 +7,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
-use sekisho_lab::app::{self, App, Behaviour, Keep};
+use sekisho_lab::app::{self, Behaviour, DemoApp, Keep};
 use sekisho_lab::attack::{self, Depth};
-use sekisho_lab::hostile::{self, Target};
+use sekisho_lab::hostile::{self, HostileTarget};
 use sekisho_lab::instructions::{self, Walk};
-use sekisho_lab::load::{Load, Pace, Recording, Resend};
+use sekisho_lab::load::{Load, LoadResend, Pace, Recording};
 use sekisho_lab::measure::thousands;
 use sekisho_lab::postgres::Postgres;
 use sekisho_lab::sink;
 use sekisho_lab::stripe::{self, Stripe};
-use sekisho_lab::torture::faults::Fault;
+use sekisho_lab::torture::faults::TortureFault;
 use sekisho_lab::torture::{self, Plan, StoreKind};
 use sekisho_lab::traffic::{BODY_BYTES, StripeTraffic};
 
@@ -157,7 +157,7 @@ struct TortureArguments {
     #[arg(long, default_value_t = 10.0)]
     minutes: f64,
     /// kill, stop, pg-restart, pg-terminate, cut-after-commit, clock; those that fit the store are taken
-    #[arg(long, value_delimiter = ',', default_values_t = Fault::ALL.map(|fault| fault.name().to_owned()))]
+    #[arg(long, value_delimiter = ',', default_values_t = TortureFault::ALL.map(|fault| fault.name().to_owned()))]
     faults: Vec<String>,
     /// Mean pause between two faults, in milliseconds
     #[arg(long, default_value_t = 1_000)]
@@ -219,7 +219,7 @@ fn load(arguments: LoadArguments) -> Result<(), String> {
         pace: arguments.rate.map_or(Pace::Closed, |per_second| Pace::Open { per_second }),
         warm_up: Duration::from_secs_f64(arguments.warm_up_seconds),
         duration: Duration::from_secs_f64(arguments.seconds),
-        resend: if arguments.resend { Resend::UntilAcknowledged } else { Resend::Never },
+        resend: if arguments.resend { LoadResend::UntilAcknowledged } else { LoadResend::Never },
         ledger,
         ..Load::new(arguments.address)
     };
@@ -230,7 +230,7 @@ fn load(arguments: LoadArguments) -> Result<(), String> {
 
 fn crowd(arguments: HostileArguments) -> Result<(), String> {
     const LARGE: u64 = 64 << 20;
-    let target = Target {
+    let target = HostileTarget {
         address: arguments.address,
         path: arguments.path,
         connections: arguments.connections,
@@ -252,7 +252,7 @@ fn crowd(arguments: HostileArguments) -> Result<(), String> {
 
 fn serve_app(arguments: AppArguments) -> Result<(), String> {
     let with_paths = |others: Behaviour| Behaviour::Paths(arguments.paths.clone(), Box::new(others));
-    let app = App::start_with(app::Settings {
+    let app = DemoApp::start_with(app::Settings {
         listen: arguments.listen,
         behaviour: with_paths(arguments.behaviour),
         keep: Keep::Ids,
@@ -314,7 +314,7 @@ fn attack(arguments: AttackArguments) -> Result<(), String> {
     eprintln!("seed {seed}");
     let mut clean = true;
     for store in arguments.store.0 {
-        let book = attack::run(&attack::Plan { store, depth, seed, binary: binary.clone() })?;
+        let book = attack::run(&attack::AttackPlan { store, depth, seed, binary: binary.clone() })?;
         println!("{store:?}\n{book}");
         clean &= book.is_clean();
     }

@@ -6,7 +6,7 @@
 
 /// Something the client sent that ends a transaction, seen at the last byte of its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum PgEvent {
     Commit,
     Sync,
 }
@@ -21,7 +21,7 @@ const KEPT: usize = 64;
 
 /// The client's side of a connection.
 #[derive(Debug, Default)]
-pub struct Client {
+pub struct PgClient {
     frames: Frames,
     started: bool,
     /// Messages sent that end in a `ReadyForQuery`, and how many of those came.
@@ -34,13 +34,13 @@ pub struct Client {
 
 /// The server's side.
 #[derive(Debug, Default)]
-pub struct Server {
+pub struct PgServer {
     frames: Frames,
 }
 
-impl Client {
+impl PgClient {
     /// Looks at the first bytes: how many belong together, and what they end. Takes at least one byte.
-    pub fn scan(&mut self, bytes: &[u8]) -> (usize, Option<Event>) {
+    pub fn scan(&mut self, bytes: &[u8]) -> (usize, Option<PgEvent>) {
         if self.frames.blind {
             return (bytes.len(), None);
         }
@@ -53,7 +53,7 @@ impl Client {
         if self.frames.blind { 0 } else { self.asked.saturating_sub(self.answered) }
     }
 
-    fn read(&mut self) -> Option<Event> {
+    fn read(&mut self) -> Option<PgEvent> {
         let frame = self.frames.next();
         if !self.started {
             let code = frame.get(4..8).map(|code| u32::from_be_bytes([code[0], code[1], code[2], code[3]]));
@@ -69,7 +69,7 @@ impl Client {
         match frame[0] {
             b'Q' => {
                 self.asked += 1;
-                is_commit(payload).then_some(Event::Commit)
+                is_commit(payload).then_some(PgEvent::Commit)
             }
             b'P' => {
                 // The statement's name ends with a zero byte, then comes its text.
@@ -86,16 +86,16 @@ impl Client {
                 self.asked += 1;
                 let executed = std::mem::take(&mut self.executed);
                 let commit = std::mem::take(&mut self.parsed_commit);
-                executed.then_some(if commit { Event::Commit } else { Event::Sync })
+                executed.then_some(if commit { PgEvent::Commit } else { PgEvent::Sync })
             }
             _ => None,
         }
     }
 }
 
-impl Server {
+impl PgServer {
     /// Follows the server's answers and tells `client` which of its questions they settle.
-    pub fn scan(&mut self, mut bytes: &[u8], client: &mut Client) {
+    pub fn scan(&mut self, mut bytes: &[u8], client: &mut PgClient) {
         while !bytes.is_empty() && !self.frames.blind {
             if client.bare_bytes_due > 0 && self.frames.kept.is_empty() {
                 client.bare_bytes_due -= 1;
@@ -186,8 +186,8 @@ mod tests {
     }
 
     /// All events, and after how many bytes each was seen, when the stream comes in pieces of this size.
-    fn events(stream: &[u8], piece: usize) -> Vec<(usize, Event)> {
-        let mut client = Client::default();
+    fn events(stream: &[u8], piece: usize) -> Vec<(usize, PgEvent)> {
+        let mut client = PgClient::default();
         let (mut seen, mut at) = (Vec::new(), 0);
         for mut rest in stream.chunks(piece) {
             while !rest.is_empty() {
@@ -213,7 +213,7 @@ mod tests {
             message(b'Q', b"COMMITTED\0"),
         ];
         let ends: Vec<usize> = (1..=parts.len()).map(|n| parts[..n].concat().len()).collect();
-        let expected = vec![(ends[2], Event::Commit), (ends[4], Event::Sync), (ends[5], Event::Commit)];
+        let expected = vec![(ends[2], PgEvent::Commit), (ends[4], PgEvent::Sync), (ends[5], PgEvent::Commit)];
         for piece in [1, 2, 7, 64, 4096] {
             assert_eq!(events(&parts.concat(), piece), expected, "in pieces of {piece}");
         }
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn answers_are_counted_against_questions() {
-        let (mut client, mut server) = (Client::default(), Server::default());
+        let (mut client, mut server) = (PgClient::default(), PgServer::default());
         let ssl = [8u32.to_be_bytes(), SSL_REQUEST.to_be_bytes()].concat();
         client.scan(&ssl);
         server.scan(b"N", &mut client);
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn what_is_not_postgresql_passes_unseen() {
         assert_eq!(events(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n", 5), vec![]);
-        let (mut client, mut server) = (Client::default(), Server::default());
+        let (mut client, mut server) = (PgClient::default(), PgServer::default());
         client.scan(&[8u32.to_be_bytes(), SSL_REQUEST.to_be_bytes()].concat());
         server.scan(b"S\x16\x03\x01", &mut client);
         assert_eq!(client.scan(&message(b'Q', b"COMMIT\0")), (12, None));

@@ -22,35 +22,35 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::app::Reply;
-use crate::server::{Request, Server, locked};
+use crate::server::{ServedRequest, StubServer, locked};
 use crate::sink::REQUEST_MAX;
 
 /// One provider, on loopback.
 #[derive(Debug)]
 pub struct Fake {
-    server: Server,
-    state: Arc<Mutex<State>>,
+    server: StubServer,
+    state: Arc<Mutex<ProviderState>>,
 }
 
 /// What it knows and was asked.
 #[derive(Debug, Default)]
-pub struct State {
+pub struct ProviderState {
     /// By their kind, newest first.
     listed: BTreeMap<&'static str, Vec<Value>>,
     ordered: VecDeque<Reply>,
-    calls: Vec<Request>,
+    calls: Vec<ServedRequest>,
     /// Tokens that were given out; only the last is good.
     tokens: usize,
 }
 
-type Answer = fn(&mut State, &Asked<'_>) -> Reply;
+type Answer = fn(&mut ProviderState, &Asked<'_>) -> Reply;
 
 impl Fake {
     fn start(answer: Answer) -> io::Result<Self> {
-        let state = Arc::new(Mutex::new(State::default()));
+        let state = Arc::new(Mutex::new(ProviderState::default()));
         let serving = Arc::clone(&state);
         let listen = (Ipv4Addr::LOCALHOST, 0).into();
-        let server = Server::start(listen, move |stream| serve(stream, Arc::clone(&serving), answer))?;
+        let server = StubServer::start(listen, move |stream| serve(stream, Arc::clone(&serving), answer))?;
         Ok(Self { server, state })
     }
 
@@ -74,20 +74,20 @@ impl Fake {
         locked(&self.state).tokens += 1;
     }
 
-    pub fn calls(&self) -> Vec<Request> {
+    pub fn calls(&self) -> Vec<ServedRequest> {
         locked(&self.state).calls.clone()
     }
 }
 
 /// A request, taken apart.
 struct Asked<'r> {
-    request: &'r Request,
+    request: &'r ServedRequest,
     path: &'r str,
     query: BTreeMap<String, String>,
 }
 
 impl<'r> Asked<'r> {
-    fn new(request: &'r Request) -> Self {
+    fn new(request: &'r ServedRequest) -> Self {
         let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
         Self { request, path, query: form_urlencoded::parse(query.as_bytes()).into_owned().collect() }
     }
@@ -114,7 +114,7 @@ impl<'r> Asked<'r> {
     }
 }
 
-impl State {
+impl ProviderState {
     fn of(&self, kind: &str, is_wanted: impl Fn(&Value) -> bool) -> Vec<Value> {
         let all = self.listed.get(kind).map_or(&[][..], Vec::as_slice);
         all.iter().filter(|one| is_wanted(one)).cloned().collect()
@@ -137,11 +137,11 @@ fn reply(status: u16, body: &Value) -> Reply {
     Reply::status(status).with_header("content-type", "application/json").with_body(&body.to_string())
 }
 
-async fn serve(mut stream: TcpStream, state: Arc<Mutex<State>>, answer: Answer) -> io::Result<()> {
+async fn serve(mut stream: TcpStream, state: Arc<Mutex<ProviderState>>, answer: Answer) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut bytes = Vec::with_capacity(8 << 10);
     loop {
-        let Some((request, end)) = Request::parse(&bytes)? else {
+        let Some((request, end)) = ServedRequest::parse(&bytes)? else {
             if bytes.len() > REQUEST_MAX || stream.read_buf(&mut bytes).await? == 0 {
                 return Ok(());
             }

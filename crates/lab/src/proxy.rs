@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::assert_loopback;
-use crate::pg_frames::{Client, Event, Server};
+use crate::pg_frames::{PgClient, PgEvent, PgServer};
 use crate::rng::Rng;
 
 const CHUNK: usize = 16 << 10;
@@ -50,14 +50,14 @@ pub enum Direction {
 /// Which of PostgreSQL's commits lose their connection, and when.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cut {
-    pub at: Point,
+    pub at: CutPoint,
     pub lost: Lost,
     pub choice: Choice,
 }
 
 /// What counts as a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Point {
+pub enum CutPoint {
     /// `COMMIT` or `END` as a statement of its own.
     Commit,
     /// A `Sync` after at least one `Execute`: where an implicit transaction of the extended protocol ends.
@@ -85,7 +85,7 @@ pub enum Choice {
 
 /// Faults that really happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct CutCounts {
     pub connections: u64,
     pub refused: u64,
     /// Connections ended by [`Proxy::cut_all`].
@@ -97,7 +97,7 @@ pub struct Counts {
     pub bytes_swallowed: u64,
 }
 
-impl Counts {
+impl CutCounts {
     /// Connections cut around a commit.
     pub fn lost(&self) -> u64 {
         self.lost_requests + self.lost_replies
@@ -167,10 +167,10 @@ impl Proxy {
         self.cut.send_modify(|cuts| *cuts += 1);
     }
 
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> CutCounts {
         let tally = &self.shared.tally;
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Counts {
+        CutCounts {
             connections: read(&tally.connections),
             refused: read(&tally.refused),
             cut: read(&tally.cut),
@@ -195,11 +195,11 @@ impl Shared {
     }
 
     /// Decides about a commit that passes by.
-    fn strike(&self, event: Event) -> Option<Lost> {
+    fn strike(&self, event: PgEvent) -> Option<Lost> {
         let cut = self.faults().cut?;
         match (cut.at, event) {
-            (Point::Any, _) | (Point::Commit, Event::Commit) | (Point::Sync, Event::Sync) => {}
-            (Point::Commit, Event::Sync) | (Point::Sync, Event::Commit) => return None,
+            (CutPoint::Any, _) | (CutPoint::Commit, PgEvent::Commit) | (CutPoint::Sync, PgEvent::Sync) => {}
+            (CutPoint::Commit, PgEvent::Sync) | (CutPoint::Sync, PgEvent::Commit) => return None,
         }
         let nth = bump(&self.tally.commits) + 1;
         let mut rng = self.rng.lock().unwrap_or_else(PoisonError::into_inner);
@@ -243,7 +243,7 @@ async fn relay(client: TcpStream, shared: &Shared) -> io::Result<()> {
     let (from_server, to_server) = server.into_split();
     let session = Session {
         shared,
-        frames: Mutex::new((Client::default(), Server::default())),
+        frames: Mutex::new((PgClient::default(), PgServer::default())),
         muted: AtomicBool::new(false),
     };
     tokio::select! {
@@ -254,7 +254,7 @@ async fn relay(client: TcpStream, shared: &Shared) -> io::Result<()> {
 
 struct Session<'s> {
     shared: &'s Shared,
-    frames: Mutex<(Client, Server)>,
+    frames: Mutex<(PgClient, PgServer)>,
     /// True once a reply is to be dropped: nothing reaches the client any more.
     muted: AtomicBool,
 }
@@ -342,7 +342,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    fn frames(&self) -> MutexGuard<'_, (Client, Server)> {
+    fn frames(&self) -> MutexGuard<'_, (PgClient, PgServer)> {
         self.frames.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -440,7 +440,12 @@ mod tests {
         acknowledged
     }
 
-    async fn check(at: Point, lost: Lost, choice: Choice, in_transaction: bool) -> (Counts, usize, usize) {
+    async fn check(
+        at: CutPoint,
+        lost: Lost,
+        choice: Choice,
+        in_transaction: bool,
+    ) -> (CutCounts, usize, usize) {
         let postgres = tokio::task::spawn_blocking(postgres::shared).await.unwrap().unwrap();
         let database = postgres.fresh_database().unwrap();
         postgres.psql_in(&database, "CREATE TABLE t (n integer)").unwrap();
@@ -457,19 +462,22 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn r4_a_lost_reply_leaves_the_row_and_a_lost_request_does_not() {
-        let (counts, acknowledged, stored) = check(Point::Sync, Lost::Reply, Choice::Every(4), false).await;
+        let (counts, acknowledged, stored) =
+            check(CutPoint::Sync, Lost::Reply, Choice::Every(4), false).await;
         assert_eq!((counts.lost_replies, acknowledged, stored), (10, 30, 40));
-        let (counts, acknowledged, stored) = check(Point::Sync, Lost::Request, Choice::Every(4), false).await;
+        let (counts, acknowledged, stored) =
+            check(CutPoint::Sync, Lost::Request, Choice::Every(4), false).await;
         assert_eq!((counts.lost_requests, acknowledged, stored), (10, 30, 30));
-        let (counts, acknowledged, stored) = check(Point::Commit, Lost::Reply, Choice::Every(5), true).await;
+        let (counts, acknowledged, stored) =
+            check(CutPoint::Commit, Lost::Reply, Choice::Every(5), true).await;
         assert_eq!((counts.commits, counts.lost_replies, acknowledged, stored), (40, 8, 32, 40));
     }
 
     #[tokio::test(flavor = "multi_thread")]
     async fn r4_the_same_seed_hits_the_same_commits() {
-        let once = check(Point::Any, Lost::Either, Choice::Probability(0.3), false).await;
+        let once = check(CutPoint::Any, Lost::Either, Choice::Probability(0.3), false).await;
         assert!(once.0.lost_requests > 0 && once.0.lost_replies > 0, "{:?}", once.0);
         assert_eq!(once.2 as u64, 40 - once.0.lost_requests);
-        assert_eq!(check(Point::Any, Lost::Either, Choice::Probability(0.3), false).await, once);
+        assert_eq!(check(CutPoint::Any, Lost::Either, Choice::Probability(0.3), false).await, once);
     }
 }

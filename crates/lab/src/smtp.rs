@@ -1,6 +1,6 @@
 //! A mail server, as good or as bad as a test wants it.
 //!
-//! It behaves as told ([`Behaviour`], changed at run time) and remembers every mail it took, when it took it, and
+//! It behaves as told ([`SmtpBehaviour`], changed at run time) and remembers every mail it took, when it took it, and
 //! every word that was said. Taken means: this server would deliver it, whether or not the sender ever hears of it.
 //! Speaks SMTP by hand, on a thread of its own until dropped: the nasty ways to answer are those a library prevents.
 
@@ -15,19 +15,19 @@ use std::sync::{Arc, Mutex};
 
 use tokio_rustls::TlsAcceptor;
 
-pub use behaviour::{Behaviour, Fault, Point};
+pub use behaviour::{Point, SmtpBehaviour, SmtpFault};
 pub use mail::{Mail, Part};
 
 use crate::certificate;
-use crate::server::{Server, locked};
+use crate::server::{StubServer, locked};
 
 /// How a mail server starts.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Port 0 is any free one.
     pub listen: SocketAddr,
-    pub behaviour: Behaviour,
-    pub tls: Tls,
+    pub behaviour: SmtpBehaviour,
+    pub tls: SmtpTls,
     pub login: Option<Login>,
     /// The largest mail it takes, and says so.
     pub size_max: usize,
@@ -37,8 +37,8 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             listen: (Ipv4Addr::LOCALHOST, 0).into(),
-            behaviour: Behaviour::Accept,
-            tls: Tls::None,
+            behaviour: SmtpBehaviour::Accept,
+            tls: SmtpTls::None,
             login: None,
             size_max: 64 << 20,
         }
@@ -46,7 +46,7 @@ impl Default for Settings {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tls {
+pub enum SmtpTls {
     None,
     /// Offered, and asked for before a login.
     Starttls,
@@ -71,7 +71,7 @@ impl Login {
 
 #[derive(Debug)]
 pub struct Smtp {
-    server: Server,
+    server: StubServer,
     shared: Arc<Shared>,
     certificate: Option<String>,
 }
@@ -79,7 +79,7 @@ pub struct Smtp {
 #[derive(Debug)]
 struct Shared {
     settings: Settings,
-    behaviour: Mutex<Behaviour>,
+    behaviour: Mutex<SmtpBehaviour>,
     memory: Mutex<Memory>,
     acceptor: Option<Acceptor>,
 }
@@ -109,14 +109,14 @@ struct Memory {
 const LINES_KEPT: usize = 10_000;
 
 impl Smtp {
-    pub fn start(behaviour: Behaviour) -> io::Result<Self> {
+    pub fn start(behaviour: SmtpBehaviour) -> io::Result<Self> {
         Self::start_with(Settings { behaviour, ..Settings::default() })
     }
 
     pub fn start_with(settings: Settings) -> io::Result<Self> {
         let (acceptor, certificate) = match settings.tls {
-            Tls::None => (None, None),
-            Tls::Starttls | Tls::Implicit => {
+            SmtpTls::None => (None, None),
+            SmtpTls::Starttls | SmtpTls::Implicit => {
                 let (acceptor, pem) = certificate::fresh(&["localhost"])?;
                 (Some(Acceptor(acceptor)), Some(pem))
             }
@@ -125,7 +125,8 @@ impl Smtp {
         let behaviour = Mutex::new(settings.behaviour.clone());
         let shared = Arc::new(Shared { settings, behaviour, memory: Mutex::default(), acceptor });
         let serving = Arc::clone(&shared);
-        let server = Server::start(listen, move |stream| conversation::serve(stream, Arc::clone(&serving)))?;
+        let server =
+            StubServer::start(listen, move |stream| conversation::serve(stream, Arc::clone(&serving)))?;
         Ok(Self { server, shared, certificate })
     }
 
@@ -139,7 +140,7 @@ impl Smtp {
     }
 
     /// Sets how mails are treated that come from now on.
-    pub fn set(&self, behaviour: Behaviour) {
+    pub fn set(&self, behaviour: SmtpBehaviour) {
         *locked(&self.shared.behaviour) = behaviour;
     }
 
@@ -183,7 +184,7 @@ impl Shared {
     }
 
     /// What goes wrong here, if anything.
-    fn meet(&self, point: Point, recipient: Option<&str>) -> Option<Fault> {
+    fn meet(&self, point: Point, recipient: Option<&str>) -> Option<SmtpFault> {
         let mut memory = locked(&self.memory);
         let seen = match recipient {
             None => {

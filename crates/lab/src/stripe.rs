@@ -1,8 +1,8 @@
 //! Stripe's API as Sekisho's caller sees it, on loopback, with a memory and a will to fail.
 //!
 //! Objects are put in by tests, sold by a shop ([`Stripe::sell`]) or created by callers; idempotency keys are real;
-//! parameters Stripe does not know are refused. Faults are ordered ahead ([`Fault`]), one per request, and every request
-//! stands in a ledger ([`Ledger`]), so that a checker can count what was really done. Events are listed and never sent: a
+//! parameters Stripe does not know are refused. Faults are ordered ahead ([`StripeFault`]), one per request, and every request
+//! stands in a ledger ([`CallLedger`]), so that a checker can count what was really done. Events are listed and never sent: a
 //! test takes and delivers them ([`Stripe::take_unsent`]). It expands nothing, and what Stripe or a buyer would do later
 //! happens when the test says so. Runs on a thread of its own until dropped.
 
@@ -29,17 +29,17 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-pub use fault::Fault;
-pub use ledger::{Call, Ledger};
+pub use fault::StripeFault;
+pub use ledger::{CallLedger, StripeCall};
 pub use sale::Sold;
 
 use crate::app::Reply;
-use crate::server::{Request, Server, locked};
+use crate::server::{ServedRequest, StubServer, locked};
 use crate::sink::REQUEST_MAX;
-use access::Access;
-use books::Books;
-use keys::Keys;
-use visit::Visit;
+use access::KeyAccess;
+use books::StripeBooks;
+use keys::IdempotencyKeys;
+use visit::StripeVisit;
 
 /// The secret key that is right unless the settings say otherwise.
 pub const KEY: &str = "sk_test_lab4242";
@@ -60,7 +60,7 @@ impl Default for Settings {
 
 #[derive(Debug)]
 pub struct Stripe {
-    server: Server,
+    server: StubServer,
     shared: Arc<Shared>,
 }
 
@@ -72,15 +72,15 @@ struct Shared {
 #[derive(Debug, Default)]
 struct State {
     key: String,
-    access: Access,
+    access: KeyAccess,
     /// Seconds since 1970, instead of the machine's clock.
     clock: Option<i64>,
     /// By id; the platform's own account is the empty text.
-    accounts: HashMap<String, Books>,
-    keys: Keys,
+    accounts: HashMap<String, StripeBooks>,
+    keys: IdempotencyKeys,
     /// With the endpoint they wait for, as `POST /v1/refunds`; empty is any.
-    faults: VecDeque<(String, Fault)>,
-    calls: Vec<Call>,
+    faults: VecDeque<(String, StripeFault)>,
+    calls: Vec<StripeCall>,
     requests: u64,
     ticks: u64,
 }
@@ -104,21 +104,21 @@ impl Stripe {
     }
 
     pub fn start_with(settings: Settings) -> io::Result<Self> {
-        let accounts = HashMap::from([(String::new(), Books::default())]);
+        let accounts = HashMap::from([(String::new(), StripeBooks::default())]);
         let state = State { key: settings.key, accounts, ..State::default() };
         let shared = Arc::new(Shared { state: Mutex::new(state) });
         let serving = Arc::clone(&shared);
-        let server = Server::start(settings.listen, move |stream| serve(stream, Arc::clone(&serving)))?;
+        let server = StubServer::start(settings.listen, move |stream| serve(stream, Arc::clone(&serving)))?;
         Ok(Self { server, shared })
     }
 
     /// Answers a request that comes by no connection; `None` where the answer is cut off. The work goes on though nobody waits
     /// for it any longer.
-    pub async fn answer(&self, request: Request) -> Option<Reply> {
+    pub async fn answer(&self, request: ServedRequest) -> Option<Reply> {
         let shared = Arc::clone(&self.shared);
         let visit = tokio::spawn(async move { visit(&shared, &request).await });
         let (reply, fault) = visit.await.ok()?;
-        (!matches!(fault, Some(Fault::Cut { .. }))).then_some(reply)
+        (!matches!(fault, Some(StripeFault::Cut { .. }))).then_some(reply)
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -170,12 +170,12 @@ impl Stripe {
     }
 
     /// Orders a fault for the next request. Several wait in order, one per request.
-    pub fn order(&self, fault: Fault) {
+    pub fn order(&self, fault: StripeFault) {
         self.order_for("", fault);
     }
 
     /// Orders a fault for the next request to an endpoint, named as `POST /v1/refunds` or `GET /v1/charges/{id}`.
-    pub fn order_for(&self, endpoint: &str, fault: Fault) {
+    pub fn order_for(&self, endpoint: &str, fault: StripeFault) {
         locked(&self.shared.state).faults.push_back((endpoint.to_owned(), fault));
     }
 
@@ -185,7 +185,7 @@ impl Stripe {
     }
 
     /// What a test does with the platform's own account, and when.
-    fn with_books<T>(&self, act: impl FnOnce(&mut Books, i64) -> T) -> T {
+    fn with_books<T>(&self, act: impl FnOnce(&mut StripeBooks, i64) -> T) -> T {
         let mut state = locked(&self.shared.state);
         let now = state.now();
         act(state.accounts.get_mut("").expect("it is there from the start"), now)
@@ -193,12 +193,12 @@ impl Stripe {
 }
 
 /// Answers one request, by whatever way it came; and what else goes wrong with the answer.
-async fn visit(shared: &Shared, request: &Request) -> (Reply, Option<Fault>) {
-    let mut visit = Visit::new(shared, request);
+async fn visit(shared: &Shared, request: &ServedRequest) -> (Reply, Option<StripeFault>) {
+    let mut visit = StripeVisit::new(shared, request);
     let fault = visit.fault();
     let reply = visit.answer(fault.as_ref()).await;
     let reply = visit.note(reply, fault.as_ref());
-    if let Some(Fault::LateAnswer(delay)) = &fault {
+    if let Some(StripeFault::LateAnswer(delay)) = &fault {
         tokio::time::sleep(*delay).await;
     }
     (reply, fault)
@@ -208,7 +208,7 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut bytes = Vec::with_capacity(8 << 10);
     loop {
-        let Some((request, end)) = Request::parse(&bytes)? else {
+        let Some((request, end)) = ServedRequest::parse(&bytes)? else {
             if bytes.len() > REQUEST_MAX || stream.read_buf(&mut bytes).await? == 0 {
                 return Ok(());
             }
@@ -217,7 +217,7 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>) -> io::Result<()> {
         bytes.drain(..end);
         let (reply, fault) = visit(&shared, &request).await;
         let encoded = reply.encode();
-        if let Some(Fault::Cut { after_bytes }) = fault {
+        if let Some(StripeFault::Cut { after_bytes }) = fault {
             return stream.write_all(&encoded[..after_bytes.min(encoded.len())]).await;
         }
         stream.write_all(&encoded).await?;

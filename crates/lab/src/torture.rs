@@ -19,12 +19,12 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use crate::rng::Rng;
-use checker::{Evidence, Request};
+use checker::{Evidence, SeenRequest};
 use clock::Shim;
-use cluster::{Cluster, Store};
-use faults::{Fault, Struck, Tormentor};
-use report::{Times, Verdict};
-use storm::{Events, Sent, Storm};
+use cluster::{Cluster, ClusterStore};
+use faults::{Struck, Tormentor, TortureFault};
+use report::{Times, TortureVerdict};
+use storm::{Events, Storm, StormSent};
 
 /// How long the queue may take to empty, besides as long again as the torture lasted.
 const DRAIN: Duration = Duration::from_mins(2);
@@ -41,7 +41,7 @@ pub struct Plan {
     /// On PostgreSQL; SQLite has one.
     pub nodes: usize,
     pub lasts: Duration,
-    pub faults: Vec<Fault>,
+    pub faults: Vec<TortureFault>,
     /// Mean pause between two faults.
     pub every: Duration,
     pub seed: u64,
@@ -80,7 +80,7 @@ impl Plan {
 }
 
 /// `Err` when the torture itself could not be done; what it found is in the verdict.
-pub fn run(plan: &Plan) -> Result<Verdict, String> {
+pub fn run(plan: &Plan) -> Result<TortureVerdict, String> {
     let dir = tempfile::Builder::new()
         .prefix("sekisho-torture-")
         .tempdir()
@@ -93,7 +93,7 @@ pub fn run(plan: &Plan) -> Result<Verdict, String> {
     verdict
 }
 
-fn torture(plan: &Plan, dir: &Path) -> Result<Verdict, String> {
+fn torture(plan: &Plan, dir: &Path) -> Result<TortureVerdict, String> {
     let started = Instant::now();
     let (faults, shim, mut notes) = possible(plan, dir);
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -101,7 +101,7 @@ fn torture(plan: &Plan, dir: &Path) -> Result<Verdict, String> {
         .enable_all()
         .build()
         .map_err(|error| format!("no runtime: {error}"))?;
-    let store = Store::open(plan, dir, &runtime, faults.contains(&Fault::CutAfterCommit))?;
+    let store = ClusterStore::open(plan, dir, &runtime, faults.contains(&TortureFault::CutAfterCommit))?;
     let mut cluster = Cluster::start(plan, dir, store, shim.as_ref())?;
 
     let storms = storms(plan, dir, &cluster)?;
@@ -112,7 +112,7 @@ fn torture(plan: &Plan, dir: &Path) -> Result<Verdict, String> {
     let recoveries: Vec<_> = faults.iter().map(|fault| (*fault, tormentor.recovery(*fault))).collect();
     let Tormentor { struck, deaths, stuck, .. } = tormentor;
     notes.extend(cluster.store.cuts());
-    let sent: Vec<Sent> = storms.into_iter().map(Storm::stop).collect();
+    let sent: Vec<StormSent> = storms.into_iter().map(Storm::stop).collect();
 
     let drained_in = drain(&cluster.store, plan.lasts + DRAIN)?;
     let mut evidence = collect(plan, &cluster, &sent)?;
@@ -121,7 +121,7 @@ fn torture(plan: &Plan, dir: &Path) -> Result<Verdict, String> {
     // The nodes go first: their store is looked at alone.
     cluster.nodes.clear();
     let times = |fault| struck.iter().filter(|strike| strike.fault == fault).count() as u64;
-    Ok(Verdict {
+    Ok(TortureVerdict {
         seed: plan.seed,
         lasted: started.elapsed(),
         faults: recoveries.into_iter().map(|(fault, recovery)| (fault, times(fault), recovery)).collect(),
@@ -140,7 +140,7 @@ fn torture(plan: &Plan, dir: &Path) -> Result<Verdict, String> {
 }
 
 /// The faults that can be done here, and what is said about the others.
-fn possible(plan: &Plan, dir: &Path) -> (Vec<Fault>, Option<Shim>, Vec<String>) {
+fn possible(plan: &Plan, dir: &Path) -> (Vec<TortureFault>, Option<Shim>, Vec<String>) {
     let mut notes = Vec::new();
     let mut faults = plan.faults.clone();
     faults.dedup();
@@ -148,13 +148,13 @@ fn possible(plan: &Plan, dir: &Path) -> (Vec<Fault>, Option<Shim>, Vec<String>) 
         notes.push("faults of PostgreSQL were left out on SQLite".into());
         faults.retain(|fault| !fault.needs_postgres());
     }
-    let shim = faults.contains(&Fault::Clock).then(|| Shim::build(dir));
+    let shim = faults.contains(&TortureFault::Clock).then(|| Shim::build(dir));
     let shim = match shim {
         None => None,
         Some(Ok(shim)) => Some(shim),
         Some(Err(error)) => {
             notes.push(format!("clocks were left alone: {error}"));
-            faults.retain(|fault| *fault != Fault::Clock);
+            faults.retain(|fault| *fault != TortureFault::Clock);
             None
         }
     };
@@ -165,14 +165,14 @@ fn storms(plan: &Plan, dir: &Path, cluster: &Cluster) -> Result<Vec<Storm>, Stri
     let nodes = cluster.nodes.len();
     let rate = plan.rate / nodes as f64;
     let objects = (rate as u64).max(OBJECTS_MIN);
-    let storm = |(n, node): (usize, &cluster::Node)| {
+    let storm = |(n, node): (usize, &cluster::ClusterNode)| {
         Storm::start(node.server.address(), Events::new(plan.seed, n, objects), rate, plan.seed, dir)
     };
     cluster.nodes.iter().enumerate().map(storm).collect()
 }
 
 /// Waits until nothing is left to do; `None` when it takes too long.
-fn drain(store: &Store, limit: Duration) -> Result<Option<Duration>, String> {
+fn drain(store: &ClusterStore, limit: Duration) -> Result<Option<Duration>, String> {
     let started = Instant::now();
     while started.elapsed() < limit {
         if evidence::unfinished(store)? == 0 {
@@ -183,7 +183,7 @@ fn drain(store: &Store, limit: Duration) -> Result<Option<Duration>, String> {
     Ok(None)
 }
 
-fn collect(plan: &Plan, cluster: &Cluster, sent: &[Sent]) -> Result<Evidence, String> {
+fn collect(plan: &Plan, cluster: &Cluster, sent: &[StormSent]) -> Result<Evidence, String> {
     let store = &cluster.store;
     Ok(Evidence {
         routes: cluster::ROUTES.to_vec(),
@@ -204,7 +204,7 @@ fn collect(plan: &Plan, cluster: &Cluster, sent: &[Sent]) -> Result<Evidence, St
 
 /// How long it took until what a killed node had in hand was tried again, counted from the last fault before that:
 /// each may kill who was about to notice.
-fn orphans(struck: &[Struck], requests: &[Request]) -> Times {
+fn orphans(struck: &[Struck], requests: &[SeenRequest]) -> Times {
     let mut tried: std::collections::HashMap<i64, Vec<u64>> = std::collections::HashMap::new();
     for request in requests {
         tried.entry(request.message).or_default().push(request.at_ms);
@@ -212,7 +212,7 @@ fn orphans(struck: &[Struck], requests: &[Request]) -> Times {
     tried.values_mut().for_each(|times| times.sort_unstable());
     let faults: Vec<u64> = struck.iter().map(|strike| strike.at_ms).collect();
     let mut times = Vec::new();
-    for kill in struck.iter().filter(|strike| strike.fault == Fault::Kill) {
+    for kill in struck.iter().filter(|strike| strike.fault == TortureFault::Kill) {
         for job in &kill.leased {
             let again = tried.get(job).and_then(|times| times.iter().find(|at| **at > kill.at_ms));
             let Some(again) = again else { continue };
@@ -223,7 +223,7 @@ fn orphans(struck: &[Struck], requests: &[Request]) -> Times {
     Times(times)
 }
 
-fn answers(sent: &[Sent]) -> String {
+fn answers(sent: &[StormSent]) -> String {
     let mut statuses = std::collections::BTreeMap::<u16, u64>::new();
     for (status, count) in sent.iter().flat_map(|sent| &sent.report.statuses) {
         *statuses.entry(*status).or_default() += count;

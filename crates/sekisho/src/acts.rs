@@ -59,7 +59,7 @@ pub use payment::create_payment;
 pub use refund::{RefundOrderRequest, order_refund, release_refund};
 pub use reminders::run_reminders;
 pub use replay::{replay, to_replay};
-pub use request::{Answered, Request};
+pub use request::{Answered, OnceKey};
 pub use reservation::{HoldDraft, ReservationChange, change_reservation};
 pub use session::{SessionTicket, SessionUser, end_session, find_session};
 pub use slot::set_slot;

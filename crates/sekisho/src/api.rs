@@ -56,10 +56,10 @@ use crate::acts::Holds;
 use crate::config::{Config, Notifications, Schedule};
 use crate::engine::Engine;
 use crate::env::Env;
-use crate::http::{Peer, Problem};
+use crate::http::{Problem, RemotePeer};
 use crate::jobs::reconcile::Reconciler;
 use crate::queries::OrderContext;
-use crate::view::{ConfiguredChannel, Place};
+use crate::view::{ConfiguredChannel, ConfiguredRoute};
 use auth::Caller;
 use endpoint::{Answer, Call};
 use params::Params;
@@ -113,7 +113,7 @@ pub fn endpoints() -> impl Iterator<Item = &'static Endpoint> {
 }
 
 /// What endpoints work with.
-pub struct Api {
+pub struct ApiContext {
     store: Arc<dyn Store>,
     /// None where no node runs: a command calls the endpoints in its own process.
     engine: Option<Arc<Engine>>,
@@ -122,7 +122,7 @@ pub struct Api {
     known: OrderContext,
     /// Where requests for places wait.
     holds: Holds,
-    places: Vec<Place>,
+    places: Vec<ConfiguredRoute>,
     schedules: Vec<Schedule>,
     channels: Vec<ConfiguredChannel>,
     notifications: Notifications,
@@ -133,9 +133,9 @@ pub struct Api {
 }
 
 /// What of the configuration endpoints work with.
-pub struct Settings {
+pub struct ApiSettings {
     pub known: OrderContext,
-    pub places: Vec<Place>,
+    pub places: Vec<ConfiguredRoute>,
     pub schedules: Vec<Schedule>,
     pub channels: Vec<ConfiguredChannel>,
     pub notifications: Notifications,
@@ -143,11 +143,11 @@ pub struct Settings {
     pub grace: Duration,
 }
 
-impl Settings {
+impl ApiSettings {
     pub fn of(config: &Config, reconciler: Arc<Reconciler>) -> Self {
         Self {
             known: OrderContext::of(config),
-            places: Place::all(config),
+            places: ConfiguredRoute::all(config),
             schedules: config.schedules.clone(),
             channels: ConfiguredChannel::all(config),
             notifications: config.notifications.clone(),
@@ -159,14 +159,14 @@ impl Settings {
 
 /// The endpoints of a server; without an engine, those of a command that acts while no server runs.
 pub fn router(
-    settings: Settings,
+    settings: ApiSettings,
     auth: Arc<Auth>,
     store: Arc<dyn Store>,
     engine: Option<Arc<Engine>>,
 ) -> Router {
-    let Settings { known, places, schedules, channels, notifications, reconciler, grace } = settings;
+    let ApiSettings { known, places, schedules, channels, notifications, reconciler, grace } = settings;
     let env = engine.as_ref().map_or_else(Env::system, |engine| engine.node.env.clone());
-    let api = Api {
+    let api = ApiContext {
         store,
         engine,
         holds: Holds::new(env.clone()),
@@ -192,12 +192,12 @@ pub fn router(
 }
 
 /// The methods of one path; every other is told so.
-fn methods(own: Vec<&'static Endpoint>) -> MethodRouter<Arc<Api>> {
+fn methods(own: Vec<&'static Endpoint>) -> MethodRouter<Arc<ApiContext>> {
     let allowed = own.iter().map(|endpoint| endpoint.method.name()).collect::<Vec<_>>().join(", ");
     let mut methods = MethodRouter::new();
     for endpoint in own {
         let known: Arc<[String]> = params::names(endpoint).into();
-        let run = async move |State(api): State<Arc<Api>>, path: RawPathParams, request: Request| {
+        let run = async move |State(api): State<Arc<ApiContext>>, path: RawPathParams, request: Request| {
             let path = path.iter().next().map(|(_, value)| value.to_owned()).unwrap_or_default();
             answer(endpoint, &known, api, path, request).await
         };
@@ -214,7 +214,7 @@ fn methods(own: Vec<&'static Endpoint>) -> MethodRouter<Arc<Api>> {
 async fn answer(
     endpoint: &'static Endpoint,
     known: &[String],
-    api: Arc<Api>,
+    api: Arc<ApiContext>,
     path: String,
     request: Request,
 ) -> Response<Body> {
@@ -238,11 +238,11 @@ async fn answer(
 async fn carry_out(
     endpoint: &'static Endpoint,
     known: &[String],
-    api: Arc<Api>,
+    api: Arc<ApiContext>,
     path: String,
     request: Request,
 ) -> Answer {
-    let peer = request.extensions().get::<Peer>().copied();
+    let peer = request.extensions().get::<RemotePeer>().copied();
     let caller = admit(endpoint, &api, request.headers(), peer).await?;
     if path.contains(char::is_control) {
         return Err(problem::missing("nothing has an id with control characters".into()));
@@ -262,19 +262,19 @@ fn order_once(
     caller: &Caller,
     key: &HeaderValue,
     body: &[u8],
-) -> Result<acts::Request, Problem> {
+) -> Result<acts::OnceKey, Problem> {
     let unreadable = |_| problem::parameter("Idempotency-Key", "expected ASCII characters".into());
     let key = key.to_str().map_err(unreadable)?;
     let order = endpoint::order(body)?;
     let what = [endpoint.path, path].concat();
-    Ok(acts::Request::new(&caller.name, caller.tenant.as_deref(), key, &what, &order)?)
+    Ok(acts::OnceKey::new(&caller.name, caller.tenant.as_deref(), key, &what, &order)?)
 }
 
 async fn admit(
     endpoint: &Endpoint,
-    api: &Api,
+    api: &ApiContext,
     headers: &HeaderMap,
-    peer: Option<Peer>,
+    peer: Option<RemotePeer>,
 ) -> Result<Caller, Problem> {
     let Some(scope) = endpoint.scope else { return Ok(Caller::nobody()) };
     let caller = api.auth.caller(headers, peer).await?.ok_or_else(problem::no_key)?;

@@ -35,7 +35,7 @@ pub use commands::{Needs, examine, migrate, open_api};
 
 /// What a process does. Several processes may share one PostgreSQL, each with its roles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Role {
+pub enum ProcessRole {
     /// Receives webhooks.
     Gateway,
     /// Settles events and delivers them.
@@ -46,7 +46,7 @@ pub enum Role {
     Console,
 }
 
-impl Role {
+impl ProcessRole {
     pub const ALL: [Self; 4] = [Self::Gateway, Self::Worker, Self::Scheduler, Self::Console];
 }
 
@@ -54,11 +54,11 @@ pub struct App {
     pub address: SocketAddr,
     /// How somebody becomes the first admin of the console, while there is nobody.
     pub first_invite: Option<String>,
-    running: Running,
+    running: Process,
 }
 
 /// A process at work, whether or not it listens.
-pub struct Running {
+pub struct Process {
     /// What answers requests, over the network or by whoever holds it.
     pub front: Arc<Front>,
     stages: Vec<Stage>,
@@ -196,7 +196,11 @@ async fn warn_of_names(store: &dyn Store, config: &Config) {
 
 impl App {
     /// `key` opens the API to commands on this machine.
-    pub async fn start(mut config: Config, roles: &[Role], key: Option<Secret>) -> anyhow::Result<Self> {
+    pub async fn start(
+        mut config: Config,
+        roles: &[ProcessRole],
+        key: Option<Secret>,
+    ) -> anyhow::Result<Self> {
         // Another part of the process may have installed it already; either way it is ring.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let (address, no_port) =
@@ -218,15 +222,17 @@ impl App {
         mut config: Config,
         store: Arc<dyn Store>,
         env: Env,
-        roles: &[Role],
+        roles: &[ProcessRole],
         key: Option<Secret>,
     ) -> anyhow::Result<Assembled> {
         let health = Arc::new(Health::default());
         let metrics = Arc::new(Metrics::default());
         let join = async || Ok(Node::join(Arc::clone(&store), Arc::clone(&health), env.clone()).await?);
         let node = Arc::new(when_the_database_is_there(join).await?);
-        let parts =
-            Parts { works: roles.contains(&Role::Worker), schedules: roles.contains(&Role::Scheduler) };
+        let parts = Parts {
+            works: roles.contains(&ProcessRole::Worker),
+            schedules: roles.contains(&ProcessRole::Scheduler),
+        };
         let base = Base {
             store: Arc::clone(&store),
             node: Arc::clone(&node),
@@ -236,24 +242,24 @@ impl App {
         let (engine, jobs) = jobs::open(&config, parts, base)?;
 
         let mut first_invite = None;
-        if roles.contains(&Role::Console) {
+        if roles.contains(&ProcessRole::Console) {
             warn_of_names(&*store, &config).await;
         }
         let recorder = Recorder::default();
         let attempts = Arc::new(Attempts::new(env.clone(), Arc::clone(&metrics), recorder.clone()));
         let auth = Auth::new(&config.keys, key.as_ref(), Arc::clone(&store), Arc::clone(&attempts));
         let auth = Arc::new(auth);
-        let mut router = pages::router(pages::Pages {
+        let mut router = pages::router(pages::HealthPages {
             health: Arc::clone(&health),
             metrics: Arc::clone(&metrics),
             readers: config.metrics,
             auth: Arc::clone(&auth),
         });
-        if roles.contains(&Role::Console) {
+        if roles.contains(&ProcessRole::Console) {
             let invite = async || Ok(acts::first_invite(&*store, node.env.wall()).await?);
             first_invite = when_the_database_is_there(invite).await?;
             router = router.merge(api::router(
-                api::Settings::of(&config, jobs.reconciler()),
+                api::ApiSettings::of(&config, jobs.reconciler()),
                 auth,
                 Arc::clone(&store),
                 Some(Arc::clone(&engine)),
@@ -270,7 +276,7 @@ impl App {
         }
         let gate = gate::open(&config.gate, &node.env).context("the address of Redis can't be used")?;
         let committer = Arc::new(Committer::new(gate, config.admission.clone(), Arc::clone(&engine)));
-        if !roles.contains(&Role::Gateway) {
+        if !roles.contains(&ProcessRole::Gateway) {
             config.sources.clear();
         }
         let checkpoint = Checkpoint::new(
@@ -289,7 +295,7 @@ impl App {
     }
 }
 
-impl Running {
+impl Process {
     fn listen(&mut self, listener: TcpListener) {
         let (front, env) = (Arc::clone(&self.front), self.env.clone());
         let (settings, connections) =
@@ -329,7 +335,7 @@ impl Assembled {
     }
 
     /// Starts the work.
-    pub fn start(self) -> Running {
+    pub fn start(self) -> Process {
         let Self { node, engine, jobs, parts, committer, recorder, front, .. } = self;
         let env = node.env.clone();
         let stage = || Stage::new(&env);
@@ -355,7 +361,7 @@ impl Assembled {
         }
         beat.start("node", |stop| async move { node.run(stop).await });
         let stages = vec![intake, settling, work, ends, beat];
-        Running { front, stages, env, health, stop_within }
+        Process { front, stages, env, health, stop_within }
     }
 }
 

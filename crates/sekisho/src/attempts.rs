@@ -12,7 +12,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 use tokio::time::Instant;
 
-use crate::checkpoint::rejection::{Recorder, Refused};
+use crate::checkpoint::rejection::{Recorder, RefusedRequest};
 use crate::env::Env;
 use crate::limits::network;
 use crate::telemetry::{KindLabels, Metrics};
@@ -25,14 +25,14 @@ const NETWORKS_MAX: usize = 10_000;
 
 /// What was tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Attempt {
+pub enum FailedAttempt {
     ApiKey,
     Login,
     /// Two values in a header that says who somebody is.
     HeaderLogin,
 }
 
-impl Attempt {
+impl FailedAttempt {
     const ALL: [Self; 3] = [Self::ApiKey, Self::Login, Self::HeaderLogin];
 
     const fn kind(self) -> &'static str {
@@ -85,7 +85,7 @@ struct Failures {
 
 impl Attempts {
     pub fn new(env: Env, metrics: Arc<Metrics>, recorder: Recorder) -> Self {
-        for attempt in Attempt::ALL {
+        for attempt in FailedAttempt::ALL {
             // So that a graph begins at zero, and not with the first attack.
             drop(metrics.failed_attempts.get_or_create(&KindLabels { kind: attempt.kind() }));
         }
@@ -105,12 +105,12 @@ impl Attempts {
     }
 
     /// Counts and records a wrong one. Answers the id under which it is recorded.
-    pub fn failed(&self, attempt: Attempt, peer: IpAddr) -> String {
+    pub fn failed(&self, attempt: FailedAttempt, peer: IpAddr) -> String {
         self.count_at(peer, Instant::now());
         self.metrics.failed_attempts.get_or_create(&KindLabels { kind: attempt.kind() }).inc();
         let at = self.env.wall();
         let request_id = self.env.fresh_seq(at).as_request().to_string();
-        self.recorder.record(Refused {
+        self.recorder.record(RefusedRequest {
             source: &Arc::from(attempt.place()),
             peer,
             reason: attempt.reason(),
@@ -177,9 +177,9 @@ mod tests {
     fn h2_each_wrong_key_and_password_leaves_a_trace() {
         let (metrics, recorder) = (Arc::<Metrics>::default(), Recorder::default());
         let attempts = Attempts::new(Env::system(), Arc::clone(&metrics), recorder);
-        attempts.failed(Attempt::ApiKey, peer("192.0.2.1"));
-        attempts.failed(Attempt::Login, peer("192.0.2.1"));
-        attempts.failed(Attempt::Login, peer("192.0.2.1"));
+        attempts.failed(FailedAttempt::ApiKey, peer("192.0.2.1"));
+        attempts.failed(FailedAttempt::Login, peer("192.0.2.1"));
+        attempts.failed(FailedAttempt::Login, peer("192.0.2.1"));
         let figures = metrics.encode();
         for line in [r#"failed_attempts_total{kind="api_key"} 1"#, r#"failed_attempts_total{kind="login"} 2"#]
         {

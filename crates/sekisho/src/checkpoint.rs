@@ -20,7 +20,7 @@ use crate::node::Node;
 use crate::telemetry::{Metrics, RejectionLabels, RequestLabels, SourceLabels};
 use certificate::Certificates;
 use committer::Committer;
-use rejection::{Recorder, Refused};
+use rejection::{Recorder, RefusedRequest};
 
 /// Everything a request needs, shared by all of them.
 pub struct Checkpoint {
@@ -108,7 +108,7 @@ impl Checkpoint {
         }
     }
 
-    fn turned_away(&self, refused: Refused<'_>) {
+    fn turned_away(&self, refused: RefusedRequest<'_>) {
         let labels = RejectionLabels { source: refused.source.to_string(), reason: refused.reason };
         self.metrics.rejections.get_or_create(&labels).inc();
         self.rejections.record(refused);

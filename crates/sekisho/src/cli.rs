@@ -58,7 +58,9 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use sekisho_core::source_name::Origin;
 
 use crate::acts::Refusal;
-use crate::config::{Config, FILE, Glance, Loaded, Problem, Source, StoreUrl, glance, load, load_sources};
+use crate::config::{
+    Config, ConfigProblem, FILE, Glance, LoadedConfig, Source, StoreUrl, glance, load, load_sources,
+};
 use client::Connection;
 
 /// The checkpoint between payment providers and your application.
@@ -272,13 +274,13 @@ struct Context {
 impl Context {
     /// The configuration this command works with. Without a file: the defaults and the source named `stripe`,
     /// whose secret the first `serve` generates.
-    fn load(&self) -> anyhow::Result<Loaded> {
+    fn load(&self) -> anyhow::Result<LoadedConfig> {
         let (file, text) = self.read()?;
         self.with_store(load(&file, &text, std::env::vars()).map_err(to_mend)?)
     }
 
     /// The same without routes, schedules and keys, for whoever only sends.
-    fn load_sources(&self) -> anyhow::Result<Loaded> {
+    fn load_sources(&self) -> anyhow::Result<LoadedConfig> {
         let (file, text) = self.read()?;
         self.with_store(load_sources(&file, &text, std::env::vars()).map_err(to_mend)?)
     }
@@ -290,7 +292,7 @@ impl Context {
         }
     }
 
-    fn with_store(&self, mut loaded: Loaded) -> anyhow::Result<Loaded> {
+    fn with_store(&self, mut loaded: LoadedConfig) -> anyhow::Result<LoadedConfig> {
         if let Some(url) = self.store_url()? {
             loaded.config.store.url = url;
         }
@@ -361,7 +363,7 @@ impl Context {
 }
 
 /// Everything that is wrong, as one error.
-fn to_mend(problems: Vec<Problem>) -> anyhow::Error {
+fn to_mend(problems: Vec<ConfigProblem>) -> anyhow::Error {
     let lines: Vec<_> = problems.iter().map(|problem| format!("  {problem}")).collect();
     anyhow::anyhow!("the configuration has {}:\n{}", output::count(lines.len(), "problem"), lines.join("\n"))
 }

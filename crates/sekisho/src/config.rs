@@ -31,7 +31,7 @@ use ipnet::IpNet;
 use sekisho_core::Secret;
 use sekisho_core::mail_address::MailAddress;
 use sekisho_core::notification::template::Templates;
-use sekisho_core::notification::{House, Rule, To};
+use sekisho_core::notification::{House, NotifyRule, To};
 use sekisho_core::pattern::Pattern;
 use sekisho_core::reconcile;
 use sekisho_core::settlement::follow::OrderPolicy;
@@ -45,7 +45,7 @@ use crate::effects::mail::Mailbox;
 pub use crate::effects::channel::ChannelKind;
 pub use channel::Channel;
 pub use key::{Key, SCOPES, Scope};
-pub use load::{Glance, Loaded, Problem, glance, load, load_sources};
+pub use load::{ConfigProblem, Glance, LoadedConfig, glance, load, load_sources};
 pub use reference::{example, markdown};
 pub use route::Route;
 pub use schedule::Schedule;
@@ -74,7 +74,7 @@ pub struct Config {
     pub reservations: Reservations,
     pub escalation: Escalation,
     /// How what providers list is compared with what came.
-    pub reconcile: reconcile::Policy,
+    pub reconcile: reconcile::ReconcilePolicy,
     pub notifications: Notifications,
     /// The shipped ones, and the user's own over them.
     pub templates: Templates,
@@ -85,7 +85,7 @@ pub struct Config {
     pub sources: Vec<Source>,
     pub routes: Vec<Route>,
     pub channels: Vec<Channel>,
-    pub rules: Vec<Rule>,
+    pub rules: Vec<NotifyRule>,
     pub schedules: Vec<Schedule>,
     pub keys: Vec<Key>,
 }
@@ -218,14 +218,14 @@ const ALERT_EVERY_MS: i64 = 10 * 60_000;
 
 impl Config {
     /// Who is told what: the operator's rules, and what operators hear of trouble.
-    pub fn rules(&self) -> Vec<Rule> {
+    pub fn rules(&self) -> Vec<NotifyRule> {
         let mut rules = self.rules.clone();
         rules.extend(self.escalations());
         let alerts = self.notifications.alerts.as_ref();
         if let Some(channel) =
             alerts.and_then(|name| self.channels.iter().find(|channel| channel.name == *name))
         {
-            let alert = |name: &str, events: &str, every_ms| Rule {
+            let alert = |name: &str, events: &str, every_ms| NotifyRule {
                 name: name.to_owned(),
                 events: vec![Pattern::new(events)],
                 sources: vec![Pattern::new(OWN)],
@@ -277,7 +277,7 @@ impl Config {
     }
 
     /// Who is told of cases, by what their rules say.
-    fn escalations(&self) -> Vec<Rule> {
+    fn escalations(&self) -> Vec<NotifyRule> {
         let Escalation { chat, mail, pager } = &self.escalation;
         let mut rules = Vec::new();
         for (target, name) in [("chat", chat), ("mail", mail), ("pager", pager)] {
@@ -286,7 +286,7 @@ impl Config {
                 continue;
             }
             let told = format!("has(body.about.tell) && \"{target}\" in body.about.tell");
-            rules.push(Rule {
+            rules.push(NotifyRule {
                 name: format!("sekisho-cases-{target}"),
                 events: vec![Pattern::new("case.raised"), Pattern::new("case.overdue")],
                 sources: vec![Pattern::new(OWN)],
@@ -310,7 +310,7 @@ impl Config {
     fn refunds(&self) -> refund::RefundPolicy {
         let may = |source: &Source| {
             let api = source.api.as_ref().filter(|api| api.refunds)?;
-            let provider = settlement::Provider::parse(source.provider.about().name)?;
+            let provider = settlement::ApiProvider::parse(source.provider.about().name)?;
             Some((provider, api.livemode.or(source.livemode)))
         };
         refund::RefundPolicy {

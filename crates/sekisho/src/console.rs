@@ -54,14 +54,14 @@ use crate::attempts::Attempts;
 use crate::config::{self, Config, Notifications, Schedule};
 use crate::engine::Engine;
 use crate::env::Env;
-use crate::http::Peer;
+use crate::http::RemotePeer;
 use crate::jobs::reconcile::Reconciler;
 use crate::node::Health;
 use crate::queries::OrderContext;
 use crate::telemetry::Metrics;
-use crate::view::{ConfiguredChannel, Place, ROOT};
+use crate::view::{ConfiguredChannel, ConfiguredRoute, ROOT};
 use config_summary::ConfigSummary;
-use page::{Answer, Needs, Page, Reply, Visit, Who};
+use page::{Answer, Page, PageNeeds, Reply, Visit, Who};
 use session::Cookies;
 use trouble::{Resource, Trouble};
 
@@ -109,7 +109,7 @@ pub struct Console {
     pub health: Arc<Health>,
     pub metrics: Arc<Metrics>,
     pub known: OrderContext,
-    pub places: Vec<Place>,
+    pub places: Vec<ConfiguredRoute>,
     pub schedules: Vec<Schedule>,
     pub channels: Vec<ConfiguredChannel>,
     pub notifications: Notifications,
@@ -125,7 +125,7 @@ pub struct Console {
     pub summary: ConfigSummary,
     /// Whose clock times are shown by.
     pub zone: Zone,
-    pub tally: tally::Tally,
+    pub tally: tally::HourTally,
     /// Places at the live tail.
     pub tails: live::Tails,
 }
@@ -154,7 +154,7 @@ pub fn router(
         health,
         metrics,
         known: OrderContext::of(config),
-        places: Place::all(config),
+        places: ConfiguredRoute::all(config),
         schedules: config.schedules.clone(),
         channels: ConfiguredChannel::all(config),
         notifications: config.notifications.clone(),
@@ -167,7 +167,7 @@ pub fn router(
         alone: tokio::sync::Mutex::default(),
         summary: ConfigSummary::of(config),
         zone: zone.expect("the configuration was checked"),
-        tally: tally::Tally::new(env),
+        tally: tally::HourTally::new(env),
         tails: live::Tails::default(),
     };
     let mut paths: BTreeMap<_, Vec<_>> = BTreeMap::new();
@@ -189,9 +189,9 @@ pub fn router(
 
 /// Whatever else somebody asks the console for.
 static ELSEWHERE: Page = Page {
-    method: page::Method::Get,
+    method: page::PageMethod::Get,
     path: "/console/{*rest}",
-    needs: Needs::Nothing,
+    needs: PageNeeds::Nothing,
     run: |visit| {
         let path = visit.here.split('?').next().unwrap_or_default().to_owned();
         Box::pin(async { Err(Trouble::Unknown(Resource::Page, path)) })
@@ -244,22 +244,24 @@ async fn admit(
 ) -> Answer {
     let at = console.env().wall();
     let (parts, body) = request.into_parts();
-    let peer = parts.extensions.get::<Peer>().copied();
+    let peer = parts.extensions.get::<RemotePeer>().copied();
     let who = match page.needs {
-        Needs::Nothing => None,
-        Needs::Nobody | Needs::Rank(_) => session::find(&console, &parts.headers, cookies, peer, at).await?,
+        PageNeeds::Nothing => None,
+        PageNeeds::Nobody | PageNeeds::Rank(_) => {
+            session::find(&console, &parts.headers, cookies, peer, at).await?
+        }
     };
     let here = parts.uri.path_and_query().map(ToString::to_string).unwrap_or_default();
     match (page.needs, &who) {
-        (Needs::Rank(_), None) if page.method == page::Method::Get => return Ok(Reply::enter(&here)),
-        (Needs::Rank(_), None) => return Err(Trouble::Nobody),
-        (Needs::Rank(rank), Some(who)) if who.rank < rank => return Err(Trouble::Rank(rank)),
-        (Needs::Nothing | Needs::Nobody, _) | (Needs::Rank(_), Some(_)) => {}
+        (PageNeeds::Rank(_), None) if page.method == page::PageMethod::Get => return Ok(Reply::enter(&here)),
+        (PageNeeds::Rank(_), None) => return Err(Trouble::Nobody),
+        (PageNeeds::Rank(rank), Some(who)) if who.rank < rank => return Err(Trouble::Rank(rank)),
+        (PageNeeds::Nothing | PageNeeds::Nobody, _) | (PageNeeds::Rank(_), Some(_)) => {}
     }
     let csrf = cookies.csrf();
     let form = match page.method {
-        page::Method::Get => Vec::new(),
-        page::Method::Post => {
+        page::PageMethod::Get => Vec::new(),
+        page::PageMethod::Post => {
             let form = read(body).await?;
             session::check_form(&parts.headers, &form, &csrf, console.settings.url.as_deref())?;
             form

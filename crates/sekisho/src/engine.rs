@@ -56,7 +56,7 @@ pub struct Base {
 }
 
 /// How much of it is done at once, and how it ends.
-pub struct Policy {
+pub struct EnginePolicy {
     pub parts: Parts,
     /// Events are settled in the order in which they came.
     pub keeps_order: bool,
@@ -85,8 +85,8 @@ pub struct Engine {
 }
 
 impl Engine {
-    pub fn new(base: Base, policy: Policy, kinds: Arc<dyn Kinds>) -> Self {
-        let Policy { parts, keeps_order, lanes, stop_within } = policy;
+    pub fn new(base: Base, policy: EnginePolicy, kinds: Arc<dyn Kinds>) -> Self {
+        let EnginePolicy { parts, keeps_order, lanes, stop_within } = policy;
         let wake: Arc<Notify> = Arc::default();
         let held = Arc::new(HeldJobs::new(Arc::clone(&wake)));
         let lanes = Arc::new(Lanes::new(lanes, Arc::clone(&wake)));

@@ -44,14 +44,14 @@ impl Problem {
 
 /// Where a request came from.
 #[derive(Clone, Copy, Debug)]
-pub struct Peer {
+pub struct RemotePeer {
     /// Who holds the connection: what a proxy says is believed by this.
     pub socket: IpAddr,
     /// Whom the proxies in front name, for people to read.
     pub named: IpAddr,
 }
 
-impl Peer {
+impl RemotePeer {
     /// Whether a request comes from this machine or its private network. What a proxy hands on that we were not told of
     /// comes from nobody knows where.
     pub fn is_near(self, headers: &HeaderMap) -> bool {
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn h3_who_is_near_can_be_told_from_who_was_let_through() {
         let near = |socket: &str, named: &str, forwarded: Option<&str>| {
-            let peer = Peer { socket: socket.parse().unwrap(), named: named.parse().unwrap() };
+            let peer = RemotePeer { socket: socket.parse().unwrap(), named: named.parse().unwrap() };
             let name = HeaderName::from_static("x-forwarded-for");
             let lines = forwarded.map(|value| (name, value.parse().unwrap()));
             peer.is_near(&lines.into_iter().collect())
@@ -95,7 +95,7 @@ mod tests {
         assert!(near("127.0.0.1", "10.0.0.9", Some("10.0.0.9")), "whom a trusted proxy names");
         assert!(!near("127.0.0.1", "203.0.113.9", Some("203.0.113.9")));
         assert!(!near("127.0.0.1", "127.0.0.1", Some("203.0.113.9")), "a proxy nobody told us of");
-        let here = Peer { socket: "127.0.0.1".parse().unwrap(), named: "127.0.0.1".parse().unwrap() };
+        let here = RemotePeer { socket: "127.0.0.1".parse().unwrap(), named: "127.0.0.1".parse().unwrap() };
         for name in ["forwarded", "via", "x-real-ip", "x-forwarded-host", "x-forwarded-proto"] {
             let line = (HeaderName::from_static(name), HeaderValue::from_static("203.0.113.9"));
             assert!(!here.is_near(&[line].into_iter().collect()), "{name} is a proxy's word, too");

@@ -18,14 +18,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use sekisho_core::change::ChangeSet;
-use sekisho_core::job::{DeadReason, End, Job, Kind, Lane, Task};
+use sekisho_core::job::{DeadReason, End, Job, JobKind, Lane, Task};
 use sekisho_core::notification::Alert;
 use sekisho_core::queue::{Failure, breaker};
 use sekisho_core::settlement::follow::OrderPolicy;
 
 use crate::config::Config;
 use crate::engine::lane::LanePolicy;
-use crate::engine::{Base, Engine, Kinds, Parts, Policy, Ran, Work};
+use crate::engine::{Base, Engine, EnginePolicy, Kinds, Parts, Ran, Work};
 use crate::stop::Stop;
 use crate::transact::TransactError;
 use accounts::ApiAccounts;
@@ -75,7 +75,7 @@ pub fn open(config: &Config, parts: Parts, base: Base) -> anyhow::Result<(Arc<En
         orders,
         reconciler,
     });
-    let policy = Policy {
+    let policy = EnginePolicy {
         parts,
         keeps_order: config.routes.iter().any(|route| route.route.fifo.is_some()),
         lanes: jobs.lanes(parts),
@@ -166,11 +166,11 @@ impl Kinds for Jobs {
 }
 
 /// Another version queued it.
-fn unreadable(kind: Kind, payload: &str) -> Failure {
+fn unreadable(kind: JobKind, payload: &str) -> Failure {
     match kind {
-        Kind::Timer => Failure::terminal("unknown_timer", format!("no timer is called {payload}")),
-        Kind::Fetch => Failure::terminal("unknown_fetch", format!("unknown kind of fetch: {payload}")),
-        Kind::Settle | Kind::Deliver | Kind::Notify | Kind::Send | Kind::Refund => {
+        JobKind::Timer => Failure::terminal("unknown_timer", format!("no timer is called {payload}")),
+        JobKind::Fetch => Failure::terminal("unknown_fetch", format!("unknown kind of fetch: {payload}")),
+        JobKind::Settle | JobKind::Deliver | JobKind::Notify | JobKind::Send | JobKind::Refund => {
             Failure::terminal("unknown_task", format!("unknown kind of work: {payload}"))
         }
     }

@@ -10,14 +10,14 @@ use http::{HeaderMap, StatusCode, header};
 use serde_json::json;
 
 use crate::api::Auth;
-use crate::http::{Peer, Problem};
+use crate::http::{Problem, RemotePeer};
 use crate::node::Health;
 use crate::telemetry::Metrics;
 use crate::{config, console};
 
 /// What the pages for machines are made from.
 #[derive(Clone)]
-pub struct Pages {
+pub struct HealthPages {
     pub health: Arc<Health>,
     pub metrics: Arc<Metrics>,
     /// Who may read the figures.
@@ -26,7 +26,7 @@ pub struct Pages {
 }
 
 /// Everything that is not a webhook.
-pub fn router(pages: Pages) -> Router {
+pub fn router(pages: HealthPages) -> Router {
     Router::new()
         .route(
             "/",
@@ -51,8 +51,8 @@ fn nothing_here() -> Problem {
 
 /// Strangers are told that, and a word why; what the database said is for the log, and for whoever shows a key.
 async fn ready(
-    State(pages): State<Pages>,
-    peer: Option<Extension<Peer>>,
+    State(pages): State<HealthPages>,
+    peer: Option<Extension<RemotePeer>>,
     headers: HeaderMap,
 ) -> impl IntoResponse {
     let Some(unready) = pages.health.unready() else {
@@ -69,8 +69,8 @@ async fn ready(
 }
 
 async fn figures(
-    State(pages): State<Pages>,
-    peer: Option<Extension<Peer>>,
+    State(pages): State<HealthPages>,
+    peer: Option<Extension<RemotePeer>>,
     headers: HeaderMap,
 ) -> axum::response::Response {
     if let Err(problem) = may_read(&pages, peer.map(|Extension(peer)| peer), &headers).await {
@@ -81,7 +81,7 @@ async fn figures(
     ([(header::CONTENT_TYPE, kind)], pages.metrics.encode()).into_response()
 }
 
-async fn may_read(pages: &Pages, peer: Option<Peer>, headers: &HeaderMap) -> Result<(), Problem> {
+async fn may_read(pages: &HealthPages, peer: Option<RemotePeer>, headers: &HeaderMap) -> Result<(), Problem> {
     match pages.readers {
         config::Readers::Nobody => return Err(nothing_here()),
         config::Readers::Everybody => return Ok(()),

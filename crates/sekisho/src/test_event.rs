@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 use bytes::Bytes;
 use http_body_util::Full;
 use sekisho_core::delivery::Fault;
-use sekisho_core::provider::{About, Draft, Signed};
+use sekisho_core::provider::{AboutProvider, Draft, Signed};
 use tokio::time::Instant;
 
 use crate::effects::http;
@@ -23,7 +23,7 @@ const STARTING: Duration = Duration::from_secs(2);
 const BODY_MAX: usize = 64 << 10;
 
 /// Types that there is an event of: those that are built in, or the one of the provider's own example.
-pub fn types(about: &About) -> Vec<&'static str> {
+pub fn types(about: &AboutProvider) -> Vec<&'static str> {
     match about.name {
         "stripe" => fixtures::STRIPE.iter().map(|(name, _)| *name).collect(),
         _ => vec![about.sample_type],
@@ -31,7 +31,7 @@ pub fn types(about: &About) -> Vec<&'static str> {
 }
 
 /// An event of a type, about things of its own, not signed yet.
-pub fn sample(about: &About, kind: &str, order: Option<&str>, n: u32) -> anyhow::Result<Draft> {
+pub fn sample(about: &AboutProvider, kind: &str, order: Option<&str>, n: u32) -> anyhow::Result<Draft> {
     let tag = tag(n);
     let (id, kind) = (test_id(&tag), kind.to_owned());
     if about.name != "stripe" {
@@ -85,13 +85,13 @@ fn with_order(body: &[u8], order: &str) -> anyhow::Result<Vec<u8>> {
     Ok(serde_json::to_vec(&value)?)
 }
 
-pub struct Client {
+pub struct TestClient {
     http: http::Client,
     url: String,
 }
 
 /// What the server said.
-pub struct Answer {
+pub struct TestAnswer {
     pub status: u16,
     /// `accepted` or `duplicate`; empty for refusals.
     pub outcome: String,
@@ -109,7 +109,7 @@ pub fn reachable(mut address: std::net::SocketAddr) -> std::net::SocketAddr {
     address
 }
 
-impl Client {
+impl TestClient {
     pub fn to(url: String) -> anyhow::Result<Self> {
         // A test event goes straight to its server: signatures and tokens are no proxy's business.
         Ok(Self { http: http::Client::new(&uri(&url)?, true)?, url })
@@ -119,7 +119,7 @@ impl Client {
         &self.url
     }
 
-    pub async fn deliver(&self, signed: Signed) -> anyhow::Result<Answer> {
+    pub async fn deliver(&self, signed: Signed) -> anyhow::Result<TestAnswer> {
         let url = match &signed.query {
             Some(query) => format!("{}?{query}", self.url),
             None => self.url.clone(),
@@ -143,7 +143,7 @@ impl Client {
             format!("no server answers at {}: is `sekisho serve` running? Another address can be named with --url", self.url)
         })?;
         let header = |name: &str| answer.header(name).unwrap_or_default().to_owned();
-        Ok(Answer {
+        Ok(TestAnswer {
             status: answer.status,
             outcome: header("sekisho-outcome"),
             event_id: header("sekisho-event-id"),
@@ -158,7 +158,7 @@ fn uri(url: &str) -> anyhow::Result<Uri> {
     http::callable(url)?.as_str().parse().context("this URL can't be called")
 }
 
-impl Answer {
+impl TestAnswer {
     /// One line for a person.
     pub fn sentence(&self) -> String {
         match self.status {

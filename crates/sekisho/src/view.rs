@@ -25,7 +25,7 @@ use sekisho_core::queue::Breaker;
 use sekisho_core::state::{Kind, State};
 use sekisho_core::{Seq, Time};
 use sekisho_store::{
-    AuditEntry, Count, DeadLetter, EventSummary, FIND_MAX, Message, Standing, StateFilter, Store,
+    AuditEntry, Count, DeadLetter, EventSummary, FIND_MAX, Standing, StateFilter, Store, StoredMessage,
 };
 use serde_json::Value;
 
@@ -88,7 +88,7 @@ pub fn dead_letter(letter: &DeadLetter) -> types::DeadLetter {
     }
 }
 
-pub fn message(message: &Message) -> types::Message {
+pub fn message(message: &StoredMessage) -> types::Message {
     let shown = types::Message {
         id: message.job.as_message().to_string(),
         lane: message.lane.0.to_string(),
@@ -197,13 +197,13 @@ fn event_id(event: Option<Seq>) -> Option<String> {
 
 /// A route as configured, before the store is asked how it fares.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct ConfiguredRoute {
     pub name: String,
     /// Without its query, which may hold a token.
     pub url: String,
 }
 
-impl Place {
+impl ConfiguredRoute {
     pub fn all(config: &Config) -> Vec<Self> {
         let places = config.routes.iter().map(|route| {
             let mut url = route.url.clone();
@@ -215,10 +215,13 @@ impl Place {
 }
 
 /// Every route with its breaker and its oldest work that waits.
-pub async fn routes(places: &[Place], store: &dyn Store) -> sekisho_store::Result<Vec<types::Route>> {
+pub async fn routes(
+    places: &[ConfiguredRoute],
+    store: &dyn Store,
+) -> sekisho_store::Result<Vec<types::Route>> {
     let states = store.find_states(StateFilter::all(Kind::Breaker, FIND_MAX)).await?;
     let lanes = store.lanes().await?;
-    let route = |place: &Place| {
+    let route = |place: &ConfiguredRoute| {
         let lane = Lane::to_route(&place.name);
         let waiting = lanes.iter().find(|(own, _)| *own == lane).map(|(_, due_at)| *due_at);
         let breaker = breaker_of(&states, &lane);

@@ -28,7 +28,7 @@ use sekisho_core::job::{Attempt, DeadReason, End, Job, Lane, Lease, NewJob, Outc
 use sekisho_core::state::{self as things, Index, Key, Naming, Posting, State, Write};
 use sekisho_core::{Epoch, Seq, Time};
 
-use crate::{AuditFilter, EventFilter, LineFilter, Message, Standing, Status, Store};
+use crate::{AuditFilter, EventFilter, LineFilter, Standing, Status, Store, StoredMessage};
 
 pub type Promise = (&'static str, fn(Arc<dyn Store>) -> Pin<Box<dyn Future<Output = ()> + Send>>);
 
@@ -385,7 +385,7 @@ async fn status(store: &Arc<dyn Store>, seq: Seq) -> Status {
     store.find_event(seq).await.expect(UP).expect("it was stored").summary.status
 }
 
-async fn message(store: &Arc<dyn Store>, job: Seq) -> Option<Message> {
+async fn message(store: &Arc<dyn Store>, job: Seq) -> Option<StoredMessage> {
     store.find_message(job).await.expect(UP)
 }
 

@@ -13,7 +13,7 @@ use sekisho_core::state::{self, Posting, State};
 use sekisho_core::{Epoch, Seq, Time};
 
 pub(crate) use branches::Branches;
-pub(crate) use condition::Condition;
+pub(crate) use condition::Demand;
 pub(crate) use dead::read_reason;
 pub use dead::{DeadFilter, DeadGroup, DeadLetter, Risk, Stake};
 pub(crate) use page::{AuditLead, EventLead};
@@ -122,7 +122,7 @@ pub struct EventRecord {
 
 /// One job and where it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message {
+pub struct StoredMessage {
     pub job: Seq,
     pub lane: Lane,
     pub event: Option<Seq>,
@@ -144,7 +144,7 @@ pub enum Standing {
 
 /// The unfinished work of a lane. Waiting, retrying and running add up to all of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Work {
+pub struct PendingWork {
     pub lane: Lane,
     /// Not leased, and never failed.
     pub waiting: i64,

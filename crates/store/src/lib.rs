@@ -30,10 +30,10 @@ pub use audit::RETRIED;
 pub use error::{Error, OpenError, Result, chain};
 pub use find::{
     AuditFilter, AuditPage, BookedLine, ChainHead, Count, DeadFilter, DeadGroup, DeadLetter, EventFilter,
-    EventPage, EventRecord, EventSummary, Forgotten, LineFilter, Message, NodeRecord, Order, RejectionFilter,
-    Risk, Stake, Standing, StateFilter, Status, Sum, Work,
+    EventPage, EventRecord, EventSummary, Forgotten, LineFilter, NodeRecord, Order, PendingWork,
+    RejectionFilter, Risk, Stake, Standing, StateFilter, Status, StoredMessage, Sum,
 };
-pub use sekisho_core::audit::{Link, Numbered as AuditEntry};
+pub use sekisho_core::audit::{AuditLink, Numbered as AuditEntry};
 pub use sekisho_core::state::Loaded;
 pub use url::StoreUrl;
 
@@ -173,7 +173,7 @@ pub trait Store: Send + Sync {
 
     /// Links with their entries, by chain and number, after one; at most `limit` and [`FIND_MAX`]. Entries that hang on no
     /// link show up in their place, under a link without a hash.
-    async fn find_links(&self, after: Option<(i64, i64)>, limit: usize) -> Result<Vec<Link>>;
+    async fn find_links(&self, after: Option<(i64, i64)>, limit: usize) -> Result<Vec<AuditLink>>;
 
     /// The links, by chain and number, that entries with these numbers hang on; the first [`FIND_MAX`] of them are looked
     /// for, unknown ones are left out.
@@ -220,16 +220,16 @@ pub trait Store: Send + Sync {
     async fn find_dead_groups(&self, filter: DeadFilter) -> Result<Vec<DeadGroup>>;
 
     /// Unfinished work by lane, in their order; of the oldest [`WORK_MAX`] jobs.
-    async fn find_work(&self) -> Result<Vec<Work>>;
+    async fn find_work(&self) -> Result<Vec<PendingWork>>;
 
     /// The living nodes, by epoch; at most [`FIND_MAX`].
     async fn find_nodes(&self) -> Result<Vec<NodeRecord>>;
 
     /// Where a job stands, whether waiting, done or dead.
-    async fn find_message(&self, job: Seq) -> Result<Option<Message>>;
+    async fn find_message(&self, job: Seq) -> Result<Option<StoredMessage>>;
 
     /// The jobs an event caused, by their keys.
-    async fn find_messages(&self, event: Seq) -> Result<Vec<Message>>;
+    async fn find_messages(&self, event: Seq) -> Result<Vec<StoredMessage>>;
 
     /// Every call a job made, in order.
     async fn find_attempts(&self, job: Seq) -> Result<Vec<(i32, Attempt)>>;

@@ -24,10 +24,10 @@ use sekisho_core::{Epoch, Seq, Time};
 
 use crate::find::Branches;
 use crate::{
-    AuditEntry, AuditFilter, AuditPage, BookedLine, CLAIM_MAX, ChainHead, Committers, Count, DeadFilter,
-    DeadGroup, DeadLetter, Error, EventFilter, EventPage, EventRecord, FIND_MAX, Forgotten, Joined,
-    LineFilter, Link, Loaded, Message, NodeRecord, PeerNode, Pulse, RejectionFilter, Result, StateFilter,
-    Status, Store, Sum, Work,
+    AuditEntry, AuditFilter, AuditLink, AuditPage, BookedLine, CLAIM_MAX, ChainHead, Committers, Count,
+    DeadFilter, DeadGroup, DeadLetter, Error, EventFilter, EventPage, EventRecord, FIND_MAX, Forgotten,
+    Joined, LineFilter, Loaded, NodeRecord, PeerNode, PendingWork, Pulse, RejectionFilter, Result,
+    StateFilter, Status, Store, StoredMessage, Sum,
 };
 
 #[derive(Default)]
@@ -56,7 +56,7 @@ struct Tables {
     lines: Vec<BookedLine>,
     counts: BTreeMap<(Time, String, String, &'static str), i64>,
     audit: Vec<AuditEntry>,
-    links: Vec<Link>,
+    links: Vec<AuditLink>,
     rejections: BTreeMap<Seq, Rejection>,
 }
 
@@ -268,7 +268,7 @@ impl Store for MemoryStore {
         Ok(self.tables().find_audit(&filter))
     }
 
-    async fn find_links(&self, after: Option<(i64, i64)>, limit: usize) -> Result<Vec<Link>> {
+    async fn find_links(&self, after: Option<(i64, i64)>, limit: usize) -> Result<Vec<AuditLink>> {
         let tables = self.tables();
         let links = tables.links.iter().filter(|link| after.is_none_or(|after| (link.chain, link.n) > after));
         Ok(links.take(limit.min(FIND_MAX)).cloned().collect())
@@ -277,13 +277,13 @@ impl Store for MemoryStore {
     async fn find_places(&self, entries: Vec<i64>) -> Result<BTreeSet<(i64, i64)>> {
         let wanted: BTreeSet<_> = entries.into_iter().take(FIND_MAX).collect();
         let tables = self.tables();
-        let holds = |link: &&Link| link.entries.iter().any(|one| wanted.contains(&one.number));
+        let holds = |link: &&AuditLink| link.entries.iter().any(|one| wanted.contains(&one.number));
         Ok(tables.links.iter().filter(holds).map(|link| (link.chain, link.n)).collect())
     }
 
     async fn chain_heads(&self) -> Result<Vec<ChainHead>> {
         let tables = self.tables();
-        let head = |link: &Link| ChainHead { chain: link.chain, n: link.n, hash: link.hash.clone() };
+        let head = |link: &AuditLink| ChainHead { chain: link.chain, n: link.n, hash: link.hash.clone() };
         Ok(tables.links.last().map(head).into_iter().collect())
     }
 
@@ -346,7 +346,7 @@ impl Store for MemoryStore {
         Ok(self.tables().find_dead_groups(&filter))
     }
 
-    async fn find_work(&self) -> Result<Vec<Work>> {
+    async fn find_work(&self) -> Result<Vec<PendingWork>> {
         Ok(self.tables().find_work())
     }
 
@@ -354,13 +354,13 @@ impl Store for MemoryStore {
         Ok(self.tables().nodes.values().take(FIND_MAX).copied().collect())
     }
 
-    async fn find_message(&self, job: Seq) -> Result<Option<Message>> {
+    async fn find_message(&self, job: Seq) -> Result<Option<StoredMessage>> {
         Ok(self.tables().message(job))
     }
 
-    async fn find_messages(&self, event: Seq) -> Result<Vec<Message>> {
+    async fn find_messages(&self, event: Seq) -> Result<Vec<StoredMessage>> {
         let tables = self.tables();
-        let keyed = |(key, job)| Some(Message { key: Some(key), ..tables.message(job)? });
+        let keyed = |(key, job)| Some(StoredMessage { key: Some(key), ..tables.message(job)? });
         Ok(tables.effects_of(event).into_iter().filter_map(keyed).collect())
     }
 

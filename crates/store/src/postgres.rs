@@ -41,10 +41,10 @@ use sekisho_core::{Epoch, Seq, Time};
 use crate::migration::Migration;
 use crate::{
     Access, AuditFilter, AuditPage, BookedLine, ChainHead, Committers, Count, DeadFilter, DeadGroup,
-    DeadLetter, EventFilter, EventPage, EventRecord, Forgotten, Joined, LineFilter, Loaded, Message,
-    NodeRecord, OpenError, Pulse, RejectionFilter, Result, StateFilter, Store, StoreUrl, Sum, Work,
+    DeadLetter, EventFilter, EventPage, EventRecord, Forgotten, Joined, LineFilter, Loaded, NodeRecord,
+    OpenError, PendingWork, Pulse, RejectionFilter, Result, StateFilter, Store, StoreUrl, StoredMessage, Sum,
 };
-use connection::{Link, Links, Purpose, Server};
+use connection::{Link, Links, PostgresServer, Purpose};
 use horizon::Horizon;
 
 pub const MIGRATIONS: &[Migration] = &[
@@ -79,7 +79,7 @@ pub async fn open(url: &str, access: Access) -> std::result::Result<PostgresStor
         Access::Act | Access::Migrate => (false, true),
         Access::Read => (true, true),
     };
-    let server = Arc::new(Server::new(url, read_only, allow_unsafe).map_err(unreachable)?);
+    let server = Arc::new(PostgresServer::new(url, read_only, allow_unsafe).map_err(unreachable)?);
     let store = PostgresStore {
         committers: Links::new(&server, Purpose::Admit, COMMITTERS),
         work: Link::new(&server, Purpose::Work),
@@ -214,7 +214,7 @@ impl Store for PostgresStore {
         find_audit::audit(&self.pages, &filter).await
     }
 
-    async fn find_links(&self, after: Option<(i64, i64)>, limit: usize) -> Result<Vec<crate::Link>> {
+    async fn find_links(&self, after: Option<(i64, i64)>, limit: usize) -> Result<Vec<crate::AuditLink>> {
         find_audit::links(&self.pages, after, limit).await
     }
 
@@ -262,7 +262,7 @@ impl Store for PostgresStore {
         find_work::dead_groups(&self.pages, &filter).await
     }
 
-    async fn find_work(&self) -> Result<Vec<Work>> {
+    async fn find_work(&self) -> Result<Vec<PendingWork>> {
         find_work::work(&self.pages).await
     }
 
@@ -270,11 +270,11 @@ impl Store for PostgresStore {
         find::nodes(&self.pages).await
     }
 
-    async fn find_message(&self, job: Seq) -> Result<Option<Message>> {
+    async fn find_message(&self, job: Seq) -> Result<Option<StoredMessage>> {
         find_work::message(&self.pages, job).await
     }
 
-    async fn find_messages(&self, event: Seq) -> Result<Vec<Message>> {
+    async fn find_messages(&self, event: Seq) -> Result<Vec<StoredMessage>> {
         find_work::messages(&self.pages, event).await
     }
 

@@ -41,13 +41,14 @@ use sekisho_core::{Epoch, Seq, Time};
 
 use crate::migration::Migration;
 use crate::{
-    Access, AuditFilter, AuditPage, BookedLine, ChainHead, Committers, Count, DeadFilter, DeadGroup,
-    DeadLetter, Error, EventFilter, EventPage, EventRecord, Forgotten, Joined, LineFilter, Link, Loaded,
-    Message, NodeRecord, OpenError, Pulse, RejectionFilter, Result, StateFilter, Store, Sum, Work,
+    Access, AuditFilter, AuditLink, AuditPage, BookedLine, ChainHead, Committers, Count, DeadFilter,
+    DeadGroup, DeadLetter, Error, EventFilter, EventPage, EventRecord, Forgotten, Joined, LineFilter, Loaded,
+    NodeRecord, OpenError, PendingWork, Pulse, RejectionFilter, Result, StateFilter, Store, StoredMessage,
+    Sum,
 };
-use connection::Readers;
-use keys::Keys;
-use log::Log;
+use connection::ReaderPool;
+use keys::DedupeKeys;
+use log::WriteAheadLog;
 use writer::Writer;
 
 pub const MIGRATIONS: &[Migration] = &[
@@ -58,9 +59,9 @@ pub const MIGRATIONS: &[Migration] = &[
 pub struct SqliteStore {
     /// Absent when the store was opened only to look, and so are the keys.
     writer: Option<Writer>,
-    keys: Option<Arc<Keys>>,
-    pages: Readers,
-    engine: Readers,
+    keys: Option<Arc<DedupeKeys>>,
+    pages: ReaderPool,
+    engine: ReaderPool,
     /// Held for as long as this process serves the file.
     _lock: Option<File>,
 }
@@ -74,18 +75,18 @@ pub async fn open(path: &Path, access: Access) -> std::result::Result<SqliteStor
 
 fn open_blocking(path: &Path, access: Access) -> std::result::Result<SqliteStore, OpenError> {
     if access == Access::Read {
-        let pages = Readers::for_pages(path)?;
+        let pages = ReaderPool::for_pages(path)?;
         pages.require_current(path)?;
         return Ok(SqliteStore {
             writer: None,
             keys: None,
             pages,
-            engine: Readers::for_engine(path)?,
+            engine: ReaderPool::for_engine(path)?,
             _lock: None,
         });
     }
     if access == Access::Act {
-        Readers::for_pages(path)?.require_current(path)?;
+        ReaderPool::for_pages(path)?.require_current(path)?;
     }
     let lock = connection::lock(path)?;
     let mut connection = connection::open_writer(path)?;
@@ -97,10 +98,10 @@ fn open_blocking(path: &Path, access: Access) -> std::result::Result<SqliteStore
         // One process serves the file, so every earlier node is dead.
         connection.execute("DELETE FROM node", []).map_err(|error| connection::unreachable(path, error))?;
     }
-    let (pages, engine) = (Readers::for_pages(path)?, Readers::for_engine(path)?);
+    let (pages, engine) = (ReaderPool::for_pages(path)?, ReaderPool::for_engine(path)?);
     let unreachable = |error| connection::unreachable(path, error);
-    let keys = Arc::new(Keys::load(&connection).map_err(unreachable)?);
-    let log = Log::follow(&mut connection, path).map_err(unreachable)?;
+    let keys = Arc::new(DedupeKeys::load(&connection).map_err(unreachable)?);
+    let log = WriteAheadLog::follow(&mut connection, path).map_err(unreachable)?;
     let writer = Writer::start(connection, log, Arc::clone(&keys));
     if matches!(access, Access::Serve { .. }) {
         sieve::fill_beside(&keys, path).map_err(unreachable)?;
@@ -221,7 +222,7 @@ impl Store for SqliteStore {
         self.read(move |db| find_audit::audit(db, &filter)).await
     }
 
-    async fn find_links(&self, after: Option<(i64, i64)>, limit: usize) -> Result<Vec<Link>> {
+    async fn find_links(&self, after: Option<(i64, i64)>, limit: usize) -> Result<Vec<AuditLink>> {
         self.read(move |db| find_audit::links(db, after, limit)).await
     }
 
@@ -271,7 +272,7 @@ impl Store for SqliteStore {
         self.read(move |db| find_work::dead_groups(db, &filter)).await
     }
 
-    async fn find_work(&self) -> Result<Vec<Work>> {
+    async fn find_work(&self) -> Result<Vec<PendingWork>> {
         self.read(find_work::work).await
     }
 
@@ -279,11 +280,11 @@ impl Store for SqliteStore {
         self.read(find::nodes).await
     }
 
-    async fn find_message(&self, job: Seq) -> Result<Option<Message>> {
+    async fn find_message(&self, job: Seq) -> Result<Option<StoredMessage>> {
         self.read(move |db| find_work::message(db, job)).await
     }
 
-    async fn find_messages(&self, event: Seq) -> Result<Vec<Message>> {
+    async fn find_messages(&self, event: Seq) -> Result<Vec<StoredMessage>> {
         self.read(move |db| find_work::messages(db, event)).await
     }
 

@@ -98,7 +98,7 @@ fn h_the_two_readings_of_whsec_are_told_apart() {
     // A sender who takes Stripe's secret for Standard Webhooks', and one who does the reverse.
     let provider = find("stripe").unwrap();
     let draft = || Draft { id: "evt_1".into(), kind: "x".into(), body: b"{}".to_vec() };
-    let decoded = open_stripe_decoded(&setup(SECRET)).unwrap().sign(draft(), NOW).unwrap();
+    let decoded = provider::open_stripe_decoded(&setup(SECRET)).unwrap().sign(draft(), NOW).unwrap();
     let cause = run(provider.about().name, &setup(SECRET), &decoded, NOW).cause.unwrap();
     assert!(cause.contains("decodes the secret"), "{cause}");
 

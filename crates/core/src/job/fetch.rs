@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fetch {
-    pub provider: Provider,
+    pub provider: ApiProvider,
     pub account: Option<String>,
     pub livemode: Option<bool>,
     /// What it is, in the provider's words: `balance_transaction`.
@@ -22,7 +22,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 /// Who can be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Provider {
+pub enum ApiProvider {
     Stripe,
     Paypal,
     Square,
@@ -32,7 +32,7 @@ pub enum Provider {
     LinePay,
 }
 
-impl Provider {
+impl ApiProvider {
     pub const ALL: [Self; 7] = [
         Self::Stripe,
         Self::Paypal,
@@ -110,10 +110,10 @@ mod tests {
 
     #[test]
     fn e1_whoever_can_be_asked_is_a_provider_and_is_written_by_its_name() {
-        for one in Provider::ALL {
+        for one in ApiProvider::ALL {
             assert!(provider::find(one.name()).is_some(), "{one:?}");
             assert_eq!(serde_json::to_value(one).unwrap(), one.name());
-            assert_eq!(Provider::parse(one.name()), Some(one));
+            assert_eq!(ApiProvider::parse(one.name()), Some(one));
             let trust = provider::find(one.name()).unwrap().about().trust;
             assert_eq!(one.only_hints(), trust == crate::event::Trust::Hint, "{one:?}");
         }

@@ -3,11 +3,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::fetch::Provider;
+use super::fetch::ApiProvider;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RefundCall {
-    pub provider: Provider,
+    pub provider: ApiProvider,
     pub account: Option<String>,
     pub livemode: Option<bool>,
     /// What it is, in the provider's words: `payment_intent`, or `charge`.

@@ -24,7 +24,7 @@ pub enum Task {
     /// Do what is due.
     Timer(Timer),
     /// What another version wrote, and this one can't read. It is kept as it is, and a person decides.
-    Unreadable { kind: Kind, payload: String },
+    Unreadable { kind: JobKind, payload: String },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub enum Settle {
 
 /// A task's first column: what jobs are told apart by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum JobKind {
     Settle,
     Deliver,
     Timer,
@@ -50,15 +50,15 @@ pub enum Kind {
 }
 
 impl Task {
-    pub const fn kind(&self) -> Kind {
+    pub const fn kind(&self) -> JobKind {
         match self {
-            Self::Settle(_) => Kind::Settle,
-            Self::Deliver { .. } => Kind::Deliver,
-            Self::Send { .. } => Kind::Send,
-            Self::Notify(_) => Kind::Notify,
-            Self::Fetch(_) => Kind::Fetch,
-            Self::Refund(_) => Kind::Refund,
-            Self::Timer(_) => Kind::Timer,
+            Self::Settle(_) => JobKind::Settle,
+            Self::Deliver { .. } => JobKind::Deliver,
+            Self::Send { .. } => JobKind::Send,
+            Self::Notify(_) => JobKind::Notify,
+            Self::Fetch(_) => JobKind::Fetch,
+            Self::Refund(_) => JobKind::Refund,
+            Self::Timer(_) => JobKind::Timer,
             Self::Unreadable { kind, .. } => *kind,
         }
     }
@@ -78,15 +78,15 @@ impl Task {
 
     /// `None` when no version of ours has such a kind.
     pub fn parse(kind: &str, payload: &str) -> Option<Self> {
-        let kind = Kind::parse(kind)?;
+        let kind = JobKind::parse(kind)?;
         let task = match kind {
-            Kind::Settle => Settle::parse(payload).map(Self::Settle),
-            Kind::Deliver => Some(Self::Deliver { route: payload.to_owned() }),
-            Kind::Send => Some(Self::Send { notice: payload.to_owned() }),
-            Kind::Notify => read(payload).map(Self::Notify),
-            Kind::Fetch => read(payload).map(Self::Fetch),
-            Kind::Refund => read(payload).map(Box::new).map(Self::Refund),
-            Kind::Timer => read(payload).map(Self::Timer),
+            JobKind::Settle => Settle::parse(payload).map(Self::Settle),
+            JobKind::Deliver => Some(Self::Deliver { route: payload.to_owned() }),
+            JobKind::Send => Some(Self::Send { notice: payload.to_owned() }),
+            JobKind::Notify => read(payload).map(Self::Notify),
+            JobKind::Fetch => read(payload).map(Self::Fetch),
+            JobKind::Refund => read(payload).map(Box::new).map(Self::Refund),
+            JobKind::Timer => read(payload).map(Self::Timer),
         };
         Some(task.unwrap_or_else(|| Self::Unreadable { kind, payload: payload.to_owned() }))
     }
@@ -137,7 +137,7 @@ impl Settle {
 const AGAIN: &str = "again";
 const HELD: &str = "held:";
 
-impl Kind {
+impl JobKind {
     pub const ALL: [Self; 7] =
         [Self::Settle, Self::Deliver, Self::Timer, Self::Fetch, Self::Notify, Self::Send, Self::Refund];
 
@@ -168,13 +168,13 @@ fn read<T: DeserializeOwned>(payload: &str) -> Option<T> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fetch::Provider;
+    use super::super::fetch::ApiProvider;
     use super::*;
 
     fn all() -> Vec<(Task, &'static str, &'static str)> {
         let held = Settle::Held { reason: "too_old".into(), error: "older: than anything".into() };
         let fetch = Fetch {
-            provider: Provider::Stripe,
+            provider: ApiProvider::Stripe,
             account: None,
             livemode: Some(true),
             object: "balance_transaction".into(),
@@ -184,7 +184,7 @@ mod tests {
         let again = Fetch { after_days: 3, ..fetch.clone() };
         let fetched_again = r#"{"provider":"stripe","account":null,"livemode":true,"object":"balance_transaction","id":"txn_1","after_days":3}"#;
         let refund = RefundCall {
-            provider: Provider::Stripe,
+            provider: ApiProvider::Stripe,
             account: None,
             livemode: Some(true),
             object: "payment_intent".into(),
@@ -215,8 +215,8 @@ mod tests {
             (Task::Timer(Timer::Anchor), "timer", r#""anchor""#),
             (Task::Timer(Timer::Remind), "timer", r#""remind""#),
             (Task::Timer(reconcile), "timer", r#"{"reconcile":{"source":"stripe"}}"#),
-            (Task::Unreadable { kind: Kind::Timer, payload: "odd".into() }, "timer", "odd"),
-            (Task::Unreadable { kind: Kind::Settle, payload: "odd".into() }, "settle", "odd"),
+            (Task::Unreadable { kind: JobKind::Timer, payload: "odd".into() }, "timer", "odd"),
+            (Task::Unreadable { kind: JobKind::Settle, payload: "odd".into() }, "settle", "odd"),
         ]
     }
 

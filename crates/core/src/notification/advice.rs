@@ -1,7 +1,7 @@
 //! The next step, for whoever asks why nothing came: from how a notice ended and what else is known by now. Words are for
 //! whoever shows it.
 
-use super::{Notice, Status};
+use super::{Notice, NoticeStatus};
 
 /// What is known beside the notice itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,28 +50,32 @@ impl Notice {
     }
 }
 
-fn advice(status: Status, reason: Option<&str>, known: Known) -> Advice {
+fn advice(status: NoticeStatus, reason: Option<&str>, known: Known) -> Advice {
     match status {
-        Status::Queued if known.is_shut => Advice::ResumeChannel,
-        Status::Queued | Status::Sending | Status::Retrying => Advice::Wait,
+        NoticeStatus::Queued if known.is_shut => Advice::ResumeChannel,
+        NoticeStatus::Queued | NoticeStatus::Sending | NoticeStatus::Retrying => Advice::Wait,
         // Whatever it was, nothing goes to this address now.
-        Status::Failed | Status::Uncertain | Status::Sent | Status::Off | Status::RateLimited
+        NoticeStatus::Failed
+        | NoticeStatus::Uncertain
+        | NoticeStatus::Sent
+        | NoticeStatus::Off
+        | NoticeStatus::RateLimited
             if known.is_suppressed =>
         {
             Advice::ReleaseFirst
         }
-        Status::RateLimited => Advice::ResendIfMeant,
-        Status::Sent if known.is_mail => Advice::LookInSpam,
-        Status::Sent => Advice::LookThere,
-        Status::Failed => after_failure(reason),
-        Status::Uncertain => Advice::AskFirst,
-        Status::Suppressed if !known.is_suppressed => Advice::Resend,
-        Status::Suppressed if reason == Some("complaint") => Advice::ReleaseIfTheyAsk,
-        Status::Suppressed => Advice::CorrectOrRelease,
-        Status::Off => Advice::SwitchOn,
-        Status::Bounced if reason == Some("bounced_for_now") => Advice::ResendLater,
-        Status::Bounced => Advice::ReplaceAddress,
-        Status::Complained => Advice::LeaveThemAlone,
+        NoticeStatus::RateLimited => Advice::ResendIfMeant,
+        NoticeStatus::Sent if known.is_mail => Advice::LookInSpam,
+        NoticeStatus::Sent => Advice::LookThere,
+        NoticeStatus::Failed => after_failure(reason),
+        NoticeStatus::Uncertain => Advice::AskFirst,
+        NoticeStatus::Suppressed if !known.is_suppressed => Advice::Resend,
+        NoticeStatus::Suppressed if reason == Some("complaint") => Advice::ReleaseIfTheyAsk,
+        NoticeStatus::Suppressed => Advice::CorrectOrRelease,
+        NoticeStatus::Off => Advice::SwitchOn,
+        NoticeStatus::Bounced if reason == Some("bounced_for_now") => Advice::ResendLater,
+        NoticeStatus::Bounced => Advice::ReplaceAddress,
+        NoticeStatus::Complained => Advice::LeaveThemAlone,
     }
 }
 
@@ -98,32 +102,32 @@ mod tests {
     fn g5_every_end_of_a_notice_has_its_next_step() {
         let listed = Known { is_suppressed: true, ..MAIL };
         for (status, reason, known, expected) in [
-            (Status::Queued, None, MAIL, Advice::Wait),
-            (Status::Queued, None, Known { is_shut: true, ..MAIL }, Advice::ResumeChannel),
-            (Status::Sending, None, MAIL, Advice::Wait),
-            (Status::Retrying, Some("throttled"), MAIL, Advice::Wait),
-            (Status::Sent, None, MAIL, Advice::LookInSpam),
-            (Status::Sent, None, Known::default(), Advice::LookThere),
-            (Status::Sent, None, listed, Advice::ReleaseFirst),
-            (Status::Failed, Some("no_address"), MAIL, Advice::EnterAddress),
-            (Status::Failed, Some("bad_recipient"), MAIL, Advice::CorrectAddress),
-            (Status::Failed, Some("template_error"), MAIL, Advice::CorrectTemplate),
-            (Status::Failed, Some("channel_removed"), MAIL, Advice::RestoreChannel),
-            (Status::Failed, Some("bad_credentials"), MAIL, Advice::CorrectLogin),
-            (Status::Failed, Some("connect"), MAIL, Advice::ReachServer),
-            (Status::Failed, Some("something_new"), MAIL, Advice::MendWhatIsSaid),
-            (Status::Failed, None, MAIL, Advice::MendWhatIsSaid),
-            (Status::Failed, Some("bad_recipient"), listed, Advice::ReleaseFirst),
-            (Status::Uncertain, Some("reply_lost"), MAIL, Advice::AskFirst),
-            (Status::Suppressed, Some("bounce"), listed, Advice::CorrectOrRelease),
-            (Status::Suppressed, Some("complaint"), listed, Advice::ReleaseIfTheyAsk),
-            (Status::Suppressed, Some("bounce"), MAIL, Advice::Resend),
-            (Status::RateLimited, Some("rate_limited"), MAIL, Advice::ResendIfMeant),
-            (Status::RateLimited, Some("rate_limited"), listed, Advice::ReleaseFirst),
-            (Status::Off, Some("notifications_off"), MAIL, Advice::SwitchOn),
-            (Status::Bounced, Some("bounced"), MAIL, Advice::ReplaceAddress),
-            (Status::Bounced, Some("bounced_for_now"), MAIL, Advice::ResendLater),
-            (Status::Complained, None, listed, Advice::LeaveThemAlone),
+            (NoticeStatus::Queued, None, MAIL, Advice::Wait),
+            (NoticeStatus::Queued, None, Known { is_shut: true, ..MAIL }, Advice::ResumeChannel),
+            (NoticeStatus::Sending, None, MAIL, Advice::Wait),
+            (NoticeStatus::Retrying, Some("throttled"), MAIL, Advice::Wait),
+            (NoticeStatus::Sent, None, MAIL, Advice::LookInSpam),
+            (NoticeStatus::Sent, None, Known::default(), Advice::LookThere),
+            (NoticeStatus::Sent, None, listed, Advice::ReleaseFirst),
+            (NoticeStatus::Failed, Some("no_address"), MAIL, Advice::EnterAddress),
+            (NoticeStatus::Failed, Some("bad_recipient"), MAIL, Advice::CorrectAddress),
+            (NoticeStatus::Failed, Some("template_error"), MAIL, Advice::CorrectTemplate),
+            (NoticeStatus::Failed, Some("channel_removed"), MAIL, Advice::RestoreChannel),
+            (NoticeStatus::Failed, Some("bad_credentials"), MAIL, Advice::CorrectLogin),
+            (NoticeStatus::Failed, Some("connect"), MAIL, Advice::ReachServer),
+            (NoticeStatus::Failed, Some("something_new"), MAIL, Advice::MendWhatIsSaid),
+            (NoticeStatus::Failed, None, MAIL, Advice::MendWhatIsSaid),
+            (NoticeStatus::Failed, Some("bad_recipient"), listed, Advice::ReleaseFirst),
+            (NoticeStatus::Uncertain, Some("reply_lost"), MAIL, Advice::AskFirst),
+            (NoticeStatus::Suppressed, Some("bounce"), listed, Advice::CorrectOrRelease),
+            (NoticeStatus::Suppressed, Some("complaint"), listed, Advice::ReleaseIfTheyAsk),
+            (NoticeStatus::Suppressed, Some("bounce"), MAIL, Advice::Resend),
+            (NoticeStatus::RateLimited, Some("rate_limited"), MAIL, Advice::ResendIfMeant),
+            (NoticeStatus::RateLimited, Some("rate_limited"), listed, Advice::ReleaseFirst),
+            (NoticeStatus::Off, Some("notifications_off"), MAIL, Advice::SwitchOn),
+            (NoticeStatus::Bounced, Some("bounced"), MAIL, Advice::ReplaceAddress),
+            (NoticeStatus::Bounced, Some("bounced_for_now"), MAIL, Advice::ResendLater),
+            (NoticeStatus::Complained, None, listed, Advice::LeaveThemAlone),
         ] {
             assert_eq!(advice(status, reason, known), expected, "{status:?} {reason:?} {known:?}");
         }

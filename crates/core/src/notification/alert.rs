@@ -202,7 +202,7 @@ pub fn in_words(mut alert: Value, language: Language) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Status;
+    use super::super::NoticeStatus;
     use super::super::compose::tests::notice_to;
     use super::*;
     use crate::announcement::TYPES;
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn h4_what_was_told_because_of_an_alert_raises_none() {
-        let failed = notice_to("taro@example.jp", Status::Failed);
+        let failed = notice_to("taro@example.jp", NoticeStatus::Failed);
         assert!(Alert::of_notice("ntc_1", &failed).is_some());
         let mut of_alert = failed.clone();
         of_alert.data["event"]["type"] = json!(News::Failed.name());

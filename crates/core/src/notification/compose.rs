@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::alert::in_words;
 use super::notice::Step;
-use super::rule::{Rule, To};
-use super::{Audience, Notice, Status};
+use super::rule::{NotifyRule, To};
+use super::{Audience, Notice, NoticeStatus};
 use crate::directory::{Customer, Register, Staff, Tenant};
 use crate::event::Stored;
 use crate::language::Language;
@@ -53,13 +53,13 @@ impl Step {
     pub fn first(person: &Person, now: Time) -> Self {
         if person.is_off {
             let note = "this person has notifications switched off; switch them on to have the next one sent";
-            return Self::new(now, Status::Off).because("notifications_off", note);
+            return Self::new(now, NoticeStatus::Off).because("notifications_off", note);
         }
         if person.address.is_none() {
             let note = "no mail address is known; enter one, then resend with `--to`";
-            return Self::new(now, Status::Failed).because("no_address", note);
+            return Self::new(now, NoticeStatus::Failed).because("no_address", note);
         }
-        Self::new(now, Status::Queued)
+        Self::new(now, NoticeStatus::Queued)
     }
 }
 
@@ -106,10 +106,9 @@ impl Named {
 
     /// Who they are. Whoever is not in the directory is known by what was typed at the till.
     pub fn parties(&self, known: &Loaded, staff: &[(String, Staff)]) -> Parties {
-        let tenant = self
-            .tenant
-            .as_ref()
-            .map(|id| Place::of_tenant(id, &read::<Tenant>(known, self.tenant_key()).unwrap_or_default()));
+        let tenant = self.tenant.as_ref().map(|id| {
+            TenantPlace::of_tenant(id, &read::<Tenant>(known, self.tenant_key()).unwrap_or_default())
+        });
         let customer = self.customer.as_ref().map(|id| {
             Person::of_customer(id, &read::<Customer>(known, self.customer_key()).unwrap_or_default())
         });
@@ -136,7 +135,7 @@ fn read<T: DeserializeOwned>(known: &Loaded, key: Option<Key>) -> Option<T> {
 /// Whose event it is, as far as that is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Parties {
-    pub tenant: Option<Place>,
+    pub tenant: Option<TenantPlace>,
     pub customer: Person,
     pub staff: Vec<Person>,
     pub receipt: ReceiptLink,
@@ -192,14 +191,14 @@ impl Person {
 
 /// A tenant: an office, a shop.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct TenantPlace {
     pub id: String,
     pub name: Option<String>,
     pub language: Option<Language>,
     pub time_zone: Option<String>,
 }
 
-impl Place {
+impl TenantPlace {
     pub fn of_tenant(id: &str, tenant: &Tenant) -> Self {
         Self {
             id: id.to_owned(),
@@ -210,7 +209,13 @@ impl Place {
     }
 }
 
-pub fn compose(rule: &Rule, event: &Stored, parties: &Parties, house: &House, now: Time) -> Vec<Notice> {
+pub fn compose(
+    rule: &NotifyRule,
+    event: &Stored,
+    parties: &Parties,
+    house: &House,
+    now: Time,
+) -> Vec<Notice> {
     let body: Value = serde_json::from_slice(&event.body).unwrap_or_default();
     let fact = match rule.every_ms {
         Some(every) => format!("{}/{}", rule.name, event.received_at.ms().div_euclid(every.max(1))),
@@ -242,7 +247,7 @@ pub fn compose(rule: &Rule, event: &Stored, parties: &Parties, house: &House, no
             message: None,
             again: 0,
             steps: vec![match rule.to {
-                To::Place => Step::new(now, Status::Queued),
+                To::Place => Step::new(now, NoticeStatus::Queued),
                 To::Customer | To::Staff | To::Operators => Step::first(person, now),
             }],
         }
@@ -309,7 +314,7 @@ fn data(
 }
 
 /// What every notice's data begins with.
-pub fn frame(tenant: Option<&Place>, person: &Person, house: &House, language: Language) -> Value {
+pub fn frame(tenant: Option<&TenantPlace>, person: &Person, house: &House, language: Language) -> Value {
     let zone = tenant.and_then(|tenant| tenant.time_zone.as_ref()).unwrap_or(&house.time_zone);
     json!({
         "recipient": { "name": person.name, "language": language },

@@ -65,13 +65,13 @@ impl Feedback {
 /// It is from SES, and lacks what such a message must have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("SES says {kind}, but {missing} is missing or not what it should be; nothing was taken from it")]
-pub struct Unreadable {
+pub struct UnreadableFeedback {
     pub kind: &'static str,
     pub missing: &'static str,
 }
 
 /// Reads a stored event of an SNS source. `None`: not from SES, or news that changes nothing (sent, opened, delayed).
-pub fn read(sns_body: &[u8]) -> Option<Result<Feedback, Unreadable>> {
+pub fn read(sns_body: &[u8]) -> Option<Result<Feedback, UnreadableFeedback>> {
     let envelope: Value = serde_json::from_slice(sns_body).ok()?;
     let said: Value = serde_json::from_str(envelope["Message"].as_str()?).ok()?;
     let mail = said.get("mail").filter(|mail| mail.is_object())?;
@@ -94,7 +94,7 @@ fn is_own(envelope: &Value, mail: &Value) -> bool {
     owner.is_some_and(|owner| !owner.is_empty() && mail["sendingAccountId"].as_str() == Some(owner))
 }
 
-fn bounce(said: &Value, mail: &Value) -> Result<Feedback, Unreadable> {
+fn bounce(said: &Value, mail: &Value) -> Result<Feedback, UnreadableFeedback> {
     let about = part(said, "Bounce", "bounce")?;
     let kind = about["bounceType"].as_str().ok_or(missing("Bounce", "bounce.bounceType"))?;
     let subtype = about["bounceSubType"].as_str().unwrap_or_default().to_owned();
@@ -105,7 +105,7 @@ fn bounce(said: &Value, mail: &Value) -> Result<Feedback, Unreadable> {
     feedback(what, "Bounce", addresses, time(&about["timestamp"]), mail)
 }
 
-fn complaint(said: &Value, mail: &Value) -> Result<Feedback, Unreadable> {
+fn complaint(said: &Value, mail: &Value) -> Result<Feedback, UnreadableFeedback> {
     let about = part(said, "Complaint", "complaint")?;
     let kind =
         ["complaintFeedbackType", "complaintSubType"].into_iter().find_map(|name| about[name].as_str());
@@ -115,13 +115,13 @@ fn complaint(said: &Value, mail: &Value) -> Result<Feedback, Unreadable> {
     feedback(what, "Complaint", addresses, at, mail)
 }
 
-fn delivery(said: &Value, mail: &Value) -> Result<Feedback, Unreadable> {
+fn delivery(said: &Value, mail: &Value) -> Result<Feedback, UnreadableFeedback> {
     let about = part(said, "Delivery", "delivery")?;
     let addresses = listed(&about["recipients"], |_| about["smtpResponse"].as_str());
     feedback(What::Delivered, "Delivery", addresses, time(&about["timestamp"]), mail)
 }
 
-fn reject(said: &Value, mail: &Value) -> Result<Feedback, Unreadable> {
+fn reject(said: &Value, mail: &Value) -> Result<Feedback, UnreadableFeedback> {
     let about = part(said, "Reject", "reject")?;
     let addresses = listed(&mail["destination"], |_| about["reason"].as_str());
     feedback(What::Rejected, "Reject", addresses, time(&mail["timestamp"]), mail)
@@ -133,19 +133,23 @@ fn feedback(
     addresses: Vec<(MailAddress, Option<String>)>,
     at: Option<Time>,
     mail: &Value,
-) -> Result<Feedback, Unreadable> {
+) -> Result<Feedback, UnreadableFeedback> {
     let ses_id = mail["messageId"].as_str().filter(|id| !id.is_empty());
     let ses_id = ses_id.ok_or(missing(kind, "mail.messageId"))?.to_owned();
     let message_id = message_id(mail, &ses_id);
     Ok(Feedback { kind: what, addresses, ses_id, message_id, at, is_own: false })
 }
 
-fn part<'v>(said: &'v Value, kind: &'static str, name: &'static str) -> Result<&'v Value, Unreadable> {
+fn part<'v>(
+    said: &'v Value,
+    kind: &'static str,
+    name: &'static str,
+) -> Result<&'v Value, UnreadableFeedback> {
     said.get(name).filter(|part| part.is_object()).ok_or(missing(kind, name))
 }
 
-const fn missing(kind: &'static str, missing: &'static str) -> Unreadable {
-    Unreadable { kind, missing }
+const fn missing(kind: &'static str, missing: &'static str) -> UnreadableFeedback {
+    UnreadableFeedback { kind, missing }
 }
 
 fn time(value: &Value) -> Option<Time> {

@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::feedback::{Feedback, What};
 use super::post::{self, notice_of, reference_name};
-use super::suppression::{Cause, Suppression, Turn};
-use super::{Alert, Notice, Status, Step};
+use super::suppression::{Suppression, SuppressionCause, Turn};
+use super::{Alert, Notice, NoticeStatus, Step};
 use crate::change::ChangeSet;
 use crate::id::Seq;
 use crate::mail_address::MailAddress;
@@ -40,16 +40,20 @@ impl Feedback {
     }
 
     /// What becomes of its notice, and why; `None` for what changes nothing.
-    fn turn(&self) -> Option<(Status, Cause, &'static str)> {
+    fn turn(&self) -> Option<(NoticeStatus, SuppressionCause, &'static str)> {
         match &self.kind {
-            What::Bounced { permanent: true, .. } => Some((Status::Bounced, Cause::Bounce, "bounced")),
-            What::Bounced { permanent: false, .. } => {
-                Some((Status::Bounced, Cause::Bounce, "bounced_for_now"))
+            What::Bounced { permanent: true, .. } => {
+                Some((NoticeStatus::Bounced, SuppressionCause::Bounce, "bounced"))
             }
-            What::Rejected => Some((Status::Bounced, Cause::Bounce, "rejected")),
+            What::Bounced { permanent: false, .. } => {
+                Some((NoticeStatus::Bounced, SuppressionCause::Bounce, "bounced_for_now"))
+            }
+            What::Rejected => Some((NoticeStatus::Bounced, SuppressionCause::Bounce, "rejected")),
             // Somebody took the complaint back.
             What::Complained { .. } if !self.suppresses() => None,
-            What::Complained { .. } => Some((Status::Complained, Cause::Complaint, "complained")),
+            What::Complained { .. } => {
+                Some((NoticeStatus::Complained, SuppressionCause::Complaint, "complained"))
+            }
             What::Delivered => None,
         }
     }
@@ -121,7 +125,7 @@ impl Notice {
             });
         let is_recipient = feedback.addresses.iter().any(|(address, _)| Some(address) == self.to.as_ref());
         // Sending: the answer to it is still on its way to the record.
-        is_last_try && is_recipient && matches!(self.status(), Status::Sent | Status::Sending)
+        is_last_try && is_recipient && matches!(self.status(), NoticeStatus::Sent | NoticeStatus::Sending)
     }
 }
 
@@ -144,7 +148,7 @@ mod tests {
     }
 
     /// The store with one notice, and an address with such a history.
-    fn known(notice: &Notice, history: &[Cause]) -> Loaded {
+    fn known(notice: &Notice, history: &[SuppressionCause]) -> Loaded {
         let mut suppression = Suppression::new("taro@example.jp".parse().unwrap());
         history
             .iter()
@@ -157,7 +161,7 @@ mod tests {
         Loaded { states: states.into(), ..Loaded::default() }
     }
 
-    fn changes(feedback: &Feedback, notice: &Notice, history: &[Cause]) -> Vec<state::Kind> {
+    fn changes(feedback: &Feedback, notice: &Notice, history: &[SuppressionCause]) -> Vec<state::Kind> {
         written(feedback, &known(notice, history), &BTreeSet::new())
     }
 
@@ -174,7 +178,7 @@ mod tests {
         assert_eq!(written(&bounce, &nothing, &taro), [state::Kind::Suppression], "we know another notice");
         let strangers = Feedback { is_own: false, ..bounce };
         assert_eq!(written(&strangers, &nothing, &taro), []);
-        let notice = known(&notice_to("taro@example.jp", Status::Sent), &[]);
+        let notice = known(&notice_to("taro@example.jp", NoticeStatus::Sent), &[]);
         let of_notice = Feedback { message_id: Some("ntc_1@example.jp".into()), ..strangers };
         assert_eq!(written(&of_notice, &notice, &taro), [], "nor does the notice hear of it");
     }
@@ -182,13 +186,13 @@ mod tests {
     #[test]
     fn g2_a_bounce_marks_the_mail_it_speaks_of_and_suppresses_its_address() {
         use state::Kind::{Notice as N, Suppression as S};
-        let (sent, later) = (notice_to("taro@example.jp", Status::Sent), AT.plus_ms(1));
+        let (sent, later) = (notice_to("taro@example.jp", NoticeStatus::Sent), AT.plus_ms(1));
         assert_eq!(changes(&bounce("ntc_1", later), &sent, &[]), [N, S]);
-        let resent = Notice { again: 1, ..notice_to("taro@example.jp", Status::Queued) };
+        let resent = Notice { again: 1, ..notice_to("taro@example.jp", NoticeStatus::Queued) };
         assert_eq!(changes(&bounce("ntc_1", later), &resent, &[]), [S], "the second try is not the first");
-        let other = notice_to("hanako@example.jp", Status::Sent);
+        let other = notice_to("hanako@example.jp", NoticeStatus::Sent);
         assert_eq!(changes(&bounce("ntc_1", later), &other, &[]), [S], "it went to somebody else by then");
-        let released = [Cause::Bounce, Cause::Released];
+        let released = [SuppressionCause::Bounce, SuppressionCause::Released];
         assert_eq!(changes(&bounce("ntc_1", AT), &sent, &released), [N], "old news does not suppress again");
         assert_eq!(changes(&bounce("ntc_1", later), &sent, &released), [N, S]);
         let ahead = bounce("ntc_1", AT.plus_ms(20_000)).received(AT);
@@ -199,7 +203,7 @@ mod tests {
     fn g2_a_complaint_that_was_taken_back_changes_nothing() {
         let kind = What::Complained { kind: Some("not-spam".into()) };
         let feedback = Feedback { kind, ..bounce("ntc_1", AT.plus_ms(1)) };
-        assert_eq!(changes(&feedback, &notice_to("taro@example.jp", Status::Sent), &[]), []);
+        assert_eq!(changes(&feedback, &notice_to("taro@example.jp", NoticeStatus::Sent), &[]), []);
         let delivered = Feedback { kind: What::Delivered, ..feedback.clone() };
         let meant = [feedback, delivered, bounce("ntc_1", AT)].map(|feedback| feedback.is_news());
         assert_eq!(meant, [false, false, true], "nobody waits for the mail they speak of");

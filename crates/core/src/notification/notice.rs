@@ -78,7 +78,7 @@ impl Audience {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
     pub at: Time,
-    pub status: Status,
+    pub status: NoticeStatus,
     /// Stable word: why it failed, was held or suppressed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -89,7 +89,7 @@ pub struct Step {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum NoticeStatus {
     /// Decided; its job waits.
     Queued,
     /// About to be handed over, or being handed over. Written before the first byte goes out.
@@ -114,7 +114,7 @@ pub enum Status {
     Complained,
 }
 
-impl Status {
+impl NoticeStatus {
     pub const ALL: [Self; 11] = [
         Self::Queued,
         Self::Sending,
@@ -196,35 +196,35 @@ impl Notice {
         let (mut tries, mut began, mut last) = (0, None, None);
         for step in &self.steps {
             match step.status {
-                Status::Queued if step.reason.as_deref() == Some(HANDED_BACK) => {
+                NoticeStatus::Queued if step.reason.as_deref() == Some(HANDED_BACK) => {
                     tries = u32::saturating_sub(tries, 1);
                     if tries == 0 {
                         began = None;
                     }
                 }
-                Status::Sending => {
+                NoticeStatus::Sending => {
                     tries += 1;
                     began.get_or_insert(step.at);
                     last = Some(step.at);
                 }
-                Status::Retrying => last = Some(step.at),
-                Status::Queued
-                | Status::Sent
-                | Status::Failed
-                | Status::Uncertain
-                | Status::Suppressed
-                | Status::RateLimited
-                | Status::Off
-                | Status::Bounced
-                | Status::Complained => (tries, began, last) = (0, None, None),
+                NoticeStatus::Retrying => last = Some(step.at),
+                NoticeStatus::Queued
+                | NoticeStatus::Sent
+                | NoticeStatus::Failed
+                | NoticeStatus::Uncertain
+                | NoticeStatus::Suppressed
+                | NoticeStatus::RateLimited
+                | NoticeStatus::Off
+                | NoticeStatus::Bounced
+                | NoticeStatus::Complained => (tries, began, last) = (0, None, None),
             }
         }
         let spent = began.zip(last).map_or(0, |(began, last): (Time, Time)| last.ms() - began.ms());
         Round { tries, spent_ms: spent.max(0) }
     }
 
-    pub fn status(&self) -> Status {
-        self.steps.last().map_or(Status::Queued, |step| step.status)
+    pub fn status(&self) -> NoticeStatus {
+        self.steps.last().map_or(NoticeStatus::Queued, |step| step.status)
     }
 
     #[must_use]
@@ -252,7 +252,7 @@ impl Notice {
 }
 
 impl Step {
-    pub const fn new(at: Time, status: Status) -> Self {
+    pub const fn new(at: Time, status: NoticeStatus) -> Self {
         Self { at, status, reason: None, note: None }
     }
 
@@ -276,27 +276,29 @@ mod tests {
     fn g2_tries_and_their_time_are_read_from_the_steps_and_a_new_decision_begins_anew() {
         let at = |ms: i64| Time::from_ms(1_780_000_000_000 + ms);
         let step = |ms, status| Step::new(at(ms), status);
-        let first =
-            Notice { steps: vec![step(0, Status::Queued)], ..notice_to("t@example.jp", Status::Queued) };
+        let first = Notice {
+            steps: vec![step(0, NoticeStatus::Queued)],
+            ..notice_to("t@example.jp", NoticeStatus::Queued)
+        };
         let check = |notice: &Notice, tries, spent_ms| assert_eq!(notice.round(), Round { tries, spent_ms });
         check(&first, 0, 0);
-        let once = first.with(step(10, Status::Sending)).with(step(110, Status::Retrying));
+        let once = first.with(step(10, NoticeStatus::Sending)).with(step(110, NoticeStatus::Retrying));
         check(&once, 1, 100);
-        let cut_off = once.clone().with(step(2_110, Status::Sending));
+        let cut_off = once.clone().with(step(2_110, NoticeStatus::Sending));
         check(&cut_off, 2, 2_100);
-        let back = cut_off.clone().with(step(2_120, Status::Queued).because(HANDED_BACK, "untried"));
+        let back = cut_off.clone().with(step(2_120, NoticeStatus::Queued).because(HANDED_BACK, "untried"));
         check(&back, 1, 2_100);
-        for anew in [Status::Queued, Status::Failed, Status::Uncertain] {
+        for anew in [NoticeStatus::Queued, NoticeStatus::Failed, NoticeStatus::Uncertain] {
             check(&cut_off.clone().with(step(9_000, anew)), 0, 0);
         }
-        let untried = once.with(step(3_000, Status::Queued)).with(step(3_100, Status::Sending));
-        check(&untried.with(step(3_110, Status::Queued).because(HANDED_BACK, "untried")), 0, 0);
+        let untried = once.with(step(3_000, NoticeStatus::Queued)).with(step(3_100, NoticeStatus::Sending));
+        check(&untried.with(step(3_110, NoticeStatus::Queued).because(HANDED_BACK, "untried")), 0, 0);
     }
 
     #[test]
     fn g5_every_status_has_a_name_of_its_own() {
-        for status in Status::ALL {
-            assert_eq!(Status::parse(status.name()), Some(status));
+        for status in NoticeStatus::ALL {
+            assert_eq!(NoticeStatus::parse(status.name()), Some(status));
             let written = serde_json::to_value(status).unwrap();
             assert_eq!(written, status.name(), "the same word everywhere");
         }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Alert, Notice, Status};
+use super::{Alert, Notice, NoticeStatus};
 use crate::audit::{Entry, Role};
 use crate::change::ChangeSet;
 use crate::id::Seq;
@@ -36,7 +36,7 @@ pub fn post(
         let id = job.tagged("ntc_");
         let key = Key::new(state::Kind::Notice, &id);
         set.names.push(Naming { name: name(notice), key, was: None });
-        if notice.status() == Status::Queued {
+        if notice.status() == NoticeStatus::Queued {
             let notice = Notice { message: Some(job.as_message().to_string()), ..notice.clone() };
             set.writes.push(write(&id, 0, &notice));
             set.jobs.push(send_job(&id, &notice, job, at));
@@ -79,7 +79,7 @@ pub fn send_job(id: &str, notice: &Notice, job: Seq, due_at: Time) -> NewJob {
 pub fn entry(id: &str, notice: &Notice, at: Time) -> Entry {
     let status = notice.status();
     let action = match (&notice.batch, status) {
-        (Some(_), Status::Sent) => "deadline_notification_sent".to_owned(),
+        (Some(_), NoticeStatus::Sent) => "deadline_notification_sent".to_owned(),
         _ => format!("notice.{}", status.name()),
     };
     let mut details = json!({

@@ -41,7 +41,7 @@ impl Notice {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Status;
+    use super::super::NoticeStatus;
     use super::super::compose::tests::notice_to;
     use super::*;
 
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn g2_what_a_person_asked_for_is_not_counted() {
-        let first = notice_to("taro@example.jp", Status::Queued);
+        let first = notice_to("taro@example.jp", NoticeStatus::Queued);
         assert!(Notice { audience: Audience::Customer, ..first.clone() }.is_counted());
         assert!(!Notice { audience: Audience::Customer, again: 1, ..first.clone() }.is_counted());
         for audience in [Audience::Staff, Audience::Operator] {

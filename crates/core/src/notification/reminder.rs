@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::compose::{House, Person, Place, frame};
+use super::compose::{House, Person, TenantPlace, frame};
 use super::notice::Step;
 use super::{Audience, Notice};
 use crate::actor::Actor;
@@ -14,7 +14,7 @@ use crate::time::Time;
 
 /// One day's reminders.
 #[derive(Clone, Copy, Debug)]
-pub struct Run<'a> {
+pub struct ReminderRun<'a> {
     pub today: Day,
     pub channel: &'a str,
     /// `{tenant}` stands for the office.
@@ -65,10 +65,10 @@ pub fn due_day(zone_name: &str, at: Time, remind_at: i64) -> Option<Day> {
     if is_due { local_date(zone_name, at) } else { None }
 }
 
-impl Run<'_> {
+impl ReminderRun<'_> {
     pub fn reminders(
         &self,
-        office: &Place,
+        office: &TenantPlace,
         staff: &[(String, Staff)],
         subjects: &[Subject],
         now: Time,
@@ -78,7 +78,7 @@ impl Run<'_> {
 
     fn reminder(
         &self,
-        office: &Place,
+        office: &TenantPlace,
         id: &str,
         staff: &Staff,
         subjects: &[Subject],
@@ -154,7 +154,7 @@ fn percent_encoded(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Status;
+    use super::super::NoticeStatus;
     use super::*;
 
     const NOW: Time = Time::from_ms(1_780_000_000_000);
@@ -186,8 +186,11 @@ mod tests {
         let house = House { time_zone: "Asia/Tokyo".into(), ..House::default() };
         let url = Some("https://app.example.jp/offices/{tenant}");
         let today = "2026-11-16".parse().unwrap();
-        let run = Run { today, channel: "mail", dashboard_url: url, house: &house };
-        let office = Place { id: "off 1".into(), name: Some("青空事業所".into()), ..Place::default() };
+        let run = ReminderRun { today, channel: "mail", dashboard_url: url, house: &house };
+        let office =
+            TenantPlace {
+                id: "off 1".into(), name: Some("青空事業所".into()), ..TenantPlace::default()
+            };
         run.reminders(&office, staff, subjects, NOW)
     }
 
@@ -223,7 +226,7 @@ mod tests {
         let mut off = member("b", 30);
         off.1.notifications = false;
         let notices = reminders(&[off], &[subject("佐藤", Some("2026-11-17"), None)]);
-        assert_eq!(notices[0].status(), Status::Off);
+        assert_eq!(notices[0].status(), NoticeStatus::Off);
     }
 
     #[test]

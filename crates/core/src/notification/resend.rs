@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::suppression::{Cause, Suppression};
-use super::{Notice, Status, Step, post};
+use super::suppression::{Suppression, SuppressionCause};
+use super::{Notice, NoticeStatus, Step, post};
 use crate::actor::Actor;
 use crate::change::ChangeSet;
 use crate::id::Seq;
@@ -18,7 +18,7 @@ pub enum ResendRefusal {
     #[error("there is no notice {0}")]
     Unknown(String),
     #[error("the notice {0} is {status}: it is on its way", status = .1.name())]
-    UnderWay(String, Status),
+    UnderWay(String, NoticeStatus),
     #[error("notifications are switched off for this person: {SWITCH_ON}")]
     Off,
     #[error("this key belongs to a tenant: it can resend a notice, but not to another address")]
@@ -27,11 +27,11 @@ pub enum ResendRefusal {
         "{0} is on the suppression list ({cause}): release it first, with `sekisho suppressions release`",
         cause = .1.name()
     )]
-    Suppressed(MailAddress, Cause),
+    Suppressed(MailAddress, SuppressionCause),
 }
 
 /// Which notice, and where to.
-pub struct Resend<'a> {
+pub struct ResendOrder<'a> {
     pub id: &'a str,
     pub to: Option<&'a MailAddress>,
 }
@@ -43,7 +43,7 @@ pub struct Resent {
     pub old_job: Option<Seq>,
 }
 
-impl Resend<'_> {
+impl ResendOrder<'_> {
     /// The address it would go to, if the notice can be sent again.
     pub fn address(
         &self,
@@ -56,7 +56,7 @@ impl Resend<'_> {
         if !status.is_over() {
             return Err(ResendRefusal::UnderWay(self.id.to_owned(), status));
         }
-        if status == Status::Off && self.to.is_none() {
+        if status == NoticeStatus::Off && self.to.is_none() {
             return Err(ResendRefusal::Off);
         }
         if actor.tenant.is_some() && self.to.is_some() && self.to != notice.to.as_ref() {
@@ -86,7 +86,7 @@ impl Resend<'_> {
         notice.to = address;
         notice.again += 1;
         let old_job = notice.message.replace(job.as_message().to_string());
-        let step = Step::new(actor.at, Status::Queued).noting(format!("resent by {}", actor.name));
+        let step = Step::new(actor.at, NoticeStatus::Queued).noting(format!("resent by {}", actor.name));
         let notice = notice.with(step);
         let set = ChangeSet {
             writes: vec![post::write(self.id, known.version, &notice)],
@@ -124,7 +124,7 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn notice(status: Status) -> Versioned<Notice> {
+    fn notice(status: NoticeStatus) -> Versioned<Notice> {
         let notice = Notice {
             key: "evt_1/receipt/taro".into(),
             channel: "mail".into(),
@@ -151,14 +151,14 @@ mod tests {
         to: Option<&MailAddress>,
         actor: &Actor<'_>,
     ) -> Result<(ChangeSet, Resent), ResendRefusal> {
-        Resend { id: "ntc_1", to }.resend(known, None, Seq::from_i64(9), actor)
+        ResendOrder { id: "ntc_1", to }.resend(known, None, Seq::from_i64(9), actor)
     }
 
     #[test]
     fn g3_what_is_over_is_sent_again_under_a_new_job() {
-        let (set, resent) = resend(Some(notice(Status::Failed)), None, &OF_A).unwrap();
+        let (set, resent) = resend(Some(notice(NoticeStatus::Failed)), None, &OF_A).unwrap();
         assert_eq!(resent.old_job, Some(Seq::from_i64(7)));
-        assert_eq!((resent.notice.again, resent.notice.status()), (1, Status::Queued));
+        assert_eq!((resent.notice.again, resent.notice.status()), (1, NoticeStatus::Queued));
         assert_eq!((set.writes[0].version, set.jobs[0].id), (4, Seq::from_i64(9)));
         assert!(!set.audit[0].details.contains("taro"), "{}", set.audit[0].details);
     }
@@ -168,25 +168,28 @@ mod tests {
         let refused = |known, to, actor| resend(known, to, actor).unwrap_err();
         let unknown = ResendRefusal::Unknown("ntc_1".into());
         assert_eq!(refused(None, None, &ACTOR), unknown);
-        assert_eq!(refused(Some(notice(Status::Sent)), None, &OF_B), unknown, "another tenant's");
-        let under_way = ResendRefusal::UnderWay("ntc_1".into(), Status::Sending);
-        assert_eq!(refused(Some(notice(Status::Sending)), None, &ACTOR), under_way);
-        assert_eq!(refused(Some(notice(Status::Off)), None, &ACTOR), ResendRefusal::Off);
+        assert_eq!(refused(Some(notice(NoticeStatus::Sent)), None, &OF_B), unknown, "another tenant's");
+        let under_way = ResendRefusal::UnderWay("ntc_1".into(), NoticeStatus::Sending);
+        assert_eq!(refused(Some(notice(NoticeStatus::Sending)), None, &ACTOR), under_way);
+        assert_eq!(refused(Some(notice(NoticeStatus::Off)), None, &ACTOR), ResendRefusal::Off);
         let jiro = address("jiro@example.jp");
-        assert!(resend(Some(notice(Status::Off)), Some(&jiro), &ACTOR).is_ok());
-        assert_eq!(refused(Some(notice(Status::Sent)), Some(&jiro), &OF_A), ResendRefusal::OtherAddress);
+        assert!(resend(Some(notice(NoticeStatus::Off)), Some(&jiro), &ACTOR).is_ok());
+        assert_eq!(
+            refused(Some(notice(NoticeStatus::Sent)), Some(&jiro), &OF_A),
+            ResendRefusal::OtherAddress
+        );
     }
 
     #[test]
     fn g3_a_suppressed_address_is_told_to_operators_only() {
         let taro = address("taro@example.jp");
         let mut suppression = Suppression::new(taro.clone());
-        suppression.turn(Turn { at: NOW, cause: Cause::Bounce, note: None, by: None });
+        suppression.turn(Turn { at: NOW, cause: SuppressionCause::Bounce, note: None, by: None });
         let resend = |actor| {
-            let resend = Resend { id: "ntc_1", to: None };
-            resend.resend(Some(notice(Status::Sent)), Some(&suppression), Seq::from_i64(9), actor)
+            let resend = ResendOrder { id: "ntc_1", to: None };
+            resend.resend(Some(notice(NoticeStatus::Sent)), Some(&suppression), Seq::from_i64(9), actor)
         };
-        assert_eq!(resend(&ACTOR), Err(ResendRefusal::Suppressed(taro, Cause::Bounce)));
+        assert_eq!(resend(&ACTOR), Err(ResendRefusal::Suppressed(taro, SuppressionCause::Bounce)));
         assert!(resend(&OF_A).is_ok());
     }
 }

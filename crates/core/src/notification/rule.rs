@@ -9,11 +9,11 @@ use crate::rule::{self, RuleError, Variables};
 use crate::source_name::{FETCHED, Origin, is_of_the_house};
 
 #[derive(Clone, Debug)]
-pub struct Rule {
+pub struct NotifyRule {
     pub name: String,
     /// Of the events' types.
     pub events: Vec<Pattern>,
-    /// Where they come from; empty is anywhere, but see [`Rule::matches`].
+    /// Where they come from; empty is anywhere, but see [`NotifyRule::matches`].
     pub sources: Vec<Pattern>,
     pub filter: Option<rule::Rule>,
     pub to: To,
@@ -52,7 +52,7 @@ impl To {
     }
 }
 
-impl Rule {
+impl NotifyRule {
     pub fn matches(&self, event: &Stored, variables: &Variables<'_>) -> Result<bool, RuleError> {
         if !self.is_heard_from(event) || !self.events.iter().any(|pattern| pattern.matches(&event.event_type))
         {
@@ -78,7 +78,7 @@ impl Rule {
 pub fn tasks<'r>(
     origin: Origin,
     event: &Stored,
-    rules: impl Iterator<Item = &'r Rule>,
+    rules: impl Iterator<Item = &'r NotifyRule>,
 ) -> (Vec<Notify>, Vec<String>) {
     let (mut tasks, mut unanswered) = (Vec::new(), Vec::new());
     if origin.provider == "sns" && feedback::read(&event.body).is_some() {
@@ -103,8 +103,8 @@ pub mod tests {
     use crate::job::Task;
     use crate::source_name::OWN;
 
-    pub fn rule(name: &str, events: &str, to: To) -> Rule {
-        Rule {
+    pub fn rule(name: &str, events: &str, to: To) -> NotifyRule {
+        NotifyRule {
             name: name.into(),
             events: vec![Pattern::new(events)],
             sources: vec![],
@@ -123,7 +123,7 @@ pub mod tests {
             rule("receipt", "payment.paid", To::Customer),
             rule("all", "payment.*", To::Place),
             rule("other", "billing.*", To::Staff),
-            Rule {
+            NotifyRule {
                 filter: Some(rule::Rule::compile("body.nothing.here == 1").unwrap()),
                 ..rule("odd", "*", To::Place)
             },
@@ -141,7 +141,7 @@ pub mod tests {
     #[test]
     fn g5_a_strangers_event_runs_no_rule_for_announcements_unless_its_source_is_named() {
         let told = |event: &Stored| -> Vec<String> {
-            let of = |name: &str, events: &str, sources: &[&str]| Rule {
+            let of = |name: &str, events: &str, sources: &[&str]| NotifyRule {
                 sources: sources.iter().copied().map(Pattern::new).collect(),
                 ..rule(name, events, To::Customer)
             };

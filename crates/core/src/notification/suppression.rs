@@ -21,7 +21,7 @@ pub struct Suppression {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turn {
     pub at: Time,
-    pub cause: Cause,
+    pub cause: SuppressionCause,
     /// What the mail server or the operator said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -32,7 +32,7 @@ pub struct Turn {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Cause {
+pub enum SuppressionCause {
     Bounce,
     Complaint,
     /// Entered by a person.
@@ -40,7 +40,7 @@ pub enum Cause {
     Released,
 }
 
-impl Cause {
+impl SuppressionCause {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Bounce => "bounce",
@@ -57,7 +57,7 @@ pub enum SuppressionRefusal {
     #[error("{0} is not on the suppression list")]
     NotSuppressed(MailAddress),
     #[error("{0} is on the suppression list already: {cause}", cause = .1.name())]
-    Already(MailAddress, Cause),
+    Already(MailAddress, SuppressionCause),
 }
 
 impl Suppression {
@@ -75,7 +75,7 @@ impl Suppression {
 
     /// Why nothing may be sent there, if that is so.
     pub fn cause(&self) -> Option<&Turn> {
-        self.history.last().filter(|turn| turn.cause != Cause::Released)
+        self.history.last().filter(|turn| turn.cause != SuppressionCause::Released)
     }
 
     pub fn turn(&mut self, turn: Turn) {
@@ -86,11 +86,11 @@ impl Suppression {
     pub fn turned(
         address: &MailAddress,
         known: Option<&State>,
-        cause: Cause,
+        cause: SuppressionCause,
         reason: &str,
         actor: &Actor<'_>,
     ) -> Result<(ChangeSet, Self), SuppressionRefusal> {
-        let releases = cause == Cause::Released;
+        let releases = cause == SuppressionCause::Released;
         let read = known.and_then(Self::read);
         let mut suppression = read.unwrap_or_else(|| Self::new(address.clone()));
         match suppression.cause() {
@@ -150,9 +150,9 @@ mod tests {
         let mut suppression = Suppression::new("taro@example.jp".parse().unwrap());
         assert_eq!(suppression.cause(), None);
         let at = Time::from_ms(1);
-        suppression.turn(Turn { at, cause: Cause::Bounce, note: Some("550".into()), by: None });
-        assert_eq!(suppression.cause().map(|turn| turn.cause), Some(Cause::Bounce));
-        suppression.turn(Turn { at, cause: Cause::Released, note: None, by: Some("tomo".into()) });
+        suppression.turn(Turn { at, cause: SuppressionCause::Bounce, note: Some("550".into()), by: None });
+        assert_eq!(suppression.cause().map(|turn| turn.cause), Some(SuppressionCause::Bounce));
+        suppression.turn(Turn { at, cause: SuppressionCause::Released, note: None, by: Some("tomo".into()) });
         assert_eq!(suppression.cause(), None);
         assert_eq!(suppression.write(3).index.attention, None);
     }
@@ -162,15 +162,18 @@ mod tests {
         let at = Time::from_ms(1);
         let actor = Actor { name: "tomo", role: Role::Operator, tenant: None, at };
         let turned = |known: Option<&State>, cause| Suppression::turned(&taro, known, cause, "asked", &actor);
-        assert_eq!(turned(None, Cause::Released), Err(SuppressionRefusal::NotSuppressed(taro.clone())));
-        let (set, _) = turned(None, Cause::Manual).unwrap();
+        assert_eq!(
+            turned(None, SuppressionCause::Released),
+            Err(SuppressionRefusal::NotSuppressed(taro.clone()))
+        );
+        let (set, _) = turned(None, SuppressionCause::Manual).unwrap();
         let Write { key, version, facts, index } = set.writes[0].clone();
         assert_eq!((version, &*set.audit[0].action), (0, "address.suppressed"));
         assert!(!set.audit[0].target.1.contains("taro"), "{:?}", set.audit[0].target);
         let known = State { key, version: 1, facts, index, created_at: at, changed_at: at };
-        let again = turned(Some(&known), Cause::Manual);
-        assert_eq!(again, Err(SuppressionRefusal::Already(taro.clone(), Cause::Manual)));
-        let (set, released) = turned(Some(&known), Cause::Released).unwrap();
+        let again = turned(Some(&known), SuppressionCause::Manual);
+        assert_eq!(again, Err(SuppressionRefusal::Already(taro.clone(), SuppressionCause::Manual)));
+        let (set, released) = turned(Some(&known), SuppressionCause::Released).unwrap();
         assert_eq!((set.writes[0].version, released.cause()), (1, None));
         assert_eq!((released.history.len(), &*set.audit[0].action), (2, "address.released"));
     }

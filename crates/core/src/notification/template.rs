@@ -20,11 +20,11 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::language::Language;
-use engine::Engine;
+use engine::TemplateEngine;
 use files::Files;
 
 pub use flaw::Flaw;
-pub use sample::Kind;
+pub use sample::SampleKind;
 
 /// All templates, ready to be filled. Cheap to clone.
 #[derive(Clone)]
@@ -32,7 +32,7 @@ pub struct Templates(Arc<Loaded>);
 
 struct Loaded {
     files: Files,
-    engine: Engine,
+    engine: TemplateEngine,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl Templates {
     /// The shipped templates with these files, by name and content, over them. Says everything that is wrong at once.
     pub fn with(overrides: Vec<(String, String)>) -> Result<Self, Vec<Flaw>> {
         let (files, mut flaws) = Files::with(overrides);
-        let (engine, broken) = Engine::of(&files);
+        let (engine, broken) = TemplateEngine::of(&files);
         let templates = Self(Arc::new(Loaded { files, engine }));
         // Whatever builds on a broken file fails for that reason only.
         for name in templates.names() {
@@ -90,12 +90,12 @@ impl Templates {
     /// What a template may be filled with: everything known, and only what always is. A shipped template is about
     /// one kind of thing; any other may be about each of them, and is shown all.
     pub fn samples(template: &str, language: Language) -> Vec<(&'static str, Value)> {
-        sample::both(Kind::of_shipped(template), language)
+        sample::both(SampleKind::of_shipped(template), language)
     }
 
     /// Can this template tell of such a thing? To be asked wherever one is chosen: a template that needs a payment
     /// has nothing to say about an alert.
-    pub fn suits(&self, template: &str, kind: Kind) -> Result<(), Vec<Flaw>> {
+    pub fn suits(&self, template: &str, kind: SampleKind) -> Result<(), Vec<Flaw>> {
         let flaws = self.check(template, |language| sample::both(Some(kind), language));
         if flaws.is_empty() { Ok(()) } else { Err(in_order(flaws)) }
     }

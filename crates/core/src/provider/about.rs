@@ -9,7 +9,7 @@ use crate::time::Time;
 
 /// What a provider is, in words: for the README, the example configuration, error messages and `doctor`.
 #[derive(Debug)]
-pub struct About {
+pub struct AboutProvider {
     /// As written in `provider = "…"`.
     pub name: &'static str,
     pub title: &'static str,
@@ -35,12 +35,12 @@ pub struct About {
     pub settings: &'static [ProviderSetting],
     /// An event type this provider sends, for test traffic that names none.
     pub sample_type: &'static str,
-    /// The smallest body that reads as an event, with the placeholders of [`About::draft`]; empty when the
+    /// The smallest body that reads as an event, with the placeholders of [`AboutProvider::draft`]; empty when the
     /// provider's requests have no body or can't be signed here.
     pub sample: &'static str,
 }
 
-impl About {
+impl AboutProvider {
     /// The common answers, to be overridden by the few that differ.
     pub const fn new(name: &'static str, title: &'static str) -> Self {
         Self {

@@ -11,8 +11,8 @@ use serde_json::value::RawValue;
 use super::signature::{BodyCode, Keys, from_base64, to_base64};
 use super::text::Text;
 use super::{
-    About, CannotSign, Draft, Provider, Reading, Refusal, Request, Scheme, Setup, SetupError, Signed,
-    Unusable, Verified, signed_time, subject,
+    AboutProvider, CannotSign, Draft, Provider, Request, RequestReading, RequestRefusal, Scheme, Setup,
+    SetupError, Signed, Unusable, Verified, signed_time, subject,
 };
 use crate::event::{Created, Event, ObjectRef};
 use crate::time::Time;
@@ -23,25 +23,25 @@ pub struct AdyenBanking;
 const CODE: BodyCode = BodyCode::base64("hmacsignature");
 const SECRET: &str = "the webhook's HMAC key, 64 hex digits (Customer Area → Developers → Webhooks)";
 
-static PAYMENTS: About = About {
+static PAYMENTS: AboutProvider = AboutProvider {
     proof: "HMAC-SHA256 over eight fields of each item",
     secret: SECRET,
     sample_type: "AUTHORISATION",
     sample: r#"{"live":"false","notificationItems":[{"NotificationRequestItem":{"pspReference":"{id}","merchantAccountCode":"Test","merchantReference":"order-1","amount":{"value":1200,"currency":"JPY"},"eventCode":"{type}","success":"true","eventDate":"{rfc3339}"}}]}"#,
     names_account: true,
-    ..About::new("adyen", "Adyen (payments)")
+    ..AboutProvider::new("adyen", "Adyen (payments)")
 };
 
-static BANKING: About = About {
+static BANKING: AboutProvider = AboutProvider {
     proof: "HMAC-SHA256 over the body",
     secret: SECRET,
     sample_type: "balancePlatform.transfer.updated",
     sample: r#"{"type":"{type}","data":{"id":"{id}"},"environment":"test","timestamp":"{rfc3339}"}"#,
-    ..About::new("adyen_banking", "Adyen (platforms, management)")
+    ..AboutProvider::new("adyen_banking", "Adyen (platforms, management)")
 };
 
 impl Provider for Adyen {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static AboutProvider {
         &PAYMENTS
     }
 
@@ -51,7 +51,7 @@ impl Provider for Adyen {
 }
 
 impl Provider for AdyenBanking {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static AboutProvider {
         &BANKING
     }
 
@@ -140,24 +140,25 @@ struct BankingData<'r> {
 }
 
 impl Scheme for OpenPayments {
-    fn check(&self, request: &Request<'_>, _now: Time) -> Result<(), Refusal> {
-        let batch: Batch<'_> = serde_json::from_slice(request.body).map_err(|_| Refusal::MalformedBody)?;
+    fn check(&self, request: &Request<'_>, _now: Time) -> Result<(), RequestRefusal> {
+        let batch: Batch<'_> =
+            serde_json::from_slice(request.body).map_err(|_| RequestRefusal::MalformedBody)?;
         if batch.notification_items.is_empty() {
-            return Err(Refusal::MalformedBody);
+            return Err(RequestRefusal::MalformedBody);
         }
         for wrapper in batch.notification_items {
             let item: Item<'_> =
-                serde_json::from_str(wrapper.item.get()).map_err(|_| Refusal::MalformedBody)?;
+                serde_json::from_str(wrapper.item.get()).map_err(|_| RequestRefusal::MalformedBody)?;
             let code = item.additional_data.as_ref().and_then(|data| data.hmac_signature.as_deref());
-            let code = code.and_then(from_base64).ok_or(Refusal::MalformedBody)?;
+            let code = code.and_then(from_base64).ok_or(RequestRefusal::MalformedBody)?;
             if !self.keys.accept(&[signed_text(&item).as_bytes()], &[code]) {
-                return Err(Refusal::BadSignature);
+                return Err(RequestRefusal::BadSignature);
             }
         }
         Ok(())
     }
 
-    fn read<'r>(&self, request: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
+    fn read<'r>(&self, request: &Verified<'r>) -> Result<RequestReading<'r>, Unusable> {
         let batch: Batch<'r> = request.json()?;
         let livemode = batch.live.map(|live| live.0 == "true");
         let event = |wrapper: Wrapper<'r>| {
@@ -177,7 +178,7 @@ impl Scheme for OpenPayments {
                 ..Event::new(id, code, wrapper.item.get().as_bytes())
             })
         };
-        batch.notification_items.into_iter().map(event).collect::<Result<_, _>>().map(Reading::Events)
+        batch.notification_items.into_iter().map(event).collect::<Result<_, _>>().map(RequestReading::Events)
     }
 
     fn sign(&self, draft: Draft, _now: Time) -> Result<Signed, CannotSign> {
@@ -206,16 +207,16 @@ impl OpenPayments {
 }
 
 impl Scheme for OpenBanking {
-    fn check(&self, request: &Request<'_>, _now: Time) -> Result<(), Refusal> {
+    fn check(&self, request: &Request<'_>, _now: Time) -> Result<(), RequestRefusal> {
         CODE.check(&self.keys, request)
     }
 
-    fn read<'r>(&self, request: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
+    fn read<'r>(&self, request: &Verified<'r>) -> Result<RequestReading<'r>, Unusable> {
         let body: BankingBody<'r> = request.json()?;
         let object = body.data.and_then(|data| data.id);
         // `balancePlatform.transfer.updated` is about a transfer.
         let family = body.kind.split_once('.').map_or(body.kind.as_ref(), |(_, rest)| subject(rest));
-        Ok(Reading::event(Event {
+        Ok(RequestReading::event(Event {
             created: signed_time(body.timestamp.as_deref()),
             object: object.map(|id| ObjectRef::new(family.to_owned(), id.0)),
             livemode: body.environment.map(|name| name == "live"),

@@ -6,7 +6,7 @@ use ring::signature::{
 };
 use x509_cert::der::DecodePem;
 
-use super::Refusal;
+use super::RequestRefusal;
 use super::signature::from_base64;
 use crate::time::Time;
 
@@ -19,7 +19,7 @@ pub struct Certificate {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hash {
+pub enum HashAlgorithm {
     Sha1,
     Sha256,
 }
@@ -42,17 +42,23 @@ impl Certificate {
         })
     }
 
-    pub fn verify(&self, hash: Hash, message: &[u8], signature: &[u8], now: Time) -> Result<(), Refusal> {
+    pub fn verify(
+        &self,
+        hash: HashAlgorithm,
+        message: &[u8],
+        signature: &[u8],
+        now: Time,
+    ) -> Result<(), RequestRefusal> {
         if now < self.valid_from || now > self.valid_until {
-            return Err(Refusal::BadCertificate("is out of date"));
+            return Err(RequestRefusal::BadCertificate("is out of date"));
         }
         let algorithm = match hash {
-            Hash::Sha1 => &RSA_PKCS1_2048_8192_SHA1_FOR_LEGACY_USE_ONLY,
-            Hash::Sha256 => &RSA_PKCS1_2048_8192_SHA256,
+            HashAlgorithm::Sha1 => &RSA_PKCS1_2048_8192_SHA1_FOR_LEGACY_USE_ONLY,
+            HashAlgorithm::Sha256 => &RSA_PKCS1_2048_8192_SHA256,
         };
         UnparsedPublicKey::new(algorithm, &self.public_key)
             .verify(message, signature)
-            .map_err(|_| Refusal::BadSignature)
+            .map_err(|_| RequestRefusal::BadSignature)
     }
 }
 

@@ -11,8 +11,8 @@ use ring::hmac;
 use super::signature::{Encoding, Keys};
 use super::text::Text;
 use super::{
-    About, CannotSign, Draft, Provider, ProviderSetting, Reading, Refusal, Request, Scheme, Setup,
-    SetupError, Signed, Unusable, Verified, check_window,
+    AboutProvider, CannotSign, Draft, Provider, ProviderSetting, Request, RequestReading, RequestRefusal,
+    Scheme, Setup, SetupError, Signed, Unusable, Verified, check_window,
 };
 use crate::event::{Created, Event};
 use crate::time::Time;
@@ -21,7 +21,7 @@ pub struct GenericHmac;
 
 const TOLERANCE_S: i64 = 300;
 
-static ABOUT: About = About {
+static ABOUT: AboutProvider = AboutProvider {
     proof: "HMAC as configured",
     secret: "the secret shared with the sender",
     tolerance_s: Some(TOLERANCE_S),
@@ -57,7 +57,7 @@ static ABOUT: About = About {
         ),
     ],
     sample: r#"{"id":"{id}","type":"{type}","created":{seconds}}"#,
-    ..About::new("generic_hmac", "Any HMAC")
+    ..AboutProvider::new("generic_hmac", "Any HMAC")
 };
 
 const fn setting(
@@ -70,7 +70,7 @@ const fn setting(
 }
 
 impl Provider for GenericHmac {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static AboutProvider {
         &ABOUT
     }
 
@@ -144,27 +144,27 @@ enum Place {
 }
 
 impl Scheme for Open {
-    fn check(&self, request: &Request<'_>, now: Time) -> Result<(), Refusal> {
+    fn check(&self, request: &Request<'_>, now: Time) -> Result<(), RequestRefusal> {
         let value = request.header(self.header.as_str())?;
         let code = value.strip_prefix(self.prefix.as_str()).and_then(|code| self.encoding.read(code));
-        let code = code.ok_or_else(|| Refusal::malformed(self.header.as_str()))?;
+        let code = code.ok_or_else(|| RequestRefusal::malformed(self.header.as_str()))?;
         let mut signed_at = None;
         let mut timestamp = "";
         if let Some(name) = &self.timestamp {
             timestamp = request.header(name.as_str())?;
             let is_plain = !timestamp.starts_with(['+', '0']);
             let at = moment(timestamp).filter(|_| is_plain);
-            signed_at = Some(at.ok_or_else(|| Refusal::malformed(name.as_str()))?);
+            signed_at = Some(at.ok_or_else(|| RequestRefusal::malformed(name.as_str()))?);
         }
         if self.template.windows(2).any(|pair| is_blurred(pair, request.body)) {
-            return Err(Refusal::MalformedBody);
+            return Err(RequestRefusal::MalformedBody);
         }
         let id = match &self.id {
             Place::Header(name) if self.template.contains(&Piece::Id) => request.header(name.as_str())?,
             _ => "",
         };
         if !self.keys.accept(&self.parts(request.body, timestamp, id), &[code]) {
-            return Err(Refusal::BadSignature);
+            return Err(RequestRefusal::BadSignature);
         }
         signed_at.map_or(Ok(()), |at| check_window(at.seconds(), now, self.tolerance_s))
     }
@@ -181,7 +181,7 @@ impl Scheme for Open {
         id.into_iter().chain(kind).collect()
     }
 
-    fn read<'r>(&self, request: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
+    fn read<'r>(&self, request: &Verified<'r>) -> Result<RequestReading<'r>, Unusable> {
         let needed = |place: &Place, what| {
             place
                 .find(request)
@@ -191,7 +191,7 @@ impl Scheme for Open {
         let kind = needed(&self.kind, "event type")?;
         let created = self.created.as_ref().and_then(|place| moment(&place.find(request)?));
         let event = if self.is_id_signed() { Event::new } else { Event::with_open_id };
-        Ok(Reading::event(Event {
+        Ok(RequestReading::event(Event {
             // Whether it is the same on every delivery is the sender's affair, so it is not relied on.
             created: created.map(|at| Created { at, immutable: false }),
             ..event(id, kind, request.body)

@@ -8,8 +8,8 @@ use serde::Deserialize;
 
 use super::signature::{BodyCode, Keys};
 use super::{
-    About, CannotSign, Draft, Handshake, Provider, Reading, Refusal, Request, Scheme, Setup, SetupError,
-    Signed, Unusable, Verified,
+    AboutProvider, CannotSign, Draft, Handshake, Provider, Request, RequestReading, RequestRefusal, Scheme,
+    Setup, SetupError, Signed, Unusable, Verified,
 };
 use crate::event::{Event, ObjectRef};
 use crate::time::Time;
@@ -20,16 +20,16 @@ const CODE: BodyCode = BodyCode::hex("x-hub-signature-256").after("sha256=");
 const EVENT: &str = "x-github-event";
 const DELIVERY: &str = "x-github-delivery";
 
-static ABOUT: About = About {
+static ABOUT: AboutProvider = AboutProvider {
     proof: "HMAC-SHA256 over the body",
     secret: "the webhook's secret (repository or organisation → Settings → Webhooks)",
     sample_type: "push",
     sample: r#"{"action":"{type}","repository":{"full_name":"octo/{id}"}}"#,
-    ..About::new("github", "GitHub")
+    ..AboutProvider::new("github", "GitHub")
 };
 
 impl Provider for GitHub {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static AboutProvider {
         &ABOUT
     }
 
@@ -55,18 +55,18 @@ struct Repository<'r> {
 }
 
 impl Scheme for Open {
-    fn check(&self, request: &Request<'_>, _now: Time) -> Result<(), Refusal> {
+    fn check(&self, request: &Request<'_>, _now: Time) -> Result<(), RequestRefusal> {
         CODE.check(&self.keys, request)
     }
 
-    fn read<'r>(&self, request: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
+    fn read<'r>(&self, request: &Verified<'r>) -> Result<RequestReading<'r>, Unusable> {
         let kind = request.needed_header(EVENT)?;
         if kind == "ping" {
-            return Ok(Reading::Handshake(Handshake::Acknowledge));
+            return Ok(RequestReading::Handshake(Handshake::Acknowledge));
         }
         // A hook may also send its JSON as a form, and not every event has a repository.
         let repository = request.json::<Body<'r>>().ok().and_then(|body| body.repository);
-        Ok(Reading::event(Event {
+        Ok(RequestReading::event(Event {
             object: repository.map(|repository| ObjectRef::new("repository", repository.full_name)),
             ..Event::with_open_id(request.needed_header(DELIVERY)?, kind, request.body)
         }))

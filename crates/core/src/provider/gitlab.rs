@@ -9,8 +9,8 @@ use serde::Deserialize;
 use super::signature::{is_token, secrets};
 use super::standard_webhooks::{Envelope, PLAIN_NAMES};
 use super::{
-    About, CannotSign, Draft, Provider, Reading, Refusal, Request, Scheme, Setup, SetupError, Signed,
-    Unusable, Verified,
+    AboutProvider, CannotSign, Draft, Provider, Request, RequestReading, RequestRefusal, Scheme, Setup,
+    SetupError, Signed, Unusable, Verified,
 };
 use crate::event::{Event, ObjectRef, Trust};
 use crate::secret::Secret;
@@ -28,7 +28,7 @@ const EVENT_UUID: &str = "x-gitlab-event-uuid";
 const SAMPLE: &str =
     r#"{"object_kind":"push","checkout_sha":"{id}","project":{"path_with_namespace":"acme/shop"}}"#;
 
-static SIGNING: About = About {
+static SIGNING: AboutProvider = AboutProvider {
     proof: "HMAC-SHA256 over id, timestamp and body",
     secret: "the webhook's signing token, `whsec_…` and base 64",
     tolerance_s: Some(300),
@@ -36,21 +36,21 @@ static SIGNING: About = About {
     secret_headers: &[TOKEN],
     sample_type: "Push Hook",
     sample: SAMPLE,
-    ..About::new("gitlab_signing", "GitLab (signing token)")
+    ..AboutProvider::new("gitlab_signing", "GitLab (signing token)")
 };
 
-static CLASSIC: About = About {
+static CLASSIC: AboutProvider = AboutProvider {
     proof: "a secret token in a header; the body is not signed",
     secret: "the webhook's secret token",
     trust: Trust::Token,
     secret_headers: &[TOKEN],
     sample_type: "Push Hook",
     sample: SAMPLE,
-    ..About::new("gitlab_token", "GitLab (secret token)")
+    ..AboutProvider::new("gitlab_token", "GitLab (secret token)")
 };
 
 impl Provider for GitLabSigning {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static AboutProvider {
         &SIGNING
     }
 
@@ -60,7 +60,7 @@ impl Provider for GitLabSigning {
 }
 
 impl Provider for GitLabToken {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static AboutProvider {
         &CLASSIC
     }
 
@@ -90,11 +90,11 @@ struct Project<'r> {
 }
 
 impl Scheme for OpenSigning {
-    fn check(&self, request: &Request<'_>, now: Time) -> Result<(), Refusal> {
+    fn check(&self, request: &Request<'_>, now: Time) -> Result<(), RequestRefusal> {
         self.envelope.check(request, now)
     }
 
-    fn read<'r>(&self, request: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
+    fn read<'r>(&self, request: &Verified<'r>) -> Result<RequestReading<'r>, Unusable> {
         let event = Event::new(self.envelope.id(request)?, kind(request)?, request.body);
         Ok(about_project(request, event))
     }
@@ -107,11 +107,11 @@ impl Scheme for OpenSigning {
 }
 
 impl Scheme for OpenToken {
-    fn check(&self, request: &Request<'_>, _now: Time) -> Result<(), Refusal> {
-        if is_token(&self.secrets, request.header(TOKEN)?) { Ok(()) } else { Err(Refusal::BadToken) }
+    fn check(&self, request: &Request<'_>, _now: Time) -> Result<(), RequestRefusal> {
+        if is_token(&self.secrets, request.header(TOKEN)?) { Ok(()) } else { Err(RequestRefusal::BadToken) }
     }
 
-    fn read<'r>(&self, request: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
+    fn read<'r>(&self, request: &Verified<'r>) -> Result<RequestReading<'r>, Unusable> {
         let id = request.optional_header(IDEMPOTENCY_KEY).or_else(|| request.optional_header(EVENT_UUID));
         let kind = kind(request)?;
         let event = match id {
@@ -136,8 +136,8 @@ fn kind<'r>(request: &Verified<'r>) -> Result<&'r str, Unusable> {
 }
 
 /// With the project it is about.
-fn about_project<'r>(request: &Verified<'r>, event: Event<'r>) -> Reading<'r> {
+fn about_project<'r>(request: &Verified<'r>, event: Event<'r>) -> RequestReading<'r> {
     let project = request.json::<Body<'r>>().ok().and_then(|body| body.project);
     let object = project.map(|project| ObjectRef::new("project", project.path_with_namespace));
-    Reading::event(Event { object, ..event })
+    RequestReading::event(Event { object, ..event })
 }

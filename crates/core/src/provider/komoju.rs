@@ -8,8 +8,8 @@ use serde::Deserialize;
 
 use super::signature::{BodyCode, Keys};
 use super::{
-    About, CannotSign, Draft, Handshake, Provider, Reading, Refusal, Request, Scheme, Setup, SetupError,
-    Signed, Unusable, Verified, signed_time, subject,
+    AboutProvider, CannotSign, Draft, Handshake, Provider, Request, RequestReading, RequestRefusal, Scheme,
+    Setup, SetupError, Signed, Unusable, Verified, signed_time, subject,
 };
 use crate::event::{Event, ObjectRef};
 use crate::time::Time;
@@ -18,16 +18,16 @@ pub struct Komoju;
 
 const CODE: BodyCode = BodyCode::hex("x-komoju-signature");
 
-static ABOUT: About = About {
+static ABOUT: AboutProvider = AboutProvider {
     proof: "HMAC-SHA256 over the body",
     secret: "the webhook's secret token (管理画面 → Webhook)",
     sample_type: "payment.captured",
     sample: r#"{"id":"{id}","type":"{type}","resource":"event","created_at":"{rfc3339}","data":{"id":"pay_{id}","resource":"payment"}}"#,
-    ..About::new("komoju", "KOMOJU")
+    ..AboutProvider::new("komoju", "KOMOJU")
 };
 
 impl Provider for Komoju {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static AboutProvider {
         &ABOUT
     }
 
@@ -61,20 +61,20 @@ struct Data<'r> {
 }
 
 impl Scheme for Open {
-    fn check(&self, request: &Request<'_>, _now: Time) -> Result<(), Refusal> {
+    fn check(&self, request: &Request<'_>, _now: Time) -> Result<(), RequestRefusal> {
         CODE.check(&self.keys, request)
     }
 
-    fn read<'r>(&self, request: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
+    fn read<'r>(&self, request: &Verified<'r>) -> Result<RequestReading<'r>, Unusable> {
         let body: Body<'r> = request.json()?;
         if body.kind == "ping" {
-            return Ok(Reading::Handshake(Handshake::Acknowledge));
+            return Ok(RequestReading::Handshake(Handshake::Acknowledge));
         }
         let object = body.data.and_then(|data| {
             let kind = data.resource.unwrap_or_else(|| subject(&body.kind).to_owned().into());
             Some(ObjectRef { kind, id: data.id? })
         });
-        Ok(Reading::event(Event {
+        Ok(RequestReading::event(Event {
             created: signed_time(body.created_at.as_deref()),
             object,
             ..Event::new(body.id.ok_or_else(|| Unusable::missing("id"))?, body.kind, request.body)

@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 
 use super::signature::{BodyCode, Keys};
 use super::{
-    About, CannotSign, Draft, Handshake, Provider, Reading, Refusal, Request, Scheme, Setup, SetupError,
-    Signed, Unusable, Verified,
+    AboutProvider, CannotSign, Draft, Handshake, Provider, Request, RequestReading, RequestRefusal, Scheme,
+    Setup, SetupError, Signed, Unusable, Verified,
 };
 use crate::event::{Created, Event, ObjectRef};
 use crate::time::Time;
@@ -19,17 +19,17 @@ pub struct Line;
 
 const CODE: BodyCode = BodyCode::base64("x-line-signature");
 
-static ABOUT: About = About {
+static ABOUT: AboutProvider = AboutProvider {
     proof: "HMAC-SHA256 over the body",
     secret: "the channel secret (LINE Developers → channel → Basic settings)",
     sample_type: "message",
     sample: r#"{"destination":"U0","events":[{"type":"{type}","webhookEventId":"{id}","timestamp":{ms},"mode":"active","deliveryContext":{"isRedelivery":false}}]}"#,
     names_account: true,
-    ..About::new("line", "LINE Messaging API")
+    ..AboutProvider::new("line", "LINE Messaging API")
 };
 
 impl Provider for Line {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static AboutProvider {
         &ABOUT
     }
 
@@ -69,14 +69,14 @@ struct Message<'r> {
 }
 
 impl Scheme for Open {
-    fn check(&self, request: &Request<'_>, _now: Time) -> Result<(), Refusal> {
+    fn check(&self, request: &Request<'_>, _now: Time) -> Result<(), RequestRefusal> {
         CODE.check(&self.keys, request)
     }
 
-    fn read<'r>(&self, request: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
+    fn read<'r>(&self, request: &Verified<'r>) -> Result<RequestReading<'r>, Unusable> {
         let body: Body<'r> = request.json()?;
         if body.events.is_empty() {
-            return Ok(Reading::Handshake(Handshake::Acknowledge));
+            return Ok(RequestReading::Handshake(Handshake::Acknowledge));
         }
         let event = |raw: &'r RawValue| {
             let item: Item<'r> = serde_json::from_str(raw.get()).map_err(|error| Unusable::json(&error))?;
@@ -88,7 +88,7 @@ impl Scheme for Open {
                 ..Event::new(item.webhook_event_id, item.kind, raw.get().as_bytes())
             })
         };
-        body.events.into_iter().map(event).collect::<Result<_, _>>().map(Reading::Events)
+        body.events.into_iter().map(event).collect::<Result<_, _>>().map(RequestReading::Events)
     }
 
     fn sign(&self, draft: Draft, _now: Time) -> Result<Signed, CannotSign> {

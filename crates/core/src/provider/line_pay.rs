@@ -7,8 +7,8 @@ use ring::hmac;
 
 use super::signature::to_base64;
 use super::{
-    About, CannotSign, Draft, Provider, Reading, Refusal, Request, Scheme, Setup, SetupError, Signed,
-    Unusable, Verified,
+    AboutProvider, CannotSign, Draft, Provider, Request, RequestReading, RequestRefusal, Scheme, Setup,
+    SetupError, Signed, Unusable, Verified,
 };
 use crate::event::{Event, ObjectRef, Trust};
 use crate::secret::Secret;
@@ -20,17 +20,17 @@ pub struct LinePay;
 const TRANSACTION_DIGITS_MAX: usize = 32;
 const ORDER_BYTES_MAX: usize = 100;
 
-static ABOUT: About = About {
+static ABOUT: AboutProvider = AboutProvider {
     proof: "none: a hint, to be confirmed with LINE Pay",
     trust: Trust::Hint,
     sample_type: KIND,
-    ..About::new("line_pay", "LINE Pay")
+    ..AboutProvider::new("line_pay", "LINE Pay")
 };
 
 const KIND: &str = "line_pay.callback";
 
 impl Provider for LinePay {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static AboutProvider {
         &ABOUT
     }
 
@@ -42,22 +42,22 @@ impl Provider for LinePay {
 struct Open;
 
 impl Scheme for Open {
-    fn check(&self, request: &Request<'_>, _now: Time) -> Result<(), Refusal> {
+    fn check(&self, request: &Request<'_>, _now: Time) -> Result<(), RequestRefusal> {
         if request.method != Method::GET {
-            return Err(Refusal::ForeignCall("LINE Pay calls back by GET"));
+            return Err(RequestRefusal::ForeignCall("LINE Pay calls back by GET"));
         }
         if !request.body.is_empty() {
-            return Err(Refusal::ForeignCall("LINE Pay's callback has no body"));
+            return Err(RequestRefusal::ForeignCall("LINE Pay's callback has no body"));
         }
         callback(request.query)
             .map(|_| ())
-            .ok_or(Refusal::ForeignCall("the query holds no transactionId in digits and orderId"))
+            .ok_or(RequestRefusal::ForeignCall("the query holds no transactionId in digits and orderId"))
     }
 
-    fn read<'r>(&self, request: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
+    fn read<'r>(&self, request: &Verified<'r>) -> Result<RequestReading<'r>, Unusable> {
         let (transaction, order) =
             callback(request.query).ok_or_else(|| Unusable::missing("transactionId"))?;
-        Ok(Reading::event(Event {
+        Ok(RequestReading::event(Event {
             object: Some(ObjectRef::new("payment", transaction.clone())),
             ..Event::new(request.hint_id(&format!("callback:{transaction}:{order}")), KIND, &[])
         }))

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use http::{HeaderMap, Method};
 
-use super::{Reading, Request, Scheme, Unusable, Verified, usable};
+use super::{Request, RequestReading, Scheme, Unusable, Verified, usable};
 use crate::event::Event;
 use crate::time::Time;
 
@@ -21,8 +21,8 @@ pub fn read_listed<'r>(scheme: &dyn Scheme, event: &'r str, now: Time) -> Result
         Request { method: &GET, headers: &NO_HEADERS, query: "", body: event.as_bytes(), certificate: None };
     let reading = scheme.read_listed(&Verified { request, now })?;
     match usable(reading)? {
-        Reading::Events(mut events) if events.len() == 1 => Ok(events.remove(0)),
-        Reading::Events(_) | Reading::Handshake(_) => {
+        RequestReading::Events(mut events) if events.len() == 1 => Ok(events.remove(0)),
+        RequestReading::Events(_) | RequestReading::Handshake(_) => {
             Err(Unusable("the list holds something else than an event".into()))
         }
     }

@@ -9,8 +9,8 @@ use serde::Deserialize;
 
 use super::signature::{BodyCode, Keys};
 use super::{
-    About, CannotSign, Draft, Handshake, Provider, Reading, Refusal, Request, Scheme, Setup, SetupError,
-    Signed, Unusable, Verified, signed_time, subject,
+    AboutProvider, CannotSign, Draft, Handshake, Provider, Request, RequestReading, RequestRefusal, Scheme,
+    Setup, SetupError, Signed, Unusable, Verified, signed_time, subject,
 };
 use crate::event::{Event, ObjectRef, Trust};
 use crate::time::Time;
@@ -22,25 +22,25 @@ const CODE: BodyCode = BodyCode::hex("x-mollie-signature").after("sha256=");
 const CLASSIC_KIND: &str = "mollie.changed";
 const CLASSIC_ID_BYTES_MAX: usize = 64;
 
-static SIGNED: About = About {
+static SIGNED: AboutProvider = AboutProvider {
     proof: "HMAC-SHA256 over the body",
     secret: "the webhook's signing secret (Dashboard → Developers → Webhooks)",
     sample_type: "payment-link.paid",
     sample: r#"{"resource":"event","id":"{id}","type":"{type}","entityId":"pl_{id}","createdAt":"{rfc3339}"}"#,
-    ..About::new("mollie", "Mollie")
+    ..AboutProvider::new("mollie", "Mollie")
 };
 
-static CLASSIC: About = About {
+static CLASSIC: AboutProvider = AboutProvider {
     proof: "none: a hint, to be looked up at Mollie",
     trust: Trust::Hint,
     sample_type: CLASSIC_KIND,
     sample: "id={id}",
     hint_headers: &[("content-type", "application/x-www-form-urlencoded")],
-    ..About::new("mollie_classic", "Mollie (classic webhooks)")
+    ..AboutProvider::new("mollie_classic", "Mollie (classic webhooks)")
 };
 
 impl Provider for Mollie {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static AboutProvider {
         &SIGNED
     }
 
@@ -50,7 +50,7 @@ impl Provider for Mollie {
 }
 
 impl Provider for MollieClassic {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static AboutProvider {
         &CLASSIC
     }
 
@@ -79,16 +79,16 @@ struct Body<'r> {
 }
 
 impl Scheme for OpenSigned {
-    fn check(&self, request: &Request<'_>, _now: Time) -> Result<(), Refusal> {
+    fn check(&self, request: &Request<'_>, _now: Time) -> Result<(), RequestRefusal> {
         CODE.check_any(&self.keys, request)
     }
 
-    fn read<'r>(&self, request: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
+    fn read<'r>(&self, request: &Verified<'r>) -> Result<RequestReading<'r>, Unusable> {
         let body: Body<'r> = request.json()?;
         if body.kind == "hook.ping" {
-            return Ok(Reading::Handshake(Handshake::Acknowledge));
+            return Ok(RequestReading::Handshake(Handshake::Acknowledge));
         }
-        Ok(Reading::event(Event {
+        Ok(RequestReading::event(Event {
             created: signed_time(body.created_at.as_deref()),
             object: body.entity_id.map(|id| ObjectRef::new(subject(&body.kind).to_owned(), id)),
             ..Event::new(body.id, body.kind, request.body)
@@ -102,13 +102,15 @@ impl Scheme for OpenSigned {
 }
 
 impl Scheme for OpenClassic {
-    fn check(&self, request: &Request<'_>, _now: Time) -> Result<(), Refusal> {
-        announced(request.body).map(|_| ()).ok_or(Refusal::ForeignCall("the form holds no id of Mollie's"))
+    fn check(&self, request: &Request<'_>, _now: Time) -> Result<(), RequestRefusal> {
+        announced(request.body)
+            .map(|_| ())
+            .ok_or(RequestRefusal::ForeignCall("the form holds no id of Mollie's"))
     }
 
-    fn read<'r>(&self, request: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
+    fn read<'r>(&self, request: &Verified<'r>) -> Result<RequestReading<'r>, Unusable> {
         let id = announced(request.body).ok_or_else(|| Unusable::missing("id"))?;
-        Ok(Reading::event(Event {
+        Ok(RequestReading::event(Event {
             // All that was understood. The rest of the form may be anybody's words, and is kept nowhere.
             body: format!("id={id}").into_bytes().into(),
             object: Some(ObjectRef::new(kind_of(&id), id.clone())),

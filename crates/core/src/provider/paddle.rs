@@ -8,8 +8,8 @@ use serde::Deserialize;
 
 use super::signature::{Keys, StampedCode};
 use super::{
-    About, CannotSign, Draft, Provider, Reading, Refusal, Request, Scheme, Setup, SetupError, Signed,
-    Unusable, Verified, signed_time, subject,
+    AboutProvider, CannotSign, Draft, Provider, Request, RequestReading, RequestRefusal, Scheme, Setup,
+    SetupError, Signed, Unusable, Verified, signed_time, subject,
 };
 use crate::event::{Event, ObjectRef};
 use crate::time::Time;
@@ -20,17 +20,17 @@ const SIGNATURE: StampedCode =
     StampedCode { header: "paddle-signature", between: ';', time: "ts", code: "h1", joint: b":" };
 const TOLERANCE_S: i64 = 5;
 
-static ABOUT: About = About {
+static ABOUT: AboutProvider = AboutProvider {
     proof: "HMAC-SHA256 over timestamp and body",
     secret: "the destination's secret key, `pdl_ntfset_…` (Developer tools → Notifications)",
     tolerance_s: Some(TOLERANCE_S),
     sample_type: "transaction.completed",
     sample: r#"{"event_id":"{id}","event_type":"{type}","occurred_at":"{rfc3339}","notification_id":"ntf_{id}","data":{"id":"txn_{id}"}}"#,
-    ..About::new("paddle", "Paddle")
+    ..AboutProvider::new("paddle", "Paddle")
 };
 
 impl Provider for Paddle {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static AboutProvider {
         &ABOUT
     }
 
@@ -66,14 +66,14 @@ struct Data<'r> {
 }
 
 impl Scheme for Open {
-    fn check(&self, request: &Request<'_>, now: Time) -> Result<(), Refusal> {
+    fn check(&self, request: &Request<'_>, now: Time) -> Result<(), RequestRefusal> {
         SIGNATURE.check(&self.keys, request, now, self.tolerance_s)
     }
 
-    fn read<'r>(&self, request: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
+    fn read<'r>(&self, request: &Verified<'r>) -> Result<RequestReading<'r>, Unusable> {
         let body: Body<'r> = request.json()?;
         let object = body.data.and_then(|data| data.id);
-        Ok(Reading::event(Event {
+        Ok(RequestReading::event(Event {
             created: signed_time(body.occurred_at.as_deref()),
             object: object.map(|id| ObjectRef::new(subject(&body.event_type).to_owned(), id)),
             ..Event::new(body.event_id, body.event_type, request.body)

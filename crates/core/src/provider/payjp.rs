@@ -8,8 +8,8 @@ use serde::Deserialize;
 
 use super::signature::{is_token, secrets};
 use super::{
-    About, CannotSign, Draft, Provider, Reading, Refusal, Request, Scheme, Setup, SetupError, Signed,
-    Unusable, Verified,
+    AboutProvider, CannotSign, Draft, Provider, Request, RequestReading, RequestRefusal, Scheme, Setup,
+    SetupError, Signed, Unusable, Verified,
 };
 use crate::event::{BodyDigest, Created, Event, IdProof, ObjectRef, Trust};
 use crate::secret::Secret;
@@ -19,18 +19,18 @@ pub struct PayJp;
 
 const TOKEN: &str = "x-payjp-webhook-token";
 
-static ABOUT: About = About {
+static ABOUT: AboutProvider = AboutProvider {
     proof: "a secret token in a header; the body is not signed",
     secret: "the webhook token, `whook_…` (管理画面 → API → Webhook)",
     trust: Trust::Token,
     secret_headers: &[TOKEN],
     sample_type: "charge.succeeded",
     sample: r#"{"id":"{id}","object":"event","type":"{type}","created":{seconds},"livemode":false,"data":{"id":"ch_{id}","object":"charge"}}"#,
-    ..About::new("payjp", "PAY.JP")
+    ..AboutProvider::new("payjp", "PAY.JP")
 };
 
 impl Provider for PayJp {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static AboutProvider {
         &ABOUT
     }
 
@@ -64,13 +64,13 @@ struct Object<'r> {
 }
 
 impl Scheme for Open {
-    fn check(&self, request: &Request<'_>, _now: Time) -> Result<(), Refusal> {
-        if is_token(&self.secrets, request.header(TOKEN)?) { Ok(()) } else { Err(Refusal::BadToken) }
+    fn check(&self, request: &Request<'_>, _now: Time) -> Result<(), RequestRefusal> {
+        if is_token(&self.secrets, request.header(TOKEN)?) { Ok(()) } else { Err(RequestRefusal::BadToken) }
     }
 
-    fn read<'r>(&self, request: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
+    fn read<'r>(&self, request: &Verified<'r>) -> Result<RequestReading<'r>, Unusable> {
         let body: Body<'r> = request.json()?;
-        Ok(Reading::event(Event {
+        Ok(RequestReading::event(Event {
             created: body
                 .created
                 .map(|seconds| Created { at: Time::from_seconds(seconds), immutable: false }),
@@ -81,7 +81,7 @@ impl Scheme for Open {
         }))
     }
 
-    fn read_listed<'r>(&self, event: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
+    fn read_listed<'r>(&self, event: &Verified<'r>) -> Result<RequestReading<'r>, Unusable> {
         self.read(event)
     }
 
@@ -123,8 +123,8 @@ mod tests {
                 certificate: None,
             };
             match peek(&*scheme, request, Time::from_ms(0)).unwrap() {
-                Reading::Events(events) => events[0].id_proof,
-                Reading::Handshake(_) => panic!("it is an event"),
+                RequestReading::Events(events) => events[0].id_proof,
+                RequestReading::Handshake(_) => panic!("it is an event"),
             }
         };
         assert_eq!(proof(2, 100), proof(1, 100));

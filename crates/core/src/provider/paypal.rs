@@ -10,10 +10,10 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 
-use super::certificate::{Hash, read_signature};
+use super::certificate::{HashAlgorithm, read_signature};
 use super::{
-    About, CannotSign, Draft, Provider, ProviderSetting, Reading, Refusal, Request, Scheme, Setup,
-    SetupError, Signed, Unusable, Verified, check_sides, signed_time,
+    AboutProvider, CannotSign, Draft, Provider, ProviderSetting, Request, RequestReading, RequestRefusal,
+    Scheme, Setup, SetupError, Signed, Unusable, Verified, check_sides, signed_time,
 };
 use crate::event::{Event, ObjectRef};
 use crate::time::Time;
@@ -35,7 +35,7 @@ const TOLERANCE_S: i64 = 4 * 86_400;
 const TOLERANCE_MAX_S: i64 = 30 * 86_400;
 const FUTURE_S: i64 = 300;
 
-static ABOUT: About = About {
+static ABOUT: AboutProvider = AboutProvider {
     proof: "RSA signature by PayPal's certificate over ids, time and the body's CRC32",
     tolerance_s: Some(TOLERANCE_S),
     has_certificate: true,
@@ -46,11 +46,11 @@ static ABOUT: About = About {
         required: true,
     }],
     sample_type: "PAYMENT.CAPTURE.COMPLETED",
-    ..About::new("paypal", "PayPal")
+    ..AboutProvider::new("paypal", "PayPal")
 };
 
 impl Provider for PayPal {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static AboutProvider {
         &ABOUT
     }
 
@@ -92,16 +92,16 @@ struct Resource<'r> {
 }
 
 impl Scheme for Open {
-    fn certificate_url(&self, request: &Request<'_>) -> Result<Option<String>, Refusal> {
+    fn certificate_url(&self, request: &Request<'_>) -> Result<Option<String>, RequestRefusal> {
         Ok(Some(examine(request)?.certificate_url.to_owned()))
     }
 
-    fn check(&self, request: &Request<'_>, now: Time) -> Result<(), Refusal> {
+    fn check(&self, request: &Request<'_>, now: Time) -> Result<(), RequestRefusal> {
         let Proof { id, time, signed_at, signature, .. } = examine(request)?;
-        let certificate = request.certificate.ok_or(Refusal::BadCertificate("was not at hand"))?;
+        let certificate = request.certificate.ok_or(RequestRefusal::BadCertificate("was not at hand"))?;
         let sum = crc32fast::hash(request.body);
         let text = format!("{id}|{time}|{}|{sum}", self.webhook_id);
-        certificate.verify(Hash::Sha256, text.as_bytes(), &signature, now)?;
+        certificate.verify(HashAlgorithm::Sha256, text.as_bytes(), &signature, now)?;
         check_sides(signed_at.seconds(), now, self.tolerance_s, FUTURE_S)
     }
 
@@ -110,17 +110,17 @@ impl Scheme for Open {
         request.header(ID).ok().map(|id| format!("{}|{id}", self.webhook_id))
     }
 
-    fn read<'r>(&self, request: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
+    fn read<'r>(&self, request: &Verified<'r>) -> Result<RequestReading<'r>, Unusable> {
         let body: Body<'r> = request.json()?;
         let object = body.resource_type.zip(body.resource.and_then(|resource| resource.id));
-        Ok(Reading::event(Event {
+        Ok(RequestReading::event(Event {
             created: signed_time(body.create_time.as_deref()),
             object: object.map(|(kind, id)| ObjectRef { kind, id }),
             ..Event::new(body.id, body.event_type, request.body)
         }))
     }
 
-    fn read_listed<'r>(&self, event: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
+    fn read_listed<'r>(&self, event: &Verified<'r>) -> Result<RequestReading<'r>, Unusable> {
         self.read(event)
     }
 
@@ -147,23 +147,23 @@ const TEXT_MAX: usize = 100;
 
 /// Everything that can be judged without the certificate: nothing is fetched on a stranger's word for a request that
 /// could not be accepted anyway.
-fn examine<'r>(request: &Request<'r>) -> Result<Proof<'r>, Refusal> {
+fn examine<'r>(request: &Request<'r>) -> Result<Proof<'r>, RequestRefusal> {
     let text = |name: &str| {
         let text = request.header(name)?;
         // The parts are signed with `|` between them: one that holds it could be cut in two ways.
         let is_plain = (1..=TEXT_MAX).contains(&text.len()) && !text.contains('|');
-        if is_plain { Ok(text) } else { Err(Refusal::malformed(name)) }
+        if is_plain { Ok(text) } else { Err(RequestRefusal::malformed(name)) }
     };
     let (id, time) = (text(ID)?, text(TIME)?);
-    let signed_at = Time::parse_rfc3339(time).ok_or_else(|| Refusal::malformed(TIME))?;
+    let signed_at = Time::parse_rfc3339(time).ok_or_else(|| RequestRefusal::malformed(TIME))?;
     let signature =
-        read_signature(request.header(SIGNATURE)?).ok_or_else(|| Refusal::malformed(SIGNATURE))?;
+        read_signature(request.header(SIGNATURE)?).ok_or_else(|| RequestRefusal::malformed(SIGNATURE))?;
     if request.header(ALGORITHM)? != "SHA256withRSA" {
-        return Err(Refusal::malformed(ALGORITHM));
+        return Err(RequestRefusal::malformed(ALGORITHM));
     }
     let certificate_url = request.header(CERTIFICATE)?;
     if !is_paypal_certificate(certificate_url) {
-        return Err(Refusal::foreign_certificate(certificate_url));
+        return Err(RequestRefusal::foreign_certificate(certificate_url));
     }
     Ok(Proof { id, time, signed_at, signature, certificate_url })
 }

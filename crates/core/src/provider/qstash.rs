@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::signature::{Keys, from_base64url, sha256, to_base64url};
 use super::{
-    About, CannotSign, Draft, FUTURE_SKEW_S, Provider, Reading, Refusal, Request, Scheme, Setup, SetupError,
-    Signed, Unusable, Verified,
+    AboutProvider, CannotSign, Draft, FUTURE_SKEW_S, Provider, Request, RequestReading, RequestRefusal,
+    Scheme, Setup, SetupError, Signed, Unusable, Verified,
 };
 use crate::event::Event;
 use crate::time::Time;
@@ -21,17 +21,17 @@ const ISSUER: &str = "Upstash";
 const KIND: &str = "qstash.message";
 const LIFETIME_S: i64 = 300;
 
-static ABOUT: About = About {
+static ABOUT: AboutProvider = AboutProvider {
     proof: "JWT (HS256) over our address, its time window and the body",
     secret: "the current and the next signing key, `sig_…` (Upstash Console → QStash → Signing Keys)",
     signs_url: true,
     sample_type: KIND,
     sample: r#"{"id":"{id}"}"#,
-    ..About::new("qstash", "QStash")
+    ..AboutProvider::new("qstash", "QStash")
 };
 
 impl Provider for QStash {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static AboutProvider {
         &ABOUT
     }
 
@@ -70,12 +70,12 @@ struct Claims {
 }
 
 impl Scheme for Open {
-    fn check(&self, request: &Request<'_>, now: Time) -> Result<(), Refusal> {
-        let malformed = || Refusal::malformed(SIGNATURE);
+    fn check(&self, request: &Request<'_>, now: Time) -> Result<(), RequestRefusal> {
+        let malformed = || RequestRefusal::malformed(SIGNATURE);
         let (text, code) = request.header(SIGNATURE)?.rsplit_once('.').ok_or_else(malformed)?;
         let code = from_base64url(code).ok_or_else(malformed)?;
         if !self.keys.accept(&[text.as_bytes()], &[code]) {
-            return Err(Refusal::BadSignature);
+            return Err(RequestRefusal::BadSignature);
         }
         let (head, claims) = text.split_once('.').ok_or_else(malformed)?;
         let head: Head = decode(head).ok_or_else(malformed)?;
@@ -85,21 +85,21 @@ impl Scheme for Open {
             return Err(malformed());
         }
         if claims.sub != self.url {
-            return Err(Refusal::ForeignUrl(claims.sub));
+            return Err(RequestRefusal::ForeignUrl(claims.sub));
         }
         let now = now.seconds();
         if now >= claims.exp {
-            return Err(Refusal::StaleTimestamp(now.saturating_sub(claims.nbf)));
+            return Err(RequestRefusal::StaleTimestamp(now.saturating_sub(claims.nbf)));
         }
         if claims.nbf > now.saturating_add(FUTURE_SKEW_S) {
-            return Err(Refusal::FutureTimestamp(claims.nbf.saturating_sub(now)));
+            return Err(RequestRefusal::FutureTimestamp(claims.nbf.saturating_sub(now)));
         }
         let same = from_base64url(&claims.body).is_some_and(|hash| hash == sha256(request.body).as_ref());
-        if same { Ok(()) } else { Err(Refusal::BadSignature) }
+        if same { Ok(()) } else { Err(RequestRefusal::BadSignature) }
     }
 
-    fn read<'r>(&self, request: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
-        Ok(Reading::event(Event::with_open_id(request.needed_header(MESSAGE_ID)?, KIND, request.body)))
+    fn read<'r>(&self, request: &Verified<'r>) -> Result<RequestReading<'r>, Unusable> {
+        Ok(RequestReading::event(Event::with_open_id(request.needed_header(MESSAGE_ID)?, KIND, request.body)))
     }
 
     fn sign(&self, draft: Draft, now: Time) -> Result<Signed, CannotSign> {

@@ -9,8 +9,8 @@ use serde::Deserialize;
 use super::signature::{BodyCode, Keys};
 use super::text::Text;
 use super::{
-    About, CannotSign, Draft, Provider, Reading, Refusal, Request, Scheme, Setup, SetupError, Signed,
-    Unusable, Verified,
+    AboutProvider, CannotSign, Draft, Provider, Request, RequestReading, RequestRefusal, Scheme, Setup,
+    SetupError, Signed, Unusable, Verified,
 };
 use crate::event::{Created, Event, ObjectRef};
 use crate::time::Time;
@@ -20,17 +20,17 @@ pub struct Razorpay;
 const CODE: BodyCode = BodyCode::hex("x-razorpay-signature");
 const EVENT_ID: &str = "x-razorpay-event-id";
 
-static ABOUT: About = About {
+static ABOUT: AboutProvider = AboutProvider {
     proof: "HMAC-SHA256 over the body",
     secret: "the webhook's secret (Dashboard → Account & Settings → Webhooks)",
     sample_type: "payment.captured",
     sample: r#"{"entity":"event","account_id":"acc_0","event":"{type}","contains":["payment"],"payload":{"payment":{"entity":{"id":"pay_{id}"}}},"created_at":{seconds}}"#,
     names_account: true,
-    ..About::new("razorpay", "Razorpay")
+    ..AboutProvider::new("razorpay", "Razorpay")
 };
 
 impl Provider for Razorpay {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static AboutProvider {
         &ABOUT
     }
 
@@ -56,17 +56,17 @@ struct Body<'r> {
 }
 
 impl Scheme for Open {
-    fn check(&self, request: &Request<'_>, _now: Time) -> Result<(), Refusal> {
+    fn check(&self, request: &Request<'_>, _now: Time) -> Result<(), RequestRefusal> {
         CODE.check(&self.keys, request)
     }
 
-    fn read<'r>(&self, request: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
+    fn read<'r>(&self, request: &Verified<'r>) -> Result<RequestReading<'r>, Unusable> {
         let body: Body<'r> = request.json()?;
         let object = body.contains.into_iter().next().and_then(|kind| {
             let id = Text::at(request.body, &format!("payload.{kind}.entity.id"))?;
             Some(ObjectRef::new(kind, id.0))
         });
-        Ok(Reading::event(Event {
+        Ok(RequestReading::event(Event {
             created: body
                 .created_at
                 .map(|seconds| Created { at: Time::from_seconds(seconds), immutable: true }),

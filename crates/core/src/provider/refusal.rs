@@ -4,7 +4,7 @@ use super::excerpt;
 
 /// Why a request is not believed. The sender learns none of this; the operator all of it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
+pub enum RequestRefusal {
     #[error("header {0} is missing")]
     MissingHeader(String),
     #[error("header {0} can't be read")]
@@ -33,7 +33,7 @@ pub enum Refusal {
     ForeignCall(&'static str),
 }
 
-impl Refusal {
+impl RequestRefusal {
     pub(super) fn missing(header: &str) -> Self {
         Self::MissingHeader(header.to_owned())
     }

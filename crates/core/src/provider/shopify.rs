@@ -8,21 +8,21 @@ use serde::Deserialize;
 use super::signature::{BodyCode, Keys};
 use super::text::Text;
 use super::{
-    About, CannotSign, Draft, Provider, Reading, Refusal, Request, Scheme, Setup, SetupError, Signed,
-    Unusable, Verified,
+    AboutProvider, CannotSign, Draft, Provider, Request, RequestReading, RequestRefusal, Scheme, Setup,
+    SetupError, Signed, Unusable, Verified,
 };
 use crate::event::{Created, Event, ObjectRef};
 use crate::time::Time;
 
 pub struct Shopify;
 
-static ABOUT: About = About {
+static ABOUT: AboutProvider = AboutProvider {
     proof: "HMAC-SHA256 over the body",
     secret: "the app's client secret (or the secret shown under Settings → Notifications → Webhooks)",
     sample_type: "orders/paid",
     sample: r#"{"id":820982911946154508,"name":"{id}","total_price":"1200","currency":"JPY"}"#,
     names_account: true,
-    ..About::new("shopify", "Shopify")
+    ..AboutProvider::new("shopify", "Shopify")
 };
 
 struct Names {
@@ -55,7 +55,7 @@ static PLAIN: Names = Names {
 };
 
 impl Provider for Shopify {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static AboutProvider {
         &ABOUT
     }
 
@@ -75,11 +75,11 @@ struct Body<'r> {
 }
 
 impl Scheme for Open {
-    fn check(&self, request: &Request<'_>, _now: Time) -> Result<(), Refusal> {
+    fn check(&self, request: &Request<'_>, _now: Time) -> Result<(), RequestRefusal> {
         names(request).code.check(&self.keys, request)
     }
 
-    fn read<'r>(&self, request: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
+    fn read<'r>(&self, request: &Verified<'r>) -> Result<RequestReading<'r>, Unusable> {
         let names = names(request);
         let topic = request.needed_header(names.topic)?;
         let id = match request.optional_header(names.event_id) {
@@ -88,7 +88,7 @@ impl Scheme for Open {
         };
         let triggered_at = request.optional_header(names.triggered_at).and_then(Time::parse_rfc3339);
         let object = request.json::<Body<'r>>().ok().and_then(|body| body.id);
-        Ok(Reading::event(Event {
+        Ok(RequestReading::event(Event {
             created: triggered_at.map(|at| Created { at, immutable: false }),
             object: object.map(|id| ObjectRef::new(topic.split('/').next().unwrap_or(topic), id.0)),
             account: request.optional_header(names.shop).map(Into::into),

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD
 use ring::{digest, hmac};
 use subtle::ConstantTimeEq;
 
-use super::{Refusal, Request, Setup, SetupError, check_window};
+use super::{Request, RequestRefusal, Setup, SetupError, check_window};
 use crate::secret::Secret;
 use crate::time::Time;
 
@@ -94,7 +94,7 @@ impl StampedCode {
         request: &Request<'_>,
         now: Time,
         tolerance_s: i64,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), RequestRefusal> {
         let mut stamp = None;
         let mut codes = Vec::new();
         for entry in request.header(self.header)?.split(self.between) {
@@ -104,10 +104,10 @@ impl StampedCode {
                 _ => {}
             }
         }
-        let stamp = stamp.ok_or_else(|| Refusal::malformed(self.header))?;
-        let signed_at = stamp.parse().map_err(|_| Refusal::malformed(self.header))?;
+        let stamp = stamp.ok_or_else(|| RequestRefusal::malformed(self.header))?;
+        let signed_at = stamp.parse().map_err(|_| RequestRefusal::malformed(self.header))?;
         if !keys.accept(&[stamp.as_bytes(), self.joint, request.body], &codes) {
-            return Err(Refusal::BadSignature);
+            return Err(RequestRefusal::BadSignature);
         }
         check_window(signed_at, now, tolerance_s)
     }
@@ -144,24 +144,25 @@ impl BodyCode {
         Self { prefix, ..self }
     }
 
-    pub fn check(&self, keys: &Keys, request: &Request<'_>) -> Result<(), Refusal> {
-        let code =
-            self.decode(request.header(self.header)?).ok_or_else(|| Refusal::malformed(self.header))?;
-        if keys.accept(&[request.body], &[code]) { Ok(()) } else { Err(Refusal::BadSignature) }
+    pub fn check(&self, keys: &Keys, request: &Request<'_>) -> Result<(), RequestRefusal> {
+        let code = self
+            .decode(request.header(self.header)?)
+            .ok_or_else(|| RequestRefusal::malformed(self.header))?;
+        if keys.accept(&[request.body], &[code]) { Ok(()) } else { Err(RequestRefusal::BadSignature) }
     }
 
     /// For the provider that repeats the header, one per active secret.
-    pub fn check_any(&self, keys: &Keys, request: &Request<'_>) -> Result<(), Refusal> {
+    pub fn check_any(&self, keys: &Keys, request: &Request<'_>) -> Result<(), RequestRefusal> {
         let mut values = request.headers.get_all(self.header).iter().peekable();
         if values.peek().is_none() {
-            return Err(Refusal::missing(self.header));
+            return Err(RequestRefusal::missing(self.header));
         }
         let codes: Vec<_> = values
             .filter_map(|value| value.to_str().ok())
             .flat_map(|list| list.split(','))
             .filter_map(|value| self.decode(value.trim()))
             .collect();
-        if keys.accept(&[request.body], &codes) { Ok(()) } else { Err(Refusal::BadSignature) }
+        if keys.accept(&[request.body], &codes) { Ok(()) } else { Err(RequestRefusal::BadSignature) }
     }
 
     pub fn sign(&self, keys: &Keys, body: &[u8]) -> (&'static str, String) {

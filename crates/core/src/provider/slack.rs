@@ -8,8 +8,8 @@ use serde::Deserialize;
 
 use super::signature::{Keys, from_hex, to_hex};
 use super::{
-    About, CannotSign, Draft, Handshake, Provider, Reading, Refusal, Request, Scheme, Setup, SetupError,
-    Signed, Unusable, Verified, check_window,
+    AboutProvider, CannotSign, Draft, Handshake, Provider, Request, RequestReading, RequestRefusal, Scheme,
+    Setup, SetupError, Signed, Unusable, Verified, check_window,
 };
 use crate::event::{Created, Event};
 use crate::time::Time;
@@ -20,18 +20,18 @@ const SIGNATURE: &str = "x-slack-signature";
 const TIMESTAMP: &str = "x-slack-request-timestamp";
 const TOLERANCE_S: i64 = 300;
 
-static ABOUT: About = About {
+static ABOUT: AboutProvider = AboutProvider {
     proof: "HMAC-SHA256 over timestamp and body",
     secret: "the app's signing secret (api.slack.com → app → Basic Information)",
     tolerance_s: Some(TOLERANCE_S),
     sample_type: "app_mention",
     sample: r#"{"type":"event_callback","event_id":"{id}","event_time":{seconds},"event":{"type":"{type}"}}"#,
     names_account: true,
-    ..About::new("slack", "Slack")
+    ..AboutProvider::new("slack", "Slack")
 };
 
 impl Provider for Slack {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static AboutProvider {
         &ABOUT
     }
 
@@ -77,18 +77,18 @@ struct Payload {
 }
 
 impl Scheme for Open {
-    fn check(&self, request: &Request<'_>, now: Time) -> Result<(), Refusal> {
+    fn check(&self, request: &Request<'_>, now: Time) -> Result<(), RequestRefusal> {
         let text = request.header(TIMESTAMP)?;
-        let signed_at = text.parse().map_err(|_| Refusal::malformed(TIMESTAMP))?;
+        let signed_at = text.parse().map_err(|_| RequestRefusal::malformed(TIMESTAMP))?;
         let code = request.header(SIGNATURE)?.strip_prefix("v0=").and_then(from_hex);
-        let code = code.ok_or_else(|| Refusal::malformed(SIGNATURE))?;
+        let code = code.ok_or_else(|| RequestRefusal::malformed(SIGNATURE))?;
         if !self.keys.accept(&[b"v0:", text.as_bytes(), b":", request.body], &[code]) {
-            return Err(Refusal::BadSignature);
+            return Err(RequestRefusal::BadSignature);
         }
         check_window(signed_at, now, self.tolerance_s)
     }
 
-    fn read<'r>(&self, request: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
+    fn read<'r>(&self, request: &Verified<'r>) -> Result<RequestReading<'r>, Unusable> {
         if request.body.starts_with(b"{") { read_json(request) } else { read_form(request) }
     }
 
@@ -101,17 +101,17 @@ impl Scheme for Open {
     }
 }
 
-fn read_json<'r>(request: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
+fn read_json<'r>(request: &Verified<'r>) -> Result<RequestReading<'r>, Unusable> {
     let body: Body<'r> = request.json()?;
     match body.kind.as_ref() {
         "url_verification" => {
             let body = body.challenge.ok_or_else(|| Unusable::missing("challenge"))?;
-            Ok(Reading::Handshake(Handshake::Echo { body }))
+            Ok(RequestReading::Handshake(Handshake::Echo { body }))
         }
         "event_callback" => {
             let id = body.event_id.ok_or_else(|| Unusable::missing("event_id"))?;
             let kind = body.event.ok_or_else(|| Unusable::missing("event.type"))?.kind;
-            Ok(Reading::event(Event {
+            Ok(RequestReading::event(Event {
                 created: body
                     .event_time
                     .map(|seconds| Created { at: Time::from_seconds(seconds), immutable: true }),
@@ -123,7 +123,7 @@ fn read_json<'r>(request: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
     }
 }
 
-fn read_form<'r>(request: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
+fn read_form<'r>(request: &Verified<'r>) -> Result<RequestReading<'r>, Unusable> {
     let field = |wanted: &str| {
         form_urlencoded::parse(request.body).find(|(name, _)| name == wanted).map(|(_, value)| value)
     };
@@ -133,10 +133,10 @@ fn read_form<'r>(request: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
     } else if field("command").is_some() {
         (Cow::Borrowed("slash_command"), field("trigger_id"))
     } else if field("ssl_check").as_deref() == Some("1") {
-        return Ok(Reading::Handshake(Handshake::Acknowledge));
+        return Ok(RequestReading::Handshake(Handshake::Acknowledge));
     } else {
         return Err(Unusable("neither an event, nor a slash command, nor an interaction".into()));
     };
     let trigger = trigger.ok_or_else(|| Unusable::missing("trigger_id"))?;
-    Ok(Reading::event(Event { account: field("team_id"), ..Event::new(trigger, kind, request.body) }))
+    Ok(RequestReading::event(Event { account: field("team_id"), ..Event::new(trigger, kind, request.body) }))
 }

@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 
 use serde::Deserialize;
 
-use super::certificate::{Hash, read_signature};
+use super::certificate::{HashAlgorithm, read_signature};
 use super::{
-    About, CannotSign, Draft, Handshake, Provider, ProviderSetting, Reading, Refusal, Request, Scheme, Setup,
-    SetupError, Signed, Unusable, Verified, signed_time,
+    AboutProvider, CannotSign, Draft, Handshake, Provider, ProviderSetting, Request, RequestReading,
+    RequestRefusal, Scheme, Setup, SetupError, Signed, Unusable, Verified, signed_time,
 };
 use crate::event::{Event, ObjectRef};
 use crate::time::Time;
@@ -19,7 +19,7 @@ pub struct Sns;
 
 const RAW_DELIVERY: &str = "x-amz-sns-rawdelivery";
 
-static ABOUT: About = About {
+static ABOUT: AboutProvider = AboutProvider {
     proof: "RSA signature by AWS's certificate, topic compared",
     has_certificate: true,
     settings: &[ProviderSetting {
@@ -29,11 +29,11 @@ static ABOUT: About = About {
         required: true,
     }],
     names_account: true,
-    ..About::new("sns", "Amazon SNS (SES bounces and complaints)")
+    ..AboutProvider::new("sns", "Amazon SNS (SES bounces and complaints)")
 };
 
 impl Provider for Sns {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static AboutProvider {
         &ABOUT
     }
 
@@ -90,32 +90,32 @@ struct InnerMail {
 }
 
 impl Scheme for Open {
-    fn certificate_url(&self, request: &Request<'_>) -> Result<Option<String>, Refusal> {
+    fn certificate_url(&self, request: &Request<'_>) -> Result<Option<String>, RequestRefusal> {
         Ok(Some(self.examine(request)?.envelope.signing_cert_url.into_owned()))
     }
 
-    fn check(&self, request: &Request<'_>, now: Time) -> Result<(), Refusal> {
+    fn check(&self, request: &Request<'_>, now: Time) -> Result<(), RequestRefusal> {
         let Proof { text, hash, signature, .. } = self.examine(request)?;
-        let certificate = request.certificate.ok_or(Refusal::BadCertificate("was not at hand"))?;
+        let certificate = request.certificate.ok_or(RequestRefusal::BadCertificate("was not at hand"))?;
         certificate.verify(hash, text.as_bytes(), &signature, now)
     }
 
-    fn read<'r>(&self, request: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
+    fn read<'r>(&self, request: &Verified<'r>) -> Result<RequestReading<'r>, Unusable> {
         let envelope = envelope(request).map_err(|_| Unusable::missing("Type"))?;
         match envelope.kind.as_ref() {
             "SubscriptionConfirmation" => {
                 let url = envelope.subscribe_url.filter(|url| sns_url(url).is_some());
                 let url =
                     url.ok_or_else(|| Unusable("SubscribeURL is not an address of SNS".into()))?.into_owned();
-                Ok(Reading::Handshake(Handshake::Confirm { url }))
+                Ok(RequestReading::Handshake(Handshake::Confirm { url }))
             }
             // The topic falls silent from here on: somebody must be able to see that.
-            "UnsubscribeConfirmation" => Ok(Reading::event(event(envelope, request.body))),
+            "UnsubscribeConfirmation" => Ok(RequestReading::event(event(envelope, request.body))),
             "Notification" => {
                 let inner = serde_json::from_str::<Inner>(&envelope.message).ok();
                 let (kind, mail) = inner.map_or((None, None), |inner| (inner.notification_type, inner.mail));
                 let event = event(envelope, request.body);
-                Ok(Reading::event(Event {
+                Ok(RequestReading::event(Event {
                     kind: kind.map_or(event.kind, Cow::Owned),
                     object: mail.and_then(|mail| mail.message_id).map(|id| ObjectRef::new("mail", id)),
                     ..event
@@ -138,41 +138,41 @@ struct Proof<'r> {
     envelope: Envelope<'r>,
     /// What is signed.
     text: String,
-    hash: Hash,
+    hash: HashAlgorithm,
     signature: Vec<u8>,
 }
 
 impl Open {
     /// Everything that can be judged without the certificate: nothing is fetched on a stranger's word for a message
     /// that could not be accepted anyway.
-    fn examine<'r>(&self, request: &Request<'r>) -> Result<Proof<'r>, Refusal> {
+    fn examine<'r>(&self, request: &Request<'r>) -> Result<Proof<'r>, RequestRefusal> {
         if request.headers.contains_key(RAW_DELIVERY) {
-            return Err(Refusal::Unsigned);
+            return Err(RequestRefusal::Unsigned);
         }
         let envelope = envelope(request)?;
         if !self.topics.contains(envelope.topic_arn.as_ref()) {
-            return Err(Refusal::foreign_topic(&envelope.topic_arn));
+            return Err(RequestRefusal::foreign_topic(&envelope.topic_arn));
         }
         let url = envelope.signing_cert_url.as_ref();
         if !sns_url(url).is_some_and(|(_, path)| is_plain_pem(path)) {
-            return Err(Refusal::foreign_certificate(url));
+            return Err(RequestRefusal::foreign_certificate(url));
         }
         let hash = match envelope.signature_version.as_ref() {
-            "1" => Hash::Sha1,
-            "2" => Hash::Sha256,
-            _ => return Err(Refusal::MalformedBody),
+            "1" => HashAlgorithm::Sha1,
+            "2" => HashAlgorithm::Sha256,
+            _ => return Err(RequestRefusal::MalformedBody),
         };
         if !is_unequivocal(&envelope) {
-            return Err(Refusal::MalformedBody);
+            return Err(RequestRefusal::MalformedBody);
         }
-        let signature = read_signature(&envelope.signature).ok_or(Refusal::MalformedBody)?;
-        let text = signed_text(&envelope).ok_or(Refusal::MalformedBody)?;
+        let signature = read_signature(&envelope.signature).ok_or(RequestRefusal::MalformedBody)?;
+        let text = signed_text(&envelope).ok_or(RequestRefusal::MalformedBody)?;
         Ok(Proof { envelope, text, hash, signature })
     }
 }
 
-fn envelope<'r>(request: &Request<'r>) -> Result<Envelope<'r>, Refusal> {
-    serde_json::from_slice(request.body).map_err(|_| Refusal::MalformedBody)
+fn envelope<'r>(request: &Request<'r>) -> Result<Envelope<'r>, RequestRefusal> {
+    serde_json::from_slice(request.body).map_err(|_| RequestRefusal::MalformedBody)
 }
 
 /// Whether its signed text can be read in one way only. It has a line for each field: none but the message, which comes first,
@@ -332,7 +332,7 @@ mod tests {
             account: Some(TOPIC.into()),
             ..Event::new("m-1", "UnsubscribeConfirmation", &body)
         };
-        assert_eq!(reading, Ok(Reading::event(expected)));
+        assert_eq!(reading, Ok(RequestReading::event(expected)));
     }
 
     #[test]

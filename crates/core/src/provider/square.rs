@@ -8,8 +8,8 @@ use serde::Deserialize;
 
 use super::signature::{Keys, from_base64, to_base64};
 use super::{
-    About, CannotSign, Draft, Provider, Reading, Refusal, Request, Scheme, Setup, SetupError, Signed,
-    Unusable, Verified, signed_time,
+    AboutProvider, CannotSign, Draft, Provider, Request, RequestReading, RequestRefusal, Scheme, Setup,
+    SetupError, Signed, Unusable, Verified, signed_time,
 };
 use crate::event::{Event, ObjectRef};
 use crate::time::Time;
@@ -18,18 +18,18 @@ pub struct Square;
 
 const SIGNATURE: &str = "x-square-hmacsha256-signature";
 
-static ABOUT: About = About {
+static ABOUT: AboutProvider = AboutProvider {
     proof: "HMAC-SHA256 over our address and the body",
     secret: "the subscription's signature key (Developer Console → application → Webhooks)",
     signs_url: true,
     sample_type: "payment.updated",
     sample: r#"{"merchant_id":"M0","type":"{type}","event_id":"{id}","created_at":"{rfc3339}","data":{"type":"payment","id":"{id}"}}"#,
     names_account: true,
-    ..About::new("square", "Square")
+    ..AboutProvider::new("square", "Square")
 };
 
 impl Provider for Square {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static AboutProvider {
         &ABOUT
     }
 
@@ -69,15 +69,16 @@ struct Data<'r> {
 }
 
 impl Scheme for Open {
-    fn check(&self, request: &Request<'_>, _now: Time) -> Result<(), Refusal> {
-        let code = from_base64(request.header(SIGNATURE)?).ok_or_else(|| Refusal::malformed(SIGNATURE))?;
+    fn check(&self, request: &Request<'_>, _now: Time) -> Result<(), RequestRefusal> {
+        let code =
+            from_base64(request.header(SIGNATURE)?).ok_or_else(|| RequestRefusal::malformed(SIGNATURE))?;
         let genuine = self.keys.accept(&[self.url.as_bytes(), request.body], &[code]);
-        if genuine { Ok(()) } else { Err(Refusal::BadSignature) }
+        if genuine { Ok(()) } else { Err(RequestRefusal::BadSignature) }
     }
 
-    fn read<'r>(&self, request: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
+    fn read<'r>(&self, request: &Verified<'r>) -> Result<RequestReading<'r>, Unusable> {
         let body: Body<'r> = request.json()?;
-        Ok(Reading::event(Event {
+        Ok(RequestReading::event(Event {
             created: signed_time(body.created_at.as_deref()),
             object: body.data.and_then(|data| Some(ObjectRef { kind: data.kind?, id: data.id? })),
             account: body.merchant_id,
@@ -85,7 +86,7 @@ impl Scheme for Open {
         }))
     }
 
-    fn read_listed<'r>(&self, event: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
+    fn read_listed<'r>(&self, event: &Verified<'r>) -> Result<RequestReading<'r>, Unusable> {
         self.read(event)
     }
 

@@ -8,8 +8,8 @@ use serde::Deserialize;
 
 use super::signature::{Keys, from_base64, to_base64};
 use super::{
-    About, CannotSign, Draft, Provider, Reading, Refusal, Request, Scheme, Setup, SetupError, Signed,
-    Unusable, Verified, check_window,
+    AboutProvider, CannotSign, Draft, Provider, Request, RequestReading, RequestRefusal, Scheme, Setup,
+    SetupError, Signed, Unusable, Verified, check_window,
 };
 use crate::event::Event;
 use crate::time::Time;
@@ -21,26 +21,26 @@ const TOLERANCE_S: i64 = 300;
 const PROOF: &str = "HMAC-SHA256 over id, timestamp and body";
 const SAMPLE: &str = r#"{"type":"{type}","timestamp":"{rfc3339}","data":{"id":"{id}"}}"#;
 
-static STANDARD: About = About {
+static STANDARD: AboutProvider = AboutProvider {
     proof: PROOF,
     secret: "the endpoint's secret, `whsec_…` and base 64",
     tolerance_s: Some(TOLERANCE_S),
     sample_type: "invoice.paid",
     sample: SAMPLE,
-    ..About::new("standard_webhooks", "Standard Webhooks")
+    ..AboutProvider::new("standard_webhooks", "Standard Webhooks")
 };
 
-static SVIX: About = About {
+static SVIX: AboutProvider = AboutProvider {
     proof: PROOF,
     secret: "the endpoint's signing secret, `whsec_…` and base 64",
     tolerance_s: Some(TOLERANCE_S),
     sample_type: "invoice.paid",
     sample: SAMPLE,
-    ..About::new("svix", "Svix")
+    ..AboutProvider::new("svix", "Svix")
 };
 
 impl Provider for StandardWebhooks {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static AboutProvider {
         &STANDARD
     }
 
@@ -50,7 +50,7 @@ impl Provider for StandardWebhooks {
 }
 
 impl Provider for Svix {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static AboutProvider {
         &SVIX
     }
 
@@ -70,14 +70,14 @@ struct Body<'r> {
 }
 
 impl Scheme for Open {
-    fn check(&self, request: &Request<'_>, now: Time) -> Result<(), Refusal> {
+    fn check(&self, request: &Request<'_>, now: Time) -> Result<(), RequestRefusal> {
         self.envelope.check(request, now)
     }
 
-    fn read<'r>(&self, request: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
+    fn read<'r>(&self, request: &Verified<'r>) -> Result<RequestReading<'r>, Unusable> {
         let body: Body<'r> = request.json()?;
         let kind = body.kind.ok_or_else(|| Unusable::missing("type"))?;
-        Ok(Reading::event(Event::new(self.envelope.id(request)?, kind, request.body)))
+        Ok(RequestReading::event(Event::new(self.envelope.id(request)?, kind, request.body)))
     }
 
     fn sign(&self, draft: Draft, now: Time) -> Result<Signed, CannotSign> {
@@ -109,17 +109,17 @@ impl Envelope {
         Ok(Self { names, keys, tolerance_s: setup.tolerance_s.unwrap_or(TOLERANCE_S) })
     }
 
-    pub fn check(&self, request: &Request<'_>, now: Time) -> Result<(), Refusal> {
+    pub fn check(&self, request: &Request<'_>, now: Time) -> Result<(), RequestRefusal> {
         let id = request.header(self.names.id)?;
         let text = request.header(self.names.timestamp)?;
-        let signed_at = text.parse().map_err(|_| Refusal::malformed(self.names.timestamp))?;
+        let signed_at = text.parse().map_err(|_| RequestRefusal::malformed(self.names.timestamp))?;
         let codes: Vec<_> = request
             .header(self.names.signature)?
             .split(' ')
             .filter_map(|entry| from_base64(entry.strip_prefix("v1,")?))
             .collect();
         if !self.keys.accept(&[id.as_bytes(), b".", text.as_bytes(), b".", request.body], &codes) {
-            return Err(Refusal::BadSignature);
+            return Err(RequestRefusal::BadSignature);
         }
         check_window(signed_at, now, self.tolerance_s)
     }

@@ -8,8 +8,8 @@ use serde::Deserialize;
 
 use super::signature::{Keys, StampedCode};
 use super::{
-    About, CannotSign, Draft, Provider, Reading, Refusal, Request, Scheme, Setup, SetupError, Signed,
-    Unusable, Verified,
+    AboutProvider, CannotSign, Draft, Provider, Request, RequestReading, RequestRefusal, Scheme, Setup,
+    SetupError, Signed, Unusable, Verified,
 };
 use crate::event::{Created, Event, ObjectRef};
 use crate::time::Time;
@@ -20,18 +20,18 @@ const SIGNATURE: StampedCode =
     StampedCode { header: "stripe-signature", between: ',', time: "t", code: "v1", joint: b"." };
 const TOLERANCE_S: i64 = 300;
 
-static ABOUT: About = About {
+static ABOUT: AboutProvider = AboutProvider {
     proof: "HMAC-SHA256 over timestamp and body",
     secret: "the endpoint's signing secret, `whsec_…` (Dashboard → Developers → Webhooks)",
     tolerance_s: Some(TOLERANCE_S),
     sample_type: "payment_intent.succeeded",
     sample: r#"{"id":"{id}","object":"event","type":"{type}","created":{seconds},"livemode":false,"data":{"object":{"id":"pi_{id}","object":"payment_intent"}}}"#,
     names_account: true,
-    ..About::new("stripe", "Stripe")
+    ..AboutProvider::new("stripe", "Stripe")
 };
 
 impl Provider for Stripe {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static AboutProvider {
         &ABOUT
     }
 
@@ -103,11 +103,11 @@ enum CreatedField<'r> {
 }
 
 impl Scheme for Open {
-    fn check(&self, request: &Request<'_>, now: Time) -> Result<(), Refusal> {
+    fn check(&self, request: &Request<'_>, now: Time) -> Result<(), RequestRefusal> {
         SIGNATURE.check(&self.keys, request, now, self.tolerance_s)
     }
 
-    fn read<'r>(&self, request: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
+    fn read<'r>(&self, request: &Verified<'r>) -> Result<RequestReading<'r>, Unusable> {
         let body: Body<'r> = request.json()?;
         let created = match &body.created {
             CreatedField::Seconds(seconds) => Some(Time::from_seconds(*seconds)),
@@ -115,7 +115,7 @@ impl Scheme for Open {
         };
         let whole = body.data.map(|data| (data.object.object, data.object.id));
         let object = whole.or(body.related_object.map(|related| (related.object, related.id)));
-        Ok(Reading::event(Event {
+        Ok(RequestReading::event(Event {
             created: created.map(|at| Created { at, immutable: true }),
             object: object.and_then(|(kind, id)| Some(ObjectRef { kind: kind?, id: id? })),
             account: body.account,
@@ -125,7 +125,7 @@ impl Scheme for Open {
     }
 
     /// The list renders an event in the account's own version, so only its id and time are the webhook's to the letter.
-    fn read_listed<'r>(&self, event: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
+    fn read_listed<'r>(&self, event: &Verified<'r>) -> Result<RequestReading<'r>, Unusable> {
         self.read(event)
     }
 

@@ -69,18 +69,18 @@ impl Sent {
         }
     }
 
-    fn check(&self, scheme: &dyn Scheme) -> Result<(), Refusal> {
+    fn check(&self, scheme: &dyn Scheme) -> Result<(), RequestRefusal> {
         scheme.check(&self.request(), NOW)
     }
 
-    fn read(&self, name: &str) -> Result<Reading<'_>, Unusable> {
+    fn read(&self, name: &str) -> Result<RequestReading<'_>, Unusable> {
         let scheme = open(name);
         read(scheme.as_ref(), &verify(scheme.as_ref(), self.request(), NOW).unwrap())
     }
 
     fn events(&self, name: &str) -> Vec<Event<'_>> {
         match self.read(name) {
-            Ok(Reading::Events(events)) => events,
+            Ok(RequestReading::Events(events)) => events,
             other => panic!("{name}: {other:?}"),
         }
     }
@@ -141,12 +141,12 @@ fn a2_a_tolerance_and_a_certificate_are_for_those_who_have_one() {
 fn a2_the_window_has_two_sides_and_forgives_a_minute_of_skew() {
     let now = Time::from_seconds(1000);
     assert_eq!(check_window(700, now, 300), Ok(()));
-    assert_eq!(check_window(699, now, 300), Err(Refusal::StaleTimestamp(301)));
+    assert_eq!(check_window(699, now, 300), Err(RequestRefusal::StaleTimestamp(301)));
     assert_eq!(check_window(1300, now, 300), Ok(()));
-    assert_eq!(check_window(1301, now, 300), Err(Refusal::FutureTimestamp(301)));
+    assert_eq!(check_window(1301, now, 300), Err(RequestRefusal::FutureTimestamp(301)));
     assert_eq!(check_window(1060, now, 5), Ok(()));
-    assert_eq!(check_window(1061, now, 5), Err(Refusal::FutureTimestamp(61)));
-    assert_eq!(check_window(i64::MIN, now, 300), Err(Refusal::StaleTimestamp(i64::MAX)));
+    assert_eq!(check_window(1061, now, 5), Err(RequestRefusal::FutureTimestamp(61)));
+    assert_eq!(check_window(i64::MIN, now, 300), Err(RequestRefusal::StaleTimestamp(i64::MAX)));
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn a2_any_of_several_secrets_may_match_and_no_other() {
         };
         assert_eq!(check(&["00000000", SECRET]), Ok(()), "{}", provider.about().name);
         let refusal = check(&["00000000", "11111111"]).unwrap_err();
-        assert!(matches!(refusal, Refusal::BadSignature | Refusal::BadToken), "{refusal:?}");
+        assert!(matches!(refusal, RequestRefusal::BadSignature | RequestRefusal::BadToken), "{refusal:?}");
     }
 }
 
@@ -230,7 +230,7 @@ fn a3_handshakes_get_the_answer_their_provider_wants() {
         ("mollie", "", r#"{"id":"e","type":"hook.ping"}"#, Handshake::Acknowledge),
     ] {
         let sent = Sent::signed(name, kind, body);
-        assert_eq!(sent.read(name), Ok(Reading::Handshake(answer)), "{name} {body}");
+        assert_eq!(sent.read(name), Ok(RequestReading::Handshake(answer)), "{name} {body}");
     }
 }
 
@@ -306,14 +306,14 @@ fn a2_an_adyen_batch_is_believed_whole_or_not_at_all() {
 
     let forged = String::from_utf8(sent.body.clone()).unwrap().replace("REFUND", "CHARGEBACK");
     sent.body = forged.into_bytes();
-    assert_eq!(sent.check(open("adyen").as_ref()), Err(Refusal::BadSignature));
+    assert_eq!(sent.check(open("adyen").as_ref()), Err(RequestRefusal::BadSignature));
     sent.body = batch(&[]).into_bytes();
-    assert_eq!(sent.check(open("adyen").as_ref()), Err(Refusal::MalformedBody));
+    assert_eq!(sent.check(open("adyen").as_ref()), Err(RequestRefusal::MalformedBody));
     // Two spellings of one field: which one was signed?
     let twice = item("P1", "CAPTURE", r#","pspReference":"P9""#);
     assert!(open("adyen").sign(Draft { id: String::new(), kind: String::new(), body: vec![] }, NOW).is_err());
     sent.body = batch(&[twice]).into_bytes();
-    assert_eq!(sent.check(open("adyen").as_ref()), Err(Refusal::MalformedBody));
+    assert_eq!(sent.check(open("adyen").as_ref()), Err(RequestRefusal::MalformedBody));
 }
 
 #[test]
@@ -322,7 +322,7 @@ fn a2_mollie_repeats_its_header_while_a_secret_is_rotated() {
     let good = sent.headers.remove("x-mollie-signature").unwrap();
     let other = HeaderValue::from_str(&format!("sha256={}", "00".repeat(32))).unwrap();
     sent.headers.append("x-mollie-signature", other.clone());
-    assert_eq!(sent.check(open("mollie").as_ref()), Err(Refusal::BadSignature));
+    assert_eq!(sent.check(open("mollie").as_ref()), Err(RequestRefusal::BadSignature));
     sent.headers.append("x-mollie-signature", good.clone());
     assert_eq!(sent.check(open("mollie").as_ref()), Ok(()));
     let joined = format!("{}, {}", other.to_str().unwrap(), good.to_str().unwrap());
@@ -331,7 +331,7 @@ fn a2_mollie_repeats_its_header_while_a_secret_is_rotated() {
     // Elsewhere a second header is an attempt to confuse.
     let mut sent = Sent::signed("github", "push", "{}");
     sent.headers.append("x-hub-signature-256", good);
-    assert!(matches!(sent.check(open("github").as_ref()), Err(Refusal::MalformedHeader(_))));
+    assert!(matches!(sent.check(open("github").as_ref()), Err(RequestRefusal::MalformedHeader(_))));
 }
 
 #[test]
@@ -340,7 +340,7 @@ fn a4_no_hint_is_swallowed_by_an_earlier_one() {
         let name = provider.about().name;
         let (sent, scheme) = (Sent::sample(*provider).unwrap(), open(name));
         let id = |now| match read(scheme.as_ref(), &verify(scheme.as_ref(), sent.request(), now).unwrap()) {
-            Ok(Reading::Events(events)) => events[0].id.to_string(),
+            Ok(RequestReading::Events(events)) => events[0].id.to_string(),
             other => panic!("{other:?}"),
         };
         // Whoever sends it before the customer approves takes nothing away from the provider's own.
@@ -420,7 +420,7 @@ fn a2_twilio_names_calls_messages_and_json() {
     }
     let mut sent = Sent::signed("twilio", "", r#"{"a":1}"#);
     sent.body = br#"{"a":2}"#.to_vec();
-    assert_eq!(sent.check(open("twilio").as_ref()), Err(Refusal::BadSignature));
+    assert_eq!(sent.check(open("twilio").as_ref()), Err(RequestRefusal::BadSignature));
 }
 
 #[test]
@@ -447,7 +447,7 @@ fn a2_a_qstash_token_is_for_us_for_now_and_for_this_body() {
 /// Whose signature covers every byte of the body. Adyen signs eight fields, Twilio the fields of a form.
 fn signers_of_bytes() -> Vec<(&'static dyn Provider, Sent)> {
     let signs_bytes =
-        |about: &About| about.trust == Trust::Signed && !["adyen", "twilio"].contains(&about.name);
+        |about: &AboutProvider| about.trust == Trust::Signed && !["adyen", "twilio"].contains(&about.name);
     let all = ALL.iter().copied().filter(|provider| signs_bytes(provider.about()));
     all.filter_map(|provider| Some((provider, Sent::sample(provider)?))).collect()
 }
@@ -530,7 +530,7 @@ proptest! {
             let now = Time::from_ms(now);
             let _ = scheme.certificate_url(&sent.request());
             let _ = scheme.check(&sent.request(), now);
-            if let Ok(Reading::Events(events)) = read(scheme.as_ref(), &Verified { request: sent.request(), now }) {
+            if let Ok(RequestReading::Events(events)) = read(scheme.as_ref(), &Verified { request: sent.request(), now }) {
                 prop_assert!(!events.is_empty());
                 prop_assert!(events.iter().all(|event| is_usable(&event.id) && is_usable(&event.kind)));
             }

@@ -8,8 +8,8 @@ use ring::hmac;
 
 use super::signature::{Keys, from_base64, from_hex, sha256, to_base64, to_hex};
 use super::{
-    About, CannotSign, Draft, Provider, Reading, Refusal, Request, Scheme, Setup, SetupError, Signed,
-    Unusable, Verified,
+    AboutProvider, CannotSign, Draft, Provider, Request, RequestReading, RequestRefusal, Scheme, Setup,
+    SetupError, Signed, Unusable, Verified,
 };
 use crate::event::{Event, ObjectRef};
 use crate::time::Time;
@@ -22,18 +22,18 @@ const IDEMPOTENCY_TOKEN: &str = "i-twilio-idempotency-token";
 const BODY_SHA256: &str = "bodySHA256";
 const OTHER_KIND: &str = "twilio.request";
 
-static ABOUT: About = About {
+static ABOUT: AboutProvider = AboutProvider {
     proof: "HMAC-SHA1 over our address and the form's fields",
     secret: "the account's auth token (Console → Account → API keys & tokens)",
     signs_url: true,
     sample_type: "call.completed",
     sample: "AccountSid=AC0&CallSid={id}&CallStatus=completed",
     names_account: true,
-    ..About::new("twilio", "Twilio")
+    ..AboutProvider::new("twilio", "Twilio")
 };
 
 impl Provider for Twilio {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static AboutProvider {
         &ABOUT
     }
 
@@ -51,8 +51,9 @@ struct Open {
 }
 
 impl Scheme for Open {
-    fn check(&self, request: &Request<'_>, _now: Time) -> Result<(), Refusal> {
-        let code = from_base64(request.header(SIGNATURE)?).ok_or_else(|| Refusal::malformed(SIGNATURE))?;
+    fn check(&self, request: &Request<'_>, _now: Time) -> Result<(), RequestRefusal> {
+        let code =
+            from_base64(request.header(SIGNATURE)?).ok_or_else(|| RequestRefusal::malformed(SIGNATURE))?;
         let url = self.called_url(request.query);
         let genuine = if let Some(digest) = body_digest(&url) {
             // The digest is no secret, and the signature over it is what is compared in constant time.
@@ -61,16 +62,16 @@ impl Scheme for Open {
         } else {
             self.keys.accept(&[url.as_bytes(), sorted_fields(request.body).as_bytes()], &[code])
         };
-        if genuine { Ok(()) } else { Err(Refusal::BadSignature) }
+        if genuine { Ok(()) } else { Err(RequestRefusal::BadSignature) }
     }
 
-    fn read<'r>(&self, request: &Verified<'r>) -> Result<Reading<'r>, Unusable> {
+    fn read<'r>(&self, request: &Verified<'r>) -> Result<RequestReading<'r>, Unusable> {
         let event = |id: Cow<'r, str>, kind: Cow<'r, str>| match request.optional_header(IDEMPOTENCY_TOKEN) {
             Some(token) => Event::with_open_id(token, kind, request.body),
             None => Event::new(id, kind, request.body),
         };
         if body_digest(&self.called_url(request.query)).is_some() {
-            return Ok(Reading::event(event(request.digest_id().into(), OTHER_KIND.into())));
+            return Ok(RequestReading::event(event(request.digest_id().into(), OTHER_KIND.into())));
         }
         let field = |wanted: &str| {
             form_urlencoded::parse(request.body).find(|(name, _)| name == wanted).map(|(_, value)| value)
@@ -86,7 +87,7 @@ impl Scheme for Open {
             Some(status) => (format!("{sid}:{status}").into(), format!("{family}.{status}").into()),
             None => (sid.clone(), Cow::Borrowed(OTHER_KIND)),
         };
-        Ok(Reading::event(Event {
+        Ok(RequestReading::event(Event {
             object: Some(ObjectRef::new(family, sid)),
             account: field("AccountSid"),
             ..event(id, kind)

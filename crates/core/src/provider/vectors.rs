@@ -9,7 +9,8 @@ use serde::Deserialize;
 
 use super::signature::from_base64;
 use super::{
-    Certificate, Handshake, Provider, Reading, Refusal, Request, Scheme, Setup, find, line_pay, read, verify,
+    Certificate, Handshake, Provider, Request, RequestReading, RequestRefusal, Scheme, Setup, find, line_pay,
+    read, verify,
 };
 use crate::secret::Secret;
 use crate::time::Time;
@@ -124,24 +125,25 @@ impl Vector {
         &self,
         scheme: &dyn Scheme,
         request: &Request<'_>,
-    ) -> Result<Option<Certificate>, Refusal> {
+    ) -> Result<Option<Certificate>, RequestRefusal> {
         let Some(url) = scheme.certificate_url(request)? else { return Ok(None) };
         let pem = self.context.cert_url_to_pem.get(&url);
-        pem.map(|pem| Certificate::from_pem(pem.as_bytes()).map_err(Refusal::BadCertificate)).transpose()
+        pem.map(|pem| Certificate::from_pem(pem.as_bytes()).map_err(RequestRefusal::BadCertificate))
+            .transpose()
     }
 
     /// Is the first event the one the vector names?
-    fn compare(&self, reading: Result<Reading<'_>, super::Unusable>) -> Result<String, String> {
+    fn compare(&self, reading: Result<RequestReading<'_>, super::Unusable>) -> Result<String, String> {
         if self.dedupe_key.is_none() && self.event_type.is_none() {
             return Ok("accepted".into());
         }
         match reading {
             Err(unusable) => Err(format!("accepted, but {unusable}")),
-            Ok(Reading::Handshake(Handshake::Confirm { url })) => self.compare_subscription(&url),
-            Ok(Reading::Handshake(Handshake::Acknowledge | Handshake::Echo { .. })) => {
+            Ok(RequestReading::Handshake(Handshake::Confirm { url })) => self.compare_subscription(&url),
+            Ok(RequestReading::Handshake(Handshake::Acknowledge | Handshake::Echo { .. })) => {
                 Err("accepted as a handshake, but the vector names an event".into())
             }
-            Ok(Reading::Events(events)) => {
+            Ok(RequestReading::Events(events)) => {
                 let event = events.first().ok_or("accepted, but without an event")?;
                 self.compare_names(&event.id, &event.kind)?;
                 Ok(format!("accepted: {} {}", event.kind, event.id))
@@ -259,13 +261,13 @@ mod tests {
     fn a3_a_subscription_is_confirmed_at_its_own_address_and_nowhere_else() {
         let mut vectors = parse(FILE).unwrap();
         let vector = vectors.iter_mut().find(|one| one.name == "valid-subscription-confirmation").unwrap();
-        let confirm = |url: &str| Ok(Reading::Handshake(Handshake::Confirm { url: url.into() }));
+        let confirm = |url: &str| Ok(RequestReading::Handshake(Handshake::Confirm { url: url.into() }));
         let url = "https://sns.ap-northeast-1.amazonaws.com/?Action=ConfirmSubscription\
                    &TopicArn=arn:aws:sns:ap-northeast-1:123456789012:ses-events&Token=FAKETOKEN";
         assert_eq!(vector.compare(confirm(url)), Ok("accepted: a subscription to be confirmed".into()));
         assert!(vector.compare(confirm(&url.replace("FAKETOKEN", "OTHER"))).is_err());
         for other in [Handshake::Acknowledge, Handshake::Echo { body: url.into() }] {
-            assert!(vector.compare(Ok(Reading::Handshake(other))).is_err());
+            assert!(vector.compare(Ok(RequestReading::Handshake(other))).is_err());
         }
         vector.event_type = Some("Notification".into());
         assert!(vector.compare(confirm(url)).is_err());

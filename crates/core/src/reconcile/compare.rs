@@ -128,7 +128,7 @@ fn denied(ours: &Facts, theirs: &Facts) -> Option<String> {
 mod tests {
     use super::*;
     use crate::id::Seq;
-    use crate::settlement::{Cause, Fetch, Provider, References, read};
+    use crate::settlement::{ApiProvider, Cause, Fetch, References, read};
     use crate::source_name::Origin;
     use serde_json::json;
     use serde_json::value::to_raw_value;
@@ -144,7 +144,7 @@ mod tests {
             "status": status, "metadata": { "order_id": "O-1" },
         });
         let fetch = Fetch {
-            provider: Provider::Stripe,
+            provider: ApiProvider::Stripe,
             account: None,
             livemode: Some(false),
             object: "payment_intent".into(),

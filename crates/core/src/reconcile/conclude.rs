@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::silence::judge;
-use super::{Done, Found, Heard, Policy, Rates, SilenceVerdict, SourceRegister, Window, register};
+use super::{Done, Found, Heard, Rates, ReconcilePolicy, SilenceVerdict, SourceRegister, Window, register};
 use crate::actor::Actor;
 use crate::audit::{Entry, Role};
 use crate::notification::Alert;
@@ -12,7 +12,7 @@ use crate::queue::Failure;
 use crate::time::Time;
 
 /// Everything that a run found out.
-pub struct RunResult<'r> {
+pub struct ReconcileResult<'r> {
     pub source: &'r str,
     pub at: Time,
     pub window: Window,
@@ -25,9 +25,9 @@ pub struct RunResult<'r> {
     pub rates: &'r Rates,
 }
 
-impl RunResult<'_> {
+impl ReconcileResult<'_> {
     /// Writes down what was found; says what operators hear of it.
-    pub fn conclude(&self, register: &mut SourceRegister, policy: &Policy) -> Vec<Alert> {
+    pub fn conclude(&self, register: &mut SourceRegister, policy: &ReconcilePolicy) -> Vec<Alert> {
         let mut alerts = Vec::new();
         if policy.was_away(register, self.at) {
             register.resumed_at = Some(self.at);
@@ -116,7 +116,7 @@ impl RunResult<'_> {
             .then(|| Alert::of_key(self.source, "list", News::KeyRefused, failure.reason, &detail, self.at))
     }
 
-    fn silence(&self, register: &mut SourceRegister, policy: &Policy) -> Option<Alert> {
+    fn silence(&self, register: &mut SourceRegister, policy: &ReconcilePolicy) -> Option<Alert> {
         let verdict = judge(register, self.rates, policy.silent, register.unheard, self.at)?;
         let (silence, news) = match verdict {
             SilenceVerdict::Silent(silence) => (silence, News::Silent),
@@ -156,7 +156,7 @@ mod tests {
     fn run(found: &Found, failure: Option<&Failure>, register: &mut SourceRegister) -> Vec<&'static str> {
         let rates = Rates::of([], NOW);
         let window = Window { events_since: NOW, objects_since: NOW, is_deep: false };
-        let run = RunResult {
+        let run = ReconcileResult {
             source: "stripe",
             at: NOW,
             window,
@@ -166,7 +166,10 @@ mod tests {
             heard: None,
             rates: &rates,
         };
-        run.conclude(register, &Policy::default()).into_iter().map(|alert| alert.news.name()).collect()
+        run.conclude(register, &ReconcilePolicy::default())
+            .into_iter()
+            .map(|alert| alert.news.name())
+            .collect()
     }
 
     #[test]
@@ -196,7 +199,7 @@ mod tests {
     fn e2_a_run_that_found_nothing_leaves_no_entry_unless_somebody_asked_for_it() {
         let (found, rates) = (Found::default(), Rates::of([], NOW));
         let window = Window { events_since: NOW, objects_since: NOW, is_deep: false };
-        let run = RunResult {
+        let run = ReconcileResult {
             source: "stripe",
             at: NOW,
             window,

@@ -22,14 +22,14 @@ use super::decide::{parts, unite};
 use super::payment::{each, greater, is_nothing, oldest};
 use crate::money::Currency;
 
-pub use delete::{Deleted, delete};
-pub use derive::{Attention, Derived, GRACE, Status};
-pub use due::{Due, anchor, due};
+pub use delete::{DeletedBilling, delete};
+pub use derive::{BillingAttention, BillingDerived, BillingStatus, GRACE};
+pub use due::{BillingDue, anchor, due};
 pub use view::view;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Facts {
+pub struct BillingFacts {
     /// Where it went when it turned out to be another's part. Then nothing else counts.
     #[serde(skip_serializing_if = "is_nothing")]
     pub merged_into: Option<String>,
@@ -62,19 +62,19 @@ pub struct Facts {
     #[serde(skip_serializing_if = "is_nothing")]
     pub emitted: BTreeSet<String>,
     #[serde(skip_serializing_if = "is_nothing")]
-    pub deleted: Option<Deleted>,
+    pub deleted: Option<DeletedBilling>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Subscription {
-    pub newest: Option<Snapshot>,
+    pub newest: Option<BillingSnapshot>,
     pub currency: Option<Currency>,
 }
 
 /// A subscription as it was at a moment. The order of the fields is the order of snapshots.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Snapshot {
+pub struct BillingSnapshot {
     /// Ended for good: nothing is newer.
     pub ended: bool,
     /// Seconds.
@@ -142,7 +142,7 @@ pub struct Announced {
     pub status: String,
 }
 
-impl Facts {
+impl BillingFacts {
     /// Adds what another knows.
     pub fn join(&mut self, other: &Self) {
         greater(&mut self.merged_into, &other.merged_into);
@@ -155,13 +155,13 @@ impl Facts {
         self.provider_customers.extend(other.provider_customers.iter().cloned());
         self.emitted.extend(other.emitted.iter().cloned());
         greater(&mut self.announced, &other.announced);
-        Deleted::join(&mut self.deleted, other.deleted.as_ref());
+        DeletedBilling::join(&mut self.deleted, other.deleted.as_ref());
         each(&mut self.subscriptions, &other.subscriptions, Subscription::join);
         each(&mut self.invoices, &other.invoices, Invoice::join);
     }
 }
 
-impl Facts {
+impl BillingFacts {
     /// Everything that is kept of a billing, whatever it is made of.
     pub fn parse(facts: &str) -> serde_json::Result<Self> {
         Ok(unite(&parts::<Self>(facts)?).into_owned())

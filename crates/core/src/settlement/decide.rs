@@ -30,7 +30,7 @@ use crate::job::{NewJob, Timer};
 use crate::slot::Full;
 use crate::state::{Index, Key, Kind, Loaded, Naming, Posting, Wanted, Write};
 use crate::time::Time;
-use board::{Board, Known, Taken};
+use board::{Board, KnownThings, Taken};
 use finish::Steps;
 use orders::Orders;
 
@@ -86,7 +86,7 @@ pub struct Change {
     pub announcements: Vec<Announcement>,
     pub fetches: Vec<Fetch>,
     pub refunds: Vec<RefundCall>,
-    pub deadlines: Vec<Deadline>,
+    pub deadlines: Vec<OrderDeadline>,
     /// The inputs that asked for more places than are free, and so add nothing.
     pub declined: Vec<(usize, Full)>,
     /// Why it can't be decided; then nothing else is set.
@@ -128,7 +128,7 @@ pub fn names(inputs: &[Input]) -> Wanted {
         }
         if let Some(part) = &input.reading.payment {
             name(part, &mut wanted.names);
-            wanted.names.extend(billed(part).map(|name| billing::Facts::full(&name)));
+            wanted.names.extend(billed(part).map(|name| billing::BillingFacts::full(&name)));
         }
     }
     wanted
@@ -161,13 +161,13 @@ pub struct Terms<'t> {
 
 /// When the clock may next change something of an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Deadline {
+pub struct OrderDeadline {
     /// What locks the order.
     pub anchor: Key,
     pub at: Time,
 }
 
-impl Deadline {
+impl OrderDeadline {
     fn job(self, id: Seq) -> NewJob {
         let Key { kind, id: of } = self.anchor;
         Timer::Deadline { kind: kind.name().to_owned(), id: of }.job(id, self.at)
@@ -196,7 +196,7 @@ pub fn decide(
     loaded: &Loaded,
     terms: &Terms<'_>,
 ) -> Result<Vec<Change>, Wanted> {
-    let known = Known { asked, loaded };
+    let known = KnownThings { asked, loaded };
     let mut batch = Batch {
         billings: Board::new(known),
         payments: Board::new(known),
@@ -226,7 +226,7 @@ pub fn decide(
 
 /// Everything a batch works on.
 struct Batch<'l, 'i> {
-    billings: Board<'l, billing::Facts>,
+    billings: Board<'l, billing::BillingFacts>,
     payments: Board<'l, payment::Facts>,
     orders: Orders<'l>,
     steps: Steps<'i>,

@@ -5,12 +5,12 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::Realm;
-use super::reading::{Unreadable, unreadable};
+use super::reading::{UnreadableEvent, unreadable};
 use crate::announcement::JSON_HEADERS;
 use crate::change::Arrival;
 use crate::event::{DedupeKey, Stored, Trust};
 use crate::id::Seq;
-use crate::job::fetch::{Fetch, Provider};
+use crate::job::fetch::{ApiProvider, Fetch};
 use crate::job::{End, Lane, NewJob, Outcome, Task, effect_prefix};
 use crate::provider::{encode_hex, sha256};
 use crate::source_name::{FETCHED, Origin};
@@ -29,7 +29,7 @@ impl Fetch {
     pub fn of(realm: &str, object: &str, id: &str) -> Option<Self> {
         let (provider, account, livemode) = Realm::parse(realm)?;
         Some(Self {
-            provider: Provider::parse(provider).filter(|one| one.objects().contains(&object))?,
+            provider: ApiProvider::parse(provider).filter(|one| one.objects().contains(&object))?,
             account,
             livemode,
             object: object.to_owned(),
@@ -128,13 +128,16 @@ impl Fetch {
 
     /// Where an answer comes from.
     pub fn origin(event: &Stored) -> Origin {
-        let provider = event.event_type.split_once('.').and_then(|(name, _)| Provider::parse(name));
-        Origin { provider: provider.map(Provider::name).unwrap_or_default(), livemode: None }
+        let provider = event.event_type.split_once('.').and_then(|(name, _)| ApiProvider::parse(name));
+        Origin { provider: provider.map(ApiProvider::name).unwrap_or_default(), livemode: None }
     }
 }
 
 /// What was read from this provider, by the provider's name for such an object: `payment` of `square.payment`.
-pub(super) fn answered(provider: Provider, event: &Stored) -> Result<Option<(&str, &RawValue)>, Unreadable> {
+pub(super) fn answered(
+    provider: ApiProvider,
+    event: &Stored,
+) -> Result<Option<(&str, &RawValue)>, UnreadableEvent> {
     #[derive(Deserialize)]
     struct Envelope<'e> {
         #[serde(borrow)]
@@ -163,11 +166,11 @@ pub(super) mod listed {
     use serde_json::Value;
 
     use super::*;
-    use crate::provider::{self, Reading, Request, Setup};
+    use crate::provider::{self, Request, RequestReading, Setup};
 
     /// An object of a list as the event that it becomes.
     pub fn object(
-        provider: Provider,
+        provider: ApiProvider,
         account: Option<&str>,
         livemode: Option<bool>,
         kind: &str,
@@ -203,7 +206,8 @@ pub(super) mod listed {
             body: body.as_bytes(),
             certificate: None,
         };
-        let Reading::Events(events) = provider::peek(&*scheme, request, Time::from_ms(0)).unwrap() else {
+        let RequestReading::Events(events) = provider::peek(&*scheme, request, Time::from_ms(0)).unwrap()
+        else {
             panic!("no event");
         };
         let event = events.into_iter().next().unwrap();
@@ -232,7 +236,7 @@ mod tests {
         let fetch = Fetch::hinted(mollie, &hint("payment", Trust::Hint)).unwrap();
         assert_eq!(
             (fetch.provider, &*fetch.id, fetch.livemode),
-            (Provider::MollieClassic, "tr_1", Some(true))
+            (ApiProvider::MollieClassic, "tr_1", Some(true))
         );
         assert_eq!(Fetch::hinted(mollie, &hint("order", Trust::Hint)), None);
         assert_eq!(Fetch::hinted(mollie, &hint("payment", Trust::Signed)), None);
@@ -260,24 +264,24 @@ mod tests {
         let waits = |after_ms: i64, pause_ms: i64| {
             Some(End::Wait { due_at: made_at.plus_ms(after_ms).plus_ms(pause_ms) })
         };
-        assert_eq!(unknown(Provider::LinePay, 100), waits(100, 60_000));
-        assert_eq!(unknown(Provider::LinePay, 60_100), waits(60_100, 240_400));
+        assert_eq!(unknown(ApiProvider::LinePay, 100), waits(100, 60_000));
+        assert_eq!(unknown(ApiProvider::LinePay, 60_100), waits(60_100, 240_400));
         assert_eq!(
-            unknown(Provider::LinePay, 300_500),
+            unknown(ApiProvider::LinePay, 300_500),
             waits(300_500, 899_500),
             "not later than it can be known"
         );
-        for (provider, after_ms) in [(Provider::LinePay, 20 * 60_000), (Provider::MollieClassic, 0)] {
+        for (provider, after_ms) in [(ApiProvider::LinePay, 20 * 60_000), (ApiProvider::MollieClassic, 0)] {
             let Some(End::Done(Outcome::Skipped { note })) = unknown(provider, after_ms) else { panic!() };
             assert_eq!(note, "the provider knows no payment 1");
         }
-        assert_eq!(unknown(Provider::Stripe, 0), None, "what an event named is missed");
+        assert_eq!(unknown(ApiProvider::Stripe, 0), None, "what an event named is missed");
     }
 
     #[test]
     fn d2_an_answer_comes_in_as_an_event_of_its_provider() {
         let fetch = Fetch {
-            provider: Provider::Stripe,
+            provider: ApiProvider::Stripe,
             account: Some("acct_1".into()),
             livemode: Some(false),
             object: "balance_transaction".into(),

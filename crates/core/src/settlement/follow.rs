@@ -14,7 +14,7 @@ pub mod view;
 
 use std::sync::LazyLock;
 
-use super::payment::{Derived, Facts, Status};
+use super::payment::{Derived, Facts, PaymentStatus};
 use super::refund::RefundPolicy;
 use crate::case::Word;
 use crate::compensation::{CompensationRule, shipped};
@@ -93,15 +93,15 @@ pub enum OrderPart {
     Hold(Box<Hold>),
     Reservation {
         id: String,
-        facts: Box<rsv::Facts>,
+        facts: Box<rsv::ReservationFacts>,
     },
     NewFulfilment {
         id: String,
-        facts: Box<ful::Facts>,
+        facts: Box<ful::FulfilmentFacts>,
     },
     Fulfilment {
         id: String,
-        facts: Box<ful::Facts>,
+        facts: Box<ful::FulfilmentFacts>,
     },
     /// What a person says of a case.
     Case {
@@ -123,10 +123,10 @@ pub enum CaseWord {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hold {
     pub id: String,
-    pub reservation: rsv::Facts,
+    pub reservation: rsv::ReservationFacts,
     /// The slot as it is made if nobody has made it.
     pub slot: Slot,
-    pub fulfilment: Option<(String, ful::Facts)>,
+    pub fulfilment: Option<(String, ful::FulfilmentFacts)>,
 }
 
 /// The kind of what an id of ours names.
@@ -153,31 +153,31 @@ impl<'f> OrderMoney<'f> {
     }
 
     pub fn is_paid(&self) -> bool {
-        self.derived.is_settled() && self.derived.status != Status::Refunded
+        self.derived.is_settled() && self.derived.status != PaymentStatus::Refunded
     }
 
     /// All of it went back, and arrived.
     pub fn is_refunded(&self) -> bool {
-        self.derived.status == Status::Refunded
+        self.derived.status == PaymentStatus::Refunded
     }
 
     /// Nothing more can come of it by itself: the session ran out, or the order was called off.
     pub fn is_over(&self) -> bool {
         match self.derived.status {
-            Status::Expired | Status::Cancelled => true,
-            Status::Unpaid
-            | Status::Processing
-            | Status::Failed
-            | Status::PartiallyPaid
-            | Status::Paid
-            | Status::PartiallyRefunded
-            | Status::Refunded => false,
+            PaymentStatus::Expired | PaymentStatus::Cancelled => true,
+            PaymentStatus::Unpaid
+            | PaymentStatus::Processing
+            | PaymentStatus::Failed
+            | PaymentStatus::PartiallyPaid
+            | PaymentStatus::Paid
+            | PaymentStatus::PartiallyRefunded
+            | PaymentStatus::Refunded => false,
         }
     }
 
     /// The customer went to pay elsewhere, at the konbini or by a bank transfer, which may take days.
     pub fn is_delayed(&self) -> bool {
-        self.derived.status == Status::Processing
+        self.derived.status == PaymentStatus::Processing
     }
 
     /// What came beyond what was asked for, and is still here.

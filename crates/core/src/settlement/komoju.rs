@@ -14,17 +14,17 @@ use std::borrow::Cow;
 
 use super::fetch::answered;
 use super::payment::{Charge, ChargeStatus, Intent, IntentStatus, Refund, RefundStatus, Till};
-use super::reading::{Labels, Reading, References, Statement, Unreadable, named, parse, unreadable};
+use super::reading::{Labels, Reading, References, Statement, UnreadableEvent, named, parse, unreadable};
 use crate::event::Stored;
-use crate::job::fetch::Provider;
+use crate::job::fetch::ApiProvider;
 use crate::money::{self, Currency};
 
 /// Families of events that speak of payments.
 const FAMILIES: [&str; 2] = ["payment.", "refund_request."];
 
 /// What KOMOJU's event adds; `None` when it speaks of no payment.
-pub fn read(event: &Stored, references: &References) -> Result<Option<Reading>, Unreadable> {
-    if let Some((kind, object)) = answered(Provider::Komoju, event)? {
+pub fn read(event: &Stored, references: &References) -> Result<Option<Reading>, UnreadableEvent> {
+    if let Some((kind, object)) = answered(ApiProvider::Komoju, event)? {
         let statement = match kind {
             "payment" => payment(parse(object)?, &event.event_type)?,
             _ => return Ok(None),
@@ -87,7 +87,7 @@ struct Details {
     email: Option<String>,
 }
 
-fn payment(payment: PaymentObject, event_type: &str) -> Result<Statement, Unreadable> {
+fn payment(payment: PaymentObject, event_type: &str) -> Result<Statement, UnreadableEvent> {
     let id = named(payment.id)?;
     let state = payment.status.as_deref();
     let details = payment.payment_details;
@@ -105,7 +105,7 @@ fn payment(payment: PaymentObject, event_type: &str) -> Result<Statement, Unread
     };
     let (taken, returned) = (status == IntentStatus::Succeeded, state == Some("refunded"));
     if taken && (payment.total.or(payment.amount).is_none() || payment.currency.is_none()) {
-        return Err(Unreadable::Amount("nothing".to_owned()));
+        return Err(UnreadableEvent::Amount("nothing".to_owned()));
     }
     let surcharge = amount(payment.payment_method_fee)?;
     let asked = match payment.total {
@@ -168,7 +168,7 @@ struct RefundObject {
     chargeback: Option<bool>,
 }
 
-fn refund(refund: RefundObject) -> Result<Statement, Unreadable> {
+fn refund(refund: RefundObject) -> Result<Statement, UnreadableEvent> {
     let mut statement = Statement::default();
     statement.add_refund(refund, None, None, false)?;
     Ok(statement)
@@ -182,14 +182,18 @@ struct RefundRequest {
     description: Option<String>,
 }
 
-fn refund_request(request: RefundRequest) -> Result<Statement, Unreadable> {
+fn refund_request(request: RefundRequest) -> Result<Statement, UnreadableEvent> {
     let mut statement = Statement::default();
     statement.add_request(request, None)?;
     Ok(statement)
 }
 
 impl Statement {
-    fn add_request(&mut self, request: RefundRequest, payment: Option<&String>) -> Result<(), Unreadable> {
+    fn add_request(
+        &mut self,
+        request: RefundRequest,
+        payment: Option<&String>,
+    ) -> Result<(), UnreadableEvent> {
         let id = named(request.id)?;
         let charge = payment.cloned().or(request.payment);
         let status = match request.status.as_deref() {
@@ -217,7 +221,7 @@ impl Statement {
         payment: Option<&String>,
         of_payment: Option<Currency>,
         counted: bool,
-    ) -> Result<(), Unreadable> {
+    ) -> Result<(), UnreadableEvent> {
         let id = named(refund.id)?;
         let charge = payment.cloned().or(refund.payment);
         let waits = refund.redirect_url.is_some() && !counted;
@@ -249,13 +253,13 @@ fn labels(metadata: Option<Value>, external_order_num: Option<String>) -> Labels
     labels
 }
 
-fn amount(amount: Option<i64>) -> Result<i64, Unreadable> {
+fn amount(amount: Option<i64>) -> Result<i64, UnreadableEvent> {
     let amount = amount.unwrap_or(0);
-    money::checked(amount).ok_or_else(|| Unreadable::Amount(amount.to_string()))
+    money::checked(amount).ok_or_else(|| UnreadableEvent::Amount(amount.to_string()))
 }
 
-fn currency(text: Option<&str>) -> Result<Option<Currency>, Unreadable> {
-    let parse = |text: &str| Currency::parse(text).ok_or_else(|| Unreadable::Currency(text.to_owned()));
+fn currency(text: Option<&str>) -> Result<Option<Currency>, UnreadableEvent> {
+    let parse = |text: &str| Currency::parse(text).ok_or_else(|| UnreadableEvent::Currency(text.to_owned()));
     text.map(parse).transpose()
 }
 

@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use super::fetch::answered;
 use super::payment::{Charge, ChargeStatus, Intent, IntentStatus, Refund, RefundStatus};
-use super::reading::{Labels, Reading, References, Statement, Unreadable, named, parse};
+use super::reading::{Labels, Reading, References, Statement, UnreadableEvent, named, parse};
 use crate::event::Stored;
-use crate::job::fetch::Provider;
+use crate::job::fetch::ApiProvider;
 use crate::money::{self, Currency};
 
 /// What was read from LINE Pay; `None` when it is no payment.
-pub fn read(event: &Stored, references: &References) -> Result<Option<Reading>, Unreadable> {
-    let Some(("payment", object)) = answered(Provider::LinePay, event)? else { return Ok(None) };
+pub fn read(event: &Stored, references: &References) -> Result<Option<Reading>, UnreadableEvent> {
+    let Some(("payment", object)) = answered(ApiProvider::LinePay, event)? else { return Ok(None) };
     let statement = payment(parse(object)?)?;
     Ok(Some(statement.into_reading("line_pay", event, references)))
 }
@@ -44,7 +44,7 @@ struct Refunded {
     refund_amount: Option<Value>,
 }
 
-fn payment(payment: Transaction) -> Result<Statement, Unreadable> {
+fn payment(payment: Transaction) -> Result<Statement, UnreadableEvent> {
     let id = named(text(&payment.id))?;
     let status = match payment.pay_status.as_deref() {
         Some("CAPTURE") => IntentStatus::Succeeded,
@@ -55,13 +55,13 @@ fn payment(payment: Transaction) -> Result<Statement, Unreadable> {
     };
     let taken = status == IntentStatus::Succeeded;
     let currency = match payment.currency {
-        Some(text) => Some(Currency::parse(&text).ok_or(Unreadable::Currency(text))?),
-        None if taken => return Err(Unreadable::Amount("nothing".to_owned())),
+        Some(text) => Some(Currency::parse(&text).ok_or(UnreadableEvent::Currency(text))?),
+        None if taken => return Err(UnreadableEvent::Amount("nothing".to_owned())),
         None => None,
     };
     let parts = payment.pay_info.into_iter().flatten().map(|part| amount(part.amount, currency));
     let asked = money::sum(parts.collect::<Result<Vec<_>, _>>()?);
-    let asked = money::checked(asked).ok_or_else(|| Unreadable::Amount(asked.to_string()))?;
+    let asked = money::checked(asked).ok_or_else(|| UnreadableEvent::Amount(asked.to_string()))?;
     let labels = payment.order_id.map(|order| ("orderId".to_owned(), order));
     let labels = Labels(labels.into_iter().collect());
     let mut statement = Statement { ids: vec![id.clone()], labels, ..Statement::default() };
@@ -102,11 +102,11 @@ fn payment(payment: Transaction) -> Result<Statement, Unreadable> {
 }
 
 /// Of a refund LINE Pay writes the amount with a minus.
-fn amount(written: Option<Value>, currency: Option<Currency>) -> Result<i64, Unreadable> {
+fn amount(written: Option<Value>, currency: Option<Currency>) -> Result<i64, UnreadableEvent> {
     let (Some(written), Some(currency)) = (written, currency) else { return Ok(0) };
     let number = text(&written);
     let amount = money::parse_decimal(number.strip_prefix('-').unwrap_or(&number), currency);
-    amount.ok_or(Unreadable::Amount(number))
+    amount.ok_or(UnreadableEvent::Amount(number))
 }
 
 fn text(value: &Value) -> String {

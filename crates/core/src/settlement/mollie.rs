@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use super::fetch::answered;
 use super::payment::{Charge, ChargeStatus, Intent, IntentStatus};
-use super::reading::{Labels, Reading, References, Statement, Unreadable, named, parse};
+use super::reading::{Labels, Reading, References, Statement, UnreadableEvent, named, parse};
 use crate::event::Stored;
-use crate::job::fetch::Provider;
+use crate::job::fetch::ApiProvider;
 use crate::money::{self, Currency};
 
 /// What was read from Mollie; `None` when it is no payment.
-pub fn read(event: &Stored, references: &References) -> Result<Option<Reading>, Unreadable> {
-    let Some(("payment", object)) = answered(Provider::MollieClassic, event)? else { return Ok(None) };
+pub fn read(event: &Stored, references: &References) -> Result<Option<Reading>, UnreadableEvent> {
+    let Some(("payment", object)) = answered(ApiProvider::MollieClassic, event)? else { return Ok(None) };
     let statement = payment(parse(object)?)?;
     Ok(Some(statement.into_reading("mollie_classic", event, references)))
 }
@@ -39,7 +39,7 @@ struct Details {
     failure_reason: Option<String>,
 }
 
-fn payment(payment: PaymentObject) -> Result<Statement, Unreadable> {
+fn payment(payment: PaymentObject) -> Result<Statement, UnreadableEvent> {
     let id = named(payment.id)?;
     let status = match payment.status.as_deref() {
         Some("paid") => IntentStatus::Succeeded,
@@ -52,7 +52,7 @@ fn payment(payment: PaymentObject) -> Result<Statement, Unreadable> {
     let taken = status == IntentStatus::Succeeded;
     let (asked, currency) = amount(payment.amount)?;
     if taken && currency.is_none() {
-        return Err(Unreadable::Amount("nothing".to_owned()));
+        return Err(UnreadableEvent::Amount("nothing".to_owned()));
     }
     let (captured, refunded) = (amount(payment.amount_captured)?, amount(payment.amount_refunded)?);
     let received = if captured.1.is_some() { captured.0 } else { asked };
@@ -92,11 +92,11 @@ struct Money {
     value: String,
 }
 
-fn amount(money: Option<Money>) -> Result<(i64, Option<Currency>), Unreadable> {
+fn amount(money: Option<Money>) -> Result<(i64, Option<Currency>), UnreadableEvent> {
     let Some(Money { currency, value }) = money else { return Ok((0, None)) };
-    let currency = Currency::parse(&currency).ok_or(Unreadable::Currency(currency))?;
+    let currency = Currency::parse(&currency).ok_or(UnreadableEvent::Currency(currency))?;
     let amount = money::parse_decimal(&value, currency);
-    Ok((amount.ok_or_else(|| Unreadable::Amount(format!("{value:?}")))?, Some(currency)))
+    Ok((amount.ok_or_else(|| UnreadableEvent::Amount(format!("{value:?}")))?, Some(currency)))
 }
 
 fn labels(metadata: Option<Value>) -> Labels {

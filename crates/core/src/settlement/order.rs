@@ -10,12 +10,12 @@ use crate::state::{Key, Loaded};
 
 /// What the app says of a payment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Order {
+pub struct MerchantRequest {
     pub ours: MerchantOrder,
     pub livemode: Option<bool>,
 }
 
-impl Order {
+impl MerchantRequest {
     /// What the app says, as something to be decided.
     pub fn input(&self, seq: Seq, cause: Cause) -> Input {
         let id = seq.tagged(Facts::TAG);
@@ -78,7 +78,7 @@ pub fn object_known_as(id: &str, provider: &'static str, account: &str) -> impl 
 /// Every name a tenant's billing may have, in one mode or in any: the first that leads somewhere is meant.
 pub fn billing_known_as(tenant: &str, livemode: Option<bool>) -> Vec<String> {
     let modes = MODES.into_iter().filter(|mode| livemode.is_none() || *mode == livemode);
-    modes.map(|mode| billing::Facts::full(&billing_name(mode, tenant))).collect()
+    modes.map(|mode| billing::BillingFacts::full(&billing_name(mode, tenant))).collect()
 }
 
 #[cfg(test)]
@@ -103,7 +103,7 @@ mod tests {
         let order = |livemode| {
             let ours =
                 MerchantOrder { reference: Some("o".into()), for_all: true, ..MerchantOrder::default() };
-            let input = Order { ours, livemode }.input(Seq::from_i64(1), Cause::default());
+            let input = MerchantRequest { ours, livemode }.input(Seq::from_i64(1), Cause::default());
             input.reading.payment.unwrap().claims()
         };
         assert_eq!(order(Some(true)), ["live/-/order/-/o", "any/-/order/-/o"]);

@@ -13,9 +13,9 @@ use std::borrow::Cow;
 
 use super::fetch::answered;
 use super::payment::{Capture, Charge, ChargeStatus, Intent, IntentStatus};
-use super::reading::{Labels, Reading, References, Statement, Unreadable, named, parse, unreadable};
+use super::reading::{Labels, Reading, References, Statement, UnreadableEvent, named, parse, unreadable};
 use crate::event::Stored;
-use crate::job::fetch::Provider;
+use crate::job::fetch::ApiProvider;
 use crate::money::{self, Currency};
 use crate::time::Time;
 
@@ -23,8 +23,8 @@ use crate::time::Time;
 const FAMILY: &str = "charge.";
 
 /// What PAY.JP's event adds; `None` when it speaks of no payment.
-pub fn read(event: &Stored, references: &References) -> Result<Option<Reading>, Unreadable> {
-    if let Some((kind, object)) = answered(Provider::Payjp, event)? {
+pub fn read(event: &Stored, references: &References) -> Result<Option<Reading>, UnreadableEvent> {
+    if let Some((kind, object)) = answered(ApiProvider::Payjp, event)? {
         let statement = match kind {
             "charge" => charge(parse(object)?, &event.event_type, event.created_at.map(Time::seconds))?,
             _ => return Ok(None),
@@ -76,11 +76,15 @@ struct ChargeObject {
     metadata: Option<Value>,
 }
 
-fn charge(charge: ChargeObject, event_type: &str, created: Option<i64>) -> Result<Statement, Unreadable> {
+fn charge(
+    charge: ChargeObject,
+    event_type: &str,
+    created: Option<i64>,
+) -> Result<Statement, UnreadableEvent> {
     let id = named(charge.id)?;
     let taken = charge.captured == Some(true) && charge.paid != Some(false);
     if taken && (charge.amount.is_none() || charge.currency.is_none()) {
-        return Err(Unreadable::Amount("nothing".to_owned()));
+        return Err(UnreadableEvent::Amount("nothing".to_owned()));
     }
     let total = amount(charge.amount)?;
     let refunded = amount(charge.amount_refunded)?;
@@ -143,13 +147,13 @@ fn labels(metadata: Option<Value>) -> Labels {
     labels
 }
 
-fn amount(amount: Option<i64>) -> Result<i64, Unreadable> {
+fn amount(amount: Option<i64>) -> Result<i64, UnreadableEvent> {
     let amount = amount.unwrap_or(0);
-    money::checked(amount).ok_or_else(|| Unreadable::Amount(amount.to_string()))
+    money::checked(amount).ok_or_else(|| UnreadableEvent::Amount(amount.to_string()))
 }
 
-fn currency(text: Option<&str>) -> Result<Option<Currency>, Unreadable> {
-    let parse = |text: &str| Currency::parse(text).ok_or_else(|| Unreadable::Currency(text.to_owned()));
+fn currency(text: Option<&str>) -> Result<Option<Currency>, UnreadableEvent> {
+    let parse = |text: &str| Currency::parse(text).ok_or_else(|| UnreadableEvent::Currency(text.to_owned()));
     text.map(parse).transpose()
 }
 

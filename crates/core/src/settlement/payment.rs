@@ -33,12 +33,12 @@ use crate::mail_address::MailAddress;
 use crate::money::Currency;
 use crate::time::Time;
 
-pub use derive::{Attention, Derived, Status};
-pub use due::{Due, What, anchor, due, refund_ordered};
-pub use lines::{Line, Lines, balance_of, customer_account, customer_of, lines};
+pub use derive::{Attention, Derived, PaymentStatus};
+pub use due::{DuePart, PaymentDue, anchor, due, refund_ordered};
+pub use lines::{BookLine, Lines, balance_of, customer_account, customer_of, lines};
 pub use objects::{
-    Capture, Charge, ChargeStatus, Dispute, DisputeStatus, Intent, IntentStatus, Refund, RefundStatus,
-    Session, SessionStatus, Snapshot, Transaction,
+    Capture, Charge, ChargeStatus, CheckoutSession, Dispute, DisputeStatus, Intent, IntentStatus, Refund,
+    RefundStatus, SessionStatus, Snapshot, Transaction,
 };
 pub use refund_order::{Generation, RefundOrder, RefundOrderStatus, RefundWish, Refundable, Release};
 pub use view::{refund_order, view};
@@ -104,7 +104,7 @@ pub struct Facts {
     #[serde(skip_serializing_if = "is_nothing")]
     pub invoices: BTreeSet<String>,
     #[serde(skip_serializing_if = "is_nothing")]
-    pub sessions: BTreeMap<String, Session>,
+    pub sessions: BTreeMap<String, CheckoutSession>,
     /// What is to be paid and can be tried several times: Stripe's payment intents.
     #[serde(skip_serializing_if = "is_nothing")]
     pub intents: BTreeMap<String, Intent>,
@@ -193,7 +193,7 @@ impl Facts {
         self.money_came(other.paid_at);
         self.emitted.extend(other.emitted.iter().cloned());
         each(&mut self.ours, &other.ours, greater);
-        each(&mut self.sessions, &other.sessions, Session::join);
+        each(&mut self.sessions, &other.sessions, CheckoutSession::join);
         each(&mut self.intents, &other.intents, Intent::join);
         each(&mut self.charges, &other.charges, Charge::join);
         each(&mut self.transactions, &other.transactions, Transaction::join);

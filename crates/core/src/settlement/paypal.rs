@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use super::payment::{
     Charge, ChargeStatus, Dispute, DisputeStatus, Facts, Intent, IntentStatus, Refund, RefundStatus, Till,
 };
-use super::reading::{Labels, Reading, References, Statement, Unreadable, named, parse, unreadable};
+use super::reading::{Labels, Reading, References, Statement, UnreadableEvent, named, parse, unreadable};
 use crate::event::Stored;
 use crate::money;
 use amounts::{Breakdown, DecimalAmount, amount};
@@ -29,7 +29,7 @@ const FAMILIES: [&str; 5] =
 const LAPSED: &str = "CHECKOUT.PAYMENT-APPROVAL.REVERSED";
 
 /// What PayPal's event adds; `None` when it speaks of no payment.
-pub fn read(event: &Stored, references: &References) -> Result<Option<Reading>, Unreadable> {
+pub fn read(event: &Stored, references: &References) -> Result<Option<Reading>, UnreadableEvent> {
     if !FAMILIES.iter().any(|family| event.event_type.starts_with(family)) {
         return Ok(None);
     }
@@ -85,7 +85,7 @@ fn email<'o>(payer: Option<&'o Payer>, sources: Option<&'o BTreeMap<String, Valu
     of_payer.or_else(of_source)
 }
 
-fn order(order: OrderObject) -> Result<Statement, Unreadable> {
+fn order(order: OrderObject) -> Result<Statement, UnreadableEvent> {
     let id = named(order.id)?;
     let mut intent = Intent {
         status: match order.status.as_deref() {
@@ -100,11 +100,11 @@ fn order(order: OrderObject) -> Result<Statement, Unreadable> {
     for unit in order.purchase_units.into_iter().flatten() {
         let (amount, currency) = amount(unit.amount.as_ref())?;
         let total = money::sum([intent.amount, amount]);
-        intent.amount = money::checked(total).ok_or_else(|| Unreadable::Amount(total.to_string()))?;
+        intent.amount = money::checked(total).ok_or_else(|| UnreadableEvent::Amount(total.to_string()))?;
         if let (Some(one), Some(other)) = (intent.currency, currency)
             && one != other
         {
-            return Err(Unreadable::Currency(format!("{one} and {other}")));
+            return Err(UnreadableEvent::Currency(format!("{one} and {other}")));
         }
         intent.currency = intent.currency.or(currency);
         for (field, value) in labels(unit.custom_id, unit.invoice_id).0 {
@@ -124,7 +124,7 @@ struct LapsedOrder {
     purchase_units: Option<Vec<Unit>>,
 }
 
-fn lapsed(order: LapsedOrder) -> Result<Statement, Unreadable> {
+fn lapsed(order: LapsedOrder) -> Result<Statement, UnreadableEvent> {
     let id = named(order.order_id)?;
     let mut statement = Statement { ids: vec![id.clone()], ..Statement::default() };
     for unit in order.purchase_units.into_iter().flatten() {
@@ -149,7 +149,7 @@ struct CaptureObject {
     links: Option<Vec<Link>>,
 }
 
-fn capture(capture: CaptureObject) -> Result<Statement, Unreadable> {
+fn capture(capture: CaptureObject) -> Result<Statement, UnreadableEvent> {
     let id = named(capture.id)?;
     let status = match capture.status.as_deref() {
         Some("COMPLETED" | "PARTIALLY_REFUNDED" | "REFUNDED") => ChargeStatus::Succeeded,
@@ -158,7 +158,7 @@ fn capture(capture: CaptureObject) -> Result<Statement, Unreadable> {
     };
     let (amount, currency) = amount(capture.amount.as_ref())?;
     if status == ChargeStatus::Succeeded && currency.is_none() {
-        return Err(Unreadable::Amount("nothing".to_owned()));
+        return Err(UnreadableEvent::Amount("nothing".to_owned()));
     }
     let related = related(capture.supplementary_data);
     let order = related.order.or_else(|| above(capture.links.as_deref(), "/orders"));
@@ -204,7 +204,7 @@ struct RefundObject {
     links: Option<Vec<Link>>,
 }
 
-fn refund(refund: RefundObject) -> Result<Statement, Unreadable> {
+fn refund(refund: RefundObject) -> Result<Statement, UnreadableEvent> {
     let id = named(refund.id)?;
     let status = match refund.status.as_deref() {
         Some("COMPLETED") => RefundStatus::Succeeded,
@@ -263,7 +263,7 @@ struct Disputed {
 }
 
 /// DecimalAmount that a dispute moves comes as a reversal of the capture, so none is taken here.
-fn dispute(dispute: DisputeObject) -> Result<Statement, Unreadable> {
+fn dispute(dispute: DisputeObject) -> Result<Statement, UnreadableEvent> {
     let id = named(dispute.dispute_id)?;
     let inquiry = dispute.dispute_life_cycle_stage.as_deref() == Some("INQUIRY");
     let outcome = dispute.dispute_outcome.and_then(|outcome| outcome.outcome_code);

@@ -99,7 +99,7 @@ pub fn customer_name(realm: &str, customer: &str) -> String {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
     pub payment: Option<payment::Facts>,
-    pub billing: Option<billing::Facts>,
+    pub billing: Option<billing::BillingFacts>,
     /// What is said of an order beside its money.
     pub order: Vec<OrderPart>,
 }
@@ -113,7 +113,7 @@ impl Reading {
 
 /// Why an event that should be understood is not.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unreadable {
+pub enum UnreadableEvent {
     #[error("its body can't be read as what its type promises: {0}")]
     Body(String),
     #[error("{0} is no amount")]
@@ -208,14 +208,14 @@ impl Statement {
 }
 
 /// An object without a name can't be told from the next one.
-pub(super) fn named(id: String) -> Result<String, Unreadable> {
-    if id.is_empty() { Err(Unreadable::Body("an object has no id".to_owned())) } else { Ok(id) }
+pub(super) fn named(id: String) -> Result<String, UnreadableEvent> {
+    if id.is_empty() { Err(UnreadableEvent::Body("an object has no id".to_owned())) } else { Ok(id) }
 }
 
-pub(super) fn parse<'e, T: Deserialize<'e>>(object: &'e RawValue) -> Result<T, Unreadable> {
+pub(super) fn parse<'e, T: Deserialize<'e>>(object: &'e RawValue) -> Result<T, UnreadableEvent> {
     serde_json::from_str(object.get()).map_err(unreadable)
 }
 
-pub(super) fn unreadable(error: serde_json::Error) -> Unreadable {
-    Unreadable::Body(error.to_string())
+pub(super) fn unreadable(error: serde_json::Error) -> UnreadableEvent {
+    UnreadableEvent::Body(error.to_string())
 }

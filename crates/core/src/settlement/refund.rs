@@ -15,7 +15,7 @@ use super::decide::{Aggregate, Cause, Input};
 use super::payment::{Facts, Generation, RefundOrder, RefundOrderStatus, RefundWish, Refundable};
 use super::reading::{Reading, Realm};
 use crate::id::Seq;
-use crate::job::fetch::Provider;
+use crate::job::fetch::ApiProvider;
 use crate::job::{Lane, NewJob, RefundCall, Task};
 use crate::money::{Currency, minus, sum};
 use crate::provider::encode_hex;
@@ -35,7 +35,7 @@ const KEY_HEX: usize = 40;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RefundPolicy {
     /// Whose API may be told to refund, and in which mode, if in one only.
-    pub accounts: Vec<(Provider, Option<bool>)>,
+    pub accounts: Vec<(ApiProvider, Option<bool>)>,
     /// Orders by rules in an hour; more wait for a person.
     pub automatic_per_hour: usize,
 }
@@ -43,7 +43,7 @@ pub struct RefundPolicy {
 impl RefundPolicy {
     pub fn rights(&self, realm: &str) -> Rights {
         let Some((provider, _, livemode)) = Realm::parse(realm) else { return Rights::ByHand };
-        let Some(provider) = Provider::parse(provider).filter(|one| one.can_refund()) else {
+        let Some(provider) = ApiProvider::parse(provider).filter(|one| one.can_refund()) else {
             return Rights::ByHand;
         };
         let fits = |mode: Option<bool>| mode.is_none() || mode == livemode;
@@ -118,7 +118,7 @@ impl RefundCall {
     fn of(realm: &str, one: (&'static str, &str), order: &str, generation: u32) -> Option<Self> {
         let (provider, account, livemode) = Realm::parse(realm)?;
         Some(Self {
-            provider: Provider::parse(provider).filter(|one| one.can_refund())?,
+            provider: ApiProvider::parse(provider).filter(|one| one.can_refund())?,
             account,
             livemode,
             object: one.0.to_owned(),

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use serde_json::{Value, json};
 
-use super::reading::{Reading, Unreadable};
+use super::reading::{Reading, UnreadableEvent};
 use crate::money;
 
 /// Values that may stand where something else is expected.
@@ -25,7 +25,7 @@ pub fn spoil(
     at: Index,
     cut: Index,
     odd: Value,
-    read: impl Fn(&str) -> Result<Option<Reading>, Unreadable>,
+    read: impl Fn(&str) -> Result<Option<Reading>, UnreadableEvent>,
 ) {
     assert!(read(&body[..cut.index(body.len())]).is_err());
     let mut changed: Value = serde_json::from_str(body).unwrap();

@@ -13,17 +13,17 @@ use super::payment::{
     Charge, ChargeStatus, Dispute, DisputeStatus, Facts, Intent, IntentStatus, Refund, RefundStatus, Till,
     Transaction,
 };
-use super::reading::{Labels, Reading, References, Statement, Unreadable, named, parse, unreadable};
+use super::reading::{Labels, Reading, References, Statement, UnreadableEvent, named, parse, unreadable};
 use crate::event::Stored;
-use crate::job::fetch::Provider;
+use crate::job::fetch::ApiProvider;
 use crate::money::{self, Currency};
 
 /// Families of events that speak of payments.
 const FAMILIES: [&str; 3] = ["dispute.", "payment.", "refund."];
 
 /// What Square's event adds; `None` when it speaks of no payment.
-pub fn read(event: &Stored, references: &References) -> Result<Option<Reading>, Unreadable> {
-    if let Some((kind, object)) = answered(Provider::Square, event)? {
+pub fn read(event: &Stored, references: &References) -> Result<Option<Reading>, UnreadableEvent> {
+    if let Some((kind, object)) = answered(ApiProvider::Square, event)? {
         let statement = match kind {
             "payment" => payment(parse(object)?)?,
             "refund" => refund(parse(object)?)?,
@@ -100,7 +100,7 @@ struct CardError {
     code: Option<String>,
 }
 
-fn payment(payment: PaymentObject) -> Result<Statement, Unreadable> {
+fn payment(payment: PaymentObject) -> Result<Statement, UnreadableEvent> {
     let id = named(payment.id)?;
     let status = match payment.status.as_deref() {
         Some("COMPLETED") => IntentStatus::Succeeded,
@@ -118,7 +118,7 @@ fn payment(payment: PaymentObject) -> Result<Statement, Unreadable> {
         (checked(money::sum([asked, tip]))?, currency)
     };
     if taken && currency.is_none() {
-        return Err(Unreadable::Amount("nothing".to_owned()));
+        return Err(UnreadableEvent::Amount("nothing".to_owned()));
     }
     let asked = checked(money::minus(total, tip))?;
     let (refunded, _) = amount(payment.refunded_money)?;
@@ -165,7 +165,7 @@ fn transaction(
     source: &str,
     (amount, currency): (i64, Option<Currency>),
     fees: Option<Vec<Fee>>,
-) -> Result<Option<Transaction>, Unreadable> {
+) -> Result<Option<Transaction>, UnreadableEvent> {
     let fees = fees.into_iter().flatten().filter_map(|fee| fee.amount_money);
     // An adjustment can give back some of the fee.
     let fees = fees.map(Money::read_signed).collect::<Result<Vec<_>, _>>()?;
@@ -187,7 +187,7 @@ struct RefundObject {
     reason: Option<String>,
 }
 
-fn refund(refund: RefundObject) -> Result<Statement, Unreadable> {
+fn refund(refund: RefundObject) -> Result<Statement, UnreadableEvent> {
     let id = named(refund.id)?;
     let status = match refund.status.as_deref() {
         Some("COMPLETED") => RefundStatus::Succeeded,
@@ -229,7 +229,7 @@ struct Disputed {
     payment_id: Option<String>,
 }
 
-fn dispute(dispute: DisputeObject) -> Result<Statement, Unreadable> {
+fn dispute(dispute: DisputeObject) -> Result<Statement, UnreadableEvent> {
     let id = named(dispute.id.or(dispute.dispute_id).unwrap_or_default())?;
     let status = match dispute.state.as_deref() {
         Some("EVIDENCE_REQUIRED") => DisputeStatus::NeedsResponse,
@@ -264,22 +264,22 @@ struct Money {
 }
 
 impl Money {
-    fn read_signed(self) -> Result<(i64, Option<Currency>), Unreadable> {
+    fn read_signed(self) -> Result<(i64, Option<Currency>), UnreadableEvent> {
         let amount = self.amount.unwrap_or(0);
         let allowed = (-money::AMOUNT_MAX..=money::AMOUNT_MAX).contains(&amount);
-        let amount = allowed.then_some(amount).ok_or_else(|| Unreadable::Amount(amount.to_string()))?;
+        let amount = allowed.then_some(amount).ok_or_else(|| UnreadableEvent::Amount(amount.to_string()))?;
         Ok((amount, currency(self.currency.as_deref())?))
     }
 }
 
-fn amount(money: Option<Money>) -> Result<(i64, Option<Currency>), Unreadable> {
+fn amount(money: Option<Money>) -> Result<(i64, Option<Currency>), UnreadableEvent> {
     let Some(money) = money else { return Ok((0, None)) };
     let (amount, currency) = money.read_signed()?;
     Ok((checked(amount)?, currency))
 }
 
-fn checked(amount: i64) -> Result<i64, Unreadable> {
-    money::checked(amount).ok_or_else(|| Unreadable::Amount(amount.to_string()))
+fn checked(amount: i64) -> Result<i64, UnreadableEvent> {
+    money::checked(amount).ok_or_else(|| UnreadableEvent::Amount(amount.to_string()))
 }
 
 fn labels(reference_id: Option<String>, order_id: Option<String>) -> Labels {
@@ -287,8 +287,8 @@ fn labels(reference_id: Option<String>, order_id: Option<String>) -> Labels {
     Labels(fields.into_iter().filter_map(|(field, value)| Some((field.to_owned(), value?))).collect())
 }
 
-fn currency(text: Option<&str>) -> Result<Option<Currency>, Unreadable> {
-    let parse = |text: &str| Currency::parse(text).ok_or_else(|| Unreadable::Currency(text.to_owned()));
+fn currency(text: Option<&str>) -> Result<Option<Currency>, UnreadableEvent> {
+    let parse = |text: &str| Currency::parse(text).ok_or_else(|| UnreadableEvent::Currency(text.to_owned()));
     text.map(parse).transpose()
 }
 

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::reading::{Labels, Reading, Realm, References, Unreadable};
+use super::reading::{Labels, Reading, Realm, References, UnreadableEvent};
 use crate::event::Stored;
 use crate::money::{self, Currency};
 
@@ -21,7 +21,7 @@ pub use payment::listed_refund;
 pub use types::{LISTED, is_read};
 
 /// What Stripe's event adds; `None` when it speaks of nothing we keep books of.
-pub fn read(event: &Stored, references: &References) -> Result<Option<Reading>, Unreadable> {
+pub fn read(event: &Stored, references: &References) -> Result<Option<Reading>, UnreadableEvent> {
     let envelope: Envelope<'_> = serde_json::from_slice(&event.body).map_err(unreadable)?;
     let Some(object) = envelope.data.and_then(|data| data.object).map(RawValue::get) else { return Ok(None) };
     let created = envelope.created.as_ref().and_then(serde_json::Value::as_i64);
@@ -119,16 +119,16 @@ fn labels(metadata: Option<Metadata>, client_reference_id: Option<String>) -> La
     Labels(labels)
 }
 
-fn amount(amount: Option<i64>) -> Result<i64, Unreadable> {
+fn amount(amount: Option<i64>) -> Result<i64, UnreadableEvent> {
     let amount = amount.unwrap_or(0);
-    money::checked(amount).ok_or_else(|| Unreadable::Amount(amount.to_string()))
+    money::checked(amount).ok_or_else(|| UnreadableEvent::Amount(amount.to_string()))
 }
 
-fn currency(text: Option<&str>) -> Result<Option<Currency>, Unreadable> {
-    let parse = |text: &str| Currency::parse(text).ok_or_else(|| Unreadable::Currency(text.to_owned()));
+fn currency(text: Option<&str>) -> Result<Option<Currency>, UnreadableEvent> {
+    let parse = |text: &str| Currency::parse(text).ok_or_else(|| UnreadableEvent::Currency(text.to_owned()));
     text.map(parse).transpose()
 }
 
-fn unreadable(error: serde_json::Error) -> Unreadable {
-    Unreadable::Body(error.to_string())
+fn unreadable(error: serde_json::Error) -> UnreadableEvent {
+    UnreadableEvent::Body(error.to_string())
 }

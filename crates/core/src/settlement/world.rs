@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::decide::{Cause, Input, decide, names};
 use super::follow::OrderPolicy;
-use super::order::Order;
+use super::order::MerchantRequest;
 use super::payment::{self, Facts, MerchantOrder};
 use super::{Fetch, References, RefundCall, billing};
 use crate::announcement::Announcement;
@@ -27,7 +27,7 @@ pub const STRIPE: Origin = Origin { provider: "stripe", livemode: None };
 
 pub const NOW: Time = Time::from_ms(1_780_000_000_000);
 
-pub use ways::{Ending, Step, every_way, orders};
+pub use ways::{Ending, WorldStep, every_way, orders};
 
 #[derive(Default)]
 pub struct World {
@@ -125,7 +125,7 @@ impl World {
             for_all,
             ..MerchantOrder::default()
         };
-        let input = Order { ours, livemode }.input(seq, Cause::default());
+        let input = MerchantRequest { ours, livemode }.input(seq, Cause::default());
         self.settle(&[input]);
     }
 
@@ -188,8 +188,8 @@ impl World {
         self.states(Kind::Payment).map(|state| Facts::parse(&state.facts).unwrap())
     }
 
-    pub fn billings(&self) -> impl Iterator<Item = billing::Facts> {
-        self.states(Kind::Billing).map(|state| billing::Facts::parse(&state.facts).unwrap())
+    pub fn billings(&self) -> impl Iterator<Item = billing::BillingFacts> {
+        self.states(Kind::Billing).map(|state| billing::BillingFacts::parse(&state.facts).unwrap())
     }
 
     /// Every payment that stands, by (reference, status, amount received, mode).

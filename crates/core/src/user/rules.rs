@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::{Act, Invite, User};
+use super::{Invite, User, UserAct};
 use crate::actor::Actor;
 use crate::change::ChangeSet;
 use crate::state::{Versioned, Write};
@@ -31,7 +31,7 @@ impl UserRefusal {
 /// Carries it out. The last admin keeps rank and entry; `others` are the users who may be admins besides.
 pub fn change_user(
     mut user: Versioned<User>,
-    act: Act,
+    act: UserAct,
     others: impl IntoIterator<Item = Versioned<User>>,
     actor: &Actor<'_>,
 ) -> Result<(ChangeSet, User), UserRefusal> {
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn h1_the_last_admin_stays() {
         let (mika, tomo) = (user("mika", Rank::Admin), user("tomo", Rank::Admin));
-        for act in [Act::Disable, Act::Rank(Rank::Viewer)] {
+        for act in [UserAct::Disable, UserAct::Rank(Rank::Viewer)] {
             let last =
                 change_user(mika.clone(), act, [mika.clone(), user("eve", Rank::Operator)], &actor("x"));
             assert_eq!(last, Err(UserRefusal::LastAdmin("mika".into())));
@@ -138,7 +138,7 @@ mod tests {
             let (set, _) = change_user(mika.clone(), act, [mika.clone(), tomo.clone()], &actor("x")).unwrap();
             assert_eq!(written(&set), [("mika", 2), ("tomo", 2)], "the one who stays is guarded");
         }
-        let (set, _) = change_user(mika, Act::EndSessions, [], &actor("x")).unwrap();
+        let (set, _) = change_user(mika, UserAct::EndSessions, [], &actor("x")).unwrap();
         assert_eq!(written(&set), [("mika", 2)]);
     }
 

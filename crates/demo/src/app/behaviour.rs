@@ -9,7 +9,7 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::Answered;
+use super::AnsweredRequest;
 use crate::rng::Rng;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,13 +43,13 @@ pub struct Reply {
 
 /// What happens to one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Act {
+pub(super) struct AppAct {
     pub delay: Duration,
-    pub ending: Ending,
+    pub ending: AppEnding,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Ending {
+pub(super) enum AppEnding {
     Reply(Reply),
     Trickle(Reply, Duration),
     Silence,
@@ -62,20 +62,22 @@ impl Behaviour {
     }
 
     /// `seen` counts the requests of this message before this one.
-    pub(super) fn decide(&self, path: &str, message: &str, seen: u32) -> Act {
-        let at_once = |ending| Act { delay: Duration::ZERO, ending };
+    pub(super) fn decide(&self, path: &str, message: &str, seen: u32) -> AppAct {
+        let at_once = |ending| AppAct { delay: Duration::ZERO, ending };
         match self {
-            Self::Ok => at_once(Ending::Reply(Reply::status(204))),
-            Self::Answer(reply) => at_once(Ending::Reply(reply.clone())),
-            Self::FailFirst { requests, reply } if seen < *requests => at_once(Ending::Reply(reply.clone())),
+            Self::Ok => at_once(AppEnding::Reply(Reply::status(204))),
+            Self::Answer(reply) => at_once(AppEnding::Reply(reply.clone())),
+            Self::FailFirst { requests, reply } if seen < *requests => {
+                at_once(AppEnding::Reply(reply.clone()))
+            }
             Self::FailFirst { .. } => Self::Ok.decide(path, message, seen),
             Self::Delay(delay, then) => {
                 let act = then.decide(path, message, seen);
-                Act { delay: act.delay + *delay, ..act }
+                AppAct { delay: act.delay + *delay, ..act }
             }
-            Self::Silent => at_once(Ending::Silence),
-            Self::Drop => at_once(Ending::Drop),
-            Self::Slow(reply, pause) => at_once(Ending::Trickle(reply.clone(), *pause)),
+            Self::Silent => at_once(AppEnding::Silence),
+            Self::Drop => at_once(AppEnding::Drop),
+            Self::Slow(reply, pause) => at_once(AppEnding::Trickle(reply.clone(), *pause)),
             Self::Mix { seed, parts } => {
                 let mut left = Rng::new(seed ^ fingerprint(message, seen)).below(100);
                 for (percent, part) in parts {
@@ -95,12 +97,12 @@ impl Behaviour {
     }
 }
 
-impl Act {
-    pub fn answered(&self) -> Answered {
+impl AppAct {
+    pub fn answered(&self) -> AnsweredRequest {
         match &self.ending {
-            Ending::Reply(reply) | Ending::Trickle(reply, _) => Answered::Status(reply.status),
-            Ending::Silence => Answered::Nothing,
-            Ending::Drop => Answered::Dropped,
+            AppEnding::Reply(reply) | AppEnding::Trickle(reply, _) => AnsweredRequest::Status(reply.status),
+            AppEnding::Silence => AnsweredRequest::Nothing,
+            AppEnding::Drop => AnsweredRequest::Dropped,
         }
     }
 }

@@ -12,7 +12,7 @@ const NONE: &str = "-";
 
 /// One request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Delivery {
+pub struct SeenDelivery {
     /// `sekisho-message-id`, empty without one. The others likewise.
     pub message: String,
     pub event: String,
@@ -23,24 +23,24 @@ pub struct Delivery {
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
-    pub answered: Answered,
+    pub answered: AnsweredRequest,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answered {
+pub enum AnsweredRequest {
     Status(u16),
     /// Processed, then the connection was closed.
     Dropped,
     Nothing,
 }
 
-impl Delivery {
+impl SeenDelivery {
     /// Whether the application did its work.
     pub fn is_processed(&self) -> bool {
         match self.answered {
-            Answered::Status(status) => (200..300).contains(&status),
-            Answered::Dropped => true,
-            Answered::Nothing => false,
+            AnsweredRequest::Status(status) => (200..300).contains(&status),
+            AnsweredRequest::Dropped => true,
+            AnsweredRequest::Nothing => false,
         }
     }
 
@@ -56,7 +56,7 @@ impl Delivery {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct AppCounts {
     /// Requests taken, with those still being worked on.
     pub seen: u64,
     pub processed: u64,
@@ -66,8 +66,8 @@ pub struct Counts {
 
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
-    received: Vec<Delivery>,
-    counts: Counts,
+    received: Vec<SeenDelivery>,
+    counts: AppCounts,
     messages: HashMap<String, Tally>,
     effects: BTreeMap<(String, String), BTreeSet<String>>,
 }
@@ -95,14 +95,14 @@ impl Ledger {
     }
 
     /// Counts a request. Returns how often its message came before.
-    pub(super) fn see(&mut self, request: &Delivery) -> u32 {
+    pub(super) fn see(&mut self, request: &SeenDelivery) -> u32 {
         self.counts.seen += 1;
         let tally = self.messages.entry(request.message.clone()).or_default();
         tally.seen += 1;
         tally.seen - 1
     }
 
-    pub(super) fn note(&mut self, request: Delivery) {
+    pub(super) fn note(&mut self, request: SeenDelivery) {
         if request.is_processed() {
             self.process(&request.message, &request.event, &request.path);
         }
@@ -121,11 +121,11 @@ impl Ledger {
     }
 
     /// Every finished request, in order. Empty for a ledger read from a file.
-    pub fn received(&self) -> &[Delivery] {
+    pub fn received(&self) -> &[SeenDelivery] {
         &self.received
     }
 
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> AppCounts {
         self.counts
     }
 

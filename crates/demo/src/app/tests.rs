@@ -3,35 +3,35 @@ use std::time::{Duration, Instant};
 use super::*;
 use crate::http;
 
-fn deliver(app: &App, path: &str, message: &str, event: &str) -> io::Result<http::Response> {
+fn deliver(app: &DemoApp, path: &str, message: &str, event: &str) -> io::Result<http::Response> {
     let headers = [("sekisho-message-id", message), ("sekisho-event-id", event), ("sekisho-attempt", "1")];
     http::post(app.address(), path, &headers, b"{}")
 }
 
-fn status(app: &App, message: &str) -> u16 {
+fn status(app: &DemoApp, message: &str) -> u16 {
     deliver(app, "/hooks", message, "evt_1").unwrap().status
 }
 
 #[test]
 fn a_request_is_kept_as_it_came() {
-    let app = App::start(Behaviour::Ok).unwrap();
+    let app = DemoApp::start(Behaviour::Ok).unwrap();
     assert_eq!(deliver(&app, "/hooks?a=1", "msg_1", "evt_1").unwrap().status, 204);
     let received = app.received();
     let one = &received[0];
     assert_eq!((one.message.as_str(), one.event.as_str(), one.attempt), ("msg_1", "evt_1", 1));
     assert_eq!(
         (one.path.as_str(), &one.body[..], one.answered),
-        ("/hooks?a=1", &b"{}"[..], Answered::Status(204))
+        ("/hooks?a=1", &b"{}"[..], AnsweredRequest::Status(204))
     );
     assert!(one.headers.contains(&("connection".into(), "close".into())));
-    assert_eq!(app.counts(), Counts { seen: 1, processed: 1, messages: 1 });
+    assert_eq!(app.counts(), AppCounts { seen: 1, processed: 1, messages: 1 });
     assert_eq!(app.url(), format!("http://{}", app.address()));
 }
 
 #[test]
 fn it_answers_as_told_and_changes_its_mind() {
     let reply = Reply::status(489).with_header("Upstash-NonRetryable-Error", "true").with_body("never");
-    let app = App::start(Behaviour::Answer(reply)).unwrap();
+    let app = DemoApp::start(Behaviour::Answer(reply)).unwrap();
     let response = deliver(&app, "/", "msg_1", "evt_1").unwrap();
     assert_eq!((response.status, response.text().as_str()), (489, "never"));
     assert_eq!(response.header("upstash-nonretryable-error"), Some("true"));
@@ -43,7 +43,7 @@ fn it_answers_as_told_and_changes_its_mind() {
 
 #[test]
 fn each_message_fails_as_often_as_told() {
-    let app = App::start("fail:2:503;retry-after=1".parse().unwrap()).unwrap();
+    let app = DemoApp::start("fail:2:503;retry-after=1".parse().unwrap()).unwrap();
     for message in ["msg_1", "msg_2"] {
         assert_eq!([(); 3].map(|()| status(&app, message)), [503, 503, 204]);
     }
@@ -51,9 +51,9 @@ fn each_message_fails_as_often_as_told() {
 
 #[test]
 fn a_dropped_request_was_processed_and_a_silent_one_was_not() {
-    let app = App::start(Behaviour::Drop).unwrap();
+    let app = DemoApp::start(Behaviour::Drop).unwrap();
     assert!(deliver(&app, "/", "msg_1", "evt_1").is_err());
-    assert_eq!(app.received()[0].answered, Answered::Dropped);
+    assert_eq!(app.received()[0].answered, AnsweredRequest::Dropped);
     assert_eq!(app.ledger().processed("msg_1"), 1);
 
     app.set(Behaviour::Silent);
@@ -72,7 +72,7 @@ fn a_dropped_request_was_processed_and_a_silent_one_was_not() {
 
 #[test]
 fn slow_answers_arrive_whole_and_late() {
-    let app = App::start("slow:1".parse().unwrap()).unwrap();
+    let app = DemoApp::start("slow:1".parse().unwrap()).unwrap();
     let started = Instant::now();
     assert_eq!(status(&app, "msg_1"), 200);
     assert!(started.elapsed() > Duration::from_millis(30));
@@ -84,7 +84,7 @@ fn slow_answers_arrive_whole_and_late() {
 
 #[test]
 fn after_a_crash_it_comes_back_on_its_port_with_its_ledger() {
-    let mut app = App::start(Behaviour::Ok).unwrap();
+    let mut app = DemoApp::start(Behaviour::Ok).unwrap();
     assert_eq!(status(&app, "msg_1"), 204);
     let address = app.address();
     app.crash();
@@ -97,16 +97,16 @@ fn after_a_crash_it_comes_back_on_its_port_with_its_ledger() {
 #[test]
 fn a_mix_follows_its_seed_and_paths_have_their_own_ways() {
     let mix: Behaviour = "mix:7:20=drop,30=status:500".parse().unwrap();
-    let count = |ending: Ending| {
+    let count = |ending: AppEnding| {
         let acts = (0..1_000).map(|n| mix.decide("/", &format!("msg_{n}"), 0));
         acts.filter(|act| act.ending == ending).count()
     };
-    let (dropped, failed) = (count(Ending::Drop), count(Ending::Reply(Reply::status(500))));
+    let (dropped, failed) = (count(AppEnding::Drop), count(AppEnding::Reply(Reply::status(500))));
     assert!((150..250).contains(&dropped) && (250..350).contains(&failed), "{dropped} {failed}");
-    assert_eq!(count(Ending::Drop), dropped);
+    assert_eq!(count(AppEnding::Drop), dropped);
 
     let paths = Behaviour::Paths(vec![("/a".into(), Behaviour::status(500))], Box::new(Behaviour::Ok));
-    let app = App::start(paths).unwrap();
+    let app = DemoApp::start(paths).unwrap();
     let status = |path| deliver(&app, path, "msg_1", "evt_1").unwrap().status;
     assert_eq!((status("/a?q=1"), status("/b")), (500, 204));
 }
@@ -116,7 +116,7 @@ fn another_process_reads_of_doubled_effects_in_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ledger");
     let app =
-        App::start_with(Settings { keep: Keep::Ids, ledger: Some(path.clone()), ..Settings::default() });
+        DemoApp::start_with(Settings { keep: Keep::Ids, ledger: Some(path.clone()), ..Settings::default() });
     let app = app.unwrap();
     for (at, message, event) in [
         ("/a", "msg_1", "evt_1"),

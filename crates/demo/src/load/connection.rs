@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::{LoadRun, Resend};
-use crate::http::{Body, Head};
+use super::{LoadResend, LoadRun};
+use crate::http::{Body, ResponseHead};
 
 /// Pause before a refused connection is tried again: a server restarting is worth waiting for.
 const RECONNECT: Duration = Duration::from_millis(5);
@@ -30,7 +30,7 @@ impl<'r> KeepAlive<'r> {
         while let Some((n, due)) = self.run.take().await {
             self.request.clear();
             self.run.traffic.write(n, &mut self.request);
-            while !self.send(n, due).await && self.run.load.resend == Resend::UntilAcknowledged {
+            while !self.send(n, due).await && self.run.load.resend == LoadResend::UntilAcknowledged {
                 tokio::time::sleep(RECONNECT).await;
                 if self.run.is_over() {
                     break;
@@ -80,14 +80,14 @@ impl<'r> KeepAlive<'r> {
     }
 }
 
-async fn exchange(stream: &mut TcpStream, request: &[u8], answer: &mut Vec<u8>) -> io::Result<Head> {
+async fn exchange(stream: &mut TcpStream, request: &[u8], answer: &mut Vec<u8>) -> io::Result<ResponseHead> {
     stream.write_all(request).await?;
     answer.clear();
     loop {
         if stream.read_buf(answer).await? == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        if let Some(head) = Head::read(answer)? {
+        if let Some(head) = ResponseHead::read(answer)? {
             let whole = match head.body {
                 Body::Length(length) => head.length + length,
                 Body::Chunked | Body::UntilClose => head.length,

@@ -22,14 +22,14 @@ pub struct Report {
     /// Microseconds until a 2xx, and until any other answer.
     pub accepted: Histogram<u64>,
     pub refused: Histogram<u64>,
-    pub ledger: Ledger,
+    pub ledger: SentLedger,
     /// Number of the first request that was not sent: where the next load goes on.
     pub next: u64,
 }
 
 /// Which events the server has answered for. Empty unless recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ledger {
+pub struct SentLedger {
     /// Answered 2xx: these must never be lost. In order of the answers; repeated events appear repeatedly.
     pub acknowledged: Vec<String>,
     /// Neither acknowledged nor refused: any outcome is right.

@@ -17,13 +17,13 @@ pub struct Tally {
     pub refused: Histogram<u64>,
     pub last_answer: Option<Instant>,
     pub acknowledged: Vec<u64>,
-    pub open: BTreeMap<u64, Outcome>,
+    pub open: BTreeMap<u64, RequestOutcome>,
     /// Acknowledged, but not at the first try.
     pub resent: BTreeSet<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RequestOutcome {
     Unknown,
     Refused,
 }
@@ -50,7 +50,7 @@ impl Tally {
     pub fn note(&mut self, n: u64, accepted: bool) {
         if !accepted {
             // An earlier attempt of unknown outcome may have been stored: no later refusal undoes that.
-            self.open.entry(n).or_insert(Outcome::Refused);
+            self.open.entry(n).or_insert(RequestOutcome::Refused);
             return;
         }
         self.acknowledged.push(n);

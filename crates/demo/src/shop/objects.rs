@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::rng::Rng;
 
 /// What somebody buys.
-pub struct Order {
+pub struct ShopOrder {
     run: String,
     n: u32,
     pub amount: i64,
@@ -45,7 +45,7 @@ const GOODS: [&str; 8] = [
 /// One sale in so many is in dollars.
 const DOLLARS_EVERY: u64 = 8;
 
-impl Order {
+impl ShopOrder {
     pub fn make(rng: &mut Rng, run: &str, n: u32) -> Self {
         let in_dollars = rng.below(DOLLARS_EVERY) == 0;
         // Yen by the ten, dollars by the cent.
@@ -86,7 +86,7 @@ impl Order {
     }
 }
 
-pub fn intent(order: &Order, status: &str, received: i64, error: Option<&str>) -> Value {
+pub fn intent(order: &ShopOrder, status: &str, received: i64, error: Option<&str>) -> Value {
     let error = error.map(|code| {
         let charge = order.id("chf");
         json!({ "charge": charge, "code": code, "type": "card_error", "message": "Your card was declined." })
@@ -113,7 +113,7 @@ pub fn intent(order: &Order, status: &str, received: i64, error: Option<&str>) -
 }
 
 /// `captured` 0 is a charge that failed.
-pub fn charge(order: &Order, prefix: &str, captured: i64, refunded: i64) -> Value {
+pub fn charge(order: &ShopOrder, prefix: &str, captured: i64, refunded: i64) -> Value {
     let worked = captured > 0;
     json!({
         "id": order.id(prefix),
@@ -138,7 +138,7 @@ pub fn charge(order: &Order, prefix: &str, captured: i64, refunded: i64) -> Valu
     })
 }
 
-pub fn session(order: &Order) -> Value {
+pub fn session(order: &ShopOrder) -> Value {
     json!({
         "id": order.id("cs"),
         "object": "checkout.session",
@@ -155,7 +155,7 @@ pub fn session(order: &Order) -> Value {
     })
 }
 
-pub fn refund(order: &Order, which: &str, status: &str, amount: i64) -> Value {
+pub fn refund(order: &ShopOrder, which: &str, status: &str, amount: i64) -> Value {
     json!({
         "id": order.id("re") + which,
         "object": "refund",
@@ -169,7 +169,7 @@ pub fn refund(order: &Order, which: &str, status: &str, amount: i64) -> Value {
 }
 
 /// `moved` are the entries of Stripe's books: amount and fee.
-pub fn dispute(order: &Order, status: &str, moved: &[(i64, i64)]) -> Value {
+pub fn dispute(order: &ShopOrder, status: &str, moved: &[(i64, i64)]) -> Value {
     let entry = |(n, (amount, fee)): (usize, &(i64, i64))| {
         json!({
             "id": format!("{}d{n}", order.id("txn")),

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::objects::{Order, charge, dispute, intent, refund, session};
-use super::{Event, share};
+use super::objects::{ShopOrder, charge, dispute, intent, refund, session};
+use super::{ShopEvent, share};
 use crate::rng::Rng;
 
 /// What a dispute costs, whoever wins it: 1,300 yen, or 15 dollars.
@@ -61,11 +61,11 @@ pub struct Sale {
     /// In the currency's smallest unit, as everything here.
     pub charged: i64,
     pub refunded: i64,
-    pub dispute: Option<Dispute>,
+    pub dispute: Option<ShopDispute>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Dispute {
+pub struct ShopDispute {
     pub id: String,
     pub is_won: bool,
     /// And not given back.
@@ -74,11 +74,11 @@ pub struct Dispute {
 }
 
 /// What is said, each with how many sales later.
-type Said = Vec<(Event, f64)>;
+type Said = Vec<(ShopEvent, f64)>;
 
 /// The n-th sale of so many.
 pub(super) fn tell(rng: &mut Rng, run: &str, n: u32, of: u32, now: u64) -> (Sale, Said) {
-    let order = Order::make(rng, run, n);
+    let order = ShopOrder::make(rng, run, n);
     let course = Course::pick(rng);
     let currency = order.currency;
     let mut story = Story {
@@ -151,7 +151,7 @@ pub(super) fn tell(rng: &mut Rng, run: &str, n: u32, of: u32, now: u64) -> (Sale
 }
 
 struct Story {
-    order: Order,
+    order: ShopOrder,
     sale: Sale,
     began_at: u64,
     said: Said,
@@ -174,7 +174,7 @@ impl Story {
             "request": { "id": self.order.id("req"), "idempotency_key": null },
             "type": kind,
         });
-        self.said.push((Event { id, kind, body: event.to_string() }, after));
+        self.said.push((ShopEvent { id, kind, body: event.to_string() }, after));
     }
 
     fn is_paid(&mut self, after: f64) {
@@ -214,7 +214,7 @@ impl Story {
         let amount = self.sale.charged;
         let fee = if self.sale.currency == "jpy" { DISPUTE_FEE_JPY } else { DISPUTE_FEE_USD };
         let taken = if is_won { 0 } else { amount };
-        self.sale.dispute = Some(Dispute { id: self.order.id("du"), is_won, taken, fee });
+        self.sale.dispute = Some(ShopDispute { id: self.order.id("du"), is_won, taken, fee });
         let mut moved = Vec::new();
         self.says("charge.dispute.created", after, dispute(&self.order, "needs_response", &moved));
         moved.push((-amount, fee));

@@ -11,7 +11,7 @@ fn open(seed: u64) -> Shop {
     Shop::open(seed, 2_000, NOW, "/in", "whsec_shop")
 }
 
-fn body(event: &Event) -> Value {
+fn body(event: &ShopEvent) -> Value {
     serde_json::from_str(&event.body).unwrap()
 }
 

@@ -11,7 +11,7 @@ const EXAMPLE_LETTERS: usize = 300;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Book {
-    pub lines: Vec<Line>,
+    pub lines: Vec<AttackLine>,
     /// What is wrong with the house as a whole: a panic, books that don't add up.
     pub damage: Vec<String>,
     /// How long each group of attacks took.
@@ -19,7 +19,7 @@ pub struct Book {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Line {
+pub struct AttackLine {
     pub kind: &'static str,
     pub tried: u64,
     pub succeeded: u64,
@@ -30,9 +30,9 @@ pub struct Line {
 
 impl Book {
     /// The line of a kind, new or old.
-    pub(super) fn line(&mut self, kind: &'static str) -> &mut Line {
+    pub(super) fn line(&mut self, kind: &'static str) -> &mut AttackLine {
         let n = self.lines.iter().position(|line| line.kind == kind).unwrap_or_else(|| {
-            self.lines.push(Line { kind, ..Line::default() });
+            self.lines.push(AttackLine { kind, ..AttackLine::default() });
             self.lines.len() - 1
         });
         &mut self.lines[n]
@@ -44,7 +44,7 @@ impl Book {
     }
 }
 
-impl Line {
+impl AttackLine {
     /// One attempt: `what` is an example if it succeeded.
     pub(super) fn tried(&mut self, succeeded: bool, what: impl FnOnce() -> String) {
         self.tried += 1;

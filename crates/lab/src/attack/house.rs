@@ -11,12 +11,12 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::letter::{self, Letter, public_url, secret};
-use super::{Attack, Plan};
-use crate::app::{App, Behaviour};
-use crate::certificate::Signer;
+use super::{Attack, AttackPlan};
+use crate::app::{Behaviour, DemoApp};
+use crate::certificate::CertificateSigner;
 use crate::http::{self, Response};
 use crate::postgres::{self, Postgres};
-use crate::process::{Config, Options, Server};
+use crate::process::{Server, ServerConfig, ServerOptions};
 use crate::smtp::{self, Smtp};
 use crate::sqlite;
 use crate::torture::StoreKind;
@@ -30,13 +30,13 @@ const SILENCE: Duration = Duration::from_millis(1500);
 pub const APP_SECRET: &str = "whsec_of_the_app_1d4f";
 pub const PASSWORD: &str = "correct horse battery";
 
-pub struct House {
+pub struct AttackedHouse {
     pub server: Server,
-    pub app: App,
+    pub app: DemoApp,
     pub smtp: Smtp,
     /// Of PayPal and SNS.
-    pub signer: Signer,
-    pub keys: Keys,
+    pub signer: CertificateSigner,
+    pub keys: HouseKeys,
     binary: PathBuf,
     store: Store,
     folder: TempDir,
@@ -48,7 +48,7 @@ enum Store {
 }
 
 /// One key of each scope, and those of two tenants.
-pub struct Keys {
+pub struct HouseKeys {
     pub read: String,
     pub write: String,
     pub operate: String,
@@ -66,13 +66,13 @@ fn configured(scope: &str) -> String {
     (0..4).map(|n| letter::word(&format!("{n} {scope}"))).collect()
 }
 
-impl House {
-    pub fn open(plan: &Plan) -> Result<Self, String> {
+impl AttackedHouse {
+    pub fn open(plan: &AttackPlan) -> Result<Self, String> {
         let folder = tempfile::tempdir().map_err(|error| format!("no folder: {error}"))?;
         let text = |error: std::io::Error| error.to_string();
-        let app = App::start(Behaviour::Ok).map_err(text)?;
-        let smtp = Smtp::start(smtp::Behaviour::Accept).map_err(text)?;
-        let signer = Signer::new().map_err(text)?;
+        let app = DemoApp::start(Behaviour::Ok).map_err(text)?;
+        let smtp = Smtp::start(smtp::SmtpBehaviour::Accept).map_err(text)?;
+        let signer = CertificateSigner::new().map_err(text)?;
         let pem = folder.path().join("provider.pem");
         std::fs::write(&pem, signer.certificate().map_err(text)?).map_err(text)?;
         let store = match plan.store {
@@ -82,13 +82,13 @@ impl House {
                 Store::Postgres { server, database: server.fresh_database()? }
             }
         };
-        let server = Server::start(Options {
-            config: Config::Text(config(&app, &smtp, &pem)),
+        let server = Server::start(ServerOptions {
+            config: ServerConfig::Text(config(&app, &smtp, &pem)),
             store: Some(store.url()),
             ready_within: PATIENCE,
-            ..Options::new(&plan.binary, folder.path())
+            ..ServerOptions::new(&plan.binary, folder.path())
         })?;
-        let keys = Keys {
+        let keys = HouseKeys {
             read: configured("read"),
             write: configured("write"),
             operate: configured("operate"),
@@ -152,7 +152,7 @@ impl House {
     }
 
     /// A command beside the running server.
-    pub fn run(&self, words: &[&str], env: &[(&str, &str)]) -> Said {
+    pub fn run(&self, words: &[&str], env: &[(&str, &str)]) -> CommandOutput {
         let done = Command::new(&self.binary)
             .args(words)
             .args(["--config", "sekisho.toml", "--store", &self.store.url()])
@@ -161,8 +161,8 @@ impl House {
             .stdin(Stdio::null())
             .output();
         match done {
-            Err(error) => Said { good: false, stdout: String::new(), stderr: error.to_string() },
-            Ok(done) => Said {
+            Err(error) => CommandOutput { good: false, stdout: String::new(), stderr: error.to_string() },
+            Ok(done) => CommandOutput {
                 good: done.status.success(),
                 stdout: String::from_utf8_lossy(&done.stdout).into_owned(),
                 stderr: String::from_utf8_lossy(&done.stderr).into_owned(),
@@ -223,13 +223,13 @@ impl Store {
 }
 
 /// What a command printed.
-pub struct Said {
+pub struct CommandOutput {
     pub good: bool,
     pub stdout: String,
     pub stderr: String,
 }
 
-impl Said {
+impl CommandOutput {
     pub fn done(self) -> Result<String, String> {
         if self.good { Ok(self.stdout) } else { Err(format!("{}{}", self.stdout, self.stderr)) }
     }
@@ -241,7 +241,7 @@ impl Said {
 
 /// Everything that can be attacked: every provider, a route for all of Stripe's, one for what is called like an
 /// announcement, one for a hint that is named; mails to customers and operators; a proxy that says who somebody is.
-fn config(app: &App, smtp: &Smtp, pem: &std::path::Path) -> String {
+fn config(app: &DemoApp, smtp: &Smtp, pem: &std::path::Path) -> String {
     let mut text = String::from(
         "[server]\ntrusted_proxies = 1\nheader_timeout = \"2s\"\nbody_timeout = \"2s\"\n[console]\nuser_header = \"Remote-User\"\nrank_header = \"Remote-Rank\"\n\
          [notifications]\noperators = [\"ops@example.jp\"]\n",

@@ -3,10 +3,12 @@
 use std::time::SystemTime;
 
 use ring::digest;
-use sekisho_core::provider::{self, ALL, About, Draft, Provider, Scheme, Setup, encode_base64, encode_hex};
+use sekisho_core::provider::{
+    self, ALL, AboutProvider, Draft, Provider, Scheme, Setup, encode_base64, encode_hex,
+};
 use sekisho_core::{Secret, Time};
 
-use crate::certificate::Signer;
+use crate::certificate::CertificateSigner;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Letter {
@@ -50,16 +52,16 @@ impl Letter {
 }
 
 /// Everybody's webhooks go to the source of their own name.
-pub fn path(about: &About) -> String {
+pub fn path(about: &AboutProvider) -> String {
     format!("/webhooks/{}", about.name)
 }
 
-pub fn public_url(about: &About) -> String {
+pub fn public_url(about: &AboutProvider) -> String {
     format!("https://shop.example.test{}", path(about))
 }
 
 /// Good as text, as hex and as base 64; another one for each provider, and for each `salt`.
-pub fn secret(about: &About, salt: u8) -> String {
+pub fn secret(about: &AboutProvider, salt: u8) -> String {
     let n = ALL.iter().position(|one| one.about().name == about.name).unwrap_or_default();
     format!("cafe0123456789abcdef{salt:02x}{n:02x}")
 }
@@ -69,7 +71,7 @@ pub fn find(name: &str) -> &'static dyn Provider {
 }
 
 /// Somebody who signs as this provider does. Salt 0 is the provider itself.
-pub fn scheme(about: &'static About, salt: u8) -> Box<dyn Scheme> {
+pub fn scheme(about: &'static AboutProvider, salt: u8) -> Box<dyn Scheme> {
     let required = about.settings.iter().filter(|setting| setting.required);
     let setup = Setup {
         secrets: vec![Secret::new(secret(about, salt))],
@@ -81,7 +83,7 @@ pub fn scheme(about: &'static About, salt: u8) -> Box<dyn Scheme> {
 }
 
 /// `None` for those who sign with a key that only they have.
-pub fn sign(about: &'static About, salt: u8, draft: Draft, at: Time) -> Option<Letter> {
+pub fn sign(about: &'static AboutProvider, salt: u8, draft: Draft, at: Time) -> Option<Letter> {
     let signed = scheme(about, salt).sign(draft, at).ok()?;
     let query = signed.query.map(|query| format!("?{query}")).unwrap_or_default();
     Some(Letter {
@@ -110,7 +112,7 @@ pub fn word(text: &str) -> String {
 }
 
 /// PayPal, with the certificate that the house was given.
-pub fn paypal(signer: &Signer, id: &str, time: &str, body: &str) -> Result<Letter, String> {
+pub fn paypal(signer: &CertificateSigner, id: &str, time: &str, body: &str) -> Result<Letter, String> {
     let about = find("paypal").about();
     let webhook = about.settings[0].example;
     let text = format!("{id}|{time}|{webhook}|{}", crc32(body.as_bytes()));

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::letter::{Letter, charge};
 use super::{Attack, Depth};
-use crate::hostile::{self, Target};
+use crate::hostile::{self, HostileTarget};
 
 pub fn run(attack: &mut Attack<'_>) -> Result<(), String> {
     smuggled(attack)?;
@@ -110,7 +110,7 @@ fn paths(attack: &mut Attack<'_>) {
 
 /// Many at once that never come to a point: all are sent away in time, and nobody else waits for it.
 fn crowds(attack: &mut Attack<'_>) -> Result<(), String> {
-    let target = Target {
+    let target = HostileTarget {
         address: attack.house.server.address(),
         path: "/webhooks/stripe".into(),
         connections: attack.depth.of(20, 300),

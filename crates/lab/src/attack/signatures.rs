@@ -2,7 +2,7 @@
 
 use sekisho_core::Time;
 use sekisho_core::event::Trust;
-use sekisho_core::provider::{ALL, About, encode_base64};
+use sekisho_core::provider::{ALL, AboutProvider, encode_base64};
 
 use super::letter::{self, Letter, now, path, sign};
 use super::{Attack, Book};
@@ -42,12 +42,12 @@ pub fn run(attack: &mut Attack<'_>) -> Result<(), String> {
     Ok(())
 }
 
-fn sample(about: &'static About, salt: u8, at: Time) -> Option<Letter> {
+fn sample(about: &'static AboutProvider, salt: u8, at: Time) -> Option<Letter> {
     let id = format!("evt_forged_{}", about.name);
     sign(about, salt, about.draft(&id, about.sample_type, CREATED), at)
 }
 
-fn send(attack: &mut Attack<'_>, kind: &'static str, about: &About, how: &str, letter: &Letter) {
+fn send(attack: &mut Attack<'_>, kind: &'static str, about: &AboutProvider, how: &str, letter: &Letter) {
     let answer = attack.house.send(letter);
     judge(attack.book, kind, &answer, || format!("{} {how}", about.name));
 }
@@ -59,7 +59,7 @@ fn judge(book: &mut Book, kind: &'static str, answer: &std::io::Result<Response>
 
 /// Every way to bend a good request that leaves something to believe.
 fn bent<'a>(
-    about: &'static About,
+    about: &'static AboutProvider,
     good: &'a Letter,
     rng: &'a mut Rng,
     flips: usize,
@@ -119,7 +119,7 @@ fn bent<'a>(
 }
 
 /// The same signature over other words. Adyen signs some fields, of which the reference of the event is one.
-fn bodies(about: &About, good: &Letter, rng: &mut Rng, flips: usize) -> Vec<(String, Letter)> {
+fn bodies(about: &AboutProvider, good: &Letter, rng: &mut Rng, flips: usize) -> Vec<(String, Letter)> {
     let with = |how: &str, body: Vec<u8>| (how.to_owned(), Letter { body, ..good.clone() });
     let text = String::from_utf8_lossy(&good.body).into_owned();
     let id = format!("evt_forged_{}", about.name);
@@ -140,7 +140,7 @@ fn bodies(about: &About, good: &Letter, rng: &mut Rng, flips: usize) -> Vec<(Str
 }
 
 /// What was signed for one source, at the others.
-fn elsewhere(attack: &mut Attack<'_>, about: &'static About, good: &Letter) {
+fn elsewhere(attack: &mut Attack<'_>, about: &'static AboutProvider, good: &Letter) {
     let others = ALL.iter().map(|provider| provider.about());
     let mut others: Vec<_> =
         others.filter(|other| other.name != about.name && other.trust != Trust::Hint).collect();

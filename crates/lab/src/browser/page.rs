@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::keys;
-use super::wire::{Refusal, Session, element, element_id};
+use super::wire::{BrowserSession, WireRefusal, element, element_id};
 
 /// Longest wait for anything on a page.
 pub const LIMIT: Duration = Duration::from_secs(15);
@@ -47,7 +47,7 @@ pub struct Cookie {
 
 #[derive(Debug)]
 pub struct Browser {
-    session: Session,
+    session: BrowserSession,
     /// Chromedriver tells each line once.
     logged: RefCell<Vec<String>>,
     pub(super) limit: Duration,
@@ -55,7 +55,7 @@ pub struct Browser {
 
 /// Where it is.
 impl Browser {
-    pub(super) fn new(session: Session) -> Self {
+    pub(super) fn new(session: BrowserSession) -> Self {
         Self { session, logged: RefCell::default(), limit: LIMIT }
     }
 
@@ -170,7 +170,7 @@ impl Browser {
         Some(text_of(&asked))
     }
 
-    fn click_it(&self, id: &str) -> Result<(), Refusal> {
+    fn click_it(&self, id: &str) -> Result<(), WireRefusal> {
         self.session.post(&format!("/element/{id}/click"), &json!({})).map(drop)
     }
 }
@@ -199,15 +199,15 @@ impl Browser {
         self.wait(&format!("come to {part}"), || Ok(text_of(&self.session.get("/url")?).contains(part)));
     }
 
-    fn visible(&self, css: &str) -> Result<bool, Refusal> {
+    fn visible(&self, css: &str) -> Result<bool, WireRefusal> {
         Ok(self.session.script(VISIBLE, &[json!(css)])? == true)
     }
 
     #[track_caller]
-    fn wait(&self, what: &str, met: impl Fn() -> Result<bool, Refusal>) {
+    fn wait(&self, what: &str, met: impl Fn() -> Result<bool, WireRefusal>) {
         let hurried = || match met() {
             Ok(true) => Ok(()),
-            Ok(false) => Err(Refusal { code: "waiting".into(), message: "it did not happen".into() }),
+            Ok(false) => Err(WireRefusal { code: "waiting".into(), message: "it did not happen".into() }),
             Err(refusal) => Err(refusal),
         };
         let done = self.patiently(hurried);
@@ -220,14 +220,14 @@ impl Browser {
     fn on<T>(
         &self,
         what: &str,
-        find: impl Fn() -> Result<String, Refusal>,
-        act: impl Fn(&str) -> Result<T, Refusal>,
+        find: impl Fn() -> Result<String, WireRefusal>,
+        act: impl Fn(&str) -> Result<T, WireRefusal>,
     ) -> T {
         let done = self.patiently(|| act(&find()?));
         self.must(what, done)
     }
 
-    fn patiently<T>(&self, attempt: impl Fn() -> Result<T, Refusal>) -> Result<T, Refusal> {
+    fn patiently<T>(&self, attempt: impl Fn() -> Result<T, WireRefusal>) -> Result<T, WireRefusal> {
         let started = Instant::now();
         loop {
             match attempt() {
@@ -237,22 +237,22 @@ impl Browser {
         }
     }
 
-    fn find(&self, css: &str) -> Result<String, Refusal> {
+    fn find(&self, css: &str) -> Result<String, WireRefusal> {
         let found = self.session.post("/element", &json!({ "using": "css selector", "value": css }))?;
         Ok(element_id(&found).unwrap_or_default().to_owned())
     }
 
-    fn ask_element(&self, body: &str, arguments: &[Value]) -> Result<String, Refusal> {
+    fn ask_element(&self, body: &str, arguments: &[Value]) -> Result<String, WireRefusal> {
         let found = self.session.script(body, arguments)?;
-        let nothing = || Refusal { code: "no such element".into(), message: "nothing fits".into() };
+        let nothing = || WireRefusal { code: "no such element".into(), message: "nothing fits".into() };
         element_id(&found).map(str::to_owned).ok_or_else(nothing)
     }
 
-    fn text_now(&self) -> Result<Value, Refusal> {
+    fn text_now(&self) -> Result<Value, WireRefusal> {
         self.session.script("return document.body?.innerText ?? '';", &[])
     }
 
-    fn log_now(&self) -> Result<Vec<String>, Refusal> {
+    fn log_now(&self) -> Result<Vec<String>, WireRefusal> {
         let fresh = self.session.post("/se/log", &json!({ "type": "browser" }))?;
         let line = |own: &Value| format!("{} {}", text_of(&own["level"]), text_of(&own["message"]));
         let mut logged = self.logged.borrow_mut();
@@ -261,7 +261,7 @@ impl Browser {
     }
 
     #[track_caller]
-    fn must<T>(&self, what: &str, done: Result<T, Refusal>) -> T {
+    fn must<T>(&self, what: &str, done: Result<T, WireRefusal>) -> T {
         match done {
             Ok(value) => value,
             Err(refusal) => panic!("the browser could not {what} ({refusal})\n{}", self.scene()),
@@ -271,14 +271,14 @@ impl Browser {
     /// What a reader of a failed story wants to know.
     fn scene(&self) -> String {
         let or_why =
-            |asked: Result<Value, Refusal>| asked.map_or_else(|no| format!("({no})"), |it| text_of(&it));
+            |asked: Result<Value, WireRefusal>| asked.map_or_else(|no| format!("({no})"), |it| text_of(&it));
         let text: String = or_why(self.text_now()).chars().take(SHOWN_MAX).collect();
         let log = self.log_now().map_or_else(|no| format!("({no})"), |lines| lines.join("\n"));
         format!("at {}\n--- page\n{text}\n--- log\n{log}", or_why(self.session.get("/url")))
     }
 }
 
-fn may_pass(refusal: &Refusal) -> bool {
+fn may_pass(refusal: &WireRefusal) -> bool {
     let passing = [
         "waiting",
         "no such element",

@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 
 use super::*;
 use crate::app::Reply;
-use crate::server::{Request, Server};
+use crate::server::{ServedRequest, StubServer};
 use crate::sink::REQUEST_MAX;
 
 const SHOP: &str = r#"<!doctype html><html><head><meta charset="utf-8"><title>Shop</title>
@@ -43,7 +43,7 @@ const BROKEN: &str = r#"<!doctype html><html><head><meta charset="utf-8">
 const GOOD: &str = r#"<!doctype html><html><head><meta name="viewport" content="width=device-width"></head><body>
 <div style="overflow-x:auto"><div style="width:2000px">a table</div></div></body></html>"#;
 
-fn answer(request: &Request) -> Reply {
+fn answer(request: &ServedRequest) -> Reply {
     let page = |kind: &str, body: &str| {
         let reply = Reply::status(200).with_header("content-type", kind).with_body(body);
         reply.with_header("content-security-policy", "script-src 'self'")
@@ -65,7 +65,7 @@ fn answer(request: &Request) -> Reply {
 async fn serve(mut stream: TcpStream) -> std::io::Result<()> {
     let mut bytes = Vec::new();
     loop {
-        if let Some((request, end)) = Request::parse(&bytes)? {
+        if let Some((request, end)) = ServedRequest::parse(&bytes)? {
             bytes.drain(..end);
             stream.write_all(&answer(&request).encode()).await?;
         } else if bytes.len() > REQUEST_MAX || stream.read_buf(&mut bytes).await? == 0 {
@@ -74,8 +74,8 @@ async fn serve(mut stream: TcpStream) -> std::io::Result<()> {
     }
 }
 
-fn site() -> (Server, String) {
-    let server = Server::start((Ipv4Addr::LOCALHOST, 0).into(), serve).unwrap();
+fn site() -> (StubServer, String) {
+    let server = StubServer::start((Ipv4Addr::LOCALHOST, 0).into(), serve).unwrap();
     let url = format!("http://{}", server.address());
     (server, url)
 }

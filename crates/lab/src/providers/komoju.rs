@@ -4,7 +4,7 @@ use std::io;
 
 use serde_json::json;
 
-use super::{Asked, Fake, State, is_between, page, reply};
+use super::{Asked, Fake, ProviderState, is_between, page, reply};
 use crate::app::Reply;
 
 pub const KEY: &str = "sk_test_komojulab4242";
@@ -13,7 +13,7 @@ pub fn start() -> io::Result<Fake> {
     Fake::start(answer)
 }
 
-fn answer(state: &mut State, asked: &Asked<'_>) -> Reply {
+fn answer(state: &mut ProviderState, asked: &Asked<'_>) -> Reply {
     let trouble = |status, code: &str, message: &str| {
         reply(status, &json!({ "error": { "code": code, "message": message, "param": null } }))
     };

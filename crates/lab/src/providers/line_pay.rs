@@ -6,7 +6,7 @@ use sekisho_core::Secret;
 use sekisho_core::provider::line_pay::authorization;
 use serde_json::json;
 
-use super::{Asked, Fake, State, reply};
+use super::{Asked, Fake, ProviderState, reply};
 use crate::app::Reply;
 
 pub const CHANNEL: &str = "1479113123";
@@ -16,7 +16,7 @@ pub fn start() -> io::Result<Fake> {
     Fake::start(answer)
 }
 
-fn answer(state: &mut State, asked: &Asked<'_>) -> Reply {
+fn answer(state: &mut ProviderState, asked: &Asked<'_>) -> Reply {
     let said =
         |code: &str, message: &str| reply(200, &json!({ "returnCode": code, "returnMessage": message }));
     let header = |name: &str| asked.request.header(name).unwrap_or_default();

@@ -4,7 +4,7 @@ use std::io;
 
 use serde_json::json;
 
-use super::{Asked, Fake, State, reply};
+use super::{Asked, Fake, ProviderState, reply};
 use crate::app::Reply;
 
 pub const KEY: &str = "test_mollielab4242";
@@ -13,7 +13,7 @@ pub fn start() -> io::Result<Fake> {
     Fake::start(answer)
 }
 
-fn answer(state: &mut State, asked: &Asked<'_>) -> Reply {
+fn answer(state: &mut ProviderState, asked: &Asked<'_>) -> Reply {
     let trouble = |status: u16, title: &str, detail: &str| {
         reply(status, &json!({ "status": status, "title": title, "detail": detail }))
     };

@@ -4,7 +4,7 @@ use std::io;
 
 use serde_json::json;
 
-use super::{Asked, Fake, State, page, reply};
+use super::{Asked, Fake, ProviderState, page, reply};
 use crate::app::Reply;
 
 pub const KEY: &str = "sk_test_payjplab4242";
@@ -13,7 +13,7 @@ pub fn start() -> io::Result<Fake> {
     Fake::start(answer)
 }
 
-fn answer(state: &mut State, asked: &Asked<'_>) -> Reply {
+fn answer(state: &mut ProviderState, asked: &Asked<'_>) -> Reply {
     let trouble = |status: u16, code: &str, message: &str| {
         reply(status, &json!({ "error": { "status": status, "code": code, "message": message } }))
     };
@@ -27,7 +27,7 @@ fn answer(state: &mut State, asked: &Asked<'_>) -> Reply {
     }
 }
 
-fn list(state: &State, asked: &Asked<'_>, kind: &str) -> Reply {
+fn list(state: &ProviderState, asked: &Asked<'_>, kind: &str) -> Reply {
     let time = |name: &str, default: i64| asked.param(name).parse().unwrap_or(default);
     let (since, until) = (time("since", 0), time("until", i64::MAX));
     let all = state.of(kind, |one| (since..=until).contains(&one["created"].as_i64().unwrap_or(0)));

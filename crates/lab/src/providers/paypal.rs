@@ -4,7 +4,7 @@ use std::io;
 
 use serde_json::json;
 
-use super::{Asked, Fake, State, is_between, page, reply};
+use super::{Asked, Fake, ProviderState, is_between, page, reply};
 use crate::app::Reply;
 
 pub const CLIENT_ID: &str = "paypal-lab-client";
@@ -18,11 +18,11 @@ pub fn start() -> io::Result<Fake> {
 }
 
 /// The one that is good now, if any was given out.
-fn token(state: &State) -> String {
+fn token(state: &ProviderState) -> String {
     format!("A21AA-lab-{}", state.tokens)
 }
 
-fn answer(state: &mut State, asked: &Asked<'_>) -> Reply {
+fn answer(state: &mut ProviderState, asked: &Asked<'_>) -> Reply {
     let unauthorized = |error| reply(401, &error);
     match asked.endpoint() {
         ("POST", "/v1/oauth2/token") if !asked.is_by(CLIENT_ID, KEY) => unauthorized(
@@ -44,7 +44,7 @@ fn answer(state: &mut State, asked: &Asked<'_>) -> Reply {
     }
 }
 
-fn events(state: &State, asked: &Asked<'_>) -> Reply {
+fn events(state: &ProviderState, asked: &Asked<'_>) -> Reply {
     let (since, until) = (asked.param("start_time"), asked.param("end_time"));
     let (size, offset) = (asked.number("page_size", 10), asked.number("next_page_token", 0));
     let all = state.of("event", |event| is_between(&event["create_time"], since, until));

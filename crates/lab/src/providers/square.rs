@@ -5,7 +5,7 @@ use std::io;
 
 use serde_json::{Value, json};
 
-use super::{Asked, Fake, State, is_between, page, reply};
+use super::{Asked, Fake, ProviderState, is_between, page, reply};
 use crate::app::Reply;
 
 pub const KEY: &str = "EAAAl-lab4242";
@@ -15,7 +15,7 @@ pub fn start() -> io::Result<Fake> {
     Fake::start(answer)
 }
 
-fn answer(state: &mut State, asked: &Asked<'_>) -> Reply {
+fn answer(state: &mut ProviderState, asked: &Asked<'_>) -> Reply {
     let trouble = |status, code: &str, detail: &str| {
         let error = json!({ "category": "API_ERROR", "code": code, "detail": detail });
         reply(status, &json!({ "errors": [error] }))
@@ -48,7 +48,7 @@ fn answer(state: &mut State, asked: &Asked<'_>) -> Reply {
 }
 
 fn objects(
-    state: &State,
+    state: &ProviderState,
     asked: &Asked<'_>,
     (name, kind): (&str, &str),
     is_wanted: impl Fn(&Value) -> bool,

@@ -6,19 +6,19 @@ use std::time::Duration;
 use crate::rng::Rng;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Behaviour {
+pub enum SmtpBehaviour {
     /// Takes everything.
     Accept,
-    At(Point, Fault),
+    At(Point, SmtpFault),
     /// The first tries of each recipient go like this, the others well. For a point before the recipient is named,
     /// the first times that it is reached.
-    First(u32, Box<Behaviour>),
+    First(u32, Box<SmtpBehaviour>),
     /// By the beginning of the recipient's address; the last one for all others, and for every point before it.
-    To(Vec<(String, Behaviour)>, Box<Behaviour>),
+    To(Vec<(String, SmtpBehaviour)>, Box<SmtpBehaviour>),
     /// Per cent of the tries, by seed; the rest goes well.
     Mix {
         seed: u64,
-        parts: Vec<(u8, Behaviour)>,
+        parts: Vec<(u8, SmtpBehaviour)>,
     },
 }
 
@@ -44,7 +44,7 @@ pub enum Point {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum SmtpFault {
     /// Says this instead: `550 5.1.1 no such user`.
     Say(String),
     /// Closes the connection without a word.
@@ -61,18 +61,18 @@ pub enum Fault {
     EndlessLine,
 }
 
-impl Behaviour {
+impl SmtpBehaviour {
     /// Says this at that point.
     pub fn say(point: Point, text: &str) -> Self {
-        Self::At(point, Fault::Say(text.to_owned()))
+        Self::At(point, SmtpFault::Say(text.to_owned()))
     }
 
     pub fn drop_at(point: Point) -> Self {
-        Self::At(point, Fault::Drop)
+        Self::At(point, SmtpFault::Drop)
     }
 
     /// `seen` counts the tries before this one.
-    pub(super) fn fault(&self, point: Point, recipient: Option<&str>, seen: u32) -> Option<Fault> {
+    pub(super) fn fault(&self, point: Point, recipient: Option<&str>, seen: u32) -> Option<SmtpFault> {
         match self {
             Self::Accept => None,
             Self::At(own, fault) => (*own == point).then(|| fault.clone()),

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::{Fault, Mail, Point, Shared, Tls, mail};
+use super::{Mail, Point, Shared, SmtpFault, SmtpTls, mail};
 use crate::server::locked;
 
 /// Longest line taken from a client; far more than commands may have.
@@ -70,7 +70,7 @@ pub async fn serve(stream: TcpStream, shared: Arc<Shared>) -> io::Result<()> {
         number,
         shared,
     };
-    if conversation.shared.settings.tls == Tls::Implicit {
+    if conversation.shared.settings.tls == SmtpTls::Implicit {
         conversation = conversation.encrypt().await?;
     }
     if conversation.say(Point::Greeting, "220 lab.example ESMTP").await? {
@@ -116,7 +116,7 @@ impl Conversation {
     }
 
     fn offers_tls(&self) -> bool {
-        self.shared.settings.tls == Tls::Starttls && !self.encrypted
+        self.shared.settings.tls == SmtpTls::Starttls && !self.encrypted
     }
 
     fn features(&self) -> String {
@@ -248,13 +248,13 @@ impl Conversation {
         }
     }
 
-    async fn act(&mut self, fault: Fault, usual: &str) -> io::Result<bool> {
+    async fn act(&mut self, fault: SmtpFault, usual: &str) -> io::Result<bool> {
         match fault {
-            Fault::Say(text) => return self.write(&text).await.map(|()| false),
-            Fault::Drop => return Err(io::ErrorKind::ConnectionAborted.into()),
-            Fault::Silence => while self.wire.read(&mut [0; 4096]).await? > 0 {},
-            Fault::Deafness => std::future::pending().await,
-            Fault::Trickle(pause) => {
+            SmtpFault::Say(text) => return self.write(&text).await.map(|()| false),
+            SmtpFault::Drop => return Err(io::ErrorKind::ConnectionAborted.into()),
+            SmtpFault::Silence => while self.wire.read(&mut [0; 4096]).await? > 0 {},
+            SmtpFault::Deafness => std::future::pending().await,
+            SmtpFault::Trickle(pause) => {
                 for byte in format!("{usual}\r\n").bytes() {
                     self.send(&[byte]).await?;
                     tokio::time::sleep(pause).await;
@@ -262,10 +262,10 @@ impl Conversation {
                 return Ok(true);
             }
             // Until the client leaves, which fails the writing.
-            Fault::EndlessLines => loop {
+            SmtpFault::EndlessLines => loop {
                 self.send("250-and more\r\n".repeat(100).as_bytes()).await?;
             },
-            Fault::EndlessLine => {
+            SmtpFault::EndlessLine => {
                 self.send(b"250 ").await?;
                 loop {
                     self.send(&[b'x'; 4096]).await?;

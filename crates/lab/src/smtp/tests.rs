@@ -23,7 +23,7 @@ fn mail_to(to: &str) -> String {
 
 #[test]
 fn a_mail_is_kept_as_it_came_and_as_it_reads() {
-    let smtp = Smtp::start(Behaviour::Accept).unwrap();
+    let smtp = Smtp::start(SmtpBehaviour::Accept).unwrap();
     let body = "From: =?utf-8?b?5bGx55Sw?= <a@b.jp>\r\nSubject: =?utf-8?q?caf=C3=A9?=\r\n =?utf-8?B?44GC?= and\r\n more\r\n\
         Content-Type: multipart/alternative;\r\n boundary=\"xx\"\r\n\r\n--xx\r\n\
         Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n\
@@ -43,8 +43,8 @@ fn a_mail_is_kept_as_it_came_and_as_it_reads() {
 
 #[test]
 fn recipients_have_their_own_ways_and_first_tries() {
-    let busy = Behaviour::First(1, Box::new(Behaviour::say(Point::Recipient, "450 busy")));
-    let smtp = Smtp::start(Behaviour::To(vec![("busy".into(), busy)], Box::new(Behaviour::Accept)));
+    let busy = SmtpBehaviour::First(1, Box::new(SmtpBehaviour::say(Point::Recipient, "450 busy")));
+    let smtp = Smtp::start(SmtpBehaviour::To(vec![("busy".into(), busy)], Box::new(SmtpBehaviour::Accept)));
     let smtp = smtp.unwrap();
     for (to, taken) in [("busy1@b.jp", 0), ("c@d.jp", 1), ("busy1@b.jp", 2), ("busy2@b.jp", 2)] {
         talk(&smtp, &mail_to(to));
@@ -55,7 +55,7 @@ fn recipients_have_their_own_ways_and_first_tries() {
 
 #[test]
 fn what_is_taken_and_not_told_is_kept_and_what_is_lost_before_is_not() {
-    let smtp = Smtp::start(Behaviour::Accept).unwrap();
+    let smtp = Smtp::start(SmtpBehaviour::Accept).unwrap();
     for (point, taken, told) in [
         (Point::Greeting, 0, false),
         (Point::Sender, 0, false),
@@ -64,7 +64,7 @@ fn what_is_taken_and_not_told_is_kept_and_what_is_lost_before_is_not() {
         (Point::Taken, 1, false),
         (Point::Told, 2, true),
     ] {
-        smtp.set(Behaviour::drop_at(point));
+        smtp.set(SmtpBehaviour::drop_at(point));
         let said = talk(&smtp, &mail_to("c@d.jp"));
         assert_eq!((smtp.accepted().len(), said.contains("queued as")), (taken, told), "{point:?} {said}");
     }
@@ -72,11 +72,13 @@ fn what_is_taken_and_not_told_is_kept_and_what_is_lost_before_is_not() {
 
 #[test]
 fn slow_and_endless_answers_are_what_they_say() {
-    let smtp = Smtp::start(Behaviour::At(Point::Taken, Fault::Trickle(Duration::from_millis(1)))).unwrap();
+    let smtp =
+        Smtp::start(SmtpBehaviour::At(Point::Taken, SmtpFault::Trickle(Duration::from_millis(1)))).unwrap();
     assert!(talk(&smtp, &mail_to("c@d.jp")).contains("250 2.0.0 Ok: queued as LAB1\r\n221"));
-    for (fault, expected) in [(Fault::EndlessLines, "250-and more\r\n250-"), (Fault::EndlessLine, "250 xxxx")]
+    for (fault, expected) in
+        [(SmtpFault::EndlessLines, "250-and more\r\n250-"), (SmtpFault::EndlessLine, "250 xxxx")]
     {
-        smtp.set(Behaviour::At(Point::Greeting, fault));
+        smtp.set(SmtpBehaviour::At(Point::Greeting, fault));
         let mut stream = TcpStream::connect(smtp.address()).unwrap();
         let mut said = vec![0; 100_000];
         stream.read_exact(&mut said).unwrap();
@@ -86,7 +88,7 @@ fn slow_and_endless_answers_are_what_they_say() {
 
 #[test]
 fn a_mix_follows_its_seed() {
-    let mix = Behaviour::Mix { seed: 7, parts: vec![(30, Behaviour::drop_at(Point::Taken))] };
+    let mix = SmtpBehaviour::Mix { seed: 7, parts: vec![(30, SmtpBehaviour::drop_at(Point::Taken))] };
     let dropped = (0..1_000).filter(|n| mix.fault(Point::Taken, Some(&format!("{n}@b.jp")), 0).is_some());
     let dropped = dropped.count();
     assert!((250..350).contains(&dropped), "{dropped}");

@@ -4,7 +4,7 @@ use super::Stripe;
 use crate::server::locked;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Access {
+pub enum KeyAccess {
     #[default]
     Full,
     /// A restricted key: lists and objects, and 403 for everything that would change something.
@@ -16,16 +16,16 @@ pub enum Access {
 impl Stripe {
     /// Every request gets 401, whatever key it has, until [`Stripe::accept_key`].
     pub fn refuse_key(&self) {
-        self.set_access(Access::Refused);
+        self.set_access(KeyAccess::Refused);
     }
 
     /// The key may read and change nothing: a POST gets 403, until [`Stripe::accept_key`].
     pub fn restrict_key(&self) {
-        self.set_access(Access::ReadOnly);
+        self.set_access(KeyAccess::ReadOnly);
     }
 
     pub fn accept_key(&self) {
-        self.set_access(Access::Full);
+        self.set_access(KeyAccess::Full);
     }
 
     /// The key that is right from now on.
@@ -33,7 +33,7 @@ impl Stripe {
         key.clone_into(&mut locked(&self.shared.state).key);
     }
 
-    fn set_access(&self, access: Access) {
+    fn set_access(&self, access: KeyAccess) {
         locked(&self.shared.state).access = access;
     }
 }

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Value, json};
 
-use super::refund::Terms;
+use super::refund::RefundTerms;
 
 /// What events of the lab's own making say they were rendered in.
 const API_VERSION: &str = "2026-10-28.endive";
 
 #[derive(Debug, Default)]
-pub struct Books {
+pub struct StripeBooks {
     objects: HashMap<String, Held>,
     /// Ids of each kind, oldest first; what is equally old in the order it came.
     by_age: HashMap<String, BTreeMap<Age, String>>,
@@ -22,8 +22,8 @@ pub struct Books {
     /// How many of those were taken.
     taken: usize,
     /// The API request that causes what happens now.
-    pub request: Option<Cause>,
-    pub terms: Terms,
+    pub request: Option<RefundCause>,
+    pub terms: RefundTerms,
     /// By session: what its payment intent will carry.
     pub intent_metadata: HashMap<String, Value>,
 }
@@ -38,12 +38,12 @@ struct Held {
 }
 
 #[derive(Clone, Debug)]
-pub struct Cause {
+pub struct RefundCause {
     pub request_id: String,
     pub key: Option<String>,
 }
 
-impl Books {
+impl StripeBooks {
     /// Adds an object or replaces the one with its id. Panics without `id` and `object`: that is no object.
     pub fn put(&mut self, value: Value) {
         let (id, kind) = (text(&value, "id"), text(&value, "object"));
@@ -118,7 +118,7 @@ impl Books {
         self.emit_change(kind, object, Value::Null, now);
     }
 
-    /// [`Books::emit`] with the values that the object had before.
+    /// [`StripeBooks::emit`] with the values that the object had before.
     pub fn emit_change(&mut self, kind: &str, object: &Value, previous: Value, now: i64) {
         let id = self.fresh_id("evt");
         let mut data = json!({ "object": object });

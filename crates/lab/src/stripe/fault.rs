@@ -7,11 +7,11 @@
 use std::str::FromStr;
 use std::time::Duration;
 
-use super::refusal::Refusal;
+use super::refusal::StripeRefusal;
 use crate::app::Reply;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum StripeFault {
     /// 429 before anything was looked at, with `Retry-After` in seconds.
     RateLimited { retry_after_s: Option<u32> },
     /// 429 because somebody else holds the object.
@@ -38,22 +38,23 @@ pub enum Fault {
     Cut { after_bytes: usize },
 }
 
-impl Fault {
+impl StripeFault {
     /// The answer of those that come before any work.
     pub(super) fn at_the_door(&self) -> Option<Reply> {
         match self {
             Self::RateLimited { retry_after_s } => {
-                let reply =
-                    Refusal::rate_limited().reply().with_header("stripe-rate-limited-reason", "global-rate");
+                let reply = StripeRefusal::rate_limited()
+                    .reply()
+                    .with_header("stripe-rate-limited-reason", "global-rate");
                 Some(match retry_after_s {
                     Some(seconds) => reply.with_header("retry-after", &seconds.to_string()),
                     None => reply,
                 })
             }
-            Self::LockTimeout => Some(Refusal::lock_timeout().reply()),
-            Self::LockConflict => Some(Refusal::lock_conflict().reply()),
-            Self::KeyInUse => Some(Refusal::key_in_use().reply()),
-            Self::Error => Some(Refusal::server_error().reply()),
+            Self::LockTimeout => Some(StripeRefusal::lock_timeout().reply()),
+            Self::LockConflict => Some(StripeRefusal::lock_conflict().reply()),
+            Self::KeyInUse => Some(StripeRefusal::key_in_use().reply()),
+            Self::Error => Some(StripeRefusal::server_error().reply()),
             Self::Instead(reply) => Some(reply.clone()),
             Self::Disputed
             | Self::StoredError
@@ -65,7 +66,7 @@ impl Fault {
     }
 }
 
-impl FromStr for Fault {
+impl FromStr for StripeFault {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {

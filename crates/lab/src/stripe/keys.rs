@@ -5,14 +5,14 @@
 
 use std::collections::HashMap;
 
-use super::refusal::Refusal;
+use super::refusal::StripeRefusal;
 use crate::app::Reply;
 
 /// Longest key taken.
 const KEY_MAX: usize = 255;
 
 #[derive(Debug, Default)]
-pub struct Keys(HashMap<Name, Kept>);
+pub struct IdempotencyKeys(HashMap<Name, Kept>);
 
 /// Keys of two accounts never meet.
 type Name = (String, String);
@@ -25,16 +25,20 @@ struct Kept {
     answer: Option<Reply>,
 }
 
-impl Keys {
+impl IdempotencyKeys {
     /// The answer given before, `None` when this is the first use. Fails when the key can't be used now.
-    pub fn replay(&self, account: &str, key: &str, used_for: &str) -> Result<Option<Reply>, Refusal> {
+    pub fn replay(&self, account: &str, key: &str, used_for: &str) -> Result<Option<Reply>, StripeRefusal> {
         if key.is_empty() || key.len() > KEY_MAX {
-            return Err(Refusal::new(400, None, format!("Idempotency keys have 1 to {KEY_MAX} characters.")));
+            return Err(StripeRefusal::new(
+                400,
+                None,
+                format!("Idempotency keys have 1 to {KEY_MAX} characters."),
+            ));
         }
         match self.0.get(&name(account, key)) {
             None => Ok(None),
-            Some(kept) if kept.used_for != used_for => Err(Refusal::key_of_another(key)),
-            Some(Kept { answer: None, .. }) => Err(Refusal::key_in_use()),
+            Some(kept) if kept.used_for != used_for => Err(StripeRefusal::key_of_another(key)),
+            Some(Kept { answer: None, .. }) => Err(StripeRefusal::key_in_use()),
             Some(Kept { answer: Some(answer), .. }) => {
                 Ok(Some(answer.clone().with_header("idempotent-replayed", "true")))
             }

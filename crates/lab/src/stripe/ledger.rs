@@ -13,7 +13,7 @@ const ORDER_KEY: &str = "sekisho_refund";
 const REFUNDS: &str = "/v1/refunds";
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Call {
+pub struct StripeCall {
     pub method: String,
     /// Without its query.
     pub path: String,
@@ -41,7 +41,7 @@ pub struct Call {
     pub replayed: bool,
 }
 
-impl Call {
+impl StripeCall {
     /// `name` in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
@@ -71,11 +71,11 @@ type About<'a> = (Option<&'a str>, Option<&'a str>);
 
 /// All requests, in the order of their answers.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Ledger {
-    pub calls: Vec<Call>,
+pub struct CallLedger {
+    pub calls: Vec<StripeCall>,
 }
 
-impl Ledger {
+impl CallLedger {
     /// How many POSTs came with each `Idempotency-Key`, whatever they were answered.
     pub fn posts_by_key(&self) -> BTreeMap<&str, usize> {
         self.by_key(|call| call.method == "POST")
@@ -86,7 +86,7 @@ impl Ledger {
         self.by_key(|call| call.worked)
     }
 
-    fn by_key(&self, counts: impl Fn(&Call) -> bool) -> BTreeMap<&str, usize> {
+    fn by_key(&self, counts: impl Fn(&StripeCall) -> bool) -> BTreeMap<&str, usize> {
         let mut by_key = BTreeMap::new();
         for key in self.calls.iter().filter(|call| counts(call)).filter_map(|call| call.key.as_deref()) {
             *by_key.entry(key).or_default() += 1;
@@ -95,7 +95,7 @@ impl Ledger {
     }
 
     /// First refund POSTs of a key before which nobody had listed the refunds of that payment, by the same id.
-    pub fn first_posts_without_list(&self) -> Vec<&Call> {
+    pub fn first_posts_without_list(&self) -> Vec<&StripeCall> {
         let (mut seen, lists) = (HashSet::new(), self.refund_lists());
         let mut posts = self.refund_posts();
         posts.retain(|post| seen.insert((post.account.as_deref(), post.key.as_deref())));
@@ -105,7 +105,7 @@ impl Ledger {
 
     /// Refund POSTs between which and the POST before them, about the same payment, nobody listed its refunds. For one
     /// caller at a time: two callers may both look before they both post.
-    pub fn posts_without_list(&self) -> Vec<&Call> {
+    pub fn posts_without_list(&self) -> Vec<&StripeCall> {
         let (mut last, lists) = (BTreeMap::new(), self.refund_lists());
         let mut posts = self.refund_posts();
         posts.retain(|post| {
@@ -116,7 +116,7 @@ impl Ledger {
     }
 
     /// As they arrived.
-    fn refund_posts(&self) -> Vec<&Call> {
+    fn refund_posts(&self) -> Vec<&StripeCall> {
         let mut posts: Vec<_> = self.calls.iter().filter(|call| call.is_refund_post()).collect();
         posts.sort_by_key(|post| post.arrived);
         posts
@@ -135,7 +135,7 @@ impl Ledger {
 struct Lists<'a>(BTreeMap<About<'a>, Vec<(u64, u64)>>);
 
 impl Lists<'_> {
-    fn has_one_before(&self, post: &Call, since: u64) -> bool {
+    fn has_one_before(&self, post: &StripeCall, since: u64) -> bool {
         let mut lists = self.0.get(&post.about()).into_iter().flatten();
         lists.any(|(arrived, answered)| *arrived > since && *answered < post.arrived)
     }
@@ -143,17 +143,17 @@ impl Lists<'_> {
 
 impl Stripe {
     /// Every request so far, in the order of their answers.
-    pub fn calls(&self) -> Vec<Call> {
+    pub fn calls(&self) -> Vec<StripeCall> {
         locked(&self.shared.state).calls.clone()
     }
 
     /// [`Stripe::calls`], and forgets them: for runs that are too long to keep everything.
-    pub fn take_calls(&self) -> Vec<Call> {
+    pub fn take_calls(&self) -> Vec<StripeCall> {
         std::mem::take(&mut locked(&self.shared.state).calls)
     }
 
-    pub fn ledger(&self) -> Ledger {
-        Ledger { calls: self.calls() }
+    pub fn ledger(&self) -> CallLedger {
+        CallLedger { calls: self.calls() }
     }
 
     /// The refunds really made, by `metadata.sekisho_refund` (empty without it) and by payment intent or else charge,

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::books::{Age, Books, text};
+use super::books::{Age, StripeBooks, text};
 use super::params::number;
-use super::refusal::Refusal;
+use super::refusal::StripeRefusal;
 
 const LIMIT_DEFAULT: i64 = 10;
 const LIMIT_MAX: i64 = 100;
@@ -23,17 +23,17 @@ const SAME: [&str; 10] = [
     "transfer_group",
 ];
 
-pub fn page(books: &Books, kind: &str, path: &str, params: &Value) -> Result<Value, Refusal> {
+pub fn page(books: &StripeBooks, kind: &str, path: &str, params: &Value) -> Result<Value, StripeRefusal> {
     let limit = number(params, "limit").unwrap_or(LIMIT_DEFAULT);
     if !(1..=LIMIT_MAX).contains(&limit) {
-        return Err(Refusal::invalid("limit", &format!("Invalid limit: must be 1 to {LIMIT_MAX}")));
+        return Err(StripeRefusal::invalid("limit", &format!("Invalid limit: must be 1 to {LIMIT_MAX}")));
     }
     let limit = limit as usize;
     let older_than = cursor(books, kind, params, "starting_after")?;
     let newer_than = cursor(books, kind, params, "ending_before")?;
     if older_than.is_some() && newer_than.is_some() {
         let message = "Received both starting_after and ending_before: please use one of them.";
-        return Err(Refusal::new(400, None, message));
+        return Err(StripeRefusal::new(400, None, message));
     }
     let wanted = Wanted::read(params)?;
     let candidates: Box<dyn DoubleEndedIterator<Item = &Value>> = match parent(books, params)? {
@@ -60,12 +60,12 @@ pub fn page(books: &Books, kind: &str, path: &str, params: &Value) -> Result<Val
 
 /// The payment intent or charge that the list is about. One that does not exist is refused, as Stripe does: the list is
 /// not just empty.
-fn parent<'a>(books: &Books, params: &'a Value) -> Result<Option<&'a str>, Refusal> {
+fn parent<'a>(books: &StripeBooks, params: &'a Value) -> Result<Option<&'a str>, StripeRefusal> {
     let mut first = None;
     for name in ["payment_intent", "charge"] {
         let Some(id) = params[name].as_str() else { continue };
         if !books.knows(name, id) {
-            return Err(Refusal::no_such(404, name, id, name));
+            return Err(StripeRefusal::no_such(404, name, id, name));
         }
         first = first.or(Some(id));
     }
@@ -73,11 +73,11 @@ fn parent<'a>(books: &Books, params: &'a Value) -> Result<Option<&'a str>, Refus
 }
 
 /// What the object named by a cursor is as old as.
-fn cursor(books: &Books, kind: &str, params: &Value, name: &str) -> Result<Option<Age>, Refusal> {
+fn cursor(books: &StripeBooks, kind: &str, params: &Value, name: &str) -> Result<Option<Age>, StripeRefusal> {
     let Some(id) = params[name].as_str() else { return Ok(None) };
     match books.find(kind, id) {
         Some(_) => Ok(books.age(id)),
-        None => Err(Refusal::no_such(400, kind, id, name)),
+        None => Err(StripeRefusal::no_such(400, kind, id, name)),
     }
 }
 
@@ -89,18 +89,21 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn read(params: &Value) -> Result<Self, Refusal> {
+    fn read(params: &Value) -> Result<Self, StripeRefusal> {
         let mut types: Vec<_> =
             params["types"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         match params["type"].as_str() {
             Some(_) if !types.is_empty() => {
                 let message = "You may pass either type or types, not both.";
-                return Err(Refusal::new(400, None, message).about("types"));
+                return Err(StripeRefusal::new(400, None, message).about("types"));
             }
             one => types.extend(one),
         }
         if types.len() > TYPES_MAX {
-            return Err(Refusal::invalid("types", &format!("At most {TYPES_MAX} types can be passed.")));
+            return Err(StripeRefusal::invalid(
+                "types",
+                &format!("At most {TYPES_MAX} types can be passed."),
+            ));
         }
         let same = SAME.map(|name| (name, text(params, name)));
         Ok(Self {

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use serde_json::{Map, Value};
 
-use super::refusal::Refusal;
+use super::refusal::StripeRefusal;
 
 /// Deepest nesting and highest list index taken.
 const DEPTH_MAX: usize = 8;
@@ -22,11 +22,11 @@ pub fn of(endpoint: &str) -> Option<&'static Value> {
 }
 
 /// Reads `application/x-www-form-urlencoded` text into nested objects and lists.
-pub fn read(text: &[u8]) -> Result<Value, Refusal> {
+pub fn read(text: &[u8]) -> Result<Value, StripeRefusal> {
     let mut all = Value::Object(Map::new());
     for (name, value) in form_urlencoded::parse(text) {
-        let parts = split(&name).ok_or_else(|| Refusal::unknown(&name))?;
-        place(&mut all, &parts, &value).ok_or_else(|| Refusal::unknown(&name))?;
+        let parts = split(&name).ok_or_else(|| StripeRefusal::unknown(&name))?;
+        place(&mut all, &parts, &value).ok_or_else(|| StripeRefusal::unknown(&name))?;
     }
     Ok(all)
 }
@@ -65,15 +65,15 @@ fn place(at: &mut Value, parts: &[&str], value: &str) -> Option<()> {
 }
 
 /// Refuses what the table does not hold, and what is missing.
-pub fn check(given: &Value, table: &Value) -> Result<(), Refusal> {
+pub fn check(given: &Value, table: &Value) -> Result<(), StripeRefusal> {
     check_object(given, table, "")
 }
 
-fn check_object(given: &Value, table: &Value, path: &str) -> Result<(), Refusal> {
-    let Value::Object(map) = given else { return Err(Refusal::invalid(path, "Invalid object")) };
+fn check_object(given: &Value, table: &Value, path: &str) -> Result<(), StripeRefusal> {
+    let Value::Object(map) = given else { return Err(StripeRefusal::invalid(path, "Invalid object")) };
     for name in table["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
         if !map.contains_key(name) {
-            return Err(Refusal::missing(&below(path, name)));
+            return Err(StripeRefusal::missing(&below(path, name)));
         }
     }
     for (name, value) in map {
@@ -81,13 +81,13 @@ fn check_object(given: &Value, table: &Value, path: &str) -> Result<(), Refusal>
         match &table["properties"] {
             Value::Array(names) if names.iter().any(|known| known == name) => {}
             Value::Object(known) if known.contains_key(name) => check_value(value, &known[name], &path)?,
-            _ => return Err(Refusal::unknown(&path)),
+            _ => return Err(StripeRefusal::unknown(&path)),
         }
     }
     Ok(())
 }
 
-fn check_value(given: &Value, table: &Value, path: &str) -> Result<(), Refusal> {
+fn check_value(given: &Value, table: &Value, path: &str) -> Result<(), StripeRefusal> {
     // An empty text clears what is clearable.
     if given == "" && table["clearable"] == true {
         return Ok(());
@@ -95,11 +95,11 @@ fn check_value(given: &Value, table: &Value, path: &str) -> Result<(), Refusal> 
     match table["type"].as_str() {
         Some("object") if table.get("map_of").is_some() => match given {
             Value::Object(map) if map.values().all(Value::is_string) => Ok(()),
-            _ => Err(Refusal::invalid(path, "Invalid object")),
+            _ => Err(StripeRefusal::invalid(path, "Invalid object")),
         },
         Some("object") => check_object(given, table, path),
         Some("array") => {
-            let Value::Array(list) = given else { return Err(Refusal::invalid(path, "Invalid array")) };
+            let Value::Array(list) = given else { return Err(StripeRefusal::invalid(path, "Invalid array")) };
             let mut entries = list.iter().enumerate();
             entries.try_for_each(|(n, one)| check_value(one, &table["items"], &format!("{path}[{n}]")))
         }
@@ -107,10 +107,10 @@ fn check_value(given: &Value, table: &Value, path: &str) -> Result<(), Refusal> 
     }
 }
 
-fn check_text(given: &Value, table: &Value, path: &str) -> Result<(), Refusal> {
-    let Some(text) = given.as_str() else { return Err(Refusal::invalid(path, "Invalid string")) };
+fn check_text(given: &Value, table: &Value, path: &str) -> Result<(), StripeRefusal> {
+    let Some(text) = given.as_str() else { return Err(StripeRefusal::invalid(path, "Invalid string")) };
     if text.is_empty() {
-        return Err(Refusal::empty(path));
+        return Err(StripeRefusal::empty(path));
     }
     let fits = match table["type"].as_str() {
         Some("integer") => text.parse::<i64>().is_ok(),
@@ -122,7 +122,7 @@ fn check_text(given: &Value, table: &Value, path: &str) -> Result<(), Refusal> {
                 && table["enum"].as_array().is_none_or(|values| values.iter().any(|value| value == text))
         }
     };
-    if fits { Ok(()) } else { Err(Refusal::invalid(path, &format!("Invalid value: {text}"))) }
+    if fits { Ok(()) } else { Err(StripeRefusal::invalid(path, &format!("Invalid value: {text}"))) }
 }
 
 /// What a caller wrote into `metadata`, empty without any.

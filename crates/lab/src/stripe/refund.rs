@@ -8,13 +8,13 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use super::Stripe;
-use super::books::{Books, text};
+use super::books::{StripeBooks, text};
 use super::params::{metadata, number};
-use super::refusal::Refusal;
+use super::refusal::StripeRefusal;
 
 /// How refunds go in an account.
 #[derive(Debug, Default)]
-pub struct Terms {
+pub struct RefundTerms {
     /// By payment intent or charge; the empty text is all others.
     begin_as: HashMap<String, &'static str>,
     /// What refunds are paid from, in the smallest unit of whatever currency. `None` never runs out.
@@ -78,23 +78,23 @@ impl Stripe {
     }
 }
 
-pub fn create(books: &mut Books, params: &Value, now: i64) -> Result<Value, Refusal> {
+pub fn create(books: &mut StripeBooks, params: &Value, now: i64) -> Result<Value, StripeRefusal> {
     let payment = Payment::find(books, params)?;
     if let Some(charge) = payment.disputed(books) {
-        return Err(Refusal::disputed(&charge));
+        return Err(StripeRefusal::disputed(&charge));
     }
     let left = payment.received - payment.refunded(books);
     if left <= 0 {
-        return Err(Refusal::already_refunded());
+        return Err(StripeRefusal::already_refunded());
     }
     let amount = number(params, "amount").unwrap_or(left);
     if amount < 1 {
-        return Err(Refusal::invalid("amount", "Invalid positive integer"));
+        return Err(StripeRefusal::invalid("amount", "Invalid positive integer"));
     }
     if amount > left {
         let message =
             format!("Refund amount ({amount}) is greater than unrefunded amount on charge ({left})");
-        return Err(Refusal::new(400, None, message).about("amount"));
+        return Err(StripeRefusal::new(400, None, message).about("amount"));
     }
     let is_short = books.terms.balance.is_some_and(|balance| balance < amount);
     let status = if is_short { "pending" } else { payment.begins_as(&books.terms) };
@@ -125,7 +125,7 @@ pub fn create(books: &mut Books, params: &Value, now: i64) -> Result<Value, Refu
     Ok(refund)
 }
 
-fn pay_waiting(books: &mut Books, now: i64) {
+fn pay_waiting(books: &mut StripeBooks, now: i64) {
     let waits =
         |refund: &&Value| refund["status"] == "pending" && refund["pending_reason"] == "insufficient_funds";
     let waiting: Vec<_> = books.all("refund").filter(waits).cloned().collect();
@@ -137,7 +137,7 @@ fn pay_waiting(books: &mut Books, now: i64) {
 }
 
 /// Panics when Stripe would never do it: that is a mistake in a test.
-fn finish(books: &mut Books, id: &str, status: &str, now: i64) -> Value {
+fn finish(books: &mut StripeBooks, id: &str, status: &str, now: i64) -> Value {
     let mut refund = books.find("refund", id).cloned().expect("there is such a refund");
     let was = text(&refund, "status");
     let is_known = matches!(
@@ -173,7 +173,7 @@ fn finish(books: &mut Books, id: &str, status: &str, now: i64) -> Value {
     refund
 }
 
-fn give_back(books: &mut Books, refund: &Value) {
+fn give_back(books: &mut StripeBooks, refund: &Value) {
     if let Some(mut charge) = books.find("charge", &text(refund, "charge")).cloned() {
         let amount = |value: &Value, name: &str| value[name].as_i64().unwrap_or_default();
         charge["amount_refunded"] = (amount(&charge, "amount_refunded") - amount(refund, "amount")).into();
@@ -188,7 +188,7 @@ enum Entry {
 }
 
 /// Moves a refund's money out of the balance or back in; the id of the balance transaction.
-fn book(books: &mut Books, refund: &Value, entry: Entry, now: i64) -> Value {
+fn book(books: &mut StripeBooks, refund: &Value, entry: Entry, now: i64) -> Value {
     let amount = refund["amount"].as_i64().unwrap_or_default();
     let (moved, kind, description) = match entry {
         Entry::Refund => (-amount, "refund", "REFUND FOR CHARGE"),
@@ -226,10 +226,10 @@ struct Payment {
 }
 
 impl Payment {
-    fn find(books: &Books, params: &Value) -> Result<Self, Refusal> {
+    fn find(books: &StripeBooks, params: &Value) -> Result<Self, StripeRefusal> {
         let named = |name: &str| {
             let Some(id) = params[name].as_str() else { return Ok(None) };
-            books.find(name, id).map(Some).ok_or_else(|| Refusal::no_such(400, name, id, name))
+            books.find(name, id).map(Some).ok_or_else(|| StripeRefusal::no_such(400, name, id, name))
         };
         let (intent, charge) = match (named("payment_intent")?, named("charge")?) {
             (Some(intent), _) => (Some(intent), books.find("charge", &text(intent, "latest_charge"))),
@@ -239,13 +239,13 @@ impl Payment {
             (None, None) => {
                 let message = "One of the following params should be provided for this request: \
                                payment_intent or charge.";
-                return Err(Refusal::new(400, Some("parameter_missing"), message));
+                return Err(StripeRefusal::new(400, Some("parameter_missing"), message));
             }
         };
         let captured = charge.and_then(|charge| charge["amount_captured"].as_i64());
         let received = intent.and_then(|intent| intent["amount_received"].as_i64());
         let Some(received) = captured.or(received).filter(|amount| *amount > 0) else {
-            return Err(Refusal::new(400, None, "This payment has no successful charge to refund."));
+            return Err(StripeRefusal::new(400, None, "This payment has no successful charge to refund."));
         };
         let id = |value: Option<&Value>| value.map(|value| text(value, "id"));
         let latest = intent.and_then(|intent| intent["latest_charge"].as_str()).map(str::to_owned);
@@ -262,7 +262,7 @@ impl Payment {
     }
 
     /// The charge, when a dispute took its money and was not won. An inquiry (`warning_…`) took none.
-    fn disputed(&self, books: &Books) -> Option<String> {
+    fn disputed(&self, books: &StripeBooks) -> Option<String> {
         let took = |dispute: &Value| {
             matches!(dispute["status"].as_str(), Some("needs_response" | "under_review" | "lost"))
         };
@@ -271,18 +271,18 @@ impl Payment {
     }
 
     /// Failed and cancelled refunds gave the money back.
-    fn refunded(&self, books: &Books) -> i64 {
+    fn refunded(&self, books: &StripeBooks) -> i64 {
         let of = self.intent.as_deref().or(self.charge.as_deref()).unwrap_or_default();
         let counts = |refund: &&Value| !matches!(refund["status"].as_str(), Some("failed" | "canceled"));
         books.children_of("refund", of).filter(counts).filter_map(|refund| refund["amount"].as_i64()).sum()
     }
 
-    fn begins_as(&self, terms: &Terms) -> &'static str {
+    fn begins_as(&self, terms: &RefundTerms) -> &'static str {
         let mut wanted = self.ids().chain([""]).filter_map(|id| terms.begin_as.get(id));
         wanted.next().copied().unwrap_or("succeeded")
     }
 
-    fn mark(&self, books: &mut Books, amount: i64, now: i64) {
+    fn mark(&self, books: &mut StripeBooks, amount: i64, now: i64) {
         let charge = self.charge.as_deref().and_then(|id| books.find("charge", id)).cloned();
         if let Some(mut charge) = charge {
             let before = charge["amount_refunded"].as_i64().unwrap_or_default();

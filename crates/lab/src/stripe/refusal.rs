@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::app::Reply;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct StripeRefusal {
     pub status: u16,
     pub kind: &'static str,
     pub code: Option<&'static str>,
@@ -13,7 +13,7 @@ pub struct Refusal {
     pub param: Option<String>,
 }
 
-impl Refusal {
+impl StripeRefusal {
     pub fn new(status: u16, code: Option<&'static str>, message: impl Into<String>) -> Self {
         Self { status, kind: "invalid_request_error", code, message: message.into(), param: None }
     }

@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 
 use super::Stripe;
-use super::books::{Books, text};
+use super::books::{StripeBooks, text};
 use super::session;
 use crate::shop::Shop;
 
@@ -30,7 +30,7 @@ impl Stripe {
     pub fn sell(&self, amount: i64, currency: &str, metadata: Value) -> Sold {
         self.with_books(|books, now| {
             let intent = intent(books, amount, currency, metadata, now);
-            pay(books, &intent, Method::Card, now)
+            pay(books, &intent, PaymentMethod::Card, now)
         })
     }
 
@@ -81,12 +81,12 @@ impl Stripe {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
+pub enum PaymentMethod {
     Card,
     Konbini,
 }
 
-impl Method {
+impl PaymentMethod {
     fn name(self) -> &'static str {
         match self {
             Self::Card => "card",
@@ -104,7 +104,7 @@ impl Method {
 }
 
 /// An intent that nobody paid yet; its id.
-pub fn intent(books: &mut Books, amount: i64, currency: &str, metadata: Value, now: i64) -> String {
+pub fn intent(books: &mut StripeBooks, amount: i64, currency: &str, metadata: Value, now: i64) -> String {
     let id = books.fresh_id("pi");
     let intent = json!({
         "id": id,
@@ -132,7 +132,7 @@ pub fn intent(books: &mut Books, amount: i64, currency: &str, metadata: Value, n
 }
 
 /// The whole amount comes in.
-pub fn pay(books: &mut Books, intent: &str, method: Method, now: i64) -> Sold {
+pub fn pay(books: &mut StripeBooks, intent: &str, method: PaymentMethod, now: i64) -> Sold {
     let intent = books.find("payment_intent", intent).cloned().expect("there is such an intent");
     let (prefix, kind) = method.words();
     let (amount, currency) = (intent["amount"].as_i64().unwrap_or_default(), &intent["currency"]);

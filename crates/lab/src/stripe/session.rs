@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::Stripe;
-use super::books::{Books, text};
+use super::books::{StripeBooks, text};
 use super::params::{metadata, number};
-use super::refusal::Refusal;
-use super::sale::{Method, Sold, intent, pay};
+use super::refusal::StripeRefusal;
+use super::sale::{PaymentMethod, Sold, intent, pay};
 
 /// How long a session may stay open.
 const OPEN_MIN_S: i64 = 30 * 60;
@@ -34,7 +34,7 @@ impl Stripe {
     pub fn pay_voucher(&self, id: &str) -> Sold {
         self.with_books(|books, now| {
             let intent = text(open(books, id, "complete"), "payment_intent");
-            let sold = pay(books, &intent, Method::Konbini, now);
+            let sold = pay(books, &intent, PaymentMethod::Konbini, now);
             complete(books, id, &intent, "paid", "checkout.session.async_payment_succeeded", now);
             Sold { session: Some(id.to_owned()), ..sold }
         })
@@ -58,28 +58,28 @@ impl Stripe {
 }
 
 /// Panics when there is none in this status: that is a mistake in a test.
-fn open<'a>(books: &'a Books, id: &str, status: &str) -> &'a Value {
+fn open<'a>(books: &'a StripeBooks, id: &str, status: &str) -> &'a Value {
     let session = books.find("checkout.session", id).expect("there is such a session");
     assert_eq!(session["status"], status, "{id}");
     session
 }
 
-pub fn pay_by_card(books: &mut Books, id: &str, now: i64) -> Sold {
+pub fn pay_by_card(books: &mut StripeBooks, id: &str, now: i64) -> Sold {
     let intent = begin(books, id, now);
-    let sold = pay(books, &intent, Method::Card, now);
+    let sold = pay(books, &intent, PaymentMethod::Card, now);
     complete(books, id, &intent, "paid", "checkout.session.completed", now);
     Sold { session: Some(id.to_owned()), ..sold }
 }
 
 /// The payment intent comes into being when the buyer confirms.
-fn begin(books: &mut Books, id: &str, now: i64) -> String {
+fn begin(books: &mut StripeBooks, id: &str, now: i64) -> String {
     let session = open(books, id, "open").clone();
     let amount = session["amount_total"].as_i64().unwrap_or_default();
     let metadata = books.intent_metadata.remove(id).unwrap_or_else(|| json!({}));
     intent(books, amount, &text(&session, "currency"), metadata, now)
 }
 
-fn complete(books: &mut Books, id: &str, intent: &str, payment_status: &str, kind: &str, now: i64) {
+fn complete(books: &mut StripeBooks, id: &str, intent: &str, payment_status: &str, kind: &str, now: i64) {
     let changes = json!({
         "status": "complete", "payment_status": payment_status, "payment_intent": intent, "url": null,
     });
@@ -87,7 +87,7 @@ fn complete(books: &mut Books, id: &str, intent: &str, payment_status: &str, kin
 }
 
 /// Changes an object and emits it.
-pub fn change(books: &mut Books, id: &str, changes: Value, kind: &str, now: i64) -> Value {
+pub fn change(books: &mut StripeBooks, id: &str, changes: Value, kind: &str, now: i64) -> Value {
     let mut object = books.get(id).cloned().expect("it is in the books");
     for (name, value) in changes.as_object().into_iter().flatten() {
         object[name] = value.clone();
@@ -97,25 +97,25 @@ pub fn change(books: &mut Books, id: &str, changes: Value, kind: &str, now: i64)
     object
 }
 
-pub fn expire(books: &mut Books, id: &str, now: i64) -> Result<Value, Refusal> {
+pub fn expire(books: &mut StripeBooks, id: &str, now: i64) -> Result<Value, StripeRefusal> {
     let kind = "checkout.session";
-    let session = books.find(kind, id).ok_or_else(|| Refusal::no_such(404, kind, id, "session"))?;
+    let session = books.find(kind, id).ok_or_else(|| StripeRefusal::no_such(404, kind, id, "session"))?;
     if session["status"] != "open" {
         let message = format!(
             "Only Checkout Sessions with a status in [\"open\"] can be expired. This Checkout Session has a status of {}.",
             text(session, "status")
         );
-        return Err(Refusal::new(400, None, message));
+        return Err(StripeRefusal::new(400, None, message));
     }
     let changes = json!({ "status": "expired", "url": null });
     Ok(change(books, id, changes, "checkout.session.expired", now))
 }
 
-pub fn create(books: &mut Books, params: &Value, now: i64) -> Result<Value, Refusal> {
+pub fn create(books: &mut StripeBooks, params: &Value, now: i64) -> Result<Value, StripeRefusal> {
     let expires_at = number(params, "expires_at").unwrap_or(now + OPEN_MAX_S);
     if !(now + OPEN_MIN_S..=now + OPEN_MAX_S).contains(&expires_at) {
         let message = "The `expires_at` timestamp must be between 30 minutes and 24 hours from now.";
-        return Err(Refusal::new(400, None, message).about("expires_at"));
+        return Err(StripeRefusal::new(400, None, message).about("expires_at"));
     }
     let mut total = 0_i64;
     let mut currency = params["currency"].clone();
@@ -124,7 +124,7 @@ pub fn create(books: &mut Books, params: &Value, now: i64) -> Result<Value, Refu
         let quantity = number(item, "quantity").unwrap_or(1);
         let sum = unit_amount.checked_mul(quantity).and_then(|amount| total.checked_add(amount));
         total = sum.filter(|sum| *sum >= 0).ok_or_else(|| {
-            Refusal::invalid(&format!("line_items[{n}]"), "The amount can't be represented")
+            StripeRefusal::invalid(&format!("line_items[{n}]"), "The amount can't be represented")
         })?;
         currency = own;
     }
@@ -162,14 +162,15 @@ pub fn create(books: &mut Books, params: &Value, now: i64) -> Result<Value, Refu
 }
 
 /// Unit amount and currency of a line, from its own data or from a price in the books.
-fn price(books: &Books, item: &Value, n: usize) -> Result<(i64, Value), Refusal> {
+fn price(books: &StripeBooks, item: &Value, n: usize) -> Result<(i64, Value), StripeRefusal> {
     if let Some(id) = item["price"].as_str() {
         let param = format!("line_items[{n}][price]");
-        let price = books.find("price", id).ok_or_else(|| Refusal::no_such(400, "price", id, &param))?;
+        let price =
+            books.find("price", id).ok_or_else(|| StripeRefusal::no_such(400, "price", id, &param))?;
         return Ok((price["unit_amount"].as_i64().unwrap_or_default(), price["currency"].clone()));
     }
     let data = &item["price_data"];
     let param = format!("line_items[{n}][price_data][unit_amount]");
-    let amount = number(data, "unit_amount").ok_or_else(|| Refusal::missing(&param))?;
+    let amount = number(data, "unit_amount").ok_or_else(|| StripeRefusal::missing(&param))?;
     Ok((amount, data["currency"].clone()))
 }

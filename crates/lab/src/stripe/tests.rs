@@ -215,7 +215,7 @@ fn r8_a_forgotten_key_works_again() {
 #[test]
 fn r8_a_key_under_way_is_in_use() {
     let stripe = fake();
-    stripe.order(Fault::LateWork(Duration::from_millis(300)));
+    stripe.order(StripeFault::LateWork(Duration::from_millis(300)));
     std::thread::scope(|scope| {
         let slow = scope.spawn(|| refund(&stripe, "k1", PART));
         let refused = loop {
@@ -235,17 +235,17 @@ fn r8_a_key_under_way_is_in_use() {
 fn r8_faults_at_the_door_leave_nothing_behind() {
     let stripe = fake();
     for (fault, status, code) in [
-        (Fault::RateLimited { retry_after_s: Some(2) }, 429, "rate_limit"),
-        (Fault::LockTimeout, 429, "lock_timeout"),
-        (Fault::LockConflict, 409, "lock_timeout"),
-        (Fault::KeyInUse, 409, "idempotency_key_in_use"),
-        (Fault::Error, 500, ""),
-        (Fault::Instead(Reply::status(503).with_body("{}")), 503, ""),
+        (StripeFault::RateLimited { retry_after_s: Some(2) }, 429, "rate_limit"),
+        (StripeFault::LockTimeout, 429, "lock_timeout"),
+        (StripeFault::LockConflict, 409, "lock_timeout"),
+        (StripeFault::KeyInUse, 409, "idempotency_key_in_use"),
+        (StripeFault::Error, 500, ""),
+        (StripeFault::Instead(Reply::status(503).with_body("{}")), 503, ""),
     ] {
         stripe.order(fault.clone());
         let answer = refund(&stripe, "k1", PART);
         assert_eq!((answer.status, error(&answer).2.as_str()), (status, code));
-        let asked = matches!(fault, Fault::RateLimited { .. }).then_some("2");
+        let asked = matches!(fault, StripeFault::RateLimited { .. }).then_some("2");
         assert_eq!(answer.header("retry-after"), asked);
     }
     assert_eq!(seen(&stripe, &refund(&stripe, "k1", PART)), (200, false, 1));
@@ -253,7 +253,7 @@ fn r8_faults_at_the_door_leave_nothing_behind() {
 
 #[test]
 fn r8_a_stored_500_is_replayed_with_and_without_the_work_done() {
-    for (fault, made) in [(Fault::StoredError, 0), (Fault::ErrorAfterWork, 1)] {
+    for (fault, made) in [(StripeFault::StoredError, 0), (StripeFault::ErrorAfterWork, 1)] {
         let stripe = fake();
         stripe.order(fault);
         assert_eq!(seen(&stripe, &refund(&stripe, "k1", PART)), (500, false, made));
@@ -264,21 +264,21 @@ fn r8_a_stored_500_is_replayed_with_and_without_the_work_done() {
 
 #[test]
 fn r8_a_lost_or_late_answer_was_still_the_work() {
-    for fault in [Fault::Cut { after_bytes: 0 }, Fault::Cut { after_bytes: 40 }] {
+    for fault in [StripeFault::Cut { after_bytes: 0 }, StripeFault::Cut { after_bytes: 40 }] {
         let stripe = fake();
         stripe.order(fault);
         assert!(try_refund(&stripe, "k1", PART).is_err());
         assert_eq!(seen(&stripe, &refund(&stripe, "k1", PART)), (200, true, 1));
     }
     let stripe = fake();
-    stripe.order(Fault::LateAnswer(Duration::from_millis(20)));
+    stripe.order(StripeFault::LateAnswer(Duration::from_millis(20)));
     assert_eq!(seen(&stripe, &refund(&stripe, "k1", PART)), (200, false, 1));
 }
 
 #[test]
 fn r8_late_work_is_done_after_the_caller_hung_up() {
     let stripe = fake();
-    stripe.order(Fault::LateWork(Duration::from_millis(50)));
+    stripe.order(StripeFault::LateWork(Duration::from_millis(50)));
     let mut caller = std::net::TcpStream::connect(stripe.address()).unwrap();
     let head = format!(
         "POST /v1/refunds HTTP/1.1\r\nauthorization: Bearer {KEY}\r\nidempotency-key: k1\r\ncontent-length: {}\r\n\r\n",
@@ -298,7 +298,7 @@ fn r8_late_work_is_done_after_the_caller_hung_up() {
 #[test]
 fn r8_a_refusal_of_the_work_itself_is_kept_under_its_key() {
     let stripe = fake();
-    stripe.order(Fault::Disputed);
+    stripe.order(StripeFault::Disputed);
     assert_eq!(error(&refund(&stripe, "k1", PART)), refused(400, "charge_disputed"));
     assert_eq!(seen(&stripe, &refund(&stripe, "k1", PART)), (400, true, 0));
     assert_eq!(seen(&stripe, &refund(&stripe, "k2", PART)), (200, false, 1));
@@ -307,8 +307,8 @@ fn r8_a_refusal_of_the_work_itself_is_kept_under_its_key() {
 #[test]
 fn r8_a_fault_waits_for_its_endpoint() {
     let stripe = fake();
-    stripe.order_for("GET /v1/charges/{id}", Fault::Error);
-    stripe.order(Fault::LockTimeout);
+    stripe.order_for("GET /v1/charges/{id}", StripeFault::Error);
+    stripe.order(StripeFault::LockTimeout);
     assert_eq!(refund(&stripe, "k1", PART).status, 429);
     assert_eq!(refund(&stripe, "k1", PART).status, 200);
     assert_eq!(get(&stripe, "/v1/charges/ch_1").status, 500);
@@ -319,24 +319,24 @@ fn r8_a_fault_waits_for_its_endpoint() {
 fn faults_are_read_from_text() {
     let ms = Duration::from_millis(250);
     for (text, fault) in [
-        ("429", Fault::RateLimited { retry_after_s: None }),
-        ("429:2", Fault::RateLimited { retry_after_s: Some(2) }),
-        ("lock_timeout", Fault::LockTimeout),
-        ("lock_timeout:409", Fault::LockConflict),
-        ("in_use", Fault::KeyInUse),
-        ("disputed", Fault::Disputed),
-        ("500", Fault::Error),
-        ("stored_500", Fault::StoredError),
-        ("500_after_work", Fault::ErrorAfterWork),
-        ("late_work:250", Fault::LateWork(ms)),
-        ("late_answer:250", Fault::LateAnswer(ms)),
-        ("cut", Fault::Cut { after_bytes: 0 }),
-        ("cut:40", Fault::Cut { after_bytes: 40 }),
+        ("429", StripeFault::RateLimited { retry_after_s: None }),
+        ("429:2", StripeFault::RateLimited { retry_after_s: Some(2) }),
+        ("lock_timeout", StripeFault::LockTimeout),
+        ("lock_timeout:409", StripeFault::LockConflict),
+        ("in_use", StripeFault::KeyInUse),
+        ("disputed", StripeFault::Disputed),
+        ("500", StripeFault::Error),
+        ("stored_500", StripeFault::StoredError),
+        ("500_after_work", StripeFault::ErrorAfterWork),
+        ("late_work:250", StripeFault::LateWork(ms)),
+        ("late_answer:250", StripeFault::LateAnswer(ms)),
+        ("cut", StripeFault::Cut { after_bytes: 0 }),
+        ("cut:40", StripeFault::Cut { after_bytes: 40 }),
     ] {
         assert_eq!(text.parse(), Ok(fault), "{text}");
     }
     for bad in ["", "often", "429:x", "lock_timeout:5", "late_work", "cut:-1"] {
-        assert!(bad.parse::<Fault>().is_err(), "{bad}");
+        assert!(bad.parse::<StripeFault>().is_err(), "{bad}");
     }
 }
 

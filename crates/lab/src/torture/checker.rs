@@ -13,7 +13,7 @@ use super::report::Findings;
 
 /// A route of the torture's configuration: one path at the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Route {
+pub struct SeenRoute {
     pub name: &'static str,
     /// Gets only `payment_intent.…`.
     pub only_payments: bool,
@@ -22,7 +22,7 @@ pub struct Route {
 
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
-    pub routes: Vec<Route>,
+    pub routes: Vec<SeenRoute>,
     /// Answered 2xx; may hold an id more than once.
     pub acknowledged: Vec<String>,
     /// Acknowledged, but not at the first try.
@@ -30,13 +30,13 @@ pub struct Evidence {
     /// Everything genuine that may have been sent.
     pub sent: Vec<String>,
     pub forgeries_accepted: u64,
-    pub events: Vec<Event>,
-    pub outcomes: Vec<Outcome>,
-    pub attempts: Vec<Attempt>,
+    pub events: Vec<CheckedEvent>,
+    pub outcomes: Vec<SeenOutcome>,
+    pub attempts: Vec<SeenAttempt>,
     pub dead: Vec<Left>,
     pub left: Vec<Left>,
     /// Everything the application was asked, in the order it finished.
-    pub requests: Vec<Request>,
+    pub requests: Vec<SeenRequest>,
     /// Repeats that kills and pauses may have caused: what was leased when they struck.
     pub repeats_allowed: u64,
     /// What one node took in and settled is in order. With one node at a time, everything is.
@@ -44,7 +44,7 @@ pub struct Evidence {
 }
 
 #[derive(Clone, Debug)]
-pub struct Event {
+pub struct CheckedEvent {
     pub seq: i64,
     pub id: String,
     pub kind: String,
@@ -53,7 +53,7 @@ pub struct Event {
 }
 
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct SeenOutcome {
     pub job: i64,
     pub result: String,
     pub attempts: u32,
@@ -62,7 +62,7 @@ pub struct Outcome {
 }
 
 #[derive(Clone, Debug)]
-pub struct Attempt {
+pub struct SeenAttempt {
     pub job: i64,
     pub n: u32,
     pub well: bool,
@@ -79,7 +79,7 @@ pub struct Left {
 }
 
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct SeenRequest {
     /// 0 when it named no message of ours.
     pub message: i64,
     pub event: String,
@@ -189,7 +189,7 @@ fn deliveries(evidence: &Evidence, findings: &mut Findings) {
     findings.buried.extend(evidence.dead.iter().map(|dead| format!("job {}: {}", dead.job, dead.what)));
 }
 
-impl Route {
+impl SeenRoute {
     fn wants(&self, kind: &str) -> bool {
         !self.only_payments || kind.starts_with("payment_intent.")
     }
@@ -197,7 +197,7 @@ impl Route {
 
 /// Each job has one end, and nothing happened after it.
 fn endings(evidence: &Evidence, findings: &mut Findings) {
-    let mut ends: HashMap<i64, &Outcome> = HashMap::new();
+    let mut ends: HashMap<i64, &SeenOutcome> = HashMap::new();
     for outcome in &evidence.outcomes {
         if ends.insert(outcome.job, outcome).is_some() {
             findings.stale.push(format!("job {} has two outcomes", outcome.job));
@@ -269,14 +269,14 @@ fn repeats(evidence: &Evidence, findings: &mut Findings) {
 /// The first processing of each key's events follows their arrival. Message numbers say nothing about that: they are
 /// given when an event is settled, in whatever order that happens.
 fn order(evidence: &Evidence, findings: &mut Findings) {
-    let events: HashMap<&str, &Event> =
+    let events: HashMap<&str, &CheckedEvent> =
         evidence.events.iter().map(|event| (event.id.as_str(), event)).collect();
     let fifo: HashSet<&str> =
         evidence.routes.iter().filter(|route| route.fifo).map(|route| route.name).collect();
     let again: HashSet<i64> =
         evidence.outcomes.iter().filter(|outcome| outcome.attempts > 1).map(|outcome| outcome.job).collect();
     let mut seen: HashSet<(&str, i64)> = HashSet::new();
-    let mut last: HashMap<(&str, &str, Option<Nodes>), (&Event, Nodes)> = HashMap::new();
+    let mut last: HashMap<(&str, &str, Option<Nodes>), (&CheckedEvent, Nodes)> = HashMap::new();
     let mut last_of_all: HashMap<(&str, &str), i64> = HashMap::new();
     for request in &evidence.requests {
         let route = request.route.as_str();
@@ -334,25 +334,25 @@ fn node_of(seq: i64) -> i64 {
 mod tests {
     use super::*;
 
-    const FIFO: Route = Route { name: "fifo", only_payments: false, fifo: true };
-    const PAID: Route = Route { name: "paid", only_payments: true, fifo: false };
+    const FIFO: SeenRoute = SeenRoute { name: "fifo", only_payments: false, fifo: true };
+    const PAID: SeenRoute = SeenRoute { name: "paid", only_payments: true, fifo: false };
 
     /// Two events about one object, the second a refund, all as it should be.
     fn good() -> Evidence {
-        let event = |seq, id: &str, kind: &str| Event {
+        let event = |seq, id: &str, kind: &str| CheckedEvent {
             seq,
             id: id.into(),
             kind: kind.into(),
             object: "pi_1".into(),
         };
-        let settled = |job| Outcome { job, result: "success".into(), attempts: 1, delivered: None };
-        let done = |job, route: &str, event, attempts| Outcome {
+        let settled = |job| SeenOutcome { job, result: "success".into(), attempts: 1, delivered: None };
+        let done = |job, route: &str, event, attempts| SeenOutcome {
             job,
             result: "success".into(),
             attempts,
             delivered: Some((route.into(), event)),
         };
-        let request = |message, event: &str, route: &str, attempt, answered_well| Request {
+        let request = |message, event: &str, route: &str, attempt, answered_well| SeenRequest {
             message,
             event: event.into(),
             attempt,
@@ -361,7 +361,7 @@ mod tests {
             answered_well,
             processed: true,
         };
-        let attempt = |job, n, well| Attempt { job, n, well };
+        let attempt = |job, n, well| SeenAttempt { job, n, well };
         Evidence {
             routes: vec![FIFO, PAID],
             acknowledged: vec!["a".into(), "b".into(), "b".into()],
@@ -443,20 +443,20 @@ mod tests {
     #[test]
     fn two_messages_for_one_effect_and_two_rows_for_one_event_are_doubles() {
         spoiled("doubled effects", |evidence| {
-            let again = Request { message: 14, ..evidence.requests[1].clone() };
+            let again = SeenRequest { message: 14, ..evidence.requests[1].clone() };
             evidence.requests.push(again);
         });
         spoiled("doubled effects", |evidence| {
-            evidence.outcomes.push(Outcome { job: 14, ..evidence.outcomes[3].clone() });
-            evidence.requests.push(Request {
+            evidence.outcomes.push(SeenOutcome { job: 14, ..evidence.outcomes[3].clone() });
+            evidence.requests.push(SeenRequest {
                 message: 14,
                 event: "a".into(),
                 ..evidence.requests[1].clone()
             });
         });
         spoiled("doubled effects", |evidence| {
-            evidence.events.push(Event { seq: 3, ..evidence.events[1].clone() });
-            evidence.outcomes.push(Outcome { job: 3, ..evidence.outcomes[1].clone() });
+            evidence.events.push(CheckedEvent { seq: 3, ..evidence.events[1].clone() });
+            evidence.outcomes.push(SeenOutcome { job: 3, ..evidence.outcomes[1].clone() });
         });
     }
 
@@ -465,19 +465,21 @@ mod tests {
         spoiled("invented", |evidence| evidence.sent.retain(|id| id != "b"));
         spoiled("invented", |evidence| evidence.forgeries_accepted = 1);
         spoiled("invented", |evidence| {
-            let ghost = Request { message: 99, event: "ghost".into(), ..evidence.requests[1].clone() };
+            let ghost = SeenRequest { message: 99, event: "ghost".into(), ..evidence.requests[1].clone() };
             evidence.requests.push(ghost);
         });
     }
 
     #[test]
     fn what_a_stale_writer_leaves_behind_is_seen() {
-        spoiled("stale writes", |evidence| evidence.attempts.push(Attempt { job: 12, n: 2, well: false }));
+        spoiled("stale writes", |evidence| {
+            evidence.attempts.push(SeenAttempt { job: 12, n: 2, well: false });
+        });
         spoiled("stale writes", |evidence| evidence.attempts[0].well = true);
         spoiled("stale writes", |evidence| evidence.outcomes[3].attempts = 2);
         spoiled("stale writes", |evidence| evidence.outcomes.push(evidence.outcomes[0].clone()));
         spoiled("stale writes", |evidence| {
-            let later = Request { attempt: 3, answered_well: false, ..evidence.requests[1].clone() };
+            let later = SeenRequest { attempt: 3, answered_well: false, ..evidence.requests[1].clone() };
             evidence.requests.push(later);
         });
         spoiled("stale writes", |evidence| {

@@ -69,7 +69,7 @@ pub struct Shim(PathBuf);
 
 /// One process's clock.
 #[derive(Debug)]
-pub struct Clock {
+pub struct TortureClock {
     path: PathBuf,
     file: File,
 }
@@ -99,11 +99,11 @@ impl Shim {
     }
 
     /// A true clock that can be made to lie, and the variables a process needs to follow it.
-    pub fn clock(&self, dir: &Path) -> Result<(Clock, Vec<(OsString, OsString)>), String> {
+    pub fn clock(&self, dir: &Path) -> Result<(TortureClock, Vec<(OsString, OsString)>), String> {
         let path = dir.join("clock");
         let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
         let file = file.map_err(|error| format!("{} can't be written: {error}", path.display()))?;
-        let clock = Clock { path, file };
+        let clock = TortureClock { path, file };
         clock.tell(Lie::None)?;
         let env = vec![
             ("LD_PRELOAD".into(), self.0.clone().into_os_string()),
@@ -113,7 +113,7 @@ impl Shim {
     }
 }
 
-impl Clock {
+impl TortureClock {
     /// From now on.
     pub fn tell(&self, lie: Lie) -> Result<(), String> {
         let now = SystemTime::UNIX_EPOCH.elapsed().map_or(0, |age| age.as_nanos() as i64);

@@ -5,12 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::checker::Route;
-use super::clock::{Clock, Shim};
+use super::checker::SeenRoute;
+use super::clock::{Shim, TortureClock};
 use super::{Plan, StoreKind, storm};
-use crate::app::{self, App, Behaviour, Keep};
+use crate::app::{self, Behaviour, DemoApp, Keep};
 use crate::postgres::Postgres;
-use crate::process::{Config, Options, Server};
+use crate::process::{Server, ServerConfig, ServerOptions};
 use crate::proxy::Proxy;
 use crate::sqlite;
 
@@ -18,29 +18,29 @@ use crate::sqlite;
 const READY_WITHIN: Duration = Duration::from_mins(1);
 
 /// Plain, in order, and one whose application is often ill.
-pub const ROUTES: [Route; 3] = [
-    Route { name: "all", only_payments: false, fifo: false },
-    Route { name: "fifo", only_payments: false, fifo: true },
-    Route { name: "flaky", only_payments: true, fifo: false },
+pub const ROUTES: [SeenRoute; 3] = [
+    SeenRoute { name: "all", only_payments: false, fifo: false },
+    SeenRoute { name: "fifo", only_payments: false, fifo: true },
+    SeenRoute { name: "flaky", only_payments: true, fifo: false },
 ];
 
 pub struct Cluster {
-    pub nodes: Vec<Node>,
-    pub store: Store,
-    pub app: App,
+    pub nodes: Vec<ClusterNode>,
+    pub store: ClusterStore,
+    pub app: DemoApp,
 }
 
-pub struct Node {
+pub struct ClusterNode {
     pub server: Server,
-    pub clock: Option<Clock>,
+    pub clock: Option<TortureClock>,
 }
 
-pub enum Store {
+pub enum ClusterStore {
     Sqlite { file: PathBuf },
     Postgres { server: Box<Postgres>, database: String, proxy: Option<Proxy> },
 }
 
-impl Store {
+impl ClusterStore {
     /// With a proxy in between if asked for.
     pub fn open(
         plan: &Plan,
@@ -129,8 +129,8 @@ impl Store {
 }
 
 impl Cluster {
-    pub fn start(plan: &Plan, dir: &Path, store: Store, shim: Option<&Shim>) -> Result<Self, String> {
-        let app = App::start_with(app::Settings {
+    pub fn start(plan: &Plan, dir: &Path, store: ClusterStore, shim: Option<&Shim>) -> Result<Self, String> {
+        let app = DemoApp::start_with(app::Settings {
             behaviour: behaviour(plan.seed),
             keep: Keep::Ids,
             ledger: Some(dir.join("processed")),
@@ -147,14 +147,14 @@ impl Cluster {
                 None => (None, Vec::new()),
             };
             env.extend(secrets());
-            let server = Server::start(Options {
-                config: Config::Text(config.clone()),
+            let server = Server::start(ServerOptions {
+                config: ServerConfig::Text(config.clone()),
                 store: Some(url.clone()),
                 env,
                 ready_within: READY_WITHIN,
-                ..Options::new(&plan.binary, dir)
+                ..ServerOptions::new(&plan.binary, dir)
             })?;
-            nodes.push(Node { server, clock });
+            nodes.push(ClusterNode { server, clock });
         }
         Ok(Self { nodes, store, app })
     }

@@ -5,29 +5,34 @@ use std::time::SystemTime;
 
 use sekisho_core::Seq;
 
-use super::checker::{Attempt, Event, Left, Outcome, Request};
-use super::cluster::Store;
-use crate::app::{Answered, Delivery};
+use super::checker::{CheckedEvent, Left, SeenAttempt, SeenOutcome, SeenRequest};
+use super::cluster::ClusterStore;
+use crate::app::{AnsweredRequest, SeenDelivery};
 
 /// Work that is not finished. Timers never are.
-pub fn unfinished(store: &Store) -> Result<u64, String> {
+pub fn unfinished(store: &ClusterStore) -> Result<u64, String> {
     number(&store.sql("SELECT count(*) FROM job WHERE kind <> 'timer'")?)
 }
 
 /// What the provider sent.
-pub fn events(store: &Store) -> Result<Vec<Event>, String> {
+pub fn events(store: &ClusterStore) -> Result<Vec<CheckedEvent>, String> {
     rows(
         store,
         "SELECT seq, event_id, type, coalesce(object_id, '') FROM event WHERE source = 'stripe'",
         |row| {
             let &[seq, id, kind, object] = row else { return None };
-            Some(Event { seq: seq.parse().ok()?, id: id.into(), kind: kind.into(), object: object.into() })
+            Some(CheckedEvent {
+                seq: seq.parse().ok()?,
+                id: id.into(),
+                kind: kind.into(),
+                object: object.into(),
+            })
         },
     )
 }
 
 /// Which delivery a job was is read from its effect: a suspect's own lane is not in its outcome.
-pub fn outcomes(store: &Store) -> Result<Vec<Outcome>, String> {
+pub fn outcomes(store: &ClusterStore) -> Result<Vec<SeenOutcome>, String> {
     let sql = "SELECT outcome.job, result, attempts, coalesce(effect.key, ''), coalesce(outcome.event, 0) \
                FROM outcome LEFT JOIN effect ON effect.job = outcome.job \
                WHERE lane IS NULL OR lane <> 'timer'";
@@ -40,7 +45,7 @@ pub fn outcomes(store: &Store) -> Result<Vec<Outcome>, String> {
             }
             None => None,
         };
-        Some(Outcome {
+        Some(SeenOutcome {
             job: job.parse().ok()?,
             result: result.into(),
             attempts: attempts.parse().ok()?,
@@ -49,14 +54,14 @@ pub fn outcomes(store: &Store) -> Result<Vec<Outcome>, String> {
     })
 }
 
-pub fn attempts(store: &Store) -> Result<Vec<Attempt>, String> {
+pub fn attempts(store: &ClusterStore) -> Result<Vec<SeenAttempt>, String> {
     rows(store, "SELECT job, n, CASE WHEN reason IS NULL THEN 1 ELSE 0 END FROM attempt", |row| {
         let &[job, n, well] = row else { return None };
-        Some(Attempt { job: job.parse().ok()?, n: n.parse().ok()?, well: well == "1" })
+        Some(SeenAttempt { job: job.parse().ok()?, n: n.parse().ok()?, well: well == "1" })
     })
 }
 
-pub fn dead(store: &Store) -> Result<Vec<Left>, String> {
+pub fn dead(store: &ClusterStore) -> Result<Vec<Left>, String> {
     let sql = "SELECT job, coalesce(event, 0), payload, lane, reason, attempts, crashes FROM dead";
     rows(store, sql, |row| {
         let &[job, event, route, lane, reason, attempts, crashes] = row else { return None };
@@ -65,7 +70,7 @@ pub fn dead(store: &Store) -> Result<Vec<Left>, String> {
     })
 }
 
-pub fn left(store: &Store) -> Result<Vec<Left>, String> {
+pub fn left(store: &ClusterStore) -> Result<Vec<Left>, String> {
     let sql = "SELECT id, coalesce(event, 0), payload, lane, due_at, coalesce(owner, 0), attempt, crashes \
                FROM job WHERE kind <> 'timer'";
     let now = SystemTime::UNIX_EPOCH.elapsed().map_or(0, |age| age.as_millis() as i64);
@@ -77,19 +82,19 @@ pub fn left(store: &Store) -> Result<Vec<Left>, String> {
     })
 }
 
-pub fn request(delivery: Delivery) -> Request {
-    Request {
+pub fn request(delivery: SeenDelivery) -> SeenRequest {
+    SeenRequest {
         message: Seq::from_str(&delivery.message).map_or(0, Seq::as_i64),
         attempt: delivery.attempt,
         at_ms: delivery.at_ms,
-        answered_well: matches!(delivery.answered, Answered::Status(200..=299)),
+        answered_well: matches!(delivery.answered, AnsweredRequest::Status(200..=299)),
         processed: delivery.is_processed(),
         route: delivery.path.trim_start_matches('/').to_owned(),
         event: delivery.event,
     }
 }
 
-fn rows<T>(store: &Store, sql: &str, read: impl Fn(&[&str]) -> Option<T>) -> Result<Vec<T>, String> {
+fn rows<T>(store: &ClusterStore, sql: &str, read: impl Fn(&[&str]) -> Option<T>) -> Result<Vec<T>, String> {
     let text = store.sql(sql)?;
     let row = |line: &str| {
         read(&line.split('|').collect::<Vec<_>>())

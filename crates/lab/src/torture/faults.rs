@@ -10,13 +10,13 @@ use std::io::Write as _;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::clock::Lie;
-use super::cluster::{Cluster, Store};
+use super::cluster::{Cluster, ClusterStore};
 use super::report::Times;
 use super::storm::Storm;
-use crate::proxy::{Choice, Cut, Faults as Network, Lost, Point};
+use crate::proxy::{Choice, Cut, CutPoint, Faults as Network, Lost};
 use crate::rng::Rng;
 
-pub use fault::Fault;
+pub use fault::TortureFault;
 
 const STEP: Duration = Duration::from_millis(5);
 /// A node that ended by itself is started again after this.
@@ -34,7 +34,7 @@ const DAY_S: i64 = 24 * HOUR_S;
 /// One fault as it happened.
 #[derive(Clone, Debug)]
 pub struct Struck {
-    pub fault: Fault,
+    pub fault: TortureFault,
     pub at_ms: u64,
     /// Deliveries that were leased when a node was killed or paused.
     pub leased: Vec<i64>,
@@ -43,7 +43,7 @@ pub struct Struck {
 pub struct Tormentor<'c> {
     cluster: &'c mut Cluster,
     storms: &'c [Storm],
-    faults: Vec<Fault>,
+    faults: Vec<TortureFault>,
     rng: Rng,
     every: Duration,
     log: File,
@@ -53,7 +53,7 @@ pub struct Tormentor<'c> {
     pub deaths: Vec<String>,
     /// What did not recover by itself when all faults were over.
     pub stuck: Vec<String>,
-    recoveries: Vec<(Fault, Duration)>,
+    recoveries: Vec<(TortureFault, Duration)>,
     watches: Vec<Watch>,
     paused: Option<(usize, Instant)>,
     lying: Option<(usize, Instant)>,
@@ -65,7 +65,7 @@ pub struct Tormentor<'c> {
 
 /// Waits for the first acknowledged event after a fault.
 struct Watch {
-    fault: Fault,
+    fault: TortureFault,
     since: Instant,
     /// One node's ledger, or anybody's.
     node: Option<usize>,
@@ -76,7 +76,7 @@ impl<'c> Tormentor<'c> {
     pub fn new(
         cluster: &'c mut Cluster,
         storms: &'c [Storm],
-        faults: Vec<Fault>,
+        faults: Vec<TortureFault>,
         seed: u64,
         every: Duration,
         log: File,
@@ -162,21 +162,21 @@ impl<'c> Tormentor<'c> {
         let fault = choose(&self.faults, &self.struck, &mut self.rng);
         let node = self.rng.below(self.cluster.nodes.len() as u64) as usize;
         let busy = match fault {
-            Fault::Stop => self.paused.is_some() || self.cluster.nodes[node].server.pid().is_none(),
-            Fault::Clock => self.lying.is_some(),
-            Fault::CutAfterCommit => self.cutting.is_some(),
-            Fault::Kill | Fault::PgRestart | Fault::PgTerminate => false,
+            TortureFault::Stop => self.paused.is_some() || self.cluster.nodes[node].server.pid().is_none(),
+            TortureFault::Clock => self.lying.is_some(),
+            TortureFault::CutAfterCommit => self.cutting.is_some(),
+            TortureFault::Kill | TortureFault::PgRestart | TortureFault::PgTerminate => false,
         };
         if busy {
             return Ok(());
         }
         match fault {
-            Fault::Kill => self.kill(node),
-            Fault::Stop => self.pause(node),
-            Fault::PgRestart => self.restart_postgres(),
-            Fault::PgTerminate => self.terminate_sessions(),
-            Fault::CutAfterCommit => self.cut(),
-            Fault::Clock => self.lie(node),
+            TortureFault::Kill => self.kill(node),
+            TortureFault::Stop => self.pause(node),
+            TortureFault::PgRestart => self.restart_postgres(),
+            TortureFault::PgTerminate => self.terminate_sessions(),
+            TortureFault::CutAfterCommit => self.cut(),
+            TortureFault::Clock => self.lie(node),
         }
     }
 
@@ -185,15 +185,15 @@ impl<'c> Tormentor<'c> {
         self.paused = self.paused.filter(|(paused, _)| *paused != node);
         self.cluster.nodes[node].server.kill9();
         let leased = self.leased()?;
-        self.struck(Fault::Kill, leased, &format!("node {node}"))?;
+        self.struck(TortureFault::Kill, leased, &format!("node {node}"))?;
         self.start(node)?;
-        self.watch(Fault::Kill, since, Some(node));
+        self.watch(TortureFault::Kill, since, Some(node));
         Ok(())
     }
 
     fn start(&mut self, node: usize) -> Result<(), String> {
         if self.lying.is_some_and(|(lying, _)| lying == node) {
-            if matches!(self.cluster.store, Store::Sqlite { .. }) {
+            if matches!(self.cluster.store, ClusterStore::Sqlite { .. }) {
                 // Nobody could tell it the true time, and what it queues would be due by the wrong one (ADR 15).
                 self.tell_the_truth(node)?;
             } else if !self.misled.contains(&node) {
@@ -212,53 +212,53 @@ impl<'c> Tormentor<'c> {
         // Where it is alone nobody takes over its work; and a file whose server paused while opening it answers nobody.
         let is_alone = self.cluster.nodes.len() == 1;
         let leased = if is_alone { Vec::new() } else { self.leased()? };
-        self.struck(Fault::Stop, leased, &format!("node {node} for {ms} ms"))
+        self.struck(TortureFault::Stop, leased, &format!("node {node} for {ms} ms"))
     }
 
     fn resume(&mut self, node: usize) -> Result<(), String> {
         self.paused = None;
         let server = &self.cluster.nodes[node].server;
         server.resume().map_err(|error| format!("SIGCONT failed: {error}"))?;
-        self.watch(Fault::Stop, Instant::now(), Some(node));
+        self.watch(TortureFault::Stop, Instant::now(), Some(node));
         self.note(&format!("node {node} goes on"))
     }
 
     fn restart_postgres(&mut self) -> Result<(), String> {
-        let Store::Postgres { server, .. } = &self.cluster.store else { return Ok(()) };
+        let ClusterStore::Postgres { server, .. } = &self.cluster.store else { return Ok(()) };
         server.restart()?;
         // Counted from the moment it takes connections.
-        self.watch(Fault::PgRestart, Instant::now(), None);
-        self.struck(Fault::PgRestart, Vec::new(), "done")
+        self.watch(TortureFault::PgRestart, Instant::now(), None);
+        self.struck(TortureFault::PgRestart, Vec::new(), "done")
     }
 
     fn terminate_sessions(&mut self) -> Result<(), String> {
         let (count, salt) = (self.rng.between(1, SESSIONS_MAX), self.rng.next_u64());
-        let Store::Postgres { server, database, .. } = &self.cluster.store else { return Ok(()) };
+        let ClusterStore::Postgres { server, database, .. } = &self.cluster.store else { return Ok(()) };
         let since = Instant::now();
         let ended = server.psql(&format!(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE backend_type = 'client backend'
              AND datname = '{database}' ORDER BY md5(pid::text || '{salt}') LIMIT {count}"
         ))?;
-        self.watch(Fault::PgTerminate, since, None);
-        self.struck(Fault::PgTerminate, Vec::new(), &format!("{} sessions", ended.lines().count()))
+        self.watch(TortureFault::PgTerminate, since, None);
+        self.struck(TortureFault::PgTerminate, Vec::new(), &format!("{} sessions", ended.lines().count()))
     }
 
     fn cut(&mut self) -> Result<(), String> {
         let ms = self.rng.between(CUTTING_MS.0, CUTTING_MS.1);
         let lost = if self.rng.chance(0.7) { Lost::Reply } else { Lost::Request };
-        let Store::Postgres { proxy: Some(proxy), .. } = &self.cluster.store else { return Ok(()) };
-        let cut = Cut { at: Point::Any, lost, choice: Choice::Probability(CUT_PROBABILITY) };
+        let ClusterStore::Postgres { proxy: Some(proxy), .. } = &self.cluster.store else { return Ok(()) };
+        let cut = Cut { at: CutPoint::Any, lost, choice: Choice::Probability(CUT_PROBABILITY) };
         proxy.set(Network { cut: Some(cut), ..Network::default() });
         self.cutting = Some(Instant::now() + Duration::from_millis(ms));
-        self.struck(Fault::CutAfterCommit, Vec::new(), &format!("{lost:?} for {ms} ms"))
+        self.struck(TortureFault::CutAfterCommit, Vec::new(), &format!("{lost:?} for {ms} ms"))
     }
 
     fn stop_cutting(&mut self) {
         self.cutting = None;
-        if let Store::Postgres { proxy: Some(proxy), .. } = &self.cluster.store {
+        if let ClusterStore::Postgres { proxy: Some(proxy), .. } = &self.cluster.store {
             proxy.heal();
         }
-        self.watch(Fault::CutAfterCommit, Instant::now(), None);
+        self.watch(TortureFault::CutAfterCommit, Instant::now(), None);
     }
 
     fn lie(&mut self, node: usize) -> Result<(), String> {
@@ -271,8 +271,8 @@ impl<'c> Tormentor<'c> {
         let Some(clock) = &self.cluster.nodes[node].clock else { return Ok(()) };
         clock.tell(lie)?;
         self.lying = Some((node, Instant::now() + Duration::from_millis(ms)));
-        self.watch(Fault::Clock, Instant::now(), Some(node));
-        self.struck(Fault::Clock, Vec::new(), &format!("node {node} {lie:?} for {ms} ms"))
+        self.watch(TortureFault::Clock, Instant::now(), Some(node));
+        self.struck(TortureFault::Clock, Vec::new(), &format!("node {node} {lie:?} for {ms} ms"))
     }
 
     /// A node that was started with a wrong clock takes the right one for a jump, and its operator restarts it.
@@ -322,7 +322,7 @@ impl<'c> Tormentor<'c> {
         Ok(())
     }
 
-    pub fn recovery(&self, fault: Fault) -> Times {
+    pub fn recovery(&self, fault: TortureFault) -> Times {
         Times(self.recoveries.iter().filter(|(own, _)| *own == fault).map(|(_, time)| *time).collect())
     }
 
@@ -334,13 +334,13 @@ impl<'c> Tormentor<'c> {
         Ok(leased.lines().filter_map(|line| line.parse().ok()).collect())
     }
 
-    fn watch(&mut self, fault: Fault, since: Instant, node: Option<usize>) {
+    fn watch(&mut self, fault: TortureFault, since: Instant, node: Option<usize>) {
         // A later fault at the same place takes over: what recovers then recovers from both.
         self.watches.retain(|watch| watch.node != node);
         self.watches.push(Watch { fault, since, node, bytes: acknowledged(self.storms, node) });
     }
 
-    fn struck(&mut self, fault: Fault, leased: Vec<i64>, what: &str) -> Result<(), String> {
+    fn struck(&mut self, fault: TortureFault, leased: Vec<i64>, what: &str) -> Result<(), String> {
         let at_ms = SystemTime::UNIX_EPOCH.elapsed().map_or(0, |age| age.as_millis() as u64);
         self.note(&format!("{} {what}, {} leased", fault.name(), leased.len()))?;
         self.struck.push(Struck { fault, at_ms, leased });
@@ -354,9 +354,9 @@ impl<'c> Tormentor<'c> {
 }
 
 /// Each once before any comes again, so that even a short run knows them all; from then on as it falls.
-fn choose(faults: &[Fault], struck: &[Struck], rng: &mut Rng) -> Fault {
-    let never = |fault: &Fault| struck.iter().all(|strike| strike.fault != *fault);
-    let fresh: Vec<Fault> = faults.iter().copied().filter(never).collect();
+fn choose(faults: &[TortureFault], struck: &[Struck], rng: &mut Rng) -> TortureFault {
+    let never = |fault: &TortureFault| struck.iter().all(|strike| strike.fault != *fault);
+    let fresh: Vec<TortureFault> = faults.iter().copied().filter(never).collect();
     let among = if fresh.is_empty() { faults } else { &fresh };
     *rng.pick(among).expect("at least one fault was asked for")
 }
@@ -377,14 +377,14 @@ mod tests {
         for seed in 0..100 {
             let (mut rng, mut struck) = (Rng::new(seed), Vec::new());
             for _ in 0..60 {
-                let fault = choose(&Fault::ALL, &struck, &mut rng);
+                let fault = choose(&TortureFault::ALL, &struck, &mut rng);
                 struck.push(Struck { fault, at_ms: 0, leased: Vec::new() });
             }
-            let mut first: Vec<Fault> =
-                struck[..Fault::ALL.len()].iter().map(|strike| strike.fault).collect();
+            let mut first: Vec<TortureFault> =
+                struck[..TortureFault::ALL.len()].iter().map(|strike| strike.fault).collect();
             first.sort();
-            assert_eq!(first, Fault::ALL, "seed {seed}");
-            let kills = struck.iter().filter(|strike| strike.fault == Fault::Kill).count();
+            assert_eq!(first, TortureFault::ALL, "seed {seed}");
+            let kills = struck.iter().filter(|strike| strike.fault == TortureFault::Kill).count();
             assert!(kills < 40, "and afterwards all of them: {kills} kills, seed {seed}");
         }
     }

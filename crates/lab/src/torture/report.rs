@@ -4,7 +4,7 @@ use std::fmt::{self, Write as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::faults::Fault;
+use super::faults::TortureFault;
 use crate::measure::thousands;
 
 /// Examples shown of each kind of violation.
@@ -60,11 +60,11 @@ impl Findings {
 
 /// All that came of a torture.
 #[derive(Debug)]
-pub struct Verdict {
+pub struct TortureVerdict {
     pub seed: u64,
     pub lasted: Duration,
     /// How often each fault struck, and how long until events were acknowledged again.
-    pub faults: Vec<(Fault, u64, Times)>,
+    pub faults: Vec<(TortureFault, u64, Times)>,
     /// From a kill, or the last fault after it, until work the killed node had in hand was taken up again.
     pub orphans: Times,
     /// Its limit.
@@ -114,7 +114,7 @@ impl fmt::Display for Times {
     }
 }
 
-impl Verdict {
+impl TortureVerdict {
     /// What is wrong, each with examples; empty when nothing is.
     pub fn violations(&self) -> Vec<String> {
         let mut wrong: Vec<String> = self
@@ -151,7 +151,7 @@ impl Verdict {
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for TortureVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let findings = &self.findings;
         let mut line = |name: &str, text: String| writeln!(f, "{name:<22} {text}");
@@ -214,8 +214,8 @@ mod tests {
         assert_eq!(times.to_string(), "p50 3.00 s, p99 5.00 s, max 5.00 s");
     }
 
-    fn verdict(orphans: Vec<Duration>) -> Verdict {
-        Verdict {
+    fn verdict(orphans: Vec<Duration>) -> TortureVerdict {
+        TortureVerdict {
             seed: 1,
             lasted: Duration::ZERO,
             faults: Vec::new(),
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn r3_a_node_that_ended_by_itself_is_a_violation() {
         let deaths = vec!["node 1 after 8 s, exit status: 1: error: the store is not available".to_owned()];
-        let wrong = Verdict { deaths, ..verdict(Vec::new()) }.violations();
+        let wrong = TortureVerdict { deaths, ..verdict(Vec::new()) }.violations();
         assert_eq!(wrong.len(), 1);
         assert!(wrong[0].starts_with("ended by themselves: 1\n    node 1 after 8 s"), "{wrong:?}");
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ring::hmac;
 
-use crate::load::{Load, Pace, Recording, Report, Resend, Running};
+use crate::load::{Load, LoadResend, Pace, Recording, Report, RunningLoad};
 use crate::traffic::{Traffic, now_seconds, post_signed};
 
 pub const SECRET: &str = "whsec_lab_torture";
@@ -82,15 +82,15 @@ impl Traffic for Events {
 /// Somebody who sends to one node until told to stop, and again what was not acknowledged.
 #[derive(Debug)]
 pub struct Storm {
-    genuine: Running,
-    forger: Running,
+    genuine: RunningLoad,
+    forger: RunningLoad,
     events: Arc<Events>,
     ledger: PathBuf,
 }
 
 /// What one storm knows in the end.
 #[derive(Debug)]
-pub struct Sent {
+pub struct StormSent {
     pub report: Report,
     /// Every event that may have been sent.
     pub ids: Vec<String>,
@@ -120,7 +120,7 @@ impl Storm {
         let forger =
             Load { connections: 1, pace: Pace::Open { per_second: FORGERIES_PER_SECOND }, ..load.clone() };
         let forger = Load { stop: Arc::default(), ..forger };
-        let genuine = Load { resend: Resend::UntilAcknowledged, ledger: recording, ..load };
+        let genuine = Load { resend: LoadResend::UntilAcknowledged, ledger: recording, ..load };
         let forged = Events::forged(seed, events.node);
         let events = Arc::new(events);
         Ok(Self {
@@ -136,11 +136,11 @@ impl Storm {
         std::fs::metadata(&self.ledger).map_or(0, |file| file.len())
     }
 
-    pub fn stop(self) -> Sent {
+    pub fn stop(self) -> StormSent {
         let (report, forged) = (self.genuine.stop(), self.forger.stop());
         let mut ids: Vec<_> = (0..report.next).map(|n| self.events.event_id(n)).collect();
         ids.dedup();
-        Sent {
+        StormSent {
             report,
             ids,
             forgeries_accepted: forged.acknowledged(),

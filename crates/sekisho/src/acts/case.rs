@@ -1,7 +1,7 @@
 //! Cases: a person takes one in hand, or says that it is over.
 
 use sekisho_core::actor::Actor;
-use sekisho_core::case::{Facts, Status, Word};
+use sekisho_core::case::{CaseFacts, CaseStatus, Word};
 use sekisho_core::compensation::RuleAction;
 use sekisho_core::settlement::follow::{CaseWord, OrderPart, OrderPolicy, view};
 use sekisho_core::settlement::{Change, Input, Reading};
@@ -68,14 +68,14 @@ async fn say(
     actor: &Actor<'_>,
 ) -> Result<Value> {
     let key = Key::new(Kind::Case, id);
-    let shown = |facts: &Facts| view::case(id, facts, &policy.rules, actor.at);
+    let shown = |facts: &CaseFacts| view::case(id, facts, &policy.rules, actor.at);
     let prepare = |loaded: &Loaded| {
         let unknown = || Refusal::Missing(format!("no case has the id {id}"));
-        let known = loaded.read::<Facts>(&key)?.ok_or_else(unknown)?.value;
+        let known = loaded.read::<CaseFacts>(&key)?.ok_or_else(unknown)?.value;
         if !actor.may_touch(known.tenant.as_deref()) {
             return Err(unknown());
         }
-        if known.status() == Status::Resolved {
+        if known.status() == CaseStatus::Resolved {
             return match word {
                 CaseWord::Resolve(_) => Ok(Prepared::Answer(shown(&known))),
                 CaseWord::Acknowledge(_) => Err(Refusal::Conflict("the case was resolved".into())),
@@ -89,7 +89,7 @@ async fn say(
         let input = Input { seq: env.fresh_seq(actor.at), reading, cause: cause(actor) };
         Ok(Prepared::Decide(vec![input], known))
     };
-    let answer = |known: Facts, made: &Change| {
+    let answer = |known: CaseFacts, made: &Change| {
         let after = match made.writes.iter().find(|write| write.key == key) {
             Some(write) => serde_json::from_str(&write.facts).map_err(sekisho_store::Error::corrupt)?,
             None => known,
@@ -100,7 +100,7 @@ async fn say(
 }
 
 /// A refund that a rule has ordered can't be called back by resolving its case.
-fn check_unordered(known: &Facts, policy: &OrderPolicy) -> Result<()> {
+fn check_unordered(known: &CaseFacts, policy: &OrderPolicy) -> Result<()> {
     let Some((_, episode)) = known.newest() else { return Ok(()) };
     let mut fired = policy.rules.iter().filter(|rule| episode.fired.contains(&rule.name));
     match fired.find(|rule| rule.action != RuleAction::None) {

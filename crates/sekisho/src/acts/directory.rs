@@ -14,7 +14,7 @@ use sekisho_core::state::Wanted;
 use sekisho_store::Store;
 use serde_json::{Map, Value, json};
 
-use super::request::{Answered, Request};
+use super::request::{Answered, OnceKey};
 use crate::refusal::{Refusal, Result};
 use crate::transact::transact;
 use crate::types;
@@ -26,14 +26,14 @@ pub async fn create_member(
     store: &dyn Store,
     register: Register,
     order: Map<String, Value>,
-    request: Option<&Request>,
+    request: Option<&OnceKey>,
     actor: &Actor<'_>,
 ) -> Result<Answered> {
     let draft = parse(register, order, actor)?;
-    let wanted = Wanted::keys(draft.keys().chain(request.map(Request::key)));
+    let wanted = Wanted::keys(draft.keys().chain(request.map(OnceKey::key)));
     let created = transact(store, wanted, |loaded| -> Result<_> {
         let mut set = ChangeSet::nothing(actor.at);
-        if let Some(answered) = Request::repeated(request, loaded)? {
+        if let Some(answered) = OnceKey::repeated(request, loaded)? {
             return Ok((set, answered));
         }
         let answer = json!(types::Member::of(&draft.key, &draft.member, false));

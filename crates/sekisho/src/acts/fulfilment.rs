@@ -1,7 +1,9 @@
 //! Fulfilments: asked for by the app, answered by whoever makes them, tried again by an operator.
 
 use sekisho_core::actor::Actor;
-use sekisho_core::fulfilment::{Counted, Facts, FulfilmentRequest as Asked, Run, RunResult, TAG, Tier};
+use sekisho_core::fulfilment::{
+    Counted, FulfilmentFacts, FulfilmentRequest as Asked, FulfilmentRun, RunResult, TAG, Tier,
+};
 use sekisho_core::settlement::follow::{OrderPart, OrderPolicy, view};
 use sekisho_core::settlement::payment::Facts as Payment;
 use sekisho_core::settlement::reading::own_name;
@@ -10,7 +12,7 @@ use sekisho_core::state::{Key, Kind, Loaded, Wanted};
 use sekisho_store::Store;
 
 use super::decided::{Prepared, decided};
-use super::request::{Answered, Request};
+use super::request::{Answered, OnceKey};
 use super::reservation::{cause, is_text};
 use crate::env::Env;
 use crate::refusal::{Refusal, Result};
@@ -25,20 +27,20 @@ pub async fn create_fulfilment(
     env: &Env,
     policy: &OrderPolicy,
     body: NewFulfilment,
-    request: Option<&Request>,
+    request: Option<&OnceKey>,
     actor: &Actor<'_>,
 ) -> Result<Answered> {
     let ours = read(body, actor)?;
     let seq = env.fresh_seq(actor.at);
     let id = seq.tagged(TAG);
-    let facts = Facts { ours: ours.clone(), ..Facts::default() };
+    let facts = FulfilmentFacts { ours: ours.clone(), ..FulfilmentFacts::default() };
     let part = OrderPart::NewFulfilment { id: id.clone(), facts: Box::new(facts) };
     let key = Key::new(Kind::Fulfilment, &*id);
     let mut wanted = Wanted::keys([key.clone()]);
-    wanted.extend(Wanted::keys(request.map(Request::key)));
+    wanted.extend(Wanted::keys(request.map(OnceKey::key)));
     wanted.extend(Wanted::keys(ours.payment.as_ref().map(|id| Key::new(Kind::Payment, id))));
     let prepare = |loaded: &Loaded| {
-        if let Some(answered) = Request::repeated(request, loaded)? {
+        if let Some(answered) = OnceKey::repeated(request, loaded)? {
             return Ok(Prepared::Answer(answered));
         }
         let mut reading = Reading { order: vec![part.clone()], ..Reading::default() };
@@ -57,14 +59,14 @@ pub async fn create_fulfilment(
 }
 
 /// What will be kept of it.
-fn written(made: &Change, key: &Key) -> Result<Option<Facts>> {
+fn written(made: &Change, key: &Key) -> Result<Option<FulfilmentFacts>> {
     let write = made.writes.iter().find(|write| write.key == *key);
     let read = write.map(|write| serde_json::from_str(&write.facts));
     Ok(read.transpose().map_err(sekisho_store::Error::corrupt)?)
 }
 
 /// What its customer has, by what is written of its payment with it.
-fn tier_of(facts: &Facts, made: &Change) -> Result<Tier> {
+fn tier_of(facts: &FulfilmentFacts, made: &Change) -> Result<Tier> {
     let payment = made.writes.iter().find(|write| write.key.kind == Kind::Payment);
     let payment = payment.map(|write| Payment::parse(&write.facts)).transpose();
     Ok(view::tier(facts, payment.map_err(sekisho_store::Error::corrupt)?.as_ref()))
@@ -155,14 +157,14 @@ pub async fn take_result(
             let detail = format!("run {} was not asked for", body.run);
             return Err(Refusal::Fields(vec![FieldError::new("run", detail)]));
         }
-        let run = Run {
+        let run = FulfilmentRun {
             result,
             ended_at: Some(actor.at),
             error: body.error.clone(),
             url: body.url.clone(),
-            ..Run::default()
+            ..FulfilmentRun::default()
         };
-        let said = Facts { runs: [(body.run, run)].into(), ..Facts::default() };
+        let said = FulfilmentFacts { runs: [(body.run, run)].into(), ..FulfilmentFacts::default() };
         let said = (counted != Counted::Repeated).then_some(said);
         Ok((said, counted))
     })
@@ -187,13 +189,13 @@ pub async fn retry_fulfilment(
     id: &str,
     reason: &str,
     actor: &Actor<'_>,
-) -> Result<Facts> {
+) -> Result<FulfilmentFacts> {
     if !is_text(reason, 200) {
         return Err(Refusal::Fields(vec![FieldError::new("reason", "expected 1 to 200 characters")]));
     }
     let (after, ()) = change(store, env, policy, id, actor, |known| {
         let status = known.status(policy.attempts);
-        if status != sekisho_core::fulfilment::Status::Failed {
+        if status != sekisho_core::fulfilment::FulfilmentStatus::Failed {
             let detail = format!("the fulfilment is {}; only one that failed can be retried", status.name());
             return Err(Refusal::Conflict(detail));
         }
@@ -201,7 +203,7 @@ pub async fn retry_fulfilment(
             return Err(Refusal::Conflict("its money went back, or its reservation was cancelled".into()));
         }
         let more_runs = known.failed_runs().saturating_sub(policy.attempts).saturating_add(1);
-        Ok((Some(Facts { more_runs, ..Facts::default() }), ()))
+        Ok((Some(FulfilmentFacts { more_runs, ..FulfilmentFacts::default() }), ()))
     })
     .await?;
     Ok(after)
@@ -214,13 +216,13 @@ async fn change<T: Clone>(
     policy: &OrderPolicy,
     id: &str,
     actor: &Actor<'_>,
-    said: impl Fn(&Facts) -> Result<(Option<Facts>, T)>,
-) -> Result<(Facts, T)> {
+    said: impl Fn(&FulfilmentFacts) -> Result<(Option<FulfilmentFacts>, T)>,
+) -> Result<(FulfilmentFacts, T)> {
     let key = Key::new(Kind::Fulfilment, id);
     let seq = env.fresh_seq(actor.at);
     let prepare = |loaded: &Loaded| {
         let unknown = || Refusal::Missing(format!("no fulfilment has the id {id}"));
-        let known = loaded.read::<Facts>(&key)?.ok_or_else(unknown)?.value;
+        let known = loaded.read::<FulfilmentFacts>(&key)?.ok_or_else(unknown)?.value;
         if !actor.may_touch(known.ours.tenant.as_deref()) {
             return Err(unknown());
         }
@@ -230,7 +232,7 @@ async fn change<T: Clone>(
         let reading = Reading { order: vec![part], ..Reading::default() };
         Ok(Prepared::Decide(vec![Input { seq, reading, cause: cause(actor) }], (known, told)))
     };
-    let answer = |(known, told): (Facts, T), made: &Change| {
+    let answer = |(known, told): (FulfilmentFacts, T), made: &Change| {
         Ok(((written(made, &key)?.unwrap_or(known), told), Vec::new()))
     };
     decided(store, env, policy, actor.at, Wanted::keys([key.clone()]), prepare, answer).await

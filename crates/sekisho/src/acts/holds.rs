@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use sekisho_core::Time;
 use sekisho_core::change::{ChangeSet, Committed};
-use sekisho_core::reservation::Facts;
+use sekisho_core::reservation::ReservationFacts;
 use sekisho_core::settlement::follow::{OrderPolicy, view};
 use sekisho_core::settlement::{Change, Input, Terms, decide, names, order};
 use sekisho_core::slot::Full;
@@ -16,7 +16,7 @@ use sekisho_store::Store;
 use serde_json::Value;
 use tokio::sync::{Semaphore, oneshot};
 
-use super::request::{Answered, Request};
+use super::request::{Answered, OnceKey};
 use super::reservation::HoldDraft;
 use crate::env::Env;
 use crate::refusal::{Refusal, Result};
@@ -45,7 +45,7 @@ struct Inner {
 
 struct Waiting {
     draft: HoldDraft,
-    request: Option<Request>,
+    request: Option<OnceKey>,
     at: Time,
     answer: oneshot::Sender<Result<Answered>>,
 }
@@ -62,7 +62,7 @@ impl Holds {
         store: &Arc<dyn Store>,
         policy: &Arc<OrderPolicy>,
         draft: HoldDraft,
-        request: Option<Request>,
+        request: Option<OnceKey>,
         at: Time,
     ) -> Result<Answered> {
         let (answer, answered) = oneshot::channel();
@@ -158,7 +158,7 @@ async fn round(store: &dyn Store, env: &Env, policy: &OrderPolicy, waiting: Vec<
     let inputs: Vec<Input> = entries.iter().map(|entry| entry.input.clone()).collect();
     let mut wanted = names(&inputs);
     for (one, input) in now.iter().zip(&inputs) {
-        wanted.extend(Wanted::keys(one.request.as_ref().map(Request::key)));
+        wanted.extend(Wanted::keys(one.request.as_ref().map(OnceKey::key)));
         wanted.extend(Wanted::keys(new_keys(input)));
     }
     let decided = transact_apart(store, wanted, |wanted, loaded| {
@@ -231,7 +231,7 @@ fn decide_all(
 
 /// The first answer, of what was asked for before; or why its reference can't be had.
 fn answered_before(one: &Waiting, entry: &Entry, loaded: &Loaded) -> Option<Result<Answered>> {
-    match Request::repeated(one.request.as_ref(), loaded) {
+    match OnceKey::repeated(one.request.as_ref(), loaded) {
         Ok(None) => {}
         Ok(Some(answered)) => return Some(Ok(answered)),
         Err(refusal) => return Some(Err(refusal)),
@@ -268,7 +268,8 @@ fn answer(
     let key = Key::new(Kind::Reservation, &*hold.id);
     let write = change.writes.iter().find(|write| write.key == key);
     let write = write.ok_or_else(|| Refusal::Conflict("nothing would change".into()))?;
-    let facts: Facts = serde_json::from_str(&write.facts).map_err(sekisho_store::Error::corrupt)?;
+    let facts: ReservationFacts =
+        serde_json::from_str(&write.facts).map_err(sekisho_store::Error::corrupt)?;
     let answer: Value = view::reservation(&hold.id, &facts, at, policy);
     Ok(Answered { answer, repeated: false })
 }

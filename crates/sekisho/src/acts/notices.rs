@@ -4,7 +4,7 @@ use sekisho_core::actor::Actor;
 use sekisho_core::change::ChangeSet;
 use sekisho_core::mail_address::MailAddress;
 use sekisho_core::notification::post::{self, post};
-use sekisho_core::notification::{Notice, Resend, Suppression};
+use sekisho_core::notification::{Notice, ResendOrder, Suppression};
 use sekisho_core::state::{Key, Kind, Wanted};
 use sekisho_core::{Seq, Time};
 use sekisho_store::Store;
@@ -43,7 +43,7 @@ pub async fn resend(
     to: Option<MailAddress>,
     actor: &Actor<'_>,
 ) -> Result<Notice> {
-    let (resend, key) = (Resend { id, to: to.as_ref() }, Key::new(Kind::Notice, id));
+    let (resend, key) = (ResendOrder { id, to: to.as_ref() }, Key::new(Kind::Notice, id));
     let job = env.fresh_seq(actor.at);
     let mut asked = None;
     let resent = transact_in_steps(store, Wanted::keys([key.clone()]), |loaded| -> Result<_> {

@@ -7,7 +7,7 @@ use sekisho_core::actor::Actor;
 use sekisho_core::change::ChangeSet;
 use sekisho_core::settlement::decide::Aggregate;
 use sekisho_core::settlement::follow::OrderPolicy;
-use sekisho_core::settlement::order::{self, Order};
+use sekisho_core::settlement::order::{self, MerchantRequest};
 use sekisho_core::settlement::payment::{Derived, Facts, MerchantOrder, view};
 use sekisho_core::settlement::{Cause, Input, Terms, decide, names};
 use sekisho_core::state::{Key, Kind, Wanted, Write};
@@ -15,7 +15,7 @@ use sekisho_store::Store;
 use serde_json::{Map, Value};
 
 use super::fields::Fields;
-use super::request::{Answered, Request};
+use super::request::{Answered, OnceKey};
 use crate::env::Env;
 use crate::refusal::{Refusal, Result};
 use crate::transact::{Decision, TransactError, transact_in_steps};
@@ -26,7 +26,7 @@ pub async fn create_payment(
     env: &Env,
     orders: &OrderPolicy,
     order: Map<String, Value>,
-    request: Option<&Request>,
+    request: Option<&OnceKey>,
     actor: &Actor<'_>,
 ) -> Result<Answered> {
     let order = parse(order, actor)?;
@@ -35,9 +35,9 @@ pub async fn create_payment(
     let draw = || order.input(env.fresh_seq(actor.at), cause.clone());
     let mut input = draw();
     let mut wanted = wanted_by(&input);
-    wanted.extend(Wanted::keys(request.map(Request::key)));
+    wanted.extend(Wanted::keys(request.map(OnceKey::key)));
     let created = transact_in_steps(store, wanted.clone(), |loaded| -> Result<_> {
-        if let Some(answered) = Request::repeated(request, loaded)? {
+        if let Some(answered) = OnceKey::repeated(request, loaded)? {
             return Ok(Decision::Write(ChangeSet::nothing(actor.at), answered));
         }
         if loaded.states.contains_key(&own_key(&input)) {
@@ -81,7 +81,7 @@ fn own_key(input: &Input) -> Key {
     Key::new(Kind::Payment, input.seq.tagged(Facts::TAG))
 }
 
-fn parse(order: Map<String, Value>, actor: &Actor<'_>) -> Result<Order> {
+fn parse(order: Map<String, Value>, actor: &Actor<'_>) -> Result<MerchantRequest> {
     let mut fields = Fields::new(order);
     let (amount, currency) = (fields.take("amount").amount(), fields.take("currency").currency());
     let (amount, currency) = (fields.need("amount", amount), fields.need("currency", currency));
@@ -100,7 +100,7 @@ fn parse(order: Map<String, Value>, actor: &Actor<'_>) -> Result<Order> {
     let livemode = fields.take("livemode").boolean();
     fields.finish()?;
     actor.check_tenant(ours.tenant.as_deref())?;
-    Ok(Order { ours, livemode })
+    Ok(MerchantRequest { ours, livemode })
 }
 
 /// The payment as it will be.

@@ -14,7 +14,7 @@ use sekisho_store::Store;
 use serde_json::{Map, Value};
 
 use super::fields::Fields;
-use super::request::{Answered, Request};
+use super::request::{Answered, OnceKey};
 use crate::env::Env;
 use crate::refusal::{Refusal, Result};
 use crate::transact::{Decision, TransactError, transact_in_steps};
@@ -43,7 +43,7 @@ pub struct RefundOrderRequest {
 
 impl RefundOrderRequest {
     /// What a body asks for.
-    pub fn parse(body: Map<String, Value>, request: Option<&Request>, env: &Env) -> Result<Self> {
+    pub fn parse(body: Map<String, Value>, request: Option<&OnceKey>, env: &Env) -> Result<Self> {
         let mut fields = Fields::new(body);
         let reason = fields.take("reason").text(REASON_MAX);
         let parsed = Self {
@@ -89,14 +89,14 @@ pub async fn order_refund(
     policy: &OrderPolicy,
     id: &str,
     order: &RefundOrderRequest,
-    request: Option<&Request>,
+    request: Option<&OnceKey>,
     actor: &Actor<'_>,
 ) -> Result<Answered> {
     let mut asked = Asked::new(env, id, policy, actor);
-    asked.wanted.extend(Wanted::keys(request.map(Request::key)));
+    asked.wanted.extend(Wanted::keys(request.map(OnceKey::key)));
     asked.wanted.extend(Wanted::keys(order.automatic.then(Automatic::key)));
     let ordered = transact_in_steps(store, asked.wanted.clone(), |loaded| -> Result<_> {
-        if let Some(answered) = Request::repeated(request, loaded)? {
+        if let Some(answered) = OnceKey::repeated(request, loaded)? {
             return Ok(Decision::Write(ChangeSet::nothing(actor.at), answered));
         }
         let state = match asked.payment(loaded)? {

@@ -5,7 +5,7 @@ use sekisho_core::Seq;
 use sekisho_core::actor::Actor;
 use sekisho_core::calendar::{Day, local_date};
 use sekisho_core::mail_address::MailAddress;
-use sekisho_core::notification::{Notice, Status, post, reminder};
+use sekisho_core::notification::{Notice, NoticeStatus, post, reminder};
 use sekisho_store::{FIND_MAX, Store};
 use serde_json::json;
 
@@ -61,7 +61,7 @@ impl RemindReport {
     fn count(&mut self, fresh: &[Notice]) {
         self.new += fresh.len();
         for notice in fresh {
-            if notice.status() == Status::Off {
+            if notice.status() == NoticeStatus::Off {
                 self.off += 1;
             } else {
                 self.queued += 1;

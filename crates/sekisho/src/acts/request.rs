@@ -14,7 +14,7 @@ const KEY_MAX: usize = 255;
 
 /// Which order this is, if its sender says so.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct OnceKey {
     key: Key,
     /// Of what was ordered: the same key for something else is a mistake.
     hash: String,
@@ -35,7 +35,7 @@ struct Facts {
     answer: Value,
 }
 
-impl Request {
+impl OnceKey {
     /// `caller` keeps the keys of different callers apart, and a tenant the answers of one from another's. The order counts
     /// as what it says, not as it was written.
     pub fn new(

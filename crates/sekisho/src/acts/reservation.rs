@@ -5,10 +5,12 @@ use sekisho_core::actor::Actor;
 use sekisho_core::audit::Role;
 use sekisho_core::fulfilment as ful;
 use sekisho_core::money::{AMOUNT_MAX, Currency};
-use sekisho_core::reservation::{Cancelled, Confirmation, Facts, ReservationRequest as Asked, Status, TAG};
+use sekisho_core::reservation::{
+    Cancelled, Confirmation, ReservationFacts, ReservationRequest as Asked, ReservationStatus, TAG,
+};
 use sekisho_core::settlement::decide::Aggregate;
 use sekisho_core::settlement::follow::{Hold, OrderPart, OrderPolicy, view};
-use sekisho_core::settlement::order::Order;
+use sekisho_core::settlement::order::MerchantRequest;
 use sekisho_core::settlement::payment::{Facts as Payment, MerchantOrder};
 use sekisho_core::settlement::{Cause, Change, Input, Reading};
 use sekisho_core::slot::{Slot, SlotName, is_slot_id};
@@ -17,7 +19,7 @@ use sekisho_core::{Seq, Time};
 use sekisho_store::Store;
 
 use super::decided::{Prepared, decided};
-use super::request::{Answered, Request};
+use super::request::{Answered, OnceKey};
 use crate::config::Reservations;
 use crate::env::Env;
 use crate::refusal::{Refusal, Result};
@@ -171,20 +173,20 @@ impl HoldDraft {
                 reservation: Some(id.clone()),
                 ..asked.clone()
             };
-            (seq.tagged(ful::TAG), ful::Facts { ours, ..ful::Facts::default() })
+            (seq.tagged(ful::TAG), ful::FulfilmentFacts { ours, ..ful::FulfilmentFacts::default() })
         });
         let fulfilment = made.as_ref().map(|(id, _)| id.clone());
         let ours = Asked { payment, fulfilment: fulfilment.clone(), ..self.ours.clone() };
         let until = ours.at.plus_ms(ours.hold_ms);
         let hold = Hold {
             id: id.clone(),
-            reservation: Facts { ours, until, ..Facts::default() },
+            reservation: ReservationFacts { ours, until, ..ReservationFacts::default() },
             slot: self.slot.clone(),
             fulfilment: made,
         };
         let mut input = match &self.payment {
             Some(ours) => {
-                let order = Order { ours: ours.clone(), livemode: Some(self.ours.livemode) };
+                let order = MerchantRequest { ours: ours.clone(), livemode: Some(self.ours.livemode) };
                 order.input(seq, self.cause.clone())
             }
             None => Input { seq, reading: Reading::default(), cause: self.cause.clone() },
@@ -283,18 +285,18 @@ pub async fn change_reservation(
     policy: &OrderPolicy,
     id: &str,
     change: &ReservationChange,
-    request: Option<&Request>,
+    request: Option<&OnceKey>,
     actor: &Actor<'_>,
 ) -> Result<Answered> {
     let key = Key::new(Kind::Reservation, id);
     let mut wanted = Wanted::keys([key.clone()]);
-    wanted.extend(Wanted::keys(request.map(Request::key)));
+    wanted.extend(Wanted::keys(request.map(OnceKey::key)));
     let prepare = |loaded: &Loaded| {
-        if let Some(answered) = Request::repeated(request, loaded)? {
+        if let Some(answered) = OnceKey::repeated(request, loaded)? {
             return Ok(Prepared::Answer(answered));
         }
         let unknown = || Refusal::Missing(format!("no reservation has the id {id}"));
-        let known = loaded.read::<Facts>(&key)?.ok_or_else(unknown)?.value;
+        let known = loaded.read::<ReservationFacts>(&key)?.ok_or_else(unknown)?.value;
         if !actor.may_touch(known.ours.tenant.as_deref()) {
             return Err(unknown());
         }
@@ -307,7 +309,7 @@ pub async fn change_reservation(
         let input = Input { seq: env.fresh_seq(actor.at), reading, cause: cause(actor) };
         Ok(Prepared::Decide(vec![input], known))
     };
-    let answer = |known: Facts, made: &Change| {
+    let answer = |known: ReservationFacts, made: &Change| {
         let after = match made.writes.iter().find(|write| write.key == key) {
             Some(write) => serde_json::from_str(&write.facts).map_err(sekisho_store::Error::corrupt)?,
             None => known,
@@ -322,45 +324,44 @@ pub async fn change_reservation(
 
 /// What is to be joined; nothing, where it was said before.
 fn said(
-    known: &Facts,
+    known: &ReservationFacts,
     change: &ReservationChange,
     policy: &OrderPolicy,
     actor: &Actor<'_>,
-) -> Result<Option<Facts>> {
+) -> Result<Option<ReservationFacts>> {
     let status = known.status(actor.at, policy.grace_ms);
     let (at, by) = (actor.at, by(actor));
     match change {
-        ReservationChange::Confirm { .. } if status == Status::Cancelled => {
+        ReservationChange::Confirm { .. } if status == ReservationStatus::Cancelled => {
             Err(Refusal::Conflict("the reservation was cancelled".into()))
         }
-        ReservationChange::Confirm { .. } if status == Status::Confirmed => Ok(None),
+        ReservationChange::Confirm { .. } if status == ReservationStatus::Confirmed => Ok(None),
         ReservationChange::Confirm { reason } => {
             let confirm = Some(Confirmation { at, by, why: reason.clone() });
-            Ok(Some(Facts { confirm, ..Facts::default() }))
+            Ok(Some(ReservationFacts { confirm, ..ReservationFacts::default() }))
         }
-        ReservationChange::Extend { .. } if status != Status::Hold => Err(Refusal::Conflict(format!(
-            "the reservation is {}; only a hold can be extended",
-            status.name()
-        ))),
+        ReservationChange::Extend { .. } if status != ReservationStatus::Hold => Err(Refusal::Conflict(
+            format!("the reservation is {}; only a hold can be extended", status.name()),
+        )),
         ReservationChange::Extend { until } => {
             let longest = known.ours.at.plus_ms(policy.delayed_max_ms);
             if *until <= known.until || *until > longest {
                 let detail = format!("expected a time after {} and not after {longest}", known.until);
                 return Err(Refusal::Fields(vec![FieldError::new("until", detail)]));
             }
-            Ok(Some(Facts { until: *until, ..Facts::default() }))
+            Ok(Some(ReservationFacts { until: *until, ..ReservationFacts::default() }))
         }
-        ReservationChange::Cancel { .. } if status == Status::Cancelled => Ok(None),
+        ReservationChange::Cancel { .. } if status == ReservationStatus::Cancelled => Ok(None),
         ReservationChange::Cancel { reason, refund } => {
             let cancelled = Some(Cancelled { at, by, why: reason.clone(), refund: *refund });
-            Ok(Some(Facts { cancelled, ..Facts::default() }))
+            Ok(Some(ReservationFacts { cancelled, ..ReservationFacts::default() }))
         }
     }
 }
 
 /// Whether what was asked for came about.
-fn check(after: &Facts, change: &ReservationChange, policy: &OrderPolicy, at: Time) -> Result<()> {
-    let is_confirmed = after.status(at, policy.grace_ms) == Status::Confirmed;
+fn check(after: &ReservationFacts, change: &ReservationChange, policy: &OrderPolicy, at: Time) -> Result<()> {
+    let is_confirmed = after.status(at, policy.grace_ms) == ReservationStatus::Confirmed;
     match change {
         ReservationChange::Confirm { .. } if !is_confirmed => {
             Err(Refusal::Conflict("its places lapsed, and too few are free now".into()))

@@ -10,7 +10,7 @@ use sekisho_core::state::{Index, Key, Loaded, Wanted, Write};
 use sekisho_store::Store;
 use serde_json::json;
 
-use super::request::{Answered, Request};
+use super::request::{Answered, OnceKey};
 use super::reservation::{SLOT_ID, is_text};
 use crate::refusal::{Refusal, Result};
 use crate::transact::{Decision, transact_in_steps};
@@ -23,15 +23,15 @@ pub async fn set_slot(
     store: &dyn Store,
     policy: &OrderPolicy,
     body: NewSlot,
-    request: Option<&Request>,
+    request: Option<&OnceKey>,
     actor: &Actor<'_>,
 ) -> Result<Answered> {
     let name = check(&body, actor)?;
     let key = name.key();
     let mut wanted = Wanted::keys([key.clone()]);
-    wanted.extend(Wanted::keys(request.map(Request::key)));
+    wanted.extend(Wanted::keys(request.map(OnceKey::key)));
     let set = transact_in_steps(store, wanted.clone(), |loaded: &Loaded| -> Result<_> {
-        if let Some(answered) = Request::repeated(request, loaded)? {
+        if let Some(answered) = OnceKey::repeated(request, loaded)? {
             return Ok(Decision::Write(ChangeSet::nothing(actor.at), answered));
         }
         let known = loaded.read::<Slot>(&key)?;

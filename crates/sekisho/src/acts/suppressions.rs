@@ -3,7 +3,7 @@
 use sekisho_core::actor::Actor;
 use sekisho_core::mail_address::MailAddress;
 use sekisho_core::notification::Suppression;
-use sekisho_core::notification::suppression::Cause;
+use sekisho_core::notification::suppression::SuppressionCause;
 use sekisho_core::selection::{REASON_MAX, check_reason};
 use sekisho_core::state::Wanted;
 use sekisho_store::Store;
@@ -42,7 +42,7 @@ pub async fn suppress(
     reason: &str,
     actor: &Actor<'_>,
 ) -> Result<types::Suppression> {
-    turn(store, address, Cause::Manual, reason, actor).await
+    turn(store, address, SuppressionCause::Manual, reason, actor).await
 }
 
 /// Mail goes to this address again.
@@ -52,13 +52,13 @@ pub async fn release(
     reason: &str,
     actor: &Actor<'_>,
 ) -> Result<types::Suppression> {
-    turn(store, address, Cause::Released, reason, actor).await
+    turn(store, address, SuppressionCause::Released, reason, actor).await
 }
 
 async fn turn(
     store: &dyn Store,
     address: &MailAddress,
-    cause: Cause,
+    cause: SuppressionCause,
     reason: &str,
     actor: &Actor<'_>,
 ) -> Result<types::Suppression> {

@@ -295,7 +295,7 @@ async fn b4_a_forecast_follows_what_would_be_announced_for_the_first_time() {
     let taro: MailAddress = "taro2@example.jp".parse().unwrap();
     suppress(&store, &taro, "he asked for it", &ACTOR).await.unwrap();
     let origin = Origin { provider: "stripe", livemode: None };
-    let receipt = notification::Rule {
+    let receipt = notification::NotifyRule {
         name: "receipt".into(),
         events: vec![Pattern::new("payment.paid")],
         sources: Vec::new(),
@@ -305,7 +305,7 @@ async fn b4_a_forecast_follows_what_would_be_announced_for_the_first_time() {
         template: "payment-received".into(),
         every_ms: None,
     };
-    let hourly = notification::Rule {
+    let hourly = notification::NotifyRule {
         name: "hourly".into(),
         to: To::Place,
         every_ms: Some(3_600_000),

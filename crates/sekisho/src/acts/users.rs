@@ -5,7 +5,7 @@ use sekisho_core::actor::Actor;
 use sekisho_core::audit::Entry;
 use sekisho_core::change::ChangeSet;
 use sekisho_core::state::Wanted;
-use sekisho_core::user::{self, Act, Rank, User, UserRefusal, check_password};
+use sekisho_core::user::{self, Rank, User, UserAct, UserRefusal, check_password};
 use sekisho_store::Store;
 use serde_json::json;
 
@@ -17,7 +17,7 @@ use crate::transact::transact;
 use crate::types::FieldError;
 
 /// Carries it out. Somebody stays who can let others in: the last admin keeps rank and entry.
-pub async fn change_user(store: &dyn Store, name: &str, act: Act, actor: &Actor<'_>) -> Result<User> {
+pub async fn change_user(store: &dyn Store, name: &str, act: UserAct, actor: &Actor<'_>) -> Result<User> {
     let key = User::key(name);
     let admins = users(store).await?.into_iter().filter(|(_, user)| user.is_admin());
     let admins: Vec<_> = admins.map(|(name, _)| User::key(&name)).collect();

@@ -1,7 +1,7 @@
 //! The audit log: what changed, by whom, and why; whether it is as it was written.
 
 use sekisho_core::Time;
-use sekisho_store::{AuditFilter, Link};
+use sekisho_store::{AuditFilter, AuditLink};
 
 use super::endpoint::{Answer, Call, Endpoint, Method, Success, schema};
 use super::params::{BEFORE, LIMIT, Parameter, TENANT};
@@ -112,7 +112,7 @@ async fn export(call: Call) -> Answer {
     });
     let links = call.api.store.find_links(after.transpose()?, limit).await?;
     let next = links.last().filter(|_| links.len() == limit).map(|last| format!("{}/{}", last.chain, last.n));
-    let is_meant = |link: &&Link| link.entries.iter().any(|one| is_within(one.entry.at, since, until));
+    let is_meant = |link: &&AuditLink| link.entries.iter().any(|one| is_within(one.entry.at, since, until));
     let items = links.iter().filter(is_meant).flat_map(view::exported).collect();
     Ok(Page::<ExportedEntry> { items, next }.into())
 }

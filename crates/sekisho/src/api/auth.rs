@@ -13,9 +13,9 @@ use sekisho_core::audit::Role;
 use sekisho_store::Store;
 
 use super::problem;
-use crate::attempts::{Attempt, Attempts};
+use crate::attempts::{Attempts, FailedAttempt};
 use crate::config::{Key, Scope};
-use crate::http::{Peer, Problem};
+use crate::http::{Problem, RemotePeer};
 use crate::{acts, queries, token};
 
 /// Says in whose name a command acts; believed only with the process' own key.
@@ -75,7 +75,11 @@ impl Auth {
     }
 
     /// Who asks; nobody, if no key is shown.
-    pub async fn caller(&self, headers: &HeaderMap, peer: Option<Peer>) -> Result<Option<Caller>, Problem> {
+    pub async fn caller(
+        &self,
+        headers: &HeaderMap,
+        peer: Option<RemotePeer>,
+    ) -> Result<Option<Caller>, Problem> {
         if !headers.contains_key(header::AUTHORIZATION) {
             return Ok(None);
         }
@@ -88,11 +92,11 @@ impl Auth {
         match (known, wait) {
             (Some(caller), _) => Ok(Some(caller)),
             (None, Some(seconds)) => {
-                self.attempts.failed(Attempt::ApiKey, peer);
+                self.attempts.failed(FailedAttempt::ApiKey, peer);
                 Err(problem::too_many_keys(seconds))
             }
             (None, None) => {
-                let request_id = Some(self.attempts.failed(Attempt::ApiKey, peer).into());
+                let request_id = Some(self.attempts.failed(FailedAttempt::ApiKey, peer).into());
                 Err(Problem { request_id, ..problem::no_key() })
             }
         }
@@ -160,7 +164,7 @@ mod tests {
         let made = acts::create_key(&*auth.store, order, &[], &actor).await.unwrap();
         let from = |address: &str| {
             let address = address.parse().unwrap();
-            Some(Peer { socket: address, named: address })
+            Some(RemotePeer { socket: address, named: address })
         };
         let ask = async |key: &str, address: &str| {
             let key = format!("Bearer {key}");

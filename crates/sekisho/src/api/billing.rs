@@ -1,6 +1,6 @@
 //! Billing: what tenants subscribed to, and until when they may come in.
 
-use sekisho_core::settlement::billing::Status;
+use sekisho_core::settlement::billing::BillingStatus;
 use sekisho_core::state::{Key, Kind};
 use sekisho_store::StateFilter;
 
@@ -62,8 +62,8 @@ pub const ENDPOINTS: &[Endpoint] = &[
 
 async fn list(call: Call) -> Answer {
     let status = call.params.get("status");
-    if status.is_some_and(|status| Status::parse(status).is_none()) {
-        let names = Status::ALL.map(Status::name).join(", ");
+    if status.is_some_and(|status| BillingStatus::parse(status).is_none()) {
+        let names = BillingStatus::ALL.map(BillingStatus::name).join(", ");
         return Err(problem::parameter("status", format!("expected one of {names}")));
     }
     let filter = StateFilter {

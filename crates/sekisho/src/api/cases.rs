@@ -1,6 +1,6 @@
 //! Cases, and the log of what was done because of them.
 
-use sekisho_core::case::Status;
+use sekisho_core::case::CaseStatus;
 use sekisho_core::compensation::CompensationKind;
 use sekisho_core::state::Kind;
 use sekisho_store::StateFilter;
@@ -87,7 +87,7 @@ const TYPE: Parameter = Parameter::text("type", "REFUND, SLOT_REASSIGN or MANUAL
 async fn list(call: Call) -> Answer {
     let limit = call.params.limit()?;
     let status = call.params.get(STATUS.name);
-    if status.is_some_and(|status| Status::parse(status).is_none()) {
+    if status.is_some_and(|status| CaseStatus::parse(status).is_none()) {
         return Err(problem::parameter(STATUS.name, format!("expected {}", STATUS.about)));
     }
     let filter = StateFilter {

@@ -16,8 +16,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::params::{ADDRESSES, Parameter, Params, TENANT};
-use super::{Api, problem};
-use crate::acts::{Actor, Answered, Refusal, Request};
+use super::{ApiContext, problem};
+use crate::acts::{Actor, Answered, OnceKey, Refusal};
 use crate::config::Scope;
 use crate::http::Problem;
 use crate::types::{FieldError, Linked, Page};
@@ -127,7 +127,7 @@ impl Method {
 
 /// One request, admitted and read.
 pub struct Call {
-    pub api: Arc<Api>,
+    pub api: Arc<ApiContext>,
     /// Who asks, for the audit log.
     pub actor: String,
     pub role: Role,
@@ -141,7 +141,7 @@ pub struct Call {
     pub params: Params,
     pub body: Bytes,
     /// Which order it is, if the caller says so.
-    pub request: Option<Request>,
+    pub request: Option<OnceKey>,
 }
 
 impl Call {

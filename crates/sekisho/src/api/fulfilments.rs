@@ -1,6 +1,6 @@
 //! Fulfilments: what was paid for and must be made, and what became of each run.
 
-use sekisho_core::fulfilment::Status;
+use sekisho_core::fulfilment::FulfilmentStatus;
 use sekisho_core::state::Kind;
 use sekisho_store::StateFilter;
 
@@ -84,7 +84,7 @@ const STATUS: Parameter = Parameter::text("status", "waiting, processing, done o
 async fn list(call: Call) -> Answer {
     let limit = call.params.limit()?;
     let status = call.params.get(STATUS.name);
-    if status.is_some_and(|status| Status::parse(status).is_none()) {
+    if status.is_some_and(|status| FulfilmentStatus::parse(status).is_none()) {
         return Err(problem::parameter(STATUS.name, format!("expected {}", STATUS.about)));
     }
     let filter = StateFilter {

@@ -1,7 +1,7 @@
 //! Notices: what was told to whom and what became of it, the answer to "I did not get the mail".
 
 use sekisho_core::mail_address::MailAddress;
-use sekisho_core::notification::Status;
+use sekisho_core::notification::NoticeStatus;
 use serde_json::{Map, Value};
 
 use super::endpoint::{Answer, Call, Endpoint, Method, Success, schema};
@@ -90,7 +90,7 @@ fn query(call: &Call) -> Result<NoticeQuery, Problem> {
     let text = |name: &str| call.params.get(name).map(str::to_owned);
     let status = call.params.get(STATUS.name).map(|text| {
         let wrong = || problem::parameter(STATUS.name, format!("expected one of {}", STATUS.about));
-        Status::parse(text).ok_or_else(wrong)
+        NoticeStatus::parse(text).ok_or_else(wrong)
     });
     let to = call
         .params

@@ -1,6 +1,6 @@
 //! Payments: announced by the app, found by any name they have, and shown with every fact behind them.
 
-use sekisho_core::settlement::payment::Status;
+use sekisho_core::settlement::payment::PaymentStatus;
 use sekisho_core::state::Kind;
 use sekisho_store::StateFilter;
 
@@ -152,7 +152,7 @@ async fn list(call: Call) -> Answer {
 fn filter(call: &Call) -> Result<StateFilter, Problem> {
     let text = |name: &str| call.params.get(name).map(str::to_owned);
     if let Some(status) = call.params.get(STATUS.name)
-        && Status::parse(status).is_none()
+        && PaymentStatus::parse(status).is_none()
     {
         return Err(problem::parameter(STATUS.name, format!("expected {}", STATUS.about)));
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sekisho_core::reservation::Status;
+use sekisho_core::reservation::ReservationStatus;
 use sekisho_core::state::Kind;
 use sekisho_store::StateFilter;
 
@@ -107,13 +107,15 @@ async fn list(call: Call) -> Answer {
     let status = match call.params.get(STATUS.name) {
         None => None,
         Some(text) => Some(
-            Status::parse(text)
+            ReservationStatus::parse(text)
                 .ok_or_else(|| problem::parameter(STATUS.name, format!("expected {}", STATUS.about)))?,
         ),
     };
     let filter = StateFilter {
         // A hold that is over may be kept as one until it is looked at.
-        status: status.filter(|status| *status != Status::Expired).map(|status| status.name().to_owned()),
+        status: status
+            .filter(|status| *status != ReservationStatus::Expired)
+            .map(|status| status.name().to_owned()),
         tenant: call.of_tenant()?,
         customer: call.params.get(CUSTOMER.name).map(str::to_owned),
         livemode: call.params.flag(LIVEMODE.name)?,

@@ -45,7 +45,7 @@ async fn router_of(config: Config, store: Arc<dyn Store>) -> Router {
     let base = Base { store: Arc::clone(&store), node, health, metrics };
     let (engine, jobs) = jobs::open(&config, parts, base).unwrap();
     let auth = Auth::new(&config.keys, Some(&Secret::new(OWN)), Arc::clone(&store), attempts);
-    super::router(super::Settings::of(&config, jobs.reconciler()), Arc::new(auth), store, Some(engine))
+    super::router(super::ApiSettings::of(&config, jobs.reconciler()), Arc::new(auth), store, Some(engine))
 }
 
 async fn ask(method: &str, path: &str, key: &str, body: &str) -> (StatusCode, Value) {

@@ -2,7 +2,7 @@
 //! whatever its scope: that is for admins at the console. What anybody could enter with is never shown.
 
 use sekisho_core::audit::Role;
-use sekisho_core::user::{Act, Rank};
+use sekisho_core::user::{Rank, UserAct};
 
 use super::endpoint::{Answer, Call, Endpoint, Method, SchemaOf, Success, schema};
 use super::problem;
@@ -47,11 +47,11 @@ pub const ENDPOINTS: &[Endpoint] = &[
         |call| Box::pin(set_rank(call)),
     ),
     change("/v1/users/{name}/disable", "Deactivate a user and end every session", None, |call| {
-        Box::pin(act(call, Act::Disable))
+        Box::pin(act(call, UserAct::Disable))
     }),
-    change("/v1/users/{name}/enable", "Reactivate a user", None, |call| Box::pin(act(call, Act::Enable))),
+    change("/v1/users/{name}/enable", "Reactivate a user", None, |call| Box::pin(act(call, UserAct::Enable))),
     change("/v1/users/{name}/end-sessions", "End every session of a user", None, |call| {
-        Box::pin(act(call, Act::EndSessions))
+        Box::pin(act(call, UserAct::EndSessions))
     }),
 ];
 
@@ -105,10 +105,10 @@ async fn set_rank(call: Call) -> Answer {
     let rank = fields.need("rank", rank);
     fields.finish()?;
     let rank = rank.expect("a missing field was refused");
-    act(call, Act::Rank(rank)).await
+    act(call, UserAct::Rank(rank)).await
 }
 
-async fn act(call: Call, act: Act) -> Answer {
+async fn act(call: Call, act: UserAct) -> Answer {
     check_own(&call)?;
     let actor = call.actor();
     let user = acts::change_user(&*call.api.store, &call.path, act, &actor).await?;

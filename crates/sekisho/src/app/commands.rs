@@ -9,7 +9,7 @@ use sekisho_core::Secret;
 use sekisho_store::memory::MemoryStore;
 use sekisho_store::{Access, OpenError, Store, StoreUrl};
 
-use crate::api::{self, Auth, Settings};
+use crate::api::{self, ApiSettings, Auth};
 use crate::attempts::Attempts;
 use crate::checkpoint::rejection::Recorder;
 use crate::config::{Config, Glance};
@@ -84,14 +84,14 @@ fn exists(url: &StoreUrl) -> bool {
 }
 
 /// What is known without any secret at hand.
-fn glanced(seen: Glance) -> anyhow::Result<Settings> {
+fn glanced(seen: Glance) -> anyhow::Result<ApiSettings> {
     let Glance { sources, origins, keys, grace, .. } = seen;
     let known = OrderContext { origins, sources, keys, ..OrderContext::default() };
-    Ok(Settings { known, grace, ..of(&Config::default())? })
+    Ok(ApiSettings { known, grace, ..of(&Config::default())? })
 }
 
-fn of(config: &Config) -> anyhow::Result<Settings> {
-    Ok(Settings::of(config, Arc::new(Reconciler::alone(config)?)))
+fn of(config: &Config) -> anyhow::Result<ApiSettings> {
+    Ok(ApiSettings::of(config, Arc::new(Reconciler::alone(config)?)))
 }
 
 /// How a store is, and how these sources compare with their providers; `None` where there is no store yet. Asks the store

@@ -102,7 +102,7 @@ async fn play() -> Vec<String> {
         .with_outside(outside);
     let config = config::load("test.toml".as_ref(), CONFIG, std::iter::empty()).unwrap().config;
     let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
-    let running = App::assemble(config, store, env, &Role::ALL, None).await.unwrap().start();
+    let running = App::assemble(config, store, env, &ProcessRole::ALL, None).await.unwrap().start();
 
     let github = provider::find("github").unwrap();
     let setup = Setup { secrets: vec![Secret::new(SECRET)], ..Setup::default() };

@@ -17,7 +17,7 @@ use sekisho_core::change::{Admission, Arrival};
 use sekisho_core::event::{Event, Identity, Trust};
 use sekisho_core::header::trace_id;
 use sekisho_core::job::DeadReason;
-use sekisho_core::provider::{self, Handshake, Reading, Request, Unusable};
+use sekisho_core::provider::{self, Handshake, Request, RequestReading, Unusable};
 use sekisho_core::{Seq, Time, settlement};
 use tokio::time::Instant;
 
@@ -92,8 +92,8 @@ impl Visit<'_> {
         self.check_rate()?;
         let transmission = source.scheme.transmission(&verified);
         let events = match provider::read(&*source.scheme, &verified) {
-            Ok(Reading::Events(events)) => events,
-            Ok(Reading::Handshake(handshake)) => return self.shake_hands(handshake).await,
+            Ok(RequestReading::Events(events)) => events,
+            Ok(RequestReading::Handshake(handshake)) => return self.shake_hands(handshake).await,
             Err(unusable) => {
                 let event = Event::new(verified.digest_id(), settlement::UNUSABLE, &body);
                 let identity = Identity::of(&source.name, &event, transmission.as_deref());

@@ -24,7 +24,7 @@ const DETAIL_MAX: usize = 200;
 
 /// A request that did not become an event.
 #[derive(Clone, Copy)]
-pub struct Refused<'a> {
+pub struct RefusedRequest<'a> {
     pub source: &'a Arc<str>,
     pub peer: IpAddr,
     pub reason: &'static str,
@@ -56,8 +56,8 @@ struct Line {
 }
 
 impl Recorder {
-    pub fn record(&self, refused: Refused<'_>) {
-        let Refused { source, peer, reason, detail, request_id, at } = refused;
+    pub fn record(&self, refused: RefusedRequest<'_>) {
+        let RefusedRequest { source, peer, reason, detail, request_id, at } = refused;
         let mut lines = self.lines.lock().expect("no code panics here");
         let alike = Alike { source: Arc::clone(source), network: network(peer), reason };
         if let Some(line) = lines.get_mut(&alike) {
@@ -129,7 +129,7 @@ mod tests {
         let of_v6 = |n: u128| IpAddr::from(Ipv6Addr::from_bits((0x2001_0db8 << 96) + (n << 64) + n));
         let of_v4 = |n: u128| IpAddr::from([203, 0, 113, n as u8]);
         for peer in (0..5_000).map(of_v6).chain((0..200).map(of_v4)) {
-            recorder.record(Refused {
+            recorder.record(RefusedRequest {
                 source: &source,
                 peer,
                 reason: "bad_signature",

@@ -24,7 +24,7 @@ use super::patience::{Patient, Phase, Phases};
 use super::{Checkpoint, receive};
 use crate::config::Server;
 use crate::env::Env;
-use crate::http::Peer;
+use crate::http::RemotePeer;
 use crate::limits::caller;
 use crate::stop::Stop;
 
@@ -37,7 +37,7 @@ const WEBHOOKS: &str = "/webhooks/";
 /// Pause when the system has no file descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-pub type Body = Either<Full<Bytes>, axum::body::Body>;
+pub type AnswerBody = Either<Full<Bytes>, axum::body::Body>;
 
 /// What answers a request, whatever it is.
 pub trait Handler: Send + Sync + 'static {
@@ -45,7 +45,7 @@ pub trait Handler: Send + Sync + 'static {
         &self,
         peer: SocketAddr,
         request: Request<Incoming>,
-    ) -> impl Future<Output = Response<Body>> + Send;
+    ) -> impl Future<Output = Response<AnswerBody>> + Send;
 }
 
 /// The product's handler: webhooks by their path, everything else to the pages.
@@ -55,14 +55,14 @@ pub struct Front {
 }
 
 impl Handler for Front {
-    async fn answer(&self, peer: SocketAddr, request: Request<Incoming>) -> Response<Body> {
+    async fn answer(&self, peer: SocketAddr, request: Request<Incoming>) -> Response<AnswerBody> {
         self.take(peer, request).await
     }
 }
 
 impl Front {
     /// Whatever the request's body came over.
-    pub async fn take<B>(&self, peer: SocketAddr, request: Request<B>) -> Response<Body>
+    pub async fn take<B>(&self, peer: SocketAddr, request: Request<B>) -> Response<AnswerBody>
     where
         B: hyper::body::Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: Into<axum::BoxError>,
@@ -75,7 +75,7 @@ impl Front {
             return receive::no_door(&self.checkpoint, named, request.uri().path()).map(Either::Left);
         }
         let mut request = request.map(axum::body::Body::new);
-        request.extensions_mut().insert(Peer { socket: peer.ip(), named });
+        request.extensions_mut().insert(RemotePeer { socket: peer.ip(), named });
         let Ok(answer) = self.pages.clone().oneshot(request).await;
         answer.map(Either::Right)
     }

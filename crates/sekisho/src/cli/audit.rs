@@ -7,7 +7,7 @@ use sekisho_core::Time;
 use serde_json::Value;
 
 use super::Context;
-use super::client::{Client, Needs, Page, Query};
+use super::client::{Client, ListPage, Needs, Query};
 use super::output::{Progress, cell, json_out, line_out};
 use super::pages::{self, Listing, Pages};
 use super::when::moment;
@@ -152,8 +152,8 @@ async fn export(args: Export, context: &Context) -> anyhow::Result<ExitCode> {
     let query = args.range.query().with("limit", Some(LINKS));
     let mut after = None;
     loop {
-        let Page { items, next } =
-            client.get::<Page<Value>>("/v1/audit/export", &query.clone().with("after", after)).await?;
+        let ListPage { items, next } =
+            client.get::<ListPage<Value>>("/v1/audit/export", &query.clone().with("after", after)).await?;
         items.iter().for_each(json_out);
         let Some(next) = next else { return Ok(ExitCode::SUCCESS) };
         after = Some(cell(&next));

@@ -21,7 +21,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use sekisho_demo::load::{Load, Report};
 use sekisho_demo::postgres::Postgres;
-use sekisho_demo::process::{Config, Options, Server};
+use sekisho_demo::process::{Server, ServerConfig, ServerOptions};
 use sekisho_demo::traffic::{BODY_BYTES, StripeTraffic};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -153,15 +153,15 @@ impl Stage {
         self.start(name, |options| {
             let source =
                 format!("[[source]]\nname = \"stripe\"\nprovider = \"stripe\"\nsecrets = [\"{SECRET}\"]\n");
-            options.config = Config::Text(format!("[log]\nlevel = \"warn\"\n{source}{more}"));
+            options.config = ServerConfig::Text(format!("[log]\nlevel = \"warn\"\n{source}{more}"));
             options.store = Some(store.to_owned());
             options.role = Some(role.to_owned());
         })
     }
 
-    fn start(&self, name: &str, change: impl FnOnce(&mut Options)) -> anyhow::Result<Server> {
+    fn start(&self, name: &str, change: impl FnOnce(&mut ServerOptions)) -> anyhow::Result<Server> {
         let binary = std::env::current_exe().context("this program can't find itself")?;
-        let mut options = Options::new(&binary, self.folder.join(name));
+        let mut options = ServerOptions::new(&binary, self.folder.join(name));
         change(&mut options);
         Server::start(options).map_err(anyhow::Error::msg)
     }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::process::ExitCode;
 
 use anyhow::bail;
-use sekisho_core::settlement::billing::Status;
+use sekisho_core::settlement::billing::BillingStatus;
 use serde::Serialize;
 
 use super::amount::{Mode, amount_text, mode_text};
@@ -38,7 +38,7 @@ enum Command {
 struct List {
     /// Only those with this status: none, cancelled, incomplete, unpaid, paused, past_due, trialing or active
     #[arg(long, value_parser = status)]
-    status: Option<Status>,
+    status: Option<BillingStatus>,
     /// Only those that need attention: for this reason, or for any
     #[arg(long, value_name = "REASON", num_args = 0..=1, default_missing_value = "")]
     attention: Option<String>,
@@ -103,7 +103,7 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
         (Some(Command::List(args)), _) => list(args, context).await,
         (Some(Command::Delete(args)), _) => {
             let query = Query::new().with("livemode", args.mode.livemode());
-            let target = delete::Target { noun: "billing of", list: "billing", query };
+            let target = delete::DeleteTarget { noun: "billing of", list: "billing", query };
             delete::run(target, args.delete, context).await
         }
         (None, Some(tenant)) => show(&tenant, args.list, context).await,
@@ -114,7 +114,7 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
 async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
     let client = Client::open(context, Needs::READ).await?;
     let query = Query::new()
-        .with("status", args.status.map(Status::name))
+        .with("status", args.status.map(BillingStatus::name))
         .with("livemode", args.mode.livemode())
         .with("attention", args.attention);
     let list = Listing { path: "/v1/billing", query, columns: &COLUMNS, nothing: "no billing yet" };
@@ -198,6 +198,7 @@ fn page_out(shown: &Row) {
     }
 }
 
-fn status(text: &str) -> Result<Status, String> {
-    Status::parse(text).ok_or_else(|| format!("expected one of {}", Status::ALL.map(Status::name).join(", ")))
+fn status(text: &str) -> Result<BillingStatus, String> {
+    BillingStatus::parse(text)
+        .ok_or_else(|| format!("expected one of {}", BillingStatus::ALL.map(BillingStatus::name).join(", ")))
 }

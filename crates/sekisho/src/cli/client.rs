@@ -73,7 +73,7 @@ enum Transport {
 
 /// A page of a list.
 #[derive(Deserialize)]
-pub struct Page<T> {
+pub struct ListPage<T> {
     pub items: Vec<T>,
     /// Where the next page begins; some lists have only one.
     #[serde(default)]
@@ -164,7 +164,7 @@ impl Client {
 
     /// All of a list that has one page.
     pub async fn items<T: DeserializeOwned>(&self, path: &str, query: &Query) -> anyhow::Result<Vec<T>> {
-        Ok(self.get::<Page<T>>(path, query).await?.items)
+        Ok(self.get::<ListPage<T>>(path, query).await?.items)
     }
 
     pub async fn post<T: DeserializeOwned>(&self, path: &str, order: &impl Serialize) -> anyhow::Result<T> {

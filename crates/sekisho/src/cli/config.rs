@@ -7,18 +7,18 @@ use serde_json::{Value, json};
 
 use super::Context;
 use super::output::{count, json_out, line_out};
-use crate::config::{self, Loaded};
+use crate::config::{self, LoadedConfig};
 
 #[derive(clap::Subcommand)]
 pub enum Command {
     /// Read the configuration as the server would, and say everything that is wrong with it
-    Check(Check),
+    Check(CheckArgs),
     /// Print every setting with its default, ready to be saved as sekisho.toml
     Example,
 }
 
 #[derive(clap::Args)]
-pub struct Check {
+pub struct CheckArgs {
     /// As one JSON object
     #[arg(long)]
     json: bool,
@@ -45,7 +45,7 @@ pub fn run(command: &Command, context: &Context) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(loaded: &Loaded) {
+fn print(loaded: &LoadedConfig) {
     for warning in &loaded.warnings {
         line_out(&format!("warning: {warning}"));
     }
@@ -89,7 +89,7 @@ fn print(loaded: &Loaded) {
 }
 
 /// The same for programs.
-fn shown(loaded: &Loaded) -> Value {
+fn shown(loaded: &LoadedConfig) -> Value {
     let config = &loaded.config;
     let sources = config.sources.iter().map(|source| {
         json!({

@@ -16,7 +16,7 @@ use super::output::{calls_out, fields_out, json_out, line_out, request_out, rows
 use super::pages::{self, Listing, Pages};
 use super::when::moment;
 use crate::types::{DeadGroup, DeadLetter, DeadLetterDetail, DeadQuery, Risk};
-use redo::Decision;
+use redo::RedoChoice;
 
 #[derive(clap::Subcommand)]
 pub enum Command {
@@ -133,8 +133,8 @@ pub async fn run(command: Command, context: &Context) -> anyhow::Result<ExitCode
         Command::List(args) => list(args, context).await,
         Command::Groups(args) => groups(args, context).await,
         Command::Show(args) => show(args, context).await,
-        Command::Retry(args) => redo::run(Decision::Retry, args, context).await,
-        Command::Discard(args) => redo::run(Decision::Discard, args.into(), context).await,
+        Command::Retry(args) => redo::run(RedoChoice::Retry, args, context).await,
+        Command::Discard(args) => redo::run(RedoChoice::Discard, args.into(), context).await,
     }
 }
 

@@ -33,24 +33,24 @@ pub struct Args {
 }
 
 /// What is deleted: its noun, the list it is on, and what narrows it.
-pub struct Target {
+pub struct DeleteTarget {
     pub noun: &'static str,
     pub list: &'static str,
     pub query: Query,
 }
 
-impl Target {
+impl DeleteTarget {
     pub fn of(register: Register) -> Self {
         Self { noun: register.noun(), list: register.name(), query: Query::new() }
     }
 }
 
 pub async fn run_of_tenant(register: Register, of: OfTenant, context: &Context) -> anyhow::Result<ExitCode> {
-    let target = Target { query: Query::new().with("tenant", of.tenant), ..Target::of(register) };
+    let target = DeleteTarget { query: Query::new().with("tenant", of.tenant), ..DeleteTarget::of(register) };
     run(target, of.args, context).await
 }
 
-pub async fn run(target: Target, args: Args, context: &Context) -> anyhow::Result<ExitCode> {
+pub async fn run(target: DeleteTarget, args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     let client = Client::open(context, Needs::ACT).await?;
     if !args.yes && is_attended() {
         let question = format!("Delete {} {}? This can't be undone.", target.noun, args.id);

@@ -26,7 +26,7 @@ use super::Context;
 use super::output::json_out;
 use crate::view::ROOT;
 use proof::Proof;
-use stage::{Stage, Wanted};
+use stage::{Stage, WantedStage};
 use view::View;
 
 /// --store postgres starts a private PostgreSQL, --store postgres://… takes an empty database of yours; without it,
@@ -53,7 +53,7 @@ const INTERRUPTED: u8 = 130;
 const TICK: Duration = Duration::from_millis(100);
 
 pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
-    let wanted = Wanted::parse(context.store.as_deref())?;
+    let wanted = WantedStage::parse(context.store.as_deref())?;
     let stop = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&stop);
     let mut signals = [signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?];
@@ -80,7 +80,7 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn play(args: &Args, wanted: Wanted, stop: &Stop, handle: &Handle) -> anyhow::Result<ExitCode> {
+fn play(args: &Args, wanted: WantedStage, stop: &Stop, handle: &Handle) -> anyhow::Result<ExitCode> {
     let clock = SystemTime::UNIX_EPOCH.elapsed().map_or(0, |age| age.as_millis() as u64);
     // Short enough to be typed again.
     let seed = args.seed.unwrap_or(clock % 1_000_000);

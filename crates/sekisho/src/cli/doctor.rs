@@ -195,9 +195,9 @@ fn tell_reconciliations(
     check_accounts(config, add);
     for source in &config.sources {
         let name = &source.name;
-        let provider = settlement::Provider::parse(source.provider.about().name);
+        let provider = settlement::ApiProvider::parse(source.provider.about().name);
         // Of hints there is no list: each is asked about when it comes.
-        if provider.is_none_or(settlement::Provider::only_hints) {
+        if provider.is_none_or(settlement::ApiProvider::only_hints) {
             continue;
         }
         if source.compared().is_none() {

@@ -31,7 +31,7 @@ pub enum Command {
 }
 
 #[derive(clap::Args, Default)]
-pub struct Conditions {
+pub struct EventConditions {
     /// Only this source
     #[arg(long)]
     source: Option<String>,
@@ -68,7 +68,7 @@ pub struct Range {
 #[derive(clap::Args)]
 pub struct List {
     #[command(flatten)]
-    conditions: Conditions,
+    conditions: EventConditions,
     #[command(flatten)]
     range: Range,
     #[command(flatten)]
@@ -93,7 +93,7 @@ pub async fn run(command: Command, context: &Context) -> anyhow::Result<ExitCode
     }
 }
 
-impl Conditions {
+impl EventConditions {
     pub fn of(source: Option<String>, event_type: Option<String>) -> Self {
         Self { source, event_type, ..Self::default() }
     }

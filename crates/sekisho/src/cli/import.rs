@@ -21,7 +21,7 @@ use super::output::{Progress, count, json_out, line_out, said};
 use super::{Context, MISUSED};
 use crate::acts::{self, Actor, FieldError, IMPORT_PROBLEMS_MAX, Import, Imported, Refusal};
 use crate::now;
-use sheet::{Problem, Row, Sheet};
+use sheet::{Sheet, SheetProblem, SheetRow};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -129,7 +129,12 @@ async fn ask(client: &Client, register: Register, sheet: &mut Sheet) -> anyhow::
     Ok(sum)
 }
 
-async fn write(client: &Client, register: Register, rows: &[Row], file: &Path) -> anyhow::Result<Imported> {
+async fn write(
+    client: &Client,
+    register: Register,
+    rows: &[SheetRow],
+    file: &Path,
+) -> anyhow::Result<Imported> {
     let (mut sum, progress) = (Imported::default(), Progress::new());
     for part in parts(rows) {
         let line = part[0].line;
@@ -146,7 +151,7 @@ async fn write(client: &Client, register: Register, rows: &[Row], file: &Path) -
     Ok(sum)
 }
 
-fn import_of(register: Register, part: &[Row], dry_run: bool) -> Import {
+fn import_of(register: Register, part: &[SheetRow], dry_run: bool) -> Import {
     let rows = part.iter().map(|row| row.order.clone()).collect();
     Import { kind: register.kind().name().to_owned(), rows, dry_run }
 }
@@ -158,7 +163,7 @@ fn add(sum: &mut Imported, more: Imported) {
 }
 
 /// The rows in pieces that one request can carry.
-fn parts(rows: &[Row]) -> Vec<&[Row]> {
+fn parts(rows: &[SheetRow]) -> Vec<&[SheetRow]> {
     let (mut parts, mut rest) = (Vec::new(), rows);
     while !rest.is_empty() {
         let mut bytes = 0;
@@ -174,23 +179,23 @@ fn parts(rows: &[Row]) -> Vec<&[Row]> {
 }
 
 /// `rows[3].email` is the email of the line that the fourth row of the part has.
-fn at_row(part: &[Row], error: FieldError) -> Problem {
+fn at_row(part: &[SheetRow], error: FieldError) -> SheetProblem {
     let place = error.field.strip_prefix("rows[").and_then(|rest| rest.split_once("]."));
     let row = place.and_then(|(n, _)| part.get(n.parse::<usize>().ok()?)).unwrap_or(&part[0]);
     let field = place.map_or(&*error.field, |(_, field)| field).to_owned();
     row.problem(FieldError { field, detail: error.detail })
 }
 
-fn refuse(args: &Args, problems: Vec<Problem>) -> ExitCode {
+fn refuse(args: &Args, problems: Vec<SheetProblem>) -> ExitCode {
     let (found, file) = (problems.len(), args.file.display());
     let told = problems.into_iter().take(IMPORT_PROBLEMS_MAX);
     if args.json {
         let told: Vec<_> = told
-            .map(|Problem { line, column, detail }| json!({ "line": line, "column": column, "detail": detail }))
+            .map(|SheetProblem { line, column, detail }| json!({ "line": line, "column": column, "detail": detail }))
             .collect();
         json_out(&json!({ "problems": told }));
     } else {
-        for Problem { line, column, detail } in told {
+        for SheetProblem { line, column, detail } in told {
             eprintln!("{file}:{line}: {}: {}", said(&column), said(&detail));
         }
     }

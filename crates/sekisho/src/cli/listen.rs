@@ -16,7 +16,7 @@ use sekisho_core::{Secret, provider};
 
 use super::Context;
 use super::client::{Client, Needs, Query, path};
-use super::events::{Conditions, Follower, body};
+use super::events::{EventConditions, Follower, body};
 use super::output::line_out;
 use crate::effects::deliver::Client as App;
 use crate::types::{Event, EventDetail, Source};
@@ -69,7 +69,7 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
         speaks_for: args.signing.speaks_for(),
         headers: Vec::new(),
     };
-    let conditions = Conditions::of(args.source, args.event_type);
+    let conditions = EventConditions::of(args.source, args.event_type);
     let origins = origins(&api).await?;
     let mut follower = Follower::from_now_on(&api, &conditions).await?;
     line_out(&format!("Ready: new events go to {}. Ctrl-C ends it.", args.forward_to));

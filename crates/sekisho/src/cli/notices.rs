@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use sekisho_core::Time;
 use sekisho_core::mail_address::MailAddress;
-use sekisho_core::notification::Status;
+use sekisho_core::notification::NoticeStatus;
 
 use super::Context;
 use super::client::{Client, Needs, Query, Whole, path};
@@ -48,7 +48,7 @@ struct List {
     /// Only those with this status: queued, sending, retrying, sent, failed, uncertain, suppressed, off, bounced,
     /// complained
     #[arg(long, value_parser = status)]
-    status: Option<Status>,
+    status: Option<NoticeStatus>,
     /// Only those made from this template
     #[arg(long, value_name = "NAME")]
     template: Option<String>,
@@ -141,7 +141,7 @@ async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
     let client = Client::open(context, Needs::READ).await?;
     let query = Query::new()
         .with("to", args.to.as_ref().map(MailAddress::whole))
-        .with("status", args.status.map(Status::name))
+        .with("status", args.status.map(NoticeStatus::name))
         .with("tenant", args.tenant)
         .with("template", args.template)
         .with("channel", args.channel)
@@ -206,7 +206,7 @@ async fn resend(args: Resend, context: &Context) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn status(text: &str) -> Result<Status, String> {
-    let names = || Status::ALL.map(Status::name).join(", ");
-    Status::parse(text).ok_or_else(|| format!("expected one of {}", names()))
+fn status(text: &str) -> Result<NoticeStatus, String> {
+    let names = || NoticeStatus::ALL.map(NoticeStatus::name).join(", ");
+    NoticeStatus::parse(text).ok_or_else(|| format!("expected one of {}", names()))
 }

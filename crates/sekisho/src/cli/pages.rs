@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::client::{Client, Page, Query, Whole};
+use super::client::{Client, ListPage, Query, Whole};
 use super::output::{cell, json_out, rows_out};
 
 const PAGE: usize = 500;
@@ -42,7 +42,7 @@ pub async fn out<T: DeserializeOwned, R: Serialize>(
     let mut rows = Vec::new();
     while left > 0 {
         let query = list.query.clone().with("before", before).with("limit", Some(left.min(PAGE)));
-        let Page { items, next } = client.get::<Page<Whole<T>>>(list.path, &query).await?;
+        let ListPage { items, next } = client.get::<ListPage<Whole<T>>>(list.path, &query).await?;
         left -= items.len().min(left);
         if pages.json {
             items.iter().for_each(json_out);

@@ -9,7 +9,7 @@ mod show;
 
 use std::process::ExitCode;
 
-use sekisho_core::settlement::payment::Status;
+use sekisho_core::settlement::payment::PaymentStatus;
 use serde::Serialize;
 
 use super::Context;
@@ -48,7 +48,7 @@ struct List {
     /// Only those with this status: unpaid, processing, failed, expired, cancelled, partially_paid, paid,
     /// partially_refunded or refunded
     #[arg(long, value_parser = status)]
-    status: Option<Status>,
+    status: Option<PaymentStatus>,
     /// Only of this tenant
     #[arg(long, value_name = "ID")]
     tenant: Option<String>,
@@ -90,7 +90,7 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
 async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
     let client = Client::open(context, Needs::READ).await?;
     let query = Query::new()
-        .with("status", args.status.map(Status::name))
+        .with("status", args.status.map(PaymentStatus::name))
         .with("tenant", args.tenant)
         .with("customer", args.customer)
         .with("livemode", args.mode.livemode())
@@ -114,6 +114,7 @@ impl Row {
     }
 }
 
-fn status(text: &str) -> Result<Status, String> {
-    Status::parse(text).ok_or_else(|| format!("expected one of {}", Status::ALL.map(Status::name).join(", ")))
+fn status(text: &str) -> Result<PaymentStatus, String> {
+    PaymentStatus::parse(text)
+        .ok_or_else(|| format!("expected one of {}", PaymentStatus::ALL.map(PaymentStatus::name).join(", ")))
 }

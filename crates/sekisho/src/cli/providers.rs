@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use sekisho_core::provider::{ALL, About};
+use sekisho_core::provider::{ALL, AboutProvider};
 
 use super::output::{line_out, table};
 
@@ -45,7 +45,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// What must stand in `[[source]]` besides name and provider.
-fn needs(about: &About) -> String {
+fn needs(about: &AboutProvider) -> String {
     let mut needs = Vec::new();
     if !about.secret.is_empty() {
         needs.push("secrets");

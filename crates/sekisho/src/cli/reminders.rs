@@ -13,7 +13,7 @@ use super::client::{Client, Needs, Query, Whole, path};
 use super::output::{count, hint, json_out, line_out, rows_out};
 use crate::acts::{self, RemindReport};
 use crate::types::ReminderSummary;
-use wait::{Ended, wait};
+use wait::{WaitEnded, wait};
 
 #[derive(clap::Subcommand)]
 pub enum Command {
@@ -104,7 +104,7 @@ async fn remind(args: Remind, context: &Context) -> anyhow::Result<ExitCode> {
     }
     let tenant = order.tenant.as_deref();
     let waits = client.is_served() && !args.no_wait;
-    let ended = if waits { wait(&client, &report, tenant).await? } else { Ended::Unasked };
+    let ended = if waits { wait(&client, &report, tenant).await? } else { WaitEnded::Unasked };
     let summaries = summaries(&client, &report.days, tenant).await?;
     if args.json {
         json_out(&Ran { report: &report, summary: &summaries });

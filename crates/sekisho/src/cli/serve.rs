@@ -11,7 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::Context;
 use super::server_file::ServerFile;
-use crate::app::{App, Role};
+use crate::app::{App, ProcessRole};
 use crate::config::{Config, StoreUrl};
 use crate::test_event::reachable;
 use crate::view::ROOT;
@@ -24,7 +24,7 @@ pub struct Args {
     listen: Option<SocketAddr>,
     /// What this process does; comma-separated
     #[arg(long, value_delimiter = ',', value_name = "ROLE")]
-    role: Vec<Role>,
+    role: Vec<ProcessRole>,
 }
 
 /// Files a server needs besides its connections.
@@ -42,8 +42,8 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }
-    let roles = if args.role.is_empty() { Role::ALL.to_vec() } else { args.role };
-    if roles.contains(&Role::Gateway) && config.sources.is_empty() {
+    let roles = if args.role.is_empty() { ProcessRole::ALL.to_vec() } else { args.role };
+    if roles.contains(&ProcessRole::Gateway) && config.sources.is_empty() {
         bail!("the configuration has no [[source]]: add one (`sekisho config example` shows how)");
     }
     let files = sekisho_demo::measure::raise_open_files();
@@ -54,9 +54,9 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
             "the system allows fewer open files than server.connections_max; raise it with ulimit -n"
         );
     }
-    let banner = Banner::of(&config, configured, roles.contains(&Role::Console));
+    let banner = Banner::of(&config, configured, roles.contains(&ProcessRole::Console));
     let mut stop = Stop::new()?;
-    let key = if roles.contains(&Role::Console) { Some(token::generate::<24>()) } else { None };
+    let key = if roles.contains(&ProcessRole::Console) { Some(token::generate::<24>()) } else { None };
     let store = config.store.url.clone();
     let app = tokio::select! {
         app = App::start(config, &roles, key.clone().map(Secret::new)) => app?,

@@ -2,7 +2,7 @@
 
 use super::server_file::ServerFile;
 use crate::config::{Config, Source};
-use crate::test_event::Client;
+use crate::test_event::TestClient;
 
 #[derive(clap::Args)]
 pub struct Target {
@@ -15,12 +15,12 @@ pub struct Target {
 }
 
 impl Target {
-    pub fn client(&self, config: &Config, source: &Source) -> anyhow::Result<Client> {
+    pub fn client(&self, config: &Config, source: &Source) -> anyhow::Result<TestClient> {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let base = match &self.url {
             Some(url) => url.trim_end_matches('/').to_owned(),
             None => ServerFile::address(config),
         };
-        Client::to(format!("{base}{}", source.path))
+        TestClient::to(format!("{base}{}", source.path))
     }
 }

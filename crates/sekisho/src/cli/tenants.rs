@@ -67,7 +67,7 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
         Some(Command::List(args)) => list(args, context).await,
         Some(Command::Create(args)) => create(args, context).await,
         Some(Command::Delete(args)) => {
-            delete::run(delete::Target::of(Register::Tenants), args, context).await
+            delete::run(delete::DeleteTarget::of(Register::Tenants), args, context).await
         }
         Some(Command::Import(args)) => import::run(Register::Tenants, args, context).await,
     }

@@ -14,7 +14,7 @@ use super::output::{Progress, count, json_out, line_out};
 use super::target::Target;
 use super::{Context, choose};
 use crate::config::Source;
-use crate::test_event::{self, Answer, Client, fixtures};
+use crate::test_event::{self, TestAnswer, TestClient, fixtures};
 use crate::{now, token};
 
 #[derive(clap::Args)]
@@ -112,7 +112,7 @@ fn read(file: &Path) -> anyhow::Result<Vec<u8>> {
     std::fs::read(file).with_context(|| format!("can't read {}", file.display()))
 }
 
-async fn deliver(client: &Client, group: Vec<Signed>) -> Vec<anyhow::Result<Answer>> {
+async fn deliver(client: &TestClient, group: Vec<Signed>) -> Vec<anyhow::Result<TestAnswer>> {
     futures_util::future::join_all(group.into_iter().map(|signed| client.deliver(signed))).await
 }
 
@@ -224,7 +224,7 @@ struct Tally {
 }
 
 impl Tally {
-    fn add(&mut self, forged: bool, answer: &Answer) {
+    fn add(&mut self, forged: bool, answer: &TestAnswer) {
         match (answer.status, answer.outcome.as_str()) {
             (200..=299, "duplicate") => self.duplicates += 1,
             (200..=299, _) => self.accepted += 1,

@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use anyhow::bail;
-use sekisho_core::user::{Act, Rank, check_name};
+use sekisho_core::user::{Rank, UserAct, check_name};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -93,10 +93,10 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
         None => list(args.list, context).await,
         Some(Command::List(args)) => list(args, context).await,
         Some(Command::Invite(args)) => invite(args, context).await,
-        Some(Command::Rank(args)) => change(&args.name, Act::Rank(args.rank), args.one, context).await,
-        Some(Command::Disable(args)) => change(&args.name, Act::Disable, args.one, context).await,
-        Some(Command::Enable(args)) => change(&args.name, Act::Enable, args.one, context).await,
-        Some(Command::EndSessions(args)) => change(&args.name, Act::EndSessions, args.one, context).await,
+        Some(Command::Rank(args)) => change(&args.name, UserAct::Rank(args.rank), args.one, context).await,
+        Some(Command::Disable(args)) => change(&args.name, UserAct::Disable, args.one, context).await,
+        Some(Command::Enable(args)) => change(&args.name, UserAct::Enable, args.one, context).await,
+        Some(Command::EndSessions(args)) => change(&args.name, UserAct::EndSessions, args.one, context).await,
     }
 }
 
@@ -140,27 +140,27 @@ struct Invitation {
     url: String,
 }
 
-async fn change(name: &str, act: Act, args: Output, context: &Context) -> anyhow::Result<ExitCode> {
+async fn change(name: &str, act: UserAct, args: Output, context: &Context) -> anyhow::Result<ExitCode> {
     let client = Client::open(context, Needs::ACT).await?;
     // What is no name must not lead to another path.
     if check_name(name).is_err() {
         bail!("there is no user {name:?}");
     }
     let (verb, order) = match act {
-        Act::Rank(rank) => ("rank", json!({ "rank": rank })),
-        Act::Disable => ("disable", json!({})),
-        Act::Enable => ("enable", json!({})),
-        Act::EndSessions => ("end-sessions", json!({})),
+        UserAct::Rank(rank) => ("rank", json!({ "rank": rank })),
+        UserAct::Disable => ("disable", json!({})),
+        UserAct::Enable => ("enable", json!({})),
+        UserAct::EndSessions => ("end-sessions", json!({})),
     };
     let changed: Value = client.post(&path(&["users", name, verb])?, &order).await?;
     if args.json {
         json_out(&changed);
     } else {
         line_out(&match act {
-            Act::Rank(rank) => format!("{name} has the role {} now", rank.name()),
-            Act::Disable => format!("Deactivated {name}; every session has ended"),
-            Act::Enable => format!("Reactivated {name}"),
-            Act::EndSessions => format!("every session of {name} has ended"),
+            UserAct::Rank(rank) => format!("{name} has the role {} now", rank.name()),
+            UserAct::Disable => format!("Deactivated {name}; every session has ended"),
+            UserAct::Enable => format!("Reactivated {name}"),
+            UserAct::EndSessions => format!("every session of {name} has ended"),
         });
     }
     Ok(ExitCode::SUCCESS)

@@ -126,7 +126,7 @@ fn judge(
         let is_told = diagnosis.needed_certificate.is_none();
         json_out(&json!({
             "genuine": is_told.then_some(diagnosis.genuine),
-            "reason": diagnosis.refusal.as_ref().map(provider::Refusal::reason),
+            "reason": diagnosis.refusal.as_ref().map(provider::RequestRefusal::reason),
             "refusal": diagnosis.refusal.as_ref().map(ToString::to_string),
             "cause": diagnosis.cause,
             "needed_certificate": diagnosis.needed_certificate,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sekisho_core::notification::{Doubt, Limits, Tries};
 
-use super::table::{self, Key, Table};
+use super::table::{self, SettingKey, Table};
 use crate::effects::channel::{self, ChannelKind};
 use crate::env::{self, Env};
 use taker::Taker;
@@ -67,7 +67,7 @@ impl Kind {
 
 /// A channel as written, before it is checked.
 #[derive(Default)]
-pub struct Draft {
+pub struct ChannelDraft {
     name: Option<String>,
     kind: Option<Kind>,
     /// Texts by their keys, in the order they were written.
@@ -87,7 +87,7 @@ pub struct Draft {
 /// A key that only some kinds have, and is a text.
 macro_rules! text_key {
     ($name:literal, $example:literal, $help:literal) => {
-        Key {
+        SettingKey {
             name: $name,
             example: $example,
             help: $help,
@@ -99,8 +99,8 @@ macro_rules! text_key {
     };
 }
 
-const KEYS: &[Key<Draft>] = &[
-    Key {
+const KEYS: &[SettingKey<ChannelDraft>] = &[
+    SettingKey {
         name: "name",
         example: "\"mail\"",
         help: "Letters, digits, - and _.",
@@ -109,7 +109,7 @@ const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "kind",
         example: "\"smtp\"",
         help: "smtp, slack, discord, webhook, pagerduty or twilio.",
@@ -123,7 +123,7 @@ const KEYS: &[Key<Draft>] = &[
         },
     },
     text_key!("host", "\"email-smtp.ap-northeast-1.amazonaws.com\"", "smtp: the mail server."),
-    Key {
+    SettingKey {
         name: "port",
         example: "587",
         help: "smtp: 587 with STARTTLS, 465 with implicit TLS.",
@@ -160,7 +160,7 @@ const KEYS: &[Key<Draft>] = &[
         "\"env:SLACK_WEBHOOK_URL\"",
         "slack, discord, webhook: where it is posted; it may be a secret."
     ),
-    Key {
+    SettingKey {
         name: "secrets",
         example: "[\"env:NOTICE_WEBHOOK_SECRET\"]",
         help: "webhook: what requests are signed with (Standard Webhooks).",
@@ -177,7 +177,7 @@ const KEYS: &[Key<Draft>] = &[
     text_key!("account", "\"env:TWILIO_ACCOUNT_SID\"", "twilio: the account's SID."),
     text_key!("token", "\"env:TWILIO_AUTH_TOKEN\"", "twilio: its token."),
     text_key!("to", "\"+819012345678\"", "twilio: the number that is called."),
-    Key {
+    SettingKey {
         name: "rate",
         example: "14",
         help: "Messages a second, on all nodes together; default for smtp: 14.",
@@ -186,7 +186,7 @@ const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "spacing",
         example: "\"100ms\"",
         help: "Shortest pause between two messages; default for smtp: 100ms.",
@@ -195,7 +195,7 @@ const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "daily",
         example: "50000",
         help: "Messages a day (UTC), on all nodes together; default for smtp: 50000. Messages above it wait until the next day.",
@@ -204,7 +204,7 @@ const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "concurrency",
         example: "5",
         help: "Messages under way at the same time, on each node; 1 to 100.",
@@ -213,7 +213,7 @@ const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "attempts",
         example: "3",
         help: "Attempts for one message, 2 s, 4 s, 8 s and then 10 s apart.",
@@ -222,7 +222,7 @@ const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "within",
         example: "\"30s\"",
         help: "For all attempts of one message together, from the first on; 5s to 10m.",
@@ -235,7 +235,7 @@ const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "uncertain",
         example: "\"hold\"",
         help: "When it is unknown whether a message was accepted: hold, or resend. Default: hold; to operators: resend.",
@@ -244,7 +244,7 @@ const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "allow_private",
         example: "false",
         help: "slack, discord, webhook, pagerduty, twilio: allow an address inside your own network or on this machine.",
@@ -255,10 +255,10 @@ const KEYS: &[Key<Draft>] = &[
     },
 ];
 
-impl Table for Draft {
+impl Table for ChannelDraft {
     const NAME: &'static str = "channel";
     const ABOUT: &'static str = "One block per way to send notifications.";
-    const KEYS: &'static [Key<Self>] = KEYS;
+    const KEYS: &'static [SettingKey<Self>] = KEYS;
     type Ready = Channel;
 
     fn finish(mut self, warnings: &mut Vec<String>) -> Result<Channel, Vec<String>> {

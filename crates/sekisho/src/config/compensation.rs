@@ -3,11 +3,11 @@
 
 use sekisho_core::compensation::{CompensationRule, RuleAction, shipped};
 
-use super::table::{Key, Table};
+use super::table::{SettingKey, Table};
 
 /// A rule as written, before it is checked.
 #[derive(Default)]
-pub struct Draft {
+pub struct CompensationDraft {
     name: Option<String>,
     when: Option<String>,
     after_ms: Option<i64>,
@@ -21,8 +21,8 @@ pub struct Draft {
 
 const NAME_MAX: usize = 64;
 
-const KEYS: &[Key<Draft>] = &[
-    Key {
+const KEYS: &[SettingKey<CompensationDraft>] = &[
+    SettingKey {
         name: "name",
         example: "\"RENDER_FAILURE_TIMEOUT\"",
         help: "Capital letters, digits and _. The name of a shipped rule changes that rule: docs/operating/cases.md.",
@@ -31,7 +31,7 @@ const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "when",
         example: "'fulfilment.status == \"failed\" && fulfilment.tier == \"paid\"'",
         help: "A CEL condition over payment, reservation and fulfilment.",
@@ -40,7 +40,7 @@ const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "after",
         example: "\"24h\"",
         help: "How long it must have held.",
@@ -49,7 +49,7 @@ const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "action",
         example: "\"refund\"",
         help: "none, refund (all that is left) or refund_surplus (what came beyond what was asked for).",
@@ -59,7 +59,7 @@ const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "trigger",
         example: "\"RENDER_FAILURE\"",
         help: "Rules of one trigger share a case; default: the rule's name.",
@@ -68,7 +68,7 @@ const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "level",
         example: "3",
         help: "1 to 3; 0: nobody is told.",
@@ -77,7 +77,7 @@ const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "tell",
         example: "[\"pager\"]",
         help: "chat, mail or pager: the channels of [escalation].",
@@ -90,7 +90,7 @@ const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "respond_within",
         example: "\"4h\"",
         help: "Within which somebody must have acknowledged it; 0s: no answer is due.",
@@ -99,7 +99,7 @@ const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "enabled",
         example: "true",
         help: "false switches the rule off.",
@@ -122,10 +122,10 @@ fn ms(duration: std::time::Duration) -> Result<i64, String> {
     i64::try_from(duration.as_millis()).map_err(|_| "this is too long".to_owned())
 }
 
-impl Table for Draft {
+impl Table for CompensationDraft {
     const NAME: &'static str = "compensation";
     const ABOUT: &'static str = "What is done when something goes wrong with an order. Rules are shipped; a block of a shipped name changes it.";
-    const KEYS: &'static [Key<Self>] = KEYS;
+    const KEYS: &'static [SettingKey<Self>] = KEYS;
     type Ready = CompensationRule;
 
     fn finish(self, _warnings: &mut Vec<String>) -> Result<CompensationRule, Vec<String>> {

@@ -40,14 +40,14 @@ const STRONG_LETTERS_DIFFERENT: usize = 8;
 
 /// A key as written, before it is checked.
 #[derive(Default)]
-pub struct Draft {
+pub struct KeyDraft {
     name: Option<String>,
     secret: Option<String>,
     scope: Option<Scope>,
 }
 
-const KEYS: &[table::Key<Draft>] = &[
-    table::Key {
+const KEYS: &[table::SettingKey<KeyDraft>] = &[
+    table::SettingKey {
         name: "name",
         example: "\"deploys\"",
         help: "Letters, digits, - and _. Recorded in the audit log.",
@@ -56,7 +56,7 @@ const KEYS: &[table::Key<Draft>] = &[
             Ok(())
         },
     },
-    table::Key {
+    table::SettingKey {
         name: "secret",
         example: "\"env:SEKISHO_KEY_DEPLOYS\"",
         help: "env:NAME, file:PATH, or the text itself (with a warning); 16 characters or more.",
@@ -65,7 +65,7 @@ const KEYS: &[table::Key<Draft>] = &[
             Ok(())
         },
     },
-    table::Key {
+    table::SettingKey {
         name: "scopes",
         example: "[\"read\"]",
         help: "read to look, write to create payments as well, operate to retry, replay and reset as well, admin to make and revoke keys as well.",
@@ -78,10 +78,10 @@ const KEYS: &[table::Key<Draft>] = &[
     },
 ];
 
-impl Table for Draft {
+impl Table for KeyDraft {
     const NAME: &'static str = "key";
     const ABOUT: &'static str = "One block per key to the API.";
-    const KEYS: &'static [table::Key<Self>] = KEYS;
+    const KEYS: &'static [table::SettingKey<Self>] = KEYS;
     type Ready = Key;
 
     fn finish(self, warnings: &mut Vec<String>) -> Result<Key, Vec<String>> {

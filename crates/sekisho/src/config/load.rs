@@ -19,14 +19,14 @@ use super::settings::{SETTINGS, Setting};
 use super::table::Table;
 use super::{Config, channel, compensation, key, notify, overrides, route, schedule, source};
 
-pub struct Loaded {
+pub struct LoadedConfig {
     pub config: Config,
     pub warnings: Vec<String>,
 }
 
 /// One thing that is wrong, and where.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct ConfigProblem {
     /// `sekisho.toml:12`, or the name of an environment variable.
     pub place: String,
     /// In the file; after all lines for a variable.
@@ -34,7 +34,7 @@ pub struct Problem {
     pub message: String,
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for ConfigProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.place, self.message)
     }
@@ -45,7 +45,7 @@ pub fn load(
     file: &Path,
     text: &str,
     environment: impl Iterator<Item = (String, String)>,
-) -> Result<Loaded, Vec<Problem>> {
+) -> Result<LoadedConfig, Vec<ConfigProblem>> {
     read(Reader::new(file, text), text, environment)
 }
 
@@ -54,7 +54,7 @@ pub fn load_sources(
     file: &Path,
     text: &str,
     environment: impl Iterator<Item = (String, String)>,
-) -> Result<Loaded, Vec<Problem>> {
+) -> Result<LoadedConfig, Vec<ConfigProblem>> {
     read(Reader { only_sources: true, ..Reader::new(file, text) }, text, environment)
 }
 
@@ -62,7 +62,7 @@ fn read(
     mut reader: Reader<'_>,
     text: &str,
     environment: impl Iterator<Item = (String, String)>,
-) -> Result<Loaded, Vec<Problem>> {
+) -> Result<LoadedConfig, Vec<ConfigProblem>> {
     match DeTable::parse(text) {
         Ok(table) => reader.read(table.get_ref()),
         Err(error) => reader.problem(error.span().unwrap_or_default(), error.message().to_owned()),
@@ -78,7 +78,7 @@ fn read(
     // As a person reads the file.
     reader.problems.sort_by_key(|problem| problem.line);
     if reader.problems.is_empty() {
-        Ok(Loaded { config: reader.config, warnings: reader.warnings })
+        Ok(LoadedConfig { config: reader.config, warnings: reader.warnings })
     } else {
         Err(reader.problems)
     }
@@ -111,7 +111,7 @@ pub fn glance(
     file: &Path,
     text: &str,
     environment: impl Iterator<Item = (String, String)>,
-) -> Result<Glance, Vec<Problem>> {
+) -> Result<Glance, Vec<ConfigProblem>> {
     let mut reader = Reader::new(file, text);
     let (mut sources, mut origins, mut own_keys) = (Vec::new(), BTreeMap::new(), Vec::new());
     match DeTable::parse(text) {
@@ -155,13 +155,13 @@ fn names<'b>(blocks: &'b DeArray<'_>) -> impl Iterator<Item = String> + 'b {
 
 /// What may stand in the file several times. Who only sends needs the first.
 const BLOCKS: [&str; 7] = [
-    source::Draft::NAME,
-    route::Draft::NAME,
-    channel::Draft::NAME,
-    notify::Draft::NAME,
-    schedule::Draft::NAME,
-    compensation::Draft::NAME,
-    key::Draft::NAME,
+    source::SourceDraft::NAME,
+    route::RouteDraft::NAME,
+    channel::ChannelDraft::NAME,
+    notify::NotifyDraft::NAME,
+    schedule::ScheduleDraft::NAME,
+    compensation::CompensationDraft::NAME,
+    key::KeyDraft::NAME,
 ];
 
 struct Reader<'t> {
@@ -169,7 +169,7 @@ struct Reader<'t> {
     text: &'t str,
     config: Config,
     warnings: Vec<String>,
-    problems: Vec<Problem>,
+    problems: Vec<ConfigProblem>,
     only_sources: bool,
 }
 
@@ -188,42 +188,42 @@ impl<'t> Reader<'t> {
     fn problem(&mut self, span: Range<usize>, message: String) {
         let before = self.text.get(..span.start).unwrap_or(self.text);
         let line = before.matches('\n').count() + 1;
-        self.problems.push(Problem { place: format!("{}:{line}", self.file), line, message });
+        self.problems.push(ConfigProblem { place: format!("{}:{line}", self.file), line, message });
     }
 
     fn read(&mut self, table: &DeTable<'_>) {
         for (key, value) in table {
             let (name, span) = (key.get_ref().as_ref(), key.span());
             match value.get_ref() {
-                _ if name == source::Draft::NAME => {
-                    let blocks = self.blocks::<source::Draft>(span, value);
+                _ if name == source::SourceDraft::NAME => {
+                    let blocks = self.blocks::<source::SourceDraft>(span, value);
                     self.config.sources.extend(blocks);
                 }
                 // What others read may name blocks that were not.
                 _ if self.only_sources && (BLOCKS[1..].contains(&name) || name == "notifications") => {}
-                _ if name == route::Draft::NAME => {
-                    let blocks = self.blocks::<route::Draft>(span, value);
+                _ if name == route::RouteDraft::NAME => {
+                    let blocks = self.blocks::<route::RouteDraft>(span, value);
                     self.config.routes.extend(blocks);
                 }
-                _ if name == channel::Draft::NAME => {
-                    let blocks = self.blocks::<channel::Draft>(span, value);
+                _ if name == channel::ChannelDraft::NAME => {
+                    let blocks = self.blocks::<channel::ChannelDraft>(span, value);
                     self.config.channels.extend(blocks);
                 }
-                _ if name == notify::Draft::NAME => {
-                    let blocks = self.blocks::<notify::Draft>(span, value);
+                _ if name == notify::NotifyDraft::NAME => {
+                    let blocks = self.blocks::<notify::NotifyDraft>(span, value);
                     self.config.rules.extend(blocks);
                 }
-                _ if name == schedule::Draft::NAME => {
-                    let blocks = self.blocks::<schedule::Draft>(span, value);
+                _ if name == schedule::ScheduleDraft::NAME => {
+                    let blocks = self.blocks::<schedule::ScheduleDraft>(span, value);
                     self.config.schedules.extend(blocks);
                 }
-                _ if name == compensation::Draft::NAME => {
-                    for rule in self.blocks::<compensation::Draft>(span, value) {
+                _ if name == compensation::CompensationDraft::NAME => {
+                    for rule in self.blocks::<compensation::CompensationDraft>(span, value) {
                         self.config.orders.set_rule(rule);
                     }
                 }
-                _ if name == key::Draft::NAME => {
-                    let blocks = self.blocks::<key::Draft>(span, value);
+                _ if name == key::KeyDraft::NAME => {
+                    let blocks = self.blocks::<key::KeyDraft>(span, value);
                     self.config.keys.extend(blocks);
                 }
                 DeValue::Table(keys) if SETTINGS.iter().any(|setting| setting.section == name) => {
@@ -305,7 +305,7 @@ impl<'t> Reader<'t> {
                 continue;
             };
             if let Err(message) = (setting.set)(&mut self.config, &Given::from_env(&value)) {
-                self.problems.push(Problem { place: name, line: usize::MAX, message });
+                self.problems.push(ConfigProblem { place: name, line: usize::MAX, message });
             }
         }
     }
@@ -323,7 +323,7 @@ impl Reader<'_> {
                 for flaw in flaws {
                     let place =
                         flaw.line.map_or_else(|| flaw.file.clone(), |line| format!("{}:{line}", flaw.file));
-                    self.problems.push(Problem { place, line: usize::MAX, message: flaw.problem });
+                    self.problems.push(ConfigProblem { place, line: usize::MAX, message: flaw.problem });
                 }
             }
         }
@@ -336,7 +336,7 @@ impl Reader<'_> {
         if SETTINGS.iter().any(|setting| ours(&setting)) {
             let known: Vec<_> = SETTINGS.iter().filter(ours).map(Setting::variable).collect();
             let message = unknown_key(name, "the environment", known.iter().map(String::as_str));
-            self.problems.push(Problem { place: name.to_owned(), line: usize::MAX, message });
+            self.problems.push(ConfigProblem { place: name.to_owned(), line: usize::MAX, message });
         }
     }
 }

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use sekisho_core::notification::{Rule, To};
+use sekisho_core::notification::{NotifyRule, To};
 use sekisho_core::pattern::Pattern;
 use sekisho_core::rule;
 
 use super::route::patterns;
-use super::table::{self, Key, Table};
+use super::table::{self, SettingKey, Table};
 
 /// A rule as written, before it is checked.
 #[derive(Default)]
-pub struct Draft {
+pub struct NotifyDraft {
     name: Option<String>,
     events: Vec<Pattern>,
     sources: Vec<Pattern>,
@@ -22,8 +22,8 @@ pub struct Draft {
     every: Option<Duration>,
 }
 
-const KEYS: &[Key<Draft>] = &[
-    Key {
+const KEYS: &[SettingKey<NotifyDraft>] = &[
+    SettingKey {
         name: "name",
         example: "\"receipt\"",
         help: "Letters, digits, - and _.",
@@ -32,7 +32,7 @@ const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "events",
         example: "[\"payment.paid\"]",
         help: "Types of events that are told, with * for any characters.",
@@ -41,7 +41,7 @@ const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "sources",
         example: "[\"sekisho\"]",
         help: "Names of sources they come from, with * for any characters. Without it, types such as payment.paid are Sekisho's own.",
@@ -50,7 +50,7 @@ const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "to",
         example: "\"customer\"",
         help: "customer, staff (of the tenant), operators (by mail), or channel: its fixed destination.",
@@ -60,7 +60,7 @@ const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "channel",
         example: "\"mail\"",
         help: "The name of a [[channel]].",
@@ -69,7 +69,7 @@ const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "template",
         example: "\"payment-received\"",
         help: "What is said: a name that `sekisho templates` lists.",
@@ -78,7 +78,7 @@ const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "filter",
         example: "\"body.data.amount >= 10000\"",
         help: "Only events for which this CEL expression is true, as for routes.",
@@ -89,7 +89,7 @@ const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "every",
         example: "\"10m\"",
         help: "Told at most once in so long, however many such events there are.",
@@ -104,13 +104,13 @@ const KEYS: &[Key<Draft>] = &[
     },
 ];
 
-impl Table for Draft {
+impl Table for NotifyDraft {
     const NAME: &'static str = "notify";
     const ABOUT: &'static str = "One block per kind of notification.";
-    const KEYS: &'static [Key<Self>] = KEYS;
-    type Ready = Rule;
+    const KEYS: &'static [SettingKey<Self>] = KEYS;
+    type Ready = NotifyRule;
 
-    fn finish(self, _warnings: &mut Vec<String>) -> Result<Rule, Vec<String>> {
+    fn finish(self, _warnings: &mut Vec<String>) -> Result<NotifyRule, Vec<String>> {
         let Some(name) = self.name else {
             return Err(vec!["a notify block needs a name: write name = \"receipt\"".into()]);
         };
@@ -137,7 +137,7 @@ impl Table for Draft {
             return Err(problems);
         }
         let every_ms = self.every.map(|every| every.as_millis() as i64);
-        Ok(Rule {
+        Ok(NotifyRule {
             name,
             events: self.events,
             sources: self.sources,

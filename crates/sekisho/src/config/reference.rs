@@ -20,7 +20,7 @@ pub fn example() -> String {
         }
         line(&mut text, setting.help, setting.key, setting.default, "");
     }
-    block::<source::Draft>(&mut text);
+    block::<source::SourceDraft>(&mut text);
     text.push_str("\n# Keys that only some providers have:\n");
     for provider in sekisho_core::provider::ALL {
         for setting in provider.about().settings {
@@ -29,12 +29,12 @@ pub fn example() -> String {
             line(&mut text, &format!("{name}: {}", setting.help), setting.name, &example, "# ");
         }
     }
-    block::<route::Draft>(&mut text);
-    block::<channel::Draft>(&mut text);
-    block::<notify::Draft>(&mut text);
-    block::<schedule::Draft>(&mut text);
-    block::<compensation::Draft>(&mut text);
-    block::<key::Draft>(&mut text);
+    block::<route::RouteDraft>(&mut text);
+    block::<channel::ChannelDraft>(&mut text);
+    block::<notify::NotifyDraft>(&mut text);
+    block::<schedule::ScheduleDraft>(&mut text);
+    block::<compensation::CompensationDraft>(&mut text);
+    block::<key::KeyDraft>(&mut text);
     text
 }
 
@@ -62,7 +62,7 @@ pub fn markdown() -> String {
         }
         row(&mut text, setting.key, setting.default, setting.help);
     }
-    blocks::<source::Draft>(&mut text);
+    blocks::<source::SourceDraft>(&mut text);
     heading(&mut text, "`[[source]]` of some providers", "Keys that only these providers have.", "example");
     for provider in sekisho_core::provider::ALL {
         for setting in provider.about().settings {
@@ -70,12 +70,12 @@ pub fn markdown() -> String {
             row(&mut text, setting.name, &format!("\"{}\"", setting.example), &help);
         }
     }
-    blocks::<route::Draft>(&mut text);
-    blocks::<channel::Draft>(&mut text);
-    blocks::<notify::Draft>(&mut text);
-    blocks::<schedule::Draft>(&mut text);
-    blocks::<compensation::Draft>(&mut text);
-    blocks::<key::Draft>(&mut text);
+    blocks::<route::RouteDraft>(&mut text);
+    blocks::<channel::ChannelDraft>(&mut text);
+    blocks::<notify::NotifyDraft>(&mut text);
+    blocks::<schedule::ScheduleDraft>(&mut text);
+    blocks::<compensation::CompensationDraft>(&mut text);
+    blocks::<key::KeyDraft>(&mut text);
     text
 }
 

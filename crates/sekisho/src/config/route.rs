@@ -17,7 +17,7 @@ use sekisho_core::rule::Rule;
 use url::Url;
 
 use super::secret::{resolve, resolve_all};
-use super::table::{Key, Table};
+use super::table::{SettingKey, Table};
 use keys::KEYS;
 
 pub(super) use keys::patterns;
@@ -52,7 +52,7 @@ impl fmt::Debug for Route {
 }
 
 /// A route as written, before it is checked.
-pub struct Draft {
+pub struct RouteDraft {
     name: Option<String>,
     url: Option<String>,
     signing: Option<Signing>,
@@ -72,7 +72,7 @@ pub struct Draft {
     allow_private: bool,
 }
 
-impl Default for Draft {
+impl Default for RouteDraft {
     fn default() -> Self {
         Self {
             name: None,
@@ -95,10 +95,10 @@ impl Default for Draft {
     }
 }
 
-impl Table for Draft {
+impl Table for RouteDraft {
     const NAME: &'static str = "route";
     const ABOUT: &'static str = "One block per destination that events are sent to.";
-    const KEYS: &'static [Key<Self>] = KEYS;
+    const KEYS: &'static [SettingKey<Self>] = KEYS;
     type Ready = Route;
 
     fn finish(self, warnings: &mut Vec<String>) -> Result<Route, Vec<String>> {

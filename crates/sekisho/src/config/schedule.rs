@@ -2,7 +2,7 @@
 
 use sekisho_core::schedule::Schedule as Times;
 
-use super::table::{self, Key, Table};
+use super::table::{self, SettingKey, Table};
 
 /// A schedule, checked and ready.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub struct Schedule {
 
 /// A schedule as written, before it is checked.
 #[derive(Default)]
-pub struct Draft {
+pub struct ScheduleDraft {
     name: Option<String>,
     cron: Option<String>,
     timezone: Option<String>,
@@ -30,8 +30,8 @@ pub struct Draft {
 const DATA_BYTES_MAX: usize = 64 << 10;
 const TYPE_BYTES_MAX: usize = 255;
 
-const KEYS: &[Key<Draft>] = &[
-    Key {
+const KEYS: &[SettingKey<ScheduleDraft>] = &[
+    SettingKey {
         name: "name",
         example: "\"nightly\"",
         help: "Letters, digits, - and _.",
@@ -40,7 +40,7 @@ const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "cron",
         example: "\"0 3 * * *\"",
         help: "Minute, hour, day, month and weekday; six fields begin with seconds.",
@@ -49,7 +49,7 @@ const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "timezone",
         example: "\"UTC\"",
         help: "Whose clock the line speaks of: UTC, Asia/Tokyo, Europe/Berlin, …",
@@ -58,7 +58,7 @@ const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "type",
         example: "\"schedule.nightly\"",
         help: "The type of its events; default: schedule.NAME.",
@@ -73,7 +73,7 @@ const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "data",
         example: "'{\"report\": \"daily\"}'",
         help: "JSON that its events carry.",
@@ -90,10 +90,10 @@ const KEYS: &[Key<Draft>] = &[
     },
 ];
 
-impl Table for Draft {
+impl Table for ScheduleDraft {
     const NAME: &'static str = "schedule";
     const ABOUT: &'static str = "One block per event that Sekisho makes by the clock.";
-    const KEYS: &'static [Key<Self>] = KEYS;
+    const KEYS: &'static [SettingKey<Self>] = KEYS;
     type Ready = Schedule;
 
     fn finish(self, _warnings: &mut Vec<String>) -> Result<Schedule, Vec<String>> {

@@ -17,7 +17,7 @@ use url::Url;
 use super::given::Given;
 use super::load::unknown_key;
 use super::secret::{resolve, resolve_all};
-use super::table::{Key, Table};
+use super::table::{SettingKey, Table};
 pub use api::Api;
 use api::WrittenApi;
 use keys::KEYS;
@@ -66,7 +66,7 @@ pub enum UnusableBody {
 
 /// A source as written, before it is checked.
 #[derive(Default)]
-pub struct Draft {
+pub struct SourceDraft {
     name: Option<String>,
     provider: Option<String>,
     secrets: Vec<String>,
@@ -91,10 +91,10 @@ pub struct Draft {
     own: BTreeMap<String, String>,
 }
 
-impl Table for Draft {
+impl Table for SourceDraft {
     const NAME: &'static str = "source";
     const ABOUT: &'static str = "One block per endpoint that a provider calls.";
-    const KEYS: &'static [Key<Self>] = KEYS;
+    const KEYS: &'static [SettingKey<Self>] = KEYS;
     const WRITTEN: usize = 3;
     type Ready = Source;
 
@@ -172,7 +172,7 @@ impl Table for Draft {
         };
         let api = written.check(&name, about, warnings, &mut problems);
         let can_refund =
-            settlement::Provider::parse(about.name).is_some_and(settlement::Provider::can_refund);
+            settlement::ApiProvider::parse(about.name).is_some_and(settlement::ApiProvider::can_refund);
         if self.refunds == Some(true) && api.is_some() && !can_refund {
             problems.push(format!(
                 "source {name}: Sekisho makes no refunds at {}; leave refunds out, and refund at {}",

@@ -11,7 +11,7 @@ pub trait Table: Default + 'static {
     /// What a block is, for the example file.
     const ABOUT: &'static str;
     /// In the order of the example file, the needed ones first.
-    const KEYS: &'static [Key<Self>];
+    const KEYS: &'static [SettingKey<Self>];
     /// How many of them the example writes out; with 0 the whole block is a comment.
     const WRITTEN: usize = 0;
     type Ready;
@@ -25,7 +25,7 @@ pub trait Table: Default + 'static {
     fn finish(self, warnings: &mut Vec<String>) -> Result<Self::Ready, Vec<String>>;
 }
 
-pub struct Key<T> {
+pub struct SettingKey<T> {
     pub name: &'static str,
     /// As it would be written in TOML.
     pub example: &'static str,

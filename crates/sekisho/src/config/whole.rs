@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use sekisho_core::announcement::{is_announced, is_like_announced};
 use sekisho_core::event::Trust;
-use sekisho_core::notification::template::Kind;
-use sekisho_core::notification::{Rule, To};
+use sekisho_core::notification::template::SampleKind;
+use sekisho_core::notification::{NotifyRule, To};
 use sekisho_core::pattern::Pattern;
 use sekisho_core::settlement;
 
@@ -125,7 +125,7 @@ fn unfit_rules(config: &Config) -> Vec<Clash> {
     each.collect()
 }
 
-fn unfit(config: &Config, rule: &Rule) -> Vec<String> {
+fn unfit(config: &Config, rule: &NotifyRule) -> Vec<String> {
     let mut problems = Vec::new();
     match config.channels.iter().find(|channel| channel.name == rule.channel) {
         None => problems.push(no_channel(config, &rule.channel)),
@@ -197,22 +197,23 @@ fn missing_channels(config: &Config) -> Vec<String> {
 }
 
 /// A template that has nothing to say of what a rule tells.
-fn unsuitable(config: &Config, rule: &Rule) -> Option<String> {
+fn unsuitable(config: &Config, rule: &NotifyRule) -> Option<String> {
     if !config.templates.has(&rule.template) {
         let known = config.templates.names().join(", ");
         return Some(format!("there is no template {}; known are {known}", rule.template));
     }
     let kind = |pattern: &str| match pattern.split('.').next() {
-        Some("payment") => Kind::Payment,
-        Some("billing") => Kind::Billing,
-        Some("fulfilment") => Kind::Fulfilment,
-        _ => Kind::Alert,
+        Some("payment") => SampleKind::Payment,
+        Some("billing") => SampleKind::Billing,
+        Some("fulfilment") => SampleKind::Fulfilment,
+        _ => SampleKind::Alert,
     };
     rule.events.iter().find_map(|pattern| {
         let suits = |kind| config.templates.suits(&rule.template, kind);
         // Every event can be told as an alert.
-        let flaws =
-            suits(kind(pattern.as_str())).or_else(|flaws| suits(Kind::Alert).map_err(|_| flaws)).err()?;
+        let flaws = suits(kind(pattern.as_str()))
+            .or_else(|flaws| suits(SampleKind::Alert).map_err(|_| flaws))
+            .err()?;
         let flaw = flaws.first()?;
         let (template, events) = (&rule.template, pattern.as_str());
         Some(format!("the template {template} can't tell of {events}: {flaw}"))

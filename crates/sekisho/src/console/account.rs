@@ -2,24 +2,29 @@
 
 use askama::Template;
 use sekisho_core::Time;
-use sekisho_core::user::Act;
+use sekisho_core::user::UserAct;
 
 use super::frame::Frame;
-use super::page::{Answer, Method, Page, Reply, VIEWER, Visit};
+use super::page::{Answer, Page, PageMethod, Reply, VIEWER, Visit};
 use super::trouble::Trouble;
 use crate::acts::{self, Refusal, SessionUser};
 use crate::queries;
 
 pub const PAGES: &[Page] = &[
-    Page { method: Method::Get, path: "/console/account", needs: VIEWER, run: |visit| Box::pin(show(visit)) },
     Page {
-        method: Method::Post,
+        method: PageMethod::Get,
+        path: "/console/account",
+        needs: VIEWER,
+        run: |visit| Box::pin(show(visit)),
+    },
+    Page {
+        method: PageMethod::Post,
         path: "/console/account/password",
         needs: VIEWER,
         run: |visit| Box::pin(change_password(visit)),
     },
     Page {
-        method: Method::Post,
+        method: PageMethod::Post,
         path: "/console/account/sessions/end",
         needs: VIEWER,
         run: |visit| Box::pin(end_sessions(visit)),
@@ -90,7 +95,7 @@ async fn change_password(visit: Visit) -> Answer {
 async fn end_sessions(visit: Visit) -> Answer {
     if visit.who.session.is_some() {
         let (store, name) = (&*visit.console.store, &visit.who.name);
-        acts::change_user(store, name, Act::EndSessions, &visit.actor()).await?;
+        acts::change_user(store, name, UserAct::EndSessions, &visit.actor()).await?;
     }
     Ok(Reply::Left { to: "/console/login".into() })
 }

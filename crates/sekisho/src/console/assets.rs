@@ -6,14 +6,14 @@ use axum::body::Body;
 use http::{HeaderValue, Response, header};
 
 use super::ROOT;
-use super::page::{Answer, Method, Needs, Page, Reply, Visit};
+use super::page::{Answer, Page, PageMethod, PageNeeds, Reply, Visit};
 use super::trouble::{Resource, Trouble};
 use crate::token;
 
 pub const PAGES: &[Page] = &[Page {
-    method: Method::Get,
+    method: PageMethod::Get,
     path: "/console/assets/{name}",
-    needs: Needs::Nothing,
+    needs: PageNeeds::Nothing,
     run: |visit| Box::pin(async move { file(&visit) }),
 }];
 

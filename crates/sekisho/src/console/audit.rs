@@ -9,23 +9,28 @@ use sekisho_core::language::Language;
 use sekisho_store::{AuditEntry, AuditFilter};
 
 use super::frame::Frame;
-use super::page::{Answer, Method, OPERATOR, Page, Reply, VIEWER, Visit};
+use super::page::{Answer, OPERATOR, Page, PageMethod, Reply, VIEWER, Visit};
 use super::trouble::Trouble;
 use crate::view::show;
 use check::Checked;
 use said::Detail;
 
 pub const PAGES: &[Page] = &[
-    Page { method: Method::Get, path: "/console/audit", needs: VIEWER, run: |visit| Box::pin(list(visit)) },
     Page {
-        method: Method::Post,
+        method: PageMethod::Get,
+        path: "/console/audit",
+        needs: VIEWER,
+        run: |visit| Box::pin(list(visit)),
+    },
+    Page {
+        method: PageMethod::Post,
         path: "/console/audit/verify",
         // Changes nothing; but it is work, and no link should start it.
         needs: VIEWER,
         run: |visit| Box::pin(verify(visit)),
     },
     Page {
-        method: Method::Get,
+        method: PageMethod::Get,
         path: "/console/audit/export",
         needs: OPERATOR,
         run: |visit| Box::pin(export(visit)),

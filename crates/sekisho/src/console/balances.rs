@@ -10,7 +10,7 @@ use sekisho_core::settlement::payment::{balance_of, customer_account, customer_o
 use sekisho_store::{BookedLine, FIND_MAX, LineFilter, Store, Sum};
 
 use super::frame::Frame;
-use super::page::{Answer, Method, OPERATOR, Page, Reply, VIEWER, Visit};
+use super::page::{Answer, OPERATOR, Page, PageMethod, Reply, VIEWER, Visit};
 use super::trouble::Trouble;
 use crate::acts::Refusal;
 use crate::queries;
@@ -19,20 +19,25 @@ use crate::view::{self, show};
 
 pub const PAGES: &[Page] = &[
     Page {
-        method: Method::Get,
+        method: PageMethod::Get,
         path: "/console/balances",
         needs: VIEWER,
         run: |visit| Box::pin(list(visit)),
     },
     Page {
-        method: Method::Get,
+        method: PageMethod::Get,
         path: "/console/balances/{customer}",
         needs: VIEWER,
         run: |visit| Box::pin(show(visit)),
     },
-    Page { method: Method::Get, path: "/console/books", needs: VIEWER, run: |visit| Box::pin(books(visit)) },
     Page {
-        method: Method::Post,
+        method: PageMethod::Get,
+        path: "/console/books",
+        needs: VIEWER,
+        run: |visit| Box::pin(books(visit)),
+    },
+    Page {
+        method: PageMethod::Post,
         path: "/console/books/check",
         needs: OPERATOR,
         run: |visit| Box::pin(check(visit)),

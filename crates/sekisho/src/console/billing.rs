@@ -2,21 +2,26 @@
 
 use askama::Template;
 use sekisho_core::Time;
-use sekisho_core::settlement::billing::{Attention, Status};
+use sekisho_core::settlement::billing::{BillingAttention, BillingStatus};
 use sekisho_core::state::{Key, Kind, State};
 
 use super::frame::Frame;
-use super::page::{Answer, Method, Page, Reply, VIEWER, Visit};
-use super::payments::{Item, decided};
+use super::page::{Answer, Page, PageMethod, Reply, VIEWER, Visit};
+use super::payments::{TimelineItem, decided};
 use super::trouble::{Resource, Trouble};
 use crate::queries;
 use crate::types::{Billing, Dated, Invoice, Subscription};
 use crate::view::{self, show};
 
 pub const PAGES: &[Page] = &[
-    Page { method: Method::Get, path: "/console/billing", needs: VIEWER, run: |visit| Box::pin(list(visit)) },
     Page {
-        method: Method::Get,
+        method: PageMethod::Get,
+        path: "/console/billing",
+        needs: VIEWER,
+        run: |visit| Box::pin(list(visit)),
+    },
+    Page {
+        method: PageMethod::Get,
         path: "/console/billing/{tenant}",
         needs: VIEWER,
         run: |visit| Box::pin(show(visit)),
@@ -93,7 +98,7 @@ struct TenantPage {
     subscriptions: Vec<SubscriptionRow>,
     invoices: Vec<InvoiceRow>,
     customers: Vec<String>,
-    timeline: Vec<Item>,
+    timeline: Vec<TimelineItem>,
 }
 
 struct SubscriptionRow {
@@ -117,7 +122,7 @@ struct InvoiceRow {
 
 async fn list(visit: Visit) -> Answer {
     let store = &*visit.console.store;
-    let statuses = Status::ALL.map(Status::name);
+    let statuses = BillingStatus::ALL.map(BillingStatus::name);
     let states = store.find_states(visit.things(Kind::Billing, &statuses, PAGE)?).await?;
     let next = states.last().filter(|_| states.len() == PAGE).map(|last| last.key.id.clone());
     let shown = states.iter().filter(|state| state.is_shown());
@@ -133,7 +138,7 @@ async fn list(visit: Visit) -> Answer {
         tenant: text("tenant"),
         mode: text("mode"),
         statuses,
-        attentions: Attention::ALL.map(Attention::name),
+        attentions: BillingAttention::ALL.map(BillingAttention::name),
         rows: shown.iter().map(BillingRow::of).collect(),
         next,
     })

@@ -4,25 +4,25 @@
 use std::net::SocketAddr;
 
 use anyhow::Context;
-use sekisho_core::notification::Rule;
-use sekisho_core::provider::{About, Scheme};
+use sekisho_core::notification::NotifyRule;
+use sekisho_core::provider::{AboutProvider, Scheme};
 
 use crate::config::{self, Config};
 use crate::now;
-use crate::test_event::{self, Answer, Client, reachable};
+use crate::test_event::{self, TestAnswer, TestClient, reachable};
 
 pub struct ConfigSummary {
-    pub sources: Vec<Source>,
-    pub routes: Vec<Route>,
+    pub sources: Vec<SourceSummary>,
+    pub routes: Vec<RouteSummary>,
     /// Whom `[[notify]]` tells of what.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<NotifyRule>,
     /// Where this process listens.
     address: SocketAddr,
 }
 
-pub struct Source {
+pub struct SourceSummary {
     pub name: String,
-    pub about: &'static About,
+    pub about: &'static AboutProvider,
     pub path: String,
     /// The address that the provider calls, if it is written down.
     pub url: Option<String>,
@@ -31,7 +31,7 @@ pub struct Source {
     scheme: Option<Box<dyn Scheme>>,
 }
 
-pub struct Route {
+pub struct RouteSummary {
     pub name: String,
     /// Without its query, which may hold a token.
     pub url: String,
@@ -40,32 +40,32 @@ pub struct Route {
 
 impl ConfigSummary {
     pub fn of(config: &Config) -> Self {
-        let route = |route: &config::Route| Route {
+        let route = |route: &config::Route| RouteSummary {
             name: route.route.name.clone(),
             url: route.shown_url(),
             signing: route.signer.kind().name(),
         };
         Self {
-            sources: config.sources.iter().map(Source::of).collect(),
+            sources: config.sources.iter().map(SourceSummary::of).collect(),
             routes: config.routes.iter().map(route).collect(),
             rules: config.rules.clone(),
             address: reachable(config.server.listen),
         }
     }
 
-    pub fn source(&self, name: &str) -> Option<&Source> {
+    pub fn source(&self, name: &str) -> Option<&SourceSummary> {
         self.sources.iter().find(|source| source.name == name)
     }
 
     /// Sends a test event to a source by the front door, signed as its provider signs.
-    pub async fn test(&self, source: &Source, kind: &str) -> anyhow::Result<Answer> {
+    pub async fn test(&self, source: &SourceSummary, kind: &str) -> anyhow::Result<TestAnswer> {
         let scheme = source.scheme.as_ref().context("this provider's requests can't be signed here")?;
         let signed = scheme.sign(test_event::sample(source.about, kind, None, 0)?, now())?;
-        Client::to(format!("http://{}{}", self.address, source.path))?.deliver(signed).await
+        TestClient::to(format!("http://{}{}", self.address, source.path))?.deliver(signed).await
     }
 }
 
-impl Source {
+impl SourceSummary {
     fn of(source: &config::Source) -> Self {
         let about = source.provider.about();
         let draft = || about.draft("evt_1", about.sample_type, now());

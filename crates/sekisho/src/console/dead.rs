@@ -9,14 +9,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use askama::Template;
-use sekisho_core::job::{Kind, Lane};
+use sekisho_core::job::{JobKind, Lane};
 use sekisho_core::state::{self, Key, State};
 use sekisho_core::{Time, money};
 use sekisho_store::{DeadFilter, DeadGroup, DeadLetter, FIND_MAX, GROUPED_MAX, Store};
 
 use super::event::{self, CallView};
 use super::frame::Frame;
-use super::page::{Answer, Method, OPERATOR, Page, Reply, VIEWER, Visit};
+use super::page::{Answer, OPERATOR, Page, PageMethod, Reply, VIEWER, Visit};
 use super::payload::{self, Bound, Form, Shown};
 use super::runs::{Run, RunKind};
 use super::trouble::{Resource, Trouble};
@@ -27,45 +27,50 @@ use crate::view::words;
 use chosen::Chosen;
 
 pub const PAGES: &[Page] = &[
-    Page { method: Method::Get, path: "/console/dead", needs: VIEWER, run: |visit| Box::pin(list(visit)) },
     Page {
-        method: Method::Get,
+        method: PageMethod::Get,
+        path: "/console/dead",
+        needs: VIEWER,
+        run: |visit| Box::pin(list(visit)),
+    },
+    Page {
+        method: PageMethod::Get,
         path: "/console/dead/{id}",
         needs: VIEWER,
         run: |visit| Box::pin(show(visit)),
     },
     Page {
-        method: Method::Post,
+        method: PageMethod::Post,
         path: "/console/dead/{id}/retry",
         needs: OPERATOR,
         run: |visit| Box::pin(retry(visit)),
     },
     Page {
-        method: Method::Post,
+        method: PageMethod::Post,
         path: "/console/dead/{id}/discard",
         needs: OPERATOR,
         run: |visit| Box::pin(discard(visit)),
     },
     Page {
-        method: Method::Get,
+        method: PageMethod::Get,
         path: "/console/dead/retry",
         needs: OPERATOR,
         run: |visit| Box::pin(many::preview(visit, many::Action::Retry)),
     },
     Page {
-        method: Method::Post,
+        method: PageMethod::Post,
         path: "/console/dead/retry",
         needs: OPERATOR,
         run: |visit| Box::pin(async move { many::start(&visit, many::Action::Retry) }),
     },
     Page {
-        method: Method::Get,
+        method: PageMethod::Get,
         path: "/console/dead/discard",
         needs: OPERATOR,
         run: |visit| Box::pin(many::preview(visit, many::Action::Discard)),
     },
     Page {
-        method: Method::Post,
+        method: PageMethod::Post,
         path: "/console/dead/discard",
         needs: OPERATOR,
         run: |visit| Box::pin(async move { many::start(&visit, many::Action::Discard) }),

@@ -16,53 +16,53 @@ use sekisho_core::{Seq, Time, mail_address};
 use sekisho_store::{AuditFilter, EventRecord, EventSummary, StateFilter, Store};
 
 use super::frame::Frame;
-use super::page::{Answer, Method, OPERATOR, Page, Reply, VIEWER, Visit};
+use super::page::{Answer, OPERATOR, Page, PageMethod, Reply, VIEWER, Visit};
 use super::payload::{self, Bound, Eyes, Form, Shown};
 use super::trouble::{Resource, Trouble};
 use crate::queries;
 use crate::view::words;
 pub use calls::{CallView, MessageView, calls_of, veiled};
-use changes::{ActView, Announced, Change};
+use changes::{ActView, AnnouncedRow, ChangeRow};
 
 pub const PAGES: &[Page] = &[
     Page {
-        method: Method::Get,
+        method: PageMethod::Get,
         path: "/console/events/{id}",
         needs: VIEWER,
         run: |visit| Box::pin(show(visit)),
     },
     Page {
-        method: Method::Get,
+        method: PageMethod::Get,
         path: "/console/events/{id}/body",
         needs: OPERATOR,
         run: |visit| Box::pin(body(visit)),
     },
     Page {
-        method: Method::Get,
+        method: PageMethod::Get,
         path: "/console/events/{id}/replay",
         needs: OPERATOR,
         run: |visit| Box::pin(replay::preview_one(visit)),
     },
     Page {
-        method: Method::Post,
+        method: PageMethod::Post,
         path: "/console/events/{id}/replay",
         needs: OPERATOR,
         run: |visit| Box::pin(replay::one(visit)),
     },
     Page {
-        method: Method::Get,
+        method: PageMethod::Get,
         path: "/console/events/replay",
         needs: OPERATOR,
         run: |visit| Box::pin(replay::preview_many(visit)),
     },
     Page {
-        method: Method::Post,
+        method: PageMethod::Post,
         path: "/console/events/replay",
         needs: OPERATOR,
         run: |visit| Box::pin(async move { replay::many(&visit) }),
     },
     Page {
-        method: Method::Get,
+        method: PageMethod::Get,
         path: "/console/messages/{id}",
         needs: VIEWER,
         run: |visit| Box::pin(message::show(visit)),
@@ -88,8 +88,8 @@ struct EventPage {
     links: Links,
     /// How its own settling ended. An event can be settled, and have failed all the same on its way to a route.
     settling: Option<MessageView>,
-    changes: Vec<Change>,
-    announced: Vec<Announced>,
+    changes: Vec<ChangeRow>,
+    announced: Vec<AnnouncedRow>,
     acts: Vec<ActView>,
     messages: Vec<MessageView>,
     more_messages: usize,
@@ -149,7 +149,7 @@ async fn show(visit: Visit) -> Answer {
         for entry in own {
             match changes::told(entry) {
                 Some(told) => announced.push(changes::announced(store, entry, told).await?),
-                None => changes.push(Change::of(entry, links.currency.as_deref(), lang)),
+                None => changes.push(ChangeRow::of(entry, links.currency.as_deref(), lang)),
             }
         }
     }

@@ -16,12 +16,12 @@ use tokio::time::Instant;
 use self::rows::EventRow;
 use self::search::Lead;
 use super::frame::Frame;
-use super::page::{Answer, Method, Page, Reply, VIEWER, Visit, time};
+use super::page::{Answer, Page, PageMethod, Reply, VIEWER, Visit, time};
 use super::trouble::Trouble;
 use crate::types::{EventQuery, read_query};
 
 pub const PAGES: &[Page] = &[Page {
-    method: Method::Get,
+    method: PageMethod::Get,
     path: "/console/events",
     needs: VIEWER,
     run: |visit| Box::pin(list(visit)),
@@ -45,7 +45,7 @@ const LIVE: [&str; 3] = ["source", "type", "own"];
 struct EventsPage {
     f: Frame,
     sources: Vec<String>,
-    given: Given,
+    given: GivenFilters,
     rows: Vec<EventRow>,
     /// Where the list begins, if this is not its beginning.
     first: Option<String>,
@@ -62,9 +62,9 @@ struct Next {
 }
 
 /// Filters as they stand in the address, each checked.
-pub struct Given(Vec<(&'static str, String)>);
+pub struct GivenFilters(Vec<(&'static str, String)>);
 
-impl Given {
+impl GivenFilters {
     pub fn of(visit: &Visit) -> Result<Self, Trouble> {
         let mut given = Vec::new();
         for name in FILTERS {
@@ -142,7 +142,7 @@ pub fn address<'a>(path: &str, pairs: impl IntoIterator<Item = (&'a str, &'a str
 }
 
 async fn list(visit: Visit) -> Answer {
-    let given = Given::of(&visit)?;
+    let given = GivenFilters::of(&visit)?;
     if let (Some(text), [_]) = (given.get("q"), &*given.0) {
         return find(&visit, text).await;
     }
@@ -195,6 +195,6 @@ async fn find(visit: &Visit, text: &str) -> Answer {
         Lead::Object(id) => ("object", id),
         Lead::Type(pattern) => ("type", pattern),
     };
-    let to = Given(vec![("q", text.to_owned())]).link("/console/events", &[(name, value)]);
+    let to = GivenFilters(vec![("q", text.to_owned())]).link("/console/events", &[(name, value)]);
     Ok(Reply::Go { to, flash: None })
 }

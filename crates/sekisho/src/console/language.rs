@@ -1,12 +1,12 @@
 //! The switch between the languages.
 
-use super::page::{Answer, Method, Needs, Page, Reply, Visit, within};
+use super::page::{Answer, Page, PageMethod, PageNeeds, Reply, Visit, within};
 use super::trouble::{Resource, Trouble};
 
 pub const PAGES: &[Page] = &[Page {
-    method: Method::Get,
+    method: PageMethod::Get,
     path: "/console/language/{lang}",
-    needs: Needs::Nothing,
+    needs: PageNeeds::Nothing,
     run: |visit| Box::pin(async move { choose(&visit) }),
 }];
 

@@ -20,14 +20,14 @@ use sekisho_store::{EventFilter, EventSummary, Status};
 use tokio::time::Instant;
 
 use super::Console;
-use super::events::Given;
+use super::events::GivenFilters;
 use super::events::rows::{self, EventRows};
 use super::frame::Frame;
-use super::page::{Answer, Method, Page, Reply, VIEWER, Visit};
+use super::page::{Answer, Page, PageMethod, Reply, VIEWER, Visit};
 use super::trouble::Trouble;
 
 pub const PAGES: &[Page] = &[Page {
-    method: Method::Get,
+    method: PageMethod::Get,
     path: "/console/events/live",
     needs: VIEWER,
     run: |visit| Box::pin(async { tail(visit) }),
@@ -51,7 +51,7 @@ const RETRY: &str = "retry: 1000\n\n";
 const NO_ROOM_RETRY_SECONDS: &str = "15";
 
 fn tail(visit: Visit) -> Answer {
-    let filter = Given::of(&visit)?.filter(&visit)?;
+    let filter = GivenFilters::of(&visit)?.filter(&visit)?;
     let read = |name: &str, text: &str| {
         text.parse::<Seq>().map_err(|error| Trouble::wrong(format!("{name}: {error}")))
     };

@@ -8,39 +8,39 @@ use sekisho_core::user::Rank;
 
 use super::ROOT;
 use super::frame::Frame;
-use super::page::{Answer, Method, Needs, Page, Reply, VIEWER, Visit, within};
+use super::page::{Answer, Page, PageMethod, PageNeeds, Reply, VIEWER, Visit, within};
 use super::trouble::Trouble;
 use crate::acts::{self, FailedLogin, LoginOutcome, Refusal, Visitor};
-use crate::attempts::Attempt;
+use crate::attempts::FailedAttempt;
 use crate::queries;
 
 pub const PAGES: &[Page] = &[
     Page {
-        method: Method::Get,
+        method: PageMethod::Get,
         path: "/console/login",
-        needs: Needs::Nobody,
+        needs: PageNeeds::Nobody,
         run: |visit| Box::pin(door(visit)),
     },
     Page {
-        method: Method::Post,
+        method: PageMethod::Post,
         path: "/console/login",
-        needs: Needs::Nobody,
+        needs: PageNeeds::Nobody,
         run: |visit| Box::pin(enter(visit)),
     },
     Page {
-        method: Method::Get,
+        method: PageMethod::Get,
         path: "/console/join/{token}",
-        needs: Needs::Nobody,
+        needs: PageNeeds::Nobody,
         run: |visit| Box::pin(invitation(visit)),
     },
     Page {
-        method: Method::Post,
+        method: PageMethod::Post,
         path: "/console/join/{token}",
-        needs: Needs::Nobody,
+        needs: PageNeeds::Nobody,
         run: |visit| Box::pin(join(visit)),
     },
     Page {
-        method: Method::Post,
+        method: PageMethod::Post,
         path: "/console/logout",
         needs: VIEWER,
         run: |visit| Box::pin(leave(visit)),
@@ -90,7 +90,7 @@ async fn enter(visit: Visit) -> Answer {
     match acts::enter(&*visit.console.store, name, password, from(&visit)).await {
         Ok(LoginOutcome::In(ticket)) => Ok(Reply::Known { to, ticket }),
         Ok(LoginOutcome::Out(miss)) => {
-            visit.console.attempts.failed(Attempt::Login, peer(&visit));
+            visit.console.attempts.failed(FailedAttempt::Login, peer(&visit));
             let wrong = visit.lang.t(
                 "Wrong name or password. After several failures, log-in is locked for up to 15 minutes.",
                 "名前とパスワードが一致しません。誤りが続くと、最長15分間ログインできなくなります。",

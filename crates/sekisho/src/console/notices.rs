@@ -11,33 +11,38 @@ use askama::Template;
 use sekisho_core::Time;
 use sekisho_core::language::Language;
 use sekisho_core::mail_address::{MailAddress, mask_text};
-use sekisho_core::notification::{Notice, Rule, Status, Suppression};
+use sekisho_core::notification::{Notice, NoticeStatus, NotifyRule, Suppression};
 use sekisho_core::queue::Breaker;
 
 use super::frame::Frame;
-use super::page::{Answer, Method, OPERATOR, Page, Reply, VIEWER, Visit};
+use super::page::{Answer, OPERATOR, Page, PageMethod, Reply, VIEWER, Visit};
 use super::trouble::Trouble;
 use crate::queries::NoticeQuery;
 use crate::view::{self, words};
 use advice::Explanation;
-use search::{Asked, Known, Person};
+use search::{AskedFor, Directory, FoundPerson};
 
 pub const PAGES: &[Page] = &[
-    Page { method: Method::Get, path: "/console/notices", needs: VIEWER, run: |visit| Box::pin(list(visit)) },
     Page {
-        method: Method::Get,
+        method: PageMethod::Get,
+        path: "/console/notices",
+        needs: VIEWER,
+        run: |visit| Box::pin(list(visit)),
+    },
+    Page {
+        method: PageMethod::Get,
         path: "/console/notices/{id}",
         needs: VIEWER,
         run: |visit| Box::pin(detail::show(visit)),
     },
     Page {
-        method: Method::Get,
+        method: PageMethod::Get,
         path: "/console/notices/{id}/preview",
         needs: OPERATOR,
         run: |visit| Box::pin(detail::preview(visit)),
     },
     Page {
-        method: Method::Post,
+        method: PageMethod::Post,
         path: "/console/notices/{id}/resend",
         needs: OPERATOR,
         run: |visit| Box::pin(detail::resend(visit)),
@@ -54,7 +59,7 @@ struct NoticesPage {
     f: Frame,
     q: String,
     found: Option<Found>,
-    statuses: [Status; 11],
+    statuses: [NoticeStatus; 11],
     status: String,
     templates: Vec<String>,
     template: String,
@@ -168,7 +173,7 @@ async fn list(visit: Visit) -> Answer {
         Some(q) => Some(search::find(&*console.store, q).await?),
         None => None,
     };
-    if let Some(Known { asked: Asked::Notice(id), .. }) = &known {
+    if let Some(Directory { asked: AskedFor::Notice(id), .. }) = &known {
         return Ok(Reply::Go { to: format!("/console/notices/{id}"), flash: None });
     }
     let page = match query(&visit, known.as_ref())? {
@@ -190,7 +195,7 @@ async fn list(visit: Visit) -> Answer {
     Reply::page(&NoticesPage {
         q,
         found,
-        statuses: Status::ALL,
+        statuses: NoticeStatus::ALL,
         status: text("status"),
         templates: console.templates.names().into_iter().map(str::to_owned).collect(),
         template: text("template"),
@@ -204,10 +209,11 @@ async fn list(visit: Visit) -> Answer {
 }
 
 /// Which notices are meant; `None` when there can be none.
-fn query(visit: &Visit, known: Option<&Known>) -> Result<Option<NoticeQuery>, Trouble> {
+fn query(visit: &Visit, known: Option<&Directory>) -> Result<Option<NoticeQuery>, Trouble> {
     let text = |name: &str| visit.param(name).map(str::to_owned);
     let status = visit.param("status").map(|word| {
-        Status::parse(word).ok_or_else(|| Trouble::wrong(format!("status: {word:?} is none of a notice")))
+        NoticeStatus::parse(word)
+            .ok_or_else(|| Trouble::wrong(format!("status: {word:?} is none of a notice")))
     });
     let mut query = NoticeQuery {
         status: status.transpose()?,
@@ -218,18 +224,20 @@ fn query(visit: &Visit, known: Option<&Known>) -> Result<Option<NoticeQuery>, Tr
     };
     match known.map(|known| &known.asked) {
         None => {}
-        Some(Asked::Address(address)) => query.to = Some(address.clone()),
-        Some(Asked::Payment { id, since }) => {
+        Some(AskedFor::Address(address)) => query.to = Some(address.clone()),
+        Some(AskedFor::Payment { id, since }) => {
             query.payment = Some(id.clone());
             // Nothing is told of a payment before it is known.
             query.since = Some(*since);
         }
-        Some(Asked::Unreachable | Asked::Several | Asked::Nothing | Asked::Notice(_)) => return Ok(None),
+        Some(AskedFor::Unreachable | AskedFor::Several | AskedFor::Nothing | AskedFor::Notice(_)) => {
+            return Ok(None);
+        }
     }
     Ok(Some(query))
 }
 
-async fn found(visit: &Visit, known: Known, notices: &[(String, Notice)]) -> Result<Found, Trouble> {
+async fn found(visit: &Visit, known: Directory, notices: &[(String, Notice)]) -> Result<Found, Trouble> {
     let whole = visit.who.rank >= sekisho_core::user::Rank::Operator;
     let shut = shut(visit).await?;
     let turn = known.suppression.as_ref().and_then(Suppression::cause);
@@ -240,14 +248,14 @@ async fn found(visit: &Visit, known: Known, notices: &[(String, Notice)]) -> Res
         explanation: explain(visit, notice, shut.contains_key(&notice.channel), turn.is_some()),
     });
     let (about, what) = match &known.asked {
-        Asked::Address(address) => ("address", shown(address, whole)),
-        Asked::Payment { id, .. } => ("payment", id.clone()),
-        Asked::Unreachable => ("unreachable", String::new()),
-        Asked::Several => ("several", String::new()),
-        Asked::Nothing | Asked::Notice(_) => ("nothing", String::new()),
+        AskedFor::Address(address) => ("address", shown(address, whole)),
+        AskedFor::Payment { id, .. } => ("payment", id.clone()),
+        AskedFor::Unreachable => ("unreachable", String::new()),
+        AskedFor::Several => ("several", String::new()),
+        AskedFor::Nothing | AskedFor::Notice(_) => ("nothing", String::new()),
     };
     let address = match &known.asked {
-        Asked::Address(address) if whole => Some(address.whole().to_owned()),
+        AskedFor::Address(address) if whole => Some(address.whole().to_owned()),
         _ => None,
     };
     Ok(Found {
@@ -288,7 +296,7 @@ impl NoticeRow {
 }
 
 impl PersonRow {
-    fn of(person: Person, is_one_of_several: bool, whole: bool) -> Self {
+    fn of(person: FoundPerson, is_one_of_several: bool, whole: bool) -> Self {
         Self {
             is_staff: person.is_staff,
             link: is_one_of_several.then_some(person.key),
@@ -303,7 +311,7 @@ impl PersonRow {
 }
 
 impl RuleRow {
-    fn of(rule: &Rule) -> Self {
+    fn of(rule: &NotifyRule) -> Self {
         let events: Vec<_> = rule.events.iter().map(sekisho_core::pattern::Pattern::as_str).collect();
         Self {
             name: rule.name.clone(),

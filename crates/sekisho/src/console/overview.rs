@@ -12,29 +12,31 @@ use sekisho_core::Time;
 use sekisho_core::calendar::Zone;
 use sekisho_core::change::Rejection;
 use sekisho_core::time::{DAY_MS, HOUR_MS};
-use sekisho_store::{DeadFilter, DeadGroup, EventFilter, FIND_MAX, GROUPED_MAX, RejectionFilter, Work};
+use sekisho_store::{
+    DeadFilter, DeadGroup, EventFilter, FIND_MAX, GROUPED_MAX, PendingWork, RejectionFilter,
+};
 
 use self::chart::{Bar, Chart};
-use self::figures::Day;
+use self::figures::DayBar;
 use self::latency::Spans;
-use self::standing::Standing;
-use super::config_summary::{ConfigSummary, Source};
+use self::standing::Situation;
+use super::config_summary::{ConfigSummary, SourceSummary};
 use super::events::address;
 use super::frame::Frame;
-use super::page::{Answer, Method, Page, Reply, VIEWER, Visit};
+use super::page::{Answer, Page, PageMethod, Reply, VIEWER, Visit};
 use super::trouble::Trouble;
 use crate::view::show;
 
 pub const PAGES: &[Page] = &[
-    Page { method: Method::Get, path: "/console", needs: VIEWER, run: |visit| Box::pin(overview(visit)) },
+    Page { method: PageMethod::Get, path: "/console", needs: VIEWER, run: |visit| Box::pin(overview(visit)) },
     Page {
-        method: Method::Get,
+        method: PageMethod::Get,
         path: "/console/overview/now",
         needs: VIEWER,
         run: |visit| Box::pin(now_part(visit)),
     },
     Page {
-        method: Method::Get,
+        method: PageMethod::Get,
         path: "/console/overview/standing",
         needs: VIEWER,
         run: |visit| Box::pin(standing_part(visit)),
@@ -49,7 +51,7 @@ const TIMED_MAX: usize = 1_000;
 struct OverviewPage {
     f: Frame,
     now: Now,
-    standing: Standing,
+    standing: Situation,
 }
 
 #[derive(Template)]
@@ -63,7 +65,7 @@ struct NowPart {
 #[template(path = "console/overview_standing.html")]
 struct StandingPart {
     f: Frame,
-    standing: Standing,
+    standing: Situation,
 }
 
 /// The last 24 hours.
@@ -75,7 +77,7 @@ struct Now {
     trigger: Option<String>,
     root: String,
     as_of: Option<String>,
-    day: Day,
+    day: DayBar,
     chart: Chart,
     retrying: i64,
     dead: Counted,
@@ -102,7 +104,7 @@ struct WebhookAddress {
 
 impl WebhookAddress {
     fn all(summary: &ConfigSummary) -> Vec<Self> {
-        let address = |source: &Source| Self {
+        let address = |source: &SourceSummary| Self {
             source: source.name.clone(),
             provider: source.about.name,
             path: source.path.clone(),
@@ -121,13 +123,13 @@ impl Now {
         let dead = DeadFilter { limit: GROUPED_MAX, ..DeadFilter::default() };
         let rejections = RejectionFilter { limit: FIND_MAX, ..RejectionFilter::default() };
         let (counts, events, dead, work, rejections) = tokio::try_join!(
-            store.find_counts(Day::begin(at), at),
+            store.find_counts(DayBar::begin(at), at),
             store.find_events(timed),
             store.find_dead_groups(dead),
             store.find_work(),
             store.find_rejections(rejections),
         )?;
-        let day = Day::of(&counts, at);
+        let day = DayBar::of(&counts, at);
         let webhooks = WebhookAddress::all(&console.summary);
         Ok(Self {
             is_empty: events.events.is_empty() && events.next.is_none() && day.total.all() == 0,
@@ -137,7 +139,7 @@ impl Now {
             as_of: as_of.map(|at| clock(&console.zone.clock(at), 11..19)),
             chart: Chart::of(&day),
             day,
-            retrying: work.iter().map(|work: &Work| work.retrying).sum(),
+            retrying: work.iter().map(|work: &PendingWork| work.retrying).sum(),
             dead: Counted::dead(&dead),
             turned_away: Counted::turned_away(&rejections, at),
             settled: latency::settled(&events.events),
@@ -193,7 +195,7 @@ impl Spans {
 }
 
 async fn overview(visit: Visit) -> Answer {
-    let (now, standing) = tokio::try_join!(Now::of(&visit), Standing::of(&visit))?;
+    let (now, standing) = tokio::try_join!(Now::of(&visit), Situation::of(&visit))?;
     Reply::page(&OverviewPage { f: frame(&visit), now, standing })
 }
 
@@ -203,7 +205,7 @@ async fn now_part(visit: Visit) -> Answer {
 }
 
 async fn standing_part(visit: Visit) -> Answer {
-    let standing = Standing::of(&visit).await?;
+    let standing = Situation::of(&visit).await?;
     Reply::page(&StandingPart { f: frame(&visit), standing })
 }
 

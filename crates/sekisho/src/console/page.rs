@@ -21,20 +21,20 @@ use crate::acts::{Actor, Refusal, SessionTicket};
 use crate::view::show;
 
 pub struct Page {
-    pub method: Method,
+    pub method: PageMethod,
     pub path: &'static str,
-    pub needs: Needs,
-    pub run: fn(Visit) -> Running,
+    pub needs: PageNeeds,
+    pub run: fn(Visit) -> RunningPage,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
+pub enum PageMethod {
     Get,
     /// An act: its form must carry the token of our own page.
     Post,
 }
 
-impl Method {
+impl PageMethod {
     pub(super) const fn filter(self) -> MethodFilter {
         match self {
             Self::Get => MethodFilter::GET,
@@ -45,7 +45,7 @@ impl Method {
 
 /// Whom a page is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Needs {
+pub enum PageNeeds {
     /// Nothing is asked, not even who it is: what pages are made with.
     Nothing,
     /// Anybody, known or not: the way in.
@@ -56,12 +56,12 @@ pub enum Needs {
 /// How long work that is done for one at a time may take; then it is worth asking again.
 pub const BUSY_SECONDS: u64 = 10;
 
-pub const VIEWER: Needs = Needs::Rank(Rank::Viewer);
-pub const OPERATOR: Needs = Needs::Rank(Rank::Operator);
-pub const ADMIN: Needs = Needs::Rank(Rank::Admin);
+pub const VIEWER: PageNeeds = PageNeeds::Rank(Rank::Viewer);
+pub const OPERATOR: PageNeeds = PageNeeds::Rank(Rank::Operator);
+pub const ADMIN: PageNeeds = PageNeeds::Rank(Rank::Admin);
 
 pub type Answer = Result<Reply, Trouble>;
-pub type Running = Pin<Box<dyn Future<Output = Answer> + Send>>;
+pub type RunningPage = Pin<Box<dyn Future<Output = Answer> + Send>>;
 
 /// Somebody at the console.
 #[derive(Clone, Debug, PartialEq, Eq)]

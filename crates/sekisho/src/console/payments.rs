@@ -8,56 +8,56 @@ mod why;
 
 use askama::Template;
 use sekisho_core::Time;
-use sekisho_core::settlement::payment::{Attention, Derived, Facts, Status};
+use sekisho_core::settlement::payment::{Attention, Derived, Facts, PaymentStatus};
 use sekisho_core::state::{Kind, State};
 use sekisho_store::StateFilter;
 
 use super::frame::Frame;
-use super::page::{Answer, Method, OPERATOR, Page, Reply, VIEWER, Visit};
+use super::page::{Answer, OPERATOR, Page, PageMethod, Reply, VIEWER, Visit};
 use crate::types::Owner;
 use crate::{queries, view};
 
-pub(super) use timeline::{Item, decided};
+pub(super) use timeline::{TimelineItem, decided};
 
 pub const PAGES: &[Page] = &[
     Page {
-        method: Method::Get,
+        method: PageMethod::Get,
         path: "/console/payments",
         needs: VIEWER,
         run: |visit| Box::pin(list(visit)),
     },
     Page {
-        method: Method::Get,
+        method: PageMethod::Get,
         path: "/console/payments/{id}",
         needs: VIEWER,
         run: |visit| Box::pin(detail::show(visit)),
     },
     Page {
-        method: Method::Get,
+        method: PageMethod::Get,
         path: "/console/payments/{id}/refund",
         needs: OPERATOR,
         run: |visit| Box::pin(refund::ask(visit)),
     },
     Page {
-        method: Method::Post,
+        method: PageMethod::Post,
         path: "/console/payments/{id}/refund",
         needs: OPERATOR,
         run: |visit| Box::pin(refund::order(visit)),
     },
     Page {
-        method: Method::Post,
+        method: PageMethod::Post,
         path: "/console/payments/{id}/release",
         needs: OPERATOR,
         run: |visit| Box::pin(refund::release(visit)),
     },
     Page {
-        method: Method::Get,
+        method: PageMethod::Get,
         path: "/console/payments/{id}/proof.html",
         needs: VIEWER,
         run: |visit| Box::pin(proof::html(visit)),
     },
     Page {
-        method: Method::Get,
+        method: PageMethod::Get,
         path: "/console/payments/{id}/proof.json",
         needs: VIEWER,
         run: |visit| Box::pin(proof::json(visit)),
@@ -120,7 +120,7 @@ impl PaymentRow {
 
 async fn list(visit: Visit) -> Answer {
     let store = &*visit.console.store;
-    let statuses = Status::ALL.map(Status::name);
+    let statuses = PaymentStatus::ALL.map(PaymentStatus::name);
     let things = visit.things(Kind::Payment, &statuses, PAGE)?;
     let (q, filter) = (visit.text("q"), StateFilter { customer: visit.text("customer"), ..things });
     let states = match &q {

@@ -6,24 +6,24 @@ use std::time::Duration;
 use askama::Template;
 use sekisho_core::Time;
 use sekisho_core::language::Language;
-use sekisho_core::settlement::Provider;
+use sekisho_core::settlement::ApiProvider;
 
 use super::frame::Frame;
 use super::japanese::translated;
-use super::page::{Answer, Method, OPERATOR, Page, Reply, VIEWER, Visit};
+use super::page::{Answer, OPERATOR, Page, PageMethod, Reply, VIEWER, Visit};
 use super::trouble::{Resource, Trouble};
 use crate::acts::Actor;
 use crate::types::{NewReconciliation, Reconciliation};
 
 pub const PAGES: &[Page] = &[
     Page {
-        method: Method::Get,
+        method: PageMethod::Get,
         path: "/console/reconciliation",
         needs: VIEWER,
         run: |visit| Box::pin(list(visit)),
     },
     Page {
-        method: Method::Post,
+        method: PageMethod::Post,
         path: "/console/reconciliation/{name}/run",
         needs: OPERATOR,
         run: |visit| Box::pin(run(visit)),
@@ -69,7 +69,7 @@ async fn list(visit: Visit) -> Answer {
             sentences.for_each(|sentence| *sentence = translated(sentence).into_owned());
         }
         rows.push(row);
-        if Provider::parse(source.about.name).is_none_or(Provider::only_hints) {
+        if ApiProvider::parse(source.about.name).is_none_or(ApiProvider::only_hints) {
             unlisted.push(source.name.clone());
         }
     }

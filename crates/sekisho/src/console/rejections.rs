@@ -9,11 +9,11 @@ use sekisho_core::language::Language;
 use sekisho_store::{FIND_MAX, REJECTIONS_MAX, RejectionFilter};
 
 use super::frame::Frame;
-use super::page::{Answer, Method, Page, Reply, VIEWER, Visit};
+use super::page::{Answer, Page, PageMethod, Reply, VIEWER, Visit};
 use crate::attempts::{API, CONSOLE};
 
 pub const PAGES: &[Page] = &[Page {
-    method: Method::Get,
+    method: PageMethod::Get,
     path: "/console/rejections",
     needs: VIEWER,
     run: |visit| Box::pin(list(visit)),

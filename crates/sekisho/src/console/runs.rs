@@ -16,7 +16,7 @@ use sekisho_core::{Seq, Time};
 
 use super::Console;
 use super::frame::Frame;
-use super::page::{Answer, BUSY_SECONDS, Method, OPERATOR, Page, Reply, VIEWER, Visit, Who};
+use super::page::{Answer, BUSY_SECONDS, OPERATOR, Page, PageMethod, Reply, VIEWER, Visit, Who};
 use super::trouble::Trouble;
 use crate::acts::{self, Actor, DeadLetterSelection, Refusal, Replay};
 use crate::queries;
@@ -24,13 +24,13 @@ use crate::token;
 
 pub const PAGES: &[Page] = &[
     Page {
-        method: Method::Get,
+        method: PageMethod::Get,
         path: "/console/runs/{id}",
         needs: VIEWER,
         run: |visit| Box::pin(async move { show(&visit) }),
     },
     Page {
-        method: Method::Post,
+        method: PageMethod::Post,
         path: "/console/runs/{id}/stop",
         needs: OPERATOR,
         run: |visit| Box::pin(async move { stop(&visit) }),
@@ -57,13 +57,13 @@ pub enum RunKind {
 
 /// What is to be done with what.
 #[derive(Clone, Debug)]
-pub enum Order {
+pub enum BulkOrder {
     Retry(DeadLetterSelection),
     Discard(DeadLetterSelection),
     Replay(Replay),
 }
 
-impl Order {
+impl BulkOrder {
     const fn kind(&self) -> RunKind {
         match self {
             Self::Retry(_) => RunKind::Retry,
@@ -88,12 +88,12 @@ pub struct Run {
     pub started: Time,
     /// The list it was started from.
     pub back: String,
-    progress: Mutex<Progress>,
+    progress: Mutex<RunProgress>,
 }
 
 /// How far it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
+pub struct RunProgress {
     /// Unknown until everything was found.
     pub total: Option<usize>,
     pub done: usize,
@@ -109,7 +109,7 @@ pub struct Progress {
     pub error: Option<String>,
 }
 
-impl Progress {
+impl RunProgress {
     /// Done, or not to be done.
     pub fn passed(&self) -> usize {
         self.done + self.skipped
@@ -134,7 +134,7 @@ struct Piece {
 }
 
 impl Run {
-    pub fn progress(&self) -> Progress {
+    pub fn progress(&self) -> RunProgress {
         self.lock().clone()
     }
 
@@ -150,7 +150,7 @@ impl Run {
         Actor { name: &self.who.name, role: self.who.rank.role(), tenant: None, at }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Progress> {
+    fn lock(&self) -> MutexGuard<'_, RunProgress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -189,7 +189,7 @@ pub struct Runs(Mutex<VecDeque<Arc<Run>>>);
 
 impl Runs {
     /// Enters one. Too many at once are refused: each holds a list of what it works on.
-    fn enter(&self, visit: &Visit, order: &Order, back: String) -> Result<Arc<Run>, Trouble> {
+    fn enter(&self, visit: &Visit, order: &BulkOrder, back: String) -> Result<Arc<Run>, Trouble> {
         let mut runs = self.lock();
         if runs.iter().filter(|run| !run.is_over()).count() >= AT_ONCE_MAX {
             let detail = format!("{AT_ONCE_MAX} runs are under way already");
@@ -235,7 +235,7 @@ fn form_id(visit: &Visit) -> Option<String> {
 }
 
 /// Begins one, and leads to its page.
-pub fn start(visit: &Visit, order: Order, back: String) -> Answer {
+pub fn start(visit: &Visit, order: BulkOrder, back: String) -> Answer {
     // The same form, sent again: it is under way or done already.
     if let Some(run) = form_id(visit).and_then(|id| visit.console.runs.find(&id)) {
         return Ok(Reply::Go { to: format!("/console/runs/{}", run.id), flash: None });
@@ -253,20 +253,20 @@ pub fn start(visit: &Visit, order: Order, back: String) -> Answer {
 }
 
 /// Finds all of them before anything is done, then goes on piece by piece.
-async fn carry_out(console: Arc<Console>, run: Arc<Run>, order: Order) -> Result<(), Refusal> {
+async fn carry_out(console: Arc<Console>, run: Arc<Run>, order: BulkOrder) -> Result<(), Refusal> {
     let store = &*console.store;
     let found = match &order {
-        Order::Retry(redo) => {
+        BulkOrder::Retry(redo) => {
             let (report, found) = acts::to_retry(store, redo).await?;
             run.begin(found.len(), report.in_doubt, report.more);
             found
         }
-        Order::Discard(redo) => {
+        BulkOrder::Discard(redo) => {
             let (report, found) = acts::to_discard(store, redo).await?;
             run.begin(found.len(), report.in_doubt, report.more);
             found
         }
-        Order::Replay(replay) => {
+        BulkOrder::Replay(replay) => {
             let (report, found) = acts::to_replay(store, &console.known, replay).await?;
             run.begin(found.len(), 0, report.more);
             found
@@ -303,7 +303,7 @@ async fn check_who(console: &Console, run: &Run) -> Result<(), Refusal> {
 async fn carry_out_piece(
     console: &Console,
     run: &Run,
-    order: &Order,
+    order: &BulkOrder,
     seqs: &[Seq],
 ) -> Result<Piece, Refusal> {
     let (store, at) = (&*console.store, console.env().wall());
@@ -314,13 +314,13 @@ async fn carry_out_piece(
         ..DeadLetterSelection::default()
     };
     let done = match order {
-        Order::Retry(order) => {
+        BulkOrder::Retry(order) => {
             acts::retry(store, &redo(order), &run.actor(at)).await.map(|report| report.done)
         }
-        Order::Discard(order) => {
+        BulkOrder::Discard(order) => {
             acts::discard(store, &redo(order), &run.actor(at)).await.map(|report| report.done)
         }
-        Order::Replay(order) => {
+        BulkOrder::Replay(order) => {
             let ids = seqs.iter().map(|seq| seq.as_event().to_string()).collect();
             let (again, reason) = (order.again, order.reason.clone());
             let order = Replay { ids, again, reason, ..Replay::default() };
@@ -340,7 +340,7 @@ async fn carry_out_piece(
 struct RunPage {
     f: Frame,
     run: Arc<Run>,
-    now: Progress,
+    now: RunProgress,
 }
 
 impl RunPage {

@@ -10,13 +10,13 @@ use sekisho_core::{Time, source_name};
 use sekisho_store::{EventFilter, Store};
 
 use super::frame::Frame;
-use super::page::{Answer, Method, Page, Reply, VIEWER, Visit};
+use super::page::{Answer, Page, PageMethod, Reply, VIEWER, Visit};
 use crate::acts::Refusal;
 use crate::config::Schedule;
 use crate::queries;
 
 pub const PAGES: &[Page] = &[Page {
-    method: Method::Get,
+    method: PageMethod::Get,
     path: "/console/schedules",
     needs: VIEWER,
     run: |visit| Box::pin(list(visit)),

@@ -16,8 +16,8 @@ use sekisho_core::user::{Rank, check_name};
 use super::page::{Flash, Who};
 use super::trouble::Trouble;
 use super::{Console, ROOT};
-use crate::attempts::Attempt;
-use crate::http::Peer;
+use crate::attempts::FailedAttempt;
+use crate::http::RemotePeer;
 use crate::{acts, queries, token};
 
 /// The name of the field that carries the token.
@@ -107,7 +107,7 @@ pub async fn find(
     console: &Console,
     headers: &HeaderMap,
     cookies: &Cookies,
-    peer: Option<Peer>,
+    peer: Option<RemotePeer>,
     at: Time,
 ) -> Result<Option<Who>, Trouble> {
     match vouched(console, headers, peer) {
@@ -117,7 +117,7 @@ pub async fn find(
             return Ok(Some(who).filter(|_| !is_out));
         }
         Vouched::Twice(peer) => {
-            console.attempts.failed(Attempt::HeaderLogin, peer);
+            console.attempts.failed(FailedAttempt::HeaderLogin, peer);
             return Ok(None);
         }
         Vouched::ForNobody => {}
@@ -136,7 +136,7 @@ enum Vouched {
 }
 
 /// Whom a proxy vouches for, if it is one of those that are believed.
-fn vouched(console: &Console, headers: &HeaderMap, peer: Option<Peer>) -> Vouched {
+fn vouched(console: &Console, headers: &HeaderMap, peer: Option<RemotePeer>) -> Vouched {
     let settings = &console.settings;
     let (Some(user_header), Some(peer)) = (&settings.user_header, peer) else { return Vouched::ForNobody };
     let socket = peer.socket.to_canonical();

@@ -10,29 +10,34 @@ use sekisho_core::mail_address::mask_text;
 use sekisho_core::queue::Breaker;
 use sekisho_store::{EventFilter, FIND_MAX, RejectionFilter};
 
-use super::config_summary::Source;
+use super::config_summary::SourceSummary;
 use super::frame::Frame;
-use super::page::{Answer, Method, OPERATOR, Page, Reply, VIEWER, Visit};
+use super::page::{Answer, OPERATOR, Page, PageMethod, Reply, VIEWER, Visit};
 use super::trouble::{Resource, Trouble};
 use crate::types::{Channel, Route};
 use crate::{acts, view};
 
 pub const PAGES: &[Page] = &[
-    Page { method: Method::Get, path: "/console/sources", needs: VIEWER, run: |visit| Box::pin(list(visit)) },
     Page {
-        method: Method::Post,
+        method: PageMethod::Get,
+        path: "/console/sources",
+        needs: VIEWER,
+        run: |visit| Box::pin(list(visit)),
+    },
+    Page {
+        method: PageMethod::Post,
         path: "/console/sources/{name}/test",
         needs: OPERATOR,
         run: |visit| Box::pin(test(visit)),
     },
     Page {
-        method: Method::Post,
+        method: PageMethod::Post,
         path: "/console/routes/{name}/reset",
         needs: OPERATOR,
         run: |visit| Box::pin(reset(visit)),
     },
     Page {
-        method: Method::Post,
+        method: PageMethod::Post,
         path: "/console/channels/{name}/resume",
         needs: OPERATOR,
         run: |visit| Box::pin(resume(visit)),
@@ -157,7 +162,7 @@ async fn rejections(visit: &Visit) -> Result<BTreeMap<String, i64>, Trouble> {
     Ok(counts)
 }
 
-async fn source_row(visit: &Visit, source: &Source, rejections: i64) -> Result<SourceRow, Trouble> {
+async fn source_row(visit: &Visit, source: &SourceSummary, rejections: i64) -> Result<SourceRow, Trouble> {
     let filter = EventFilter { source: Some(source.name.clone()), limit: 1, ..EventFilter::default() };
     let last = visit.console.store.find_events(filter).await?.events.into_iter().next();
     let root = visit.console.settings.url.as_deref().unwrap_or_default();

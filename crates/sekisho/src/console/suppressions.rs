@@ -7,26 +7,26 @@ use sekisho_core::notification::Suppression;
 use serde_json::{Map, Value};
 
 use super::frame::Frame;
-use super::page::{Answer, Method, OPERATOR, Page, Reply, VIEWER, Visit};
+use super::page::{Answer, OPERATOR, Page, PageMethod, Reply, VIEWER, Visit};
 use super::trouble::Trouble;
 use crate::acts::{self, SuppressionOrder};
 use crate::queries;
 
 pub const PAGES: &[Page] = &[
     Page {
-        method: Method::Get,
+        method: PageMethod::Get,
         path: "/console/suppressions",
         needs: VIEWER,
         run: |visit| Box::pin(list(visit)),
     },
     Page {
-        method: Method::Post,
+        method: PageMethod::Post,
         path: "/console/suppressions/add",
         needs: OPERATOR,
         run: |visit| Box::pin(add(visit)),
     },
     Page {
-        method: Method::Post,
+        method: PageMethod::Post,
         path: "/console/suppressions/release",
         needs: OPERATOR,
         run: |visit| Box::pin(release(visit)),

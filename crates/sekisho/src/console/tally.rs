@@ -24,7 +24,7 @@ const FIRST_WAIT: Duration = Duration::from_millis(50);
 const CLOSED_AFTER_MS: i64 = 6 * 60_000;
 
 #[derive(Clone)]
-pub struct Tally(Arc<Shared>);
+pub struct HourTally(Arc<Shared>);
 
 struct Shared {
     env: Env,
@@ -48,7 +48,7 @@ impl State {
     }
 }
 
-impl Tally {
+impl HourTally {
     pub fn new(env: Env) -> Self {
         Self(Arc::new(Shared { env, state: Mutex::default(), ended: Notify::new() }))
     }
@@ -107,7 +107,7 @@ impl Tally {
 
 /// A count under way. However it ends, another may follow.
 struct Run {
-    tally: Tally,
+    tally: HourTally,
     began: Instant,
     as_of: Option<Time>,
 }
@@ -157,7 +157,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn h1_many_who_look_at_once_cause_one_count_and_do_not_wait_for_it() {
-        let (tally, counts) = (Tally::new(Env::system()), Arc::new(AtomicUsize::new(0)));
+        let (tally, counts) = (HourTally::new(Env::system()), Arc::new(AtomicUsize::new(0)));
         let began = Instant::now();
         for _ in 0..10 {
             assert_eq!(tally.look_with(NOW, count(&counts, Duration::from_secs(2))).await, None);
@@ -173,7 +173,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn h1_a_count_is_good_for_five_seconds_and_for_fifty_times_as_long_as_it_took() {
         for (takes_ms, fresh_s) in [(0, 5), (100, 5), (400, 20), (2_000, 100)] {
-            let (tally, counts) = (Tally::new(Env::system()), Arc::new(AtomicUsize::new(0)));
+            let (tally, counts) = (HourTally::new(Env::system()), Arc::new(AtomicUsize::new(0)));
             let takes = Duration::from_millis(takes_ms);
             tally.look_with(NOW, count(&counts, takes)).await;
             tokio::time::sleep(takes).await;
@@ -192,7 +192,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn h1_a_count_that_failed_or_died_is_tried_again_and_keeps_the_figures() {
-        let (tally, counts) = (Tally::new(Env::system()), Arc::new(AtomicUsize::new(0)));
+        let (tally, counts) = (HourTally::new(Env::system()), Arc::new(AtomicUsize::new(0)));
         tally.look_with(NOW, count(&counts, Duration::ZERO)).await;
         let later = NOW.plus_ms(60_000);
         for fails in [true, false] {

@@ -28,7 +28,7 @@ use crate::checkpoint::rejection::Recorder;
 use crate::config::Config;
 use crate::engine::{self, Base};
 use crate::env::Env;
-use crate::http::Peer;
+use crate::http::RemotePeer;
 use crate::jobs;
 use crate::node::{Health, Node};
 use crate::queries;
@@ -110,7 +110,7 @@ impl Room {
             request = request.header(*name, value);
         }
         let mut request = request.body(Body::from(form.to_owned())).unwrap();
-        request.extensions_mut().insert(Peer { socket: LOCAL, named: LOCAL });
+        request.extensions_mut().insert(RemotePeer { socket: LOCAL, named: LOCAL });
         let answer = self.router.clone().oneshot(request).await.unwrap();
         let (head, body) = answer.into_parts();
         let body = axum::body::to_bytes(body, 8 << 20).await.unwrap();

@@ -2,11 +2,11 @@
 
 use askama::Template;
 use sekisho_core::Time;
-use sekisho_core::user::{Act, Invite, Rank, User};
+use sekisho_core::user::{Invite, Rank, User, UserAct};
 
 use super::ROOT;
 use super::frame::Frame;
-use super::page::{ADMIN, Answer, Method, Page, Reply, Visit};
+use super::page::{ADMIN, Answer, Page, PageMethod, Reply, Visit};
 use super::trouble::Trouble;
 use crate::acts::{self, NewKey, Refusal};
 use crate::config::{SCOPES, Scope};
@@ -14,51 +14,56 @@ use crate::queries;
 use sekisho_core::api_key::ApiKey;
 
 pub const PAGES: &[Page] = &[
-    Page { method: Method::Get, path: "/console/users", needs: ADMIN, run: |visit| Box::pin(list(visit)) },
     Page {
-        method: Method::Post,
+        method: PageMethod::Get,
+        path: "/console/users",
+        needs: ADMIN,
+        run: |visit| Box::pin(list(visit)),
+    },
+    Page {
+        method: PageMethod::Post,
         path: "/console/users/invite",
         needs: ADMIN,
         run: |visit| Box::pin(invite(visit)),
     },
     Page {
-        method: Method::Post,
+        method: PageMethod::Post,
         path: "/console/invites/withdraw",
         needs: ADMIN,
         run: |visit| Box::pin(withdraw(visit)),
     },
     Page {
-        method: Method::Post,
+        method: PageMethod::Post,
         path: "/console/users/{name}/rank",
         needs: ADMIN,
         run: |visit| Box::pin(set_rank(visit)),
     },
     Page {
-        method: Method::Post,
+        method: PageMethod::Post,
         path: "/console/users/{name}/disable",
         needs: ADMIN,
         run: |visit| Box::pin(disable(visit)),
     },
     Page {
-        method: Method::Post,
+        method: PageMethod::Post,
         path: "/console/users/{name}/enable",
         needs: ADMIN,
         run: |visit| Box::pin(enable(visit)),
     },
     Page {
-        method: Method::Post,
+        method: PageMethod::Post,
         path: "/console/users/{name}/sessions/end",
         needs: ADMIN,
         run: |visit| Box::pin(end_sessions(visit)),
     },
     Page {
-        method: Method::Post,
+        method: PageMethod::Post,
         path: "/console/keys/create",
         needs: ADMIN,
         run: |visit| Box::pin(create_key(visit)),
     },
     Page {
-        method: Method::Post,
+        method: PageMethod::Post,
         path: "/console/keys/revoke",
         needs: ADMIN,
         run: |visit| Box::pin(revoke_key(visit)),
@@ -137,12 +142,12 @@ async fn withdraw(visit: Visit) -> Answer {
 
 async fn set_rank(visit: Visit) -> Answer {
     let rank = rank(&visit)?;
-    let done = change(&visit, Act::Rank(rank)).await;
+    let done = change(&visit, UserAct::Rank(rank)).await;
     visit.after(HOME, done, ("The role was changed.", "権限を変更しました。"))
 }
 
 async fn disable(visit: Visit) -> Answer {
-    let done = change(&visit, Act::Disable).await;
+    let done = change(&visit, UserAct::Disable).await;
     visit.after(
         HOME,
         done,
@@ -154,12 +159,12 @@ async fn disable(visit: Visit) -> Answer {
 }
 
 async fn enable(visit: Visit) -> Answer {
-    let done = change(&visit, Act::Enable).await;
+    let done = change(&visit, UserAct::Enable).await;
     visit.after(HOME, done, ("The user was reactivated.", "利用を再開しました。"))
 }
 
 async fn end_sessions(visit: Visit) -> Answer {
-    let done = change(&visit, Act::EndSessions).await;
+    let done = change(&visit, UserAct::EndSessions).await;
     visit.after(HOME, done, ("Every session has ended.", "すべてのセッションを終了しました。"))
 }
 
@@ -186,7 +191,7 @@ async fn revoke_key(visit: Visit) -> Answer {
     visit.after(HOME, done, ("The key was revoked.", "キーを無効にしました。"))
 }
 
-async fn change(visit: &Visit, act: Act) -> Result<(), Refusal> {
+async fn change(visit: &Visit, act: UserAct) -> Result<(), Refusal> {
     acts::change_user(&*visit.console.store, &visit.id, act, &visit.actor()).await.map(drop)
 }
 

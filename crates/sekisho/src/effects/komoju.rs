@@ -9,10 +9,10 @@ use async_trait::async_trait;
 use sekisho_core::{Secret, Time};
 use serde::Deserialize;
 
-use super::call::Call;
-use super::listing::{Lister, Listing};
+use super::call::ApiCall;
+use super::listing::{ListedPage, Lister};
 use super::provider_api::basic_key::BasicKeyApi;
-use super::provider_api::{self, Object};
+use super::provider_api::{self, ApiObject};
 use crate::env::Exchange;
 
 /// Where KOMOJU is. The key says whether it is live.
@@ -42,7 +42,13 @@ impl Lister for Client {
         None
     }
 
-    async fn events(&self, _since: Time, _until: Time, _cursor: Option<&str>, now: Time) -> Call<Listing> {
+    async fn events(
+        &self,
+        _since: Time,
+        _until: Time,
+        _cursor: Option<&str>,
+        now: Time,
+    ) -> ApiCall<ListedPage> {
         self.0.unlisted("events", now)
     }
 
@@ -50,7 +56,7 @@ impl Lister for Client {
         &["payment"]
     }
 
-    async fn list(&self, object: &str, since: Time, cursor: Option<&str>, now: Time) -> Call<Listing> {
+    async fn list(&self, object: &str, since: Time, cursor: Option<&str>, now: Time) -> ApiCall<ListedPage> {
         if object != "payment" {
             return self.0.unlisted(object, now);
         }
@@ -62,15 +68,15 @@ impl Lister for Client {
 
 #[derive(Deserialize)]
 struct Answered {
-    data: Vec<Object>,
+    data: Vec<ApiObject>,
     page: usize,
     last_page: usize,
 }
 
-fn page(body: &[u8]) -> Option<Listing> {
+fn page(body: &[u8]) -> Option<ListedPage> {
     let page: Answered = serde_json::from_str(provider_api::object(body)?.get()).ok()?;
     let is_last = page.data.is_empty() || page.page >= page.last_page;
-    Some(Listing { items: page.data, next: (!is_last).then(|| (page.page + 1).to_string()) })
+    Some(ListedPage { items: page.data, next: (!is_last).then(|| (page.page + 1).to_string()) })
 }
 
 #[cfg(test)]

@@ -14,9 +14,9 @@ use sekisho_core::queue::Failure;
 use sekisho_core::{Secret, Time};
 use serde::Deserialize;
 
-use super::call::Call;
+use super::call::ApiCall;
 use super::provider_api::{
-    self, Api, FORBIDDEN, NOT_FOUND, NOT_TAKEN, Object, Said, UNAVAILABLE, is_id, unsendable,
+    self, Api, ApiObject, FORBIDDEN, NOT_FOUND, NOT_TAKEN, Said, UNAVAILABLE, is_id, unsendable,
 };
 use crate::env::Exchange;
 
@@ -50,7 +50,7 @@ impl Client {
         Self { api: self.api.by(way), ..self }
     }
 
-    pub async fn payment(&self, transaction: &str, now: Time) -> Call<Object> {
+    pub async fn payment(&self, transaction: &str, now: Time) -> ApiCall<ApiObject> {
         if !is_id(transaction) {
             return self.api.unsent(transaction, now);
         }
@@ -74,11 +74,11 @@ impl Client {
 
 #[derive(Deserialize)]
 struct Answered {
-    info: Vec<Object>,
+    info: Vec<ApiObject>,
 }
 
 /// The one transaction that was asked for.
-fn first(body: &[u8]) -> Option<Object> {
+fn first(body: &[u8]) -> Option<ApiObject> {
     serde_json::from_slice::<Answered>(body).ok()?.info.into_iter().next()
 }
 

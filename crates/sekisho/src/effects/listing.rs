@@ -5,11 +5,11 @@ use async_trait::async_trait;
 use sekisho_core::Time;
 use serde_json::value::RawValue;
 
-use super::call::Call;
+use super::call::ApiCall;
 
 /// One page of what a provider lists, newest first or oldest first as it likes.
 #[derive(Debug)]
-pub struct Listing {
+pub struct ListedPage {
     pub items: Vec<Box<RawValue>>,
     /// Where the next page begins; `None` when this is the last.
     pub next: Option<String>,
@@ -20,10 +20,10 @@ pub trait Lister: Send + Sync {
     /// Whether the provider has a list of events, and how far back it goes.
     fn events_kept_ms(&self) -> Option<i64>;
 
-    async fn events(&self, since: Time, until: Time, cursor: Option<&str>, now: Time) -> Call<Listing>;
+    async fn events(&self, since: Time, until: Time, cursor: Option<&str>, now: Time) -> ApiCall<ListedPage>;
 
     /// Kinds of objects that can be listed, such as `payment_intent`.
     fn objects(&self) -> &'static [&'static str];
 
-    async fn list(&self, object: &str, since: Time, cursor: Option<&str>, now: Time) -> Call<Listing>;
+    async fn list(&self, object: &str, since: Time, cursor: Option<&str>, now: Time) -> ApiCall<ListedPage>;
 }

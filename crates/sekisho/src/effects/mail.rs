@@ -22,11 +22,11 @@ use sekisho_core::notification::{Message, Sent};
 use tokio::time::{Instant, timeout_at};
 
 use crate::env::Env;
-use answer::Parties;
+use answer::MailParties;
 use message::MimeMessage;
 use pool::Pool;
-use server::Server;
-use session::{Session, Stage};
+use server::MailServer;
+use session::{SmtpSession, SmtpStage};
 
 /// Longest that a try is ever given.
 const WITHIN_MAX: Duration = Duration::from_mins(10);
@@ -65,7 +65,7 @@ pub struct Mailbox {
 #[derive(Debug)]
 pub struct Mailer {
     env: Env,
-    server: Server,
+    server: MailServer,
     from: Mailbox,
     reply_to: Option<Mailbox>,
     pool: Arc<Pool>,
@@ -73,7 +73,7 @@ pub struct Mailer {
 
 impl Mailer {
     pub fn new(settings: Settings, env: &Env) -> anyhow::Result<Self> {
-        let (server, pool) = (Server::new(&settings)?, Arc::new(Pool::new(env.clone())));
+        let (server, pool) = (MailServer::new(&settings)?, Arc::new(Pool::new(env.clone())));
         let (from, reply_to) = (settings.from, settings.reply_to);
         Ok(Self { env: env.clone(), server, from, reply_to, pool })
     }
@@ -86,8 +86,8 @@ impl Mailer {
             Ok(letter) => letter,
             Err(failure) => return Sent::Failed(failure),
         };
-        let parties = Parties { host: &self.server.host, from: &letter.from, to: &letter.to };
-        let mut stage = Stage::Connect;
+        let parties = MailParties { host: &self.server.host, from: &letter.from, to: &letter.to };
+        let mut stage = SmtpStage::Connect;
         let handing = self.hand_over(&letter, &parties, &mut stage);
         let handed_by = started + within - within / LAST_REPLY_PART;
         let mut session = match timeout_at(handed_by, handing).await {
@@ -114,12 +114,12 @@ impl Mailer {
     async fn hand_over(
         &self,
         letter: &MimeMessage,
-        parties: &Parties<'_>,
-        stage: &mut Stage,
-    ) -> Result<Session, Sent> {
+        parties: &MailParties<'_>,
+        stage: &mut SmtpStage,
+    ) -> Result<SmtpSession, Sent> {
         let mut session = match self.pool.take().await {
             Some(session) => session,
-            None => Session::open(&self.server, parties, stage).await?,
+            None => SmtpSession::open(&self.server, parties, stage).await?,
         };
         match session.hand_over(letter, parties, stage).await {
             Ok(()) => Ok(session),

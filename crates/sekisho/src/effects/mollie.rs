@@ -11,8 +11,8 @@ use sekisho_core::queue::Failure;
 use sekisho_core::{Secret, Time};
 use serde::Deserialize;
 
-use super::call::Call;
-use super::provider_api::{self, Api, Object, Said, is_id};
+use super::call::ApiCall;
+use super::provider_api::{self, Api, ApiObject, Said, is_id};
 use crate::env::Exchange;
 
 /// Where Mollie is. The key says whether it is live.
@@ -38,7 +38,7 @@ impl Client {
         Self { api: self.api.by(way), ..self }
     }
 
-    pub async fn payment(&self, id: &str, now: Time) -> Call<Object> {
+    pub async fn payment(&self, id: &str, now: Time) -> ApiCall<ApiObject> {
         if !is_id(id) {
             return self.api.unsent(id, now);
         }

@@ -11,10 +11,10 @@ use sekisho_core::time::DAY_MS;
 use sekisho_core::{Secret, Time};
 use serde::Deserialize;
 
-use super::call::Call;
-use super::listing::{Lister, Listing};
+use super::call::ApiCall;
+use super::listing::{ListedPage, Lister};
 use super::provider_api::basic_key::BasicKeyApi;
-use super::provider_api::{self, Object};
+use super::provider_api::{self, ApiObject};
 use crate::env::Exchange;
 
 /// Where PAY.JP is. The key says whether it is live.
@@ -45,15 +45,15 @@ impl Client {
         mut query: Vec<(&str, String)>,
         cursor: Option<&str>,
         now: Time,
-    ) -> Call<Listing> {
+    ) -> ApiCall<ListedPage> {
         let offset: usize = cursor.and_then(|cursor| cursor.parse().ok()).unwrap_or(0);
         query.extend([("limit", PAGE.to_string()), ("offset", offset.to_string())]);
-        let Call { result, attempt, is_replayed } = self.0.get(path, &query, now, page).await;
+        let ApiCall { result, attempt, is_replayed } = self.0.get(path, &query, now, page).await;
         let result = result.map(|page| {
             let next = (page.has_more && !page.data.is_empty()).then(|| offset + page.data.len());
-            Listing { items: page.data, next: next.map(|offset| offset.to_string()) }
+            ListedPage { items: page.data, next: next.map(|offset| offset.to_string()) }
         });
-        Call { result, attempt, is_replayed }
+        ApiCall { result, attempt, is_replayed }
     }
 }
 
@@ -63,7 +63,7 @@ impl Lister for Client {
         Some(KEPT_MS)
     }
 
-    async fn events(&self, since: Time, until: Time, cursor: Option<&str>, now: Time) -> Call<Listing> {
+    async fn events(&self, since: Time, until: Time, cursor: Option<&str>, now: Time) -> ApiCall<ListedPage> {
         let times = vec![("since", since.seconds().to_string()), ("until", until.seconds().to_string())];
         self.page("v1/events", times, cursor, now).await
     }
@@ -72,7 +72,7 @@ impl Lister for Client {
         &["charge"]
     }
 
-    async fn list(&self, object: &str, since: Time, cursor: Option<&str>, now: Time) -> Call<Listing> {
+    async fn list(&self, object: &str, since: Time, cursor: Option<&str>, now: Time) -> ApiCall<ListedPage> {
         match object {
             "charge" => {
                 self.page("v1/charges", vec![("since", since.seconds().to_string())], cursor, now).await
@@ -84,7 +84,7 @@ impl Lister for Client {
 
 #[derive(Deserialize)]
 struct Page {
-    data: Vec<Object>,
+    data: Vec<ApiObject>,
     has_more: bool,
 }
 

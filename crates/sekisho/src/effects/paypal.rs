@@ -19,9 +19,9 @@ use serde::Deserialize;
 use tokio::sync::Mutex;
 use url::form_urlencoded;
 
-use super::call::Call;
-use super::listing::{Lister, Listing};
-use super::provider_api::{self, Api, Object, Said, UNAUTHORIZED};
+use super::call::ApiCall;
+use super::listing::{ListedPage, Lister};
+use super::provider_api::{self, Api, ApiObject, Said, UNAUTHORIZED};
 use crate::env::Exchange;
 
 /// Where PayPal is.
@@ -65,16 +65,16 @@ impl Client {
     }
 
     /// With a token, kept or new.
-    async fn read(&self, query: &[(&str, String)], now: Time) -> Call<Listing> {
+    async fn read(&self, query: &[(&str, String)], now: Time) -> ApiCall<ListedPage> {
         let mut kept = self.token.lock().await;
         let usable = kept.clone().filter(|token| token.ends_at > now);
         let is_old = usable.is_some();
         let token = match usable {
             Some(token) => token,
             None => match self.new_token(now).await {
-                Call { result: Ok(token), .. } => token,
-                Call { result: Err(failure), attempt, is_replayed } => {
-                    return Call { result: Err(failure), attempt, is_replayed };
+                ApiCall { result: Ok(token), .. } => token,
+                ApiCall { result: Err(failure), attempt, is_replayed } => {
+                    return ApiCall { result: Err(failure), attempt, is_replayed };
                 }
             },
         };
@@ -88,7 +88,7 @@ impl Client {
         Box::pin(self.read(query, now)).await
     }
 
-    async fn read_with(&self, token: &Token, query: &[(&str, String)], now: Time) -> Call<Listing> {
+    async fn read_with(&self, token: &Token, query: &[(&str, String)], now: Time) -> ApiCall<ListedPage> {
         let request = self.api.request(Method::GET, "v1/notifications/webhooks-events", query).and_then(
             |mut request| {
                 request.headers_mut().insert(header::AUTHORIZATION, provider_api::bearer(&token.secret)?);
@@ -98,7 +98,7 @@ impl Client {
         self.api.clone().hiding(token.secret.clone()).exchange(request, now, page).await
     }
 
-    async fn new_token(&self, now: Time) -> Call<Token> {
+    async fn new_token(&self, now: Time) -> ApiCall<Token> {
         let request = self.api.request(Method::POST, "v1/oauth2/token", &[]).and_then(|mut request| {
             *request.body_mut() = Full::from(Bytes::from_static(b"grant_type=client_credentials"));
             let basic = provider_api::authorization(&format!("Basic {}", self.basic.expose()))?;
@@ -106,12 +106,12 @@ impl Client {
             request.headers_mut().insert(header::CONTENT_TYPE, FORM);
             Ok(request)
         });
-        let Call { result, attempt, is_replayed } = self.api.exchange(request, now, granted).await;
+        let ApiCall { result, attempt, is_replayed } = self.api.exchange(request, now, granted).await;
         let result = result.map(|granted| Token {
             secret: Secret::new(granted.access_token),
             ends_at: now.plus_ms(granted.expires_in.saturating_mul(1_000) - EARLY_MS),
         });
-        Call { result, attempt, is_replayed }
+        ApiCall { result, attempt, is_replayed }
     }
 }
 
@@ -121,7 +121,7 @@ impl Lister for Client {
         Some(KEPT_MS)
     }
 
-    async fn events(&self, since: Time, until: Time, cursor: Option<&str>, now: Time) -> Call<Listing> {
+    async fn events(&self, since: Time, until: Time, cursor: Option<&str>, now: Time) -> ApiCall<ListedPage> {
         let first = || {
             let (since, until) = (since.to_string(), until.to_string());
             vec![("start_time", since), ("end_time", until), ("page_size", PAGE.to_string())]
@@ -139,7 +139,13 @@ impl Lister for Client {
         &[]
     }
 
-    async fn list(&self, object: &str, _since: Time, _cursor: Option<&str>, now: Time) -> Call<Listing> {
+    async fn list(
+        &self,
+        object: &str,
+        _since: Time,
+        _cursor: Option<&str>,
+        now: Time,
+    ) -> ApiCall<ListedPage> {
         self.api.unlisted(object, now)
     }
 }
@@ -158,7 +164,7 @@ fn granted(body: &[u8]) -> Option<Granted> {
 
 #[derive(Deserialize)]
 struct Page {
-    events: Vec<Object>,
+    events: Vec<ApiObject>,
     #[serde(default)]
     links: Vec<Link>,
 }
@@ -170,11 +176,11 @@ struct Link {
 }
 
 /// Of the address of the next page only the question is taken: where it is asked is the operator's choice.
-fn page(body: &[u8]) -> Option<Listing> {
+fn page(body: &[u8]) -> Option<ListedPage> {
     let page: Page = serde_json::from_slice(body).ok()?;
     let next = page.links.into_iter().find(|link| link.rel == "next");
     let question = next.and_then(|link| Some(link.href.split_once('?')?.1.to_owned()));
-    Some(Listing { next: question.filter(|_| !page.events.is_empty()), items: page.events })
+    Some(ListedPage { next: question.filter(|_| !page.events.is_empty()), items: page.events })
 }
 
 /// Of the token's endpoint: `error` and `error_description`; of all others: `name` and `message`.

@@ -23,12 +23,12 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 use url::Url;
 
-use super::call::Call;
+use super::call::ApiCall;
 use super::http as exchange;
 use crate::env::Exchange;
 
 /// An object as the provider wrote it.
-pub type Object = Box<RawValue>;
+pub type ApiObject = Box<RawValue>;
 /// A request that is ready, or why it can't be sent.
 pub type Ready = Result<Request<Full<Bytes>>, Fault>;
 /// What is wrong with an answer, if anything.
@@ -121,7 +121,7 @@ impl Api {
         request: Ready,
         now: Time,
         understand: fn(&[u8]) -> Option<T>,
-    ) -> Call<T> {
+    ) -> ApiCall<T> {
         let started = Instant::now();
         let answered = match request {
             Ok(request) => self.http.exchange(request, BODY_MAX, started + self.timeout).await,
@@ -134,25 +134,25 @@ impl Api {
         let attempt = self.record(answered.as_ref().ok(), result.as_ref().err(), now, took_ms);
         let is_replayed = answered
             .is_ok_and(|answer| answer.header("idempotent-replayed").is_some_and(|word| word == "true"));
-        Call { result, attempt, is_replayed }
+        ApiCall { result, attempt, is_replayed }
     }
 
     /// An id goes into the path, or into a header: what is none is not sent.
-    pub fn unsent<T>(&self, id: &str, now: Time) -> Call<T> {
+    pub fn unsent<T>(&self, id: &str, now: Time) -> ApiCall<T> {
         let shown: String = id.chars().take(ID_MAX).collect();
         let error = self.hide(&format!("{shown:?} is no id of {}'s; nothing was asked", self.title));
         self.failed(Failure::terminal(BAD_ID, error), now)
     }
 
     /// Something that this provider does not list.
-    pub fn unlisted<T>(&self, what: &str, now: Time) -> Call<T> {
+    pub fn unlisted<T>(&self, what: &str, now: Time) -> ApiCall<T> {
         let error = format!("{} lists no {what}; nothing was asked", self.title);
         self.failed(Failure::terminal("provider_lists_none", error), now)
     }
 
-    fn failed<T>(&self, failure: Failure, now: Time) -> Call<T> {
+    fn failed<T>(&self, failure: Failure, now: Time) -> ApiCall<T> {
         let attempt = self.record(None, Some(&failure), now, 0);
-        Call { result: Err(failure), attempt, is_replayed: false }
+        ApiCall { result: Err(failure), attempt, is_replayed: false }
     }
 
     fn judge<T>(
@@ -257,8 +257,8 @@ impl Said {
 }
 
 /// Any JSON object.
-pub fn object(body: &[u8]) -> Option<Object> {
-    serde_json::from_slice(body).ok().filter(|object: &Object| object.get().starts_with('{'))
+pub fn object(body: &[u8]) -> Option<ApiObject> {
+    serde_json::from_slice(body).ok().filter(|object: &ApiObject| object.get().starts_with('{'))
 }
 
 /// A key that can be sent in a header.

@@ -18,9 +18,9 @@ use sekisho_core::{Secret, Time};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::call::Call;
-use super::listing::{Lister, Listing};
-use super::provider_api::{self, Api, Object, Ready, Said, is_id};
+use super::call::ApiCall;
+use super::listing::{ListedPage, Lister};
+use super::provider_api::{self, Api, ApiObject, Ready, Said, is_id};
 use crate::env::Exchange;
 
 /// Where Square is.
@@ -58,7 +58,7 @@ impl Client {
         query: &[(&str, String)],
         now: Time,
         understand: fn(&[u8]) -> Option<T>,
-    ) -> Call<T> {
+    ) -> ApiCall<T> {
         self.api.exchange(self.request(Method::GET, path, query), now, understand).await
     }
 
@@ -75,7 +75,7 @@ impl Lister for Client {
         Some(KEPT_MS)
     }
 
-    async fn events(&self, since: Time, until: Time, cursor: Option<&str>, now: Time) -> Call<Listing> {
+    async fn events(&self, since: Time, until: Time, cursor: Option<&str>, now: Time) -> ApiCall<ListedPage> {
         let times = json!({ "start_at": since.to_string(), "end_at": until.to_string() });
         let mut search = json!({ "limit": PAGE, "query": { "filter": { "created_at": times } } });
         if let Some(cursor) = cursor {
@@ -93,7 +93,7 @@ impl Lister for Client {
         &["payment", "refund"]
     }
 
-    async fn list(&self, object: &str, since: Time, cursor: Option<&str>, now: Time) -> Call<Listing> {
+    async fn list(&self, object: &str, since: Time, cursor: Option<&str>, now: Time) -> ApiCall<ListedPage> {
         let mut query = vec![("begin_time", since.to_string()), ("limit", PAGE.to_string())];
         match (object, cursor.map(Place::read)) {
             // The first page is empty, and leads to the first location.
@@ -101,9 +101,11 @@ impl Lister for Client {
             ("payment", Some(place)) => {
                 query.push(("location_id", place.location().to_owned()));
                 query.extend(place.cursor.map(|cursor| ("cursor", cursor.to_owned())));
-                let Call { result, attempt, is_replayed } = self.get("v2/payments", &query, now, page).await;
-                let result = result.map(|page| Listing { next: place.after(page.next.as_deref()), ..page });
-                Call { result, attempt, is_replayed }
+                let ApiCall { result, attempt, is_replayed } =
+                    self.get("v2/payments", &query, now, page).await;
+                let result =
+                    result.map(|page| ListedPage { next: place.after(page.next.as_deref()), ..page });
+                ApiCall { result, attempt, is_replayed }
             }
             ("refund", _) => {
                 query.extend(cursor.map(|cursor| ("cursor", cursor.to_owned())));
@@ -151,23 +153,23 @@ struct Location {
     id: String,
 }
 
-fn locations(body: &[u8]) -> Option<Listing> {
+fn locations(body: &[u8]) -> Option<ListedPage> {
     let Locations { locations } = serde_json::from_str(provider_api::object(body)?.get()).ok()?;
     let ids: Vec<_> = locations.into_iter().map(|one| one.id).filter(|id| is_id(id)).collect();
-    Some(Listing { items: Vec::new(), next: Some(ids.join(",")).filter(|ids| !ids.is_empty()) })
+    Some(ListedPage { items: Vec::new(), next: Some(ids.join(",")).filter(|ids| !ids.is_empty()) })
 }
 
 /// An empty list is left out.
 #[derive(Deserialize)]
 struct Page {
     #[serde(default, alias = "payments", alias = "refunds")]
-    events: Vec<Object>,
+    events: Vec<ApiObject>,
     cursor: Option<String>,
 }
 
-fn page(body: &[u8]) -> Option<Listing> {
+fn page(body: &[u8]) -> Option<ListedPage> {
     let page: Page = serde_json::from_str(provider_api::object(body)?.get()).ok()?;
-    Some(Listing { items: page.events, next: page.cursor.filter(|cursor| !cursor.is_empty()) })
+    Some(ListedPage { items: page.events, next: page.cursor.filter(|cursor| !cursor.is_empty()) })
 }
 
 #[derive(Default, Deserialize)]

@@ -15,11 +15,11 @@ use http::{HeaderValue, Method, Request, header};
 use http_body_util::Full;
 use sekisho_core::{Secret, Time};
 
-pub use super::call::Call;
-pub use super::provider_api::Object;
+pub use super::call::ApiCall;
+pub use super::provider_api::ApiObject;
 use super::provider_api::{self, Api, Ready, is_id, unsendable};
 use crate::env::Exchange;
-pub use list::{Cursor, Page, Paging, RefundsOf};
+pub use list::{Cursor, Paging, RefundsOf, StripePage};
 pub use lister::StripeLister;
 
 /// Where Stripe is.
@@ -110,7 +110,7 @@ impl Client {
     }
 
     /// One object by its id.
-    pub async fn retrieve(&self, collection: Collection, id: &str, now: Time) -> Call<Object> {
+    pub async fn retrieve(&self, collection: Collection, id: &str, now: Time) -> ApiCall<ApiObject> {
         if !is_id(id) {
             return self.api.unsent(id, now);
         }
@@ -118,22 +118,22 @@ impl Client {
     }
 
     /// A page of all that a collection holds.
-    pub async fn list(&self, collection: Collection, paging: &Paging, now: Time) -> Call<Page> {
+    pub async fn list(&self, collection: Collection, paging: &Paging, now: Time) -> ApiCall<StripePage> {
         self.page(collection.path(), paging.query(Vec::new()), now).await
     }
 
-    pub async fn refunds(&self, of: &RefundsOf, paging: &Paging, now: Time) -> Call<Page> {
+    pub async fn refunds(&self, of: &RefundsOf, paging: &Paging, now: Time) -> ApiCall<StripePage> {
         self.page(Collection::Refunds.path(), paging.query(of.query()), now).await
     }
 
     /// Of these types, `charge.*` included, at most 20; of all types when there are none.
-    pub async fn events(&self, types: &[&str], paging: &Paging, now: Time) -> Call<Page> {
+    pub async fn events(&self, types: &[&str], paging: &Paging, now: Time) -> ApiCall<StripePage> {
         let types = types.iter().map(|one| ("types[]", (*one).to_owned())).collect();
         self.page("events", paging.query(types), now).await
     }
 
     /// Makes a refund, once for each key: Stripe gives the first answer again.
-    pub async fn create_refund(&self, new: &RefundRequest<'_>, key: &str, now: Time) -> Call<Object> {
+    pub async fn create_refund(&self, new: &RefundRequest<'_>, key: &str, now: Time) -> ApiCall<ApiObject> {
         let mut form =
             vec![(new.object.to_owned(), new.id.to_owned()), ("amount".into(), new.amount.to_string())];
         form.extend(new.reason.map(|reason| ("reason".into(), reason.to_owned())));
@@ -141,7 +141,13 @@ impl Client {
         self.create(Collection::Refunds.path(), &form, key, now).await
     }
 
-    async fn create(&self, path: &str, form: &[(String, String)], key: &str, now: Time) -> Call<Object> {
+    async fn create(
+        &self,
+        path: &str,
+        form: &[(String, String)],
+        key: &str,
+        now: Time,
+    ) -> ApiCall<ApiObject> {
         let request = self.request(path, &[]).and_then(|request| {
             let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
             let key = HeaderValue::from_str(key).map_err(|_| unsendable("idempotency key"))?;
@@ -155,7 +161,7 @@ impl Client {
         self.exchange(request, now, provider_api::object).await
     }
 
-    async fn page(&self, collection: &str, query: Vec<(&str, String)>, now: Time) -> Call<Page> {
+    async fn page(&self, collection: &str, query: Vec<(&str, String)>, now: Time) -> ApiCall<StripePage> {
         self.read(collection, &query, now, answer::page).await
     }
 
@@ -165,11 +171,11 @@ impl Client {
         query: &[(&str, String)],
         now: Time,
         understand: fn(&[u8]) -> Option<T>,
-    ) -> Call<T> {
+    ) -> ApiCall<T> {
         self.exchange(self.request(path, query), now, understand).await
     }
 
-    async fn exchange<T>(&self, request: Ready, now: Time, understand: fn(&[u8]) -> Option<T>) -> Call<T> {
+    async fn exchange<T>(&self, request: Ready, now: Time, understand: fn(&[u8]) -> Option<T>) -> ApiCall<T> {
         if let Some(account) = self.account.as_deref().filter(|account| !is_id(account)) {
             return self.api.unsent(account, now);
         }

@@ -9,13 +9,13 @@ use sekisho_core::notification::Alert;
 use sekisho_core::notification::alert::News;
 use sekisho_core::pattern::Pattern;
 use sekisho_core::queue::Failure;
-use sekisho_core::settlement::{self, Fetch, Provider, reading};
+use sekisho_core::settlement::{self, ApiProvider, Fetch, reading};
 
 use super::announce;
 use crate::config::{self, Config};
-use crate::effects::call::Call;
+use crate::effects::call::ApiCall;
 use crate::effects::listing::Lister;
-use crate::effects::provider_api::{FORBIDDEN, NOT_FOUND, Object, UNAUTHORIZED};
+use crate::effects::provider_api::{ApiObject, FORBIDDEN, NOT_FOUND, UNAUTHORIZED};
 use crate::effects::stripe::Collection;
 use crate::effects::{komoju, line_pay, mollie, payjp, paypal, square, stripe};
 use crate::engine::Base;
@@ -33,7 +33,7 @@ pub struct ApiAccounts(Vec<ApiAccount>);
 /// One source's key to its provider's API.
 pub struct ApiAccount {
     pub source: String,
-    pub provider: Provider,
+    pub provider: ApiProvider,
     /// `None` shows both modes, as far as we know.
     pub livemode: Option<bool>,
     /// Whether money may be given back with it.
@@ -52,7 +52,7 @@ pub enum Use {
     /// Reading one object by its id.
     Fetch,
     Refund,
-    /// A key without the right to it is told of by the run that needed it ([`RunResult`](sekisho_core::reconcile::RunResult)).
+    /// A key without the right to it is told of by the run that needed it ([`ReconcileResult`](sekisho_core::reconcile::ReconcileResult)).
     List,
 }
 
@@ -108,7 +108,7 @@ impl ApiAccounts {
     pub fn new(config: &Config, env: &Env) -> anyhow::Result<Self> {
         let mut accounts = Vec::new();
         for source in &config.sources {
-            let (Some(api), Some(provider)) = (&source.api, Provider::parse(source.provider.about().name))
+            let (Some(api), Some(provider)) = (&source.api, ApiProvider::parse(source.provider.about().name))
             else {
                 continue;
             };
@@ -118,7 +118,7 @@ impl ApiAccounts {
                 livemode: api.livemode.or(source.livemode),
                 refunds: api.refunds,
                 reconcile: api.reconcile && !provider.only_hints(),
-                names: source.account.clone().filter(|_| provider == Provider::Square),
+                names: source.account.clone().filter(|_| provider == ApiProvider::Square),
                 client: Client::new(provider, api, env)?,
                 refusals: Mutex::default(),
             });
@@ -141,25 +141,25 @@ impl ApiAccounts {
     }
 
     /// Everybody who may know an object: with several accounts of one provider, only one of them does.
-    pub fn of(&self, provider: Provider, livemode: Option<bool>) -> impl Iterator<Item = &ApiAccount> {
+    pub fn of(&self, provider: ApiProvider, livemode: Option<bool>) -> impl Iterator<Item = &ApiAccount> {
         let fits = move |mode: Option<bool>| mode.is_none() || mode == livemode;
         self.0.iter().filter(move |known| known.provider == provider && fits(known.livemode))
     }
 }
 
 impl Client {
-    fn new(provider: Provider, api: &config::Api, env: &Env) -> anyhow::Result<Self> {
+    fn new(provider: ApiProvider, api: &config::Api, env: &Env) -> anyhow::Result<Self> {
         let (url, key, id) =
             (api.url.as_str(), api.key.clone(), api.client_id.as_deref().unwrap_or_default());
         let way = env.outside.exchange();
         Ok(match provider {
-            Provider::Stripe => Self::Stripe(stripe::Client::new(url, key, WITHIN)?.by(way)),
-            Provider::Paypal => Self::lister(paypal::Client::new(url, id, key, WITHIN)?.by(way)),
-            Provider::Square => Self::lister(square::Client::new(url, key, WITHIN)?.by(way)),
-            Provider::Payjp => Self::lister(payjp::Client::new(url, key, WITHIN)?.by(way)),
-            Provider::Komoju => Self::lister(komoju::Client::new(url, key, WITHIN)?.by(way)),
-            Provider::MollieClassic => Self::Mollie(mollie::Client::new(url, key, WITHIN)?.by(way)),
-            Provider::LinePay => Self::LinePay(line_pay::Client::new(url, id, key, WITHIN)?.by(way)),
+            ApiProvider::Stripe => Self::Stripe(stripe::Client::new(url, key, WITHIN)?.by(way)),
+            ApiProvider::Paypal => Self::lister(paypal::Client::new(url, id, key, WITHIN)?.by(way)),
+            ApiProvider::Square => Self::lister(square::Client::new(url, key, WITHIN)?.by(way)),
+            ApiProvider::Payjp => Self::lister(payjp::Client::new(url, key, WITHIN)?.by(way)),
+            ApiProvider::Komoju => Self::lister(komoju::Client::new(url, key, WITHIN)?.by(way)),
+            ApiProvider::MollieClassic => Self::Mollie(mollie::Client::new(url, key, WITHIN)?.by(way)),
+            ApiProvider::LinePay => Self::LinePay(line_pay::Client::new(url, id, key, WITHIN)?.by(way)),
         })
     }
 
@@ -176,7 +176,7 @@ impl ApiAccount {
     }
 
     /// Asks for an object by its id; `None` where the provider is not asked for such.
-    pub async fn fetch(&self, fetch: &Fetch, now: Time) -> Option<Call<Object>> {
+    pub async fn fetch(&self, fetch: &Fetch, now: Time) -> Option<ApiCall<ApiObject>> {
         let id = &*fetch.id;
         Some(match (&self.client, &*fetch.object) {
             (Client::Stripe(_), object) => {

@@ -8,7 +8,7 @@ use sekisho_core::job::{End, Lane, Outcome};
 use sekisho_core::queue::{Failure, breaker};
 use sekisho_core::settlement::decide::Aggregate as _;
 use sekisho_core::settlement::payment::Facts;
-use sekisho_core::settlement::{Fetch, Provider};
+use sekisho_core::settlement::{ApiProvider, Fetch};
 
 use super::accounts::{ApiAccounts, Use};
 use super::{FAILURES_IN_A_ROW, plain, unavailable};
@@ -97,7 +97,7 @@ async fn is_over(engine: &Engine, fetch: &Fetch) -> Result<bool, Failure> {
 
 /// One lane for each provider that can be asked.
 pub fn lanes() -> impl Iterator<Item = (Lane, LanePolicy)> {
-    Provider::ALL.into_iter().map(|provider| (Lane::fetch(provider.name()), policy(AT_ONCE, RATE)))
+    ApiProvider::ALL.into_iter().map(|provider| (Lane::fetch(provider.name()), policy(AT_ONCE, RATE)))
 }
 
 /// How a provider's API may be used.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use sekisho_core::change::ChangeSet;
 use sekisho_core::event::Stored;
 use sekisho_core::job::{End, Notify, Outcome};
-use sekisho_core::notification::{Notice, Rule, To, awaits_receipt, compose, feedback};
+use sekisho_core::notification::{Notice, NotifyRule, To, awaits_receipt, compose, feedback};
 use sekisho_core::queue::Failure;
 
 use super::{unavailable, unwritten};
@@ -24,7 +24,7 @@ const PATIENCE: i32 = 6;
 pub const AT_ONCE: usize = 4;
 
 pub struct Notifier {
-    rules: Vec<Rule>,
+    rules: Vec<NotifyRule>,
     notifications: Notifications,
 }
 

@@ -1,6 +1,6 @@
 //! Comparing what a provider lists with what came: every page of its events, then the objects that money hangs on. What is
 //! missing goes in like any other event, under the source it should have come by; what was found is committed at the end
-//! ([`RunResult`]). A run that breaks off loses nothing: what it took in is here, and the next one begins where it did.
+//! ([`ReconcileResult`]). A run that breaks off loses nothing: what it took in is here, and the next one begins where it did.
 
 mod by_hand;
 mod events;
@@ -20,7 +20,7 @@ use sekisho_core::provider::Scheme;
 use sekisho_core::queue::Failure;
 use sekisho_core::reconcile::silence::DAYS;
 use sekisho_core::reconcile::{
-    Found, Heard, Policy, Rates, Reach, RunOrder, RunResult, Silent, SourceRegister, Window,
+    Found, Heard, Rates, Reach, ReconcilePolicy, ReconcileResult, RunOrder, Silent, SourceRegister, Window,
 };
 use sekisho_core::settlement::References;
 use sekisho_core::source_name::Origin;
@@ -31,8 +31,8 @@ use sekisho_store::EventFilter;
 use super::accounts::{ApiAccount, ApiAccounts, Use};
 use super::{unavailable, unwritten};
 use crate::config::Config;
-use crate::effects::call::Call;
-use crate::effects::listing::{Lister, Listing};
+use crate::effects::call::ApiCall;
+use crate::effects::listing::{ListedPage, Lister};
 use crate::engine::{Base, Engine};
 use crate::env::Env;
 use crate::telemetry::SourceLabels;
@@ -56,7 +56,7 @@ const VIA: &str = r#"[["content-type","application/json"],["sekisho-via","reconc
 pub struct Reconciler {
     accounts: Arc<ApiAccounts>,
     doors: Vec<Door>,
-    policy: Policy,
+    policy: ReconcilePolicy,
     references: References,
     kept_ms: i64,
 }
@@ -205,7 +205,7 @@ impl Reconciler {
             return Err(failure.clone());
         }
         let (heard, rates) = (heard(base, source).await?, self.rates(base, source, at).await?);
-        let run = RunResult {
+        let run = ReconcileResult {
             source,
             at,
             window,
@@ -236,7 +236,7 @@ impl Reconciler {
     async fn write(
         &self,
         base: &Base,
-        run: &RunResult<'_>,
+        run: &ReconcileResult<'_>,
         actor: Option<&Actor<'_>>,
     ) -> Result<SourceRegister, Failure> {
         let key = SourceRegister::key(run.source);
@@ -364,7 +364,7 @@ impl Reader<'_> {
     }
 
     /// Notes what an answer says of the key; gives the page.
-    async fn page(&self, call: Call<Listing>) -> Result<Listing, Failure> {
+    async fn page(&self, call: ApiCall<ListedPage>) -> Result<ListedPage, Failure> {
         self.account.judge(self.base, Use::List, call.result.as_ref().err()).await;
         call.result
     }

@@ -12,7 +12,7 @@ use sekisho_core::queue::{self, Failure, Retry};
 use sekisho_core::settlement::follow::OrderPolicy;
 use sekisho_core::settlement::payment::{Facts, Generation, RefundOrder};
 use sekisho_core::settlement::refund::{self, Listed, RefundStep};
-use sekisho_core::settlement::{self, Fetch, Provider, RefundCall, Terms};
+use sekisho_core::settlement::{self, ApiProvider, Fetch, RefundCall, Terms};
 use sekisho_core::state::{Key, Kind, Wanted};
 
 use super::accounts::{ApiAccount, ApiAccounts, Use};
@@ -47,7 +47,7 @@ pub struct Refunder {
 
 /// One lane for each provider that can give money back.
 pub fn lanes() -> impl Iterator<Item = (Lane, LanePolicy)> {
-    let can = Provider::ALL.into_iter().filter(|provider| provider.can_refund());
+    let can = ApiProvider::ALL.into_iter().filter(|provider| provider.can_refund());
     can.map(|provider| (Lane::refund(provider.name()), policy(AT_ONCE, RATE)))
 }
 
@@ -166,7 +166,7 @@ impl Run<'_> {
     }
 
     /// All refunds of the object.
-    async fn list(&mut self, client: &stripe::Client) -> Result<Vec<stripe::Object>, Failure> {
+    async fn list(&mut self, client: &stripe::Client) -> Result<Vec<stripe::ApiObject>, Failure> {
         let id = &self.call.id;
         let of = match &*self.call.object {
             "charge" => RefundsOf::Charge(id.clone()),
@@ -271,16 +271,16 @@ impl Run<'_> {
         ChangeSet::end(self.job.lease, end, self.engine.node.now())
     }
 
-    fn note<T>(&mut self, call: stripe::Call<T>) -> Result<T, Failure> {
+    fn note<T>(&mut self, call: stripe::ApiCall<T>) -> Result<T, Failure> {
         self.went_well = Some(is_reached(call.result.as_ref().err()));
         self.attempt = Some(call.attempt);
         call.result
     }
 
     /// The refunds that were seen, each as an event. The store leaves out those that came before.
-    fn arrivals(&self, refunds: &[stripe::Object]) -> Vec<Arrival> {
+    fn arrivals(&self, refunds: &[stripe::ApiObject]) -> Vec<Arrival> {
         let (call, now) = (self.call, self.engine.node.now());
-        let event = |refund: &stripe::Object| {
+        let event = |refund: &stripe::ApiObject| {
             let fetch = Fetch {
                 provider: call.provider,
                 account: call.account.clone(),
@@ -367,7 +367,7 @@ async fn load(engine: &Engine, call: &RefundCall) -> Result<Facts, Failure> {
 }
 
 /// One that can't be read may be the one we look for.
-fn listed(found: &[stripe::Object]) -> Result<Vec<Listed>, Failure> {
+fn listed(found: &[stripe::ApiObject]) -> Result<Vec<Listed>, Failure> {
     let unreadable = || Failure::transient("broken", "a refund that the provider lists can't be read");
     found.iter().map(|refund| refund::listed(refund).ok_or_else(unreadable)).collect()
 }

@@ -18,7 +18,7 @@ use sekisho_core::mail_address::mask_text;
 use sekisho_core::notification::alert::News;
 use sekisho_core::notification::notice::HANDED_BACK;
 use sekisho_core::notification::template::Templates;
-use sekisho_core::notification::{Alert, Doubt, Message, Notice, Status, Step, Then, message};
+use sekisho_core::notification::{Alert, Doubt, Message, Notice, NoticeStatus, Step, Then, message};
 use sekisho_core::queue::Failure;
 use tokio::sync::SemaphorePermit;
 use tokio::time::Instant;
@@ -86,7 +86,7 @@ impl Sender {
         let channel = self.channels.iter().find(named).ok_or_else(removed)?;
         let doubt = channel.doubt.unwrap_or(Doubt::of(pending.notice.audience));
         match pending.notice.status() {
-            Status::Sending if doubt == Doubt::Hold => {
+            NoticeStatus::Sending if doubt == Doubt::Hold => {
                 let failure = Failure::terminal(
                     "cut_off",
                     "the server stopped while it was being sent: it is unknown whether it arrived",
@@ -94,13 +94,17 @@ impl Sender {
                 return Ok(Ran::Ended(pending.uncertain(engine, job, &failure)));
             }
             // Whoever finds a failed or uncertain one in the queue was sent by a person.
-            Status::Sending | Status::Queued | Status::Retrying | Status::Failed | Status::Uncertain => {}
-            Status::Sent
-            | Status::Suppressed
-            | Status::RateLimited
-            | Status::Off
-            | Status::Bounced
-            | Status::Complained => {
+            NoticeStatus::Sending
+            | NoticeStatus::Queued
+            | NoticeStatus::Retrying
+            | NoticeStatus::Failed
+            | NoticeStatus::Uncertain => {}
+            NoticeStatus::Sent
+            | NoticeStatus::Suppressed
+            | NoticeStatus::RateLimited
+            | NoticeStatus::Off
+            | NoticeStatus::Bounced
+            | NoticeStatus::Complained => {
                 let note = format!("it was {} already", pending.notice.status().name());
                 unjudged(engine, &channel.lane);
                 return Ok(skipped(engine, job, &note));
@@ -200,12 +204,12 @@ async fn try_all(
         if !may_start(engine, job) {
             return Ok(put_back(engine, work));
         }
-        let step = Step::new(engine.node.now(), Status::Sending).noting(format!("try {n}"));
+        let step = Step::new(engine.node.now(), NoticeStatus::Sending).noting(format!("try {n}"));
         pending.note_step(engine, job, step).await?;
         if !may_start(engine, job) {
             // Nothing went out: whoever has it now finds it `sending`, and must not take our word for it.
-            let step =
-                Step::new(engine.node.now(), Status::Queued).because(HANDED_BACK, "handed back untried");
+            let step = Step::new(engine.node.now(), NoticeStatus::Queued)
+                .because(HANDED_BACK, "handed back untried");
             pending.note_step(engine, job, step).await?;
             return Ok(put_back(engine, work));
         }
@@ -234,7 +238,7 @@ async fn try_all(
                 return wait_for_channel(engine, work, channel, pending, &failure, for_ms).await;
             }
             Then::Again { after_ms, failure } => {
-                let step = Step::new(engine.node.now(), Status::Retrying)
+                let step = Step::new(engine.node.now(), NoticeStatus::Retrying)
                     .because(failure.reason, clipped(&failure.error));
                 pending.note_step(engine, job, step).await?;
                 tracing::warn!(
@@ -287,8 +291,8 @@ async fn wait_for_channel(
 ) -> Result<Ran, Failure> {
     let now = engine.node.now();
     let until = now.plus_ms(for_ms.unwrap_or(SHUT_MS));
-    if pending.notice.status() != Status::Queued {
-        let step = Step::new(now, Status::Queued).because(failure.reason, clipped(&failure.error));
+    if pending.notice.status() != NoticeStatus::Queued {
+        let step = Step::new(now, NoticeStatus::Queued).because(failure.reason, clipped(&failure.error));
         pending.note_step(engine, &work.job, step).await?;
     }
     let error = mask_text(&clipped(&failure.error));

@@ -16,7 +16,7 @@ use std::time::Duration;
 use sekisho_core::change::{ChangeSet, Committed};
 use sekisho_core::delivery::Route;
 use sekisho_core::job::{Job, Lease};
-use sekisho_core::notification::Rule;
+use sekisho_core::notification::NotifyRule;
 use sekisho_core::queue::Failure;
 use sekisho_core::settlement::follow::OrderPolicy;
 use sekisho_core::settlement::{self, Change, References, Terms, Wanted};
@@ -28,7 +28,7 @@ use super::sources::Sources;
 use crate::config::Config;
 use crate::engine::{Engine, Ran, Work};
 use crate::stop::Stop;
-use build::{Draft, born};
+use build::{SettlementDraft, born};
 use read::{ReadEvent, inputs};
 
 /// Events settled in one commit.
@@ -43,7 +43,7 @@ const AGAIN_AFTER: Duration = Duration::from_millis(50);
 pub struct Settler {
     /// In the order of the configuration.
     routes: Vec<Route>,
-    rules: Vec<Rule>,
+    rules: Vec<NotifyRule>,
     sources: Arc<Sources>,
     references: References,
     accounts: Arc<ApiAccounts>,
@@ -162,7 +162,7 @@ impl Settler {
         for work in works {
             match self.read_event(batch, &work).await {
                 Ok(event) => events.push(event),
-                Err(set) => drafts.push(Draft { works: vec![work], set }),
+                Err(set) => drafts.push(SettlementDraft { works: vec![work], set }),
             }
         }
         match self.decide(batch, &events).await {
@@ -207,14 +207,14 @@ impl Settler {
     }
 
     /// Finds the one that makes the program fail, so that the others get through.
-    async fn draft_singly(&self, batch: Batch<'_>, events: Vec<ReadEvent>) -> Vec<Draft> {
+    async fn draft_singly(&self, batch: Batch<'_>, events: Vec<ReadEvent>) -> Vec<SettlementDraft> {
         let mut drafts = Vec::new();
         for event in events {
             match self.decide(batch, std::slice::from_ref(&event)).await {
                 Decided::Changes(changes) => drafts.extend(batch.drafts(vec![event], changes)),
                 Decided::Panicked => {
                     let set = batch.failed(&event.work, &panicked());
-                    drafts.push(Draft { works: vec![event.work], set });
+                    drafts.push(SettlementDraft { works: vec![event.work], set });
                 }
                 Decided::Senseless => batch.engine.held.let_go([event.work.job.lease]),
             }
@@ -223,8 +223,13 @@ impl Settler {
     }
 
     /// Hands on what was queued, gives up what was not; gives back what must be decided again.
-    fn settled(self: &Arc<Self>, batch: Batch<'_>, draft: Draft, answer: Option<Committed>) -> Vec<Work> {
-        let (engine, Draft { works, set }) = (batch.engine, draft);
+    fn settled(
+        self: &Arc<Self>,
+        batch: Batch<'_>,
+        draft: SettlementDraft,
+        answer: Option<Committed>,
+    ) -> Vec<Work> {
+        let (engine, SettlementDraft { works, set }) = (batch.engine, draft);
         match answer {
             Some(Committed::Applied { repeated }) => {
                 works.iter().zip(&set.ends).for_each(|(work, ended)| engine.completer.note(work, ended));

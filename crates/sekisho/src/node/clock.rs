@@ -49,7 +49,7 @@ pub struct Clock {
 
 /// What a look at the clocks said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Checked {
+pub struct ClockChecked {
     pub is_sure: bool,
     /// How far the wall clock is from where it should be.
     pub jump_ms: i64,
@@ -74,17 +74,17 @@ impl Clock {
         self.believed_ms
     }
 
-    pub fn check(&mut self, at: Moment, store_time: Option<Time>) -> Checked {
+    pub fn check(&mut self, at: Moment, store_time: Option<Time>) -> ClockChecked {
         let jump_ms = self.known.jump_ms(at);
         let Some(time) = store_time else { return self.check_alone(at, jump_ms) };
         let skew_ms = time.ms() - at.wall.ms();
         let is_sure = skew_ms.abs() <= SKEW_MAX_MS;
         self.known = Moment { wall: if is_sure { at.wall } else { time }, ..at };
-        Checked { is_sure, jump_ms, skew_ms, is_believed: false }
+        ClockChecked { is_sure, jump_ms, skew_ms, is_believed: false }
     }
 
-    fn check_alone(&mut self, at: Moment, jump_ms: i64) -> Checked {
-        let mut checked = Checked { is_sure: true, jump_ms, skew_ms: 0, is_believed: false };
+    fn check_alone(&mut self, at: Moment, jump_ms: i64) -> ClockChecked {
+        let mut checked = ClockChecked { is_sure: true, jump_ms, skew_ms: 0, is_believed: false };
         if jump_ms.abs() <= SKEW_MAX_MS {
             self.jumped = None;
             return checked;
@@ -111,7 +111,7 @@ mod tests {
     struct Machine {
         clock: Clock,
         at: Moment,
-        last: Checked,
+        last: ClockChecked,
     }
 
     impl Machine {

@@ -6,21 +6,21 @@
 use std::collections::BTreeMap;
 
 use sekisho_core::Time;
-use sekisho_core::audit::{ANCHORED, Check};
-use sekisho_store::{FIND_MAX, Link, Store};
+use sekisho_core::audit::{ANCHORED, AuditCheck};
+use sekisho_store::{AuditLink, FIND_MAX, Store};
 
 use crate::refusal::Result;
 
 /// What a walk over the whole log found.
 #[derive(Debug, Default)]
 pub struct AuditReport {
-    pub check: Check,
+    pub check: AuditCheck,
     /// Number and time of the newest anchor: what was cut off the end after it can't be seen.
     pub anchor: Option<(i64, Time)>,
 }
 
 pub async fn verify_audit(store: &dyn Store) -> Result<AuditReport> {
-    let (mut check, mut anchor) = (Check::default(), None);
+    let (mut check, mut anchor) = (AuditCheck::default(), None);
     each_link(store, |link| {
         check.show(link);
         let anchors = link.entries.iter().filter(|one| one.entry.action == ANCHORED && !link.hash.is_empty());
@@ -31,7 +31,7 @@ pub async fn verify_audit(store: &dyn Store) -> Result<AuditReport> {
 }
 
 /// Shows every link, the oldest chain first, each from its beginning.
-pub async fn each_link(store: &dyn Store, mut show: impl FnMut(&Link)) -> Result<()> {
+pub async fn each_link(store: &dyn Store, mut show: impl FnMut(&AuditLink)) -> Result<()> {
     let heads = store.chain_heads().await?;
     let heads: BTreeMap<_, _> = heads.into_iter().map(|head| (head.chain, head.n)).collect();
     let mut after = None;
@@ -40,7 +40,7 @@ pub async fn each_link(store: &dyn Store, mut show: impl FnMut(&Link)) -> Result
         let Some(last) = page.last() else { return Ok(()) };
         after = Some((last.chain, last.n));
         // What hangs on no link is shown whenever it came: nothing of ours writes it.
-        let is_older = |link: &&Link| heads.get(&link.chain).is_some_and(|head| link.n <= *head);
+        let is_older = |link: &&AuditLink| heads.get(&link.chain).is_some_and(|head| link.n <= *head);
         page.iter().filter(|link| link.hash.is_empty() || is_older(link)).for_each(&mut show);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sekisho_core::delivery::Route;
-use sekisho_core::notification::{House, Rule};
+use sekisho_core::notification::{House, NotifyRule};
 use sekisho_core::settlement::References;
 use sekisho_core::settlement::follow::OrderPolicy;
 use sekisho_core::source_name::Origin;
@@ -15,7 +15,7 @@ use crate::config::{Config, Reservations};
 pub struct OrderContext {
     pub routes: Vec<Route>,
     /// Who is told what, and who speaks.
-    pub rules: Vec<Rule>,
+    pub rules: Vec<NotifyRule>,
     pub house: House,
     /// What is behind each source, and where its events say what they are for.
     pub origins: BTreeMap<String, Origin>,

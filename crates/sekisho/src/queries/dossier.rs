@@ -12,8 +12,8 @@ use sekisho_core::source_name::OWN;
 use sekisho_core::state::State;
 use sekisho_core::{Seq, Time};
 use sekisho_store::{
-    AuditEntry, AuditFilter, BookedLine, Error, EventFilter, EventSummary, FIND_MAX, LineFilter, Message,
-    Order, Result, Standing, Store,
+    AuditEntry, AuditFilter, BookedLine, Error, EventFilter, EventSummary, FIND_MAX, LineFilter, Order,
+    Result, Standing, Store, StoredMessage,
 };
 
 use super::notices::NoticeQuery;
@@ -37,7 +37,7 @@ pub struct Dossier {
     pub entries: Vec<AuditEntry>,
     pub events: Vec<EventSummary>,
     /// What each event caused.
-    pub messages: BTreeMap<Seq, Vec<Message>>,
+    pub messages: BTreeMap<Seq, Vec<StoredMessage>>,
     pub lines: Vec<BookedLine>,
     pub notices: Vec<(String, Notice)>,
     /// Nothing was left out for being too much.
@@ -140,7 +140,7 @@ async fn notices_of(
     store: &dyn Store,
     ids: &[String],
     events: &[EventSummary],
-    messages: &BTreeMap<Seq, Vec<Message>>,
+    messages: &BTreeMap<Seq, Vec<StoredMessage>>,
     now: Time,
 ) -> Result<Vec<(String, Notice)>> {
     let mut found: BTreeMap<String, Notice> = BTreeMap::new();
@@ -164,7 +164,7 @@ async fn notices_of(
     Ok(found.into_iter().take(NOTICES_MAX).collect())
 }
 
-fn end_of(task: &Message, now: Time) -> Time {
+fn end_of(task: &StoredMessage, now: Time) -> Time {
     match &task.standing {
         Standing::Waiting(_) | Standing::Running => now,
         Standing::Done(_, at) | Standing::Dead(_, at) => *at,

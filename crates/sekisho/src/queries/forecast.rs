@@ -13,12 +13,12 @@ use sekisho_core::settlement::{Fetch, held_back, read};
 use sekisho_core::source_name::{FETCHED, Origin};
 use sekisho_core::state::{Key, State};
 use sekisho_core::{Seq, Time};
-use sekisho_store::{Message, Standing, Store};
+use sekisho_store::{Standing, Store, StoredMessage};
 
 use super::context::OrderContext;
 use crate::refusal::Result;
 use crate::types::{ReplayReport, RouteForecast, Unanswered};
-use announced::Announced;
+use announced::AnnouncedBefore;
 use notices::NoticeOutlook;
 
 /// Events whose bodies are in memory at once.
@@ -33,7 +33,7 @@ pub async fn forecast(
     at: Time,
 ) -> Result<()> {
     let mut outlook = Outlook::new(context, at);
-    let mut announced = Announced::default();
+    let mut announced = AnnouncedBefore::default();
     for chunk in events.chunks(LOADED) {
         let mut readings = Vec::new();
         for event in store.load_events(chunk.to_vec()).await? {
@@ -74,7 +74,7 @@ impl OrderContext {
     }
 }
 
-fn is_unfinished(message: &Message) -> bool {
+fn is_unfinished(message: &StoredMessage) -> bool {
     matches!(message.standing, Standing::Waiting(_) | Standing::Running)
 }
 
@@ -103,7 +103,7 @@ impl<'k> Outlook<'k> {
         store: &dyn Store,
         origin: Origin,
         event: &Stored,
-        before: &[Message],
+        before: &[StoredMessage],
         drafts: &BTreeMap<Key, State>,
     ) -> Result<bool> {
         let variables = Variables::of(event);
@@ -144,7 +144,7 @@ impl<'k> Outlook<'k> {
 
 impl RouteForecast {
     /// Where the event's last delivery to this route stands, if there was one.
-    fn add(&mut self, before: &[Message]) {
+    fn add(&mut self, before: &[StoredMessage]) {
         let lane = Lane::to_route(&self.route);
         let last = before.iter().filter(|message| message.lane == lane).max_by_key(|message| message.job);
         let count = match last.map(|message| &message.standing) {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use sekisho_core::directory::{Tenant, own_id};
 use sekisho_core::event::Stored;
 use sekisho_core::mail_address::MailAddress;
-use sekisho_core::notification::{Named, Notice, Parties, Status, To};
+use sekisho_core::notification::{Named, Notice, NoticeStatus, Parties, To};
 use sekisho_core::state::{Key, Kind, State};
 use sekisho_core::{Seq, Time};
 use sekisho_store::{FIND_MAX, StateFilter, Store};
@@ -25,7 +25,7 @@ pub async fn notice(store: &dyn Store, id: &str) -> Result<Option<(State, Notice
 #[derive(Clone, Debug, Default)]
 pub struct NoticeQuery {
     pub to: Option<MailAddress>,
-    pub status: Option<Status>,
+    pub status: Option<NoticeStatus>,
     pub tenant: Option<String>,
     pub template: Option<String>,
     pub channel: Option<String>,

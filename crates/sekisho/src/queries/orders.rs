@@ -58,7 +58,7 @@ pub async fn slots(
 }
 
 pub fn reservation_view(state: &State, policy: &OrderPolicy, at: Time) -> Result<Reservation> {
-    let facts: rsv::Facts = read(state)?;
+    let facts: rsv::ReservationFacts = read(state)?;
     typed(view::reservation(&state.key.id, &facts, at, policy))
 }
 
@@ -84,7 +84,7 @@ pub async fn fulfilments(
     policy: &OrderPolicy,
     states: &[State],
 ) -> Result<Vec<Fulfilment>> {
-    let mut all: Vec<(&State, ful::Facts)> = Vec::new();
+    let mut all: Vec<(&State, ful::FulfilmentFacts)> = Vec::new();
     for state in states {
         all.push((state, read(state)?));
     }
@@ -107,7 +107,7 @@ pub async fn fulfilments(
 }
 
 pub fn case_view(state: &State, policy: &OrderPolicy, at: Time) -> Result<Case> {
-    let facts: case::Facts = read(state)?;
+    let facts: case::CaseFacts = read(state)?;
     typed(view::case(&state.key.id, &facts, &policy.rules, at))
 }
 

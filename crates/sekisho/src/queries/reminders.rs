@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use sekisho_core::Time;
 use sekisho_core::calendar::Day;
 use sekisho_core::directory::{Staff, Subject};
-use sekisho_core::notification::reminder::{self, Run};
-use sekisho_core::notification::{Notice, Place, Status};
+use sekisho_core::notification::reminder::{self, ReminderRun};
+use sekisho_core::notification::{Notice, NoticeStatus, TenantPlace};
 use sekisho_core::state::Kind;
 use sekisho_core::time::DAY_MS;
 use sekisho_store::{FIND_MAX, StateFilter, Store};
@@ -30,7 +30,7 @@ pub async fn reminders(
 ) -> Result<Vec<Notice>> {
     let channel = notifications.reminders.as_ref().ok_or_else(no_channel)?;
     let (id, office) = offices(store, Some(tenant)).await?.remove(0);
-    let office = Place::of_tenant(&id, &office);
+    let office = TenantPlace::of_tenant(&id, &office);
     let staff = of_tenant::<Staff>(store, Kind::Staff, tenant).await?;
     let subjects: Vec<_> = of_tenant::<Subject>(store, Kind::Subject, tenant)
         .await?
@@ -38,7 +38,7 @@ pub async fn reminders(
         .map(|(_, subject)| subject)
         .collect();
     let house = &notifications.house;
-    let run = Run { today, channel, dashboard_url: notifications.dashboard_url.as_deref(), house };
+    let run = ReminderRun { today, channel, dashboard_url: notifications.dashboard_url.as_deref(), house };
     Ok(run.reminders(&office, &staff, &subjects, at))
 }
 
@@ -76,7 +76,7 @@ pub async fn reminders_summary(
         for state in &page {
             let is_of_batch = serde_json::from_str::<OfBatch>(&state.facts)
                 .is_ok_and(|notice| notice.batch.as_deref() == Some(&batch));
-            let status = state.index.status.as_deref().and_then(Status::parse);
+            let status = state.index.status.as_deref().and_then(NoticeStatus::parse);
             if let Some(status) = status.filter(|_| is_of_batch) {
                 *counts.entry(status.name()).or_default() += 1;
             }
@@ -89,7 +89,7 @@ pub async fn reminders_summary(
         before = last.map(|last| last.key.id.clone());
     }
     let total: usize = counts.values().sum();
-    let waiting = Status::ALL.into_iter().filter(|status| !status.is_over());
+    let waiting = NoticeStatus::ALL.into_iter().filter(|status| !status.is_over());
     let waiting: usize = waiting.filter_map(|status| counts.get(status.name())).sum();
     let by_status = counts.into_iter().map(|(status, count)| (status.to_owned(), count)).collect();
     Ok(ReminderSummary { object: "reminders".to_owned(), date: day, total, waiting, by_status })

@@ -25,8 +25,8 @@ pub fn payment(state: &State) -> Result<Dated<types::Payment>> {
 
 /// `now` and the grace decide whether the tenant may still come in.
 pub fn billing(state: &State, now: Time, grace: Duration) -> Result<Dated<types::Billing>> {
-    let facts = bill::Facts::parse(&state.facts).map_err(Error::corrupt)?;
-    let derived = bill::Derived::of(&facts);
+    let facts = bill::BillingFacts::parse(&state.facts).map_err(Error::corrupt)?;
+    let derived = bill::BillingDerived::of(&facts);
     let grace_ms = i64::try_from(grace.as_millis()).unwrap_or(i64::MAX);
     dated(state, bill::view(&state.key.id, &facts, &derived, now, grace_ms))
 }

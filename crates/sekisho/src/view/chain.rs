@@ -2,13 +2,13 @@
 
 use sekisho_core::Seq;
 use sekisho_core::provider::encode_hex;
-use sekisho_store::{AuditEntry, Link};
+use sekisho_store::{AuditEntry, AuditLink};
 
 use super::audit;
 use crate::types::{ExportedEntry, SealedEntry};
 
 /// The entries of a link, with all that its hash is made of.
-pub fn exported(link: &Link) -> impl Iterator<Item = ExportedEntry> {
+pub fn exported(link: &AuditLink) -> impl Iterator<Item = ExportedEntry> {
     link.entries.iter().map(|one| ExportedEntry {
         entry: sealed(one),
         chain: link.chain,

@@ -1,7 +1,7 @@
 //! One thing with all that belongs to it.
 
 use sekisho_core::Seq;
-use sekisho_core::job::Kind;
+use sekisho_core::job::JobKind;
 use sekisho_store::{EventRecord, Result, Store};
 
 use super::{call, dead_letter, event, message, unlink};
@@ -32,7 +32,7 @@ pub async fn dead_letter_with_all(store: &dyn Store, job: Seq) -> Result<Option<
     let mut shown = DeadLetterDetail {
         letter: dead_letter(&letter),
         object: object.map(Into::into),
-        timer: Some(letter.task.payload().into_owned()).filter(|_| letter.task.kind() == Kind::Timer),
+        timer: Some(letter.task.payload().into_owned()).filter(|_| letter.task.kind() == JobKind::Timer),
         notice: letter.task.notice().map(str::to_owned),
         content: record.as_ref().map(content).unwrap_or_default(),
         calls: calls(store, job).await?,

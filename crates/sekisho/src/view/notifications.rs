@@ -4,7 +4,7 @@ use sekisho_core::Time;
 use sekisho_core::job::Lane;
 use sekisho_core::mail_address::{MailAddress, mask_text};
 use sekisho_core::notification::advice::{Advice, Known};
-use sekisho_core::notification::{Limits, Notice, Quota, Status, Step};
+use sekisho_core::notification::{Limits, Notice, NoticeStatus, Quota, Step};
 use sekisho_core::queue::Breaker;
 use sekisho_core::state::{Key, Kind};
 use sekisho_core::time::DAY_MS;
@@ -40,7 +40,7 @@ pub fn notice(id: &str, notice: &Notice, whole: bool) -> types::Notice {
         note: last.and_then(|step| said(step, whole)),
         advice: Some(next_step(notice).to_owned()),
         details: notice.details.clone(),
-        attempts: notice.steps.iter().filter(|step| step.status == Status::Sending).count(),
+        attempts: notice.steps.iter().filter(|step| step.status == NoticeStatus::Sending).count(),
         resent: notice.again,
         created_at: notice.steps.first().map(|step| step.at),
         changed_at: last.map(|step| step.at),
@@ -49,7 +49,7 @@ pub fn notice(id: &str, notice: &Notice, whole: bool) -> types::Notice {
 
 /// For whoever asks at a terminal, knowing no more than the record says: what was suppressed counts as suppressed still.
 fn next_step(notice: &Notice) -> &'static str {
-    let is_suppressed = notice.status() == Status::Suppressed;
+    let is_suppressed = notice.status() == NoticeStatus::Suppressed;
     match notice.advice(Known { is_mail: notice.to.is_some(), is_shut: false, is_suppressed }) {
         Advice::Wait => "it is on its way; look again in a minute",
         Advice::ResumeChannel => {

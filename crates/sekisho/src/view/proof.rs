@@ -15,7 +15,9 @@ use sekisho_core::mail_address::mask_text;
 use sekisho_core::provider::encode_hex;
 use sekisho_core::state::State;
 use sekisho_core::{Seq, Time};
-use sekisho_store::{AuditEntry, BookedLine, ChainHead, Error, EventSummary, Link, Message, Result, Store};
+use sekisho_store::{
+    AuditEntry, AuditLink, BookedLine, ChainHead, Error, EventSummary, Result, Store, StoredMessage,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -69,7 +71,7 @@ struct RequestDigest {
 
 /// A link that holds entries of this payment.
 struct Hook {
-    link: Link,
+    link: AuditLink,
     /// What the link after it says of it; `None` where it is the last.
     followed_as: Option<Vec<u8>>,
 }
@@ -170,7 +172,7 @@ impl Evidence {
         self.dossier.entries.iter().filter_map(|entry| Some((of(entry)?, entry))).collect()
     }
 
-    fn delivery(&self, delivery: &Message) -> ProofDelivery {
+    fn delivery(&self, delivery: &StoredMessage) -> ProofDelivery {
         let calls = self.calls.get(&delivery.job).into_iter().flatten();
         let calls = calls.map(|(attempt, call)| ProofCall {
             attempt: *attempt,
@@ -249,7 +251,7 @@ impl Hook {
     }
 }
 
-fn deliveries(dossier: &Dossier) -> impl Iterator<Item = &Message> {
+fn deliveries(dossier: &Dossier) -> impl Iterator<Item = &StoredMessage> {
     dossier.messages.values().flatten().filter(|one| one.lane.route().is_some())
 }
 

@@ -1,7 +1,7 @@
 //! What the program itself calls things by (statuses, reasons), put into words in both languages, with the tone that its
 //! badge has. Every other text stands where it is shown: `t("Events", "イベント")`.
 
-use sekisho_core::job::{Kind, Lane};
+use sekisho_core::job::{JobKind, Lane};
 use sekisho_core::language::Language;
 use serde_json::Value;
 
@@ -149,15 +149,15 @@ pub fn lane(lane: &Lane, lang: Language) -> String {
 }
 
 /// A kind of work, for what has no event to be called by.
-pub fn work(kind: Kind, lang: Language) -> &'static str {
+pub fn work(kind: JobKind, lang: Language) -> &'static str {
     let (en, ja) = match kind {
-        Kind::Settle => ("processing", "イベント処理"),
-        Kind::Deliver => ("delivery", "配送"),
-        Kind::Fetch => ("reading from the provider", "プロバイダーへの照会"),
-        Kind::Timer => ("timer", "タイマー"),
-        Kind::Notify => ("creating notifications", "通知の作成"),
-        Kind::Refund => ("refund", "返金"),
-        Kind::Send => ("message", "メッセージの送信"),
+        JobKind::Settle => ("processing", "イベント処理"),
+        JobKind::Deliver => ("delivery", "配送"),
+        JobKind::Fetch => ("reading from the provider", "プロバイダーへの照会"),
+        JobKind::Timer => ("timer", "タイマー"),
+        JobKind::Notify => ("creating notifications", "通知の作成"),
+        JobKind::Refund => ("refund", "返金"),
+        JobKind::Send => ("message", "メッセージの送信"),
     };
     lang.t(en, ja)
 }
@@ -317,7 +317,7 @@ pub fn changes(before: &Value, after: &Value, currency: &str, lang: Language) ->
 
 #[cfg(test)]
 mod tests {
-    use sekisho_core::notification::Status as NoticeStatus;
+    use sekisho_core::notification::NoticeStatus;
     use sekisho_core::settlement::{billing, payment};
 
     use super::*;
@@ -334,7 +334,7 @@ mod tests {
     #[test]
     fn h1_every_reason_for_attention_has_words_in_both_languages() {
         let of_payments = payment::Attention::ALL.map(payment::Attention::name);
-        let of_billing = billing::Attention::ALL.map(billing::Attention::name);
+        let of_billing = billing::BillingAttention::ALL.map(billing::BillingAttention::name);
         for code in of_payments.into_iter().chain(of_billing) {
             check(code, |lang| reason(code, lang).to_owned());
         }
@@ -342,8 +342,8 @@ mod tests {
 
     #[test]
     fn h1_every_status_has_words_in_both_languages() {
-        let of_payments = payment::Status::ALL.map(payment::Status::name);
-        let of_billing = billing::Status::ALL.map(billing::Status::name);
+        let of_payments = payment::PaymentStatus::ALL.map(payment::PaymentStatus::name);
+        let of_billing = billing::BillingStatus::ALL.map(billing::BillingStatus::name);
         let of_notices = NoticeStatus::ALL.map(NoticeStatus::name);
         for code in of_payments.into_iter().chain(of_billing).chain(of_notices) {
             check(code, |lang| status(code, lang).1.to_owned());
@@ -352,7 +352,7 @@ mod tests {
 
     #[test]
     fn h1_every_kind_of_work_has_words_in_both_languages() {
-        for kind in Kind::ALL {
+        for kind in JobKind::ALL {
             check(kind.name(), |lang| work(kind, lang).to_owned());
         }
     }

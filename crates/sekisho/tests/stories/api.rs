@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use sekisho::api::{Method, endpoints};
 use sekisho::config::Scope;
-use sekisho_lab::app::{App, Behaviour};
+use sekisho_lab::app::{Behaviour, DemoApp};
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -101,7 +101,7 @@ fn h2_openapi_lists_every_route() {
     assert!(endpoints().any(|one| one.method == Method::Post));
     // Without the role there is no API at all.
     let gateway = Gateway::started(&Place::sqlite().url, &stripe_source(""), &[], |options| {
-        sekisho_lab::process::Options { role: Some("gateway,worker".into()), ..options }
+        sekisho_lab::process::ServerOptions { role: Some("gateway,worker".into()), ..options }
     });
     assert_eq!(gateway.unwrap().get("/v1/openapi.json").status, 404);
 }
@@ -109,7 +109,7 @@ fn h2_openapi_lists_every_route() {
 #[test]
 fn h2_the_api_shows_what_the_commands_show() {
     each_store(|place| {
-        let app = App::start(Behaviour::status(500)).unwrap();
+        let app = DemoApp::start(Behaviour::status(500)).unwrap();
         let route = route_to("app", &format!("{}/hook?token=canary", app.url()), "retries = 0");
         let schedule = "[[schedule]]\nname = \"nightly\"\ncron = \"0 3 * * *\"\ntimezone = \"Asia/Tokyo\"\n";
         let gateway = gateway(place, &(route + schedule));
@@ -192,7 +192,7 @@ fn h2_the_api_shows_what_the_commands_show() {
 #[test]
 fn h2_commands_act_through_a_server_that_is_named() {
     each_store(|place| {
-        let app = App::start(Behaviour::status(500)).unwrap();
+        let app = DemoApp::start(Behaviour::status(500)).unwrap();
         let gateway = gateway(place, &route_to("app", &app.url(), "retries = 0"));
         gateway.send(&Provider::stripe().event("evt_1"));
         wait_until("it is dead", || get(&gateway, "/v1/dead-letters")["items"][0].is_object());
@@ -220,7 +220,7 @@ fn h2_commands_act_through_a_server_that_is_named() {
 #[test]
 fn c4_an_open_breaker_is_seen_and_reset() {
     each_store(|place| {
-        let app = App::start(Behaviour::status(503)).unwrap();
+        let app = DemoApp::start(Behaviour::status(503)).unwrap();
         let more = "retries = 0\nbreaker_failures = 2\nconcurrency = 1";
         let gateway = gateway(place, &route_to("app", &app.url(), more));
         let route = || gateway.type_in(&["routes", "--json"]).done().lines().remove(0);

@@ -3,7 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 
 use sekisho_lab::http;
-use sekisho_lab::smtp::{Behaviour, Smtp};
+use sekisho_lab::smtp::{Smtp, SmtpBehaviour};
 use serde_json::{Value, json};
 
 use super::notices::{FAST, RECEIPT, mail, paid, statuses};
@@ -148,7 +148,7 @@ fn g5_a_key_that_may_only_read_sees_no_whole_address_in_a_body() {
 #[test]
 fn g2_one_customer_gets_so_many_mails_an_hour_and_the_rest_is_held_back() {
     each_store(|place| {
-        let smtp = Smtp::start(Behaviour::Accept).unwrap();
+        let smtp = Smtp::start(SmtpBehaviour::Accept).unwrap();
         let limit = "[notifications]\nhourly_per_customer = 3\n";
         let gateway = Gateway::with(place, &(stripe_source("") + limit + &mail(&smtp, FAST) + RECEIPT));
         for n in 0..8 {

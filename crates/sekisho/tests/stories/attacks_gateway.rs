@@ -1,7 +1,7 @@
 //! A3, A4, A8, C1, C3: what somebody tries who has no secret of ours, or only that of another source: to have their words
 //! signed for the app, to swallow what the provider sends, to use up what is meant for all, to be taken for Sekisho.
 
-use sekisho_lab::app::{App, Behaviour, Delivery};
+use sekisho_lab::app::{Behaviour, DemoApp, SeenDelivery};
 use sekisho_lab::smtp::{self, Smtp};
 use serde_json::Value;
 
@@ -37,11 +37,11 @@ fn wait_for_settled(gateway: &Gateway, count: usize) {
     });
 }
 
-fn header<'d>(delivery: &'d Delivery, name: &str) -> Option<&'d str> {
+fn header<'d>(delivery: &'d SeenDelivery, name: &str) -> Option<&'d str> {
     delivery.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
 }
 
-fn events_at(app: &App, path: &str) -> Vec<String> {
+fn events_at(app: &DemoApp, path: &str) -> Vec<String> {
     let mut ids: Vec<_> =
         app.received().into_iter().filter(|one| one.path == path).map(|one| one.event).collect();
     ids.sort();
@@ -51,7 +51,7 @@ fn events_at(app: &App, path: &str) -> Vec<String> {
 #[test]
 fn c3_no_strangers_words_are_signed_for_the_app_as_stripes() {
     each_store(|place| {
-        let app = App::start(Behaviour::Ok).unwrap();
+        let app = DemoApp::start(Behaviour::Ok).unwrap();
         let stripes = format!(
             "[[route]]\nname = \"app\"\nurl = \"{}/stripe\"\nsigning = \"stripe\"\nsecrets = [\"env:SECRET\"]\nallow_private = true\n",
             app.url()
@@ -93,7 +93,7 @@ fn c3_no_strangers_words_are_signed_for_the_app_as_stripes() {
 #[test]
 fn c3_a_delivery_that_waited_while_its_route_became_stripes_is_not_sent() {
     each_store(|place| {
-        let app = App::start(Behaviour::status(500)).unwrap();
+        let app = DemoApp::start(Behaviour::status(500)).unwrap();
         let route = |signing: &str| {
             format!(
                 "[[route]]\nname = \"app\"\nurl = \"{}/\"\nretries = 0\nallow_private = true\n{signing}\n",
@@ -118,7 +118,7 @@ fn c3_a_delivery_that_waited_while_its_route_became_stripes_is_not_sent() {
 #[test]
 fn a4_a_callback_that_was_sent_before_the_approval_swallows_nothing() {
     each_store(|place| {
-        let app = App::start(Behaviour::Ok).unwrap();
+        let app = DemoApp::start(Behaviour::Ok).unwrap();
         let config =
             HINTS.to_owned() + &route_to("app", &format!("{}/", app.url()), "sources = [\"linepay\"]");
         let gateway = open(place, &config);
@@ -185,7 +185,8 @@ fn a3_many_forgeries_of_one_network_are_one_line_beside_what_others_did() {
 #[test]
 fn c1_an_event_that_calls_itself_payment_paid_is_not_taken_for_ours() {
     each_store(|place| {
-        let (app, smtp) = (App::start(Behaviour::Ok).unwrap(), Smtp::start(smtp::Behaviour::Accept).unwrap());
+        let (app, smtp) =
+            (DemoApp::start(Behaviour::Ok).unwrap(), Smtp::start(smtp::SmtpBehaviour::Accept).unwrap());
         let rule = |name: &str, to: &str, more: &str| {
             format!(
                 "[[notify]]\nname = \"{name}\"\nevents = [\"payment.paid\"]\nto = \"{to}\"\nchannel = \"mail\"\n\
@@ -222,7 +223,7 @@ fn c1_an_event_that_calls_itself_payment_paid_is_not_taken_for_ours() {
 #[test]
 fn c1_a_raw_delivery_hands_on_no_word_of_who_calls() {
     each_store(|place| {
-        let app = App::start(Behaviour::Ok).unwrap();
+        let app = DemoApp::start(Behaviour::Ok).unwrap();
         let gateway = open(place, &(stripe_source("") + &route_to("app", &format!("{}/", app.url()), "")));
         let strange = [
             "x-forwarded-for",

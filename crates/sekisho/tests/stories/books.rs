@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use sekisho_core::Time;
-use sekisho_lab::app::{App, Behaviour};
+use sekisho_lab::app::{Behaviour, DemoApp};
 use sekisho_lab::http;
-use sekisho_lab::process::Options;
+use sekisho_lab::process::ServerOptions;
 use sekisho_lab::stripe::{self, Stripe};
 use serde_json::{Value, json};
 
@@ -17,13 +17,13 @@ const KEY: &str = "accountants-key-0123456789";
 /// A shop with Sekisho behind it: the provider's API, the app that hears of settled facts, and a key to ask with.
 struct Office {
     gateway: Gateway,
-    app: App,
+    app: DemoApp,
     stripe: Stripe,
 }
 
 impl Office {
     fn open(place: &Place) -> Self {
-        let (app, stripe) = (App::start(Behaviour::Ok).unwrap(), Stripe::start().unwrap());
+        let (app, stripe) = (DemoApp::start(Behaviour::Ok).unwrap(), Stripe::start().unwrap());
         let api = format!("api_key = \"{}\"\napi_url = \"{}\"", stripe::KEY, stripe.url());
         let key =
             format!("[[key]]\nname = \"accountant\"\nsecret = \"{KEY}\"\nscopes = [\"read\", \"write\"]\n");
@@ -483,7 +483,7 @@ fn e1_the_fee_of_every_payment_is_asked_for_once_though_only_so_often_a_second()
         let api = format!("api_key = \"{}\"\napi_url = \"{}\"", stripe::KEY, stripe.url());
         let many = 60;
         // All of them wait when the work begins.
-        let receiver = Gateway::started(&place.url, &stripe_source(&api), &[], |options| Options {
+        let receiver = Gateway::started(&place.url, &stripe_source(&api), &[], |options| ServerOptions {
             role: Some("gateway".into()),
             ..options
         });

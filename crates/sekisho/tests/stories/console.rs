@@ -3,7 +3,7 @@
 mod pages;
 mod work;
 
-use sekisho_lab::app::{App, Behaviour};
+use sekisho_lab::app::{Behaviour, DemoApp};
 use sekisho_lab::smtp::{self, Point, Smtp};
 
 use super::delivery::event;
@@ -14,19 +14,19 @@ use crate::support::{Gateway, Letter, Place, route_to, stripe_source, wait_until
 /// paid, and the application refuses to hear of a fourth.
 struct Shop {
     gateway: Gateway,
-    app: App,
+    app: DemoApp,
     _smtp: Smtp,
 }
 
 impl Shop {
     fn open(place: &Place) -> Self {
-        let refuses = smtp::Behaviour::say(Point::Recipient, "550 5.1.1 no such user");
-        let smtp = Smtp::start(smtp::Behaviour::To(
+        let refuses = smtp::SmtpBehaviour::say(Point::Recipient, "550 5.1.1 no such user");
+        let smtp = Smtp::start(smtp::SmtpBehaviour::To(
             vec![("nobody@".into(), refuses)],
-            Box::new(smtp::Behaviour::Accept),
+            Box::new(smtp::SmtpBehaviour::Accept),
         ))
         .unwrap();
-        let app = App::start(Behaviour::status(500)).unwrap();
+        let app = DemoApp::start(Behaviour::status(500)).unwrap();
         let route = route_to(
             "shop",
             &format!("{}/hook", app.url()),

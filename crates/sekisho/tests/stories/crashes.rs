@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use sekisho_lab::postgres::Postgres;
-use sekisho_lab::process::Options;
-use sekisho_lab::proxy::{Choice, Cut, Faults, Lost, Point, Proxy};
+use sekisho_lab::process::ServerOptions;
+use sekisho_lab::proxy::{Choice, Cut, CutPoint, Faults, Lost, Proxy};
 use sekisho_lab::rng::Rng;
 
 use crate::support::{
@@ -108,7 +108,7 @@ fn r4_a_commit_whose_answer_is_lost_is_neither_lost_nor_doubled() {
     let storm = Storm::start(gateway.address(), 8);
     for lost in [Lost::Reply, Lost::Request, Lost::Either] {
         let before = proxy.counts().lost();
-        let cut = Cut { at: Point::Any, lost, choice: Choice::Probability(0.1) };
+        let cut = Cut { at: CutPoint::Any, lost, choice: Choice::Probability(0.1) };
         proxy.set(Faults { cut: Some(cut), ..Faults::default() });
         wait_until("commits to be cut", || proxy.counts().lost() >= before + 25);
     }
@@ -131,13 +131,13 @@ fn r4_a_lost_answer_to_one_single_commit_is_asked_again_and_answered_accepted_on
     let proxy = runtime.block_on(Proxy::start(([127, 0, 0, 1], port).into(), 1)).unwrap();
     let url = place.url.replace(&port.to_string(), &proxy.address().port().to_string());
     // No worker: the only commits are arrivals and heartbeats.
-    let gateway = Gateway::started(&url, &stripe_source(""), &[], |options| Options {
+    let gateway = Gateway::started(&url, &stripe_source(""), &[], |options| ServerOptions {
         role: Some("gateway".into()),
         ..options
     })
     .unwrap();
     for n in 0..10 {
-        let cut = Cut { at: Point::Any, lost: Lost::Reply, choice: Choice::Every(1) };
+        let cut = Cut { at: CutPoint::Any, lost: Lost::Reply, choice: Choice::Every(1) };
         let letter = Provider::stripe().event(&format!("evt_{n}"));
         let before = proxy.counts().lost_replies;
         proxy.set(Faults { cut: Some(cut), ..Faults::default() });
@@ -168,7 +168,7 @@ fn b2_work_claimed_before_an_outage_is_done_after_it() {
     let url = place.url.replace(&port.to_string(), &proxy.address().port().to_string());
     let node = |url: &str, role: &str| {
         let role = Some(role.to_owned());
-        Gateway::started(url, &stripe_source(""), &[], |options| Options { role, ..options }).unwrap()
+        Gateway::started(url, &stripe_source(""), &[], |options| ServerOptions { role, ..options }).unwrap()
     };
     let (receiver, worker) = (node(&place.url, "gateway"), node(&url, "worker"));
     let count = |what: &str| -> u32 { place.sql(&format!("SELECT count(*) FROM {what}")).parse().unwrap() };

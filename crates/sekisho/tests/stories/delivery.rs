@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 use sekisho_core::delivery::address::is_public;
 use sekisho_core::provider::{self, Request, Setup};
 use sekisho_core::{Secret, Time};
-use sekisho_lab::app::{App, Behaviour, Delivery, Reply};
-use sekisho_lab::process::Options;
+use sekisho_lab::app::{Behaviour, DemoApp, Reply, SeenDelivery};
+use sekisho_lab::process::ServerOptions;
 
 use crate::support::{Gateway, Letter, Place, Provider, each_store, stripe_source, wait_until};
 
 pub const APP_SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
 /// A route to the lab's app, with whatever `more` says about it.
-pub fn route(name: &str, app: &App, more: &str) -> String {
+pub fn route(name: &str, app: &DemoApp, more: &str) -> String {
     let signing = if more.contains("signing") {
         String::new()
     } else {
@@ -36,14 +36,14 @@ pub fn event(id: &str, kind: &str, more: &str) -> Letter {
 }
 
 /// What came to one path.
-pub fn came_to(app: &App, path: &str) -> Vec<Delivery> {
+pub fn came_to(app: &DemoApp, path: &str) -> Vec<SeenDelivery> {
     app.received().into_iter().filter(|one| one.path == format!("/{path}")).collect()
 }
 
 #[test]
 fn c1_an_event_reaches_every_route_that_wants_it_as_it_came() {
     each_store(|place| {
-        let app = App::start(Behaviour::Ok).unwrap();
+        let app = DemoApp::start(Behaviour::Ok).unwrap();
         let routes = [
             route("all", &app, ""),
             route("intents", &app, "events = [\"payment_intent.*\"]"),
@@ -87,7 +87,7 @@ fn c1_an_event_reaches_every_route_that_wants_it_as_it_came() {
 
 #[test]
 fn c1_a_rule_that_cannot_be_answered_does_not_match_and_is_told() {
-    let app = App::start(Behaviour::Ok).unwrap();
+    let app = DemoApp::start(Behaviour::Ok).unwrap();
     let routes = [route("all", &app, ""), route("rich", &app, "filter = \"body.amount > 1000\"")];
     let place = Place::sqlite();
     let gateway = Gateway::with(&place, &config(&routes));
@@ -112,7 +112,7 @@ fn c2_the_answer_decides() {
             ("/moved".into(), Behaviour::Answer(Reply::status(302).with_header("Location", "/all"))),
             ("/later".into(), first(1, Reply::status(503).with_header("Retry-After", "2"))),
         ];
-        let app = App::start(Behaviour::Paths(paths, Box::new(Behaviour::Ok))).unwrap();
+        let app = DemoApp::start(Behaviour::Paths(paths, Box::new(Behaviour::Ok))).unwrap();
         let quick = "retries = 2\nretry_first = \"100ms\"";
         let names = ["twice", "always", "never", "plain489", "moved", "later"];
         let routes: Vec<_> = names.iter().map(|name| route(name, &app, quick)).collect();
@@ -148,7 +148,7 @@ fn c2_the_answer_decides() {
 
 #[test]
 fn c2_by_default_three_retries_after_one_two_and_four_seconds() {
-    let app = App::start(Behaviour::Answer(Reply::status(500))).unwrap();
+    let app = DemoApp::start(Behaviour::Answer(Reply::status(500))).unwrap();
     let place = Place::sqlite();
     let gateway = Gateway::with(&place, &config(&[route("app", &app, "")]));
     gateway.send(&event("evt_1", "payment_intent.succeeded", ""));
@@ -171,7 +171,7 @@ fn c2_by_default_three_retries_after_one_two_and_four_seconds() {
 
 #[test]
 fn c3_every_signature_is_accepted_by_its_own_scheme() {
-    let app = App::start(Behaviour::Ok).unwrap();
+    let app = DemoApp::start(Behaviour::Ok).unwrap();
     let url = format!("{}/upstash", app.url());
     let routes = [
         route("standard", &app, &format!("signing = \"standard-webhooks\"\nsecrets = [\"{APP_SECRET}\"]")),
@@ -215,7 +215,7 @@ fn c3_every_signature_is_accepted_by_its_own_scheme() {
 fn c4_a_slow_destination_holds_up_no_other_and_has_its_limit() {
     each_store(|place| {
         let slow = vec![("/slow".into(), Behaviour::Silent)];
-        let app = App::start(Behaviour::Paths(slow, Box::new(Behaviour::Ok))).unwrap();
+        let app = DemoApp::start(Behaviour::Paths(slow, Box::new(Behaviour::Ok))).unwrap();
         let routes = [
             route("slow", &app, "concurrency = 2\ntimeout = \"20s\"\nretries = 0"),
             route("quick", &app, ""),
@@ -233,7 +233,7 @@ fn c4_a_slow_destination_holds_up_no_other_and_has_its_limit() {
 fn c4_deliveries_of_one_key_come_in_order_through_retries() {
     each_store(|place| {
         let parts = vec![(40, Behaviour::Answer(Reply::status(500)))];
-        let app = App::start(Behaviour::Mix { seed: 7, parts }).unwrap();
+        let app = DemoApp::start(Behaviour::Mix { seed: 7, parts }).unwrap();
         let more = "fifo = \"body.customer\"\nretries = 20\nretry_first = \"10ms\"\nretry_cap = \"20ms\"";
         let gateway = Gateway::with(place, &config(&[route("app", &app, more)]));
         for n in 0..40 {
@@ -244,7 +244,7 @@ fn c4_deliveries_of_one_key_come_in_order_through_retries() {
         for key in 0..3 {
             let taken: Vec<_> = came_to(&app, "app")
                 .into_iter()
-                .filter(Delivery::is_processed)
+                .filter(SeenDelivery::is_processed)
                 .map(|one| one.event)
                 .filter(|id| id[4..].parse::<usize>().unwrap() % 3 == key)
                 .collect();
@@ -257,11 +257,11 @@ fn c4_deliveries_of_one_key_come_in_order_through_retries() {
 #[test]
 fn c4_deliveries_of_one_key_come_in_order_after_a_backlog() {
     each_store(|place| {
-        let app = App::start(Behaviour::Ok).unwrap();
+        let app = DemoApp::start(Behaviour::Ok).unwrap();
         let config = config(&[route("app", &app, "fifo = \"body.customer\"")]);
         let gateway = |role: Option<&str>| {
             let role = role.map(str::to_owned);
-            Gateway::started(&place.url, &config, &[], |options| Options { role, ..options }).unwrap()
+            Gateway::started(&place.url, &config, &[], |options| ServerOptions { role, ..options }).unwrap()
         };
         let mut door = gateway(Some("gateway"));
         for n in 0..60 {
@@ -287,7 +287,7 @@ fn c4_deliveries_of_one_key_come_in_order_after_a_backlog() {
 #[test]
 fn c4_a_breaker_opens_and_closes_by_itself_and_nothing_is_lost() {
     each_store(|place| {
-        let app = App::start(Behaviour::Answer(Reply::status(503))).unwrap();
+        let app = DemoApp::start(Behaviour::Answer(Reply::status(503))).unwrap();
         let more = "breaker_failures = 5\nretries = 50\nretry_first = \"50ms\"\nretry_cap = \"100ms\"";
         let gateway = Gateway::with(place, &config(&[route("app", &app, more)]));
         for n in 0..20 {
@@ -308,7 +308,7 @@ fn c4_a_breaker_opens_and_closes_by_itself_and_nothing_is_lost() {
 
 #[test]
 fn c5_nothing_is_sent_to_a_private_address_unless_it_is_allowed() {
-    let app = App::start(Behaviour::Ok).unwrap();
+    let app = DemoApp::start(Behaviour::Ok).unwrap();
     let place = Place::sqlite();
     // By address it is refused at start, and so is the one name that everybody knows; by any other name when it is called.
     let port = app.address().port();
@@ -341,7 +341,7 @@ fn private_name() -> String {
 
 #[test]
 fn c2_a_call_that_never_ends_is_cut_off() {
-    let app = App::start(Behaviour::Silent).unwrap();
+    let app = DemoApp::start(Behaviour::Silent).unwrap();
     let place = Place::sqlite();
     let gateway = Gateway::with(&place, &config(&[route("app", &app, "timeout = \"1s\"\nretries = 0")]));
     let started = Instant::now();

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use sekisho_lab::process::Options;
+use sekisho_lab::process::ServerOptions;
 
 use crate::support::{BINARY, Gateway, Provider, Storm, say, stripe_source, wait_until};
 
@@ -92,7 +92,7 @@ fn with_failing_syncs(store: &str, n: u32) -> Gateway {
         Command::new("strace").arg("--version").output().is_ok(),
         "strace is missing: install the Debian package `strace`"
     );
-    let strace = |options: Options| {
+    let strace = |options: ServerOptions| {
         let inject = |call: &str| format!("inject={call}:error=EIO:when={n}+");
         let mut command: Vec<String> = ["-f", "-qqq", "-o", "/dev/null", "-e", "trace=fsync,fdatasync"]
             .into_iter()
@@ -102,7 +102,7 @@ fn with_failing_syncs(store: &str, n: u32) -> Gateway {
             command.extend(["-e".to_owned(), inject(call)]);
         }
         command.extend([BINARY.to_owned(), "serve".to_owned()]);
-        Options { binary: "strace".into(), command, ..options }
+        ServerOptions { binary: "strace".into(), command, ..options }
     };
     Gateway::started(store, &stripe_source(""), &[], strace).unwrap()
 }

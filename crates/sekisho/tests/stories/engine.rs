@@ -8,8 +8,8 @@ use sekisho_core::change::{Admission, Arrival, ChangeSet};
 use sekisho_core::event::{Created, DedupeKey};
 use sekisho_core::job::{DeadReason, End, Lease, Outcome};
 use sekisho_core::time::{DAY_MS, hour_of};
-use sekisho_lab::app::{App, Behaviour, Reply};
-use sekisho_lab::process::Options;
+use sekisho_lab::app::{Behaviour, DemoApp, Reply};
+use sekisho_lab::process::ServerOptions;
 use sekisho_store::Access;
 use sekisho_store::conformance::Arrivals;
 
@@ -27,7 +27,7 @@ fn unfinished(place: &Place) -> String {
 #[test]
 fn b2_work_of_a_killed_process_is_done_by_the_next() {
     each_store(|place| {
-        let app = App::start(Behaviour::Silent).unwrap();
+        let app = DemoApp::start(Behaviour::Silent).unwrap();
         let mut gateway = Gateway::with(place, &config(&[route("app", &app, "")]));
         for n in 0..10 {
             assert_eq!(gateway.send(&event(&format!("evt_{n}"), "charge.failed", "")).status, 204);
@@ -51,10 +51,10 @@ fn b2_an_event_that_kills_the_process_is_buried_and_its_neighbours_live() {
     // Every life of it is a crash: on PostgreSQL each would take the time that it takes to notice one. How crashes are
     // counted there is a promise of the store.
     let place = &Place::sqlite();
-    let app = App::start(Behaviour::Ok).unwrap();
+    let app = DemoApp::start(Behaviour::Ok).unwrap();
     let config = config(&[route("app", &app, "")]);
     let env = [("SEKISHO_FAULT_CRASH_ON", "poison")];
-    let quiet = Gateway::started(&place.url, &config, &[], |options| Options {
+    let quiet = Gateway::started(&place.url, &config, &[], |options| ServerOptions {
         role: Some("gateway".into()),
         ..options
     });
@@ -93,7 +93,8 @@ fn b2_an_event_that_kills_the_process_is_buried_and_its_neighbours_live() {
 #[test]
 fn h5_a_stop_finishes_what_runs_and_hands_back_the_rest() {
     each_store(|place| {
-        let app = App::start(Behaviour::Delay(Duration::from_millis(800), Box::new(Behaviour::Ok))).unwrap();
+        let app =
+            DemoApp::start(Behaviour::Delay(Duration::from_millis(800), Box::new(Behaviour::Ok))).unwrap();
         let mut gateway = Gateway::with(place, &config(&[route("app", &app, "concurrency = 2")]));
         for n in 0..6 {
             assert_eq!(gateway.send(&event(&format!("evt_{n}"), "charge.failed", "")).status, 204);
@@ -115,10 +116,10 @@ fn h5_a_stop_finishes_what_runs_and_hands_back_the_rest() {
 #[test]
 fn b2_two_nodes_share_the_work_and_a_gateway_hands_over_through_the_store() {
     let place = Place::postgres();
-    let app = App::start(Behaviour::Ok).unwrap();
+    let app = DemoApp::start(Behaviour::Ok).unwrap();
     let config = config(&[route("app", &app, "")]);
     let role = |role: &'static str| {
-        Gateway::started(&place.url, &config, &[], move |options| Options {
+        Gateway::started(&place.url, &config, &[], move |options| ServerOptions {
             role: Some(role.into()),
             ..options
         })
@@ -145,7 +146,7 @@ fn b2_two_nodes_share_the_work_and_a_gateway_hands_over_through_the_store() {
 #[test]
 fn b2_a_paused_node_wakes_and_writes_nothing_stale() {
     let place = Place::postgres();
-    let app = App::start(Behaviour::Delay(Duration::from_secs(1), Box::new(Behaviour::Ok))).unwrap();
+    let app = DemoApp::start(Behaviour::Delay(Duration::from_secs(1), Box::new(Behaviour::Ok))).unwrap();
     let config = config(&[route("app", &app, "")]);
     let paused = Gateway::with(&place, &config);
     for n in 0..10 {
@@ -167,7 +168,7 @@ fn b2_a_paused_node_wakes_and_writes_nothing_stale() {
 #[test]
 fn b2_jobs_of_a_route_that_is_gone_come_before_a_person() {
     let place = Place::sqlite();
-    let app = App::start(Behaviour::Answer(Reply::status(500))).unwrap();
+    let app = DemoApp::start(Behaviour::Answer(Reply::status(500))).unwrap();
     let slow = "retries = 9\nretry_first = \"1h\"\nretry_cap = \"2h\"";
     let mut gateway = Gateway::with(&place, &config(&[route("app", &app, slow)]));
     assert_eq!(gateway.send(&event("evt_1", "charge.failed", "")).status, 204);
@@ -184,7 +185,7 @@ fn b2_jobs_of_a_route_that_is_gone_come_before_a_person() {
 #[test]
 fn b1_a_schedule_fires_once_for_each_moment_and_catches_up_once() {
     each_store(|place| {
-        let app = App::start(Behaviour::Ok).unwrap();
+        let app = DemoApp::start(Behaviour::Ok).unwrap();
         let tick = "[[schedule]]\nname = \"tick\"\ncron = \"* * * * * *\"\ntimezone = \"Asia/Tokyo\"\ndata = '{\"a\":1}'\n";
         let config = config(&[route("app", &app, "events = [\"schedule.*\"]")]) + tick;
         let mut gateway = Gateway::with(place, &config);
@@ -290,7 +291,7 @@ fn b6_what_was_kept_long_enough_goes_by_the_clock_and_what_needs_a_person_stays(
 #[test]
 fn b2_two_nodes_whose_epochs_would_be_1024_apart_share_no_id() {
     let place = Place::postgres();
-    let app = App::start(Behaviour::Ok).unwrap();
+    let app = DemoApp::start(Behaviour::Ok).unwrap();
     let config = config(&[route("app", &app, "")]);
     let first = Gateway::with(&place, &config);
     let epoch: i64 = place.sql("SELECT epoch FROM node").parse().unwrap();

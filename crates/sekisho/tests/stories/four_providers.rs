@@ -8,7 +8,7 @@ mod square;
 
 use std::collections::BTreeMap;
 
-use sekisho_lab::app::{App, Behaviour};
+use sekisho_lab::app::{Behaviour, DemoApp};
 use sekisho_lab::http;
 use serde_json::{Value, json};
 
@@ -47,13 +47,13 @@ const PAID: Order = Order {
 /// A shop that is paid by one of them.
 struct Shop {
     gateway: Gateway,
-    app: App,
+    app: DemoApp,
     sign: Box<dyn Fn(&str) -> Letter>,
 }
 
 impl Shop {
     fn open(place: &Place, source: &str, sign: impl Fn(&str) -> Letter + 'static) -> Self {
-        let app = App::start(Behaviour::Ok).unwrap();
+        let app = DemoApp::start(Behaviour::Ok).unwrap();
         let key = format!("[[key]]\nname = \"shop\"\nsecret = \"{KEY}\"\nscopes = [\"read\", \"write\"]\n");
         let config = format!("{source}\n{key}{}", route("settled", &app, "send = \"settled\""));
         Self { gateway: Gateway::with(place, &config), app, sign: Box::new(sign) }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sekisho_lab::app::Reply;
-use sekisho_lab::certificate::Signer;
+use sekisho_lab::certificate::CertificateSigner;
 use sekisho_lab::internet::Internet;
 use serde_json::{Value, json};
 
@@ -100,7 +100,7 @@ const TOPIC: &str = "arn:aws:sns:ap-northeast-1:123456789012:ses-events";
 /// Amazon, as far as SNS is concerned, and a gateway that can reach it.
 struct Amazon {
     internet: Internet,
-    signer: Signer,
+    signer: CertificateSigner,
     gateway: Gateway,
 }
 
@@ -111,7 +111,7 @@ impl Amazon {
         let [proxy, trusted] = internet.env();
         let env = [(proxy.0, &*proxy.1), (trusted.0, &*trusted.1)];
         let gateway = Gateway::with_env(place, &config, &env);
-        Self { gateway, internet, signer: Signer::new().unwrap() }
+        Self { gateway, internet, signer: CertificateSigner::new().unwrap() }
     }
 
     fn publish(&self, certificate: &str) {

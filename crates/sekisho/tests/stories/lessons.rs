@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use sekisho_lab::app::{App, Behaviour};
+use sekisho_lab::app::{Behaviour, DemoApp};
 use sekisho_lab::postgres::Postgres;
 
 use crate::delivery::{event, route};
 use crate::support::{Gateway, Place, stripe_source, wait_until};
 
-fn config(app: &App, more: &str) -> String {
+fn config(app: &DemoApp, more: &str) -> String {
     stripe_source("") + &route("app", app, more)
 }
 
@@ -17,7 +17,7 @@ fn config(app: &App, more: &str) -> String {
 #[test]
 fn b2_a_call_longer_than_a_lease_is_not_taken_over_while_its_node_lives() {
     let place = Place::postgres();
-    let app = App::start(Behaviour::Delay(Duration::from_secs(15), Box::new(Behaviour::Ok))).unwrap();
+    let app = DemoApp::start(Behaviour::Delay(Duration::from_secs(15), Box::new(Behaviour::Ok))).unwrap();
     let config = config(&app, "timeout = \"1m\"");
     let nodes = [Gateway::with(&place, &config), Gateway::with(&place, &config)];
     assert_eq!(nodes[0].send(&event("evt_long", "charge.failed", "")).status, 204);
@@ -32,7 +32,7 @@ fn b2_a_call_longer_than_a_lease_is_not_taken_over_while_its_node_lives() {
 #[test]
 fn b2_no_job_is_owned_longer_than_its_node_lives() {
     let place = Place::postgres();
-    let app = App::start(Behaviour::Silent).unwrap();
+    let app = DemoApp::start(Behaviour::Silent).unwrap();
     let config = config(&app, "timeout = \"5m\"");
     let mut dying = Gateway::with(&place, &config);
     for n in 0..10 {
@@ -68,7 +68,7 @@ fn b2_a_database_that_restarts_sets_nothing_free_that_runs() {
     let server = Postgres::start().unwrap_or_else(|error| panic!("{error}"));
     let place = Place::on(&server);
     let sql = |query: &str| server.psql_in(place.database(), query).unwrap();
-    let app = App::start(Behaviour::Delay(Duration::from_secs(8), Box::new(Behaviour::Ok))).unwrap();
+    let app = DemoApp::start(Behaviour::Delay(Duration::from_secs(8), Box::new(Behaviour::Ok))).unwrap();
     let config = config(&app, "");
     let nodes = [Gateway::with(&place, &config), Gateway::with(&place, &config)];
     for n in 0..5 {
@@ -90,7 +90,7 @@ fn a6_no_statement_notifies_or_holds_a_lock_of_its_session() {
     let server = Postgres::start().unwrap_or_else(|error| panic!("{error}"));
     let place = Place::on(&server);
     server.psql(&format!("ALTER DATABASE \"{}\" SET log_statement = 'all'", place.database())).unwrap();
-    let app = App::start(Behaviour::Ok).unwrap();
+    let app = DemoApp::start(Behaviour::Ok).unwrap();
     let tick = "[[schedule]]\nname = \"tick\"\ncron = \"* * * * * *\"\n";
     let config = config(&app, "fifo = \"event.type\"") + tick;
     let mut nodes = [Gateway::with(&place, &config), Gateway::with(&place, &config)];

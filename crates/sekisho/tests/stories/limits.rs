@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use sekisho_lab::hostile::{self, Report, Target};
+use sekisho_lab::hostile::{self, HostileReport, HostileTarget};
 use sekisho_lab::load::{self, Load, Recording};
 use sekisho_lab::proxy::{Faults, Proxy};
 use sekisho_lab::traffic::StripeTraffic;
@@ -48,11 +48,16 @@ impl Honest {
     }
 }
 
-fn target(gateway: &Gateway, connections: usize) -> Target {
-    Target { address: gateway.address(), path: "/webhooks/stripe".into(), connections, limit: PATIENCE }
+fn target(gateway: &Gateway, connections: usize) -> HostileTarget {
+    HostileTarget {
+        address: gateway.address(),
+        path: "/webhooks/stripe".into(),
+        connections,
+        limit: PATIENCE,
+    }
 }
 
-fn check_refused(report: &Report, status: u16) {
+fn check_refused(report: &HostileReport, status: u16) {
     assert_eq!(report.still_open, 0, "{report}");
     assert_eq!(report.statuses.get(&status), Some(&report.connections), "{report}");
 }

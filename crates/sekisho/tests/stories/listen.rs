@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sekisho_core::delivery::{Signer, Signing};
 use sekisho_core::{Secret, Time};
-use sekisho_lab::app::{App, Behaviour};
+use sekisho_lab::app::{Behaviour, DemoApp};
 
 use crate::support::{
     Gateway, Place, Provider, STRIPE_SECRET, Watching, each_store, stripe_source, wait_until,
@@ -17,7 +17,7 @@ fn h6_listen_prints_and_forwards_as_a_delivery_would() {
     each_store(|place| {
         let gateway = Gateway::open(place);
         gateway.send(&Provider::stripe().event("evt_old"));
-        let app = App::start(Behaviour::Ok).unwrap();
+        let app = DemoApp::start(Behaviour::Ok).unwrap();
         let url = format!("{}/hook", app.url());
         // The scheme need not be typed.
         let typed = url.strip_prefix("http://").unwrap();
@@ -76,7 +76,7 @@ fn c3_listen_signs_nobody_elses_event_as_stripes() {
     let place = Place::sqlite();
     let hook = "[[source]]\nname = \"hook\"\nprovider = \"github\"\nsecrets = [\"env:STRIPE_SECRET\"]\n";
     let gateway = Gateway::with(&place, &(stripe_source("") + hook));
-    let app = App::start(Behaviour::Ok).unwrap();
+    let app = DemoApp::start(Behaviour::Ok).unwrap();
     let url = format!("{}/hook", app.url());
     let listen = Watching::start(&gateway, &["listen", "--forward-to", &url], &place.url);
     drop(wait_for(&listen, "Ready"));

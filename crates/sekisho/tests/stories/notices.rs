@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use sekisho_lab::certificate::Signer;
+use sekisho_lab::certificate::CertificateSigner;
 use sekisho_lab::chat::{Chat, SLACK_PATH, Service};
-use sekisho_lab::smtp::{Behaviour, Fault, Point, Smtp};
+use sekisho_lab::smtp::{Point, Smtp, SmtpBehaviour, SmtpFault};
 use serde_json::json;
 
 use super::delivery::event;
@@ -77,7 +77,7 @@ fn wait_for(place: &Place, status: &str, count: usize) {
 #[test]
 fn g5_a_payment_is_told_once_whatever_announces_it_and_no_log_shows_the_address() {
     each_store(|place| {
-        let (smtp, chat) = (Smtp::start(Behaviour::Accept).unwrap(), Chat::start().unwrap());
+        let (smtp, chat) = (Smtp::start(SmtpBehaviour::Accept).unwrap(), Chat::start().unwrap());
         let room = "[[notify]]\nname = \"room\"\nevents = [\"payment.*\"]\nto = \"channel\"\nchannel = \"ops\"\n\
                     template = \"payment-received\"\n";
         let config = stripe_source("") + &mail(&smtp, FAST) + &slack(&chat) + RECEIPT + room;
@@ -107,11 +107,11 @@ fn g5_a_payment_is_told_once_whatever_announces_it_and_no_log_shows_the_address(
 #[test]
 fn g2_each_kind_of_failure_ends_as_promised_and_none_delays_another() {
     each_store(|place| {
-        let say = |point, text: &str| Behaviour::say(point, text);
-        let first = |n, behaviour| Behaviour::First(n, Box::new(behaviour));
+        let say = |point, text: &str| SmtpBehaviour::say(point, text);
+        let first = |n, behaviour| SmtpBehaviour::First(n, Box::new(behaviour));
         // Whom it goes to, how the server behaves, how it ends, how often it is tried, and whether the server has it.
         let cases = [
-            ("well", Behaviour::Accept, "sent", 1, 1),
+            ("well", SmtpBehaviour::Accept, "sent", 1, 1),
             ("busy", first(2, say(Point::Recipient, "450 4.2.1 busy")), "sent", 3, 1),
             ("never", say(Point::End, "451 4.3.0 later"), "failed", 3, 0),
             ("nobody", say(Point::Recipient, "550 5.1.1 no such user"), "failed", 1, 0),
@@ -123,12 +123,12 @@ fn g2_each_kind_of_failure_ends_as_promised_and_none_delays_another() {
                 2,
                 1,
             ),
-            ("lost", Behaviour::drop_at(Point::Taken), "uncertain", 1, 1),
-            ("gone", Behaviour::drop_at(Point::End), "uncertain", 1, 0),
-            ("told", Behaviour::drop_at(Point::Told), "sent", 1, 1),
+            ("lost", SmtpBehaviour::drop_at(Point::Taken), "uncertain", 1, 1),
+            ("gone", SmtpBehaviour::drop_at(Point::End), "uncertain", 1, 0),
+            ("told", SmtpBehaviour::drop_at(Point::Told), "sent", 1, 1),
         ];
         let some = cases.iter().map(|case| (case.0.to_owned(), case.1.clone())).collect();
-        let smtp = Smtp::start(Behaviour::To(some, Box::new(Behaviour::Accept))).unwrap();
+        let smtp = Smtp::start(SmtpBehaviour::To(some, Box::new(SmtpBehaviour::Accept))).unwrap();
         let gateway = Gateway::with(place, &(stripe_source("") + &mail(&smtp, FAST) + RECEIPT));
         for case in &cases {
             assert_eq!(gateway.send(&paid(case.0, &format!("{}@example.jp", case.0))).status, 204);
@@ -158,8 +158,9 @@ fn g2_each_kind_of_failure_ends_as_promised_and_none_delays_another() {
 #[test]
 fn g2_five_hung_recipients_stop_nobody_and_are_given_up_in_time() {
     let place = Place::sqlite();
-    let hung = Behaviour::At(Point::Recipient, Fault::Silence);
-    let smtp = Smtp::start(Behaviour::To(vec![("hung".into(), hung)], Box::new(Behaviour::Accept))).unwrap();
+    let hung = SmtpBehaviour::At(Point::Recipient, SmtpFault::Silence);
+    let smtp =
+        Smtp::start(SmtpBehaviour::To(vec![("hung".into(), hung)], Box::new(SmtpBehaviour::Accept))).unwrap();
     let gateway = Gateway::with(&place, &(stripe_source("") + &mail(&smtp, FAST) + RECEIPT));
     for n in 0..5 {
         gateway.send(&paid(&format!("h{n}"), &format!("hung{n}@example.jp")));
@@ -189,7 +190,8 @@ fn g2_five_hung_recipients_stop_nobody_and_are_given_up_in_time() {
 fn g2_a_channel_that_cannot_log_in_is_shut_and_keeps_its_mail() {
     each_store(|place| {
         let chat = Chat::start().unwrap();
-        let smtp = Smtp::start(Behaviour::say(Point::Sender, "530 5.7.0 Authentication required")).unwrap();
+        let smtp =
+            Smtp::start(SmtpBehaviour::say(Point::Sender, "530 5.7.0 Authentication required")).unwrap();
         let alerts = "[notifications]\nalerts = \"ops\"\n";
         let config = alerts.to_owned() + &stripe_source("") + &mail(&smtp, FAST) + &slack(&chat) + RECEIPT;
         let gateway = Gateway::with(place, &config);
@@ -201,7 +203,7 @@ fn g2_a_channel_that_cannot_log_in_is_shut_and_keeps_its_mail() {
         assert!(smtp.accepted().is_empty());
         let why = place.sql("SELECT facts FROM state WHERE kind = 'breaker' AND id = 'by:mail'");
         assert!(why.contains("bad_credentials"), "{why}");
-        smtp.set(Behaviour::Accept);
+        smtp.set(SmtpBehaviour::Accept);
         gateway.type_in(&["channels", "resume", "mail"]).done();
         wait_until("they go out", || smtp.accepted().len() == 3);
         wait_until("and are recorded", || {
@@ -213,7 +215,7 @@ fn g2_a_channel_that_cannot_log_in_is_shut_and_keeps_its_mail() {
 #[test]
 fn g2_what_is_over_the_days_quota_waits() {
     each_store(|place| {
-        let smtp = Smtp::start(Behaviour::Accept).unwrap();
+        let smtp = Smtp::start(SmtpBehaviour::Accept).unwrap();
         let gateway = Gateway::with(
             place,
             &(stripe_source("") + &mail(&smtp, "daily = 3\nspacing = \"1ms\"") + RECEIPT),
@@ -234,12 +236,12 @@ fn g2_what_is_over_the_days_quota_waits() {
 #[test]
 fn g2_killed_while_it_sends_it_holds_what_may_have_arrived() {
     each_store(|place| {
-        let smtp = Smtp::start(Behaviour::At(Point::Taken, Fault::Silence)).unwrap();
+        let smtp = Smtp::start(SmtpBehaviour::At(Point::Taken, SmtpFault::Silence)).unwrap();
         let mut gateway = Gateway::with(place, &(stripe_source("") + &mail(&smtp, FAST) + RECEIPT));
         gateway.send(&paid("1", "taro@example.jp"));
         wait_until("the server has it", || smtp.accepted().len() == 1);
         gateway.server.kill9();
-        smtp.set(Behaviour::Accept);
+        smtp.set(SmtpBehaviour::Accept);
         gateway.server.restart().unwrap();
         wait_for(place, "uncertain", 1);
         assert_eq!(smtp.accepted().len(), 1, "it is not sent again by itself");
@@ -269,12 +271,12 @@ fn g2_killed_while_it_sends_it_holds_what_may_have_arrived() {
 #[test]
 fn g2_retried_and_resent_at_once_it_is_still_one_mail() {
     each_store(|place| {
-        let smtp = Smtp::start(Behaviour::say(Point::Recipient, "550 5.1.1 no such user")).unwrap();
+        let smtp = Smtp::start(SmtpBehaviour::say(Point::Recipient, "550 5.1.1 no such user")).unwrap();
         let mut gateway = Gateway::with(place, &(stripe_source("") + &mail(&smtp, FAST) + RECEIPT));
         gateway.send(&paid("1", "taro@example.jp"));
         wait_for(place, "failed", 1);
         gateway.server.terminate().unwrap();
-        smtp.set(Behaviour::Accept);
+        smtp.set(SmtpBehaviour::Accept);
         // Two people help at the same time, while nothing runs.
         let id = place.sql("SELECT id FROM state WHERE kind = 'notice'");
         gateway.type_in(&["dead", "retry", "--all"]).done();
@@ -292,8 +294,9 @@ fn g2_retried_and_resent_at_once_it_is_still_one_mail() {
 #[test]
 fn h4_an_alert_that_fails_raises_no_alert() {
     let place = Place::sqlite();
-    let wrong = Behaviour::say(Point::Recipient, "550 5.1.1 no such user");
-    let smtp = Smtp::start(Behaviour::To(vec![("gone".into(), wrong)], Box::new(Behaviour::Accept))).unwrap();
+    let wrong = SmtpBehaviour::say(Point::Recipient, "550 5.1.1 no such user");
+    let smtp = Smtp::start(SmtpBehaviour::To(vec![("gone".into(), wrong)], Box::new(SmtpBehaviour::Accept)))
+        .unwrap();
     let tell = "[[notify]]\nname = \"told\"\nevents = [\"notice.failed\"]\nto = \"operators\"\nchannel = \"mail\"\n\
                 template = \"operator-alert\"\n";
     let house = "[notifications]\noperators = [\"gone@example.jp\", \"ops@example.jp\"]\n";
@@ -309,12 +312,12 @@ fn h4_an_alert_that_fails_raises_no_alert() {
 #[test]
 fn g2_told_to_stop_it_hands_back_what_it_has_not_begun() {
     let place = Place::sqlite();
-    let smtp = Smtp::start(Behaviour::say(Point::Recipient, "450 4.2.1 busy")).unwrap();
+    let smtp = Smtp::start(SmtpBehaviour::say(Point::Recipient, "450 4.2.1 busy")).unwrap();
     let mut gateway = Gateway::with(&place, &(stripe_source("") + &mail(&smtp, FAST) + RECEIPT));
     gateway.send(&paid("1", "taro@example.jp"));
     wait_until("it waits for its next try", || statuses(&place).contains_key("retrying"));
     gateway.server.terminate().unwrap();
-    smtp.set(Behaviour::Accept);
+    smtp.set(SmtpBehaviour::Accept);
     gateway.server.start_again().unwrap();
     wait_for(&place, "sent", 1);
     assert_eq!(smtp.accepted().len(), 1);
@@ -323,7 +326,7 @@ fn g2_told_to_stop_it_hands_back_what_it_has_not_begun() {
 #[test]
 fn g2_a_bounce_suppresses_the_address_until_somebody_releases_it() {
     each_store(|place| {
-        let smtp = Smtp::start(Behaviour::Accept).unwrap();
+        let smtp = Smtp::start(SmtpBehaviour::Accept).unwrap();
         let topic = Topic::new(place);
         let config = stripe_source("") + &topic.source + &mail(&smtp, FAST) + RECEIPT;
         let gateway = Gateway::with(place, &config);
@@ -355,13 +358,13 @@ const ACCOUNT: &str = "123456789012";
 
 /// A topic of SNS that SES publishes to, and a source that believes its certificate.
 struct Topic {
-    signer: Signer,
+    signer: CertificateSigner,
     source: String,
 }
 
 impl Topic {
     fn new(place: &Place) -> Self {
-        let signer = Signer::new().unwrap();
+        let signer = CertificateSigner::new().unwrap();
         let pem = place.folder.path().join("sns.pem");
         std::fs::write(&pem, signer.certificate().unwrap()).unwrap();
         let source = format!(
@@ -415,7 +418,7 @@ impl Topic {
 #[test]
 fn g5_who_has_no_address_is_in_the_record_and_can_be_helped() {
     let place = Place::sqlite();
-    let smtp = Smtp::start(Behaviour::Accept).unwrap();
+    let smtp = Smtp::start(SmtpBehaviour::Accept).unwrap();
     let config = stripe_source("")
         + &mail(&smtp, FAST)
         + "[[notify]]\nname = \"staff\"\nevents = [\"payment.paid\"]\nto = \"customer\"\nchannel = \"mail\"\ntemplate = \"payment-received\"\n";
@@ -458,7 +461,7 @@ fn succeeded(n: &str) -> Letter {
 #[test]
 fn d2_the_link_to_the_receipt_is_in_the_mail_whatever_comes_first() {
     each_store(|place| {
-        let smtp = Smtp::start(Behaviour::Accept).unwrap();
+        let smtp = Smtp::start(SmtpBehaviour::Accept).unwrap();
         let gateway = Gateway::with(place, &(stripe_source("") + &mail(&smtp, FAST) + RECEIPT));
         assert_eq!(gateway.send(&succeeded("1")).status, 204);
         wait_until("it is paid, and waits for its receipt", || {
@@ -480,7 +483,7 @@ fn d2_the_link_to_the_receipt_is_in_the_mail_whatever_comes_first() {
 #[test]
 fn d2_a_receipt_that_never_comes_keeps_nobody_waiting_for_ever() {
     let place = Place::sqlite();
-    let smtp = Smtp::start(Behaviour::Accept).unwrap();
+    let smtp = Smtp::start(SmtpBehaviour::Accept).unwrap();
     let gateway = Gateway::with(&place, &(stripe_source("") + &mail(&smtp, FAST) + RECEIPT));
     assert_eq!(gateway.send(&succeeded("1")).status, 204);
     wait_for(&place, "sent", 1);
@@ -490,7 +493,7 @@ fn d2_a_receipt_that_never_comes_keeps_nobody_waiting_for_ever() {
 #[test]
 fn g2_tries_that_were_made_are_not_made_again_after_a_restart() {
     each_store(|place| {
-        let smtp = Smtp::start(Behaviour::say(Point::Recipient, "450 4.2.1 busy")).unwrap();
+        let smtp = Smtp::start(SmtpBehaviour::say(Point::Recipient, "450 4.2.1 busy")).unwrap();
         let mut gateway = Gateway::with(place, &(stripe_source("") + &mail(&smtp, FAST) + RECEIPT));
         assert_eq!(gateway.send(&paid("1", "taro@example.jp")).status, 204);
         wait_until("it was tried once", || smtp.tries("taro@example.jp") >= 1);

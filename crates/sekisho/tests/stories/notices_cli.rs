@@ -4,7 +4,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 
-use sekisho_lab::smtp::{Behaviour, Fault, Point, Smtp};
+use sekisho_lab::smtp::{Point, Smtp, SmtpBehaviour, SmtpFault};
 use serde_json::{Value, json};
 
 use crate::support::{BINARY, Gateway, Place, STRIPE_SECRET, each_store, say, stripe_source, wait_until};
@@ -27,8 +27,8 @@ fn open(place: &Place, smtp: &Smtp) -> Gateway {
 
 /// Refuses some, takes the others.
 fn choosy() -> Smtp {
-    let refuse = Behaviour::say(Point::Recipient, "550 5.1.1 <refused@example.jp> no such user");
-    Smtp::start(Behaviour::To(vec![("refused".into(), refuse)], Box::new(Behaviour::Accept))).unwrap()
+    let refuse = SmtpBehaviour::say(Point::Recipient, "550 5.1.1 <refused@example.jp> no such user");
+    Smtp::start(SmtpBehaviour::To(vec![("refused".into(), refuse)], Box::new(SmtpBehaviour::Accept))).unwrap()
 }
 
 /// An office with something due, and these people who are reminded of it; `off` does not want to be.
@@ -211,7 +211,7 @@ fn g4_without_a_server_reminders_wait_for_one() {
 #[test]
 fn g2_a_channel_that_is_shut_is_named_and_resumed() {
     each_store(|place| {
-        let smtp = Smtp::start(Behaviour::say(Point::Sender, "530 5.7.0 login needed")).unwrap();
+        let smtp = Smtp::start(SmtpBehaviour::say(Point::Sender, "530 5.7.0 login needed")).unwrap();
         let gateway = open(place, &smtp);
         office(&gateway, place, &["taro"]);
         let said = gateway.type_in(&["reminders", "run", "--date", DAY]).failed(1);
@@ -222,7 +222,7 @@ fn g2_a_channel_that_is_shut_is_named_and_resumed() {
         ]);
         let channel = &gateway.type_in(&["channels", "--json"]).done().lines()[0];
         assert_eq!((&channel["breaker"], &channel["kind"]), (&json!("open"), &json!("smtp")), "{channel}");
-        smtp.set(Behaviour::Accept);
+        smtp.set(SmtpBehaviour::Accept);
         gateway.type_in(&["channels", "resume", "fax"]).failed(1).mentions(&["configured are: mail"]);
         gateway
             .type_in(&["channels", "resume", "mail"])
@@ -237,7 +237,7 @@ fn g2_a_channel_that_is_shut_is_named_and_resumed() {
 #[test]
 fn g4_an_interrupt_ends_the_waiting_and_nothing_else() {
     let place = Place::sqlite();
-    let smtp = Smtp::start(Behaviour::At(Point::Greeting, Fault::Silence)).unwrap();
+    let smtp = Smtp::start(SmtpBehaviour::At(Point::Greeting, SmtpFault::Silence)).unwrap();
     let gateway = open(&place, &smtp);
     office(&gateway, &place, &["taro"]);
     let words = ["reminders", "run", "--date", DAY, "--config", "sekisho.toml", "--store", &place.url];
@@ -254,7 +254,7 @@ fn g4_an_interrupt_ends_the_waiting_and_nothing_else() {
     lines.read_to_string(&mut rest).unwrap();
     assert!(child.wait().unwrap().success(), "{rest}");
     assert!(rest.contains("the server goes on sending them"), "{rest}");
-    smtp.set(Behaviour::Accept);
+    smtp.set(SmtpBehaviour::Accept);
 }
 
 #[test]
@@ -271,9 +271,9 @@ fn g1_a_channel_is_tested_without_a_store_or_a_server() {
     assert!(mails[1].part("text/plain").unwrap().contains("This is a test"), "{:?}", mails[1]);
     let refused = test(&["mail", "--to", "refused@example.jp", "--json"]).failed(1).lines().remove(0);
     assert_eq!((&refused["outcome"], &refused["reason"]), (&json!("refused"), &json!("bad_recipient")));
-    smtp.set(Behaviour::drop_at(Point::Taken));
+    smtp.set(SmtpBehaviour::drop_at(Point::Taken));
     test(&taro).failed(1).mentions(&["uncertain", "check whether it arrived"]);
-    smtp.set(Behaviour::say(Point::Sender, "530 5.7.0 login needed"));
+    smtp.set(SmtpBehaviour::say(Point::Sender, "530 5.7.0 login needed"));
     test(&taro).failed(1).mentions(&["paused, mail sends nothing", "user name and password"]);
     drop(smtp);
     test(&taro).failed(1).mentions(&["refused by mail"]);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sekisho_lab::http;
 use sekisho_lab::load::{Load, Recording};
-use sekisho_lab::process::Options;
+use sekisho_lab::process::ServerOptions;
 use sekisho_lab::traffic::StripeTraffic;
 
 use crate::support::{
@@ -99,13 +99,13 @@ fn a6_on_postgresql_events_that_come_together_are_committed_together() {
 fn a6_on_sqlite_events_that_come_while_the_disk_syncs_wait_for_it_together() {
     let place = Place::sqlite();
     let syncs = place.folder.path().join("syncs");
-    let traced = |options: Options| {
+    let traced = |options: ServerOptions| {
         let mut command: Vec<String> =
             ["-f", "-qqq", "-y", "--seccomp-bpf", "-e", "trace=fsync,fdatasync"].map(str::to_owned).to_vec();
         command.extend(["-e", "inject=fsync,fdatasync:delay_exit=3000", "-o"].map(str::to_owned));
         command.extend([syncs.display().to_string(), BINARY.to_owned(), "serve".to_owned()]);
         // Without a worker: every commit is of arrivals.
-        Options { binary: "strace".into(), command, role: Some("gateway".into()), ..options }
+        ServerOptions { binary: "strace".into(), command, role: Some("gateway".into()), ..options }
     };
     let gateway = Gateway::started(&place.url, &stripe_source(""), &[], traced).unwrap();
     // Of the log: once for each commit, and once each time its pages are moved.

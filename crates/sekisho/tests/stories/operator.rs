@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use sekisho_lab::process::{Options, Server};
+use sekisho_lab::process::{Server, ServerOptions};
 
 use crate::support::{
     BINARY, Gateway, Place, Provider, Storm, Watching, each_store, say, stripe_source, vector, wait_until,
@@ -13,7 +13,7 @@ use crate::support::{
 fn h6_the_first_minute_in_an_empty_folder() {
     let folder = tempfile::tempdir().unwrap();
     say(folder.path(), &["events", "list"], &[]).failed(1).mentions(&["sekisho serve"]);
-    let server = Server::start(Options::new(BINARY, folder.path())).unwrap();
+    let server = Server::start(ServerOptions::new(BINARY, folder.path())).unwrap();
     wait_until("the banner", || server.stdout().contains(" events list"));
     let banner = server.stdout();
     let url = format!("http://{}/webhooks/stripe", server.address());
@@ -72,7 +72,7 @@ fn h6_without_any_word_it_serves() {
 #[test]
 fn h6_a_second_start_keeps_the_secret_and_the_events() {
     let folder = tempfile::tempdir().unwrap();
-    let mut server = Server::start(Options::new(BINARY, folder.path())).unwrap();
+    let mut server = Server::start(ServerOptions::new(BINARY, folder.path())).unwrap();
     let url = format!("http://{}", server.address());
     say(folder.path(), &["trigger", "charge.succeeded", "--url", &url], &[]).done();
     assert!(server.terminate().unwrap().success());

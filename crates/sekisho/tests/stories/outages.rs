@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sekisho_lab::app::{App, Behaviour};
+use sekisho_lab::app::{Behaviour, DemoApp};
 use sekisho_lab::postgres::Postgres;
 use sekisho_lab::proxy::{Faults, Proxy};
 
@@ -150,7 +150,7 @@ fn h5_a_database_without_our_tables_is_explained_to_those_who_only_look() {
 fn h5_a_stop_ends_in_time_though_the_database_hangs() {
     let runtime = runtime();
     let place = Place::postgres();
-    let app = App::start(Behaviour::Delay(Duration::from_secs(1), Box::new(Behaviour::Ok))).unwrap();
+    let app = DemoApp::start(Behaviour::Delay(Duration::from_secs(1), Box::new(Behaviour::Ok))).unwrap();
     let port =
         sekisho_lab::postgres::shared().unwrap().port().expect("the stories need a private PostgreSQL");
     let proxy = runtime.block_on(Proxy::start(([127, 0, 0, 1], port).into(), 1)).unwrap();

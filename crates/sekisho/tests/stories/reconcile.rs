@@ -6,7 +6,7 @@ mod pages;
 use std::collections::BTreeMap;
 
 use sekisho_lab::http;
-use sekisho_lab::stripe::{self, Fault, Stripe};
+use sekisho_lab::stripe::{self, Stripe, StripeFault};
 use serde_json::{Value, json};
 
 use crate::support::{Gateway, Place, Provider, each_store, stripe_source, wait_until};
@@ -210,8 +210,8 @@ fn e2_high_water_moves_only_after_every_page() {
         let shop = Shop::open(place, &stripe, "");
         (0..50).for_each(|n| sell(&stripe, n));
         let all = stripe.take_unsent().len() as u64;
-        stripe.order_for("GET /v1/events", Fault::LateAnswer(std::time::Duration::ZERO));
-        stripe.order_for("GET /v1/events", Fault::Error);
+        stripe.order_for("GET /v1/events", StripeFault::LateAnswer(std::time::Duration::ZERO));
+        stripe.order_for("GET /v1/events", StripeFault::Error);
         let broken = shop.reconcile(false);
         assert_eq!((&broken["complete"], &broken["closed"]), (&false.into(), &100.into()), "{broken}");
         let standing = shop.standing();

@@ -1,14 +1,14 @@
 //! B4: what failed for good is found, understood, tried again or put aside, beside a running server and without one.
 
-use sekisho_lab::app::{App, Behaviour, Reply};
+use sekisho_lab::app::{Behaviour, DemoApp, Reply};
 use serde_json::Value;
 
 use crate::support::{Gateway, Place, Provider, each_store, route_to, stripe_source, wait_until};
 
 /// A gateway with one route, whose app refuses everything at first; nothing is retried by itself.
-fn with_broken_app(place: &Place) -> (Gateway, App) {
+fn with_broken_app(place: &Place) -> (Gateway, DemoApp) {
     let refusal = Reply::status(500).with_header("x-trace", "t-1").with_body("the books are closed");
-    let app = App::start(Behaviour::Answer(refusal)).unwrap();
+    let app = DemoApp::start(Behaviour::Answer(refusal)).unwrap();
     let route = route_to("app", &format!("{}/hook", app.url()), "retries = 0\nbreaker_failures = 0");
     (Gateway::with(place, &(stripe_source("") + &route)), app)
 }
@@ -241,7 +241,7 @@ fn charge(n: &str) -> String {
 #[test]
 fn b4_a_dead_announcement_says_payment_tenant_and_what_is_at_risk() {
     each_store(|place| {
-        let app = App::start(Behaviour::Answer(Reply::status(500))).unwrap();
+        let app = DemoApp::start(Behaviour::Answer(Reply::status(500))).unwrap();
         let more = "send = \"settled\"\nretries = 0\nbreaker_failures = 0";
         let route = route_to("app", &format!("{}/hook", app.url()), more);
         let gateway = Gateway::with(place, &(stripe_source("") + &route));

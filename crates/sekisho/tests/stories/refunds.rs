@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use sekisho_lab::browser::Look;
-use sekisho_lab::stripe::{self, Fault, Sold, Stripe};
+use sekisho_lab::stripe::{self, Sold, Stripe, StripeFault};
 use serde_json::{Value, json};
 
 use crate::support::{Gateway, Person, Place, Provider, Response, each_store, stripe_source, wait_until};
@@ -228,8 +228,8 @@ fn e1_row_1_a_time_out_after_success_and_a_kill_pay_nothing_twice() {
     each_store(|place| {
         let mut shop = Shop::allowed(place);
         let (sold, id) = shop.sell(1_000);
-        shop.stripe.order_for("POST /v1/refunds", Fault::Cut { after_bytes: 0 });
-        shop.stripe.order_for("POST /v1/refunds", Fault::ErrorAfterWork);
+        shop.stripe.order_for("POST /v1/refunds", StripeFault::Cut { after_bytes: 0 });
+        shop.stripe.order_for("POST /v1/refunds", StripeFault::ErrorAfterWork);
         let key = shop.orders(&id, &json!({ "reason": "x" }));
         wait_until("the first call", || shop.stripe.calls().iter().any(|call| call.method == "POST"));
         shop.gateway.server.restart().unwrap();
@@ -280,7 +280,7 @@ fn e1_a_disputed_payment_is_a_persons_and_refunds_follow_their_own_way() {
     let place = Place::sqlite();
     let shop = Shop::allowed(&place);
     let (_, disputed) = shop.sell(1_000);
-    shop.stripe.order_for("POST /v1/refunds", Fault::Disputed);
+    shop.stripe.order_for("POST /v1/refunds", StripeFault::Disputed);
     let key = shop.orders(&disputed, &json!({ "reason": "x" }));
     shop.wait_for(&disputed, &key, "failed");
     let shown = shop.payment(&disputed);

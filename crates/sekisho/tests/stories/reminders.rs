@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use sekisho_lab::rng::Rng;
-use sekisho_lab::smtp::{Behaviour, Point, Smtp};
+use sekisho_lab::smtp::{Point, Smtp, SmtpBehaviour};
 
 use super::notices::{mail, statuses};
 use crate::support::{Gateway, Place, each_store, seed, stripe_source, wait_until};
@@ -48,7 +48,7 @@ fn run(gateway: &Gateway) {
 #[test]
 fn g4_each_member_of_staff_gets_one_mail_in_the_own_language_and_the_record_says_why_another_got_none() {
     each_store(|place| {
-        let smtp = Smtp::start(Behaviour::Accept).unwrap();
+        let smtp = Smtp::start(SmtpBehaviour::Accept).unwrap();
         let gateway = Gateway::with(place, &config(&smtp, "spacing = \"1ms\"\nrate = 1000"));
         furnish(&gateway, &["aozora", "hikari"]);
         import(
@@ -108,10 +108,11 @@ fn g4_a_great_run_killed_three_times_reaches_everyone_once_and_keeps_to_the_rate
 fn great_run(place: &Place, crowd: usize) {
     const PER_SECOND: usize = 250;
     let mut rng = Rng::new(seed("reminders"));
-    let busy = Behaviour::First(1, Box::new(Behaviour::say(Point::Recipient, "451 4.7.1 greylisted")));
-    let wrong = Behaviour::say(Point::Recipient, "550 5.1.1 no such user");
+    let busy =
+        SmtpBehaviour::First(1, Box::new(SmtpBehaviour::say(Point::Recipient, "451 4.7.1 greylisted")));
+    let wrong = SmtpBehaviour::say(Point::Recipient, "550 5.1.1 no such user");
     let some = vec![("busy".to_owned(), busy), ("wrong".to_owned(), wrong)];
-    let smtp = Smtp::start(Behaviour::To(some, Box::new(Behaviour::Accept))).unwrap();
+    let smtp = Smtp::start(SmtpBehaviour::To(some, Box::new(SmtpBehaviour::Accept))).unwrap();
     let more = format!("spacing = \"1ms\"\nrate = {PER_SECOND}\ndaily = 1000000");
     let mut gateway = Gateway::with(place, &config(&smtp, &more));
     furnish(&gateway, &["o0", "o1", "o2", "o3"]);
@@ -175,7 +176,7 @@ fn g2_two_nodes_keep_to_one_rate_and_tell_everyone_once() {
     const PER_SECOND: usize = 50;
     const CROWD: usize = 200;
     let place = Place::postgres();
-    let smtp = Smtp::start(Behaviour::Accept).unwrap();
+    let smtp = Smtp::start(SmtpBehaviour::Accept).unwrap();
     let config = config(&smtp, &format!("spacing = \"1ms\"\nrate = {PER_SECOND}"));
     let nodes = [Gateway::with(&place, &config), Gateway::with(&place, &config)];
     furnish(&nodes[0], &["o0", "o1"]);
@@ -205,7 +206,7 @@ fn g4_the_clock_starts_a_days_run_by_itself() {
             120..1320 => ("UTC", minutes_utc),
             _ => ("Asia/Tokyo", (minutes_utc + 9 * 60).rem_euclid(24 * 60)),
         };
-        let smtp = Smtp::start(Behaviour::Accept).unwrap();
+        let smtp = Smtp::start(SmtpBehaviour::Accept).unwrap();
         let at = format!("remind_at = \"{:02}:{:02}\"\n", minutes / 60, minutes % 60);
         let config = config(&smtp, "spacing = \"1ms\"\nrate = 1000");
         let mut gateway = Gateway::with(place, &config.replace("dashboard_url", &(at + "dashboard_url")));

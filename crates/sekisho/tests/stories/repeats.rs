@@ -4,7 +4,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sekisho_core::Time;
-use sekisho_lab::certificate::Signer;
+use sekisho_lab::certificate::CertificateSigner;
 use serde_json::{Value, json};
 
 use crate::support::{
@@ -83,7 +83,7 @@ fn a4_a_signed_id_is_a_repeat_though_its_bytes_differ() {
 
 /// PayPal, and a gateway that believes its certificate.
 struct PayPal {
-    signer: Signer,
+    signer: CertificateSigner,
     config: String,
 }
 
@@ -91,7 +91,7 @@ const WEBHOOK: &str = "1JE4291016473214C";
 
 impl PayPal {
     fn new(place: &Place) -> Self {
-        let signer = Signer::new().unwrap();
+        let signer = CertificateSigner::new().unwrap();
         let pem = place.folder.path().join("paypal.pem");
         std::fs::write(&pem, signer.certificate().unwrap()).unwrap();
         let config = format!(

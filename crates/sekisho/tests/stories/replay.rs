@@ -1,7 +1,7 @@
 //! B4, D6: past events are settled again, and nothing that was done is done twice.
 
-use sekisho_lab::app::{App, Behaviour};
-use sekisho_lab::smtp::{Behaviour as Mood, Smtp};
+use sekisho_lab::app::{Behaviour, DemoApp};
+use sekisho_lab::smtp::{Smtp, SmtpBehaviour as Mood};
 use serde_json::{Value, json};
 
 use super::notices::{FAST, RECEIPT, mail, paid, statuses};
@@ -33,7 +33,7 @@ fn b4_what_comes_while_the_operator_reads_is_not_replayed() {
 #[test]
 fn b4_replay_never_repeats_a_delivery_that_was_made() {
     each_store(|place| {
-        let app = App::start(Behaviour::Ok).unwrap();
+        let app = DemoApp::start(Behaviour::Ok).unwrap();
         let config = stripe_source("") + &route_to("app", &format!("{}/hook", app.url()), "");
         let gateway = Gateway::with(place, &config);
         for id in ["evt_1", "evt_2"] {
@@ -79,7 +79,7 @@ fn b4_replay_never_repeats_a_delivery_that_was_made() {
 #[test]
 fn d6_replay_reaches_a_route_added_later() {
     each_store(|place| {
-        let app = App::start(Behaviour::Ok).unwrap();
+        let app = DemoApp::start(Behaviour::Ok).unwrap();
         let first = route_to("first", &format!("{}/first", app.url()), "");
         {
             let mut gateway = Gateway::with(place, &(stripe_source("") + &first));

@@ -1,6 +1,6 @@
 //! H5: how it starts, refuses to start, and stops.
 
-use sekisho_lab::process::Options;
+use sekisho_lab::process::ServerOptions;
 
 use crate::support::{Gateway, Place, Provider, Storm, each_store, say, stripe_source, together, wait_until};
 
@@ -69,7 +69,8 @@ fn h5_roles_are_honoured() {
     let place = Place::postgres();
     let role = |role: &str| {
         let role = Some(role.to_owned());
-        Gateway::started(&place.url, &stripe_source(""), &[], |options| Options { role, ..options }).unwrap()
+        Gateway::started(&place.url, &stripe_source(""), &[], |options| ServerOptions { role, ..options })
+            .unwrap()
     };
     let receiver = role("gateway");
     assert_eq!(receiver.send(&Provider::stripe().event("evt_1")).status, 204);

@@ -2,7 +2,7 @@
 //! customers, staff and subjects, can't tell another tenant's id from a free one, and moves nobody else's mail or money.
 
 use sekisho_lab::http;
-use sekisho_lab::smtp::{Behaviour, Smtp};
+use sekisho_lab::smtp::{Smtp, SmtpBehaviour};
 use serde_json::{Value, json};
 
 use super::notices::mail;
@@ -243,7 +243,7 @@ fn paid(n: &str, tenant: Option<&str>, more: &Value) -> Letter {
 #[test]
 fn g5_no_tenants_key_moves_another_tenants_mail() {
     each_store(|place| {
-        let smtp = Smtp::start(Behaviour::Accept).unwrap();
+        let smtp = Smtp::start(SmtpBehaviour::Accept).unwrap();
         let gateway = gateway(place, &(mail(&smtp, "spacing = \"1ms\"\nrate = 1000") + RECEIPT));
         let (a, b) = (Client::of_tenant(&gateway, "a"), Client::of_tenant(&gateway, "b"));
         let to = |letter: &Letter| {

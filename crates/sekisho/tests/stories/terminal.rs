@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::sync::mpsc::{self, Receiver};
 
 use sekisho_core::text::is_hidden;
-use sekisho_lab::app::{App, Behaviour, Reply};
+use sekisho_lab::app::{Behaviour, DemoApp, Reply};
 use sekisho_lab::smtp::{self, Point, Smtp};
 
 use super::notices::{FAST, RECEIPT, mail, paid, statuses};
@@ -89,8 +89,9 @@ fn harmless(what: &str, said: &Said) {
 fn h2_letters_that_a_terminal_obeys_are_never_printed() {
     each_store(|place| {
         let smtp =
-            Smtp::start(smtp::Behaviour::say(Point::Recipient, &format!("550 5.1.1 no {ODD}"))).unwrap();
-        let app = App::start(Behaviour::Answer(Reply::status(400).with_body(&format!("no\n{ODD}")))).unwrap();
+            Smtp::start(smtp::SmtpBehaviour::say(Point::Recipient, &format!("550 5.1.1 no {ODD}"))).unwrap();
+        let app =
+            DemoApp::start(Behaviour::Answer(Reply::status(400).with_body(&format!("no\n{ODD}")))).unwrap();
         let config = stripe_source("")
             + &mail(&smtp, FAST)
             + RECEIPT

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use sekisho_lab::torture::faults::Fault;
+use sekisho_lab::torture::faults::TortureFault;
 use sekisho_lab::torture::{self, Plan, StoreKind};
 
 use crate::support::{BINARY, seed};
@@ -15,7 +15,7 @@ fn trouble() -> Duration {
 }
 
 /// All promises kept, and every fault struck.
-fn survives(store: StoreKind, nodes: usize, faults: &[Fault], every: Duration) {
+fn survives(store: StoreKind, nodes: usize, faults: &[TortureFault], every: Duration) {
     let plan = Plan {
         store,
         nodes,
@@ -39,11 +39,11 @@ fn survives(store: StoreKind, nodes: usize, faults: &[Fault], every: Duration) {
 
 #[test]
 fn r1_r10_r11_one_node_on_sqlite_survives_every_fault_that_can_meet_it() {
-    let faults = [Fault::Kill, Fault::Stop, Fault::Clock];
+    let faults = [TortureFault::Kill, TortureFault::Stop, TortureFault::Clock];
     survives(StoreKind::Sqlite, 1, &faults, Duration::from_millis(700));
 }
 
 #[test]
 fn r2_r3_r4_r10_r11_two_nodes_on_postgresql_survive_every_fault() {
-    survives(StoreKind::Postgres, 2, &Fault::ALL, Duration::from_millis(700));
+    survives(StoreKind::Postgres, 2, &TortureFault::ALL, Duration::from_millis(700));
 }

@@ -1,6 +1,6 @@
 //! B5: people who look with SQL find `webhook_events` on both stores, with the same columns and words.
 
-use sekisho_lab::process::Options;
+use sekisho_lab::process::ServerOptions;
 
 use crate::support::{Gateway, Provider, each_store, stripe_source, wait_until};
 
@@ -10,7 +10,7 @@ const COLUMNS: &str = "id\nevent_id\nevent_type\nsource\nbilling_id\ntenant_id\n
 #[test]
 fn b5_the_view_has_the_promised_columns_and_says_where_each_event_stands() {
     each_store(|place| {
-        let receiver = Gateway::started(&place.url, &stripe_source(""), &[], |options| Options {
+        let receiver = Gateway::started(&place.url, &stripe_source(""), &[], |options| ServerOptions {
             role: Some("gateway".into()),
             ..options
         });

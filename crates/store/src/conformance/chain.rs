@@ -11,7 +11,7 @@ use sekisho_core::change::ChangeSet;
 use super::{
     ALL, APPLIED, Arrivals, NOW, UP, act, commit, dead, entry, finish, join, leased, payment, write, writes,
 };
-use crate::{AuditFilter, Link, Store};
+use crate::{AuditFilter, AuditLink, Store};
 
 pub(super) async fn note(store: &Arc<dyn Store>, audit: Vec<Entry>) {
     assert_eq!(commit(store, ChangeSet { audit, ..ChangeSet::nothing(NOW) }).await, APPLIED);
@@ -64,8 +64,8 @@ pub async fn entries(store: Arc<dyn Store>) {
 }
 
 /// Reads all links, a few at a time.
-async fn links_of(store: &Arc<dyn Store>, limit: usize) -> Vec<Link> {
-    let mut links: Vec<Link> = Vec::new();
+async fn links_of(store: &Arc<dyn Store>, limit: usize) -> Vec<AuditLink> {
+    let mut links: Vec<AuditLink> = Vec::new();
     loop {
         let after = links.last().map(|link| (link.chain, link.n));
         let page = store.find_links(after, limit).await.expect(UP);

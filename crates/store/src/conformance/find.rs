@@ -13,8 +13,8 @@ use super::{
     done, finish, join, leased, message, queue, status,
 };
 use crate::{
-    DeadFilter, DeadLetter, EventFilter, FIND_MAX, Message, Order, REJECTIONS_MAX, REJECTIONS_OF_NETWORK_MAX,
-    RejectionFilter, Standing, Status, Store,
+    DeadFilter, DeadLetter, EventFilter, FIND_MAX, Order, REJECTIONS_MAX, REJECTIONS_OF_NETWORK_MAX,
+    RejectionFilter, Standing, Status, Store, StoredMessage,
 };
 
 pub async fn statuses(store: Arc<dyn Store>) {
@@ -203,7 +203,7 @@ pub async fn messages(store: Arc<dyn Store>) {
     for other in [next, previous] {
         queue(&store, vec![new.delivery(other, "other")]).await;
     }
-    let expect = |job: &NewJob, attempts, standing| Message {
+    let expect = |job: &NewJob, attempts, standing| StoredMessage {
         job: job.id,
         lane: job.lane.clone(),
         event: job.event,
@@ -235,7 +235,7 @@ pub async fn messages(store: Arc<dyn Store>) {
     expected.push(expect(&waits, 0, Standing::Waiting(NOW)));
     expected.push(expect(&again, 0, Standing::Waiting(NOW)));
     for one in &expected {
-        assert_eq!(message(&store, one.job).await, Some(Message { key: None, ..one.clone() }));
+        assert_eq!(message(&store, one.job).await, Some(StoredMessage { key: None, ..one.clone() }));
     }
     assert_eq!(store.find_messages(event).await.expect(UP), expected, "in the order of their keys");
     assert_eq!(store.find_messages(Seq::from_i64(5)).await.expect(UP), []);
@@ -243,7 +243,14 @@ pub async fn messages(store: Arc<dyn Store>) {
 
     // An event's own settling is a message too.
     let settling = |attempts, standing| {
-        Some(Message { job: event, lane: Lane::settle(), event: Some(event), attempts, standing, key: None })
+        Some(StoredMessage {
+            job: event,
+            lane: Lane::settle(),
+            event: Some(event),
+            attempts,
+            standing,
+            key: None,
+        })
     };
     assert_eq!(message(&store, event).await, settling(0, Standing::Waiting(NOW)));
     let lease = claim_from(&store, epoch, Lane::settle(), 1, NOW).await[0].lease;

@@ -12,7 +12,7 @@ use super::{
     APPLIED, Arrivals, NOW, UP, admit_one, claim, commit, done, finish, join, leased, payment, queue, write,
     writes,
 };
-use crate::{DeadFilter, DeadGroup, Risk, Stake, Store, Work};
+use crate::{DeadFilter, DeadGroup, PendingWork, Risk, Stake, Store};
 
 fn worth(id: &str, amount: Option<i64>, currency: &str) -> Write {
     let index = Index { amount, currency: Some(currency.into()), ..Index::default() };
@@ -121,7 +121,7 @@ pub async fn work(store: Arc<dyn Store>) {
     claim(&store, epoch, 1, NOW).await;
     admit_one(&store, new.event("b")).await;
 
-    let work = |lane, waiting, retrying, running, oldest_due: Option<Time>| Work {
+    let work = |lane, waiting, retrying, running, oldest_due: Option<Time>| PendingWork {
         lane,
         waiting,
         retrying,

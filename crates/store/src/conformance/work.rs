@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use sekisho_core::change::{Arrival, ChangeSet, Committed, Ended};
-use sekisho_core::job::{Attempt, End, Job, Kind, Lane, Lease, NewJob, Settle, Task, delivery_key};
+use sekisho_core::job::{Attempt, End, Job, JobKind, Lane, Lease, NewJob, Settle, Task, delivery_key};
 use sekisho_core::{Epoch, Seq, Time};
 
 use super::{
@@ -231,7 +231,7 @@ pub async fn one_job_per_key_at_once(store: Arc<dyn Store>) {
 pub async fn queued_as_given(store: Arc<dyn Store>) {
     let mut new = Arrivals::new(1);
     let epoch = join(&store).await;
-    let odd = Task::Unreadable { kind: Kind::Timer, payload: "名前 {\"a\": 1}\n".into() };
+    let odd = Task::Unreadable { kind: JobKind::Timer, payload: "名前 {\"a\": 1}\n".into() };
     let jobs = [
         NewJob { task: odd, ..new.job("app") },
         NewJob { fifo: Some("客/1".into()), event: Some(Seq::from_i64(9)), ..new.job("app") },

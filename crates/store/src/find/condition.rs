@@ -3,7 +3,7 @@
 
 /// What one column must be.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Condition {
+pub(crate) enum Demand {
     Text(&'static str, String),
     Number(&'static str, i64),
     /// Exact, or a prefix when it ends in `*`.

@@ -7,7 +7,7 @@ use sekisho_core::job::{Class, DeadReason, Lane, Task};
 use sekisho_core::{Seq, Time, money};
 use serde::{Deserialize, Serialize};
 
-use super::condition::Condition;
+use super::condition::Demand;
 use super::matches_word;
 use super::row_reader::RowReader;
 
@@ -30,22 +30,22 @@ pub struct DeadFilter {
 
 impl DeadFilter {
     /// Which part of the dead letters is looked at.
-    pub(crate) fn reach(&self) -> impl Iterator<Item = Condition> {
-        let before = self.before.map(|before| Condition::Below("dead.job", before.as_i64()));
-        let event = self.event.map(|event| Condition::Number("dead.event", event.as_i64()));
+    pub(crate) fn reach(&self) -> impl Iterator<Item = Demand> {
+        let before = self.before.map(|before| Demand::Below("dead.job", before.as_i64()));
+        let event = self.event.map(|event| Demand::Number("dead.event", event.as_i64()));
         [before, event].into_iter().flatten()
     }
 
     /// Which of them are meant.
-    pub(crate) fn narrow(&self) -> impl Iterator<Item = Condition> {
-        let text = |column, wanted: &Option<String>| Some(Condition::Text(column, wanted.clone()?));
+    pub(crate) fn narrow(&self) -> impl Iterator<Item = Demand> {
+        let text = |column, wanted: &Option<String>| Some(Demand::Text(column, wanted.clone()?));
         [
-            self.since.map(|since| Condition::AtLeast("dead.at", since.ms())),
-            self.until.map(|until| Condition::Below("dead.at", until.ms())),
+            self.since.map(|since| Demand::AtLeast("dead.at", since.ms())),
+            self.until.map(|until| Demand::Below("dead.at", until.ms())),
             text("dead.reason", &self.reason),
-            self.lane.as_ref().map(|lane| Condition::Text("dead.lane", lane.0.to_string())),
+            self.lane.as_ref().map(|lane| Demand::Text("dead.lane", lane.0.to_string())),
             text("event.source", &self.source),
-            self.event_type.clone().map(|wanted| Condition::Word("event.type", wanted)),
+            self.event_type.clone().map(|wanted| Demand::Word("event.type", wanted)),
         ]
         .into_iter()
         .flatten()

@@ -3,7 +3,7 @@
 use sekisho_core::audit::{self, BEGINNING, Entry};
 
 use super::Tables;
-use crate::{AuditEntry, Link};
+use crate::{AuditEntry, AuditLink};
 
 /// One process, one writer: one chain.
 const CHAIN: i64 = 1;
@@ -26,6 +26,6 @@ impl Tables {
         let before = previous.as_slice().try_into().expect("every hash has 32 bytes");
         let hash = audit::link(before, entries.iter().map(|entry| entry.entry.digest())).to_vec();
         let n = last.map_or(0, |link| link.n) + 1;
-        self.links.push(Link { chain: CHAIN, n, previous, hash, entries });
+        self.links.push(AuditLink { chain: CHAIN, n, previous, hash, entries });
     }
 }

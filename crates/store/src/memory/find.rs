@@ -11,7 +11,7 @@ use super::{Ended, Tables};
 use crate::find::AuditLead;
 use crate::{
     AuditFilter, AuditPage, DeadFilter, DeadGroup, DeadLetter, EventFilter, EventPage, EventSummary,
-    FIND_MAX, GROUPED_MAX, Message, Order, SCAN_MAX, Stake, Standing, Status, WORK_MAX, Work,
+    FIND_MAX, GROUPED_MAX, Order, PendingWork, SCAN_MAX, Stake, Standing, Status, StoredMessage, WORK_MAX,
 };
 
 impl Tables {
@@ -51,11 +51,11 @@ impl Tables {
         DeadGroup::all(&meant)
     }
 
-    pub(super) fn find_work(&self) -> Vec<Work> {
-        let mut lanes: BTreeMap<_, Work> = BTreeMap::new();
+    pub(super) fn find_work(&self) -> Vec<PendingWork> {
+        let mut lanes: BTreeMap<_, PendingWork> = BTreeMap::new();
         for job in self.jobs.values().take(WORK_MAX) {
             let (waiting, retrying, running, oldest_due) = (0, 0, 0, None);
-            let none = || Work { lane: job.lane.clone(), waiting, retrying, running, oldest_due };
+            let none = || PendingWork { lane: job.lane.clone(), waiting, retrying, running, oldest_due };
             let work = lanes.entry(&job.lane).or_insert_with(none);
             match (job.owner, job.attempt > job.base) {
                 (Some(_), _) => work.running += 1,
@@ -101,18 +101,25 @@ impl Tables {
         }
     }
 
-    pub(super) fn message(&self, id: Seq) -> Option<Message> {
+    pub(super) fn message(&self, id: Seq) -> Option<StoredMessage> {
         if let Some(job) = self.jobs.get(&id) {
             let standing = job.owner.map_or(Standing::Waiting(job.due_at), |_| Standing::Running);
             let (lane, event) = (job.home.as_ref().unwrap_or(&job.lane).clone(), job.event);
-            return Some(Message { job: id, lane, event, attempts: job.attempt, standing, key: None });
+            return Some(StoredMessage { job: id, lane, event, attempts: job.attempt, standing, key: None });
         }
         if let Some(letter) = self.dead.get(&id) {
             let standing = Standing::Dead(letter.death.clone(), letter.at);
             let (lane, event) = (letter.lane.clone(), letter.event);
-            return Some(Message { job: id, lane, event, attempts: letter.attempts, standing, key: None });
+            return Some(StoredMessage {
+                job: id,
+                lane,
+                event,
+                attempts: letter.attempts,
+                standing,
+                key: None,
+            });
         }
-        self.outcomes.get(&id).map(|ended| Message {
+        self.outcomes.get(&id).map(|ended| StoredMessage {
             job: id,
             lane: ended.lane.clone(),
             event: ended.event,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use sekisho_core::event::About;
-use sekisho_core::job::{DeadReason, Job, Kind, Lane, Lease, Outcome, Settle, Task};
+use sekisho_core::job::{DeadReason, Job, JobKind, Lane, Lease, Outcome, Settle, Task};
 use sekisho_core::{Epoch, Seq, Time};
 
 use super::{Ended, JobRow, Tables};
@@ -90,7 +90,7 @@ impl Tables {
 
     pub(super) fn make_due(&mut self, limit: usize, now: Time) -> usize {
         let waits =
-            |job: &&mut JobRow| job.owner.is_none() && job.due_at > now && job.task.kind() != Kind::Timer;
+            |job: &&mut JobRow| job.owner.is_none() && job.due_at > now && job.task.kind() != JobKind::Timer;
         let hastened = self.jobs.values_mut().filter(waits).take(limit.min(CLAIM_MAX));
         hastened.map(|job| job.due_at = now).count()
     }

@@ -13,7 +13,7 @@ use tokio_postgres::types::ToSql;
 
 use super::chain::storable;
 use super::connection::{Link, value};
-use super::failure::Failure;
+use super::failure::QueryFailure;
 use super::find_work::task;
 use super::upkeep::without_nul;
 use crate::audit;
@@ -214,7 +214,7 @@ pub async fn replay(link: &Link, events: &[Seq], settle: &Settle, act: &Act) -> 
         }
         rest.retain(|event| moved.contains(&event.as_i64()));
     }
-    Err(Failure::Restless.into())
+    Err(QueryFailure::Restless.into())
 }
 
 /// Named twice, an event is queued once.

@@ -11,8 +11,8 @@ use sekisho_core::{Epoch, Seq};
 use tokio_postgres::types::ToSql;
 
 use super::connection::{Link, Links};
-use super::failure::Failure;
-use super::partition::{self, Day};
+use super::failure::QueryFailure;
+use super::partition::{self, PartitionDay};
 use super::upkeep::without_nul;
 use crate::error::{Error, Result};
 
@@ -78,9 +78,9 @@ async fn store(committers: &Links, work: &Link, batch: Vec<&Arrival>, keep: Opti
         };
         drop(link);
         if failure.misses_a_partition() {
-            let days = part.iter().filter_map(|row| Day::of_seq(row.seq)).collect::<BTreeSet<_>>();
+            let days = part.iter().filter_map(|row| PartitionDay::of_seq(row.seq)).collect::<BTreeSet<_>>();
             let (sane, wild): (Vec<_>, Vec<_>) =
-                part.into_iter().partition(|row| Day::of_seq(row.seq).is_some());
+                part.into_iter().partition(|row| PartitionDay::of_seq(row.seq).is_some());
             for row in wild {
                 let why = format!("the number {} belongs to no date", row.seq.as_i64());
                 stored.insert(slot(row), Fate::Refused(why));
@@ -108,7 +108,7 @@ async fn store_part(
     part: &[&Arrival],
     keep: Option<Epoch>,
     stored: &mut Stored,
-) -> std::result::Result<(), Failure> {
+) -> std::result::Result<(), QueryFailure> {
     let mut waiting = part.to_vec();
     for _ in 0..ROUNDS_MAX {
         if waiting.is_empty() {
@@ -138,7 +138,7 @@ async fn store_part(
             stored.extend(fate.map(|fate| (slot(row), fate)));
         }
     }
-    if waiting.is_empty() { Ok(()) } else { Err(Failure::Restless) }
+    if waiting.is_empty() { Ok(()) } else { Err(QueryFailure::Restless) }
 }
 
 const INSERT: &str = "
@@ -223,7 +223,7 @@ async fn insert(
     link: &Link,
     rows: &[&Arrival],
     keep: Option<Epoch>,
-) -> std::result::Result<BTreeMap<Seq, bool>, Failure> {
+) -> std::result::Result<BTreeMap<Seq, bool>, QueryFailure> {
     let column = |of: fn(&Arrival) -> i64| rows.iter().map(|row| of(row)).collect::<Vec<_>>();
     let keys: Vec<&[u8]> = rows.iter().map(|row| &row.key.as_bytes()[..]).collect();
     let bodies: Vec<&[u8]> = rows.iter().map(|row| &row.body[..]).collect();
@@ -288,7 +288,7 @@ const FIRST_BODIES: &str = "SELECT id, digest FROM first_body WHERE id = ANY ($1
 async fn first_bodies(
     link: &Link,
     rows: &[&Arrival],
-) -> std::result::Result<BTreeMap<DedupeKey, BodyDigest>, Failure> {
+) -> std::result::Result<BTreeMap<DedupeKey, BodyDigest>, QueryFailure> {
     let ids: Vec<&[u8]> =
         rows.iter().filter_map(|row| row.first_body.as_ref()).map(|first| &first.id.as_bytes()[..]).collect();
     if ids.is_empty() {
@@ -318,7 +318,7 @@ const NUMBERS: &str = "SELECT key, seq FROM dedupe WHERE key = ANY ($1::bytea[])
 async fn numbers(
     link: &Link,
     keys: impl Iterator<Item = &DedupeKey>,
-) -> std::result::Result<BTreeMap<DedupeKey, Seq>, Failure> {
+) -> std::result::Result<BTreeMap<DedupeKey, Seq>, QueryFailure> {
     let keys: Vec<&[u8]> = keys.map(|key| &key.as_bytes()[..]).collect();
     if keys.is_empty() {
         return Ok(BTreeMap::new());
@@ -342,7 +342,7 @@ const CONFIRM: &str = "SELECT 1 FROM dedupe WHERE key = ANY ($1::bytea[]) FOR UP
 async fn confirm<'r>(
     link: &Link,
     own: impl Iterator<Item = &'r &'r Arrival>,
-) -> std::result::Result<(), Failure> {
+) -> std::result::Result<(), QueryFailure> {
     let keys: Vec<&[u8]> = own.map(|row| &row.key.as_bytes()[..]).collect();
     if !keys.is_empty() {
         link.query(CONFIRM, &[&keys]).await?;

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use sekisho_core::audit::{BEGINNING, Entry};
 use tokio_postgres::Row;
 
-use super::failure::Failure;
+use super::failure::QueryFailure;
 use super::upkeep::without_nul;
 
 /// Where a chain ends.
@@ -26,7 +26,7 @@ impl Head {
     }
 
     /// After a statement. The last column of its rows is the hash of the link, if it wrote one.
-    pub fn after(self, rows: &[Row]) -> Result<Self, Failure> {
+    pub fn after(self, rows: &[Row]) -> Result<Self, QueryFailure> {
         for row in rows {
             if let Some(hash) = row.try_get(row.len() - 1)? {
                 return Ok(Self { hash, next: self.next + 1, ..self });

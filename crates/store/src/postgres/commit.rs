@@ -15,8 +15,8 @@ use sekisho_core::change::{ChangeSet, Committed};
 use sekisho_core::state::Key;
 
 use super::connection::Link;
-use super::failure::Failure;
-use super::partition::{self, Day};
+use super::failure::QueryFailure;
+use super::partition::{self, PartitionDay};
 use super::work::give_turns;
 use crate::error::Result;
 use crate::guard;
@@ -100,7 +100,8 @@ async fn write_all(link: &Link, sets: Vec<Placed<'_>>) -> Result<Vec<(usize, Com
         if failure.misses_a_partition() && rounds < ROUNDS_MAX {
             rounds += 1;
             let made = part.iter().flat_map(|(_, set)| &set.events);
-            partition::make(link, &made.filter_map(|event| Day::of_seq(event.seq)).collect()).await?;
+            partition::make(link, &made.filter_map(|event| PartitionDay::of_seq(event.seq)).collect())
+                .await?;
             parts.push(part);
         } else if !failure.lost_a_race() {
             return Err(failure.into());
@@ -125,7 +126,7 @@ struct Written {
     fifos: BTreeSet<String>,
 }
 
-async fn write(link: &Link, part: &[Placed<'_>]) -> std::result::Result<Written, Failure> {
+async fn write(link: &Link, part: &[Placed<'_>]) -> std::result::Result<Written, QueryFailure> {
     let rows = if part.iter().all(|(_, set)| is_plain(set)) {
         link.query(&statement::PLAIN, &columns::plain(part).values()).await?
     } else if part.iter().all(|(_, set)| set.audit.is_empty()) {

@@ -2,7 +2,7 @@
 
 use tokio_postgres::types::ToSql;
 
-use crate::find::Condition;
+use crate::find::Demand;
 
 /// A value that a statement numbers.
 type Value = Box<dyn ToSql + Sync + Send>;
@@ -23,14 +23,14 @@ impl Conditions {
         }
     }
 
-    pub fn demand_all(&mut self, wanted: impl Iterator<Item = Condition>) {
+    pub fn demand_all(&mut self, wanted: impl Iterator<Item = Demand>) {
         for condition in wanted {
             match condition {
-                Condition::Text(column, text) => self.demand(&format!("{column} = ?"), Some(text)),
-                Condition::Number(column, number) => self.demand(&format!("{column} = ?"), Some(number)),
-                Condition::Word(column, word) => self.demand_word(column, Some(&word)),
-                Condition::AtLeast(column, least) => self.demand(&format!("{column} >= ?"), Some(least)),
-                Condition::Below(column, end) => self.demand(&format!("{column} < ?"), Some(end)),
+                Demand::Text(column, text) => self.demand(&format!("{column} = ?"), Some(text)),
+                Demand::Number(column, number) => self.demand(&format!("{column} = ?"), Some(number)),
+                Demand::Word(column, word) => self.demand_word(column, Some(&word)),
+                Demand::AtLeast(column, least) => self.demand(&format!("{column} >= ?"), Some(least)),
+                Demand::Below(column, end) => self.demand(&format!("{column} < ?"), Some(end)),
             }
         }
     }

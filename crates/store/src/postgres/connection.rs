@@ -19,10 +19,10 @@ use tokio_postgres::types::{FromSql, ToSql};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::chain::{Head, NEW_CHAIN};
-use super::failure::Failure;
+use super::failure::QueryFailure;
 use super::tls;
 use crate::error::{Error, Result};
-use session::Session;
+use session::PostgresSession;
 
 /// To reach one host.
 const CONNECT_MAX: Duration = Duration::from_secs(1);
@@ -40,7 +40,7 @@ const UNHURRIED: &str = "SET statement_timeout = '10min'; SET lock_timeout = '1m
 const ASIDE: &str = "SET statement_timeout = '10min'; SET lock_timeout = '200ms';";
 
 /// Where the database is, and what is asked of it.
-pub struct Server {
+pub struct PostgresServer {
     config: Config,
     tls: MakeRustlsConnect,
     /// Only to look: sessions can't write, and any server of the URL will do.
@@ -50,7 +50,7 @@ pub struct Server {
     has_standby: AtomicBool,
 }
 
-impl Server {
+impl PostgresServer {
     pub fn new(url: &str, read_only: bool, allow_unsafe: bool) -> Result<Self> {
         let mut config: Config = url.parse().map_err(Error::unavailable)?;
         config
@@ -117,15 +117,15 @@ impl Purpose {
 
 /// One connection, made when first needed and made anew after it broke.
 pub struct Link {
-    server: Arc<Server>,
+    server: Arc<PostgresServer>,
     purpose: Purpose,
     /// How many statements may be on their way at once.
     turns: Arc<Semaphore>,
-    current: Arc<tokio::sync::Mutex<Option<Arc<Session>>>>,
+    current: Arc<tokio::sync::Mutex<Option<Arc<PostgresSession>>>>,
 }
 
 impl Link {
-    pub fn new(server: &Arc<Server>, purpose: Purpose) -> Self {
+    pub fn new(server: &Arc<PostgresServer>, purpose: Purpose) -> Self {
         let turns = Arc::new(Semaphore::new(purpose.turns()));
         Self { server: Arc::clone(server), purpose, turns, current: Arc::default() }
     }
@@ -139,7 +139,7 @@ impl Link {
         &self,
         sql: &'static str,
         values: &[&(dyn ToSql + Sync)],
-    ) -> std::result::Result<Vec<Row>, Failure> {
+    ) -> std::result::Result<Vec<Row>, QueryFailure> {
         self.run(async |session| {
             let statement = session.prepared(sql).await?;
             Ok(session.client.query(&statement, values).await?)
@@ -153,7 +153,7 @@ impl Link {
         &self,
         sql: &'static str,
         values: &[&(dyn ToSql + Sync)],
-    ) -> std::result::Result<Vec<Row>, Failure> {
+    ) -> std::result::Result<Vec<Row>, QueryFailure> {
         debug_assert_eq!(self.purpose.turns(), 1, "a chain goes on after the answer");
         self.run(async |session| {
             let statement = session.prepared(sql).await?;
@@ -165,7 +165,7 @@ impl Link {
             };
             let mut values = values.to_vec();
             values.extend([&head.chain as &(dyn ToSql + Sync), &head.next, &head.hash]);
-            let answer = session.client.query(&statement, &values).await.map_err(Failure::from);
+            let answer = session.client.query(&statement, &values).await.map_err(QueryFailure::from);
             let head = match &answer {
                 Ok(rows) => Some(head.after(rows)?),
                 Err(failure) => Some(head).filter(|_| failure.leaves_the_session_well()),
@@ -181,28 +181,28 @@ impl Link {
         &self,
         sql: &str,
         values: &[&(dyn ToSql + Sync)],
-    ) -> std::result::Result<Vec<Row>, Failure> {
+    ) -> std::result::Result<Vec<Row>, QueryFailure> {
         self.run(async |session| Ok(session.client.query(sql, values).await?)).await
     }
 
     /// Runs several statements, whole or not at all: without BEGIN the server makes them one transaction, and a
     /// failure leaves none open.
-    pub async fn script(&self, sql: &str) -> std::result::Result<(), Failure> {
+    pub async fn script(&self, sql: &str) -> std::result::Result<(), QueryFailure> {
         self.run(async |session| Ok(session.client.batch_execute(sql).await?)).await
     }
 
     async fn run<T>(
         &self,
-        act: impl AsyncFnOnce(&Session) -> std::result::Result<T, Failure>,
-    ) -> std::result::Result<T, Failure> {
+        act: impl AsyncFnOnce(&PostgresSession) -> std::result::Result<T, QueryFailure>,
+    ) -> std::result::Result<T, QueryFailure> {
         let patience = self.purpose.patience();
         let waiting = timeout(patience, Arc::clone(&self.turns).acquire_owned()).await;
-        let turn = waiting.map_err(|_| Failure::Silent)?.expect("nobody closes the semaphore");
+        let turn = waiting.map_err(|_| QueryFailure::Silent)?.expect("nobody closes the semaphore");
         let session = self.session().await?;
         let unanswered = Unanswered::new(&session, turn);
-        let answer = timeout(patience, act(&session)).await.unwrap_or(Err(Failure::Silent));
+        let answer = timeout(patience, act(&session)).await.unwrap_or(Err(QueryFailure::Silent));
         let answer =
-            answer.and_then(|rows| if session.take_doubt() { Err(Failure::Doubtful) } else { Ok(rows) });
+            answer.and_then(|rows| if session.take_doubt() { Err(QueryFailure::Doubtful) } else { Ok(rows) });
         if answer.as_ref().is_err_and(|failure| !failure.leaves_the_session_well()) {
             self.discard(&session).await;
         }
@@ -220,7 +220,7 @@ impl Link {
         self.turns.available_permits() == self.purpose.turns()
     }
 
-    async fn session(&self) -> std::result::Result<Arc<Session>, Failure> {
+    async fn session(&self) -> std::result::Result<Arc<PostgresSession>, QueryFailure> {
         let mut current = Arc::clone(&self.current).lock_owned().await;
         if let Some(session) = current.as_ref().filter(|session| !session.client.is_closed()) {
             return Ok(Arc::clone(session));
@@ -230,14 +230,14 @@ impl Link {
         // In a task of its own: callers with less patience than a connection takes would each start it anew, and
         // none would ever have it.
         let connecting = tokio::spawn(async move {
-            let connected = timeout(SESSION_MAX, Session::connect(&server, purpose)).await;
-            let session = Arc::new(connected.unwrap_or(Err(Failure::Silent))?);
+            let connected = timeout(SESSION_MAX, PostgresSession::connect(&server, purpose)).await;
+            let session = Arc::new(connected.unwrap_or(Err(QueryFailure::Silent))?);
             Ok(Arc::clone(current.insert(session)))
         });
-        connecting.await.unwrap_or(Err(Failure::Silent))
+        connecting.await.unwrap_or(Err(QueryFailure::Silent))
     }
 
-    async fn discard(&self, session: &Arc<Session>) {
+    async fn discard(&self, session: &Arc<PostgresSession>) {
         let mut current = self.current.lock().await;
         if current.as_ref().is_some_and(|held| Arc::ptr_eq(held, session)) {
             *current = None;
@@ -247,10 +247,10 @@ impl Link {
 
 /// A statement whose answer is awaited. If its caller goes away first, the turn is kept until the server, which
 /// answers in order, has answered a question sent after it.
-struct Unanswered(Option<(Arc<Session>, OwnedSemaphorePermit)>);
+struct Unanswered(Option<(Arc<PostgresSession>, OwnedSemaphorePermit)>);
 
 impl Unanswered {
-    fn new(session: &Arc<Session>, turn: OwnedSemaphorePermit) -> Self {
+    fn new(session: &Arc<PostgresSession>, turn: OwnedSemaphorePermit) -> Self {
         Self(Some((Arc::clone(session), turn)))
     }
 
@@ -276,24 +276,24 @@ pub struct Links {
 }
 
 impl Links {
-    pub fn new(server: &Arc<Server>, purpose: Purpose, count: usize) -> Self {
+    pub fn new(server: &Arc<PostgresServer>, purpose: Purpose, count: usize) -> Self {
         let free = (0..count).map(|_| Link::new(server, purpose)).collect();
         Self { free: Arc::new(Mutex::new(free)), permits: Arc::new(Semaphore::new(count)) }
     }
 
-    pub async fn take(&self) -> Taken {
+    pub async fn take(&self) -> TakenConnection {
         let permit = Arc::clone(&self.permits).acquire_owned().await.expect("nobody closes the semaphore");
         let link = lock(&self.free).pop().expect("there are as many links as permits");
-        Taken { held: Some((link, permit)), free: Arc::clone(&self.free) }
+        TakenConnection { held: Some((link, permit)), free: Arc::clone(&self.free) }
     }
 }
 
-pub struct Taken {
+pub struct TakenConnection {
     held: Option<(Link, OwnedSemaphorePermit)>,
     free: Arc<Mutex<Vec<Link>>>,
 }
 
-impl std::ops::Deref for Taken {
+impl std::ops::Deref for TakenConnection {
     type Target = Link;
 
     fn deref(&self) -> &Link {
@@ -301,7 +301,7 @@ impl std::ops::Deref for Taken {
     }
 }
 
-impl Drop for Taken {
+impl Drop for TakenConnection {
     fn drop(&mut self) {
         let Some((link, permit)) = self.held.take() else { return };
         let free = Arc::clone(&self.free);

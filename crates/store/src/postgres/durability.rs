@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use tokio_postgres::Client;
 
 use super::connection::Link;
-use super::failure::Failure;
+use super::failure::QueryFailure;
 use crate::error::{Error, OpenError};
 
 /// The oldest PostgreSQL we know: lz4, and partitions that detach without blocking.
@@ -26,7 +26,7 @@ pub async fn require_for_opening(
 ) -> std::result::Result<(), OpenError> {
     match link.query("SELECT 1", &[]).await {
         Ok(_) => Ok(()),
-        Err(Failure::Unsafe(Unsafe { what, cure })) => Err(OpenError::Unsafe { what, cure }),
+        Err(QueryFailure::Unsafe(Unsafe { what, cure })) => Err(OpenError::Unsafe { what, cure }),
         Err(failure) => Err(unreachable(failure.into())),
     }
 }
@@ -38,7 +38,7 @@ const ASK: &str = "SELECT name, setting FROM pg_settings WHERE name IN
 
 /// `allow_unsafe` forgives what could lose acknowledged events, but never a server that can't work at all.
 /// Says whether commits wait for a standby.
-pub async fn require(client: &Client, allow_unsafe: bool) -> Result<bool, Failure> {
+pub async fn require(client: &Client, allow_unsafe: bool) -> Result<bool, QueryFailure> {
     let rows = client.query(ASK, &[]).await?;
     let mut found = HashMap::new();
     for row in &rows {

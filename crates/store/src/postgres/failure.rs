@@ -8,7 +8,7 @@ use super::durability::Unsafe;
 use crate::error::{Error, OpenError};
 
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
+pub enum QueryFailure {
     #[error("PostgreSQL reported a failure")]
     Database(#[from] tokio_postgres::Error),
     #[error("PostgreSQL did not answer in time")]
@@ -21,7 +21,7 @@ pub enum Failure {
     Unsafe(#[from] Unsafe),
 }
 
-impl Failure {
+impl QueryFailure {
     /// A value that can't be stored, whatever the server's state: another try ends the same.
     pub fn refuses_the_row(&self) -> bool {
         matches!(self.class(), "22" | "23" | "54") && !self.misses_a_partition()
@@ -116,7 +116,9 @@ impl Error {
     /// Whether it is the database that is away, and who waits may have it again.
     pub fn is_passing(&self) -> bool {
         match self {
-            Self::Unavailable(source) => source.downcast_ref::<Failure>().is_some_and(Failure::is_passing),
+            Self::Unavailable(source) => {
+                source.downcast_ref::<QueryFailure>().is_some_and(QueryFailure::is_passing)
+            }
             Self::Corrupt(_) => false,
         }
     }
@@ -124,7 +126,9 @@ impl Error {
     /// Whether the database gave it up because it took too long.
     pub(crate) fn took_too_long(&self) -> bool {
         match self {
-            Self::Unavailable(source) => source.downcast_ref::<Failure>().is_some_and(Failure::took_too_long),
+            Self::Unavailable(source) => {
+                source.downcast_ref::<QueryFailure>().is_some_and(QueryFailure::took_too_long)
+            }
             Self::Corrupt(_) => false,
         }
     }
@@ -153,8 +157,8 @@ fn io_kind(error: &tokio_postgres::Error) -> Option<ErrorKind> {
 }
 
 /// Tables that are not there and pages that can't be read don't heal by waiting; everything else may.
-impl From<Failure> for Error {
-    fn from(failure: Failure) -> Self {
+impl From<QueryFailure> for Error {
+    fn from(failure: QueryFailure) -> Self {
         let damaged = [SqlState::DATA_CORRUPTED, SqlState::INDEX_CORRUPTED];
         // Missing rights are mended by the operator, and then all is well.
         let forbidden = failure.state() == Some(&SqlState::INSUFFICIENT_PRIVILEGE);

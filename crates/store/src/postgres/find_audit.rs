@@ -129,17 +129,18 @@ SELECT entry.* FROM part CROSS JOIN LATERAL (
     WHERE chain >= part.low AND chain <= part.high AND n > part.above AND n <= part.upto
 ) AS entry";
 
-pub async fn links(link: &Link, after: Option<(i64, i64)>, limit: usize) -> Result<Vec<crate::Link>> {
+pub async fn links(link: &Link, after: Option<(i64, i64)>, limit: usize) -> Result<Vec<crate::AuditLink>> {
     let limit = limit.min(FIND_MAX);
     if limit == 0 {
         return Ok(Vec::new());
     }
     let (chain, n) = after.unwrap_or((i64::MIN, i64::MIN));
     let rows = link.query(LINKS, &[&chain, &n, &limit_of(limit, FIND_MAX)]).await?;
-    let mut links: BTreeMap<(i64, i64), crate::Link> = BTreeMap::new();
+    let mut links: BTreeMap<(i64, i64), crate::AuditLink> = BTreeMap::new();
     for row in &rows {
         let (chain, n) = (value(row, 0)?, value(row, 1)?);
-        let loose = crate::Link { chain, n, previous: Vec::new(), hash: Vec::new(), entries: Vec::new() };
+        let loose =
+            crate::AuditLink { chain, n, previous: Vec::new(), hash: Vec::new(), entries: Vec::new() };
         let link = links.entry((chain, n)).or_insert(loose);
         match value(row, 2)? {
             Some(previous) => (link.previous, link.hash) = (previous, value(row, 3)?),

@@ -14,8 +14,8 @@ use super::upkeep::limit_of;
 use crate::error::Result;
 use crate::find::read_reason;
 use crate::{
-    Count, DeadFilter, DeadGroup, DeadLetter, FIND_MAX, GROUPED_MAX, Message, Standing, Status, WORK_MAX,
-    Work,
+    Count, DeadFilter, DeadGroup, DeadLetter, FIND_MAX, GROUPED_MAX, PendingWork, Standing, Status,
+    StoredMessage, WORK_MAX,
 };
 
 pub async fn dead(link: &Link, filter: &DeadFilter) -> Result<Vec<DeadLetter>> {
@@ -67,7 +67,7 @@ pub fn task(row: &Row, kind: usize, payload: usize) -> Result<Task> {
     Task::parse(value(row, kind)?, value(row, payload)?).ok_or_else(|| unreadable("kind"))
 }
 
-pub async fn message(link: &Link, job: Seq) -> Result<Option<Message>> {
+pub async fn message(link: &Link, job: Seq) -> Result<Option<StoredMessage>> {
     Ok(standing(link, &[job.as_i64()]).await?.remove(&job))
 }
 
@@ -83,7 +83,7 @@ SELECT job, coalesce(lane, 'settle'), CASE WHEN lane IS NULL THEN job ELSE event
        NULL, result, note
 FROM outcome WHERE job = ANY ($1::bigint[])";
 
-async fn standing(link: &Link, jobs: &[i64]) -> Result<BTreeMap<Seq, Message>> {
+async fn standing(link: &Link, jobs: &[i64]) -> Result<BTreeMap<Seq, StoredMessage>> {
     let rows = link.query(STANDING, &[&jobs]).await?;
     let message = |row| {
         let at = Time::from_ms(value(row, 4)?);
@@ -96,7 +96,7 @@ async fn standing(link: &Link, jobs: &[i64]) -> Result<BTreeMap<Seq, Message>> {
                 Standing::Done(outcome.ok_or_else(|| unreadable("result"))?, at)
             }
         };
-        Ok(Message {
+        Ok(StoredMessage {
             job: Seq::from_i64(value(row, 0)?),
             lane: Lane(value::<&str>(row, 1)?.into()),
             event: value::<Option<i64>>(row, 2)?.map(Seq::from_i64),
@@ -110,7 +110,7 @@ async fn standing(link: &Link, jobs: &[i64]) -> Result<BTreeMap<Seq, Message>> {
 
 const EFFECTS: &str = "SELECT job, key FROM effect WHERE key >= $1 AND key < $2 ORDER BY key LIMIT $3";
 
-pub async fn messages(link: &Link, event: Seq) -> Result<Vec<Message>> {
+pub async fn messages(link: &Link, event: Seq) -> Result<Vec<StoredMessage>> {
     let prefix = effect_prefix(event);
     // `0` follows `/`: every key that begins with the prefix lies between.
     let end = prefix.replace('/', "0");
@@ -119,7 +119,7 @@ pub async fn messages(link: &Link, event: Seq) -> Result<Vec<Message>> {
     let mut standing = standing(link, &jobs).await?;
     let keyed = |(job, row)| {
         let message = standing.remove(&Seq::from_i64(job))?;
-        Some(value(row, 1).map(|key| Message { key: Some(key), ..message }))
+        Some(value(row, 1).map(|key| StoredMessage { key: Some(key), ..message }))
     };
     jobs.into_iter().zip(&rows).filter_map(keyed).collect()
 }
@@ -150,10 +150,10 @@ SELECT lane, count(*) FILTER (WHERE owner IS NULL AND attempt <= base),
        min(due_at) FILTER (WHERE owner IS NULL)
 FROM (SELECT lane, owner, attempt, base, due_at FROM job ORDER BY id LIMIT $1) AS job GROUP BY lane ORDER BY lane";
 
-pub async fn work(link: &Link) -> Result<Vec<Work>> {
+pub async fn work(link: &Link) -> Result<Vec<PendingWork>> {
     let rows = link.query(WORK, &[&limit_of(WORK_MAX, WORK_MAX)]).await?;
     let work = |row| {
-        Ok(Work {
+        Ok(PendingWork {
             lane: Lane(value::<&str>(row, 0)?.into()),
             waiting: value(row, 1)?,
             retrying: value(row, 2)?,

@@ -11,7 +11,7 @@ use sekisho_core::time::DAY_MS;
 use sekisho_core::{Seq, Time};
 
 use super::connection::{Link, value};
-use super::failure::Failure;
+use super::failure::QueryFailure;
 use crate::error::{Error, Result};
 
 /// Today and three more: a weekend without upkeep.
@@ -26,9 +26,9 @@ const DROPS_MAX: usize = 31;
 
 /// A day, counted from 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Day(i64);
+pub struct PartitionDay(i64);
 
-impl Day {
+impl PartitionDay {
     pub fn of(time: Time) -> Option<Self> {
         Some(time.ms().div_euclid(DAY_MS)).filter(|day| SANE.contains(day)).map(Self)
     }
@@ -61,12 +61,12 @@ impl Day {
 
 /// Partitions for today and the next days.
 pub async fn make_ahead(link: &Link, now: Time) -> Result<()> {
-    let days = (0..=DAYS_AHEAD).filter_map(|ahead| Day::of(now.plus_ms(ahead * DAY_MS))).collect();
+    let days = (0..=DAYS_AHEAD).filter_map(|ahead| PartitionDay::of(now.plus_ms(ahead * DAY_MS))).collect();
     make(link, &days).await
 }
 
 /// Partitions for these days, unless they are there. Many nodes may do it at once.
-pub async fn make(link: &Link, days: &BTreeSet<Day>) -> Result<()> {
+pub async fn make(link: &Link, days: &BTreeSet<PartitionDay>) -> Result<()> {
     let mut missing = missing(link, days).await?;
     let mut tries = 0;
     while let Some(&day) = missing.first() {
@@ -87,7 +87,7 @@ pub async fn make(link: &Link, days: &BTreeSet<Day>) -> Result<()> {
 const PARTITIONS: &str = "SELECT relname::text FROM pg_inherits JOIN pg_class ON pg_class.oid = inhrelid
     WHERE inhparent = 'event'::regclass";
 
-async fn missing(link: &Link, days: &BTreeSet<Day>) -> Result<Vec<Day>> {
+async fn missing(link: &Link, days: &BTreeSet<PartitionDay>) -> Result<Vec<PartitionDay>> {
     let rows = link.query(PARTITIONS, &[]).await?;
     let present = rows.iter().map(|row| value(row, 0)).collect::<Result<BTreeSet<String>>>()?;
     Ok(days.iter().filter(|day| !present.contains(&day.partition())).copied().collect())
@@ -95,7 +95,7 @@ async fn missing(link: &Link, days: &BTreeSet<Day>) -> Result<Vec<Day>> {
 
 /// Created and then attached: CREATE … PARTITION OF would block ingest. The advisory lock saves nodes from racing;
 /// nothing depends on it.
-fn creation(day: Day) -> String {
+fn creation(day: PartitionDay) -> String {
     let (name, attachment) = (day.partition(), attachment(day));
     format!(
         "SELECT set_config('lock_timeout', '200ms', true);
@@ -105,7 +105,7 @@ fn creation(day: Day) -> String {
     )
 }
 
-fn attachment(day: Day) -> String {
+fn attachment(day: PartitionDay) -> String {
     let (name, from, to) = (day.partition(), day.floor(), day.next().floor());
     format!("ALTER TABLE event ATTACH PARTITION {name} FOR VALUES FROM ({from}) TO ({to})")
 }
@@ -126,7 +126,7 @@ pub async fn drop_before(link: &Link, before: Time) -> Result<()> {
     let mut drops = 0;
     for row in &rows {
         let name: &str = value(row, 0)?;
-        let Some(day) = Day::of_partition(name) else { continue };
+        let Some(day) = PartitionDay::of_partition(name) else { continue };
         let standing = match (value(row, 1)?, value(row, 2)?) {
             (true, false) if day.next().floor() > horizon => continue,
             (true, false) => Standing::Attached,
@@ -158,7 +158,11 @@ enum Standing {
 }
 
 /// False when something of the day is needed.
-async fn drop_day(link: &Link, day: Day, standing: Standing) -> std::result::Result<bool, Failure> {
+async fn drop_day(
+    link: &Link,
+    day: PartitionDay,
+    standing: Standing,
+) -> std::result::Result<bool, QueryFailure> {
     let name = day.partition();
     match standing {
         Standing::Attached if is_needed(link, day).await? => return Ok(false),
@@ -181,13 +185,13 @@ async fn drop_day(link: &Link, day: Day, standing: Standing) -> std::result::Res
 
 const IS_LOOSE: &str = "SELECT NOT relispartition FROM pg_class WHERE oid = to_regclass($1)";
 
-async fn is_needed(link: &Link, day: Day) -> std::result::Result<bool, Failure> {
+async fn is_needed(link: &Link, day: PartitionDay) -> std::result::Result<bool, QueryFailure> {
     let rows = link.query_once(&format!("SELECT {}", needs(day)), &[]).await?;
     Ok(rows.first().map_or(Ok(true), |row| row.try_get(0))?)
 }
 
 /// Whether work or a dead letter is about an event of that day, or one was not let go yet.
-fn needs(day: Day) -> String {
+fn needs(day: PartitionDay) -> String {
     let (name, from, to) = (day.partition(), day.floor(), day.next().floor());
     format!(
         "EXISTS (SELECT FROM outcome JOIN {name} ON seq = job WHERE job >= {from} AND job < {to})
@@ -197,7 +201,7 @@ fn needs(day: Day) -> String {
 }
 
 /// Under a lock, and only while it is detached: another node may have put it back.
-fn removal(day: Day) -> String {
+fn removal(day: PartitionDay) -> String {
     let (name, needed) = (day.partition(), needs(day));
     format!(
         "DO $$ BEGIN
@@ -216,22 +220,25 @@ mod tests {
 
     #[test]
     fn days_have_names_and_bounds_and_wild_ones_have_none() {
-        let day = Day::of(Time::parse_rfc3339("2026-05-28T23:59:59.999Z").unwrap()).unwrap();
+        let day = PartitionDay::of(Time::parse_rfc3339("2026-05-28T23:59:59.999Z").unwrap()).unwrap();
         assert_eq!(day.partition(), "event_20260528");
         assert_eq!(day.next().partition(), "event_20260529");
-        assert_eq!(Day::of_partition("event_20260528"), Some(day));
+        assert_eq!(PartitionDay::of_partition("event_20260528"), Some(day));
         for odd in ["event_20261328", "event_2026052", "event_archive1", "event_関所xx", "job"] {
-            assert_eq!(Day::of_partition(odd), None);
+            assert_eq!(PartitionDay::of_partition(odd), None);
         }
         let noon = Seq::floor_of(Time::parse_rfc3339("2026-05-28T12:00:00Z").unwrap());
         assert!(day.floor() < noon.as_i64() && noon.as_i64() < day.next().floor());
-        assert_eq!(Day::of_seq(noon), Some(day));
-        assert_eq!(Day::of(Time::parse_rfc3339("2025-01-01T00:00:00Z").unwrap()).unwrap().floor(), 0);
-        let last = Day::of(Time::parse_rfc3339("2093-12-31T00:00:00Z").unwrap()).unwrap();
+        assert_eq!(PartitionDay::of_seq(noon), Some(day));
+        assert_eq!(
+            PartitionDay::of(Time::parse_rfc3339("2025-01-01T00:00:00Z").unwrap()).unwrap().floor(),
+            0
+        );
+        let last = PartitionDay::of(Time::parse_rfc3339("2093-12-31T00:00:00Z").unwrap()).unwrap();
         assert!(last.floor() < last.next().floor());
         for wild in ["2024-12-31T23:59:59Z", "2094-01-01T00:00:00Z"] {
-            assert_eq!(Day::of(Time::parse_rfc3339(wild).unwrap()), None);
+            assert_eq!(PartitionDay::of(Time::parse_rfc3339(wild).unwrap()), None);
         }
-        assert_eq!(Day::of_seq(Seq::from_i64(-1)), None);
+        assert_eq!(PartitionDay::of_seq(Seq::from_i64(-1)), None);
     }
 }

@@ -11,7 +11,7 @@ use sekisho_core::{Seq, Time};
 use tokio_postgres::Row;
 
 use super::connection::{Link, value};
-use super::partition::{self, Day};
+use super::partition::{self, PartitionDay};
 use crate::error::Result;
 use crate::{CLAIM_MAX, Forgotten, REJECTIONS_MAX, REJECTIONS_OF_NETWORK_MAX};
 
@@ -203,7 +203,7 @@ pub async fn forget(link: &Link, before: Time, after: Seq, limit: usize) -> Resu
             &[
                 &old,
                 &horizon,
-                &Day::of(before).map_or(horizon, Day::floor),
+                &PartitionDay::of(before).map_or(horizon, PartitionDay::floor),
                 &entries.0,
                 &entries.1,
                 &ranges.iter().map(|(seq, ..)| *seq).collect::<Vec<_>>(),

@@ -9,9 +9,9 @@ use sekisho_core::event::{BodyDigest, FirstBody, OtherBody};
 use sekisho_core::{Epoch, Seq};
 
 use super::SqliteStore;
-use super::keys::{Entering, Keys};
+use super::keys::{DedupeKeys, Entering};
 use super::transaction::Tx;
-use super::writer::Failure;
+use super::writer::WriteFailure;
 use crate::error::Result;
 
 pub async fn admit(
@@ -21,8 +21,8 @@ pub async fn admit(
 ) -> Result<Vec<Admission>> {
     match try_admit(store, Arc::clone(&arrivals), keep).await {
         Ok(admissions) => Ok(admissions),
-        Err(Failure::Unavailable(error)) => Err(error),
-        Err(Failure::Refused(_)) => one_by_one(store, &arrivals, keep).await,
+        Err(WriteFailure::Unavailable(error)) => Err(error),
+        Err(WriteFailure::Refused(_)) => one_by_one(store, &arrivals, keep).await,
     }
 }
 
@@ -36,8 +36,8 @@ async fn one_by_one(
     for arrival in arrivals {
         admissions.push(match try_admit(store, Arc::new([arrival.clone()]), keep).await {
             Ok(mut alone) => alone.remove(0),
-            Err(Failure::Refused(reason)) => Admission::Refused(reason),
-            Err(Failure::Unavailable(error)) => return Err(error),
+            Err(WriteFailure::Refused(reason)) => Admission::Refused(reason),
+            Err(WriteFailure::Unavailable(error)) => return Err(error),
         });
     }
     Ok(admissions)
@@ -47,7 +47,7 @@ async fn try_admit(
     store: &SqliteStore,
     arrivals: Arc<[Arrival]>,
     keep: Option<Epoch>,
-) -> std::result::Result<Vec<Admission>, Failure> {
+) -> std::result::Result<Vec<Admission>, WriteFailure> {
     let run = move |tx: &Tx<'_>| {
         let mut inserts = tx.inserts()?;
         arrivals.iter().map(|arrival| inserts.run(tx, arrival, keep)).collect()
@@ -76,7 +76,7 @@ pub enum Added {
 }
 
 impl<'c> Inserts<'c> {
-    pub fn prepare(tx: &'c Connection, keys: &Keys) -> rusqlite::Result<Self> {
+    pub fn prepare(tx: &'c Connection, keys: &DedupeKeys) -> rusqlite::Result<Self> {
         Ok(Self {
             keys: keys.prepare(tx)?,
             first_body: tx.prepare_cached("SELECT digest FROM first_body WHERE id = $1")?,

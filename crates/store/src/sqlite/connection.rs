@@ -135,12 +135,12 @@ fn display(path: &Path) -> String {
 /// Connections for reading. Each read waits until one is free, and only then takes a thread: however many wait, no
 /// more threads are busy than there are connections.
 #[derive(Clone)]
-pub struct Readers {
+pub struct ReaderPool {
     all: Arc<[Mutex<Connection>]>,
     free: Arc<Semaphore>,
 }
 
-impl Readers {
+impl ReaderPool {
     pub fn for_pages(path: &Path) -> std::result::Result<Self, OpenError> {
         Self::open(path, PAGES)
     }
@@ -181,7 +181,7 @@ impl SqliteStore {
     }
 }
 
-impl Readers {
+impl ReaderPool {
     async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,

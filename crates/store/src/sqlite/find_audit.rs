@@ -8,7 +8,7 @@ use sekisho_core::{Seq, Time};
 
 use super::condition::Conditions;
 use crate::find::AuditLead;
-use crate::{AuditEntry, AuditFilter, AuditPage, ChainHead, FIND_MAX, Link, SCAN_MAX};
+use crate::{AuditEntry, AuditFilter, AuditLink, AuditPage, ChainHead, FIND_MAX, SCAN_MAX};
 
 /// The columns that [`entry`] reads, in its order.
 const ENTRY: &str = "number, at, actor, role, action, target_kind, target_id, tenant, event, details";
@@ -117,7 +117,7 @@ WHERE (chain, n) > ($1, $2) AND (chain, n) <= (
     coalesce((SELECT chain FROM last), 9223372036854775807), coalesce((SELECT n FROM last), 9223372036854775807)
 )";
 
-pub fn links(db: &Connection, after: Option<(i64, i64)>, limit: usize) -> rusqlite::Result<Vec<Link>> {
+pub fn links(db: &Connection, after: Option<(i64, i64)>, limit: usize) -> rusqlite::Result<Vec<AuditLink>> {
     let limit = limit.min(FIND_MAX);
     if limit == 0 {
         return Ok(Vec::new());
@@ -125,10 +125,10 @@ pub fn links(db: &Connection, after: Option<(i64, i64)>, limit: usize) -> rusqli
     let (chain, n) = after.unwrap_or((i64::MIN, i64::MIN));
     let mut statement = db.prepare_cached(LINKS)?;
     let mut rows = statement.query([chain, n, limit as i64])?;
-    let mut links: BTreeMap<(i64, i64), Link> = BTreeMap::new();
+    let mut links: BTreeMap<(i64, i64), AuditLink> = BTreeMap::new();
     while let Some(row) = rows.next()? {
         let (chain, n) = (row.get(0)?, row.get(1)?);
-        let loose = Link { chain, n, previous: Vec::new(), hash: Vec::new(), entries: Vec::new() };
+        let loose = AuditLink { chain, n, previous: Vec::new(), hash: Vec::new(), entries: Vec::new() };
         let link = links.entry((chain, n)).or_insert(loose);
         match row.get(2)? {
             Some(previous) => (link.previous, link.hash) = (previous, row.get(3)?),

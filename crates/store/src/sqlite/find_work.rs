@@ -10,8 +10,8 @@ use super::connection::unreadable;
 use super::row::SqliteRow;
 use crate::find::read_reason;
 use crate::{
-    Count, DeadFilter, DeadGroup, DeadLetter, FIND_MAX, GROUPED_MAX, Message, Standing, Status, WORK_MAX,
-    Work,
+    Count, DeadFilter, DeadGroup, DeadLetter, FIND_MAX, GROUPED_MAX, PendingWork, Standing, Status,
+    StoredMessage, WORK_MAX,
 };
 
 pub fn dead(db: &Connection, filter: &DeadFilter) -> rusqlite::Result<Vec<DeadLetter>> {
@@ -59,7 +59,7 @@ pub fn task(row: &Row<'_>, kind: usize, payload: usize) -> rusqlite::Result<Task
     task.ok_or_else(|| unreadable(kind, "kind"))
 }
 
-pub fn message(db: &Connection, job: Seq) -> rusqlite::Result<Option<Message>> {
+pub fn message(db: &Connection, job: Seq) -> rusqlite::Result<Option<StoredMessage>> {
     let waiting = db
         .prepare_cached("SELECT coalesce(home, lane), event, attempt, owner, due_at FROM job WHERE id = $1")?
         .query_row([job.as_i64()], |row| {
@@ -98,8 +98,8 @@ pub fn message(db: &Connection, job: Seq) -> rusqlite::Result<Option<Message>> {
     .optional()
 }
 
-fn addressed(row: &Row<'_>, job: Seq, standing: Standing) -> rusqlite::Result<Message> {
-    Ok(Message {
+fn addressed(row: &Row<'_>, job: Seq, standing: Standing) -> rusqlite::Result<StoredMessage> {
+    Ok(StoredMessage {
         job,
         lane: Lane(row.get::<_, String>(0)?.into()),
         event: row.get::<_, Option<i64>>(1)?.map(Seq::from_i64),
@@ -109,7 +109,7 @@ fn addressed(row: &Row<'_>, job: Seq, standing: Standing) -> rusqlite::Result<Me
     })
 }
 
-pub fn messages(db: &Connection, event: Seq) -> rusqlite::Result<Vec<Message>> {
+pub fn messages(db: &Connection, event: Seq) -> rusqlite::Result<Vec<StoredMessage>> {
     let prefix = effect_prefix(event);
     let mut keys =
         db.prepare_cached("SELECT key, job FROM effect WHERE key >= $1 AND key < $2 ORDER BY key LIMIT $3")?;
@@ -119,7 +119,7 @@ pub fn messages(db: &Connection, event: Seq) -> rusqlite::Result<Vec<Message>> {
     let jobs: Vec<(String, Seq)> = jobs.collect::<rusqlite::Result<_>>()?;
     let keyed = |(key, job)| {
         let found = message(db, job).transpose()?;
-        Some(found.map(|message| Message { key: Some(key), ..message }))
+        Some(found.map(|message| StoredMessage { key: Some(key), ..message }))
     };
     jobs.into_iter().filter_map(keyed).collect()
 }
@@ -143,7 +143,7 @@ pub fn attempts(db: &Connection, job: Seq) -> rusqlite::Result<Vec<(i32, Attempt
     rows.collect()
 }
 
-pub fn work(db: &Connection) -> rusqlite::Result<Vec<Work>> {
+pub fn work(db: &Connection) -> rusqlite::Result<Vec<PendingWork>> {
     let mut statement = db.prepare_cached(
         "SELECT lane, count(*) FILTER (WHERE owner IS NULL AND attempt <= base),
                 count(*) FILTER (WHERE owner IS NULL AND attempt > base), count(*) FILTER (WHERE owner IS NOT NULL),
@@ -151,7 +151,7 @@ pub fn work(db: &Connection) -> rusqlite::Result<Vec<Work>> {
          FROM (SELECT lane, owner, attempt, base, due_at FROM job ORDER BY id LIMIT $1) GROUP BY lane ORDER BY lane",
     )?;
     let rows = statement.query_map([WORK_MAX as i64], |row| {
-        Ok(Work {
+        Ok(PendingWork {
             lane: Lane(row.get::<_, String>(0)?.into()),
             waiting: row.get(1)?,
             retrying: row.get(2)?,

@@ -39,7 +39,7 @@ const CLEAR: [&str; 2] = ["DELETE FROM dedupe_fresh_0", "DELETE FROM dedupe_fres
 
 type Entry = (DedupeKey, Seq);
 
-pub struct Keys {
+pub struct DedupeKeys {
     fresh: Mutex<Fresh>,
     sieve: Mutex<Sieve>,
 }
@@ -69,7 +69,7 @@ pub struct Changes {
     merged: usize,
 }
 
-impl Keys {
+impl DedupeKeys {
     pub fn load(db: &Connection) -> rusqlite::Result<Self> {
         let (fresh, mut sieve) = (Fresh::load(db)?, Sieve::default());
         fresh.newest.keys().chain(fresh.older.iter().map(|(key, _)| key)).for_each(|key| sieve.add(key));

@@ -25,7 +25,7 @@ const PASSES_MAX: usize = 6;
 /// So many (256 MB), and somebody must be told that a reader keeps the log from beginning anew.
 const PAGES_ALARM: i32 = 4 * PAGES_MAX;
 
-pub struct Log {
+pub struct WriteAheadLog {
     /// In the log after the latest commit.
     pages: Arc<AtomicI32>,
     /// As many make it worth moving.
@@ -52,7 +52,7 @@ impl Alarm {
     }
 }
 
-impl Log {
+impl WriteAheadLog {
     /// Follows the log of the connection that writes.
     pub fn follow(writer: &mut Connection, path: &Path) -> rusqlite::Result<Self> {
         let pages = Arc::new(AtomicI32::new(0));

@@ -10,7 +10,7 @@ use rusqlite::{Connection, params};
 use sekisho_core::event::DedupeKey;
 
 use super::connection::open_reader;
-use super::keys::Keys;
+use super::keys::DedupeKeys;
 
 /// Keys the first level has room for; each further level has room for four times as many as the one before.
 const FIRST_LEVEL: usize = 1 << 16;
@@ -129,7 +129,7 @@ impl Mark {
 
 /// Fills the sieve of these keys with the merged ones beside everything else, for as long as somebody holds them. What
 /// comes meanwhile adds itself.
-pub fn fill_beside(keys: &Arc<Keys>, path: &Path) -> rusqlite::Result<()> {
+pub fn fill_beside(keys: &Arc<DedupeKeys>, path: &Path) -> rusqlite::Result<()> {
     let (keys, db) = (Arc::downgrade(keys), open_reader(path)?);
     let run = move || {
         if let Err(error) = fill(&keys, &db) {
@@ -141,7 +141,7 @@ pub fn fill_beside(keys: &Arc<Keys>, path: &Path) -> rusqlite::Result<()> {
 }
 
 /// A few at a time, so that no read holds the log.
-fn fill(keys: &Weak<Keys>, db: &Connection) -> rusqlite::Result<()> {
+fn fill(keys: &Weak<DedupeKeys>, db: &Connection) -> rusqlite::Result<()> {
     let mut next = db.prepare("SELECT key FROM dedupe_merged WHERE key > $1 ORDER BY key LIMIT $2")?;
     let mut last = Vec::new();
     while let Some(keys) = keys.upgrade() {

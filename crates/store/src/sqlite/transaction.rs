@@ -11,12 +11,12 @@ use sekisho_core::event::DedupeKey;
 
 use super::admit::Inserts;
 use super::chain::Chain;
-use super::keys::{Changes, Entering, Keys};
+use super::keys::{Changes, DedupeKeys, Entering};
 
 pub struct Tx<'c> {
     connection: &'c Connection,
     chain: RefCell<Chain>,
-    keys: &'c Keys,
+    keys: &'c DedupeKeys,
     changes: RefCell<Changes>,
     inserts: RefCell<Option<Inserts<'c>>>,
 }
@@ -37,7 +37,7 @@ impl Deref for Tx<'_> {
 
 impl<'c> Tx<'c> {
     /// The chain is a copy: a transaction that is rolled back leaves the writer's as it was.
-    pub fn new(connection: &'c Connection, chain: &Chain, keys: &'c Keys) -> Self {
+    pub fn new(connection: &'c Connection, chain: &Chain, keys: &'c DedupeKeys) -> Self {
         let (chain, changes) = (RefCell::new(chain.clone()), RefCell::default());
         Self { connection, chain, keys, changes, inserts: RefCell::default() }
     }

@@ -14,8 +14,8 @@ use tokio::sync::oneshot;
 
 use super::SqliteStore;
 use super::chain::Chain;
-use super::keys::Keys;
-use super::log::Log;
+use super::keys::DedupeKeys;
+use super::log::WriteAheadLog;
 use super::transaction::{Closed, Tx};
 use crate::error::{Error, Result};
 
@@ -35,7 +35,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    pub fn start(connection: Connection, log: Log, keys: Arc<Keys>) -> Self {
+    pub fn start(connection: Connection, log: WriteAheadLog, keys: Arc<DedupeKeys>) -> Self {
         let (commands, queue) = channel();
         let thread = std::thread::Builder::new().name("sqlite-writer".into());
         let scribe = Scribe { connection, log, chain: Chain::default(), keys, in_doubt: false };
@@ -78,17 +78,18 @@ impl SqliteStore {
         work: impl FnMut(&Tx<'_>) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T> {
         self.try_write(work).await.map_err(|failure| match failure {
-            Failure::Refused(error) => Error::corrupt(error),
-            Failure::Unavailable(error) => error,
+            WriteFailure::Refused(error) => Error::corrupt(error),
+            WriteFailure::Unavailable(error) => error,
         })
     }
 
     pub(super) async fn try_write<T: Send + 'static>(
         &self,
         work: impl FnMut(&Tx<'_>) -> rusqlite::Result<T> + Send + 'static,
-    ) -> std::result::Result<T, Failure> {
-        let closed = || Failure::Unavailable(Error::unavailable("the writer has stopped"));
-        let read_only = || Failure::Unavailable(Error::unavailable("this store was opened only to look"));
+    ) -> std::result::Result<T, WriteFailure> {
+        let closed = || WriteFailure::Unavailable(Error::unavailable("the writer has stopped"));
+        let read_only =
+            || WriteFailure::Unavailable(Error::unavailable("this store was opened only to look"));
         let (reply, answer) = oneshot::channel();
         let queue = self.writer.as_ref().and_then(|writer| writer.commands.as_ref()).ok_or_else(read_only)?;
         queue.send(Box::new(Call { work, answer: None, reply })).map_err(|_| closed())?;
@@ -96,7 +97,7 @@ impl SqliteStore {
     }
 }
 
-pub enum Failure {
+pub enum WriteFailure {
     /// A constraint said no to this command; its neighbours went through.
     Refused(String),
     Unavailable(Error),
@@ -104,13 +105,13 @@ pub enum Failure {
 
 trait Command: Send {
     fn run(&mut self, tx: &Tx<'_>) -> rusqlite::Result<()>;
-    fn reply(self: Box<Self>, failure: Option<Failure>);
+    fn reply(self: Box<Self>, failure: Option<WriteFailure>);
 }
 
 struct Call<T, F> {
     work: F,
     answer: Option<T>,
-    reply: oneshot::Sender<std::result::Result<T, Failure>>,
+    reply: oneshot::Sender<std::result::Result<T, WriteFailure>>,
 }
 
 impl<T: Send, F: FnMut(&Tx<'_>) -> rusqlite::Result<T> + Send> Command for Call<T, F> {
@@ -119,7 +120,7 @@ impl<T: Send, F: FnMut(&Tx<'_>) -> rusqlite::Result<T> + Send> Command for Call<
         Ok(())
     }
 
-    fn reply(self: Box<Self>, failure: Option<Failure>) {
+    fn reply(self: Box<Self>, failure: Option<WriteFailure>) {
         let answer = match failure {
             Some(failure) => Err(failure),
             None => Ok(self.answer.expect("it ran before the commit")),
@@ -132,9 +133,9 @@ impl<T: Send, F: FnMut(&Tx<'_>) -> rusqlite::Result<T> + Send> Command for Call<
 /// The connection that writes, with what it remembers of what is committed.
 struct Scribe {
     connection: Connection,
-    log: Log,
+    log: WriteAheadLog,
     chain: Chain,
-    keys: Arc<Keys>,
+    keys: Arc<DedupeKeys>,
     /// Whether memory may be wrong about what is committed.
     in_doubt: bool,
 }
@@ -217,9 +218,9 @@ fn fail(batch: Vec<Box<dyn Command>>, error: &rusqlite::Error) {
     }
     for command in batch {
         command.reply(Some(if is_constraint(error) {
-            Failure::Refused(text.clone())
+            WriteFailure::Refused(text.clone())
         } else {
-            Failure::Unavailable(Error::unavailable(text.clone()))
+            WriteFailure::Unavailable(Error::unavailable(text.clone()))
         }));
     }
 }

@@ -31,7 +31,7 @@ fn told(to: To, parties: &Parties) -> Vec<Notice> {
 }
 
 /// A notice to an address, as it stands.
-pub fn notice_to(address: &str, status: Status) -> Notice {
+pub fn notice_to(address: &str, status: NoticeStatus) -> Notice {
     let person = Person { address: address.parse().ok(), ..Person::default() };
     let parties = Parties { customer: person, ..Parties::default() };
     told(To::Customer, &parties).remove(0).with(Step::new(NOW, status))
@@ -46,11 +46,14 @@ fn g5_one_fact_is_one_notice_for_each_person() {
     };
     let customer = told(To::Customer, &parties);
     assert_eq!(customer[0].key, "sekisho/stripe/live/pi_1/paid/receipt/customer");
-    assert_eq!((customer[0].language, customer[0].status()), (Language::En, Status::Queued));
+    assert_eq!((customer[0].language, customer[0].status()), (Language::En, NoticeStatus::Queued));
     assert_eq!(customer[0].payment.as_deref(), Some("pay_1"));
     assert_eq!(customer[0].data["payment"]["amount"], 5000);
     let staff = told(To::Staff, &parties);
-    assert_eq!(staff.iter().map(Notice::status).collect::<Vec<_>>(), [Status::Queued, Status::Off]);
+    assert_eq!(
+        staff.iter().map(Notice::status).collect::<Vec<_>>(),
+        [NoticeStatus::Queued, NoticeStatus::Off]
+    );
     assert_eq!(told(To::Operators, &parties)[0].audience, Audience::Operator);
     assert_eq!(told(To::Place, &parties)[0].to, None);
 }
@@ -107,13 +110,13 @@ fn g5_a_customers_address_is_used_for_its_own_tenants_events_only() {
 #[test]
 fn g5_whoever_has_no_address_is_in_the_record_with_the_reason() {
     let notices = told(To::Customer, &Parties::default());
-    assert_eq!(notices[0].status(), Status::Failed);
+    assert_eq!(notices[0].status(), NoticeStatus::Failed);
     assert_eq!(notices[0].steps[0].reason.as_deref(), Some("no_address"));
 }
 
 #[test]
 fn g5_what_is_told_once_in_a_while_has_one_key_for_that_while() {
-    let often = Rule { every_ms: Some(600_000), ..rule("alerts", "*", To::Place) };
+    let often = NotifyRule { every_ms: Some(600_000), ..rule("alerts", "*", To::Place) };
     let at = |ms| Stored { received_at: Time::from_ms(ms), event_id: format!("e{ms}"), ..paid() };
     let key = |ms| compose(&often, &at(ms), &Parties::default(), &house(), NOW)[0].key.clone();
     assert_eq!(key(600_000), key(1_199_999));

@@ -254,7 +254,7 @@ fn g2_what_is_from_ses_and_lacks_its_core_says_what_is_missing() {
         message["notificationType"] = json!(kind);
         message["mail"] = mail;
         let unreadable = read(&sns(&message)).unwrap().unwrap_err();
-        assert_eq!(unreadable, Unreadable { kind, missing });
+        assert_eq!(unreadable, UnreadableFeedback { kind, missing });
         assert!(unreadable.to_string().contains(kind) && unreadable.to_string().contains(missing));
     }
 }

@@ -28,12 +28,12 @@ const SUBJECT_LETTERS_MAX: usize = 200;
 /// The subject is a template of its own: whatever goes into it, it stays one line.
 const SUBJECT: &str = "#subject";
 
-pub struct Engine {
+pub struct TemplateEngine {
     sending: Environment<'static>,
     checking: Environment<'static>,
 }
 
-impl Engine {
+impl TemplateEngine {
     /// Takes in every file, and says what does not parse or names what is not there.
     pub fn of(files: &Files) -> (Self, Vec<Flaw>) {
         let mut sending = environment();

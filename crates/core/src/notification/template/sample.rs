@@ -26,7 +26,7 @@ use crate::language::Language;
 
 /// What a notice is about: the one thing in its data that is never null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum SampleKind {
     Payment,
     Billing,
     /// With the payment that it is for, if there is one.
@@ -37,7 +37,7 @@ pub enum Kind {
     Test,
 }
 
-impl Kind {
+impl SampleKind {
     pub fn of_shipped(template: &str) -> Option<Self> {
         match template {
             "payment-received" | "payment-failed" | "refund-done" | "refund-failed" | "refund-pending" => {
@@ -69,7 +69,7 @@ const THINGS: [&str; 6] = ["payment", "about", "billing", "reminder", "alert", "
 const ALWAYS: [&str; 3] = ["recipient", "brand", "event"];
 
 /// A template is shown everything there can be, and then only what is always there. Without a kind, all things at once.
-pub fn both(kind: Option<Kind>, language: Language) -> Vec<(&'static str, Value)> {
+pub fn both(kind: Option<SampleKind>, language: Language) -> Vec<(&'static str, Value)> {
     let mut samples = vec![("full", full(language)), ("sparse", sparse(language))];
     let Some(kind) = kind else { return samples };
     for (_, data) in &mut samples {
@@ -77,10 +77,10 @@ pub fn both(kind: Option<Kind>, language: Language) -> Vec<(&'static str, Value)
             data[*thing] = Value::Null;
         }
     }
-    if kind == Kind::Fulfilment {
+    if kind == SampleKind::Fulfilment {
         samples[1].1["payment"] = Value::Null;
     }
-    if kind == Kind::Reminder {
+    if kind == SampleKind::Reminder {
         let name = Words::of(language).care_brand;
         samples[0].1["brand"] =
             json!({ "name": name, "url": "https://care.example", "support": "support@care.example" });

@@ -27,7 +27,7 @@ fn g3_every_shipped_template_is_about_a_kind_of_thing() {
     let unknown: Vec<_> = unknown
         .names()
         .into_iter()
-        .filter(|name| Kind::of_shipped(name).is_none())
+        .filter(|name| SampleKind::of_shipped(name).is_none())
         .map(str::to_owned)
         .collect();
     assert_eq!(unknown, [""; 0], "say in template/sample.rs what it is about");
@@ -268,10 +268,12 @@ fn g3_an_override_wins_and_the_rest_stays_as_shipped() {
 fn g3_a_template_suits_what_it_tells_of() {
     let text = "Subject: x\n\n{{ payment.id }}\n";
     let templates = Templates::with(own(&[("mine.ja.txt", text), ("mine.en.txt", text)])).unwrap();
-    assert!(templates.suits("mine", Kind::Payment).is_ok());
-    let flaws = templates.suits("mine", Kind::Alert).unwrap_err();
+    assert!(templates.suits("mine", SampleKind::Payment).is_ok());
+    let flaws = templates.suits("mine", SampleKind::Alert).unwrap_err();
     assert!(flaws[0].to_string().starts_with("mine.en.txt:3: `payment` may be empty"), "{flaws:?}");
-    for (name, kind) in [("payment-failed", Kind::Payment), ("test", Kind::Alert), ("test", Kind::Billing)] {
+    for (name, kind) in
+        [("payment-failed", SampleKind::Payment), ("test", SampleKind::Alert), ("test", SampleKind::Billing)]
+    {
         assert!(templates.suits(name, kind).is_ok(), "{name}");
     }
 }
@@ -354,11 +356,11 @@ fn g3_the_samples_are_shaped_as_the_api_shows_things() {
     use crate::settlement::{billing, payment};
     let facts = payment::Facts::default();
     let payment = payment::view("pay_1", &facts, &payment::Derived::of(&facts));
-    let facts = billing::Facts::default();
+    let facts = billing::BillingFacts::default();
     let billing = billing::view(
         "bil_1",
         &facts,
-        &billing::Derived::of(&facts),
+        &billing::BillingDerived::of(&facts),
         crate::Time::from_ms(0),
         billing::GRACE,
     );

@@ -77,7 +77,7 @@ fn a4_an_id_or_type_that_is_not_signed_is_told_and_the_id_is_not_relied_on() {
             certificate: None,
         };
         let verified = super::super::verify(&*scheme, request, Time::from_ms(0)).unwrap();
-        let Ok(Reading::Events(events)) = scheme.read(&verified) else { panic!("it is an event") };
+        let Ok(RequestReading::Events(events)) = scheme.read(&verified) else { panic!("it is an event") };
         let is_open = told.iter().any(|told| told.starts_with("event_id"));
         assert_eq!(events[0].id_proof != IdProof::Covered, is_open);
     }

@@ -5,18 +5,18 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use super::{Derived, Due, Facts, anchor, due, view};
+use super::{BillingDerived, BillingDue, BillingFacts, anchor, due, view};
 use crate::announcement::Announcement;
 use crate::settlement::decide::{Aggregate, Asked, Derivation};
 use crate::settlement::payment::Lines;
 use crate::settlement::reading::{billing_name, customer_name};
 use crate::state::{DELETED, Index, Kind, UNHEARD};
 
-impl Aggregate for Facts {
+impl Aggregate for BillingFacts {
     const KIND: Kind = Kind::Billing;
     const TAG: &'static str = "bil_";
     const NAMES: &'static str = "b:";
-    type Mark = Due;
+    type Mark = BillingDue;
 
     fn join(&mut self, other: &Self) {
         Self::join(self, other);
@@ -113,7 +113,7 @@ impl Aggregate for Facts {
     fn lose(&mut self, _to: &str) {}
 
     fn derivation(&self) -> Derivation {
-        let derived = Derived::of(self);
+        let derived = BillingDerived::of(self);
         let is_deleted = self.is_deleted();
         // An invoice that nobody subscribed for, or whose subscription is not known yet, is no billing.
         let status = match (is_deleted, self.says_something()) {
@@ -139,11 +139,11 @@ impl Aggregate for Facts {
         Derivation { index, summary, lines: Lines::new() }
     }
 
-    fn ask(&self, id: &str, terms: &Terms<'_>) -> Asked<Due> {
-        let derived = Derived::of(self);
+    fn ask(&self, id: &str, terms: &Terms<'_>) -> Asked<BillingDue> {
+        let derived = BillingDerived::of(self);
         let marks = due(self, &derived);
         let anchor = anchor(self);
-        let announcement = |due: &Due| Announcement {
+        let announcement = |due: &BillingDue| Announcement {
             id: format!("{anchor}/{}", due.key),
             event_type: due.event_type.to_owned(),
             livemode: self.livemode,
@@ -161,12 +161,12 @@ impl Aggregate for Facts {
         }
     }
 
-    fn mark(&mut self, mark: Due) {
+    fn mark(&mut self, mark: BillingDue) {
         self.announce(&mark);
     }
 
     /// Every key names the invoice or the subscription it tells of.
-    fn is_about(&self, mark: &Due) -> bool {
+    fn is_about(&self, mark: &BillingDue) -> bool {
         let mut words = mark.key.split('/');
         words.any(|word| self.invoices.contains_key(word) || self.subscriptions.contains_key(word))
     }

@@ -9,20 +9,20 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Facts;
+use super::BillingFacts;
 use crate::settlement::decide::Aggregate;
 use crate::state::{State, Write};
 use crate::time::Time;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Deleted {
+pub struct DeletedBilling {
     pub at: Time,
     pub by: String,
     /// What was subscribed to by then.
     pub subscriptions: BTreeSet<String>,
 }
 
-impl Deleted {
+impl DeletedBilling {
     pub(super) fn join(own: &mut Option<Self>, other: Option<&Self>) {
         let Some(other) = other else { return };
         match own {
@@ -39,7 +39,7 @@ impl Deleted {
 
 /// What is written in place of a record, and how it stood until now.
 pub fn delete(state: &State, by: &str, at: Time) -> Result<(Write, Value), serde_json::Error> {
-    let facts = Facts::parse(&state.facts)?;
+    let facts = BillingFacts::parse(&state.facts)?;
     let stone = facts.deleted(by, at);
     let write = Write {
         key: state.key.clone(),
@@ -50,13 +50,13 @@ pub fn delete(state: &State, by: &str, at: Time) -> Result<(Write, Value), serde
     Ok((write, facts.derivation().summary))
 }
 
-impl Facts {
+impl BillingFacts {
     /// Without what was subscribed to and paid. Names stay, because late events go by them; and what was announced, so
     /// that it is not announced again.
     fn deleted(&self, by: &str, at: Time) -> Self {
         let subscriptions = self.subscribed().cloned().collect();
-        let mut deleted = Some(Deleted { at, by: by.to_owned(), subscriptions });
-        Deleted::join(&mut deleted, self.deleted.as_ref());
+        let mut deleted = Some(DeletedBilling { at, by: by.to_owned(), subscriptions });
+        DeletedBilling::join(&mut deleted, self.deleted.as_ref());
         Self {
             deleted,
             born: self.born.clone(),
@@ -71,7 +71,7 @@ impl Facts {
     }
 
     pub fn is_deleted(&self) -> bool {
-        let gone = |deleted: &Deleted| self.subscribed().all(|id| deleted.subscriptions.contains(id));
+        let gone = |deleted: &DeletedBilling| self.subscribed().all(|id| deleted.subscriptions.contains(id));
         self.deleted.as_ref().is_some_and(gone)
     }
 
@@ -91,7 +91,7 @@ mod tests {
 
     const AT: Time = Time::from_seconds(40);
 
-    fn state(facts: &Facts) -> State {
+    fn state(facts: &BillingFacts) -> State {
         State {
             key: Key::new(Kind::Billing, "bil_1"),
             version: 7,
@@ -103,7 +103,7 @@ mod tests {
     }
 
     /// A tenant that subscribed and paid, then deleted.
-    fn stone() -> Facts {
+    fn stone() -> BillingFacts {
         let events = [subscription("updated", 20, "active"), invoice("in_1", "paid", 20, "paid", 500, 30)];
         let books = Books::after(events.iter().map(String::as_str));
         let (write, before) = delete(&state(&books.facts()), "tomo", AT).unwrap();
@@ -113,7 +113,7 @@ mod tests {
     }
 
     /// The stone after more events came.
-    fn after(events: &[String]) -> Facts {
+    fn after(events: &[String]) -> BillingFacts {
         let stone = stone();
         let mut books = Books::with(&stone);
         events.iter().for_each(|event| books.arrives(event));
@@ -162,7 +162,7 @@ mod tests {
         assert!(!after(&events).is_deleted());
 
         let (again, _) = delete(&state(&back), "mika", AT.plus_ms(1)).unwrap();
-        let again: Facts = serde_json::from_str(&again.facts).unwrap();
+        let again: BillingFacts = serde_json::from_str(&again.facts).unwrap();
         assert_eq!(again.deleted.unwrap().subscriptions.len(), 2, "both are deleted now");
     }
 }

@@ -4,7 +4,7 @@
 
 use std::cmp::Reverse;
 
-use super::{Facts, Invoice, InvoiceStatus, Snapshot, SubscriptionStatus};
+use super::{BillingFacts, BillingSnapshot, Invoice, InvoiceStatus, SubscriptionStatus};
 use crate::money::{self, Currency};
 use crate::time::Time;
 
@@ -12,8 +12,8 @@ use crate::time::Time;
 pub const GRACE: i64 = 3 * 24 * 60 * 60 * 1000;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Derived {
-    pub status: Status,
+pub struct BillingDerived {
+    pub status: BillingStatus,
     /// The subscription that decides.
     pub subscription: Option<String>,
     /// Seconds; the latest moment the facts speak of.
@@ -27,17 +27,17 @@ pub struct Derived {
     pub paid_through: Option<Time>,
     pub entitled_until: Option<Time>,
     /// Every subscription that may let the tenant in, and until when: not only the one that decides.
-    pub entitlements: Vec<(Status, Option<Time>)>,
+    pub entitlements: Vec<(BillingStatus, Option<Time>)>,
     /// Invoices that money was paid for, and how much in the currency below.
     pub paid_invoices: usize,
     pub amount_paid_total: i64,
     pub currency: Option<Currency>,
-    pub attention: Option<Attention>,
+    pub attention: Option<BillingAttention>,
 }
 
 /// From the worst to the best: of several subscriptions the best decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Status {
+pub enum BillingStatus {
     /// No subscription is known yet.
     #[default]
     None,
@@ -51,7 +51,7 @@ pub enum Status {
     Active,
 }
 
-impl Status {
+impl BillingStatus {
     pub const ALL: [Self; 8] = [
         Self::None,
         Self::Cancelled,
@@ -83,13 +83,13 @@ impl Status {
 
 /// Why a person should look at it; of several that hold, the first counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Attention {
+pub enum BillingAttention {
     Unlinked,
     SeveralTenants,
     Unpaid,
 }
 
-impl Attention {
+impl BillingAttention {
     pub const ALL: [Self; 3] = [Self::Unlinked, Self::SeveralTenants, Self::Unpaid];
 
     pub const fn name(self) -> &'static str {
@@ -100,21 +100,21 @@ impl Attention {
         }
     }
 
-    fn of(facts: &Facts, derived: &Derived) -> Option<Self> {
+    fn of(facts: &BillingFacts, derived: &BillingDerived) -> Option<Self> {
         Self::ALL.into_iter().find(|reason| reason.holds(facts, derived))
     }
 
-    fn holds(self, facts: &Facts, derived: &Derived) -> bool {
+    fn holds(self, facts: &BillingFacts, derived: &BillingDerived) -> bool {
         match self {
             Self::Unlinked => derived.paid_invoices > 0 && facts.tenants.is_empty(),
             Self::SeveralTenants => facts.tenants.len() > 1,
-            Self::Unpaid => derived.status == Status::Unpaid,
+            Self::Unpaid => derived.status == BillingStatus::Unpaid,
         }
     }
 }
 
-impl Derived {
-    pub fn of(facts: &Facts) -> Self {
+impl BillingDerived {
+    pub fn of(facts: &BillingFacts) -> Self {
         let mut derived = Self {
             moment: moment(facts),
             tenant: facts.tenants.first().cloned(),
@@ -134,83 +134,94 @@ impl Derived {
             derived.ended_at = time(snapshot.ended_at);
             derived.entitled_until = time(standing.entitled_until());
         }
-        let standings = facts.subscriptions.keys().filter_map(|id| Standing::of(facts, id));
+        let standings = facts.subscriptions.keys().filter_map(|id| BillingStanding::of(facts, id));
         derived.entitlements =
             standings.map(|one| (one.status, one.entitled_until().map(Time::from_seconds))).collect();
         derived.currency = currency(facts, derived.subscription.as_deref());
         derived.amount_paid_total = total(facts, derived.currency);
-        derived.attention = Attention::of(facts, &derived);
+        derived.attention = BillingAttention::of(facts, &derived);
         derived
     }
 
     /// Whether the tenant may come in. What is paid for ends by the clock, whether or not the provider's word of the end
     /// arrives; the grace is for the word of a renewal that is late. Where a payment failed, there is none.
     pub fn access(&self, now: Time, grace_ms: i64) -> bool {
-        let lets_in = |(status, until): &(Status, Option<Time>)| match status {
-            Status::Active | Status::Trialing => until.is_none_or(|until| now < until.plus_ms(grace_ms)),
-            Status::PastDue => until.is_some_and(|until| now < until),
-            Status::None | Status::Cancelled | Status::Incomplete | Status::Unpaid | Status::Paused => false,
+        let lets_in = |(status, until): &(BillingStatus, Option<Time>)| match status {
+            BillingStatus::Active | BillingStatus::Trialing => {
+                until.is_none_or(|until| now < until.plus_ms(grace_ms))
+            }
+            BillingStatus::PastDue => until.is_some_and(|until| now < until),
+            BillingStatus::None
+            | BillingStatus::Cancelled
+            | BillingStatus::Incomplete
+            | BillingStatus::Unpaid
+            | BillingStatus::Paused => false,
         };
         self.entitlements.iter().any(lets_in)
     }
 }
 
 /// One subscription after its invoices had their say.
-pub(super) struct Standing<'f> {
+pub(super) struct BillingStanding<'f> {
     pub id: &'f str,
-    pub snapshot: &'f Snapshot,
-    pub status: Status,
+    pub snapshot: &'f BillingSnapshot,
+    pub status: BillingStatus,
     pub paid_through: Option<i64>,
 }
 
-impl<'f> Standing<'f> {
+impl<'f> BillingStanding<'f> {
     /// `None` as long as nobody showed the subscription itself.
-    pub fn of(facts: &'f Facts, id: &'f str) -> Option<Self> {
+    pub fn of(facts: &'f BillingFacts, id: &'f str) -> Option<Self> {
         let snapshot = facts.subscriptions.get(id)?.newest.as_ref()?;
         let invoices = Invoices::of(facts, id);
         Some(Self { id, snapshot, status: status(snapshot, &invoices), paid_through: invoices.paid_through })
     }
 
     fn entitled_until(&self) -> Option<i64> {
-        let Snapshot { period_end, trial_end, cancel_at, ended_at, .. } = *self.snapshot;
+        let BillingSnapshot { period_end, trial_end, cancel_at, ended_at, .. } = *self.snapshot;
         match self.status {
-            Status::Trialing => earlier(trial_end.max(self.paid_through), cancel_at),
+            BillingStatus::Trialing => earlier(trial_end.max(self.paid_through), cancel_at),
             // A period that has just begun is not paid yet: its invoice is a draft for an hour.
-            Status::Active => earlier(period_end.max(self.paid_through), cancel_at),
-            Status::PastDue => self.paid_through.or(period_end),
-            Status::Cancelled if self.snapshot.status == SubscriptionStatus::IncompleteExpired => None,
-            Status::Cancelled => earlier(self.paid_through, ended_at),
-            Status::None | Status::Incomplete | Status::Unpaid | Status::Paused => None,
+            BillingStatus::Active => earlier(period_end.max(self.paid_through), cancel_at),
+            BillingStatus::PastDue => self.paid_through.or(period_end),
+            BillingStatus::Cancelled if self.snapshot.status == SubscriptionStatus::IncompleteExpired => None,
+            BillingStatus::Cancelled => earlier(self.paid_through, ended_at),
+            BillingStatus::None
+            | BillingStatus::Incomplete
+            | BillingStatus::Unpaid
+            | BillingStatus::Paused => None,
         }
     }
 }
 
-fn deciding(facts: &Facts) -> Option<Standing<'_>> {
-    let standings = facts.subscriptions.keys().filter_map(|id| Standing::of(facts, id));
+fn deciding(facts: &BillingFacts) -> Option<BillingStanding<'_>> {
+    let standings = facts.subscriptions.keys().filter_map(|id| BillingStanding::of(facts, id));
     standings.max_by_key(|standing| (standing.status, standing.snapshot, Reverse(standing.id)))
 }
 
-fn status(snapshot: &Snapshot, invoices: &Invoices<'_>) -> Status {
+fn status(snapshot: &BillingSnapshot, invoices: &Invoices<'_>) -> BillingStatus {
     let failing = || invoices.failing().any(|failed_at| failed_at >= snapshot.at);
-    let unless_failing = |status| if failing() { Status::PastDue } else { status };
+    let unless_failing = |status| if failing() { BillingStatus::PastDue } else { status };
     match snapshot.status {
         SubscriptionStatus::Incomplete => match invoices.paid_since(snapshot.at) {
             Some(paid_at) if snapshot.trial_end.is_some_and(|end| end > paid_at) => {
-                unless_failing(Status::Trialing)
+                unless_failing(BillingStatus::Trialing)
             }
-            Some(_) => unless_failing(Status::Active),
-            None => Status::Incomplete,
+            Some(_) => unless_failing(BillingStatus::Active),
+            None => BillingStatus::Incomplete,
         },
-        SubscriptionStatus::Trialing if invoices.ended_trial(snapshot) => unless_failing(Status::Active),
-        SubscriptionStatus::Trialing => unless_failing(Status::Trialing),
-        SubscriptionStatus::Active => unless_failing(Status::Active),
-        SubscriptionStatus::PastDue | SubscriptionStatus::Unpaid if invoices.cured(snapshot) => {
-            Status::Active
+        SubscriptionStatus::Trialing if invoices.ended_trial(snapshot) => {
+            unless_failing(BillingStatus::Active)
         }
-        SubscriptionStatus::PastDue => Status::PastDue,
-        SubscriptionStatus::Unpaid => Status::Unpaid,
-        SubscriptionStatus::Paused => Status::Paused,
-        SubscriptionStatus::IncompleteExpired | SubscriptionStatus::Canceled => Status::Cancelled,
+        SubscriptionStatus::Trialing => unless_failing(BillingStatus::Trialing),
+        SubscriptionStatus::Active => unless_failing(BillingStatus::Active),
+        SubscriptionStatus::PastDue | SubscriptionStatus::Unpaid if invoices.cured(snapshot) => {
+            BillingStatus::Active
+        }
+        SubscriptionStatus::PastDue => BillingStatus::PastDue,
+        SubscriptionStatus::Unpaid => BillingStatus::Unpaid,
+        SubscriptionStatus::Paused => BillingStatus::Paused,
+        SubscriptionStatus::IncompleteExpired | SubscriptionStatus::Canceled => BillingStatus::Cancelled,
     }
 }
 
@@ -221,7 +232,7 @@ struct Invoices<'f> {
 }
 
 impl<'f> Invoices<'f> {
-    fn of(facts: &'f Facts, subscription: &str) -> Self {
+    fn of(facts: &'f BillingFacts, subscription: &str) -> Self {
         let belongs = |invoice: &&Invoice| invoice.subscription.as_deref() == Some(subscription);
         let all: Vec<&Invoice> = facts.invoices.values().filter(belongs).collect();
         let paid_through = paid_through(all.iter().copied());
@@ -249,7 +260,7 @@ impl<'f> Invoices<'f> {
     }
 
     /// Money was paid for what follows the trial. A fee that is paid during the trial does not end it.
-    fn ended_trial(&self, snapshot: &Snapshot) -> bool {
+    fn ended_trial(&self, snapshot: &BillingSnapshot) -> bool {
         let beyond = |invoice: &Invoice, at| {
             snapshot
                 .trial_end
@@ -259,7 +270,7 @@ impl<'f> Invoices<'f> {
     }
 
     /// What had failed, or what pays for the current period, was paid, and nothing else is failing.
-    fn cured(&self, snapshot: &Snapshot) -> bool {
+    fn cured(&self, snapshot: &BillingSnapshot) -> bool {
         let covers =
             |invoice: &Invoice| snapshot.period_end.is_some() && invoice.paid_through >= snapshot.period_end;
         let paid = self.paid(snapshot.at).any(|(invoice, _)| invoice.failed_at.is_some() || covers(invoice));
@@ -279,7 +290,7 @@ fn earlier(one: Option<i64>, other: Option<i64>) -> Option<i64> {
     one.into_iter().chain(other).min()
 }
 
-fn moment(facts: &Facts) -> i64 {
+fn moment(facts: &BillingFacts) -> i64 {
     let snapshots =
         facts.subscriptions.values().filter_map(|one| one.newest.as_ref()).map(|newest| newest.at);
     let invoices =
@@ -288,14 +299,14 @@ fn moment(facts: &Facts) -> i64 {
 }
 
 /// That of the deciding subscription, or the first that was paid in.
-fn currency(facts: &Facts, deciding: Option<&str>) -> Option<Currency> {
+fn currency(facts: &BillingFacts, deciding: Option<&str>) -> Option<Currency> {
     let subscribed = deciding.and_then(|id| facts.subscriptions.get(id)?.currency);
     let paid =
         || facts.invoices.values().filter(|invoice| invoice.is_payment()).filter_map(|one| one.currency);
     subscribed.or_else(|| paid().min())
 }
 
-fn total(facts: &Facts, currency: Option<Currency>) -> i64 {
+fn total(facts: &BillingFacts, currency: Option<Currency>) -> i64 {
     let paid = facts.invoices.values().filter(|invoice| invoice.is_payment() && invoice.currency == currency);
     money::sum(paid.map(|invoice| invoice.amount_paid))
 }

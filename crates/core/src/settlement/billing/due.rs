@@ -4,13 +4,13 @@
 
 use serde_json::{Value, json};
 
-use super::{Announced, Derived, Facts, Invoice, Status};
+use super::{Announced, BillingDerived, BillingFacts, BillingStatus, Invoice};
 use crate::settlement::reading::billing_name;
 use crate::time::Time;
 
 /// An announcement that was not made yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Due {
+pub struct BillingDue {
     /// Names the fact that causes it.
     pub key: String,
     pub event_type: &'static str,
@@ -19,7 +19,7 @@ pub struct Due {
     pub announced: Option<Announced>,
 }
 
-pub fn due(facts: &Facts, derived: &Derived) -> Vec<Due> {
+pub fn due(facts: &BillingFacts, derived: &BillingDerived) -> Vec<BillingDue> {
     if facts.merged_into.is_some() {
         return Vec::new();
     }
@@ -28,9 +28,9 @@ pub fn due(facts: &Facts, derived: &Derived) -> Vec<Due> {
     all.filter(|due| !facts.emitted.contains(&due.key)).collect()
 }
 
-impl Facts {
+impl BillingFacts {
     /// Remembers that this was announced.
-    pub fn announce(&mut self, due: &Due) {
+    pub fn announce(&mut self, due: &BillingDue) {
         self.emitted.insert(due.key.clone());
         if due.announced > self.announced {
             self.announced.clone_from(&due.announced);
@@ -39,7 +39,7 @@ impl Facts {
 }
 
 /// The name outward ids of announcements begin with: `{anchor}/{key}`.
-pub fn anchor(facts: &Facts) -> String {
+pub fn anchor(facts: &BillingFacts) -> String {
     let subscription = facts.subscriptions.keys().next();
     let customer = || facts.provider_customers.first();
     let object = subscription.or_else(customer).or_else(|| facts.invoices.keys().next());
@@ -51,8 +51,8 @@ pub fn anchor(facts: &Facts) -> String {
     object.map(qualified).or_else(tenant).unwrap_or_default()
 }
 
-fn payment_succeeded((id, invoice): (&String, &Invoice)) -> Due {
-    Due {
+fn payment_succeeded((id, invoice): (&String, &Invoice)) -> BillingDue {
+    BillingDue {
         key: format!("billing.payment_succeeded/{id}"),
         event_type: "billing.payment_succeeded",
         about: json!({
@@ -69,7 +69,7 @@ fn payment_succeeded((id, invoice): (&String, &Invoice)) -> Due {
 }
 
 /// The status, if it is another than was told.
-fn turned(facts: &Facts, derived: &Derived) -> Option<Due> {
+fn turned(facts: &BillingFacts, derived: &BillingDerived) -> Option<BillingDue> {
     let event_type = told_as(derived.status)?;
     let subscription = derived.subscription.as_deref()?;
     let status = derived.status.name();
@@ -83,7 +83,7 @@ fn turned(facts: &Facts, derived: &Derived) -> Option<Due> {
         Some(_) | None => (derived.moment, 0),
     };
     let again = if turn == 0 { String::new() } else { format!("#{turn}") };
-    Some(Due {
+    Some(BillingDue {
         key: format!("{event_type}/{subscription}/{at}{again}"),
         event_type,
         about: json!({
@@ -96,14 +96,14 @@ fn turned(facts: &Facts, derived: &Derived) -> Option<Due> {
     })
 }
 
-const fn told_as(status: Status) -> Option<&'static str> {
+const fn told_as(status: BillingStatus) -> Option<&'static str> {
     match status {
-        Status::Trialing => Some("billing.trialing"),
-        Status::Active => Some("billing.active"),
-        Status::PastDue => Some("billing.past_due"),
-        Status::Unpaid => Some("billing.unpaid"),
-        Status::Paused => Some("billing.paused"),
-        Status::Cancelled => Some("billing.cancelled"),
-        Status::None | Status::Incomplete => None,
+        BillingStatus::Trialing => Some("billing.trialing"),
+        BillingStatus::Active => Some("billing.active"),
+        BillingStatus::PastDue => Some("billing.past_due"),
+        BillingStatus::Unpaid => Some("billing.unpaid"),
+        BillingStatus::Paused => Some("billing.paused"),
+        BillingStatus::Cancelled => Some("billing.cancelled"),
+        BillingStatus::None | BillingStatus::Incomplete => None,
     }
 }

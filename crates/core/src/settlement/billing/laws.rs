@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use super::tests::{Books, LEGACY, SUBSCRIPTION, check, invoice, subscription};
 use super::{
-    Announced, Deleted, Derived, Facts, Invoice, InvoiceStatus, Snapshot, Status, Subscription,
-    SubscriptionStatus, due,
+    Announced, BillingDerived, BillingFacts, BillingSnapshot, BillingStatus, DeletedBilling, Invoice,
+    InvoiceStatus, Subscription, SubscriptionStatus, due,
 };
 use crate::money::Currency;
 use crate::time::Time;
@@ -25,7 +25,7 @@ fn currency() -> impl Strategy<Value = Option<Currency>> {
     prop_oneof![Just(None), Just(Currency::parse("jpy")), Just(Currency::parse("usd"))]
 }
 
-fn snapshot() -> impl Strategy<Value = Snapshot> {
+fn snapshot() -> impl Strategy<Value = BillingSnapshot> {
     let status = prop_oneof![
         Just(SubscriptionStatus::Incomplete),
         Just(SubscriptionStatus::Trialing),
@@ -37,7 +37,7 @@ fn snapshot() -> impl Strategy<Value = Snapshot> {
         Just(SubscriptionStatus::Canceled),
     ];
     let times = (of(moment()), of(moment()), of(moment()), of(moment()), of(moment()));
-    (moment(), 0..3_u8, status, times).prop_map(|(at, by, status, times)| Snapshot {
+    (moment(), 0..3_u8, status, times).prop_map(|(at, by, status, times)| BillingSnapshot {
         ended: matches!(status, SubscriptionStatus::IncompleteExpired | SubscriptionStatus::Canceled),
         at,
         by,
@@ -75,22 +75,24 @@ fn an_invoice() -> impl Strategy<Value = Invoice> {
 }
 
 /// What one event may add.
-fn addition() -> impl Strategy<Value = Facts> {
+fn addition() -> impl Strategy<Value = BillingFacts> {
     let known = (of(snapshot()), currency()).prop_map(|(newest, currency)| Subscription { newest, currency });
     let things = (btree_map(id("sub"), known, 0..2), btree_map(id("in"), an_invoice(), 0..2));
     let owners = (btree_set(id("tenant"), 0..2), btree_set(id("cus"), 0..2), of(any::<bool>()));
-    (things, owners).prop_map(|((subscriptions, invoices), (tenants, provider_customers, livemode))| Facts {
-        livemode,
-        tenants,
-        provider_customers,
-        subscriptions,
-        invoices,
-        ..Facts::default()
+    (things, owners).prop_map(|((subscriptions, invoices), (tenants, provider_customers, livemode))| {
+        BillingFacts {
+            livemode,
+            tenants,
+            provider_customers,
+            subscriptions,
+            invoices,
+            ..BillingFacts::default()
+        }
     })
 }
 
 fn announced() -> impl Strategy<Value = Announced> {
-    let status = prop::sample::select(Status::ALL.to_vec());
+    let status = prop::sample::select(BillingStatus::ALL.to_vec());
     (moment(), 0..3_u32, status).prop_map(|(at, turn, status)| Announced {
         at,
         turn,
@@ -98,19 +100,19 @@ fn announced() -> impl Strategy<Value = Announced> {
     })
 }
 
-fn deleted() -> impl Strategy<Value = Deleted> {
+fn deleted() -> impl Strategy<Value = DeletedBilling> {
     let time = moment().prop_map(Time::from_seconds);
-    (time, id("person"), btree_set(id("sub"), 0..2)).prop_map(|(at, by, subscriptions)| Deleted {
+    (time, id("person"), btree_set(id("sub"), 0..2)).prop_map(|(at, by, subscriptions)| DeletedBilling {
         at,
         by,
         subscriptions,
     })
 }
 
-fn facts() -> impl Strategy<Value = Facts> {
+fn facts() -> impl Strategy<Value = BillingFacts> {
     let kept = (of(id("bill")), btree_set(id("name"), 0..2), btree_set(id("realm"), 0..2), of(deleted()));
     (addition(), of(announced()), btree_set(id("key"), 0..2), kept).prop_map(
-        |(facts, announced, emitted, (merged_into, names, realms, deleted))| Facts {
+        |(facts, announced, emitted, (merged_into, names, realms, deleted))| BillingFacts {
             merged_into,
             names,
             realms,
@@ -122,7 +124,7 @@ fn facts() -> impl Strategy<Value = Facts> {
     )
 }
 
-fn joined(one: &Facts, other: &Facts) -> Facts {
+fn joined(one: &BillingFacts, other: &BillingFacts) -> BillingFacts {
     let mut joined = one.clone();
     joined.join(other);
     joined
@@ -136,13 +138,17 @@ fn schedule(events: usize) -> impl Strategy<Value = Vec<usize>> {
 }
 
 /// No key twice, and the last status that was told is the one it ended in.
-fn check_announcements(facts: &Facts, keys: &[String]) {
+fn check_announcements(facts: &BillingFacts, keys: &[String]) {
     let mut once = keys.to_vec();
     once.sort();
     once.dedup();
     assert_eq!(once.len(), keys.len(), "{keys:?}");
-    let status = Derived::of(facts).status;
-    if let Status::Trialing | Status::Active | Status::PastDue | Status::Cancelled = status {
+    let status = BillingDerived::of(facts).status;
+    if let BillingStatus::Trialing
+    | BillingStatus::Active
+    | BillingStatus::PastDue
+    | BillingStatus::Cancelled = status
+    {
         assert_eq!(facts.announced.as_ref().unwrap().status, status.name());
         let last = keys.iter().rfind(|key| !key.starts_with("billing.payment_succeeded/")).unwrap();
         assert!(last.starts_with(&format!("billing.{}/", status.name())), "{keys:?}");
@@ -171,22 +177,22 @@ proptest! {
         prop_assert_eq!(joined(&joined(&a, &b), &c), joined(&a, &joined(&b, &c)));
         prop_assert_eq!(joined(&a, &a), a.clone());
         let text = serde_json::to_string(&a).unwrap();
-        prop_assert_eq!(serde_json::from_str::<Facts>(&text).unwrap(), a);
+        prop_assert_eq!(serde_json::from_str::<BillingFacts>(&text).unwrap(), a);
     }
 
     #[test]
     fn d3_the_last_word_is_the_status_it_ended_in(additions in vec(addition(), 1..12)) {
-        let mut facts = Facts::default();
+        let mut facts = BillingFacts::default();
         let mut keys = Vec::new();
         for addition in &additions {
             facts.join(addition);
             let before = facts.announced.clone();
-            for due in due(&facts, &Derived::of(&facts)) {
+            for due in due(&facts, &BillingDerived::of(&facts)) {
                 facts.announce(&due);
                 keys.push(due.key);
             }
             prop_assert!(facts.announced >= before);
-            prop_assert_eq!(due(&facts, &Derived::of(&facts)), vec![]);
+            prop_assert_eq!(due(&facts, &BillingDerived::of(&facts)), vec![]);
         }
         check_announcements(&facts, &keys);
     }
@@ -217,7 +223,7 @@ proptest! {
         let events = seconds();
         let expected = Books::after(events[..known].iter().map(String::as_str));
         let books = Books::after(order.iter().filter(|n| **n < known).map(|n| &*events[*n]));
-        prop_assert_eq!(Derived::of(&books.facts()), Derived::of(&expected.facts()));
+        prop_assert_eq!(BillingDerived::of(&books.facts()), BillingDerived::of(&expected.facts()));
         check_announcements(&books.facts(), &books.announced);
     }
 }

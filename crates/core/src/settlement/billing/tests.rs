@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::{Attention, Derived, Facts, GRACE, Status, anchor, due, view};
+use super::{BillingAttention, BillingDerived, BillingFacts, BillingStatus, GRACE, anchor, due, view};
 use crate::event::Stored;
 use crate::settlement::decide::Aggregate;
-use crate::settlement::reading::{Reading, References, Unreadable};
+use crate::settlement::reading::{Reading, References, UnreadableEvent};
 use crate::settlement::stripe;
 use crate::settlement::world::{NOW, World};
 use crate::state::{Key, Kind, State, UNHEARD};
@@ -58,11 +58,15 @@ impl Books {
     }
 
     /// With this record to begin with.
-    pub fn with(facts: &Facts) -> Self {
+    pub fn with(facts: &BillingFacts) -> Self {
         let mut books = Self::default();
         let key = Key::new(Kind::Billing, facts.born.clone().unwrap());
-        let names =
-            facts.names.iter().cloned().chain(facts.claims()).map(|name| (Facts::full(&name), key.clone()));
+        let names = facts
+            .names
+            .iter()
+            .cloned()
+            .chain(facts.claims())
+            .map(|name| (BillingFacts::full(&name), key.clone()));
         books.world.loaded.names.extend(names);
         let (index, facts) = (facts.derivation().index, serde_json::to_string(facts).unwrap());
         let state = State { key: key.clone(), version: 1, facts, index, created_at: NOW, changed_at: NOW };
@@ -79,28 +83,29 @@ impl Books {
     }
 
     /// The only one there is, also if it is deleted.
-    pub fn facts(&self) -> Facts {
+    pub fn facts(&self) -> BillingFacts {
         let is_known = |state: &&State| {
             state.key.kind == Kind::Billing && state.index.status.as_deref() != Some(UNHEARD)
         };
         let states = self.world.loaded.states.values().filter(is_known);
-        let known: Vec<Facts> = states.map(|state| Facts::parse(&state.facts).unwrap()).collect();
-        let mut standing: Vec<Facts> =
+        let known: Vec<BillingFacts> =
+            states.map(|state| BillingFacts::parse(&state.facts).unwrap()).collect();
+        let mut standing: Vec<BillingFacts> =
             known.into_iter().filter(|facts| facts.merged_into.is_none()).collect();
         assert_eq!(standing.len(), 1, "{standing:?}");
         standing.remove(0)
     }
 
-    fn derived(&self) -> Derived {
-        Derived::of(&self.facts())
+    fn derived(&self) -> BillingDerived {
+        BillingDerived::of(&self.facts())
     }
 
-    fn status(&self) -> Status {
+    fn status(&self) -> BillingStatus {
         self.derived().status
     }
 }
 
-fn read(event: &str) -> Result<Reading, Unreadable> {
+fn read(event: &str) -> Result<Reading, UnreadableEvent> {
     let body: Value = serde_json::from_str(event).unwrap();
     let stored = Stored {
         event_type: body["type"].as_str().unwrap().to_owned(),
@@ -142,11 +147,11 @@ fn scenario(name: &str) -> Value {
 }
 
 /// Compares with what a scenario expects, in the provider's words.
-pub fn check(name: &str, after: Option<&str>, facts: &Facts, now: i64) {
+pub fn check(name: &str, after: Option<&str>, facts: &BillingFacts, now: i64) {
     let scenario = scenario(name);
     let expected =
         after.map_or(&scenario["expected_final"], |event| &scenario["expected_after_event"][event]);
-    let derived = Derived::of(facts);
+    let derived = BillingDerived::of(facts);
     for (field, expected) in expected.as_object().unwrap() {
         let found = match &**field {
             "subscription_status" => json!(derived.status.name().replace("cancelled", "canceled")),
@@ -216,7 +221,7 @@ fn d3_one_invoice_is_one_recorded_payment() {
     assert_eq!(books.announced, ["billing.payment_succeeded/in_1"]);
     let derived = books.derived();
     assert_eq!((derived.paid_invoices, derived.amount_paid_total), (1, 500));
-    assert_eq!(derived.attention, Some(Attention::Unlinked));
+    assert_eq!(derived.attention, Some(BillingAttention::Unlinked));
 }
 
 #[test]
@@ -225,15 +230,15 @@ fn d3_a_trial_becomes_active_by_the_payment_at_its_end() {
         &*subscription("created", 0, "trialing"),
         &*invoice("in_free", "paid", 0, "paid", 0, 10),
     ]);
-    assert_eq!(books.status(), Status::Trialing, "a trial's invoice over nothing is no payment");
+    assert_eq!(books.status(), BillingStatus::Trialing, "a trial's invoice over nothing is no payment");
     assert_eq!(books.derived().paid_invoices, 0);
     books.arrives(&invoice("in_fee", "paid", 1, "paid", 300, 10));
-    assert_eq!(books.status(), Status::Trialing, "a fee paid during the trial does not end it");
+    assert_eq!(books.status(), BillingStatus::Trialing, "a fee paid during the trial does not end it");
     books.arrives(&invoice("in_1", "paid", 10, "paid", 500, 20));
-    assert_eq!(books.status(), Status::Active);
+    assert_eq!(books.status(), BillingStatus::Active);
     books.arrives(&subscription("updated", 10, "active"));
     books.arrives(&subscription("trial_will_end", 7, "trialing"));
-    assert_eq!(books.status(), Status::Active);
+    assert_eq!(books.status(), BillingStatus::Active);
     let turns = ["billing.trialing/sub_1/0", "billing.active/sub_1/10"];
     let told: Vec<_> = books.announced.iter().filter(|key| !key.contains("payment_succeeded")).collect();
     assert_eq!(told, turns);
@@ -243,18 +248,18 @@ fn d3_a_trial_becomes_active_by_the_payment_at_its_end() {
 fn d3_failure_recovery_and_deletion_without_a_word_of_the_subscription_itself() {
     let mut books = Books::after([&*subscription("created", 20, "active")]);
     let steps = [
-        (invoice("in_1", "payment_failed", 20, "open", 0, 40), Status::PastDue),
-        (invoice("in_1", "payment_failed", 23, "open", 0, 40), Status::PastDue),
-        (invoice("in_1", "paid", 23, "paid", 500, 40), Status::Active),
-        (subscription("updated", 23, "past_due"), Status::Active),
-        (subscription("updated", 24, "past_due"), Status::PastDue),
-        (invoice("in_1", "payment_failed", 22, "open", 0, 40), Status::PastDue),
-        (subscription("updated", 30, "active"), Status::Active),
-        (invoice("in_0", "payment_failed", 31, "open", 0, 30), Status::Active),
-        (invoice("in_2", "payment_failed", 40, "open", 0, 50), Status::PastDue),
-        (invoice("in_2", "voided", 41, "void", 0, 50), Status::Active),
-        (subscription("deleted", 50, "canceled"), Status::Cancelled),
-        (subscription("updated", 60, "active"), Status::Cancelled),
+        (invoice("in_1", "payment_failed", 20, "open", 0, 40), BillingStatus::PastDue),
+        (invoice("in_1", "payment_failed", 23, "open", 0, 40), BillingStatus::PastDue),
+        (invoice("in_1", "paid", 23, "paid", 500, 40), BillingStatus::Active),
+        (subscription("updated", 23, "past_due"), BillingStatus::Active),
+        (subscription("updated", 24, "past_due"), BillingStatus::PastDue),
+        (invoice("in_1", "payment_failed", 22, "open", 0, 40), BillingStatus::PastDue),
+        (subscription("updated", 30, "active"), BillingStatus::Active),
+        (invoice("in_0", "payment_failed", 31, "open", 0, 30), BillingStatus::Active),
+        (invoice("in_2", "payment_failed", 40, "open", 0, 50), BillingStatus::PastDue),
+        (invoice("in_2", "voided", 41, "void", 0, 50), BillingStatus::Active),
+        (subscription("deleted", 50, "canceled"), BillingStatus::Cancelled),
+        (subscription("updated", 60, "active"), BillingStatus::Cancelled),
     ];
     for (n, (event, expected)) in steps.into_iter().enumerate() {
         books.arrives(&event);
@@ -270,11 +275,11 @@ fn d3_one_payment_does_not_cure_another_failure() {
         &*subscription("updated", 20, "past_due"),
         &*invoice("in_1", "paid", 21, "paid", 500, 40),
     ]);
-    assert_eq!(books.status(), Status::PastDue);
+    assert_eq!(books.status(), BillingStatus::PastDue);
     books.arrives(&invoice("in_2", "paid", 22, "paid", 500, 40));
-    assert_eq!(books.status(), Status::Active);
+    assert_eq!(books.status(), BillingStatus::Active);
     books.arrives(&subscription("updated", 22, "active").replace("office", "other"));
-    assert_eq!(books.derived().attention, Some(Attention::SeveralTenants));
+    assert_eq!(books.derived().attention, Some(BillingAttention::SeveralTenants));
 }
 
 #[test]
@@ -344,9 +349,9 @@ fn d3_of_several_subscriptions_the_best_decides() {
     let other = |what: &str, at, status: &str| subscription(what, at, status).replace("sub_1", "sub_2");
     let mut books =
         Books::after([&*subscription("created", 10, "active"), &*other("updated", 5, "past_due")]);
-    assert_eq!(books.status(), Status::Active);
+    assert_eq!(books.status(), BillingStatus::Active);
     books.arrives(&subscription("deleted", 12, "canceled"));
-    assert_eq!(books.status(), Status::PastDue);
+    assert_eq!(books.status(), BillingStatus::PastDue);
     books.arrives(&other("deleted", 13, "canceled"));
     assert_eq!(books.derived().subscription.as_deref(), Some("sub_2"));
     let turns = ["active/sub_1/10", "past_due/sub_2/12", "cancelled/sub_2/13"];
@@ -371,7 +376,7 @@ fn d3_what_is_unknown_missing_or_expanded_is_taken_as_it_comes() {
     let read_object = |kind: &str, object| read(&event(kind, 7, object));
     let odd = json!({"object": "subscription", "id": "sub_1", "status": "hibernating", "customer": {"id": "cus_1", "x": 1}});
     let part = read_object("customer.subscription.updated", odd).unwrap().billing.unwrap();
-    assert_eq!(Derived::of(&part).status, Status::Incomplete);
+    assert_eq!(BillingDerived::of(&part).status, BillingStatus::Incomplete);
     assert_eq!(part.claims(), ["stripe/-/test/customer/cus_1"]);
 
     let nothing = [
@@ -392,9 +397,9 @@ fn d3_what_is_unknown_missing_or_expanded_is_taken_as_it_comes() {
     assert_eq!(part.claims(), ["test/billing/office", "stripe/-/test/customer/cus_1"]);
 
     let absurd = json!({"object": "invoice", "id": "in_1", "amount_due": -1});
-    assert_eq!(read_object("invoice.paid", absurd), Err(Unreadable::Amount("-1".into())));
+    assert_eq!(read_object("invoice.paid", absurd), Err(UnreadableEvent::Amount("-1".into())));
     let nameless = json!({"object": "subscription", "status": "active"});
-    assert!(matches!(read_object("customer.subscription.updated", nameless), Err(Unreadable::Body(_))));
+    assert!(matches!(read_object("customer.subscription.updated", nameless), Err(UnreadableEvent::Body(_))));
 }
 
 #[test]
@@ -443,14 +448,15 @@ fn d3_the_view_tells_all_of_it() {
         assert_eq!(seen.pointer(pointer), Some(&value), "{pointer}");
     }
     assert_eq!(anchor(&facts), "stripe/-/test/sub_testD0059FAKE");
-    let merged = Facts { merged_into: Some("bill_2".into()), emitted: BTreeSet::new(), ..facts.clone() };
-    assert_eq!(due(&merged, &Derived::of(&merged)), []);
+    let merged =
+        BillingFacts { merged_into: Some("bill_2".into()), emitted: BTreeSet::new(), ..facts.clone() };
+    assert_eq!(due(&merged, &BillingDerived::of(&merged)), []);
 }
 
 #[test]
 fn d3_statuses_have_names() {
-    for status in Status::ALL {
-        assert_eq!(Status::parse(status.name()), Some(status));
+    for status in BillingStatus::ALL {
+        assert_eq!(BillingStatus::parse(status.name()), Some(status));
     }
-    assert_eq!(Status::parse("canceled"), None);
+    assert_eq!(BillingStatus::parse("canceled"), None);
 }

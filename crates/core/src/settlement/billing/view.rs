@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::derive::Standing;
-use super::{Attention, Derived, Facts, Invoice, Status, Subscription};
+use super::derive::BillingStanding;
+use super::{BillingAttention, BillingDerived, BillingFacts, BillingStatus, Invoice, Subscription};
 use crate::time::Time;
 
-pub fn view(id: &str, facts: &Facts, derived: &Derived, now: Time, grace_ms: i64) -> Value {
+pub fn view(id: &str, facts: &BillingFacts, derived: &BillingDerived, now: Time, grace_ms: i64) -> Value {
     let subscriptions = facts.subscriptions.iter().map(|(id, known)| subscription(facts, id, known));
     let invoices = facts.invoices.iter().map(|(id, known)| invoice(id, known));
     json!({
@@ -25,7 +25,7 @@ pub fn view(id: &str, facts: &Facts, derived: &Derived, now: Time, grace_ms: i64
         "paid_invoices": derived.paid_invoices,
         "amount_paid_total": derived.amount_paid_total,
         "livemode": facts.livemode,
-        "attention": derived.attention.map(Attention::name),
+        "attention": derived.attention.map(BillingAttention::name),
         "subscriptions": subscriptions.collect::<Vec<_>>(),
         "invoices": invoices.collect::<Vec<_>>(),
         "references": {
@@ -35,13 +35,13 @@ pub fn view(id: &str, facts: &Facts, derived: &Derived, now: Time, grace_ms: i64
     })
 }
 
-fn subscription(facts: &Facts, id: &str, known: &Subscription) -> Value {
-    let standing = Standing::of(facts, id);
+fn subscription(facts: &BillingFacts, id: &str, known: &Subscription) -> Value {
+    let standing = BillingStanding::of(facts, id);
     let snapshot = known.newest.as_ref();
     let time = |seconds: Option<i64>| seconds.map(Time::from_seconds);
     json!({
         "id": id,
-        "status": standing.as_ref().map_or(Status::None, |standing| standing.status).name(),
+        "status": standing.as_ref().map_or(BillingStatus::None, |standing| standing.status).name(),
         "currency": known.currency,
         "current_period": {
             "start": time(snapshot.and_then(|snapshot| snapshot.period_start)),

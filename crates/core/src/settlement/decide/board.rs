@@ -14,13 +14,13 @@ use crate::state::{Key, Loaded, Wanted};
 
 /// What is known of the stored things: what was asked for, and what was found.
 #[derive(Clone, Copy)]
-pub struct Known<'l> {
+pub struct KnownThings<'l> {
     pub asked: &'l Wanted,
     pub loaded: &'l Loaded,
 }
 
 pub struct Board<'l, F> {
-    known: Known<'l>,
+    known: KnownThings<'l>,
     pub rows: BTreeMap<String, Row<F>>,
     /// Names of the rows that were laid out, as they are stored.
     stored: BTreeMap<String, String>,
@@ -46,7 +46,7 @@ pub struct Taken {
 }
 
 impl<'l, F: Aggregate> Board<'l, F> {
-    pub fn new(known: Known<'l>) -> Self {
+    pub fn new(known: KnownThings<'l>) -> Self {
         let (rows, stored, moved) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         Self { known, rows, stored, moved, wanted: Wanted::default() }
     }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::board::{Board, Taken};
 use super::row::Row;
-use super::{Aggregate, Asked, Cause, Change, Deadline, Derivation, Input, Terms, payment};
+use super::{Aggregate, Asked, Cause, Change, Derivation, Input, OrderDeadline, Terms, payment};
 use crate::announcement::Announcement;
 use crate::audit::Entry;
 use crate::event::About;
@@ -72,7 +72,7 @@ impl<'i> Steps<'i> {
         self.parts[n].writes.push(write);
     }
 
-    pub fn plan(&mut self, n: usize, deadline: Deadline) {
+    pub fn plan(&mut self, n: usize, deadline: OrderDeadline) {
         self.parts[n].deadlines.push(deadline);
     }
 
@@ -311,7 +311,7 @@ fn entry(
 
 /// What the books need so that they say what the facts say now. A mode that became known later moves all of it there.
 fn postings(id: &str, before: Option<&Derivation>, after: Option<&Derivation>) -> Vec<Posting> {
-    let mut lines: BTreeMap<(&payment::Line, Option<bool>), i64> = BTreeMap::new();
+    let mut lines: BTreeMap<(&payment::BookLine, Option<bool>), i64> = BTreeMap::new();
     for (derivation, sign) in
         before.map(|derivation| (derivation, -1)).into_iter().chain(after.map(|derivation| (derivation, 1)))
     {
@@ -320,7 +320,7 @@ fn postings(id: &str, before: Option<&Derivation>, after: Option<&Derivation>) -
         }
     }
     let changed = lines.into_iter().filter(|(_, amount)| *amount != 0);
-    let line = |((line, livemode), amount): ((&payment::Line, Option<bool>), i64)| Posting {
+    let line = |((line, livemode), amount): ((&payment::BookLine, Option<bool>), i64)| Posting {
         account: line.account.clone(),
         currency: line.currency.into(),
         livemode,

@@ -10,8 +10,8 @@ mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::board::Known;
-use super::{Deadline, Terms};
+use super::board::KnownThings;
+use super::{OrderDeadline, Terms};
 use crate::announcement::Announcement;
 use crate::case;
 use crate::compensation::Compensation;
@@ -25,12 +25,12 @@ use crate::time::Time;
 use kept::{Kept, load};
 
 pub struct Orders<'l> {
-    known: Known<'l>,
+    known: KnownThings<'l>,
     pub wanted: Wanted,
     slots: BTreeMap<Key, SlotRow>,
-    reservations: BTreeMap<String, Kept<rsv::Facts>>,
-    fulfilments: BTreeMap<String, Kept<ful::Facts>>,
-    cases: BTreeMap<String, Kept<case::Facts>>,
+    reservations: BTreeMap<String, Kept<rsv::ReservationFacts>>,
+    fulfilments: BTreeMap<String, Kept<ful::FulfilmentFacts>>,
+    cases: BTreeMap<String, Kept<case::CaseFacts>>,
     /// What was done because something had gone wrong, by its id.
     compensations: BTreeMap<String, (usize, Compensation)>,
     automatic: Option<Kept<Automatic>>,
@@ -39,7 +39,7 @@ pub struct Orders<'l> {
     /// Which inputs looked at what.
     users: BTreeMap<Key, BTreeSet<usize>>,
     pub announcements: Vec<(usize, Announcement)>,
-    pub deadlines: Vec<(usize, Deadline)>,
+    pub deadlines: Vec<(usize, OrderDeadline)>,
 }
 
 #[derive(Default)]
@@ -71,7 +71,7 @@ pub struct RefundWanted {
 }
 
 impl<'l> Orders<'l> {
-    pub fn new(known: Known<'l>) -> Self {
+    pub fn new(known: KnownThings<'l>) -> Self {
         Self {
             known,
             wanted: Wanted::default(),
@@ -125,7 +125,12 @@ impl<'l> Orders<'l> {
     }
 
     /// Adds what somebody says of a reservation.
-    pub fn join_reservation(&mut self, n: usize, id: &str, said: &rsv::Facts) -> Result<(), String> {
+    pub fn join_reservation(
+        &mut self,
+        n: usize,
+        id: &str,
+        said: &rsv::ReservationFacts,
+    ) -> Result<(), String> {
         let Some(row) = self.reservation(n, id)? else { return Ok(()) };
         row.now.join(said);
         row.by = n;
@@ -135,7 +140,7 @@ impl<'l> Orders<'l> {
     }
 
     /// Adds what somebody says of a fulfilment.
-    pub fn join_fulfilment(&mut self, n: usize, id: &str, said: &ful::Facts) -> Result<(), String> {
+    pub fn join_fulfilment(&mut self, n: usize, id: &str, said: &ful::FulfilmentFacts) -> Result<(), String> {
         let Some(row) = self.fulfilment(n, id)? else { return Ok(()) };
         row.now.join(said);
         row.by = n;
@@ -145,7 +150,7 @@ impl<'l> Orders<'l> {
     }
 
     /// Adds a fulfilment of its own, without a reservation.
-    pub fn new_fulfilment(&mut self, n: usize, id: &str, facts: &ful::Facts) {
+    pub fn new_fulfilment(&mut self, n: usize, id: &str, facts: &ful::FulfilmentFacts) {
         self.use_by(n, &Key::new(Kind::Fulfilment, id));
         self.fulfilments.insert(id.to_owned(), Kept { now: facts.clone(), by: n, ..Kept::default() });
         self.touch(anchor_of_fulfilment(id, &facts.ours), n);
@@ -271,7 +276,11 @@ impl<'l> Orders<'l> {
         done
     }
 
-    fn reservation(&mut self, n: usize, id: &str) -> Result<Option<&mut Kept<rsv::Facts>>, String> {
+    fn reservation(
+        &mut self,
+        n: usize,
+        id: &str,
+    ) -> Result<Option<&mut Kept<rsv::ReservationFacts>>, String> {
         let key = Key::new(Kind::Reservation, id);
         self.use_by(n, &key);
         if !self.reservations.contains_key(id) {
@@ -284,7 +293,7 @@ impl<'l> Orders<'l> {
         Ok(self.reservations.get_mut(id))
     }
 
-    fn fulfilment(&mut self, n: usize, id: &str) -> Result<Option<&mut Kept<ful::Facts>>, String> {
+    fn fulfilment(&mut self, n: usize, id: &str) -> Result<Option<&mut Kept<ful::FulfilmentFacts>>, String> {
         let key = Key::new(Kind::Fulfilment, id);
         self.use_by(n, &key);
         if !self.fulfilments.contains_key(id) {

@@ -317,7 +317,7 @@ fn d3_one_customer_of_two_tenants_has_a_billing_for_each_in_every_order() {
                 let found: Vec<_> = world
                     .billings()
                     .map(|facts| {
-                        let derived = billing::Derived::of(&facts);
+                        let derived = billing::BillingDerived::of(&facts);
                         (derived.tenant.unwrap_or_default(), derived.status.name(), derived.paid_invoices)
                     })
                     .collect();

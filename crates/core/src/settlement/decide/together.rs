@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::Batch;
 use super::board::Taken;
 use super::orders::RefundWanted;
-use super::{Deadline, Terms};
+use super::{OrderDeadline, Terms};
 use crate::settlement::follow::{OrderMoney, OrderPart};
 use crate::settlement::payment::{Facts, RefundWish};
 use crate::settlement::refund::{self, Rights, Wish};
@@ -87,7 +87,7 @@ impl Batch<'_, '_> {
             self.orders.announce(n, &facts.members, Some(&money), terms);
             let anchor = Key::new(Kind::Payment, id);
             if let Some(at) = followed.next {
-                self.orders.deadlines.push((n, Deadline { anchor: anchor.clone(), at }));
+                self.orders.deadlines.push((n, OrderDeadline { anchor: anchor.clone(), at }));
             }
             if self.orders.is_any_changed(&facts.members) {
                 self.steps.force(n, anchor);
@@ -110,7 +110,7 @@ impl Batch<'_, '_> {
         }
         self.orders.announce(n, &members, None, terms);
         if let Some(at) = followed.next {
-            self.orders.deadlines.push((n, Deadline { anchor: anchor.clone(), at }));
+            self.orders.deadlines.push((n, OrderDeadline { anchor: anchor.clone(), at }));
         }
         if self.orders.is_any_changed(&members) {
             self.orders.force(anchor, n);

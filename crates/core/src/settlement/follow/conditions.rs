@@ -13,8 +13,8 @@ use crate::time::Time;
 /// An order as rules see it; what it has not is null. Rules see no clock but for what has come to its end by it.
 pub fn conditions(
     money: Option<&OrderMoney<'_>>,
-    reservation: Option<&rsv::Facts>,
-    fulfilment: Option<&ful::Facts>,
+    reservation: Option<&rsv::ReservationFacts>,
+    fulfilment: Option<&ful::FulfilmentFacts>,
     at: Time,
     policy: &OrderPolicy,
 ) -> OrderVariables {

@@ -2,7 +2,7 @@
 //! asked for.
 
 use super::{OrderMoney, OrderPolicy};
-use crate::fulfilment::{Facts, Run, RunResult, TIMEOUT, Tier};
+use crate::fulfilment::{FulfilmentFacts, FulfilmentRun, RunResult, TIMEOUT, Tier};
 use crate::reservation;
 use crate::time::Time;
 
@@ -11,8 +11,8 @@ const DOUBLINGS_MAX: u32 = 20;
 
 /// Works out where a fulfilment stands now; says when the clock may next change something.
 pub fn follow(
-    facts: &mut Facts,
-    reservation: Option<&reservation::Facts>,
+    facts: &mut FulfilmentFacts,
+    reservation: Option<&reservation::ReservationFacts>,
     money: Option<&OrderMoney<'_>>,
     at: Time,
     policy: &OrderPolicy,
@@ -33,7 +33,7 @@ pub fn follow(
                     next = Some(over);
                     break;
                 }
-                let failed = Run {
+                let failed = FulfilmentRun {
                     result: RunResult::Failed,
                     ended_at: Some(at),
                     error: Some(TIMEOUT.to_owned()),
@@ -47,25 +47,27 @@ pub fn follow(
                     next = Some(begins);
                     break;
                 }
-                facts.runs.insert(number + 1, Run { requested_at: Some(at), ..Run::default() });
+                facts
+                    .runs
+                    .insert(number + 1, FulfilmentRun { requested_at: Some(at), ..FulfilmentRun::default() });
             }
             RunResult::Failed | RunResult::Done => break,
         }
     }
     if facts.runs.is_empty() && may_start(facts, reservation, money) {
-        facts.runs.insert(1, Run { requested_at: Some(at), ..Run::default() });
+        facts.runs.insert(1, FulfilmentRun { requested_at: Some(at), ..FulfilmentRun::default() });
         next = Some(at.plus_ms(policy.timeout_ms));
     }
     next
 }
 
-fn is_over(facts: &Facts) -> bool {
+fn is_over(facts: &FulfilmentFacts) -> bool {
     facts.stopped_at.is_some() || facts.downgraded_at.is_some()
 }
 
 fn may_start(
-    facts: &Facts,
-    reservation: Option<&reservation::Facts>,
+    facts: &FulfilmentFacts,
+    reservation: Option<&reservation::ReservationFacts>,
     money: Option<&OrderMoney<'_>>,
 ) -> bool {
     let is_free = facts.ours.tier == Tier::Free || money.is_none_or(OrderMoney::is_paid);
@@ -74,20 +76,20 @@ fn may_start(
 }
 
 /// Once the money is going back, no other run is asked for.
-fn may_go_on(facts: &Facts, money: Option<&OrderMoney<'_>>, policy: &OrderPolicy) -> bool {
+fn may_go_on(facts: &FulfilmentFacts, money: Option<&OrderMoney<'_>>, policy: &OrderPolicy) -> bool {
     let may_fail = policy.attempts.saturating_add(facts.more_runs);
     let goes_back = facts.ours.tier == Tier::Paid
         && money.is_some_and(|money| money.derived.received > 0 && money.kept() == 0);
     !is_over(facts) && facts.failed_runs() < may_fail && !goes_back
 }
 
-fn wait_ms(facts: &Facts, policy: &OrderPolicy) -> i64 {
+fn wait_ms(facts: &FulfilmentFacts, policy: &OrderPolicy) -> i64 {
     let doublings = facts.failed_runs().saturating_sub(1).min(DOUBLINGS_MAX);
     policy.retry_wait_ms.saturating_mul(1 << doublings)
 }
 
 /// What the customer has: what they paid for, as long as their money is ours.
-pub fn tier(facts: &Facts, money: Option<&OrderMoney<'_>>) -> Tier {
+pub fn tier(facts: &FulfilmentFacts, money: Option<&OrderMoney<'_>>) -> Tier {
     let is_paid = facts.downgraded_at.is_none() && money.is_none_or(OrderMoney::is_paid);
     if is_paid { facts.ours.tier } else { Tier::Free }
 }

@@ -1,7 +1,7 @@
 //! What follows for a reservation from where its money stands, and from the clock.
 
 use super::{LatePayment, OrderMoney, OrderPolicy};
-use crate::reservation::{Cancelled, Facts, Status};
+use crate::reservation::{Cancelled, ReservationFacts, ReservationStatus};
 use crate::slot::{Claim, Places, Untaken};
 use crate::time::Time;
 
@@ -26,7 +26,7 @@ pub const EXPIRED_PAYMENT: &str = "EXPIRED_PAYMENT";
 /// Works out where a reservation stands now. `money` is `None` where nothing is to be paid.
 pub fn follow(
     id: &str,
-    facts: &mut Facts,
+    facts: &mut ReservationFacts,
     places: &mut Places<'_>,
     money: Option<&OrderMoney<'_>>,
     policy: &OrderPolicy,
@@ -46,14 +46,14 @@ pub fn follow(
     }
     let is_paid = facts.confirm.is_some() || money.is_none_or(OrderMoney::is_paid);
     match facts.status(at, grace) {
-        Status::Cancelled => {
+        ReservationStatus::Cancelled => {
             places.free(id);
             facts.lapsed = facts.lapsed.max(facts.claimed());
             wants.refund = refund_of_cancelled(id, facts, money);
         }
-        Status::Confirmed => {}
-        Status::Hold if is_paid => confirm(id, facts, places, facts.claimed()),
-        Status::Hold => {
+        ReservationStatus::Confirmed => {}
+        ReservationStatus::Hold if is_paid => confirm(id, facts, places, facts.claimed()),
+        ReservationStatus::Hold => {
             if money.is_some_and(OrderMoney::is_over) {
                 lapse(id, facts, places);
                 return wants;
@@ -65,7 +65,7 @@ pub fn follow(
             }
             wants.next = Some(facts.until.plus_ms(grace));
         }
-        Status::Expired => {
+        ReservationStatus::Expired => {
             lapse(id, facts, places);
             if is_paid {
                 late(id, facts, places, money, policy, &mut wants);
@@ -75,13 +75,13 @@ pub fn follow(
     wants
 }
 
-fn confirm(id: &str, facts: &mut Facts, places: &mut Places<'_>, number: u32) {
+fn confirm(id: &str, facts: &mut ReservationFacts, places: &mut Places<'_>, number: u32) {
     facts.confirmed = number;
     facts.confirmed_at = facts.confirmed_at.or(Some(places.at));
     places.change(id, number, |claim| claim.sold = true);
 }
 
-fn lapse(id: &str, facts: &mut Facts, places: &mut Places<'_>) {
+fn lapse(id: &str, facts: &mut ReservationFacts, places: &mut Places<'_>) {
     facts.lapsed = facts.lapsed.max(facts.claimed());
     places.free(id);
 }
@@ -89,7 +89,7 @@ fn lapse(id: &str, facts: &mut Facts, places: &mut Places<'_>) {
 /// The places lapsed, and the money came all the same.
 fn late(
     id: &str,
-    facts: &mut Facts,
+    facts: &mut ReservationFacts,
     places: &mut Places<'_>,
     money: Option<&OrderMoney<'_>>,
     policy: &OrderPolicy,
@@ -119,14 +119,14 @@ fn late(
 }
 
 /// How long those may take who pay at the konbini: as long as their voucher is good, but not beyond what is sold.
-fn delayed_until(facts: &Facts, policy: &OrderPolicy) -> Time {
+fn delayed_until(facts: &ReservationFacts, policy: &OrderPolicy) -> Time {
     let longest = facts.ours.at.plus_ms(policy.delayed_max_ms);
     facts.ours.starts_at.map_or(longest, |starts_at| starts_at.min(longest))
 }
 
 fn refund_of_cancelled(
     id: &str,
-    facts: &Facts,
+    facts: &ReservationFacts,
     money: Option<&OrderMoney<'_>>,
 ) -> Option<(String, &'static str)> {
     let cancelled = facts.cancelled.as_ref()?;
@@ -139,7 +139,12 @@ fn refund_of_cancelled(
 }
 
 /// Whether the customer paid while the hold lasted, whenever we heard of it.
-pub fn is_in_time(facts: &Facts, money: Option<&OrderMoney<'_>>, at: Time, policy: &OrderPolicy) -> bool {
+pub fn is_in_time(
+    facts: &ReservationFacts,
+    money: Option<&OrderMoney<'_>>,
+    at: Time,
+    policy: &OrderPolicy,
+) -> bool {
     let over = facts.until.plus_ms(policy.grace_ms);
     money.is_some_and(|money| money.is_paid() && money.paid_at(at) <= over)
 }

@@ -4,14 +4,14 @@ mod laws;
 use serde_json::{Value, json};
 
 use super::super::decide::{Cause, Input};
-use super::super::order::Order;
+use super::super::order::MerchantRequest;
 use super::super::payment::MerchantOrder;
 use super::super::reading::Reading;
 use std::collections::BTreeSet;
 
 use super::super::world::World;
 use super::*;
-use crate::job::fetch::Provider;
+use crate::job::fetch::ApiProvider;
 use crate::money::Currency;
 use crate::slot::SlotName;
 
@@ -26,7 +26,7 @@ struct Shop {
 impl Shop {
     fn open() -> Self {
         let mut world = World::of("stripe");
-        let accounts = vec![(Provider::Stripe, None)];
+        let accounts = vec![(ApiProvider::Stripe, None)];
         world.policy.refunds = RefundPolicy { accounts, automatic_per_hour: 1_000 };
         Self { world }
     }
@@ -64,7 +64,7 @@ impl Shop {
         let until = at.plus_ms(30 * MINUTE);
         let mut hold = Hold {
             id: id.clone(),
-            reservation: rsv::Facts { ours: request, until, ..rsv::Facts::default() },
+            reservation: rsv::ReservationFacts { ours: request, until, ..rsv::ReservationFacts::default() },
             slot: Slot { capacity, ..Slot::default() },
             fulfilment: None,
         };
@@ -76,7 +76,7 @@ impl Shop {
             for_all: true,
             ..MerchantOrder::default()
         };
-        let mut input = Order { ours, livemode: Some(true) }.input(seq, Cause::system());
+        let mut input = MerchantRequest { ours, livemode: Some(true) }.input(seq, Cause::system());
         if hold.reservation.ours.payment.is_none() {
             input.reading.payment = None;
         }
@@ -105,8 +105,8 @@ impl Shop {
         }));
     }
 
-    fn says(&mut self, id: &str, change: impl FnOnce(&mut rsv::Facts)) {
-        let mut facts = rsv::Facts::default();
+    fn says(&mut self, id: &str, change: impl FnOnce(&mut rsv::ReservationFacts)) {
+        let mut facts = rsv::ReservationFacts::default();
         change(&mut facts);
         let part = OrderPart::Reservation { id: id.to_owned(), facts: Box::new(facts) };
         self.tell(part);
@@ -145,12 +145,12 @@ impl Shop {
         }
     }
 
-    fn reservation(&self, id: &str) -> rsv::Facts {
+    fn reservation(&self, id: &str) -> rsv::ReservationFacts {
         let key = Key::new(Kind::Reservation, id);
         serde_json::from_str(&self.world.loaded.states[&key].facts).unwrap()
     }
 
-    fn fulfilment(&self, id: &str) -> ful::Facts {
+    fn fulfilment(&self, id: &str) -> ful::FulfilmentFacts {
         let key = Key::new(Kind::Fulfilment, id);
         serde_json::from_str(&self.world.loaded.states[&key].facts).unwrap()
     }
@@ -170,7 +170,7 @@ impl Shop {
         orders.into_iter().map(|(key, order)| (key, order.wish.trigger)).collect()
     }
 
-    fn cases(&self) -> Vec<crate::case::Facts> {
+    fn cases(&self) -> Vec<crate::case::CaseFacts> {
         self.world.states(Kind::Case).map(|state| serde_json::from_str(&state.facts).unwrap()).collect()
     }
 
@@ -189,7 +189,8 @@ impl Shop {
                 reservation: Some(hold.id.clone()),
                 ..ful::FulfilmentRequest::default()
             };
-            hold.fulfilment = Some(("ful_1".into(), ful::Facts { ours, ..ful::Facts::default() }));
+            hold.fulfilment =
+                Some(("ful_1".into(), ful::FulfilmentFacts { ours, ..ful::FulfilmentFacts::default() }));
             hold.reservation.ours.fulfilment = Some("ful_1".into());
         });
         self.pays(reference, 1_000, self.world.now());
@@ -403,12 +404,13 @@ fn f3_a_whole_refund_by_anybody_cancels_and_a_partial_one_does_not() {
             reservation: Some(hold.id.clone()),
             ..ful::FulfilmentRequest::default()
         };
-        hold.fulfilment = Some(("ful_1".into(), ful::Facts { ours, ..ful::Facts::default() }));
+        hold.fulfilment =
+            Some(("ful_1".into(), ful::FulfilmentFacts { ours, ..ful::FulfilmentFacts::default() }));
         hold.reservation.ours.fulfilment = Some("ful_1".into());
     });
-    assert_eq!(shop.fulfilment("ful_1").status(3), ful::Status::Waiting);
+    assert_eq!(shop.fulfilment("ful_1").status(3), ful::FulfilmentStatus::Waiting);
     shop.pays("o1", 1_000, shop.world.now());
-    assert_eq!(shop.fulfilment("ful_1").status(3), ful::Status::Processing);
+    assert_eq!(shop.fulfilment("ful_1").status(3), ful::FulfilmentStatus::Processing);
     shop.refund_arrives("o1", "re_1", 300, "succeeded", None);
     assert_eq!(shop.status(&id), "confirmed");
     shop.refund_arrives("o1", "re_2", 700, "pending", None);
@@ -454,8 +456,13 @@ fn f3_where_refunds_are_not_allowed_a_person_makes_them() {
 
 fn made(shop: &mut Shop, run: u32, result: ful::RunResult) {
     let at = Some(shop.world.now());
-    let run_facts = ful::Run { result, ended_at: at, error: Some("no memory".into()), ..ful::Run::default() };
-    let facts = ful::Facts { runs: [(run, run_facts)].into(), ..ful::Facts::default() };
+    let run_facts = ful::FulfilmentRun {
+        result,
+        ended_at: at,
+        error: Some("no memory".into()),
+        ..ful::FulfilmentRun::default()
+    };
+    let facts = ful::FulfilmentFacts { runs: [(run, run_facts)].into(), ..ful::FulfilmentFacts::default() };
     shop.tell(OrderPart::Fulfilment { id: "ful_1".into(), facts: Box::new(facts) });
 }
 
@@ -470,7 +477,8 @@ fn f2_a_run_that_fails_or_is_not_answered_is_asked_for_again_and_the_third_is_fi
             reservation: Some(hold.id.clone()),
             ..ful::FulfilmentRequest::default()
         };
-        hold.fulfilment = Some(("ful_1".into(), ful::Facts { ours, ..ful::Facts::default() }));
+        hold.fulfilment =
+            Some(("ful_1".into(), ful::FulfilmentFacts { ours, ..ful::FulfilmentFacts::default() }));
         hold.reservation.ours.fulfilment = Some("ful_1".into());
     });
     shop.pays("o1", 1_000, shop.world.now());
@@ -483,11 +491,11 @@ fn f2_a_run_that_fails_or_is_not_answered_is_asked_for_again_and_the_third_is_fi
     assert_eq!(shop.fulfilment("ful_1").runs.len(), 3);
     assert_eq!(shop.fulfilment("ful_1").last_error(), Some("timeout"));
     made(&mut shop, 3, ful::RunResult::Failed);
-    assert_eq!(shop.fulfilment("ful_1").status(3), ful::Status::Failed);
+    assert_eq!(shop.fulfilment("ful_1").status(3), ful::FulfilmentStatus::Failed);
     assert_eq!(*shop.told().last().unwrap(), "fulfilment.failed");
     // It came to its end all the same, a little later.
     made(&mut shop, 3, ful::RunResult::Done);
-    assert_eq!(shop.fulfilment("ful_1").status(3), ful::Status::Done);
+    assert_eq!(shop.fulfilment("ful_1").status(3), ful::FulfilmentStatus::Done);
     shop.wait(DAY_MS);
     assert_eq!(*shop.told().last().unwrap(), "fulfilment.done");
     assert_eq!(shop.told().len(), 8);

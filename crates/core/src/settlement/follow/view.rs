@@ -32,10 +32,10 @@ pub fn slot(key: &str, slot: &Slot, taken: TakenPlaces) -> Value {
     })
 }
 
-pub fn reservation(id: &str, facts: &rsv::Facts, at: Time, policy: &OrderPolicy) -> Value {
+pub fn reservation(id: &str, facts: &rsv::ReservationFacts, at: Time, policy: &OrderPolicy) -> Value {
     let ours = &facts.ours;
     let status = facts.status(at, policy.grace_ms);
-    let is_held = status == rsv::Status::Hold;
+    let is_held = status == rsv::ReservationStatus::Hold;
     json!({
         "id": id,
         "object": "reservation",
@@ -61,7 +61,7 @@ pub fn reservation(id: &str, facts: &rsv::Facts, at: Time, policy: &OrderPolicy)
 
 pub(in crate::settlement) fn fulfilment_with(
     id: &str,
-    facts: &ful::Facts,
+    facts: &ful::FulfilmentFacts,
     money: Option<&OrderMoney<'_>>,
     policy: &OrderPolicy,
 ) -> Value {
@@ -69,12 +69,12 @@ pub(in crate::settlement) fn fulfilment_with(
 }
 
 /// What the customer of a fulfilment has now.
-pub fn tier(facts: &ful::Facts, payment: Option<&Facts>) -> ful::Tier {
+pub fn tier(facts: &ful::FulfilmentFacts, payment: Option<&Facts>) -> ful::Tier {
     fulfilment::tier(facts, payment.map(|payment| OrderMoney::of("", payment)).as_ref())
 }
 
 /// `tier` is what the customer has now.
-pub fn fulfilment(id: &str, facts: &ful::Facts, tier: ful::Tier, policy: &OrderPolicy) -> Value {
+pub fn fulfilment(id: &str, facts: &ful::FulfilmentFacts, tier: ful::Tier, policy: &OrderPolicy) -> Value {
     let ours = &facts.ours;
     let runs: Vec<_> = facts.runs.iter().map(|(number, run)| view_run(*number, run)).collect();
     let kept = facts.downgraded_at.map(|at| at.plus_ms(policy.keep_after_refund_ms));
@@ -101,7 +101,7 @@ pub fn fulfilment(id: &str, facts: &ful::Facts, tier: ful::Tier, policy: &OrderP
     })
 }
 
-fn view_run(number: u32, run: &ful::Run) -> Value {
+fn view_run(number: u32, run: &ful::FulfilmentRun) -> Value {
     json!({
         "run": number,
         "requested_at": run.requested_at,
@@ -113,13 +113,13 @@ fn view_run(number: u32, run: &ful::Run) -> Value {
 }
 
 /// When a rule gives the money back, if nothing changes.
-pub fn refund_at(facts: &case::Facts, rules: &[CompensationRule]) -> Option<Time> {
+pub fn refund_at(facts: &case::CaseFacts, rules: &[CompensationRule]) -> Option<Time> {
     coming(facts, rules).filter(|(rule, _)| rule.action == RuleAction::Refund).map(|(_, at)| at).min()
 }
 
 /// What rules do next, and when.
 fn coming<'r>(
-    facts: &'r case::Facts,
+    facts: &'r case::CaseFacts,
     rules: &'r [CompensationRule],
 ) -> impl Iterator<Item = (&'r CompensationRule, Time)> {
     let episode = facts.newest().map(|(_, episode)| episode).filter(|episode| episode.resolved.is_none());
@@ -130,10 +130,10 @@ fn coming<'r>(
     })
 }
 
-pub fn case(id: &str, facts: &case::Facts, rules: &[CompensationRule], at: Time) -> Value {
+pub fn case(id: &str, facts: &case::CaseFacts, rules: &[CompensationRule], at: Time) -> Value {
     let own: Vec<_> = rules.iter().filter(|rule| rule.trigger == facts.trigger).collect();
     let (number, episode) = facts.newest().map_or((0, None), |(number, episode)| (number, Some(episode)));
-    let is_waiting = facts.status() == case::Status::Open;
+    let is_waiting = facts.status() == case::CaseStatus::Open;
     let due = |(level, reached): (&u8, &Time)| Some(reached.plus_ms(case::response_of(&own, *level)?));
     let respond_by = episode.and_then(|episode| episode.levels.iter().filter_map(due).min());
     let next: Vec<_> = coming(facts, rules)

@@ -4,19 +4,25 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::event::Stored;
-use crate::settlement::world::{Ending, Step, every_way};
+use crate::settlement::world::{Ending, WorldStep, every_way};
 
 const ID: &str = "pay3fj6nnhvws08idzacf6et8";
-const POSTED: Step = Step::Posted("order-7", 1100);
+const POSTED: WorldStep = WorldStep::Posted("order-7", 1100);
 
-fn event(kind: &str, data: &Value) -> Step {
+fn event(kind: &str, data: &Value) -> WorldStep {
     let body = json!({ "id": "evt_1", "type": kind, "resource": "event", "data": data, "reason": null });
     let body = Bytes::from(body.to_string());
-    Step::Event(Stored { event_type: kind.into(), account: None, livemode: None, body, ..Stored::nothing() })
+    WorldStep::Event(Stored {
+        event_type: kind.into(),
+        account: None,
+        livemode: None,
+        body,
+        ..Stored::nothing()
+    })
 }
 
 /// A konbini payment of 1,000 and 100 tax, for which the customer pays KOMOJU 190 more.
-fn payment(kind: &str, status: &str, more: &Value) -> Step {
+fn payment(kind: &str, status: &str, more: &Value) -> WorldStep {
     let mut data = json!({
         "id": ID, "resource": "payment", "status": status, "amount": 1000, "tax": 100, "payment_method_fee": 190,
         "total": 1290, "currency": "JPY", "customer": null, "external_order_num": "order-7", "metadata": {},
@@ -40,11 +46,11 @@ fn request(status: &str) -> Value {
     })
 }
 
-fn authorized() -> Step {
+fn authorized() -> WorldStep {
     payment("payment.authorized", "authorized", &json!({}))
 }
 
-fn captured() -> Step {
+fn captured() -> WorldStep {
     payment("payment.captured", "captured", &json!({ "captured_at": "2026-03-02T01:00:00Z" }))
 }
 

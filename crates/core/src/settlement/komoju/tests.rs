@@ -159,13 +159,16 @@ fn d2_what_can_be_no_amount_or_currency_is_unreadable() {
         assert!(body.contains(from), "{body}");
         read(&event((kind, &body.replace(from, to))), &references()).unwrap_err()
     };
-    assert_eq!(refused(CAPTURED, "1290", "-1290"), Unreadable::Amount("-1480".into()));
-    assert_eq!(refused(CAPTURED, ":190", ":1291"), Unreadable::Amount("-1".into()));
-    assert_eq!(refused(REFUNDED, ":790", ":10000000000001"), Unreadable::Amount("10000000000001".into()));
-    assert_eq!(refused(CAPTURED, "JPY", "YEN$"), Unreadable::Currency("YEN$".into()));
-    assert!(matches!(refused(CAPTURED, "1290", "\"1290\""), Unreadable::Body(_)));
-    assert_eq!(refused(CAPTURED, "\"currency\"", "\"other\""), Unreadable::Amount("nothing".into()));
-    assert!(matches!(refused(CAPTURED, ID, ""), Unreadable::Body(_)));
+    assert_eq!(refused(CAPTURED, "1290", "-1290"), UnreadableEvent::Amount("-1480".into()));
+    assert_eq!(refused(CAPTURED, ":190", ":1291"), UnreadableEvent::Amount("-1".into()));
+    assert_eq!(
+        refused(REFUNDED, ":790", ":10000000000001"),
+        UnreadableEvent::Amount("10000000000001".into())
+    );
+    assert_eq!(refused(CAPTURED, "JPY", "YEN$"), UnreadableEvent::Currency("YEN$".into()));
+    assert!(matches!(refused(CAPTURED, "1290", "\"1290\""), UnreadableEvent::Body(_)));
+    assert_eq!(refused(CAPTURED, "\"currency\"", "\"other\""), UnreadableEvent::Amount("nothing".into()));
+    assert!(matches!(refused(CAPTURED, ID, ""), UnreadableEvent::Body(_)));
 }
 
 proptest! {
@@ -183,11 +186,12 @@ fn e2_what_komoju_lists_says_what_its_webhooks_say() {
     let origin = Origin { provider: "komoju", livemode: None };
     for told in [AUTHORIZED, CAPTURED, REFUNDED_PARTLY, REFUNDED, CANCELLED] {
         let body: Value = serde_json::from_str(told.1).unwrap();
-        let fetched = listed::object(Provider::Komoju, None, None, "payment", &body["data"]);
+        let fetched = listed::object(ApiProvider::Komoju, None, None, "payment", &body["data"]);
         assert_eq!(fetched.event_type, "komoju.payment");
         let by_list = super::super::untimed(settlement::read(origin, &fetched, &references()).unwrap());
         assert_eq!(by_list, read(&event(told), &references()).unwrap(), "{}", told.0);
     }
-    let other = listed::object(Provider::Komoju, None, None, "customer", &serde_json::json!({ "id": "1" }));
+    let other =
+        listed::object(ApiProvider::Komoju, None, None, "customer", &serde_json::json!({ "id": "1" }));
     assert_eq!(settlement::read(origin, &other, &references()), Ok(None));
 }

@@ -4,13 +4,13 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::event::Stored;
-use crate::settlement::world::{Ending, Step, every_way};
+use crate::settlement::world::{Ending, WorldStep, every_way};
 
 const NOW: i64 = 1_772_326_800;
-const POSTED: Step = Step::Posted("order-7", 500);
+const POSTED: WorldStep = WorldStep::Posted("order-7", 500);
 
 /// A charge of 500, as PAY.JP shows one that was captured at once.
-fn charge(kind: &str, more: &Value) -> Step {
+fn charge(kind: &str, more: &Value) -> WorldStep {
     let mut data = json!({
         "id": "ch_1", "object": "charge", "amount": 500, "amount_refunded": 0, "captured": true, "captured_at": NOW,
         "card": { "id": "car_1", "object": "card", "brand": "Visa", "three_d_secure_status": null },
@@ -27,7 +27,7 @@ fn charge(kind: &str, more: &Value) -> Step {
         "data": data,
     });
     let body = Bytes::from(body.to_string());
-    Step::Event(Stored {
+    WorldStep::Event(Stored {
         event_type: kind.into(),
         account: None,
         livemode: Some(true),
@@ -36,7 +36,7 @@ fn charge(kind: &str, more: &Value) -> Step {
     })
 }
 
-fn authorized() -> Step {
+fn authorized() -> WorldStep {
     charge(
         "charge.succeeded",
         &json!({ "captured": false, "captured_at": null, "expired_at": NOW + 604_800 }),

@@ -112,11 +112,11 @@ fn d2_what_can_be_no_amount_or_currency_is_unreadable() {
         assert!(body.contains(from), "{body}");
         read(&event((kind, &body.replace(from, to))), &references()).unwrap_err()
     };
-    assert_eq!(refused(CAPTURED, ":3500", ":-3500"), Unreadable::Amount("-3500".into()));
-    assert_eq!(refused(CAPTURED, "\"jpy\"", "\"yen$\""), Unreadable::Currency("yen$".into()));
-    assert!(matches!(refused(CAPTURED, ":3500", ":35.5"), Unreadable::Body(_)));
-    assert_eq!(refused(CAPTURED, "\"amount\"", "\"other\""), Unreadable::Amount("nothing".into()));
-    assert!(matches!(refused(CAPTURED, "\"ch_1\"", "\"\""), Unreadable::Body(_)));
+    assert_eq!(refused(CAPTURED, ":3500", ":-3500"), UnreadableEvent::Amount("-3500".into()));
+    assert_eq!(refused(CAPTURED, "\"jpy\"", "\"yen$\""), UnreadableEvent::Currency("yen$".into()));
+    assert!(matches!(refused(CAPTURED, ":3500", ":35.5"), UnreadableEvent::Body(_)));
+    assert_eq!(refused(CAPTURED, "\"amount\"", "\"other\""), UnreadableEvent::Amount("nothing".into()));
+    assert!(matches!(refused(CAPTURED, "\"ch_1\"", "\"\""), UnreadableEvent::Body(_)));
 }
 
 proptest! {
@@ -137,7 +137,7 @@ fn e2_what_payjp_lists_says_what_its_webhooks_say() {
         let (id, kind, object, _) = listed::event("payjp", told.1);
         assert_eq!((Some(&*id), &*kind), (body["id"].as_str(), told.0));
         assert_eq!(object, Some(("charge".to_owned(), "ch_1".to_owned())));
-        let fetched = listed::object(Provider::Payjp, None, Some(false), "charge", &body["data"]);
+        let fetched = listed::object(ApiProvider::Payjp, None, Some(false), "charge", &body["data"]);
         assert_eq!(fetched.event_type, "payjp.charge");
         // A list tells what was captured, and not that it was the capture that told it: joined, nothing is new.
         let by_list = super::super::untimed(settlement::read(origin, &fetched, &references()).unwrap())

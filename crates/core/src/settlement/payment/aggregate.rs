@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use super::{Derived, Facts, MerchantOrder, What, anchor, due, lines, view};
+use super::{Derived, DuePart, Facts, MerchantOrder, anchor, due, lines, view};
 use crate::announcement::Announcement;
 use crate::settlement::decide::{Aggregate, Asked, Derivation};
 use crate::settlement::reading::{MODES, order_name, own_name};
@@ -186,10 +186,10 @@ impl Aggregate for Facts {
         let anchor = anchor(self);
         for due in all {
             match due.what {
-                What::Fetch(fetch) => asked.fetches.push(fetch),
-                What::Refund(call) => asked.refunds.push(call),
-                What::Remember => {}
-                What::Announce { event_type, about } => asked.announcements.push(Announcement {
+                DuePart::Fetch(fetch) => asked.fetches.push(fetch),
+                DuePart::Refund(call) => asked.refunds.push(call),
+                DuePart::Remember => {}
+                DuePart::Announce { event_type, about } => asked.announcements.push(Announcement {
                     id: format!("{anchor}/{}", due.key),
                     event_type: event_type.to_owned(),
                     livemode: self.livemode,

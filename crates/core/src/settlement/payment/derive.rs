@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::amounts::{self, Amounts, gives_back, severity};
 use super::{
-    DisputeStatus, Facts, IntentStatus, MerchantOrder, Refund, RefundOrder, RefundOrderStatus, RefundStatus,
-    Session, SessionStatus, tries,
+    CheckoutSession, DisputeStatus, Facts, IntentStatus, MerchantOrder, Refund, RefundOrder,
+    RefundOrderStatus, RefundStatus, SessionStatus, tries,
 };
 use crate::money::{Currency, minus};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Derived {
-    pub status: Status,
+    pub status: PaymentStatus,
     /// What is to be paid.
     pub amount: i64,
     pub currency: Option<Currency>,
@@ -51,7 +51,7 @@ pub struct Derived {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Status {
+pub enum PaymentStatus {
     Unpaid,
     Processing,
     /// May still become paid.
@@ -65,7 +65,7 @@ pub enum Status {
     Refunded,
 }
 
-impl Status {
+impl PaymentStatus {
     pub const ALL: [Self; 9] = [
         Self::Unpaid,
         Self::Processing,
@@ -233,7 +233,7 @@ impl Derived {
 
     /// Everything that was asked for came, or nothing was to be paid; whatever happened to the money since.
     pub fn is_settled(&self) -> bool {
-        self.missing == 0 && (self.received > 0 || self.status == Status::Paid)
+        self.missing == 0 && (self.received > 0 || self.status == PaymentStatus::Paid)
     }
 
     /// Whose balance this money fills.
@@ -306,38 +306,39 @@ fn wanted(facts: &Facts) -> Option<i64> {
 
 /// Order matters: money before everything, then what is final, then what is under way. A try that failed comes after all
 /// of that: it hides nothing.
-fn status(facts: &Facts, amounts: &Amounts, missing: i64) -> Status {
+fn status(facts: &Facts, amounts: &Amounts, missing: i64) -> PaymentStatus {
     let Facts { sessions, .. } = facts;
     if amounts.received > 0 {
         return match amounts.back.refunded {
-            refunded if refunded >= amounts.received => Status::Refunded,
-            _ if missing > 0 => Status::PartiallyPaid,
-            0 => Status::Paid,
-            _ => Status::PartiallyRefunded,
+            refunded if refunded >= amounts.received => PaymentStatus::Refunded,
+            _ if missing > 0 => PaymentStatus::PartiallyPaid,
+            0 => PaymentStatus::Paid,
+            _ => PaymentStatus::PartiallyRefunded,
         };
     }
     if is_free(facts) && missing == 0 {
-        return Status::Paid;
+        return PaymentStatus::Paid;
     }
     if let Some(ended) = tries::ended(facts) {
         return ended;
     }
     if tries::is_under_way(facts) {
-        return Status::Processing;
+        return PaymentStatus::Processing;
     }
     if !sessions.is_empty() && sessions.values().all(|session| session.status == SessionStatus::Expired) {
-        return Status::Expired;
+        return PaymentStatus::Expired;
     }
     if tries::failed(facts) > 0 {
-        return Status::Failed;
+        return PaymentStatus::Failed;
     }
-    Status::Unpaid
+    PaymentStatus::Unpaid
 }
 
 /// Nothing was to be paid, and the customer has ordered.
 fn is_free(facts: &Facts) -> bool {
-    let complete =
-        |session: &Session| session.status == SessionStatus::Complete && session.paid && session.amount == 0;
+    let complete = |session: &CheckoutSession| {
+        session.status == SessionStatus::Complete && session.paid && session.amount == 0
+    };
     facts.intents.is_empty() && facts.sessions.values().any(complete)
 }
 
@@ -354,7 +355,7 @@ pub(super) const fn is_dispute(status: DisputeStatus) -> bool {
 /// Less is here than was asked for, and the customer believes to have paid.
 pub(super) fn is_underpaid(facts: &Facts, derived: &Derived) -> bool {
     let is_free = || derived.received == 0 && is_free(facts);
-    derived.status == Status::PartiallyPaid || derived.missing > 0 && is_free()
+    derived.status == PaymentStatus::PartiallyPaid || derived.missing > 0 && is_free()
 }
 
 /// How much more is here than was asked for: by us, or by any one of several that were each paid. What goes back is not

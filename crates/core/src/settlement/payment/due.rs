@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use super::amounts::{gives_back, release_entry};
 use super::derive::{is_underpaid, other_money, surplus};
 use super::{
-    Derived, Dispute, DisputeStatus, Facts, Line, Lines, Refund, RefundOrder, RefundStatus, Status, lines,
+    BookLine, Derived, Dispute, DisputeStatus, Facts, Lines, PaymentStatus, Refund, RefundOrder,
+    RefundStatus, lines,
 };
 use crate::money::{minus, sum};
 use crate::settlement::reading::order_name;
@@ -15,14 +16,14 @@ use crate::settlement::refund::calls;
 use crate::settlement::{Fetch, RefundCall};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Due {
+pub struct PaymentDue {
     /// What makes it one thing inside its payment.
     pub key: String,
-    pub what: What,
+    pub what: DuePart,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum What {
+pub enum DuePart {
     Announce {
         event_type: &'static str,
         /// What happened, beside the payment as it is now.
@@ -35,7 +36,7 @@ pub enum What {
 }
 
 /// What is to be asked for now. `can_fetch` says of a realm whether its provider can be asked.
-pub fn due(facts: &Facts, derived: &Derived, can_fetch: impl Fn(&str) -> bool) -> Vec<Due> {
+pub fn due(facts: &Facts, derived: &Derived, can_fetch: impl Fn(&str) -> bool) -> Vec<PaymentDue> {
     if facts.merged_into.is_some() {
         return Vec::new();
     }
@@ -81,36 +82,36 @@ pub fn anchor(facts: &Facts) -> String {
     object.map(qualified).or_else(order).or_else(own).unwrap_or_default()
 }
 
-fn announce(key: impl Into<String>, event_type: &'static str, about: Value) -> Due {
-    Due { key: key.into(), what: What::Announce { event_type, about } }
+fn announce(key: impl Into<String>, event_type: &'static str, about: Value) -> PaymentDue {
+    PaymentDue { key: key.into(), what: DuePart::Announce { event_type, about } }
 }
 
 /// Where it stands while no money came. Each failed try is told by its number, whatever stood in between.
-fn standing(derived: &Derived) -> Option<Due> {
+fn standing(derived: &Derived) -> Option<PaymentDue> {
     let event_type = match derived.status {
-        Status::Processing => "payment.processing",
-        Status::Failed => {
+        PaymentStatus::Processing => "payment.processing",
+        PaymentStatus::Failed => {
             let key = format!("payment.failed/{}", derived.failed_tries);
             return Some(announce(key, "payment.failed", json!({ "failed_tries": derived.failed_tries })));
         }
-        Status::Expired => "payment.expired",
-        Status::Cancelled => "payment.cancelled",
-        Status::Unpaid
-        | Status::PartiallyPaid
-        | Status::Paid
-        | Status::PartiallyRefunded
-        | Status::Refunded => return None,
+        PaymentStatus::Expired => "payment.expired",
+        PaymentStatus::Cancelled => "payment.cancelled",
+        PaymentStatus::Unpaid
+        | PaymentStatus::PartiallyPaid
+        | PaymentStatus::Paid
+        | PaymentStatus::PartiallyRefunded
+        | PaymentStatus::Refunded => return None,
     };
     Some(announce(event_type, event_type, json!({})))
 }
 
-fn paid(derived: &Derived) -> Option<Due> {
+fn paid(derived: &Derived) -> Option<PaymentDue> {
     let about = json!({ "amount_received": derived.received });
     derived.is_settled().then(|| announce("payment.paid", "payment.paid", about))
 }
 
 /// Less is here than was asked for: told whenever more comes that is not enough.
-fn underpaid(facts: &Facts, derived: &Derived) -> Option<Due> {
+fn underpaid(facts: &Facts, derived: &Derived) -> Option<PaymentDue> {
     let about = json!({
         "amount": derived.amount,
         "amount_received": derived.received,
@@ -121,7 +122,7 @@ fn underpaid(facts: &Facts, derived: &Derived) -> Option<Due> {
 }
 
 /// Money came in a currency that nobody asked for: once for each.
-fn currency_mismatch(facts: &Facts, derived: &Derived) -> Vec<Due> {
+fn currency_mismatch(facts: &Facts, derived: &Derived) -> Vec<PaymentDue> {
     let each = other_money(facts, derived.currency).into_iter().map(|(currency, received)| {
         let about = json!({
             "currency": currency,
@@ -137,13 +138,13 @@ fn currency_mismatch(facts: &Facts, derived: &Derived) -> Vec<Due> {
 const PAID_AS: &str = "paid_as";
 
 /// Whoever was told of money without its order or its tenant, and so could do nothing, is told again when it is known.
-fn linked(facts: &Facts, derived: &Derived) -> Option<Due> {
+fn linked(facts: &Facts, derived: &Derived) -> Option<PaymentDue> {
     let tenant = derived.tenant.as_deref().unwrap_or("-");
     let standing = format!("{}/{tenant}", if derived.linked { "linked" } else { "unlinked" });
     if !facts.emitted.contains("payment.paid") {
         let is_told = paid(derived).is_some();
         let key = format!("{PAID_AS}/{standing}");
-        return is_told.then_some(Due { key, what: What::Remember });
+        return is_told.then_some(PaymentDue { key, what: DuePart::Remember });
     }
     let told =
         |key: &String| key.strip_prefix(PAID_AS).and_then(|key| key.strip_prefix('/')) == Some(&standing);
@@ -153,20 +154,20 @@ fn linked(facts: &Facts, derived: &Derived) -> Option<Due> {
 }
 
 /// Money that was told of as this payment's turned out to be another's.
-fn unlinked(payment: &str) -> Due {
+fn unlinked(payment: &str) -> PaymentDue {
     let about = json!({ "payment": payment });
     announce(format!("payment.unlinked/{payment}"), "payment.unlinked", about)
 }
 
 /// More money is here than was asked for: each time it grows, somebody must look.
-fn overpaid(facts: &Facts, derived: &Derived) -> Option<Due> {
+fn overpaid(facts: &Facts, derived: &Derived) -> Option<PaymentDue> {
     let about = json!({ "amount": derived.amount, "amount_received": derived.received });
     let key = format!("payment.overpaid/{}", derived.received);
     (surplus(facts, derived) > 0).then(|| announce(key, "payment.overpaid", about))
 }
 
 /// What went back, what is on its way, and what came to nothing.
-fn refunds(facts: &Facts, derived: &Derived) -> Vec<Due> {
+fn refunds(facts: &Facts, derived: &Derived) -> Vec<PaymentDue> {
     let Derived { received, refunded, refund_pending: pending, refund_returned: returned, .. } = *derived;
     let about = json!({ "amount_refunded": refunded, "amount_refund_pending": pending });
     let mut due = Vec::new();
@@ -201,7 +202,7 @@ fn refunds(facts: &Facts, derived: &Derived) -> Vec<Due> {
     due
 }
 
-fn dispute(id: &str, dispute: &Dispute) -> Option<Due> {
+fn dispute(id: &str, dispute: &Dispute) -> Option<PaymentDue> {
     let event_type = match dispute.status {
         DisputeStatus::NeedsResponse | DisputeStatus::UnderReview => "payment.disputed",
         DisputeStatus::Won => "payment.dispute_won",
@@ -213,7 +214,7 @@ fn dispute(id: &str, dispute: &Dispute) -> Option<Due> {
 }
 
 /// Told again when more was captured.
-fn fee(derived: &Derived) -> Option<Due> {
+fn fee(derived: &Derived) -> Option<PaymentDue> {
     let (fee, net) = derived.fee.zip(derived.net)?;
     let key = format!("payment.fee_known/{}", derived.received);
     Some(announce(key, "payment.fee_known", json!({ "fee": fee, "net": net })))
@@ -223,7 +224,7 @@ const CREDITED: &str = "balance.credited";
 const DEBITED: &str = "balance.debited";
 
 /// What became of the customer's balance: told as the books have it, each change once.
-fn balance(facts: &Facts, derived: &Derived) -> Vec<Due> {
+fn balance(facts: &Facts, derived: &Derived) -> Vec<PaymentDue> {
     let Some(customer) = derived.topped_up() else { return Vec::new() };
     // Money in another currency than the payment's is booked, and left to the person who looks at it.
     let mut posted = lines(facts, derived);
@@ -263,7 +264,7 @@ fn disputes_won(facts: &Facts, derived: &Derived) -> i64 {
 }
 
 fn of_customer(lines: &Lines, wanted: &str) -> i64 {
-    let own = |line: &Line| line.cause == wanted && line.account.starts_with("customer/");
+    let own = |line: &BookLine| line.cause == wanted && line.account.starts_with("customer/");
     crate::money::sum(lines.iter().filter(|(line, _)| own(line)).map(|(_, amount)| *amount))
 }
 
@@ -306,7 +307,7 @@ pub fn refund_ordered(order: &str) -> String {
 }
 
 /// That a refund was ordered, what the provider is asked for because of it, and that it was given up.
-fn refund_order(facts: &Facts, key: &str, order: &RefundOrder) -> Vec<Due> {
+fn refund_order(facts: &Facts, key: &str, order: &RefundOrder) -> Vec<PaymentDue> {
     let wish = &order.wish;
     let about = json!({
         "order": key,
@@ -321,7 +322,7 @@ fn refund_order(facts: &Facts, key: &str, order: &RefundOrder) -> Vec<Due> {
     let mut due = vec![announce(refund_ordered(key), "payment.refund_ordered", about.clone())];
     due.extend(calls(facts, key, order).map(|call| {
         let key = format!("refund/{key}/{}/{}", call.generation, call.id);
-        Due { key, what: What::Refund(call) }
+        PaymentDue { key, what: DuePart::Refund(call) }
     }));
     if let Some(why) = order.gave_up.values().next() {
         let mut about = about;
@@ -332,7 +333,7 @@ fn refund_order(facts: &Facts, key: &str, order: &RefundOrder) -> Vec<Due> {
 }
 
 /// Our own balance at the provider is too small for a refund.
-fn refund_waiting(id: &str, refund: &Refund) -> Option<Due> {
+fn refund_waiting(id: &str, refund: &Refund) -> Option<PaymentDue> {
     let reason = refund.pending_reason.as_deref().filter(|reason| *reason == "insufficient_funds")?;
     let about =
         json!({ "refund": id, "amount": refund.amount, "currency": refund.currency, "reason": reason });
@@ -343,19 +344,22 @@ fn refund_waiting(id: &str, refund: &Refund) -> Option<Due> {
 /// When a refund that is under way is looked at again.
 const FOLLOW_UP_DAYS: [u32; 5] = [1, 3, 7, 14, 30];
 
-fn follow_ups<'f>(facts: &'f Facts, can_fetch: &'f impl Fn(&str) -> bool) -> impl Iterator<Item = Due> + 'f {
+fn follow_ups<'f>(
+    facts: &'f Facts,
+    can_fetch: &'f impl Fn(&str) -> bool,
+) -> impl Iterator<Item = PaymentDue> + 'f {
     let under_way = facts.refunds.iter().filter(|(_, refund)| refund.status.is_under_way());
     under_way.flat_map(move |(id, _)| {
         let realm = facts.realm_of(id).filter(|realm| can_fetch(realm));
         let fetch = realm.and_then(|realm| Fetch::of(realm, "refund", id));
         FOLLOW_UP_DAYS.into_iter().filter_map(move |after_days| {
-            let what = What::Fetch(Fetch { after_days, ..fetch.clone()? });
-            Some(Due { key: format!("follow_up/{after_days}/{id}"), what })
+            let what = DuePart::Fetch(Fetch { after_days, ..fetch.clone()? });
+            Some(PaymentDue { key: format!("follow_up/{after_days}/{id}"), what })
         })
     })
 }
 
-fn fetches(facts: &Facts, can_fetch: impl Fn(&str) -> bool) -> Vec<Due> {
+fn fetches(facts: &Facts, can_fetch: impl Fn(&str) -> bool) -> Vec<PaymentDue> {
     let named = facts.charges.iter().flat_map(|(id, charge)| {
         let own = charge.transactions.iter().chain(release_entry(facts, id, charge));
         own.map(move |transaction| (id, transaction))
@@ -364,7 +368,7 @@ fn fetches(facts: &Facts, can_fetch: impl Fn(&str) -> bool) -> Vec<Due> {
     let fetch = |(id, transaction): (&String, &String)| {
         let realm = facts.realm_of(id).filter(|realm| can_fetch(realm))?;
         let fetch = Fetch::of(realm, "balance_transaction", transaction)?;
-        Some(Due { key: format!("fetch/{transaction}"), what: What::Fetch(fetch) })
+        Some(PaymentDue { key: format!("fetch/{transaction}"), what: DuePart::Fetch(fetch) })
     };
     unknown.filter_map(fetch).collect()
 }

@@ -245,15 +245,15 @@ fn d2_a_failed_try_hides_nothing_and_each_is_counted_once() {
 
 #[test]
 fn d2_without_moments_a_declined_charge_ends_what_was_under_way() {
-    let check = |charge: Value, expected: Status| {
+    let check = |charge: Value, expected: PaymentStatus| {
         let intents = json!({ "O-1": { "status": "processing", "amount": 5, "currency": "usd" } });
         let mut charges = json!({ "C-1": { "status": "failed", "intent": "O-1" } });
         charges["C-2"] = charge;
         let facts: Facts = serde_json::from_value(json!({ "intents": intents, "charges": charges })).unwrap();
         assert_eq!(Derived::of(&facts).status, expected, "{facts:?}");
     };
-    check(json!({ "status": "failed", "intent": "O-1" }), Status::Failed);
-    check(json!({ "status": "pending", "intent": "O-1" }), Status::Processing);
+    check(json!({ "status": "failed", "intent": "O-1" }), PaymentStatus::Failed);
+    check(json!({ "status": "pending", "intent": "O-1" }), PaymentStatus::Processing);
 }
 
 #[test]

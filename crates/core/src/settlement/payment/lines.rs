@@ -13,16 +13,16 @@ use crate::directory::{scoped, unscoped};
 use crate::money::{Currency, minus};
 
 /// What is booked, and by how much.
-pub type Lines = BTreeMap<Line, i64>;
+pub type Lines = BTreeMap<BookLine, i64>;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Line {
+pub struct BookLine {
     pub currency: Currency,
     pub cause: String,
     pub account: String,
 }
 
-impl Line {
+impl BookLine {
     fn new(currency: Currency, cause: &str, account: &str) -> Self {
         Self { currency, cause: cause.to_owned(), account: account.to_owned() }
     }
@@ -78,9 +78,9 @@ fn book(lines: &mut Lines, currency: Currency, amounts: &Amounts, provider: &str
 /// An amount that arrives at one account and leaves another.
 fn post(lines: &mut Lines, currency: Currency, cause: &str, (to, from): (&str, &str), amount: i64) {
     if amount != 0 {
-        let into = lines.entry(Line::new(currency, cause, to)).or_default();
+        let into = lines.entry(BookLine::new(currency, cause, to)).or_default();
         *into = into.saturating_add(amount);
-        let out_of = lines.entry(Line::new(currency, cause, from)).or_default();
+        let out_of = lines.entry(BookLine::new(currency, cause, from)).or_default();
         *out_of = minus(*out_of, amount);
     }
 }

@@ -9,7 +9,7 @@ use crate::money::{Currency, minus};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Session {
+pub struct CheckoutSession {
     pub status: SessionStatus,
     /// The provider calls it paid. That alone is no evidence of money.
     pub paid: bool,
@@ -208,7 +208,7 @@ pub enum DisputeStatus {
     Won,
 }
 
-impl Session {
+impl CheckoutSession {
     pub(super) fn join(&mut self, other: &Self) {
         greater(&mut self.status, &other.status);
         greater(&mut self.paid, &other.paid);

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::scenarios::stored;
 use super::*;
-use crate::settlement::reading::{Reading, References, Unreadable};
+use crate::settlement::reading::{Reading, References, UnreadableEvent};
 use crate::settlement::stripe;
 
 /// What an event of a connected account adds.
@@ -15,7 +15,7 @@ pub(super) fn read_of_account(livemode: bool, account: Option<&str>, object: Val
     stripe::read(&stored(&event), &References::default()).unwrap().unwrap().payment.unwrap()
 }
 
-pub(super) fn try_read(event_type: &str, object: Value) -> Result<Option<Reading>, Unreadable> {
+pub(super) fn try_read(event_type: &str, object: Value) -> Result<Option<Reading>, UnreadableEvent> {
     let event = json!({ "type": event_type, "livemode": true, "data": { "object": object } });
     stripe::read(&stored(&event), &References::default())
 }
@@ -105,12 +105,13 @@ pub(super) fn paid() -> (&'static str, Value) {
 pub(super) fn ask(facts: &mut Facts) -> Vec<String> {
     let due = due(facts, &Derived::of(facts), |_| true);
     facts.emitted.extend(due.iter().map(|due| due.key.clone()));
-    due.into_iter().filter(|due| due.what != What::Remember).map(|due| due.key).collect()
+    due.into_iter().filter(|due| due.what != DuePart::Remember).map(|due| due.key).collect()
 }
 
 /// What stands in one account for one cause.
 pub(super) fn booked(lines: &Lines, currency: &str, cause: &str, account: &str) -> i64 {
-    let is_meant =
-        |line: &Line| line.currency.as_str() == currency && line.cause == cause && line.account == account;
+    let is_meant = |line: &BookLine| {
+        line.currency.as_str() == currency && line.cause == cause && line.account == account
+    };
     lines.iter().filter(|(line, _)| is_meant(line)).map(|(_, amount)| *amount).sum()
 }

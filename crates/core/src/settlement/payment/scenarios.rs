@@ -86,7 +86,7 @@ fn payments() -> Vec<Scenario> {
 struct Walk {
     facts: Facts,
     books: Lines,
-    asked: Vec<Due>,
+    asked: Vec<PaymentDue>,
 }
 
 impl Walk {
@@ -118,15 +118,14 @@ impl Walk {
         }
         assert!(totals.values().all(|total| *total == 0), "{:?}", self.books);
         let posted = |wanted: &str| {
-            let of = |line: &Line| line.cause == wanted && line.account.starts_with("provider/");
+            let of = |line: &BookLine| line.cause == wanted && line.account.starts_with("provider/");
             self.books.iter().filter(|(line, _)| of(line)).map(|(_, amount)| *amount).sum::<i64>()
         };
         assert!(-posted("refunded") <= posted("captured"), "{:?}", self.books);
     }
 
     fn count(&self, wanted: &str) -> usize {
-        let announced =
-            |due: &&Due| matches!(&due.what, What::Announce { event_type, .. } if *event_type == wanted);
+        let announced = |due: &&PaymentDue| matches!(&due.what, DuePart::Announce { event_type, .. } if *event_type == wanted);
         self.asked.iter().filter(announced).count()
     }
 }
@@ -140,10 +139,10 @@ fn check(scenario: &Scenario, walk: &Walk) {
         "session_status": facts.session_status(),
         "payment_status": derived.payment_status(),
         "settled": derived.received > 0,
-        "failed": derived.status == Status::Failed,
+        "failed": derived.status == PaymentStatus::Failed,
         "amount_received": derived.received,
         "amount_refunded": derived.refunded,
-        "refunded": derived.status == Status::Refunded,
+        "refunded": derived.status == PaymentStatus::Refunded,
         "refund_count": facts.refunds.len(),
         "refund_status": refund,
         "manual_attention": derived.attention == Some(Attention::RefundFailed),

@@ -6,30 +6,30 @@ use super::samples::*;
 use super::scenarios::stored;
 use super::*;
 use crate::settlement::decide::Aggregate;
-use crate::settlement::reading::{References, Unreadable};
+use crate::settlement::reading::{References, UnreadableEvent};
 use crate::settlement::stripe;
 
 #[test]
 fn d2_an_unpaid_session_is_not_paid() {
     let waiting = ("checkout.session.completed", session("complete", "unpaid"));
-    assert_eq!(derived(std::slice::from_ref(&waiting)).status, Status::Processing);
+    assert_eq!(derived(std::slice::from_ref(&waiting)).status, PaymentStatus::Processing);
     let claimed = ("checkout.session.completed", session("complete", "paid"));
     assert_eq!(derived(&[waiting.clone(), claimed]).received, 0, "a session is no evidence of money");
     let failed = ("checkout.session.async_payment_failed", session("complete", "unpaid"));
-    assert_eq!(derived(&[waiting, failed]).status, Status::Failed);
+    assert_eq!(derived(&[waiting, failed]).status, PaymentStatus::Failed);
     let none = json!({ "amount_total": 0, "payment_intent": null });
     let free = with(session("complete", "no_payment_required"), none);
     let mut free = facts(&[("checkout.session.completed", free)]);
-    assert_eq!((Derived::of(&free).status, Derived::of(&free).amount), (Status::Paid, 0));
+    assert_eq!((Derived::of(&free).status, Derived::of(&free).amount), (PaymentStatus::Paid, 0));
     assert_eq!(ask(&mut free), ["payment.paid"], "nothing was to be paid");
 }
 
 #[test]
 fn d2_a_session_expires_unless_the_customer_went_on() {
     let expired = ("checkout.session.expired", session("expired", "unpaid"));
-    assert_eq!(derived(std::slice::from_ref(&expired)).status, Status::Expired);
-    assert_eq!(derived(&[expired.clone(), voucher()]).status, Status::Processing);
-    assert_eq!(derived(&[expired, paid()]).status, Status::Paid);
+    assert_eq!(derived(std::slice::from_ref(&expired)).status, PaymentStatus::Expired);
+    assert_eq!(derived(&[expired.clone(), voucher()]).status, PaymentStatus::Processing);
+    assert_eq!(derived(&[expired, paid()]).status, PaymentStatus::Paid);
 }
 
 #[test]
@@ -38,31 +38,34 @@ fn d2_a_failed_attempt_is_not_final() {
     let declined = ("payment_intent.payment_failed", with(intent("requires_payment_method", 0), error));
     let known = facts(std::slice::from_ref(&declined));
     assert_eq!(known.intents["pi_1"].failure.as_deref(), Some("card_declined"));
-    assert_eq!(Derived::of(&known).status, Status::Failed);
+    assert_eq!(Derived::of(&known).status, PaymentStatus::Failed);
     let succeeded = ("payment_intent.succeeded", intent("succeeded", 1200));
-    assert_eq!(derived(&[succeeded, declined]).status, Status::Paid, "also when it is heard of last");
+    assert_eq!(derived(&[succeeded, declined]).status, PaymentStatus::Paid, "also when it is heard of last");
 }
 
 #[test]
 fn d2_only_all_intents_cancelled_is_cancelled() {
     let cancelled = ("payment_intent.canceled", intent("canceled", 0));
-    assert_eq!(derived(std::slice::from_ref(&cancelled)).status, Status::Cancelled);
+    assert_eq!(derived(std::slice::from_ref(&cancelled)).status, PaymentStatus::Cancelled);
     let renamed = ("payment_intent.canceled", intent("called_off", 0));
-    assert_eq!(derived(&[renamed]).status, Status::Cancelled, "the event's type says it too");
+    assert_eq!(derived(&[renamed]).status, PaymentStatus::Cancelled, "the event's type says it too");
     let second = with(intent("processing", 0), json!({ "id": "pi_2" }));
-    assert_eq!(derived(&[cancelled, ("payment_intent.processing", second)]).status, Status::Processing);
+    assert_eq!(
+        derived(&[cancelled, ("payment_intent.processing", second)]).status,
+        PaymentStatus::Processing
+    );
 }
 
 #[test]
 fn d2_a_captured_charge_alone_is_evidence_and_an_authorised_one_is_not() {
-    assert_eq!(derived(&[paid()]).status, Status::Paid);
+    assert_eq!(derived(&[paid()]).status, PaymentStatus::Paid);
     let authorised = charge(json!({ "captured": false, "amount_captured": 0 }));
     let reserved = derived(&[("charge.succeeded", authorised.clone())]);
-    assert_eq!((reserved.status, reserved.received), (Status::Processing, 0));
+    assert_eq!((reserved.status, reserved.received), (PaymentStatus::Processing, 0));
     let released = with(authorised, json!({ "refunded": true, "amount_refunded": 1200 }));
     let let_go =
         derived(&[("charge.refunded", released), ("payment_intent.canceled", intent("canceled", 0))]);
-    assert_eq!((let_go.status, let_go.refunded), (Status::Cancelled, 0));
+    assert_eq!((let_go.status, let_go.refunded), (PaymentStatus::Cancelled, 0));
     let part = charge(json!({ "amount_captured": 800 }));
     assert_eq!(derived(&[("charge.captured", part)]).received, 800);
 }
@@ -82,7 +85,7 @@ fn d2_several_charges_of_an_intent_count_each_once() {
 fn d2_a_refund_before_its_charge_waits_for_it() {
     let mut known = facts(&[refund("re_1", "succeeded", 500)]);
     let early = Derived::of(&known);
-    assert_eq!((early.status, early.refunded, early.attention), (Status::Unpaid, 500, None));
+    assert_eq!((early.status, early.refunded, early.attention), (PaymentStatus::Unpaid, 500, None));
     assert!(ask(&mut known).is_empty());
     assert!(lines(&known, &early).is_empty());
     let (event_type, object) = paid();
@@ -117,7 +120,10 @@ fn d1_a_refund_that_fails_later_gives_the_money_back() {
     let (event_type, late) = refund("re_1", "succeeded", 1200);
     known.join(&read(event_type, late));
     let now = Derived::of(&known);
-    assert_eq!((now.status, now.refunded, now.attention), (Status::Paid, 0, Some(Attention::RefundFailed)));
+    assert_eq!(
+        (now.status, now.refunded, now.attention),
+        (PaymentStatus::Paid, 0, Some(Attention::RefundFailed))
+    );
     assert_eq!(ask(&mut known), ["payment.refund_failed/re_1"]);
     let (event_type, second) = refund("re_2", "succeeded", 1200);
     known.join(&read(event_type, second));
@@ -139,7 +145,7 @@ fn d2_a_dispute_is_an_axis_of_its_own() {
     let mut known = facts(&[paid(), dispute("needs_response", taken.clone())]);
     assert_eq!(ask(&mut known), ["payment.paid", "payment.disputed/du_1"]);
     let open = Derived::of(&known);
-    assert_eq!((open.status, open.net_of_dispute, open.dispute_fee), (Status::Paid, 0, 1300));
+    assert_eq!((open.status, open.net_of_dispute, open.dispute_fee), (PaymentStatus::Paid, 0, 1300));
     let closed = dispute("won", back);
     assert_eq!(derived(std::slice::from_ref(&closed)).disputed_amount, 0);
     assert_eq!(derived(&[paid(), closed.clone()]).dispute_fee, 1300, "the fee is not given back");
@@ -171,7 +177,7 @@ fn d2_a_dispute_settled_in_another_currency_takes_the_disputed_amount() {
 #[test]
 fn d2_a_bank_transfer_in_parts_is_paid_when_it_is_whole() {
     let partly = ("payment_intent.partially_funded", voucher().1);
-    assert_eq!(derived(std::slice::from_ref(&partly)).status, Status::Processing);
+    assert_eq!(derived(std::slice::from_ref(&partly)).status, PaymentStatus::Processing);
     assert_eq!(derived(&[("payment_intent.succeeded", intent("succeeded", 1200)), partly]).received, 1200);
 }
 
@@ -250,7 +256,7 @@ fn d6_unknown_words_move_nothing() {
         dispute(strange, json!(null)),
     ];
     let now = derived(&all);
-    assert_eq!((now.status, now.received, now.disputed), (Status::Processing, 0, false));
+    assert_eq!((now.status, now.received, now.disputed), (PaymentStatus::Processing, 0, false));
     assert_eq!(derived(&[paid(), refund("re_1", strange, 100)]).refund_pending, 100);
     let bare = ["payment_intent", "charge", "checkout.session", "refund", "dispute", "balance_transaction"];
     for kind in bare {
@@ -308,18 +314,18 @@ fn d1_a_clients_reference_names_an_order_where_the_settings_say_so() {
 fn d2_absurd_amounts_and_currencies_are_refused() {
     for amount in [json!(-1), json!(i64::MAX), json!(i64::MIN), json!(10_000_000_000_001_i64)] {
         let refused = try_read("charge.succeeded", charge(json!({ "amount_captured": amount })));
-        assert!(matches!(refused, Err(Unreadable::Amount(_))), "{refused:?}");
+        assert!(matches!(refused, Err(UnreadableEvent::Amount(_))), "{refused:?}");
         let (event_type, entry) = transaction(json!({ "net": i64::MIN }));
-        assert!(matches!(try_read(event_type, entry), Err(Unreadable::Amount(_))));
+        assert!(matches!(try_read(event_type, entry), Err(UnreadableEvent::Amount(_))));
     }
     for wrong in
         [json!({ "amount": 1.5 }), json!({ "amount": 1e30 }), json!({ "amount": "12" }), json!({ "id": 1 })]
     {
         let refused = try_read("charge.succeeded", charge(wrong));
-        assert!(matches!(refused, Err(Unreadable::Body(_))), "{refused:?}");
+        assert!(matches!(refused, Err(UnreadableEvent::Body(_))), "{refused:?}");
     }
     let refused = try_read("charge.succeeded", charge(json!({ "currency": "bitcoin" })));
-    assert!(matches!(refused, Err(Unreadable::Currency(_))), "{refused:?}");
+    assert!(matches!(refused, Err(UnreadableEvent::Currency(_))), "{refused:?}");
 }
 
 #[test]
@@ -372,7 +378,7 @@ fn d2_a_payment_is_shown_with_everything_that_belongs_to_it() {
     assert_eq!(shown["references"]["orders"], json!(["o_1"]));
     assert_eq!(shown["refunds"][0]["status"], "requires_action");
     assert_eq!(shown["facts"]["charges"]["ch_1"]["captured"], 1200);
-    assert!(Status::ALL.into_iter().all(|status| Status::parse(status.name()) == Some(status)));
+    assert!(PaymentStatus::ALL.into_iter().all(|status| PaymentStatus::parse(status.name()) == Some(status)));
 }
 
 #[test]

@@ -7,7 +7,9 @@
 use std::collections::BTreeSet;
 
 use super::amounts::intent_of;
-use super::{Charge, ChargeStatus, Facts, Intent, IntentStatus, Session, SessionStatus, Status};
+use super::{
+    Charge, ChargeStatus, CheckoutSession, Facts, Intent, IntentStatus, PaymentStatus, SessionStatus,
+};
 
 /// How many tries failed. Each counts once, however many objects and events tell of it.
 pub(super) fn failed(facts: &Facts) -> usize {
@@ -28,15 +30,15 @@ pub(super) fn failed(facts: &Facts) -> usize {
 
 /// What it ended as, if every intent was cancelled or ran out of time; or, where none is known, every reservation was let
 /// go.
-pub(super) fn ended(facts: &Facts) -> Option<Status> {
+pub(super) fn ended(facts: &Facts) -> Option<PaymentStatus> {
     let Facts { intents, charges, .. } = facts;
     if intents.is_empty() {
         let let_go = !charges.is_empty() && charges.values().all(|charge| charge.let_go);
-        return let_go.then_some(Status::Cancelled);
+        return let_go.then_some(PaymentStatus::Cancelled);
     }
     let is_over = |intent: &Intent| matches!(intent.status, IntentStatus::Cancelled | IntentStatus::Expired);
     let expired = intents.values().any(|intent| intent.status == IntentStatus::Expired);
-    let ended = if expired { Status::Expired } else { Status::Cancelled };
+    let ended = if expired { PaymentStatus::Expired } else { PaymentStatus::Cancelled };
     intents.values().all(is_over).then_some(ended)
 }
 
@@ -108,7 +110,7 @@ const fn is_gone(status: IntentStatus) -> bool {
 }
 
 /// A session was completed without money: it is on its way, unless a later try of its intent failed.
-fn waits(facts: &Facts, session: &Session) -> bool {
+fn waits(facts: &Facts, session: &CheckoutSession) -> bool {
     let is_open = session.status == SessionStatus::Complete && !session.paid && !session.failed;
     let intent = session.intent.as_ref().and_then(|intent| facts.intents.get(intent));
     let failed_since = intent.is_some_and(|intent| match (&intent.newest, intent.now()) {

@@ -4,8 +4,8 @@
 use super::amounts::gives_back;
 use super::derive::surplus;
 use super::{
-    Attention, Derived, DisputeStatus, Facts, IntentStatus, RefundOrder, RefundOrderStatus, RefundStatus,
-    SessionStatus, Status, tries,
+    Attention, Derived, DisputeStatus, Facts, IntentStatus, PaymentStatus, RefundOrder, RefundOrderStatus,
+    RefundStatus, SessionStatus, tries,
 };
 use crate::money::sum;
 
@@ -118,20 +118,20 @@ fn ended(facts: &Facts, status: RefundStatus) -> i64 {
 
 fn status<'f>(facts: &'f Facts, derived: &Derived) -> Why<'f> {
     match derived.status {
-        Status::PartiallyPaid => Why::Underpaid,
-        Status::Paid if derived.received == 0 => Why::Free,
-        Status::Paid => Why::Paid,
-        Status::PartiallyRefunded => Why::PartlyRefunded,
-        Status::Refunded => Why::Refunded,
-        Status::Cancelled => Why::Cancelled,
-        Status::Expired => Why::Expired,
-        Status::Failed => {
+        PaymentStatus::PartiallyPaid => Why::Underpaid,
+        PaymentStatus::Paid if derived.received == 0 => Why::Free,
+        PaymentStatus::Paid => Why::Paid,
+        PaymentStatus::PartiallyRefunded => Why::PartlyRefunded,
+        PaymentStatus::Refunded => Why::Refunded,
+        PaymentStatus::Cancelled => Why::Cancelled,
+        PaymentStatus::Expired => Why::Expired,
+        PaymentStatus::Failed => {
             let intents = facts.intents.values().filter_map(|intent| intent.failure.as_deref());
             let charges = facts.charges.values().filter_map(|charge| charge.failure.as_deref());
             Why::Failed(charges.chain(intents).next())
         }
-        Status::Processing => processing(facts),
-        Status::Unpaid => unpaid(facts),
+        PaymentStatus::Processing => processing(facts),
+        PaymentStatus::Unpaid => unpaid(facts),
     }
 }
 

@@ -4,26 +4,32 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use crate::event::Stored;
-use crate::settlement::world::{Ending, Step, every_way};
+use crate::settlement::world::{Ending, WorldStep, every_way};
 
 const ORDER: &str = "5O190127TN364715T";
 const CAPTURE: &str = "27M47624FP291604U";
-const POSTED: Step = Step::Posted("order-7", 1200);
+const POSTED: WorldStep = WorldStep::Posted("order-7", 1200);
 
 fn yen(value: &str) -> Value {
     json!({ "currency_code": "JPY", "value": value })
 }
 
-fn event(kind: &str, resource_type: &str, resource: &Value) -> Step {
+fn event(kind: &str, resource_type: &str, resource: &Value) -> WorldStep {
     let body = json!({
         "id": "WH-1", "event_version": "1.0", "create_time": "2026-03-01T01:00:00.000Z", "event_type": kind,
         "resource_type": resource_type, "resource_version": "2.0", "resource": resource,
     });
     let body = Bytes::from(body.to_string());
-    Step::Event(Stored { event_type: kind.into(), account: None, livemode: None, body, ..Stored::nothing() })
+    WorldStep::Event(Stored {
+        event_type: kind.into(),
+        account: None,
+        livemode: None,
+        body,
+        ..Stored::nothing()
+    })
 }
 
-fn order(kind: &str, status: &str) -> Step {
+fn order(kind: &str, status: &str) -> WorldStep {
     let resource = json!({
         "id": ORDER, "intent": "CAPTURE", "status": status,
         "payer": { "email_address": "hanako@example.com", "payer_id": "QYR5Z8XDVJNXQ" },
@@ -32,7 +38,7 @@ fn order(kind: &str, status: &str) -> Step {
     event(kind, "checkout-order", &resource)
 }
 
-fn capture(kind: &str, id: &str, status: &str) -> Step {
+fn capture(kind: &str, id: &str, status: &str) -> WorldStep {
     let mut resource = json!({
         "id": id, "status": status, "amount": yen("1200"), "custom_id": "order-7", "final_capture": true,
         "supplementary_data": { "related_ids": { "order_id": ORDER } },
@@ -47,7 +53,7 @@ fn capture(kind: &str, id: &str, status: &str) -> Step {
     event(kind, "capture", &resource)
 }
 
-fn refund(kind: &str, id: &str, status: &str, value: &str) -> Step {
+fn refund(kind: &str, id: &str, status: &str, value: &str) -> WorldStep {
     let up = format!("https://api.paypal.com/v2/payments/captures/{CAPTURE}");
     let resource = json!({
         "id": id, "status": status, "amount": yen(value), "links": [{ "rel": "up", "method": "GET", "href": up }],
@@ -55,7 +61,7 @@ fn refund(kind: &str, id: &str, status: &str, value: &str) -> Step {
     event(kind, "refund", &resource)
 }
 
-fn dispute(kind: &str, status: &str, outcome: Option<&str>) -> Step {
+fn dispute(kind: &str, status: &str, outcome: Option<&str>) -> WorldStep {
     let resource = json!({
         "dispute_id": "PP-D-1", "status": status, "reason": "UNAUTHORISED", "dispute_life_cycle_stage": "CHARGEBACK",
         "dispute_amount": yen("1200"), "dispute_outcome": { "outcome_code": outcome },
@@ -64,11 +70,11 @@ fn dispute(kind: &str, status: &str, outcome: Option<&str>) -> Step {
     event(kind, "dispute", &resource)
 }
 
-fn approved() -> Step {
+fn approved() -> WorldStep {
     order("CHECKOUT.ORDER.APPROVED", "APPROVED")
 }
 
-fn completed() -> Step {
+fn completed() -> WorldStep {
     capture("PAYMENT.CAPTURE.COMPLETED", CAPTURE, "COMPLETED")
 }
 

@@ -160,13 +160,16 @@ fn d2_what_can_be_no_amount_or_currency_is_unreadable() {
         assert!(body.contains(from), "{body}");
         read(&event((kind, &body.replace(from, to))), &references()).unwrap_err()
     };
-    let amount = |text: &str| Unreadable::Amount(format!("{text:?}"));
+    let amount = |text: &str| UnreadableEvent::Amount(format!("{text:?}"));
     assert_eq!(refused(COMPLETED, "\"1200\"", "\"12.5\""), amount("12.5"));
     assert_eq!(refused(REFUNDED_PARTLY, "\"500\"", "\"-500\""), amount("-500"));
     let said = r#""amount":{"currency_code":"JPY","value":"1200"},"#;
-    assert_eq!(refused(COMPLETED, said, ""), Unreadable::Amount("nothing".into()));
-    assert_eq!(refused(APPROVED, "JPY", "YEN$"), Unreadable::Currency("YEN$".into()));
-    assert!(matches!(refused(COMPLETED, "27M47624FP291604U\",\"status", "\",\"status"), Unreadable::Body(_)));
+    assert_eq!(refused(COMPLETED, said, ""), UnreadableEvent::Amount("nothing".into()));
+    assert_eq!(refused(APPROVED, "JPY", "YEN$"), UnreadableEvent::Currency("YEN$".into()));
+    assert!(matches!(
+        refused(COMPLETED, "27M47624FP291604U\",\"status", "\",\"status"),
+        UnreadableEvent::Body(_)
+    ));
 }
 
 proptest! {

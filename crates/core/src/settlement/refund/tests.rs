@@ -339,11 +339,11 @@ fn e1_an_order_of_two_currencies_gives_each_back_in_its_own() {
 
 #[test]
 fn e1_only_those_may_be_told_to_refund_whom_the_operator_named() {
-    let policy = RefundPolicy { accounts: vec![(Provider::Stripe, Some(true))], automatic_per_hour: 30 };
+    let policy = RefundPolicy { accounts: vec![(ApiProvider::Stripe, Some(true))], automatic_per_hour: 30 };
     assert_eq!(policy.rights("stripe/-/live"), Rights::ByCommand);
     assert_eq!(policy.rights("stripe/-/test"), Rights::NotAllowed);
     assert_eq!(policy.rights("komoju/-/live"), Rights::ByHand);
-    let with_key = RefundPolicy { accounts: vec![(Provider::Square, None)], automatic_per_hour: 30 };
+    let with_key = RefundPolicy { accounts: vec![(ApiProvider::Square, None)], automatic_per_hour: 30 };
     assert_eq!(with_key.rights("square/-/live"), Rights::ByHand);
     assert_eq!(RefundPolicy::default().rights("stripe/acct_1/live"), Rights::NotAllowed);
 }

@@ -5,27 +5,27 @@ use serde_json::{Value, json};
 
 use crate::event::Stored;
 use crate::settlement::payment::{Attention, Derived};
-use crate::settlement::world::{Ending, Step, World, every_way};
+use crate::settlement::world::{Ending, World, WorldStep, every_way};
 
 const MERCHANT: &str = "6SSW7HV8K2ST5";
-const POSTED: Step = Step::Posted("order-7", 1000);
+const POSTED: WorldStep = WorldStep::Posted("order-7", 1000);
 
 fn yen(amount: i64) -> Value {
     json!({ "amount": amount, "currency": "JPY" })
 }
 
-fn event(kind: &str, name: &str, object: &Value) -> Step {
+fn event(kind: &str, name: &str, object: &Value) -> WorldStep {
     let body = json!({
         "merchant_id": MERCHANT, "type": kind, "event_id": "evt-1", "created_at": "2026-03-01T01:00:00.000Z",
         "data": { "type": name, "id": object["id"], "object": { name: object } },
     });
     let body = Bytes::from(body.to_string());
     let account = Some(MERCHANT.to_owned());
-    Step::Event(Stored { event_type: kind.into(), account, livemode: None, body, ..Stored::nothing() })
+    WorldStep::Event(Stored { event_type: kind.into(), account, livemode: None, body, ..Stored::nothing() })
 }
 
 /// A payment of one Square order, with a tip.
-fn payment(id: &str, status: &str, (amount, tip): (i64, i64), more: &Value) -> Step {
+fn payment(id: &str, status: &str, (amount, tip): (i64, i64), more: &Value) -> WorldStep {
     let mut object = json!({
         "id": id, "status": status, "amount_money": yen(amount), "tip_money": yen(tip),
         "total_money": yen(amount + tip), "approved_money": yen(amount + tip), "source_type": "CARD",
@@ -38,7 +38,7 @@ fn payment(id: &str, status: &str, (amount, tip): (i64, i64), more: &Value) -> S
     event("payment.updated", "payment", &object)
 }
 
-fn refund(id: &str, status: &str, amount: i64) -> Step {
+fn refund(id: &str, status: &str, amount: i64) -> WorldStep {
     let object = json!({
         "id": id, "status": status, "amount_money": yen(amount), "payment_id": "sq_1", "reason": "damaged",
         "order_id": "9ltv0bx5PuvGXUYHYHxYSKEqC3IZY", "location_id": "S8GWD5R9QB376",
@@ -46,7 +46,7 @@ fn refund(id: &str, status: &str, amount: i64) -> Step {
     event("refund.updated", "refund", &object)
 }
 
-fn dispute(state: &str) -> Step {
+fn dispute(state: &str) -> WorldStep {
     let object = json!({
         "id": "dp_1", "dispute_id": "dp_1", "state": state, "amount_money": yen(1100), "reason": "NOT_AS_DESCRIBED",
         "disputed_payment": { "payment_id": "sq_1" }, "version": 1,
@@ -54,16 +54,16 @@ fn dispute(state: &str) -> Step {
     event("dispute.state.updated", "dispute", &object)
 }
 
-fn approved() -> Step {
+fn approved() -> WorldStep {
     payment("sq_1", "APPROVED", (1000, 100), &json!({}))
 }
 
-fn completed() -> Step {
+fn completed() -> WorldStep {
     payment("sq_1", "COMPLETED", (1000, 100), &json!({}))
 }
 
 /// As Square sends it hours later.
-fn booked() -> Step {
+fn booked() -> WorldStep {
     let fees =
         json!([{ "type": "INITIAL", "effective_at": "2026-03-01T03:00:00.000Z", "amount_money": yen(36) }]);
     payment("sq_1", "COMPLETED", (1000, 100), &json!({ "processing_fee": fees }))
@@ -114,7 +114,7 @@ fn d2_two_tenders_of_one_square_order_are_its_parts() {
     every_way("square", &[declined, let_go, card.clone(), cash.clone()], &news);
     for (asked, attention) in [(5000, None), (4000, Some("overpaid")), (6000, Some("underpaid"))] {
         let mut world = World::of("square");
-        world.steps(vec![card.clone(), Step::Posted("order-7", asked), cash.clone()]);
+        world.steps(vec![card.clone(), WorldStep::Posted("order-7", asked), cash.clone()]);
         let derived = Derived::of(&world.facts().next().unwrap());
         assert_eq!((derived.amount, derived.received), (asked, 5000), "what the app asked for decides");
         assert_eq!(derived.attention.map(Attention::name), attention);

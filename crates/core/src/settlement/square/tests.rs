@@ -160,12 +160,15 @@ fn d2_what_can_be_no_amount_or_currency_is_unreadable() {
         assert!(body.contains(from), "{body}");
         read(&event((kind, &body.replace(from, to))), &references()).unwrap_err()
     };
-    assert_eq!(refused(COMPLETED, ":1100", ":-1100"), Unreadable::Amount("-1100".into()));
-    assert_eq!(refused(BOOKED, ":-4", ":-10000000000001"), Unreadable::Amount("-10000000000001".into()));
-    assert_eq!(refused(REFUNDED, "JPY", "UNKNOWN_CURRENCY"), Unreadable::Currency("UNKNOWN_CURRENCY".into()));
-    assert!(matches!(refused(COMPLETED, ":1100", ":\"1100\""), Unreadable::Body(_)));
-    assert_eq!(refused(COMPLETED, "_money", "_other"), Unreadable::Amount("nothing".into()));
-    assert!(matches!(refused(COMPLETED, ID, ""), Unreadable::Body(_)));
+    assert_eq!(refused(COMPLETED, ":1100", ":-1100"), UnreadableEvent::Amount("-1100".into()));
+    assert_eq!(refused(BOOKED, ":-4", ":-10000000000001"), UnreadableEvent::Amount("-10000000000001".into()));
+    assert_eq!(
+        refused(REFUNDED, "JPY", "UNKNOWN_CURRENCY"),
+        UnreadableEvent::Currency("UNKNOWN_CURRENCY".into())
+    );
+    assert!(matches!(refused(COMPLETED, ":1100", ":\"1100\""), UnreadableEvent::Body(_)));
+    assert_eq!(refused(COMPLETED, "_money", "_other"), UnreadableEvent::Amount("nothing".into()));
+    assert!(matches!(refused(COMPLETED, ID, ""), UnreadableEvent::Body(_)));
 }
 
 proptest! {
@@ -185,7 +188,7 @@ fn e2_what_square_lists_says_what_its_webhooks_say() {
         let body: Value = serde_json::from_str(told.1).unwrap();
         let kind = body["data"]["type"].as_str().unwrap();
         let object = &body["data"]["object"][kind];
-        let fetched = listed::object(Provider::Square, Some("6SSW7HV8K2ST5"), None, kind, object);
+        let fetched = listed::object(ApiProvider::Square, Some("6SSW7HV8K2ST5"), None, kind, object);
         assert_eq!(fetched.event_type, format!("square.{kind}"));
         let by_list = super::super::untimed(settlement::read(origin, &fetched, &references()).unwrap());
         assert_eq!(by_list, read(&event(told), &references()).unwrap(), "{}", told.0);
@@ -193,6 +196,6 @@ fn e2_what_square_lists_says_what_its_webhooks_say() {
         assert_eq!((Some(&*id), &*kind_of_event), (body["event_id"].as_str(), told.0));
         assert_eq!(account.as_deref(), Some("6SSW7HV8K2ST5"));
     }
-    let other = listed::object(Provider::Square, None, None, "invoice", &serde_json::json!({ "id": "1" }));
+    let other = listed::object(ApiProvider::Square, None, None, "invoice", &serde_json::json!({ "id": "1" }));
     assert_eq!(settlement::read(origin, &other, &references()), Ok(None));
 }

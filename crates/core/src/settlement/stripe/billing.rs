@@ -7,11 +7,11 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 
 use super::{Context, Metadata, Ref, amount, currency, labels, unreadable};
-use crate::settlement::billing::{self, Facts, InvoiceStatus, Snapshot, SubscriptionStatus};
+use crate::settlement::billing::{self, BillingFacts, BillingSnapshot, InvoiceStatus, SubscriptionStatus};
 use crate::settlement::payment;
-use crate::settlement::reading::{Reading, Unreadable};
+use crate::settlement::reading::{Reading, UnreadableEvent};
 
-pub(super) fn subscription(context: &Context<'_>, object: &str) -> Result<Reading, Unreadable> {
+pub(super) fn subscription(context: &Context<'_>, object: &str) -> Result<Reading, UnreadableEvent> {
     let object: Subscription = serde_json::from_str(object).map_err(unreadable)?;
     let subscription = billing::Subscription {
         currency: currency(object.currency.as_deref())?,
@@ -22,7 +22,7 @@ pub(super) fn subscription(context: &Context<'_>, object: &str) -> Result<Readin
     Ok(billing_reading(context, facts))
 }
 
-pub(super) fn invoice(context: &Context<'_>, object: &str) -> Result<Reading, Unreadable> {
+pub(super) fn invoice(context: &Context<'_>, object: &str) -> Result<Reading, UnreadableEvent> {
     let mut object: Invoice = serde_json::from_str(object).map_err(unreadable)?;
     // A look ahead is no invoice, and has no id of its own.
     let Some(id) = object.id.take().filter(|_| context.event_type != "invoice.upcoming") else {
@@ -45,21 +45,21 @@ pub(super) fn invoice(context: &Context<'_>, object: &str) -> Result<Reading, Un
     Ok(Reading { payment, billing, ..Reading::default() })
 }
 
-pub(super) fn invoice_payment(context: &Context<'_>, object: &str) -> Result<Reading, Unreadable> {
+pub(super) fn invoice_payment(context: &Context<'_>, object: &str) -> Result<Reading, UnreadableEvent> {
     let object: InvoicePayment = serde_json::from_str(object).map_err(unreadable)?;
     let Some(id) = object.invoice.map(Ref::into_id) else { return Ok(Reading::default()) };
     let (intent, charge) = object.payment.map_or((None, None), |by| (by.payment_intent, by.charge));
     let (intent, charge) = (intent.map(Ref::into_id), charge.map(Ref::into_id));
     let invoice = billing::Invoice { intents: intent.iter().cloned().collect(), ..Default::default() };
 
-    let mut facts = Facts::default();
+    let mut facts = BillingFacts::default();
     facts.invoices.insert(id.clone(), invoice);
     let payment = paying(context, id, intent.into_iter().chain(charge), &facts);
     Ok(Reading { payment, ..billing_reading(context, facts) })
 }
 
 /// Says something only when it names a tenant.
-pub(super) fn customer(context: &Context<'_>, object: &str) -> Result<Reading, Unreadable> {
+pub(super) fn customer(context: &Context<'_>, object: &str) -> Result<Reading, UnreadableEvent> {
     let object: Customer = serde_json::from_str(object).map_err(unreadable)?;
     let mut facts = customer_facts(context, Some(Ref::Id(object.id.clone())), object.metadata, None);
     if facts.tenants.is_empty() {
@@ -70,7 +70,7 @@ pub(super) fn customer(context: &Context<'_>, object: &str) -> Result<Reading, U
 }
 
 /// What a checkout for a subscription links. One that led to no subscription says nothing.
-pub(super) fn session(context: &Context<'_>, object: &str) -> Result<Option<Facts>, Unreadable> {
+pub(super) fn session(context: &Context<'_>, object: &str) -> Result<Option<BillingFacts>, UnreadableEvent> {
     let object: Session = serde_json::from_str(object).map_err(unreadable)?;
     let Some(subscription) = object.subscription.filter(|_| object.mode.as_deref() == Some("subscription"))
     else {
@@ -114,11 +114,11 @@ struct Item {
 }
 
 impl Subscription {
-    fn snapshot(&self, context: &Context<'_>) -> Snapshot {
+    fn snapshot(&self, context: &Context<'_>) -> BillingSnapshot {
         let status = subscription_status(self.status.as_deref());
         let (period_start, period_end) = self.period();
         let at_period_end = period_end.filter(|_| self.cancel_at_period_end == Some(true));
-        Snapshot {
+        BillingSnapshot {
             ended: matches!(status, SubscriptionStatus::Canceled | SubscriptionStatus::IncompleteExpired),
             at: context.created,
             by: match context.event_type {
@@ -235,7 +235,7 @@ impl Invoice {
         (subscription, metadata)
     }
 
-    fn known(&self, context: &Context<'_>, subscribed: bool) -> Result<billing::Invoice, Unreadable> {
+    fn known(&self, context: &Context<'_>, subscribed: bool) -> Result<billing::Invoice, UnreadableEvent> {
         let status = self.status();
         let is_paid = status == InvoiceStatus::Paid;
         let amount_due = amount(self.amount_due)?;
@@ -326,21 +326,21 @@ fn customer_facts(
     customer: Option<Ref>,
     metadata: Option<Metadata>,
     client_reference_id: Option<String>,
-) -> Facts {
+) -> BillingFacts {
     let tenant = labels(metadata, client_reference_id).first(&context.references.tenant);
-    Facts {
+    BillingFacts {
         tenants: tenant.into_iter().collect(),
         provider_customers: customer.map(Ref::into_id).into_iter().collect(),
         ..Default::default()
     }
 }
 
-fn billing_reading(context: &Context<'_>, facts: Facts) -> Reading {
+fn billing_reading(context: &Context<'_>, facts: BillingFacts) -> Reading {
     Reading { billing: Some(part(context, facts)), ..Reading::default() }
 }
 
 /// Everything the facts speak of leads to them.
-fn part(context: &Context<'_>, mut facts: Facts) -> Facts {
+fn part(context: &Context<'_>, mut facts: BillingFacts) -> BillingFacts {
     let realm = &context.realm;
     facts.livemode = realm.livemode;
     facts.realms.insert(realm.to_string());
@@ -354,7 +354,7 @@ fn paying(
     context: &Context<'_>,
     invoice: String,
     by: impl Iterator<Item = String>,
-    billing: &Facts,
+    billing: &BillingFacts,
 ) -> Option<payment::Facts> {
     let names: BTreeSet<String> = by.map(|id| context.realm.name(&id)).collect();
     if names.is_empty() {

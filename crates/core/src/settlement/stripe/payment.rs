@@ -7,17 +7,18 @@ use super::status::{
 };
 use super::{Context, Metadata, Ref, amount, billing, currency, labels, unreadable};
 use crate::money::{self, Currency};
-use crate::settlement::billing::{Facts as Billing, Invoice};
+use crate::settlement::billing::{BillingFacts, Invoice};
 use crate::settlement::payment::{
-    Charge, ChargeStatus, Dispute, Facts, Intent, IntentStatus, Refund, Session, Snapshot, Till, Transaction,
+    Charge, ChargeStatus, CheckoutSession, Dispute, Facts, Intent, IntentStatus, Refund, Snapshot, Till,
+    Transaction,
 };
-use crate::settlement::reading::{Labels, Reading, Unreadable};
+use crate::settlement::reading::{Labels, Reading, UnreadableEvent};
 use crate::settlement::refund;
 use crate::time::Time;
 
 const PAYMENT_FAILED: &str = "payment_intent.payment_failed";
 
-pub(super) fn intent(context: &Context<'_>, object: &str) -> Result<Reading, Unreadable> {
+pub(super) fn intent(context: &Context<'_>, object: &str) -> Result<Reading, UnreadableEvent> {
     let said: SaidIntent = serde_json::from_str(object).map_err(unreadable)?;
     let mut draft = Draft::about(context, &said.id);
     let latest = id(said.latest_charge);
@@ -63,7 +64,7 @@ pub(super) fn intent(context: &Context<'_>, object: &str) -> Result<Reading, Unr
     Ok(draft.finish())
 }
 
-pub(super) fn charge(context: &Context<'_>, object: &str) -> Result<Reading, Unreadable> {
+pub(super) fn charge(context: &Context<'_>, object: &str) -> Result<Reading, UnreadableEvent> {
     let said: SaidCharge = serde_json::from_str(object).map_err(unreadable)?;
     let mut draft = Draft::about(context, &said.id);
     draft.charge(said)?;
@@ -71,7 +72,7 @@ pub(super) fn charge(context: &Context<'_>, object: &str) -> Result<Reading, Unr
 }
 
 /// A session says what belongs together and how far the customer came; never that there is money.
-pub(super) fn session(context: &Context<'_>, object: &str) -> Result<Reading, Unreadable> {
+pub(super) fn session(context: &Context<'_>, object: &str) -> Result<Reading, UnreadableEvent> {
     let said: SaidSession = serde_json::from_str(object).map_err(unreadable)?;
     let billing = billing::session(context, object)?;
     let subscribes = matches!(said.mode.as_deref(), Some("subscription" | "setup"));
@@ -93,7 +94,7 @@ pub(super) fn session(context: &Context<'_>, object: &str) -> Result<Reading, Un
         draft.ordered(&labels);
     }
     draft.facts.invoices.extend(id(said.invoice));
-    let session = Session {
+    let session = CheckoutSession {
         status: session_status(said.status.as_deref()),
         paid: matches!(said.payment_status.as_deref(), Some("paid" | "no_payment_required")),
         failed: context.event_type == "checkout.session.async_payment_failed",
@@ -106,14 +107,14 @@ pub(super) fn session(context: &Context<'_>, object: &str) -> Result<Reading, Un
     Ok(Reading { billing, ..draft.finish() })
 }
 
-pub(super) fn read_refund(context: &Context<'_>, object: &str) -> Result<Reading, Unreadable> {
+pub(super) fn read_refund(context: &Context<'_>, object: &str) -> Result<Reading, UnreadableEvent> {
     let said: SaidRefund = serde_json::from_str(object).map_err(unreadable)?;
     let mut draft = Draft::about(context, &said.id);
     draft.refund(said, None)?;
     Ok(draft.finish())
 }
 
-pub(super) fn dispute(context: &Context<'_>, object: &str) -> Result<Reading, Unreadable> {
+pub(super) fn dispute(context: &Context<'_>, object: &str) -> Result<Reading, UnreadableEvent> {
     let said: SaidDispute = serde_json::from_str(object).map_err(unreadable)?;
     let mut draft = Draft::about(context, &said.id);
     let charge = id(said.charge);
@@ -139,7 +140,7 @@ pub(super) fn dispute(context: &Context<'_>, object: &str) -> Result<Reading, Un
 }
 
 /// An entry of Stripe's own books. No webhook brings it: it is the answer to a question of ours.
-pub(super) fn transaction(context: &Context<'_>, object: &str) -> Result<Reading, Unreadable> {
+pub(super) fn transaction(context: &Context<'_>, object: &str) -> Result<Reading, UnreadableEvent> {
     let said: SaidTransaction = serde_json::from_str(object).map_err(unreadable)?;
     let mut draft = Draft::about(context, &said.id);
     let source = id(said.source);
@@ -159,7 +160,7 @@ pub(super) fn transaction(context: &Context<'_>, object: &str) -> Result<Reading
 struct Draft<'c> {
     context: &'c Context<'c>,
     facts: Facts,
-    billing: Option<Billing>,
+    billing: Option<BillingFacts>,
 }
 
 impl<'c> Draft<'c> {
@@ -206,19 +207,19 @@ impl<'c> Draft<'c> {
         if let Some(intent) = intent {
             let names = [self.context.realm.name(&invoice)];
             let paid = Invoice { intents: [intent.to_owned()].into(), ..Invoice::default() };
-            let facts = Billing {
+            let facts = BillingFacts {
                 names: names.into(),
                 livemode: self.context.realm.livemode,
                 realms: self.facts.realms.clone(),
                 invoices: [(invoice.clone(), paid)].into(),
-                ..Billing::default()
+                ..BillingFacts::default()
             };
             self.billing = Some(facts);
         }
         self.facts.invoices.insert(invoice);
     }
 
-    fn charge(&mut self, said: SaidCharge) -> Result<(), Unreadable> {
+    fn charge(&mut self, said: SaidCharge) -> Result<(), UnreadableEvent> {
         let intent = id(said.payment_intent);
         self.name(Some(&said.id));
         self.name(intent.as_deref());
@@ -263,7 +264,7 @@ impl<'c> Draft<'c> {
         Ok(())
     }
 
-    fn refund(&mut self, said: SaidRefund, of: Option<&str>) -> Result<(), Unreadable> {
+    fn refund(&mut self, said: SaidRefund, of: Option<&str>) -> Result<(), UnreadableEvent> {
         let charge = id(said.charge).or_else(|| of.map(str::to_owned));
         self.name(Some(&said.id));
         self.name(charge.as_deref());
@@ -311,10 +312,10 @@ pub fn listed_refund(object: &str) -> Option<refund::Listed> {
 }
 
 /// An amount that may be below zero.
-fn signed(amount: Option<i64>) -> Result<i64, Unreadable> {
+fn signed(amount: Option<i64>) -> Result<i64, UnreadableEvent> {
     let amount = amount.unwrap_or(0);
     let possible = money::checked(amount.saturating_abs()).is_some();
-    possible.then_some(amount).ok_or_else(|| Unreadable::Amount(amount.to_string()))
+    possible.then_some(amount).ok_or_else(|| UnreadableEvent::Amount(amount.to_string()))
 }
 
 /// What a dispute moved.
@@ -331,7 +332,7 @@ fn moved(
     disputed: i64,
     currency_disputed: Option<Currency>,
     entries: Vec<SaidTransaction>,
-) -> Result<Moved, Unreadable> {
+) -> Result<Moved, UnreadableEvent> {
     let mut moved = Moved { withdrawn: 0, reinstated: 0, fee: 0, fee_returned: 0 };
     for entry in entries {
         let (amount, fee) = (signed(entry.amount)?, signed(entry.fee)?);

@@ -14,7 +14,7 @@ const WAYS_MAX: usize = 240;
 
 /// What happens to an order.
 #[derive(Clone)]
-pub enum Step {
+pub enum WorldStep {
     Event(Stored),
     /// The app posts it, with an amount in yen.
     Posted(&'static str, i64),
@@ -35,7 +35,7 @@ pub struct Ending {
 }
 
 /// Plays the steps in every order, or in many of them, each in batches of its own and with one step again.
-pub fn every_way(provider: &'static str, steps: &[Step], ending: &Ending) {
+pub fn every_way(provider: &'static str, steps: &[WorldStep], ending: &Ending) {
     let all = orders(steps.len());
     let mut first: Option<End> = None;
     for (n, order) in all.iter().enumerate().step_by(all.len().div_ceil(WAYS_MAX)) {
@@ -78,16 +78,16 @@ struct End {
 
 impl World {
     /// Several at once; what the app posts comes by itself.
-    pub fn steps(&mut self, steps: Vec<Step>) {
+    pub fn steps(&mut self, steps: Vec<WorldStep>) {
         let mut inputs = Vec::new();
         for step in steps {
             match step {
-                Step::Event(event) => {
+                WorldStep::Event(event) => {
                     let origin = Origin { provider: self.provider, livemode: None };
                     let reading = read(origin, &event, &References::default()).unwrap().unwrap();
                     inputs.push(Input { seq: self.next_seq(), reading, cause: Cause::of(&event) });
                 }
-                Step::Posted(reference, amount) => {
+                WorldStep::Posted(reference, amount) => {
                     self.settle(&std::mem::take(&mut inputs));
                     let is_new = !self.facts().any(|facts| !facts.ours.is_empty());
                     if is_new {

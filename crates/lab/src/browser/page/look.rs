@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::{Browser, text_of};
-use crate::browser::wire::{Refusal, element, element_id};
+use crate::browser::wire::{WireRefusal, element, element_id};
 
 /// Taller pages are cut: Chromium repeats itself beyond.
 const SCREENSHOT_HEIGHT_MAX: f64 = 16_000.0;
@@ -106,7 +106,7 @@ impl Browser {
         self.must("look for fields, buttons and links, and read their names", found)
     }
 
-    fn unlabelled_now(&self) -> Result<Vec<String>, Refusal> {
+    fn unlabelled_now(&self) -> Result<Vec<String>, WireRefusal> {
         let found = self.session.script(&format!("{PAGE}\nreturn controls();"), &[])?;
         let controls = found.as_array().map(Vec::as_slice).unwrap_or_default();
         assert!(controls.len() <= CONTROLS_MAX, "{} controls are too many to look at", controls.len());

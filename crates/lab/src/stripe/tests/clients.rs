@@ -27,7 +27,7 @@ fn check(client: &mut Command) {
     let stripe = Stripe::start().unwrap();
     let sold = stripe.sell(1200, "jpy", json!({}));
     stripe.sell(700, "jpy", json!({}));
-    stripe.order_for("POST /v1/refunds", Fault::RateLimited { retry_after_s: None });
+    stripe.order_for("POST /v1/refunds", StripeFault::RateLimited { retry_after_s: None });
     let output = client.args([&stripe.url(), KEY, &sold.payment_intent]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let seen: Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -8,14 +8,14 @@ fn look(stripe: &Stripe) {
     assert_eq!(get(stripe, "/v1/refunds?payment_intent=pi_1").status, 200);
 }
 
-fn keys(calls: Vec<&Call>) -> Vec<&str> {
+fn keys(calls: Vec<&StripeCall>) -> Vec<&str> {
     calls.into_iter().filter_map(|call| call.key.as_deref()).collect()
 }
 
 #[test]
 fn e1_refunds_posts_and_works_are_counted() {
     let stripe = fake();
-    stripe.order_for("POST /v1/refunds", Fault::RateLimited { retry_after_s: None });
+    stripe.order_for("POST /v1/refunds", StripeFault::RateLimited { retry_after_s: None });
     for key in ["k1", "k1", "k1", "k2"] {
         refund(&stripe, key, ORDER);
     }
@@ -43,7 +43,7 @@ fn e1_a_post_without_a_look_before_it_is_found() {
 
     let stripe = fake();
     refund(&stripe, "k1", ORDER);
-    stripe.order_for("GET /v1/refunds", Fault::Cut { after_bytes: 20 });
+    stripe.order_for("GET /v1/refunds", StripeFault::Cut { after_bytes: 20 });
     http::request(stripe.address(), "GET", "/v1/refunds?charge=ch_1", &headers(&[]), b"").unwrap_err();
     refund(&stripe, "k1", "charge=ch_1&amount=400");
     refund(&stripe, "k2", "charge=ch_1&amount=400");
@@ -55,7 +55,7 @@ fn e1_a_post_without_a_look_before_it_is_found() {
 #[test]
 fn e1_a_look_during_late_work_came_after_its_post() {
     let stripe = fake();
-    stripe.order_for("POST /v1/refunds", Fault::LateWork(Duration::from_millis(100)));
+    stripe.order_for("POST /v1/refunds", StripeFault::LateWork(Duration::from_millis(100)));
     std::thread::scope(|scope| {
         let slow = scope.spawn(|| refund(&stripe, "k1", ORDER));
         while !locked(&stripe.shared.state).faults.is_empty() {

@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Fault {
+pub enum TortureFault {
     Kill,
     Stop,
     PgRestart,
@@ -12,7 +12,7 @@ pub enum Fault {
     Clock,
 }
 
-impl Fault {
+impl TortureFault {
     pub const ALL: [Self; 6] =
         [Self::Kill, Self::Stop, Self::PgRestart, Self::PgTerminate, Self::CutAfterCommit, Self::Clock];
 
@@ -35,7 +35,7 @@ impl Fault {
     }
 }
 
-impl FromStr for Fault {
+impl FromStr for TortureFault {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {

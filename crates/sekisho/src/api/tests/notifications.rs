@@ -9,7 +9,7 @@ use sekisho_core::change::{ChangeSet, Committed};
 use sekisho_core::directory::{Member, Register};
 use sekisho_core::job::Lane;
 use sekisho_core::language::Language;
-use sekisho_core::notification::{Audience, Notice, Status, Step, post};
+use sekisho_core::notification::{Audience, Notice, NoticeStatus, Step, post};
 use sekisho_core::queue::Breaker;
 use sekisho_core::state::{Index, Key, Kind, Write};
 use sekisho_core::{Seq, Time};
@@ -120,7 +120,7 @@ impl House {
     }
 }
 
-fn notice(to: &str, tenant: &str, status: Status) -> Notice {
+fn notice(to: &str, tenant: &str, status: NoticeStatus) -> Notice {
     let at = now();
     Notice {
         key: format!("test/{to}"),
@@ -139,8 +139,8 @@ fn notice(to: &str, tenant: &str, status: Status) -> Notice {
         message: None,
         again: 0,
         steps: vec![
-            Step::new(at, Status::Queued),
-            Step::new(at, Status::Sending).noting("try 1"),
+            Step::new(at, NoticeStatus::Queued),
+            Step::new(at, NoticeStatus::Sending).noting("try 1"),
             Step::new(at, status).because("bad_recipient", format!("550 5.1.1 <{to}> unknown")),
         ],
     }
@@ -154,9 +154,9 @@ fn ids(found: &[Value]) -> Vec<&str> {
 async fn g5_a_notice_is_found_by_whom_when_and_what() {
     let house = House::open().await;
     let day = |n: i64| Time::parse_rfc3339("2026-11-10T00:00:00Z").unwrap().plus_ms(n * 86_400_000);
-    let one = house.told(day(0), notice("taro@example.jp", "a", Status::Failed)).await;
-    let two = house.told(day(1), notice("hana@example.jp", "a", Status::Sent)).await;
-    let mut other = notice("taro@example.jp", "b", Status::Sent);
+    let one = house.told(day(0), notice("taro@example.jp", "a", NoticeStatus::Failed)).await;
+    let two = house.told(day(1), notice("hana@example.jp", "a", NoticeStatus::Sent)).await;
+    let mut other = notice("taro@example.jp", "b", NoticeStatus::Sent);
     other.template = "deadline-reminder".into();
     other.batch = Some("reminders/2026-11-12".into());
     other.payment = None;
@@ -193,7 +193,7 @@ async fn g5_a_notice_is_found_by_whom_when_and_what() {
 #[tokio::test]
 async fn g5_addresses_are_masked_unless_somebody_may_see_them() {
     let house = House::open().await;
-    let id = house.told(now(), notice("taro@example.jp", "a", Status::Failed)).await;
+    let id = house.told(now(), notice("taro@example.jp", "a", NoticeStatus::Failed)).await;
     let order = json!({ "address": "hana@example.jp", "reason": "asked to" });
     assert_eq!(house.post("/v1/suppressions", &order).await.0, 201);
     for path in ["/v1/notices".to_owned(), format!("/v1/notices/{id}"), "/v1/suppressions".into()] {
@@ -216,7 +216,7 @@ async fn g5_addresses_are_masked_unless_somebody_may_see_them() {
 async fn g5_a_search_ends_a_page_and_leads_on() {
     let house = House::open().await;
     let made = |n: i64| Seq::from_i64(Seq::floor_of(now()).as_i64() + n).tagged("ntc_");
-    let common = notice("taro@example.jp", "a", Status::Sent);
+    let common = notice("taro@example.jp", "a", NoticeStatus::Sent);
     let rare = Notice { template: "rare".into(), ..common.clone() };
     let writes = (0..20_100).map(|n| post::write(&made(n), 0, if n == 0 { &rare } else { &common }));
     house.commit(writes.collect()).await;
@@ -230,9 +230,10 @@ async fn g5_a_search_ends_a_page_and_leads_on() {
 #[tokio::test]
 async fn h2_a_tenants_key_sees_and_resends_only_what_is_its_own() {
     let house = House::open().await;
-    let own =
-        house.told(Time::from_ms(now().ms() - 5_000), notice("a@example.jp", "a", Status::Failed)).await;
-    let other = house.told(now(), notice("b@example.jp", "b", Status::Failed)).await;
+    let own = house
+        .told(Time::from_ms(now().ms() - 5_000), notice("a@example.jp", "a", NoticeStatus::Failed))
+        .await;
+    let other = house.told(now(), notice("b@example.jp", "b", NoticeStatus::Failed)).await;
     let key = house.key_of("a").await;
     assert_eq!(house.get(&key, "/v1/notices").await.1["items"].as_array().unwrap().len(), 1);
     assert_eq!(house.get(&key, "/v1/notices?tenant=b").await.0, 403);
@@ -263,7 +264,7 @@ async fn h2_a_tenants_key_sees_and_resends_only_what_is_its_own() {
 #[tokio::test]
 async fn g5_a_notice_is_resent_once_it_is_over() {
     let house = House::open().await;
-    let id = house.told(now(), notice("taro@example.jp", "a", Status::Failed)).await;
+    let id = house.told(now(), notice("taro@example.jp", "a", NoticeStatus::Failed)).await;
     let path = format!("/v1/notices/{id}/resend");
     let (status, refused) = house.post(&path, &json!({ "to": "nobody" })).await;
     assert_eq!((status, &refused["errors"][0]["field"]), (422, &json!("to")), "{refused}");

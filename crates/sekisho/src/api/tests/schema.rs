@@ -215,8 +215,8 @@ async fn h2_payments_and_billing_are_described_as_the_core_writes_them() {
         "what can't be read is not shown as unpaid"
     );
     let facts = r#"{"subscriptions":{"sub_1":{}},"invoices":{"in_1":{}}}"#;
-    let read = billing::Facts::parse(facts).unwrap();
-    check::<types::Billing>(&billing::view("x", &read, &billing::Derived::of(&read), NOW, 0));
+    let read = billing::BillingFacts::parse(facts).unwrap();
+    check::<types::Billing>(&billing::view("x", &read, &billing::BillingDerived::of(&read), NOW, 0));
     let store = MemoryStore::default();
     let id = view::samples::settle(&store, &view::samples::paid("o_1", 1200, &json!({}))).await;
     let proof = view::proof(&store, &id, NOW).await.unwrap().unwrap();

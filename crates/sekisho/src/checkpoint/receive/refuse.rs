@@ -6,13 +6,13 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::{HeaderValue, StatusCode, header};
-use sekisho_core::provider::Refusal;
+use sekisho_core::provider::RequestRefusal;
 
 use super::{Answer, Visit};
 use crate::checkpoint::Checkpoint;
 use crate::checkpoint::certificate::NotAtHand;
 use crate::checkpoint::committer::{Overloaded, Unavailable};
-use crate::checkpoint::rejection::Refused;
+use crate::checkpoint::rejection::RefusedRequest;
 use crate::http::Problem;
 
 /// In the place of a source's name. No source can have it.
@@ -32,14 +32,14 @@ pub enum No {
     NotAtHand(NotAtHand),
     /// Whoever offered the subscription did not take our yes.
     Unconfirmed(String),
-    Forged(Refusal),
+    Forged(RequestRefusal),
     /// Another body came by the same transmission before.
     SecondBody,
     Unusable,
 }
 
-impl From<Refusal> for No {
-    fn from(refusal: Refusal) -> Self {
+impl From<RequestRefusal> for No {
+    fn from(refusal: RequestRefusal) -> Self {
         Self::Forged(refusal)
     }
 }
@@ -151,7 +151,7 @@ impl Visit<'_> {
     }
 
     fn turned_away(&self, reason: &'static str, detail: &str) {
-        self.checkpoint.turned_away(Refused {
+        self.checkpoint.turned_away(RefusedRequest {
             source: &self.source.config.name,
             peer: self.peer,
             reason,
@@ -171,7 +171,7 @@ pub fn no_door(checkpoint: &Checkpoint, peer: IpAddr, path: &str) -> Answer {
     let at = checkpoint.node.env.wall();
     let id = checkpoint.node.next_seq(at).as_request().to_string();
     let (source, reason) = (&Arc::from(NOWHERE), "unknown_source");
-    checkpoint.turned_away(Refused { source, peer, reason, detail: path, request_id: &id, at });
+    checkpoint.turned_away(RefusedRequest { source, peer, reason, detail: path, request_id: &id, at });
     let mut problem = Problem::new(
         StatusCode::NOT_FOUND,
         "urn:sekisho:problem:not-found",

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
-use sekisho_demo::app::{App, Keep, Settings};
+use sekisho_demo::app::{DemoApp, Keep, Settings};
 use sekisho_demo::load::{Load, Pace};
 use sekisho_demo::measure::thousands;
 use sekisho_demo::process::Server;
@@ -63,7 +63,7 @@ pub fn run(args: &Args, stage: &Stage) -> anyhow::Result<ExitCode> {
     let decided = walk(args, stage, "decided", "gateway,worker", None, Pace::Closed)?.0;
     say("received, processed into payments and delivered");
     let settings = Settings { keep: Keep::Ids, ..Settings::default() };
-    let app = App::start_with(settings)?;
+    let app = DemoApp::start_with(settings)?;
     let delivered = walk(args, stage, "delivered", "gateway,worker", Some(&app), Pace::Closed)?.0;
     say("the same at half load");
     let half = Pace::Open { per_second: delivered.finished_per_second / 2.0 };
@@ -132,7 +132,7 @@ pub fn run(args: &Args, stage: &Stage) -> anyhow::Result<ExitCode> {
 fn beside_an_old_reader(args: &Args, stage: &Stage) -> anyhow::Result<ExitCode> {
     let Some(database) = &stage.database else { bail!("--old-reader needs --store postgres") };
     let settings = Settings { keep: Keep::Ids, ..Settings::default() };
-    let app = App::start_with(settings)?;
+    let app = DemoApp::start_with(settings)?;
     let progress = Progress::new();
     progress.show("nobody else looks");
     let alone = walk(args, stage, "alone", "gateway,worker", Some(&app), Pace::Closed)?.0;
@@ -173,7 +173,7 @@ fn walk(
     stage: &Stage,
     name: &'static str,
     role: &str,
-    app: Option<&App>,
+    app: Option<&DemoApp>,
     pace: Pace,
 ) -> anyhow::Result<(Walk, String)> {
     let store = stage.fresh_store(name)?;
@@ -186,7 +186,7 @@ fn walk_on(
     stage: &Stage,
     server: &Server,
     role: &str,
-    app: Option<&App>,
+    app: Option<&DemoApp>,
     pace: Pace,
 ) -> anyhow::Result<(Walk, String)> {
     let cpu = || server.cpu_time().unwrap_or_default() + stage.database_cpu();
@@ -226,7 +226,7 @@ fn sent(to_app: bool, seed: u64) -> Arc<dyn Traffic> {
 }
 
 /// One process receives, another delivers.
-fn two_nodes(args: &Args, stage: &Stage, app: &App, pace: Pace) -> anyhow::Result<String> {
+fn two_nodes(args: &Args, stage: &Stage, app: &DemoApp, pace: Pace) -> anyhow::Result<String> {
     let store = stage.fresh_store("two")?;
     let gateway = stage.real("two-gateway", &store, "gateway", "")?;
     let worker = stage.real("two-worker", &store, "worker", &route(Some(app)))?;
@@ -250,8 +250,8 @@ pub fn wait_for(wanted: u64, finished: impl Fn() -> u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn route(app: Option<&App>) -> String {
-    let route = |app: &App| {
+fn route(app: Option<&DemoApp>) -> String {
+    let route = |app: &DemoApp| {
         format!(
             "[[route]]\nname = \"app\"\nurl = \"{}/hook\"\nallow_private = true\nsigning = \"stripe\"\n\
              secrets = [\"whsec_app\"]\nconcurrency = 50\n",

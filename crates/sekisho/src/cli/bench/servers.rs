@@ -16,7 +16,7 @@ use sekisho_core::provider::{self, Scheme, Setup};
 use tokio::net::TcpListener;
 
 use super::{PATH, SECRET};
-use crate::checkpoint::server::{self, Body, Handler};
+use crate::checkpoint::server::{self, AnswerBody, Handler};
 use crate::config::Config;
 use crate::env::Env;
 use crate::now;
@@ -60,7 +60,7 @@ pub async fn run(args: Args) -> anyhow::Result<ExitCode> {
 struct VerifyOnly(Box<dyn Scheme>);
 
 impl Handler for VerifyOnly {
-    async fn answer(&self, _peer: SocketAddr, request: Request<Incoming>) -> Response<Body> {
+    async fn answer(&self, _peer: SocketAddr, request: Request<Incoming>) -> Response<AnswerBody> {
         let (parts, body) = request.into_parts();
         let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
         let mut answer = Response::new(Either::Left(Full::default()));

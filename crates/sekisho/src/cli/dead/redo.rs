@@ -13,12 +13,12 @@ use crate::cli::output::{count, json_out, line_out};
 
 /// What is to be done with dead letters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
+pub enum RedoChoice {
     Retry,
     Discard,
 }
 
-impl Decision {
+impl RedoChoice {
     const fn path(self) -> &'static str {
         match self {
             Self::Retry => "/v1/dead-letters/retry",
@@ -74,7 +74,7 @@ impl From<Discard> for Args {
 const GROUPS: [(&str, &str); 4] =
     [("COUNT", "count"), ("REASON", "reason"), ("LANE", "lane"), ("AT RISK", "risk_text")];
 
-pub async fn run(decision: Decision, args: Args, context: &Context) -> anyhow::Result<ExitCode> {
+pub async fn run(decision: RedoChoice, args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     let Args { which, reason, note } = args;
     let mut selection = DeadLetterSelection {
         ids: which.ids,
@@ -103,10 +103,10 @@ pub async fn run(decision: Decision, args: Args, context: &Context) -> anyhow::R
     Ok(ExitCode::SUCCESS)
 }
 
-fn foretell(decision: Decision, report: &DeadReport) {
+fn foretell(decision: RedoChoice, report: &DeadReport) {
     let act = match decision {
-        Decision::Retry => "retried",
-        Decision::Discard => "discarded",
+        RedoChoice::Retry => "retried",
+        RedoChoice::Discard => "discarded",
     };
     line_out(&format!("{} would be {act}", count(report.found, "dead letter")));
     if report.found > 0 {
@@ -115,14 +115,14 @@ fn foretell(decision: Decision, report: &DeadReport) {
     remarks(report);
 }
 
-fn tell(decision: Decision, report: &DeadReport, is_served: bool) {
+fn tell(decision: RedoChoice, report: &DeadReport, is_served: bool) {
     let letters = count(report.done, "dead letter");
     match decision {
-        Decision::Retry => line_out(&format!("{letters} queued again")),
-        Decision::Discard => line_out(&format!("{letters} discarded")),
+        RedoChoice::Retry => line_out(&format!("{letters} queued again")),
+        RedoChoice::Discard => line_out(&format!("{letters} discarded")),
     }
     remarks(report);
-    if decision == Decision::Retry && report.done > 0 && !is_served {
+    if decision == RedoChoice::Retry && report.done > 0 && !is_served {
         line_out("no server is running on this store: they wait until one is started");
     }
 }

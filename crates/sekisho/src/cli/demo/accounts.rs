@@ -11,7 +11,7 @@ use sekisho_core::Seq;
 use sekisho_core::job::Lane;
 use sekisho_core::source_name::OWN;
 use sekisho_core::state::Kind;
-use sekisho_demo::app::App;
+use sekisho_demo::app::DemoApp;
 use sekisho_demo::shop::{Money, Sale};
 use sekisho_store::{
     Access, DeadFilter, EventFilter, EventSummary, FIND_MAX, Order, Standing, StateFilter, Status, Store,
@@ -19,7 +19,7 @@ use sekisho_store::{
 };
 use tokio::runtime::Handle;
 
-use super::acts::Sent;
+use super::acts::SentCount;
 use super::stage::Stage;
 use super::{Stop, TICK};
 use crate::queries;
@@ -32,14 +32,14 @@ const STILL_RUNNING_MAX: Duration = Duration::from_mins(1);
 const ASKED_AT_ONCE: usize = 16;
 
 pub struct Accounts {
-    pub sender: Sender,
-    pub store: Held,
-    pub app: Got,
+    pub sender: DemoSender,
+    pub store: HeldMoney,
+    pub app: Received,
 }
 
 /// By the sender's own list.
 #[derive(Default)]
-pub struct Sender {
+pub struct DemoSender {
     /// Everything that was to be sent.
     pub events: BTreeSet<String>,
     pub requests_planned: u64,
@@ -57,12 +57,12 @@ pub struct Sender {
 
 /// In the store.
 #[derive(Default)]
-pub struct Held {
+pub struct HeldMoney {
     /// Stripe's events: id and where each stands.
     pub events: Vec<(String, Status)>,
     /// The ids of what Sekisho announced.
     pub announced: Vec<String>,
-    pub payments: Vec<Payment>,
+    pub payments: Vec<DemoPayment>,
     /// Not finished, and buried: each with what it is.
     pub waiting: Vec<String>,
     pub dead: Vec<String>,
@@ -75,7 +75,7 @@ pub struct Held {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Payment {
+pub struct DemoPayment {
     pub intents: Vec<String>,
     pub status: String,
     pub received: i64,
@@ -91,7 +91,7 @@ pub struct Audit {
 
 /// In the application's ledger.
 #[derive(Default)]
-pub struct Got {
+pub struct Received {
     /// Event and path of everything it did.
     pub effects: BTreeSet<(String, String)>,
     /// Done under two different message ids.
@@ -101,7 +101,7 @@ pub struct Got {
     pub repeats: u64,
 }
 
-pub fn read(stage: &Stage, sent: Sent, stop: &Stop, handle: &Handle) -> anyhow::Result<Accounts> {
+pub fn read(stage: &Stage, sent: SentCount, stop: &Stop, handle: &Handle) -> anyhow::Result<Accounts> {
     let started = Instant::now();
     let store = loop {
         stop.check()?;
@@ -114,10 +114,10 @@ pub fn read(stage: &Stage, sent: Sent, stop: &Stop, handle: &Handle) -> anyhow::
     Ok(Accounts { sender: sender(stage, sent), store, app: got(&stage.app) })
 }
 
-fn sender(stage: &Stage, sent: Sent) -> Sender {
+fn sender(stage: &Stage, sent: SentCount) -> DemoSender {
     let shop = &stage.shop;
-    let Sent { genuine, forged, kills } = sent;
-    Sender {
+    let SentCount { genuine, forged, kills } = sent;
+    DemoSender {
         events: shop.events.iter().map(|event| event.id.clone()).collect(),
         requests_planned: shop.requests(),
         requests: genuine.statuses.values().sum::<u64>() + genuine.unknown,
@@ -131,10 +131,10 @@ fn sender(stage: &Stage, sent: Sent) -> Sender {
     }
 }
 
-fn got(app: &App) -> Got {
+fn got(app: &DemoApp) -> Received {
     let (ledger, counts) = (app.ledger(), app.counts());
     let doubled = ledger.doubled();
-    Got {
+    Received {
         effects: ledger.effects().map(|(event, path)| (event.to_owned(), path.to_owned())).collect(),
         doubled: doubled
             .iter()
@@ -145,10 +145,10 @@ fn got(app: &App) -> Got {
     }
 }
 
-async fn held(url: &StoreUrl) -> anyhow::Result<Held> {
+async fn held(url: &StoreUrl) -> anyhow::Result<HeldMoney> {
     let store = sekisho_store::open(url, Access::Read).await?;
     let store = &*store;
-    let mut held = Held::default();
+    let mut held = HeldMoney::default();
     let events = events_after(store, None).await?;
     for event in &events {
         if event.source == OWN {
@@ -177,7 +177,7 @@ async fn held(url: &StoreUrl) -> anyhow::Result<Held> {
 }
 
 /// Where every delivery stands, by the store's account.
-async fn messages(store: &dyn Store, events: &[EventSummary], held: &mut Held) -> anyhow::Result<()> {
+async fn messages(store: &dyn Store, events: &[EventSummary], held: &mut HeldMoney) -> anyhow::Result<()> {
     let asked = stream::iter(events.iter().map(|event| store.find_messages(event.seq)));
     let mut answers = asked.buffer_unordered(ASKED_AT_ONCE);
     while let Some(messages) = answers.try_next().await? {
@@ -196,7 +196,7 @@ async fn messages(store: &dyn Store, events: &[EventSummary], held: &mut Held) -
     Ok(())
 }
 
-async fn payments(store: &dyn Store) -> anyhow::Result<Vec<Payment>> {
+async fn payments(store: &dyn Store) -> anyhow::Result<Vec<DemoPayment>> {
     let (mut payments, mut before) = (Vec::new(), None);
     loop {
         let filter = StateFilter { before, ..StateFilter::all(Kind::Payment, FIND_MAX) };
@@ -206,7 +206,7 @@ async fn payments(store: &dyn Store) -> anyhow::Result<Vec<Payment>> {
         for state in page.iter().filter(|state| !state.is_merged()) {
             let shown = view::payment(state)?;
             let shown = shown.thing;
-            payments.push(Payment {
+            payments.push(DemoPayment {
                 intents: shown.references.payment_intents.into_iter().collect(),
                 status: shown.status,
                 received: shown.amount_received,

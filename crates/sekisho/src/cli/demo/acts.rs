@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use sekisho_demo::app::Behaviour;
-use sekisho_demo::load::{Load, Pace, Progress, Recording, Report, Resend, Running};
+use sekisho_demo::load::{Load, LoadProgress, LoadResend, Pace, Recording, Report, RunningLoad};
 use sekisho_demo::shop::Forger;
 use sekisho_demo::traffic::Traffic;
 use tokio::runtime::Handle;
@@ -45,13 +45,18 @@ enum Act {
 const ACTS: [(u64, Act); 4] = [(12, Act::Fails), (30, Act::Kill), (48, Act::Crashes), (70, Act::Kill)];
 
 /// What the two senders know in the end.
-pub struct Sent {
+pub struct SentCount {
     pub genuine: Report,
     pub forged: Report,
     pub kills: usize,
 }
 
-pub fn perform(stage: &mut Stage, view: &mut View, stop: &Stop, handle: &Handle) -> anyhow::Result<Sent> {
+pub fn perform(
+    stage: &mut Stage,
+    view: &mut View,
+    stop: &Stop,
+    handle: &Handle,
+) -> anyhow::Result<SentCount> {
     let watch = Watch::new(stage.store.clone());
     Play { senders: Senders::start(stage), stage, view, stop, handle, watch, looked: None, kills: 0 }
         .perform()
@@ -69,7 +74,7 @@ struct Play<'p> {
 }
 
 impl Play<'_> {
-    fn perform(mut self) -> anyhow::Result<Sent> {
+    fn perform(mut self) -> anyhow::Result<SentCount> {
         let started = Instant::now();
         self.view.say("the shop is open: payments, repeats and forgeries come in");
         let mut acts = ACTS.into_iter().peekable();
@@ -159,7 +164,7 @@ impl Play<'_> {
     }
 
     fn figures(&self) -> Figures {
-        let count = |progress: &Progress| {
+        let count = |progress: &LoadProgress| {
             let read = |count: &std::sync::atomic::AtomicU64| count.load(Ordering::Relaxed);
             (read(&progress.accepted), read(&progress.refused), read(&progress.unanswered))
         };
@@ -182,10 +187,10 @@ impl Play<'_> {
 
 /// Dropping them ends them: their threads look at `stop`.
 struct Senders {
-    genuine: Option<Running>,
-    forged: Option<Running>,
-    genuine_progress: Arc<Progress>,
-    forged_progress: Arc<Progress>,
+    genuine: Option<RunningLoad>,
+    forged: Option<RunningLoad>,
+    genuine_progress: Arc<LoadProgress>,
+    forged_progress: Arc<LoadProgress>,
 }
 
 impl Senders {
@@ -202,7 +207,8 @@ impl Senders {
             ledger: Recording::Memory,
             ..Load::new(address)
         };
-        let genuine = Load { resend: Resend::UntilAcknowledged, ..load(CONNECTIONS, requests, per_second) };
+        let genuine =
+            Load { resend: LoadResend::UntilAcknowledged, ..load(CONNECTIONS, requests, per_second) };
         let forged = load(FORGER_CONNECTIONS, forgeries, per_second / FORGED_EVERY as f64);
         let (genuine_progress, forged_progress) =
             (Arc::clone(&genuine.progress), Arc::clone(&forged.progress));
@@ -216,16 +222,16 @@ impl Senders {
     }
 
     fn are_over(&self) -> bool {
-        [&self.genuine, &self.forged].into_iter().flatten().all(Running::is_over)
+        [&self.genuine, &self.forged].into_iter().flatten().all(RunningLoad::is_over)
     }
 
     fn accepted(&self) -> u64 {
         self.genuine_progress.accepted.load(Ordering::Relaxed)
     }
 
-    fn stop(mut self, kills: usize) -> Sent {
-        let stop = |running: &mut Option<Running>| running.take().expect("stopped once").stop();
-        Sent { genuine: stop(&mut self.genuine), forged: stop(&mut self.forged), kills }
+    fn stop(mut self, kills: usize) -> SentCount {
+        let stop = |running: &mut Option<RunningLoad>| running.take().expect("stopped once").stop();
+        SentCount { genuine: stop(&mut self.genuine), forged: stop(&mut self.forged), kills }
     }
 }
 

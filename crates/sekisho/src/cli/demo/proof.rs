@@ -13,7 +13,7 @@ use sekisho_demo::shop::Money;
 use sekisho_store::Status;
 use serde::Serialize;
 
-use super::accounts::{Accounts, Payment};
+use super::accounts::{Accounts, DemoPayment};
 use super::stage::{ARCHIVE, SHOP};
 use expected::{due, fact_of, status_of};
 
@@ -22,11 +22,11 @@ const STATUSES: [&str; 5] = ["paid", "partially_refunded", "refunded", "failed",
 
 #[derive(Debug)]
 pub struct Proof {
-    pub lines: Vec<Line>,
+    pub lines: Vec<ProofRow>,
 }
 
 #[derive(Debug, Serialize)]
-pub struct Line {
+pub struct ProofRow {
     /// Where the number comes from.
     #[serde(rename = "from")]
     pub group: Group,
@@ -87,8 +87,8 @@ impl Proof {
     }
 }
 
-fn line(group: Group, what: &str, says: String, wrong: Vec<String>) -> Line {
-    Line { group, what: what.to_owned(), holds: Some(wrong.is_empty()), says, wrong }
+fn line(group: Group, what: &str, says: String, wrong: Vec<String>) -> ProofRow {
+    ProofRow { group, what: what.to_owned(), holds: Some(wrong.is_empty()), says, wrong }
 }
 
 fn number(n: usize) -> String {
@@ -97,7 +97,7 @@ fn number(n: usize) -> String {
 
 // --- the sender ------------------------------------------------------------------------------------------------------
 
-fn sent(accounts: &Accounts) -> Line {
+fn sent(accounts: &Accounts) -> ProofRow {
     let sender = &accounts.sender;
     let planned = sender.requests_planned;
     let again = sender.requests.saturating_sub(planned);
@@ -115,7 +115,7 @@ fn sent(accounts: &Accounts) -> Line {
     line(Group::Sender, "sent", says, wrong.into_iter().collect())
 }
 
-fn acknowledged(accounts: &Accounts) -> Line {
+fn acknowledged(accounts: &Accounts) -> ProofRow {
     let sender = &accounts.sender;
     let once: BTreeSet<_> = sender.acknowledged.iter().collect();
     let wrong = sender.events.iter().filter(|id| !once.contains(id));
@@ -130,14 +130,14 @@ fn acknowledged(accounts: &Accounts) -> Line {
 
 // --- the store -------------------------------------------------------------------------------------------------------
 
-fn stored(accounts: &Accounts) -> Line {
+fn stored(accounts: &Accounts) -> ProofRow {
     let held: BTreeSet<_> = accounts.store.events.iter().map(|(id, _)| id).collect();
     let missing = accounts.sender.events.iter().filter(|id| !held.contains(id));
     let wrong = missing.map(|id| format!("{id} is not there")).collect();
     line(Group::Store, "stored", format!("{} events, each once", number(held.len())), wrong)
 }
 
-fn settled(accounts: &Accounts) -> Line {
+fn settled(accounts: &Accounts) -> ProofRow {
     let (mut by_rule, mut without, mut wrong) = (0, 0, Vec::new());
     for (id, status) in &accounts.store.events {
         match status {
@@ -154,17 +154,17 @@ fn settled(accounts: &Accounts) -> Line {
     line(Group::Store, "processed", says, wrong)
 }
 
-fn waiting(accounts: &Accounts) -> Line {
+fn waiting(accounts: &Accounts) -> ProofRow {
     let waiting = &accounts.store.waiting;
     line(Group::Store, "waiting", number(waiting.len()), waiting.clone())
 }
 
-fn dead(accounts: &Accounts) -> Line {
+fn dead(accounts: &Accounts) -> ProofRow {
     let dead = &accounts.store.dead;
     line(Group::Store, "dead letters", number(dead.len()), dead.clone())
 }
 
-fn books(accounts: &Accounts) -> Line {
+fn books(accounts: &Accounts) -> ProofRow {
     let books = &accounts.store.books;
     let says = format!(
         "{} lines sum to zero, and {} payments are booked as their facts say",
@@ -175,7 +175,7 @@ fn books(accounts: &Accounts) -> Line {
     line(Group::Store, "books", says, wrong)
 }
 
-fn audit(accounts: &Accounts) -> Line {
+fn audit(accounts: &Accounts) -> ProofRow {
     let audit = &accounts.store.audit;
     let says = format!(
         "{} entries on {} links, none changed, removed or inserted",
@@ -191,7 +191,7 @@ fn audit(accounts: &Accounts) -> Line {
 
 // --- the application -------------------------------------------------------------------------------------------------
 
-fn delivered(accounts: &Accounts) -> Line {
+fn delivered(accounts: &Accounts) -> ProofRow {
     let (app, store) = (&accounts.app, &accounts.store);
     let at = |path: &str| app.effects.iter().filter(|(_, own)| own == path).count();
     let says = format!(
@@ -208,19 +208,19 @@ fn delivered(accounts: &Accounts) -> Line {
 }
 
 /// Nobody can prevent these: who gets no answer can't know whether it was heard.
-fn repeated(accounts: &Accounts) -> Line {
+fn repeated(accounts: &Accounts) -> ProofRow {
     let says = format!(
         "{} came again under the id they had: the application answered too late or hung up,\n\
          or the server was killed ({} times) before it noted the answer. By that id they are known.",
         thousands(accounts.app.repeats),
         accounts.sender.kills
     );
-    Line { group: Group::App, what: "repeated".into(), holds: None, says, wrong: Vec::new() }
+    ProofRow { group: Group::App, what: "repeated".into(), holds: None, says, wrong: Vec::new() }
 }
 
 // --- side by side ----------------------------------------------------------------------------------------------------
 
-fn lost(accounts: &Accounts) -> Line {
+fn lost(accounts: &Accounts) -> ProofRow {
     let Accounts { sender, store, app } = accounts;
     let held: BTreeSet<_> = store.events.iter().map(|(id, _)| id).collect();
     let acknowledged: BTreeSet<_> = sender.acknowledged.iter().collect();
@@ -249,7 +249,7 @@ fn lost(accounts: &Accounts) -> Line {
     line(Group::SideBySide, "lost", says, wrong)
 }
 
-fn doubled(accounts: &Accounts) -> Line {
+fn doubled(accounts: &Accounts) -> ProofRow {
     let Accounts { store, app, .. } = accounts;
     let mut wrong = twice(store.events.iter().map(|(id, _)| id.clone()), "is stored");
     wrong.extend(twice(store.announced.iter().map(|id| fact_of(id)), "was announced"));
@@ -268,7 +268,7 @@ fn twice(ids: impl Iterator<Item = String>, what: &str) -> Vec<String> {
     more.map(|(id, times)| format!("{id} {what} {times} times")).collect()
 }
 
-fn forged(accounts: &Accounts) -> Line {
+fn forged(accounts: &Accounts) -> ProofRow {
     let Accounts { sender, store, app } = accounts;
     let mut wrong = Vec::new();
     if sender.forged_accepted > 0 {
@@ -291,8 +291,8 @@ fn forged(accounts: &Accounts) -> Line {
     line(Group::SideBySide, "forgeries", says, wrong)
 }
 
-fn payments(accounts: &Accounts) -> Line {
-    let found: BTreeMap<_, &Payment> = accounts
+fn payments(accounts: &Accounts) -> ProofRow {
+    let found: BTreeMap<_, &DemoPayment> = accounts
         .store
         .payments
         .iter()
@@ -325,7 +325,7 @@ fn payments(accounts: &Accounts) -> Line {
 }
 
 /// One line for each currency that either knows.
-fn money(accounts: &Accounts) -> Vec<Line> {
+fn money(accounts: &Accounts) -> Vec<ProofRow> {
     let Accounts { sender, store, .. } = accounts;
     let currencies: BTreeSet<_> = sender.money.keys().chain(store.money.keys()).collect();
     let each = currencies.into_iter().map(|currency| {

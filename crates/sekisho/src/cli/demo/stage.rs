@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, bail};
-use sekisho_demo::app::{self, App, Behaviour, Keep};
+use sekisho_demo::app::{self, Behaviour, DemoApp, Keep};
 use sekisho_demo::postgres::{self, Postgres};
-use sekisho_demo::process::{Config, Options, Server};
+use sekisho_demo::process::{Server, ServerConfig, ServerOptions};
 use sekisho_demo::shop::Shop;
 use sekisho_store::{Access, EventFilter, OpenError, StoreUrl};
 use tempfile::TempDir;
@@ -27,13 +27,13 @@ const LATE: Duration = Duration::from_millis(1_400);
 const SLOW: Duration = Duration::from_millis(200);
 
 /// Which store the user asked for.
-pub enum Wanted {
+pub enum WantedStage {
     Sqlite,
     Private,
     Database(StoreUrl),
 }
 
-impl Wanted {
+impl WantedStage {
     pub fn parse(store: Option<&str>) -> anyhow::Result<Self> {
         match store {
             None | Some("sqlite") => Ok(Self::Sqlite),
@@ -59,7 +59,7 @@ impl Wanted {
 /// Order matters: dropped from the top, so that who uses a thing goes before it.
 pub struct Stage {
     pub server: Server,
-    pub app: App,
+    pub app: DemoApp,
     pub shop: Arc<Shop>,
     pub seed: u64,
     pub kind: &'static str,
@@ -69,23 +69,23 @@ pub struct Stage {
 }
 
 impl Stage {
-    pub fn set(wanted: Wanted, payments: u32, seed: u64, handle: &Handle) -> anyhow::Result<Self> {
+    pub fn set(wanted: WantedStage, payments: u32, seed: u64, handle: &Handle) -> anyhow::Result<Self> {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let kind = wanted.name();
         let folder = tempfile::Builder::new().prefix("sekisho-demo-").tempdir();
         let folder = folder.context("the demo needs a temporary folder")?;
         let (store, database) = match wanted {
-            Wanted::Sqlite => (StoreUrl::Sqlite(folder.path().join("sekisho.db")), None),
-            Wanted::Private => {
+            WantedStage::Sqlite => (StoreUrl::Sqlite(folder.path().join("sekisho.db")), None),
+            WantedStage::Private => {
                 let (url, database) = private()?;
                 (url, Some(database))
             }
-            Wanted::Database(url) => {
+            WantedStage::Database(url) => {
                 handle.block_on(require_empty(&url))?;
                 (url, None)
             }
         };
-        let app = App::start_with(app::Settings {
+        let app = DemoApp::start_with(app::Settings {
             behaviour: moody(seed),
             keep: Keep::Ids,
             ..app::Settings::default()
@@ -102,11 +102,11 @@ impl Stage {
         };
         let app_secret = format!("whsec_{}", token::generate::<24>());
         let env = [("SEKISHO_STORE_URL", address), ("DEMO_STRIPE", secret), ("DEMO_APP", app_secret)];
-        let server = Server::start(Options {
-            config: Config::Text(config(&app.url())),
+        let server = Server::start(ServerOptions {
+            config: ServerConfig::Text(config(&app.url())),
             env: env.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
             ready_within: READY_WITHIN,
-            ..Options::new(binary, folder.path())
+            ..ServerOptions::new(binary, folder.path())
         });
         let server = server.map_err(anyhow::Error::msg)?;
         Ok(Self { server, app, shop, seed, kind, store, _database: database, _folder: folder })
@@ -175,11 +175,11 @@ mod tests {
 
     #[test]
     fn h6_the_store_is_one_of_the_demos_own_or_a_named_database() {
-        let name = |text| Wanted::parse(text).map(|wanted| wanted.name());
+        let name = |text| WantedStage::parse(text).map(|wanted| wanted.name());
         assert_eq!(name(None).unwrap(), "SQLite");
         assert_eq!(name(Some("sqlite")).unwrap(), "SQLite");
         assert_eq!(name(Some("postgres")).unwrap(), "PostgreSQL");
-        assert!(matches!(Wanted::parse(Some("postgres://u@h/d")), Ok(Wanted::Database(_))));
+        assert!(matches!(WantedStage::parse(Some("postgres://u@h/d")), Ok(WantedStage::Database(_))));
         for wrong in ["sqlite:mine.db", "mysql", ""] {
             let error = name(Some(wrong)).unwrap_err().to_string();
             assert!(error.contains("postgres://"), "{wrong}: {error}");

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use sekisho_demo::measure::thousands;
 
-use super::proof::{Group, Line, Proof};
+use super::proof::{Group, Proof, ProofRow};
 use super::stage::Stage;
 use crate::cli::output::raw_out;
 
@@ -146,7 +146,7 @@ impl View {
         self.line(&format!("  {verdict}   {seconds:.0} s"));
     }
 
-    fn proof_line(&self, line: &Line, width: usize) {
+    fn proof_line(&self, line: &ProofRow, width: usize) {
         let mark = match line.holds {
             Some(true) => self.painted("32", "✓"),
             Some(false) => self.painted("31", "✗"),

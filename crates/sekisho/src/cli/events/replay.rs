@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use sekisho_core::Time;
 
-use super::{Conditions, Range};
+use super::{EventConditions, Range};
 use crate::acts::{Replay, ReplayReport};
 use crate::cli::Context;
 use crate::cli::bulk::{BulkOptions, confirm};
@@ -16,7 +16,7 @@ pub struct Args {
     /// Which events, by Sekisho's id or the provider's
     ids: Vec<String>,
     #[command(flatten)]
-    conditions: Conditions,
+    conditions: EventConditions,
     #[command(flatten)]
     range: Range,
     /// Every event there is

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sekisho_core::Seq;
 
-use super::{COLUMNS, Conditions};
+use super::{COLUMNS, EventConditions};
 use crate::cli::Context;
 use crate::cli::client::{Client, Needs, Query, Whole};
 use crate::cli::output::{cells, hint, json_out, line_out};
@@ -15,7 +15,7 @@ use crate::types::{Event, Page};
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
-    conditions: Conditions,
+    conditions: EventConditions,
     /// One JSON object a line
     #[arg(long)]
     json: bool,
@@ -56,7 +56,7 @@ const PATH: &str = "/v1/events";
 const PAGE: usize = 1_000;
 
 impl<'c> Follower<'c> {
-    pub async fn from_now_on(client: &'c Client, conditions: &Conditions) -> anyhow::Result<Self> {
+    pub async fn from_now_on(client: &'c Client, conditions: &EventConditions) -> anyhow::Result<Self> {
         let newest: Vec<Event> =
             client.items(PATH, &Query::new().flag("own", true).with("limit", Some(1))).await?;
         let start = newest.first().map(number).transpose()?.unwrap_or(Seq::ZERO);

@@ -11,24 +11,24 @@ use crate::acts::FieldError;
 const ROWS_MAX: usize = 100_000;
 
 pub struct Sheet {
-    pub rows: Vec<Row>,
-    pub problems: Vec<Problem>,
+    pub rows: Vec<SheetRow>,
+    pub problems: Vec<SheetProblem>,
 }
 
 /// One line, as an order to the directory.
-pub struct Row {
+pub struct SheetRow {
     pub line: usize,
     pub order: Map<String, Value>,
 }
 
-impl Row {
-    pub fn problem(&self, error: FieldError) -> Problem {
-        Problem { line: self.line, column: error.field, detail: error.detail }
+impl SheetRow {
+    pub fn problem(&self, error: FieldError) -> SheetProblem {
+        SheetProblem { line: self.line, column: error.field, detail: error.detail }
     }
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct SheetProblem {
     pub line: usize,
     pub column: String,
     pub detail: String,
@@ -63,7 +63,7 @@ pub fn read(register: Register, bytes: &[u8]) -> Result<Sheet, String> {
         if rows.len() == ROWS_MAX {
             return Err(format!("has more than {ROWS_MAX} rows; split it into several"));
         }
-        let mut row = Row { line, order: Map::new() };
+        let mut row = SheetRow { line, order: Map::new() };
         if record.len() != columns.len() {
             let detail = format!(
                 "has {} cells; expected {}, as the first line has (a text with a comma in it stands in quotes)",
@@ -91,10 +91,15 @@ pub fn read(register: Register, bytes: &[u8]) -> Result<Sheet, String> {
 }
 
 /// Which column is what, by the first line.
-fn columns(register: Register, line: usize, header: &csv::StringRecord) -> (Vec<&'static str>, Vec<Problem>) {
+fn columns(
+    register: Register,
+    line: usize,
+    header: &csv::StringRecord,
+) -> (Vec<&'static str>, Vec<SheetProblem>) {
     let (mut columns, mut problems) = (Vec::new(), Vec::new());
-    let mut wrong =
-        |column: &str, detail: String| problems.push(Problem { line, column: column.to_owned(), detail });
+    let mut wrong = |column: &str, detail: String| {
+        problems.push(SheetProblem { line, column: column.to_owned(), detail });
+    };
     for cell in header {
         let name = cell.trim().to_lowercase();
         match register.fields().iter().find(|known| **known == name) {

@@ -111,11 +111,11 @@ fn h2_a_file_in_another_encoding_is_refused_with_the_way_to_save_it() {
 
 #[test]
 fn h2_a_long_table_goes_in_parts_that_a_request_can_carry() {
-    let row = |line: usize, letters: usize| Row {
+    let row = |line: usize, letters: usize| SheetRow {
         line,
         order: order([("id", Some(line.into())), ("name", Some("x".repeat(letters).into()))]),
     };
-    let lengths = |rows: &[Row]| parts(rows).iter().map(|part| part.len()).collect::<Vec<_>>();
+    let lengths = |rows: &[SheetRow]| parts(rows).iter().map(|part| part.len()).collect::<Vec<_>>();
     assert_eq!(lengths(&[]), [0; 0]);
     let short: Vec<_> = (0..=PART_ROWS).map(|n| row(n, 5)).collect();
     assert_eq!(lengths(&short), [PART_ROWS, 1]);

@@ -25,7 +25,7 @@ const STUCK_AFTER: Duration = Duration::from_mins(2);
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
 /// Why the waiting ended.
-pub enum Ended {
+pub enum WaitEnded {
     /// All of them are over.
     Over,
     /// Nobody wanted to wait, or could.
@@ -35,7 +35,7 @@ pub enum Ended {
     Stuck(String),
 }
 
-impl Ended {
+impl WaitEnded {
     pub fn is_stuck(&self) -> bool {
         match self {
             Self::Stuck(_) => true,
@@ -66,7 +66,7 @@ impl Standing {
     }
 }
 
-pub async fn wait(client: &Client, report: &RemindReport, tenant: Option<&str>) -> anyhow::Result<Ended> {
+pub async fn wait(client: &Client, report: &RemindReport, tenant: Option<&str>) -> anyhow::Result<WaitEnded> {
     let mut interrupted = signal(SignalKind::interrupt()).context("can't hear Ctrl-C")?;
     let mut shown = Shown::new();
     let mut last = (Instant::now(), Vec::new());
@@ -76,7 +76,7 @@ pub async fn wait(client: &Client, report: &RemindReport, tenant: Option<&str>) 
         let standing = Standing::of(summaries.iter().map(|summary| &**summary));
         shown.show(standing);
         if standing.over == standing.total {
-            return Ok(Ended::Over);
+            return Ok(WaitEnded::Over);
         }
         // A try that begins is news, too.
         let by_status: Vec<_> = summaries.iter().map(|summary| summary.by_status.clone()).collect();
@@ -88,10 +88,10 @@ pub async fn wait(client: &Client, report: &RemindReport, tenant: Option<&str>) 
         // A key of one tenant may not look at channels, and waits all the same.
         let channels = client.items("/v1/channels", &Query::new()).await.unwrap_or_default();
         if let Some(why) = shut(&channels, &report.channel, now()) {
-            return Ok(Ended::Stuck(format!("{left} wait, and {why}")));
+            return Ok(WaitEnded::Stuck(format!("{left} wait, and {why}")));
         }
         if quiet > STUCK_AFTER {
-            return Ok(Ended::Stuck(format!(
+            return Ok(WaitEnded::Stuck(format!(
                 "{left} wait, and nothing happened for {} s; `sekisho channels` and `sekisho doctor` may say why",
                 quiet.as_secs()
             )));
@@ -99,7 +99,7 @@ pub async fn wait(client: &Client, report: &RemindReport, tenant: Option<&str>) 
         let pause = LOOK_EVERY.max(began.elapsed() * LOOK_PART);
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
-            _ = interrupted.recv() => return Ok(Ended::Interrupted),
+            _ = interrupted.recv() => return Ok(WaitEnded::Interrupted),
         }
     }
 }

@@ -45,17 +45,17 @@ fn h5_the_example_is_complete_and_says_the_defaults() {
     for setting in SETTINGS {
         assert!(text.contains(&format!("\n{} = ", setting.key)), "{}", setting.key);
     }
-    shows_every_key::<source::Draft>(&example());
-    shows_every_key::<route::Draft>(&example());
-    shows_every_key::<schedule::Draft>(&example());
-    shows_every_key::<compensation::Draft>(&example());
-    shows_every_key::<key::Draft>(&example());
+    shows_every_key::<source::SourceDraft>(&example());
+    shows_every_key::<route::RouteDraft>(&example());
+    shows_every_key::<schedule::ScheduleDraft>(&example());
+    shows_every_key::<compensation::CompensationDraft>(&example());
+    shows_every_key::<key::KeyDraft>(&example());
 }
 
 #[test]
 fn h5_every_example_of_a_source_key_is_itself_valid() {
     let paypal = "[[source]]\nname = \"p\"\nprovider = \"paypal\"\nwebhook_id = \"1JE\"\n";
-    for key in &source::Draft::KEYS[3..] {
+    for key in &source::SourceDraft::KEYS[3..] {
         let source = if key.name == "certificate" { paypal } else { SOURCE };
         let text = format!("{source}{} = {}\n", key.name, key.example);
         let result = check(&text, &[]);
@@ -83,9 +83,9 @@ const SECRET: &str = "\"whsec_c2VjcmV0IG9mIHR3ZW50eQ==\"";
 
 #[test]
 fn h5_the_other_blocks_are_valid_as_the_example_shows_them() {
-    let all = example_of::<route::Draft>(|_| true)
-        + &example_of::<schedule::Draft>(|_| true)
-        + &example_of::<key::Draft>(|_| true);
+    let all = example_of::<route::RouteDraft>(|_| true)
+        + &example_of::<schedule::ScheduleDraft>(|_| true)
+        + &example_of::<key::KeyDraft>(|_| true);
     let config = check(&(SOURCE.to_owned() + &all), &[]).unwrap();
     assert_eq!((config.routes.len(), config.schedules.len(), config.keys.len()), (1, 1, 1));
 }
@@ -93,9 +93,9 @@ fn h5_the_other_blocks_are_valid_as_the_example_shows_them() {
 #[test]
 fn h5_blocks_of_a_kind_have_different_names() {
     let blocks = [
-        ("routes", example_of::<route::Draft>(|_| true)),
-        ("schedules", example_of::<schedule::Draft>(|_| true)),
-        ("keys", example_of::<key::Draft>(|_| true)),
+        ("routes", example_of::<route::RouteDraft>(|_| true)),
+        ("schedules", example_of::<schedule::ScheduleDraft>(|_| true)),
+        ("keys", example_of::<key::KeyDraft>(|_| true)),
     ];
     for (kind, block) in blocks {
         let found = check(&block.repeat(3), &[]).unwrap_err();

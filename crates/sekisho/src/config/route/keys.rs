@@ -8,13 +8,13 @@ use sekisho_core::delivery::route::Send;
 use sekisho_core::pattern::Pattern;
 use sekisho_core::rule::Rule;
 
-use super::Draft;
+use super::RouteDraft;
 use crate::config::given::Given;
 use crate::config::secret::resolve;
-use crate::config::table::{self, Key};
+use crate::config::table::{self, SettingKey};
 
-pub const KEYS: &[Key<Draft>] = &[
-    Key {
+pub const KEYS: &[SettingKey<RouteDraft>] = &[
+    SettingKey {
         name: "name",
         example: "\"app\"",
         help: "Letters, digits, - and _.",
@@ -23,7 +23,7 @@ pub const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "url",
         example: "\"https://app.example.com/webhooks\"",
         help: "Where events are sent, by POST. Redirects are not followed. env:NAME and file:PATH work too.",
@@ -32,7 +32,7 @@ pub const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "secrets",
         example: "[\"env:APP_WEBHOOK_SECRET\"]",
         help: "What requests are signed with, shared with the app. Several while you rotate, the new one first.",
@@ -41,7 +41,7 @@ pub const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "signing",
         example: "\"standard-webhooks\"",
         help: "standard-webhooks, stripe (for handlers that use Stripe's library: only Stripe's events and Sekisho's own), upstash, or none.",
@@ -51,7 +51,7 @@ pub const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "events",
         example: "[\"payment_intent.*\", \"*.refunded\"]",
         help: "Types of events it gets, with * for any characters; default: all.",
@@ -60,7 +60,7 @@ pub const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "sources",
         example: "[\"stripe\"]",
         help: "Names of sources it gets events of, with * for any characters; default: all. Hints only if their source is named in full.",
@@ -69,7 +69,7 @@ pub const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "filter",
         example: "\"event.livemode == true && body.data.object.amount > 1000\"",
         help: "Only events for which this CEL expression is true. `event` and `body` are known; has(body.x) asks for a key.",
@@ -80,7 +80,7 @@ pub const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "send",
         example: "\"raw\"",
         help: "raw: the provider's request, byte for byte. event: Sekisho's envelope around it. settled: what it resulted in (payment.paid, …).",
@@ -89,7 +89,7 @@ pub const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "headers",
         example: "[\"X-Environment: production\"]",
         help: "Sent along with every request; a value may be env:NAME or file:PATH.",
@@ -98,7 +98,7 @@ pub const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "timeout",
         example: "\"30s\"",
         help: "How long an answer may take, from the connection on; 1s to 15m.",
@@ -107,7 +107,7 @@ pub const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "concurrency",
         example: "20",
         help: "Requests under way at the same time; 1 to 1000.",
@@ -116,7 +116,7 @@ pub const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "rate",
         example: "100",
         help: "Requests a second; default: no limit.",
@@ -125,7 +125,7 @@ pub const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "retries",
         example: "3",
         help: "Retries after the first attempt; then the event becomes a dead letter.",
@@ -134,7 +134,7 @@ pub const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "retry_first",
         example: "\"1s\"",
         help: "The wait before the first retry; it doubles each time. An app's Retry-After is honoured.",
@@ -144,7 +144,7 @@ pub const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "retry_cap",
         example: "\"1h\"",
         help: "The longest wait between two attempts.",
@@ -154,7 +154,7 @@ pub const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "breaker_failures",
         example: "30",
         help: "After this many failures in a row, deliveries to the destination pause for a while; 0: never.",
@@ -163,7 +163,7 @@ pub const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "fifo",
         example: "\"event.object.id\"",
         help: "A CEL expression that gives a key: events with the same key arrive in order, one at a time.",
@@ -172,7 +172,7 @@ pub const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "allow_private",
         example: "false",
         help: "Allow a destination inside your own network or on this machine.",

@@ -31,7 +31,7 @@ fn c1_a_name_an_address_and_a_secret_are_a_route() {
 #[test]
 fn c4_every_example_of_a_key_is_valid_and_what_is_optional_shows_its_default() {
     let needed = ["name", "url", "secrets"];
-    let base = example_of::<Draft>(|key| needed.contains(&key));
+    let base = example_of::<RouteDraft>(|key| needed.contains(&key));
     let default = check(&base, &[]).unwrap().routes.remove(0);
     for key in KEYS.iter().filter(|key| !needed.contains(&key.name)) {
         let with = check(&format!("{base}{} = {}\n", key.name, key.example), &[]).unwrap().routes.remove(0);
@@ -84,7 +84,7 @@ fn c3_signing_is_chosen_never_forgotten() {
     assert_eq!(route("signing = \"none\"\n").unwrap().signer.kind(), Signing::None);
     assert!(route(&format!("signing = \"none\"\n{SECRETS}")).unwrap_err().contains("remove one of them"));
     assert!(route("signing = \"stripe\"\n").unwrap_err().contains("`secrets` is missing"));
-    let signing = Draft::KEYS.iter().find(|key| key.name == "signing").unwrap();
+    let signing = RouteDraft::KEYS.iter().find(|key| key.name == "signing").unwrap();
     for kind in Signing::ALL {
         assert!(signing.help.contains(kind.name()), "{kind:?}");
         assert!(route("signing = \"hmac\"\n").unwrap_err().contains(kind.name()), "{kind:?}");

@@ -48,7 +48,7 @@ impl Default for Config {
             orders: OrderPolicy::default(),
             escalation: Escalation { chat: "alerts".into(), mail: "mail".into(), pager: "pager".into() },
             reservations: Reservations { hold_ms: 30 * 60_000, quantity_max: 20 },
-            reconcile: reconcile::Policy::default(),
+            reconcile: reconcile::ReconcilePolicy::default(),
             notifications: Notifications {
                 house: House { time_zone: "Asia/Tokyo".into(), ..House::default() },
                 templates: None,

@@ -1,6 +1,6 @@
 //! How a source reaches its provider's own API.
 
-use sekisho_core::provider::About;
+use sekisho_core::provider::AboutProvider;
 use sekisho_core::{Secret, settlement};
 use url::Url;
 
@@ -26,7 +26,7 @@ pub struct Api {
 impl Source {
     /// The provider's API, where its lists are compared with what came.
     pub fn compared(&self) -> Option<&Api> {
-        let provider = settlement::Provider::parse(self.provider.about().name)?;
+        let provider = settlement::ApiProvider::parse(self.provider.about().name)?;
         self.api.as_ref().filter(|api| api.reconcile && !provider.only_hints())
     }
 
@@ -68,7 +68,7 @@ impl WrittenApi<'_> {
     pub fn check(
         self,
         name: &str,
-        about: &About,
+        about: &AboutProvider,
         warnings: &mut Vec<String>,
         problems: &mut Vec<String>,
     ) -> Option<Api> {
@@ -79,7 +79,7 @@ impl WrittenApi<'_> {
             }
             return None;
         };
-        let Some(provider) = settlement::Provider::parse(about.name) else {
+        let Some(provider) = settlement::ApiProvider::parse(about.name) else {
             problem(&format!("nothing is read from {} yet; leave api_key out", about.name));
             return None;
         };
@@ -88,7 +88,7 @@ impl WrittenApi<'_> {
             (None, Some(_)) => problem(&format!("{} has no client_id; leave it out", about.title)),
             (Some(_), Some(_)) | (None, None) => {}
         }
-        if provider == settlement::Provider::Square && self.account.is_none() {
+        if provider == settlement::ApiProvider::Square && self.account.is_none() {
             problem(
                 "api_key needs account beside it, because Square's lists don't say whose they are: write the merchant's id, \
                  as merchant_id of its events says",
@@ -112,30 +112,30 @@ impl WrittenApi<'_> {
 }
 
 /// What stands beside the key, at providers that want two things.
-const fn client_id_of(provider: settlement::Provider) -> Option<&'static str> {
+const fn client_id_of(provider: settlement::ApiProvider) -> Option<&'static str> {
     match provider {
-        settlement::Provider::Paypal => {
+        settlement::ApiProvider::Paypal => {
             Some("the app's client id (Developer Dashboard → Apps & Credentials)")
         }
-        settlement::Provider::LinePay => Some("the channel id; api_key is then the channel secret"),
-        settlement::Provider::Stripe
-        | settlement::Provider::Square
-        | settlement::Provider::Payjp
-        | settlement::Provider::Komoju
-        | settlement::Provider::MollieClassic => None,
+        settlement::ApiProvider::LinePay => Some("the channel id; api_key is then the channel secret"),
+        settlement::ApiProvider::Stripe
+        | settlement::ApiProvider::Square
+        | settlement::ApiProvider::Payjp
+        | settlement::ApiProvider::Komoju
+        | settlement::ApiProvider::MollieClassic => None,
     }
 }
 
 /// Where a provider's API is; `None` where that depends on the mode, and the mode is not said.
-const fn api_url(provider: settlement::Provider, livemode: Option<bool>) -> Option<&'static str> {
+const fn api_url(provider: settlement::ApiProvider, livemode: Option<bool>) -> Option<&'static str> {
     let (live, sandbox) = match provider {
-        settlement::Provider::Stripe => return Some(stripe::BASE_URL),
-        settlement::Provider::Payjp => return Some(payjp::BASE_URL),
-        settlement::Provider::Komoju => return Some(komoju::BASE_URL),
-        settlement::Provider::MollieClassic => return Some(mollie::BASE_URL),
-        settlement::Provider::Paypal => (paypal::BASE_URL, paypal::SANDBOX_URL),
-        settlement::Provider::Square => (square::BASE_URL, square::SANDBOX_URL),
-        settlement::Provider::LinePay => (line_pay::BASE_URL, line_pay::SANDBOX_URL),
+        settlement::ApiProvider::Stripe => return Some(stripe::BASE_URL),
+        settlement::ApiProvider::Payjp => return Some(payjp::BASE_URL),
+        settlement::ApiProvider::Komoju => return Some(komoju::BASE_URL),
+        settlement::ApiProvider::MollieClassic => return Some(mollie::BASE_URL),
+        settlement::ApiProvider::Paypal => (paypal::BASE_URL, paypal::SANDBOX_URL),
+        settlement::ApiProvider::Square => (square::BASE_URL, square::SANDBOX_URL),
+        settlement::ApiProvider::LinePay => (line_pay::BASE_URL, line_pay::SANDBOX_URL),
     };
     match livemode {
         Some(true) => Some(live),

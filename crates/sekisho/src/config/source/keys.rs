@@ -5,12 +5,12 @@ use ipnet::IpNet;
 use sekisho_core::source_name;
 use url::Url;
 
-use super::{Draft, UnusableBody};
-use crate::config::table::{self, Key};
+use super::{SourceDraft, UnusableBody};
+use crate::config::table::{self, SettingKey};
 
 /// A provider's own keys come from its file.
-pub const KEYS: &[Key<Draft>] = &[
-    Key {
+pub const KEYS: &[SettingKey<SourceDraft>] = &[
+    SettingKey {
         name: "name",
         example: "\"stripe\"",
         help: "Letters, digits, - and _. The webhook URL is /webhooks/NAME.",
@@ -23,7 +23,7 @@ pub const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "provider",
         example: "\"stripe\"",
         help: "Who sends. `sekisho providers` lists them.",
@@ -32,7 +32,7 @@ pub const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "secrets",
         example: "[\"env:STRIPE_WEBHOOK_SECRET\"]",
         help: "env:NAME, file:PATH, or the text itself (with a warning). Several while you rotate.",
@@ -41,7 +41,7 @@ pub const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "path",
         example: "\"/webhooks/stripe\"",
         help: "Another path, so that a URL already registered at the provider can stay.",
@@ -59,7 +59,7 @@ pub const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "public_url",
         example: "\"https://pay.example.com/webhooks/stripe\"",
         help: "The address as the provider calls it; Square, Twilio and QStash sign it.",
@@ -74,7 +74,7 @@ pub const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "tolerance",
         example: "\"5m\"",
         help: "How old a signed timestamp may be, of providers that sign one; default: the provider's own rule.",
@@ -88,7 +88,7 @@ pub const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "reject_status",
         example: "400",
         help: "Answer to forged or unsigned requests: 400 or 401.",
@@ -98,7 +98,7 @@ pub const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "ack_status",
         example: "204",
         help: "Answer to accepted events and duplicates: 200 or 204.",
@@ -111,7 +111,7 @@ pub const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "unusable",
         example: "\"acknowledge\"",
         help: "Answer to a genuine request without a usable event: acknowledge, or refuse (400). Stored either way.",
@@ -124,7 +124,7 @@ pub const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "allow_ips",
         example: "[\"203.0.113.0/24\", \"2001:db8::/32\"]",
         help: "Addresses that may send; default: any.",
@@ -138,7 +138,7 @@ pub const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "rate",
         example: "500",
         help: "Genuine requests a second; beyond that 503 with Retry-After. Hints, which prove nothing, have 20.",
@@ -147,7 +147,7 @@ pub const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "network_rate",
         example: "5",
         help: "Of those, requests a second from one network (IPv4 /24, IPv6 /48). Hints have a quarter of rate.",
@@ -156,7 +156,7 @@ pub const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "livemode",
         example: "true",
         help: "Events of the other mode become dead letters: a test event must not move real money. Default: as api_key says, if it does.",
@@ -165,7 +165,7 @@ pub const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "account",
         example: "\"acct_1Nv0FGQ9RKHgCVdK\"",
         help: "Events that name another account, such as a connected one, become dead letters.",
@@ -178,7 +178,7 @@ pub const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "api_key",
         example: "\"env:STRIPE_API_KEY\"",
         help: "The secret key of the provider's API. What it is used for: docs/operating/provider-keys.md.",
@@ -187,7 +187,7 @@ pub const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "client_id",
         example: "\"1479113123\"",
         help: "With api_key: PayPal's client id, LINE Pay's channel id.",
@@ -200,7 +200,7 @@ pub const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "refunds",
         example: "false",
         help: "Whether Sekisho may give money back with api_key. Its key needs the right to create refunds.",
@@ -209,7 +209,7 @@ pub const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "reconcile",
         example: "true",
         help: "Whether events that never came are read from the provider with api_key; see [reconcile].",
@@ -218,7 +218,7 @@ pub const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "api_url",
         example: "\"https://api.stripe.com\"",
         help: "Where that API is, when it is not the provider's own.",
@@ -230,7 +230,7 @@ pub const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
-    Key {
+    SettingKey {
         name: "certificate",
         example: "\"file:./provider.pem\"",
         help: "PayPal and SNS: use this certificate instead of fetching the one a request names.",

@@ -8,9 +8,9 @@ use axum::body::{Body, Bytes};
 use futures_util::stream;
 use http::{HeaderValue, Response, header};
 use sekisho_core::Time;
-use sekisho_core::audit::Fault;
+use sekisho_core::audit::ChainFault;
 use sekisho_core::language::Language;
-use sekisho_store::{FIND_MAX, Link, Store};
+use sekisho_store::{AuditLink, FIND_MAX, Store};
 use serde_json::json;
 
 use crate::console::page::{Answer, Reply, Visit};
@@ -61,22 +61,22 @@ pub async fn verify(store: &dyn Store, lang: Language) -> Result<Checked, Troubl
     Ok(Checked::Broken { entries: check.entries, count: check.faults.len(), faults })
 }
 
-fn told(fault: &Fault, lang: Language) -> String {
+fn told(fault: &ChainFault, lang: Language) -> String {
     if lang == Language::En {
         return fault.to_string();
     }
     match fault {
-        Fault::Loose { numbers } => {
+        ChainFault::Loose { numbers } => {
             format!("記録 {numbers:?} はどの鎖にもつながっていません（後から挿入された疑い）")
         }
-        Fault::Changed { chain, n, numbers } => {
+        ChainFault::Changed { chain, n, numbers } => {
             format!("鎖 {chain} の {n} 番が記録 {numbers:?} と一致しません（変更・削除・追加の疑い）")
         }
-        Fault::Gap { chain, after, before } => {
+        ChainFault::Gap { chain, after, before } => {
             format!("鎖 {chain} の {after} 番と {before} 番の間が欠けています")
         }
-        Fault::Torn { chain, n } => format!("鎖 {chain} の {n} 番が直前の記録とつながっていません"),
-        Fault::CutOff { chain, n, anchor } => {
+        ChainFault::Torn { chain, n } => format!("鎖 {chain} の {n} 番が直前の記録とつながっていません"),
+        ChainFault::CutOff { chain, n, anchor } => {
             format!(
                 "記録 {anchor} のアンカーが確認した鎖 {chain} の {n} 番が、消失または別物です（末尾の切り取りの疑い）"
             )
@@ -90,7 +90,7 @@ pub async fn export(visit: &Visit, since: Option<Time>, until: Option<Time>) -> 
     // Only what is there now: a server goes on writing.
     let heads: BTreeMap<_, _> =
         store.chain_heads().await?.into_iter().map(|head| (head.chain, head.n)).collect();
-    let holds = move |link: &Link| {
+    let holds = move |link: &AuditLink| {
         let is_there = link.hash.is_empty() || heads.get(&link.chain).is_some_and(|head| link.n <= *head);
         let within = |at: Time| since.is_none_or(|since| at >= since) && until.is_none_or(|until| at < until);
         is_there && link.entries.iter().any(|one| within(one.entry.at))

@@ -222,7 +222,7 @@ fn shown(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use sekisho_core::announcement::TYPES;
-    use sekisho_core::notification::Status;
+    use sekisho_core::notification::NoticeStatus;
 
     use super::*;
 
@@ -253,9 +253,10 @@ mod tests {
 
     #[test]
     fn d8_every_announcement_and_every_end_of_a_notice_has_words_in_both_languages() {
-        let is_end =
-            |status: &&Status| !matches!(status, Status::Queued | Status::Sending | Status::Retrying);
-        let ends = Status::ALL.iter().filter(is_end).map(|status| format!("notice.{}", status.name()));
+        let is_end = |status: &&NoticeStatus| {
+            !matches!(status, NoticeStatus::Queued | NoticeStatus::Sending | NoticeStatus::Retrying)
+        };
+        let ends = NoticeStatus::ALL.iter().filter(is_end).map(|status| format!("notice.{}", status.name()));
         for code in TYPES.into_iter().map(str::to_owned).chain(ends) {
             assert_ne!(action(&code, Language::En), code, "no English for {code}");
             assert!(!action(&code, Language::Ja).is_ascii(), "no Japanese for {code}");

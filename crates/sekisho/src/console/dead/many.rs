@@ -7,7 +7,7 @@ use super::{GroupRow, HOME};
 use crate::acts::{self, DeadLetterSelection, DeadReport, REASON_MAX};
 use crate::console::frame::Frame;
 use crate::console::page::{Answer, Reply, Visit};
-use crate::console::runs::{self, Order};
+use crate::console::runs::{self, BulkOrder};
 use crate::console::trouble::Trouble;
 
 /// What is done with dead letters.
@@ -68,8 +68,8 @@ pub fn start(visit: &Visit, action: Action) -> Answer {
     }
     let redo = DeadLetterSelection { reason, ..order(&chosen) };
     let order = match action {
-        Action::Retry => Order::Retry(redo),
-        Action::Discard => Order::Discard(redo),
+        Action::Retry => BulkOrder::Retry(redo),
+        Action::Discard => BulkOrder::Discard(redo),
     };
     runs::start(visit, order, back(visit))
 }

@@ -3,7 +3,7 @@
 use sekisho_core::job::{Attempt, Lane, Outcome};
 use sekisho_core::language::Language;
 use sekisho_core::{Seq, Time, mail_address};
-use sekisho_store::{Message, Standing, Store};
+use sekisho_store::{Standing, Store, StoredMessage};
 
 use crate::console::payload::{self, Bound, Eyes, Shown};
 use crate::view::words;
@@ -30,7 +30,7 @@ pub struct MessageView {
 impl MessageView {
     pub async fn of(
         store: &dyn Store,
-        message: &Message,
+        message: &StoredMessage,
         eyes: Eyes,
         lang: Language,
     ) -> sekisho_store::Result<Self> {

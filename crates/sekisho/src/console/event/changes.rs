@@ -9,21 +9,21 @@ use serde_json::Value;
 use crate::console::frame::Frame;
 use crate::view::{show, words};
 
-pub struct Change {
+pub struct ChangeRow {
     pub at: Time,
     pub title: String,
-    pub lines: Vec<Line>,
+    pub lines: Vec<ChangedField>,
 }
 
 /// One field that is not what it was.
-pub struct Line {
+pub struct ChangedField {
     pub label: &'static str,
     pub before: String,
     pub after: String,
 }
 
 /// Something that was announced because of it.
-pub struct Announced {
+pub struct AnnouncedRow {
     pub at: Time,
     pub event_type: String,
     /// The announcement's own event.
@@ -72,7 +72,7 @@ const FIELDS: [(&str, &str, &str, bool); 7] = [
     ("amount_paid_total", "Paid so far", "累計支払額", true),
 ];
 
-impl Change {
+impl ChangeRow {
     pub fn of(entry: &Entry, currency: Option<&str>, lang: Language) -> Self {
         let details: Value = serde_json::from_str(&entry.details).unwrap_or_default();
         let (before, after) = (&details["before"], &details["after"]);
@@ -94,7 +94,7 @@ impl Change {
         for (field, en, ja, is_money) in FIELDS {
             let (old, new) = (&before[field], &after[field]);
             if old != new || (is_new && field == "status") {
-                lines.push(Line {
+                lines.push(ChangedField {
                     label: lang.t(en, ja),
                     before: if is_new { String::new() } else { write(old, field, is_money) },
                     after: write(new, field, is_money),
@@ -130,8 +130,12 @@ pub fn told(entry: &Entry) -> Option<String> {
     details["id"].as_str().map(str::to_owned)
 }
 
-pub async fn announced(store: &dyn Store, entry: &Entry, told: String) -> sekisho_store::Result<Announced> {
+pub async fn announced(
+    store: &dyn Store,
+    entry: &Entry,
+    told: String,
+) -> sekisho_store::Result<AnnouncedRow> {
     let seq = store.find_seq("sekisho", &told).await?;
     let id = seq.map(|seq| seq.as_event().to_string());
-    Ok(Announced { at: entry.at, event_type: entry.action.clone(), id })
+    Ok(AnnouncedRow { at: entry.at, event_type: entry.action.clone(), id })
 }

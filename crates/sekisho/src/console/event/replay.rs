@@ -8,7 +8,7 @@ use crate::acts::{self, REASON_MAX, Replay, ReplayReport};
 use crate::console::events;
 use crate::console::frame::Frame;
 use crate::console::page::{Answer, Reply, Visit};
-use crate::console::runs::{self, Order};
+use crate::console::runs::{self, BulkOrder};
 use crate::console::trouble::Trouble;
 use crate::types::EventQuery;
 
@@ -124,7 +124,7 @@ pub fn many(visit: &Visit) -> Answer {
         reason: reason(visit),
         ..Replay::default()
     };
-    runs::start(visit, Order::Replay(order), chosen.list())
+    runs::start(visit, BulkOrder::Replay(order), chosen.list())
 }
 
 async fn dry_run(visit: &Visit, order: &Replay) -> Result<ReplayReport, Trouble> {

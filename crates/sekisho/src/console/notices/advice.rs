@@ -2,7 +2,7 @@
 
 use sekisho_core::language::Language;
 use sekisho_core::notification::advice::{Advice, Known};
-use sekisho_core::notification::{Notice, Status};
+use sekisho_core::notification::{Notice, NoticeStatus};
 
 use crate::view::words;
 
@@ -28,54 +28,54 @@ fn what(notice: &Notice, at: &str, known: Known, lang: Language) -> String {
     );
     let text = |en: String, ja: String| if lang == Language::En { en } else { ja };
     match notice.status() {
-        Status::Queued if known.is_shut => text(
+        NoticeStatus::Queued if known.is_shut => text(
             format!("Not sent yet: the channel {channel} is paused; waiting since {at}."),
             format!("まだ送信されていません。送信経路 {channel} が停止中のため、{at} から待機しています。"),
         ),
-        Status::Queued => text(
+        NoticeStatus::Queued => text(
             format!("Not sent yet: it has been waiting its turn since {at}."),
             format!("まだ送信されていません。{at} から順番を待っています。"),
         ),
-        Status::Sending => {
+        NoticeStatus::Sending => {
             text(format!("It is being sent, since {at}."), format!("{at} から送信処理中です。"))
         }
-        Status::Retrying => text(
+        NoticeStatus::Retrying => text(
             format!("Not accepted at {at} ({why}); it is retried automatically."),
             format!("{at} の送信は受け付けられませんでした（{why}）。自動で再試行します。"),
         ),
-        Status::Sent if known.is_mail => text(
+        NoticeStatus::Sent if known.is_mail => text(
             format!("It was sent at {at}: the mail server accepted it."),
             format!("{at} に送信済みです。メールサーバーが受け付けています。"),
         ),
-        Status::Sent => text(
+        NoticeStatus::Sent => text(
             format!("It was sent at {at}: {channel} accepted it."),
             format!("{at} に送信済みです。{channel} が受け付けています。"),
         ),
-        Status::Failed => text(
+        NoticeStatus::Failed => text(
             format!("It was not sent; given up at {at}: {why}."),
             format!("送信できませんでした。{at} に中止（{why}）。"),
         ),
-        Status::Uncertain => text(
+        NoticeStatus::Uncertain => text(
             format!("Unknown whether it arrived: the attempt at {at} broke off ({why})."),
             format!("届いたかどうか分かりません。{at} の送信が途中で切れました（{why}）。"),
         ),
-        Status::Suppressed => text(
+        NoticeStatus::Suppressed => text(
             format!("It was not sent at {at}: the address was on the suppression list ({why})."),
             format!("{at} の時点で宛先が配信停止リストにあったため、送信していません（{why}）。"),
         ),
-        Status::RateLimited => text(
+        NoticeStatus::RateLimited => text(
             format!("It was held back at {at}: this address reached the hourly limit."),
             format!("{at} に送信を見合わせました。この宛先への1時間あたりの送信数が上限に達していました。"),
         ),
-        Status::Off => text(
+        NoticeStatus::Off => text(
             format!("It was not sent at {at}: this person has notifications switched off."),
             format!("{at} の時点で通知がオフに設定されていたため、送信していません。"),
         ),
-        Status::Bounced => text(
+        NoticeStatus::Bounced => text(
             format!("It was sent and bounced at {at}: {why}."),
             format!("送信後、{at} に不達で戻りました（{why}）。"),
         ),
-        Status::Complained => text(
+        NoticeStatus::Complained => text(
             format!("It arrived, and was reported as spam at {at}."),
             format!("届きましたが、{at} に迷惑メールとして報告されました。"),
         ),
@@ -176,7 +176,7 @@ mod tests {
 
     const MAIL: Known = Known { is_mail: true, is_shut: false, is_suppressed: false };
 
-    fn check(status: Status, reason: Option<&str>, known: Known, what: &str, next: &str) {
+    fn check(status: NoticeStatus, reason: Option<&str>, known: Known, what: &str, next: &str) {
         let step = Step::new(Time::from_ms(0), status);
         let notice = Notice {
             key: "k".into(),
@@ -211,32 +211,32 @@ mod tests {
     fn g5_a_notice_says_what_happened_and_what_to_do() {
         let shut = Known { is_shut: true, ..MAIL };
         let listed = Known { is_suppressed: true, ..MAIL };
-        check(Status::Queued, None, MAIL, "waiting its turn since 2026-02-02 11:40:00", "in a minute");
-        check(Status::Queued, None, shut, "channel ops is paused", "resume it");
-        check(Status::Sending, None, MAIL, "being sent", "in a minute");
-        check(Status::Retrying, Some("throttled"), MAIL, "too many requests", "in a minute");
-        check(Status::Sent, None, MAIL, "mail server accepted it", "spam folder");
-        check(Status::Sent, None, Known::default(), "ops accepted it", "Look there");
-        check(Status::Failed, Some("no_address"), MAIL, "no mail address", "Enter a mail address");
-        check(Status::Failed, Some("something_new"), MAIL, "something_new", "Correct the cause");
-        check(Status::Failed, None, MAIL, "no stated reason", "Correct the cause");
+        check(NoticeStatus::Queued, None, MAIL, "waiting its turn since 2026-02-02 11:40:00", "in a minute");
+        check(NoticeStatus::Queued, None, shut, "channel ops is paused", "resume it");
+        check(NoticeStatus::Sending, None, MAIL, "being sent", "in a minute");
+        check(NoticeStatus::Retrying, Some("throttled"), MAIL, "too many requests", "in a minute");
+        check(NoticeStatus::Sent, None, MAIL, "mail server accepted it", "spam folder");
+        check(NoticeStatus::Sent, None, Known::default(), "ops accepted it", "Look there");
+        check(NoticeStatus::Failed, Some("no_address"), MAIL, "no mail address", "Enter a mail address");
+        check(NoticeStatus::Failed, Some("something_new"), MAIL, "something_new", "Correct the cause");
+        check(NoticeStatus::Failed, None, MAIL, "no stated reason", "Correct the cause");
         check(
-            Status::Uncertain,
+            NoticeStatus::Uncertain,
             Some("reply_lost"),
             MAIL,
             "Unknown whether it arrived",
             "Ask whether it arrived",
         );
-        check(Status::Suppressed, Some("complaint"), listed, "reported as spam", "only if they ask");
-        check(Status::Suppressed, Some("bounce"), MAIL, "suppression list", "released meanwhile");
-        check(Status::Off, Some("notifications_off"), MAIL, "switched off", "Switch notifications on");
-        check(Status::Bounced, Some("bounced"), MAIL, "bounced", "does not work");
-        check(Status::Complained, None, MAIL, "reported as spam", "without asking");
+        check(NoticeStatus::Suppressed, Some("complaint"), listed, "reported as spam", "only if they ask");
+        check(NoticeStatus::Suppressed, Some("bounce"), MAIL, "suppression list", "released meanwhile");
+        check(NoticeStatus::Off, Some("notifications_off"), MAIL, "switched off", "Switch notifications on");
+        check(NoticeStatus::Bounced, Some("bounced"), MAIL, "bounced", "does not work");
+        check(NoticeStatus::Complained, None, MAIL, "reported as spam", "without asking");
     }
 
     #[test]
     fn g5_no_status_is_left_without_words() {
-        for status in Status::ALL {
+        for status in NoticeStatus::ALL {
             for (is_shut, is_suppressed) in [(false, false), (true, false), (false, true), (true, true)] {
                 check(status, None, Known { is_mail: true, is_shut, is_suppressed }, "", "");
             }

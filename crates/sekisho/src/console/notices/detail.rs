@@ -5,7 +5,7 @@ use axum::body::Body;
 use http::{HeaderValue, Response, header};
 use sekisho_core::Time;
 use sekisho_core::language::Language;
-use sekisho_core::notification::{Notice, Rendered, Status, Suppression};
+use sekisho_core::notification::{Notice, NoticeStatus, Rendered, Suppression};
 
 use super::{Explanation, explain, shown, shown_text, shut};
 use crate::acts::{self, Refusal};
@@ -93,7 +93,7 @@ pub async fn show(visit: Visit) -> Answer {
         is_suppressed,
         resend: (whole && status.is_over()).then(|| Resend {
             is_mail: super::is_mail(&visit, &notice.channel),
-            needs_address: status == Status::Off,
+            needs_address: status == NoticeStatus::Off,
         }),
         channel: notice.channel,
         template: notice.template,

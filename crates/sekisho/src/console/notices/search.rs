@@ -17,7 +17,7 @@ use crate::queries;
 
 /// What was asked for.
 #[derive(Debug)]
-pub enum Asked {
+pub enum AskedFor {
     Address(MailAddress),
     Notice(String),
     Payment {
@@ -33,7 +33,7 @@ pub enum Asked {
 
 /// Somebody of the directory.
 #[derive(Clone, Debug)]
-pub struct Person {
+pub struct FoundPerson {
     pub is_staff: bool,
     /// What leads to this very person: tenant and id.
     pub key: String,
@@ -47,18 +47,18 @@ pub struct Person {
 
 /// All that is known beside the notices.
 #[derive(Debug)]
-pub struct Known {
-    pub asked: Asked,
-    pub people: Vec<Person>,
+pub struct Directory {
+    pub asked: AskedFor,
+    pub people: Vec<FoundPerson>,
     /// Only so many of each list were looked through; 0 is: none had to be, or all were.
     pub looked: usize,
     pub suppression: Option<Suppression>,
 }
 
-pub async fn find(store: &dyn Store, text: &str) -> acts::Result<Known> {
+pub async fn find(store: &dyn Store, text: &str) -> acts::Result<Directory> {
     let (asked, called) = understand(store, text).await?;
-    let mut known = Known { people: called, asked, looked: 0, suppression: None };
-    if let Asked::Address(address) = &known.asked {
+    let mut known = Directory { people: called, asked, looked: 0, suppression: None };
+    if let AskedFor::Address(address) = &known.asked {
         known.suppression = queries::suppression(store, address).await?;
         if known.people.is_empty() {
             (known.people, known.looked) = people(store, address).await?;
@@ -67,30 +67,32 @@ pub async fn find(store: &dyn Store, text: &str) -> acts::Result<Known> {
     Ok(known)
 }
 
-async fn understand(store: &dyn Store, text: &str) -> acts::Result<(Asked, Vec<Person>)> {
+async fn understand(store: &dyn Store, text: &str) -> acts::Result<(AskedFor, Vec<FoundPerson>)> {
     if let Ok(address) = text.parse() {
-        return Ok((Asked::Address(address), Vec::new()));
+        return Ok((AskedFor::Address(address), Vec::new()));
     }
     if queries::notice(store, text).await?.is_some() {
-        return Ok((Asked::Notice(text.to_owned()), Vec::new()));
+        return Ok((AskedFor::Notice(text.to_owned()), Vec::new()));
     }
     let people = people_called(store, text).await?;
     match &people[..] {
         [] => {}
         [person] => {
-            let asked = person.address.clone().map_or(Asked::Unreachable, Asked::Address);
+            let asked = person.address.clone().map_or(AskedFor::Unreachable, AskedFor::Address);
             return Ok((asked, people));
         }
-        _ => return Ok((Asked::Several, people)),
+        _ => return Ok((AskedFor::Several, people)),
     }
     let payment = queries::payments_by_reference(store, text, None).await?.into_iter().next();
-    let asked = payment
-        .map_or(Asked::Nothing, |payment| Asked::Payment { since: payment.created_at, id: payment.key.id });
+    let asked = payment.map_or(AskedFor::Nothing, |payment| AskedFor::Payment {
+        since: payment.created_at,
+        id: payment.key.id,
+    });
     Ok((asked, Vec::new()))
 }
 
 /// Who has this id, one in each tenant: a customer, or else a member of staff. `TENANT/ID` is one of them.
-async fn people_called(store: &dyn Store, text: &str) -> acts::Result<Vec<Person>> {
+async fn people_called(store: &dyn Store, text: &str) -> acts::Result<Vec<FoundPerson>> {
     let mut people = BTreeMap::new();
     for register in [Register::Customers, Register::Staff] {
         let states = if text.contains('/') {
@@ -107,7 +109,7 @@ async fn people_called(store: &dyn Store, text: &str) -> acts::Result<Vec<Person
 }
 
 /// Who has this address, among the newest of each list; and how many were looked at, if there are more.
-async fn people(store: &dyn Store, address: &MailAddress) -> acts::Result<(Vec<Person>, usize)> {
+async fn people(store: &dyn Store, address: &MailAddress) -> acts::Result<(Vec<FoundPerson>, usize)> {
     let (mut people, mut looked) = (Vec::new(), 0);
     for kind in [Kind::Customer, Kind::Staff] {
         let states = store.find_states(StateFilter::all(kind, FIND_MAX)).await?;
@@ -120,14 +122,14 @@ async fn people(store: &dyn Store, address: &MailAddress) -> acts::Result<(Vec<P
     Ok((people, looked))
 }
 
-fn person(state: &State) -> Option<Person> {
+fn person(state: &State) -> Option<FoundPerson> {
     fn read<T: DeserializeOwned>(state: &State) -> Option<T> {
         serde_json::from_str(&state.facts).ok()
     }
     let (key, id) = (state.key.id.clone(), own_id(&state.key).to_owned());
     if state.key.kind == Kind::Staff {
         let staff: Staff = read(state)?;
-        return Some(Person {
+        return Some(FoundPerson {
             is_staff: true,
             key,
             id,
@@ -139,7 +141,7 @@ fn person(state: &State) -> Option<Person> {
         });
     }
     let customer: Customer = read(state)?;
-    Some(Person {
+    Some(FoundPerson {
         is_staff: false,
         key,
         id,

@@ -1,7 +1,7 @@
 //! Events by hour as bars: where each piece lies on a plane of its own units. The page stretches it to its width, so
 //! labels stand beside it, not in it.
 
-use super::figures::{Day, HOURS, Hour};
+use super::figures::{DayBar, HOURS, Hour};
 use crate::view::words::Tone;
 
 /// Units of an hour, of a bar in it, and of the whole height.
@@ -35,7 +35,7 @@ pub struct Piece {
 }
 
 impl Chart {
-    pub fn of(day: &Day) -> Self {
+    pub fn of(day: &DayBar) -> Self {
         let largest = day.hours.iter().map(|hour| hour.tallied.all()).max().unwrap_or_default();
         let top = round_up(largest);
         let bars = day.hours.iter().enumerate().map(|(n, hour)| Bar::of(*hour, n, top));
@@ -117,7 +117,7 @@ mod tests {
             events,
         };
         let counts = [count(Status::Success, 10), count(Status::Received, 5), count(Status::Failed, 5)];
-        let chart = Chart::of(&Day::of(&counts, now));
+        let chart = Chart::of(&DayBar::of(&counts, now));
         assert_eq!((chart.top, chart.bars.len()), (20, HOURS));
         let last = &chart.bars[HOURS - 1];
         let shown: Vec<_> = last.pieces.iter().map(|piece| (piece.class, piece.y, piece.height)).collect();

@@ -14,7 +14,7 @@ pub const HOURS: usize = 24;
 const TOP: usize = 8;
 
 #[derive(Debug)]
-pub struct Day {
+pub struct DayBar {
     /// Oldest first; the last is the open one.
     pub hours: Vec<Hour>,
     pub total: Tallied,
@@ -70,7 +70,7 @@ impl Share {
     }
 }
 
-impl Day {
+impl DayBar {
     /// When the first of its hours begins.
     pub fn begin(now: Time) -> Time {
         hour_of(now).plus_ms(-HOUR_MS * (HOURS as i64 - 1))
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn h1_a_day_has_24_hours_and_counts_only_what_came_in() {
-        let day = Day::of(
+        let day = DayBar::of(
             &[
                 count(0, "stripe", "a", Status::Success, 3),
                 count(0, "stripe", "b", Status::Failed, 1),
@@ -151,9 +151,9 @@ mod tests {
     fn h1_only_the_largest_are_listed_and_none_vanishes() {
         let counts: Vec<_> =
             (0..20).map(|n| count(0, "s", &format!("t{n:02}"), Status::Success, 1 << n)).collect();
-        let day = Day::of(&counts, NOW);
+        let day = DayBar::of(&counts, NOW);
         assert_eq!((day.types.len(), day.types[0].name.as_str()), (TOP, "t19"));
         assert!(day.types.iter().all(|share| share.percent >= 1));
-        assert!(Day::of(&[], NOW).sources.is_empty());
+        assert!(DayBar::of(&[], NOW).sources.is_empty());
     }
 }

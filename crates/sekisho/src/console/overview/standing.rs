@@ -14,7 +14,7 @@ use crate::view::{self, show, words};
 /// Payments and dead letters that are shown.
 const FEW: usize = 5;
 
-pub struct Standing {
+pub struct Situation {
     /// What is wrong with the store, if anything is.
     pub reason: Option<String>,
     pub store: String,
@@ -24,7 +24,7 @@ pub struct Standing {
     pub since: Option<Time>,
     pub routes: Vec<Way>,
     pub channels: Vec<Way>,
-    pub payments: Vec<Payment>,
+    pub payments: Vec<PaymentRow>,
     pub dead: Vec<DeadRow>,
 }
 
@@ -40,7 +40,7 @@ pub struct Way {
     pub oldest_due_at: Option<Time>,
 }
 
-pub struct Payment {
+pub struct PaymentRow {
     pub id: String,
     pub amount: Option<String>,
     pub tenant: Option<String>,
@@ -55,7 +55,7 @@ pub struct DeadRow {
     pub at: Time,
 }
 
-impl Standing {
+impl Situation {
     pub async fn of(visit: &Visit) -> Result<Self, Trouble> {
         let console = &visit.console;
         let store = &*console.store;
@@ -80,7 +80,7 @@ impl Standing {
             since: nodes.iter().map(|node| node.joined_at).min(),
             routes: routes.into_iter().map(Way::of_route).collect(),
             channels: channels.into_iter().map(Way::of_channel).collect(),
-            payments: payments.into_iter().map(Payment::of).collect(),
+            payments: payments.into_iter().map(PaymentRow::of).collect(),
             dead: dead.into_iter().map(|letter| DeadRow::of(letter, visit.lang)).collect(),
         })
     }
@@ -110,7 +110,7 @@ impl Way {
     }
 }
 
-impl Payment {
+impl PaymentRow {
     fn of(state: State) -> Self {
         let amount = state.index.amount.zip(state.index.currency);
         Self {

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::address;
 use super::refund::{self, OrderRow};
-use super::timeline::{self, Item};
+use super::timeline::{self, TimelineItem};
 use super::why::why;
 use crate::console::frame::Frame;
 use crate::console::page::{Answer, Reply, Visit};
@@ -39,7 +39,7 @@ struct PaymentPage {
     changed_at: Time,
     money: Vec<(&'static str, String)>,
     facts: Vec<FactRow>,
-    timeline: Vec<Item>,
+    timeline: Vec<TimelineItem>,
     lines: Vec<LineRow>,
     is_balanced: bool,
     notices: Vec<NoticeRow>,

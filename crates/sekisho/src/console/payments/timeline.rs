@@ -3,14 +3,14 @@
 
 use sekisho_core::Time;
 use sekisho_core::source_name::OWN;
-use sekisho_store::{AuditEntry, EventSummary, Message, Standing};
+use sekisho_store::{AuditEntry, EventSummary, Standing, StoredMessage};
 use serde_json::Value;
 
 use crate::console::frame::Frame;
 use crate::queries::Dossier;
 use crate::view::words;
 
-pub struct Item {
+pub struct TimelineItem {
     pub at: Time,
     pub tone: &'static str,
     pub title: String,
@@ -22,7 +22,7 @@ pub struct Item {
     pub lines: Vec<String>,
 }
 
-pub fn of(dossier: &Dossier, f: &Frame) -> Vec<Item> {
+pub fn of(dossier: &Dossier, f: &Frame) -> Vec<TimelineItem> {
     let currency = dossier.state.index.currency.clone().unwrap_or_default();
     let (own, others): (Vec<_>, Vec<_>) = dossier.events.iter().partition(|event| is_own(event));
     let mut items: Vec<_> = others.into_iter().map(|event| received(event, f)).collect();
@@ -37,7 +37,7 @@ pub fn of(dossier: &Dossier, f: &Frame) -> Vec<Item> {
     items.extend(dossier.notices.iter().map(|(id, notice)| {
         let last = notice.steps.last();
         let status = notice.status().name();
-        Item {
+        TimelineItem {
             at: last.map_or(dossier.state.changed_at, |step| step.at),
             tone: tone(status, f),
             title: format!("{} {}", f.t("Notice", "通知"), notice.template),
@@ -60,9 +60,9 @@ fn is_own(event: &EventSummary) -> bool {
     event.source == OWN
 }
 
-fn received(event: &EventSummary, f: &Frame) -> Item {
+fn received(event: &EventSummary, f: &Frame) -> TimelineItem {
     let note = event.note.iter().map(|note| f.show.reason(note).to_owned());
-    Item {
+    TimelineItem {
         at: event.received_at,
         tone: tone(event.status.name(), f),
         title: format!("{} {}", f.t("Event", "イベント"), event.event_type),
@@ -73,8 +73,8 @@ fn received(event: &EventSummary, f: &Frame) -> Item {
 }
 
 /// What became of it is said by its deliveries.
-fn announced(event: &EventSummary, f: &Frame) -> Item {
-    Item {
+fn announced(event: &EventSummary, f: &Frame) -> TimelineItem {
+    TimelineItem {
         tone: "plain",
         title: format!("{} {}", f.t("Event emitted", "イベントを発行"), event.event_type),
         status: String::new(),
@@ -84,7 +84,7 @@ fn announced(event: &EventSummary, f: &Frame) -> Item {
 }
 
 /// An entry of the log, with what it changed.
-pub fn decided(one: &AuditEntry, currency: &str, f: &Frame) -> Item {
+pub fn decided(one: &AuditEntry, currency: &str, f: &Frame) -> TimelineItem {
     let (entry, details) = (&one.entry, details(one));
     let title = match entry.action.rsplit('.').next().unwrap_or_default() {
         "found" => f.t("Created", "記録を開始").to_owned(),
@@ -101,10 +101,17 @@ pub fn decided(one: &AuditEntry, currency: &str, f: &Frame) -> Item {
     lines.extend(details["moved"].as_str().map(str::to_owned));
     lines.extend(who);
     let after = details["after"]["status"].as_str().unwrap_or_default().to_owned();
-    Item { at: entry.at, tone: tone(&after, f), title, href: event.unwrap_or_default(), status: after, lines }
+    TimelineItem {
+        at: entry.at,
+        tone: tone(&after, f),
+        title,
+        href: event.unwrap_or_default(),
+        status: after,
+        lines,
+    }
 }
 
-fn delivered(message: &Message, dossier: &Dossier, f: &Frame) -> Option<Item> {
+fn delivered(message: &StoredMessage, dossier: &Dossier, f: &Frame) -> Option<TimelineItem> {
     let route = message.lane.route()?;
     let event = dossier.events.iter().find(|event| Some(event.seq) == message.event);
     let (status, at, note) = match &message.standing {
@@ -116,7 +123,7 @@ fn delivered(message: &Message, dossier: &Dossier, f: &Frame) -> Option<Item> {
     let of = event.map(|event| event.event_type.clone());
     let tries =
         (message.attempts > 1).then(|| format!("{} {}", f.t("attempts:", "試行回数:"), message.attempts));
-    Some(Item {
+    Some(TimelineItem {
         at,
         tone: tone(status, f),
         title: format!("{} {route}", f.t("Delivery to", "配送先")),

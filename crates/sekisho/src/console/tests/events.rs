@@ -251,7 +251,7 @@ async fn h1_streams_have_a_limit_and_end_with_the_server() {
         let request = http::Request::builder().uri("/console/events/live");
         let request = request.header("remote-user", name).header("remote-rank", "viewer");
         let mut request = request.body(axum::body::Body::empty()).unwrap();
-        request.extensions_mut().insert(super::Peer { socket: super::LOCAL, named: super::LOCAL });
+        request.extensions_mut().insert(super::RemotePeer { socket: super::LOCAL, named: super::LOCAL });
         tower::ServiceExt::oneshot(room.router.clone(), request).await.unwrap()
     };
     let mut open = Vec::new();

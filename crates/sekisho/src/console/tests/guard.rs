@@ -6,7 +6,7 @@ use http::HeaderName;
 use sekisho_core::user::Rank;
 
 use super::{PASSWORD, Room, by_proxy, csrf};
-use crate::console::page::{Method, Needs, within};
+use crate::console::page::{PageMethod, PageNeeds, within};
 use crate::console::pages;
 
 const FAR: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7));
@@ -19,10 +19,10 @@ fn filled(path: &str) -> String {
         .join("/")
 }
 
-fn name(method: Method) -> &'static str {
+fn name(method: PageMethod) -> &'static str {
     match method {
-        Method::Get => "GET",
-        Method::Post => "POST",
+        PageMethod::Get => "GET",
+        PageMethod::Post => "POST",
     }
 }
 
@@ -41,15 +41,15 @@ async fn h1_every_page_is_for_those_it_is_for() {
             let seen = room.ask(method, &path, &headers, &form).await;
             let what = format!("{method} {path} as {rank:?}: {}\n{}", seen.status(), seen.text);
             match (page.needs, rank) {
-                (Needs::Rank(_), None) if page.method == Method::Get => {
+                (PageNeeds::Rank(_), None) if page.method == PageMethod::Get => {
                     assert_eq!(seen.status(), 303, "{what}");
                     assert!(seen.location().starts_with("/console/login?to="), "{what}");
                 }
-                (Needs::Rank(_), None) => assert_eq!(seen.status(), 401, "{what}"),
-                (Needs::Rank(needed), Some(rank)) if rank < needed => {
+                (PageNeeds::Rank(_), None) => assert_eq!(seen.status(), 401, "{what}"),
+                (PageNeeds::Rank(needed), Some(rank)) if rank < needed => {
                     assert_eq!(seen.status(), 403, "{what}");
                 }
-                (Needs::Nothing | Needs::Nobody, _) | (Needs::Rank(_), Some(_)) => {
+                (PageNeeds::Nothing | PageNeeds::Nobody, _) | (PageNeeds::Rank(_), Some(_)) => {
                     assert!(![401, 403, 405, 500].contains(&seen.status()), "{what}");
                 }
             }
@@ -66,7 +66,7 @@ async fn h1_an_act_without_our_own_form_is_not_carried_out() {
     let room = Room::open().await;
     let cookie = format!("sekisho_seed={}", "5".repeat(64));
     let foreign = csrf(&format!("sekisho_seed={}", "6".repeat(64)));
-    for page in pages().filter(|page| page.method == Method::Post) {
+    for page in pages().filter(|page| page.method == PageMethod::Post) {
         let path = filled(page.path);
         let with = [by_proxy(Rank::Admin), vec![("cookie", cookie.clone())]].concat();
         let from_afar = [with.clone(), vec![("sec-fetch-site", "cross-site".into())]].concat();
@@ -126,7 +126,7 @@ async fn h1_a_proxy_is_believed_only_from_where_it_calls() {
         request = request.header(HeaderName::from_static(name), value);
     }
     let mut request = request.body(axum::body::Body::empty()).unwrap();
-    request.extensions_mut().insert(super::Peer { socket: FAR, named: super::LOCAL });
+    request.extensions_mut().insert(super::RemotePeer { socket: FAR, named: super::LOCAL });
     let answer = tower::ServiceExt::oneshot(room.router.clone(), request).await.unwrap();
     assert_eq!(answer.status(), 303);
 }

@@ -3,7 +3,7 @@
 use sekisho_core::directory::{Member, Register};
 use sekisho_core::language::Language;
 use sekisho_core::notification::template::Templates;
-use sekisho_core::notification::{Audience, Notice, Status, Step, post};
+use sekisho_core::notification::{Audience, Notice, NoticeStatus, Step, post};
 use sekisho_core::state::Write;
 use sekisho_core::{Seq, Time};
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ template = "payment-received"
 "#;
 const TO: &str = "taro@example.jp";
 
-fn notice(status: Status, reason: &str) -> Notice {
+fn notice(status: NoticeStatus, reason: &str) -> Notice {
     let data = Templates::samples("payment-received", Language::En).remove(0).1;
     Notice {
         key: "test/1".into(),
@@ -47,8 +47,8 @@ fn notice(status: Status, reason: &str) -> Notice {
         message: None,
         again: 0,
         steps: vec![
-            Step::new(now(), Status::Queued),
-            Step::new(now(), Status::Sending).noting("try 1"),
+            Step::new(now(), NoticeStatus::Queued),
+            Step::new(now(), NoticeStatus::Sending).noting("try 1"),
             Step::new(now(), status).because(reason, format!("550 5.1.1 <{TO}> unknown")),
         ],
     }
@@ -71,7 +71,7 @@ async fn keep(house: &House, register: Register, id: &str, facts: &Value) {
 #[tokio::test]
 async fn g5_one_box_answers_why_a_mail_did_not_come() {
     let house = House::open(CONFIG).await;
-    let id = told(&house, &notice(Status::Failed, "bad_recipient")).await;
+    let id = told(&house, &notice(NoticeStatus::Failed, "bad_recipient")).await;
     let customer = json!({ "email": TO, "tenant": "a" });
     keep(&house, Register::Customers, "cus-7", &customer).await;
     let (is_good, text) =
@@ -131,8 +131,8 @@ async fn g5_whoever_has_no_address_or_wants_no_mail_is_told_so() {
 async fn g5_a_list_is_filtered_and_leads_on() {
     let house = House::open(CONFIG).await;
     let made = |n: i64| Seq::from_i64(Seq::floor_of(now()).as_i64() + n).tagged("ntc_");
-    let sent = notice(Status::Sent, "");
-    let failed = notice(Status::Failed, "too_big");
+    let sent = notice(NoticeStatus::Sent, "");
+    let failed = notice(NoticeStatus::Failed, "too_big");
     let writes = (0..60).map(|n| post::write(&made(n), 0, if n == 3 { &failed } else { &sent }));
     house.write(writes.collect(), Vec::new()).await;
     let page = house.page("viewer", "/console/notices").await;
@@ -151,7 +151,7 @@ async fn g5_a_list_is_filtered_and_leads_on() {
 #[tokio::test]
 async fn h1_addresses_are_masked_for_viewers() {
     let house = House::open(CONFIG).await;
-    let id = told(&house, &notice(Status::Failed, "bad_recipient")).await;
+    let id = told(&house, &notice(NoticeStatus::Failed, "bad_recipient")).await;
     house
         .act("operator", "/console/suppressions/add", &[("address", TO), ("reason", "by taro@example.jp")])
         .await;
@@ -168,7 +168,7 @@ async fn h1_addresses_are_masked_for_viewers() {
 #[tokio::test]
 async fn h1_what_a_message_says_is_shown_to_operators_in_a_frame_that_nothing_leaves() {
     let house = House::open(CONFIG).await;
-    let id = told(&house, &notice(Status::Sent, "")).await;
+    let id = told(&house, &notice(NoticeStatus::Sent, "")).await;
     let (head, _) = house.get("viewer", &format!("/console/notices/{id}/preview")).await;
     assert_eq!(head.status, 403);
     let viewed = house.page("viewer", &format!("/console/notices/{id}")).await;
@@ -186,7 +186,7 @@ async fn h1_what_a_message_says_is_shown_to_operators_in_a_frame_that_nothing_le
 #[tokio::test]
 async fn g5_a_notice_is_resent_from_its_page() {
     let house = House::open(CONFIG).await;
-    let id = told(&house, &notice(Status::Failed, "bad_recipient")).await;
+    let id = told(&house, &notice(NoticeStatus::Failed, "bad_recipient")).await;
     let path = format!("/console/notices/{id}/resend");
     let (is_good, text) = house.act("operator", &path, &[("to", "no address")]).await;
     assert!(!is_good && text.contains("address"), "{text}");
@@ -220,7 +220,7 @@ async fn g2_an_address_is_suppressed_and_released_with_a_reason() {
 #[tokio::test]
 async fn h1_nothing_in_a_notice_becomes_markup() {
     let house = House::open(CONFIG).await;
-    let mut odd = notice(Status::Failed, SCRIPT);
+    let mut odd = notice(NoticeStatus::Failed, SCRIPT);
     odd.name = Some(SCRIPT.into());
     odd.template = SCRIPT.into();
     odd.channel = SCRIPT.into();
@@ -229,7 +229,7 @@ async fn h1_nothing_in_a_notice_becomes_markup() {
     odd.event = Some(SCRIPT.into());
     odd.batch = Some(SCRIPT.into());
     odd.message = Some(SCRIPT.into());
-    odd.steps.push(Step::new(Time::from_ms(now().ms()), Status::Bounced).because(SCRIPT, SCRIPT));
+    odd.steps.push(Step::new(Time::from_ms(now().ms()), NoticeStatus::Bounced).because(SCRIPT, SCRIPT));
     let id = told(&house, &odd).await;
     keep(&house, Register::Customers, "cus-x", &json!({ "email": TO, "name": SCRIPT, "tenant": SCRIPT }))
         .await;

@@ -1,6 +1,6 @@
 //! The way in, and who decides about it.
 
-use sekisho_core::user::{Act, Rank};
+use sekisho_core::user::{Rank, UserAct};
 
 use super::{PASSWORD, Room, csrf};
 use crate::{acts, now, queries};
@@ -185,7 +185,7 @@ async fn h1_two_admins_who_put_each_other_out_leave_one() {
         room.settle_in(&b, Rank::Admin).await;
         let act = async |by: &str, whom: &str| {
             let by = acts::Actor { name: by, role: Rank::Admin.role(), tenant: None, at: now() };
-            let act = Act::Rank(Rank::Viewer);
+            let act = UserAct::Rank(Rank::Viewer);
             acts::change_user(&*room.store, whom, act, &by).await.is_ok()
         };
         let both = tokio::join!(act(&a, &b), act(&b, &a));

@@ -8,7 +8,7 @@ use sekisho_core::state::{Index, Key, Kind, Write};
 use sekisho_core::{Seq, Time};
 
 use super::house::{House, SCRIPT};
-use crate::console::page::{Method, OPERATOR, Page};
+use crate::console::page::{OPERATOR, Page, PageMethod};
 use crate::console::{audit, notices, rejections, schedules, sources, suppressions};
 use crate::now;
 
@@ -92,21 +92,21 @@ async fn h1_viewers_look_and_do_not_act() {
     for page in own.into_iter().flatten() {
         let is_guarded = page.needs == OPERATOR;
         match page.method {
-            Method::Get if is_guarded => {
+            PageMethod::Get if is_guarded => {
                 assert_eq!(house.get("viewer", &path(page)).await.0.status, 403, "{}", page.path);
             }
-            Method::Get if !page.path.contains('{') => {
+            PageMethod::Get if !page.path.contains('{') => {
                 looks += 1;
                 let text = house.page("viewer", &path(page)).await;
                 let forms = text.matches("method=\"post\"").count();
                 assert_eq!(forms, usize::from(page.path == "/console/audit"), "{}: {text}", page.path);
             }
-            Method::Get => {}
-            Method::Post if is_guarded => {
+            PageMethod::Get => {}
+            PageMethod::Post if is_guarded => {
                 acts += 1;
                 assert_eq!(house.post("viewer", &path(page), &[]).await.status(), 403, "{}", page.path);
             }
-            Method::Post => assert_eq!(page.path, "/console/audit/verify", "it changes nothing"),
+            PageMethod::Post => assert_eq!(page.path, "/console/audit/verify", "it changes nothing"),
         }
     }
     assert_eq!((acts, looks), (6, 6));

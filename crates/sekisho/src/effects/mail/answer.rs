@@ -8,8 +8,8 @@ use sekisho_core::notification::{Receipt, Sent};
 use sekisho_core::queue::Failure;
 use sekisho_core::text::without_hidden;
 
-use super::reply::Reply;
-use super::session::Stage;
+use super::reply::SmtpReply;
+use super::session::SmtpStage;
 
 /// The server ends the conversation.
 pub const GOING_AWAY: u16 = 421;
@@ -22,7 +22,7 @@ const REFUSAL_AGAIN_MS: i64 = 900_000;
 const SAID_LETTERS: usize = 500;
 
 /// Who speaks with whom.
-pub struct Parties<'a> {
+pub struct MailParties<'a> {
     pub host: &'a str,
     /// The envelope's addresses.
     pub from: &'a str,
@@ -30,7 +30,7 @@ pub struct Parties<'a> {
 }
 
 /// Something other than the go-ahead, at a stage before the server could have the mail.
-pub fn of_a_refusal(stage: Stage, parties: &Parties<'_>, reply: &Reply) -> Sent {
+pub fn of_a_refusal(stage: SmtpStage, parties: &MailParties<'_>, reply: &SmtpReply) -> Sent {
     if reply.is(4) || reply.is(5) {
         return refusal(Some(stage), parties, reply);
     }
@@ -40,7 +40,7 @@ pub fn of_a_refusal(stage: Stage, parties: &Parties<'_>, reply: &Reply) -> Sent 
 }
 
 /// The last word about a mail.
-pub fn of_the_end(parties: &Parties<'_>, reply: &Reply) -> Sent {
+pub fn of_the_end(parties: &MailParties<'_>, reply: &SmtpReply) -> Sent {
     match reply.code {
         200..=299 => Sent::Accepted(receipt(reply)),
         400..=599 => refusal(None, parties, reply),
@@ -49,13 +49,13 @@ pub fn of_the_end(parties: &Parties<'_>, reply: &Reply) -> Sent {
 }
 
 /// No stage: the whole mail was there.
-fn refusal(stage: Option<Stage>, parties: &Parties<'_>, reply: &Reply) -> Sent {
+fn refusal(stage: Option<SmtpStage>, parties: &MailParties<'_>, reply: &SmtpReply) -> Sent {
     let text = reply.text().to_lowercase();
     let words = stage.map_or_else(|| shown(reply), |stage| said(stage, reply));
     let to = mask(parties.to);
     let to_what = match stage {
         None => format!("the mail to {to}"),
-        Some(Stage::Recipient | Stage::Data | Stage::Body) => format!("the recipient {to}"),
+        Some(SmtpStage::Recipient | SmtpStage::Data | SmtpStage::Body) => format!("the recipient {to}"),
         Some(stage) => asked(stage).to_owned(),
     };
     let tell = |cure: &str| format!("{} said to {to_what}: {words}; {cure}", parties.host);
@@ -79,9 +79,10 @@ fn refusal(stage: Option<Stage>, parties: &Parties<'_>, reply: &Reply) -> Sent {
     }
     if reply.is(4) || says_temporary(stage, &text) {
         return match (reply.code, stage) {
-            (_, Some(Stage::Tls)) => busy("tls", "it can't encrypt at the moment; it will be retried"),
+            (_, Some(SmtpStage::Tls)) => busy("tls", "it can't encrypt at the moment; it will be retried"),
             _ if is_throttling(&text) => busy("throttled", "too fast for the server; it will be retried"),
-            (GOING_AWAY, _) | (_, Some(Stage::Greeting | Stage::Hello | Stage::Login | Stage::Sender)) => {
+            (GOING_AWAY, _)
+            | (_, Some(SmtpStage::Greeting | SmtpStage::Hello | SmtpStage::Login | SmtpStage::Sender)) => {
                 busy("unavailable", "it will be retried")
             }
             _ => again("deferred", "it will be retried"),
@@ -92,23 +93,23 @@ fn refusal(stage: Option<Stage>, parties: &Parties<'_>, reply: &Reply) -> Sent {
             "no_tls",
             "it wants encryption: set `tls` to \"starttls\", or to \"implicit\" for port 465",
         ),
-        (530 | 534 | 535 | 538, _) | (_, Some(Stage::Login)) => closed(
+        (530 | 534 | 535 | 538, _) | (_, Some(SmtpStage::Login)) => closed(
             "bad_credentials",
             "check the mail server's user name and password, then resume the channel",
         ),
         _ if text.contains("not authorized to perform") => {
             closed("bad_credentials", "give this login the right to send, then resume the channel")
         }
-        (_, Some(Stage::Tls)) => closed(
+        (_, Some(SmtpStage::Tls)) => closed(
             "no_tls",
             "nothing is sent in clear: use the server's port for STARTTLS (587), or \"implicit\" with port 465",
         ),
-        (_, Some(Stage::Greeting | Stage::Hello | Stage::Connect)) => closed_for(
+        (_, Some(SmtpStage::Greeting | SmtpStage::Hello | SmtpStage::Connect)) => closed_for(
             "server_refused",
             REFUSAL_AGAIN_MS,
             "it takes no mail from this machine: check host and port, and whether this machine's address is blocked",
         ),
-        (523 | 552, Some(Stage::Sender | Stage::Data | Stage::Body) | None) => {
+        (523 | 552, Some(SmtpStage::Sender | SmtpStage::Data | SmtpStage::Body) | None) => {
             never("too_big", "make its template or what is filled in shorter, then resend it")
         }
         _ if text.contains("address is not verified") || text.contains("address not verified") => {
@@ -129,18 +130,18 @@ fn refusal(stage: Option<Stage>, parties: &Parties<'_>, reply: &Reply) -> Sent {
             "sender_refused",
             "the account may not send: see the mail service's console, then resume the channel",
         ),
-        (_, Some(Stage::Sender)) => closed(
+        (_, Some(SmtpStage::Sender)) => closed(
             "sender_refused",
             "it does not send for this sender: correct `from`, or allow it at the server, then resume the channel",
         ),
-        (_, Some(Stage::Recipient)) if text.contains("relay") => never(
+        (_, Some(SmtpStage::Recipient)) if text.contains("relay") => never(
             "refused",
             "it takes no mail for this domain from us: give it a login, or allow this machine to relay",
         ),
-        (_, Some(Stage::Recipient)) => {
+        (_, Some(SmtpStage::Recipient)) => {
             never("bad_recipient", "correct the recipient's address, then resend it")
         }
-        (_, Some(Stage::Data | Stage::Body) | None) => {
+        (_, Some(SmtpStage::Data | SmtpStage::Body) | None) => {
             never("refused", "change what it objects to (template, links, sender), then resend it")
         }
     }
@@ -156,14 +157,14 @@ fn is_throttling(text: &str) -> bool {
 }
 
 /// A 5xx whose text says that it passes. "Check it and try again" does not.
-fn says_temporary(stage: Option<Stage>, text: &str) -> bool {
+fn says_temporary(stage: Option<SmtpStage>, text: &str) -> bool {
     let passes = ["temporar", "throttl", "later", "greylist", "graylist", "in a few minutes"];
-    let asks_again = text.contains("try again") && stage != Some(Stage::Login);
+    let asks_again = text.contains("try again") && stage != Some(SmtpStage::Login);
     passes.iter().any(|word| text.contains(word))
         || (asks_again && !text.contains("check") && !text.contains("correct"))
 }
 
-fn receipt(reply: &Reply) -> Receipt {
+fn receipt(reply: &SmtpReply) -> Receipt {
     Receipt { answer: plain(&reply.text()), reference: reference(&reply.text()) }
 }
 
@@ -182,13 +183,13 @@ fn reference(text: &str) -> Option<String> {
 }
 
 /// The code, and what was said with it.
-fn shown(reply: &Reply) -> String {
+fn shown(reply: &SmtpReply) -> String {
     plain(&format!("{} {}", reply.code, reply.text()))
 }
 
 /// As [`shown`]; of a login only the codes, because some servers repeat what they were told.
-fn said(stage: Stage, reply: &Reply) -> String {
-    if stage != Stage::Login {
+fn said(stage: SmtpStage, reply: &SmtpReply) -> String {
+    if stage != SmtpStage::Login {
         return shown(reply);
     }
     let text = reply.text();
@@ -210,45 +211,45 @@ fn cut(text: &str) -> String {
     text.trim().chars().take(SAID_LETTERS).collect()
 }
 
-const fn asked(stage: Stage) -> &'static str {
+const fn asked(stage: SmtpStage) -> &'static str {
     match stage {
-        Stage::Connect | Stage::Greeting => "our connection",
-        Stage::Hello => "our greeting",
-        Stage::Tls => "STARTTLS",
-        Stage::Login => "the login",
-        Stage::Sender => "the sender",
-        Stage::Recipient => "the recipient",
-        Stage::Data => "the wish to hand over a mail",
-        Stage::Body => "a part of the mail",
+        SmtpStage::Connect | SmtpStage::Greeting => "our connection",
+        SmtpStage::Hello => "our greeting",
+        SmtpStage::Tls => "STARTTLS",
+        SmtpStage::Login => "the login",
+        SmtpStage::Sender => "the sender",
+        SmtpStage::Recipient => "the recipient",
+        SmtpStage::Data => "the wish to hand over a mail",
+        SmtpStage::Body => "a part of the mail",
     }
 }
 
-fn unreached(reason: &'static str, parties: &Parties<'_>, what: &str) -> Failure {
+fn unreached(reason: &'static str, parties: &MailParties<'_>, what: &str) -> Failure {
     Failure::transient(reason, format!("the mail server {}: {what}", parties.host)).blaming_destination()
 }
 
-pub fn dns(parties: &Parties<'_>, error: &str) -> Failure {
+pub fn dns(parties: &MailParties<'_>, error: &str) -> Failure {
     unreached("dns", parties, &format!("the name can't be resolved: {error}"))
 }
 
-pub fn connect(parties: &Parties<'_>, error: &str) -> Failure {
+pub fn connect(parties: &MailParties<'_>, error: &str) -> Failure {
     unreached("connect", parties, &format!("no connection: {error}"))
 }
 
-pub fn tls(parties: &Parties<'_>, error: &str) -> Failure {
+pub fn tls(parties: &MailParties<'_>, error: &str) -> Failure {
     unreached("tls", parties, &format!("no secure connection: {error}"))
 }
 
-pub fn broken(stage: Stage, parties: &Parties<'_>, error: &io::Error) -> Failure {
+pub fn broken(stage: SmtpStage, parties: &MailParties<'_>, error: &io::Error) -> Failure {
     unreached("broken", parties, &format!("the conversation broke off at {}: {error}", asked(stage)))
 }
 
-pub fn too_slow(parties: &Parties<'_>, stage: Stage) -> Failure {
+pub fn too_slow(parties: &MailParties<'_>, stage: SmtpStage) -> Failure {
     unreached("timeout", parties, &format!("no answer in time to {}", asked(stage)))
 }
 
 /// The end mark is written, and nobody knows whether it arrived.
-pub fn lost(parties: &Parties<'_>, error: &str) -> Sent {
+pub fn lost(parties: &MailParties<'_>, error: &str) -> Sent {
     let what = format!(
         "the whole mail to {} was sent, and its answer was lost: {error}; whether it was taken is in the server's log",
         mask(parties.to)
@@ -256,18 +257,18 @@ pub fn lost(parties: &Parties<'_>, error: &str) -> Sent {
     Sent::Uncertain(unreached("reply_lost", parties, &what))
 }
 
-pub fn no_tls(parties: &Parties<'_>) -> Sent {
+pub fn no_tls(parties: &MailParties<'_>) -> Sent {
     let what = "it offers no encryption (STARTTLS), and nothing is sent in clear; use its port for STARTTLS (587), set \
                 `tls` to \"implicit\" for port 465, or to \"none\" if this network is yours alone";
     Sent::Closed { failure: Failure::terminal("no_tls", at(parties, what)), for_ms: None }
 }
 
-pub fn no_login(parties: &Parties<'_>) -> Sent {
+pub fn no_login(parties: &MailParties<'_>) -> Sent {
     let what = "it offers no login that is known here (PLAIN, LOGIN); check host, port and `tls`, or leave the login out";
     Sent::Closed { failure: Failure::terminal("bad_credentials", at(parties, what)), for_ms: None }
 }
 
-pub fn too_big(parties: &Parties<'_>, size: usize, most: usize) -> Sent {
+pub fn too_big(parties: &MailParties<'_>, size: usize, most: usize) -> Sent {
     let what = format!(
         "it takes mails of {most} bytes, and this one has {size}; make its template or what is filled in shorter, then \
          resend it"
@@ -275,7 +276,7 @@ pub fn too_big(parties: &Parties<'_>, size: usize, most: usize) -> Sent {
     Sent::Failed(Failure::terminal("too_big", at(parties, &what)))
 }
 
-fn at(parties: &Parties<'_>, what: &str) -> String {
+fn at(parties: &MailParties<'_>, what: &str) -> String {
     format!("the mail server {}: {what}", parties.host)
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
 
-use super::session::Session;
+use super::session::SmtpSession;
 use crate::env::Env;
 
 /// Most that lie idle.
@@ -26,7 +26,7 @@ pub struct Pool {
 #[derive(Debug, Default)]
 struct Idle {
     /// The one that was used last comes last.
-    sessions: Vec<(Instant, Session)>,
+    sessions: Vec<(Instant, SmtpSession)>,
     is_watched: bool,
 }
 
@@ -36,7 +36,7 @@ impl Pool {
     }
 
     /// One that answers. If one does not, the others are not asked: that takes longer than a new one.
-    pub async fn take(&self) -> Option<Session> {
+    pub async fn take(&self) -> Option<SmtpSession> {
         let mut session = self.newest()?;
         if timeout(PROOF_MAX, session.is_alive()).await == Ok(true) {
             return Some(session);
@@ -45,14 +45,14 @@ impl Pool {
         None
     }
 
-    fn newest(&self) -> Option<Session> {
+    fn newest(&self) -> Option<SmtpSession> {
         let mut idle = self.locked();
         // If the newest lay too long, so did the others: the watch closes them.
         idle.sessions.pop_if(|(since, _)| since.elapsed() < IDLE_MAX).map(|(_, session)| session)
     }
 
     /// Keeps it for the next mail, if it is fit for one and there is room.
-    pub fn park(self: &Arc<Self>, session: Session) {
+    pub fn park(self: &Arc<Self>, session: SmtpSession) {
         let mut idle = self.locked();
         if !session.is_fit() || idle.sessions.len() >= SESSIONS_MAX {
             return;
@@ -64,7 +64,7 @@ impl Pool {
     }
 
     /// Those that lay too long; `None` once nothing is left to watch.
-    fn expired(&self) -> Option<Vec<Session>> {
+    fn expired(&self) -> Option<Vec<SmtpSession>> {
         let mut idle = self.locked();
         if idle.sessions.is_empty() {
             idle.is_watched = false;

@@ -9,13 +9,13 @@ const LINE_MAX: usize = 2 << 10;
 const LINES_MAX: usize = 64;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reply {
+pub struct SmtpReply {
     pub code: u16,
     /// Without the codes, and without letters that nobody sees.
     pub lines: Vec<String>,
 }
 
-impl Reply {
+impl SmtpReply {
     /// On one line.
     pub fn text(&self) -> String {
         self.lines.join(" ")
@@ -69,9 +69,9 @@ fn bad(what: &str) -> io::Error {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> io::Result<Option<Reply>> {
+    fn read(text: &str) -> io::Result<Option<SmtpReply>> {
         let mut bytes = text.as_bytes().to_vec();
-        let mut reply = Reply::default();
+        let mut reply = SmtpReply::default();
         loop {
             match reply.take_line(&mut bytes)? {
                 Some(true) => return Ok(Some(reply)),

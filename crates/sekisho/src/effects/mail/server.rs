@@ -18,7 +18,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::answer::{self, Parties};
+use super::answer::{self, MailParties};
 use super::{Settings, Tls};
 
 /// Longest that one address of the server is tried.
@@ -32,7 +32,7 @@ const UNSENT_BYTES: u32 = 128 << 10;
 const READ_BYTES: usize = 2 << 10;
 
 /// Where mail goes, and how it is entered.
-pub struct Server {
+pub struct MailServer {
     pub host: String,
     port: u16,
     pub tls: Tls,
@@ -42,13 +42,13 @@ pub struct Server {
     pub name: String,
 }
 
-impl std::fmt::Debug for Server {
+impl std::fmt::Debug for MailServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}:{}", self.host, self.port)
     }
 }
 
-impl Server {
+impl MailServer {
     pub fn new(settings: &Settings) -> anyhow::Result<Self> {
         let connector = match settings.tls {
             Tls::None => None,
@@ -71,7 +71,7 @@ impl Server {
     }
 
     /// The first of its addresses that answers.
-    pub async fn connect(&self, parties: &Parties<'_>) -> Result<Stream, Sent> {
+    pub async fn connect(&self, parties: &MailParties<'_>) -> Result<Stream, Sent> {
         let host = self.host.trim_matches(['[', ']']);
         let found = tokio::net::lookup_host((host, self.port)).await;
         let found = found.map_err(|error| Sent::Failed(answer::dns(parties, &error.to_string())))?;
@@ -86,7 +86,7 @@ impl Server {
         Err(Sent::Failed(answer::connect(parties, &last)))
     }
 
-    pub async fn encrypt(&self, stream: Stream, parties: &Parties<'_>) -> Result<Stream, Sent> {
+    pub async fn encrypt(&self, stream: Stream, parties: &MailParties<'_>) -> Result<Stream, Sent> {
         let failed = |error: &str| Sent::Failed(answer::tls(parties, error));
         let Stream::Plain(tcp) = stream else { return Err(failed("it is encrypted already")) };
         let (connector, name) = self.connector.as_ref().expect("made wherever TLS is configured");

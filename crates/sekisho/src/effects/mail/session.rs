@@ -12,10 +12,10 @@ use sekisho_core::Secret;
 use sekisho_core::notification::Sent;
 
 use super::Tls;
-use super::answer::{self, Parties};
+use super::answer::{self, MailParties};
 use super::message::MimeMessage;
-use super::reply::Reply;
-use super::server::{Server, Stream};
+use super::reply::SmtpReply;
+use super::server::{MailServer, Stream};
 
 /// Most mails by one connection: some servers count.
 const MAILS_MAX: u32 = 100;
@@ -24,7 +24,7 @@ const END: &[u8] = b".\r\n";
 
 /// How far a try has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum SmtpStage {
     Connect,
     Greeting,
     Hello,
@@ -37,12 +37,12 @@ pub enum Stage {
 }
 
 #[derive(Debug)]
-pub struct Session {
+pub struct SmtpSession {
     stream: Stream,
     /// Came in and is not read yet.
     heard: Vec<u8>,
     /// The reply that is being read.
-    reply: Reply,
+    reply: SmtpReply,
     offers: Offers,
     mails: u32,
     /// Both sides know whose turn it is.
@@ -59,33 +59,37 @@ struct Offers {
     size: Option<usize>,
 }
 
-impl Session {
+impl SmtpSession {
     /// Up to where a mail can begin.
-    pub async fn open(server: &Server, parties: &Parties<'_>, stage: &mut Stage) -> Result<Self, Sent> {
-        *stage = Stage::Connect;
+    pub async fn open(
+        server: &MailServer,
+        parties: &MailParties<'_>,
+        stage: &mut SmtpStage,
+    ) -> Result<Self, Sent> {
+        *stage = SmtpStage::Connect;
         let stream = server.connect(parties).await?;
         let mut session = Self {
             stream,
             heard: Vec::new(),
-            reply: Reply::default(),
+            reply: SmtpReply::default(),
             offers: Offers::default(),
             mails: 0,
             in_step: true,
         };
         if server.tls == Tls::Implicit {
-            *stage = Stage::Tls;
+            *stage = SmtpStage::Tls;
             session = session.encrypt(server, parties).await?;
         }
-        *stage = Stage::Greeting;
+        *stage = SmtpStage::Greeting;
         let greeting = session.hear().await;
-        session.judged(Stage::Greeting, parties, greeting, 2)?;
+        session.judged(SmtpStage::Greeting, parties, greeting, 2)?;
         session.hello(server, parties, stage).await?;
         if server.tls == Tls::Starttls {
-            *stage = Stage::Tls;
+            *stage = SmtpStage::Tls;
             if !session.offers.starttls {
                 return Err(answer::no_tls(parties));
             }
-            session.ask(Stage::Tls, parties, "STARTTLS", 2).await?;
+            session.ask(SmtpStage::Tls, parties, "STARTTLS", 2).await?;
             if !session.heard.is_empty() {
                 // Whoever stands between could have written it.
                 return Err(Sent::Failed(answer::tls(parties, "it went on talking in clear after STARTTLS")));
@@ -94,25 +98,30 @@ impl Session {
             session.hello(server, parties, stage).await?;
         }
         if let Some((user, password)) = &server.login {
-            *stage = Stage::Login;
+            *stage = SmtpStage::Login;
             session.log_in(parties, user, password).await?;
         }
         Ok(session)
     }
 
-    async fn hello(&mut self, server: &Server, parties: &Parties<'_>, stage: &mut Stage) -> Result<(), Sent> {
-        *stage = Stage::Hello;
-        let reply = self.ask(Stage::Hello, parties, &format!("EHLO {}", server.name), 2).await?;
+    async fn hello(
+        &mut self,
+        server: &MailServer,
+        parties: &MailParties<'_>,
+        stage: &mut SmtpStage,
+    ) -> Result<(), Sent> {
+        *stage = SmtpStage::Hello;
+        let reply = self.ask(SmtpStage::Hello, parties, &format!("EHLO {}", server.name), 2).await?;
         self.offers = Offers::read(&reply.lines);
         Ok(())
     }
 
-    async fn encrypt(self, server: &Server, parties: &Parties<'_>) -> Result<Self, Sent> {
+    async fn encrypt(self, server: &MailServer, parties: &MailParties<'_>) -> Result<Self, Sent> {
         let stream = server.encrypt(self.stream, parties).await?;
         Ok(Self { stream, offers: Offers::default(), ..self })
     }
 
-    async fn log_in(&mut self, parties: &Parties<'_>, user: &str, password: &Secret) -> Result<(), Sent> {
+    async fn log_in(&mut self, parties: &MailParties<'_>, user: &str, password: &Secret) -> Result<(), Sent> {
         let encoded = |text: String| Secret::new(STANDARD.encode(text));
         let lines = if self.offers.plain {
             let whole = encoded(format!("\0{user}\0{}", password.expose()));
@@ -125,9 +134,9 @@ impl Session {
         };
         let (last, firsts) = lines.split_last().expect("there is at least one line");
         for line in firsts {
-            self.ask(Stage::Login, parties, line.expose(), 3).await?;
+            self.ask(SmtpStage::Login, parties, line.expose(), 3).await?;
         }
-        self.ask(Stage::Login, parties, last.expose(), 2).await?;
+        self.ask(SmtpStage::Login, parties, last.expose(), 2).await?;
         Ok(())
     }
 
@@ -135,8 +144,8 @@ impl Session {
     pub async fn hand_over(
         &mut self,
         letter: &MimeMessage,
-        parties: &Parties<'_>,
-        stage: &mut Stage,
+        parties: &MailParties<'_>,
+        stage: &mut SmtpStage,
     ) -> Result<(), Sent> {
         self.mails += 1;
         if let Some(most) = self.offers.size.filter(|most| *most > 0 && letter.bytes.len() > *most) {
@@ -144,31 +153,31 @@ impl Session {
         }
         let size =
             if self.offers.size.is_some() { format!(" SIZE={}", letter.bytes.len()) } else { String::new() };
-        *stage = Stage::Sender;
-        self.ask(Stage::Sender, parties, &format!("MAIL FROM:<{}>{size}", letter.from), 2).await?;
-        *stage = Stage::Recipient;
-        self.ask(Stage::Recipient, parties, &format!("RCPT TO:<{}>", letter.to), 2).await?;
-        *stage = Stage::Data;
-        self.ask(Stage::Data, parties, "DATA", 3).await?;
-        *stage = Stage::Body;
+        *stage = SmtpStage::Sender;
+        self.ask(SmtpStage::Sender, parties, &format!("MAIL FROM:<{}>{size}", letter.from), 2).await?;
+        *stage = SmtpStage::Recipient;
+        self.ask(SmtpStage::Recipient, parties, &format!("RCPT TO:<{}>", letter.to), 2).await?;
+        *stage = SmtpStage::Data;
+        self.ask(SmtpStage::Data, parties, "DATA", 3).await?;
+        *stage = SmtpStage::Body;
         // Until the last reply, whatever comes next is part of the mail to the server.
         self.in_step = false;
         if let Err(error) = self.stream.write(&letter.bytes).await {
             // Perhaps it said why before it left.
             return Err(match self.early().await {
-                Some(Ok(reply)) => answer::of_a_refusal(Stage::Body, parties, &reply),
-                Some(Err(_)) | None => Sent::Failed(answer::broken(Stage::Body, parties, &error)),
+                Some(Ok(reply)) => answer::of_a_refusal(SmtpStage::Body, parties, &reply),
+                Some(Err(_)) | None => Sent::Failed(answer::broken(SmtpStage::Body, parties, &error)),
             });
         }
         match self.early().await {
             None => Ok(()),
-            Some(Ok(reply)) => Err(answer::of_a_refusal(Stage::Body, parties, &reply)),
-            Some(Err(error)) => Err(Sent::Failed(answer::broken(Stage::Body, parties, &error))),
+            Some(Ok(reply)) => Err(answer::of_a_refusal(SmtpStage::Body, parties, &reply)),
+            Some(Err(error)) => Err(Sent::Failed(answer::broken(SmtpStage::Body, parties, &error))),
         }
     }
 
     /// Writes the end mark, and returns what is said to the mail.
-    pub async fn end(&mut self) -> io::Result<Reply> {
+    pub async fn end(&mut self) -> io::Result<SmtpReply> {
         self.stream.write(END).await?;
         let reply = self.hear().await?;
         self.in_step = reply.code != answer::GOING_AWAY;
@@ -176,7 +185,7 @@ impl Session {
     }
 
     /// What was read of a reply that did not come to its end.
-    pub fn begun_reply(&mut self) -> Option<Reply> {
+    pub fn begun_reply(&mut self) -> Option<SmtpReply> {
         self.in_step = false;
         Some(std::mem::take(&mut self.reply)).filter(|reply| !reply.lines.is_empty())
     }
@@ -192,7 +201,7 @@ impl Session {
             && self.heard.is_empty()
     }
 
-    pub async fn quit(&mut self) -> io::Result<Reply> {
+    pub async fn quit(&mut self) -> io::Result<SmtpReply> {
         self.stream.write(b"QUIT\r\n").await?;
         self.hear().await
     }
@@ -200,11 +209,11 @@ impl Session {
     /// Says one line and returns the reply, if it is of the hundred that lets us go on.
     async fn ask(
         &mut self,
-        stage: Stage,
-        parties: &Parties<'_>,
+        stage: SmtpStage,
+        parties: &MailParties<'_>,
         line: &str,
         hundred: u16,
-    ) -> Result<Reply, Sent> {
+    ) -> Result<SmtpReply, Sent> {
         let reply = if self.heard.is_empty() {
             let line = Secret::new(format!("{line}\r\n"));
             match self.stream.write(line.expose().as_bytes()).await {
@@ -221,11 +230,11 @@ impl Session {
 
     fn judged(
         &mut self,
-        stage: Stage,
-        parties: &Parties<'_>,
-        reply: io::Result<Reply>,
+        stage: SmtpStage,
+        parties: &MailParties<'_>,
+        reply: io::Result<SmtpReply>,
         hundred: u16,
-    ) -> Result<Reply, Sent> {
+    ) -> Result<SmtpReply, Sent> {
         match reply {
             Ok(reply) if reply.is(hundred) => Ok(reply),
             Ok(reply) => {
@@ -240,8 +249,8 @@ impl Session {
         }
     }
 
-    async fn hear(&mut self) -> io::Result<Reply> {
-        self.reply = Reply::default();
+    async fn hear(&mut self) -> io::Result<SmtpReply> {
+        self.reply = SmtpReply::default();
         loop {
             match self.reply.take_line(&mut self.heard)? {
                 Some(true) => return Ok(std::mem::take(&mut self.reply)),
@@ -257,7 +266,7 @@ impl Session {
 
     /// What it said before it could know the whole mail: that it won't take it, or that it is gone. Looks, and does
     /// not wait.
-    async fn early(&mut self) -> Option<io::Result<Reply>> {
+    async fn early(&mut self) -> Option<io::Result<SmtpReply>> {
         if self.heard.is_empty() {
             match self.stream.read(&mut self.heard).now_or_never() {
                 None => return self.stream.error().map(Err),

@@ -2,7 +2,7 @@ use sekisho_core::job::Class;
 use sekisho_core::language::Language;
 use sekisho_core::notification::message::Recipient;
 use sekisho_core::queue::Failure;
-use sekisho_lab::smtp::{self, Behaviour, Fault, Mail, Point, Smtp};
+use sekisho_lab::smtp::{self, Mail, Point, Smtp, SmtpBehaviour, SmtpFault};
 use serde_json::Value;
 
 use super::*;
@@ -59,7 +59,7 @@ async fn send(mailer: &Mailer, message: &Message, within: Duration) -> Sent {
     sent
 }
 
-async fn sent_by(behaviour: Behaviour, within: Duration) -> (Sent, Smtp) {
+async fn sent_by(behaviour: SmtpBehaviour, within: Duration) -> (Sent, Smtp) {
     let smtp = Smtp::start(behaviour).unwrap();
     let sent = send(&mailer(&smtp), &message(), within).await;
     (sent, smtp)
@@ -88,7 +88,7 @@ fn class(sent: &Sent) -> (&'static str, &'static str) {
 
 #[tokio::test]
 async fn g2_a_mail_arrives_with_its_headers_and_both_parts() {
-    let smtp = Smtp::start(Behaviour::Accept).unwrap();
+    let smtp = Smtp::start(SmtpBehaviour::Accept).unwrap();
     let reply_to = Mailbox { name: None, address: "help@example.com".parse().unwrap() };
     let mailer =
         Mailer::new(Settings { reply_to: Some(reply_to), ..settings(&smtp) }, &Env::system()).unwrap();
@@ -123,7 +123,7 @@ async fn g2_a_mail_arrives_with_its_headers_and_both_parts() {
 
 #[tokio::test]
 async fn g2_every_try_of_a_message_has_the_same_message_id() {
-    let smtp = Smtp::start(Behaviour::Accept).unwrap();
+    let smtp = Smtp::start(SmtpBehaviour::Accept).unwrap();
     let mailer = mailer(&smtp);
     for id in ["ntc_1", "ntc_1", "ntc_1.1"] {
         send(&mailer, &Message { id: id.into(), html: None, ..message() }, LONG).await;
@@ -145,7 +145,7 @@ async fn g2_long_and_odd_texts_come_back_as_they_were() {
         "x".repeat(300),
         "mixed 日本語 and ASCII words, again and again, 交互に ".repeat(4).trim().to_owned(),
     ];
-    let smtp = Smtp::start(Behaviour::Accept).unwrap();
+    let smtp = Smtp::start(SmtpBehaviour::Accept).unwrap();
     let mailer = mailer(&smtp);
     for name in names {
         let mut message = message();
@@ -169,7 +169,7 @@ async fn g2_long_and_odd_texts_come_back_as_they_were() {
 
 #[tokio::test]
 async fn g2_no_field_can_add_a_header_or_end_the_mail() {
-    let smtp = Smtp::start(Behaviour::Accept).unwrap();
+    let smtp = Smtp::start(SmtpBehaviour::Accept).unwrap();
     let mailer = mailer(&smtp);
     send(&mailer, &message(), LONG).await;
     let names = |mail: &Mail| mail.headers.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
@@ -203,8 +203,8 @@ async fn g2_no_field_can_add_a_header_or_end_the_mail() {
 #[tokio::test]
 async fn g2_every_answer_has_its_class() {
     use Point::{Body, Data, End, Greeting, Hello, Recipient, Sender, Taken, Told};
-    let say = Behaviour::say;
-    let drop_at = Behaviour::drop_at;
+    let say = SmtpBehaviour::say;
+    let drop_at = SmtpBehaviour::drop_at;
     let cases = [
         (say(Greeting, "421 4.3.2 closing"), "again", "unavailable", 0),
         (say(Greeting, "554 no"), "closed", "server_refused", 0),
@@ -236,7 +236,7 @@ async fn g2_every_answer_has_its_class() {
     ];
     for (behaviour, kind, reason, stored) in cases {
         // The answer comes while the mail is being written, not at some moment after it.
-        let is_body = matches!(behaviour, Behaviour::At(Body, _));
+        let is_body = matches!(behaviour, SmtpBehaviour::At(Body, _));
         let message = if is_body { long_message() } else { message() };
         let smtp = Smtp::start(behaviour.clone()).unwrap();
         let sent = send(&mailer(&smtp), &message, LONG).await;
@@ -247,11 +247,11 @@ async fn g2_every_answer_has_its_class() {
 
 #[tokio::test]
 async fn g2_a_connection_lost_inside_the_mail_is_certain_and_lost_after_it_is_not() {
-    let smtp = Smtp::start(Behaviour::drop_at(Point::Body)).unwrap();
+    let smtp = Smtp::start(SmtpBehaviour::drop_at(Point::Body)).unwrap();
     let mailer = mailer(&smtp);
     assert_eq!(class(&send(&mailer, &long_message(), LONG).await), ("again", "broken"));
     for (point, stored) in [(Point::End, 0), (Point::Taken, 1)] {
-        smtp.set(Behaviour::drop_at(point));
+        smtp.set(SmtpBehaviour::drop_at(point));
         let sent = send(&mailer, &long_message(), LONG).await;
         assert_eq!(class(&sent), ("uncertain", "reply_lost"), "{point:?}");
         assert_eq!(smtp.accepted().len(), stored);
@@ -262,33 +262,37 @@ async fn g2_a_connection_lost_inside_the_mail_is_certain_and_lost_after_it_is_no
 
 #[tokio::test]
 async fn g2_a_try_ends_in_time_whatever_the_server_does() {
-    let faults =
-        [Fault::Silence, Fault::Trickle(Duration::from_secs(1)), Fault::EndlessLine, Fault::EndlessLines];
+    let faults = [
+        SmtpFault::Silence,
+        SmtpFault::Trickle(Duration::from_secs(1)),
+        SmtpFault::EndlessLine,
+        SmtpFault::EndlessLines,
+    ];
     let points = [Point::Greeting, Point::Hello, Point::Sender, Point::Recipient, Point::Data, Point::Taken];
     // All at once: together they take as long as one.
     let cases = points.iter().flat_map(|point| faults.iter().map(move |fault| (*point, fault.clone())));
     let tried = futures_util::future::join_all(cases.map(|(point, fault)| async move {
-        let (sent, smtp) = sent_by(Behaviour::At(point, fault.clone()), SHORT).await;
+        let (sent, smtp) = sent_by(SmtpBehaviour::At(point, fault.clone()), SHORT).await;
         (point, fault, sent, smtp)
     }));
     for (point, fault, sent, smtp) in tried.await {
         let expected = match (point, &fault) {
             // The code was said, and it is a yes.
-            (Point::Taken, Fault::EndlessLines) => ("accepted", ""),
+            (Point::Taken, SmtpFault::EndlessLines) => ("accepted", ""),
             (Point::Taken, _) => ("uncertain", "reply_lost"),
-            (_, Fault::EndlessLine | Fault::EndlessLines) => ("again", "broken"),
+            (_, SmtpFault::EndlessLine | SmtpFault::EndlessLines) => ("again", "broken"),
             (_, _) => ("again", "timeout"),
         };
         assert_eq!(class(&sent), expected, "{point:?} {fault:?}");
         assert_eq!(smtp.accepted().len(), usize::from(point == Point::Taken));
     }
-    let smtp = Smtp::start(Behaviour::At(Point::End, Fault::Silence)).unwrap();
+    let smtp = Smtp::start(SmtpBehaviour::At(Point::End, SmtpFault::Silence)).unwrap();
     assert_eq!(class(&send(&mailer(&smtp), &message(), SHORT).await), ("uncertain", "reply_lost"));
 }
 
 #[tokio::test]
 async fn g2_a_server_that_stops_listening_inside_the_mail_does_not_have_it() {
-    let smtp = Smtp::start(Behaviour::At(Point::Body, Fault::Deafness)).unwrap();
+    let smtp = Smtp::start(SmtpBehaviour::At(Point::Body, SmtpFault::Deafness)).unwrap();
     assert_eq!(class(&send(&mailer(&smtp), &long_message(), SHORT).await), ("again", "timeout"));
     assert_eq!(class(&send(&mailer(&smtp), &message(), Duration::ZERO).await), ("again", "timeout"));
 }
@@ -297,7 +301,7 @@ async fn g2_a_server_that_stops_listening_inside_the_mail_does_not_have_it() {
 async fn g2_a_half_open_server_is_a_time_out() {
     // Its backlog takes connections; nobody ever takes them from there.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let smtp = Smtp::start(Behaviour::Accept).unwrap();
+    let smtp = Smtp::start(SmtpBehaviour::Accept).unwrap();
     for tls in [Tls::None, Tls::Starttls, Tls::Implicit] {
         let port = listener.local_addr().unwrap().port();
         let mailer = Mailer::new(Settings { port, tls, ..settings(&smtp) }, &Env::system()).unwrap();
@@ -307,7 +311,7 @@ async fn g2_a_half_open_server_is_a_time_out() {
 
 #[tokio::test]
 async fn g2_a_server_that_can_not_be_reached_is_tried_again() {
-    let smtp = Smtp::start(Behaviour::Accept).unwrap();
+    let smtp = Smtp::start(SmtpBehaviour::Accept).unwrap();
     let free = sekisho_lab::free_address().unwrap();
     // A label this long fails in the resolver itself: no test asks a name server.
     let unknown = format!("{}.invalid", "x".repeat(64));
@@ -327,11 +331,12 @@ async fn g2_a_server_that_can_not_be_reached_is_tried_again() {
 
 #[tokio::test]
 async fn g2_one_refused_mail_never_stops_the_rest() {
-    let refused = Behaviour::say(Point::Recipient, "550 5.1.1 <nobody@example.jp>: no such user");
-    let flaky = Behaviour::First(2, Box::new(Behaviour::say(Point::End, "451 4.3.0 try again later")));
-    let smtp = Smtp::start(Behaviour::To(
+    let refused = SmtpBehaviour::say(Point::Recipient, "550 5.1.1 <nobody@example.jp>: no such user");
+    let flaky =
+        SmtpBehaviour::First(2, Box::new(SmtpBehaviour::say(Point::End, "451 4.3.0 try again later")));
+    let smtp = Smtp::start(SmtpBehaviour::To(
         vec![("nobody@".into(), refused), ("flaky@".into(), flaky)],
-        Box::new(Behaviour::Accept),
+        Box::new(SmtpBehaviour::Accept),
     ));
     let smtp = smtp.unwrap();
     let mailer = mailer(&smtp);
@@ -351,13 +356,13 @@ async fn g2_one_refused_mail_never_stops_the_rest() {
 
 #[tokio::test]
 async fn g2_connections_are_used_again_only_while_they_live() {
-    let smtp = Smtp::start(Behaviour::drop_at(Point::Told)).unwrap();
+    let smtp = Smtp::start(SmtpBehaviour::drop_at(Point::Told)).unwrap();
     let mailer = mailer(&smtp);
     for n in 1..=3 {
         assert_eq!(class(&send(&mailer, &message(), LONG).await), ("accepted", ""));
         assert_eq!((smtp.connections(), smtp.accepted().len()), (n, n));
     }
-    smtp.set(Behaviour::Accept);
+    smtp.set(SmtpBehaviour::Accept);
     for _ in 0..101 {
         assert_eq!(class(&send(&mailer, &message(), LONG).await), ("accepted", ""));
     }
@@ -396,7 +401,7 @@ async fn g2_what_is_too_big_or_no_mail_is_not_sent() {
 
 #[tokio::test]
 async fn g2_addresses_that_need_quotes_or_letters_of_another_script_are_reached() {
-    let smtp = Smtp::start(Behaviour::Accept).unwrap();
+    let smtp = Smtp::start(SmtpBehaviour::Accept).unwrap();
     let mailer = mailer(&smtp);
     for (address, written) in
         [("a..b.@docomo.ne.jp", "\"a..b.\"@docomo.ne.jp"), ("a@日本.jp", "a@xn--wgv71a.jp")]

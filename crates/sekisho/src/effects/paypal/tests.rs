@@ -19,7 +19,7 @@ fn fake(events: i64) -> (Fake, Client) {
     (fake, client)
 }
 
-async fn first_page(client: &Client, now: Time) -> Call<Listing> {
+async fn first_page(client: &Client, now: Time) -> ApiCall<ListedPage> {
     client.events(Time::from_seconds(0), NOW, None, now).await
 }
 

@@ -11,7 +11,7 @@ use sekisho_core::{Secret, Time};
 use serde::Deserialize;
 
 use super::{Api, Ready, Said, authorization, basic, refused, sendable};
-use crate::effects::call::Call;
+use crate::effects::call::ApiCall;
 use crate::env::Exchange;
 
 /// Speaks to one account.
@@ -42,12 +42,12 @@ impl BasicKeyApi {
         query: &[(&str, String)],
         now: Time,
         understand: fn(&[u8]) -> Option<T>,
-    ) -> Call<T> {
+    ) -> ApiCall<T> {
         self.api.exchange(self.request(path, query), now, understand).await
     }
 
     /// Something that this provider does not list.
-    pub fn unlisted<T>(&self, what: &str, now: Time) -> Call<T> {
+    pub fn unlisted<T>(&self, what: &str, now: Time) -> ApiCall<T> {
         self.api.unlisted(what, now)
     }
 

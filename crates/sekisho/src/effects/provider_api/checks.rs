@@ -9,7 +9,7 @@ use sekisho_lab::providers::Fake;
 use serde_json::Value;
 
 use super::*;
-use crate::effects::listing::{Lister, Listing};
+use crate::effects::listing::{ListedPage, Lister};
 
 /// Far away: no test waits for it.
 pub const LONG: Duration = Duration::from_secs(20);
@@ -18,8 +18,8 @@ pub const NOW: Time = Time::from_ms(1_770_000_000_000);
 const PAGES_MAX: usize = 10;
 
 /// The ids of a page, by the field that holds them.
-pub fn ids(listing: &Listing, field: &str) -> Vec<String> {
-    let id = |item: &Object| {
+pub fn ids(listing: &ListedPage, field: &str) -> Vec<String> {
+    let id = |item: &ApiObject| {
         serde_json::from_str::<Value>(item.get()).unwrap()[field].as_str().unwrap().to_owned()
     };
     listing.items.iter().map(id).collect()
@@ -54,7 +54,7 @@ pub async fn all_objects(lister: &dyn Lister, kind: &str, since: Time) -> (Vec<S
 }
 
 /// Each answer has its meaning, and the next call is made as if nothing had been.
-pub async fn refusals<T>(fake: &Fake, call: impl AsyncFn() -> Call<T>) {
+pub async fn refusals<T>(fake: &Fake, call: impl AsyncFn() -> ApiCall<T>) {
     for (status, class, reason, blames) in [
         (302, Class::Terminal, "provider_redirect", false),
         (400, Class::Terminal, "provider_refused", false),
@@ -67,7 +67,7 @@ pub async fn refusals<T>(fake: &Fake, call: impl AsyncFn() -> Call<T>) {
         (200, Class::Transient, "broken", true),
     ] {
         fake.order(Reply::status(status).with_header("retry-after", "7").with_body("<html>"));
-        let Call { result, attempt, .. } = call().await;
+        let ApiCall { result, attempt, .. } = call().await;
         let Err(failure) = result else { panic!("{status} is no success") };
         assert_eq!(
             (failure.class, failure.reason, failure.blames_destination),
@@ -81,18 +81,18 @@ pub async fn refusals<T>(fake: &Fake, call: impl AsyncFn() -> Call<T>) {
 }
 
 /// A wrong key is said to be wrong, in the provider's own words.
-pub async fn wrong_key<T>(call: Call<T>, words: &str) {
+pub async fn wrong_key<T>(call: ApiCall<T>, words: &str) {
     let Err(failure) = call.result else { panic!("a wrong key is let in") };
     assert_eq!((failure.class, failure.reason), (Class::Terminal, UNAUTHORIZED));
     assert!(failure.error.contains(words), "{}", failure.error);
 }
 
 /// Whatever is said back to us, no secret is kept.
-pub async fn nothing_leaks<T>(fake: &Fake, secrets: &[&str], call: impl AsyncFn() -> Call<T>) {
+pub async fn nothing_leaks<T>(fake: &Fake, secrets: &[&str], call: impl AsyncFn() -> ApiCall<T>) {
     for status in [200, 400, 500] {
         for secret in secrets {
             fake.order(Reply::status(status).with_header("x-echo", secret).with_body(secret));
-            let Call { result, attempt, .. } = call().await;
+            let ApiCall { result, attempt, .. } = call().await;
             let seen = format!("{attempt:?} {:?}", result.err());
             assert!(!seen.contains(secret) && seen.contains("(hidden)"), "{seen}");
         }

@@ -8,10 +8,10 @@ use sekisho_core::job::Class;
 use sekisho_core::queue::Failure;
 use serde::Deserialize;
 
-use super::Page;
+use super::StripePage;
 use crate::effects::provider_api::{self, NOT_FOUND};
 
-pub fn page(body: &[u8]) -> Option<Page> {
+pub fn page(body: &[u8]) -> Option<StripePage> {
     serde_json::from_str(provider_api::object(body)?.get()).ok()
 }
 

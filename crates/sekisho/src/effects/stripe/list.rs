@@ -3,7 +3,7 @@
 use sekisho_core::Time;
 use serde::Deserialize;
 
-use super::Object;
+use super::ApiObject;
 
 /// Most objects Stripe puts on a page.
 const LIMIT_MAX: u8 = 100;
@@ -66,14 +66,14 @@ impl RefundsOf {
 }
 
 #[derive(Debug, Deserialize)]
-pub struct Page {
+pub struct StripePage {
     /// Newest first.
-    pub data: Vec<Object>,
+    pub data: Vec<ApiObject>,
     /// There are more in the direction of the cursor.
     pub has_more: bool,
 }
 
-impl Page {
+impl StripePage {
     /// Where the list goes on towards the past.
     pub fn older(&self) -> Option<Cursor> {
         self.data.last().and_then(id).map(Cursor::OlderThan)
@@ -90,6 +90,6 @@ struct Named {
     id: String,
 }
 
-fn id(object: &Object) -> Option<String> {
+fn id(object: &ApiObject) -> Option<String> {
     serde_json::from_str::<Named>(object.get()).ok().map(|named| named.id)
 }

@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use sekisho_core::Time;
 use sekisho_core::time::DAY_MS;
 
-use super::{Call, Client, Collection, Cursor, Page, Paging};
-use crate::effects::listing::{Lister, Listing};
+use super::{ApiCall, Client, Collection, Cursor, Paging, StripePage};
+use crate::effects::listing::{ListedPage, Lister};
 
 const EVENTS_KEPT_MS: i64 = 30 * DAY_MS;
 /// Most types that one question may name.
@@ -34,7 +34,13 @@ impl Lister for StripeLister {
     }
 
     /// Newest first: what is made meanwhile comes before the first page and moves none, so no end is named.
-    async fn events(&self, since: Time, _until: Time, cursor: Option<&str>, now: Time) -> Call<Listing> {
+    async fn events(
+        &self,
+        since: Time,
+        _until: Time,
+        cursor: Option<&str>,
+        now: Time,
+    ) -> ApiCall<ListedPage> {
         let types: Vec<_> = self.types.iter().map(String::as_str).collect();
         self.client.events(&types, &paging(since, cursor), now).await.map(listing)
     }
@@ -43,7 +49,7 @@ impl Lister for StripeLister {
         &["payment_intent", "checkout.session", "refund"]
     }
 
-    async fn list(&self, object: &str, since: Time, cursor: Option<&str>, now: Time) -> Call<Listing> {
+    async fn list(&self, object: &str, since: Time, cursor: Option<&str>, now: Time) -> ApiCall<ListedPage> {
         let (client, paging) = (&self.client, paging(since, cursor));
         let call = match Collection::of(object) {
             Some(collection) => client.list(collection, &paging, now).await,
@@ -58,10 +64,10 @@ fn paging(since: Time, cursor: Option<&str>) -> Paging {
     Paging { cursor, created_since: Some(since), ..Paging::default() }
 }
 
-fn listing(page: Page) -> Listing {
+fn listing(page: StripePage) -> ListedPage {
     let next = match page.older() {
         Some(Cursor::OlderThan(id)) if page.has_more => Some(id),
         _ => None,
     };
-    Listing { items: page.data, next }
+    ListedPage { items: page.data, next }
 }

@@ -1,6 +1,6 @@
 use sekisho_core::delivery::BODY_KEPT_BYTES;
 use sekisho_core::job::Class;
-use sekisho_lab::app::{App, Behaviour, Reply};
+use sekisho_lab::app::{Behaviour, DemoApp, Reply};
 use sekisho_lab::stripe::{self as lab, Stripe};
 use serde_json::{Value, json};
 
@@ -32,8 +32,8 @@ fn fake() -> (Stripe, Client) {
 }
 
 /// A server that gives one answer to everything.
-fn answering(reply: Reply) -> (App, Client) {
-    let app = App::start(Behaviour::Answer(reply)).unwrap();
+fn answering(reply: Reply) -> (DemoApp, Client) {
+    let app = DemoApp::start(Behaviour::Answer(reply)).unwrap();
     let client = client(&app.url());
     (app, client)
 }
@@ -113,8 +113,8 @@ async fn e1_refunds_are_listed_by_what_they_refund() {
     assert_eq!(ids(&all), ["re_2", "re_1", "re_0"]);
 }
 
-fn ids(page: &Page) -> Vec<String> {
-    let id = |object: &Object| {
+fn ids(page: &StripePage) -> Vec<String> {
+    let id = |object: &ApiObject| {
         serde_json::from_str::<Value>(object.get()).unwrap()["id"].as_str().unwrap().to_owned()
     };
     page.data.iter().map(id).collect()
@@ -178,19 +178,19 @@ async fn e2_a_forgotten_cursor_is_told_apart() {
 #[tokio::test]
 async fn e1_trouble_that_passes_is_transient() {
     let (stripe, client) = fake();
-    let instead = |status: u16| lab::Fault::Instead(Reply::status(status).with_body("<html>"));
+    let instead = |status: u16| lab::StripeFault::Instead(Reply::status(status).with_body("<html>"));
     for (fault, reason, blames) in [
-        (lab::Fault::RateLimited { retry_after_s: None }, "provider_rate_limited", true),
-        (lab::Fault::LockTimeout, "stripe_locked", false),
-        (lab::Fault::KeyInUse, "provider_conflict", false),
-        (lab::Fault::Error, "provider_unavailable", true),
-        (lab::Fault::StoredError, "provider_unavailable", true),
-        (lab::Fault::ErrorAfterWork, "provider_unavailable", true),
+        (lab::StripeFault::RateLimited { retry_after_s: None }, "provider_rate_limited", true),
+        (lab::StripeFault::LockTimeout, "stripe_locked", false),
+        (lab::StripeFault::KeyInUse, "provider_conflict", false),
+        (lab::StripeFault::Error, "provider_unavailable", true),
+        (lab::StripeFault::StoredError, "provider_unavailable", true),
+        (lab::StripeFault::ErrorAfterWork, "provider_unavailable", true),
         (instead(503), "provider_unavailable", true),
         (instead(200), "broken", true),
-        (lab::Fault::Cut { after_bytes: 0 }, "broken", true),
-        (lab::Fault::Cut { after_bytes: 30 }, "broken", true),
-        (lab::Fault::Cut { after_bytes: 110 }, "broken", true),
+        (lab::StripeFault::Cut { after_bytes: 0 }, "broken", true),
+        (lab::StripeFault::Cut { after_bytes: 30 }, "broken", true),
+        (lab::StripeFault::Cut { after_bytes: 110 }, "broken", true),
     ] {
         stripe.order(fault.clone());
         let failure = failure(&client).await;
@@ -203,7 +203,7 @@ async fn e1_trouble_that_passes_is_transient() {
 async fn e1_silence_ends_at_the_time_out() {
     let (stripe, _) = fake();
     let client = Client::new(&stripe.url(), Secret::new(lab::KEY), SHORT).unwrap();
-    for fault in [lab::Fault::LateWork(LONG), lab::Fault::LateAnswer(LONG)] {
+    for fault in [lab::StripeFault::LateWork(LONG), lab::StripeFault::LateAnswer(LONG)] {
         stripe.order(fault);
         let call = client.retrieve(Collection::Charges, ID, NOW).await;
         let failure = call.result.unwrap_err();
@@ -234,7 +234,9 @@ async fn e1_what_stays_wrong_is_terminal() {
         (404, "provider_not_found"),
         (422, "provider_refused"),
     ] {
-        stripe.order(lab::Fault::Instead(Reply::status(status).with_header("location", "/v1/charges/obj_1")));
+        stripe.order(lab::StripeFault::Instead(
+            Reply::status(status).with_header("location", "/v1/charges/obj_1"),
+        ));
         let failure = self::failure(&client).await;
         assert_eq!(verdict(&failure), (Class::Terminal, reason, false), "{status}");
         assert_eq!(failure.error, format!("Stripe answered {status}"));
@@ -253,7 +255,7 @@ async fn e1_what_stripe_says_about_a_retry_goes_first() {
         (400, "perhaps", Class::Terminal),
     ] {
         let reply = Reply::status(status).with_header("Stripe-Should-Retry", says);
-        stripe.order(lab::Fault::Instead(reply));
+        stripe.order(lab::StripeFault::Instead(reply));
         assert_eq!(failure(&client).await.class, class, "{status} {says}");
     }
 }
@@ -261,9 +263,9 @@ async fn e1_what_stripe_says_about_a_retry_goes_first() {
 #[tokio::test]
 async fn e1_a_retry_after_is_honoured() {
     let (stripe, client) = fake();
-    stripe.order(lab::Fault::RateLimited { retry_after_s: Some(7) });
+    stripe.order(lab::StripeFault::RateLimited { retry_after_s: Some(7) });
     assert_eq!(failure(&client).await.retry_after_ms, Some(7_000));
-    stripe.order(lab::Fault::RateLimited { retry_after_s: None });
+    stripe.order(lab::StripeFault::RateLimited { retry_after_s: None });
     assert_eq!(failure(&client).await.retry_after_ms, None);
 }
 
@@ -362,7 +364,7 @@ async fn e1_the_key_travels_encrypted_or_not_at_all() {
 
 #[tokio::test]
 async fn e1_a_base_url_may_have_a_path() {
-    let app = App::start(Behaviour::Answer(Reply::status(200).with_body("{}"))).unwrap();
+    let app = DemoApp::start(Behaviour::Answer(Reply::status(200).with_body("{}"))).unwrap();
     client(&format!("{}/mirror/", app.url())).retrieve(Collection::Charges, ID, NOW).await.result.unwrap();
     assert_eq!(app.received()[0].path, "/mirror/v1/charges/obj_1");
 }

@@ -18,7 +18,7 @@ use sekisho_core::delivery::{Answer, Fault as NetworkFault};
 use sekisho_core::job::Job;
 use sekisho_lab::rng::Rng;
 use sekisho_lab::server;
-use sekisho_lab::stripe::{self as lab, Fault, Ledger, Sold, Stripe};
+use sekisho_lab::stripe::{self as lab, CallLedger, Sold, Stripe, StripeFault};
 use sekisho_store::Store;
 use sekisho_store::memory::MemoryStore;
 use serde_json::{Value, json};
@@ -64,7 +64,7 @@ impl Exchange for Way {
         let header = |(name, value): (&http::HeaderName, &http::HeaderValue)| {
             (name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned())
         };
-        let request = server::Request {
+        let request = server::ServedRequest {
             method: head.method.to_string(),
             path: head.uri.path_and_query().unwrap().to_string(),
             headers: head.headers.iter().map(header).collect(),
@@ -135,7 +135,7 @@ impl Shop {
         for event in self.way.stripe.take_unsent() {
             let now = self.now();
             let arrival = Fetch {
-                provider: Provider::Stripe,
+                provider: ApiProvider::Stripe,
                 account: None,
                 livemode: Some(false),
                 object: event["data"]["object"]["object"].as_str().unwrap().to_owned(),
@@ -248,19 +248,19 @@ fn orders() -> usize {
     std::env::var("SEKISHO_REFUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(ORDERS)
 }
 
-fn fault(rng: &mut Rng) -> (&'static str, Fault) {
+fn fault(rng: &mut Rng) -> (&'static str, StripeFault) {
     let endpoint = if rng.chance(0.7) { "POST /v1/refunds" } else { "GET /v1/refunds" };
     let fault = match rng.below(10) {
-        0 => Fault::RateLimited { retry_after_s: Some(3) },
-        1 => Fault::LockTimeout,
-        2 => Fault::LockConflict,
-        3 => Fault::KeyInUse,
-        4 => Fault::Error,
-        5 => Fault::StoredError,
-        6 => Fault::ErrorAfterWork,
-        7 => Fault::LateWork(Duration::from_secs(rng.between(1, 60))),
-        8 => Fault::LateAnswer(Duration::from_secs(rng.between(1, 60))),
-        _ => Fault::Cut { after_bytes: 0 },
+        0 => StripeFault::RateLimited { retry_after_s: Some(3) },
+        1 => StripeFault::LockTimeout,
+        2 => StripeFault::LockConflict,
+        3 => StripeFault::KeyInUse,
+        4 => StripeFault::Error,
+        5 => StripeFault::StoredError,
+        6 => StripeFault::ErrorAfterWork,
+        7 => StripeFault::LateWork(Duration::from_secs(rng.between(1, 60))),
+        8 => StripeFault::LateAnswer(Duration::from_secs(rng.between(1, 60))),
+        _ => StripeFault::Cut { after_bytes: 0 },
     };
     (endpoint, fault)
 }
@@ -316,7 +316,7 @@ async fn e1_whatever_fails_each_order_is_one_refund_and_their_sum_is_what_was_ow
             assert_eq!(shown["attention"] == "refund_given_up", own == 0, "{key}");
             (owed, given) = (owed + expected, given + shop.refunded(&sold.payment_intent));
         }
-        let ledger = Ledger { calls: shop.way.stripe.take_calls() };
+        let ledger = CallLedger { calls: shop.way.stripe.take_calls() };
         calls += ledger.calls.len();
         assert!(ledger.first_posts_without_list().is_empty(), "{:?}", ledger.first_posts_without_list());
         assert!(ledger.works_by_key().values().all(|works| *works <= 2), "{:?}", ledger.works_by_key());

@@ -9,7 +9,7 @@ use sekisho_core::mail_address::{MailAddress, mask_text};
 use sekisho_core::notification::post::{self, reference_name};
 use sekisho_core::notification::recipient::RATE_LIMITED;
 use sekisho_core::notification::tries::UNCERTAIN;
-use sekisho_core::notification::{Alert, Notice, Receipt, Status, Step};
+use sekisho_core::notification::{Alert, Notice, NoticeStatus, Receipt, Step};
 use sekisho_core::queue::Failure;
 use sekisho_core::state::{self, Key, Naming, Wanted};
 use tokio::time::Instant;
@@ -89,7 +89,7 @@ impl PendingNotice {
 
     pub async fn sent(self, engine: &Engine, job: &Job, receipt: &Receipt) -> ChangeSet {
         self.name(engine, receipt).await;
-        let step = Step::new(engine.node.now(), Status::Sent).noting(clipped(&receipt.answer));
+        let step = Step::new(engine.node.now(), NoticeStatus::Sent).noting(clipped(&receipt.answer));
         let note = Some(clipped(&receipt.answer)).filter(|note| !note.is_empty());
         self.ended(engine, job, step, End::Done(Outcome::Success { note }))
     }
@@ -113,7 +113,7 @@ impl PendingNotice {
 
     pub fn failed(self, engine: &Engine, job: &Job, failure: &Failure) -> ChangeSet {
         let error = clipped(&failure.error);
-        let step = Step::new(engine.node.now(), Status::Failed).because(failure.reason, error.clone());
+        let step = Step::new(engine.node.now(), NoticeStatus::Failed).because(failure.reason, error.clone());
         let death =
             DeadReason { class: failure.class, reason: failure.reason.to_owned(), error: mask_text(&error) };
         self.ended(engine, job, step, End::Dead(death))
@@ -122,21 +122,22 @@ impl PendingNotice {
     /// Nobody knows whether it arrived: a person decides.
     pub fn uncertain(self, engine: &Engine, job: &Job, failure: &Failure) -> ChangeSet {
         let error = clipped(&failure.error);
-        let step = Step::new(engine.node.now(), Status::Uncertain).because(failure.reason, error.clone());
+        let step =
+            Step::new(engine.node.now(), NoticeStatus::Uncertain).because(failure.reason, error.clone());
         let error = format!("it may or may not have arrived: {}", mask_text(&error));
         self.ended(engine, job, step, End::Dead(DeadReason::terminal(UNCERTAIN, error)))
     }
 
     /// Its job became a dead letter before it was tried to its end.
     pub fn abandoned(self, engine: &Engine, job: &Job, death: DeadReason) -> ChangeSet {
-        let in_doubt = self.notice.status() == Status::Sending;
-        let status = if in_doubt { Status::Uncertain } else { Status::Failed };
+        let in_doubt = self.notice.status() == NoticeStatus::Sending;
+        let status = if in_doubt { NoticeStatus::Uncertain } else { NoticeStatus::Failed };
         let step = Step::new(engine.node.now(), status).because(&death.reason, clipped(&death.error));
         self.ended(engine, job, step, End::Dead(death))
     }
 
     pub fn suppressed(self, engine: &Engine, job: &Job, reason: &str, note: String) -> ChangeSet {
-        let step = Step::new(engine.node.now(), Status::Suppressed).because(reason, note);
+        let step = Step::new(engine.node.now(), NoticeStatus::Suppressed).because(reason, note);
         let note = "the address is suppressed; release it, then resend".to_owned();
         self.ended(engine, job, step, End::Done(Outcome::Skipped { note }))
     }
@@ -149,7 +150,8 @@ impl PendingNotice {
             error_type = RATE_LIMITED,
             "notice rate limited: its recipient had too many within an hour"
         );
-        let step = Step::new(engine.node.now(), Status::RateLimited).because(RATE_LIMITED, note.clone());
+        let step =
+            Step::new(engine.node.now(), NoticeStatus::RateLimited).because(RATE_LIMITED, note.clone());
         self.ended(engine, job, step, End::Done(Outcome::Skipped { note }))
     }
 

@@ -14,13 +14,13 @@ use super::read::ReadEvent;
 use crate::engine::Work;
 
 /// What is to be written, and for whom.
-pub struct Draft {
+pub struct SettlementDraft {
     pub works: Vec<Work>,
     pub set: ChangeSet,
 }
 
 impl Batch<'_> {
-    pub(super) fn drafts(&self, events: Vec<ReadEvent>, changes: Vec<Change>) -> Vec<Draft> {
+    pub(super) fn drafts(&self, events: Vec<ReadEvent>, changes: Vec<Change>) -> Vec<SettlementDraft> {
         let at = self.engine.node.now();
         let (known, plain): (Vec<_>, Vec<_>) = events.into_iter().partition(|read| read.reading.is_some());
         let mut known: Vec<_> = known.into_iter().map(Some).collect();
@@ -39,14 +39,14 @@ impl Batch<'_> {
         drafts
     }
 
-    fn build_change(&self, events: Vec<ReadEvent>, change: Change, at: Time) -> Draft {
+    fn build_change(&self, events: Vec<ReadEvent>, change: Change, at: Time) -> SettlementDraft {
         let node = &self.engine.node;
         let works: Vec<_> = events.iter().map(|read| read.work.clone()).collect();
         if let Some(refused) = change.refused {
             let death = DeadReason::terminal("unreadable_state", refused);
             let ends = works.iter().map(|work| Ended::new(work.job.lease, End::Dead(death.clone())));
             let set = ChangeSet { ends: ends.collect(), ..ChangeSet::nothing(at) };
-            return Draft { works, set };
+            return SettlementDraft { works, set };
         }
         let (mut ends, mut jobs) = (Vec::new(), Vec::new());
         for (read, about) in events.into_iter().zip(change.about.clone()) {
@@ -59,7 +59,7 @@ impl Batch<'_> {
         let mut set = ChangeSet { ends, jobs, ..asked };
         let bytes = set.events.iter().map(|event| event.body.len()).sum();
         set.keep = self.keep.filter(|_| self.engine.settle_queue.has_room(set.events.len(), bytes));
-        Draft { works, set }
+        SettlementDraft { works, set }
     }
 
     /// The deliveries of an event, and what is worked out because of it. They are born leased where there is room.

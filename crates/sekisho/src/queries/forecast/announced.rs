@@ -13,9 +13,9 @@ use crate::refusal::Result;
 
 /// Ids of what was foretold already.
 #[derive(Default)]
-pub struct Announced(BTreeSet<String>);
+pub struct AnnouncedBefore(BTreeSet<String>);
 
-impl Announced {
+impl AnnouncedBefore {
     /// As events, with the things they speak of as they would be then. Nothing is asked of a provider meanwhile, and what
     /// the events before these would change is not counted in.
     pub async fn by(

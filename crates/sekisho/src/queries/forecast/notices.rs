@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use sekisho_core::Time;
 use sekisho_core::event::Stored;
 use sekisho_core::job::Notify;
-use sekisho_core::notification::{Notice, Rule, Status, Suppression, compose, post};
+use sekisho_core::notification::{Notice, NoticeStatus, NotifyRule, Suppression, compose, post};
 use sekisho_core::rule::{RuleError, Variables};
 use sekisho_core::state::{Key, State};
-use sekisho_store::{Loaded, Message, Store};
+use sekisho_store::{Loaded, Store, StoredMessage};
 
 use crate::queries::context::OrderContext;
 use crate::queries::notices::parties_with;
@@ -27,7 +27,7 @@ pub struct NoticeOutlook<'k> {
 
 impl<'k> NoticeOutlook<'k> {
     pub fn new(context: &'k OrderContext, at: Time) -> Self {
-        let forecast = |rule: &Rule| NoticeForecast {
+        let forecast = |rule: &NotifyRule| NoticeForecast {
             rule: rule.name.clone(),
             channel: rule.channel.clone(),
             ..NoticeForecast::default()
@@ -46,7 +46,7 @@ impl<'k> NoticeOutlook<'k> {
         store: &dyn Store,
         event: &Stored,
         variables: &Variables<'_>,
-        before: &[Message],
+        before: &[StoredMessage],
         drafts: &BTreeMap<Key, State>,
     ) -> Result<Vec<(&'k str, RuleError)>> {
         let mut unanswered = Vec::new();
@@ -84,7 +84,7 @@ impl<'k> NoticeOutlook<'k> {
         let suppression = notice.to.as_ref().and_then(|to| loaded.states.get(&Suppression::key(to)));
         let is_suppressed =
             suppression.and_then(Suppression::read).is_some_and(|known| known.cause().is_some());
-        let is_sent = notice.status() == Status::Queued && !is_suppressed;
+        let is_sent = notice.status() == NoticeStatus::Queued && !is_suppressed;
         *(if is_sent { &mut forecast.new } else { &mut forecast.unsent }) += 1;
     }
 

@@ -92,7 +92,7 @@ const MARKUP: &str =
 #[test]
 fn h1_what_a_provider_writes_never_becomes_markup() {
     each_store(|place| {
-        let app = sekisho_lab::app::App::start(sekisho_lab::app::Behaviour::Answer(
+        let app = sekisho_lab::app::DemoApp::start(sekisho_lab::app::Behaviour::Answer(
             sekisho_lab::app::Reply::status(500)
                 .with_header("x-evil", "<script>a</script>")
                 .with_body(&MARKUP.replace('\\', "")),

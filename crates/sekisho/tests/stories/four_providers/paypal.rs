@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use sekisho_lab::certificate::Signer;
+use sekisho_lab::certificate::CertificateSigner;
 use serde_json::{Value, json};
 
 use super::{Order, Shop};
@@ -153,7 +153,7 @@ const ORDERS: [Order; 7] = [
 #[test]
 fn d2_orders_paid_by_paypal_settle_whichever_way_they_are_told() {
     each_store(|place| {
-        let signer = Signer::new().unwrap();
+        let signer = CertificateSigner::new().unwrap();
         let pem = place.folder.path().join("paypal.pem");
         std::fs::write(&pem, signer.certificate().unwrap()).unwrap();
         let source = format!(
@@ -169,7 +169,7 @@ fn d2_orders_paid_by_paypal_settle_whichever_way_they_are_told() {
 }
 
 /// As PayPal signs: ids, a time, and a checksum of the body.
-fn signed(signer: &Signer, body: &str) -> Letter {
+fn signed(signer: &CertificateSigner, body: &str) -> Letter {
     let (sum, time) = (crc32(body.as_bytes()), sekisho::now().to_string());
     let id = format!("{sum:08x}-d67a-11e5-baa3-778b53f4ae55");
     let text = format!("{id}|{time}|{WEBHOOK}|{sum}");

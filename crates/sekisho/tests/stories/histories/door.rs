@@ -16,7 +16,7 @@ use sekisho::view;
 use sekisho_core::audit::Role;
 use sekisho_core::change::{Admission, Arrival, ChangeSet, Committed};
 use sekisho_core::event::{Event, Identity, Stored};
-use sekisho_core::provider::{self, Reading};
+use sekisho_core::provider::{self, RequestReading};
 use sekisho_core::settlement::follow::OrderPolicy;
 use sekisho_core::settlement::{self, Cause, Fetch, Input, References, Terms};
 use sekisho_core::source_name::{FETCHED, Origin};
@@ -144,7 +144,7 @@ impl<'w> Door<'w> {
             certificate: Some(certificate),
         };
         let verified = provider::verify(&*source.scheme, request, today).unwrap();
-        let Reading::Events(events) = provider::read(&*source.scheme, &verified).unwrap() else {
+        let RequestReading::Events(events) = provider::read(&*source.scheme, &verified).unwrap() else {
             panic!("no handshake")
         };
         let [event]: &[Event<'_>] = &events else { panic!("one event in a request") };

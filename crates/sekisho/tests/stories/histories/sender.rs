@@ -9,7 +9,7 @@ use ring::rand::SystemRandom;
 use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};
 use sekisho_core::provider::{self, Certificate, Draft, Scheme, Setup};
 use sekisho_core::{Secret, Time};
-use sekisho_lab::certificate::Signer;
+use sekisho_lab::certificate::CertificateSigner;
 
 use super::at_text;
 use super::paypal::crc32;
@@ -131,7 +131,7 @@ pub struct PayPal {
 pub fn paypal() -> &'static PayPal {
     static PAYPAL: OnceLock<PayPal> = OnceLock::new();
     PAYPAL.get_or_init(|| {
-        let signer = Signer::new().unwrap();
+        let signer = CertificateSigner::new().unwrap();
         let key: String = signer.key().unwrap().lines().filter(|line| !line.starts_with("--")).collect();
         let pem = signer.certificate().unwrap();
         PayPal {

@@ -1,6 +1,6 @@
 //! What is no gap is not told as one; what is paid late is found; and a run needs no server.
 
-use sekisho_lab::process::Options;
+use sekisho_lab::process::ServerOptions;
 use sekisho_lab::providers::komoju;
 use sekisho_lab::stripe::{self, Stripe};
 use serde_json::json;
@@ -33,7 +33,7 @@ fn e2_events_that_wait_to_be_settled_make_no_difference() {
     let api = format!("api_key = \"{}\"\napi_url = \"{}\"", stripe::KEY, stripe.url());
     let config = "[reconcile]\nevery = \"24h\"\ngrace = \"0s\"\n".to_owned() + &stripe_source(&api);
     // It receives, and settles nothing.
-    let role = |options: Options| Options { role: Some("gateway".into()), ..options };
+    let role = |options: ServerOptions| ServerOptions { role: Some("gateway".into()), ..options };
     let gateway = Gateway::started(&place.url, &config, &[], role).unwrap();
     sell(&stripe, 1);
     for event in stripe.take_unsent() {

@@ -1,7 +1,7 @@
 //! What the fixtures expect, word by word.
 
 use sekisho_core::Time;
-use sekisho_core::settlement::payment::{RefundStatus, Status};
+use sekisho_core::settlement::payment::{PaymentStatus, RefundStatus};
 use sekisho_core::settlement::{billing, payment};
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ pub fn check(
     scenario: &Scenario,
     variant: Variant,
     payments: &[payment::Facts],
-    billings: &[billing::Facts],
+    billings: &[billing::BillingFacts],
     announced: &[(String, String)],
     place: &str,
 ) {
@@ -49,8 +49,8 @@ fn of_payment(field: &str, facts: &payment::Facts, derived: &payment::Derived) -
         "session_status" => json!(facts.session_status()),
         "payment_status" => json!(derived.payment_status()),
         "settled" => json!(derived.received > 0),
-        "failed" => json!(derived.status == Status::Failed),
-        "refunded" => json!(derived.status == Status::Refunded),
+        "failed" => json!(derived.status == PaymentStatus::Failed),
+        "refunded" => json!(derived.status == PaymentStatus::Refunded),
         "amount_received" => json!(derived.received),
         "amount_refunded" => json!(derived.refunded),
         "fee" => json!(derived.fee),
@@ -72,12 +72,12 @@ fn of_payment(field: &str, facts: &payment::Facts, derived: &payment::Derived) -
     }
 }
 
-fn of_billing(field: &str, facts: &billing::Facts) -> Option<Value> {
-    let derived = billing::Derived::of(facts);
+fn of_billing(field: &str, facts: &billing::BillingFacts) -> Option<Value> {
+    let derived = billing::BillingDerived::of(facts);
     let invoices = || facts.invoices.iter();
     Some(match field {
         "subscription_status" => match derived.status {
-            billing::Status::Cancelled => json!("canceled"),
+            billing::BillingStatus::Cancelled => json!("canceled"),
             other => json!(other.name()),
         },
         "access" => json!(derived.access(Time::from_seconds(1_782_872_182), billing::GRACE)),

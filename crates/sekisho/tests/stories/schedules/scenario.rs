@@ -5,7 +5,7 @@ use std::path::Path;
 use bytes::Bytes;
 use sekisho_core::event::{Stored, Trust};
 use sekisho_core::money::Currency;
-use sekisho_core::settlement::order::Order;
+use sekisho_core::settlement::order::MerchantRequest;
 use sekisho_core::settlement::payment::MerchantOrder;
 use sekisho_core::settlement::{self, Cause, Fetch, Reading, References};
 use sekisho_core::source_name::{FETCHED, Origin};
@@ -102,7 +102,7 @@ impl Scenario {
         // Runs in one database have ids of their own.
         let number =
             self.mark.bytes().fold(7_i64, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
-        let order = Order { ours, livemode: None };
+        let order = MerchantRequest { ours, livemode: None };
         told.push(order.input(Seq::from_i64(number & 0xffff_ffff), Cause::default()).reading);
         told
     }

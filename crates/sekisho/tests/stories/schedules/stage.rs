@@ -118,7 +118,8 @@ impl<'s> Stage<'s> {
                     assert!(joined == now || now.merged_into.is_some(), "{}: {was:?}\n{now:?}", self.place);
                 }
                 Kind::Billing => {
-                    let [was, now] = [was, now].map(|state| billing::Facts::parse(&state.facts).unwrap());
+                    let [was, now] =
+                        [was, now].map(|state| billing::BillingFacts::parse(&state.facts).unwrap());
                     let mut joined = now.clone();
                     joined.join(&was);
                     joined.clusters.clone_from(&now.clusters);
@@ -156,7 +157,7 @@ impl<'s> Stage<'s> {
         let payments: Vec<_> =
             of(Kind::Payment).map(|state| payment::Facts::parse(&state.facts).unwrap()).collect();
         let billings: Vec<_> =
-            of(Kind::Billing).map(|state| billing::Facts::parse(&state.facts).unwrap()).collect();
+            of(Kind::Billing).map(|state| billing::BillingFacts::parse(&state.facts).unwrap()).collect();
         for facts in &payments {
             let derived = payment::Derived::of(facts);
             assert_eq!(
@@ -168,7 +169,7 @@ impl<'s> Stage<'s> {
             assert!(derived.refunded <= derived.received, "{}: {derived:?}", self.place);
         }
         for facts in &billings {
-            let derived = billing::Derived::of(facts);
+            let derived = billing::BillingDerived::of(facts);
             assert!(billing::due(facts, &derived).is_empty(), "{}: something was not told", self.place);
         }
         self.check_the_books(&payments);

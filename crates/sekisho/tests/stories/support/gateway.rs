@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
 use sekisho_lab::http;
-use sekisho_lab::process::{Config, Options, Server};
+use sekisho_lab::process::{Server, ServerConfig, ServerOptions};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -52,7 +52,7 @@ impl Gateway {
         store: &str,
         config: &str,
         env: &[(&str, &str)],
-        change: impl FnOnce(Options) -> Options,
+        change: impl FnOnce(ServerOptions) -> ServerOptions,
     ) -> Result<Self, String> {
         let folder = tempfile::tempdir().unwrap();
         let mut env: Vec<(String, String)> =
@@ -61,13 +61,13 @@ impl Gateway {
         env.push(("SEKISHO_LOG_LEVEL".into(), "debug".into()));
         // Where a server on PostgreSQL leaves its note: each gateway has its own.
         env.push(("XDG_RUNTIME_DIR".into(), folder.path().display().to_string()));
-        let options = Options {
-            config: Config::Text(config.into()),
+        let options = ServerOptions {
+            config: ServerConfig::Text(config.into()),
             store: Some(store.into()),
             env: env.iter().map(|(name, value)| (name.into(), value.into())).collect(),
             ready_within: super::PATIENCE,
             stop_within: super::PATIENCE,
-            ..Options::new(BINARY, folder.path())
+            ..ServerOptions::new(BINARY, folder.path())
         };
         let server = Server::start(change(options))?;
         let canaries = env.iter().filter(|(_, value)| value.contains("canary")).map(|(_, v)| v.clone());

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use sekisho_lab::load::{Load, Recording, Report, Resend, Running};
+use sekisho_lab::load::{Load, LoadResend, Recording, Report, RunningLoad};
 use sekisho_lab::traffic::StripeTraffic;
 
 use super::{Gateway, PATIENCE, STRIPE_SECRET, wait_until};
 
 /// A provider that goes on sending, and sends again what was not acknowledged, until told to stop.
-pub struct Storm(Running);
+pub struct Storm(RunningLoad);
 
 impl Storm {
     pub fn start(address: SocketAddr, connections: usize) -> Self {
@@ -18,7 +18,7 @@ impl Storm {
             connections,
             duration: PATIENCE * 5,
             answer_timeout: PATIENCE,
-            resend: Resend::UntilAcknowledged,
+            resend: LoadResend::UntilAcknowledged,
             ledger: Recording::Memory,
             ..Load::new(address)
         };

@@ -9,12 +9,12 @@ use crate::postgres::upkeep::without_nul;
 /// One array for each column, table after table.
 #[derive(Default)]
 pub struct Columns<'s> {
-    pub tables: Vec<Table>,
+    pub tables: Vec<ColumnTable>,
     values: Vec<Box<dyn ToSql + Sync + Send + 's>>,
 }
 
 /// What the statement must know of a table.
-pub struct Table {
+pub struct ColumnTable {
     pub name: &'static str,
     pub columns: Vec<Shape>,
 }
@@ -104,7 +104,7 @@ impl<'s, R> Column<'s, R> {
 
 impl<'s> Columns<'s> {
     pub fn add<R>(&mut self, name: &'static str, columns: &[Column<'s, R>], rows: &[R]) {
-        self.tables.push(Table { name, columns: columns.iter().map(Column::shape).collect() });
+        self.tables.push(ColumnTable { name, columns: columns.iter().map(Column::shape).collect() });
         self.values.extend(columns.iter().map(|column| column.values(rows)));
     }
 

@@ -7,7 +7,7 @@
 
 use std::sync::LazyLock;
 
-use super::column::{Shape, Table};
+use super::column::{ColumnTable, Shape};
 use super::columns;
 
 /// Ends and new jobs.
@@ -24,7 +24,7 @@ pub static WHOLE: LazyLock<String> = LazyLock::new(|| {
 fn filled(pieces: &[&str]) -> String {
     let mut text = pieces.concat();
     let mut next = 1;
-    for Table { name, columns } in columns::whole(&[]).tables {
+    for ColumnTable { name, columns } in columns::whole(&[]).tables {
         let array = |(place, column): (usize, &Shape)| format!("${}::{}[]", next + place, column.sql_type);
         let names = |wanted: fn(&Shape) -> bool| {
             let wanted = columns.iter().filter(|column| wanted(column));

@@ -10,10 +10,10 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::AbortHandle;
 use tokio_postgres::{AsyncMessage, Client, Connection, Statement};
 
-use super::{Purpose, Server, lock};
+use super::{PostgresServer, Purpose, lock};
 use crate::postgres::chain::Head;
 use crate::postgres::durability;
-use crate::postgres::failure::Failure;
+use crate::postgres::failure::QueryFailure;
 
 /// What every session says first. The idle limit frees a frozen process's locks; lz4 where the server has it.
 const SETTINGS: &str = "
@@ -28,7 +28,7 @@ const SETTINGS: &str = "
 
 const READ_ONLY: &str = "SET default_transaction_read_only = on;";
 
-pub struct Session {
+pub struct PostgresSession {
     pub client: Client,
     statements: Mutex<HashMap<&'static str, Statement>>,
     /// Absent before the first entry, and while nobody knows where it ends.
@@ -37,8 +37,11 @@ pub struct Session {
     driver: AbortHandle,
 }
 
-impl Session {
-    pub async fn connect(server: &Server, purpose: Purpose) -> std::result::Result<Self, Failure> {
+impl PostgresSession {
+    pub async fn connect(
+        server: &PostgresServer,
+        purpose: Purpose,
+    ) -> std::result::Result<Self, QueryFailure> {
         let (client, connection) = server.config.connect(server.tls.clone()).await?;
         let doubt = Arc::new(AtomicBool::new(false));
         let driver = tokio::spawn(drive(connection, Arc::clone(&doubt))).abort_handle();
@@ -58,7 +61,7 @@ impl Session {
         Ok(session)
     }
 
-    pub async fn prepared(&self, sql: &'static str) -> std::result::Result<Statement, Failure> {
+    pub async fn prepared(&self, sql: &'static str) -> std::result::Result<Statement, QueryFailure> {
         if let Some(statement) = lock(&self.statements).get(sql) {
             return Ok(statement.clone());
         }
@@ -73,7 +76,7 @@ impl Session {
     }
 }
 
-impl Drop for Session {
+impl Drop for PostgresSession {
     /// A server that went silent would keep the task, and the socket, for as long as the kernel hopes.
     fn drop(&mut self) {
         self.driver.abort();

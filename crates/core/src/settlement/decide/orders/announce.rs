@@ -91,26 +91,26 @@ fn announcement(
 
 type Told = (String, &'static str, Value);
 
-fn of_reservation(id: &str, facts: &rsv::Facts, terms: &Terms<'_>) -> Option<Told> {
+fn of_reservation(id: &str, facts: &rsv::ReservationFacts, terms: &Terms<'_>) -> Option<Told> {
     let told = |event_type: &'static str, end: &str, about: Value| {
         Some((format!("{event_type}/{id}{end}"), event_type, about))
     };
     let numbered = |number: u32| format!("/{number}");
     match facts.status(terms.at, terms.orders.grace_ms) {
-        rsv::Status::Confirmed => {
+        rsv::ReservationStatus::Confirmed => {
             let about = json!({ "claim": facts.confirmed });
             told("reservation.confirmed", &numbered(facts.confirmed), about)
         }
-        rsv::Status::Expired => {
+        rsv::ReservationStatus::Expired => {
             let about = json!({ "claim": facts.lapsed, "until": facts.until });
             told("reservation.expired", &numbered(facts.lapsed), about)
         }
-        rsv::Status::Cancelled => {
+        rsv::ReservationStatus::Cancelled => {
             let cancelled = facts.cancelled.as_ref()?;
             told("reservation.cancelled", "", json!({ "by": cancelled.by, "why": cancelled.why }))
         }
         // Whoever holds it knows how long it was to last; more time is news.
-        rsv::Status::Hold => {
+        rsv::ReservationStatus::Hold => {
             let is_longer = facts.until > facts.ours.at.plus_ms(facts.ours.hold_ms);
             let end = format!("/{}", facts.until);
             told("reservation.extended", &end, json!({ "until": facts.until })).filter(|_| is_longer)
@@ -118,7 +118,12 @@ fn of_reservation(id: &str, facts: &rsv::Facts, terms: &Terms<'_>) -> Option<Tol
     }
 }
 
-fn of_fulfilment(id: &str, facts: &ful::Facts, refund_by: Option<Time>, terms: &Terms<'_>) -> Vec<Told> {
+fn of_fulfilment(
+    id: &str,
+    facts: &ful::FulfilmentFacts,
+    refund_by: Option<Time>,
+    terms: &Terms<'_>,
+) -> Vec<Told> {
     let mut told = Vec::new();
     let attempts = terms.orders.attempts;
     for (number, run) in &facts.runs {
@@ -132,7 +137,9 @@ fn of_fulfilment(id: &str, facts: &ful::Facts, refund_by: Option<Time>, terms: &
         });
         let event_type = match run.result {
             ful::RunResult::Open if is_newest => "fulfilment.requested",
-            ful::RunResult::Failed if is_newest && facts.status(attempts) == ful::Status::Failed => {
+            ful::RunResult::Failed
+                if is_newest && facts.status(attempts) == ful::FulfilmentStatus::Failed =>
+            {
                 "fulfilment.failed"
             }
             ful::RunResult::Failed => "fulfilment.retrying",
@@ -149,7 +156,7 @@ fn of_fulfilment(id: &str, facts: &ful::Facts, refund_by: Option<Time>, terms: &
 }
 
 /// Levels that were reached, reminders, and what people said. A case that was over before anybody was told tells nothing.
-fn of_case(id: &str, facts: &case::Facts, terms: &Terms<'_>) -> Vec<Told> {
+fn of_case(id: &str, facts: &case::CaseFacts, terms: &Terms<'_>) -> Vec<Told> {
     let Some((number, episode)) = facts.newest() else { return Vec::new() };
     let rules = &terms.orders.rules;
     let own: Vec<_> = rules.iter().filter(|rule| rule.trigger == facts.trigger).collect();

@@ -148,7 +148,7 @@ impl Orders<'_> {
         let tenant = of_reservation.and_then(|row| row.now.ours.tenant.clone());
         let tenant = tenant.or_else(|| of_fulfilment.and_then(|ours| ours.tenant.clone()));
         let mode = of_reservation.map(|row| row.now.ours.livemode);
-        let facts = case::Facts {
+        let facts = case::CaseFacts {
             trigger: trigger.to_owned(),
             subject: asked.id.clone(),
             payment: money.map(|money| money.id.to_owned()),
@@ -157,7 +157,7 @@ impl Orders<'_> {
             livemode: mode
                 .or_else(|| of_fulfilment.map(|ours| ours.livemode))
                 .or_else(|| money.and_then(|money| money.facts.livemode)),
-            ..case::Facts::default()
+            ..case::CaseFacts::default()
         };
         self.use_by(n, &Key::new(Kind::Case, id));
         self.cases.entry(id.to_owned()).or_insert_with(|| Kept { now: facts, by: n, ..Kept::default() });
@@ -171,11 +171,13 @@ impl Orders<'_> {
         }
     }
 
-    fn case(&mut self, n: usize, id: &str) -> Result<Option<&mut Kept<case::Facts>>, String> {
+    fn case(&mut self, n: usize, id: &str) -> Result<Option<&mut Kept<case::CaseFacts>>, String> {
         let key = Key::new(Kind::Case, id);
         self.use_by(n, &key);
         if !self.cases.contains_key(id) {
-            let Some(row) = load::<case::Facts>(self.known, &mut self.wanted, &key)? else { return Ok(None) };
+            let Some(row) = load::<case::CaseFacts>(self.known, &mut self.wanted, &key)? else {
+                return Ok(None);
+            };
             if row.before.is_none() {
                 return Err(format!("there is no case {id}"));
             }
@@ -223,7 +225,7 @@ impl Orders<'_> {
         n: usize,
         id: &str,
         episode: u32,
-        facts: &case::Facts,
+        facts: &case::CaseFacts,
         word: Word,
         terms: &Terms<'_>,
     ) {
@@ -251,7 +253,7 @@ impl Orders<'_> {
         &mut self,
         n: usize,
         id: &str,
-        facts: &rsv::Facts,
+        facts: &rsv::ReservationFacts,
         trigger: &str,
         terms: &Terms<'_>,
     ) {

@@ -2,7 +2,7 @@
 
 use serde::de::DeserializeOwned;
 
-use super::Known;
+use super::KnownThings;
 use crate::state::{Key, Versioned, Wanted};
 
 /// Something that is kept, as it was loaded and as it is now.
@@ -35,7 +35,7 @@ impl<T: PartialEq> Kept<T> {
 
 /// What is kept under a key; `None` while it was not asked for.
 pub fn load<T: DeserializeOwned + Default + Clone>(
-    known: Known<'_>,
+    known: KnownThings<'_>,
     wanted: &mut Wanted,
     key: &Key,
 ) -> Result<Option<Kept<T>>, String> {

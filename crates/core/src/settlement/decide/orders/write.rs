@@ -67,7 +67,7 @@ impl Orders<'_> {
                 livemode: Some(row.now.ours.livemode),
                 ..Index::default()
             };
-            let summary = |facts: &rsv::Facts| {
+            let summary = |facts: &rsv::ReservationFacts| {
                 json!({
                     "status": facts.status(terms.at, terms.orders.grace_ms).name(),
                     "until": facts.until,
@@ -88,7 +88,7 @@ impl Orders<'_> {
                 livemode: Some(row.now.ours.livemode),
                 ..Index::default()
             };
-            let summary = |facts: &ful::Facts| {
+            let summary = |facts: &ful::FulfilmentFacts| {
                 json!({
                     "status": facts.status(terms.orders.attempts).name(),
                     "runs": facts.runs.len(),
@@ -109,7 +109,7 @@ impl Orders<'_> {
                 attention: Some(row.now.trigger.clone()),
                 ..Index::default()
             };
-            let summary = |facts: &case::Facts| json!({ "status": facts.status().name(), "level": facts.level(), "trigger": facts.trigger });
+            let summary = |facts: &case::CaseFacts| json!({ "status": facts.status().name(), "level": facts.level(), "trigger": facts.trigger });
             let action = if row.before.is_none() { "case.opened" } else { "case.changed" };
             let tenant = index.tenant.clone();
             steps.audit(row.by, entry(&key, action, tenant, row, summary, terms));

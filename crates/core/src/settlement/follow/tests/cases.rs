@@ -1,7 +1,7 @@
 //! F4–F6: what goes wrong is raised, answered, put right in time, and recorded.
 
 use super::*;
-use crate::case::{Status, Word};
+use crate::case::{CaseStatus, Word};
 use crate::compensation;
 
 fn levels(shop: &Shop) -> Vec<String> {
@@ -62,7 +62,7 @@ fn f5_a_render_that_is_mended_clears_its_case_and_nothing_goes_back() {
     fails_thrice(&mut shop);
     shop.wait(3_600_000);
     made(&mut shop, 3, ful::RunResult::Done);
-    assert_eq!(shop.cases()[0].status(), Status::Resolved);
+    assert_eq!(shop.cases()[0].status(), CaseStatus::Resolved);
     assert_eq!(shop.cases()[0].newest().unwrap().1.resolved.as_ref().unwrap().by, "SYSTEM");
     shop.wait(30 * DAY_MS);
     assert!(shop.refunds(&id).is_empty() && shop.compensations().is_empty());
@@ -128,7 +128,7 @@ fn f4_a_refund_that_fails_is_a_case_until_it_is_made_again() {
     shop.cancels(&id, "CUSTOMER", true);
     let key = format!("cancel/{id}");
     shop.refund_arrives("o1", "re_1", 1_000, "failed", Some(&key));
-    let open = |shop: &Shop| shop.cases().iter().filter(|case| case.status() == Status::Open).count();
+    let open = |shop: &Shop| shop.cases().iter().filter(|case| case.status() == CaseStatus::Open).count();
     assert_eq!((shop.cases().len(), open(&shop)), (1, 1));
     assert_eq!(shop.cases()[0].trigger, "REFUND_FAILED");
     shop.refund_arrives("o1", "re_2", 1_000, "succeeded", None);

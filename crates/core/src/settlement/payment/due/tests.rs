@@ -2,7 +2,7 @@
 
 use super::super::samples::*;
 use super::super::{MerchantOrder, balance_of, customer_account};
-use super::{Derived, Facts, Status, What, anchor, due, json, lines};
+use super::{Derived, DuePart, Facts, PaymentStatus, anchor, due, json, lines};
 
 #[test]
 fn d2_the_fee_is_known_by_the_balance_transaction_only() {
@@ -13,7 +13,7 @@ fn d2_the_fee_is_known_by_the_balance_transaction_only() {
         panic!()
     };
     assert_eq!(due.key, "fetch/txn_1");
-    let What::Fetch(fetch) = &due.what else { panic!("{due:?}") };
+    let DuePart::Fetch(fetch) = &due.what else { panic!("{due:?}") };
     assert_eq!(
         (fetch.provider.name(), &fetch.account, fetch.livemode, &*fetch.id),
         ("stripe", &None, Some(true), "txn_1")
@@ -62,7 +62,7 @@ fn d2_partial_refunds_add_up_and_each_is_announced_once() {
     known.join(&read(event_type, rest));
     assert_eq!(ask(&mut known)[0], "payment.refund_pending/1200");
     let now = Derived::of(&known);
-    assert_eq!((now.status, now.refunded, now.refund_pending), (Status::PartiallyRefunded, 400, 800));
+    assert_eq!((now.status, now.refunded, now.refund_pending), (PaymentStatus::PartiallyRefunded, 400, 800));
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn d7_a_top_up_is_credited_once_and_refunds_take_it_back() {
         else {
             panic!("{told:?}")
         };
-        let What::Announce { about, .. } = &told.what else { panic!("{told:?}") };
+        let DuePart::Announce { about, .. } = &told.what else { panic!("{told:?}") };
         assert_eq!((&*told.key, &about["amount"], &about["customer"]), (key, &json!(amount), &json!("c_1")));
         ask(&mut known);
     }

@@ -1,7 +1,7 @@
-use sekisho_lab::shop::{Course, Dispute, Sale};
+use sekisho_lab::shop::{Course, Sale, ShopDispute};
 use serde_json::json;
 
-use super::super::accounts::{Audit, Got, Held, Sender};
+use super::super::accounts::{Audit, DemoSender, HeldMoney, Received};
 use super::*;
 use crate::types::{BooksReport, Difference};
 
@@ -15,12 +15,12 @@ fn accounts() -> Accounts {
         refunded,
         dispute: None,
     };
-    let taken = Dispute { id: "du_2".into(), is_won: false, taken: 1_000, fee: 1_500 };
+    let taken = ShopDispute { id: "du_2".into(), is_won: false, taken: 1_000, fee: 1_500 };
     let sales = vec![
         sale("pi_1", Course::RefundedInPart, "jpy", 1_200, 400),
         Sale { dispute: Some(taken), ..sale("pi_2", Course::DisputeLost, "usd", 1_000, 0) },
     ];
-    let payment = |intent: &str, status: &str, received, refunded| Payment {
+    let payment = |intent: &str, status: &str, received, refunded| DemoPayment {
         intents: vec![intent.to_owned()],
         status: status.to_owned(),
         received,
@@ -35,7 +35,7 @@ fn accounts() -> Accounts {
     let ids = ["evt_1", "evt_2", "evt_3"];
     let at = |path: &'static str| move |id: &str| (id.to_owned(), path.to_owned());
     Accounts {
-        sender: Sender {
+        sender: DemoSender {
             events: ids.map(str::to_owned).into(),
             requests_planned: 4,
             requests: 5,
@@ -51,7 +51,7 @@ fn accounts() -> Accounts {
             forged_accepted: 0,
             kills: 2,
         },
-        store: Held {
+        store: HeldMoney {
             events: vec![
                 ("evt_1".into(), Status::Success),
                 ("evt_2".into(), Status::Success),
@@ -65,9 +65,9 @@ fn accounts() -> Accounts {
             delivered: 7,
             money: [("jpy".to_owned(), 800), ("usd".to_owned(), -1_500)].into(),
             audit: Audit { entries: 5, links: 3, faults: Vec::new() },
-            ..Held::default()
+            ..HeldMoney::default()
         },
-        app: Got {
+        app: Received {
             effects: ids.into_iter().map(at(ARCHIVE)).chain(announced.into_iter().map(at(SHOP))).collect(),
             doubled: Vec::new(),
             messages: 7,

@@ -2,15 +2,15 @@ use sekisho_core::job::Class;
 
 use super::*;
 
-const PARTIES: Parties<'_> =
-    Parties { host: "mail.example", from: "shop@example.com", to: "taro@example.jp" };
+const PARTIES: MailParties<'_> =
+    MailParties { host: "mail.example", from: "shop@example.com", to: "taro@example.jp" };
 
-fn reply(text: &str) -> Reply {
+fn reply(text: &str) -> SmtpReply {
     let (code, text) = text.split_once(' ').unwrap();
-    Reply { code: code.parse().unwrap(), lines: vec![text.to_owned()] }
+    SmtpReply { code: code.parse().unwrap(), lines: vec![text.to_owned()] }
 }
 
-fn judged(stage: Option<Stage>, text: &str) -> Sent {
+fn judged(stage: Option<SmtpStage>, text: &str) -> Sent {
     match stage {
         Some(stage) => of_a_refusal(stage, &PARTIES, &reply(text)),
         None => of_the_end(&PARTIES, &reply(text)),
@@ -20,26 +20,26 @@ fn judged(stage: Option<Stage>, text: &str) -> Sent {
 #[test]
 fn g2_what_may_pass_is_tried_again() {
     let cases = [
-        (Some(Stage::Greeting), "421 4.3.2 closing", "unavailable", true),
-        (Some(Stage::Greeting), "450 too busy", "unavailable", true),
-        (Some(Stage::Hello), "451 no", "unavailable", true),
-        (Some(Stage::Tls), "454 TLS not available due to temporary reason", "tls", true),
-        (Some(Stage::Login), "454 4.7.0 Temporary authentication failure", "unavailable", true),
-        (Some(Stage::Login), "535 5.7.0 temporarily locked", "unavailable", true),
-        (Some(Stage::Sender), "451 4.3.0 local error", "unavailable", true),
-        (Some(Stage::Recipient), "450 4.2.0 Greylisted", "deferred", false),
-        (Some(Stage::Recipient), "452 4.2.2 mailbox over quota", "deferred", false),
-        (Some(Stage::Recipient), "421 4.7.0 closing", "unavailable", true),
-        (Some(Stage::Recipient), "550 5.7.1 Greylisted", "deferred", false),
-        (Some(Stage::Data), "451 4.3.0 disk", "deferred", false),
-        (Some(Stage::Body), "421 4.4.2 timeout", "unavailable", true),
+        (Some(SmtpStage::Greeting), "421 4.3.2 closing", "unavailable", true),
+        (Some(SmtpStage::Greeting), "450 too busy", "unavailable", true),
+        (Some(SmtpStage::Hello), "451 no", "unavailable", true),
+        (Some(SmtpStage::Tls), "454 TLS not available due to temporary reason", "tls", true),
+        (Some(SmtpStage::Login), "454 4.7.0 Temporary authentication failure", "unavailable", true),
+        (Some(SmtpStage::Login), "535 5.7.0 temporarily locked", "unavailable", true),
+        (Some(SmtpStage::Sender), "451 4.3.0 local error", "unavailable", true),
+        (Some(SmtpStage::Recipient), "450 4.2.0 Greylisted", "deferred", false),
+        (Some(SmtpStage::Recipient), "452 4.2.2 mailbox over quota", "deferred", false),
+        (Some(SmtpStage::Recipient), "421 4.7.0 closing", "unavailable", true),
+        (Some(SmtpStage::Recipient), "550 5.7.1 Greylisted", "deferred", false),
+        (Some(SmtpStage::Data), "451 4.3.0 disk", "deferred", false),
+        (Some(SmtpStage::Body), "421 4.4.2 timeout", "unavailable", true),
         (None, "454 Throttling failure: Maximum sending rate exceeded.", "throttled", true),
         (None, "454 Temporary service failure", "deferred", false),
         (None, "554 5.7.1 Rejected temporarily", "deferred", false),
         (None, "550 Please try again in an hour", "deferred", false),
         (None, "550 throttled", "throttled", true),
-        (Some(Stage::Recipient), "354 go on", "broken", true),
-        (Some(Stage::Data), "250 go on", "broken", true),
+        (Some(SmtpStage::Recipient), "354 go on", "broken", true),
+        (Some(SmtpStage::Data), "250 go on", "broken", true),
     ];
     for (stage, text, reason, blames) in cases {
         let Sent::Failed(failure) = judged(stage, text) else { panic!("{stage:?} {text}") };
@@ -52,28 +52,28 @@ fn g2_what_may_pass_is_tried_again() {
 fn g2_what_no_retry_helps_says_its_cure() {
     let cases = [
         (
-            Some(Stage::Recipient),
+            Some(SmtpStage::Recipient),
             "550 5.1.1 no such user",
             "bad_recipient",
             "correct the recipient's address",
         ),
         (
-            Some(Stage::Recipient),
+            Some(SmtpStage::Recipient),
             "552 5.2.2 mailbox full",
             "bad_recipient",
             "correct the recipient's address",
         ),
         (
-            Some(Stage::Recipient),
+            Some(SmtpStage::Recipient),
             "550 Unknown. Check the address and try again",
             "bad_recipient",
             "correct the recipient's address",
         ),
-        (Some(Stage::Recipient), "554 5.7.1 Relay access denied", "refused", "give it a login"),
-        (Some(Stage::Sender), "552 5.3.4 too large", "too_big", "make its template"),
+        (Some(SmtpStage::Recipient), "554 5.7.1 Relay access denied", "refused", "give it a login"),
+        (Some(SmtpStage::Sender), "552 5.3.4 too large", "too_big", "make its template"),
         (None, "552 5.3.4 Message size exceeds fixed limit", "too_big", "make its template"),
         (None, "554 5.7.1 looks like spam", "refused", "change what it objects to"),
-        (Some(Stage::Data), "554 no valid recipients", "refused", "change what it objects to"),
+        (Some(SmtpStage::Data), "554 no valid recipients", "refused", "change what it objects to"),
         (
             None,
             "554 Message rejected: Email address is not verified. The following identities failed the check in region \
@@ -94,19 +94,31 @@ fn g2_what_no_retry_helps_says_its_cure() {
 fn g2_what_concerns_every_mail_closes_the_channel() {
     let hour = Some(QUOTA_AGAIN_MS);
     let cases = [
-        (Some(Stage::Login), "535 Authentication Credentials Invalid", "bad_credentials", None, "password"),
         (
-            Some(Stage::Login),
+            Some(SmtpStage::Login),
+            "535 Authentication Credentials Invalid",
+            "bad_credentials",
+            None,
+            "password",
+        ),
+        (
+            Some(SmtpStage::Login),
             "535 5.7.8 Check your password and try again",
             "bad_credentials",
             None,
             "password",
         ),
-        (Some(Stage::Login), "504 5.5.4 mechanism", "bad_credentials", None, "password"),
-        (Some(Stage::Sender), "530 Authentication required", "bad_credentials", None, "password"),
-        (Some(Stage::Sender), "530 5.7.0 Must issue a STARTTLS command first", "no_tls", None, "starttls"),
-        (Some(Stage::Tls), "502 what?", "no_tls", None, "587"),
-        (Some(Stage::Sender), "553 5.7.1 not your address", "sender_refused", None, "`from`"),
+        (Some(SmtpStage::Login), "504 5.5.4 mechanism", "bad_credentials", None, "password"),
+        (Some(SmtpStage::Sender), "530 Authentication required", "bad_credentials", None, "password"),
+        (
+            Some(SmtpStage::Sender),
+            "530 5.7.0 Must issue a STARTTLS command first",
+            "no_tls",
+            None,
+            "starttls",
+        ),
+        (Some(SmtpStage::Tls), "502 what?", "no_tls", None, "587"),
+        (Some(SmtpStage::Sender), "553 5.7.1 not your address", "sender_refused", None, "`from`"),
         (
             None,
             "554 Message rejected: Email address is not verified. The following identities failed the check in region \
@@ -125,13 +137,13 @@ fn g2_what_concerns_every_mail_closes_the_channel() {
         ),
         (None, "454 Throttling failure: Daily message quota exceeded.", "quota_used_up", hour, "quota"),
         (
-            Some(Stage::Recipient),
+            Some(SmtpStage::Recipient),
             "550 5.4.5 Daily user sending limit exceeded",
             "quota_used_up",
             hour,
             "quota",
         ),
-        (Some(Stage::Greeting), "554 no", "server_refused", Some(REFUSAL_AGAIN_MS), "blocked"),
+        (Some(SmtpStage::Greeting), "554 no", "server_refused", Some(REFUSAL_AGAIN_MS), "blocked"),
     ];
     for (stage, text, reason, expected, cure) in cases {
         let Sent::Closed { failure, for_ms } = judged(stage, text) else { panic!("{stage:?} {text}") };
@@ -172,7 +184,7 @@ fn g2_the_servers_own_id_is_found() {
 
 #[test]
 fn h3_what_a_server_repeats_of_a_login_is_not_told() {
-    let Sent::Closed { failure, .. } = judged(Some(Stage::Login), "535 5.7.8 bad: AGEAY2FuYXJ5 canary")
+    let Sent::Closed { failure, .. } = judged(Some(SmtpStage::Login), "535 5.7.8 bad: AGEAY2FuYXJ5 canary")
     else {
         panic!("535 is a no")
     };

@@ -4,7 +4,7 @@ use super::*;
 
 const PASSWORD: &str = "canary-password-7c2e";
 
-fn encrypting(tls: smtp::Tls, mechanisms: &str) -> Smtp {
+fn encrypting(tls: smtp::SmtpTls, mechanisms: &str) -> Smtp {
     let login = Login { mechanisms: mechanisms.into(), ..Login::new("AKIA1", PASSWORD) };
     Smtp::start_with(smtp::Settings { tls, login: Some(login), ..smtp::Settings::default() }).unwrap()
 }
@@ -15,7 +15,8 @@ fn login(password: &str) -> Option<(String, Secret)> {
 
 #[tokio::test]
 async fn g1_mail_goes_encrypted_and_with_a_login() {
-    for (theirs, ours) in [(smtp::Tls::Starttls, Tls::Starttls), (smtp::Tls::Implicit, Tls::Implicit)] {
+    for (theirs, ours) in [(smtp::SmtpTls::Starttls, Tls::Starttls), (smtp::SmtpTls::Implicit, Tls::Implicit)]
+    {
         for mechanisms in ["PLAIN LOGIN", "LOGIN", "CRAM-MD5 PLAIN"] {
             let smtp = encrypting(theirs, mechanisms);
             let mailer = Mailer::new(
@@ -38,7 +39,7 @@ async fn g1_mail_goes_encrypted_and_with_a_login() {
         for (point, expected) in
             [(Point::Body, ("again", "broken")), (Point::Taken, ("uncertain", "reply_lost"))]
         {
-            smtp.set(Behaviour::drop_at(point));
+            smtp.set(SmtpBehaviour::drop_at(point));
             assert_eq!(class(&send(&mailer, &long_message(), LONG).await), expected, "{point:?}");
         }
     }
@@ -48,7 +49,7 @@ async fn g1_mail_goes_encrypted_and_with_a_login() {
 async fn g2_refused_credentials_close_the_channel_and_are_never_told() {
     let cases = [("PLAIN LOGIN", "canary-wrong-1"), ("LOGIN", "canary-wrong-2"), ("CRAM-MD5", PASSWORD)];
     for (mechanisms, password) in cases {
-        let smtp = encrypting(smtp::Tls::Starttls, mechanisms);
+        let smtp = encrypting(smtp::SmtpTls::Starttls, mechanisms);
         let mailer = Mailer::new(
             Settings { tls: Tls::Starttls, login: login(password), ..settings(&smtp) },
             &Env::system(),
@@ -59,7 +60,7 @@ async fn g2_refused_credentials_close_the_channel_and_are_never_told() {
         assert_eq!((failure.reason, *for_ms), ("bad_credentials", None));
         assert!(!format!("{sent:?} {mailer:?}").contains("canary"), "{sent:?} {mailer:?}");
     }
-    let smtp = encrypting(smtp::Tls::Starttls, "PLAIN");
+    let smtp = encrypting(smtp::SmtpTls::Starttls, "PLAIN");
     let mailer = Mailer::new(Settings { tls: Tls::Starttls, ..settings(&smtp) }, &Env::system()).unwrap();
     assert_eq!(class(&send(&mailer, &message(), LONG).await), ("closed", "bad_credentials"));
 }
@@ -85,7 +86,8 @@ async fn g2_nothing_goes_out_in_clear_unless_told() {
 
 #[tokio::test]
 async fn g2_a_certificate_nobody_vouches_for_is_not_trusted() {
-    for (theirs, ours) in [(smtp::Tls::Starttls, Tls::Starttls), (smtp::Tls::Implicit, Tls::Implicit)] {
+    for (theirs, ours) in [(smtp::SmtpTls::Starttls, Tls::Starttls), (smtp::SmtpTls::Implicit, Tls::Implicit)]
+    {
         let (smtp, stranger) = (encrypting(theirs, "PLAIN"), encrypting(theirs, "PLAIN"));
         for ca in [None, stranger.certificate().map(str::to_owned)] {
             let mailer = Mailer::new(
@@ -100,8 +102,8 @@ async fn g2_a_certificate_nobody_vouches_for_is_not_trusted() {
         );
     }
     // What whoever stands between says after STARTTLS, and before it is encrypted, is not taken for the server's.
-    let smtp = encrypting(smtp::Tls::Starttls, "PLAIN");
-    smtp.set(Behaviour::say(Point::Starttls, "220 go on\r\n250 AUTH PLAIN"));
+    let smtp = encrypting(smtp::SmtpTls::Starttls, "PLAIN");
+    smtp.set(SmtpBehaviour::say(Point::Starttls, "220 go on\r\n250 AUTH PLAIN"));
     let mailer = Mailer::new(Settings { tls: Tls::Starttls, ..settings(&smtp) }, &Env::system()).unwrap();
     assert_eq!(class(&send(&mailer, &message(), LONG).await), ("again", "tls"));
     for ca in ["", "-----BEGIN CERTIFICATE-----\nnonsense"] {
