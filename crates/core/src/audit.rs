@@ -48,6 +48,8 @@ pub enum Role {
     Operator,
     /// Somebody at the console who may also say who else may.
     Admin,
+    /// A customer, on the page of their order.
+    Customer,
 }
 
 impl Role {
@@ -58,6 +60,7 @@ impl Role {
             Self::Viewer => "viewer",
             Self::Operator => "operator",
             Self::Admin => "admin",
+            Self::Customer => "customer",
         }
     }
 

@@ -46,6 +46,20 @@ impl Seq {
         Tagged(tag, self).to_string()
     }
 
+    /// The number that an id with this tag was made from.
+    pub fn of_tagged(text: &str, tag: &str) -> Option<Self> {
+        let letters = text.strip_prefix(tag).filter(|letters| letters.len() == LETTERS)?;
+        let mut value: u64 = 0;
+        for letter in letters.bytes() {
+            let digit = ALPHABET.iter().position(|&known| known == letter)?;
+            if value >> 59 != 0 {
+                return None;
+            }
+            value = (value << 5) | digit as u64;
+        }
+        i64::try_from(value).ok().map(Self)
+    }
+
     pub fn as_event(self) -> Tagged {
         Tagged("evt_", self)
     }
@@ -94,20 +108,8 @@ impl FromStr for Seq {
     type Err = NotAnId;
 
     fn from_str(text: &str) -> Result<Self, NotAnId> {
-        let letters = ["evt_", "msg_", "rej_"].into_iter().find_map(|tag| text.strip_prefix(tag));
-        let letters = letters.ok_or(NotAnId)?;
-        if letters.len() != LETTERS {
-            return Err(NotAnId);
-        }
-        let mut value: u64 = 0;
-        for letter in letters.bytes() {
-            let digit = ALPHABET.iter().position(|&known| known == letter).ok_or(NotAnId)?;
-            if value >> 59 != 0 {
-                return Err(NotAnId);
-            }
-            value = (value << 5) | digit as u64;
-        }
-        i64::try_from(value).map(Seq).map_err(|_| NotAnId)
+        let tags = ["evt_", "msg_", "rej_"];
+        tags.into_iter().find_map(|tag| Self::of_tagged(text, tag)).ok_or(NotAnId)
     }
 }
 

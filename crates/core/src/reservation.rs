@@ -180,6 +180,16 @@ impl ReservationFacts {
         if is_over { ReservationStatus::Expired } else { ReservationStatus::Hold }
     }
 
+    /// Whether its customer may cancel it now: a hold at any time, what is theirs until then. Of what has no date nobody said
+    /// until when, so that is for a person.
+    pub fn may_customer_cancel(&self, at: Time, grace_ms: i64, before_ms: i64) -> bool {
+        match self.status(at, grace_ms) {
+            ReservationStatus::Hold => true,
+            ReservationStatus::Confirmed => self.cancel_until(before_ms).is_some_and(|until| at <= until),
+            ReservationStatus::Expired | ReservationStatus::Cancelled => false,
+        }
+    }
+
     /// Until when its customer may cancel it, if that depends on when it starts.
     pub fn cancel_until(&self, before_ms: i64) -> Option<Time> {
         self.ours.starts_at.map(|starts_at| starts_at.plus_ms(-before_ms))
@@ -218,6 +228,22 @@ mod tests {
         assert_eq!(again.status(NOW, 100), ReservationStatus::Hold);
         let confirmed = ReservationFacts { confirmed: 2, ..again };
         assert_eq!(confirmed.status(NOW.plus_ms(i64::MAX / 2), 100), ReservationStatus::Confirmed);
+    }
+
+    #[test]
+    fn f7_a_customer_cancels_until_48_hours_before_and_not_a_moment_later() {
+        const HOUR: i64 = 3_600_000;
+        let starts_at = NOW.plus_ms(48 * HOUR);
+        let may = |starts_at: Option<Time>, confirmed: u32, at: Time| {
+            let mut facts = ReservationFacts { confirmed, ..held() };
+            facts.ours.starts_at = starts_at;
+            facts.may_customer_cancel(at, 100, 48 * HOUR)
+        };
+        assert!(may(Some(starts_at), 1, NOW), "at the very moment");
+        assert!(!may(Some(starts_at), 1, NOW.plus_ms(1)));
+        assert!(may(Some(starts_at), 0, NOW.plus_ms(1)), "a hold at any time");
+        assert!(!may(None, 1, NOW), "without a date nobody said until when");
+        assert!(!may(Some(starts_at), 0, NOW.plus_ms(1_100)), "an expired hold is over already");
     }
 
     #[test]

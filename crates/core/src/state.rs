@@ -60,10 +60,14 @@ pub enum Kind {
     Case,
     /// What was done because something had gone wrong.
     Compensation,
+    /// What a customer asked by the form of their order's page.
+    Inquiry,
+    /// The key that links and tokens are signed with, where the configuration has none.
+    HouseKey,
 }
 
 impl Kind {
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 23] = [
         Self::Payment,
         Self::Billing,
         Self::Tenant,
@@ -85,6 +89,8 @@ impl Kind {
         Self::Fulfilment,
         Self::Case,
         Self::Compensation,
+        Self::Inquiry,
+        Self::HouseKey,
     ];
 
     pub const fn name(self) -> &'static str {
@@ -110,6 +116,8 @@ impl Kind {
             Self::Fulfilment => "fulfilment",
             Self::Case => "case",
             Self::Compensation => "compensation",
+            Self::Inquiry => "inquiry",
+            Self::HouseKey => "house_key",
         }
     }
 

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use sekisho_core::Secret;
+use sekisho_core::link::LinkKeys;
+use sekisho_core::{Secret, Time};
 use sekisho_store::{Access, OpenError, Store};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::task::JoinHandle;
@@ -29,7 +30,7 @@ use crate::jobs::Jobs;
 use crate::node::{Health, Node};
 use crate::stop::{Stop, Stopper};
 use crate::telemetry::Metrics;
-use crate::{acts, api, console, jobs, pages, queries};
+use crate::{acts, api, console, customer, jobs, pages, queries};
 
 pub use commands::{Needs, examine, migrate, open_api};
 
@@ -44,10 +45,12 @@ pub enum ProcessRole {
     Scheduler,
     /// Answers the API, and people at the console.
     Console,
+    /// Shows customers the pages of their orders.
+    Customer,
 }
 
 impl ProcessRole {
-    pub const ALL: [Self; 4] = [Self::Gateway, Self::Worker, Self::Scheduler, Self::Console];
+    pub const ALL: [Self; 5] = [Self::Gateway, Self::Worker, Self::Scheduler, Self::Console, Self::Customer];
 }
 
 pub struct App {
@@ -181,6 +184,14 @@ fn bind(address: SocketAddr) -> std::io::Result<TcpSocket> {
     Ok(socket)
 }
 
+/// What links and tokens are signed with.
+async fn link_keys(store: &dyn Store, config: &Config, at: Time) -> acts::Result<LinkKeys> {
+    if config.pages.secrets.is_empty() {
+        return Ok(LinkKeys::new(vec![acts::house_key(store, at).await?]));
+    }
+    Ok(LinkKeys::new(config.pages.secrets.clone()))
+}
+
 /// What the audit log says of a name should be said of one key.
 async fn warn_of_names(store: &dyn Store, config: &Config) {
     let made = queries::list_keys(store).await.unwrap_or_default();
@@ -229,6 +240,9 @@ impl App {
         let metrics = Arc::new(Metrics::default());
         let join = async || Ok(Node::join(Arc::clone(&store), Arc::clone(&health), env.clone()).await?);
         let node = Arc::new(when_the_database_is_there(join).await?);
+        let keys = async || Ok(link_keys(&*store, &config, node.env.wall()).await?);
+        let keys = when_the_database_is_there(keys).await?;
+        config.orders.links = config.links(keys);
         let parts = Parts {
             works: roles.contains(&ProcessRole::Worker),
             schedules: roles.contains(&ProcessRole::Scheduler),
@@ -273,6 +287,9 @@ impl App {
                 attempts,
                 jobs.reconciler(),
             ));
+        }
+        if roles.contains(&ProcessRole::Customer) && config.pages.url.is_some() {
+            router = router.merge(customer::router(&config, Arc::clone(&store), Arc::clone(&node)));
         }
         let gate = gate::open(&config.gate, &node.env).context("the address of Redis can't be used")?;
         let committer = Arc::new(Committer::new(gate, config.admission.clone(), Arc::clone(&engine)));

@@ -29,12 +29,13 @@ use std::time::Duration;
 use http::HeaderName;
 use ipnet::IpNet;
 use sekisho_core::Secret;
+use sekisho_core::link::LinkKeys;
 use sekisho_core::mail_address::MailAddress;
 use sekisho_core::notification::template::Templates;
 use sekisho_core::notification::{House, NotifyRule, To};
 use sekisho_core::pattern::Pattern;
 use sekisho_core::reconcile;
-use sekisho_core::settlement::follow::OrderPolicy;
+use sekisho_core::settlement::follow::{LinkPolicy, OrderPolicy};
 use sekisho_core::settlement::{self, References, refund};
 use sekisho_core::source_name::{OWN, Origin};
 use sekisho_core::time::DAY_MS;
@@ -72,6 +73,7 @@ pub struct Config {
     /// How orders are decided; who may refund comes in by [`Config::orders`].
     pub orders: OrderPolicy,
     pub reservations: Reservations,
+    pub pages: Pages,
     pub escalation: Escalation,
     /// How what providers list is compared with what came.
     pub reconcile: reconcile::ReconcilePolicy,
@@ -166,6 +168,23 @@ pub struct Notifications {
     pub hourly_per_customer: u32,
     /// `{tenant}` stands for the office.
     pub dashboard_url: Option<String>,
+}
+
+/// The pages on which customers see their orders.
+#[derive(Clone, Debug)]
+pub struct Pages {
+    /// Where customers find them; `None` is nowhere.
+    pub url: Option<String>,
+    /// What links are signed with; if empty, with a key that is kept in the store.
+    pub secrets: Vec<Secret>,
+    pub links: Duration,
+    /// What the pages call the day that an order is for.
+    pub date_word: String,
+    pub date_word_en: String,
+    /// `#rrggbb`.
+    pub accent: String,
+    /// How long what customers asked is kept.
+    pub inquiries: Duration,
 }
 
 /// The web pages for operators.
@@ -320,6 +339,13 @@ impl Config {
     }
 
     /// How orders are decided, with who may be told to give money back.
+    /// What customers and renderers are handed, signed with these keys.
+    pub fn links(&self, keys: LinkKeys) -> LinkPolicy {
+        let api = self.console.url.clone().unwrap_or_else(|| format!("http://{}", self.server.listen));
+        let lasts_ms = i64::try_from(self.pages.links.as_millis()).unwrap_or(i64::MAX);
+        LinkPolicy { keys, pages: self.pages.url.clone(), lasts_ms, api: Some(api) }
+    }
+
     pub fn orders(&self) -> OrderPolicy {
         OrderPolicy { refunds: self.refunds(), ..self.orders.clone() }
     }

@@ -6,7 +6,7 @@
 //!   protocol · `stop` how tasks are told to stop
 //! - [`checkpoint`] webhooks in · [`engine`] leased work run · [`jobs`] the kinds of work · [`effects`] what reaches outside
 //! - [`acts`] what people do · [`queries`] what they ask · [`types`] what they write and read · [`view`] how it is shown
-//! - [`api`] all of this over HTTP · [`console`] as pages · [`transact`] the loop of everything that is changed · [`refusal`] why it is not
+//! - [`api`] all of this over HTTP · [`console`] as pages · `customer` the pages of customers · [`transact`] the loop of everything that is changed · [`refusal`] why it is not
 //! - `attempts` wrong keys and passwords · `token` tokens and their hashes · `test_event` test events
 //! - [`http`] who calls, and errors over HTTP · `pages` health and metrics · `limits` bytes and rates · [`telemetry`] logs and figures
 
@@ -25,6 +25,7 @@ pub mod checkpoint;
 pub mod cli;
 pub mod config;
 pub mod console;
+mod customer;
 pub mod effects;
 pub mod engine;
 #[allow(clippy::disallowed_methods, reason = "it is what asks the system")]

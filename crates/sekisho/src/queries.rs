@@ -9,6 +9,7 @@ mod audit;
 mod books;
 mod condition;
 mod context;
+mod customer_order;
 mod dead;
 mod decided;
 mod directory;
@@ -28,6 +29,7 @@ pub use audit::{AuditReport, each_link, verify_audit};
 pub use books::{check_books, differences};
 pub use condition::{Condition, DeadLettersWaiting, PausedChannel, condition};
 pub use context::OrderContext;
+pub use customer_order::{CustomerOrder, customer_order};
 pub use dead::find_letter;
 pub use directory::{NAMED_MAX, every_of_id, find_member, several};
 pub use dossier::{Dossier, History, dossier, history};
@@ -36,7 +38,8 @@ pub use forecast::forecast;
 pub use look_up::{billing_state, payment_state, payments_by_reference};
 pub use notices::{NoticePage, NoticeQuery, mailed, notice, offices, parties};
 pub use orders::{
-    case, case_view, compensation_view, fulfilment, fulfilments, reservation, reservation_view, slot, slots,
+    case, case_view, compensation_view, fulfilment, fulfilments, inquiry_view, reservation, reservation_view,
+    shown_inquiry, slot, slots,
 };
 pub use reminders::{no_channel, reminders, reminders_summary};
 pub use states::load;

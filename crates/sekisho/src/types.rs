@@ -14,6 +14,7 @@ mod directory;
 mod event;
 mod fulfilment;
 mod import;
+mod inquiry;
 mod key;
 mod links;
 mod message;
@@ -51,6 +52,7 @@ pub use fulfilment::{
     CountedResult, Fulfilment, FulfilmentResult, FulfilmentRun, NewFulfilment, RetryFulfilment,
 };
 pub use import::{Import, Imported};
+pub use inquiry::Inquiry;
 pub use key::{ApiKey, NewApiKey, NewKeyAnswer, RevokedKey};
 pub use links::{Link, Linked, Owner};
 pub use message::{Call, Message, MessageDetail};

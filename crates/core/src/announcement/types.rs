@@ -2,7 +2,7 @@
 //! routes and rules that ask for one of these mean ours, unless they name the source they mean.
 
 /// Every type that Sekisho announces.
-pub const TYPES: [&str; 54] = [
+pub const TYPES: [&str; 55] = [
     "balance.credited",
     "balance.debited",
     "billing.active",
@@ -25,6 +25,7 @@ pub const TYPES: [&str; 54] = [
     "fulfilment.requested",
     "fulfilment.retrying",
     "notice.failed",
+    "inquiry.received",
     "payment.cancelled",
     "payment.currency_mismatch",
     "payment.dispute_lost",

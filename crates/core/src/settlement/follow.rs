@@ -19,6 +19,7 @@ use super::refund::RefundPolicy;
 use crate::case::Word;
 use crate::compensation::{CompensationRule, shipped};
 use crate::fulfilment as ful;
+use crate::link::{LinkKeys, LinkedOrder, OrderLink};
 use crate::reservation as rsv;
 use crate::slot::Slot;
 use crate::state::{Key, Kind};
@@ -49,6 +50,33 @@ pub struct OrderPolicy {
     pub refunds: RefundPolicy,
     /// What is done when something goes wrong.
     pub rules: Vec<CompensationRule>,
+    pub links: LinkPolicy,
+}
+
+/// What is handed to customers and to whoever makes something, so that they can come back.
+#[derive(Clone, Debug, Default)]
+pub struct LinkPolicy {
+    pub keys: LinkKeys,
+    /// Where customers' pages are; `None` is nowhere.
+    pub pages: Option<String>,
+    /// How long a customer's link is good.
+    pub lasts_ms: i64,
+    /// Where the API is, for results.
+    pub api: Option<String>,
+}
+
+impl LinkPolicy {
+    /// The address of an order's page, if there are pages.
+    pub fn page_of(&self, id: &str, generation: u32, at: Time) -> Option<String> {
+        let (order, generation) = (LinkedOrder::of(id)?, u16::try_from(generation).ok()?);
+        let link = OrderLink { order, expires_at: at.plus_ms(self.lasts_ms), generation };
+        Some(format!("{}/o/{}", self.pages.as_ref()?, self.keys.sign_link(&link)?))
+    }
+
+    /// Where the result of a fulfilment's run is posted.
+    pub fn result_url(&self, fulfilment: &str) -> Option<String> {
+        Some(format!("{}/v1/fulfilments/{fulfilment}/result", self.api.as_ref()?))
+    }
 }
 
 /// What is done with money that comes when the hold is over, and its places are free.
@@ -81,6 +109,7 @@ impl Default for OrderPolicy {
             keep_after_refund_ms: 7 * DAY_MS,
             refunds: RefundPolicy::default(),
             rules: shipped(),
+            links: LinkPolicy::default(),
         }
     }
 }

@@ -40,7 +40,7 @@ const fn tenants(needs: Scope, asks: &'static str) -> Right {
 
 use Scope::{Admin, Machine, Nobody, Operate, Read, Write};
 
-const RIGHTS: [Right; 89] = [
+const RIGHTS: [Right; 91] = [
     house(Nobody, "GET /v1/openapi.json"),
     tenants(Read, "GET /v1/audit"),
     house(Read, "GET /v1/audit/export"),
@@ -84,6 +84,8 @@ const RIGHTS: [Right; 89] = [
     tenants(Read, "GET /v1/fulfilments/{id}"),
     tenants(Write, "POST /v1/fulfilments/{id}/result"),
     tenants(Operate, "POST /v1/fulfilments/{id}/retry"),
+    tenants(Read, "GET /v1/inquiries"),
+    tenants(Operate, "POST /v1/inquiries/{id}/close"),
     tenants(Read, "GET /v1/payments"),
     tenants(Write, "POST /v1/payments"),
     tenants(Read, "GET /v1/payments/{id}"),

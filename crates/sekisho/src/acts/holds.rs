@@ -270,6 +270,6 @@ fn answer(
     let write = write.ok_or_else(|| Refusal::Conflict("nothing would change".into()))?;
     let facts: ReservationFacts =
         serde_json::from_str(&write.facts).map_err(sekisho_store::Error::corrupt)?;
-    let answer: Value = view::reservation(&hold.id, &facts, at, policy);
+    let answer: Value = view::reservation_with_link(&hold.id, &facts, at, policy);
     Ok(Answered { answer, repeated: false })
 }

@@ -67,6 +67,7 @@ impl RefundOrderRequest {
         let who = match actor.role {
             Role::System => "SYSTEM".to_owned(),
             Role::ApiKey => format!("API:{}", actor.name),
+            Role::Customer => "CUSTOMER".to_owned(),
             Role::Viewer | Role::Operator | Role::Admin => format!("ADMIN:{}", actor.name),
         };
         RefundWish {

@@ -258,6 +258,7 @@ pub(super) fn by(actor: &Actor<'_>) -> String {
     match actor.role {
         Role::System => "SYSTEM".to_owned(),
         Role::ApiKey => format!("API:{}", actor.name),
+        Role::Customer => "CUSTOMER".to_owned(),
         Role::Viewer | Role::Operator | Role::Admin => format!("ADMIN:{}", actor.name),
     }
 }
@@ -301,7 +302,7 @@ pub async fn change_reservation(
             return Err(unknown());
         }
         let Some(said) = said(&known, change, policy, actor)? else {
-            let answer = view::reservation(id, &known, actor.at, policy);
+            let answer = view::reservation_with_link(id, &known, actor.at, policy);
             return Ok(Prepared::Answer(Answered { answer, repeated: false }));
         };
         let part = OrderPart::Reservation { id: id.to_owned(), facts: Box::new(said) };
@@ -315,7 +316,7 @@ pub async fn change_reservation(
             None => known,
         };
         check(&after, change, policy, actor.at)?;
-        let answer = view::reservation(id, &after, actor.at, policy);
+        let answer = view::reservation_with_link(id, &after, actor.at, policy);
         let remembered = request.map(|request| request.write(&answer));
         Ok((Answered { answer, repeated: false }, remembered.into_iter().collect()))
     };
@@ -352,6 +353,12 @@ fn said(
             Ok(Some(ReservationFacts { until: *until, ..ReservationFacts::default() }))
         }
         ReservationChange::Cancel { .. } if status == ReservationStatus::Cancelled => Ok(None),
+        ReservationChange::Cancel { .. }
+            if actor.role == Role::Customer
+                && !known.may_customer_cancel(at, policy.grace_ms, policy.cancel_until_ms) =>
+        {
+            Err(Refusal::Conflict("its customer may not cancel it any more".into()))
+        }
         ReservationChange::Cancel { reason, refund } => {
             let cancelled = Some(Cancelled { at, by, why: reason.clone(), refund: *refund });
             Ok(Some(ReservationFacts { cancelled, ..ReservationFacts::default() }))

@@ -10,6 +10,8 @@ use std::sync::Arc;
 use http::{HeaderMap, HeaderName, header};
 use sekisho_core::Secret;
 use sekisho_core::audit::Role;
+use sekisho_core::fulfilment::run_key;
+use sekisho_core::link::LinkKeys;
 use sekisho_store::Store;
 
 use super::problem;
@@ -45,12 +47,20 @@ pub struct Caller {
     pub scope: Scope,
     /// The one tenant it may speak for, if it may not speak for all.
     pub tenant: Option<String>,
+    /// The one run of a fulfilment it may answer for, if it shows the token of that run and no key.
+    pub run: Option<u32>,
 }
 
 impl Caller {
     /// Whoever asks for what everybody may see.
     pub const fn nobody() -> Self {
-        Self { name: String::new(), role: Role::ApiKey, scope: Scope::Read, tenant: None }
+        Self { name: String::new(), role: Role::ApiKey, scope: Scope::Read, tenant: None, run: None }
+    }
+
+    /// Whoever shows the token of a run, and may answer for that one.
+    pub fn of_run(headers: &HeaderMap, keys: &LinkKeys, fulfilment: &str) -> Option<Self> {
+        let run = keys.run_of_token(bearer(headers)?, fulfilment)?;
+        Some(Self { name: run_key(fulfilment, run), scope: Scope::Write, run: Some(run), ..Self::nobody() })
     }
 }
 
@@ -108,7 +118,7 @@ impl Auth {
         let key = queries::find_key(&*self.store, shown).await?;
         Ok(key.and_then(|key| {
             let scope = key.scope()?;
-            Some(Caller { name: key.name, role: Role::ApiKey, scope, tenant: key.tenant })
+            Some(Caller { name: key.name, role: Role::ApiKey, scope, tenant: key.tenant, run: None })
         }))
     }
 
@@ -121,7 +131,7 @@ impl Auth {
         let named = named.filter(|name| !name.is_empty() && name.len() <= ACTOR_LETTERS_MAX);
         let name = named.unwrap_or(&found.name).to_owned();
         let role = if found.is_own { Role::Operator } else { Role::ApiKey };
-        Some((Caller { name, role, scope: found.scope, tenant: None }, found.is_weak))
+        Some((Caller { name, role, scope: found.scope, tenant: None, run: None }, found.is_weak))
     }
 }
 

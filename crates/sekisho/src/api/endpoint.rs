@@ -135,6 +135,8 @@ pub struct Call {
     pub scope: Scope,
     /// The one tenant whose things it may see and touch, if not all.
     pub tenant: Option<String>,
+    /// The one run it may answer for, if it showed that run's token and no key.
+    pub run: Option<u32>,
     /// What stands for the braces of the path.
     pub path: String,
     /// What stands after the `?`.

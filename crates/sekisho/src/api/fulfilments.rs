@@ -8,7 +8,9 @@ use super::endpoint::{Answer, Call, Endpoint, Method, Reply, Success, schema};
 use super::params::{BEFORE, LIMIT, LIVEMODE, Parameter, TENANT};
 use super::problem;
 use crate::config::Scope;
-use crate::types::{CountedResult, Fulfilment, FulfilmentResult, NewFulfilment, Page, RetryFulfilment};
+use crate::types::{
+    CountedResult, FieldError, Fulfilment, FulfilmentResult, NewFulfilment, Page, RetryFulfilment,
+};
 use crate::{acts, queries};
 
 pub const ENDPOINTS: &[Endpoint] = &[
@@ -53,10 +55,10 @@ pub const ENDPOINTS: &[Endpoint] = &[
     },
     Endpoint {
         method: Method::Post,
-        path: "/v1/fulfilments/{id}/result",
+        path: RESULT,
         scope: Some(Scope::Write),
         for_tenants: true,
-        summary: "Say what became of a run; of an older run, or said before, it does not count",
+        summary: "Say what became of a run, with a key or the result_token of that run; of an older run, or said before, it does not count",
         parameters: &[],
         query: None,
         body: Some(schema::<FulfilmentResult>),
@@ -79,6 +81,8 @@ pub const ENDPOINTS: &[Endpoint] = &[
     },
 ];
 
+/// Also open to whoever shows the token of a run.
+pub const RESULT: &str = "/v1/fulfilments/{id}/result";
 const STATUS: Parameter = Parameter::text("status", "waiting, processing, done or failed");
 
 async fn list(call: Call) -> Answer {
@@ -120,7 +124,12 @@ async fn find(call: &Call) -> Answer {
 }
 
 async fn result(call: Call) -> Answer {
-    let (store, policy, body) = (&*call.api.store, &call.api.known.orders, call.fields()?);
+    let (store, policy) = (&*call.api.store, &call.api.known.orders);
+    let body: FulfilmentResult = call.fields()?;
+    if let Some(run) = call.run.filter(|run| *run != body.run) {
+        let detail = format!("this token speaks for run {run}, and for no other");
+        return Err(acts::Refusal::Fields(vec![FieldError::new("run", detail)]).into());
+    }
     Ok(acts::take_result(store, &call.api.env, policy, &call.path, body, &call.actor()).await?.into())
 }
 

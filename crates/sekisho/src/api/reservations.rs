@@ -126,7 +126,7 @@ async fn list(call: Call) -> Answer {
     let next = states.last().filter(|_| states.len() == limit).map(|last| last.key.id.clone());
     let mut items = Vec::new();
     for state in &states {
-        let shown = queries::reservation_view(state, policy, at)?;
+        let shown = seen(&call, queries::reservation_view(state, policy, at)?);
         let is_status = status.is_none_or(|status| status.name() == shown.status);
         if is_status && call.params.get(SLOT.name).is_none_or(|slot| slot == shown.slot) {
             items.push(shown);
@@ -148,8 +148,14 @@ async fn show(call: Call) -> Answer {
     let found =
         queries::reservation(&*call.api.store, &call.api.known.orders, &call.path, call.api.env.wall())
             .await?;
-    let found = found.filter(|one| call.may_see(one.tenant.as_deref()));
+    let found = found.filter(|one| call.may_see(one.tenant.as_deref())).map(|one| seen(&call, one));
     Ok(found.ok_or_else(|| problem::missing(format!("no reservation has the id {}", call.path)))?.into())
+}
+
+/// Whoever has the link may cancel: those who only look are not shown it.
+fn seen(call: &Call, shown: Reservation) -> Reservation {
+    let customer_url = shown.customer_url.filter(|_| call.scope >= Scope::Write);
+    Reservation { customer_url, ..shown }
 }
 
 async fn confirm(call: Call) -> Answer {

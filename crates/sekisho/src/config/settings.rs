@@ -2,6 +2,7 @@
 
 mod defaults;
 mod orders;
+mod pages;
 mod reconciliation;
 
 use std::net::IpAddr;
@@ -301,6 +302,13 @@ pub const SETTINGS: &[Setting] = &[
     orders::CHAT,
     orders::MAIL,
     orders::PAGER,
+    pages::URL,
+    pages::SECRETS,
+    pages::LINKS,
+    pages::DATE_WORD,
+    pages::DATE_WORD_EN,
+    pages::ACCENT,
+    pages::INQUIRIES,
     reconciliation::EVERY,
     reconciliation::OVERLAP,
     reconciliation::GRACE,

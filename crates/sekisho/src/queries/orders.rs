@@ -6,6 +6,8 @@ use sekisho_core::Time;
 use sekisho_core::case;
 use sekisho_core::compensation;
 use sekisho_core::fulfilment as ful;
+use sekisho_core::inquiry::InquiryFacts;
+use sekisho_core::mail_address::mask_text;
 use sekisho_core::reservation as rsv;
 use sekisho_core::settlement::follow::{OrderPolicy, view};
 use sekisho_core::settlement::payment::Facts as Payment;
@@ -16,7 +18,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::states::{load, read};
-use crate::types::{Case, Compensation, Fulfilment, Reservation, Slot as ShownSlot};
+use crate::types::{Case, Compensation, Fulfilment, Inquiry, Reservation, Slot as ShownSlot};
 
 /// A slot with what is taken of it now.
 pub async fn slot(store: &dyn Store, policy: &OrderPolicy, key: &Key, at: Time) -> Result<Option<ShownSlot>> {
@@ -59,7 +61,7 @@ pub async fn slots(
 
 pub fn reservation_view(state: &State, policy: &OrderPolicy, at: Time) -> Result<Reservation> {
     let facts: rsv::ReservationFacts = read(state)?;
-    typed(view::reservation(&state.key.id, &facts, at, policy))
+    typed(view::reservation_with_link(&state.key.id, &facts, at, policy))
 }
 
 pub async fn reservation(
@@ -119,6 +121,30 @@ pub async fn case(store: &dyn Store, policy: &OrderPolicy, id: &str, at: Time) -
 pub fn compensation_view(state: &State) -> Result<Compensation> {
     let record: compensation::Compensation = read(state)?;
     typed(view::compensation(&state.key.id, &record))
+}
+
+/// `shows_address`: whether the customer's mail address is left whole.
+pub fn inquiry_view(state: &State, shows_address: bool) -> Result<Inquiry> {
+    Ok(shown_inquiry(&state.key.id, &read(state)?, shows_address))
+}
+
+pub fn shown_inquiry(id: &str, facts: &InquiryFacts, shows_address: bool) -> Inquiry {
+    Inquiry {
+        id: id.to_owned(),
+        object: "inquiry".to_owned(),
+        status: facts.status().name().to_owned(),
+        order: facts.order.clone(),
+        payment: facts.payment.clone(),
+        name: facts.name.clone(),
+        email: if shows_address { facts.email.whole().to_owned() } else { facts.email.masked() },
+        text: if shows_address { facts.text.clone() } else { mask_text(&facts.text) },
+        language: facts.language.name().to_owned(),
+        livemode: facts.livemode,
+        tenant: facts.tenant.clone(),
+        created_at: facts.at,
+        closed_at: facts.closed.as_ref().map(|closed| closed.at),
+        closed_by: facts.closed.as_ref().map(|closed| closed.by.clone()),
+    }
 }
 
 /// The core writes what the type says.

@@ -65,6 +65,8 @@ pub struct Reservation {
     pub tenant: Option<String>,
     pub metadata: BTreeMap<String, String>,
     pub created_at: Time,
+    /// The page of its customer, for callers that may write; see `[pages]`.
+    pub customer_url: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -3,6 +3,7 @@
 //! JSON stays JSON, letter by letter, but for the texts that hold an address; of forms and plain text the words that hold one
 //! are masked. What can't be searched, bytes and broken JSON that may hold one, is left out.
 
+use sekisho_core::link::RESULT_TAG;
 use sekisho_core::mail_address::mask_text;
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -65,13 +66,15 @@ fn veiled(text: &str) -> Option<String> {
     Some(text.split('&').map(veiled_text).collect::<Vec<_>>().join("&"))
 }
 
-/// However it is written: in JSON by its number, in forms and links by its percent.
+/// However it is written: in JSON by its number, in forms and links by its percent. Or a token by which a run is answered.
 fn may_hold_one(text: &str) -> bool {
-    text.contains('@') || text.contains("%40") || text.contains("\\u0040")
+    text.contains('@') || text.contains("%40") || text.contains("\\u0040") || text.contains(RESULT_TAG)
 }
 
 fn veiled_text(text: &str) -> String {
-    if may_hold_one(text) {
+    if text.starts_with(RESULT_TAG) {
+        "••••••".to_owned()
+    } else if may_hold_one(text) {
         mask_text(&text.replace("%40", "@").replace("\\u0040", "@"))
     } else {
         text.to_owned()

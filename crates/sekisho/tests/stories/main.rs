@@ -26,6 +26,7 @@ mod books_cli;
 mod cli;
 mod console;
 mod crashes;
+mod customer_pages;
 mod database;
 mod deletion;
 mod delivery;

@@ -9,13 +9,14 @@ use crate::support::{Gateway, Place, Provider, Response, each_store, stripe_sour
 
 const OPERATE: &str = "canary-operate-key-0123456789";
 
-struct Shop {
-    gateway: Gateway,
-    stripe: Stripe,
+/// A shop that sells places, with a provider behind it.
+pub struct Shop {
+    pub gateway: Gateway,
+    pub stripe: Stripe,
 }
 
 impl Shop {
-    fn open(place: &Place, more: &str) -> Self {
+    pub fn open(place: &Place, more: &str) -> Self {
         let stripe = Stripe::start().unwrap();
         let api = format!("api_key = \"{}\"\napi_url = \"{}\"\nrefunds = true\n", stripe::KEY, stripe.url());
         let key = "[[key]]\nname = \"DOER\"\nsecret = \"env:DOER\"\nscopes = [\"operate\"]\n";
@@ -23,36 +24,36 @@ impl Shop {
         Self { gateway: Gateway::with_env(place, &config, &[("DOER", OPERATE)]), stripe }
     }
 
-    fn hear(&self) {
+    pub fn hear(&self) {
         for event in self.stripe.take_unsent() {
             assert_eq!(self.gateway.send(&Provider::stripe().body(&event.to_string())).status, 204);
         }
     }
 
-    fn ask(&self, method: &str, path: &str, more: &[(&str, &str)], body: &Value) -> Response {
+    pub fn ask(&self, method: &str, path: &str, more: &[(&str, &str)], body: &Value) -> Response {
         let bearer = format!("Bearer {OPERATE}");
         let headers = [&[("authorization", bearer.as_str())], more].concat();
         let body = if body.is_null() { String::new() } else { body.to_string() };
         sekisho_lab::http::request(self.gateway.address(), method, path, &headers, body.as_bytes()).unwrap()
     }
 
-    fn get(&self, path: &str) -> Value {
+    pub fn get(&self, path: &str) -> Value {
         let answer = self.ask("GET", path, &[], &Value::Null);
         assert_eq!(answer.status, 200, "{path}: {}", answer.text());
         json_of(&answer)
     }
 
-    fn post(&self, path: &str, body: &Value) -> Value {
+    pub fn post(&self, path: &str, body: &Value) -> Value {
         let answer = self.ask("POST", path, &[], body);
         assert!((200..300).contains(&answer.status), "{path}: {}", answer.text());
         json_of(&answer)
     }
 
-    fn hold(&self, slot: &str, reference: &str) -> Response {
+    pub fn hold(&self, slot: &str, reference: &str) -> Response {
         self.hold_with(slot, reference, json!({}))
     }
 
-    fn hold_with(&self, slot: &str, reference: &str, more: Value) -> Response {
+    pub fn hold_with(&self, slot: &str, reference: &str, more: Value) -> Response {
         let mut body = json!({
             "slot": slot, "reference": reference, "livemode": false,
             "payment": { "amount": 4_800, "currency": "jpy", "description": "Planetarium" },
@@ -62,13 +63,13 @@ impl Shop {
     }
 
     /// The customer pays, and Stripe says so.
-    fn pay(&self, reference: &str) {
+    pub fn pay(&self, reference: &str) {
         self.stripe.sell(4_800, "jpy", json!({ "order_id": reference }));
         self.hear();
     }
 
     /// Until its payment has one refund order, and that is done.
-    fn wait_for_refund(&self, id: &str) {
+    pub fn wait_for_refund(&self, id: &str) {
         let payment = self.get(&format!("/v1/reservations/{id}"))["payment"].as_str().unwrap().to_owned();
         wait_until("the refund", || {
             let orders = self.get(&format!("/v1/payments/{payment}"))["refund_orders"].clone();
@@ -76,17 +77,17 @@ impl Shop {
         });
     }
 
-    fn wait_for(&self, id: &str, status: &str) {
+    pub fn wait_for(&self, id: &str, status: &str) {
         let path = format!("/v1/reservations/{id}");
         wait_until(&format!("{id} to be {status}"), || self.get(&path)["status"] == status);
     }
 }
 
-fn json_of(answer: &Response) -> Value {
+pub fn json_of(answer: &Response) -> Value {
     serde_json::from_slice(&answer.body).unwrap()
 }
 
-fn id_of(answer: &Response) -> String {
+pub fn id_of(answer: &Response) -> String {
     assert_eq!(answer.status, 201, "{}", answer.text());
     json_of(answer)["id"].as_str().unwrap().to_owned()
 }

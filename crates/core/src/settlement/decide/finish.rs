@@ -251,7 +251,9 @@ fn note(about: &mut About, key: &Key, tenant: Option<String>) {
         | Kind::Reservation
         | Kind::Fulfilment
         | Kind::Case
-        | Kind::Compensation => {}
+        | Kind::Compensation
+        | Kind::Inquiry
+        | Kind::HouseKey => {}
     }
 }
 

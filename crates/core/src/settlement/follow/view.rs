@@ -59,6 +59,25 @@ pub fn reservation(id: &str, facts: &rsv::ReservationFacts, at: Time, policy: &O
     })
 }
 
+/// The same with the address of its page, for whoever may hand it to the customer. Announcements go without: their readers
+/// are more.
+pub fn reservation_with_link(
+    id: &str,
+    facts: &rsv::ReservationFacts,
+    at: Time,
+    policy: &OrderPolicy,
+) -> Value {
+    let mut shown = reservation(id, facts, at, policy);
+    shown["customer_url"] = json!(reservation_link(id, facts, policy));
+    shown
+}
+
+/// Good for a while after the order was made, or after what it is for has begun.
+pub fn reservation_link(id: &str, facts: &rsv::ReservationFacts, policy: &OrderPolicy) -> Option<String> {
+    let from = facts.ours.starts_at.map_or(facts.ours.at, |starts_at| starts_at.max(facts.ours.at));
+    policy.links.page_of(id, facts.links, from)
+}
+
 pub(in crate::settlement) fn fulfilment_with(
     id: &str,
     facts: &ful::FulfilmentFacts,

@@ -14,8 +14,8 @@ use sekisho_store::StoreUrl;
 use tracing::level_filters::LevelFilter;
 
 use crate::config::{
-    Admission, Config, Console, Escalation, Gate, Log, LogFormat, Notifications, Readers, Reservations,
-    Retention, Server, Store,
+    Admission, Config, Console, Escalation, Gate, Log, LogFormat, Notifications, Pages, Readers,
+    Reservations, Retention, Server, Store,
 };
 
 impl Default for Config {
@@ -48,6 +48,15 @@ impl Default for Config {
             orders: OrderPolicy::default(),
             escalation: Escalation { chat: "alerts".into(), mail: "mail".into(), pager: "pager".into() },
             reservations: Reservations { hold_ms: 30 * 60_000, quantity_max: 20 },
+            pages: Pages {
+                url: None,
+                secrets: Vec::new(),
+                links: Duration::from_hours(180 * 24),
+                date_word: "投影予定日".into(),
+                date_word_en: "the date of projection".into(),
+                accent: "#20427f".into(),
+                inquiries: Duration::from_hours(365 * 24),
+            },
             reconcile: reconcile::ReconcilePolicy::default(),
             notifications: Notifications {
                 house: House { time_zone: "Asia/Tokyo".into(), ..House::default() },

@@ -70,6 +70,8 @@ pub fn action(code: &str, lang: Language) -> &str {
         "case.overdue" => ("a case is overdue", "対応案件の期限超過"),
         "case.acknowledged" => ("a case was acknowledged", "対応案件を確認"),
         "case.resolved" => ("a case was resolved", "対応案件を解決"),
+        "inquiry.received" => ("a customer asked something", "お客様からの問い合わせを受付"),
+        "inquiry.closed" => ("an inquiry was closed", "問い合わせを完了"),
         "compensation.recorded" => ("a compensation was recorded", "補償を記録"),
         "billing.found" => ("billing created", "定期課金を検知"),
         "billing.merged" => ("billings merged", "同一の定期課金を統合"),

@@ -144,7 +144,9 @@ impl<'s> Stage<'s> {
                 | Kind::Reservation
                 | Kind::Fulfilment
                 | Kind::Case
-                | Kind::Compensation => {}
+                | Kind::Compensation
+                | Kind::Inquiry
+                | Kind::HouseKey => {}
             }
         }
     }

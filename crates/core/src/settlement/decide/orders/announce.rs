@@ -128,7 +128,7 @@ fn of_fulfilment(
     let attempts = terms.orders.attempts;
     for (number, run) in &facts.runs {
         let is_newest = facts.newest().is_some_and(|(newest, _)| newest == *number);
-        let about = json!({
+        let mut about = json!({
             "run": number,
             "idempotency_key": ful::run_key(id, *number),
             "error": run.error,
@@ -146,6 +146,12 @@ fn of_fulfilment(
             ful::RunResult::Done if is_newest => "fulfilment.done",
             ful::RunResult::Open | ful::RunResult::Done => continue,
         };
+        // Whoever is asked can answer for this run, and for nothing else.
+        if run.result == ful::RunResult::Open {
+            let links = &terms.orders.links;
+            about["result_url"] = json!(links.result_url(id));
+            about["result_token"] = json!(links.keys.result_token(id, *number));
+        }
         told.push((format!("{event_type}/{id}/{number}"), event_type, about));
     }
     if let Some(at) = facts.downgraded_at {
