@@ -11,6 +11,7 @@ mod billing;
 mod books;
 mod cases;
 mod channels;
+mod compensation_rules;
 mod customers;
 mod dead_letters;
 mod endpoint;
@@ -83,6 +84,7 @@ pub fn endpoints() -> impl Iterator<Item = &'static Endpoint> {
         reservations::ENDPOINTS,
         fulfilments::ENDPOINTS,
         cases::ENDPOINTS,
+        compensation_rules::ENDPOINTS,
         billing::ENDPOINTS,
         balances::ENDPOINTS,
         books::ENDPOINTS,

@@ -123,7 +123,7 @@ enum Command {
     Fulfilments(Remote<fulfilments::Args>),
     /// Show cases: what went wrong with orders; acknowledge or resolve one
     Cases(Remote<cases::Args>),
-    /// Show the compensation log: what was done because something had gone wrong with an order
+    /// Show what was done because something had gone wrong with an order; the rules, and which hold for an order
     Compensation(Remote<compensation::Args>),
     /// Show billing: subscriptions of tenants and until when they are paid
     Billing(Remote<billing::Args>),

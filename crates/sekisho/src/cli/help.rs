@@ -87,7 +87,10 @@ const EXAMPLES: [(&str, &str); 22] = [
         "cases",
         "sekisho cases --status open\nsekisho cases ack case_0a1b2c3d4e5f6071 --note rendering\nsekisho cases resolve case_0a1b2c3d4e5f6071 --how fixed",
     ),
-    ("compensation", "sekisho compensation --type REFUND --trigger RENDER_FAILURE"),
+    (
+        "compensation",
+        "sekisho compensation --type REFUND --trigger RENDER_FAILURE\nsekisho compensation rules\nsekisho compensation check rsv_06w4yt24z5801",
+    ),
     ("billing", "sekisho billing --status past_due\nsekisho billing office-1"),
     ("books", "sekisho books\nsekisho books check"),
     ("customers", "sekisho customers --tenant office-1\nsekisho customers import customers.csv --dry-run"),

@@ -16,6 +16,13 @@ pub fn later(text: &str) -> Result<Time, String> {
         .ok_or_else(|| "expected 2026-02-02T02:40:00Z, 2026-02-02, or how long from now: 30m, 2h, 3d".into())
 }
 
+/// `24h`, as it could be typed: in the greatest unit that is even.
+pub fn span_text(seconds: i64) -> String {
+    const UNITS: [(char, i64); 3] = [('d', 86_400), ('h', 3_600), ('m', 60)];
+    let even = UNITS.iter().find(|(_, unit)| seconds > 0 && seconds % unit == 0);
+    even.map_or_else(|| format!("{seconds}s"), |(name, unit)| format!("{}{name}", seconds / unit))
+}
+
 fn parse(text: &str, now: Time) -> Option<Time> {
     span_ms(text).map(|ms| now.plus_ms(-ms)).or_else(|| date(text))
 }
@@ -73,6 +80,15 @@ mod tests {
             ("tomorrow", None),
         ] {
             assert_eq!(parse_later(text, now).map(|time| time.to_string()).as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn h2_a_span_is_shown_as_it_could_be_typed() {
+        let cases =
+            [(0, "0s"), (90, "90s"), (1_800, "30m"), (14_400, "4h"), (86_400, "1d"), (129_600, "36h")];
+        for (seconds, expected) in cases {
+            assert_eq!(span_text(seconds), expected);
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Gateway, Place, Provider, each_store, wait_until};
+use crate::support::{Gateway, Place, Provider, each_store, stripe_source, wait_until};
 
 /// Stripe says that an order was paid.
 fn pay(gateway: &Gateway, order: &str, amount: i64) {
@@ -228,10 +228,52 @@ fn f5_a_case_is_answered_at_the_command_line_and_recorded() {
 }
 
 #[test]
+fn f4_which_rules_hold_for_an_order_and_when_they_act_is_said_from_any_part_of_it() {
+    each_store(|place| {
+        let config = "[[compensation]]\nname = \"RENDER_FAILURE_TIMEOUT\"\nafter = \"12h\"\n";
+        let mut gateway = Gateway::with(place, &(stripe_source("") + config));
+        let made = fail_thrice(&gateway);
+        let shown = one(&gateway, &["fulfilments", "show", &made]);
+        let (reservation, payment) =
+            (shown["reservation"].as_str().unwrap(), shown["payment"].as_str().unwrap());
+        let check = |gateway: &Gateway| {
+            let of = |id: &str| one(gateway, &["compensation", "check", id])["rules"].clone();
+            let rules = of(&made);
+            assert_eq!((&of(reservation), &of(payment)), (&rules, &rules));
+            let find = |name: &str| rules.as_array().unwrap().iter().find(|one| one["rule"] == name).cloned();
+            let first = find("RENDER_FAILURE_FIRST").unwrap();
+            assert_eq!((&first["status"], &first["subject"]), (&"done".into(), &made.as_str().into()));
+            let refund = find("RENDER_FAILURE_TIMEOUT").unwrap();
+            assert_eq!((&refund["status"], &refund["action"]), (&"waiting".into(), &"refund".into()));
+            let case = one(gateway, &["cases", "show", refund["case"].as_str().unwrap()]);
+            assert_eq!(refund["acts_at"], case["refund_at"], "a rule acts when its case says so");
+            assert_eq!(find("EXPIRED_AFTER_PAYMENT").unwrap()["status"], "idle");
+            assert_eq!(find("DUPLICATE_PAYMENT"), None, "it is switched off");
+            let table = gateway.type_in(&["compensation", "check", &made]).done();
+            assert!(!table.stdout.contains("EXPIRED_AFTER_PAYMENT"), "{}", table.stdout);
+            table.mentions(&["ACTS AT", "RENDER_FAILURE_TIMEOUT", "waiting", "--all"]);
+            let rules = gateway.type_in(&["compensation", "rules"]).done();
+            rules.mentions(&[
+                "RENDER_FAILURE_TIMEOUT  RENDER_FAILURE     12h",
+                "4h",
+                "amount_kept > 0",
+                "false",
+            ]);
+        };
+        check(&gateway);
+        let case = one(&gateway, &["cases"])["id"].as_str().unwrap().to_owned();
+        stop(&mut gateway);
+        check(&gateway);
+        gateway.type_in(&["cases", "resolve", &case, "--how", "fixed"]).done();
+        gateway.type_in(&["compensation", "check", &made]).done().mentions(&["stopped"]);
+    });
+}
+
+#[test]
 fn h2_what_is_wrong_with_an_order_is_said_and_how_to_write_it() {
     let place = Place::sqlite();
     let gateway = Gateway::open(&place);
-    let cases: [(&[&str], i32, &str); 15] = [
+    let cases: [(&[&str], i32, &str); 16] = [
         (&["slots", "show", "nope"], 1, "there is no slot nope"),
         (&["slots", "set", "a b"], 2, "id: "),
         (&["slots", "set", "a", "--capacity", "0"], 2, "capacity: "),
@@ -246,6 +288,7 @@ fn h2_what_is_wrong_with_an_order_is_said_and_how_to_write_it() {
         (&["fulfilments", "--status", "paid"], 2, "waiting, processing, done, failed"),
         (&["fulfilments", "retry", "ful_x", "--reason", "x"], 1, "no fulfilment has the id ful_x"),
         (&["cases", "show", "case_x"], 1, "no case has the id case_x"),
+        (&["compensation", "check", "pay_x"], 1, "no payment, reservation or fulfilment has the id pay_x"),
         (&["compensation", "--type", "GIFT"], 2, "REFUND, SLOT_REASSIGN, MANUAL_RESOLUTION"),
     ];
     for (words, code, said) in cases {
