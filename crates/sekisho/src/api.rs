@@ -11,6 +11,7 @@ mod billing;
 mod books;
 mod cases;
 mod channels;
+mod compensation_rules;
 mod customers;
 mod dead_letters;
 mod endpoint;
@@ -85,6 +86,7 @@ pub fn endpoints() -> impl Iterator<Item = &'static Endpoint> {
         fulfilments::ENDPOINTS,
         cases::ENDPOINTS,
         inquiries::ENDPOINTS,
+        compensation_rules::ENDPOINTS,
         billing::ENDPOINTS,
         balances::ENDPOINTS,
         books::ENDPOINTS,

@@ -8,21 +8,26 @@ mod bench;
 mod billing;
 mod books;
 mod bulk;
+mod cases;
 mod channels;
 mod client;
+mod compensation;
 mod config;
+mod context;
 mod customers;
 mod dead;
 mod delete;
 mod demo;
 mod doctor;
 mod events;
+mod fulfilments;
 mod help;
 mod import;
 mod keys;
 mod listen;
 mod members;
 mod messages;
+mod metadata;
 mod migrate;
 mod notices;
 mod notify;
@@ -33,11 +38,13 @@ mod providers;
 mod reconcile;
 mod rejections;
 mod reminders;
+mod reservations;
 mod routes;
 mod schedules;
 mod send;
 mod serve;
 mod server_file;
+mod slots;
 mod staff;
 mod style;
 mod subjects;
@@ -50,18 +57,14 @@ mod users;
 mod verify;
 mod when;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use sekisho_core::source_name::Origin;
 
 use crate::acts::Refusal;
-use crate::config::{
-    Config, ConfigProblem, FILE, Glance, LoadedConfig, Source, StoreUrl, glance, load, load_sources,
-};
 use client::Connection;
+use context::{Context, choose};
 
 /// The checkpoint between payment providers and your application.
 ///
@@ -112,6 +115,16 @@ enum Command {
     Listen(Remote<listen::Args>),
     /// Show payments, or create one
     Payments(Remote<payments::Args>),
+    /// Show slots: places that can be sold once, and how many are free; make or change one
+    Slots(Remote<slots::Args>),
+    /// Show reservations; hold places, confirm, extend or cancel
+    Reservations(Remote<reservations::Args>),
+    /// Show fulfilments: what was paid for and must be made; retry one, or say what became of a run
+    Fulfilments(Remote<fulfilments::Args>),
+    /// Show cases: what went wrong with orders; acknowledge or resolve one
+    Cases(Remote<cases::Args>),
+    /// Show what was done because something had gone wrong with an order; the rules, and which hold for an order
+    Compensation(Remote<compensation::Args>),
     /// Show billing: subscriptions of tenants and until when they are paid
     Billing(Remote<billing::Args>),
     /// Show a customer's balance
@@ -219,6 +232,17 @@ pub fn main() -> ExitCode {
             Command::Schedules(remote) => schedules::run(remote.args, &context.to(remote.connection)).await,
             Command::Listen(remote) => listen::run(remote.args, &context.to(remote.connection)).await,
             Command::Payments(remote) => payments::run(remote.args, &context.to(remote.connection)).await,
+            Command::Slots(remote) => slots::run(remote.args, &context.to(remote.connection)).await,
+            Command::Reservations(remote) => {
+                reservations::run(remote.args, &context.to(remote.connection)).await
+            }
+            Command::Fulfilments(remote) => {
+                fulfilments::run(remote.args, &context.to(remote.connection)).await
+            }
+            Command::Cases(remote) => cases::run(remote.args, &context.to(remote.connection)).await,
+            Command::Compensation(remote) => {
+                compensation::run(remote.args, &context.to(remote.connection)).await
+            }
             Command::Billing(remote) => billing::run(remote.args, &context.to(remote.connection)).await,
             Command::Balances(remote) => balances::run(remote.args, &context.to(remote.connection)).await,
             Command::Books(remote) => books::run(remote.args, &context.to(remote.connection)).await,
@@ -263,128 +287,6 @@ pub fn main() -> ExitCode {
 
 /// How clap ends, too, when a command was wrongly called.
 const MISUSED: u8 = 2;
-
-/// What was given before the command.
-struct Context {
-    config: Option<PathBuf>,
-    store: Option<String>,
-    connection: Connection,
-}
-
-impl Context {
-    /// The configuration this command works with. Without a file: the defaults and the source named `stripe`,
-    /// whose secret the first `serve` generates.
-    fn load(&self) -> anyhow::Result<LoadedConfig> {
-        let (file, text) = self.read()?;
-        self.with_store(load(&file, &text, std::env::vars()).map_err(to_mend)?)
-    }
-
-    /// The same without routes, schedules and keys, for whoever only sends.
-    fn load_sources(&self) -> anyhow::Result<LoadedConfig> {
-        let (file, text) = self.read()?;
-        self.with_store(load_sources(&file, &text, std::env::vars()).map_err(to_mend)?)
-    }
-
-    fn read(&self) -> anyhow::Result<(PathBuf, String)> {
-        match self.read_file()? {
-            Some(read) => Ok(read),
-            None => Ok((PathBuf::from("(built-in configuration)"), self.built_in()?)),
-        }
-    }
-
-    fn with_store(&self, mut loaded: LoadedConfig) -> anyhow::Result<LoadedConfig> {
-        if let Some(url) = self.store_url()? {
-            loaded.config.store.url = url;
-        }
-        Ok(loaded)
-    }
-
-    /// Where the store is and what the sources are called: all that is needed to look, and no secret.
-    fn glance(&self) -> anyhow::Result<Glance> {
-        let (file, text) = self.read_file()?.unwrap_or_default();
-        let mut seen = glance(&file, &text, std::env::vars()).map_err(to_mend)?;
-        if self.is_built_in() {
-            seen.sources.push("stripe".into());
-            seen.origins.insert("stripe".into(), Origin { provider: "stripe", livemode: None });
-        }
-        if let Some(url) = self.store_url()? {
-            seen.store = url;
-        }
-        Ok(seen)
-    }
-
-    /// The named file, or the usual one if it is there.
-    fn read_file(&self) -> anyhow::Result<Option<(PathBuf, String)>> {
-        let found = self.config.clone().or_else(|| Some(PathBuf::from(FILE)).filter(|file| file.exists()));
-        let Some(file) = found else { return Ok(None) };
-        let text = std::fs::read_to_string(&file);
-        let text = text.with_context(|| format!("can't read the configuration {}", file.display()))?;
-        Ok(Some((file, text)))
-    }
-
-    fn is_built_in(&self) -> bool {
-        self.config.is_none() && !Path::new(FILE).exists()
-    }
-
-    fn store_url(&self) -> anyhow::Result<Option<StoreUrl>> {
-        self.store
-            .as_ref()
-            .map(|url| url.parse().map_err(|error| anyhow::anyhow!("--store: {error}")))
-            .transpose()
-    }
-
-    fn built_in(&self) -> anyhow::Result<String> {
-        let secret = self.generated_secret()?;
-        if !secret.exists() {
-            bail!(
-                "there is no {FILE} here, and no server was started in this folder without one: \
-                 start one with `sekisho serve`, or name a configuration with --config FILE"
-            );
-        }
-        Ok(format!(
-            "[[source]]\nname = \"stripe\"\nprovider = \"stripe\"\nsecrets = [{}]\n",
-            toml_text(&format!("file:{}", secret.display()))
-        ))
-    }
-
-    /// Where the generated secret is kept: beside the SQLite file.
-    fn generated_secret(&self) -> anyhow::Result<PathBuf> {
-        let folder = match self.store_url()? {
-            Some(StoreUrl::Sqlite(path)) => path.parent().map(Path::to_owned).unwrap_or_default(),
-            _ => Config::data_folder(),
-        };
-        Ok(folder.join("stripe-secret"))
-    }
-
-    /// The same with the server that a command was given.
-    fn to(self, connection: Connection) -> Self {
-        Self { connection, ..self }
-    }
-}
-
-/// Everything that is wrong, as one error.
-fn to_mend(problems: Vec<ConfigProblem>) -> anyhow::Error {
-    let lines: Vec<_> = problems.iter().map(|problem| format!("  {problem}")).collect();
-    anyhow::anyhow!("the configuration has {}:\n{}", output::count(lines.len(), "problem"), lines.join("\n"))
-}
-
-fn toml_text(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
-}
-
-/// The source a command means: the one named, or the only one there is.
-fn choose<'c>(config: &'c Config, name: Option<&str>) -> anyhow::Result<&'c Source> {
-    let names = || config.sources.iter().map(|source| &*source.name).collect::<Vec<_>>().join(", ");
-    match (name, config.sources.as_slice()) {
-        (_, []) => bail!("the configuration has no [[source]]"),
-        (None, [only]) => Ok(only),
-        (None, _) => bail!("there are several sources: choose one with --source ({})", names()),
-        (Some(name), all) => match all.iter().find(|source| &*source.name == name) {
-            Some(source) => Ok(source),
-            None => bail!("there is no source {name}; configured are {}", names()),
-        },
-    }
-}
 
 #[cfg(test)]
 mod tests {

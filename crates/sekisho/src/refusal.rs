@@ -58,7 +58,16 @@ impl fmt::Display for Refusal {
                 let errors: Vec<_> = errors.iter().map(FieldError::to_string).collect();
                 f.write_str(&errors.join("; "))
             }
-            Self::Full { free, .. } => write!(f, "too few places are free: {free}"),
+            Self::Full { free, retry_after_seconds } => {
+                write!(f, "too few places are free: {free}")?;
+                match retry_after_seconds {
+                    Some(seconds) => write!(
+                        f,
+                        "; the next hold ends in {seconds} seconds unless it is paid: try again then"
+                    ),
+                    None => f.write_str("; all others are sold"),
+                }
+            }
             Self::Store(error) => error.fmt(f),
         }
     }

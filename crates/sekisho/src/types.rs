@@ -9,6 +9,7 @@ mod billing;
 mod books;
 mod case;
 mod channel;
+mod compensation_rule;
 mod dead_letter;
 mod directory;
 mod event;
@@ -41,6 +42,7 @@ pub use billing::{Billing, BillingReferences, Invoice, Period, Subscription};
 pub use books::{Account, Balance, Books, BooksReport, CurrencyBalance, Difference, Line, Total, Warning};
 pub use case::{AcknowledgeCase, Case, CaseNext, CaseWord, Compensation, ResolveCase};
 pub use channel::{Channel, Resumed};
+pub use compensation_rule::{CheckedRule, CompensationRule, RuleCheck};
 pub use dead_letter::{
     DeadGroup, DeadLetter, DeadLetterDetail, DeadLetterSelection, DeadQuery, DeadReport, Risk,
 };

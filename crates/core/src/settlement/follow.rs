@@ -5,6 +5,7 @@
 //! Time enters by deadlines: each decision says when the clock may next change something, and one timer is planned for that
 //! moment. A timer that comes early or twice finds nothing to do.
 
+mod check;
 mod conditions;
 mod fulfilment;
 mod reservation;
@@ -24,6 +25,8 @@ use crate::reservation as rsv;
 use crate::slot::Slot;
 use crate::state::{Key, Kind};
 use crate::time::{DAY_MS, HOUR_MS, Time};
+
+pub use check::{CheckedRule, OrderFacts, RuleStanding};
 
 pub(super) use conditions::conditions;
 pub(super) use fulfilment::{follow as follow_fulfilment, tier};

@@ -40,7 +40,7 @@ const fn tenants(needs: Scope, asks: &'static str) -> Right {
 
 use Scope::{Admin, Machine, Nobody, Operate, Read, Write};
 
-const RIGHTS: [Right; 91] = [
+const RIGHTS: [Right; 93] = [
     house(Nobody, "GET /v1/openapi.json"),
     tenants(Read, "GET /v1/audit"),
     house(Read, "GET /v1/audit/export"),
@@ -56,6 +56,8 @@ const RIGHTS: [Right; 91] = [
     tenants(Operate, "POST /v1/cases/{id}/acknowledge"),
     tenants(Operate, "POST /v1/cases/{id}/resolve"),
     tenants(Read, "GET /v1/compensations"),
+    house(Read, "GET /v1/compensation_rules"),
+    tenants(Read, "GET /v1/compensation_rules/check/{id}"),
     house(Read, "GET /v1/channels"),
     house(Operate, "POST /v1/channels/{name}/resume"),
     tenants(Read, "GET /v1/customers"),

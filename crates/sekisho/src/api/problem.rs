@@ -22,7 +22,7 @@ impl From<Refusal> for Problem {
             Refusal::RetryLater { detail, seconds } => later(detail, seconds),
             Refusal::Full { free, retry_after_seconds } => {
                 let (kind, title) = ("urn:sekisho:problem:slot_full", "Slot full");
-                let detail = format!("too few places are free: {free}");
+                let detail = Refusal::Full { free, retry_after_seconds }.to_string();
                 let problem = problem(StatusCode::CONFLICT, kind, title, detail);
                 Problem { full: Some(Box::new(FullSlot { free, retry_after_seconds })), ..problem }
             }

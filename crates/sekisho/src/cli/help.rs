@@ -32,9 +32,10 @@ pub struct Version {
 const NAME: &str = "sekisho";
 
 /// Every command under the heading that people look for it by.
-const GROUPS: [(&str, &[&str]); 6] = [
+const GROUPS: [(&str, &[&str]); 7] = [
     ("Run", &["serve", "doctor", "config", "migrate", "demo", "bench"]),
     ("Money", &["payments", "billing", "balances", "books"]),
+    ("Orders", &["slots", "reservations", "fulfilments", "cases", "compensation"]),
     (
         "Events and deliveries",
         &["events", "dead", "messages", "reconcile", "routes", "schedules", "rejections"],
@@ -47,7 +48,7 @@ const DEVELOP: (&str, &[&str]) = ("Develop", &["trigger", "send", "listen", "ver
 const ABOUT_ITSELF: (&str, &[&str]) = ("Help", &["help", "completions", "man", "exit-codes", "version"]);
 
 /// Each line is a command that can be typed.
-const EXAMPLES: [(&str, &str); 17] = [
+const EXAMPLES: [(&str, &str); 22] = [
     ("serve", "sekisho serve\nsekisho serve --config sekisho.toml --listen 0.0.0.0:8787"),
     (
         "trigger",
@@ -69,6 +70,26 @@ const EXAMPLES: [(&str, &str); 17] = [
     (
         "payments",
         "sekisho payments --status paid --limit 20\nsekisho payments show ORD-1\nsekisho payments create --amount 1200 --currency jpy --reference ORD-1",
+    ),
+    (
+        "slots",
+        "sekisho slots set dome-1:19:00 --capacity 80 --starts-at 2026-12-24T19:00:00+09:00\nsekisho slots show dome-1:19:00",
+    ),
+    (
+        "reservations",
+        "sekisho reservations --status hold --slot dome-1:19:00\nsekisho reservations hold dome-1:19:00 --amount 4800 --currency jpy --reference ORD-1 --hold 30m\nsekisho reservations extend rsv_06w4yt24z5801 --until 1h\nsekisho reservations cancel rsv_06w4yt24z5801 --reason rain",
+    ),
+    (
+        "fulfilments",
+        "sekisho fulfilments --status failed\nsekisho fulfilments retry ful_06w4yt24z5801 --reason repaired\nsekisho fulfilments result ful_06w4yt24z5801 --run 2 --status done",
+    ),
+    (
+        "cases",
+        "sekisho cases --status open\nsekisho cases ack case_0a1b2c3d4e5f6071 --note rendering\nsekisho cases resolve case_0a1b2c3d4e5f6071 --how fixed",
+    ),
+    (
+        "compensation",
+        "sekisho compensation --type REFUND --trigger RENDER_FAILURE\nsekisho compensation rules\nsekisho compensation check rsv_06w4yt24z5801",
     ),
     ("billing", "sekisho billing --status past_due\nsekisho billing office-1"),
     ("books", "sekisho books\nsekisho books check"),

@@ -136,10 +136,10 @@ fn color(heading: &str, status: &str) -> Option<u8> {
     };
     match shown {
         "success" | "delivered" | "done" | "paid" | "sent" | "active" | "closed" | "yes" | "succeeded"
-        | "won" => Some(GOOD),
+        | "won" | "confirmed" | "resolved" => Some(GOOD),
         "received" | "waiting" | "running" | "queued" | "sending" | "retrying" | "processing" | "pending"
         | "unpaid" | "partially_paid" | "trialing" | "past_due" | "incomplete" | "paused" | "half_open"
-        | "uncertain" | "needs_response" | "under_review" => Some(WAITING),
+        | "uncertain" | "needs_response" | "under_review" | "hold" | "acknowledged" => Some(WAITING),
         "failed" | "dead" | "bounced" | "complained" | "suppressed" | "open" | "lost" | "unreadable"
         | "no" => Some(BAD),
         _ => None,
@@ -157,6 +157,8 @@ mod tests {
             ("STATUS", "paid  ", "\x1b[32mpaid  \x1b[0m"),
             ("STATUS", "failed", "\x1b[31mfailed\x1b[0m"),
             ("BREAKER", "half_open", "\x1b[33mhalf_open\x1b[0m"),
+            ("STATUS", "confirmed", "\x1b[32mconfirmed\x1b[0m"),
+            ("STATUS", "hold", "\x1b[33mhold\x1b[0m"),
             ("ATTENTION", "unlinked", "\x1b[33munlinked\x1b[0m"),
             ("ATTENTION", "  ", "  "),
             ("STATUS", "odd", "odd"),

@@ -49,6 +49,7 @@ mod notices;
 mod notices_cli;
 mod once;
 mod operator;
+mod orders_cli;
 mod outages;
 mod proof;
 mod reconcile;

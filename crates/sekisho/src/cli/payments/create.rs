@@ -8,6 +8,7 @@ use sekisho_core::money::Currency;
 use crate::cli::Context;
 use crate::cli::amount::{Mode, amount_text, currency, minor};
 use crate::cli::client::{Client, Needs, Whole};
+use crate::cli::metadata::pair;
 use crate::cli::output::{json_out, line_out};
 use crate::types::{NewPayment, Payment};
 
@@ -80,25 +81,5 @@ impl Args {
             metadata: (!metadata.is_empty()).then_some(metadata),
             livemode: self.mode.livemode(),
         }
-    }
-}
-
-fn pair(text: &str) -> Result<(String, String), String> {
-    let (key, value) = text.split_once('=').ok_or("expected KEY=VALUE")?;
-    if key.is_empty() {
-        return Err("expected KEY=VALUE with a key before the =".into());
-    }
-    Ok((key.to_owned(), value.to_owned()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn h2_metadata_is_a_key_and_a_value() {
-        assert_eq!(pair("a=b=c"), Ok(("a".into(), "b=c".into())));
-        assert_eq!(pair("a="), Ok(("a".into(), String::new())));
-        assert!(pair("a").is_err() && pair("=b").is_err());
     }
 }
