@@ -261,6 +261,14 @@ fn f4_which_rules_hold_for_an_order_and_when_they_act_is_said_from_any_part_of_i
             ]);
         };
         check(&gateway);
+        let create = ["keys", "create", "--scopes", "read", "--tenant", "other", "--name", "other"];
+        let bearer = format!("Bearer {}", gateway.type_in(&create).done().stdout.trim());
+        let of_another = |path: &str| {
+            let headers = [("authorization", bearer.as_str())];
+            sekisho_lab::http::request(gateway.address(), "GET", path, &headers, b"").unwrap().status
+        };
+        assert_eq!(of_another(&format!("/v1/compensation_rules/check/{made}")), 404);
+        assert_eq!(of_another("/v1/compensation_rules"), 403);
         let case = one(&gateway, &["cases"])["id"].as_str().unwrap().to_owned();
         stop(&mut gateway);
         check(&gateway);
