@@ -12,6 +12,7 @@ pub mod feedback;
 mod hear;
 pub mod message;
 pub mod notice;
+mod order_alert;
 pub mod post;
 pub mod quota;
 pub mod recipient;

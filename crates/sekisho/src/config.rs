@@ -183,8 +183,6 @@ pub struct Pages {
     pub date_word_en: String,
     /// `#rrggbb`.
     pub accent: String,
-    /// How long what customers asked is kept.
-    pub inquiries: Duration,
 }
 
 /// The web pages for operators.
@@ -304,17 +302,23 @@ impl Config {
             if channel.is_mail() && self.notifications.house.operators.is_empty() {
                 continue;
             }
-            let told = format!("has(body.about.tell) && \"{target}\" in body.about.tell");
-            rules.push(NotifyRule {
-                name: format!("sekisho-cases-{target}"),
-                events: vec![Pattern::new("case.raised"), Pattern::new("case.overdue")],
+            let rule = |what: &str, events: &[&str], filter| NotifyRule {
+                name: format!("sekisho-{what}-{target}"),
+                events: events.iter().map(|kind| Pattern::new(*kind)).collect(),
                 sources: vec![Pattern::new(OWN)],
-                filter: Some(sekisho_core::rule::Rule::compile(&told).expect("it is tested")),
+                filter,
                 to: if channel.is_mail() { To::Operators } else { To::Place },
                 channel: channel.name.clone(),
                 template: "operator-alert".into(),
                 every_ms: None,
-            });
+            };
+            let told = format!("has(body.about.tell) && \"{target}\" in body.about.tell");
+            let told = sekisho_core::rule::Rule::compile(&told).expect("it is tested");
+            rules.push(rule("cases", &["case.raised", "case.overdue"], Some(told)));
+            // Nobody is woken for these.
+            if target != "pager" {
+                rules.push(rule("orders", &["fulfilment.failed", "inquiry.received"], None));
+            }
         }
         rules
     }
@@ -338,7 +342,6 @@ impl Config {
         }
     }
 
-    /// How orders are decided, with who may be told to give money back.
     /// What customers and renderers are handed, signed with these keys.
     pub fn links(&self, keys: LinkKeys) -> LinkPolicy {
         let api = self.console.url.clone().unwrap_or_else(|| format!("http://{}", self.server.listen));
@@ -346,6 +349,7 @@ impl Config {
         LinkPolicy { keys, pages: self.pages.url.clone(), lasts_ms, api: Some(api) }
     }
 
+    /// How orders are decided, with who may be told to give money back.
     pub fn orders(&self) -> OrderPolicy {
         OrderPolicy { refunds: self.refunds(), ..self.orders.clone() }
     }

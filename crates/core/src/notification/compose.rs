@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::alert::in_words;
 use super::notice::Step;
+use super::order_alert::of_order;
 use super::rule::{NotifyRule, To};
 use super::{Audience, Notice, NoticeStatus};
 use crate::directory::{Customer, Register, Staff, Tenant};
@@ -308,6 +309,7 @@ fn data(
     data["fulfilment"] = json!(of_object("fulfilment"));
     data["alert"] = match of_object("alert") {
         Some(alert) => in_words(alert, language),
+        None if own => of_order(&event.event_type, &body, language).unwrap_or_else(|| alert_of(event)),
         None => alert_of(event),
     };
     data

@@ -308,7 +308,6 @@ pub const SETTINGS: &[Setting] = &[
     pages::DATE_WORD,
     pages::DATE_WORD_EN,
     pages::ACCENT,
-    pages::INQUIRIES,
     reconciliation::EVERY,
     reconciliation::OVERLAP,
     reconciliation::GRACE,

@@ -188,18 +188,12 @@ fn page(visit: &Visit, is_unconfirmed: bool) -> OrderPage {
     let made = visit.order.fulfilment.as_ref();
     let status = made.map(|one| one.status(visit.shop.policy.attempts));
     let goes_back = made.is_some_and(|one| one.downgraded_at.is_some() || one.stopped_at.is_some());
-    let promise = (status == Some(FulfilmentStatus::Failed) && !goes_back).then(|| {
-        let rules = &visit.shop.policy.rules;
-        let refunds = rules.iter().filter(|rule| rule.is_enabled && rule.action == RuleAction::Refund);
-        let within = refunds.filter(|rule| rule.trigger == "RENDER_FAILURE").map(|rule| rule.after_ms).min();
-        let by = visit.order.refund_by.map(|at| visit.time(at));
-        within.map(|within| (text::promise(visit.lang, within), by))
-    });
+    let promise = (status == Some(FulfilmentStatus::Failed) && !goes_back).then(|| promise(visit));
     let made_at = made.filter(|_| status == Some(FulfilmentStatus::Done) && !goes_back);
     let made_at = made_at.and_then(|one| one.newest()).and_then(|(_, run)| run.url.clone());
     OrderPage {
         f: CustomerFrame::of(visit, "", &order.title),
-        promise: promise.flatten(),
+        promise,
         made_at: made_at.filter(|url| url.starts_with("https://")),
         is_unconfirmed,
         pay: (!is_paid(visit) && !is_unconfirmed && !order.is_cancelled).then(|| retry_url(visit)).flatten(),
@@ -208,6 +202,19 @@ fn page(visit: &Visit, is_unconfirmed: bool) -> OrderPage {
         here: visit.link(if is_unconfirmed { "thanks" } else { "" }),
         order,
     }
+}
+
+/// What happens because it could not be made. A refund is promised only while a rule will make it.
+fn promise(visit: &Visit) -> (String, Option<String>) {
+    let by = visit.order.refund_by.map(|at| visit.time(at));
+    let rules = visit.shop.policy.rules.iter();
+    let refunds = rules.filter(|rule| rule.is_enabled && rule.action == RuleAction::Refund);
+    let within = refunds.filter(|rule| rule.trigger == "RENDER_FAILURE").map(|rule| rule.after_ms).min();
+    let sentence = match within.filter(|_| by.is_some()) {
+        Some(within) => text::promise(visit.lang, within),
+        None => text::problem(visit.lang).to_owned(),
+    };
+    (sentence, by)
 }
 
 /// Where the customer pays once more, while their places can still be theirs.

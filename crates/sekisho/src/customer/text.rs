@@ -32,6 +32,14 @@ pub fn promise(lang: Language, within_ms: i64) -> String {
     }
 }
 
+/// The same where no money goes back by itself.
+pub const fn problem(lang: Language) -> &'static str {
+    lang.t(
+        "There was a problem making your video. We are looking into it. If it is urgent, please contact us.",
+        "動画の生成に問題が発生しました。現在対応しています。お急ぎの場合はお問い合わせください。",
+    )
+}
+
 /// The three sentences of the policy.
 pub fn policy(lang: Language, pages: &Pages, cancel_until_ms: i64) -> [String; 3] {
     let hours = hours(cancel_until_ms);

@@ -1,5 +1,6 @@
 //! F7, F8: a customer sees their order, cancels it in time, asks about it; and nobody else does.
 
+use sekisho_lab::chat::{Chat, SLACK_PATH};
 use serde_json::{Value, json};
 
 use crate::reservations::{Shop, json_of};
@@ -158,6 +159,41 @@ fn f8_a_question_knows_its_order_and_is_told_once() {
             })
             .collect();
         assert_eq!(more, [303, 303, 429]);
+    });
+}
+
+#[test]
+fn f5_operators_hear_of_failures_cases_and_questions_in_words() {
+    each_store(|place| {
+        let chat = Chat::start().unwrap();
+        let url = format!("{}{SLACK_PATH}", chat.url());
+        let channel = format!(
+            "[[channel]]\nname = \"alerts\"\nkind = \"slack\"\nurl = \"{url}\"\nallow_private = true\n"
+        );
+        let shop = Shop::open(place, &format!("{PAGES}[fulfilment]\nattempts = 1\n{channel}"));
+        let order = order(&shop, "F-1", 10 * DAY_MS, &json!({ "fulfilment": { "kind": "video" } }));
+        shop.pay("F-1");
+        shop.wait_for(&order.id, "confirmed");
+        let id =
+            shop.get(&format!("/v1/reservations/{}", order.id))["fulfilment"].as_str().unwrap().to_owned();
+        let result = json!({ "run": 1, "status": "failed", "error": "out of memory" });
+        shop.post(&format!("/v1/fulfilments/{id}/result"), &result);
+        let contact = format!("{}/contact", order.path);
+        let asked = visit(&shop, "POST", &contact, "name=Taro&email=taro%40example.jp&text=Where+is+it%3F");
+        assert_eq!(asked.status, 303);
+        let heard = |words: &[&str]| {
+            let all: Vec<String> = chat.received().iter().map(|got| got.json().to_string()).collect();
+            all.iter().filter(|text| words.iter().all(|word| text.contains(word))).count()
+        };
+        for words in [
+            &["VIDEO_RENDER_FAILURE", &*id, "out of memory"][..],
+            &["RENDER_FAILURE (", &id],
+            &["Where is it?", &order.id],
+        ] {
+            wait_until(&format!("operators hear {words:?}"), || heard(words) > 0);
+        }
+        assert_eq!(heard(&["Where is it?"]), 1);
+        assert_eq!(heard(&["VIDEO_RENDER_FAILURE"]), 1);
     });
 }
 

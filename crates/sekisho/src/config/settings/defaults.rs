@@ -55,7 +55,6 @@ impl Default for Config {
                 date_word: "投影予定日".into(),
                 date_word_en: "the date of projection".into(),
                 accent: "#20427f".into(),
-                inquiries: Duration::from_hours(365 * 24),
             },
             reconcile: reconcile::ReconcilePolicy::default(),
             notifications: Notifications {

@@ -103,17 +103,6 @@ pub const ACCENT: Setting = Setting {
     },
 };
 
-pub const INQUIRIES: Setting = Setting {
-    section: SECTION,
-    key: "inquiries",
-    default: "\"365d\"",
-    help: "How long what customers asked by the form is kept.",
-    set: |config, given| {
-        config.pages.inquiries = at_least(given.duration()?, Duration::from_hours(24))?;
-        Ok(())
-    },
-};
-
 /// What WCAG 2.2 asks for of text.
 const CONTRAST_MIN: f64 = 4.5;
 
