@@ -203,6 +203,9 @@ pub struct Naming {
     pub was: Option<Key>,
 }
 
+/// What the accounts begin with that hold money at a provider.
+pub const PROVIDER_ACCOUNTS: &str = "provider/";
+
 /// One line of the books. The lines of a change set sum to zero, per currency and mode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Posting {

@@ -61,6 +61,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use http::StatusCode;
 
 use crate::acts::Refusal;
 use client::Connection;
@@ -279,7 +280,8 @@ pub fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             eprintln!("error: {}", output::said(&format!("{error:#}")));
-            let is_misused = matches!(error.downcast_ref(), Some(Refusal::Fields(_)));
+            let is_misused = matches!(error.downcast_ref(), Some(Refusal::Fields(_)))
+                || client::is_refused_with(&error, StatusCode::BAD_REQUEST);
             if is_misused { ExitCode::from(MISUSED) } else { ExitCode::FAILURE }
         }
     }

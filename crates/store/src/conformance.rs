@@ -132,6 +132,7 @@ pub const PROMISES: &[Promise] = &[
     ("d3: an event made by many changes at once comes once", |s| Box::pin(made::at_once(s))),
 
     ("b6: an hour is counted once, and counting again replaces", |s| Box::pin(upkeep::counts(s))),
+    ("h1: money of an hour is summed up by mode, currency and cause", |s| Box::pin(upkeep::money(s))),
     ("b6: forgetting is bounded and leaves no trace", |s| Box::pin(upkeep::forgets(s))),
     ("b6: what is remembered of first bodies goes with its event, and stays with it", |s| Box::pin(upkeep::forgets_first_bodies(s))),
     ("b6: what has unfinished work or a dead letter is never forgotten (convoy #1723)", |s| Box::pin(upkeep::keeps(s))),

@@ -255,6 +255,37 @@ pub struct Count {
     pub events: i64,
 }
 
+/// What the books gained or lost at providers in one hour, for one cause.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HourMoney {
+    pub hour: Time,
+    pub livemode: Option<bool>,
+    pub currency: String,
+    pub cause: String,
+    /// In the currency's smallest unit; what was lost is negative.
+    pub amount: i64,
+    pub lines: i64,
+}
+
+impl HourMoney {
+    /// The mode as it is stored: 1 live, 0 test, -1 where the provider does not say.
+    pub(crate) const fn mode(livemode: Option<bool>) -> i32 {
+        match livemode {
+            Some(true) => 1,
+            Some(false) => 0,
+            None => -1,
+        }
+    }
+
+    pub(crate) const fn livemode(mode: i32) -> Option<bool> {
+        match mode {
+            1 => Some(true),
+            0 => Some(false),
+            _ => None,
+        }
+    }
+}
+
 /// What a step of retention did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Forgotten {

@@ -30,7 +30,7 @@ pub use audit::RETRIED;
 pub use error::{Error, OpenError, Result, chain};
 pub use find::{
     AuditFilter, AuditPage, BookedLine, ChainHead, Count, DeadFilter, DeadGroup, DeadLetter, EventFilter,
-    EventPage, EventRecord, EventSummary, Forgotten, LineFilter, NodeRecord, Order, PendingWork,
+    EventPage, EventRecord, EventSummary, Forgotten, HourMoney, LineFilter, NodeRecord, Order, PendingWork,
     RejectionFilter, Risk, Stake, Standing, StateFilter, Status, StoredMessage, Sum,
 };
 pub use sekisho_core::audit::{AuditLink, Numbered as AuditEntry};
@@ -191,7 +191,8 @@ pub trait Store: Send + Sync {
     /// Work that keeps the store in shape: partitions ahead, checkpoints. Cheap when there is nothing to do.
     async fn upkeep(&self, now: Time) -> Result<()>;
 
-    /// Counts the events received in an hour by source, type and status, in place of an earlier count.
+    /// Counts the events received in an hour by source, type and status, and sums up what the books gained and lost at
+    /// providers in it, in place of an earlier count.
     async fn count_hour(&self, hour: Time) -> Result<()>;
 
     /// Lets go of up to `limit` events received before a time and numbered after `after`, with all their traces. An
@@ -236,6 +237,9 @@ pub trait Store: Send + Sync {
 
     /// Counts of hours from one (with) to another (without).
     async fn find_counts(&self, from: Time, to: Time) -> Result<Vec<Count>>;
+
+    /// Money of hours from one (with) to another (without), as it was last counted.
+    async fn find_money(&self, from: Time, to: Time) -> Result<Vec<HourMoney>>;
 
     /// One page of rejections, newest first; at most [`FIND_MAX`].
     async fn find_rejections(&self, filter: RejectionFilter) -> Result<Vec<Rejection>>;

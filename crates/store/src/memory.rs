@@ -19,14 +19,13 @@ use sekisho_core::change::{Act, Admission, Arrival, ChangeSet, Committed, Reject
 use sekisho_core::event::{About, BodyDigest, DedupeKey, Stored};
 use sekisho_core::job::{Attempt, Job, Lane, Lease, Outcome, Settle, Task};
 use sekisho_core::state::{Key, State};
-use sekisho_core::time::HOUR_MS;
 use sekisho_core::{Epoch, Seq, Time};
 
 use crate::find::Branches;
 use crate::{
     AuditEntry, AuditFilter, AuditLink, AuditPage, BookedLine, CLAIM_MAX, ChainHead, Committers, Count,
     DeadFilter, DeadGroup, DeadLetter, Error, EventFilter, EventPage, EventRecord, FIND_MAX, Forgotten,
-    Joined, LineFilter, Loaded, NodeRecord, PeerNode, PendingWork, Pulse, RejectionFilter, Result,
+    HourMoney, Joined, LineFilter, Loaded, NodeRecord, PeerNode, PendingWork, Pulse, RejectionFilter, Result,
     StateFilter, Status, Store, StoredMessage, Sum,
 };
 
@@ -55,6 +54,8 @@ struct Tables {
     names: BTreeMap<String, Key>,
     lines: Vec<BookedLine>,
     counts: BTreeMap<(Time, String, String, &'static str), i64>,
+    /// By hour, mode, currency and cause.
+    money: BTreeMap<(Time, i32, String, String), HourMoney>,
     audit: Vec<AuditEntry>,
     links: Vec<AuditLink>,
     rejections: BTreeMap<Seq, Rejection>,
@@ -298,14 +299,7 @@ impl Store for MemoryStore {
     }
 
     async fn count_hour(&self, hour: Time) -> Result<()> {
-        let mut tables = self.tables();
-        tables.counts.retain(|(counted, ..), _| *counted != hour);
-        let range = Seq::floor_of(hour)..Seq::floor_of(hour.plus_ms(HOUR_MS));
-        let events: Vec<_> = tables.events.range(range).map(|(_, event)| tables.summary(event)).collect();
-        for event in events {
-            let key = (hour, event.source, event.event_type, event.status.name());
-            *tables.counts.entry(key).or_default() += 1;
-        }
+        self.tables().count_hour(hour);
         Ok(())
     }
 
@@ -382,6 +376,11 @@ impl Store for MemoryStore {
                 events: *events,
             })
             .collect())
+    }
+
+    async fn find_money(&self, from: Time, to: Time) -> Result<Vec<HourMoney>> {
+        let tables = self.tables();
+        Ok(tables.money.values().filter(|one| (from..to).contains(&one.hour)).cloned().collect())
     }
 
     async fn find_rejections(&self, filter: RejectionFilter) -> Result<Vec<Rejection>> {

@@ -41,8 +41,9 @@ use sekisho_core::{Epoch, Seq, Time};
 use crate::migration::Migration;
 use crate::{
     Access, AuditFilter, AuditPage, BookedLine, ChainHead, Committers, Count, DeadFilter, DeadGroup,
-    DeadLetter, EventFilter, EventPage, EventRecord, Forgotten, Joined, LineFilter, Loaded, NodeRecord,
-    OpenError, PendingWork, Pulse, RejectionFilter, Result, StateFilter, Store, StoreUrl, StoredMessage, Sum,
+    DeadLetter, EventFilter, EventPage, EventRecord, Forgotten, HourMoney, Joined, LineFilter, Loaded,
+    NodeRecord, OpenError, PendingWork, Pulse, RejectionFilter, Result, StateFilter, Store, StoreUrl,
+    StoredMessage, Sum,
 };
 use connection::{Link, Links, PostgresServer, Purpose};
 use horizon::Horizon;
@@ -50,6 +51,11 @@ use horizon::Horizon;
 pub const MIGRATIONS: &[Migration] = &[
     Migration { number: 1, name: "schema", sql: include_str!("migrations/postgres/0001_schema.sql") },
     Migration { number: 2, name: "orders", sql: include_str!("migrations/postgres/0002_orders.sql") },
+    Migration {
+        number: 3,
+        name: "hourly_money",
+        sql: include_str!("migrations/postgres/0003_hourly_money.sql"),
+    },
 ];
 
 /// While one batch waits for a slow disk, the next is on its way. Where the disk is fast, one at a time is better: two
@@ -284,6 +290,10 @@ impl Store for PostgresStore {
 
     async fn find_counts(&self, from: Time, to: Time) -> Result<Vec<Count>> {
         find_work::counts(&self.pages, from, to).await
+    }
+
+    async fn find_money(&self, from: Time, to: Time) -> Result<Vec<HourMoney>> {
+        find_work::money(&self.pages, from, to).await
     }
 
     async fn find_rejections(&self, filter: RejectionFilter) -> Result<Vec<Rejection>> {

@@ -42,9 +42,9 @@ use sekisho_core::{Epoch, Seq, Time};
 use crate::migration::Migration;
 use crate::{
     Access, AuditFilter, AuditLink, AuditPage, BookedLine, ChainHead, Committers, Count, DeadFilter,
-    DeadGroup, DeadLetter, Error, EventFilter, EventPage, EventRecord, Forgotten, Joined, LineFilter, Loaded,
-    NodeRecord, OpenError, PendingWork, Pulse, RejectionFilter, Result, StateFilter, Store, StoredMessage,
-    Sum,
+    DeadGroup, DeadLetter, Error, EventFilter, EventPage, EventRecord, Forgotten, HourMoney, Joined,
+    LineFilter, Loaded, NodeRecord, OpenError, PendingWork, Pulse, RejectionFilter, Result, StateFilter,
+    Store, StoredMessage, Sum,
 };
 use connection::ReaderPool;
 use keys::DedupeKeys;
@@ -54,6 +54,11 @@ use writer::Writer;
 pub const MIGRATIONS: &[Migration] = &[
     Migration { number: 1, name: "schema", sql: include_str!("migrations/sqlite/0001_schema.sql") },
     Migration { number: 2, name: "orders", sql: include_str!("migrations/sqlite/0002_orders.sql") },
+    Migration {
+        number: 3,
+        name: "hourly_money",
+        sql: include_str!("migrations/sqlite/0003_hourly_money.sql"),
+    },
 ];
 
 pub struct SqliteStore {
@@ -294,6 +299,10 @@ impl Store for SqliteStore {
 
     async fn find_counts(&self, from: Time, to: Time) -> Result<Vec<Count>> {
         self.read(move |db| find_work::counts(db, from, to)).await
+    }
+
+    async fn find_money(&self, from: Time, to: Time) -> Result<Vec<HourMoney>> {
+        self.read(move |db| find_work::money(db, from, to)).await
     }
 
     async fn find_rejections(&self, filter: RejectionFilter) -> Result<Vec<Rejection>> {

@@ -71,6 +71,7 @@ enum Verb {
     FindMessages(Seq),
     FindAttempts(Seq),
     FindCounts(Time, Time),
+    FindMoney(Time, Time),
     FindRejections(RejectionFilter),
 }
 

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use sekisho_core::change::{Admission, Arrival, ChangeSet, Replayed};
 use sekisho_core::event::{Created, DedupeKey};
 use sekisho_core::job::{DeadReason, End, Lane, NewJob, Settle, Task, Timer};
-use sekisho_core::state::{self as things, Key};
+use sekisho_core::state::{self as things, Key, Posting};
 use sekisho_core::time::{DAY_MS, HOUR_MS, hour_of};
 use sekisho_core::{Epoch, Seq, Time};
 
 use super::arrival::with_body;
 use super::{
     ALL, APPLIED, Arrivals, NOW, UP, act, admit, admit_one, attempt, claim, claim_from, claim_name, commit,
-    count, dead, dead_letter, death, done, finish, join, leads_to, leased, message, payment, queue, version,
-    write, writes,
+    count, dead, dead_letter, death, done, finish, join, leads_to, leased, message, payment, posting, queue,
+    version, write, writes,
 };
-use crate::{Count, Forgotten, Status, Store};
+use crate::{Count, Forgotten, HourMoney, Status, Store};
 
 pub async fn counts(store: Arc<dyn Store>) {
     let hour = hour_of(NOW);
@@ -68,6 +68,53 @@ pub async fn counts(store: Arc<dyn Store>) {
     assert_eq!(find(hour, next.plus_ms(1)).await.len(), 6, "in order of time");
     store.count_hour(next.plus_ms(HOUR_MS)).await.expect(UP);
     assert_eq!(find(hour, next.plus_ms(9 * HOUR_MS)).await.len(), 6, "an empty hour counts nothing");
+}
+
+pub async fn money(store: Arc<dyn Store>) {
+    let hour = hour_of(NOW);
+    let book = async |at: Time, account: &str, amount: i64, change: fn(&mut Posting)| {
+        let mut lines = [posting(account, amount, "p1"), posting("sales", -amount, "p1")];
+        lines.iter_mut().for_each(change);
+        let set = ChangeSet { postings: lines.into(), ..ChangeSet::nothing(at) };
+        assert_eq!(commit(&store, set).await, APPLIED);
+    };
+    book(hour, "provider/a", 500, |_| ()).await;
+    book(hour.plus_ms(HOUR_MS - 1), "provider/b", 300, |_| ()).await;
+    book(hour.plus_ms(HOUR_MS), "provider/a", 7, |_| ()).await;
+    book(hour.plus_ms(-1), "provider/a", 9, |_| ()).await;
+    book(NOW, "fees", 11, |_| ()).await;
+    book(NOW, "provider/a", -200, |line| line.cause = "refunded".into()).await;
+    book(NOW, "provider/a", 5, |line| line.livemode = Some(false)).await;
+    book(NOW, "provider/a", 6, |line| line.livemode = None).await;
+    book(NOW, "provider/a", 3, |line| line.currency = "USD".into()).await;
+    let find = async |from, to| store.find_money(from, to).await.expect(UP);
+    assert_eq!(find(hour, hour.plus_ms(HOUR_MS)).await, [], "nothing was counted yet");
+    let cause = posting("cash", 1, "p1").cause;
+    let line = |livemode, currency: &str, cause: &str, amount, lines| HourMoney {
+        hour,
+        livemode,
+        currency: currency.into(),
+        cause: cause.into(),
+        amount,
+        lines,
+    };
+    let mut expected = vec![
+        line(None, "JPY", &cause, 6, 1),
+        line(Some(false), "JPY", &cause, 5, 1),
+        line(Some(true), "JPY", &cause, 800, 2),
+        line(Some(true), "JPY", "refunded", -200, 1),
+        line(Some(true), "USD", &cause, 3, 1),
+    ];
+    for _ in 0..2 {
+        store.count_hour(hour).await.expect(UP);
+        assert_eq!(find(hour, hour.plus_ms(HOUR_MS)).await, expected, "twice is fine");
+    }
+    book(NOW, "provider/a", 1, |_| ()).await;
+    store.count_hour(hour).await.expect(UP);
+    expected[2] = line(Some(true), "JPY", &cause, 801, 3);
+    assert_eq!(find(hour, hour.plus_ms(1)).await, expected, "the new count stands in place of the old");
+    store.count_hour(hour.plus_ms(HOUR_MS)).await.expect(UP);
+    assert_eq!(find(hour, hour.plus_ms(2 * HOUR_MS)).await.len(), 6, "in order of time");
 }
 
 async fn forget(store: &Arc<dyn Store>, before: Time, after: Seq, limit: usize) -> Forgotten {

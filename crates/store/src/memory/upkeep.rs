@@ -6,13 +6,41 @@ use std::ops::Range;
 
 use sekisho_core::change::Rejection;
 use sekisho_core::job::past_effects;
-use sekisho_core::state::{self, Key};
+use sekisho_core::state::{self, Key, PROVIDER_ACCOUNTS};
+use sekisho_core::time::HOUR_MS;
 use sekisho_core::{Seq, Time};
 
 use super::Tables;
-use crate::{Forgotten, REJECTIONS_MAX, REJECTIONS_OF_NETWORK_MAX};
+use crate::{BookedLine, Forgotten, HourMoney, REJECTIONS_MAX, REJECTIONS_OF_NETWORK_MAX};
 
 impl Tables {
+    pub(super) fn count_hour(&mut self, hour: Time) {
+        self.counts.retain(|(counted, ..), _| *counted != hour);
+        let range = Seq::floor_of(hour)..Seq::floor_of(hour.plus_ms(HOUR_MS));
+        let events: Vec<_> = self.events.range(range).map(|(_, event)| self.summary(event)).collect();
+        for event in events {
+            let key = (hour, event.source, event.event_type, event.status.name());
+            *self.counts.entry(key).or_default() += 1;
+        }
+        self.money.retain(|(counted, ..), _| *counted != hour);
+        let within = |line: &&BookedLine| (hour..hour.plus_ms(HOUR_MS)).contains(&line.at);
+        let at_provider = |line: &&BookedLine| line.posting.account.starts_with(PROVIDER_ACCOUNTS);
+        for BookedLine { posting, .. } in self.lines.iter().filter(within).filter(at_provider) {
+            let (livemode, currency, cause) = (posting.livemode, &posting.currency, &posting.cause);
+            let key = (hour, HourMoney::mode(livemode), currency.clone(), cause.clone());
+            let money = self.money.entry(key).or_insert_with(|| HourMoney {
+                hour,
+                livemode,
+                currency: currency.clone(),
+                cause: cause.clone(),
+                amount: 0,
+                lines: 0,
+            });
+            money.amount += posting.amount;
+            money.lines += 1;
+        }
+    }
+
     pub(super) fn reject(&mut self, rejections: Vec<Rejection>) {
         let networks: BTreeSet<_> = rejections.iter().map(|one| one.network.clone()).collect();
         let line =

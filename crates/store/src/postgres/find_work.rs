@@ -14,8 +14,8 @@ use super::upkeep::limit_of;
 use crate::error::Result;
 use crate::find::read_reason;
 use crate::{
-    Count, DeadFilter, DeadGroup, DeadLetter, FIND_MAX, GROUPED_MAX, PendingWork, Standing, Status,
-    StoredMessage, WORK_MAX,
+    Count, DeadFilter, DeadGroup, DeadLetter, FIND_MAX, GROUPED_MAX, HourMoney, PendingWork, Standing,
+    Status, StoredMessage, WORK_MAX,
 };
 
 pub async fn dead(link: &Link, filter: &DeadFilter) -> Result<Vec<DeadLetter>> {
@@ -180,4 +180,23 @@ pub async fn counts(link: &Link, from: Time, to: Time) -> Result<Vec<Count>> {
         })
     };
     rows.iter().map(count).collect()
+}
+
+const MONEY: &str = "
+SELECT hour, mode, currency, cause, amount, lines FROM hourly_money WHERE hour >= $1 AND hour < $2
+ORDER BY hour, mode, currency, cause";
+
+pub async fn money(link: &Link, from: Time, to: Time) -> Result<Vec<HourMoney>> {
+    let rows = link.query(MONEY, &[&from.ms(), &to.ms()]).await?;
+    let money = |row| {
+        Ok(HourMoney {
+            hour: Time::from_ms(value(row, 0)?),
+            livemode: HourMoney::livemode(value(row, 1)?),
+            currency: value(row, 2)?,
+            cause: value(row, 3)?,
+            amount: value(row, 4)?,
+            lines: value(row, 5)?,
+        })
+    };
+    rows.iter().map(money).collect()
 }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use sekisho_core::change::Rejection;
 use sekisho_core::event::{BodyDigest, DedupeKey};
 use sekisho_core::job::{effect_prefix, past_effects};
+use sekisho_core::state::PROVIDER_ACCOUNTS;
 use sekisho_core::time::HOUR_MS;
 use sekisho_core::{Seq, Time};
 
@@ -97,8 +98,25 @@ ON CONFLICT (hour, source, type, status) DO UPDATE SET events = excluded.events"
 pub async fn count_hour(link: &Link, hour: Time) -> Result<()> {
     let (from, to) = (Seq::floor_of(hour).as_i64(), Seq::floor_of(hour.plus_ms(HOUR_MS)).as_i64());
     link.query(COUNT_HOUR, &[&hour.ms(), &from, &to]).await?;
+    link.query(COUNT_MONEY, &[&hour.ms(), &hour.plus_ms(HOUR_MS).ms(), &PROVIDER_ACCOUNTS]).await?;
     Ok(())
 }
+
+/// Differs from SQLite, as above.
+const COUNT_MONEY: &str = "
+WITH counted AS MATERIALIZED (
+    SELECT coalesce(livemode::integer, -1) AS mode, currency, cause, sum(amount)::bigint AS amount, count(*) AS lines
+    FROM posting WHERE at >= $1 AND at < $2 AND starts_with(account, $3)
+    GROUP BY 1, 2, 3
+), gone AS (
+    DELETE FROM hourly_money WHERE hour = $1 AND NOT EXISTS (
+        SELECT FROM counted WHERE counted.mode = hourly_money.mode AND counted.currency = hourly_money.currency
+        AND counted.cause = hourly_money.cause
+    )
+)
+INSERT INTO hourly_money (hour, mode, currency, cause, amount, lines)
+SELECT $1, mode, currency, cause, amount, lines FROM counted ORDER BY mode, currency, cause COLLATE \"C\"
+ON CONFLICT (hour, mode, currency, cause) DO UPDATE SET amount = excluded.amount, lines = excluded.lines";
 
 const OLD: &str = "
 SELECT seq, source, event_id, created_at, digest FROM event WHERE seq > $1 AND seq < $2 ORDER BY seq LIMIT $3";

@@ -10,8 +10,8 @@ use super::connection::unreadable;
 use super::row::SqliteRow;
 use crate::find::read_reason;
 use crate::{
-    Count, DeadFilter, DeadGroup, DeadLetter, FIND_MAX, GROUPED_MAX, PendingWork, Standing, Status,
-    StoredMessage, WORK_MAX,
+    Count, DeadFilter, DeadGroup, DeadLetter, FIND_MAX, GROUPED_MAX, HourMoney, PendingWork, Standing,
+    Status, StoredMessage, WORK_MAX,
 };
 
 pub fn dead(db: &Connection, filter: &DeadFilter) -> rusqlite::Result<Vec<DeadLetter>> {
@@ -174,6 +174,24 @@ pub fn counts(db: &Connection, from: Time, to: Time) -> rusqlite::Result<Vec<Cou
             event_type: row.get(2)?,
             status: Status::parse(row.get_ref(3)?.as_str()?).ok_or_else(|| unreadable(3, "status"))?,
             events: row.get(4)?,
+        })
+    })?;
+    rows.collect()
+}
+
+pub fn money(db: &Connection, from: Time, to: Time) -> rusqlite::Result<Vec<HourMoney>> {
+    let mut statement = db.prepare_cached(
+        "SELECT hour, mode, currency, cause, amount, lines FROM hourly_money WHERE hour >= $1 AND hour < $2
+         ORDER BY hour, mode, currency, cause",
+    )?;
+    let rows = statement.query_map([from.ms(), to.ms()], |row| {
+        Ok(HourMoney {
+            hour: Time::from_ms(row.get(0)?),
+            livemode: HourMoney::livemode(row.get(1)?),
+            currency: row.get(2)?,
+            cause: row.get(3)?,
+            amount: row.get(4)?,
+            lines: row.get(5)?,
         })
     })?;
     rows.collect()

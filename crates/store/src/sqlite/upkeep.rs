@@ -6,6 +6,7 @@ use rusqlite::{Connection, params};
 use sekisho_core::change::Rejection;
 use sekisho_core::event::{BodyDigest, DedupeKey};
 use sekisho_core::job::{effect_prefix, past_effects};
+use sekisho_core::state::PROVIDER_ACCOUNTS;
 use sekisho_core::time::HOUR_MS;
 use sekisho_core::{Seq, Time};
 
@@ -67,6 +68,18 @@ pub fn count_hour(tx: &Connection, hour: Time) -> rusqlite::Result<()> {
         Seq::floor_of(hour).as_i64(),
         Seq::floor_of(hour.plus_ms(HOUR_MS)).as_i64(),
     ])?;
+    count_money(tx, hour)
+}
+
+fn count_money(tx: &Connection, hour: Time) -> rusqlite::Result<()> {
+    tx.prepare_cached("DELETE FROM hourly_money WHERE hour = $1")?.execute([hour.ms()])?;
+    tx.prepare_cached(
+        "INSERT INTO hourly_money (hour, mode, currency, cause, amount, lines)
+         SELECT $1, coalesce(livemode, -1), currency, cause, sum(amount), count(*)
+         FROM posting WHERE at >= $1 AND at < $2 AND substr(account, 1, length($3)) = $3
+         GROUP BY 2, currency, cause",
+    )?
+    .execute((hour.ms(), hour.plus_ms(HOUR_MS).ms(), PROVIDER_ACCOUNTS))?;
     Ok(())
 }
 

@@ -11,6 +11,7 @@ use super::amounts::{Amounts, exchanged};
 use super::{Derived, Facts};
 use crate::directory::{scoped, unscoped};
 use crate::money::{Currency, minus};
+use crate::state::PROVIDER_ACCOUNTS;
 
 /// What is booked, and by how much.
 pub type Lines = BTreeMap<BookLine, i64>;
@@ -44,7 +45,7 @@ pub fn lines(facts: &Facts, derived: &Derived) -> Lines {
     };
     for realm in &facts.realms {
         let part = within(facts, realm);
-        let provider = format!("provider/{realm}");
+        let provider = format!("{PROVIDER_ACCOUNTS}{realm}");
         for currency in others(&part, own) {
             book(&mut lines, currency, &Amounts::beside(&part, currency), &provider, &against);
         }

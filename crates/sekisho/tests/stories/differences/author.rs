@@ -73,6 +73,7 @@ impl Author {
             Verb::FindEvents(EventFilter { limit: ALL, ..EventFilter::default() }),
             Verb::FindDead(DeadFilter { limit: ALL, ..DeadFilter::default() }),
             Verb::FindCounts(Time::from_ms(0), LATER),
+            Verb::FindMoney(Time::from_ms(0), LATER),
             Verb::FindDeadGroups(DeadFilter { limit: ALL, ..DeadFilter::default() }),
             Verb::FindWork,
             Verb::FindNodes,
@@ -155,7 +156,7 @@ impl Author {
     }
 
     fn find(&mut self) -> Verb {
-        match self.rng.below(23) {
+        match self.rng.below(24) {
             0 => Verb::Lanes,
             1 => Verb::LoadEvents(self.some_events()),
             2 => Verb::FindStates(self.state_filter()),
@@ -174,6 +175,7 @@ impl Author {
             16 => Verb::FindFault,
             17 => Verb::FindWork,
             18 => Verb::FindNodes,
+            23 => Verb::FindMoney(self.moment(), self.moment()),
             19 => Verb::FindDeadGroups(self.dead_filter()),
             _ => Verb::FindEvents(self.filter()),
         }

@@ -117,6 +117,7 @@ impl Player {
             Verb::FindMessage(job) => format!("{:?}", store.find_message(job).await.unwrap()),
             Verb::FindMessages(event) => format!("{:?}", store.find_messages(event).await.unwrap()),
             Verb::FindAttempts(job) => format!("{:?}", store.find_attempts(job).await.unwrap()),
+            Verb::FindMoney(from, to) => format!("{:?}", store.find_money(from, to).await.unwrap()),
             Verb::FindCounts(from, to) => format!("{:?}", store.find_counts(from, to).await.unwrap()),
             Verb::FindRejections(filter) => format!("{:?}", store.find_rejections(filter).await.unwrap()),
         }
