@@ -22,10 +22,23 @@ addEventListener("pageshow", () => document.querySelectorAll("button:disabled").
 document.querySelectorAll("form.filters select").forEach((select) =>
   select.addEventListener("change", () => select.form.requestSubmit()));
 
-// `/` leads to the search.
+// The browser's own clock: offered, and taken if nobody has chosen one.
+const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+document.querySelectorAll("[data-zone]").forEach((link) => {
+  const address = new URL(link.href);
+  address.searchParams.set("zone", zone);
+  const unset = link.closest("[data-zone-unset]");
+  const shown = [...link.parentElement.childNodes].some((node) => node.textContent.includes(zone));
+  link.href = address;
+  link.textContent = zone;
+  link.hidden = shown;
+  if (unset && zone) fetch(address, { redirect: "manual" });
+});
+
+// `/` leads to the search: of the page, or else of the header.
 document.addEventListener("keydown", (event) => {
   const typing = event.target.closest("input, textarea, select");
-  const search = document.querySelector("[data-search]");
+  const search = document.querySelector("[data-search]") || document.querySelector("[data-find]");
   if (event.key === "/" && !typing && search) {
     event.preventDefault();
     search.focus();

@@ -28,6 +28,7 @@ mod reconciliation;
 mod rejections;
 mod runs;
 mod schedules;
+mod search;
 mod session;
 mod sources;
 mod suppressions;
@@ -35,6 +36,7 @@ mod tally;
 mod trouble;
 mod users;
 mod value_format;
+mod zone;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -95,7 +97,9 @@ pub fn pages() -> impl Iterator<Item = &'static Page> {
         users::PAGES,
         account::PAGES,
         login::PAGES,
+        search::PAGES,
         language::PAGES,
+        zone::PAGES,
         assets::PAGES,
     ]
     .into_iter()
@@ -271,7 +275,10 @@ async fn admit(
     check_texts(&id, &params, &form)?;
     let text =
         |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+    let zone = cookies.zone();
     let visit = Visit {
+        is_zone_chosen: zone.is_some(),
+        zone: zone.unwrap_or_else(|| console.zone.clone()),
         console,
         who: who.unwrap_or_else(Who::nobody),
         lang,

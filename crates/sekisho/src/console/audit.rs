@@ -113,7 +113,7 @@ async fn page(visit: &Visit, checked: Option<Checked>) -> Answer {
     let given = |name: &str| text(name).unwrap_or_default();
     Reply::page(&AuditPage {
         f: visit.frame("audit", visit.lang.t("Audit log", "監査ログ")),
-        zone: visit.console.zone.name().to_owned(),
+        zone: visit.zone.name().to_owned(),
         actor: given("actor"),
         action: given("action"),
         target: given("target"),
@@ -131,7 +131,7 @@ fn range(visit: &Visit) -> Result<(Option<Time>, Option<Time>), Trouble> {
     let moment = |name: &str| {
         let read = |text: &str| {
             let wrong = || Trouble::wrong(format!("{name}: expected a time such as 2026-11-16T09:00"));
-            show::moment(text, &visit.console.zone).ok_or_else(wrong)
+            show::moment(text, &visit.zone).ok_or_else(wrong)
         };
         visit.param(name).map(read).transpose()
     };

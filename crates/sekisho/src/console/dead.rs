@@ -173,7 +173,7 @@ async fn gone_tenants(store: &dyn Store, letters: &[DeadLetter]) -> sekisho_stor
 
 async fn list(visit: Visit) -> Answer {
     let store = &*visit.console.store;
-    let chosen = Chosen::of(|name| visit.param(name), &visit.console.zone)?;
+    let chosen = Chosen::of(|name| visit.param(name), &visit.zone)?;
     let filter = chosen.query.filter()?;
     let f = visit.frame("dead", visit.lang.t("Dead letters", "デッドレター"));
     let groups = store.find_dead_groups(DeadFilter { limit: GROUPED_MAX, ..filter.clone() }).await?;

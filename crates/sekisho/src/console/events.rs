@@ -15,6 +15,7 @@ use tokio::time::Instant;
 
 use self::rows::EventRow;
 use self::search::Lead;
+pub use self::search::lead;
 use super::frame::Frame;
 use super::page::{Answer, Page, PageMethod, Reply, VIEWER, Visit, time};
 use super::trouble::Trouble;
@@ -97,7 +98,7 @@ impl GivenFilters {
     }
 
     pub fn filter(&self, visit: &Visit) -> Result<EventFilter, Trouble> {
-        let query = query(|name| self.get(name), ["from", "to"], &visit.console.zone)?;
+        let query = query(|name| self.get(name), ["from", "to"], &visit.zone)?;
         Ok(query.filter()?)
     }
 
@@ -187,7 +188,7 @@ async fn look(store: &dyn Store, mut filter: EventFilter) -> Result<EventPage, T
 
 /// To where a text leads.
 async fn find(visit: &Visit, text: &str) -> Answer {
-    let lead = search::lead(&*visit.console.store, &visit.console.known.sources, text).await?;
+    let lead = lead(&*visit.console.store, &visit.console.known.sources, text).await?;
     let (name, value) = match lead {
         Lead::Page(to) => return Ok(Reply::Go { to, flash: None }),
         Lead::Payment(id) => ("payment", id),

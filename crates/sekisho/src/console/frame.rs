@@ -1,5 +1,6 @@
 //! What every page is framed by: the menu, who is here, and what is said once.
 
+use sekisho_core::calendar::Zone;
 use sekisho_core::language::Language;
 use sekisho_core::user::Rank;
 
@@ -17,6 +18,9 @@ pub struct Frame {
     pub here: String,
     /// How values are written.
     pub show: ValueFormat,
+    /// Whether somebody chose by whose clock times are shown.
+    pub is_zone_chosen: bool,
+    office: Zone,
     csrf: String,
 }
 
@@ -60,10 +64,12 @@ impl Frame {
             here: visit.here.clone(),
             show: ValueFormat {
                 lang: visit.lang,
-                zone: visit.console.zone.clone(),
+                zone: visit.zone.clone(),
                 now: visit.at,
                 shows_addresses: may_operate(&visit.who),
             },
+            is_zone_chosen: visit.is_zone_chosen,
+            office: visit.console.zone.clone(),
             csrf: visit.csrf.clone(),
         }
     }
@@ -102,6 +108,21 @@ impl Frame {
     /// Whose clock times are shown by.
     pub fn zone(&self) -> &str {
         self.show.zone.name()
+    }
+
+    /// By whose clock they could be shown as well: the office's and UTC. A script adds the browser's.
+    pub fn other_zones(&self) -> Vec<&str> {
+        let mut others = vec![self.office.name(), "UTC"];
+        others.dedup();
+        others.retain(|zone| *zone != self.zone());
+        others
+    }
+
+    /// The switch to another clock, and back to this page.
+    pub fn zone_switch(&self, zone: &str) -> String {
+        let pairs = [("to", &*self.here), ("zone", zone)];
+        let query: String = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
+        format!("{ROOT}/zone?{query}")
     }
 
     /// The switch to the other language, and back to this page.

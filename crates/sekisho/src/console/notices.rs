@@ -157,7 +157,7 @@ fn shown_text(text: &str, whole: bool) -> String {
 
 /// The sentence for one notice.
 fn explain(visit: &Visit, notice: &Notice, is_shut: bool, is_suppressed: bool) -> Explanation {
-    let at = notice.steps.last().map(|step| visit.console.zone.clock(step.at)).unwrap_or_default();
+    let at = notice.steps.last().map(|step| visit.zone.clock(step.at)).unwrap_or_default();
     let known = sekisho_core::notification::advice::Known {
         is_mail: is_mail(visit, &notice.channel),
         is_shut,

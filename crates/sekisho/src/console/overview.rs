@@ -1,31 +1,38 @@
-//! How things stand, at a glance: the last 24 hours in figures, and what wants somebody's eyes. Two parts of the page
-//! ask for themselves again: the figures often, the rest now and then. While nothing has come in, the figures make room
+//! How things stand, at a glance: is all well, the last day, week or month in figures, and what wants somebody's eyes. Two parts of
+//! the page ask for themselves again: the figures often, the rest now and then. While nothing has come in, the figures make room
 //! for the first steps.
 
+mod attention;
 mod chart;
 mod figures;
 mod latency;
+mod money;
+mod range;
 mod standing;
 
 use askama::Template;
 use sekisho_core::Time;
 use sekisho_core::calendar::Zone;
 use sekisho_core::change::Rejection;
-use sekisho_core::time::{DAY_MS, HOUR_MS};
+use sekisho_core::state::Kind;
+use sekisho_core::time::DAY_MS;
 use sekisho_store::{
-    DeadFilter, DeadGroup, EventFilter, FIND_MAX, GROUPED_MAX, PendingWork, RejectionFilter,
+    DeadFilter, DeadGroup, EventFilter, FIND_MAX, GROUPED_MAX, PendingWork, RejectionFilter, StateFilter,
 };
 
+use self::attention::{Matter, Seen};
 use self::chart::{Bar, Chart};
 use self::figures::DayBar;
 use self::latency::Spans;
+use self::money::MoneyRow;
+use self::range::Range;
 use self::standing::Situation;
 use super::config_summary::{ConfigSummary, SourceSummary};
 use super::events::address;
 use super::frame::Frame;
 use super::page::{Answer, Page, PageMethod, Reply, VIEWER, Visit};
 use super::trouble::Trouble;
-use crate::view::show;
+use crate::view::{self, show};
 
 pub const PAGES: &[Page] = &[
     Page { method: PageMethod::Get, path: "/console", needs: VIEWER, run: |visit| Box::pin(overview(visit)) },
@@ -45,6 +52,8 @@ pub const PAGES: &[Page] = &[
 
 /// The newest events by which it is said how long settling takes.
 const TIMED_MAX: usize = 1_000;
+/// The newest dead letters and payments that are looked at for the strip on top; more are "and more".
+const LOOKED_AT: usize = 200;
 
 #[derive(Template)]
 #[template(path = "console/overview.html")]
@@ -68,8 +77,12 @@ struct StandingPart {
     standing: Situation,
 }
 
-/// The last 24 hours.
+/// The last day, week or month.
 struct Now {
+    /// What wants somebody's eyes; nothing is "all good".
+    matters: Vec<Matter>,
+    range: Range,
+    money: Vec<MoneyRow>,
     /// Whether anything ever came in.
     is_empty: bool,
     webhooks: Vec<WebhookAddress>,
@@ -119,24 +132,48 @@ impl Now {
         let (console, at) = (&visit.console, visit.at);
         let store = &*console.store;
         let as_of = console.tally.look(&console.store, at).await;
+        let range = Range::of(visit.param("range"));
         let timed = EventFilter { received: true, limit: TIMED_MAX, ..EventFilter::default() };
         let dead = DeadFilter { limit: GROUPED_MAX, ..DeadFilter::default() };
+        let newest_dead = DeadFilter { limit: LOOKED_AT, ..DeadFilter::default() };
         let rejections = RejectionFilter { limit: FIND_MAX, ..RejectionFilter::default() };
-        let (counts, events, dead, work, rejections) = tokio::try_join!(
-            store.find_counts(DayBar::begin(at), at),
+        let attention =
+            StateFilter { attention: Some(String::new()), ..StateFilter::all(Kind::Payment, LOOKED_AT) };
+        let (counts, money, events, dead, work, rejections, newest_dead, payments, routes, channels) = tokio::try_join!(
+            store.find_counts(range.begin(at), at),
+            store.find_money(range.begin(at), at),
             store.find_events(timed),
             store.find_dead_groups(dead),
             store.find_work(),
             store.find_rejections(rejections),
+            store.find_dead(newest_dead),
+            store.find_states(attention),
+            view::routes(&console.places, store),
+            view::channels(&console.channels, store, at),
         )?;
-        let day = DayBar::of(&counts, at);
+        let seen = Seen {
+            unready: console.health.unready().map(|why| why.detail),
+            routes: &routes,
+            channels: &channels,
+            dead: &newest_dead,
+            is_more_dead: newest_dead.len() >= LOOKED_AT,
+            payments: payments.iter().filter(|payment| payment.is_shown()).count(),
+            are_more_payments: payments.len() >= LOOKED_AT,
+            rejections: &rejections,
+            counts: &counts,
+            at,
+        };
+        let day = DayBar::of(&counts, range, at);
         let webhooks = WebhookAddress::all(&console.summary);
         Ok(Self {
+            matters: attention::matters(&seen, visit.lang),
+            range,
+            money: money::rows(&money),
             is_empty: events.events.is_empty() && events.next.is_none() && day.total.all() == 0,
             trigger: trigger(&webhooks),
             webhooks,
             root: console.settings.url.clone().unwrap_or_default(),
-            as_of: as_of.map(|at| clock(&console.zone.clock(at), 11..19)),
+            as_of: as_of.map(|at| clock(&visit.zone.clock(at), 11..19)),
             chart: Chart::of(&day),
             day,
             retrying: work.iter().map(|work: &PendingWork| work.retrying).sum(),
@@ -144,25 +181,30 @@ impl Now {
             turned_away: Counted::turned_away(&rejections, at),
             settled: latency::settled(&events.events),
             acknowledged: latency::acknowledged(&console.metrics.encode()),
-            zone: console.zone.clone(),
+            zone: visit.zone.clone(),
         })
     }
 
-    /// `09:00`, by the house's clock.
+    /// `09:00`, or the day where bars are longer; by the clock that was chosen.
     fn hour(&self, bar: &Bar) -> String {
-        clock(&self.zone.clock(bar.hour.at), 11..16)
+        let part = match self.range {
+            Range::Day => 11..16,
+            Range::Week => 5..16,
+            Range::Month => 5..10,
+        };
+        clock(&self.zone.clock(bar.hour.at), part)
     }
 
-    /// Labels below the chart: every sixth bar, and the last.
+    /// Labels below the chart: of some bars, and the last.
     fn labels(&self) -> Vec<String> {
-        let bars = self.chart.bars.iter().step_by(6).chain(self.chart.bars.last());
+        let bars = self.chart.bars.iter().step_by(self.range.label_every()).chain(self.chart.bars.last());
         bars.map(|bar| self.hour(bar)).collect()
     }
 
-    /// The events of an hour.
+    /// The events of a bar.
     fn hour_link(&self, bar: &Bar) -> String {
         let local = |at: Time| clock(&self.zone.clock(at), 0..16).replace(' ', "T");
-        let end = bar.hour.at.plus_ms(HOUR_MS);
+        let end = bar.hour.at.plus_ms(self.range.bar_ms());
         address("/console/events", [("from", &*local(bar.hour.at)), ("to", &*local(end))])
     }
 }

@@ -94,6 +94,9 @@ pub struct Visit {
     pub console: Arc<Console>,
     pub who: Who,
     pub lang: Language,
+    /// By whose clock times are read and shown: as was chosen, or else the office's.
+    pub zone: Zone,
+    pub is_zone_chosen: bool,
     /// What stands for the braces of the path.
     pub id: String,
     /// Path and query, to come back to.
@@ -236,6 +239,10 @@ pub enum Reply {
         to: String,
         lang: Language,
     },
+    Zone {
+        to: String,
+        zone: Zone,
+    },
     /// Whatever else: files, streams.
     Other(Response<Body>),
 }
@@ -284,6 +291,11 @@ impl Reply {
             Self::Language { to, lang } => {
                 let mut answer = elsewhere(&to);
                 session::set_language(answer.headers_mut(), lang, is_secure);
+                answer
+            }
+            Self::Zone { to, zone } => {
+                let mut answer = elsewhere(&to);
+                session::set_zone(answer.headers_mut(), &zone, is_secure);
                 answer
             }
             Self::Other(answer) => answer,

@@ -9,6 +9,7 @@ use std::net::IpAddr;
 use http::{HeaderMap, HeaderValue, header};
 use ring::hmac;
 use sekisho_core::Time;
+use sekisho_core::calendar::Zone;
 use sekisho_core::language::Language;
 use sekisho_core::provider::{encode_base64, encode_hex};
 use sekisho_core::user::{Rank, check_name};
@@ -27,6 +28,7 @@ const TOKEN: &str = "sekisho_session";
 const SEED: &str = "sekisho_seed";
 const FLASH: &str = "sekisho_flash";
 const LANGUAGE: &str = "sekisho_language";
+const ZONE: &str = "sekisho_zone";
 /// Shows that this browser logged in before.
 const DEVICE: &str = "sekisho_device";
 /// 256 bits, in hex.
@@ -80,6 +82,11 @@ impl Cookies {
         let asked = asked.unwrap_or_default().split(',').filter_map(|one| one.trim().get(..2));
         let mut known = self.get(LANGUAGE).into_iter().chain(asked).filter_map(|code| code.parse().ok());
         known.next().unwrap_or(Language::En)
+    }
+
+    /// The time zone that was chosen.
+    pub fn zone(&self) -> Option<Zone> {
+        self.get(ZONE)?.parse().ok()
     }
 
     /// A seed that must be set, because there was none.
@@ -226,6 +233,10 @@ pub fn set_seed(headers: &mut HeaderMap, seed: &str, is_secure: bool) {
 
 pub fn set_language(headers: &mut HeaderMap, lang: Language, is_secure: bool) {
     set(headers, LANGUAGE, Some(lang.name()), YEAR_SECONDS, is_secure);
+}
+
+pub fn set_zone(headers: &mut HeaderMap, zone: &Zone, is_secure: bool) {
+    set(headers, ZONE, Some(zone.name()), YEAR_SECONDS, is_secure);
 }
 
 /// Kept for half a minute, and taken away by the page that shows it.

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 const FRESH_FOR: Duration = Duration::from_secs(5);
 const FRESH_TIMES: u32 = 50;
 /// How long the very first look waits for figures.
-const FIRST_WAIT: Duration = Duration::from_millis(50);
+const FIRST_WAIT: Duration = Duration::from_secs(1);
 /// The timer counts an hour within so long of its end; until then it is ours.
 const CLOSED_AFTER_MS: i64 = 6 * 60_000;
 
@@ -160,11 +160,11 @@ mod tests {
         let (tally, counts) = (HourTally::new(Env::system()), Arc::new(AtomicUsize::new(0)));
         let began = Instant::now();
         for _ in 0..10 {
-            assert_eq!(tally.look_with(NOW, count(&counts, Duration::from_secs(2))).await, None);
+            assert_eq!(tally.look_with(NOW, count(&counts, Duration::from_secs(20))).await, None);
         }
         assert_eq!(began.elapsed(), FIRST_WAIT * 10, "a moment, while there are no figures at all");
         assert_eq!(counts.load(Ordering::Relaxed), 1);
-        tokio::time::sleep(Duration::from_secs(2)).await;
+        tokio::time::sleep(Duration::from_secs(20)).await;
         let began = Instant::now();
         assert_eq!(tally.look_with(NOW, count(&counts, Duration::ZERO)).await, Some(NOW));
         assert_eq!((began.elapsed(), counts.load(Ordering::Relaxed)), (Duration::ZERO, 1));

@@ -33,7 +33,7 @@ struct ManyPage {
 }
 
 pub async fn preview(visit: Visit, action: Action) -> Answer {
-    let chosen = Chosen::of(|name| visit.param(name), &visit.console.zone)?;
+    let chosen = Chosen::of(|name| visit.param(name), &visit.zone)?;
     // What dies from now on was not looked at.
     let bounded = chosen.until(visit.at);
     let mut report = dry_run(&visit, action, &bounded).await?;
@@ -59,7 +59,7 @@ pub async fn preview(visit: Visit, action: Action) -> Answer {
 }
 
 pub fn start(visit: &Visit, action: Action) -> Answer {
-    let chosen = Chosen::of(|name| visit.field(name), &visit.console.zone)?;
+    let chosen = Chosen::of(|name| visit.field(name), &visit.zone)?;
     // Not `reason`: that is a filter here.
     let reason = visit.field("why").unwrap_or_default().to_owned();
     if action == Action::Discard && reason.is_empty() {

@@ -80,7 +80,7 @@ pub async fn one(visit: Visit) -> Answer {
 }
 
 pub async fn preview_many(visit: Visit) -> Answer {
-    let mut chosen = Chosen::of(|name| visit.param(name), &visit.console.zone)?;
+    let mut chosen = Chosen::of(|name| visit.param(name), &visit.zone)?;
     // What comes in from now on was not looked at.
     chosen.query.until = chosen.query.until.or(Some(visit.at));
     let mut filter = EventFilter { order: Sorted::OldestFirst, limit: FIND_MAX, ..chosen.query.filter()? };
@@ -117,7 +117,7 @@ pub async fn preview_many(visit: Visit) -> Answer {
 }
 
 pub fn many(visit: &Visit) -> Answer {
-    let chosen = Chosen::of(|name| visit.field(name), &visit.console.zone)?;
+    let chosen = Chosen::of(|name| visit.field(name), &visit.zone)?;
     let order = Replay {
         filter: chosen.query.clone(),
         again: again(visit),

@@ -20,9 +20,35 @@ pub enum Lead {
     Type(String),
 }
 
+impl Lead {
+    /// The page of the one thing that is meant, if it is one.
+    pub fn page(&self) -> Option<String> {
+        match self {
+            Self::Page(path) => Some(path.clone()),
+            Self::Payment(id) => Some(format!("/console/payments/{id}")),
+            Self::Tenant(_) | Self::Object(_) | Self::Type(_) => None,
+        }
+    }
+}
+
+/// What our own ids begin with, and where such things are shown.
+const PAGES_OF: [(&str, &str); 4] = [
+    ("rsv_", "/console/reservations"),
+    ("ful_", "/console/fulfilments"),
+    ("case_", "/console/cases"),
+    ("inq_", "/console/inquiries"),
+];
+
 pub async fn lead(store: &dyn Store, sources: &[String], text: &str) -> Result<Lead> {
     if text.starts_with("msg_") && text.parse::<Seq>().is_ok() {
         return Ok(Lead::Page(format!("/console/messages/{text}")));
+    }
+    let is_word = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    if let Some((_, pages)) = PAGES_OF.iter().find(|(tag, _)| is_word && text.starts_with(tag)) {
+        return Ok(Lead::Page(format!("{pages}/{text}")));
+    }
+    if text.contains('@') {
+        return Ok(Lead::Page(super::address("/console/notices", [("q", text)])));
     }
     if let Some(event) = queries::find_event(store, sources, text).await? {
         return Ok(Lead::Page(format!("/console/events/{}", event.as_event())));

@@ -1,7 +1,7 @@
 //! Events by hour as bars: where each piece lies on a plane of its own units. The page stretches it to its width, so
 //! labels stand beside it, not in it.
 
-use super::figures::{DayBar, HOURS, Hour};
+use super::figures::{DayBar, Hour};
 use crate::view::words::Tone;
 
 /// Units of an hour, of a bar in it, and of the whole height.
@@ -39,7 +39,7 @@ impl Chart {
         let largest = day.hours.iter().map(|hour| hour.tallied.all()).max().unwrap_or_default();
         let top = round_up(largest);
         let bars = day.hours.iter().enumerate().map(|(n, hour)| Bar::of(*hour, n, top));
-        Self { width: SLOT * HOURS as f64, height: HEIGHT, top, bars: bars.collect() }
+        Self { width: SLOT * day.hours.len() as f64, height: HEIGHT, top, bars: bars.collect() }
     }
 }
 
@@ -84,6 +84,7 @@ mod tests {
     use sekisho_core::time::hour_of;
     use sekisho_store::{Count, Status};
 
+    use super::super::range::Range;
     use super::*;
 
     #[test]
@@ -117,14 +118,14 @@ mod tests {
             events,
         };
         let counts = [count(Status::Success, 10), count(Status::Received, 5), count(Status::Failed, 5)];
-        let chart = Chart::of(&DayBar::of(&counts, now));
-        assert_eq!((chart.top, chart.bars.len()), (20, HOURS));
-        let last = &chart.bars[HOURS - 1];
+        let chart = Chart::of(&DayBar::of(&counts, Range::Day, now));
+        assert_eq!((chart.top, chart.bars.len()), (20, 24));
+        let last = &chart.bars[23];
         let shown: Vec<_> = last.pieces.iter().map(|piece| (piece.class, piece.y, piece.height)).collect();
         assert_eq!(shown, [("good", 50.0, 50.0), ("wait", 25.0, 25.0), ("bad", 0.0, 25.0)]);
         assert!(
             last.pieces.iter().all(|piece| piece.x >= last.slot_x && piece.x + piece.width <= chart.width)
         );
-        assert!(chart.bars[..HOURS - 1].iter().all(|bar| bar.pieces.is_empty()));
+        assert!(chart.bars[..23].iter().all(|bar| bar.pieces.is_empty()));
     }
 }

@@ -1,15 +1,14 @@
-//! A day in figures: what the stored counts of 24 hours add up to, by hour, by source and by type. What Sekisho itself
+//! A day, a week or a month in figures: what the stored counts add up to, by bar, by source and by type. What Sekisho itself
 //! announced or fetched is left out: it did not come in.
 
 use std::collections::BTreeMap;
 
-use sekisho_core::time::{HOUR_MS, hour_of};
 use sekisho_core::{Time, source_name};
 use sekisho_store::{Count, Status};
 
+use super::range::Range;
 use crate::console::events::address;
 
-pub const HOURS: usize = 24;
 /// Sources and types that are listed.
 const TOP: usize = 8;
 
@@ -71,20 +70,17 @@ impl Share {
 }
 
 impl DayBar {
-    /// When the first of its hours begins.
-    pub fn begin(now: Time) -> Time {
-        hour_of(now).plus_ms(-HOUR_MS * (HOURS as i64 - 1))
-    }
-
-    pub fn of(counts: &[Count], now: Time) -> Self {
-        let begin = Self::begin(now);
-        let hour = |n: usize| Hour { at: begin.plus_ms(n as i64 * HOUR_MS), tallied: Tallied::default() };
-        let mut hours: Vec<Hour> = (0..HOURS).map(hour).collect();
+    pub fn of(counts: &[Count], range: Range, now: Time) -> Self {
+        let begin = range.begin(now);
+        let hour =
+            |n: usize| Hour { at: begin.plus_ms(n as i64 * range.bar_ms()), tallied: Tallied::default() };
+        let mut hours: Vec<Hour> = (0..range.bars()).map(hour).collect();
         let mut total = Tallied::default();
         let (mut sources, mut types) = (BTreeMap::new(), BTreeMap::new());
         let is_ours = |source: &str| [source_name::OWN, source_name::FETCHED].contains(&source);
         for count in counts.iter().filter(|count| !is_ours(&count.source)) {
-            let Some(hour) = hours.iter_mut().find(|hour| hour.at == count.hour) else { continue };
+            let bar = (count.hour.ms() - begin.ms()).div_euclid(range.bar_ms());
+            let Some(hour) = usize::try_from(bar).ok().and_then(|bar| hours.get_mut(bar)) else { continue };
             hour.tallied.add(count.status, count.events);
             total.add(count.status, count.events);
             *sources.entry(count.source.as_str()).or_default() += count.events;
@@ -110,6 +106,8 @@ fn top(by: &'static str, of: BTreeMap<&str, i64>) -> Vec<Share> {
 
 #[cfg(test)]
 mod tests {
+    use sekisho_core::time::{HOUR_MS, hour_of};
+
     use super::*;
 
     const NOW: Time = Time::from_ms(1_780_000_000_000);
@@ -131,9 +129,10 @@ mod tests {
                 count(0, "fetched", "charge", Status::Success, 50),
                 count(5, "shop", "c", Status::Received, 4),
             ],
+            Range::Day,
             NOW,
         );
-        assert_eq!(day.hours.len(), HOURS);
+        assert_eq!(day.hours.len(), 24);
         assert_eq!(day.total, Tallied { received: 4, success: 3, failed: 1, skipped: 2 });
         assert_eq!(day.total.all(), 10);
         let filled: Vec<_> = day.hours.iter().map(|hour| hour.tallied.all()).collect();
@@ -148,12 +147,22 @@ mod tests {
     }
 
     #[test]
+    fn h1_a_week_and_a_month_are_counted_whole_in_longer_bars() {
+        let counts: Vec<_> = (0..24 * 31).map(|ago| count(ago, "s", "t", Status::Success, 1)).collect();
+        for (range, bars, each) in [(Range::Day, 24, 1), (Range::Week, 28, 6), (Range::Month, 30, 24)] {
+            let figures = DayBar::of(&counts, range, NOW);
+            assert_eq!(figures.total.all(), bars * each, "{range:?}");
+            assert!(figures.hours.iter().all(|bar| bar.tallied.all() == each), "{range:?}");
+        }
+    }
+
+    #[test]
     fn h1_only_the_largest_are_listed_and_none_vanishes() {
         let counts: Vec<_> =
             (0..20).map(|n| count(0, "s", &format!("t{n:02}"), Status::Success, 1 << n)).collect();
-        let day = DayBar::of(&counts, NOW);
+        let day = DayBar::of(&counts, Range::Day, NOW);
         assert_eq!((day.types.len(), day.types[0].name.as_str()), (TOP, "t19"));
         assert!(day.types.iter().all(|share| share.percent >= 1));
-        assert!(DayBar::of(&[], NOW).sources.is_empty());
+        assert!(DayBar::of(&[], Range::Day, NOW).sources.is_empty());
     }
 }
