@@ -22,6 +22,33 @@ addEventListener("pageshow", () => document.querySelectorAll("button:disabled").
 document.querySelectorAll("form.filters select").forEach((select) =>
   select.addEventListener("change", () => select.form.requestSubmit()));
 
+// A click on the head of a column sorts the rows of this page: by time, by number, or by text.
+const sortKey = (row, n) => {
+  const cell = row.cells[n];
+  const time = cell?.querySelector("time");
+  if (time) return time.dateTime;
+  const text = cell?.textContent.trim() ?? "";
+  const number = Number(text.replace(/[^0-9.-]/g, ""));
+  return cell?.classList.contains("num") && !Number.isNaN(number) ? number : text;
+};
+document.querySelectorAll("table.list:not(.events) thead th").forEach((head) => {
+  const body = head.closest("table").tBodies[0];
+  if (!body || body.rows.length < 2 || !head.textContent.trim()) return;
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "sort";
+  button.append(...head.childNodes);
+  head.append(button);
+  button.addEventListener("click", () => {
+    const n = head.cellIndex;
+    const down = head.getAttribute("aria-sort") === "ascending";
+    head.parentElement.querySelectorAll("th").forEach((other) => other.removeAttribute("aria-sort"));
+    head.setAttribute("aria-sort", down ? "descending" : "ascending");
+    const order = (a, b) => (a < b ? -1 : a > b ? 1 : 0) * (down ? -1 : 1);
+    body.append(...[...body.rows].sort((a, b) => order(sortKey(a, n), sortKey(b, n))));
+  });
+});
+
 // The browser's own clock: offered, and taken if nobody has chosen one.
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 document.querySelectorAll("[data-zone]").forEach((link) => {

@@ -30,6 +30,7 @@ mod runs;
 mod schedules;
 mod search;
 mod session;
+mod sheet;
 mod sources;
 mod suppressions;
 mod tally;

@@ -2,6 +2,7 @@
 //!
 //! One look is bounded. If it ends before the page is full, the page says how far it saw and offers to look further.
 
+mod export;
 pub mod rows;
 mod search;
 
@@ -21,12 +22,20 @@ use super::page::{Answer, Page, PageMethod, Reply, VIEWER, Visit, time};
 use super::trouble::Trouble;
 use crate::types::{EventQuery, read_query};
 
-pub const PAGES: &[Page] = &[Page {
-    method: PageMethod::Get,
-    path: "/console/events",
-    needs: VIEWER,
-    run: |visit| Box::pin(list(visit)),
-}];
+pub const PAGES: &[Page] = &[
+    Page {
+        method: PageMethod::Get,
+        path: "/console/events",
+        needs: VIEWER,
+        run: |visit| Box::pin(list(visit)),
+    },
+    Page {
+        method: PageMethod::Get,
+        path: "/console/events/export",
+        needs: VIEWER,
+        run: |visit| Box::pin(export::export(visit)),
+    },
+];
 
 /// Events on a page.
 const PAGE: usize = 50;
