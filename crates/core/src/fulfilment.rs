@@ -29,6 +29,9 @@ pub struct FulfilmentFacts {
     /// Nothing more is asked for: its reservation was cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped_at: Option<Time>,
+    /// Links to its page of a generation below this one are void.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub links: u32,
     /// The cases that were opened about it.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub cases: BTreeSet<String>,
@@ -175,6 +178,7 @@ impl FulfilmentFacts {
         self.more_runs = self.more_runs.max(other.more_runs);
         self.downgraded_at = earliest(self.downgraded_at, other.downgraded_at);
         self.stopped_at = earliest(self.stopped_at, other.stopped_at);
+        self.links = self.links.max(other.links);
         self.cases.extend(other.cases.iter().cloned());
         self.emitted.extend(other.emitted.iter().cloned());
     }

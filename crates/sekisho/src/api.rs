@@ -24,6 +24,7 @@ mod members;
 mod messages;
 mod notices;
 mod openapi;
+mod order_links;
 mod params;
 mod payments;
 mod problem;
@@ -86,6 +87,7 @@ pub fn endpoints() -> impl Iterator<Item = &'static Endpoint> {
         fulfilments::ENDPOINTS,
         cases::ENDPOINTS,
         inquiries::ENDPOINTS,
+        order_links::ENDPOINTS,
         compensation_rules::ENDPOINTS,
         billing::ENDPOINTS,
         balances::ENDPOINTS,

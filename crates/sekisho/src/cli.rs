@@ -31,6 +31,7 @@ mod metadata;
 mod migrate;
 mod notices;
 mod notify;
+mod order_links;
 mod output;
 mod pages;
 mod payments;
@@ -126,6 +127,8 @@ enum Command {
     Cases(Remote<cases::Args>),
     /// Show what was done because something had gone wrong with an order; the rules, and which hold for an order
     Compensation(Remote<compensation::Args>),
+    /// Print the link to the page of an order, or revoke those that were given out
+    Pages(RemoteGroup<order_links::Command>),
     /// Show billing: subscriptions of tenants and until when they are paid
     Billing(Remote<billing::Args>),
     /// Show a customer's balance
@@ -244,6 +247,7 @@ pub fn main() -> ExitCode {
             Command::Compensation(remote) => {
                 compensation::run(remote.args, &context.to(remote.connection)).await
             }
+            Command::Pages(remote) => order_links::run(remote.command, &context.to(remote.connection)).await,
             Command::Billing(remote) => billing::run(remote.args, &context.to(remote.connection)).await,
             Command::Balances(remote) => balances::run(remote.args, &context.to(remote.connection)).await,
             Command::Books(remote) => books::run(remote.args, &context.to(remote.connection)).await,

@@ -9,28 +9,35 @@ mod assets;
 mod audit;
 mod balances;
 mod billing;
+mod cases;
+mod compensations;
 #[allow(clippy::disallowed_methods, reason = "samples that people send by hand")]
 mod config_summary;
 mod dead;
 mod event;
 mod events;
 mod frame;
+mod fulfilments;
+mod inquiries;
 mod japanese;
 mod language;
 mod live;
 mod login;
 mod notices;
+mod order_parts;
 mod overview;
 mod page;
 mod payload;
 mod payments;
 mod reconciliation;
 mod rejections;
+mod reservations;
 mod runs;
 mod schedules;
 mod search;
 mod session;
 mod sheet;
+mod slots;
 mod sources;
 mod suppressions;
 mod tally;
@@ -38,6 +45,7 @@ mod trouble;
 mod users;
 mod value_format;
 mod zone;
+mod waiting;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -88,6 +96,12 @@ pub fn pages() -> impl Iterator<Item = &'static Page> {
         payments::PAGES,
         billing::PAGES,
         balances::PAGES,
+        reservations::PAGES,
+        slots::PAGES,
+        fulfilments::PAGES,
+        cases::PAGES,
+        compensations::PAGES,
+        inquiries::PAGES,
         notices::PAGES,
         suppressions::PAGES,
         sources::PAGES,
@@ -131,6 +145,7 @@ pub struct Console {
     /// Whose clock times are shown by.
     pub zone: Zone,
     pub tally: tally::HourTally,
+    pub waiting: waiting::WaitingTally,
     /// Places at the live tail.
     pub tails: live::Tails,
 }
@@ -173,6 +188,7 @@ pub fn router(
         summary: ConfigSummary::of(config),
         zone: zone.expect("the configuration was checked"),
         tally: tally::HourTally::new(env),
+        waiting: waiting::WaitingTally::default(),
         tails: live::Tails::default(),
     };
     let mut paths: BTreeMap<_, Vec<_>> = BTreeMap::new();
@@ -274,6 +290,16 @@ async fn admit(
     };
     let params = page::pairs(parts.uri.query().unwrap_or_default().as_bytes());
     check_texts(&id, &params, &form)?;
+    let waiting = match (page.needs, page.method) {
+        (PageNeeds::Rank(_), page::PageMethod::Get) => {
+            console.waiting.look(&*console.store, &console.known.orders, at).await
+        }
+        (PageNeeds::Rank(_), page::PageMethod::Post) => {
+            console.waiting.forget();
+            waiting::Waiting::default()
+        }
+        (PageNeeds::Nothing | PageNeeds::Nobody, _) => waiting::Waiting::default(),
+    };
     let text =
         |name| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
     let zone = cookies.zone();
@@ -293,6 +319,7 @@ async fn admit(
         agent: text(header::USER_AGENT),
         last_event_id: parts.headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::to_owned),
         peer: peer.map(|peer| peer.named.to_string()).unwrap_or_default(),
+        waiting,
         at,
     };
     (page.run)(visit).await

@@ -159,7 +159,8 @@ async fn admit(shop: Arc<Customers>, token: String, request: Request) -> Result<
     let form = if is_act { read_form(body).await? } else { Vec::new() };
     let order = queries::customer_order(&*shop.store, &shop.policy, link.order).await;
     let order = order.map_err(|error| later(&error))?.ok_or(Trouble::Unknown)?;
-    let generation = order.reservation.as_ref().map_or(0, |one| one.links);
+    let of_reservation = order.reservation.as_ref().map(|one| one.links);
+    let generation = of_reservation.or(order.fulfilment.as_ref().map(|one| one.links)).unwrap_or(0);
     if u32::from(link.generation) < generation {
         return Err(Trouble::Unknown);
     }

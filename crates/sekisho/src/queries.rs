@@ -19,6 +19,8 @@ mod events;
 mod forecast;
 mod look_up;
 mod notices;
+mod order_link;
+mod order_records;
 mod orders;
 mod reminders;
 mod states;
@@ -39,6 +41,8 @@ pub use events::{event_status, find_event};
 pub use forecast::forecast;
 pub use look_up::{billing_state, payment_state, payments_by_reference};
 pub use notices::{NoticePage, NoticeQuery, mailed, notice, offices, parties};
+pub use order_link::order_link;
+pub use order_records::{OrderRecords, SlotClaim, order_records, slot_claims};
 pub use orders::{
     case, case_view, compensation_view, fulfilment, fulfilments, inquiry_view, reservation, reservation_view,
     shown_inquiry, slot, slots,

@@ -20,6 +20,7 @@ mod key;
 mod links;
 mod message;
 mod notice;
+mod order_link;
 mod page;
 mod payment;
 mod problem;
@@ -59,6 +60,7 @@ pub use key::{ApiKey, NewApiKey, NewKeyAnswer, RevokedKey};
 pub use links::{Link, Linked, Owner};
 pub use message::{Call, Message, MessageDetail};
 pub use notice::{Notice, NoticeDetail, Resend, Step};
+pub use order_link::CustomerLink;
 pub use page::{Dated, List, Page};
 pub use payment::{
     Dispute, NewPayment, Payment, PaymentFacts, PaymentHistory, PaymentReferences, Refund, SettledAmount,

@@ -11,6 +11,7 @@ mod detail;
 mod find;
 mod links;
 mod notifications;
+pub mod order_words;
 mod proof;
 #[cfg(test)]
 pub(crate) mod samples;

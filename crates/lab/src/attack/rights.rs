@@ -40,7 +40,7 @@ const fn tenants(needs: Scope, asks: &'static str) -> Right {
 
 use Scope::{Admin, Machine, Nobody, Operate, Read, Write};
 
-const RIGHTS: [Right; 93] = [
+const RIGHTS: [Right; 95] = [
     house(Nobody, "GET /v1/openapi.json"),
     tenants(Read, "GET /v1/audit"),
     house(Read, "GET /v1/audit/export"),
@@ -88,6 +88,8 @@ const RIGHTS: [Right; 93] = [
     tenants(Operate, "POST /v1/fulfilments/{id}/retry"),
     tenants(Read, "GET /v1/inquiries"),
     tenants(Operate, "POST /v1/inquiries/{id}/close"),
+    tenants(Write, "GET /v1/order_links/{id}"),
+    tenants(Operate, "POST /v1/order_links/{id}/revoke"),
     tenants(Read, "GET /v1/payments"),
     tenants(Write, "POST /v1/payments"),
     tenants(Read, "GET /v1/payments/{id}"),

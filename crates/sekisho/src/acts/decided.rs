@@ -26,9 +26,41 @@ pub async fn decided<S, T>(
     env: &Env,
     policy: &OrderPolicy,
     at: Time,
+    wanted: Wanted,
+    prepare: impl FnMut(&Loaded) -> Result<Prepared<S, T>>,
+    mut answer: impl FnMut(S, &Change) -> Result<(T, Vec<Write>)>,
+) -> Result<T> {
+    decide_act(store, policy, at, wanted, prepare, |state, change| {
+        let (answer, writes) = answer(state, &change)?;
+        let mut set = change.into_set(at, || env.fresh_seq(at));
+        set.writes.extend(writes);
+        Ok((set, answer))
+    })
+    .await
+}
+
+/// The same without a trace: only what would be decided.
+pub async fn foreseen<S, T>(
+    store: &dyn Store,
+    policy: &OrderPolicy,
+    at: Time,
+    wanted: Wanted,
+    prepare: impl FnMut(&Loaded) -> Result<Prepared<S, T>>,
+    mut answer: impl FnMut(S, &Change) -> Result<T>,
+) -> Result<T> {
+    decide_act(store, policy, at, wanted, prepare, |state, change| {
+        Ok((ChangeSet::nothing(at), answer(state, &change)?))
+    })
+    .await
+}
+
+async fn decide_act<S, T>(
+    store: &dyn Store,
+    policy: &OrderPolicy,
+    at: Time,
     mut wanted: Wanted,
     mut prepare: impl FnMut(&Loaded) -> Result<Prepared<S, T>>,
-    mut answer: impl FnMut(S, &Change) -> Result<(T, Vec<Write>)>,
+    mut finish: impl FnMut(S, Change) -> Result<(ChangeSet, T)>,
 ) -> Result<T> {
     let done = transact_in_steps(store, wanted.clone(), |loaded: &Loaded| -> Result<_> {
         let (inputs, state) = match prepare(loaded)? {
@@ -52,9 +84,7 @@ pub async fn decided<S, T>(
         if let Some(refused) = change.refused {
             return Err(Refusal::Conflict(refused));
         }
-        let (answer, writes) = answer(state, &change)?;
-        let mut set = change.into_set(at, || env.fresh_seq(at));
-        set.writes.extend(writes);
+        let (set, answer) = finish(state, change)?;
         Ok(Decision::Write(set, answer))
     });
     done.await.map_err(Refusal::from)

@@ -11,8 +11,7 @@ use super::params::{BEFORE, LIMIT, LIVEMODE, Parameter, TENANT};
 use super::problem;
 use crate::acts::{HoldDraft, ReservationChange};
 use crate::config::Scope;
-use crate::http::Problem;
-use crate::types::{Cancel, Confirm, Extend, FieldError, NewReservation, Page, Reservation};
+use crate::types::{Cancel, Confirm, Extend, NewReservation, Page, Reservation};
 use crate::{acts, queries};
 
 pub const ENDPOINTS: &[Endpoint] = &[
@@ -99,8 +98,6 @@ pub const ENDPOINTS: &[Endpoint] = &[
 const STATUS: Parameter = Parameter::text("status", "hold, confirmed, expired or cancelled");
 const SLOT: Parameter = Parameter::text("slot", "Only of this slot");
 const CUSTOMER: Parameter = Parameter::text("customer", "Only this customer's");
-/// Characters of a reason.
-const REASON_MAX: usize = 200;
 
 async fn list(call: Call) -> Answer {
     let (limit, at, policy) = (call.params.limit()?, call.api.env.wall(), &call.api.known.orders);
@@ -160,7 +157,7 @@ fn seen(call: &Call, shown: Reservation) -> Reservation {
 
 async fn confirm(call: Call) -> Answer {
     let Confirm { reason } = call.fields()?;
-    change(&call, ReservationChange::Confirm { reason: said(reason)? }).await
+    change(&call, ReservationChange::Confirm { reason }).await
 }
 
 async fn extend(call: Call) -> Answer {
@@ -170,7 +167,7 @@ async fn extend(call: Call) -> Answer {
 
 async fn cancel(call: Call) -> Answer {
     let Cancel { reason, refund } = call.fields()?;
-    change(&call, ReservationChange::Cancel { reason: said(reason)?, refund: refund.unwrap_or(true) }).await
+    change(&call, ReservationChange::Cancel { reason, refund: refund.unwrap_or(true) }).await
 }
 
 async fn change(call: &Call, change: ReservationChange) -> Answer {
@@ -180,15 +177,4 @@ async fn change(call: &Call, change: ReservationChange) -> Answer {
         acts::change_reservation(store, &call.api.env, policy, &call.path, &change, request, &call.actor())
             .await?;
     Ok(Reply::once(changed))
-}
-
-fn said(reason: String) -> Result<String, Problem> {
-    let is_good = !reason.trim().is_empty()
-        && reason.chars().count() <= REASON_MAX
-        && !reason.contains(char::is_control);
-    let wrong = || {
-        let detail = format!("expected 1 to {REASON_MAX} characters without control characters");
-        Problem::from(acts::Refusal::Fields(vec![FieldError::new("reason", detail)]))
-    };
-    if is_good { Ok(reason) } else { Err(wrong()) }
 }

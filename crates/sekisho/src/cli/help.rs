@@ -35,7 +35,7 @@ const NAME: &str = "sekisho";
 const GROUPS: [(&str, &[&str]); 7] = [
     ("Run", &["serve", "doctor", "config", "migrate", "demo", "bench"]),
     ("Money", &["payments", "billing", "balances", "books"]),
-    ("Orders", &["slots", "reservations", "fulfilments", "cases", "compensation"]),
+    ("Orders", &["slots", "reservations", "fulfilments", "cases", "compensation", "pages"]),
     (
         "Events and deliveries",
         &["events", "dead", "messages", "reconcile", "routes", "schedules", "rejections"],

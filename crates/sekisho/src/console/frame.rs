@@ -6,6 +6,7 @@ use sekisho_core::user::Rank;
 
 use super::page::{Flash, Visit, Who};
 use super::value_format::ValueFormat;
+use super::waiting::{self, Waiting};
 use super::{ROOT, assets, session};
 use crate::view::show::Html;
 
@@ -21,6 +22,8 @@ pub struct Frame {
     /// Whether somebody chose by whose clock times are shown.
     pub is_zone_chosen: bool,
     office: Zone,
+    /// What waits for a person.
+    pub waiting: Waiting,
     csrf: String,
 }
 
@@ -29,6 +32,10 @@ pub struct Item {
     pub section: &'static str,
     pub path: &'static str,
     pub label: &'static str,
+    /// How much waits there for a person; empty, if nothing does.
+    pub count: String,
+    /// Whether some of it is overdue.
+    pub is_late: bool,
 }
 
 /// Section, path, and what it is called; a line without a path begins a group.
@@ -38,6 +45,13 @@ const MENU: &[(&str, &str, &str, &str)] = &[
     ("payments", "/console/payments", "Payments", "決済"),
     ("billing", "/console/billing", "Billing", "定期課金"),
     ("balances", "/console/balances", "Balances", "残高"),
+    ("", "", "Orders", "注文"),
+    ("reservations", "/console/reservations", "Reservations", "予約"),
+    ("slots", "/console/slots", "Slots", "枠"),
+    ("fulfilments", "/console/fulfilments", "Fulfilments", "制作"),
+    ("cases", "/console/cases", "Cases", "対応案件"),
+    ("compensations", "/console/compensations", "Compensation", "補償履歴"),
+    ("inquiries", "/console/inquiries", "Inquiries", "お問い合わせ"),
     ("", "", "Traffic", "イベント"),
     ("events", "/console/events", "Events", "イベント"),
     ("dead", "/console/dead", "Dead letters", "デッドレター"),
@@ -70,6 +84,7 @@ impl Frame {
             },
             is_zone_chosen: visit.is_zone_chosen,
             office: visit.console.zone.clone(),
+            waiting: visit.waiting,
             csrf: visit.csrf.clone(),
         }
     }
@@ -79,10 +94,18 @@ impl Frame {
     }
 
     pub fn menu(&self) -> impl Iterator<Item = Item> {
-        let lang = self.lang;
+        let (lang, waiting) = (self.lang, self.waiting);
         let is_admin = self.is_admin();
         let shown = MENU.iter().filter(move |item| is_admin || item.0 != "users");
-        shown.map(move |&(section, path, en, ja)| Item { section, path, label: lang.t(en, ja) })
+        shown.map(move |&(section, path, en, ja)| {
+            let (count, is_late) = match section {
+                "cases" => (waiting.cases, waiting.overdue > 0),
+                "inquiries" => (waiting.inquiries, false),
+                _ => (0, false),
+            };
+            let count = if count == 0 { String::new() } else { waiting::shown(count) };
+            Item { section, path, label: lang.t(en, ja), count, is_late }
+        })
     }
 
     /// Whether whoever looks may act.
@@ -123,6 +146,11 @@ impl Frame {
         let pairs = [("to", &*self.here), ("zone", zone)];
         let query: String = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
         format!("{ROOT}/zone?{query}")
+    }
+
+    /// Cases that wait, in words of the overview.
+    pub fn cases_waiting(&self) -> String {
+        waiting::shown(self.waiting.cases)
     }
 
     /// The switch to the other language, and back to this page.

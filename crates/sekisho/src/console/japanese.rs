@@ -127,6 +127,31 @@ const SENTENCES: &[(&str, &str)] = &[
     ("status: expected one of {}", "status: 次のいずれかを指定してください: {}"),
     ("before: expected the end of a page, ntc_…", "before: ページの位置が正しくありません（ntc_…）"),
     ("before: expected the end of a page, a number", "before: ページの位置が正しくありません（数値）"),
+    ("the reservation was cancelled", "この予約はキャンセル済みです"),
+    (
+        "the reservation is {}; only a hold can be extended",
+        "延長できるのは仮押さえ中の予約だけです（現在の状態: {}）",
+    ),
+    ("its places lapsed, and too few are free now", "席は解放済みで、現在の空きが足りません"),
+    ("a time after {} and not after {}", "{} より後で {} までの時刻を入力してください"),
+    ("1 to {} characters without control characters", "1〜{}文字で入力してください（制御文字は使えません）"),
+    ("1 to {} characters", "1〜{}文字で入力してください"),
+    ("1 to {} places", "1〜{} 席で入力してください"),
+    (
+        "places are taken: its capacity can't be below {} now",
+        "席が使われているため、定員は {} より少なくできません",
+    ),
+    (
+        "the fulfilment is {}; only one that failed can be retried",
+        "再試行できるのは失敗した制作だけです（現在の状態: {}）",
+    ),
+    (
+        "its money went back, or its reservation was cancelled",
+        "返金済みか、予約がキャンセルされているため実行できません",
+    ),
+    ("the case was resolved", "この案件は解決済みです"),
+    ("the rule {} has ordered a refund already", "ルール {} により返金を指示済みです"),
+    ("its links were revoked too often", "リンクの無効化が上限に達しました"),
     ("this message has no HTML part", "この通知に HTML 版はありません"),
 ];
 
@@ -137,7 +162,7 @@ pub fn translated(sentence: &str) -> Cow<'_, str> {
         .find_map(|(en, ja)| Some(Cow::Owned(filled(ja, &named(sentence, en)?))))
         .or_else(|| {
             let (field, wanted) = field?;
-            let (_, ja) = SENTENCES.iter().find(|(en, _)| *en == wanted)?;
+            let ja = SENTENCES.iter().find_map(|(en, ja)| Some(filled(ja, &named(wanted, en)?)))?;
             Some(Cow::Owned(format!("{field}: {ja}")))
         })
         .unwrap_or(Cow::Borrowed(sentence))
@@ -181,6 +206,7 @@ mod tests {
             ("the password is wrong", "パスワードが違います"),
             ("password: expected at least 10 characters", "password: 10文字以上にしてください"),
             ("there is no user 関所", "利用者 関所 はいません"),
+            ("reason: expected 1 to 200 characters", "reason: 1〜200文字で入力してください"),
             ("the notice ntc_1 is sending: it is on its way", "通知 ntc_1 は送信処理中です（sending）"),
             (
                 "a@b.jp is on the suppression list already: bounce",

@@ -16,6 +16,7 @@ use sekisho_store::StateFilter;
 
 use super::frame::Frame;
 use super::trouble::{Resource, Trouble};
+use super::waiting::Waiting;
 use super::{Console, ROOT, session};
 use crate::acts::{Actor, Refusal, SessionTicket};
 use crate::view::show;
@@ -110,6 +111,8 @@ pub struct Visit {
     pub agent: String,
     pub last_event_id: Option<String>,
     pub peer: String,
+    /// What waits for a person, for the menu.
+    pub waiting: Waiting,
     pub at: Time,
 }
 

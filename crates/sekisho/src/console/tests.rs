@@ -5,6 +5,7 @@ mod guard;
 mod house;
 mod money;
 mod notifications;
+mod orders;
 mod overview;
 mod people;
 mod safety;

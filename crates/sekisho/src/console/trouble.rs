@@ -25,6 +25,13 @@ pub enum Resource {
     Source,
     Route,
     Channel,
+    Reservation,
+    Slot,
+    Fulfilment,
+    Case,
+    Inquiry,
+    /// A payment, reservation or fulfilment.
+    Order,
 }
 
 impl Resource {
@@ -41,6 +48,12 @@ impl Resource {
             Self::Source => ("source", "送信元", "/console/sources"),
             Self::Route => ("route", "配送先", "/console/sources"),
             Self::Channel => ("channel", "送信経路", "/console/sources"),
+            Self::Reservation => ("reservation", "予約", "/console/reservations"),
+            Self::Slot => ("slot", "枠", "/console/slots"),
+            Self::Fulfilment => ("fulfilment", "制作", "/console/fulfilments"),
+            Self::Case => ("case", "対応案件", "/console/cases"),
+            Self::Inquiry => ("inquiry", "お問い合わせ", "/console/inquiries"),
+            Self::Order => ("order", "注文", "/console/compensation_rules"),
         }
     }
 }

@@ -56,7 +56,7 @@ pub async fn check_rules(
 }
 
 /// All that belongs to one order, from any part of it.
-async fn order(store: &dyn Store, id: &str) -> Result<Option<OrderFacts>> {
+pub(super) async fn order(store: &dyn Store, id: &str) -> Result<Option<OrderFacts>> {
     let mut order = OrderFacts::default();
     let (mut waiting, mut seen) = (vec![id.to_owned()], BTreeSet::new());
     while let Some(id) = waiting.pop() {

@@ -59,6 +59,19 @@ pub fn status(word: &str, lang: Language) -> (Tone, &str) {
         "ordered" => (Tone::Wait, "ordered", "指示済み"),
         "held_back" => (Tone::Bad, "held back", "承認待ち"),
         "met_elsewhere" => (Tone::Good, "refunded otherwise", "別途返金済み"),
+        // reservations, cases, inquiries and rules
+        "hold" => (Tone::Wait, "held", "仮押さえ中"),
+        "confirmed" => (Tone::Good, "confirmed", "確定"),
+        "case_open" => (Tone::Bad, "open", "未対応"),
+        "acknowledged" => (Tone::Wait, "acknowledged", "対応中"),
+        "resolved" => (Tone::Good, "resolved", "解決済み"),
+        "inquiry_open" => (Tone::Bad, "open", "未対応"),
+        "answered" => (Tone::Good, "closed", "対応済み"),
+        "idle" => (Tone::Plain, "does not hold", "該当なし"),
+        "rule_waiting" => (Tone::Wait, "holds", "該当"),
+        "acted" => (Tone::Good, "has acted", "実行済み"),
+        "stopped" => (Tone::Plain, "stopped by a person", "担当者が停止"),
+        "unanswered" => (Tone::Bad, "can't be answered", "判定できない"),
         // what providers say of their objects
         "requires_action" => (Tone::Wait, "waits for the customer", "お客様の操作待ち"),
         "pending" => (Tone::Wait, "pending", "保留中"),
@@ -317,7 +330,9 @@ pub fn changes(before: &Value, after: &Value, currency: &str, lang: Language) ->
 
 #[cfg(test)]
 mod tests {
+    use sekisho_core::fulfilment::FulfilmentStatus;
     use sekisho_core::notification::NoticeStatus;
+    use sekisho_core::reservation::ReservationStatus;
     use sekisho_core::settlement::{billing, payment};
 
     use super::*;
@@ -345,7 +360,10 @@ mod tests {
         let of_payments = payment::PaymentStatus::ALL.map(payment::PaymentStatus::name);
         let of_billing = billing::BillingStatus::ALL.map(billing::BillingStatus::name);
         let of_notices = NoticeStatus::ALL.map(NoticeStatus::name);
-        for code in of_payments.into_iter().chain(of_billing).chain(of_notices) {
+        let of_reservations = ReservationStatus::ALL.map(ReservationStatus::name);
+        let of_fulfilments = FulfilmentStatus::ALL.map(FulfilmentStatus::name);
+        let of_orders = of_reservations.into_iter().chain(of_fulfilments);
+        for code in of_payments.into_iter().chain(of_billing).chain(of_notices).chain(of_orders) {
             check(code, |lang| status(code, lang).1.to_owned());
         }
     }

@@ -1,5 +1,6 @@
 //! H1, B4, G5, A3: what operators do at the console, in a real browser, in both languages, on a phone and at a desk.
 
+mod orders;
 mod pages;
 mod work;
 

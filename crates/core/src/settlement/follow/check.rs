@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{OrderMoney, OrderPolicy, conditions};
 use crate::case::{self, CaseFacts};
-use crate::compensation::{CompensationRule, RuleSubject};
+use crate::compensation::{CompensatedBy, CompensationRule, RuleSubject};
 use crate::fulfilment::FulfilmentFacts;
 use crate::reservation::ReservationFacts;
 use crate::rule::OrderVariables;
@@ -73,6 +73,24 @@ impl OrderFacts {
             own.map(|rule| case::id_of(&rule.trigger, id)).collect::<Vec<_>>()
         };
         self.subjects().into_iter().flat_map(of).collect()
+    }
+
+    /// The records of what may have been done for it; needs its cases.
+    pub fn compensation_ids(&self) -> BTreeSet<String> {
+        let mut ids = BTreeSet::new();
+        if let Some((payment, facts)) = &self.payment {
+            ids.insert(CompensatedBy::Provider { payment }.id());
+            ids.extend(facts.refund_orders.keys().map(|key| CompensatedBy::Order { payment, key }.id()));
+        }
+        for (reservation, facts) in &self.reservations {
+            let claims = facts.claims.keys();
+            ids.extend(claims.map(|claim| CompensatedBy::Reassign { reservation, claim: *claim }.id()));
+        }
+        for (case, facts) in &self.cases {
+            let episodes = facts.episodes.keys();
+            ids.extend(episodes.map(|episode| CompensatedBy::Person { case, episode: *episode }.id()));
+        }
+        ids
     }
 
     /// Asks every rule that is in force about every part.

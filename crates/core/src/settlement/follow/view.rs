@@ -74,8 +74,12 @@ pub fn reservation_with_link(
 
 /// Good for a while after the order was made, or after what it is for has begun.
 pub fn reservation_link(id: &str, facts: &rsv::ReservationFacts, policy: &OrderPolicy) -> Option<String> {
-    let from = facts.ours.starts_at.map_or(facts.ours.at, |starts_at| starts_at.max(facts.ours.at));
-    policy.links.page_of(id, facts.links, from)
+    policy.links.page_of(id, facts.links, link_from(facts))
+}
+
+/// From when the time of a reservation's link counts.
+pub fn link_from(facts: &rsv::ReservationFacts) -> Time {
+    facts.ours.starts_at.map_or(facts.ours.at, |starts_at| starts_at.max(facts.ours.at))
 }
 
 pub(in crate::settlement) fn fulfilment_with(

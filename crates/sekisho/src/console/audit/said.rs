@@ -2,9 +2,10 @@
 //! lines with what was there before.
 
 use sekisho_core::language::Language;
+use sekisho_core::slot::SlotName;
 use serde_json::Value;
 
-use super::super::balances;
+use super::super::{balances, slots};
 
 /// One line of an entry's details.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,6 +73,7 @@ pub fn action(code: &str, lang: Language) -> &str {
         "case.resolved" => ("a case was resolved", "対応案件を解決"),
         "inquiry.received" => ("a customer asked something", "お客様からの問い合わせを受付"),
         "inquiry.closed" => ("an inquiry was closed", "問い合わせを完了"),
+        "order_link.revoked" => ("links to an order's page were revoked", "お客様用リンクを無効化"),
         "compensation.recorded" => ("a compensation was recorded", "補償を記録"),
         "billing.found" => ("billing created", "定期課金を検知"),
         "billing.merged" => ("billings merged", "同一の定期課金を統合"),
@@ -150,6 +152,9 @@ pub fn link(kind: &str, id: &str, tenant: Option<&str>) -> Option<String> {
     if kind == "customer" {
         return Some(balances::address(tenant, id));
     }
+    if kind == "slot" {
+        return SlotName::parse(id).map(|name| slots::address(&name));
+    }
     let id = if kind == "billing" { tenant? } else { id };
     let id: String = form_urlencoded::byte_serialize(id.as_bytes()).collect();
     // A path has `%20` where a form has `+`.
@@ -160,6 +165,11 @@ pub fn link(kind: &str, id: &str, tenant: Option<&str>) -> Option<String> {
         "event" => Some(format!("/console/events/{id}")),
         "notice" => Some(format!("/console/notices/{id}")),
         "message" => Some(format!("/console/messages/{id}")),
+        "reservation" => Some(format!("/console/reservations/{id}")),
+        "fulfilment" => Some(format!("/console/fulfilments/{id}")),
+        "case" => Some(format!("/console/cases/{id}")),
+        "inquiry" => Some(format!("/console/inquiries/{id}")),
+        "compensation" => Some("/console/compensations".into()),
         "user" => Some("/console/users".into()),
         "route" | "channel" => Some("/console/sources".into()),
         "address" => Some("/console/suppressions".into()),
@@ -274,6 +284,10 @@ mod tests {
             ("billing", "bil_1", None, None),
             ("customer", "c 1", None, Some("/console/balances/c%201")),
             ("customer", "c1", Some("青空"), Some("/console/balances/c1?tenant=%E9%9D%92%E7%A9%BA")),
+            ("reservation", "rsv_1", None, Some("/console/reservations/rsv_1")),
+            ("case", "case_1", None, Some("/console/cases/case_1")),
+            ("slot", "test/acme/dome:1", None, Some("/console/slots/dome%3A1?mode=test&tenant=acme")),
+            ("slot", "live/-/dome", None, Some("/console/slots/dome")),
             ("reminders", "2026-11-16", None, None),
         ] {
             assert_eq!(link(kind, id, tenant).as_deref(), page, "{kind} {id}");

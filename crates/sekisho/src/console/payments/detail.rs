@@ -13,6 +13,7 @@ use super::refund::{self, OrderRow};
 use super::timeline::{self, TimelineItem};
 use super::why::why;
 use crate::console::frame::Frame;
+use crate::console::order_parts::{self, PartRow};
 use crate::console::page::{Answer, Reply, Visit};
 use crate::console::trouble::{Resource, Trouble};
 use crate::queries::{self, Dossier};
@@ -35,6 +36,8 @@ struct PaymentPage {
     reference: String,
     description: String,
     dashboard_url: String,
+    /// Its reservation, what is made for it, and its cases.
+    parts: Vec<PartRow>,
     created_at: Time,
     changed_at: Time,
     money: Vec<(&'static str, String)>,
@@ -88,10 +91,16 @@ pub(super) async fn show(visit: Visit) -> Answer {
     let mut shown = view::payment(&state)?;
     view::unlink(store, [&mut shown]).await?;
     let dossier = queries::dossier(store, state, visit.at).await?;
-    Reply::page(&page(&visit, &dossier, shown.thing))
+    // A payment without an order around it is not looked after any further.
+    let parts = if dossier.facts.members.is_empty() {
+        Vec::new()
+    } else {
+        order_parts::parts(store, &visit.console.known.orders, id, visit.lang, visit.at).await?
+    };
+    Reply::page(&page(&visit, &dossier, shown.thing, parts))
 }
 
-fn page(visit: &Visit, dossier: &Dossier, mut shown: Payment) -> PaymentPage {
+fn page(visit: &Visit, dossier: &Dossier, mut shown: Payment, parts: Vec<PartRow>) -> PaymentPage {
     let (facts, lang) = (&dossier.facts, visit.lang);
     let derived = Derived::of(facts);
     let (tone, why) = why(facts, &derived, lang);
@@ -125,6 +134,7 @@ fn page(visit: &Visit, dossier: &Dossier, mut shown: Payment) -> PaymentPage {
         reference: shown.reference.unwrap_or_default(),
         description: shown.description.unwrap_or_default(),
         dashboard_url: shown.dashboard_url.unwrap_or_default(),
+        parts,
         created_at: dossier.state.created_at,
         changed_at: dossier.state.changed_at,
         money: money(&f, &derived),

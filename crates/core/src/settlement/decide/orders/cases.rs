@@ -4,17 +4,13 @@ use std::collections::BTreeSet;
 
 use super::{Followed, Kept, Orders, RefundWanted, is, load};
 use crate::case::{self, Word};
-use crate::compensation::{self, Compensation, CompensationRule, RuleAction, RuleSubject};
-use crate::provider::{encode_hex, sha256};
+use crate::compensation::{self, CompensatedBy, Compensation, CompensationRule, RuleAction, RuleSubject};
 use crate::reservation as rsv;
 use crate::rule::OrderVariables;
 use crate::settlement::Terms;
 use crate::settlement::follow::{CaseWord, OrderMoney, conditions};
 use crate::settlement::payment::{Facts, RefundOrder, RefundOrderStatus};
 use crate::state::{Key, Kind};
-
-/// Characters that tell one record from another.
-const ID_CHARACTERS: usize = 16;
 
 /// Something that rules are asked about.
 struct Asked {
@@ -246,7 +242,7 @@ impl Orders<'_> {
             livemode: facts.livemode,
             tenant: facts.tenant.clone(),
         };
-        self.record(n, &format!("manual/{id}/{episode}"), record);
+        self.record(n, CompensatedBy::Person { case: id, episode }, record);
     }
 
     pub(super) fn note_reassigned(
@@ -273,7 +269,8 @@ impl Orders<'_> {
             livemode: Some(facts.ours.livemode),
             tenant: facts.ours.tenant.clone(),
         };
-        self.record(n, &format!("reassign/{id}/{}", facts.claimed()), record);
+        let by = CompensatedBy::Reassign { reservation: id, claim: facts.claimed() };
+        self.record(n, by, record);
     }
 
     /// Records the refunds that are on their way for certain and were not recorded yet; says under which marks.
@@ -314,7 +311,7 @@ impl Orders<'_> {
                 livemode: facts.livemode,
                 tenant: money.derived.tenant.clone(),
             };
-            self.record(n, &format!("{}/{key}", money.id), record);
+            self.record(n, CompensatedBy::Order { payment: money.id, key }, record);
             marks.insert(mark);
         }
         marks.extend(self.record_foreign_refund(n, facts, money, terms));
@@ -351,14 +348,13 @@ impl Orders<'_> {
             livemode: facts.livemode,
             tenant: money.derived.tenant.clone(),
         };
-        self.record(n, &format!("{}/provider", money.id), record);
+        self.record(n, CompensatedBy::Provider { payment: money.id }, record);
         Some(mark)
     }
 
     /// Under an id that names what was done: the same is recorded once.
-    fn record(&mut self, n: usize, name: &str, record: Compensation) {
-        let hash = encode_hex(sha256(name.as_bytes()));
-        let id = format!("{}{}", compensation::TAG, &hash[..ID_CHARACTERS]);
+    fn record(&mut self, n: usize, by: CompensatedBy<'_>, record: Compensation) {
+        let id = by.id();
         self.use_by(n, &Key::new(Kind::Compensation, &*id));
         self.compensations.entry(id).or_insert((n, record));
     }
