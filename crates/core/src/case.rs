@@ -32,8 +32,32 @@ pub struct CaseFacts {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub livemode: Option<bool>,
     pub episodes: BTreeMap<u32, Episode>,
+    /// Of a fault of the system: the nodes that report it, each by its name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub reports: BTreeMap<String, FaultStanding>,
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub emitted: BTreeSet<String>,
+}
+
+/// What one node said of a fault.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FaultStanding {
+    pub since: Time,
+    /// When it was last said.
+    pub at: Time,
+}
+
+/// A node finds that something of the system does not work, or works again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FaultReport {
+    /// What does not work: `holds`.
+    pub subject: String,
+    /// The node.
+    pub by: String,
+    /// Since when; `None` says that it works.
+    pub since: Option<Time>,
+    /// A node that has not repeated its report for so long is gone, and its report with it, once another says that all is well.
+    pub lasts_ms: i64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -114,6 +138,20 @@ impl CaseFacts {
         }
     }
 
+    /// Takes in what a node says.
+    pub fn hear(&mut self, report: &FaultReport, at: Time) {
+        match report.since {
+            Some(since) => {
+                let known = self.reports.entry(report.by.clone()).or_insert(FaultStanding { since, at });
+                *known = FaultStanding { since: known.since.min(since), at: known.at.max(at) };
+            }
+            None => {
+                self.reports.remove(&report.by);
+                self.reports.retain(|_, known| at.ms() - known.at.ms() < report.lasts_ms);
+            }
+        }
+    }
+
     /// The highest level that was reached.
     pub fn level(&self) -> u8 {
         self.newest().and_then(|(_, episode)| episode.levels.keys().next_back().copied()).unwrap_or_default()
@@ -135,6 +173,17 @@ pub fn follow(
     holds: &[bool],
     at: Time,
 ) -> (Vec<Fired>, Option<Time>) {
+    follow_since(facts, rules, holds, at, at)
+}
+
+/// The same, where what holds now has held since an earlier moment.
+pub fn follow_since(
+    facts: &mut CaseFacts,
+    rules: &[&CompensationRule],
+    holds: &[bool],
+    since: Time,
+    at: Time,
+) -> (Vec<Fired>, Option<Time>) {
     let any = holds.iter().any(|holds| *holds);
     let is_over = facts.newest().is_none_or(|(_, episode)| episode.cleared.is_some());
     if is_over {
@@ -148,7 +197,7 @@ pub fn follow(
     let (number, episode) = (*entry.key(), entry.get_mut());
     for (rule, holds) in rules.iter().zip(holds) {
         if *holds {
-            episode.since.entry(rule.name.clone()).or_insert(at);
+            episode.since.entry(rule.name.clone()).or_insert(since);
         } else {
             episode.since.remove(&rule.name);
         }
@@ -266,5 +315,39 @@ mod tests {
         step(&mut case, [true, true, false], NOW);
         let (_, next) = step(&mut case, [true, true, false], NOW.plus_ms(400 * HOUR_MS));
         assert_eq!((next, case.newest().unwrap().1.reminded[&2]), (None, REMINDERS_MAX));
+    }
+
+    #[test]
+    fn f4_a_fault_lasts_while_a_node_reports_it_and_a_node_that_is_gone_holds_nothing_open() {
+        let mut case = CaseFacts::default();
+        let say = |case: &mut CaseFacts, by: &str, since: Option<Time>, at: Time| {
+            let report = FaultReport { subject: "holds".into(), by: by.into(), since, lasts_ms: 600_000 };
+            case.hear(&report, at);
+            case.reports.len()
+        };
+        assert_eq!(say(&mut case, "1", Some(NOW), NOW), 1);
+        assert_eq!(say(&mut case, "2", Some(NOW), NOW), 2);
+        assert_eq!(say(&mut case, "1", Some(NOW.plus_ms(60_000)), NOW.plus_ms(60_000)), 2);
+        assert_eq!(case.reports["1"], FaultStanding { since: NOW, at: NOW.plus_ms(60_000) });
+        assert_eq!(say(&mut case, "2", None, NOW.plus_ms(120_000)), 1, "the other still fails");
+        assert_eq!(say(&mut case, "2", None, NOW.plus_ms(660_000)), 0, "it is gone");
+    }
+
+    #[test]
+    fn f4_a_fault_is_told_at_once_and_to_the_pager_an_hour_after_it_began() {
+        let rules = shipped();
+        let rules: Vec<_> = rules.iter().filter(|rule| rule.trigger == "SYSTEM_FAULT").collect();
+        let mut case = CaseFacts::default();
+        let began = NOW.plus_ms(-5 * 60_000);
+        let mut step = |holds: bool, at: Time| {
+            let (fired, next) = follow_since(&mut case, &rules, &[holds; 2], began, at);
+            (fired.into_iter().map(|one| rules[one.rule].level).collect::<Vec<_>>(), next)
+        };
+        let hour = began.plus_ms(HOUR_MS);
+        assert_eq!(step(true, NOW), (vec![2], Some(hour)));
+        assert_eq!(step(true, hour.plus_ms(-1)).0, Vec::<u8>::new());
+        assert_eq!(step(true, hour).0, [3]);
+        assert_eq!(step(false, hour), (Vec::new(), None));
+        assert_eq!(case.status(), CaseStatus::Resolved);
     }
 }

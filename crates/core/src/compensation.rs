@@ -9,7 +9,7 @@ use crate::money::Currency;
 use crate::provider::{encode_hex, sha256};
 use crate::time::Time;
 
-pub use rule::{CompensationRule, RuleAction, RuleSubject, shipped};
+pub use rule::{CompensationRule, RuleAction, RuleSubject, SYSTEM_FAULT, shipped};
 
 pub const TAG: &str = "cmp_";
 /// Characters of what tells one record from another.

@@ -29,6 +29,15 @@ pub struct InquiryFacts {
     pub closed: Option<InquiryClosed>,
 }
 
+/// What stays of an inquiry that was kept long enough: that there was one, about which order, and who closed it when.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForgottenInquiry {
+    pub at: Time,
+    pub order: String,
+    pub closed: Option<InquiryClosed>,
+    pub forgotten_at: Time,
+}
+
 /// Who closed it, and when.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InquiryClosed {
@@ -58,7 +67,36 @@ impl InquiryStatus {
 }
 
 impl InquiryFacts {
+    /// Without whoever asked, and what they asked.
+    pub fn forget(self, at: Time) -> ForgottenInquiry {
+        ForgottenInquiry { at: self.at, order: self.order, closed: self.closed, forgotten_at: at }
+    }
+
     pub fn status(&self) -> InquiryStatus {
         if self.closed.is_some() { InquiryStatus::Closed } else { InquiryStatus::Open }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f8_what_stays_of_an_inquiry_names_nobody() {
+        let at = Time::from_ms(1_780_000_000_000);
+        let facts = InquiryFacts {
+            at,
+            order: "rsv_1".into(),
+            payment: None,
+            tenant: None,
+            livemode: true,
+            name: "Taro".into(),
+            email: "taro@example.jp".parse().unwrap(),
+            text: "When does it begin?".into(),
+            language: Language::En,
+            closed: None,
+        };
+        let stays = serde_json::to_string(&facts.forget(at)).unwrap();
+        assert!(stays.contains("rsv_1") && !stays.contains("aro") && !stays.contains("When"), "{stays}");
     }
 }

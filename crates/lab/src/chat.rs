@@ -126,6 +126,22 @@ impl Chat {
         locked(&self.shared).got.clone()
     }
 
+    /// What PagerDuty still has open: the keys that were triggered, and not resolved since.
+    pub fn open_incidents(&self) -> BTreeSet<String> {
+        let mut open = BTreeSet::new();
+        let state = locked(&self.shared);
+        for got in state.got.iter().filter(|got| got.service == Service::PagerDuty && got.taken) {
+            let event = got.json();
+            let key = event["dedup_key"].as_str().unwrap_or_default().to_owned();
+            if event["event_action"] == "resolve" {
+                open.remove(&key);
+            } else {
+                open.insert(key);
+            }
+        }
+        open
+    }
+
     /// How many messages a service shows, or calls it makes: copies count once where the service knows them.
     pub fn seen(&self, service: Service) -> usize {
         let state = locked(&self.shared);

@@ -147,6 +147,8 @@ pub struct ApiSettings {
     pub notifications: Notifications,
     pub reconciler: Arc<Reconciler>,
     pub grace: Duration,
+    /// Where requests for places wait, if others share it.
+    pub holds: Option<Holds>,
 }
 
 impl ApiSettings {
@@ -159,6 +161,7 @@ impl ApiSettings {
             notifications: config.notifications.clone(),
             reconciler,
             grace: config.grace,
+            holds: None,
         }
     }
 }
@@ -170,12 +173,13 @@ pub fn router(
     store: Arc<dyn Store>,
     engine: Option<Arc<Engine>>,
 ) -> Router {
-    let ApiSettings { known, places, schedules, channels, notifications, reconciler, grace } = settings;
+    let ApiSettings { known, places, schedules, channels, notifications, reconciler, grace, holds } =
+        settings;
     let env = engine.as_ref().map_or_else(Env::system, |engine| engine.node.env.clone());
     let api = ApiContext {
         store,
         engine,
-        holds: Holds::new(env.clone()),
+        holds: holds.unwrap_or_else(|| Holds::new(env.clone(), None)),
         env,
         known,
         places,
@@ -224,7 +228,13 @@ async fn answer(
     path: String,
     request: Request,
 ) -> Response<Body> {
-    match carry_out(endpoint, known, api, path, request).await {
+    let answered = carry_out(endpoint, known, Arc::clone(&api), path, request).await;
+    if endpoint.path.starts_with(reservations::PATH) {
+        let status =
+            answered.as_ref().map_or_else(|problem| problem.status, |_| endpoint.success.status().as_u16());
+        api.holds.answers().note(status, api.env.wall());
+    }
+    match answered {
         Ok(reply) => {
             let mut answer = Response::new(Body::from(reply.value.to_string()));
             *answer.status_mut() = endpoint.success.status();

@@ -30,6 +30,7 @@ use crate::jobs::Jobs;
 use crate::node::{Health, Node};
 use crate::stop::{Stop, Stopper};
 use crate::telemetry::Metrics;
+use crate::watch::OrderWatch;
 use crate::{acts, api, console, customer, jobs, pages, queries};
 
 pub use commands::{Needs, examine, migrate, open_api};
@@ -79,6 +80,7 @@ pub struct Assembled {
     committer: Arc<Committer>,
     recorder: Recorder,
     front: Arc<Front>,
+    watch: Option<OrderWatch>,
     first_invite: Option<String>,
 }
 
@@ -255,7 +257,7 @@ impl App {
         };
         let (engine, jobs) = jobs::open(&config, parts, base)?;
 
-        let mut first_invite = None;
+        let (mut first_invite, mut watch) = (None, None);
         if roles.contains(&ProcessRole::Console) {
             warn_of_names(&*store, &config).await;
         }
@@ -272,8 +274,11 @@ impl App {
         if roles.contains(&ProcessRole::Console) {
             let invite = async || Ok(acts::first_invite(&*store, node.env.wall()).await?);
             first_invite = when_the_database_is_there(invite).await?;
+            let own = OrderWatch::new(&config, &engine);
+            let holds = Some(own.holds.clone());
+            watch = Some(own);
             router = router.merge(api::router(
-                api::ApiSettings::of(&config, jobs.reconciler()),
+                api::ApiSettings { holds, ..api::ApiSettings::of(&config, jobs.reconciler()) },
                 auth,
                 Arc::clone(&store),
                 Some(Arc::clone(&engine)),
@@ -289,7 +294,12 @@ impl App {
             ));
         }
         if roles.contains(&ProcessRole::Customer) && config.pages.url.is_some() {
-            router = router.merge(customer::router(&config, Arc::clone(&store), Arc::clone(&node)));
+            router = router.merge(customer::router(
+                &config,
+                Arc::clone(&store),
+                Arc::clone(&node),
+                metrics.orders.clone(),
+            ));
         }
         let gate = gate::open(&config.gate, &node.env).context("the address of Redis can't be used")?;
         let committer = Arc::new(Committer::new(gate, config.admission.clone(), Arc::clone(&engine)));
@@ -304,7 +314,7 @@ impl App {
             Arc::clone(&metrics),
         );
         let front = Arc::new(Front { checkpoint, pages: router });
-        Ok(Assembled { node, engine, jobs, parts, committer, recorder, front, first_invite })
+        Ok(Assembled { node, engine, jobs, parts, committer, recorder, front, watch, first_invite })
     }
 
     pub async fn stop(self) {
@@ -353,7 +363,7 @@ impl Assembled {
 
     /// Starts the work.
     pub fn start(self) -> Process {
-        let Self { node, engine, jobs, parts, committer, recorder, front, .. } = self;
+        let Self { node, engine, jobs, parts, committer, recorder, front, watch, .. } = self;
         let env = node.env.clone();
         let stage = || Stage::new(&env);
         let (mut intake, mut settling) = (stage(), stage());
@@ -364,6 +374,9 @@ impl Assembled {
         for _ in 0..store.committers().count {
             let committer = Arc::clone(&committer);
             intake.start("committer", |stop| async move { committer.run(stop).await });
+        }
+        if let Some(watch) = watch {
+            intake.start("watch", |stop| watch.run(stop));
         }
         let recording = Arc::clone(&node);
         intake.start("recorder", |stop| recorder.run(store, recording, stop));

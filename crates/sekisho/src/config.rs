@@ -19,6 +19,7 @@ mod secret;
 mod settings;
 mod source;
 mod table;
+mod told;
 mod whole;
 
 use std::collections::BTreeMap;
@@ -106,6 +107,9 @@ pub struct Reservations {
     /// How long a hold lasts if nothing else is said.
     pub hold_ms: i64,
     pub quantity_max: u32,
+    /// Whether it is tried, again and again, that places can be held.
+    pub probe: bool,
+    pub probe_every: Duration,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -162,6 +166,8 @@ pub struct Notifications {
     pub alerts: Option<String>,
     /// The channel that staff are reminded by.
     pub reminders: Option<String>,
+    /// The channel that customers hear of their orders by.
+    pub customers: Option<String>,
     /// When, on the clock of each tenant: minutes since midnight.
     pub remind_at: i64,
     /// Mails to one customer within an hour; 0 is no limit.
@@ -178,6 +184,8 @@ pub struct Pages {
     /// What links are signed with; if empty, with a key that is kept in the store.
     pub secrets: Vec<Secret>,
     pub links: Duration,
+    /// How long what customers ask is kept.
+    pub inquiries: Duration,
     /// What the pages call the day that an order is for.
     pub date_word: String,
     pub date_word_en: String,
@@ -238,6 +246,7 @@ impl Config {
     pub fn rules(&self) -> Vec<NotifyRule> {
         let mut rules = self.rules.clone();
         rules.extend(self.escalations());
+        rules.extend(self.news_of_orders());
         let alerts = self.notifications.alerts.as_ref();
         if let Some(channel) =
             alerts.and_then(|name| self.channels.iter().find(|channel| channel.name == *name))
@@ -291,36 +300,6 @@ impl Config {
         let origin =
             |source: &Source| Origin { provider: source.provider.about().name, livemode: source.livemode };
         self.sources.iter().map(|source| (source.name.to_string(), origin(source))).collect()
-    }
-
-    /// Who is told of cases, by what their rules say.
-    fn escalations(&self) -> Vec<NotifyRule> {
-        let Escalation { chat, mail, pager } = &self.escalation;
-        let mut rules = Vec::new();
-        for (target, name) in [("chat", chat), ("mail", mail), ("pager", pager)] {
-            let Some(channel) = self.channels.iter().find(|channel| channel.name == *name) else { continue };
-            if channel.is_mail() && self.notifications.house.operators.is_empty() {
-                continue;
-            }
-            let rule = |what: &str, events: &[&str], filter| NotifyRule {
-                name: format!("sekisho-{what}-{target}"),
-                events: events.iter().map(|kind| Pattern::new(*kind)).collect(),
-                sources: vec![Pattern::new(OWN)],
-                filter,
-                to: if channel.is_mail() { To::Operators } else { To::Place },
-                channel: channel.name.clone(),
-                template: "operator-alert".into(),
-                every_ms: None,
-            };
-            let told = format!("has(body.about.tell) && \"{target}\" in body.about.tell");
-            let told = sekisho_core::rule::Rule::compile(&told).expect("it is tested");
-            rules.push(rule("cases", &["case.raised", "case.overdue"], Some(told)));
-            // Nobody is woken for these.
-            if target != "pager" {
-                rules.push(rule("orders", &["fulfilment.failed", "inquiry.received"], None));
-            }
-        }
-        rules
     }
 
     /// The sources that take the events of one account only.

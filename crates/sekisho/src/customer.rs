@@ -31,6 +31,7 @@ use crate::config::{Config, Pages};
 use crate::http::RemotePeer;
 use crate::node::Node;
 use crate::queries::{self, CustomerOrder};
+use crate::telemetry::OrderFigures;
 use frame::{CustomerFrame, Reply};
 use limit::{LimitedUse, VisitLimits};
 
@@ -49,6 +50,7 @@ struct Customers {
     pages: Pages,
     zone: Zone,
     limits: VisitLimits,
+    figures: OrderFigures,
 }
 
 /// A customer at the page of their order.
@@ -79,7 +81,7 @@ enum Trouble {
 
 type Answer = Result<Reply, Trouble>;
 
-pub fn router(config: &Config, store: Arc<dyn Store>, node: Arc<Node>) -> Router {
+pub fn router(config: &Config, store: Arc<dyn Store>, node: Arc<Node>, figures: OrderFigures) -> Router {
     let zone = Zone::try_from(config.notifications.house.time_zone.clone());
     let shop = Arc::new(Customers {
         store,
@@ -89,21 +91,23 @@ pub fn router(config: &Config, store: Arc<dyn Store>, node: Arc<Node>) -> Router
         pages: config.pages.clone(),
         zone: zone.expect("the configuration was checked"),
         limits: VisitLimits::default(),
+        figures,
     });
     Router::new()
         .route("/policy", get(show_policy))
         .route("/o/assets/customer.css", get(style))
-        .route("/o/{token}", get(at(|visit| Box::pin(order::show(visit)))))
-        .route("/o/{token}/failed", get(at(|visit| Box::pin(order::failed(visit)))))
-        .route("/o/{token}/thanks", get(at(|visit| Box::pin(order::thanks(visit)))))
+        .route("/o/{token}", get(at("order", |visit| Box::pin(order::show(visit)))))
+        .route("/o/{token}/failed", get(at("failed", |visit| Box::pin(order::failed(visit)))))
+        .route("/o/{token}/thanks", get(at("thanks", |visit| Box::pin(order::thanks(visit)))))
         .route(
             "/o/{token}/cancel",
-            get(at(|visit| Box::pin(order::ask_to_cancel(visit))))
-                .post(at(|visit| Box::pin(order::cancel(visit)))),
+            get(at("cancel", |visit| Box::pin(order::ask_to_cancel(visit))))
+                .post(at("cancel", |visit| Box::pin(order::cancel(visit)))),
         )
         .route(
             "/o/{token}/contact",
-            get(at(|visit| Box::pin(contact::ask(visit)))).post(at(|visit| Box::pin(contact::send(visit)))),
+            get(at("contact", |visit| Box::pin(contact::ask(visit))))
+                .post(at("contact", |visit| Box::pin(contact::send(visit)))),
         )
         .route("/o/{token}/{*rest}", any(nothing_here))
         .with_state(shop)
@@ -114,11 +118,12 @@ type Token = Result<Path<String>, PathRejection>;
 
 /// A page of an order, behind the guard.
 fn at(
+    page: &'static str,
     run: fn(Visit) -> Running<Answer>,
 ) -> impl Fn(State<Arc<Customers>>, Token, Request) -> Running<Response<Body>> + Clone {
     move |State(shop), token, request| {
         let token = token.map(|Path(token)| token).unwrap_or_default();
-        Box::pin(at_order(shop, token, request, run))
+        Box::pin(at_order(shop, token, request, page, run))
     }
 }
 
@@ -127,6 +132,7 @@ async fn at_order(
     shop: Arc<Customers>,
     token: String,
     request: Request,
+    page: &'static str,
     run: fn(Visit) -> Running<Answer>,
 ) -> Response<Body> {
     let wanted = frame::language(None, request.headers(), request.uri(), shop.house.language);
@@ -134,7 +140,7 @@ async fn at_order(
         Ok(visit) => (visit.lang, run(visit).await),
         Err(trouble) => (wanted.0, Err(trouble)),
     };
-    finish(&shop, lang, answer)
+    finish(&shop, lang, page, answer)
 }
 
 /// The link, then how often it was used, then its order.
@@ -184,12 +190,12 @@ async fn read_form(body: Body) -> Result<Vec<(String, String)>, Trouble> {
 async fn show_policy(State(shop): State<Arc<Customers>>, request: Request) -> Response<Body> {
     let (lang, _) = frame::language(None, request.headers(), request.uri(), shop.house.language);
     let answer = policy::show(&shop, lang);
-    finish(&shop, lang, answer)
+    finish(&shop, lang, "policy", answer)
 }
 
 async fn nothing_here(State(shop): State<Arc<Customers>>, request: Request) -> Response<Body> {
     let (lang, _) = frame::language(None, request.headers(), request.uri(), shop.house.language);
-    finish(&shop, lang, Err(Trouble::Unknown))
+    finish(&shop, lang, "none", Err(Trouble::Unknown))
 }
 
 /// One file for every page, in the shop's own colour.
@@ -204,11 +210,12 @@ async fn style(State(shop): State<Arc<Customers>>) -> Response<Body> {
 }
 
 /// What every answer says.
-fn finish(shop: &Customers, lang: Language, answer: Answer) -> Response<Body> {
+fn finish(shop: &Customers, lang: Language, page: &'static str, answer: Answer) -> Response<Body> {
     let mut answer = match answer {
         Ok(reply) => reply.into_response(),
         Err(trouble) => frame::trouble(&CustomerFrame::lone(shop, lang, ""), &trouble),
     };
+    shop.figures.page(page, answer.status().as_u16());
     guard(answer.headers_mut());
     answer
 }

@@ -70,8 +70,8 @@ pub fn open(config: &Config, parts: Parts, base: Base) -> anyhow::Result<(Arc<En
         sender: Sender::new(config, &base.node.env)?,
         notifier: Notifier::new(config),
         fetcher: Fetcher::new(Arc::clone(&accounts)),
-        refunder: Refunder::new(accounts, Arc::clone(&orders)),
-        timers: Timers::new(config, Arc::clone(&reconciler), Deadlines::new(Arc::clone(&orders))),
+        refunder: Refunder::new(Arc::clone(&accounts), Arc::clone(&orders)),
+        timers: Timers::new(config, Arc::clone(&reconciler), Deadlines::new(Arc::clone(&orders), accounts)),
         orders,
         reconciler,
     });

@@ -46,5 +46,6 @@ mod token;
 pub mod transact;
 pub mod types;
 pub mod view;
+mod watch;
 
 pub use env::now;

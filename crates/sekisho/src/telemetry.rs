@@ -1,5 +1,7 @@
 //! Logs for people and programs, figures for Prometheus. No secret and no full mail address is ever a field.
 
+mod orders;
+
 use std::io::IsTerminal;
 use std::time::Duration;
 
@@ -13,6 +15,8 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::config::{Log, LogFormat};
+
+pub use orders::OrderFigures;
 
 /// Starts logging to standard error, so that standard output stays for answers.
 pub fn start(log: Log) {
@@ -32,6 +36,10 @@ pub fn start(log: Log) {
         registry.with(layer.with_writer(std::io::stderr)).try_init()
     };
 }
+
+/// Buckets of how long something took.
+const SECONDS: [f64; 14] =
+    [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 1.5, 5.0, 10.0];
 
 #[derive(Clone, Debug, Default, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub struct RequestLabels {
@@ -88,6 +96,7 @@ pub struct Metrics {
     pub delivery_seconds: Histogram,
     pub pick_up_seconds: Family<KindLabels, Histogram, fn() -> Histogram>,
     pub reconcile: Reconcile,
+    pub orders: OrderFigures,
 }
 
 /// What comparing sources with their providers found.
@@ -118,8 +127,6 @@ impl Reconcile {
 
 impl Default for Metrics {
     fn default() -> Self {
-        const SECONDS: [f64; 14] =
-            [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 1.5, 5.0, 10.0];
         const EVENTS: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 256.0, 1000.0];
         let mut metrics = Self {
             registry: Registry::with_prefix("sekisho"),
@@ -141,6 +148,7 @@ impl Default for Metrics {
             delivery_seconds: Histogram::new(SECONDS),
             pick_up_seconds: Family::new_with_constructor(|| Histogram::new(SECONDS)),
             reconcile: Reconcile::default(),
+            orders: OrderFigures::default(),
         };
         let it = &mut metrics;
         let registry = &mut it.registry;
@@ -198,6 +206,7 @@ impl Default for Metrics {
             it.pick_up_seconds.clone(),
         );
         it.reconcile.register(&mut it.registry);
+        it.orders.register(&mut it.registry);
         metrics
     }
 }
@@ -232,7 +241,9 @@ impl Metrics {
             delivery_seconds: _,
             pick_up_seconds,
             reconcile: Reconcile { listed, missing, differing, completeness },
+            orders,
         } = &metrics;
+        orders.have_one_of_each();
         for counted in [requests, events] {
             drop(counted.get_or_create(&RequestLabels::default()));
         }

@@ -4,6 +4,9 @@
 use crate::rule::{Rule, RuleError};
 use crate::time::HOUR_MS;
 
+/// What the probe of holds reports: rules of this trigger go by that, and by no order.
+pub const SYSTEM_FAULT: &str = "SYSTEM_FAULT";
+
 #[derive(Clone, Debug)]
 pub struct CompensationRule {
     pub name: String,
@@ -28,6 +31,8 @@ pub enum RuleSubject {
     Fulfilment,
     Reservation,
     Payment,
+    /// No order: what nodes report of themselves.
+    System,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,28 +42,41 @@ pub enum RuleAction {
     Refund,
     /// What came beyond what was asked for goes back.
     RefundSurplus,
+    /// The provider is asked what became of the payment, again and again while the hold lasts. Opens no case.
+    Fetch,
 }
 
 impl RuleAction {
-    pub const ALL: [Self; 3] = [Self::None, Self::Refund, Self::RefundSurplus];
+    pub const ALL: [Self; 4] = [Self::None, Self::Refund, Self::RefundSurplus, Self::Fetch];
 
     pub const fn name(self) -> &'static str {
         match self {
             Self::None => "none",
             Self::Refund => "refund",
             Self::RefundSurplus => "refund_surplus",
+            Self::Fetch => "fetch",
         }
     }
 
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|action| action.name() == text)
     }
+
+    /// Whether money goes back by it.
+    pub const fn refunds(self) -> bool {
+        match self {
+            Self::None | Self::Fetch => false,
+            Self::Refund | Self::RefundSurplus => true,
+        }
+    }
 }
 
 impl CompensationRule {
     /// A rule that does nothing and tells nobody yet.
     pub fn new(name: &str, trigger: &str, when: &str) -> Result<Self, RuleError> {
-        let subject = if when.contains("fulfilment.") {
+        let subject = if trigger == SYSTEM_FAULT {
+            RuleSubject::System
+        } else if when.contains("fulfilment.") {
             RuleSubject::Fulfilment
         } else if when.contains("reservation.") {
             RuleSubject::Reservation
@@ -94,7 +112,7 @@ pub fn shipped() -> Vec<CompensationRule> {
             ..rule(
                 "RENDER_FAILURE_FIRST",
                 "RENDER_FAILURE",
-                "fulfilment.retry_count >= 1 && fulfilment.status != \"done\" && !fulfilment.downgraded",
+                "fulfilment.retry_count >= 1 && fulfilment.status != \"done\" && !fulfilment.downgraded && !fulfilment.stopped",
             )
         },
         CompensationRule {
@@ -104,7 +122,7 @@ pub fn shipped() -> Vec<CompensationRule> {
             ..rule(
                 "RENDER_FAILURE_THIRD",
                 "RENDER_FAILURE",
-                "fulfilment.status == \"failed\" && !fulfilment.downgraded",
+                "fulfilment.status == \"failed\" && !fulfilment.downgraded && !fulfilment.stopped",
             )
         },
         CompensationRule {
@@ -129,6 +147,15 @@ pub fn shipped() -> Vec<CompensationRule> {
             )
         },
         CompensationRule {
+            after_ms: 10 * 60_000,
+            action: RuleAction::Fetch,
+            ..rule(
+                "WEBHOOK_DELAY",
+                "WEBHOOK_DELAY",
+                "reservation.status == \"hold\" && payment.status in [\"unpaid\", \"processing\"]",
+            )
+        },
+        CompensationRule {
             level: 2,
             tell: to(&["chat", "mail"]),
             respond_within_ms: response,
@@ -137,6 +164,17 @@ pub fn shipped() -> Vec<CompensationRule> {
                 "REFUND_FAILED",
                 "payment.attention in [\"refund_failed\", \"refund_given_up\", \"refund_by_hand\", \"refund_held_back\"]",
             )
+        },
+        CompensationRule {
+            level: 2,
+            tell: to(&["chat", "mail"]),
+            ..rule("SYSTEM_FAULT", SYSTEM_FAULT, "true")
+        },
+        CompensationRule {
+            after_ms: HOUR_MS,
+            level: 3,
+            tell: to(&["pager", "mail"]),
+            ..rule("SYSTEM_FAULT_UNRESOLVED", SYSTEM_FAULT, "true")
         },
         CompensationRule {
             action: RuleAction::RefundSurplus,

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::time::Time;
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fetch {
     pub provider: ApiProvider,
@@ -13,6 +15,9 @@ pub struct Fetch {
     /// How much later it is read, to see what became of it meanwhile.
     #[serde(default, skip_serializing_if = "is_default")]
     pub after_days: u32,
+    /// Of several questions about one thing, which this is.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub moment: Option<Time>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {

@@ -180,6 +180,7 @@ mod tests {
             object: "balance_transaction".into(),
             id: "txn_1".into(),
             after_days: 0,
+            moment: None,
         };
         let again = Fetch { after_days: 3, ..fetch.clone() };
         let fetched_again = r#"{"provider":"stripe","account":null,"livemode":true,"object":"balance_transaction","id":"txn_1","after_days":3}"#;

@@ -7,8 +7,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::alert::in_words;
+use super::incident::Incident;
 use super::notice::Step;
 use super::order_alert::of_order;
+use super::ordered::{OrderParty, led_to};
 use super::rule::{NotifyRule, To};
 use super::{Audience, Notice, NoticeStatus};
 use crate::directory::{Customer, Register, Staff, Tenant};
@@ -70,6 +72,9 @@ pub struct Named {
     pub tenant: Option<String>,
     pub customer: Option<String>,
     pub payment: Option<String>,
+    /// Of an order: the reservation, and what is made.
+    pub reservation: Option<String>,
+    pub fulfilment: Option<String>,
 }
 
 impl Named {
@@ -82,13 +87,29 @@ impl Named {
         Self {
             tenant: text(&body["tenant"]).or_else(|| text(&body["data"]["tenant"])),
             customer: text(&body["data"]["customer"]),
-            payment: text(&body["data"]["id"]).filter(|_| body["data"]["object"] == "payment"),
+            payment: match body["data"]["object"].as_str() {
+                Some("payment") => text(&body["data"]["id"]),
+                Some("reservation" | "fulfilment") => text(&body["data"]["payment"]),
+                _ => None,
+            },
+            reservation: match body["data"]["object"].as_str() {
+                Some("reservation") => text(&body["data"]["id"]),
+                Some("fulfilment") => text(&body["data"]["reservation"]),
+                _ => None,
+            },
+            fulfilment: text(&body["data"]["id"]).filter(|_| body["data"]["object"] == "fulfilment"),
         }
     }
 
     /// What must be known of them.
     pub fn keys(&self) -> Vec<Key> {
-        [self.tenant_key(), self.customer_key(), self.payment_key()].into_iter().flatten().collect()
+        let own = [self.tenant_key(), self.customer_key(), self.payment_key(), self.reservation_key()];
+        own.into_iter().flatten().collect()
+    }
+
+    /// What those lead to, as far as customers are told of it: the reservation of a payment, and its slot.
+    pub fn leads_to(&self, known: &Loaded) -> Vec<Key> {
+        led_to(self, known)
     }
 
     fn tenant_key(&self) -> Option<Key> {
@@ -101,7 +122,11 @@ impl Named {
         self.customer.as_ref().map(|id| Register::Customers.key(self.tenant.as_deref(), id))
     }
 
-    fn payment_key(&self) -> Option<Key> {
+    pub(super) fn reservation_key(&self) -> Option<Key> {
+        self.reservation.as_ref().map(|id| Key::new(Kind::Reservation, id))
+    }
+
+    pub(super) fn payment_key(&self) -> Option<Key> {
         self.payment.as_ref().map(|id| Key::new(Kind::Payment, id))
     }
 
@@ -116,6 +141,10 @@ impl Named {
         let mut customer = customer.unwrap_or_default();
         let state = self.payment_key().and_then(|key| known.states.get(&key));
         let payment = state.and_then(|state| payment::Facts::parse(&state.facts).ok());
+        let order = OrderParty::of(self, known, payment.as_ref());
+        // What was said for this very order goes before what the directory has.
+        customer.address = order.address.clone().or(customer.address);
+        customer.language = order.language.or(customer.language);
         if customer.address.is_none() {
             customer.address = payment.as_ref().and_then(|facts| facts.email().cloned());
         }
@@ -124,6 +153,7 @@ impl Named {
             customer,
             staff: staff.iter().map(|(id, one)| Person::of_staff(id, one)).collect(),
             receipt: payment.as_ref().map(ReceiptLink::of).unwrap_or_default(),
+            order,
         }
     }
 }
@@ -140,6 +170,7 @@ pub struct Parties {
     pub customer: Person,
     pub staff: Vec<Person>,
     pub receipt: ReceiptLink,
+    pub order: OrderParty,
 }
 
 /// Where the provider shows a receipt of the payment, as far as that is known by now.
@@ -295,7 +326,7 @@ fn data(
         "type": event.event_type,
         "at": event.created_at.unwrap_or(event.received_at),
     });
-    data["payment"] = json!(of_object("payment"));
+    data["payment"] = json!(of_object("payment").or_else(|| parties.order.payment.clone()));
     // What was announced stays as it was said; the receipt may have come later.
     if data["payment"]["receipt_url"].is_null() && data["payment"].is_object() {
         data["payment"]["receipt_url"] = json!(parties.receipt.url);
@@ -307,6 +338,18 @@ fn data(
     data["billing"] = json!(of_object("billing"));
     data["about"] = if own { body["about"].clone() } else { Value::Null };
     data["fulfilment"] = json!(of_object("fulfilment"));
+    if let Some(made) = data["fulfilment"].as_object_mut() {
+        made.insert("error".into(), body["about"]["error"].clone());
+        made.insert("refund_by".into(), body["about"]["refund_by"].clone());
+    }
+    data["reservation"] = json!(of_object("reservation"));
+    if let Some(reserved) = data["reservation"].as_object_mut() {
+        reserved.insert("title".into(), json!(parties.order.title));
+    }
+    data["order_page"] = json!(parties.order.page);
+    if own {
+        data["incident"] = json!(Incident::of(&event.event_type, body));
+    }
     data["alert"] = match of_object("alert") {
         Some(alert) => in_words(alert, language),
         None if own => of_order(&event.event_type, &body, language).unwrap_or_else(|| alert_of(event)),
@@ -331,6 +374,7 @@ pub fn frame(tenant: Option<&TenantPlace>, person: &Person, house: &House, langu
         "reminder": null,
         "alert": null,
         "fulfilment": null,
+        "reservation": null,
     })
 }
 

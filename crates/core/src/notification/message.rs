@@ -13,6 +13,8 @@ pub struct Message {
     pub id: String,
     /// Names the fact it tells: pagers fold what has the same key into one incident.
     pub key: String,
+    /// The incident of that key is over.
+    pub closes: bool,
     /// Whom it is for, by mail. Chat, webhook and pager have their place by configuration.
     pub to: Option<Recipient>,
     pub language: Language,

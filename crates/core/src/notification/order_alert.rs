@@ -26,6 +26,16 @@ pub fn of_order(event_type: &str, body: &Value, language: Language) -> Option<Va
             ];
             (title, Value::Null, fields)
         }
+        "case.resolved" => {
+            let title = t("Closed: an order needs no attention any more", "案件は解決済みです");
+            let fields = vec![
+                field("case", "対応案件", &data["id"]),
+                field("about", "対象", &data["subject"]),
+                field("by", "対応者", &about["by"]),
+                field("how", "対応方法", &about["how"]),
+            ];
+            (format!("{title}: {}", text(&about["trigger"])), about["note"].clone(), fields)
+        }
         "fulfilment.failed" => {
             let title = t("What was paid for could not be made", "制作に失敗しました");
             let fields = vec![

@@ -16,7 +16,12 @@ const NAME: &str = "n:";
 
 /// The name that keeps a notice single.
 pub fn name(notice: &Notice) -> String {
-    format!("{NAME}{}", notice.key)
+    named(&notice.key)
+}
+
+/// The name of the notice that has a key.
+pub fn named(key: &str) -> String {
+    format!("{NAME}{key}")
 }
 
 /// Adds to a set the notices that were not written down before; says how many. Those that wait have a job each.
@@ -67,7 +72,8 @@ pub fn send_job(id: &str, notice: &Notice, job: Seq, due_at: Time) -> NewJob {
         id: job,
         key: Some(format!("notice/{}", Notice::message_id(id, notice.again))),
         lane: Lane::by_channel(&notice.channel),
-        fifo: None,
+        // What ends an incident goes out after what began it.
+        fifo: notice.incident().map(|incident| format!("incident/{}/{}", notice.channel, incident.key)),
         due_at,
         event: None,
         task: Task::Send { notice: id.to_owned() },

@@ -1,12 +1,12 @@
 //! Which events are told to whom: the operator's rules, and what is to be worked out for an event because of them.
 
-use super::feedback;
+use super::{feedback, post};
 use crate::announcement::is_like_announced;
 use crate::event::{Stored, Trust};
 use crate::job::Notify;
 use crate::pattern::Pattern;
 use crate::rule::{self, RuleError, Variables};
-use crate::source_name::{FETCHED, Origin, is_of_the_house};
+use crate::source_name::{FETCHED, OWN, Origin, is_of_the_house};
 
 #[derive(Clone, Debug)]
 pub struct NotifyRule {
@@ -61,6 +61,20 @@ impl NotifyRule {
         self.filter.as_ref().map_or(Ok(true), |filter| filter.is_true(variables))
     }
 
+    /// The names of the notices by which a place was told of a case that is over now.
+    pub fn raised_before(&self, event: &Stored) -> Vec<String> {
+        let Some(target) = self.name.strip_prefix("sekisho-closed-").filter(|_| self.to == To::Place) else {
+            return Vec::new();
+        };
+        let body: serde_json::Value = serde_json::from_slice(&event.body).unwrap_or_default();
+        let levels = body["about"]["told"][target].as_array().cloned().unwrap_or_default();
+        let raised = event.event_id.replace("case.resolved/", "case.raised/");
+        let name = |level: &serde_json::Value| {
+            post::named(&format!("{OWN}/{raised}/{level}/sekisho-cases-{target}/channel"))
+        };
+        levels.iter().map(name).collect()
+    }
+
     /// Types are believed only from where they come: what is called as our announcements are is ours, unless the rule names
     /// its source. A hint, which anybody may have sent, must be named letter for letter. Answers that we read ourselves are
     /// nobody's news.
@@ -101,7 +115,6 @@ pub mod tests {
     use crate::delivery::route::tests::stored;
     use crate::id::Seq;
     use crate::job::Task;
-    use crate::source_name::OWN;
 
     pub fn rule(name: &str, events: &str, to: To) -> NotifyRule {
         NotifyRule {

@@ -18,7 +18,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::follow::{DEFAULT_POLICY, OrderPolicy};
+use super::follow::{DEFAULT_POLICY, OrderPart, OrderPolicy};
 use super::reading::Reading;
 use super::{Fetch, RefundCall, billing, payment};
 use crate::announcement::Announcement;
@@ -240,6 +240,13 @@ impl Batch<'_, '_> {
         {
             self.steps.decline(n, full);
             return Ok(());
+        }
+        for part in &input.reading.order {
+            if let OrderPart::Probe(probe) = part
+                && let Err(full) = self.orders.probe(n, probe, terms)?
+            {
+                self.steps.decline(n, full);
+            }
         }
         let mut paid: BTreeSet<String> = BTreeSet::new();
         if let Some(part) = &input.reading.billing {

@@ -35,6 +35,7 @@ impl Fetch {
             object: object.to_owned(),
             id: id.to_owned(),
             after_days: 0,
+            moment: None,
         })
     }
 
@@ -44,7 +45,11 @@ impl Fetch {
 
     /// The job that reads it: one, whatever asks for it.
     pub fn job(&self, id: Seq, at: Time) -> NewJob {
-        let again = if self.after_days == 0 { String::new() } else { format!("@{}d", self.after_days) };
+        let again = match (self.moment, self.after_days) {
+            (Some(moment), _) => format!("@{moment}"),
+            (None, 0) => String::new(),
+            (None, days) => format!("@{days}d"),
+        };
         NewJob {
             id,
             key: Some(format!("fetch/{}{again}", self.realm().name(&self.id))),
@@ -183,6 +188,7 @@ pub(super) mod listed {
             object: kind.to_owned(),
             id: listed["id"].as_str().unwrap().to_owned(),
             after_days: 0,
+            moment: None,
         };
         let answer = RawValue::from_string(listed.to_string()).unwrap();
         fetch.arrival(Seq::from_i64(8), Time::from_seconds(1_772_326_800), &answer).stored()
@@ -258,6 +264,7 @@ mod tests {
                 object: "payment".into(),
                 id: "1".into(),
                 after_days: 0,
+                moment: None,
             };
             fetch.when_unknown(job, made_at.plus_ms(after_ms))
         };
@@ -287,6 +294,7 @@ mod tests {
             object: "balance_transaction".into(),
             id: "txn_1".into(),
             after_days: 0,
+            moment: None,
         };
         let job = fetch.job(Seq::from_i64(7), Time::from_ms(1));
         assert_eq!(job.key.as_deref(), Some("fetch/stripe/acct_1/test/txn_1"));

@@ -5,6 +5,7 @@
 //! Time enters by deadlines: each decision says when the clock may next change something, and one timer is planned for that
 //! moment. A timer that comes early or twice finds nothing to do.
 
+mod asking;
 mod check;
 mod conditions;
 mod fulfilment;
@@ -17,7 +18,7 @@ use std::sync::LazyLock;
 
 use super::payment::{Derived, Facts, PaymentStatus};
 use super::refund::RefundPolicy;
-use crate::case::Word;
+use crate::case::{FaultReport, Word};
 use crate::compensation::{CompensationRule, shipped};
 use crate::fulfilment as ful;
 use crate::link::{LinkKeys, LinkedOrder, OrderLink};
@@ -28,6 +29,7 @@ use crate::time::{DAY_MS, HOUR_MS, Time};
 
 pub use check::{CheckedRule, OrderFacts, RuleStanding};
 
+pub(super) use asking::questions;
 pub(super) use conditions::conditions;
 pub(super) use fulfilment::{follow as follow_fulfilment, tier};
 pub(super) use reservation::{Wants, follow as follow_reservation};
@@ -140,8 +142,21 @@ pub enum OrderPart {
         id: String,
         word: CaseWord,
     },
+    /// A node says what does not work, or works again.
+    Fault(FaultReport),
+    /// A place is taken and given back, to see whether that works.
+    Probe(HoldProbe),
     /// A moment that was waited for has come.
     Deadline(Key),
+}
+
+/// A place that a node takes of a slot nobody sees, or gives back. Only the block of that slot is written: no reservation, no
+/// entry of the audit log, nothing that grows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HoldProbe {
+    /// Whose place it is: the node.
+    pub by: String,
+    pub takes: bool,
 }
 
 /// What a person may say of a case.

@@ -127,11 +127,17 @@ fn pagerduty(event: &Value) -> Reply {
         return Service::PagerDuty.refusal(403);
     }
     let payload = &event["payload"];
-    let fits = is_text(&event["dedup_key"], 255)
-        && is_text(&payload["summary"], 1024)
-        && is_text(&payload["source"], 1024)
-        && is_text(&payload["severity"], 8)
-        && event.to_string().len() <= 512 << 10;
+    // Only what opens an incident must say what it is.
+    let is_said = match event["event_action"].as_str() {
+        Some("trigger") => {
+            is_text(&payload["summary"], 1024)
+                && is_text(&payload["source"], 1024)
+                && is_text(&payload["severity"], 8)
+        }
+        Some("acknowledge" | "resolve") => true,
+        _ => false,
+    };
+    let fits = is_text(&event["dedup_key"], 255) && is_said && event.to_string().len() <= 512 << 10;
     if !fits {
         return Service::PagerDuty.refusal(400);
     }

@@ -2,7 +2,6 @@
 
 use sekisho_core::actor::Actor;
 use sekisho_core::case::{CaseFacts, CaseStatus, Word};
-use sekisho_core::compensation::RuleAction;
 use sekisho_core::settlement::follow::{CaseWord, OrderPart, OrderPolicy, view};
 use sekisho_core::settlement::{Change, Input, Reading};
 use sekisho_core::state::{Key, Kind, Loaded, Wanted};
@@ -103,7 +102,7 @@ async fn say(
 fn check_unordered(known: &CaseFacts, policy: &OrderPolicy) -> Result<()> {
     let Some((_, episode)) = known.newest() else { return Ok(()) };
     let mut fired = policy.rules.iter().filter(|rule| episode.fired.contains(&rule.name));
-    match fired.find(|rule| rule.action != RuleAction::None) {
+    match fired.find(|rule| rule.action.refunds()) {
         Some(rule) => Err(Refusal::Conflict(format!("the rule {} has ordered a refund already", rule.name))),
         None => Ok(()),
     }

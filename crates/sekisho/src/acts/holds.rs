@@ -1,26 +1,32 @@
 //! Places that are asked for. Requests wait as webhooks do: whoever is free takes all that came meanwhile, decides them
-//! together and commits them at once, so a hundred holds of one slot cost one version of it and not a hundred.
+//! together and commits them at once, so a hundred holds of one slot cost one version of it and not a hundred. Probes go the
+//! same way.
+
+mod answers;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sekisho_core::Time;
 use sekisho_core::change::{ChangeSet, Committed};
 use sekisho_core::reservation::ReservationFacts;
-use sekisho_core::settlement::follow::{OrderPolicy, view};
-use sekisho_core::settlement::{Change, Input, Terms, decide, names, order};
+use sekisho_core::settlement::follow::{HoldProbe, OrderPart, OrderPolicy, view};
+use sekisho_core::settlement::{Cause, Change, Input, Reading, Terms, decide, names, order};
 use sekisho_core::slot::Full;
 use sekisho_core::state::{Key, Kind, Loaded, Wanted};
+use sekisho_core::{Seq, Time};
 use sekisho_store::Store;
 use serde_json::Value;
 use tokio::sync::{Semaphore, oneshot};
+use tokio::time::Instant;
 
 use super::request::{Answered, OnceKey};
 use super::reservation::HoldDraft;
 use crate::env::Env;
 use crate::refusal::{Refusal, Result};
+use crate::telemetry::OrderFigures;
 use crate::transact::transact_apart;
+use answers::AnswerWindow;
 
 /// Holds that are decided together.
 const BATCH: usize = 256;
@@ -39,21 +45,81 @@ pub struct Holds(Arc<Inner>);
 
 struct Inner {
     env: Env,
+    figures: Option<OrderFigures>,
+    answers: AnswerWindow,
     waiting: Mutex<Vec<Waiting>>,
     hands: Arc<Semaphore>,
 }
 
 struct Waiting {
-    draft: HoldDraft,
-    request: Option<OnceKey>,
+    wanted: Wish,
     at: Time,
     answer: oneshot::Sender<Result<Answered>>,
 }
 
+/// What somebody waits for.
+enum Wish {
+    Places(Box<HoldDraft>, Option<OnceKey>),
+    Probe(HoldProbe),
+}
+
+impl Wish {
+    fn request(&self) -> Option<&OnceKey> {
+        match self {
+            Self::Places(_, request) => request.as_ref(),
+            Self::Probe(_) => None,
+        }
+    }
+
+    /// What no two may be asked for under at once.
+    fn claim(&self) -> Option<String> {
+        match self {
+            Self::Places(draft, _) => draft.claim(),
+            Self::Probe(_) => None,
+        }
+    }
+
+    fn input(&self, seq: Seq) -> Input {
+        match self {
+            Self::Places(draft, _) => draft.input(seq),
+            Self::Probe(probe) => {
+                let reading = Reading { order: vec![OrderPart::Probe(probe.clone())], ..Reading::default() };
+                Input { seq, reading, cause: Cause::system() }
+            }
+        }
+    }
+}
+
+/// What a probe does to its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProbeStep {
+    Take,
+    GiveBack,
+}
+
 impl Holds {
-    pub fn new(env: Env) -> Self {
+    pub fn new(env: Env, figures: Option<OrderFigures>) -> Self {
         let hands = Arc::new(Semaphore::new(AT_ONCE));
-        Self(Arc::new(Inner { env, waiting: Mutex::default(), hands }))
+        let answers = AnswerWindow::default();
+        Self(Arc::new(Inner { env, figures, answers, waiting: Mutex::default(), hands }))
+    }
+
+    /// How the requests about reservations were answered lately.
+    pub fn answers(&self) -> &AnswerWindow {
+        &self.0.answers
+    }
+
+    /// Takes a place that nobody sees, or gives it back, as any request for places.
+    pub async fn probe(
+        &self,
+        store: &Arc<dyn Store>,
+        policy: &Arc<OrderPolicy>,
+        by: &str,
+        step: ProbeStep,
+        at: Time,
+    ) -> Result<()> {
+        let probe = HoldProbe { by: by.to_owned(), takes: step == ProbeStep::Take };
+        self.wait(store, policy, Wish::Probe(probe), at).await.map(drop)
     }
 
     /// Asks for places, and waits for the answer.
@@ -65,13 +131,28 @@ impl Holds {
         request: Option<OnceKey>,
         at: Time,
     ) -> Result<Answered> {
+        let began = Instant::now();
+        let answer = self.wait(store, policy, Wish::Places(Box::new(draft), request), at).await;
+        if let Some(figures) = &self.0.figures {
+            figures.held(answer.as_ref().map(drop), began.elapsed());
+        }
+        answer
+    }
+
+    async fn wait(
+        &self,
+        store: &Arc<dyn Store>,
+        policy: &Arc<OrderPolicy>,
+        wanted: Wish,
+        at: Time,
+    ) -> Result<Answered> {
         let (answer, answered) = oneshot::channel();
         {
             let mut waiting = self.0.waiting.lock().expect("no code panics here");
             if waiting.len() >= WAITING_MAX {
                 return Err(busy());
             }
-            waiting.push(Waiting { draft, request, at, answer });
+            waiting.push(Waiting { wanted, at, answer });
         }
         self.set_to_work(store, policy);
         answered.await.unwrap_or_else(|_| Err(busy()))
@@ -144,7 +225,7 @@ async fn round(store: &dyn Store, env: &Env, policy: &OrderPolicy, waiting: Vec<
     // Two that name one thing can't be decided together: the second must see the first.
     let (mut claimed, mut later, mut now) = (BTreeSet::new(), Vec::new(), Vec::new());
     for one in waiting {
-        let names = one.draft.claim().into_iter().chain(one.request.as_ref().map(|one| one.key().id));
+        let names = one.wanted.claim().into_iter().chain(one.wanted.request().map(|one| one.key().id));
         let names: Vec<String> = names.collect();
         if names.iter().any(|name| claimed.contains(name)) {
             later.push(one);
@@ -153,12 +234,14 @@ async fn round(store: &dyn Store, env: &Env, policy: &OrderPolicy, waiting: Vec<
             now.push(one);
         }
     }
-    let mut entries: Vec<Entry> =
-        now.iter().map(|one| Entry { input: one.draft.input(env.fresh_seq(one.at)), answer: None }).collect();
+    let mut entries: Vec<Entry> = now
+        .iter()
+        .map(|one| Entry { input: one.wanted.input(env.fresh_seq(one.at)), answer: None })
+        .collect();
     let inputs: Vec<Input> = entries.iter().map(|entry| entry.input.clone()).collect();
     let mut wanted = names(&inputs);
     for (one, input) in now.iter().zip(&inputs) {
-        wanted.extend(Wanted::keys(one.request.as_ref().map(OnceKey::key)));
+        wanted.extend(Wanted::keys(one.wanted.request().map(OnceKey::key)));
         wanted.extend(Wanted::keys(new_keys(input)));
     }
     let decided = transact_apart(store, wanted, |wanted, loaded| {
@@ -219,7 +302,7 @@ fn decide_all(
         }
         let mut set = change.into_set(at, || env.fresh_seq(at));
         for n in &members {
-            let request = waiting[*n].request.as_ref();
+            let request = waiting[*n].wanted.request();
             if let (Some(request), Some(Ok(answered))) = (request, &entries[*n].answer) {
                 set.writes.push(request.write(&answered.answer));
             }
@@ -231,13 +314,16 @@ fn decide_all(
 
 /// The first answer, of what was asked for before; or why its reference can't be had.
 fn answered_before(one: &Waiting, entry: &Entry, loaded: &Loaded) -> Option<Result<Answered>> {
-    match OnceKey::repeated(one.request.as_ref(), loaded) {
+    match OnceKey::repeated(one.wanted.request(), loaded) {
         Ok(None) => {}
         Ok(Some(answered)) => return Some(Ok(answered)),
         Err(refusal) => return Some(Err(refusal)),
     }
     let taken = order::taken(&entry.input, loaded)?;
-    let reference = one.draft.reference().unwrap_or_default();
+    let reference = match &one.wanted {
+        Wish::Places(draft, _) => draft.reference().unwrap_or_default(),
+        Wish::Probe(_) => "",
+    };
     Some(Err(Refusal::Conflict(format!("the reference {reference:?} belongs to {}", taken.id))))
 }
 
@@ -264,7 +350,10 @@ fn answer(
     if let Some(refused) = &change.refused {
         return Err(Refusal::Conflict(refused.clone()));
     }
-    let hold = input.reading.hold().expect("holds are asked for here");
+    // A probe asks for no reservation.
+    let Some(hold) = input.reading.hold() else {
+        return Ok(Answered { answer: Value::Null, repeated: false });
+    };
     let key = Key::new(Kind::Reservation, &*hold.id);
     let write = change.writes.iter().find(|write| write.key == key);
     let write = write.ok_or_else(|| Refusal::Conflict("nothing would change".into()))?;

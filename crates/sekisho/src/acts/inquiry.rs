@@ -2,10 +2,12 @@
 
 use sekisho_core::actor::Actor;
 use sekisho_core::announcement::Announcement;
+use sekisho_core::audit::Role;
 use sekisho_core::change::ChangeSet;
 use sekisho_core::inquiry::{InquiryClosed, InquiryFacts, InquiryStatus, TAG};
-use sekisho_core::state::{Index, Key, Kind, Wanted, Write};
-use sekisho_store::Store;
+use sekisho_core::state::{DELETED, Index, Key, Kind, State, Wanted, Write};
+use sekisho_core::{Seq, Time};
+use sekisho_store::{StateFilter, Store};
 use serde_json::json;
 
 use super::reservation::by;
@@ -61,6 +63,9 @@ pub async fn close_inquiry(store: &dyn Store, id: &str, actor: &Actor<'_>) -> Re
     let key = Key::new(Kind::Inquiry, id);
     let closed = transact(store, Wanted::keys([key.clone()]), |loaded| -> Result<_> {
         let unknown = || Refusal::Missing(format!("no inquiry has the id {id}"));
+        if loaded.states.get(&key).is_some_and(State::is_deleted) {
+            return Err(unknown());
+        }
         let mut known = loaded.read::<InquiryFacts>(&key)?.ok_or_else(unknown)?;
         if !actor.may_touch(known.value.tenant.as_deref()) {
             return Err(unknown());
@@ -77,6 +82,55 @@ pub async fn close_inquiry(store: &dyn Store, id: &str, actor: &Actor<'_>) -> Re
     Ok(closed.await?)
 }
 
+/// Inquiries that are let go of at once.
+const FORGOTTEN_MAX: usize = 200;
+
+/// Turns the inquiries from before a moment into tombstones; says how many. Whoever asked, and what, is gone then.
+pub async fn forget_inquiries(store: &dyn Store, before: Time, at: Time) -> Result<usize> {
+    let mut forgotten = 0;
+    for status in InquiryStatus::ALL {
+        loop {
+            let filter = StateFilter {
+                status: Some(status.name().to_owned()),
+                // Ids are made in the order of time.
+                before: Some(Seq::floor_of(before).tagged(TAG)),
+                ..StateFilter::all(Kind::Inquiry, FORGOTTEN_MAX)
+            };
+            let found = store.find_states(filter).await?;
+            for state in &found {
+                forget(store, &state.key, at).await?;
+            }
+            forgotten += found.len();
+            if found.len() < FORGOTTEN_MAX {
+                break;
+            }
+        }
+    }
+    Ok(forgotten)
+}
+
+async fn forget(store: &dyn Store, key: &Key, at: Time) -> Result<()> {
+    let done = transact(store, Wanted::keys([key.clone()]), |loaded| -> Result<_> {
+        let nothing = ChangeSet::nothing(at);
+        if loaded.states.get(key).is_none_or(State::is_deleted) {
+            return Ok((nothing, ()));
+        }
+        let Some(known) = loaded.read::<InquiryFacts>(key)? else { return Ok((nothing, ())) };
+        let (tenant, livemode) = (known.value.tenant.clone(), known.value.livemode);
+        let index = Index {
+            status: Some(DELETED.to_owned()),
+            tenant: tenant.clone(),
+            livemode: Some(livemode),
+            ..Index::default()
+        };
+        let write = Write { index, ..Write::of(key, known.version, &known.value.forget(at)) };
+        let actor = Actor { name: "retention", role: Role::System, tenant: None, at };
+        let entry = actor.entry(tenant.as_deref(), "inquiry.forgotten", ("inquiry", &key.id), &json!({}));
+        Ok((ChangeSet { writes: vec![write], audit: vec![entry], ..nothing }, ()))
+    });
+    Ok(done.await?)
+}
+
 fn write(key: &Key, version: i64, facts: &InquiryFacts) -> Write {
     let index = Index {
         status: Some(facts.status().name().to_owned()),
@@ -86,3 +140,6 @@ fn write(key: &Key, version: i64, facts: &InquiryFacts) -> Write {
     };
     Write { index, ..Write::of(key, version, facts) }
 }
+
+#[cfg(test)]
+mod tests;

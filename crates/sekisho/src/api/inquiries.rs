@@ -58,7 +58,7 @@ async fn list(call: Call) -> Answer {
     let states = call.api.store.find_states(filter).await?;
     let next = states.last().filter(|_| states.len() == limit).map(|last| last.key.id.clone());
     let mut items = Vec::new();
-    for state in &states {
+    for state in states.iter().filter(|state| state.is_shown()) {
         items.push(queries::inquiry_view(state, call.scope >= Scope::Operate)?);
     }
     Ok(Page { items, next }.into())

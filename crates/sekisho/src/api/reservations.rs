@@ -14,6 +14,9 @@ use crate::config::Scope;
 use crate::types::{Cancel, Confirm, Extend, NewReservation, Page, Reservation};
 use crate::{acts, queries};
 
+/// What every address of reservations begins with.
+pub const PATH: &str = "/v1/reservations";
+
 pub const ENDPOINTS: &[Endpoint] = &[
     Endpoint {
         method: Method::Get,

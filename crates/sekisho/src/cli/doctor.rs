@@ -1,6 +1,8 @@
 //! `sekisho doctor`: looks at configuration, store, clock, server and surroundings, and says in words what is wrong
 //! and what to do about it.
 
+mod orders;
+
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -240,10 +242,11 @@ async fn check_store(config: &Config, add: &mut dyn FnMut(&'static str, Grade, S
             add("store", Grade::Look, format!("{url} does not exist yet; `sekisho serve` creates it"));
             return;
         }
-        Ok(Some(Condition { settings, dead, paused, registers })) => {
+        Ok(Some(Condition { settings, dead, paused, registers, has_slots, has_fulfilments })) => {
             dead.iter().for_each(|dead| tell_dead_letters(dead, add));
             tell_paused(&paused, add);
             tell_reconciliations(config, &registers, add);
+            orders::check(config, orders::OrdersInUse { has_slots, has_fulfilments }, add);
             tell_settings(&settings, add);
         }
     }

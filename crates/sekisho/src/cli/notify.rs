@@ -92,6 +92,7 @@ fn message(config: &Config, args: &Test) -> anyhow::Result<Message> {
         Err(flaw) => bail!("the template {TEMPLATE} can't be filled in: {flaw}; correct it, then try again"),
     };
     Ok(Message {
+        closes: false,
         key: id.clone(),
         to: args.to.clone().map(|address| Recipient { address, name: None }),
         language,

@@ -1,7 +1,7 @@
 //! `[[compensation]]`: what is done when something goes wrong with an order. A block under a shipped name changes that rule;
 //! any other is a rule of its own.
 
-use sekisho_core::compensation::{CompensationRule, RuleAction, shipped};
+use sekisho_core::compensation::{CompensationRule, RuleAction, RuleSubject, SYSTEM_FAULT, shipped};
 
 use super::table::{SettingKey, Table};
 
@@ -52,9 +52,9 @@ const KEYS: &[SettingKey<CompensationDraft>] = &[
     SettingKey {
         name: "action",
         example: "\"refund\"",
-        help: "none, refund (all that is left) or refund_surplus (what came beyond what was asked for).",
+        help: "none, refund (all that is left), refund_surplus (what came beyond what was asked for) or fetch (ask the provider what became of the payment).",
         set: |draft, given| {
-            let wanted = "expected \"none\", \"refund\" or \"refund_surplus\"";
+            let wanted = "expected \"none\", \"refund\", \"refund_surplus\" or \"fetch\"";
             draft.action = Some(RuleAction::parse(&given.text()?).ok_or(wanted)?);
             Ok(())
         },
@@ -133,6 +133,12 @@ impl Table for CompensationDraft {
             return Err(vec!["a compensation needs a name: write name = \"MY_RULE\"".into()]);
         };
         let known = shipped().into_iter().find(|rule| rule.name == name);
+        let is_of_system = |trigger: Option<&String>| trigger.is_some_and(|trigger| trigger == SYSTEM_FAULT);
+        let known_trigger = known.as_ref().map(|rule| &rule.trigger);
+        if self.when.is_some() && is_of_system(self.trigger.as_ref().or(known_trigger)) {
+            let problem = "the probe says when it holds: leave `when` out";
+            return Err(vec![format!("compensation {name}: {problem}")]);
+        }
         let when = self.when.or_else(|| known.as_ref().map(|rule| rule.when.as_str().to_owned()));
         let Some(when) = when else {
             return Err(vec![format!("compensation {name} needs a condition: write when = '…'")]);
@@ -143,9 +149,14 @@ impl Table for CompensationDraft {
         let rule = CompensationRule::new(&name, &trigger, &when).map_err(wrong)?;
         rule.when.check_order_condition().map_err(wrong)?;
         let known = known.as_ref().unwrap_or(&rule);
+        let action = self.action.unwrap_or(known.action);
+        if action == RuleAction::Fetch && (rule.subject != RuleSubject::Reservation || self.level > Some(0)) {
+            let problem = "`fetch` needs a condition over reservation, and tells nobody: leave `level` out";
+            return Err(vec![format!("compensation {name}: {problem}")]);
+        }
         Ok(CompensationRule {
             after_ms: self.after_ms.unwrap_or(known.after_ms),
-            action: self.action.unwrap_or(known.action),
+            action,
             level: self.level.unwrap_or(known.level),
             tell: self.tell.unwrap_or_else(|| known.tell.clone()),
             respond_within_ms: self.respond_within_ms.unwrap_or(known.respond_within_ms),
@@ -187,6 +198,8 @@ mod tests {
             ("name = \"MINE\"\nwhen = 'order.paid'", "`order` is not known"),
             ("name = \"MINE\"\nwhen = '1 + 1'", "expected true or false"),
             ("name = \"MINE\"\nwhen = 'true'\naction = \"shout\"", "refund_surplus"),
+            ("name = \"MINE\"\nwhen = 'payment.paid'\naction = \"fetch\"", "over reservation"),
+            ("name = \"SYSTEM_FAULT\"\nwhen = 'payment.paid'", "leave `when` out"),
             ("name = \"MINE\"\nwhen = 'true'\ntell = [\"phone\"]", "none of chat"),
             ("name = \"MINE\"\nwhen = 'true'\nlevel = 4", "level"),
         ] {

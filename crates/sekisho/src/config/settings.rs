@@ -295,6 +295,8 @@ pub const SETTINGS: &[Setting] = &[
     orders::CANCEL_UNTIL,
     orders::LATE_PAYMENT,
     orders::QUANTITY_MAX,
+    orders::PROBE,
+    orders::PROBE_EVERY,
     orders::ATTEMPTS,
     orders::TIMEOUT,
     orders::RETRY_WAIT,
@@ -305,6 +307,7 @@ pub const SETTINGS: &[Setting] = &[
     pages::URL,
     pages::SECRETS,
     pages::LINKS,
+    pages::INQUIRIES,
     pages::DATE_WORD,
     pages::DATE_WORD_EN,
     pages::ACCENT,
@@ -409,6 +412,16 @@ pub const SETTINGS: &[Setting] = &[
         help: "The [[channel]] for daily reminders of deadlines to staff; default: none are sent.",
         set: |config, given| {
             config.notifications.reminders = Some(given.text()?).filter(|text| !text.is_empty());
+            Ok(())
+        },
+    },
+    Setting {
+        section: "notifications",
+        key: "customers",
+        default: "\"\"",
+        help: "The mail [[channel]] by which customers hear of their orders: confirmed, expired, cancelled, not made, refunded; default: they hear nothing.",
+        set: |config, given| {
+            config.notifications.customers = Some(given.text()?).filter(|text| !text.is_empty());
             Ok(())
         },
     },

@@ -9,6 +9,7 @@ use sekisho_core::notification::{NotifyRule, To};
 use sekisho_core::pattern::Pattern;
 use sekisho_core::settlement;
 
+use super::told::CUSTOMER_NEWS;
 use super::{Config, Route, Source};
 
 /// Something that does not fit.
@@ -42,6 +43,7 @@ pub fn clashes(config: &Config, warnings: &mut Vec<String>) -> Vec<Clash> {
     warnings.extend(unheard_types(config));
     warnings.extend(clear_cookies(config));
     warnings.extend(no_dashboard(config));
+    warnings.extend(told_twice(config));
     let mut clashes: Vec<_> = clashes.into_iter().map(Clash::from).collect();
     clashes.extend(config.routes.iter().filter_map(|route| borrowed_name(config, route)));
     clashes.extend(unfit_rules(config));
@@ -161,6 +163,26 @@ fn no_dashboard(config: &Config) -> Option<String> {
     })
 }
 
+/// What `customers` tells already, and a block tells once more.
+fn told_twice(config: &Config) -> Vec<String> {
+    if config.notifications.customers.is_none() {
+        return Vec::new();
+    }
+    let mut told = Vec::new();
+    for rule in config.rules.iter().filter(|rule| rule.to == To::Customer) {
+        let same =
+            CUSTOMER_NEWS.iter().find(|(_, event, _)| rule.events.iter().any(|one| one.matches(event)));
+        told.extend(same.map(|(_, event, _)| {
+            let name = &rule.name;
+            format!(
+                "notify {name}: customers hear of {event} by [notifications] customers, too, so they get two mails; take \
+                 {event} out of this block"
+            )
+        }));
+    }
+    told
+}
+
 fn no_channel(config: &Config, name: &str) -> String {
     let known: Vec<_> = config.channels.iter().map(|channel| channel.name.as_str()).collect();
     let known =
@@ -181,6 +203,15 @@ fn missing_channels(config: &Config) -> Vec<String> {
                     "notifications.reminders: {name} is no mail channel; staff are reminded by mail"
                 ));
             }
+            Some(_) => {}
+        }
+    }
+    if let Some(name) = &notifications.customers {
+        match find(name) {
+            None => problems.push(missing("notifications.customers", name)),
+            Some(channel) if !channel.is_mail() => problems.push(format!(
+                "notifications.customers: {name} is no mail channel; customers hear of their orders by mail"
+            )),
             Some(_) => {}
         }
     }
@@ -206,6 +237,7 @@ fn unsuitable(config: &Config, rule: &NotifyRule) -> Option<String> {
         Some("payment") => SampleKind::Payment,
         Some("billing") => SampleKind::Billing,
         Some("fulfilment") => SampleKind::Fulfilment,
+        Some("reservation") => SampleKind::Reservation,
         _ => SampleKind::Alert,
     };
     rule.events.iter().find_map(|pattern| {

@@ -1,7 +1,7 @@
 //! An incident for whoever is on call, by PagerDuty's Events API v2: one try, and what became of it.
 //!
 //! Promises: the incident has the message's key, by which PagerDuty folds what is told again into the incident that
-//! is open. So a lost answer is not uncertain: it is just tried again. Limits are PagerDuty's own, and what does not
+//! is open; a message that closes the incident of its key resolves it. So a lost answer is not uncertain: it is just tried again. Limits are PagerDuty's own, and what does not
 //! fit ends with `…` or is left out and says so.
 
 use std::time::Duration;
@@ -67,6 +67,11 @@ impl PagerDuty {
     }
 
     fn event(&self, message: &Message, key: &str) -> String {
+        if message.closes {
+            let routing_key = self.routing_key.expose();
+            return json!({ "routing_key": routing_key, "event_action": "resolve", "dedup_key": key })
+                .to_string();
+        }
         let whole = self.event_with(message, key, &message.data);
         if whole.len() <= EVENT_BYTES_MAX {
             return whole;

@@ -57,6 +57,7 @@ fn payload(message: &Message) -> Value {
     let mut payload = json!({
         "id": message.id,
         "key": message.key,
+        "closes": message.closes,
         "template": message.template,
         "language": message.language.name(),
         "subject": message.subject,

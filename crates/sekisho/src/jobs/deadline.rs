@@ -10,6 +10,7 @@ use sekisho_core::settlement::follow::{OrderPart, OrderPolicy};
 use sekisho_core::settlement::{Cause, Change, Input, Reading, Terms, decide, names};
 use sekisho_core::state::{Key, Kind, Loaded};
 
+use super::accounts::ApiAccounts;
 use super::unwritten;
 use crate::engine::{Engine, Ran, Work};
 use crate::transact::{Decision, transact_in_steps};
@@ -17,11 +18,14 @@ use crate::transact::{Decision, transact_in_steps};
 /// Orders that are looked at at once.
 pub const AT_ONCE: usize = 16;
 
-pub struct Deadlines(Arc<OrderPolicy>);
+pub struct Deadlines {
+    orders: Arc<OrderPolicy>,
+    accounts: Arc<ApiAccounts>,
+}
 
 impl Deadlines {
-    pub fn new(orders: Arc<OrderPolicy>) -> Self {
-        Self(orders)
+    pub fn new(orders: Arc<OrderPolicy>, accounts: Arc<ApiAccounts>) -> Self {
+        Self { orders, accounts }
     }
 
     pub async fn run(&self, engine: &Engine, work: &Work, kind: &str, id: &str) -> Result<Ran, Failure> {
@@ -32,9 +36,11 @@ impl Deadlines {
         let reading = Reading { order: vec![part], ..Reading::default() };
         let inputs = [Input { seq, reading, cause: Cause::system() }];
         let mut wanted = names(&inputs);
+        let can_fetch = |realm: &str| self.accounts.can_fetch(realm);
         let ended = transact_in_steps(&*engine.store, wanted.clone(), |loaded: &Loaded| {
             let at = engine.node.now();
-            match decide(&inputs, &wanted, loaded, &Terms::of(at, &self.0)) {
+            let terms = Terms { can_fetch: &can_fetch, ..Terms::of(at, &self.orders) };
+            match decide(&inputs, &wanted, loaded, &terms) {
                 Ok(changes) => {
                     let change = changes.into_iter().next().unwrap_or_default();
                     Ok(Decision::Write(end(engine, work, change), ()))

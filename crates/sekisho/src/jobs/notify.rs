@@ -70,6 +70,10 @@ impl Notifier {
                 "the charge that brings the receipt is not known yet",
             ));
         }
+        if tries < PATIENCE && is_raising(engine, rule, event).await? {
+            let error = "what the case was raised by is not told yet";
+            return Err(Failure::transient("not_raised_yet", error));
+        }
         let notices = compose(rule, event, &parties, &self.notifications.house, engine.node.now());
         let posted = post(engine, &notices).await?;
         Ok(format!("{posted} of {} notices are new", notices.len()))
@@ -88,6 +92,16 @@ impl Notifier {
         let posted = post(engine, &notices).await?;
         Ok(format!("{posted} of {} reminders are new", notices.len()))
     }
+}
+
+/// Whether the end of a case would overtake its beginning at whoever is told by this rule: then nobody would end it there.
+async fn is_raising(engine: &Engine, rule: &NotifyRule, event: &Stored) -> Result<bool, Failure> {
+    let raised = rule.raised_before(event);
+    if raised.is_empty() {
+        return Ok(false);
+    }
+    let loaded = engine.store.load(raised.clone(), Vec::new()).await.map_err(unavailable)?;
+    Ok(raised.iter().any(|name| !loaded.names.contains_key(name)))
 }
 
 async fn post(engine: &Engine, notices: &[Notice]) -> Result<usize, Failure> {

@@ -288,6 +288,7 @@ impl Run<'_> {
                 object: "refund".into(),
                 id: refund::listed(refund)?.id,
                 after_days: 0,
+                moment: None,
             };
             Some(fetch.arrival(self.engine.node.next_seq(now), now, refund))
         };

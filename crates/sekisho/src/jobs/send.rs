@@ -18,8 +18,11 @@ use sekisho_core::mail_address::mask_text;
 use sekisho_core::notification::alert::News;
 use sekisho_core::notification::notice::HANDED_BACK;
 use sekisho_core::notification::template::Templates;
-use sekisho_core::notification::{Alert, Doubt, Message, Notice, NoticeStatus, Step, Then, message};
+use sekisho_core::notification::{
+    Alert, Audience, Doubt, Message, Notice, NoticeStatus, OrderPage, Step, Then, message,
+};
 use sekisho_core::queue::Failure;
+use sekisho_core::settlement::follow::LinkPolicy;
 use tokio::sync::SemaphorePermit;
 use tokio::time::Instant;
 
@@ -43,6 +46,8 @@ pub struct Sender {
     templates: Templates,
     /// Mails within an hour to one address, and no more.
     hourly_max: u32,
+    /// Customers' links are made when a mail goes out, and kept nowhere.
+    links: LinkPolicy,
 }
 
 /// How it went with waiting for a try's turn.
@@ -62,6 +67,7 @@ impl Sender {
             channels: channels.collect::<anyhow::Result<_>>()?,
             templates: config.templates.clone(),
             hourly_max: config.notifications.hourly_per_customer,
+            links: config.orders.links.clone(),
         })
     }
 
@@ -143,7 +149,12 @@ impl Sender {
         if channel.is_mail && to.is_none() {
             return Err(Failure::terminal("no_address", "no mail address is known; resend it with `--to`"));
         }
-        let rendered = self.templates.render(&notice.template, notice.language, &notice.data);
+        let mut data = notice.data.clone();
+        if notice.audience == Audience::Customer && channel.is_mail {
+            OrderPage::link(&mut data, &self.links);
+        }
+        let incident = notice.incident();
+        let rendered = self.templates.render(&notice.template, notice.language, &data);
         let rendered = rendered.map_err(|flaw| {
             Failure::terminal(
                 "template_error",
@@ -152,7 +163,8 @@ impl Sender {
         })?;
         Ok(Message {
             id: Notice::message_id(&pending.id, notice.again),
-            key: notice.key.clone(),
+            closes: incident.as_ref().is_some_and(|incident| incident.is_over),
+            key: incident.map_or_else(|| notice.key.clone(), |incident| incident.key),
             to,
             language: notice.language,
             subject: rendered.subject,

@@ -233,6 +233,8 @@ impl Settler {
         match answer {
             Some(Committed::Applied { repeated }) => {
                 works.iter().zip(&set.ends).for_each(|(work, ended)| engine.completer.note(work, ended));
+                let events = works.iter().filter_map(|work| work.event.as_ref());
+                events.for_each(|event| engine.metrics.orders.announced(event));
                 engine.held.let_go(works.iter().map(|work| work.job.lease));
                 batch.hand_on(&works, set, &repeated);
                 Vec::new()

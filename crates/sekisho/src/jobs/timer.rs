@@ -23,8 +23,8 @@ use super::reconcile::Reconciler;
 use super::unavailable;
 use crate::config::{Config, Notifications, Schedule};
 use crate::engine::{Engine, Ran, Work};
-use crate::queries;
 use crate::transact::queue;
+use crate::{acts, queries};
 
 /// Timers that fire at once.
 pub const AT_ONCE: usize = 4;
@@ -42,6 +42,8 @@ pub struct Timers {
     schedules: Vec<Schedule>,
     notifications: Notifications,
     kept_ms: i64,
+    /// How long what customers ask is kept.
+    inquiries_ms: i64,
     reconciler: Arc<Reconciler>,
     deadlines: Deadlines,
     /// What was planned lately, so that the store is not asked again and again.
@@ -56,6 +58,7 @@ impl Timers {
             schedules: config.schedules.clone(),
             notifications: config.notifications.clone(),
             kept_ms: config.retention.kept_ms(),
+            inquiries_ms: i64::try_from(config.pages.inquiries.as_millis()).unwrap_or(i64::MAX),
             reconciler,
             deadlines,
             planned: Mutex::default(),
@@ -112,7 +115,9 @@ impl Timers {
             }
             Timer::Forget => {
                 let forgotten = self.forget(engine).await.map_err(unavailable)?;
-                let note = (forgotten > 0).then(|| format!("{forgotten} events deleted"));
+                let inquiries = self.forget_inquiries(engine).await?;
+                let note = (forgotten + inquiries > 0)
+                    .then(|| format!("{forgotten} events and {inquiries} inquiries deleted"));
                 (
                     Outcome::Success { note },
                     Some(hour_of(engine.node.now()).plus_ms(HOUR_MS + FORGET_AFTER_MS)),
@@ -216,10 +221,21 @@ impl Timers {
         loop {
             let step = engine.store.forget(before, after, FORGET_MAX).await?;
             events += step.events;
-            let Some(next) = step.next else { return Ok(events) };
+            let Some(next) = step.next else { break };
             after = next;
             tokio::time::sleep(FORGET_PAUSE).await;
         }
+        Ok(events)
+    }
+
+    async fn forget_inquiries(&self, engine: &Engine) -> Result<usize, Failure> {
+        if !engine.node.may_forget() {
+            return Ok(0);
+        }
+        let at = engine.node.now();
+        let before = at.plus_ms(self.inquiries_ms.saturating_neg());
+        let forgotten = acts::forget_inquiries(&*engine.store, before, at).await;
+        forgotten.map_err(|refusal| Failure::transient("store_unavailable", refusal.to_string()))
     }
 }
 

@@ -15,6 +15,9 @@ pub struct Condition {
     pub paused: Vec<PausedChannel>,
     /// How sources compare with their providers, of those that were asked for and compared.
     pub registers: BTreeMap<String, SourceRegister>,
+    /// Whether places are sold, and whether something is made for customers.
+    pub has_slots: bool,
+    pub has_fulfilments: bool,
 }
 
 pub struct DeadLettersWaiting {
@@ -36,7 +39,13 @@ pub async fn condition(store: &dyn Store, sources: &[&str]) -> Result<Condition>
         dead: dead(store).await.unwrap_or_default(),
         paused: paused(store).await.unwrap_or_default(),
         registers: registers(store, sources).await.unwrap_or_default(),
+        has_slots: has_any(store, Kind::Slot).await.unwrap_or_default(),
+        has_fulfilments: has_any(store, Kind::Fulfilment).await.unwrap_or_default(),
     })
+}
+
+async fn has_any(store: &dyn Store, kind: Kind) -> Result<bool> {
+    Ok(!store.find_states(StateFilter::all(kind, 1)).await?.is_empty())
 }
 
 async fn dead(store: &dyn Store) -> Result<Option<DeadLettersWaiting>> {

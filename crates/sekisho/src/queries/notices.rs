@@ -46,6 +46,8 @@ pub struct NoticePage {
 /// Notices that are looked through for one page, and for one question to the store.
 const LOOKED_MAX: usize = 20_000;
 const LOOKED_AT_ONCE: usize = 200;
+/// From a payment to its reservation, from there to its slot.
+const LEADS_MAX: usize = 2;
 /// What the id of a notice begins with.
 const TAG: &str = "ntc_";
 
@@ -127,6 +129,15 @@ pub async fn parties_with(
     let mut known = store.load(Vec::new(), keys.clone()).await?;
     let drafted = keys.iter().filter_map(|key| drafts.get_key_value(key));
     known.states.extend(drafted.map(|(key, state)| (key.clone(), state.clone())));
+    for _ in 0..LEADS_MAX {
+        let more: Vec<_> = named.leads_to(&known).into_iter().filter(|_| to == To::Customer).collect();
+        if more.iter().all(|key| known.states.contains_key(key)) {
+            break;
+        }
+        known.states.extend(store.load(Vec::new(), more.clone()).await?.states);
+        let drafted = more.iter().filter_map(|key| drafts.get_key_value(key));
+        known.states.extend(drafted.map(|(key, state)| (key.clone(), state.clone())));
+    }
     let staff = match (to, &named.tenant) {
         (To::Staff, Some(tenant)) => of_tenant(store, Kind::Staff, tenant).await?,
         (To::Customer | To::Staff | To::Operators | To::Place, _) => Vec::new(),

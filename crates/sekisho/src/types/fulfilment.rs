@@ -27,6 +27,8 @@ pub struct Fulfilment {
     pub payment: Option<String>,
     pub customer: Option<String>,
     pub input: Option<serde_json::Value>,
+    /// When its reservation was cancelled: no other run is asked for, and `status` stays what it was.
+    pub stopped_at: Option<Time>,
     pub livemode: bool,
     pub tenant: Option<String>,
     pub created_at: Time,

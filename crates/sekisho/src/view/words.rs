@@ -209,6 +209,7 @@ pub fn reason(code: &str, lang: Language) -> &str {
         "store_unavailable" => ("the database did not answer", "データベースが応答しない"),
         "bad_credentials" => ("user or password refused", "認証情報が拒否された"),
         "bad_recipient" => ("unknown recipient", "宛先が存在しない"),
+        "not_raised_yet" => ("what it ends was not told yet", "開始の通知がまだ出ていない"),
         "no_address" | "no_address_yet" => ("no mail address is known", "メールアドレスがない"),
         "no_api_key" => ("no API key is configured", "API キーが未設定"),
         "no_tls" => ("no encryption offered", "暗号化に非対応"),

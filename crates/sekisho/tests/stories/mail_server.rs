@@ -73,6 +73,7 @@ fn g2_a_real_servers_refusals_are_understood() {
 
 fn message(to: &str) -> Message {
     Message {
+        closes: false,
         id: "ntc_1".into(),
         key: "acct/pi_1".into(),
         to: Some(Recipient { address: to.parse().unwrap(), name: Some("山田 太郎".into()) }),

@@ -49,6 +49,8 @@ mod notices;
 mod notices_cli;
 mod once;
 mod operator;
+mod order_faults;
+mod order_news;
 mod orders_cli;
 mod outages;
 mod proof;

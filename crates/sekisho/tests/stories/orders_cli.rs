@@ -254,7 +254,7 @@ fn f4_which_rules_hold_for_an_order_and_when_they_act_is_said_from_any_part_of_i
             table.mentions(&["ACTS AT", "RENDER_FAILURE_TIMEOUT", "waiting", "--all"]);
             let rules = gateway.type_in(&["compensation", "rules"]).done();
             rules.mentions(&[
-                "RENDER_FAILURE_TIMEOUT  RENDER_FAILURE     12h",
+                "RENDER_FAILURE_TIMEOUT   RENDER_FAILURE     12h",
                 "4h",
                 "amount_kept > 0",
                 "false",

@@ -13,6 +13,8 @@
 //! | `reminder` | `office`, `staff_name`, `threshold_days`, `renewals` and `assessments` (the first 200: `name`, `due_on`, `days_left`), `renewal_count` and `assessment_count` (all), `dashboard_url` or null, `today`; or null |
 //! | `alert` | `title`, `detail`, `happened_at`, `link` or null, `fields` (`name`, `value`); or null |
 //! | `fulfilment` | `id`; `name`, `error`, `refund_by`, `link` or null; or null |
+//! | `reservation` | as `GET /v1/reservations/{id}` shows it, with `title` of its slot or null; or null |
+//! | `order_url` | the page of the customer's order, or null |
 //! | `language`, `subject` | of the mail itself; the subject is not known in the subject |
 //!
 //! Every key is always there: [`complete`] adds what a caller left out as null, so that a strict template never stumbles
@@ -31,6 +33,8 @@ pub enum SampleKind {
     Billing,
     /// With the payment that it is for, if there is one.
     Fulfilment,
+    /// With the payment that it is for, if there is one.
+    Reservation,
     Reminder,
     Alert,
     /// About nothing: a sign of life.
@@ -44,6 +48,9 @@ impl SampleKind {
                 Some(Self::Payment)
             }
             "video-render-failure" => Some(Self::Fulfilment),
+            "reservation-confirmed" | "reservation-expired" | "reservation-cancelled" => {
+                Some(Self::Reservation)
+            }
             "deadline-reminder" => Some(Self::Reminder),
             "operator-alert" => Some(Self::Alert),
             "test" => Some(Self::Test),
@@ -56,6 +63,7 @@ impl SampleKind {
             Self::Payment => &["payment", "about"],
             Self::Billing => &["billing", "about"],
             Self::Fulfilment => &["fulfilment", "payment"],
+            Self::Reservation => &["reservation", "about", "payment"],
             Self::Reminder => &["reminder"],
             Self::Alert => &["alert"],
             Self::Test => &[],
@@ -63,7 +71,7 @@ impl SampleKind {
     }
 }
 
-const THINGS: [&str; 6] = ["payment", "about", "billing", "reminder", "alert", "fulfilment"];
+const THINGS: [&str; 7] = ["payment", "about", "billing", "reminder", "alert", "fulfilment", "reservation"];
 
 /// Never null as a whole.
 const ALWAYS: [&str; 3] = ["recipient", "brand", "event"];
@@ -77,7 +85,7 @@ pub fn both(kind: Option<SampleKind>, language: Language) -> Vec<(&'static str, 
             data[*thing] = Value::Null;
         }
     }
-    if kind == SampleKind::Fulfilment {
+    if matches!(kind, SampleKind::Fulfilment | SampleKind::Reservation) {
         samples[1].1["payment"] = Value::Null;
     }
     if kind == SampleKind::Reminder {
@@ -96,7 +104,7 @@ pub fn shape() -> &'static Value {
 
 /// Has this object whatever keys its maker gave it?
 pub fn is_open(path: &str) -> bool {
-    matches!(path, "payment.metadata" | "payment.facts")
+    matches!(path, "payment.metadata" | "payment.facts" | "reservation.metadata")
 }
 
 /// The data with every key of the shape.
@@ -142,12 +150,12 @@ fn full(language: Language) -> Value {
         "payment": payment(&words),
         "about": {
             "amount": 5000, "amount_missing": 0, "amount_received": 5000, "amount_refunded": 2000,
-            "amount_refund_pending": 1000, "at": "2026-11-16T05:05:00.000Z", "currency": "jpy", "customer": "cus_81K2", "dispute": "dp_1",
+            "amount_refund_pending": 1000, "at": "2026-11-16T05:05:00.000Z", "by": "CUSTOMER", "claim": 1, "currency": "jpy", "customer": "cus_81K2", "dispute": "dp_1",
             "expected_currency": "jpy", "failed_tries": 2, "failure": "expired_or_canceled_card", "fee": 180, "invoice": "in_1", "net": 4820,
             "paid_at": "2026-11-16T05:05:00.000Z", "paid_through": "2026-12-16T05:05:00.000Z",
             "payment_intents": ["pi_3PqZ"], "previous_status": "past_due", "reason": "fraudulent",
             "reference": "A-20261116-0042", "refund": "re_1", "requires_action": true, "status": "active", "subscription": "sub_1",
-            "tenant": "ten_4tR8",
+            "tenant": "ten_4tR8", "until": "2026-11-16T05:35:00.000Z", "why": "ill",
         },
         "billing": billing(),
         "reminder": {
@@ -177,6 +185,19 @@ fn full(language: Language) -> Value {
             "id": "ful_7Hq2", "name": words.video, "error": "encoder exited with 137",
             "refund_by": "2026-11-17T05:05:00.000Z", "link": "https://hoshizora.example/orders/A-20261116-0042",
         },
+        "reservation": reservation(&words),
+        "order_url": "https://hoshizora.example/orders/A-20261116-0042",
+    })
+}
+
+fn reservation(words: &Words) -> Value {
+    json!({
+        "id": "rsv_4kT9", "object": "reservation", "status": "confirmed", "slot": "dome-1:2026-11-22T19:00", "title": words.product,
+        "quantity": 2, "starts_at": "2026-11-22T10:00:00.000Z", "hold_expires_at": "2026-11-16T05:35:00.000Z",
+        "cancel_until": "2026-11-20T10:00:00.000Z", "confirmed_at": "2026-11-16T05:05:00.000Z",
+        "cancelled": { "at": "2026-11-17T05:05:00.000Z", "by": "CUSTOMER", "reason": "ill" },
+        "reference": "A-20261116-0042", "payment": "pay_01KA5Z7Q3M", "fulfilment": "ful_7Hq2", "customer": "cus_81K2",
+        "language": "ja", "livemode": true, "tenant": "ten_4tR8", "metadata": {}, "created_at": "2026-11-16T05:00:00.000Z",
     })
 }
 
@@ -267,6 +288,10 @@ fn sparse(language: Language) -> Value {
         },
         "alert": { "title": words.alert[0], "happened_at": "2026-11-16T05:05:00.000Z", "fields": nothing },
         "fulfilment": { "id": "ful_1" },
+        "reservation": {
+            "id": "rsv_1", "object": "reservation", "status": "hold", "slot": "s", "quantity": 1, "livemode": true,
+            "metadata": {}, "created_at": "2026-11-16T05:00:00.000Z",
+        },
     });
     complete(&data)
 }

@@ -35,7 +35,7 @@ fn g3_every_shipped_template_is_about_a_kind_of_thing() {
 
 #[test]
 fn g3_every_shipped_template_says_what_matters_in_both_languages() {
-    let cases: [(&str, Language, &[&str]); 18] = [
+    let cases: [(&str, Language, &[&str]); 24] = [
         (
             "payment-received",
             Language::Ja,
@@ -58,6 +58,21 @@ fn g3_every_shipped_template_says_what_matters_in_both_languages() {
         ("refund-failed", Language::En, &["did not go through", "We will contact you", "contact us"]),
         ("refund-pending", Language::Ja, &["まだ完了しておりません", "1,000円", "銀行口座"]),
         ("refund-pending", Language::En, &["has not arrived yet", "¥1,000", "bank account"]),
+        (
+            "reservation-confirmed",
+            Language::Ja,
+            &[
+                "ご予約が確定しました",
+                "2026年11月22日(日) 19:00",
+                "rsv_4kT9",
+                "https://hoshizora.example/orders/",
+            ],
+        ),
+        ("reservation-confirmed", Language::En, &["is confirmed", "Sun, Nov 22, 2026, 19:00", "¥5,000"]),
+        ("reservation-expired", Language::Ja, &["仮押さえを解除", "rsv_4kT9"]),
+        ("reservation-expired", Language::En, &["no payment in time", "rsv_4kT9"]),
+        ("reservation-cancelled", Language::Ja, &["キャンセルされました", "rsv_4kT9"]),
+        ("reservation-cancelled", Language::En, &["was cancelled", "rsv_4kT9"]),
         (
             "video-render-failure",
             Language::Ja,
@@ -146,7 +161,7 @@ fn g3_a_missing_variable_is_named_with_file_and_line() {
     let cases = [
         (
             "Hi {{ pament.id }}",
-            "mine.ja.txt:3: there is no variable `pament`; known are: about, alert, billing, brand, customer, event, fulfilment, language, payment, recipient, reminder, subject, tenant, time_zone; did you mean `payment`?",
+            "mine.ja.txt:3: there is no variable `pament`; known are: about, alert, billing, brand, customer, event, fulfilment, language, order_url, payment, recipient, reminder, reservation, subject, tenant, time_zone; did you mean `payment`?",
         ),
         (
             "Hi\n{% if false %}{{ payment.amuont }}{% endif %}",

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::board::{Board, Taken};
 use super::row::Row;
-use super::{Aggregate, Asked, Cause, Change, Derivation, Input, OrderDeadline, Terms, payment};
+use super::{Aggregate, Asked, Cause, Change, Derivation, Fetch, Input, OrderDeadline, Terms, payment};
 use crate::announcement::Announcement;
 use crate::audit::Entry;
 use crate::event::About;
@@ -30,6 +30,13 @@ pub struct Steps<'i> {
     forced: BTreeSet<Key>,
     /// By the input that they belong to.
     parts: Vec<Change>,
+}
+
+/// What an order waits for.
+pub enum NextStep {
+    Deadline(OrderDeadline),
+    /// The provider's answer.
+    Fetch(Fetch),
 }
 
 impl<'i> Steps<'i> {
@@ -72,8 +79,11 @@ impl<'i> Steps<'i> {
         self.parts[n].writes.push(write);
     }
 
-    pub fn plan(&mut self, n: usize, deadline: OrderDeadline) {
-        self.parts[n].deadlines.push(deadline);
+    pub fn plan(&mut self, n: usize, next: NextStep) {
+        match next {
+            NextStep::Deadline(deadline) => self.parts[n].deadlines.push(deadline),
+            NextStep::Fetch(fetch) => self.parts[n].fetches.push(fetch),
+        }
     }
 
     /// An entry that is caused by an input.

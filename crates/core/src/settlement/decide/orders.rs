@@ -4,8 +4,11 @@
 //! What is not loaded yet is written down as wanted; then the whole batch is decided again with it.
 
 mod announce;
+mod asking;
 mod cases;
+mod fault;
 mod kept;
+mod probe;
 mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +20,7 @@ use crate::case;
 use crate::compensation::Compensation;
 use crate::fulfilment as ful;
 use crate::reservation as rsv;
+use crate::settlement::Fetch;
 use crate::settlement::follow::{Hold, OrderMoney, Wants, follow_fulfilment, follow_reservation, member};
 use crate::settlement::refund::Automatic;
 use crate::slot::{Block, Claim, Full, Places, Slot, Untaken, block_key};
@@ -40,6 +44,8 @@ pub struct Orders<'l> {
     users: BTreeMap<Key, BTreeSet<usize>>,
     pub announcements: Vec<(usize, Announcement)>,
     pub deadlines: Vec<(usize, OrderDeadline)>,
+    /// What providers are asked for.
+    pub fetches: Vec<(usize, Fetch)>,
 }
 
 #[derive(Default)]
@@ -85,6 +91,7 @@ impl<'l> Orders<'l> {
             users: BTreeMap::new(),
             announcements: Vec::new(),
             deadlines: Vec::new(),
+            fetches: Vec::new(),
         }
     }
 

@@ -8,7 +8,7 @@ use super::board::Taken;
 use super::orders::RefundWanted;
 use super::{OrderDeadline, Terms};
 use crate::settlement::follow::{OrderMoney, OrderPart};
-use crate::settlement::payment::{Facts, RefundWish};
+use crate::settlement::payment::{Facts, RefundStatus, RefundWish};
 use crate::settlement::refund::{self, Rights, Wish};
 use crate::state::{Key, Kind};
 
@@ -20,7 +20,9 @@ impl Batch<'_, '_> {
     pub(super) fn touch_orders(&mut self, n: usize, taken: &Taken) {
         for id in &taken.touched {
             let has_members = |row: &super::row::Row<Facts>| {
-                row.clusters.iter().any(|one| !one.members.is_empty() || !one.refund_orders.is_empty())
+                row.clusters.iter().any(|one| {
+                    !one.members.is_empty() || !one.refund_orders.is_empty() || is_unpaid_back(one)
+                })
             };
             if self.payments.rows.get(id).is_some_and(has_members) {
                 self.orders.touch(Key::new(Kind::Payment, id), n);
@@ -41,6 +43,9 @@ impl Batch<'_, '_> {
                 OrderPart::NewFulfilment { id, facts } => self.orders.new_fulfilment(n, id, facts),
                 OrderPart::Fulfilment { id, facts } => self.orders.join_fulfilment(n, id, facts)?,
                 OrderPart::Case { id, word } => self.orders.hear_of_case(n, id, word, terms)?,
+                OrderPart::Fault(report) => self.orders.hear_of_fault(n, report, terms)?,
+                // Decided with the holds.
+                OrderPart::Probe(_) => {}
                 OrderPart::Deadline(anchor) => self.orders.touch(anchor.clone(), n),
             }
         }
@@ -105,6 +110,9 @@ impl Batch<'_, '_> {
             return Ok(());
         }
         self.orders.follow_cases(n, &members, None, terms, &mut followed)?;
+        if anchor.kind == Kind::Case {
+            self.orders.follow_fault(n, &anchor.id, terms, &mut followed)?;
+        }
         if !self.orders.wanted.is_empty() {
             return Ok(());
         }
@@ -195,4 +203,9 @@ impl Batch<'_, '_> {
         }
         Ok(true)
     }
+}
+
+/// A refund of it failed, whoever had ordered it: somebody must see to that.
+fn is_unpaid_back(facts: &Facts) -> bool {
+    facts.refunds.values().any(|refund| refund.status == RefundStatus::Failed)
 }

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{OrderMoney, OrderPolicy, conditions};
+use super::{OrderMoney, OrderPolicy, conditions, questions};
 use crate::case::{self, CaseFacts};
-use crate::compensation::{CompensatedBy, CompensationRule, RuleSubject};
+use crate::compensation::{CompensatedBy, CompensationRule, RuleAction, RuleSubject};
 use crate::fulfilment::FulfilmentFacts;
 use crate::reservation::ReservationFacts;
 use crate::rule::OrderVariables;
@@ -100,7 +100,9 @@ impl OrderFacts {
         for (id, subject) in self.subjects() {
             let variables = self.variables(id, subject, money.as_ref(), at, policy);
             let own = policy.rules.iter().filter(|rule| rule.is_enabled && rule.subject == subject);
-            let own: Vec<&CompensationRule> = own.collect();
+            let (asking, own): (Vec<_>, Vec<&CompensationRule>) =
+                own.partition(|rule| rule.action == RuleAction::Fetch);
+            checked.extend(asking.into_iter().map(|rule| self.check_asking(id, rule, &variables, at)));
             let triggers: BTreeSet<&str> = own.iter().map(|rule| rule.trigger.as_str()).collect();
             for trigger in triggers {
                 let rules: Vec<_> = own.iter().filter(|rule| rule.trigger == trigger).copied().collect();
@@ -125,8 +127,28 @@ impl OrderFacts {
                 conditions(money, of.and_then(|id| self.reservations.get(id)), made, at, policy)
             }
             RuleSubject::Reservation => conditions(money, self.reservations.get(id), None, at, policy),
-            RuleSubject::Payment => conditions(money, None, None, at, policy),
+            RuleSubject::Payment | RuleSubject::System => conditions(money, None, None, at, policy),
         }
+    }
+
+    /// A rule that asks the provider, which has no case.
+    fn check_asking<'r>(
+        &self,
+        subject: &str,
+        rule: &'r CompensationRule,
+        variables: &OrderVariables,
+        at: Time,
+    ) -> CheckedRule<'r> {
+        let standing = match (rule.when.holds_for(variables), self.reservations.get(subject)) {
+            (Err(error), _) => RuleStanding::Unanswered { why: error.to_string() },
+            (Ok(true), Some(facts)) => match questions(facts, rule, at).next {
+                Some(next) => RuleStanding::Waiting { since: facts.ours.at, at: next },
+                None => RuleStanding::Done { since: facts.ours.at },
+            },
+            (Ok(_), _) => RuleStanding::Idle,
+        };
+        let case = case::id_of(&rule.trigger, subject);
+        CheckedRule { rule, subject: subject.to_owned(), case, standing }
     }
 
     /// The rules of one case, followed on a copy of it.

@@ -38,6 +38,7 @@ pub fn conditions(
             "retry_count": facts.failed_runs(),
             "last_error": facts.last_error(),
             "downgraded": facts.downgraded_at.is_some(),
+            "stopped": facts.stopped_at.is_some(),
         })
     });
     OrderVariables::new(

@@ -27,6 +27,8 @@ pub fn follow(
     // Each run that ends may begin another, which begins open: so this ends.
     while let Some((number, run)) = facts.newest() {
         match run.result {
+            // Its reservation was cancelled: nobody waits for it any more.
+            RunResult::Open if facts.stopped_at.is_some() => break,
             RunResult::Open => {
                 let over = run.requested_at.unwrap_or(at).plus_ms(policy.timeout_ms);
                 if at < over {
@@ -70,7 +72,10 @@ fn may_start(
     reservation: Option<&reservation::ReservationFacts>,
     money: Option<&OrderMoney<'_>>,
 ) -> bool {
-    let is_free = facts.ours.tier == Tier::Free || money.is_none_or(OrderMoney::is_paid);
+    // What an operator confirmed is theirs, whatever was paid.
+    let is_free = facts.ours.tier == Tier::Free
+        || money.is_none_or(OrderMoney::is_paid)
+        || reservation.is_some_and(|one| one.confirm.is_some());
     let is_confirmed = reservation.is_none_or(|one| one.confirmed > one.lapsed);
     !is_over(facts) && is_free && is_confirmed
 }

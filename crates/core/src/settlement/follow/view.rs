@@ -112,6 +112,7 @@ pub fn fulfilment(id: &str, facts: &ful::FulfilmentFacts, tier: ful::Tier, polic
         "last_error": facts.last_error(),
         "expires_at": kept.or(ours.expires_at),
         "downgraded": facts.downgraded_at.is_some(),
+        "stopped_at": facts.stopped_at,
         "url": facts.newest().and_then(|(_, run)| run.url.as_ref()),
         "reservation": ours.reservation,
         "payment": ours.payment,

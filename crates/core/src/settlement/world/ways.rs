@@ -114,9 +114,11 @@ impl World {
         assert_eq!(derived.attention.map(Attention::name), ending.attention, "{order:?}");
         let ids: BTreeSet<&str> = self.told.iter().map(|told| &*told.id).collect();
         assert_eq!(ids.len(), self.told.len(), "{order:?} announces something twice: {ids:?}");
+        // Of what needs a person, a case is told, too.
+        let of_payment: Vec<_> = ids.iter().filter(|id| !id.contains("case.")).collect();
         let keys: BTreeSet<&str> =
-            ids.iter().map(|id| &id[id.find("payment.").expect("it tells of a payment")..]).collect();
-        assert_eq!(keys.len(), self.told.len(), "{order:?} announces one thing under two names: {ids:?}");
+            of_payment.iter().map(|id| &id[id.find("payment.").expect("it tells of a payment")..]).collect();
+        assert_eq!(keys.len(), of_payment.len(), "{order:?} announces one thing under two names: {ids:?}");
         for told in ending.told {
             assert!(keys.contains(told), "{order:?} does not announce {told}: {keys:?}");
         }
@@ -132,6 +134,8 @@ impl World {
             (one.born, one.clusters) = (None, Vec::new());
             one.emitted.clear();
             one.names.retain(is_lasting);
+            // A case is called after the payment, whose id depends on what came first.
+            one.members.retain(|id| !id.starts_with(crate::case::TAG));
             one.ours = one.ours.values().map(|ours| (String::new(), ours.clone())).collect();
         }
         let mut books: BTreeMap<(String, String), i64> = BTreeMap::new();

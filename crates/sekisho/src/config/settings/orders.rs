@@ -80,6 +80,28 @@ pub const QUANTITY_MAX: Setting = Setting {
     },
 };
 
+pub const PROBE: Setting = Setting {
+    section: RESERVATIONS,
+    key: "probe",
+    default: "true",
+    help: "Takes a place of a slot that nobody sees and gives it back, again and again, once there are slots: operators hear when that fails.",
+    set: |config, given| {
+        config.reservations.probe = given.boolean()?;
+        Ok(())
+    },
+};
+
+pub const PROBE_EVERY: Setting = Setting {
+    section: RESERVATIONS,
+    key: "probe_every",
+    default: "\"1m\"",
+    help: "How often. Three failures in a row open a case, ten successes close it.",
+    set: |config, given| {
+        config.reservations.probe_every = at_least(given.duration()?, Duration::from_millis(100))?;
+        Ok(())
+    },
+};
+
 pub const ATTEMPTS: Setting = Setting {
     section: FULFILMENT,
     key: "attempts",

@@ -52,6 +52,17 @@ pub const LINKS: Setting = Setting {
     },
 };
 
+pub const INQUIRIES: Setting = Setting {
+    section: SECTION,
+    key: "inquiries",
+    default: "\"365d\"",
+    help: "How long what customers ask by the form is kept; then only that they asked.",
+    set: |config, given| {
+        config.pages.inquiries = at_least(given.duration()?, Duration::from_secs(1))?;
+        Ok(())
+    },
+};
+
 pub const DATE_WORD: Setting = Setting {
     section: SECTION,
     key: "date_word",

@@ -72,6 +72,9 @@ pub fn action(code: &str, lang: Language) -> &str {
         "case.acknowledged" => ("a case was acknowledged", "対応案件を確認"),
         "case.resolved" => ("a case was resolved", "対応案件を解決"),
         "inquiry.received" => ("a customer asked something", "お客様からの問い合わせを受付"),
+        "inquiry.forgotten" => {
+            ("an inquiry was kept long enough, and deleted", "保管期限を過ぎた問い合わせを削除")
+        }
         "inquiry.closed" => ("an inquiry was closed", "問い合わせを完了"),
         "order_link.revoked" => ("links to an order's page were revoked", "お客様用リンクを無効化"),
         "compensation.recorded" => ("a compensation was recorded", "補償を記録"),

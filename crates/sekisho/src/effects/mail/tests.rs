@@ -37,6 +37,7 @@ fn message() -> Message {
     Message {
         id: "ntc_1".into(),
         key: "acct/pi_1".into(),
+        closes: false,
         to: Some(Recipient { address: TO.parse().unwrap(), name: Some("山田 太郎".into()) }),
         language: Language::Ja,
         subject: "お支払いを確認しました".into(),

@@ -93,3 +93,17 @@ fn g1_settings_that_cannot_work_are_refused() {
     }
     assert!(PagerDuty::new(good, &Env::system()).is_ok());
 }
+
+#[tokio::test]
+async fn g1_what_is_over_resolves_the_incident_of_its_key() {
+    let chat = Chat::start().unwrap();
+    let pager = pager(&chat, ROUTING_KEY);
+    assert_eq!(verdict(&pager.send(&message(), LONG).await).0, "accepted");
+    assert_eq!(chat.open_incidents().into_iter().collect::<Vec<_>>(), ["refund/re_1"]);
+    let over = Message { closes: true, id: "ntc_2".into(), ..message() };
+    assert_eq!(verdict(&pager.send(&over, LONG).await).0, "accepted");
+    assert_eq!(chat.open_incidents().len(), 0);
+    let expected =
+        json!({ "routing_key": ROUTING_KEY, "event_action": "resolve", "dedup_key": "refund/re_1" });
+    assert_eq!(chat.received()[1].json(), expected);
+}

@@ -25,6 +25,7 @@ pub fn message() -> Message {
     Message {
         id: "ntc_1".to_owned(),
         key: "refund/re_1".to_owned(),
+        closes: false,
         to: None,
         language: Language::Ja,
         subject: "返金に失敗しました".to_owned(),

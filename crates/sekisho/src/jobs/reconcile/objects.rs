@@ -155,6 +155,7 @@ impl Reader<'_> {
             object: object.to_owned(),
             id: named.id.clone(),
             after_days: 0,
+            moment: None,
         };
         let now = self.base.node.now();
         // Compared as if it had been read when it was made: that it was read later is no news.

@@ -141,6 +141,7 @@ impl Shop {
                 object: event["data"]["object"]["object"].as_str().unwrap().to_owned(),
                 id: event["data"]["object"]["id"].as_str().unwrap().to_owned(),
                 after_days: 0,
+                moment: None,
             };
             let object = serde_json::value::to_raw_value(&event["data"]["object"]).unwrap();
             let arrival = arrival.arrival(self.engine.node.next_seq(now), now, &object);

@@ -1,12 +1,13 @@
 //! What is told of reservations and fulfilments: only the present, each thing once.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
 use super::{Orders, is};
 use crate::announcement::Announcement;
 use crate::case;
+use crate::compensation::CompensationRule;
 use crate::fulfilment as ful;
 use crate::reservation as rsv;
 use crate::settlement::Terms;
@@ -161,6 +162,17 @@ fn of_fulfilment(
     told
 }
 
+/// Who was told of an episode, each with the levels.
+fn told_of<'r>(episode: &case::Episode, rules: &[&'r CompensationRule]) -> BTreeMap<&'r str, BTreeSet<u8>> {
+    let mut told: BTreeMap<&str, BTreeSet<u8>> = BTreeMap::new();
+    for rule in rules.iter().filter(|rule| rule.level > 0 && episode.fired.contains(&rule.name)) {
+        for target in &rule.tell {
+            told.entry(target).or_default().insert(rule.level);
+        }
+    }
+    told
+}
+
 /// Levels that were reached, reminders, and what people said. A case that was over before anybody was told tells nothing.
 fn of_case(id: &str, facts: &case::CaseFacts, terms: &Terms<'_>) -> Vec<Told> {
     let Some((number, episode)) = facts.newest() else { return Vec::new() };
@@ -192,7 +204,9 @@ fn of_case(id: &str, facts: &case::CaseFacts, terms: &Terms<'_>) -> Vec<Told> {
         told.push((format!("case.acknowledged/{id}/{number}"), "case.acknowledged", said(word)));
     }
     if let Some(word) = episode.resolved.as_ref().filter(|_| !episode.levels.is_empty()) {
-        told.push((format!("case.resolved/{id}/{number}"), "case.resolved", said(word)));
+        let mut about = said(word);
+        about["told"] = json!(told_of(episode, &own));
+        told.push((format!("case.resolved/{id}/{number}"), "case.resolved", about));
     }
     told
 }

@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 
 use super::{Followed, Kept, Orders, RefundWanted, is, load};
 use crate::case::{self, Word};
-use crate::compensation::{self, CompensatedBy, Compensation, CompensationRule, RuleAction, RuleSubject};
+use crate::compensation::{
+    self, CompensatedBy, Compensation, CompensationRule, RuleAction, RuleSubject, SYSTEM_FAULT,
+};
+use crate::provider::{encode_hex, sha256};
 use crate::reservation as rsv;
 use crate::rule::OrderVariables;
 use crate::settlement::Terms;
@@ -33,13 +36,18 @@ impl Orders<'_> {
         followed: &mut Followed,
     ) -> Result<(), String> {
         for asked in self.asked(members, money, terms) {
-            let own = |rule: &&CompensationRule| rule.is_enabled && rule.subject == asked.subject;
+            let own = |rule: &&CompensationRule| {
+                rule.is_enabled && rule.subject == asked.subject && rule.action != RuleAction::Fetch
+            };
             let rules: Vec<&CompensationRule> = terms.orders.rules.iter().filter(own).collect();
             let triggers: BTreeSet<&str> = rules.iter().map(|rule| rule.trigger.as_str()).collect();
             for trigger in triggers {
                 let rules: Vec<_> = rules.iter().filter(|rule| rule.trigger == trigger).copied().collect();
                 self.follow_case(n, &asked, &rules, money, terms, followed)?;
             }
+        }
+        if let Some(money) = money {
+            self.ask_providers(n, members, money, terms, followed);
         }
         Ok(())
     }
@@ -99,7 +107,10 @@ impl Orders<'_> {
         let holds: Vec<bool> =
             rules.iter().map(|rule| rule.when.holds_for(&asked.variables).unwrap_or_default()).collect();
         let trigger = &rules[0].trigger;
-        let id = case::id_of(trigger, &asked.id);
+        let id = match self.opened_before(n, asked, trigger)? {
+            Some(id) => id,
+            None => case::id_of(trigger, &asked.id),
+        };
         if !asked.known.contains(&id) {
             if !holds.contains(&true) {
                 return Ok(());
@@ -115,7 +126,7 @@ impl Orders<'_> {
         for fired in fired {
             let rule = rules[fired.rule];
             let amount = match rule.action {
-                RuleAction::None => continue,
+                RuleAction::None | RuleAction::Fetch => continue,
                 RuleAction::Refund => None,
                 RuleAction::RefundSurplus => Some(money.map_or(0, OrderMoney::surplus)),
             };
@@ -129,6 +140,19 @@ impl Orders<'_> {
             });
         }
         Ok(())
+    }
+
+    /// The case of a payment that was opened while it had another id, before it turned out to be one with this.
+    fn opened_before(&mut self, n: usize, asked: &Asked, trigger: &str) -> Result<Option<String>, String> {
+        if asked.subject != RuleSubject::Payment {
+            return Ok(None);
+        }
+        for id in &asked.known {
+            if self.case(n, id)?.is_some_and(|row| row.now.trigger == trigger) {
+                return Ok(Some(id.clone()));
+            }
+        }
+        Ok(None)
     }
 
     fn open_case(
@@ -167,7 +191,7 @@ impl Orders<'_> {
         }
     }
 
-    fn case(&mut self, n: usize, id: &str) -> Result<Option<&mut Kept<case::CaseFacts>>, String> {
+    pub(super) fn case(&mut self, n: usize, id: &str) -> Result<Option<&mut Kept<case::CaseFacts>>, String> {
         let key = Key::new(Kind::Case, id);
         self.use_by(n, &key);
         if !self.cases.contains_key(id) {
@@ -211,7 +235,10 @@ impl Orders<'_> {
         }
         let payment = facts.payment.as_ref().map(|id| Key::new(Kind::Payment, id));
         let reservation = facts.reservation.as_ref().map(|id| Key::new(Kind::Reservation, id));
-        let of_subject = || Key::new(Kind::Fulfilment, &*facts.subject);
+        let of_subject = || match facts.trigger.as_str() {
+            SYSTEM_FAULT => Key::new(Kind::Case, id),
+            _ => Key::new(Kind::Fulfilment, &*facts.subject),
+        };
         self.touch(payment.or(reservation).unwrap_or_else(of_subject), n);
         Ok(())
     }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::super::Terms;
-use super::super::finish::Steps;
+use super::super::finish::{NextStep, Steps};
 use super::{Kept, Orders};
 use crate::announcement::Announcement;
 use crate::audit::Entry;
@@ -141,8 +141,11 @@ impl Orders<'_> {
         for (id, (n, record)) in &self.compensations {
             steps.announce(*n, recorded(id, record, terms));
         }
+        for (n, fetch) in self.fetches {
+            steps.plan(n, NextStep::Fetch(fetch));
+        }
         for (n, deadline) in self.deadlines {
-            steps.plan(n, deadline);
+            steps.plan(n, NextStep::Deadline(deadline));
         }
     }
 }
