@@ -36,7 +36,7 @@ impl Shop {
         let config = Config::default();
         let known = OrderContext::of(&config);
         let room = Room::with(config, Arc::clone(&store)).await;
-        Self { room, store, known, env: Env::system(), holds: Holds::new(Env::system()) }
+        Self { room, store, known, env: Env::system(), holds: Holds::new(Env::system(), None) }
     }
 
     fn actor(&self) -> Actor<'static> {

@@ -7,7 +7,6 @@ use crate::case::{self, Word};
 use crate::compensation::{
     self, CompensatedBy, Compensation, CompensationRule, RuleAction, RuleSubject, SYSTEM_FAULT,
 };
-use crate::provider::{encode_hex, sha256};
 use crate::reservation as rsv;
 use crate::rule::OrderVariables;
 use crate::settlement::Terms;
