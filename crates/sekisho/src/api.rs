@@ -175,7 +175,7 @@ pub fn router(
 ) -> Router {
     let ApiSettings { known, places, schedules, channels, notifications, reconciler, grace, holds } =
         settings;
-    let env = engine.as_ref().map_or_else(Env::system, |engine| engine.node.env.clone());
+    let env = engine.as_ref().map_or_else(Env::system, |engine| engine.node.steady_env());
     let api = ApiContext {
         store,
         engine,

@@ -263,7 +263,7 @@ async fn admit(
     cookies: &Cookies,
     request: Request,
 ) -> Answer {
-    let at = console.env().wall();
+    let at = console.engine.node.now();
     let (parts, body) = request.into_parts();
     let peer = parts.extensions.get::<RemotePeer>().copied();
     let who = match page.needs {

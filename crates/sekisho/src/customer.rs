@@ -145,7 +145,7 @@ async fn at_order(
 
 /// The link, then how often it was used, then its order.
 async fn admit(shop: Arc<Customers>, token: String, request: Request) -> Result<Visit, Trouble> {
-    let at = shop.node.env.wall();
+    let at = shop.node.now();
     let (parts, body) = request.into_parts();
     let peer = parts.extensions.get::<RemotePeer>().map(|peer| peer.named.to_string()).unwrap_or_default();
     let is_act = parts.method == http::Method::POST;

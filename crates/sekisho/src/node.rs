@@ -178,6 +178,12 @@ impl Node {
         self.clock().steady(Moment::now(&self.env))
     }
 
+    /// The world by the time of this node: what people and apps do does not hang on a clock that jumped.
+    pub fn steady_env(self: &Arc<Self>) -> Env {
+        let node = Arc::clone(self);
+        self.env.clone().with_wall(move || node.now())
+    }
+
     fn clock(&self) -> Clock {
         *self.clock.lock().expect("no code panics here")
     }
@@ -456,6 +462,21 @@ mod tests {
             let off = believed.map(|believed: i64| (believed - jump).abs());
             assert!(off.is_some_and(|off| off < 1_000), "{days} days: {believed:?}");
             assert_eq!(node.may_forget(), may_forget, "{days} days");
+        }
+    }
+
+    #[tokio::test]
+    async fn f1_what_people_and_apps_do_does_not_hang_on_a_clock_that_jumped() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let ahead = Arc::new(std::sync::atomic::AtomicI64::new(0));
+        let shown = Arc::clone(&ahead);
+        let env = Env::system().with_wall(move || crate::now().plus_ms(shown.load(Ordering::Relaxed)));
+        let node = Arc::new(Node::join(store, Arc::default(), env).await.unwrap());
+        for jump in [60 * 60_000, -60 * 60_000, 365 * 24 * 60 * 60_000] {
+            ahead.store(jump, Ordering::Relaxed);
+            let off = node.steady_env().wall().ms() - crate::now().ms();
+            assert!(off.abs() < 60_000, "{jump} ms: {off} ms");
+            assert!((node.env.wall().ms() - crate::now().ms() - jump).abs() < 60_000);
         }
     }
 

@@ -1,14 +1,15 @@
 //! `sekisho bench`: what this machine can do. Absolute figures mean little on shared machines, so everything is
 //! measured beside a peer in the same run, and what counts is the ratio.
 //!
-//! [`ingest`] receiving alone · [`settle`] received and settled · [`e2e`] received, decided, delivered · [`growth`] cost against history · [`crowd`] cost
-//! beside a destination that is down · [`console`] pages against history
+//! [`ingest`] receiving alone · [`settle`] received and settled · [`e2e`] received, decided, delivered · [`holds`] places held ·
+//! [`growth`] cost against history · [`crowd`] cost beside a destination that is down · [`console`] pages against history
 
 mod console;
 mod crowd;
 mod e2e;
 mod fill;
 mod growth;
+mod holds;
 mod ingest;
 mod servers;
 mod settle;
@@ -38,6 +39,8 @@ pub enum Command {
     Settle(settle::Args),
     /// How many events a second are received, decided and delivered to an application, and what the queue costs
     E2e(e2e::Args),
+    /// How many reservations a second are held, in slots of their own and in one, beside events that are processed
+    Holds(holds::Args),
     /// Whether an event costs more when many are stored already
     Growth(growth::Args),
     /// Whether a destination with many waiting jobs costs the others
@@ -82,6 +85,7 @@ pub async fn run(command: Command, context: &Context) -> anyhow::Result<ExitCode
             Command::Ingest(args) => on_stage(kind, &args.folder, |stage| ingest::run(&args, stage)),
             Command::Settle(args) => on_stage(kind, &args.folder, |stage| settle::run(&args, stage)),
             Command::E2e(args) => on_stage(kind, &args.folder, |stage| e2e::run(&args, stage)),
+            Command::Holds(args) => on_stage(kind, &args.folder, |stage| holds::run(&args, stage)),
             Command::Growth(args) => on_stage(kind, &args.folder, |stage| growth::run(&args, stage)),
             Command::Crowd(args) => on_stage(kind, &args.folder, |stage| crowd::run(&args, stage)),
             Command::Console(args) => on_stage(kind, &args.folder, |stage| console::run(&args, stage)),

@@ -51,6 +51,7 @@ mod once;
 mod operator;
 mod order_faults;
 mod order_news;
+mod orders;
 mod orders_cli;
 mod outages;
 mod proof;

@@ -184,6 +184,10 @@ impl<'i> Steps<'i> {
     }
 
     fn write<F: Aggregate>(&mut self, n: usize, key: &Key, row: &mut Row<F>, terms: &Terms<'_>) {
+        // What is written only as a lock was not touched: without what it was, its money would be booked anew.
+        if row.derivation_before.is_none() {
+            row.touch();
+        }
         let version = row.state.as_ref().map_or(0, |state| state.version);
         let part = &mut self.parts[n];
         if let Some(into) = &row.into {

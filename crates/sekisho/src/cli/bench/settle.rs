@@ -95,6 +95,12 @@ pub fn run(args: &Args, stage: &Stage) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// One turn, for those who compare with it.
+pub fn settled_per_second(connections: u16, seconds: u16, stage: &Stage) -> anyhow::Result<f64> {
+    let args = Args { connections, seconds, rounds: 1, json: false, folder: stage.folder.clone() };
+    Ok(turn(&args, stage, "settled", "gateway,worker", 1)?.finished_per_second)
+}
+
 fn turn(args: &Args, stage: &Stage, name: &str, role: &str, round: u16) -> anyhow::Result<Turn> {
     let name = format!("{name}-{round}");
     let store = stage.fresh_store(&name)?;

@@ -307,8 +307,17 @@ impl Orders<'_> {
         terms: &Terms<'_>,
     ) -> BTreeSet<String> {
         let facts = money.facts;
+        // What failed and was then made by another order is that order's: one refund is one record.
+        let is_made_anew = |key: &str| {
+            let others = facts.refund_orders.iter().filter(|(other, _)| *other != key);
+            let is_done = |(other, order): (&String, &RefundOrder)| {
+                facts.refund_order_status(other, order) == RefundOrderStatus::Done
+            };
+            facts.refunds_by(key).next().is_some() && others.into_iter().any(is_done)
+        };
         let is_over = |key: &str, order: &RefundOrder| match facts.refund_order_status(key, order) {
-            RefundOrderStatus::Done | RefundOrderStatus::MetElsewhere => true,
+            RefundOrderStatus::Done => true,
+            RefundOrderStatus::MetElsewhere => !is_made_anew(key),
             RefundOrderStatus::Ordered
             | RefundOrderStatus::Pending
             | RefundOrderStatus::Failed

@@ -164,3 +164,38 @@ fn f6_places_that_were_given_anew_are_recorded() {
     );
     assert_eq!(record.reservation.as_deref(), Some(&*id));
 }
+
+/// What is booked of a payment, in all.
+fn booked(shop: &Shop) -> i64 {
+    let own = shop.world.postings.iter().filter(|line| line.cause == "captured");
+    own.filter(|line| line.account.starts_with("provider/")).map(|line| line.amount).sum()
+}
+
+#[test]
+fn d7_what_changes_of_an_order_books_no_money_anew() {
+    let mut shop = Shop::open();
+    shop.renders("o1");
+    assert_eq!(booked(&shop), 1_000);
+    // Each of these writes the payment, because it locks the order, and changes nothing of it.
+    fails_thrice(&mut shop);
+    shop.wait(5 * 3_600_000);
+    let case = crate::case::id_of("RENDER_FAILURE", "ful_1");
+    shop.tell(OrderPart::Case { id: case, word: CaseWord::Acknowledge(word(&shop, "")) });
+    made(&mut shop, 3, ful::RunResult::Done);
+    assert_eq!(booked(&shop), 1_000);
+}
+
+#[test]
+fn f6_a_refund_that_was_made_in_place_of_one_that_failed_is_recorded_once() {
+    let mut shop = Shop::open();
+    let id = shop.hold("o1", 1, 1);
+    shop.wait(40 * MINUTE);
+    shop.pays("o1", 1_000, shop.world.now());
+    let first = format!("rule/EXPIRED_AFTER_PAYMENT/{id}/1");
+    shop.refund_arrives("o1", "re_1", 1_000, "failed", Some(&first));
+    let second = format!("rule/EXPIRED_AFTER_PAYMENT/{id}/2");
+    assert_eq!(shop.refunds(&id).len(), 2, "the condition held anew");
+    shop.refund_arrives("o1", "re_2", 1_000, "succeeded", Some(&second));
+    let orders: Vec<_> = shop.compensations().into_iter().map(|record| record.order).collect();
+    assert_eq!(orders, [Some(second)]);
+}
