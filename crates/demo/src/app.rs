@@ -18,6 +18,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::sync::mpsc::UnboundedSender;
 
 pub use behaviour::{Behaviour, Reply};
 pub use ledger::{AnsweredRequest, AppCounts, Ledger, SeenDelivery};
@@ -39,6 +40,8 @@ pub struct Settings {
     pub keep: Keep,
     /// Gets a line per processed request; [`Ledger::read`] reads them back.
     pub ledger: Option<PathBuf>,
+    /// Gets every processed request, whole and as often as it came.
+    pub tell: Option<UnboundedSender<SeenDelivery>>,
 }
 
 impl Default for Settings {
@@ -48,6 +51,7 @@ impl Default for Settings {
             behaviour: Behaviour::Ok,
             keep: Keep::Everything,
             ledger: None,
+            tell: None,
         }
     }
 }
@@ -74,6 +78,7 @@ struct Shared {
     keep: Keep,
     ledger: Mutex<Ledger>,
     file: Option<File>,
+    tell: Option<UnboundedSender<SeenDelivery>>,
 }
 
 impl DemoApp {
@@ -88,6 +93,7 @@ impl DemoApp {
             keep: settings.keep,
             ledger: Mutex::default(),
             file: settings.ledger.map(open).transpose()?,
+            tell: settings.tell,
         });
         let server = shared.listen(settings.listen)?;
         Ok(Self { address: server.address(), server: Some(server), shared })
@@ -161,6 +167,10 @@ impl Shared {
     fn note(&self, mut request: SeenDelivery) -> io::Result<()> {
         if let (Some(mut file), true) = (self.file.as_ref(), request.is_processed()) {
             file.write_all(request.line().as_bytes())?;
+        }
+        if let (Some(tell), true) = (self.tell.as_ref(), request.is_processed()) {
+            // Whoever listened may be gone.
+            let _ = tell.send(request.clone());
         }
         if self.keep == Keep::Ids {
             (request.headers, request.body) = (Vec::new(), Vec::new());

@@ -8,6 +8,7 @@ pub mod app;
 pub mod http;
 pub mod load;
 pub mod measure;
+pub mod planetarium;
 pub mod postgres;
 pub mod process;
 pub mod rng;

@@ -203,20 +203,25 @@ impl Traffic for StripeTraffic {
 /// Appends `POST path` with this body as Stripe would send it: signed at this second. `says` is what its signature is
 /// over; anything but the body is a forgery.
 pub fn post_signed(path: &str, key: &hmac::Key, at: u64, says: &[u8], body: &[u8], request: &mut Vec<u8>) {
-    let mut context = hmac::Context::with_key(key);
-    context.update(at.to_string().as_bytes());
-    context.update(b".");
-    context.update(says);
-    let mut signature = [0; SIGNATURE_DIGITS];
-    write_hex(context.sign().as_ref(), &mut signature, 0..SIGNATURE_DIGITS);
     let head = format!(
         "POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nuser-agent: Stripe/1.0 (+https://stripe.com/docs/webhooks)\r\n\
          content-type: application/json; charset=utf-8\r\ncontent-length: {}\r\nstripe-signature: t={at},v1={}\r\n\r\n",
         body.len(),
-        String::from_utf8_lossy(&signature)
+        signature(key, at, says)
     );
     request.extend_from_slice(head.as_bytes());
     request.extend_from_slice(body);
+}
+
+/// Stripe's signature of a body at this second, in hexadecimal digits.
+pub fn signature(key: &hmac::Key, at: u64, body: &[u8]) -> String {
+    let mut context = hmac::Context::with_key(key);
+    context.update(at.to_string().as_bytes());
+    context.update(b".");
+    context.update(body);
+    let mut signature = [0; SIGNATURE_DIGITS];
+    write_hex(context.sign().as_ref(), &mut signature, 0..SIGNATURE_DIGITS);
+    String::from_utf8_lossy(&signature).into_owned()
 }
 
 pub fn now_seconds() -> u64 {

@@ -90,7 +90,7 @@ struct Cli {
 enum Command {
     /// Receive and process webhooks
     Serve(serve::Args),
-    /// Watch it survive: thousands of payments, repeats, forgeries, a nasty application, kill -9; then a proof
+    /// Watch it survive: thousands of payments, sold-out shows, repeats, forgeries, failing apps, kill -9; then a proof
     Demo(demo::Args),
     /// Send signed test events to a running server
     Trigger(trigger::Args),

@@ -1,12 +1,14 @@
-//! `sekisho demo`: a shop, a nasty application and a server that is killed twice, and at the end a proof that nothing
-//! was lost or done twice.
+//! `sekisho demo`: a shop, a planetarium, a nasty application and a server that is killed twice, and at the end a proof that
+//! nothing was lost, done twice or oversold.
 //!
 //! Needs no configuration and leaves nothing behind: [`stage`] is a folder with the product as a child process and the
 //! application in this one. [`acts`] is what happens there, [`view`] what is shown of it. [`accounts`] reads what the
-//! sender, the store and the application each know, and [`proof`] lays these side by side.
+//! sender, the store and the application each know, [`places`] what became of the places that were sold, and [`proof`] lays
+//! these side by side.
 
 mod accounts;
 mod acts;
+mod places;
 mod proof;
 mod stage;
 mod view;
@@ -17,6 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
+use sekisho_demo::planetarium::Planetarium;
 use sekisho_demo::process::Server;
 use serde_json::json;
 use tokio::runtime::Handle;
@@ -89,7 +92,7 @@ fn play(args: &Args, wanted: WantedStage, stop: &Stop, handle: &Handle) -> anyho
     view.title(args.payments, wanted.name(), seed);
     view.say("starting the server");
     let mut stage = Stage::set(wanted, args.payments, seed, handle)?;
-    let sent = acts::perform(&mut stage, &mut view, stop, handle)?;
+    let (sent, planetarium) = acts::perform(&mut stage, &mut view, stop, handle)?;
     view.say("reading the store and the ledgers, side by side");
     let accounts = accounts::read(&stage, sent, stop, handle)?;
     let proof = Proof::of(&accounts);
@@ -108,7 +111,7 @@ fn play(args: &Args, wanted: WantedStage, stop: &Stop, handle: &Handle) -> anyho
         view.proof(&proof, seconds);
     }
     if !args.exit {
-        view.stay(&console_address(&stage.server), &stage);
+        view.stay(&console_address(&stage.server), page_of_an_order(&stage.server, &planetarium), &stage);
         while stop.check().is_ok() {
             std::thread::sleep(TICK);
         }
@@ -122,6 +125,13 @@ fn console_address(server: &Server) -> String {
     let said = server.stdout();
     let link = said.split_whitespace().rfind(|word| word.starts_with(&format!("{root}/join/")));
     link.map_or(root, str::to_owned)
+}
+
+/// Where the customer of an order that went well looks at it.
+fn page_of_an_order(server: &Server, planetarium: &Planetarium) -> Option<String> {
+    let ledger = planetarium.ledger();
+    let mut went_well = ledger.held().filter(|(visitor, _)| visitor.is_made && !visitor.is_cancelled);
+    went_well.next().map(|(_, place)| format!("http://{}{}", server.address(), place.page))
 }
 
 /// Whether the user wants it to end.

@@ -1,5 +1,7 @@
 //! C3: handlers that shops already have, with the official libraries, stand behind Sekisho unchanged. They are those
-//! of `examples/`, and so are the configurations; `./check` brings the libraries.
+//! of `examples/`, and so are the configurations; `./check` brings the libraries. The app of [`planetarium`] was written for it.
+
+mod planetarium;
 
 use std::fs::{self, File};
 use std::net::{SocketAddr, TcpStream};
@@ -131,6 +133,15 @@ struct Handler {
     config: &'static str,
 }
 
+impl Handler {
+    fn config_for(self, app: SocketAddr) -> String {
+        let text = fs::read_to_string(examples().join(self.config)).unwrap();
+        let written = "http://127.0.0.1:4242/";
+        assert!(text.contains(written), "{} sends elsewhere", self.config);
+        text.replace(written, &format!("http://{app}/"))
+    }
+}
+
 /// A running handler. It prints a line for each event that its library accepted.
 struct App {
     handler: Handler,
@@ -144,15 +155,18 @@ impl App {
     const GUARD: &str = "\"$@\" < /dev/null & read -r _; kill -9 $!; wait";
 
     fn start(handler: Handler, secret: &str) -> Self {
+        Self::start_at(handler, sekisho_lab::free_address().unwrap(), &[("APP_SECRET", secret)])
+    }
+
+    fn start_at(handler: Handler, address: SocketAddr, env: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let address = sekisho_lab::free_address().unwrap();
         let (program, file) = runnable(handler, folder.path());
         let guard = Command::new("sh")
             .args(["-c", Self::GUARD, "app"])
             .args([program, file])
             .env("PORT", address.port().to_string())
-            .env("APP_SECRET", secret)
             .env("APP_SECRET_NEXT", NEW)
+            .envs(env.iter().copied())
             .stdin(Stdio::piped())
             .stdout(File::create(folder.path().join("stdout.log")).unwrap())
             .stderr(File::create(folder.path().join("stderr.log")).unwrap())
@@ -166,19 +180,19 @@ impl App {
 
     /// The example as it is written, but for the app's port, which is free here; `more` is about its route.
     fn config(&self, more: &str) -> String {
-        let text = fs::read_to_string(examples().join(self.handler.config)).unwrap();
-        let written = "http://127.0.0.1:4242/";
-        assert!(text.contains(written), "{} sends elsewhere", self.handler.config);
-        text.replace(written, &format!("http://{}/", self.address)) + more
+        self.handler.config_for(self.address) + more
     }
 
     fn accepted(&self) -> Vec<(String, String)> {
-        let printed = self.printed("stdout.log");
-        let whole = printed.split_inclusive('\n').filter(|line| line.ends_with('\n'));
-        let mut accepted: Vec<_> =
-            whole.map(|line| id_and_type(&serde_json::from_str(line).unwrap())).collect();
+        let mut accepted: Vec<_> = self.lines().iter().map(id_and_type).collect();
         accepted.sort();
         accepted
+    }
+
+    fn lines(&self) -> Vec<Value> {
+        let printed = self.printed("stdout.log");
+        let whole = printed.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+        whole.map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     fn printed(&self, file: &str) -> String {

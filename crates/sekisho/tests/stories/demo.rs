@@ -1,4 +1,4 @@
-//! H6: `sekisho demo` in small. It kills its own server, and its proof must hold all the same.
+//! H6: `sekisho demo` in small, with its shop and its planetarium. It kills its own server, and its proof must hold all the same.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::support::{BINARY, Place, say, wait_until};
 
-const LINES: [&str; 16] = [
+const LINES: [&str; 19] = [
     "sent",
     "acknowledged",
     "stored",
@@ -24,6 +24,9 @@ const LINES: [&str; 16] = [
     "payments",
     "money, jpy",
     "money, usd",
+    "oversold",
+    "paid",
+    "refunds",
 ];
 
 /// Its folder for temporary things, so that what stays behind can be seen.
@@ -34,13 +37,18 @@ fn demo(store: &[&str]) -> Value {
 
     let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
     assert!(left.is_empty(), "{left:?}");
-    for words in ["killing the server with SIGKILL", "answers 500", "its port is closed"] {
+    let words =
+        ["killing the server with SIGKILL", "answers 500", "its port is closed", "40 visitors for 20 places"];
+    for words in words {
         assert!(said.stderr.contains(words), "nothing about {words} in\n{}", said.stderr);
     }
     let proof = said.lines().remove(0);
     let lines = proof["lines"].as_array().unwrap();
     assert_eq!(lines.iter().map(|line| line["what"].as_str().unwrap()).collect::<Vec<_>>(), LINES);
     assert!(lines.iter().all(|line| line["holds"] != false), "{proof:#}");
+    let says = |what: &str| lines.iter().find(|line| line["what"] == what).unwrap()["says"].as_str().unwrap();
+    assert!(says("oversold").starts_with("0 of 20 places in 2 shows"), "{proof:#}");
+    assert!(!says("paid").contains(" 0 confirmed") && !says("refunds").starts_with("0 owed"), "{proof:#}");
     assert_eq!((&proof["holds"], &proof["seed"], &proof["payments"]), (&true.into(), &7.into(), &250.into()));
     proof
 }

@@ -14,6 +14,7 @@ use super::*;
 use crate::job::fetch::ApiProvider;
 use crate::money::Currency;
 use crate::slot::SlotName;
+use crate::state::Posting;
 
 const MINUTE: i64 = 60_000;
 const SLOT: &str = "dome-1";
@@ -242,6 +243,28 @@ fn f1_who_pays_in_time_has_the_place_and_is_told_once() {
     assert_eq!(shop.world.declined.len(), 1);
     assert!(!shop.world.loaded.states.contains_key(&Key::new(Kind::Reservation, later)));
     assert_eq!(shop.world.payments().len(), 1, "who gets no place owes nothing");
+}
+
+#[test]
+fn f3_the_money_of_an_order_is_booked_once_whatever_becomes_of_the_order() {
+    let mut shop = Shop::open();
+    let id = shop.renders("o1");
+    for run in 1..=3 {
+        let failed = ful::FulfilmentRun { result: ful::RunResult::Failed, ..ful::FulfilmentRun::default() };
+        let facts = ful::FulfilmentFacts { runs: [(run, failed)].into(), ..ful::FulfilmentFacts::default() };
+        shop.tell(OrderPart::Fulfilment { id: "ful_1".into(), facts: Box::new(facts) });
+        shop.wait(MINUTE);
+    }
+    let booked = |shop: &Shop, cause: &str| -> i64 {
+        let at_provider = |line: &&Posting| line.cause == cause && line.account.starts_with("provider/");
+        shop.world.postings.iter().filter(at_provider).map(|line| line.amount).sum()
+    };
+    assert_eq!((shop.fulfilment("ful_1").failed_runs(), booked(&shop, "captured")), (3, 1_000));
+    shop.wait(DAY_MS);
+    let [(order, _)] = &shop.refunds(&id)[..] else { panic!("no refund was ordered") };
+    shop.refund_arrives("o1", "re_1", 1_000, "succeeded", Some(order));
+    assert_eq!(shop.status(&id), "cancelled");
+    assert_eq!((booked(&shop, "captured"), booked(&shop, "refunded")), (1_000, -1_000));
 }
 
 #[test]

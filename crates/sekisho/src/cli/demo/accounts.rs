@@ -1,5 +1,5 @@
 //! What each of the three knows: the sender what it sent and heard, the store what it holds, the application what it
-//! got. The store is read beside the running server and nothing is taken from the server's own word.
+//! got. The store is read beside the running server; the server's own word is asked for about places only ([`places`]).
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use sekisho_core::Seq;
 use sekisho_core::job::Lane;
-use sekisho_core::source_name::OWN;
+use sekisho_core::source_name::{FETCHED, OWN};
 use sekisho_core::state::Kind;
+use sekisho_core::{Seq, Time};
 use sekisho_demo::app::DemoApp;
 use sekisho_demo::shop::{Money, Sale};
 use sekisho_store::{
@@ -20,7 +20,8 @@ use sekisho_store::{
 use tokio::runtime::Handle;
 
 use super::acts::SentCount;
-use super::stage::Stage;
+use super::places::{self, DemoPlaces};
+use super::stage::{Stage, now_seconds};
 use super::{Stop, TICK};
 use crate::queries;
 use crate::types::BooksReport;
@@ -28,6 +29,8 @@ use crate::view;
 
 /// How long work that is just being finished may take.
 const STILL_RUNNING_MAX: Duration = Duration::from_mins(1);
+/// What is due later than this is nothing to wait for: a refund that its bank has not taken yet is asked about after days.
+const SOON_MS: i64 = 10 * 60_000;
 /// Questions to the store under way at once.
 const ASKED_AT_ONCE: usize = 16;
 
@@ -35,6 +38,7 @@ pub struct Accounts {
     pub sender: DemoSender,
     pub store: HeldMoney,
     pub app: Received,
+    pub places: DemoPlaces,
 }
 
 /// By the sender's own list.
@@ -47,6 +51,8 @@ pub struct DemoSender {
     /// Once for each 2xx.
     pub acknowledged: Vec<String>,
     pub sales: Vec<Sale>,
+    /// Places that were held, each with a payment of its own.
+    pub orders: usize,
     pub money: BTreeMap<String, Money>,
     pub forged: u64,
     pub forged_refused: u64,
@@ -111,19 +117,29 @@ pub fn read(stage: &Stage, sent: SentCount, stop: &Stop, handle: &Handle) -> any
         }
         std::thread::sleep(TICK);
     };
-    Ok(Accounts { sender: sender(stage, sent), store, app: got(&stage.app) })
+    let places = places::read(stage, sent.places.clone()).context("the API can't be asked for the proof")?;
+    Ok(Accounts { sender: sender(stage, sent), store, app: got(&stage.app), places })
 }
 
 fn sender(stage: &Stage, sent: SentCount) -> DemoSender {
     let shop = &stage.shop;
-    let SentCount { genuine, forged, kills } = sent;
+    let SentCount { genuine, forged, places, kills } = sent;
+    let webhooks = &places.webhooks;
+    let mut money: BTreeMap<_, _> =
+        shop.money().into_iter().map(|(currency, money)| (currency.to_owned(), money)).collect();
+    let yen = money.entry("jpy".to_owned()).or_default();
+    let paid = places.visitors.iter().filter(|visitor| visitor.intent.is_some());
+    yen.charged += paid.map(|visitor| visitor.amount).sum::<i64>();
+    let back = places.refunds.iter().filter(|made| !made.is_sent_back);
+    yen.refunded += back.map(|made| made.amount).sum::<i64>();
     DemoSender {
-        events: shop.events.iter().map(|event| event.id.clone()).collect(),
-        requests_planned: shop.requests(),
-        requests: genuine.statuses.values().sum::<u64>() + genuine.unknown,
-        acknowledged: genuine.ledger.acknowledged,
+        events: shop.events.iter().map(|event| &event.id).chain(&webhooks.events).cloned().collect(),
+        requests_planned: shop.requests() + webhooks.planned,
+        requests: genuine.statuses.values().sum::<u64>() + genuine.unknown + webhooks.requests,
+        acknowledged: [genuine.ledger.acknowledged, webhooks.acknowledged.clone()].concat(),
         sales: shop.sales.clone(),
-        money: shop.money().into_iter().map(|(currency, money)| (currency.to_owned(), money)).collect(),
+        orders: places.held().count(),
+        money,
         forged: forged.next,
         forged_refused: forged.refusals(),
         forged_accepted: forged.acknowledged(),
@@ -153,7 +169,7 @@ async fn held(url: &StoreUrl) -> anyhow::Result<HeldMoney> {
     for event in &events {
         if event.source == OWN {
             held.announced.push(event.event_id.clone());
-        } else {
+        } else if event.source != FETCHED {
             held.events.push((event.event_id.clone(), event.status));
         }
     }
@@ -216,10 +232,12 @@ async fn payments(store: &dyn Store) -> anyhow::Result<Vec<DemoPayment>> {
     }
 }
 
-/// Lanes with work that nobody has in hand. Timers always wait.
-async fn busy_lanes(store: &dyn Store) -> sekisho_store::Result<Vec<(Lane, sekisho_core::Time)>> {
+/// Lanes with work that nobody has in hand, and that is due soon. Timers always wait, and so do the deadlines of orders.
+async fn busy_lanes(store: &dyn Store) -> sekisho_store::Result<Vec<(Lane, Time)>> {
+    let soon = Time::from_seconds(now_seconds()).plus_ms(SOON_MS);
+    let waits = |lane: &Lane| [Lane::timer(), Lane::deadline()].contains(lane);
     let mut lanes = store.lanes().await?;
-    lanes.retain(|(lane, _)| *lane != Lane::timer());
+    lanes.retain(|(lane, due_at)| *due_at < soon && !waits(lane));
     Ok(lanes)
 }
 
@@ -249,6 +267,8 @@ pub struct Watch {
     last: Option<Seq>,
     pub stored: u64,
     pub announced: u64,
+    /// Videos that were asked for: announcements that go to the renderer, too.
+    pub videos: u64,
     /// Of what is stored; at most [`FIND_MAX`] are counted.
     pub unsettled: u64,
     idle: bool,
@@ -258,7 +278,8 @@ impl Watch {
     pub fn new(url: StoreUrl) -> Self {
         let (seen, store) = (HashSet::new(), None);
         let (before_last, last) = (None, None);
-        Self { url, store, seen, before_last, last, stored: 0, announced: 0, unsettled: 0, idle: false }
+        let [stored, announced, videos, unsettled] = [0; 4];
+        Self { url, store, seen, before_last, last, stored, announced, videos, unsettled, idle: false }
     }
 
     /// Nothing waited at the last look.
@@ -280,8 +301,12 @@ impl Watch {
         };
         for event in events_after(&*store, self.before_last).await? {
             if self.seen.insert(event.seq) {
-                let count = if event.source == OWN { &mut self.announced } else { &mut self.stored };
-                *count += 1;
+                match event.source.as_str() {
+                    OWN => self.announced += 1,
+                    FETCHED => {}
+                    _ => self.stored += 1,
+                }
+                self.videos += u64::from(event.event_type == "fulfilment.requested");
             }
         }
         self.before_last = self.last;

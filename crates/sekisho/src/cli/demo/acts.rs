@@ -1,6 +1,6 @@
-//! What happens in the demo, and when: the shop sells, Stripe's stand-in sends until it hears a 2xx, a forger sends
-//! beside it, the application fails and crashes, the server is killed twice; then everybody waits until nothing is
-//! left to do. Acts begin by how much was acknowledged, so that each falls into the middle of traffic.
+//! What happens in the demo, and when: the shop sells, the planetarium sells places, Stripe's stand-in sends until it hears
+//! a 2xx, a forger sends beside it, the application fails and crashes, the server is killed twice; then everybody waits until
+//! nothing is left to do. Acts begin by how much was acknowledged, so that each falls into the middle of traffic.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use sekisho_demo::app::Behaviour;
 use sekisho_demo::load::{Load, LoadProgress, LoadResend, Pace, Recording, Report, RunningLoad};
+use sekisho_demo::planetarium::{PlacesLedger, Planetarium, VisitorRecord};
 use sekisho_demo::shop::Forger;
 use sekisho_demo::traffic::Traffic;
 use tokio::runtime::Handle;
@@ -44,22 +45,25 @@ enum Act {
 /// After how many of a hundred requests.
 const ACTS: [(u64, Act); 4] = [(12, Act::Fails), (30, Act::Kill), (48, Act::Crashes), (70, Act::Kill)];
 
-/// What the two senders know in the end.
+/// What the two senders and the planetarium know in the end.
 pub struct SentCount {
     pub genuine: Report,
     pub forged: Report,
+    pub places: PlacesLedger,
     pub kills: usize,
 }
 
+/// What was sent; and the planetarium, which stays open as long as the server does.
 pub fn perform(
     stage: &mut Stage,
     view: &mut View,
     stop: &Stop,
     handle: &Handle,
-) -> anyhow::Result<SentCount> {
+) -> anyhow::Result<(SentCount, Planetarium)> {
     let watch = Watch::new(stage.store.clone());
-    Play { senders: Senders::start(stage), stage, view, stop, handle, watch, looked: None, kills: 0 }
-        .perform()
+    let senders = Senders::start(stage);
+    let planetarium = stage.open_planetarium()?;
+    Play { senders, planetarium, stage, view, stop, handle, watch, looked: None, kills: 0 }.perform()
 }
 
 struct Play<'p> {
@@ -68,15 +72,18 @@ struct Play<'p> {
     stop: &'p Stop,
     handle: &'p Handle,
     senders: Senders,
+    planetarium: Planetarium,
     watch: Watch,
     looked: Option<Instant>,
     kills: usize,
 }
 
 impl Play<'_> {
-    fn perform(mut self) -> anyhow::Result<SentCount> {
+    fn perform(mut self) -> anyhow::Result<(SentCount, Planetarium)> {
         let started = Instant::now();
         self.view.say("the shop is open: payments, repeats and forgeries come in");
+        let (visitors, places) = (self.stage.programme.visitors.len(), self.stage.programme.places());
+        self.view.say(&format!("the planetarium is open: {visitors} visitors for {places} places"));
         let mut acts = ACTS.into_iter().peekable();
         let mut ill_since: Option<Instant> = None;
         while !self.senders.are_over() && started.elapsed() < SENDING_MAX {
@@ -101,7 +108,8 @@ impl Play<'_> {
         }
         self.view.say("everything is sent: waiting until nothing is left to do");
         self.drain()?;
-        Ok(self.senders.stop(self.kills))
+        let sent = self.senders.stop(self.planetarium.ledger(), self.kills);
+        Ok((sent, self.planetarium))
     }
 
     fn begin(&mut self, act: Act, ill_since: &mut Option<Instant>) -> anyhow::Result<()> {
@@ -140,7 +148,7 @@ impl Play<'_> {
         while started.elapsed() < DRAIN_MAX && moved.0.elapsed() < STUCK_AFTER {
             self.tick()?;
             let figures = self.figures();
-            if figures.waiting == 0 && self.watch.is_idle() {
+            if figures.waiting == 0 && self.watch.is_idle() && self.planetarium.is_over() {
                 break;
             }
             if figures != moved.1 {
@@ -170,12 +178,21 @@ impl Play<'_> {
         };
         let (accepted, refused, unanswered) = count(&self.senders.genuine_progress);
         let delivered = self.stage.app.counts().messages;
-        let due = self.watch.stored + self.watch.announced;
+        let due = self.watch.stored + self.watch.announced + self.watch.videos;
+        let places = self.planetarium.ledger();
+        let of_orders = places.webhooks.acknowledged.len() as u64;
+        let visitors = |is: fn(&VisitorRecord) -> bool| places.visitors.iter().filter(|own| is(own)).count();
         Figures {
-            planned: self.stage.shop.requests(),
-            requests: accepted + refused + unanswered,
-            acknowledged: accepted,
-            duplicates: self.stage.shop.repeats_among(accepted),
+            planned: self.stage.shop.requests() + places.webhooks.planned,
+            requests: accepted + refused + unanswered + places.webhooks.requests,
+            acknowledged: accepted + of_orders,
+            duplicates: self.stage.shop.repeats_among(accepted)
+                + of_orders.saturating_sub(places.webhooks.events.len() as u64),
+            held: visitors(|own| own.place.is_some()),
+            refused: visitors(|own| own.place.is_none() && own.refused > 0),
+            paid: visitors(|own| own.intent.is_some()),
+            made: visitors(|own| own.is_made),
+            refunded: places.refunds.iter().filter(|refund| !refund.is_sent_back).count(),
             forgeries: count(&self.senders.forged_progress).1,
             stored: self.watch.stored,
             settled: self.watch.stored.saturating_sub(self.watch.unsettled),
@@ -229,9 +246,9 @@ impl Senders {
         self.genuine_progress.accepted.load(Ordering::Relaxed)
     }
 
-    fn stop(mut self, kills: usize) -> SentCount {
+    fn stop(mut self, places: PlacesLedger, kills: usize) -> SentCount {
         let stop = |running: &mut Option<RunningLoad>| running.take().expect("stopped once").stop();
-        SentCount { genuine: stop(&mut self.genuine), forged: stop(&mut self.forged), kills }
+        SentCount { genuine: stop(&mut self.genuine), forged: stop(&mut self.forged), places, kills }
     }
 }
 

@@ -1,9 +1,10 @@
-//! The proof: three accounts side by side, each line with what it claims and whether it holds.
+//! The proof: three accounts side by side, and what became of the places; each line with what it claims and whether it holds.
 //!
 //! Pure, so that made-up accounts show that every line can fail. What must have been announced is worked out from the
 //! sales alone: the sender has never read an event.
 
 mod expected;
+mod places;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +15,7 @@ use sekisho_store::Status;
 use serde::Serialize;
 
 use super::accounts::{Accounts, DemoPayment};
-use super::stage::{ARCHIVE, SHOP};
+use super::stage::{ARCHIVE, RENDERER, SHOP};
 use expected::{due, fact_of, status_of};
 
 /// Statuses as they are listed.
@@ -45,10 +46,11 @@ pub enum Group {
     Store,
     App,
     SideBySide,
+    Places,
 }
 
 impl Group {
-    pub const ALL: [Self; 4] = [Self::Sender, Self::Store, Self::App, Self::SideBySide];
+    pub const ALL: [Self; 5] = [Self::Sender, Self::Store, Self::App, Self::SideBySide, Self::Places];
 
     pub const fn title(self) -> &'static str {
         match self {
@@ -56,6 +58,7 @@ impl Group {
             Self::Store => "In the store, read beside the running server",
             Self::App => "In the application's ledger",
             Self::SideBySide => "Side by side",
+            Self::Places => "The planetarium's places, by its own ledger, Stripe's and the API",
         }
     }
 }
@@ -79,6 +82,7 @@ impl Proof {
             payments(accounts),
         ];
         lines.extend(money(accounts));
+        lines.extend([places::oversold(accounts), places::paid(accounts), places::refunds(accounts)]);
         Self { lines }
     }
 
@@ -195,9 +199,10 @@ fn delivered(accounts: &Accounts) -> ProofRow {
     let (app, store) = (&accounts.app, &accounts.store);
     let at = |path: &str| app.effects.iter().filter(|(_, own)| own == path).count();
     let says = format!(
-        "{} events as Stripe wrote them, {} announcements such as payment.paid",
+        "{} events as Stripe wrote them, {} announcements, {} videos to be made",
         number(at(ARCHIVE)),
-        number(at(SHOP))
+        number(at(SHOP)),
+        number(at(RENDERER))
     );
     let mut wrong = Vec::new();
     if app.messages != store.delivered {
@@ -210,8 +215,8 @@ fn delivered(accounts: &Accounts) -> ProofRow {
 /// Nobody can prevent these: who gets no answer can't know whether it was heard.
 fn repeated(accounts: &Accounts) -> ProofRow {
     let says = format!(
-        "{} came again under the id they had: the application answered too late or hung up,\n\
-         or the server was killed ({} times) before it noted the answer. By that id they are known.",
+        "{} came again under the id they had\n\
+         the application answered too late or hung up, or the server was killed ({} times) before it noted the answer",
         thousands(accounts.app.repeats),
         accounts.sender.kills
     );
@@ -221,7 +226,7 @@ fn repeated(accounts: &Accounts) -> ProofRow {
 // --- side by side ----------------------------------------------------------------------------------------------------
 
 fn lost(accounts: &Accounts) -> ProofRow {
-    let Accounts { sender, store, app } = accounts;
+    let Accounts { sender, store, app, .. } = accounts;
     let held: BTreeSet<_> = store.events.iter().map(|(id, _)| id).collect();
     let acknowledged: BTreeSet<_> = sender.acknowledged.iter().collect();
     let got = |id: &String, path: &str| app.effects.contains(&(id.clone(), path.to_owned()));
@@ -269,7 +274,7 @@ fn twice(ids: impl Iterator<Item = String>, what: &str) -> Vec<String> {
 }
 
 fn forged(accounts: &Accounts) -> ProofRow {
-    let Accounts { sender, store, app } = accounts;
+    let Accounts { sender, store, app, .. } = accounts;
     let mut wrong = Vec::new();
     if sender.forged_accepted > 0 {
         wrong.push(format!("{} were answered 2xx", thousands(sender.forged_accepted)));
@@ -313,14 +318,21 @@ fn payments(accounts: &Accounts) -> ProofRow {
             wrong.push(format!("{} is {is:?}, and should be {status} by its sale", sale.intent));
         }
     }
-    let (payments, sales) = (accounts.store.payments.len(), accounts.sender.sales.len());
-    if payments != sales {
-        wrong.push(format!("{} payments of {} sales", number(payments), number(sales)));
+    let (sales, orders) = (accounts.sender.sales.len(), accounts.sender.orders);
+    let payments = accounts.store.payments.len();
+    if payments != sales + orders {
+        let (payments, sales, orders) = (number(payments), number(sales), number(orders));
+        wrong.push(format!("{payments} payments of {sales} sales and {orders} orders"));
     }
     let counted = STATUSES.iter().filter_map(|status| Some((status, counts.get(status)?)));
     let counted: Vec<_> =
         counted.map(|(status, count)| format!("{} {}", number(*count), status.replace('_', " "))).collect();
-    let says = format!("{}, as each sale ended\n{}", number(payments), counted.join(", "));
+    let says = format!(
+        "{} of the shop, as each sale ended, and {} for places\n{}",
+        number(sales),
+        number(orders),
+        counted.join(", ")
+    );
     line(Group::SideBySide, "payments", says, wrong)
 }
 

@@ -1,23 +1,27 @@
-//! The places of the demo: a folder, the product in it as its users run it, the application it delivers to, and the
-//! shop whose payments it hears of. All of it goes when the stage does.
+//! The places of the demo: a folder, the product in it as its users run it, the application it delivers to, the shop whose
+//! payments it hears of, and the planetarium that sells places by it. All of it goes when the stage does.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, bail};
-use sekisho_demo::app::{self, Behaviour, DemoApp, Keep};
+use sekisho_core::Time;
+use sekisho_demo::app::{self, Behaviour, DemoApp, Keep, SeenDelivery};
+use sekisho_demo::planetarium::{self, Planetarium, PlanetariumSettings, Programme, RefundApi};
 use sekisho_demo::postgres::{self, Postgres};
 use sekisho_demo::process::{Server, ServerConfig, ServerOptions};
 use sekisho_demo::shop::Shop;
 use sekisho_store::{Access, EventFilter, OpenError, StoreUrl};
 use tempfile::TempDir;
 use tokio::runtime::Handle;
+use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::token;
 
-/// Where every event goes as it came, and where announcements go.
+/// Where every event goes as it came, where announcements go, and where videos are asked for.
 pub const ARCHIVE: &str = "/archive";
 pub const SHOP: &str = "/shop";
+pub const RENDERER: &str = "/renderer";
 
 const WEBHOOKS: &str = "/webhooks/stripe";
 const READY_WITHIN: Duration = Duration::from_mins(1);
@@ -25,6 +29,10 @@ const READY_WITHIN: Duration = Duration::from_mins(1);
 const TIMEOUT: &str = "1s";
 const LATE: Duration = Duration::from_millis(1_400);
 const SLOW: Duration = Duration::from_millis(200);
+/// How long places are kept when their hold is over, in seconds.
+const GRACE_S: u64 = 1;
+/// From now until the shows begin: customers may cancel until two days before.
+const SHOWS_IN_MS: i64 = 30 * 86_400_000;
 
 /// Which store the user asked for.
 pub enum WantedStage {
@@ -61,11 +69,22 @@ pub struct Stage {
     pub server: Server,
     pub app: DemoApp,
     pub shop: Arc<Shop>,
+    pub programme: Arc<Programme>,
+    /// Of Sekisho's API.
+    pub key: String,
+    planetarium: Option<Backstage>,
     pub seed: u64,
     pub kind: &'static str,
     pub store: StoreUrl,
     _database: Option<Postgres>,
     _folder: TempDir,
+}
+
+/// What the planetarium needs to open.
+struct Backstage {
+    settings: PlanetariumSettings,
+    stripe: RefundApi,
+    heard: UnboundedReceiver<SeenDelivery>,
 }
 
 impl Stage {
@@ -85,32 +104,66 @@ impl Stage {
                 (url, None)
             }
         };
+        let (tell, heard) = planetarium::deliveries();
         let app = DemoApp::start_with(app::Settings {
             behaviour: moody(seed),
             keep: Keep::Ids,
+            tell: Some(tell),
             ..app::Settings::default()
         });
         let app = app.context("the application of the demo can't start")?;
-        let secret = format!("whsec_{}", token::generate::<24>());
-        let now = SystemTime::UNIX_EPOCH.elapsed().map_or(0, |age| age.as_secs());
-        let shop = Arc::new(Shop::open(seed, payments, now, WEBHOOKS, &secret));
+        let [secret, app_secret] = [(); 2].map(|()| format!("whsec_{}", token::generate::<24>()));
+        let [key, stripe_key] = ["", "sk_test_"].map(|start| format!("{start}{}", token::generate::<24>()));
+        let now = Time::from_seconds(now_seconds());
+        let shop = Arc::new(Shop::open(seed, payments, now_seconds() as u64, WEBHOOKS, &secret));
+        let programme = Arc::new(Programme::of(seed, payments, &now.plus_ms(SHOWS_IN_MS).to_string()));
+        let stripe = RefundApi::start(seed, &stripe_key).context("Stripe's stand-in can't start")?;
         let binary = std::env::current_exe().context("this program can't find itself")?;
         // By the environment: what stands in a command line is seen by everybody on this machine.
         let address = match &store {
             StoreUrl::Sqlite(_) => store.to_string(),
             StoreUrl::Postgres(url) => url.clone(),
         };
-        let app_secret = format!("whsec_{}", token::generate::<24>());
-        let env = [("SEKISHO_STORE_URL", address), ("DEMO_STRIPE", secret), ("DEMO_APP", app_secret)];
+        let listen = sekisho_demo::free_address().context("no port is free")?;
+        let env = [
+            ("SEKISHO_STORE_URL", address),
+            ("DEMO_STRIPE", secret.clone()),
+            ("DEMO_STRIPE_KEY", stripe_key),
+            ("DEMO_APP", app_secret),
+            ("DEMO_KEY", key.clone()),
+        ];
         let server = Server::start(ServerOptions {
-            config: ServerConfig::Text(config(&app.url())),
+            config: ServerConfig::Text(config(&app.url(), &stripe.url(), &format!("http://{listen}"))),
             env: env.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
+            listen: Some(listen),
             ready_within: READY_WITHIN,
             ..ServerOptions::new(binary, folder.path())
         });
         let server = server.map_err(anyhow::Error::msg)?;
-        Ok(Self { server, app, shop, seed, kind, store, _database: database, _folder: folder })
+        let settings = PlanetariumSettings {
+            sekisho: listen,
+            key: key.clone(),
+            webhooks: WEBHOOKS.to_owned(),
+            secret,
+            renderer: RENDERER.to_owned(),
+            grace: Duration::from_secs(GRACE_S),
+        };
+        let planetarium = Some(Backstage { settings, stripe, heard });
+        let (_database, _folder) = (database, folder);
+        Ok(Self { server, app, shop, programme, key, planetarium, seed, kind, store, _database, _folder })
     }
+
+    /// Lets the visitors in; once.
+    pub fn open_planetarium(&mut self) -> anyhow::Result<Planetarium> {
+        let Backstage { settings, stripe, heard } =
+            self.planetarium.take().context("the planetarium is open already")?;
+        let opened = Planetarium::open(settings, Arc::clone(&self.programme), stripe, heard);
+        opened.context("the planetarium can't open")
+    }
+}
+
+pub fn now_seconds() -> i64 {
+    SystemTime::UNIX_EPOCH.elapsed().map_or(0, |age| age.as_secs() as i64)
 }
 
 fn private() -> anyhow::Result<(StoreUrl, Postgres)> {
@@ -140,8 +193,9 @@ async fn require_empty(url: &StoreUrl) -> anyhow::Result<()> {
 }
 
 /// Nothing may be buried because the application is ill for a while, and nobody wants to wait long afterwards: many
-/// retries after short waits, and no breaker, which would also keep the kills from striking deliveries.
-fn config(app: &str) -> String {
+/// retries after short waits, and no breaker, which would also keep the kills from striking deliveries. What takes a day in a
+/// shop, such as the refund of a video that can't be made, takes a second.
+fn config(app: &str, stripe: &str, own: &str) -> String {
     let route = |name: &str, path: &str, more: &str| {
         format!(
             "\n[[route]]\nname = \"{name}\"\nurl = \"{app}{path}\"\nsecrets = [\"env:DEMO_APP\"]\n{more}\
@@ -149,11 +203,21 @@ fn config(app: &str) -> String {
              retry_first = \"200ms\"\nretry_cap = \"2s\"\nbreaker_failures = 0\n"
         )
     };
-    let source = "[log]\nlevel = \"warn\"\n\n[[source]]\nname = \"stripe\"\nprovider = \"stripe\"\n\
-                  secrets = [\"env:DEMO_STRIPE\"]\n";
+    let source = format!(
+        "[log]\nlevel = \"warn\"\n\n[[source]]\nname = \"stripe\"\nprovider = \"stripe\"\n\
+         secrets = [\"env:DEMO_STRIPE\"]\napi_key = \"env:DEMO_STRIPE_KEY\"\napi_url = \"{stripe}\"\n\
+         refunds = true\nreconcile = false\n"
+    );
     let archive = route("archive", ARCHIVE, "");
     let shop = route("shop", SHOP, "send = \"settled\"\n");
-    format!("{source}{archive}{shop}")
+    let renderer = route("renderer", RENDERER, "events = [\"fulfilment.requested\"]\n");
+    let orders = format!(
+        "\n[[key]]\nname = \"planetarium\"\nsecret = \"env:DEMO_KEY\"\nscopes = [\"write\"]\n\
+         \n[reservations]\ngrace = \"{GRACE_S}s\"\n\n[refunds]\nautomatic_per_hour = 1000\n\
+         \n[pages]\nurl = \"{own}\"\n\
+         \n[[compensation]]\nname = \"RENDER_FAILURE_TIMEOUT\"\nafter = \"1s\"\n"
+    );
+    format!("{source}{archive}{shop}{renderer}{orders}")
 }
 
 /// An application on an ordinary day: mostly well.
@@ -189,10 +253,12 @@ mod tests {
     #[test]
     fn h6_the_generated_configuration_is_valid() {
         let secret = format!("whsec_{}", token::generate::<24>());
-        let text =
-            config("http://127.0.0.1:9").replace("env:DEMO_APP", &secret).replace("env:DEMO_STRIPE", &secret);
+        let [app, stripe, own] = ["http://127.0.0.1:9", "http://127.0.0.1:10", "http://127.0.0.1:11"];
+        let secrets = ["env:DEMO_APP", "env:DEMO_STRIPE_KEY", "env:DEMO_STRIPE", "env:DEMO_KEY"];
+        let given = |text: String, name: &&str| text.replace(name, &secret);
+        let text = secrets.iter().fold(config(app, stripe, own), given);
         let loaded = crate::config::load("demo.toml".as_ref(), &text, std::iter::empty());
         let config = loaded.unwrap_or_else(|problems| panic!("{problems:?}")).config;
-        assert_eq!((config.sources.len(), config.routes.len()), (1, 2));
+        assert_eq!((config.sources.len(), config.routes.len()), (1, 3));
     }
 }

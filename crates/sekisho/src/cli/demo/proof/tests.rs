@@ -1,3 +1,5 @@
+mod of_places;
+
 use sekisho_lab::shop::{Course, Sale, ShopDispute};
 use serde_json::json;
 
@@ -41,6 +43,7 @@ fn accounts() -> Accounts {
             requests: 5,
             acknowledged: ["evt_1", "evt_2", "evt_2", "evt_3"].map(str::to_owned).into(),
             sales,
+            orders: 4,
             money: [
                 ("jpy".to_owned(), Money { charged: 1_200, refunded: 400, disputed: 0 }),
                 ("usd".to_owned(), Money { charged: 1_000, refunded: 0, disputed: 2_500 }),
@@ -61,6 +64,10 @@ fn accounts() -> Accounts {
             payments: vec![
                 payment("pi_1", "partially_refunded", 1_200, 400),
                 payment("pi_2", "paid", 1_000, 0),
+                payment("pi_3", "paid", 2_000, 0),
+                payment("pi_4", "refunded", 1_000, 1_000),
+                payment("pi_5", "paid", 1_000, 0),
+                DemoPayment { intents: Vec::new(), ..payment("", "expired", 0, 0) },
             ],
             delivered: 7,
             money: [("jpy".to_owned(), 800), ("usd".to_owned(), -1_500)].into(),
@@ -73,6 +80,7 @@ fn accounts() -> Accounts {
             messages: 7,
             repeats: 2,
         },
+        places: of_places::places(),
     }
 }
 
