@@ -66,7 +66,7 @@ impl Desk {
         Self {
             store: Arc::new(store),
             policy: Arc::new(policy),
-            holds: (0..nodes).map(|_| Holds::new(env.clone())).collect(),
+            holds: (0..nodes).map(|_| Holds::new(env.clone(), None)).collect(),
             env,
             now: Cell::new(now),
             count: Cell::new(0),

@@ -13,7 +13,7 @@ use sekisho_core::{Epoch, Seq, Time};
 use sekisho_lab::rng::Rng;
 use sekisho_store::{
     AuditFilter, AuditLink, AuditPage, BookedLine, ChainHead, Committers, Count, DeadFilter, DeadGroup,
-    DeadLetter, Error, EventFilter, EventPage, EventRecord, Forgotten, Joined, LineFilter, Loaded,
+    DeadLetter, Error, EventFilter, EventPage, EventRecord, Forgotten, HourMoney, Joined, LineFilter, Loaded,
     NodeRecord, PendingWork, Pulse, RejectionFilter, Result, StateFilter, Store, StoredMessage, Sum,
 };
 use serde_json::Value;
@@ -209,6 +209,7 @@ passed_on! {
     find_messages(event: Seq) -> Vec<StoredMessage>;
     find_attempts(job: Seq) -> Vec<(i32, Attempt)>;
     find_counts(from: Time, to: Time) -> Vec<Count>;
+    find_money(from: Time, to: Time) -> Vec<HourMoney>;
     find_rejections(filter: RejectionFilter) -> Vec<Rejection>;
     describe() -> Vec<(String, String)>;
 }

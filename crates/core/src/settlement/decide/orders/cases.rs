@@ -129,8 +129,13 @@ impl Orders<'_> {
                 RuleAction::Refund => None,
                 RuleAction::RefundSurplus => Some(money.map_or(0, OrderMoney::surplus)),
             };
+            let order = format!("rule/{}/{}/", rule.name, asked.id);
+            // Money that came back from the customer's bank would come back again: a person decides.
+            if money.is_some_and(|money| has_failed(money.facts, &order)) {
+                continue;
+            }
             followed.refunds.push(RefundWanted {
-                key: format!("rule/{}/{}/{}", rule.name, asked.id, fired.episode),
+                key: format!("{order}{}", fired.episode),
                 trigger: rule.trigger.clone(),
                 amount,
                 by: "SYSTEM".to_owned(),
@@ -397,4 +402,10 @@ impl Orders<'_> {
 
 fn mark_of(name: &str) -> String {
     format!("compensation/{name}")
+}
+
+/// Whether a refund that was ordered under such a key was made, and failed.
+fn has_failed(facts: &Facts, key_prefix: &str) -> bool {
+    let orders = facts.refund_orders.iter().filter(|(key, _)| key.starts_with(key_prefix));
+    orders.into_iter().any(|(key, order)| facts.refund_order_status(key, order) == RefundOrderStatus::Failed)
 }
