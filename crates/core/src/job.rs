@@ -1,5 +1,6 @@
 //! Work, waiting or leased: which lane it is in, what is to be done, who holds it, and the key that names its cause.
 
+mod checkout;
 pub mod fetch;
 mod notify;
 mod refund;
@@ -15,6 +16,7 @@ use crate::id::{Epoch, Seq};
 use crate::provider::Unusable;
 use crate::time::Time;
 use bytes::Bytes;
+pub use checkout::{CheckoutCall, CheckoutStep};
 pub use fetch::Fetch;
 pub use notify::Notify;
 pub use refund::RefundCall;

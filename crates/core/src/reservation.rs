@@ -37,6 +37,9 @@ pub struct ReservationFacts {
     /// When it was confirmed first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confirmed_at: Option<Time>,
+    /// How often it was kept longer for money that the provider calls paid and that was not here.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub awaited: u32,
     /// Links to its page of a generation below this one are void.
     #[serde(skip_serializing_if = "is_zero")]
     pub links: u32,
@@ -144,6 +147,7 @@ impl ReservationFacts {
         self.confirmed = self.confirmed.max(other.confirmed);
         self.lapsed = self.lapsed.max(other.lapsed);
         self.links = self.links.max(other.links);
+        self.awaited = self.awaited.max(other.awaited);
         // Of two at the same moment, the one that was written first counts: money may have moved because of it.
         if other
             .cancelled

@@ -3,6 +3,7 @@
 //! routes, and replayed once a rule for it exists (D6).
 
 pub mod billing;
+pub mod checkout;
 pub mod dashboard;
 pub mod decide;
 mod fetch;
@@ -27,8 +28,8 @@ use crate::event::{Stored, Trust};
 use crate::job::{DeadReason, Outcome};
 use crate::source_name::{Origin, is_own};
 
-pub use crate::job::RefundCall;
 pub use crate::job::fetch::{ApiProvider, Fetch};
+pub use crate::job::{CheckoutCall, RefundCall};
 pub use crate::state::Wanted;
 pub use decide::{Cause, Change, Input, Terms, decide, names};
 pub use reading::{Reading, Realm, References, UnreadableEvent};

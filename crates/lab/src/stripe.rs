@@ -32,6 +32,7 @@ use tokio::net::TcpStream;
 pub use fault::StripeFault;
 pub use ledger::{CallLedger, StripeCall};
 pub use sale::Sold;
+pub use session::VOUCHER_S;
 
 use crate::app::Reply;
 use crate::server::{ServedRequest, StubServer, locked};

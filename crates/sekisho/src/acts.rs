@@ -8,6 +8,7 @@
 mod api_key;
 mod breaker;
 mod case;
+mod checkout;
 mod dead;
 mod decided;
 mod deletion;
@@ -50,6 +51,7 @@ pub use crate::types::{
 pub use api_key::{CreatedKey, create_key, revoke_key};
 pub use breaker::{reset, resume};
 pub use case::{acknowledge_case, resolve_case};
+pub use checkout::{CheckoutRequest, check_out};
 pub use dead::{discard, retry, to_discard, to_retry};
 pub use deletion::{delete_billing, delete_member};
 pub use directory::{check_member, create_member};

@@ -36,6 +36,7 @@ use sekisho_core::notification::template::Templates;
 use sekisho_core::notification::{House, NotifyRule, To};
 use sekisho_core::pattern::Pattern;
 use sekisho_core::reconcile;
+use sekisho_core::settlement::checkout::{CheckoutPolicy, CheckoutSource};
 use sekisho_core::settlement::follow::{LinkPolicy, OrderPolicy};
 use sekisho_core::settlement::{self, References, refund};
 use sekisho_core::source_name::{OWN, Origin};
@@ -321,6 +322,18 @@ impl Config {
         }
     }
 
+    /// The sources, as far as sessions can be made with them.
+    fn checkout_sources(&self) -> Vec<CheckoutSource> {
+        let source = |source: &Source| CheckoutSource {
+            name: source.name.to_string(),
+            can_check_out: settlement::ApiProvider::parse(source.provider.about().name)
+                .is_some_and(settlement::ApiProvider::can_check_out),
+            has_key: source.api.is_some(),
+            livemode: source.api.as_ref().and_then(|api| api.livemode).or(source.livemode),
+        };
+        self.sources.iter().map(source).collect()
+    }
+
     /// What customers and renderers are handed, signed with these keys.
     pub fn links(&self, keys: LinkKeys) -> LinkPolicy {
         let api = self.console.url.clone().unwrap_or_else(|| format!("http://{}", self.server.listen));
@@ -330,7 +343,8 @@ impl Config {
 
     /// How orders are decided, with who may be told to give money back.
     pub fn orders(&self) -> OrderPolicy {
-        OrderPolicy { refunds: self.refunds(), ..self.orders.clone() }
+        let checkout = CheckoutPolicy { sources: self.checkout_sources(), ..self.orders.checkout.clone() };
+        OrderPolicy { refunds: self.refunds(), checkout, ..self.orders.clone() }
     }
 
     /// The folder the default store lives in; generated secrets live there too.

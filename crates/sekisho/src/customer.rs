@@ -7,6 +7,7 @@ mod contact;
 mod frame;
 mod limit;
 mod order;
+mod pay;
 mod policy;
 mod text;
 
@@ -18,7 +19,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
-use axum::routing::{any, get};
+use axum::routing::{any, get, post};
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use sekisho_core::Time;
 use sekisho_core::calendar::Zone;
@@ -38,7 +39,8 @@ use limit::{LimitedUse, VisitLimits};
 const FORM_BYTES_MAX: usize = 32 << 10;
 const FORM_WITHIN: Duration = Duration::from_secs(10);
 
-const CONTENT_POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self'; base-uri 'none'; \
+/// The form that asks for another session ends at the provider's page.
+const CONTENT_POLICY: &str = "default-src 'none'; style-src 'self'; img-src 'self' data:; form-action 'self' https://checkout.stripe.com; base-uri 'none'; \
      frame-ancestors 'none'";
 
 /// What pages work with.
@@ -99,6 +101,8 @@ pub fn router(config: &Config, store: Arc<dyn Store>, node: Arc<Node>, figures: 
         .route("/o/{token}", get(at("order", |visit| Box::pin(order::show(visit)))))
         .route("/o/{token}/failed", get(at("failed", |visit| Box::pin(order::failed(visit)))))
         .route("/o/{token}/thanks", get(at("thanks", |visit| Box::pin(order::thanks(visit)))))
+        .route("/o/{token}/retry", post(at("retry", |visit| Box::pin(pay::retry(visit)))))
+        .route("/o/{token}/paying", get(at("paying", |visit| Box::pin(pay::paying(visit)))))
         .route(
             "/o/{token}/cancel",
             get(at("cancel", |visit| Box::pin(order::ask_to_cancel(visit))))

@@ -2,6 +2,7 @@
 //! says what became of it; the [`engine`](crate::engine) does the rest.
 
 mod accounts;
+mod checkout;
 mod deadline;
 mod deliver;
 mod fetch;
@@ -29,6 +30,7 @@ use crate::engine::{Base, Engine, EnginePolicy, Kinds, Parts, Ran, Work};
 use crate::stop::Stop;
 use crate::transact::TransactError;
 use accounts::ApiAccounts;
+use checkout::SessionMaker;
 use deadline::Deadlines;
 use deliver::Deliverer;
 use fetch::Fetcher;
@@ -51,6 +53,7 @@ pub struct Jobs {
     notifier: Notifier,
     fetcher: Fetcher,
     refunder: Refunder,
+    sessions: SessionMaker,
     timers: Timers,
     /// How orders are decided.
     orders: Arc<OrderPolicy>,
@@ -71,6 +74,7 @@ pub fn open(config: &Config, parts: Parts, base: Base) -> anyhow::Result<(Arc<En
         notifier: Notifier::new(config),
         fetcher: Fetcher::new(Arc::clone(&accounts)),
         refunder: Refunder::new(Arc::clone(&accounts), Arc::clone(&orders)),
+        sessions: SessionMaker::new(config, Arc::clone(&accounts), Arc::clone(&orders)),
         timers: Timers::new(config, Arc::clone(&reconciler), Deadlines::new(Arc::clone(&orders), accounts)),
         orders,
         reconciler,
@@ -105,6 +109,7 @@ impl Jobs {
             lanes.push((Lane::suspect(), plain(1)));
             lanes.extend(fetch::lanes());
             lanes.extend(refund::lanes());
+            lanes.extend(checkout::lanes());
         }
         if parts.schedules {
             lanes.push((Lane::timer(), plain(timer::AT_ONCE)));
@@ -131,6 +136,7 @@ impl Kinds for Jobs {
             Task::Notify(notify) => self.notifier.run(engine, work, notify).await,
             Task::Fetch(fetch) => self.fetcher.run(engine, work, fetch).await,
             Task::Refund(call) => self.refunder.run(engine, work, call).await,
+            Task::Checkout(call) => self.sessions.run(engine, work, call).await,
             Task::Timer(timer) => self.timers.run(engine, work, timer).await,
             Task::Unreadable { kind, payload } => Err(unreadable(*kind, payload)),
         }
@@ -140,6 +146,7 @@ impl Kinds for Jobs {
         match &job.task {
             Task::Send { notice } => self.sender.abandon(engine, job, notice, reason).await,
             Task::Refund(call) => refund::abandon(engine, &self.orders, job, call, reason).await,
+            Task::Checkout(call) => self.sessions.abandon(engine, job, call, reason).await,
             Task::Settle(_)
             | Task::Deliver { .. }
             | Task::Notify(_)
@@ -170,9 +177,12 @@ fn unreadable(kind: JobKind, payload: &str) -> Failure {
     match kind {
         JobKind::Timer => Failure::terminal("unknown_timer", format!("no timer is called {payload}")),
         JobKind::Fetch => Failure::terminal("unknown_fetch", format!("unknown kind of fetch: {payload}")),
-        JobKind::Settle | JobKind::Deliver | JobKind::Notify | JobKind::Send | JobKind::Refund => {
-            Failure::terminal("unknown_task", format!("unknown kind of work: {payload}"))
-        }
+        JobKind::Settle
+        | JobKind::Deliver
+        | JobKind::Notify
+        | JobKind::Send
+        | JobKind::Refund
+        | JobKind::Checkout => Failure::terminal("unknown_task", format!("unknown kind of work: {payload}")),
     }
 }
 

@@ -7,6 +7,7 @@
 mod api_keys;
 mod audit;
 mod books;
+mod checkout;
 mod compensation;
 mod condition;
 mod context;
@@ -30,6 +31,7 @@ mod users;
 pub use api_keys::{find_key, find_key_called, list_keys, strongest_key};
 pub use audit::{AuditReport, each_link, verify_audit};
 pub use books::{check_books, differences};
+pub use checkout::{awaited_payment, checkout_payment};
 pub use compensation::{check_rules, compensation_rules};
 pub use condition::{Condition, DeadLettersWaiting, PausedChannel, condition};
 pub use context::OrderContext;

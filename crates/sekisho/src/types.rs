@@ -80,8 +80,8 @@ pub use rejection::Rejection;
 pub use reminder::{Remind, RemindReport, Reminded, ReminderSummary};
 pub use replay::{NoticeForecast, Replay, ReplayReport, RouteForecast, Unanswered};
 pub use reservation::{
-    Cancel, Cancellation, Confirm, Extend, NewReservation, NewSlot, Reservation, ReservedFulfilment,
-    ReservedPayment, Slot,
+    Cancel, Cancellation, Checkout, Confirm, Extend, NewCheckout, NewReservation, NewSlot, Reservation,
+    ReservedCheckout, ReservedFulfilment, ReservedPayment, Slot,
 };
 pub use route::{Reset, Route};
 pub use schedule::Schedule;

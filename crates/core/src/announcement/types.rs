@@ -2,7 +2,7 @@
 //! routes and rules that ask for one of these mean ours, unless they name the source they mean.
 
 /// Every type that Sekisho announces.
-pub const TYPES: [&str; 55] = [
+pub const TYPES: [&str; 56] = [
     "balance.credited",
     "balance.debited",
     "billing.active",
@@ -27,6 +27,7 @@ pub const TYPES: [&str; 55] = [
     "notice.failed",
     "inquiry.received",
     "payment.cancelled",
+    "payment.checkout_ready",
     "payment.currency_mismatch",
     "payment.dispute_lost",
     "payment.dispute_won",

@@ -77,6 +77,19 @@ impl ApiProvider {
         }
     }
 
+    /// Whether Checkout Sessions are made by its API.
+    pub const fn can_check_out(self) -> bool {
+        match self {
+            Self::Stripe => true,
+            Self::Paypal
+            | Self::Square
+            | Self::Payjp
+            | Self::Komoju
+            | Self::MollieClassic
+            | Self::LinePay => false,
+        }
+    }
+
     /// What can be read from it by its id, in its own words. Everything else is read from its lists.
     pub const fn objects(self) -> &'static [&'static str] {
         match self {

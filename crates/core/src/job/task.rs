@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{Fetch, Notify, RefundCall, Timer};
+use super::{CheckoutCall, Fetch, Notify, RefundCall, Timer};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Task {
@@ -21,6 +21,8 @@ pub enum Task {
     Fetch(Fetch),
     /// Have the provider give money back.
     Refund(Box<RefundCall>),
+    /// Have the provider make or expire a Checkout Session.
+    Checkout(Box<CheckoutCall>),
     /// Do what is due.
     Timer(Timer),
     /// What another version wrote, and this one can't read. It is kept as it is, and a person decides.
@@ -47,6 +49,7 @@ pub enum JobKind {
     Notify,
     Send,
     Refund,
+    Checkout,
 }
 
 impl Task {
@@ -58,6 +61,7 @@ impl Task {
             Self::Notify(_) => JobKind::Notify,
             Self::Fetch(_) => JobKind::Fetch,
             Self::Refund(_) => JobKind::Refund,
+            Self::Checkout(_) => JobKind::Checkout,
             Self::Timer(_) => JobKind::Timer,
             Self::Unreadable { kind, .. } => *kind,
         }
@@ -71,6 +75,7 @@ impl Task {
             Self::Notify(notify) => Cow::Owned(json(notify)),
             Self::Fetch(fetch) => Cow::Owned(json(fetch)),
             Self::Refund(call) => Cow::Owned(json(call)),
+            Self::Checkout(call) => Cow::Owned(json(call)),
             Self::Timer(timer) => Cow::Owned(json(timer)),
             Self::Unreadable { payload, .. } => Cow::Borrowed(payload),
         }
@@ -86,6 +91,7 @@ impl Task {
             JobKind::Notify => read(payload).map(Self::Notify),
             JobKind::Fetch => read(payload).map(Self::Fetch),
             JobKind::Refund => read(payload).map(Box::new).map(Self::Refund),
+            JobKind::Checkout => read(payload).map(Box::new).map(Self::Checkout),
             JobKind::Timer => read(payload).map(Self::Timer),
         };
         Some(task.unwrap_or_else(|| Self::Unreadable { kind, payload: payload.to_owned() }))
@@ -102,6 +108,7 @@ impl Task {
             | Self::Notify(_)
             | Self::Fetch(_)
             | Self::Refund(_)
+            | Self::Checkout(_)
             | Self::Timer(_)
             | Self::Unreadable { .. } => self,
         }
@@ -138,8 +145,16 @@ const AGAIN: &str = "again";
 const HELD: &str = "held:";
 
 impl JobKind {
-    pub const ALL: [Self; 7] =
-        [Self::Settle, Self::Deliver, Self::Timer, Self::Fetch, Self::Notify, Self::Send, Self::Refund];
+    pub const ALL: [Self; 8] = [
+        Self::Settle,
+        Self::Deliver,
+        Self::Timer,
+        Self::Fetch,
+        Self::Notify,
+        Self::Send,
+        Self::Refund,
+        Self::Checkout,
+    ];
 
     pub const fn name(self) -> &'static str {
         match self {
@@ -150,6 +165,7 @@ impl JobKind {
             Self::Notify => "notify",
             Self::Send => "send",
             Self::Refund => "refund",
+            Self::Checkout => "checkout",
         }
     }
 
@@ -168,6 +184,7 @@ fn read<T: DeserializeOwned>(payload: &str) -> Option<T> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::CheckoutStep;
     use super::super::fetch::ApiProvider;
     use super::*;
 
@@ -195,6 +212,17 @@ mod tests {
             payment: "pay_1".into(),
         };
         let refunded = r#"{"provider":"stripe","account":null,"livemode":true,"object":"payment_intent","id":"pi_1","order":"request/7","generation":2,"payment":"pay_1"}"#;
+        let checkout = |step| {
+            let (provider, livemode) = (ApiProvider::Stripe, Some(true));
+            let call = CheckoutCall { provider, livemode, payment: "pay_1".into(), number: 2, step };
+            Task::Checkout(Box::new(call))
+        };
+        let create = checkout(CheckoutStep::Create { generation: 1 });
+        let created =
+            r#"{"provider":"stripe","livemode":true,"payment":"pay_1","try":2,"create":{"generation":1}}"#;
+        let expire = checkout(CheckoutStep::Expire { session: "cs_1".into() });
+        let expired =
+            r#"{"provider":"stripe","livemode":true,"payment":"pay_1","try":2,"expire":{"session":"cs_1"}}"#;
         let fetched = r#"{"provider":"stripe","account":null,"livemode":true,"object":"balance_transaction","id":"txn_1"}"#;
         let remind = Notify::Remind { tenant: "t".into(), date: "2026-05-28".into() };
         let reconcile = Timer::Reconcile { source: "stripe".into() };
@@ -210,6 +238,8 @@ mod tests {
             (Task::Fetch(fetch), "fetch", fetched),
             (Task::Fetch(again), "fetch", fetched_again),
             (Task::Refund(Box::new(refund)), "refund", refunded),
+            (create, "checkout", created),
+            (expire, "checkout", expired),
             (Task::Timer(Timer::Schedule("daily".into())), "timer", r#"{"schedule":"daily"}"#),
             (Task::Timer(Timer::Count), "timer", r#""count""#),
             (Task::Timer(Timer::Forget), "timer", r#""forget""#),

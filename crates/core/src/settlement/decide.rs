@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use super::follow::{DEFAULT_POLICY, OrderPart, OrderPolicy};
 use super::reading::Reading;
-use super::{Fetch, RefundCall, billing, payment};
+use super::{CheckoutCall, Fetch, RefundCall, billing, payment};
 use crate::announcement::Announcement;
 use crate::audit::{self, Entry, Role};
 use crate::change::ChangeSet;
@@ -86,6 +86,7 @@ pub struct Change {
     pub announcements: Vec<Announcement>,
     pub fetches: Vec<Fetch>,
     pub refunds: Vec<RefundCall>,
+    pub checkouts: Vec<CheckoutCall>,
     pub deadlines: Vec<OrderDeadline>,
     /// The inputs that asked for more places than are free, and so add nothing.
     pub declined: Vec<(usize, Full)>,
@@ -106,6 +107,7 @@ impl Change {
         jobs.extend(
             self.refunds.iter().map(|call| NewJob { event: ordered(call), ..call.job(next_seq(), at) }),
         );
+        jobs.extend(self.checkouts.iter().map(|call| call.job(next_seq(), at)));
         jobs.extend(self.deadlines.into_iter().map(|deadline| deadline.job(next_seq())));
         ChangeSet {
             jobs,
@@ -248,6 +250,12 @@ impl Batch<'_, '_> {
                 self.steps.decline(n, full);
             }
         }
+        if let Some(renewal) = input.reading.renewal()
+            && let Err(full) = self.orders.renew(n, renewal, terms)?
+        {
+            self.steps.decline(n, full);
+            return Ok(());
+        }
         let mut paid: BTreeSet<String> = BTreeSet::new();
         if let Some(part) = &input.reading.billing {
             let taken = self.billings.take_in(part, input.seq)?;
@@ -371,10 +379,12 @@ pub trait Aggregate: Clone + Default + PartialEq + Serialize + DeserializeOwned 
 }
 
 /// What a thing asks for.
+#[derive(Default)]
 pub struct Asked<M> {
     pub announcements: Vec<Announcement>,
     pub fetches: Vec<Fetch>,
     pub refunds: Vec<RefundCall>,
+    pub checkouts: Vec<CheckoutCall>,
     pub marks: Vec<M>,
 }
 

@@ -7,6 +7,7 @@
 
 mod asking;
 mod check;
+mod checkout;
 mod conditions;
 mod fulfilment;
 mod reservation;
@@ -16,7 +17,8 @@ pub mod view;
 
 use std::sync::LazyLock;
 
-use super::payment::{Derived, Facts, PaymentStatus};
+use super::checkout::CheckoutPolicy;
+use super::payment::{CheckoutSession, Derived, Facts, PaymentStatus, SessionStatus, TryFate};
 use super::refund::RefundPolicy;
 use crate::case::{FaultReport, Word};
 use crate::compensation::{CompensationRule, shipped};
@@ -30,6 +32,7 @@ use crate::time::{DAY_MS, HOUR_MS, Time};
 pub use check::{CheckedRule, OrderFacts, RuleStanding};
 
 pub(super) use asking::questions;
+pub(super) use checkout::follow as follow_tries;
 pub(super) use conditions::conditions;
 pub(super) use fulfilment::{follow as follow_fulfilment, tier};
 pub(super) use reservation::{Wants, follow as follow_reservation};
@@ -53,6 +56,7 @@ pub struct OrderPolicy {
     /// How long what was made stays available once its money went back.
     pub keep_after_refund_ms: i64,
     pub refunds: RefundPolicy,
+    pub checkout: CheckoutPolicy,
     /// What is done when something goes wrong.
     pub rules: Vec<CompensationRule>,
     pub links: LinkPolicy,
@@ -113,6 +117,7 @@ impl Default for OrderPolicy {
             retry_wait_ms: 0,
             keep_after_refund_ms: 7 * DAY_MS,
             refunds: RefundPolicy::default(),
+            checkout: CheckoutPolicy::default(),
             rules: shipped(),
             links: LinkPolicy::default(),
         }
@@ -129,6 +134,8 @@ pub enum OrderPart {
         id: String,
         facts: Box<rsv::ReservationFacts>,
     },
+    /// Somebody wants to pay once more: the places are held anew, or others if they lapsed.
+    Renewal(Renewal),
     NewFulfilment {
         id: String,
         facts: Box<ful::FulfilmentFacts>,
@@ -176,6 +183,13 @@ pub struct Hold {
     pub fulfilment: Option<(String, ful::FulfilmentFacts)>,
 }
 
+/// Places that are held longer, or again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Renewal {
+    pub id: String,
+    pub until: Time,
+}
+
 /// The kind of what an id of ours names.
 pub(super) fn member(id: &str) -> Option<Key> {
     let kind = match id.split('_').next()? {
@@ -185,6 +199,17 @@ pub(super) fn member(id: &str) -> Option<Key> {
         _ => return None,
     };
     Some(Key::new(kind, id))
+}
+
+/// How long what a customer pays with elsewhere is good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Voucher {
+    Until(Time),
+    /// The provider is being asked; by then it will have said.
+    AskedFor {
+        by: Time,
+    },
+    Endless,
 }
 
 /// Where the money of an order stands.
@@ -210,11 +235,13 @@ impl<'f> OrderMoney<'f> {
 
     /// Nothing more can come of it by itself: the session ran out, or the order was called off.
     pub fn is_over(&self) -> bool {
+        let fate = self.facts.newest_try().map(|(_, one)| self.facts.fate(one));
         match self.derived.status {
             PaymentStatus::Expired | PaymentStatus::Cancelled => true,
+            // A voucher ran out. Without a try of ours, another session may be open.
+            PaymentStatus::Failed => fate == Some(TryFate::Failed),
             PaymentStatus::Unpaid
             | PaymentStatus::Processing
-            | PaymentStatus::Failed
             | PaymentStatus::PartiallyPaid
             | PaymentStatus::Paid
             | PaymentStatus::PartiallyRefunded
@@ -225,6 +252,26 @@ impl<'f> OrderMoney<'f> {
     /// The customer went to pay elsewhere, at the konbini or by a bank transfer, which may take days.
     pub fn is_delayed(&self) -> bool {
         self.derived.status == PaymentStatus::Processing
+    }
+
+    /// A session of it is complete and called paid, and its money is not here yet.
+    pub fn is_promised(&self) -> bool {
+        let is_paid = |one: &CheckoutSession| one.status == SessionStatus::Complete && one.paid;
+        self.derived.received == 0 && self.facts.sessions.values().any(is_paid)
+    }
+
+    /// Until when a customer who pays elsewhere may do so.
+    pub fn voucher(&self, at: Time) -> Voucher {
+        if let Some(seconds) = self.facts.intents.values().filter_map(|intent| intent.expires_at).max() {
+            return Voucher::Until(Time::from_seconds(seconds));
+        }
+        let is_unknown = |id: &String| !self.facts.intents.contains_key(id);
+        let asked = self.facts.sessions.values().filter(|one| one.intent.as_ref().is_some_and(is_unknown));
+        let completed = asked.filter_map(|one| one.completed_at).max().map(Time::from_seconds);
+        match completed.map(|completed| completed.plus_ms(HOUR_MS)).filter(|by| at < *by) {
+            Some(by) => Voucher::AskedFor { by },
+            None => Voucher::Endless,
+        }
     }
 
     /// What came beyond what was asked for, and is still here.

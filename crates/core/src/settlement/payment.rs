@@ -17,6 +17,7 @@ mod refund_order;
 mod samples;
 #[cfg(test)]
 mod scenarios;
+mod session_try;
 #[cfg(test)]
 mod tests;
 mod tries;
@@ -41,6 +42,7 @@ pub use objects::{
     RefundStatus, SessionStatus, Snapshot, Transaction,
 };
 pub use refund_order::{Generation, RefundOrder, RefundOrderStatus, RefundWish, Refundable, Release};
+pub use session_try::{SessionGeneration, SessionPlace, SessionTry, SessionWish, TRIES_MAX, TryFate};
 pub use view::{refund_order, view};
 pub use why::Why;
 
@@ -121,6 +123,9 @@ pub struct Facts {
     /// Refunds that were ordered here, by what caused them.
     #[serde(skip_serializing_if = "is_nothing")]
     pub refund_orders: BTreeMap<String, RefundOrder>,
+    /// Checkout Sessions that were asked for here, by number.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub session_tries: BTreeMap<u32, SessionTry>,
     /// What hangs on this payment: reservations, fulfilments, cases, by their ids. Whoever writes one of them writes this too.
     #[serde(skip_serializing_if = "is_nothing")]
     pub members: BTreeSet<String>,
@@ -200,6 +205,7 @@ impl Facts {
         each(&mut self.refunds, &other.refunds, Refund::join);
         each(&mut self.disputes, &other.disputes, Dispute::join);
         each(&mut self.refund_orders, &other.refund_orders, RefundOrder::join);
+        each(&mut self.session_tries, &other.session_tries, SessionTry::join);
     }
 }
 

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::decide::Aggregate;
-use super::follow::{Hold, OrderPart};
+use super::follow::{Hold, OrderPart, Renewal};
 use super::{billing, payment};
 use crate::event::Stored;
 use crate::id::is_tagged;
@@ -108,6 +108,13 @@ impl Reading {
     /// The places that it asks for.
     pub fn hold(&self) -> Option<&Hold> {
         self.order.iter().find_map(|part| if let OrderPart::Hold(hold) = part { Some(&**hold) } else { None })
+    }
+
+    /// The places that are to be held longer, or again.
+    pub fn renewal(&self) -> Option<&Renewal> {
+        self.order
+            .iter()
+            .find_map(|part| if let OrderPart::Renewal(renewal) = part { Some(renewal) } else { None })
     }
 }
 

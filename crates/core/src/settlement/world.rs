@@ -13,7 +13,7 @@ use super::decide::{Cause, Input, decide, names};
 use super::follow::OrderPolicy;
 use super::order::MerchantRequest;
 use super::payment::{self, Facts, MerchantOrder};
-use super::{Fetch, References, RefundCall, billing};
+use super::{CheckoutCall, Fetch, References, RefundCall, billing};
 use crate::announcement::Announcement;
 use crate::event::{Stored, Trust};
 use crate::id::Seq;
@@ -38,6 +38,7 @@ pub struct World {
     pub postings: Vec<Posting>,
     pub told: Vec<Announcement>,
     pub refunds: Vec<RefundCall>,
+    pub checkouts: Vec<CheckoutCall>,
     pub fetches: Vec<Fetch>,
     /// Whether the provider can be asked.
     pub can_fetch: bool,
@@ -173,6 +174,7 @@ impl World {
             self.postings.extend(change.postings);
             self.told.extend(change.announcements);
             self.refunds.extend(change.refunds);
+            self.checkouts.extend(change.checkouts);
             self.fetches.extend(change.fetches);
             self.deadlines.extend(change.deadlines.into_iter().map(|one| (one.at, one.anchor)));
             self.declined.extend(change.declined.into_iter().map(|(_, full)| full));

@@ -40,7 +40,7 @@ const fn tenants(needs: Scope, asks: &'static str) -> Right {
 
 use Scope::{Admin, Machine, Nobody, Operate, Read, Write};
 
-const RIGHTS: [Right; 95] = [
+const RIGHTS: [Right; 96] = [
     house(Nobody, "GET /v1/openapi.json"),
     tenants(Read, "GET /v1/audit"),
     house(Read, "GET /v1/audit/export"),
@@ -106,6 +106,7 @@ const RIGHTS: [Right; 95] = [
     tenants(Write, "POST /v1/reservations"),
     tenants(Read, "GET /v1/reservations/{id}"),
     tenants(Write, "POST /v1/reservations/{id}/cancel"),
+    tenants(Write, "POST /v1/reservations/{id}/checkout"),
     tenants(Operate, "POST /v1/reservations/{id}/confirm"),
     tenants(Write, "POST /v1/reservations/{id}/extend"),
     house(Read, "GET /v1/routes"),

@@ -12,7 +12,27 @@ use super::sale::{PaymentMethod, Sold, intent, pay};
 const OPEN_MIN_S: i64 = 30 * 60;
 const OPEN_MAX_S: i64 = 24 * 3600;
 
+/// How long a voucher of the convenience store is good.
+pub const VOUCHER_S: i64 = 3 * 24 * 3600;
+
 impl Stripe {
+    /// The shop opens a session by itself; its id.
+    pub fn open_session(&self, amount: i64, currency: &str, metadata: Value) -> String {
+        let item = json!({ "price_data": { "currency": currency, "unit_amount": amount.to_string() }, "quantity": "1" });
+        let params = json!({ "mode": "payment", "line_items": [item], "metadata": metadata, "success_url": "https://shop.example/" });
+        let made = self.with_books(|books, now| create(books, &params, now));
+        text(&made.expect("the session can be made"), "id")
+    }
+
+    /// All sessions of the platform's own account, the oldest first.
+    pub fn sessions(&self) -> Vec<Value> {
+        self.with_books(|books, _| {
+            let mut all: Vec<Value> = books.all("checkout.session").cloned().collect();
+            all.sort_by_key(|one| one["created"].as_i64());
+            all
+        })
+    }
+
     /// The buyer pays an open session by card: intent, charge, and the session complete and paid.
     pub fn pay_session(&self, id: &str) -> Sold {
         self.with_books(|books, now| pay_by_card(books, id, now))
@@ -22,7 +42,8 @@ impl Stripe {
     pub fn take_voucher(&self, id: &str) -> String {
         self.with_books(|books, now| {
             let intent = begin(books, id, now);
-            let shown = json!({ "type": "konbini_display_details" });
+            let details = json!({ "expires_at": now + VOUCHER_S });
+            let shown = json!({ "type": "konbini_display_details", "konbini_display_details": details });
             let changes = json!({ "status": "requires_action", "next_action": shown });
             change(books, &intent, changes, "payment_intent.requires_action", now);
             complete(books, id, &intent, "unpaid", "checkout.session.completed", now);

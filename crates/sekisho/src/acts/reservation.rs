@@ -9,10 +9,11 @@ use sekisho_core::reservation::{ReservationFacts, ReservationRequest as Asked, T
 use sekisho_core::settlement::decide::Aggregate;
 use sekisho_core::settlement::follow::{Hold, OrderPart, OrderPolicy};
 use sekisho_core::settlement::order::MerchantRequest;
-use sekisho_core::settlement::payment::{Facts as Payment, MerchantOrder};
+use sekisho_core::settlement::payment::{Facts as Payment, MerchantOrder, SessionWish};
 use sekisho_core::settlement::{Cause, Input, Reading};
 use sekisho_core::slot::{Slot, SlotName, is_slot_id};
 
+use super::checkout::{asked, read_wish};
 use crate::config::Reservations;
 use crate::refusal::{Refusal, Result};
 use crate::types::{FieldError, NewReservation, ReservedFulfilment};
@@ -30,6 +31,8 @@ pub struct HoldDraft {
     slot: Slot,
     payment: Option<MerchantOrder>,
     fulfilment: Option<ful::FulfilmentRequest>,
+    /// The session that is made for it.
+    checkout: Option<SessionWish>,
     cause: Cause,
 }
 
@@ -129,6 +132,11 @@ impl HoldDraft {
                 ..asked
             }
         });
+        if body.checkout.is_some() && payment.is_none() {
+            say("checkout", "nothing is to be paid; give payment an amount, or leave checkout out".into());
+        }
+        let checkout =
+            body.checkout.map(|asked| read_wish(asked, "checkout.", livemode, policy, actor, &mut say));
         if !wrong.is_empty() {
             return Err(Refusal::Fields(wrong));
         }
@@ -152,7 +160,7 @@ impl HoldDraft {
             metadata: body.metadata,
         };
         let slot = Slot { capacity: 1, starts_at: body.starts_at, title: None };
-        Ok(Self { ours, slot, payment, fulfilment, cause: cause(actor) })
+        Ok(Self { ours, slot, payment, fulfilment, checkout, cause: cause(actor) })
     }
 
     /// As an input to be decided, under ids that nobody has.
@@ -186,6 +194,7 @@ impl HoldDraft {
         if let Some(payment) = &mut input.reading.payment {
             payment.members.insert(id);
             payment.members.extend(fulfilment);
+            payment.session_tries.extend(self.checkout.clone().map(|wish| (1, asked(wish))));
         }
         input.reading.order = vec![OrderPart::Hold(Box::new(hold))];
         input
@@ -196,6 +205,11 @@ impl HoldDraft {
         let reference = self.payment.as_ref()?.reference.as_ref()?;
         let tenant = self.ours.tenant.as_deref().unwrap_or("-");
         Some(format!("{}/{tenant}/{reference}", self.ours.livemode))
+    }
+
+    /// Whether a session is made for it.
+    pub fn checks_out(&self) -> bool {
+        self.checkout.is_some()
     }
 
     pub fn reference(&self) -> Option<&str> {

@@ -3,15 +3,21 @@
 use std::sync::Arc;
 
 use sekisho_core::reservation::ReservationStatus;
+use sekisho_core::settlement::follow::view;
+use sekisho_core::settlement::payment::Facts;
 use sekisho_core::state::Kind;
 use sekisho_store::StateFilter;
+use serde::de::DeserializeOwned;
 
 use super::endpoint::{Answer, Call, Endpoint, Method, Reply, Success, schema};
 use super::params::{BEFORE, LIMIT, LIVEMODE, Parameter, TENANT};
 use super::problem;
-use crate::acts::{HoldDraft, ReservationChange};
+use crate::acts::{Answered, CheckoutRequest, HoldDraft, ReservationChange};
 use crate::config::Scope;
-use crate::types::{Cancel, Confirm, Extend, NewReservation, Page, Reservation};
+use crate::http::Problem;
+use crate::types::{
+    Cancel, Checkout, Confirm, Extend, NewCheckout, NewReservation, Page, Reservation,
+};
 use crate::{acts, queries};
 
 /// What every address of reservations begins with.
@@ -96,7 +102,23 @@ pub const ENDPOINTS: &[Endpoint] = &[
         success: Success::AcceptedOnce,
         run: |call| Box::pin(cancel(call)),
     },
+    CHECKOUT,
 ];
+
+/// Where a customer pays.
+const CHECKOUT: Endpoint = Endpoint {
+    method: Method::Post,
+    path: "/v1/reservations/{id}/checkout",
+    scope: Some(Scope::Write),
+    for_tenants: true,
+    summary: "Have a Checkout Session made, or tell of one; the open one if there is one; 409 when it can't be paid",
+    parameters: &[],
+    query: None,
+    body: Some(schema::<NewCheckout>),
+    answer: schema::<Checkout>,
+    success: Success::AcceptedOnce,
+    run: |call| Box::pin(check_out(call)),
+};
 
 const STATUS: Parameter = Parameter::text("status", "hold, confirmed, expired or cancelled");
 const SLOT: Parameter = Parameter::text("slot", "Only of this slot");
@@ -141,7 +163,45 @@ async fn hold(call: Call) -> Answer {
     let actor = call.actor();
     let draft = HoldDraft::read(body, known.reservations, &known.orders, &actor)?;
     let (store, request) = (Arc::clone(&call.api.store), call.request.clone());
-    Ok(Reply::once(call.api.holds.hold(&store, &known.orders, draft, request, actor.at).await?))
+    let checks_out = draft.checks_out();
+    let held = call.api.holds.hold(&store, &known.orders, draft, request, actor.at).await?;
+    if !checks_out {
+        return Ok(Reply::once(held));
+    }
+    let mut shown: Reservation = typed(&held)?;
+    if let Some(payment) = &shown.payment {
+        let facts = awaited(&call, payment).await?;
+        let place = facts.as_ref().and_then(Facts::open_session);
+        shown.checkout_url = place.and_then(|(_, place)| place.url.clone());
+    }
+    Ok(Reply { repeated: held.repeated, ..shown.into() })
+}
+
+async fn check_out(call: Call) -> Answer {
+    let order = CheckoutRequest::read(call.fields()?)?;
+    let (store, policy, request) = (&*call.api.store, &call.api.known.orders, call.request.as_ref());
+    let mut asked =
+        acts::check_out(store, &call.api.env, policy, &call.path, &order, request, &call.actor()).await?;
+    let Checkout { payment, number, .. } = typed(&asked)?;
+    if let Some(facts) = awaited(&call, &payment).await? {
+        asked.answer = view::checkout(&call.path, &payment, &facts, number);
+    }
+    Ok(Reply::once(asked))
+}
+
+/// The core writes what the type says.
+fn typed<T: DeserializeOwned>(answered: &Answered) -> Result<T, Problem> {
+    Ok(T::deserialize(&answered.answer).map_err(sekisho_store::Error::corrupt)?)
+}
+
+/// The payment of an order for which a session is being made. Without a node nobody makes one.
+async fn awaited(call: &Call, payment: &str) -> Result<Option<Facts>, Problem> {
+    let store = &*call.api.store;
+    let found = match call.api.engine {
+        Some(_) => queries::awaited_payment(store, payment).await,
+        None => queries::checkout_payment(store, payment).await,
+    };
+    Ok(found?)
 }
 
 async fn show(call: Call) -> Answer {
@@ -154,8 +214,10 @@ async fn show(call: Call) -> Answer {
 
 /// Whoever has the link may cancel: those who only look are not shown it.
 fn seen(call: &Call, shown: Reservation) -> Reservation {
-    let customer_url = shown.customer_url.filter(|_| call.scope >= Scope::Write);
-    Reservation { customer_url, ..shown }
+    let may_write = call.scope >= Scope::Write;
+    let customer_url = shown.customer_url.filter(|_| may_write);
+    let checkout_url = shown.checkout_url.filter(|_| may_write);
+    Reservation { customer_url, checkout_url, ..shown }
 }
 
 async fn confirm(call: Call) -> Answer {

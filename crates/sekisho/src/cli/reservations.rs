@@ -1,4 +1,4 @@
-//! `sekisho reservations [list|show|hold|confirm|extend|cancel]`: places that are held while their customer pays, and theirs
+//! `sekisho reservations [list|show|hold|checkout|confirm|extend|cancel]`: places that are held while their customer pays, and theirs
 //! once they have.
 
 mod hold;
@@ -15,7 +15,7 @@ use super::client::{Client, Needs, Query, Whole, path};
 use super::output::{cell, fields_out, hint, json_out, line_out};
 use super::pages::{self, Listing, Pages};
 use super::when::later;
-use crate::types::{Cancel, Confirm, Extend, Payment, Reservation};
+use crate::types::{Cancel, Checkout, Confirm, Extend, NewCheckout, Payment, Reservation};
 
 #[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -34,6 +34,8 @@ enum Command {
     Show(Show),
     /// Hold places of a slot while their customer pays
     Hold(Box<hold::Args>),
+    /// Have a Checkout Session made for it, or tell of one that the app made
+    Checkout(CheckoutArgs),
     /// Confirm a reservation by hand, whatever was paid
     Confirm(ConfirmArgs),
     /// Hold the places longer
@@ -69,6 +71,26 @@ struct Show {
     /// As one JSON object
     #[arg(long)]
     json: bool,
+}
+
+#[derive(clap::Args)]
+struct CheckoutArgs {
+    /// Its id: rsv_…
+    id: String,
+    /// The source whose api_key makes the session; default: `[checkout] source`
+    #[arg(long, value_name = "NAME")]
+    source: Option<String>,
+    /// Where the customer comes back to; default: the order's own page
+    #[arg(long, value_name = "URL")]
+    success_url: Option<String>,
+    /// A way to pay, such as konbini; may be written several times
+    #[arg(long = "method", value_name = "WORD")]
+    methods: Vec<String>,
+    /// The id of a session that the app made itself: cs_…
+    #[arg(long, value_name = "ID", conflicts_with_all = ["source", "success_url", "methods"])]
+    session: Option<String>,
+    #[command(flatten)]
+    once: Once,
 }
 
 #[derive(clap::Args)]
@@ -130,7 +152,7 @@ const COLUMNS: [(&str, &str); 9] = [
     ("TENANT", "tenant"),
 ];
 
-const FIELDS: [(&str, &str); 20] = [
+const FIELDS: [(&str, &str); 21] = [
     ("id", "id"),
     ("status", "status"),
     ("mode", "mode"),
@@ -145,6 +167,7 @@ const FIELDS: [(&str, &str); 20] = [
     ("may cancel", "cancel_until"),
     ("reference", "reference"),
     ("payment", "payment_text"),
+    ("pays at", "checkout_url"),
     ("fulfilment", "fulfilment"),
     ("customer", "customer"),
     ("language", "language"),
@@ -159,6 +182,7 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
         Some(Command::List(args)) => list(args, context).await,
         Some(Command::Show(args)) => show(args, context).await,
         Some(Command::Hold(args)) => hold::run(*args, context).await,
+        Some(Command::Checkout(args)) => checkout(args, context).await,
         Some(Command::Confirm(args)) => {
             let order = Confirm { reason: args.reason };
             change(&args.id, "confirm", &order, &args.once, context).await
@@ -215,6 +239,23 @@ async fn change(
         json_out(&changed);
     } else {
         line_out(&sentence(&changed));
+    }
+    say_who_acts(&client);
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn checkout(args: CheckoutArgs, context: &Context) -> anyhow::Result<ExitCode> {
+    let client = Client::open(context, Needs::ACT.and_configuration()).await?;
+    let path = path(&["reservations", &args.id, "checkout"])?;
+    let CheckoutArgs { source, success_url, methods, session, once, .. } = args;
+    let methods = Some(methods).filter(|methods| !methods.is_empty());
+    let order = NewCheckout { source, success_url, methods, session };
+    let made: Whole<Checkout> = client.post_once(&path, &order, once.idempotency_key.as_deref()).await?;
+    if once.json {
+        json_out(&made);
+    } else {
+        let place = made.url.as_ref().map(|url| format!(": {url}")).unwrap_or_default();
+        line_out(&format!("try {} of {}: {}{place}", made.number, made.payment, made.status));
     }
     say_who_acts(&client);
     Ok(ExitCode::SUCCESS)

@@ -1,5 +1,6 @@
 //! Every key that stands in the file once: where it stands, what it means when nobody writes it, and how it is set.
 
+mod checkout;
 mod defaults;
 mod orders;
 mod pages;
@@ -304,6 +305,9 @@ pub const SETTINGS: &[Setting] = &[
     orders::CHAT,
     orders::MAIL,
     orders::PAGER,
+    checkout::SOURCE,
+    checkout::RETRIES,
+    checkout::METHODS,
     pages::URL,
     pages::SECRETS,
     pages::LINKS,

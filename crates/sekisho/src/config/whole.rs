@@ -8,6 +8,7 @@ use sekisho_core::notification::template::SampleKind;
 use sekisho_core::notification::{NotifyRule, To};
 use sekisho_core::pattern::Pattern;
 use sekisho_core::settlement;
+use sekisho_core::settlement::checkout::CheckoutRefusal;
 
 use super::told::CUSTOMER_NEWS;
 use super::{Config, Route, Source};
@@ -37,6 +38,7 @@ pub fn clashes(config: &Config, warnings: &mut Vec<String>) -> Vec<Clash> {
     clashes.extend(same_secrets(config));
     clashes.extend(too_little_room(config));
     clashes.extend(compared_twice(config));
+    clashes.extend(unfit_till(config));
     warnings.extend(missing_sources(config));
     warnings.extend(unsaid_modes(config));
     warnings.extend(unnamed_hints(config));
@@ -49,6 +51,18 @@ pub fn clashes(config: &Config, warnings: &mut Vec<String>) -> Vec<Clash> {
     clashes.extend(unfit_rules(config));
     clashes.extend(missing_channels(config).into_iter().map(Clash::from));
     clashes
+}
+
+/// Sessions are made by a source that can.
+fn unfit_till(config: &Config) -> Option<String> {
+    let policy = config.orders().checkout;
+    let modes = [true, false].map(|livemode| policy.source(None, livemode));
+    // A key of one mode is no mistake: orders of the other are told so.
+    let refused = modes.into_iter().find_map(|found| match found {
+        Err(CheckoutRefusal::NoSource | CheckoutRefusal::OtherMode { .. }) | Ok(_) => None,
+        Err(refusal) => Some(refusal),
+    });
+    refused.map(|refusal| format!("checkout.source: {refusal}"))
 }
 
 /// A signature that is taken for one provider's word, under another's events.

@@ -14,6 +14,8 @@ const COUNTED_MAX: usize = 20_000;
 pub enum LimitedUse {
     Get,
     Post,
+    /// Asking for another session.
+    Retry,
     Contact,
     ContactDaily,
     Address,
@@ -26,6 +28,7 @@ impl LimitedUse {
         match self {
             Self::Get => (30, Duration::from_mins(1)),
             Self::Post => (10, Duration::from_mins(1)),
+            Self::Retry => (5, Duration::from_hours(1)),
             Self::Contact => (3, Duration::from_hours(1)),
             Self::ContactDaily => (10, Duration::from_hours(24)),
             Self::Address => (120, Duration::from_mins(1)),

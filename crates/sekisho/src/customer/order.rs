@@ -9,12 +9,10 @@ use sekisho_core::reservation::ReservationStatus;
 use sekisho_core::settlement::payment::{Attention, Derived, PaymentStatus, RefundOrderStatus};
 
 use super::frame::{CustomerFrame, Reply};
+use super::pay::PayWay;
 use super::{Answer, Trouble, Visit, text};
 use crate::acts::{self, Refusal, ReservationChange};
 use crate::view::show;
-
-/// After so many failures a person should help.
-const TRIES_MAX: usize = 3;
 
 /// Where an order stands, in words.
 pub struct ShownOrder {
@@ -154,7 +152,7 @@ struct OrderPage {
     /// Where what was made is.
     made_at: Option<String>,
     is_unconfirmed: bool,
-    pay: Option<String>,
+    pay: Option<PayWay>,
     cancel: String,
     contact: String,
     here: String,
@@ -171,7 +169,7 @@ pub async fn thanks(visit: Visit) -> Answer {
     Ok(Reply::page(&page(&visit, !is_paid(&visit))))
 }
 
-fn is_paid(visit: &Visit) -> bool {
+pub fn is_paid(visit: &Visit) -> bool {
     visit.order.payment.as_ref().is_none_or(|payment| match Derived::of(payment).status {
         PaymentStatus::Paid | PaymentStatus::PartiallyRefunded | PaymentStatus::Refunded => true,
         PaymentStatus::Unpaid
@@ -196,7 +194,9 @@ fn page(visit: &Visit, is_unconfirmed: bool) -> OrderPage {
         promise,
         made_at: made_at.filter(|url| url.starts_with("https://")),
         is_unconfirmed,
-        pay: (!is_paid(visit) && !is_unconfirmed && !order.is_cancelled).then(|| retry_url(visit)).flatten(),
+        pay: (!is_paid(visit) && !is_unconfirmed && !order.is_cancelled)
+            .then(|| PayWay::of(visit, 0))
+            .flatten(),
         cancel: visit.link("cancel"),
         contact: visit.link("contact"),
         here: visit.link(if is_unconfirmed { "thanks" } else { "" }),
@@ -217,15 +217,6 @@ fn promise(visit: &Visit) -> (String, Option<String>) {
     (sentence, by)
 }
 
-/// Where the customer pays once more, while their places can still be theirs.
-fn retry_url(visit: &Visit) -> Option<String> {
-    let reservation = visit.order.reservation.as_ref()?;
-    match reservation.status(visit.at, visit.shop.policy.grace_ms) {
-        ReservationStatus::Hold => reservation.ours.retry_url.clone(),
-        ReservationStatus::Confirmed | ReservationStatus::Expired | ReservationStatus::Cancelled => None,
-    }
-}
-
 #[derive(Template)]
 #[template(path = "customer/failed.html")]
 struct FailedPage {
@@ -233,7 +224,7 @@ struct FailedPage {
     order: ShownOrder,
     /// Too often: a person should help.
     is_too_often: bool,
-    retry: Option<String>,
+    retry: Option<PayWay>,
     contact: String,
     back: String,
 }
@@ -244,13 +235,16 @@ pub async fn failed(visit: Visit) -> Answer {
     if is_paid(&visit) && visit.order.payment.is_some() {
         return Ok(Reply::Go(visit.link("")));
     }
-    let told = visit.param("try").and_then(|text| text.parse::<usize>().ok()).unwrap_or_default();
-    let known = visit.order.payment.as_ref().map_or(0, |payment| Derived::of(payment).failed_tries);
+    let payment = visit.order.payment.as_ref();
+    let told = visit.param("try").and_then(|text| text.parse::<u32>().ok());
+    let known = payment.map_or(0, |payment| Derived::of(payment).failed_tries);
+    let newest = payment.and_then(|payment| payment.newest_try()).map_or(0, |(number, _)| number);
+    let too_often = visit.shop.policy.checkout.retries;
     Ok(Reply::page(&FailedPage {
         f: CustomerFrame::of(&visit, "failed", visit.lang.t("Payment failed", "お支払いエラー")),
         order: ShownOrder::of(&visit),
-        is_too_often: told.max(known) >= TRIES_MAX,
-        retry: retry_url(&visit),
+        is_too_often: told.is_some_and(|told| told >= too_often) || known >= too_often as usize,
+        retry: PayWay::of(&visit, told.unwrap_or(newest)),
         contact: visit.link("contact"),
         back: visit.link(""),
     }))

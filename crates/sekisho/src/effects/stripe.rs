@@ -6,6 +6,7 @@
 mod answer;
 mod list;
 mod lister;
+mod session;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,8 +20,10 @@ pub use super::call::ApiCall;
 pub use super::provider_api::ApiObject;
 use super::provider_api::{self, Api, Ready, is_id, unsendable};
 use crate::env::Exchange;
+pub use answer::{EXPIRES_AT, KEY_REUSED};
 pub use list::{Cursor, Paging, RefundsOf, StripePage};
 pub use lister::StripeLister;
+pub use session::SessionRequest;
 
 /// Where Stripe is.
 pub const BASE_URL: &str = "https://api.stripe.com";
@@ -139,6 +142,19 @@ impl Client {
         form.extend(new.reason.map(|reason| ("reason".into(), reason.to_owned())));
         form.extend(new.metadata.iter().map(|(name, value)| (format!("metadata[{name}]"), value.clone())));
         self.create(Collection::Refunds.path(), &form, key, now).await
+    }
+
+    /// Makes a Checkout Session, once for each key.
+    pub async fn create_session(&self, new: &SessionRequest, key: &str, now: Time) -> ApiCall<ApiObject> {
+        self.create(Collection::CheckoutSessions.path(), &new.form(), key, now).await
+    }
+
+    /// Sees to it that nobody can pay a session any more. One that is complete or expired is refused, and must be read.
+    pub async fn expire_session(&self, id: &str, key: &str, now: Time) -> ApiCall<ApiObject> {
+        if !is_id(id) {
+            return self.api.unsent(id, now);
+        }
+        self.create(&format!("{}/{id}/expire", Collection::CheckoutSessions.path()), &[], key, now).await
     }
 
     async fn create(

@@ -52,6 +52,8 @@ pub enum Use {
     /// Reading one object by its id.
     Fetch,
     Refund,
+    /// Making and expiring sessions.
+    Checkout,
     /// A key without the right to it is told of by the run that needed it ([`ReconcileResult`](sekisho_core::reconcile::ReconcileResult)).
     List,
 }
@@ -61,6 +63,7 @@ impl Use {
         match self {
             Self::Fetch => "fetch",
             Self::Refund => "refund",
+            Self::Checkout => "checkout",
             Self::List => "list",
         }
     }
@@ -70,6 +73,7 @@ impl Use {
         match self {
             Self::Fetch => "read what events name: payments, refunds and balance transactions",
             Self::Refund => "read and create refunds",
+            Self::Checkout => "read, create and expire Checkout Sessions, and read payments",
             Self::List => "read events and payments",
         }
     }
@@ -83,6 +87,7 @@ struct Refusals {
     /// It has no right to do this.
     fetch: Option<Time>,
     refund: Option<Time>,
+    checkout: Option<Time>,
 }
 
 impl Refusals {
@@ -90,6 +95,7 @@ impl Refusals {
         match purpose {
             Use::Fetch => Some(&mut self.fetch),
             Use::Refund => Some(&mut self.refund),
+            Use::Checkout => Some(&mut self.checkout),
             Use::List => None,
         }
     }
@@ -129,6 +135,11 @@ impl ApiAccounts {
     /// The account of a source whose lists are compared with what came.
     pub fn of_source(&self, source: &str) -> Option<&ApiAccount> {
         self.0.iter().find(|known| known.source == source && known.reconcile)
+    }
+
+    /// The account of a source by which sessions are made.
+    pub fn named(&self, source: &str) -> Option<&ApiAccount> {
+        self.0.iter().find(|known| known.source == source)
     }
 
     /// Can objects of this realm be read?

@@ -17,6 +17,7 @@ use sekisho_store::{CLAIM_MAX, Error, Result, Store};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::checkout::checkout_payment;
 use super::states::{load, read};
 use crate::types::{Case, Compensation, Fulfilment, Inquiry, Reservation, Slot as ShownSlot};
 
@@ -70,8 +71,12 @@ pub async fn reservation(
     id: &str,
     at: Time,
 ) -> Result<Option<Reservation>> {
-    let state = load(store, &Key::new(Kind::Reservation, id)).await?;
-    state.map(|state| reservation_view(&state, policy, at)).transpose()
+    let Some(state) = load(store, &Key::new(Kind::Reservation, id)).await? else { return Ok(None) };
+    let shown = reservation_view(&state, policy, at)?;
+    let (true, Some(payment)) = (shown.status == "hold", &shown.payment) else { return Ok(Some(shown)) };
+    let paid_by = checkout_payment(store, payment).await?;
+    let place = paid_by.as_ref().and_then(Payment::open_session).map(|(_, place)| place);
+    Ok(Some(Reservation { checkout_url: place.and_then(|place| place.url.clone()), ..shown }))
 }
 
 pub async fn fulfilment(store: &dyn Store, policy: &OrderPolicy, id: &str) -> Result<Option<Fulfilment>> {

@@ -67,6 +67,8 @@ pub struct Reservation {
     pub created_at: Time,
     /// The page of its customer, for callers that may write; see `[pages]`.
     pub customer_url: Option<String>,
+    /// Where its customer pays now, for callers that may write; see `[checkout]`.
+    pub checkout_url: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -104,6 +106,8 @@ pub struct NewReservation {
     pub fulfilment: Option<ReservedFulfilment>,
     /// Where the customer is sent to pay once more, if you make the sessions yourself.
     pub retry_url: Option<String>,
+    /// Have a Checkout Session made for it. Waits up to 8 seconds for `checkout_url`.
+    pub checkout: Option<ReservedCheckout>,
     #[serde(default)]
     pub metadata: BTreeMap<String, String>,
 }
@@ -115,6 +119,46 @@ pub struct ReservedPayment {
     pub amount: i64,
     pub currency: String,
     pub description: Option<String>,
+}
+
+/// A Checkout Session that is to be made.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReservedCheckout {
+    /// The source whose `api_key` makes it; `[checkout] source` if nothing is said.
+    pub source: Option<String>,
+    /// Where the customer comes back to; the order's own page if nothing is said.
+    pub success_url: Option<String>,
+    /// Ways to pay, in the provider's words; `[checkout] methods` if nothing is said.
+    pub methods: Option<Vec<String>>,
+}
+
+/// A Checkout Session that is to be made, or one that the app made itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewCheckout {
+    pub source: Option<String>,
+    pub success_url: Option<String>,
+    pub methods: Option<Vec<String>>,
+    /// The id of a session that the app made itself, `cs_…`: it is expired when the hold ends.
+    pub session: Option<String>,
+}
+
+/// One try to pay.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Checkout {
+    /// `checkout`.
+    pub object: String,
+    pub reservation: String,
+    pub payment: String,
+    /// Which session of this payment it is; from 1.
+    #[serde(rename = "try")]
+    pub number: u32,
+    /// `waiting`, `asked`, `open`, `complete`, `failed`, `expired` or `gave_up`.
+    pub status: String,
+    /// Where the customer pays; null until the provider answered, and when nobody can pay it any more.
+    pub url: Option<String>,
+    pub expires_at: Option<Time>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -149,6 +149,12 @@ pub fn lane(lane: &Lane, lang: Language) -> String {
             Language::Ja => format!("{provider} での返金"),
         };
     }
+    if let Some(provider) = lane.0.strip_prefix("checkout:") {
+        return match lang {
+            Language::En => format!("checkout by {provider}"),
+            Language::Ja => format!("{provider} での決済画面"),
+        };
+    }
     let words = match &*lane.0 {
         "settle" => lang.t("processing", "イベント処理"),
         "notify" => lang.t("selecting recipients", "通知先の決定"),
@@ -170,6 +176,7 @@ pub fn work(kind: JobKind, lang: Language) -> &'static str {
         JobKind::Timer => ("timer", "タイマー"),
         JobKind::Notify => ("creating notifications", "通知の作成"),
         JobKind::Refund => ("refund", "返金"),
+        JobKind::Checkout => ("checkout session", "決済画面の作成"),
         JobKind::Send => ("message", "メッセージの送信"),
     };
     lang.t(en, ja)
@@ -185,6 +192,7 @@ pub fn reason(code: &str, lang: Language) -> &str {
         // work that failed
         "charge_disputed" => ("disputed at the provider", "不審請求の申し立て中"),
         "more_than_left" => ("more than is left", "返金可能額を超過"),
+        "no_session_made" => ("the provider made no session", "決済事業者で決済画面が作成されない"),
         "no_refund_made" => ("the provider made no refund", "決済事業者で返金が作成されない"),
         "object_not_found" => ("not known at the provider", "決済事業者に該当なし"),
         "refunds_not_allowed" => ("refunds are not allowed", "返金が許可されていない"),

@@ -23,6 +23,7 @@ mod beginnings;
 mod books;
 mod books_api;
 mod books_cli;
+mod checkout;
 mod cli;
 mod console;
 mod crashes;

@@ -153,12 +153,9 @@ impl Aggregate for BillingFacts {
             data: view(id, self, &derived, terms.at, terms.grace_ms),
             at: terms.at,
         };
-        Asked {
-            announcements: marks.iter().map(announcement).collect(),
-            fetches: Vec::new(),
-            refunds: Vec::new(),
-            marks,
-        }
+        let announcements = marks.iter().map(announcement).collect();
+        let (fetches, refunds, checkouts) = (Vec::new(), Vec::new(), Vec::new());
+        Asked { announcements, fetches, refunds, checkouts, marks }
     }
 
     fn mark(&mut self, mark: BillingDue) {

@@ -200,7 +200,7 @@ impl<'i> Steps<'i> {
         let cause = &self.inputs[n].cause;
         let derivation = row.derivation().clone();
         // Invariant: asking adds only that it was asked, so the derivation stays what it is.
-        let Asked { announcements, fetches, refunds, marks } = row.facts().ask(&key.id, terms);
+        let Asked { announcements, fetches, refunds, checkouts, marks } = row.facts().ask(&key.id, terms);
         for told in &announcements {
             let details = Details { id: Some(&told.id), ..Details::after(&derivation) };
             let entry = entry(key, &told.event_type, cause, &derivation, &details, terms.at);
@@ -213,6 +213,7 @@ impl<'i> Steps<'i> {
         part.announcements.extend(announcements);
         part.fetches.extend(fetches);
         part.refunds.extend(refunds);
+        part.checkouts.extend(checkouts);
         part.postings.extend(postings(&key.id, row.derivation_before.as_ref(), Some(&derivation)));
         part.writes.push(write(key, version, &*row.kept(), derivation.index));
     }
@@ -230,6 +231,7 @@ impl<'i> Steps<'i> {
             change.announcements.extend(part.announcements);
             change.fetches.extend(part.fetches);
             change.refunds.extend(part.refunds);
+            change.checkouts.extend(part.checkouts);
             change.deadlines.extend(part.deadlines);
             change.declined.extend(part.declined);
             change.refused = change.refused.take().or_else(|| self.refused.remove(&n));

@@ -9,6 +9,7 @@ mod cases;
 mod fault;
 mod kept;
 mod probe;
+mod renew;
 mod write;
 
 use std::collections::{BTreeMap, BTreeSet};

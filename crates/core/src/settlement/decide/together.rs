@@ -1,13 +1,11 @@
 //! An order is decided as a whole: once everything was taken in, its payment and what hangs on it are looked at together,
 //! until nothing more follows.
 
-use std::collections::BTreeSet;
-
 use super::Batch;
 use super::board::Taken;
 use super::orders::RefundWanted;
 use super::{OrderDeadline, Terms};
-use crate::settlement::follow::{OrderMoney, OrderPart};
+use crate::settlement::follow::{OrderMoney, OrderPart, follow_tries};
 use crate::settlement::payment::{Facts, RefundStatus, RefundWish};
 use crate::settlement::refund::{self, Rights, Wish};
 use crate::state::{Key, Kind};
@@ -38,7 +36,7 @@ impl Batch<'_, '_> {
     ) -> Result<(), String> {
         for part in parts {
             match part {
-                OrderPart::Hold(_) => {}
+                OrderPart::Hold(_) | OrderPart::Renewal(_) => {}
                 OrderPart::Reservation { id, facts } => self.orders.join_reservation(n, id, facts)?,
                 OrderPart::NewFulfilment { id, facts } => self.orders.new_fulfilment(n, id, facts),
                 OrderPart::Fulfilment { id, facts } => self.orders.join_fulfilment(n, id, facts)?,
@@ -85,7 +83,10 @@ impl Batch<'_, '_> {
             }
             let cases = followed.cases.difference(&facts.members).cloned().collect();
             let marks = self.orders.record_refunds(n, &money, terms);
-            let is_news = self.remember(n, &facts, cases, marks, terms)?;
+            let reservation = self.orders.reservation_of(&facts.members);
+            let tries = follow_tries(&money, reservation, terms.at, terms.orders);
+            let news = Facts { members: cases, emitted: marks, session_tries: tries, ..Facts::default() };
+            let is_news = self.remember(n, &facts, news, terms)?;
             if self.order_refunds(n, &id, &mut followed.refunds, terms)? || is_news {
                 continue;
             }
@@ -126,20 +127,14 @@ impl Batch<'_, '_> {
         Ok(())
     }
 
-    /// Has a payment remember cases about it and what was recorded of it; says whether it did not know yet.
-    fn remember(
-        &mut self,
-        n: usize,
-        facts: &Facts,
-        members: BTreeSet<String>,
-        emitted: BTreeSet<String>,
-        terms: &Terms<'_>,
-    ) -> Result<bool, String> {
-        if members.is_empty() && emitted.is_empty() {
+    /// Has a payment remember cases about it, what was recorded of it and what becomes of its tries; says whether it did not
+    /// know yet.
+    fn remember(&mut self, n: usize, facts: &Facts, news: Facts, terms: &Terms<'_>) -> Result<bool, String> {
+        if news == Facts::default() {
             return Ok(false);
         }
         let names = facts.names.iter().take(1).cloned().collect();
-        let part = Facts { livemode: facts.livemode, names, members, emitted, ..Facts::default() };
+        let part = Facts { livemode: facts.livemode, names, ..news };
         let taken = self.payments.take_in(&part, self.steps.input(n).seq)?;
         self.steps.note(n, &mut self.payments, &taken, terms.at);
         Ok(true)

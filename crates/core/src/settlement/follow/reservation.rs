@@ -1,9 +1,9 @@
 //! What follows for a reservation from where its money stands, and from the clock.
 
-use super::{LatePayment, OrderMoney, OrderPolicy};
+use super::{LatePayment, OrderMoney, OrderPolicy, Voucher};
 use crate::reservation::{Cancelled, ReservationFacts, ReservationStatus};
 use crate::slot::{Claim, Places, Untaken};
-use crate::time::Time;
+use crate::time::{HOUR_MS, Time};
 
 /// What a reservation asks of others.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -22,6 +22,10 @@ pub struct Wants {
 pub const WEBHOOK_DELAY: &str = "WEBHOOK_DELAY";
 /// OrderMoney came for what had lapsed or was cancelled.
 pub const EXPIRED_PAYMENT: &str = "EXPIRED_PAYMENT";
+
+/// How often, and how long, places are kept for money that the provider calls paid and that is not here.
+const AWAITED_MAX: u32 = 3;
+const AWAITED_MS: i64 = 10 * 60_000;
 
 /// Works out where a reservation stands now. `money` is `None` where nothing is to be paid.
 pub fn follow(
@@ -58,12 +62,20 @@ pub fn follow(
                 lapse(id, facts, places);
                 return wants;
             }
-            if money.is_some_and(OrderMoney::is_delayed) {
-                facts.until = facts.until.max(delayed_until(facts, policy));
-                let until = facts.until;
-                places.change(id, facts.claimed(), |claim| claim.until = until);
+            if let Some(money) = money.filter(|money| money.is_delayed()) {
+                facts.until = facts.until.max(delayed_until(facts, money, at, policy));
+            } else if at >= facts.until
+                && money.is_some_and(OrderMoney::is_promised)
+                && facts.awaited < AWAITED_MAX
+            {
+                facts.awaited += 1;
+                facts.until = at.plus_ms(AWAITED_MS);
             }
-            wants.next = Some(facts.until.plus_ms(grace));
+            let until = facts.until;
+            places.change(id, facts.claimed(), |claim| claim.until = until);
+            // Sessions are expired before the places are given away.
+            let has_sessions = money.is_some_and(|money| !money.facts.session_tries.is_empty());
+            wants.next = Some(if has_sessions && at < until { until } else { until.plus_ms(grace) });
         }
         ReservationStatus::Expired => {
             lapse(id, facts, places);
@@ -119,9 +131,15 @@ fn late(
 }
 
 /// How long those may take who pay at the konbini: as long as their voucher is good, but not beyond what is sold.
-fn delayed_until(facts: &ReservationFacts, policy: &OrderPolicy) -> Time {
+fn delayed_until(facts: &ReservationFacts, money: &OrderMoney<'_>, at: Time, policy: &OrderPolicy) -> Time {
     let longest = facts.ours.at.plus_ms(policy.delayed_max_ms);
-    facts.ours.starts_at.map_or(longest, |starts_at| starts_at.min(longest))
+    let longest = facts.ours.starts_at.map_or(longest, |starts_at| starts_at.min(longest));
+    match money.voucher(at) {
+        // The shop's till may be slow to tell.
+        Voucher::Until(until) => until.plus_ms(HOUR_MS).min(longest),
+        Voucher::AskedFor { by } => by.min(longest),
+        Voucher::Endless => longest,
+    }
 }
 
 fn refund_of_cancelled(

@@ -1,4 +1,5 @@
 mod cases;
+mod checkout;
 mod laws;
 
 use serde_json::{Value, json};
@@ -362,9 +363,11 @@ fn f1_who_pays_at_the_konbini_has_days_but_not_beyond_the_showing() {
         let starts_at = begun.plus_ms(starts_in);
         let id = shop.hold_with("o1", 1, 1, |hold| hold.reservation.ours.starts_at = Some(starts_at));
         shop.world.hears(&session("o1", "complete"));
+        assert_eq!(shop.reservation(&id).until, begun.plus_ms(60 * MINUTE), "while the voucher is asked for");
+        shop.wait(60 * MINUTE);
         assert_eq!(shop.reservation(&id).until, begun.plus_ms(until));
         shop.wait(DAY_MS);
-        assert_eq!((shop.status(&id), shop.told()), ("hold", vec!["reservation.extended"]));
+        assert_eq!((shop.status(&id), shop.told()), ("hold", vec!["reservation.extended"; 2]));
         shop.wait(until);
         assert_eq!(shop.status(&id), "expired");
     }

@@ -69,7 +69,23 @@ pub fn reservation_with_link(
 ) -> Value {
     let mut shown = reservation(id, facts, at, policy);
     shown["customer_url"] = json!(reservation_link(id, facts, policy));
+    shown["checkout_url"] = Value::Null;
     shown
+}
+
+/// One try to pay, with where that is done.
+pub fn checkout(reservation: &str, payment: &str, facts: &Facts, number: u32) -> Value {
+    let open = facts.open_session().filter(|(open, _)| *open == number).map(|(_, place)| place);
+    let status = facts.session_tries.get(&number).map(|one| facts.fate(one).name());
+    json!({
+        "object": "checkout",
+        "reservation": reservation,
+        "payment": payment,
+        "try": number,
+        "status": status,
+        "url": open.and_then(|place| place.url.as_ref()),
+        "expires_at": open.and_then(|place| place.expires_at),
+    })
 }
 
 /// Good for a while after the order was made, or after what it is for has begun.

@@ -177,8 +177,7 @@ impl Aggregate for Facts {
 
     fn ask(&self, id: &str, terms: &Terms<'_>) -> Asked<String> {
         let derived = Derived::of(self);
-        let mut asked =
-            Asked { announcements: Vec::new(), fetches: Vec::new(), refunds: Vec::new(), marks: Vec::new() };
+        let mut asked = Asked::default();
         let all = due(self, &derived, terms.can_fetch);
         if all.is_empty() {
             return asked;
@@ -188,6 +187,7 @@ impl Aggregate for Facts {
             match due.what {
                 DuePart::Fetch(fetch) => asked.fetches.push(fetch),
                 DuePart::Refund(call) => asked.refunds.push(call),
+                DuePart::Checkout(call) => asked.checkouts.push(call),
                 DuePart::Remember => {}
                 DuePart::Announce { event_type, about } => asked.announcements.push(Announcement {
                     id: format!("{anchor}/{}", due.key),

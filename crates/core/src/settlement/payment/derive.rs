@@ -307,7 +307,6 @@ fn wanted(facts: &Facts) -> Option<i64> {
 /// Order matters: money before everything, then what is final, then what is under way. A try that failed comes after all
 /// of that: it hides nothing.
 fn status(facts: &Facts, amounts: &Amounts, missing: i64) -> PaymentStatus {
-    let Facts { sessions, .. } = facts;
     if amounts.received > 0 {
         return match amounts.back.refunded {
             refunded if refunded >= amounts.received => PaymentStatus::Refunded,
@@ -319,13 +318,15 @@ fn status(facts: &Facts, amounts: &Amounts, missing: i64) -> PaymentStatus {
     if is_free(facts) && missing == 0 {
         return PaymentStatus::Paid;
     }
-    if let Some(ended) = tries::ended(facts) {
+    let is_tried = facts.is_tried();
+    if let Some(ended) = tries::ended(facts).filter(|_| !is_tried) {
         return ended;
     }
     if tries::is_under_way(facts) {
         return PaymentStatus::Processing;
     }
-    if !sessions.is_empty() && sessions.values().all(|session| session.status == SessionStatus::Expired) {
+    let have_expired = || facts.sessions.values().all(|session| session.status == SessionStatus::Expired);
+    if !is_tried && !facts.sessions.is_empty() && have_expired() {
         return PaymentStatus::Expired;
     }
     if tries::failed(facts) > 0 {

@@ -2,6 +2,8 @@
 //! Only the present is announced, never news that is outdated by the time it is known. A key stands in the facts once
 //! its thing was asked for, so it is asked for once.
 
+mod sessions;
+
 use serde_json::{Value, json};
 
 use super::amounts::{gives_back, release_entry};
@@ -13,7 +15,7 @@ use super::{
 use crate::money::{minus, sum};
 use crate::settlement::reading::order_name;
 use crate::settlement::refund::calls;
-use crate::settlement::{Fetch, RefundCall};
+use crate::settlement::{CheckoutCall, Fetch, RefundCall};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PaymentDue {
@@ -31,6 +33,7 @@ pub enum DuePart {
     },
     Fetch(Fetch),
     Refund(RefundCall),
+    Checkout(CheckoutCall),
     /// Nothing yet: only to be remembered.
     Remember,
 }
@@ -56,6 +59,7 @@ pub fn due(facts: &Facts, derived: &Derived, can_fetch: impl Fn(&str) -> bool) -
     due.extend(facts.refunds.iter().filter_map(|(id, refund)| refund_waiting(id, refund)));
     due.extend(fetches(facts, &can_fetch));
     due.extend(follow_ups(facts, &can_fetch));
+    due.extend(sessions::sessions(facts, &can_fetch));
     due.retain(|one| !facts.emitted.contains(&one.key));
     due
 }

@@ -51,6 +51,9 @@ pub struct Intent {
     pub charges: BTreeSet<String>,
     /// The provider's order of which it pays a part. All parts of one order add up.
     pub part_of: Option<String>,
+    /// Seconds; until when the customer may pay elsewhere, where a voucher says so.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub expires_at: Option<i64>,
 }
 
 /// An intent as it was at a moment. The order of the fields is the order of snapshots: of one second, a failure comes
@@ -232,6 +235,7 @@ impl Intent {
         self.tries.extend(other.tries.iter().cloned());
         self.charges.extend(other.charges.iter().cloned());
         greater(&mut self.part_of, &other.part_of);
+        greater(&mut self.expires_at, &other.expires_at);
     }
 }
 

@@ -110,7 +110,7 @@ const fn is_gone(status: IntentStatus) -> bool {
 }
 
 /// A session was completed without money: it is on its way, unless a later try of its intent failed.
-fn waits(facts: &Facts, session: &CheckoutSession) -> bool {
+pub(super) fn waits(facts: &Facts, session: &CheckoutSession) -> bool {
     let is_open = session.status == SessionStatus::Complete && !session.paid && !session.failed;
     let intent = session.intent.as_ref().and_then(|intent| facts.intents.get(intent));
     let failed_since = intent.is_some_and(|intent| match (&intent.newest, intent.now()) {

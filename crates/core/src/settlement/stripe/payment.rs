@@ -1,7 +1,9 @@
 //! Stripe's objects that speak of money, read into a payment's facts. Every field may be missing, and a word that is not
 //! known counts as the least: what a newer version calls something must not move money.
 
-use super::said::{SaidCharge, SaidDispute, SaidIntent, SaidRefund, SaidSession, SaidTransaction};
+use super::said::{
+    SaidAction, SaidCharge, SaidDispute, SaidIntent, SaidRefund, SaidSession, SaidTransaction,
+};
 use super::status::{
     charge_status, dispute_status, intent_status, refund_status, refunds_wait, session_status,
 };
@@ -58,6 +60,7 @@ pub(super) fn intent(context: &Context<'_>, object: &str) -> Result<Reading, Unr
         failure,
         tries: charge.or_else(|| told().map(str::to_owned)).into_iter().collect(),
         charges: latest.into_iter().collect(),
+        expires_at: said.next_action.as_ref().and_then(SaidAction::expires_at),
         ..Intent::default()
     };
     draft.facts.intents.insert(said.id, intent);

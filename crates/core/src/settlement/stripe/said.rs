@@ -1,6 +1,7 @@
 //! The fields of Stripe's objects that are read. Every one may be missing.
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::{Metadata, Ref};
 
@@ -18,7 +19,7 @@ pub struct SaidIntent {
     pub latest_charge: Option<Ref>,
     /// Before `latest_charge` there was a list of all.
     pub charges: Option<List<SaidCharge>>,
-    pub next_action: Option<SaidKind>,
+    pub next_action: Option<SaidAction>,
     pub metadata: Option<Metadata>,
 }
 
@@ -121,6 +122,31 @@ pub struct SaidTransaction {
 pub struct List<T> {
     #[serde(default = "Vec::new")]
     pub data: Vec<T>,
+}
+
+/// What the customer must do next, and what they take along to do it with.
+#[derive(Default, Deserialize)]
+pub struct SaidAction {
+    #[serde(rename = "type")]
+    pub kind: Option<String>,
+    boleto_display_details: Option<Value>,
+    konbini_display_details: Option<Value>,
+    multibanco_display_details: Option<Value>,
+    oxxo_display_details: Option<Value>,
+}
+
+impl SaidAction {
+    /// Until when a voucher can be paid; seconds.
+    pub fn expires_at(&self) -> Option<i64> {
+        let details = [
+            &self.boleto_display_details,
+            &self.konbini_display_details,
+            &self.multibanco_display_details,
+            &self.oxxo_display_details,
+        ];
+        let said = details.into_iter().flatten();
+        said.filter_map(|one| one["expires_at"].as_i64().or_else(|| one["expires_after"].as_i64())).max()
+    }
 }
 
 /// Of something of many kinds, which it is.

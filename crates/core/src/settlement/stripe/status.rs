@@ -1,9 +1,9 @@
 //! Stripe's words for how its objects stand. A word that is not known counts as the least.
 
-use super::said::SaidKind;
+use super::said::{SaidAction, SaidKind};
 use crate::settlement::payment::{ChargeStatus, DisputeStatus, IntentStatus, RefundStatus, SessionStatus};
 
-pub fn intent_status(text: Option<&str>, next_action: Option<&SaidKind>) -> IntentStatus {
+pub fn intent_status(text: Option<&str>, next_action: Option<&SaidAction>) -> IntentStatus {
     match text {
         Some("requires_action") if is_voucher(next_action) => IntentStatus::RequiresAction,
         // Authorised: the customer has done everything, the money is not ours yet.
@@ -16,7 +16,7 @@ pub fn intent_status(text: Option<&str>, next_action: Option<&SaidKind>) -> Inte
 
 /// What the customer takes along to pay with later. Everything else is a question to be answered at the till: 3-D Secure,
 /// a bank's own page.
-fn is_voucher(next_action: Option<&SaidKind>) -> bool {
+fn is_voucher(next_action: Option<&SaidAction>) -> bool {
     let vouchers = [
         "boleto_display_details",
         "display_bank_transfer_instructions",

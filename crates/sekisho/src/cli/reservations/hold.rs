@@ -13,7 +13,7 @@ use crate::cli::client::{Client, Needs, Whole};
 use crate::cli::metadata::pair;
 use crate::cli::output::{json_out, line_out};
 use crate::cli::when::later;
-use crate::types::{NewReservation, Reservation, ReservedFulfilment, ReservedPayment};
+use crate::types::{NewReservation, Reservation, ReservedCheckout, ReservedFulfilment, ReservedPayment};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -50,6 +50,9 @@ pub struct Args {
     /// Where the customer is sent to pay once more
     #[arg(long, value_name = "URL")]
     retry_url: Option<String>,
+    /// Have a Checkout Session made by `[checkout] source`, and print where the customer pays
+    #[arg(long, requires = "amount")]
+    checkout: bool,
     /// For programs; may be written several times
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
     metadata: Vec<(String, String)>,
@@ -101,6 +104,9 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     line_out(&sentence(&held));
+    if let Some(url) = &held.checkout_url {
+        line_out(&format!("the customer pays at {url}"));
+    }
     if let Some(payment) = &held.payment {
         let known_as =
             held.reference.as_ref().map_or_else(|| payment.clone(), |own| format!("{own} or {payment}"));
@@ -133,6 +139,7 @@ impl Args {
             language: self.language,
             fulfilment: fulfilment.map(|kind| ReservedFulfilment { kind, tier, name, input }),
             retry_url: self.retry_url,
+            checkout: self.checkout.then(ReservedCheckout::default),
             metadata: self.metadata.into_iter().collect(),
         }
     }

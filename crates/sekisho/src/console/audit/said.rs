@@ -33,6 +33,7 @@ pub fn action(code: &str, lang: Language) -> &str {
         "payment.underpaid" => ("underpaid", "入金不足を検知"),
         "payment.currency_mismatch" => ("payment received in another currency", "異なる通貨での入金を検知"),
         "payment.refund_pending" => ("a refund is on its way", "返金処理中"),
+        "payment.checkout_ready" => ("a checkout session was made", "決済画面を作成"),
         "payment.refund_ordered" => ("a refund was ordered", "返金を指示"),
         "payment.refund_waiting" => ("a refund waits for funds", "返金が残高不足で待機中"),
         "payment.refund_given_up" => ("a refund could not be made", "返金を実行できず"),

@@ -11,12 +11,17 @@ use serde::Deserialize;
 use super::StripePage;
 use crate::effects::provider_api::{self, NOT_FOUND};
 
+/// A session was to end too soon, or too late, by the time the request came.
+pub const EXPIRES_AT: &str = "stripe_expires_at";
+/// The key was used with other parameters before.
+pub const KEY_REUSED: &str = "stripe_key_reused";
+
 pub fn page(body: &[u8]) -> Option<StripePage> {
     serde_json::from_str(provider_api::object(body)?.get()).ok()
 }
 
 pub fn refused(title: &str, answer: &Answer, now: Time) -> Option<Failure> {
-    let ErrorBody { code, message, param } = ErrorBody::read(&answer.body);
+    let ErrorBody { kind, code, message, param } = ErrorBody::read(&answer.body);
     let said = provider_api::Said { code, message };
     let failure = provider_api::refused(&said, title, answer, now)?;
     let reason = match (answer.status, said.code.as_deref()) {
@@ -25,6 +30,8 @@ pub fn refused(title: &str, answer: &Answer, now: Time) -> Option<Failure> {
         (400, Some("charge_already_refunded")) => "stripe_already_refunded",
         (400, Some("charge_disputed")) => "stripe_disputed",
         (400, _) if param.as_deref() == Some("amount") => "stripe_amount",
+        (400, _) if param.as_deref() == Some("expires_at") => EXPIRES_AT,
+        (400, _) if kind.as_deref() == Some("idempotency_error") => KEY_REUSED,
         (429, Some("lock_timeout")) => "stripe_locked",
         _ => failure.reason,
     };
@@ -41,6 +48,8 @@ pub fn refused(title: &str, answer: &Answer, now: Time) -> Option<Failure> {
 /// Stripe's own words.
 #[derive(Default, Deserialize)]
 struct ErrorBody {
+    #[serde(rename = "type")]
+    kind: Option<String>,
     code: Option<String>,
     message: Option<String>,
     param: Option<String>,
