@@ -6,6 +6,7 @@ mod notify;
 mod refund;
 mod task;
 mod timer;
+mod wave;
 
 use std::sync::Arc;
 
@@ -22,6 +23,7 @@ pub use notify::Notify;
 pub use refund::RefundCall;
 pub use task::{JobKind, Settle, Task};
 pub use timer::Timer;
+pub use wave::{Wave, WaveCause};
 
 /// What shares concurrency, rate and breaker: all settling, all timers, or one destination.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

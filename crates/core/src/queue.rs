@@ -1,15 +1,18 @@
 //! When failed work runs again, and when a destination is left alone for a while.
 //!
 //! [`failure`] is how a run failed, [`retry`] when it may run again, [`breaker`] whether a destination is asked at
-//! all. All three are plain values with the time as an argument; none of them knows what the work is.
+//! all, [`retry_dead`] when a dead letter comes back by itself. All are plain values with the time as an argument; none of
+//! them knows what the work is.
 
 pub mod breaker;
 pub mod failure;
 pub mod retry;
+pub mod retry_dead;
 
 pub use breaker::Breaker;
 pub use failure::Failure;
 pub use retry::Retry;
+pub use retry_dead::RetryDead;
 
 use crate::job::{Class, DeadReason, End};
 use crate::time::Time;
@@ -27,6 +30,20 @@ pub fn after(failure: &Failure, retry: &Retry, tries: i32, salt: u64, now: Time)
         },
         |due_at| End::Retry { due_at },
     )
+}
+
+/// How a failed probe of an open breaker ends: it waits for the next one, and has spent no try.
+pub fn after_probe(failure: &Failure, breaker: &Breaker, now: Time) -> End {
+    match failure.class {
+        Class::Terminal => {
+            let (reason, error) = (failure.reason.to_owned(), failure.error.clone());
+            End::Dead(DeadReason { class: failure.class, reason, error })
+        }
+        Class::Transient => {
+            let asked = now.plus_ms(failure.retry_after_ms.unwrap_or(0).clamp(0, retry::RETRY_AFTER_MAX_MS));
+            End::Wait { due_at: breaker.next_probe().unwrap_or(now).max(asked) }
+        }
+    }
 }
 
 /// So many crashes of its node while a job was in hand make it suspect.
@@ -58,6 +75,19 @@ mod tests {
         assert_eq!((death.class, death.reason.as_str()), (Class::Transient, "connect"));
         let hopeless = Failure::terminal("non_retryable", "the app said never");
         assert!(matches!(after(&hopeless, &retry, 1, 1, NOW), End::Dead(_)));
+    }
+
+    #[test]
+    fn c2_a_probe_that_fails_waits_for_the_next_one_and_a_refusal_is_final() {
+        let mut breaker = Breaker::default();
+        breaker.failed(&breaker::Policy { failures: 1, ..breaker::Policy::default() }, NOW);
+        let down = Failure::transient("connect", "nobody listens");
+        assert_eq!(after_probe(&down, &breaker, NOW), End::Wait { due_at: NOW.plus_ms(5_000) });
+        let later = Failure { retry_after_ms: Some(9_000), ..down.clone() };
+        assert_eq!(after_probe(&later, &breaker, NOW), End::Wait { due_at: NOW.plus_ms(9_000) });
+        assert_eq!(after_probe(&down, &Breaker::default(), NOW), End::Wait { due_at: NOW });
+        let refused = Failure::terminal("non_retryable", "the app said never");
+        assert!(matches!(after_probe(&refused, &breaker, NOW), End::Dead(_)));
     }
 
     #[test]

@@ -257,6 +257,7 @@ fn serve_app(arguments: AppArguments) -> Result<(), String> {
         behaviour: with_paths(arguments.behaviour),
         keep: Keep::Ids,
         ledger: arguments.ledger,
+        tell: None,
     })
     .map_err(|error| format!("the application can't start: {error}"))?;
     println!("{}", app.address());

@@ -12,6 +12,7 @@ mod checkout;
 mod dead;
 mod decided;
 mod deletion;
+mod deliveries;
 mod directory;
 mod fault;
 mod fields;
@@ -45,7 +46,8 @@ pub use sekisho_core::selection::REASON_MAX;
 
 pub use crate::refusal::{Refusal, Result};
 pub use crate::types::{
-    DeadLetterSelection, DeadReport, FieldError, Import, Imported, Remind, RemindReport, Replay, ReplayReport,
+    DeadLetterSelection, DeadReport, DeliveryReport, DeliverySelection, FieldError, Import, Imported, Remind,
+    RemindReport, Replay, ReplayReport,
 };
 
 pub use api_key::{CreatedKey, create_key, revoke_key};
@@ -54,6 +56,7 @@ pub use case::{acknowledge_case, resolve_case};
 pub use checkout::{CheckoutRequest, check_out};
 pub use dead::{discard, retry, to_discard, to_retry};
 pub use deletion::{delete_billing, delete_member};
+pub use deliveries::{cancel, to_cancel};
 pub use directory::{check_member, create_member};
 pub use fault::report_fault;
 pub use fields::Fields;

@@ -14,6 +14,7 @@ mod channels;
 mod compensation_rules;
 mod customers;
 mod dead_letters;
+mod deliveries;
 mod endpoint;
 mod events;
 mod fulfilments;
@@ -100,6 +101,7 @@ pub fn endpoints() -> impl Iterator<Item = &'static Endpoint> {
         events::ENDPOINTS,
         sources::ENDPOINTS,
         reconciliations::ENDPOINTS,
+        deliveries::ENDPOINTS,
         dead_letters::ENDPOINTS,
         rejections::ENDPOINTS,
         messages::ENDPOINTS,

@@ -17,6 +17,7 @@ mod context;
 mod customers;
 mod dead;
 mod delete;
+mod deliveries;
 mod demo;
 mod doctor;
 mod events;
@@ -102,6 +103,8 @@ enum Command {
     Events(RemoteGroup<events::Command>),
     /// Show dead letters; retry or discard them
     Dead(RemoteGroup<dead::Command>),
+    /// Show deliveries to the routes; cancel those that wait
+    Deliveries(RemoteGroup<deliveries::Command>),
     /// Show one message
     Messages(RemoteGroup<messages::Command>),
     /// Read from providers what never came: after an outage, or to import payments of before
@@ -230,6 +233,9 @@ pub fn main() -> ExitCode {
             Command::Verify(args) => verify::run(args, &context),
             Command::Events(remote) => events::run(remote.command, &context.to(remote.connection)).await,
             Command::Dead(remote) => dead::run(remote.command, &context.to(remote.connection)).await,
+            Command::Deliveries(remote) => {
+                deliveries::run(remote.command, &context.to(remote.connection)).await
+            }
             Command::Messages(remote) => messages::run(remote.command, &context.to(remote.connection)).await,
             Command::Reconcile(remote) => reconcile::run(remote.args, &context.to(remote.connection)).await,
             Command::Routes(remote) => routes::run(remote.args, &context.to(remote.connection)).await,

@@ -272,7 +272,9 @@ impl Config {
             ] {
                 rules.push(alert(name, news, None));
             }
+            rules.push(alert("sekisho-routes", "route.*", None));
             rules.push(alert("sekisho-notices", "notice.failed", Some(ALERT_EVERY_MS)));
+            rules.push(alert("sekisho-deliveries", "delivery.dead", Some(ALERT_EVERY_MS)));
         }
         rules
     }

@@ -14,6 +14,7 @@ mod compensations;
 #[allow(clippy::disallowed_methods, reason = "samples that people send by hand")]
 mod config_summary;
 mod dead;
+mod deliveries;
 mod event;
 mod events;
 mod frame;
@@ -32,6 +33,7 @@ mod payments;
 mod reconciliation;
 mod rejections;
 mod reservations;
+mod route;
 mod runs;
 mod schedules;
 mod search;
@@ -44,8 +46,8 @@ mod tally;
 mod trouble;
 mod users;
 mod value_format;
-mod zone;
 mod waiting;
+mod zone;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -91,6 +93,7 @@ pub fn pages() -> impl Iterator<Item = &'static Page> {
         events::PAGES,
         event::PAGES,
         live::PAGES,
+        deliveries::PAGES,
         dead::PAGES,
         runs::PAGES,
         payments::PAGES,
@@ -105,6 +108,7 @@ pub fn pages() -> impl Iterator<Item = &'static Page> {
         notices::PAGES,
         suppressions::PAGES,
         sources::PAGES,
+        route::PAGES,
         reconciliation::PAGES,
         schedules::PAGES,
         rejections::PAGES,

@@ -9,6 +9,7 @@ mod fetch;
 mod notify;
 pub mod reconcile;
 mod refund;
+mod retry_dead;
 mod send;
 mod settle;
 mod sources;
@@ -147,12 +148,10 @@ impl Kinds for Jobs {
             Task::Send { notice } => self.sender.abandon(engine, job, notice, reason).await,
             Task::Refund(call) => refund::abandon(engine, &self.orders, job, call, reason).await,
             Task::Checkout(call) => self.sessions.abandon(engine, job, call, reason).await,
-            Task::Settle(_)
-            | Task::Deliver { .. }
-            | Task::Notify(_)
-            | Task::Fetch(_)
-            | Task::Timer(_)
-            | Task::Unreadable { .. } => ChangeSet::end(job.lease, End::Dead(reason), engine.node.now()),
+            Task::Deliver { route } => self.deliverer.abandon(engine, job, route, reason).await,
+            Task::Settle(_) | Task::Notify(_) | Task::Fetch(_) | Task::Timer(_) | Task::Unreadable { .. } => {
+                ChangeSet::end(job.lease, End::Dead(reason), engine.node.now())
+            }
         }
     }
 

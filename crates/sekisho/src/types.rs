@@ -11,6 +11,7 @@ mod case;
 mod channel;
 mod compensation_rule;
 mod dead_letter;
+mod delivery;
 mod directory;
 mod event;
 mod fulfilment;
@@ -46,6 +47,9 @@ pub use channel::{Channel, Resumed};
 pub use compensation_rule::{CheckedRule, CompensationRule, RuleCheck};
 pub use dead_letter::{
     DeadGroup, DeadLetter, DeadLetterDetail, DeadLetterSelection, DeadQuery, DeadReport, Risk,
+};
+pub use delivery::{
+    Delivery, DeliveryQuery, DeliveryReport, DeliverySelection, EventDeliveries, Outage, RouteShare,
 };
 pub use directory::{
     Customer, Deleted, Member, NewCustomer, NewStaff, NewSubject, NewTenant, Staff, Subject, Tenant,

@@ -7,6 +7,7 @@
 mod balance;
 mod books;
 mod chain;
+mod delivery;
 mod detail;
 mod find;
 mod links;
@@ -22,7 +23,7 @@ pub mod words;
 use sekisho_core::change::Rejection;
 use sekisho_core::event::Trust;
 use sekisho_core::job::{Attempt, Lane};
-use sekisho_core::queue::Breaker;
+use sekisho_core::queue::{Breaker, RetryDead};
 use sekisho_core::state::{Kind, State};
 use sekisho_core::{Seq, Time};
 use sekisho_store::{
@@ -36,6 +37,7 @@ use crate::types;
 pub use balance::{find_balance, find_balances};
 pub use books::{OfMember, balance, billing, books, invite, key, line, member, member_for, payment, user};
 pub use chain::{exported, sealed};
+pub use delivery::{Outages, delivery, event_deliveries, next_automatic_try};
 pub use detail::{dead_letter_with_all, event_with_all, message_with_all};
 pub use find::{find_member, find_payment};
 pub use links::unlink;
@@ -63,11 +65,22 @@ pub fn event(event: &EventSummary) -> types::Event {
         id_reused: event.id_reused,
         note: event.note.clone(),
         processed_at: event.processed_at,
+        deliveries: types::EventDeliveries::default(),
         about: (&event.about).into(),
     }
 }
 
-pub fn dead_letter(letter: &DeadLetter) -> types::DeadLetter {
+/// Events with what became of their deliveries.
+pub async fn events(store: &dyn Store, found: &[EventSummary]) -> sekisho_store::Result<Vec<types::Event>> {
+    let counts = store.find_delivery_counts(found.iter().map(|event| event.seq).collect()).await?;
+    let shown = found
+        .iter()
+        .zip(&counts)
+        .map(|(one, counts)| types::Event { deliveries: event_deliveries(counts), ..event(one) });
+    Ok(shown.collect())
+}
+
+pub fn dead_letter(letter: &DeadLetter, places: &[ConfiguredRoute], now: Time) -> types::DeadLetter {
     types::DeadLetter {
         id: letter.job.as_message().to_string(),
         kind: letter.task.kind().name().to_owned(),
@@ -79,6 +92,7 @@ pub fn dead_letter(letter: &DeadLetter) -> types::DeadLetter {
         attempts: letter.attempts,
         crashes: letter.crashes,
         died_at: letter.at,
+        next_try_at: next_automatic_try(places, letter, now),
         event: event_id(letter.event),
         event_id: letter.event_id.clone(),
         event_type: letter.event_type.clone(),
@@ -103,6 +117,7 @@ pub fn message(message: &StoredMessage) -> types::Message {
         reason: None,
         class: None,
         error: None,
+        outage: None,
     };
     match &message.standing {
         Standing::Running => shown,
@@ -202,6 +217,7 @@ pub struct ConfiguredRoute {
     pub name: String,
     /// Without its query, which may hold a token.
     pub url: String,
+    pub retry_dead: RetryDead,
 }
 
 impl ConfiguredRoute {
@@ -209,7 +225,7 @@ impl ConfiguredRoute {
         let places = config.routes.iter().map(|route| {
             let mut url = route.url.clone();
             url.set_query(None);
-            Self { name: route.route.name.clone(), url: url.to_string() }
+            Self { name: route.route.name.clone(), url: url.to_string(), retry_dead: route.retry_dead }
         });
         places.collect()
     }
@@ -226,16 +242,12 @@ pub async fn routes(
         let lane = Lane::to_route(&place.name);
         let waiting = lanes.iter().find(|(own, _)| *own == lane).map(|(_, due_at)| *due_at);
         let breaker = breaker_of(&states, &lane);
-        let until = match breaker {
-            Breaker::Open { until, .. } => Some(until),
-            Breaker::Closed { .. } | Breaker::HalfOpen { .. } => None,
-        };
         types::Route {
             name: place.name.clone(),
             url: place.url.clone(),
             breaker: breaker.state().to_owned(),
             open_since: breaker.since(),
-            open_until: until,
+            open_until: breaker.next_probe(),
             oldest_due_at: waiting,
         }
     };

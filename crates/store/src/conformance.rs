@@ -4,6 +4,7 @@ mod acts;
 mod arrival;
 mod books;
 pub mod chain;
+mod deliveries;
 mod fifo;
 mod find;
 mod group;
@@ -86,6 +87,8 @@ pub const PROMISES: &[Promise] = &[
     ("b4: a discarded dead letter is skipped and says who and why", |s| Box::pin(acts::discards(s))),
     ("b4: an event is replayed once its work is finished, and no earlier lease holds", |s| Box::pin(acts::replays(s))),
     ("b4: a dead letter that many take out at once goes to one of them", |s| Box::pin(acts::acts_at_once(s))),
+    ("b4: an unfinished delivery is cancelled once, and only while no node runs it", |s| Box::pin(deliveries::cancels(s))),
+    ("c4: a cancelled head of a fifo lets the next pass", |s| Box::pin(deliveries::cancelled_head(s))),
     ("b4: every act is audited, newest first", |s| Box::pin(acts::audits(s))),
 
     ("b5: every event has the status its work left", |s| Box::pin(find::statuses(s))),
@@ -94,6 +97,9 @@ pub const PROMISES: &[Promise] = &[
     ("b4: dead letters are filtered and paged, and hold what is needed to redo them", |s| Box::pin(find::dead_letters(s))),
     ("b4: dead letters that are alike are grouped, with the money that hangs on them", |s| Box::pin(groups::dead_groups(s))),
     ("h2: a message is found in every standing", |s| Box::pin(find::messages(s))),
+    ("h1: deliveries are one list, wherever they stand, filtered and paged", |s| Box::pin(deliveries::pages(s))),
+    ("h1: a search for deliveries looks at so many and leads on", |s| Box::pin(deliveries::scans(s))),
+    ("h1: what became of an event's deliveries is counted by route, the newest of each", |s| Box::pin(deliveries::counts(s))),
     ("a3: rejections alike are one line of their hour, each network has its share, newest first, filtered and paged", |s| Box::pin(find::rejections(s))),
     ("h2: a search for events looks at so many and leads on, in both directions", |s| Box::pin(scan::events(s))),
     ("h2: what is about a payment or a tenant, failed or waits is found among any number of others", |s| Box::pin(scan::led_events(s))),

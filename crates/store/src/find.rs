@@ -3,6 +3,7 @@
 mod branches;
 mod condition;
 mod dead;
+mod delivery;
 mod page;
 mod row_reader;
 
@@ -16,6 +17,8 @@ pub(crate) use branches::Branches;
 pub(crate) use condition::Demand;
 pub(crate) use dead::read_reason;
 pub use dead::{DeadFilter, DeadGroup, DeadLetter, Risk, Stake};
+pub(crate) use delivery::{COUNTED_MAX, DeliveryList, delivery_keys};
+pub use delivery::{DeliveryCounts, DeliveryFilter, DeliveryPage, DeliveryRecord, DeliveryStatus, LastCall};
 pub(crate) use page::{AuditLead, EventLead};
 pub use page::{AuditPage, EventPage};
 pub(crate) use row_reader::RowReader;

@@ -29,8 +29,9 @@ use sekisho_core::{Epoch, Seq, Time};
 pub use audit::RETRIED;
 pub use error::{Error, OpenError, Result, chain};
 pub use find::{
-    AuditFilter, AuditPage, BookedLine, ChainHead, Count, DeadFilter, DeadGroup, DeadLetter, EventFilter,
-    EventPage, EventRecord, EventSummary, Forgotten, HourMoney, LineFilter, NodeRecord, Order, PendingWork,
+    AuditFilter, AuditPage, BookedLine, ChainHead, Count, DeadFilter, DeadGroup, DeadLetter, DeliveryCounts,
+    DeliveryFilter, DeliveryPage, DeliveryRecord, DeliveryStatus, EventFilter, EventPage, EventRecord,
+    EventSummary, Forgotten, HourMoney, LastCall, LineFilter, NodeRecord, Order, PendingWork,
     RejectionFilter, Risk, Stake, Standing, StateFilter, Status, StoredMessage, Sum,
 };
 pub use sekisho_core::audit::{AuditLink, Numbered as AuditEntry};
@@ -145,6 +146,9 @@ pub trait Store: Send + Sync {
     /// Takes dead letters out for good; says which were there. Every one is audited.
     async fn discard(&self, jobs: Vec<Seq>, act: Act) -> Result<Vec<bool>>;
 
+    /// Takes unfinished deliveries out of the queue for good; says which were there and not leased. Every one is audited.
+    async fn cancel(&self, jobs: Vec<Seq>, act: Act) -> Result<Vec<bool>>;
+
     /// Queues events to be settled again, under the event's own number. Audited.
     async fn replay(&self, events: Vec<Seq>, settle: Settle, act: Act) -> Result<Vec<Replayed>>;
 
@@ -231,6 +235,14 @@ pub trait Store: Send + Sync {
 
     /// The jobs an event caused, by their keys.
     async fn find_messages(&self, event: Seq) -> Result<Vec<StoredMessage>>;
+
+    /// One page of deliveries, newest first; at most [`FIND_MAX`], and after at most [`SCAN_MAX`] of each list that were looked
+    /// at: unfinished ones, dead letters, and what is over.
+    async fn find_deliveries(&self, filter: DeliveryFilter) -> Result<DeliveryPage>;
+
+    /// What became of the deliveries of events, in the order of the events; at most [`FIND_MAX`] of them, and of each the first
+    /// hundred deliveries.
+    async fn find_delivery_counts(&self, events: Vec<Seq>) -> Result<Vec<DeliveryCounts>>;
 
     /// Every call a job made, in order.
     async fn find_attempts(&self, job: Seq) -> Result<Vec<(i32, Attempt)>>;

@@ -6,6 +6,7 @@ mod chain;
 mod commit;
 mod filter;
 mod find;
+mod find_delivery;
 mod node;
 mod upkeep;
 mod work;
@@ -24,9 +25,9 @@ use sekisho_core::{Epoch, Seq, Time};
 use crate::find::Branches;
 use crate::{
     AuditEntry, AuditFilter, AuditLink, AuditPage, BookedLine, CLAIM_MAX, ChainHead, Committers, Count,
-    DeadFilter, DeadGroup, DeadLetter, Error, EventFilter, EventPage, EventRecord, FIND_MAX, Forgotten,
-    HourMoney, Joined, LineFilter, Loaded, NodeRecord, PeerNode, PendingWork, Pulse, RejectionFilter, Result,
-    StateFilter, Status, Store, StoredMessage, Sum,
+    DeadFilter, DeadGroup, DeadLetter, DeliveryCounts, DeliveryFilter, DeliveryPage, Error, EventFilter,
+    EventPage, EventRecord, FIND_MAX, Forgotten, HourMoney, Joined, LineFilter, Loaded, NodeRecord,
+    PendingWork, Pulse, RejectionFilter, Result, StateFilter, Status, Store, StoredMessage, Sum,
 };
 
 #[derive(Default)]
@@ -99,23 +100,11 @@ impl Store for MemoryStore {
     }
 
     async fn beat(&self, epoch: Epoch, n: i64) -> Result<Pulse> {
-        let mut tables = self.tables();
-        let Some(node) = tables.nodes.get_mut(&epoch) else { return Ok(Pulse::Ended) };
-        node.beat = n;
-        let peers = tables.nodes.values().filter(|peer| peer.epoch != epoch);
-        let peers = peers.map(|node| PeerNode { epoch: node.epoch, beat: node.beat }).collect();
-        Ok(Pulse::Alive { peers, store_time: None })
+        Ok(self.tables().beat(epoch, n))
     }
 
     async fn end(&self, epoch: Epoch, n: i64) -> Result<bool> {
-        let mut tables = self.tables();
-        let still = tables.nodes.get(&epoch).is_some_and(|node| node.beat == n);
-        if still {
-            tables.nodes.remove(&epoch);
-            let newest = tables.last_epoch;
-            tables.given_up.insert((newest, epoch));
-        }
-        Ok(still)
+        Ok(self.tables().give_up(epoch, n))
     }
 
     async fn leave(&self, epoch: Epoch) -> Result<()> {
@@ -201,6 +190,13 @@ impl Store for MemoryStore {
     async fn discard(&self, jobs: Vec<Seq>, act: Act) -> Result<Vec<bool>> {
         let mut tables = self.tables();
         let answers = jobs.into_iter().map(|job| tables.discard(job, &act)).collect();
+        tables.link();
+        Ok(answers)
+    }
+
+    async fn cancel(&self, jobs: Vec<Seq>, act: Act) -> Result<Vec<bool>> {
+        let mut tables = self.tables();
+        let answers = jobs.into_iter().map(|job| tables.cancel(job, &act)).collect();
         tables.link();
         Ok(answers)
     }
@@ -356,6 +352,14 @@ impl Store for MemoryStore {
         let tables = self.tables();
         let keyed = |(key, job)| Some(StoredMessage { key: Some(key), ..tables.message(job)? });
         Ok(tables.effects_of(event).into_iter().filter_map(keyed).collect())
+    }
+
+    async fn find_deliveries(&self, filter: DeliveryFilter) -> Result<DeliveryPage> {
+        Ok(self.tables().find_deliveries(&filter))
+    }
+
+    async fn find_delivery_counts(&self, events: Vec<Seq>) -> Result<Vec<DeliveryCounts>> {
+        Ok(self.tables().delivery_counts(&events))
     }
 
     async fn find_attempts(&self, job: Seq) -> Result<Vec<(i32, Attempt)>> {

@@ -14,6 +14,7 @@ mod durability;
 mod failure;
 mod find;
 mod find_audit;
+mod find_delivery;
 mod find_state;
 mod find_work;
 mod horizon;
@@ -41,9 +42,9 @@ use sekisho_core::{Epoch, Seq, Time};
 use crate::migration::Migration;
 use crate::{
     Access, AuditFilter, AuditPage, BookedLine, ChainHead, Committers, Count, DeadFilter, DeadGroup,
-    DeadLetter, EventFilter, EventPage, EventRecord, Forgotten, HourMoney, Joined, LineFilter, Loaded,
-    NodeRecord, OpenError, PendingWork, Pulse, RejectionFilter, Result, StateFilter, Store, StoreUrl,
-    StoredMessage, Sum,
+    DeadLetter, DeliveryCounts, DeliveryFilter, DeliveryPage, EventFilter, EventPage, EventRecord, FIND_MAX,
+    Forgotten, HourMoney, Joined, LineFilter, Loaded, NodeRecord, OpenError, PendingWork, Pulse,
+    RejectionFilter, Result, StateFilter, Store, StoreUrl, StoredMessage, Sum,
 };
 use connection::{Link, Links, PostgresServer, Purpose};
 use horizon::Horizon;
@@ -192,6 +193,10 @@ impl Store for PostgresStore {
         act::discard(&self.work, &jobs, &act).await
     }
 
+    async fn cancel(&self, jobs: Vec<Seq>, act: Act) -> Result<Vec<bool>> {
+        act::cancel(&self.work, &jobs, &act).await
+    }
+
     async fn replay(&self, events: Vec<Seq>, settle: Settle, act: Act) -> Result<Vec<Replayed>> {
         act::replay(&self.work, &events, &settle, &act).await
     }
@@ -282,6 +287,15 @@ impl Store for PostgresStore {
 
     async fn find_messages(&self, event: Seq) -> Result<Vec<StoredMessage>> {
         find_work::messages(&self.pages, event).await
+    }
+
+    async fn find_deliveries(&self, filter: DeliveryFilter) -> Result<DeliveryPage> {
+        find_delivery::deliveries(&self.pages, &filter).await
+    }
+
+    async fn find_delivery_counts(&self, mut events: Vec<Seq>) -> Result<Vec<DeliveryCounts>> {
+        events.truncate(FIND_MAX);
+        find_delivery::delivery_counts(&self.pages, &events).await
     }
 
     async fn find_attempts(&self, job: Seq) -> Result<Vec<(i32, Attempt)>> {

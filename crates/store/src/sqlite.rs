@@ -10,6 +10,7 @@ mod condition;
 mod connection;
 mod find;
 mod find_audit;
+mod find_delivery;
 mod find_state;
 mod find_work;
 mod keys;
@@ -42,9 +43,9 @@ use sekisho_core::{Epoch, Seq, Time};
 use crate::migration::Migration;
 use crate::{
     Access, AuditFilter, AuditLink, AuditPage, BookedLine, ChainHead, Committers, Count, DeadFilter,
-    DeadGroup, DeadLetter, Error, EventFilter, EventPage, EventRecord, Forgotten, HourMoney, Joined,
-    LineFilter, Loaded, NodeRecord, OpenError, PendingWork, Pulse, RejectionFilter, Result, StateFilter,
-    Store, StoredMessage, Sum,
+    DeadGroup, DeadLetter, DeliveryCounts, DeliveryFilter, DeliveryPage, Error, EventFilter, EventPage,
+    EventRecord, FIND_MAX, Forgotten, HourMoney, Joined, LineFilter, Loaded, NodeRecord, OpenError,
+    PendingWork, Pulse, RejectionFilter, Result, StateFilter, Store, StoredMessage, Sum,
 };
 use connection::ReaderPool;
 use keys::DedupeKeys;
@@ -199,6 +200,10 @@ impl Store for SqliteStore {
         self.write(move |tx| act::discard(tx, &jobs, &act)).await
     }
 
+    async fn cancel(&self, jobs: Vec<Seq>, act: Act) -> Result<Vec<bool>> {
+        self.write(move |tx| act::cancel(tx, &jobs, &act)).await
+    }
+
     async fn replay(&self, events: Vec<Seq>, settle: Settle, act: Act) -> Result<Vec<Replayed>> {
         self.write(move |tx| act::replay(tx, &events, &settle, &act)).await
     }
@@ -291,6 +296,15 @@ impl Store for SqliteStore {
 
     async fn find_messages(&self, event: Seq) -> Result<Vec<StoredMessage>> {
         self.read(move |db| find_work::messages(db, event)).await
+    }
+
+    async fn find_deliveries(&self, filter: DeliveryFilter) -> Result<DeliveryPage> {
+        self.read(move |db| find_delivery::deliveries(db, &filter)).await
+    }
+
+    async fn find_delivery_counts(&self, mut events: Vec<Seq>) -> Result<Vec<DeliveryCounts>> {
+        events.truncate(FIND_MAX);
+        self.read(move |db| find_delivery::delivery_counts(db, &events)).await
     }
 
     async fn find_attempts(&self, job: Seq) -> Result<Vec<(i32, Attempt)>> {

@@ -2,7 +2,7 @@
 //! routes and rules that ask for one of these mean ours, unless they name the source they mean.
 
 /// Every type that Sekisho announces.
-pub const TYPES: [&str; 56] = [
+pub const TYPES: [&str; 59] = [
     "balance.credited",
     "balance.debited",
     "billing.active",
@@ -19,6 +19,7 @@ pub const TYPES: [&str; 56] = [
     "channel.paused",
     "channel.resumed",
     "compensation.recorded",
+    "delivery.dead",
     "fulfilment.done",
     "fulfilment.downgraded",
     "fulfilment.failed",
@@ -53,6 +54,8 @@ pub const TYPES: [&str; 56] = [
     "reservation.confirmed",
     "reservation.expired",
     "reservation.extended",
+    "route.paused",
+    "route.resumed",
     "source.differs",
     "source.gap_closed",
     "source.key_accepted",
@@ -62,10 +65,13 @@ pub const TYPES: [&str; 56] = [
 ];
 
 /// News for operators, and no fact of business.
-const ALERTS: [&str; 9] = [
+const ALERTS: [&str; 12] = [
     "channel.paused",
     "channel.resumed",
+    "delivery.dead",
     "notice.failed",
+    "route.paused",
+    "route.resumed",
     "source.differs",
     "source.gap_closed",
     "source.key_accepted",

@@ -187,6 +187,8 @@ mod tests {
     use super::super::CheckoutStep;
     use super::super::fetch::ApiProvider;
     use super::*;
+    use crate::id::Seq;
+    use crate::job::{Wave, WaveCause};
 
     fn all() -> Vec<(Task, &'static str, &'static str)> {
         let held = Settle::Held { reason: "too_old".into(), error: "older: than anything".into() };
@@ -226,6 +228,11 @@ mod tests {
         let fetched = r#"{"provider":"stripe","account":null,"livemode":true,"object":"balance_transaction","id":"txn_1"}"#;
         let remind = Notify::Remind { tenant: "t".into(), date: "2026-05-28".into() };
         let reconcile = Timer::Reconcile { source: "stripe".into() };
+        let retry_dead = Timer::RetryDead { route: "app".into(), wave: None };
+        let began = crate::time::Time::from_ms(1_780_000_000_000);
+        let wave = Wave::new(WaveCause::Answered, began).with_batch([(Seq::from_i64(7), 4)], began);
+        let wave = Timer::RetryDead { route: "app".into(), wave: Some(wave) };
+        let waved = r#"{"retry_dead":{"route":"app","wave":{"cause":"answered","began":"2026-05-28T20:26:40.000Z","batches":1,"batch":[[7,4]],"since":"2026-05-28T20:26:40.000Z"}}}"#;
         vec![
             (Task::Settle(Settle::Once), "settle", ""),
             (Task::Settle(Settle::Again), "settle", "again"),
@@ -246,6 +253,8 @@ mod tests {
             (Task::Timer(Timer::Anchor), "timer", r#""anchor""#),
             (Task::Timer(Timer::Remind), "timer", r#""remind""#),
             (Task::Timer(reconcile), "timer", r#"{"reconcile":{"source":"stripe"}}"#),
+            (Task::Timer(retry_dead), "timer", r#"{"retry_dead":{"route":"app"}}"#),
+            (Task::Timer(wave), "timer", waved),
             (Task::Unreadable { kind: JobKind::Timer, payload: "odd".into() }, "timer", "odd"),
             (Task::Unreadable { kind: JobKind::Settle, payload: "odd".into() }, "settle", "odd"),
         ]

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Lane, NewJob, Task};
+use super::{Lane, NewJob, Task, Wave};
 use crate::id::Seq;
 use crate::time::Time;
 
@@ -24,6 +24,12 @@ pub enum Timer {
     Reconcile { source: String },
     /// Looks whether the clock changes something of an order; what locks it, by kind and id.
     Deadline { kind: String, id: String },
+    /// Tries dead letters of a route again: a wave begins, or goes on.
+    RetryDead {
+        route: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        wave: Option<Wave>,
+    },
 }
 
 impl Timer {
@@ -37,8 +43,21 @@ impl Timer {
             Self::Remind => "remind".into(),
             Self::Reconcile { source } => format!("reconcile/{source}"),
             Self::Deadline { kind, id } => format!("deadline/{kind}/{id}"),
+            Self::RetryDead { route, wave: None } => format!("retry_dead/{route}"),
+            Self::RetryDead { route, wave: Some(wave) } => format!("retry_dead/{route}/{}", wave.batches),
         };
-        let is_comparison = matches!(self, Self::Reconcile { .. });
+        let fifo = match self {
+            // Of one source, one at a time.
+            Self::Reconcile { .. } => Some(name.clone()),
+            // A wave that began must not wait for the one of the next hour.
+            Self::Schedule(_)
+            | Self::Count
+            | Self::Forget
+            | Self::Anchor
+            | Self::Remind
+            | Self::Deadline { .. }
+            | Self::RetryDead { .. } => None,
+        };
         NewJob {
             id,
             // The moment first: what is long past is one range.
@@ -46,10 +65,14 @@ impl Timer {
             lane: match self {
                 Self::Reconcile { .. } => Lane::reconcile(),
                 Self::Deadline { .. } => Lane::deadline(),
-                Self::Schedule(_) | Self::Count | Self::Forget | Self::Anchor | Self::Remind => Lane::timer(),
+                Self::Schedule(_)
+                | Self::Count
+                | Self::Forget
+                | Self::Anchor
+                | Self::Remind
+                | Self::RetryDead { .. } => Lane::timer(),
             },
-            // Of one source, one at a time.
-            fifo: is_comparison.then(|| name.clone()),
+            fifo,
             due_at,
             event: None,
             task: Task::Timer(self.clone()),

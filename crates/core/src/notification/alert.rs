@@ -1,12 +1,16 @@
-//! News for operators: a channel that was shut or is open again, a notice that did not go out, a key that a provider's API
+//! News for operators: a channel or a route that was shut or is open again, a notice or a delivery that did not go out, a key that a provider's API
 //! refuses, a source that is silent or has gaps. Announced as events, so that rules and routes can name them like any other.
 
 use serde_json::{Value, json};
 
 use super::{Audience, Notice};
 use crate::announcement::{Announcement, is_alert};
+use crate::event::Stored;
+use crate::id::Seq;
+use crate::job::DeadReason;
 use crate::language::Language;
 use crate::mail_address::{MailAddress, mask_text};
+use crate::source_name::OWN;
 use crate::time::Time;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,11 +49,17 @@ pub enum News {
     Recovered,
     /// We say what the provider denies.
     Differs,
+    /// A delivery became a dead letter.
+    DeliveryDead,
+    /// Deliveries to a destination pause: it fails.
+    RoutePaused,
+    /// They go on.
+    RouteResumed,
 }
 
 impl News {
     #[cfg(test)]
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 12] = [
         Self::Paused,
         Self::Resumed,
         Self::Failed,
@@ -59,6 +69,9 @@ impl News {
         Self::Silent,
         Self::Recovered,
         Self::Differs,
+        Self::DeliveryDead,
+        Self::RoutePaused,
+        Self::RouteResumed,
     ];
 
     /// The type of its event.
@@ -73,6 +86,9 @@ impl News {
             Self::Silent => "source.silent",
             Self::Recovered => "source.recovered",
             Self::Differs => "source.differs",
+            Self::DeliveryDead => "delivery.dead",
+            Self::RoutePaused => "route.paused",
+            Self::RouteResumed => "route.resumed",
         }
     }
 
@@ -96,6 +112,12 @@ impl News {
             (Self::Recovered, Language::En) => "Events arrive from a source again",
             (Self::Differs, Language::Ja) => "決済事業者の記録と一致しません",
             (Self::Differs, Language::En) => "The provider's records differ from ours",
+            (Self::DeliveryDead, Language::Ja) => "イベントを配送できませんでした",
+            (Self::DeliveryDead, Language::En) => "An event could not be delivered",
+            (Self::RoutePaused, Language::Ja) => "配送先が応答せず、配送を停止しました",
+            (Self::RoutePaused, Language::En) => "A destination fails: its deliveries are paused",
+            (Self::RouteResumed, Language::Ja) => "配送先への配送を再開しました",
+            (Self::RouteResumed, Language::En) => "Deliveries to a destination go on",
         }
     }
 }
@@ -163,6 +185,43 @@ impl Alert {
         })
     }
 
+    /// A delivery that became a dead letter. Told once for each reason, however often it is tried again; what is told because
+    /// of an alert raises none.
+    pub fn of_delivery(message: Seq, route: &str, event: &Stored, death: &DeadReason) -> Option<Self> {
+        if is_alert(&event.event_type) && *event.source == *OWN {
+            return None;
+        }
+        let id = message.as_message().to_string();
+        Some(Self {
+            news: News::DeliveryDead,
+            id: format!("delivery/{id}/{}", death.reason),
+            object: ("message", id.clone()),
+            tenant: None,
+            detail: death.error.clone(),
+            fields: vec![
+                ("route", route.to_owned()),
+                ("event", event.event_type.clone()),
+                ("event_id", event.event_id.clone()),
+                ("message", id),
+                ("reason", death.reason.clone()),
+                ("class", death.class.name().to_owned()),
+            ],
+        })
+    }
+
+    /// Deliveries to a destination pause, or go on. `since` is when it began to fail: the outage is the fact.
+    pub fn of_route(route: &str, news: News, since: Option<Time>, detail: &str) -> Self {
+        let since = since.map(|since| since.to_string()).unwrap_or_default();
+        Self {
+            news,
+            id: format!("route/{route}/{}/{since}", news.name()),
+            object: ("route", route.to_owned()),
+            tenant: None,
+            detail: detail.to_owned(),
+            fields: vec![("route", route.to_owned()), ("since", since)],
+        }
+    }
+
     pub fn announcement(self, at: Time) -> Announcement {
         let titles = json!({
             "ja": self.news.title(Language::Ja),
@@ -223,6 +282,25 @@ mod tests {
         of_alert.data["event"]["type"] = json!(News::Failed.name());
         assert_eq!(Alert::of_notice("ntc_1", &of_alert), None, "whoever it was told to");
         assert_eq!(Alert::of_notice("ntc_1", &Notice { audience: Audience::Operator, ..failed }), None);
+    }
+
+    #[test]
+    fn c2_a_dead_delivery_is_told_once_a_reason_and_that_of_an_alert_never() {
+        let death = |reason: &str| DeadReason::terminal(reason, "no");
+        let event =
+            Stored { source: "stripe".into(), event_type: "charge.failed".into(), ..Stored::nothing() };
+        let told =
+            |event: &Stored, reason| Alert::of_delivery(Seq::from_i64(7), "app", event, &death(reason));
+        assert_eq!(told(&event, "timeout").unwrap().id, told(&event, "timeout").unwrap().id);
+        assert_ne!(told(&event, "timeout").unwrap().id, told(&event, "non_retryable").unwrap().id);
+        for news in News::ALL {
+            let own = Stored { source: OWN.into(), event_type: news.name().into(), ..Stored::nothing() };
+            assert_eq!(told(&own, "timeout"), None, "{}", news.name());
+            let theirs = Stored { source: "stripe".into(), ..own };
+            assert!(told(&theirs, "timeout").is_some(), "somebody else's event of that name");
+        }
+        let paid = Stored { source: OWN.into(), event_type: "payment.paid".into(), ..Stored::nothing() };
+        assert!(told(&paid, "timeout").is_some());
     }
 
     #[test]

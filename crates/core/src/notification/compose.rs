@@ -352,7 +352,7 @@ fn data(
     }
     data["alert"] = match of_object("alert") {
         Some(alert) => in_words(alert, language),
-        None if own => of_order(&event.event_type, &body, language).unwrap_or_else(|| alert_of(event)),
+        None if own => of_order(&event.event_type, body, language).unwrap_or_else(|| alert_of(event)),
         None => alert_of(event),
     };
     data

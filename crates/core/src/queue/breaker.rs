@@ -14,9 +14,15 @@ pub enum Breaker {
     Closed {
         /// In a row.
         failures: u32,
+        /// When the first of them was.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        since: Option<Time>,
     },
     Open {
+        /// When the first of the failures in a row was that opened it; failed probes don't move it.
         since: Time,
+        /// When it was opened, or its last probe failed.
+        at: Time,
         until: Time,
         /// Times in a row: each is longer than the one before.
         opened: u32,
@@ -27,6 +33,8 @@ pub enum Breaker {
     /// One probe is under way.
     HalfOpen {
         since: Time,
+        /// When the probe started.
+        at: Time,
         opened: u32,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         why: Option<String>,
@@ -60,7 +68,7 @@ impl Policy {
 
 impl Default for Breaker {
     fn default() -> Self {
-        Self::Closed { failures: 0 }
+        Self::Closed { failures: 0, since: None }
     }
 }
 
@@ -74,7 +82,7 @@ impl Breaker {
         }
     }
 
-    /// Since when it is open.
+    /// Since when the destination of an open one fails.
     pub const fn since(&self) -> Option<Time> {
         match self {
             Self::Closed { .. } => None,
@@ -92,18 +100,18 @@ impl Breaker {
 
     /// May work for this destination start now? Lets exactly one probe through when the time is up.
     pub fn may_start(&mut self, now: Time) -> bool {
-        let (due_at, since, opened, why) = match self {
+        let (due_at, since, at, opened, why) = match self {
             Self::Closed { .. } => return true,
-            Self::Open { since, until, opened, why } => (*until, *since, *opened, why),
-            Self::HalfOpen { since, opened, why } => {
-                (since.plus_ms(PROBE_FORGOTTEN_MS), *since, *opened, why)
+            Self::Open { since, at, until, opened, why } => (*until, *since, *at, *opened, why),
+            Self::HalfOpen { since, at, opened, why } => {
+                (at.plus_ms(PROBE_FORGOTTEN_MS), *since, *at, *opened, why)
             }
         };
         // A clock that was set back must not keep it open for as long as it jumped.
-        if now < due_at && now >= since {
+        if now < due_at && now >= at {
             return false;
         }
-        *self = Self::HalfOpen { since: now, opened, why: why.take() };
+        *self = Self::HalfOpen { since, at: now, opened, why: why.take() };
         true
     }
 
@@ -120,25 +128,27 @@ impl Breaker {
         if policy.failures == 0 {
             return self.reset();
         }
-        let opened = match *self {
-            Self::Closed { failures } => {
-                let failures = failures.saturating_add(1);
+        let (since, opened) = match *self {
+            Self::Closed { failures, since } => {
+                let (failures, since) = (failures.saturating_add(1), since.unwrap_or(now));
                 if failures < policy.failures {
-                    *self = Self::Closed { failures };
+                    *self = Self::Closed { failures, since: Some(since) };
                     return;
                 }
-                1
+                (since, 1)
             }
             // Runs that started before it opened say nothing new.
             Self::Open { .. } => return,
-            Self::HalfOpen { opened, .. } => opened.saturating_add(1),
+            Self::HalfOpen { since, opened, .. } => (since, opened.saturating_add(1)),
         };
-        *self = Self::Open { since: now, until: now.plus_ms(policy.open_ms(opened)), opened, why: None };
+        let until = now.plus_ms(policy.open_ms(opened));
+        *self = Self::Open { since, at: now, until, opened, why: None };
     }
 
     /// The other side said that nothing goes before a time, and why.
     pub fn shut(&mut self, why: impl Into<String>, until: Time, now: Time) {
-        *self = Self::Open { since: now, until, opened: 1, why: Some(why.into()) };
+        let since = self.since().unwrap_or(now);
+        *self = Self::Open { since, at: now, until, opened: 1, why: Some(why.into()) };
     }
 
     /// Why it is open, where the other side said so.
@@ -151,8 +161,24 @@ impl Breaker {
 
     /// The probe ended without an answer: another may start at once.
     pub fn unanswered(&mut self, now: Time) {
-        if let Self::HalfOpen { opened, why, .. } = self {
-            *self = Self::Open { since: now, until: now, opened: *opened, why: why.take() };
+        if let Self::HalfOpen { since, opened, why, .. } = self {
+            *self = Self::Open { since: *since, at: now, until: now, opened: *opened, why: why.take() };
+        }
+    }
+
+    /// When the next probe may start, while none is under way.
+    pub const fn next_probe(&self) -> Option<Time> {
+        match self {
+            Self::Open { until, .. } => Some(*until),
+            Self::Closed { .. } | Self::HalfOpen { .. } => None,
+        }
+    }
+
+    /// The same outage, as another node saw it begin.
+    pub fn began(&mut self, earlier: Time) {
+        match self {
+            Self::Open { since, .. } | Self::HalfOpen { since, .. } => *since = earlier.min(*since),
+            Self::Closed { .. } => {}
         }
     }
 
@@ -227,10 +253,34 @@ mod tests {
     }
 
     #[test]
+    fn c4_open_since_is_the_first_failure_whatever_the_probes_say() {
+        let mut breaker = Breaker::default();
+        (0..30).for_each(|n| breaker.failed(&Policy::default(), at(n * 100)));
+        assert_eq!(breaker.since(), Some(NOW), "not when it opened");
+        let mut now = at(2_900);
+        for _ in 0..10 {
+            now = breaker.next_probe().unwrap();
+            assert!(breaker.may_start(now));
+            assert_eq!((breaker.since(), breaker.next_probe()), (Some(NOW), None), "a probe is under way");
+            breaker.failed(&Policy::default(), now);
+            assert_eq!(breaker.since(), Some(NOW));
+        }
+        breaker.may_start(breaker.next_probe().unwrap());
+        breaker.unanswered(now);
+        assert_eq!(breaker.since(), Some(NOW));
+        breaker.began(at(-5_000));
+        breaker.began(at(5_000));
+        assert_eq!(breaker.since(), Some(at(-5_000)), "another node saw it earlier");
+        breaker.reset();
+        breaker.failed(&Policy { failures: 1, ..Policy::default() }, now);
+        assert_eq!(breaker.since(), Some(now), "another outage");
+    }
+
+    #[test]
     fn c4_a_clock_set_back_and_absurd_policies_do_not_lock_it() {
         assert!(opened().may_start(at(-3_600_000)));
         let absurd = Policy { failures: 1, open_ms: i64::MAX, open_max_ms: i64::MAX };
-        let mut breaker = Breaker::HalfOpen { since: NOW, opened: u32::MAX, why: None };
+        let mut breaker = Breaker::HalfOpen { since: NOW, at: NOW, opened: u32::MAX, why: None };
         breaker.failed(&absurd, NOW);
         assert!(!breaker.may_start(at(1)));
         breaker.failed(&Policy { failures: 0, ..absurd }, NOW);

@@ -17,7 +17,7 @@ pub struct Retry {
 }
 
 /// The longest wait that an answer may ask for.
-const RETRY_AFTER_MAX_MS: i64 = 24 * 3_600_000;
+pub const RETRY_AFTER_MAX_MS: i64 = 24 * 3_600_000;
 
 impl Default for Retry {
     fn default() -> Self {

@@ -40,7 +40,7 @@ const fn tenants(needs: Scope, asks: &'static str) -> Right {
 
 use Scope::{Admin, Machine, Nobody, Operate, Read, Write};
 
-const RIGHTS: [Right; 96] = [
+const RIGHTS: [Right; 98] = [
     house(Nobody, "GET /v1/openapi.json"),
     tenants(Read, "GET /v1/audit"),
     house(Read, "GET /v1/audit/export"),
@@ -69,6 +69,8 @@ const RIGHTS: [Right; 96] = [
     house(Read, "GET /v1/dead-letters/{id}"),
     house(Operate, "POST /v1/dead-letters/retry"),
     house(Operate, "POST /v1/dead-letters/discard"),
+    house(Read, "GET /v1/deliveries"),
+    house(Operate, "POST /v1/deliveries/cancel"),
     house(Read, "GET /v1/events"),
     house(Read, "GET /v1/events/{id}"),
     house(Operate, "POST /v1/events/replay"),

@@ -10,7 +10,7 @@ use sekisho_core::selection::{self, SELECT_MAX};
 use sekisho_core::{Seq, Time};
 use sekisho_store::{CLAIM_MAX, EventFilter, FIND_MAX, Order, Store};
 
-use crate::queries::{OrderContext, find_event, forecast};
+use crate::queries::{OrderContext, find_event, find_events, forecast};
 use crate::refusal::{Refusal, Result};
 use crate::types::{EventQuery, Replay, ReplayReport};
 
@@ -75,9 +75,10 @@ pub async fn to_replay(
         }
     }
     if order.ids.is_empty() {
+        let delivery = order.filter.delivery()?;
         let mut filter = EventFilter { order: Order::OldestFirst, limit: FIND_MAX, ..order.filter.filter()? };
         loop {
-            let page = store.find_events(filter.clone()).await?;
+            let page = find_events(store, filter.clone(), delivery).await?;
             newest = newest.max(page.events.iter().map(|event| event.received_at).max());
             events.extend(page.events.iter().map(|event| event.seq));
             filter.after = page.next;

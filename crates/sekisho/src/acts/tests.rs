@@ -353,7 +353,7 @@ async fn c4_a_breaker_is_closed_by_hand() {
     let store = MemoryStore::default();
     let was = async |route: &str| reset(&store, route, &ACTOR).await.unwrap().was;
     assert_eq!(was("app").await, "closed", "it never opened");
-    let open = Breaker::Open { since: NOW, until: NOW.plus_ms(5_000), opened: 1, why: None };
+    let open = Breaker::Open { since: NOW, at: NOW, until: NOW.plus_ms(5_000), opened: 1, why: None };
     let facts = serde_json::to_string(&open).unwrap();
     let key = Key::new(state::Kind::Breaker, &*Lane::to_route("app").0);
     let write = Write { key, version: 0, facts, index: Index::default() };

@@ -84,7 +84,9 @@ async fn list(call: Call) -> Answer {
     (filter.limit, filter.before) = (call.params.limit()?, call.params.before()?);
     let limit = filter.limit;
     let found = call.api.store.find_dead(filter).await?;
-    let mut items: Vec<_> = found.iter().map(view::dead_letter).collect();
+    let now = call.api.env.wall();
+    let mut items: Vec<_> =
+        found.iter().map(|letter| view::dead_letter(letter, &call.api.places, now)).collect();
     view::unlink(&*call.api.store, &mut items).await?;
     Ok(Page::full(items, limit, |letter| &letter.id).into())
 }
@@ -96,7 +98,9 @@ async fn groups(call: Call) -> Answer {
 }
 
 async fn show(call: Call) -> Answer {
-    let shown = view::dead_letter_with_all(&*call.api.store, call.id()?).await?;
+    let shown =
+        view::dead_letter_with_all(&*call.api.store, &call.api.places, call.id()?, call.api.env.wall())
+            .await?;
     let missing = || problem::missing(format!("no dead letter has the id {} (any more)", call.path));
     call.veiled(shown.ok_or_else(missing)?)
 }

@@ -73,7 +73,8 @@ pub const SOURCE: Parameter = Parameter::text("source", "Only this source");
 const COUNTED_DAYS_MAX: i64 = 100;
 
 async fn list(call: Call) -> Answer {
-    let mut filter = call.params.query::<EventQuery>()?.filter()?;
+    let query = call.params.query::<EventQuery>()?;
+    let (mut filter, delivery) = (query.filter()?, query.delivery()?);
     filter.limit = call.params.limit()?;
     // The cursor lies within what `until` allows.
     filter.before = [call.params.before()?, filter.before].into_iter().flatten().min();
@@ -81,8 +82,8 @@ async fn list(call: Call) -> Answer {
         filter.after = filter.after.max(Some(after));
         filter.order = Order::OldestFirst;
     }
-    let found = call.api.store.find_events(filter).await?;
-    let mut items: Vec<_> = found.events.iter().map(view::event).collect();
+    let found = queries::find_events(&*call.api.store, filter, delivery).await?;
+    let mut items = view::events(&*call.api.store, &found.events).await?;
     view::unlink(&*call.api.store, &mut items).await?;
     Ok(Page { items, next: found.next.map(|next| next.as_event().to_string()) }.into())
 }

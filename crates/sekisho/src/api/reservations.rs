@@ -15,9 +15,7 @@ use super::problem;
 use crate::acts::{Answered, CheckoutRequest, HoldDraft, ReservationChange};
 use crate::config::Scope;
 use crate::http::Problem;
-use crate::types::{
-    Cancel, Checkout, Confirm, Extend, NewCheckout, NewReservation, Page, Reservation,
-};
+use crate::types::{Cancel, Checkout, Confirm, Extend, NewCheckout, NewReservation, Page, Reservation};
 use crate::{acts, queries};
 
 /// What every address of reservations begins with.

@@ -113,7 +113,7 @@ async fn h2_what_is_wrong_is_said_with_what_to_write_instead() {
         ("GET", "/v1/events?before=x", "", 400, "evt_ or msg_"),
         ("GET", "/v1/events?status=odd", "", 400, "received, success, failed or skipped"),
         ("GET", "/v1/events?since=yesterday", "", 400, "expected a time such as"),
-        ("GET", "/v1/events?colour=red", "", 400, "known are: object, own"),
+        ("GET", "/v1/events?colour=red", "", 400, "known are: delivery, object, own"),
         ("GET", "/v1/events?source=a&source=b", "", 400, "twice"),
         ("GET", "/v1/dead-letters?event=7", "", 400, "evt_ and 13 characters"),
         ("GET", "/v1/dead-letters/7", "", 400, "not an id of ours"),

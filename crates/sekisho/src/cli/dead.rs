@@ -108,7 +108,7 @@ const GROUPS: [(&str, &str); 7] = [
     ("AT RISK", "risk_text"),
 ];
 
-const FIELDS: [(&str, &str); 17] = [
+const FIELDS: [(&str, &str); 18] = [
     ("id", "id"),
     ("lane", "lane"),
     ("reason", "reason"),
@@ -116,6 +116,7 @@ const FIELDS: [(&str, &str); 17] = [
     ("error", "error"),
     ("attempts", "attempts"),
     ("failed", "died_at"),
+    ("next automatic try", "next_try_at"),
     ("event", "event"),
     ("event id", "event_id"),
     ("source", "source"),

@@ -7,13 +7,14 @@ mod tail;
 use std::process::ExitCode;
 
 use sekisho_core::Time;
+use serde::Serialize;
 
 use super::Context;
 use super::client::{Client, Needs, Query};
 use super::pages::{self, Listing, Pages};
 use super::when::moment;
-use crate::queries::event_status;
-use crate::types::{Event, EventQuery};
+use crate::queries::{delivery_status, event_status};
+use crate::types::{Event, EventDeliveries, EventQuery};
 
 pub use show::body;
 pub use tail::Follower;
@@ -41,6 +42,9 @@ pub struct EventConditions {
     /// Only events with this status: received, success (or processed), failed or skipped
     #[arg(long, value_parser = status)]
     status: Option<String>,
+    /// Only events of which a delivery is waiting, failed or cancelled, or all are delivered
+    #[arg(long, value_parser = delivery)]
+    delivery: Option<String>,
     /// Also what Sekisho announced (payment.paid, …) or fetched itself
     #[arg(long)]
     own: bool,
@@ -75,13 +79,14 @@ pub struct List {
     pages: Pages,
 }
 
-const COLUMNS: [(&str, &str); 6] = [
+const COLUMNS: [(&str, &str); 7] = [
     ("RECEIVED", "received_at"),
     ("ID", "id"),
     ("SOURCE", "source"),
     ("TYPE", "type"),
     ("EVENT ID", "event_id"),
     ("STATUS", "status"),
+    ("DELIVERY", "delivery"),
 ];
 
 pub async fn run(command: Command, context: &Context) -> anyhow::Result<ExitCode> {
@@ -103,6 +108,7 @@ impl EventConditions {
             source: self.source.clone(),
             event_type: self.event_type.clone(),
             status: self.status.clone(),
+            delivery: self.delivery.clone(),
             object: self.object.clone(),
             payment: self.payment.clone(),
             tenant: self.tenant.clone(),
@@ -117,6 +123,7 @@ impl EventConditions {
             .with("source", self.source.as_ref())
             .with("type", self.event_type.as_ref())
             .with("status", self.status.as_ref())
+            .with("delivery", self.delivery.as_ref())
             .with("object", self.object.as_ref())
             .with("payment", self.payment.as_ref())
             .with("tenant", self.tenant.as_ref())
@@ -132,10 +139,28 @@ async fn list(args: List, context: &Context) -> anyhow::Result<ExitCode> {
         if event.id_reused {
             event.event_id.push_str(" (used before)");
         }
-        event
+        EventRow { delivery: delivery_text(&event.deliveries), event }
     };
     pages::out(&client, &args.pages, list, row).await?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// An event with what became of its deliveries, in words.
+#[derive(Serialize)]
+struct EventRow {
+    #[serde(flatten)]
+    event: Event,
+    delivery: String,
+}
+
+/// `delivered 1/2`; empty when it goes to no route.
+pub fn delivery_text(deliveries: &EventDeliveries) -> String {
+    let EventDeliveries { status, total, delivered, .. } = deliveries;
+    status.as_ref().map_or_else(String::new, |status| format!("{status} {delivered}/{total}"))
+}
+
+fn delivery(text: &str) -> Result<String, String> {
+    delivery_status(text).map(|status| status.name().to_owned()).map_err(|refusal| refusal.to_string())
 }
 
 fn status(text: &str) -> Result<String, &'static str> {

@@ -38,7 +38,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
     ("Orders", &["slots", "reservations", "fulfilments", "cases", "compensation", "pages"]),
     (
         "Events and deliveries",
-        &["events", "dead", "messages", "reconcile", "routes", "schedules", "rejections"],
+        &["events", "deliveries", "dead", "messages", "reconcile", "routes", "schedules", "rejections"],
     ),
     ("People", &["tenants", "customers", "staff", "subjects"]),
     ("Notifications", &["notices", "reminders", "channels", "suppressions", "templates", "notify"]),

@@ -40,10 +40,11 @@ struct Reset {
     json: bool,
 }
 
-const COLUMNS: [(&str, &str); 5] = [
+const COLUMNS: [(&str, &str); 6] = [
     ("ROUTE", "name"),
     ("BREAKER", "breaker"),
-    ("OPEN UNTIL", "open_until"),
+    ("DOWN SINCE", "open_since"),
+    ("NEXT PROBE", "open_until"),
     ("OLDEST DUE", "oldest_due_at"),
     ("URL", "url"),
 ];

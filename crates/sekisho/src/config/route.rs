@@ -12,7 +12,7 @@ use sekisho_core::Secret;
 use sekisho_core::delivery::route::Send;
 use sekisho_core::delivery::{self, Signer, Signing, address};
 use sekisho_core::pattern::Pattern;
-use sekisho_core::queue::{Retry, breaker};
+use sekisho_core::queue::{Retry, RetryDead, breaker};
 use sekisho_core::rule::Rule;
 use url::Url;
 
@@ -32,6 +32,7 @@ pub struct Route {
     /// Requests a second; `None` is no limit.
     pub rate: Option<u32>,
     pub retry: Retry,
+    pub retry_dead: RetryDead,
     pub breaker: breaker::Policy,
     /// The destination may be a private, loopback or link-local address.
     pub allow_private: bool,
@@ -68,6 +69,7 @@ pub struct RouteDraft {
     concurrency: usize,
     rate: Option<u32>,
     retry: Retry,
+    retry_dead: RetryDead,
     breaker: breaker::Policy,
     allow_private: bool,
 }
@@ -89,6 +91,7 @@ impl Default for RouteDraft {
             concurrency: 20,
             rate: None,
             retry: Retry::default(),
+            retry_dead: RetryDead::default(),
             breaker: breaker::Policy::default(),
             allow_private: false,
         }
@@ -146,6 +149,7 @@ impl Table for RouteDraft {
             concurrency: self.concurrency,
             rate: self.rate,
             retry: self.retry,
+            retry_dead: self.retry_dead,
             breaker: self.breaker,
             allow_private: self.allow_private,
             signer: Arc::new(signer),

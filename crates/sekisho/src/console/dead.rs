@@ -23,7 +23,7 @@ use super::trouble::{Resource, Trouble};
 use crate::acts::{self, DeadLetterSelection, DeadReport, REASON_MAX};
 use crate::queries;
 use crate::types;
-use crate::view::words;
+use crate::view::{self, words};
 use chosen::Chosen;
 
 pub const PAGES: &[Page] = &[
@@ -140,10 +140,11 @@ struct LetterRow {
     payment: Option<String>,
     tenant: Option<String>,
     worth: Option<(i64, String)>,
+    next_try: Option<Time>,
 }
 
 impl LetterRow {
-    fn of(letter: &DeadLetter, f: &Frame, gone: &BTreeSet<Key>) -> Self {
+    fn of(letter: &DeadLetter, next_try: Option<Time>, f: &Frame, gone: &BTreeSet<Key>) -> Self {
         let tenant = letter.about.tenant.clone();
         Self {
             id: letter.job.as_message().to_string(),
@@ -159,6 +160,7 @@ impl LetterRow {
             payment: letter.about.payment.clone(),
             tenant: tenant.filter(|tenant| !gone.contains(&Key::new(state::Kind::Tenant, tenant))),
             worth: letter.stake.as_ref().map(|stake| (stake.amount, stake.currency.clone())),
+            next_try,
         }
     }
 }
@@ -196,12 +198,20 @@ async fn list(visit: Visit) -> Answer {
         is_more: count >= GROUPED_MAX,
         risks: at_risk(&visit, filter.clone(), count).await?,
         groups: groups.into_iter().map(|group| GroupRow::of(group.into(), &chosen, &f)).collect(),
-        rows: letters.iter().map(|letter| LetterRow::of(letter, &f, &gone)).collect(),
+        rows: letters
+            .iter()
+            .map(|letter| LetterRow::of(letter, next_try(&visit, letter), &f, &gone))
+            .collect(),
         next,
         runs: visit.console.runs.newest(&[RunKind::Retry, RunKind::Discard], RUNS_SHOWN),
         chosen,
         f,
     })
+}
+
+/// When it is tried again automatically, at the latest.
+fn next_try(visit: &Visit, letter: &DeadLetter) -> Option<Time> {
+    view::next_automatic_try(&visit.console.places, letter, visit.at)
 }
 
 /// Every lane that can be chosen, with what it is called.
@@ -250,6 +260,8 @@ struct LetterPage {
     event: Option<String>,
     notice: Option<String>,
     payload: Option<Shown>,
+    /// When it is tried again automatically, at the latest.
+    next_try: Option<Time>,
     reason_max: usize,
 }
 
@@ -292,6 +304,7 @@ async fn show(visit: Visit) -> Answer {
         event: record.as_ref().map(|record| record.summary.seq.as_event().to_string()),
         notice: letter.task.notice().map(str::to_owned),
         payload: record.map(|record| payload::show(&record.body, eyes, Bound::BODY)),
+        next_try: next_try(&visit, &letter),
         letter,
         reason_max: REASON_MAX,
     })

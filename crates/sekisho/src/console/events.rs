@@ -11,7 +11,7 @@ use std::time::Duration;
 use askama::Template;
 use sekisho_core::calendar::Zone;
 use sekisho_core::{Seq, Time};
-use sekisho_store::{EventFilter, EventPage, Store};
+use sekisho_store::{DeliveryStatus, EventFilter, EventPage, Store};
 use tokio::time::Instant;
 
 use self::rows::EventRow;
@@ -20,6 +20,7 @@ pub use self::search::lead;
 use super::frame::Frame;
 use super::page::{Answer, Page, PageMethod, Reply, VIEWER, Visit, time};
 use super::trouble::Trouble;
+use crate::queries;
 use crate::types::{EventQuery, read_query};
 
 pub const PAGES: &[Page] = &[
@@ -41,12 +42,12 @@ pub const PAGES: &[Page] = &[
 const PAGE: usize = 50;
 /// Looks into the past for one page; and none begins later than this, so that a page is quick where the store is slow.
 pub const LOOKS_MAX: usize = 10;
-const LOOKS_WITHIN: Duration = Duration::from_millis(50);
+pub const LOOKS_WITHIN: Duration = Duration::from_millis(50);
 /// Letters of what is searched for.
 const TEXT_MAX: usize = 300;
 /// What a list is narrowed by. `q` only says how somebody came to the rest.
-const FILTERS: [&str; 10] =
-    ["q", "source", "type", "status", "object", "payment", "tenant", "from", "to", "own"];
+const FILTERS: [&str; 11] =
+    ["q", "source", "type", "status", "delivery", "object", "payment", "tenant", "from", "to", "own"];
 /// What the live tail can narrow by.
 const LIVE: [&str; 3] = ["source", "type", "own"];
 
@@ -107,8 +108,27 @@ impl GivenFilters {
     }
 
     pub fn filter(&self, visit: &Visit) -> Result<EventFilter, Trouble> {
-        let query = query(|name| self.get(name), ["from", "to"], &visit.zone)?;
-        Ok(query.filter()?)
+        Ok(self.query(visit)?.filter()?)
+    }
+
+    fn query(&self, visit: &Visit) -> Result<EventQuery, Trouble> {
+        query(|name| self.get(name), ["from", "to"], &visit.zone)
+    }
+
+    /// The replay of what this list shows.
+    fn replay(&self) -> String {
+        let own = self.0.iter().filter(|(name, _)| !["q", "own"].contains(name));
+        let name = |name: &'static str| match name {
+            "from" => "since",
+            "to" => "until",
+            other => other,
+        };
+        address("/console/events/replay", own.map(|(known, value)| (name(known), value.as_str())))
+    }
+
+    /// A replay needs to know of what.
+    fn can_be_replayed(&self) -> bool {
+        self.0.iter().any(|(name, _)| !["q", "own"].contains(name))
     }
 
     /// An address with these filters, and more.
@@ -156,11 +176,11 @@ async fn list(visit: Visit) -> Answer {
     if let (Some(text), [_]) = (given.get("q"), &*given.0) {
         return find(&visit, text).await;
     }
-    let mut filter = given.filter(&visit)?;
+    let (mut filter, delivery) = (given.filter(&visit)?, given.query(&visit)?.delivery()?);
     let before = visit.before()?;
     // The cursor lies within what `to` allows.
     filter.before = [before, filter.before].into_iter().flatten().min();
-    let found = look(&*visit.console.store, filter).await?;
+    let found = look(&*visit.console.store, filter, delivery).await?;
     let rows = rows::of(&*visit.console.store, &found.events).await?;
     let is_full = rows.len() == PAGE;
     let next = |next: Seq| Next {
@@ -179,12 +199,16 @@ async fn list(visit: Visit) -> Answer {
 }
 
 /// One look is bounded in what it looks at; so while few were found, some more follow.
-async fn look(store: &dyn Store, mut filter: EventFilter) -> Result<EventPage, Trouble> {
+async fn look(
+    store: &dyn Store,
+    mut filter: EventFilter,
+    delivery: Option<DeliveryStatus>,
+) -> Result<EventPage, Trouble> {
     let mut page = EventPage { events: Vec::new(), next: filter.before };
     let began = Instant::now();
     for _ in 0..LOOKS_MAX {
         filter.limit = PAGE - page.events.len();
-        let found = store.find_events(filter.clone()).await?;
+        let found = queries::find_events(store, filter.clone(), delivery).await?;
         page.events.extend(found.events);
         page.next = found.next;
         if page.events.len() == PAGE || page.next.is_none() || began.elapsed() > LOOKS_WITHIN {

@@ -54,6 +54,7 @@ const MENU: &[(&str, &str, &str, &str)] = &[
     ("inquiries", "/console/inquiries", "Inquiries", "お問い合わせ"),
     ("", "", "Traffic", "イベント"),
     ("events", "/console/events", "Events", "イベント"),
+    ("deliveries", "/console/deliveries", "Deliveries", "配送"),
     ("dead", "/console/dead", "Dead letters", "デッドレター"),
     ("sources", "/console/sources", "Sources and routes", "送信元と配送先"),
     ("reconciliation", "/console/reconciliation", "Reconciliation", "照合"),

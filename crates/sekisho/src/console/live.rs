@@ -16,7 +16,7 @@ use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
 use sekisho_core::event::About;
 use sekisho_core::{Seq, Time};
-use sekisho_store::{EventFilter, EventSummary, Status};
+use sekisho_store::{DeliveryCounts, EventFilter, EventSummary, Status};
 use tokio::time::Instant;
 
 use super::Console;
@@ -141,7 +141,7 @@ struct Tail {
 }
 
 /// What of a row can change.
-type Look = (Status, Option<String>, About);
+type Look = (Status, Option<String>, About, DeliveryCounts);
 
 impl Tail {
     /// What is said next; none at the end.
@@ -182,7 +182,9 @@ impl Tail {
             })
             .await;
         let mut news = found.ok()?.events;
-        let looks: BTreeMap<Seq, Look> = news.iter().map(|event| (event.seq, look(event))).collect();
+        let counts = store.find_delivery_counts(news.iter().map(|event| event.seq).collect()).await.ok()?;
+        let looks: BTreeMap<Seq, Look> =
+            news.iter().zip(counts).map(|(event, counts)| (event.seq, look(event, counts))).collect();
         match &self.sent {
             Some(sent) => news.retain(|event| sent.get(&event.seq) != looks.get(&event.seq)),
             None => news.retain(|event| self.is_news(event)),
@@ -220,8 +222,8 @@ impl Tail {
     }
 }
 
-fn look(event: &EventSummary) -> Look {
-    (event.status, event.note.clone(), event.about.clone())
+fn look(event: &EventSummary, deliveries: DeliveryCounts) -> Look {
+    (event.status, event.note.clone(), event.about.clone(), deliveries)
 }
 
 /// An event of the stream; each line of the markup is one of its own.

@@ -92,7 +92,8 @@ struct Now {
     as_of: Option<String>,
     day: DayBar,
     chart: Chart,
-    retrying: i64,
+    /// Deliveries that are not finished.
+    waiting: i64,
     dead: Counted,
     turned_away: Counted,
     settled: Option<Spans>,
@@ -176,7 +177,7 @@ impl Now {
             as_of: as_of.map(|at| clock(&visit.zone.clock(at), 11..19)),
             chart: Chart::of(&day),
             day,
-            retrying: work.iter().map(|work: &PendingWork| work.retrying).sum(),
+            waiting: work.iter().filter(|work| work.lane.route().is_some()).map(unfinished).sum(),
             dead: Counted::dead(&dead),
             turned_away: Counted::turned_away(&rejections, at),
             settled: latency::settled(&events.events),
@@ -207,6 +208,10 @@ impl Now {
         let end = bar.hour.at.plus_ms(self.range.bar_ms());
         address("/console/events", [("from", &*local(bar.hour.at)), ("to", &*local(end))])
     }
+}
+
+fn unfinished(work: &PendingWork) -> i64 {
+    work.waiting + work.retrying + work.running
 }
 
 impl Counted {

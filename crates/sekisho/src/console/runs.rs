@@ -4,6 +4,9 @@
 //! [`crate::acts`], done whole or not at all. If the server stops in the middle, what was done is done, and the
 //! rest is still where it was.
 
+mod aftermath;
+mod order;
+
 use std::collections::VecDeque;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,16 +21,18 @@ use super::Console;
 use super::frame::Frame;
 use super::page::{Answer, BUSY_SECONDS, OPERATOR, Page, PageMethod, Reply, VIEWER, Visit, Who};
 use super::trouble::Trouble;
-use crate::acts::{self, Actor, DeadLetterSelection, Refusal, Replay};
+use crate::acts::{self, Actor, DeadLetterSelection, DeliverySelection, Refusal, Replay};
 use crate::queries;
 use crate::token;
+use aftermath::Aftermath;
+pub use order::{BulkOrder, RunKind};
 
 pub const PAGES: &[Page] = &[
     Page {
         method: PageMethod::Get,
         path: "/console/runs/{id}",
         needs: VIEWER,
-        run: |visit| Box::pin(async move { show(&visit) }),
+        run: |visit| Box::pin(show(visit)),
     },
     Page {
         method: PageMethod::Post,
@@ -47,39 +52,6 @@ const PIECE: usize = 100;
 const TRIES: u32 = 5;
 const WAIT: Duration = Duration::from_secs(2);
 
-/// What a run does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RunKind {
-    Retry,
-    Discard,
-    Replay,
-}
-
-/// What is to be done with what.
-#[derive(Clone, Debug)]
-pub enum BulkOrder {
-    Retry(DeadLetterSelection),
-    Discard(DeadLetterSelection),
-    Replay(Replay),
-}
-
-impl BulkOrder {
-    const fn kind(&self) -> RunKind {
-        match self {
-            Self::Retry(_) => RunKind::Retry,
-            Self::Discard(_) => RunKind::Discard,
-            Self::Replay(_) => RunKind::Replay,
-        }
-    }
-
-    fn reason(&self) -> &str {
-        match self {
-            Self::Retry(redo) | Self::Discard(redo) => &redo.reason,
-            Self::Replay(replay) => &replay.reason,
-        }
-    }
-}
-
 pub struct Run {
     pub id: String,
     pub kind: RunKind,
@@ -89,6 +61,8 @@ pub struct Run {
     /// The list it was started from.
     pub back: String,
     progress: Mutex<RunProgress>,
+    /// What became of what was queued again.
+    aftermath: Mutex<Aftermath>,
 }
 
 /// How far it is.
@@ -203,6 +177,7 @@ impl Runs {
             started: visit.at,
             back,
             progress: Mutex::default(),
+            aftermath: Mutex::default(),
         });
         runs.push_front(Arc::clone(&run));
         runs.truncate(KEPT_MAX);
@@ -271,6 +246,11 @@ async fn carry_out(console: Arc<Console>, run: Arc<Run>, order: BulkOrder) -> Re
             run.begin(found.len(), 0, report.more);
             found
         }
+        BulkOrder::Cancel(cancel) => {
+            let (report, found) = acts::to_cancel(store, cancel).await?;
+            run.begin(found.len(), 0, report.more);
+            found
+        }
     };
     for seqs in found.chunks(PIECE) {
         if run.is_stopped() {
@@ -286,6 +266,9 @@ async fn carry_out(console: Arc<Console>, run: Arc<Run>, order: BulkOrder) -> Re
             }
         };
         run.add(piece);
+        if run.kind == RunKind::Retry {
+            run.aftermath.lock().unwrap_or_else(PoisonError::into_inner).expect(seqs);
+        }
     }
     Ok(())
 }
@@ -326,6 +309,14 @@ async fn carry_out_piece(
             let order = Replay { ids, again, reason, ..Replay::default() };
             acts::replay(store, &console.known, &order, &run.actor(at)).await.map(|report| report.queued)
         }
+        BulkOrder::Cancel(order) => {
+            let order = DeliverySelection {
+                ids: messages(),
+                reason: order.reason.clone(),
+                ..DeliverySelection::default()
+            };
+            acts::cancel(store, &order, &run.actor(at)).await.map(|report| report.done)
+        }
     };
     let done = match done {
         // None of them is there any more: somebody was faster.
@@ -341,11 +332,17 @@ struct RunPage {
     f: Frame,
     run: Arc<Run>,
     now: RunProgress,
+    aftermath: Aftermath,
 }
 
 impl RunPage {
     fn total(&self) -> usize {
         self.now.total.unwrap_or_default()
+    }
+
+    /// Something may still change.
+    fn is_moving(&self) -> bool {
+        self.now.ended.is_none() || !self.aftermath.is_known()
     }
 }
 
@@ -370,13 +367,21 @@ fn stop(visit: &Visit) -> Answer {
     Ok(Reply::Go { to: format!("/console/runs/{}", run.id), flash: None })
 }
 
-fn show(visit: &Visit) -> Answer {
-    let run = find(visit)?;
+async fn show(visit: Visit) -> Answer {
+    let run = find(&visit)?;
     let (section, title) = match run.kind {
         RunKind::Retry => ("dead", visit.lang.t("Retrying dead letters", "デッドレターの一括再試行")),
         RunKind::Discard => ("dead", visit.lang.t("Discarding dead letters", "デッドレターの一括破棄")),
         RunKind::Replay => ("events", visit.lang.t("Replaying events", "イベントの一括リプレイ")),
+        RunKind::Cancel => ("deliveries", visit.lang.t("Cancelling deliveries", "配送の一括取り消し")),
     };
     let now = run.progress();
-    Reply::page(&RunPage { f: visit.frame(section, title), run, now })
+    // While pieces are still queued, nothing is looked up: what is added meanwhile must not be lost.
+    let known = || run.aftermath.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut aftermath = known().clone();
+    if now.ended.is_some() && !aftermath.is_known() {
+        aftermath = aftermath.looked_up(&*visit.console.store).await?;
+        known().clone_from(&aftermath);
+    }
+    Reply::page(&RunPage { f: visit.frame(section, title), run: Arc::clone(&run), now, aftermath })
 }

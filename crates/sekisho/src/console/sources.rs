@@ -222,8 +222,9 @@ async fn reset(visit: Visit) -> Answer {
         console.engine.lanes.breaker(&Lane::to_route(&visit.id)).set(Breaker::default());
         tracing::info!(route = visit.id, actor = visit.who.name, "breaker reset by an operator");
     }
+    let home = format!("/console/routes/{}", visit.id);
     visit.after(
-        HOME,
+        if visit.field("from") == Some("route") { &home } else { HOME },
         done,
         ("Deliveries to this destination were resumed.", "遮断を解除しました。配送を再開します。"),
     )

@@ -8,6 +8,7 @@ use sekisho_core::calendar::Zone;
 use sekisho_core::language::Language;
 use sekisho_core::mail_address::mask_text;
 
+use crate::types::Outage;
 use crate::view::{
     show::{self, Html},
     words,
@@ -63,6 +64,11 @@ impl ValueFormat {
     /// Why, in words.
     pub fn reason<'a>(&self, code: &'a str) -> &'a str {
         words::reason(code, self.lang)
+    }
+
+    /// What waits for a destination that does not answer.
+    pub fn outage(&self, outage: &Outage) -> String {
+        words::outage(outage, self.now, self.lang)
     }
 
     /// A status as a badge.

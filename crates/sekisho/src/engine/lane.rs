@@ -33,6 +33,10 @@ pub struct LaneState {
     pub breaker: Breaker,
     /// When this node last changed it in kind.
     pub judged: Option<Instant>,
+    /// Something of this lane became a dead letter here that may come back when the destination answers again.
+    pub has_dead: bool,
+    /// When that was last made use of.
+    pub brought_back: Option<Instant>,
     /// The store holds more than fitted.
     pub has_more: bool,
 }
@@ -50,6 +54,8 @@ impl LaneState {
             rate,
             breaker,
             judged: None,
+            has_dead: false,
+            brought_back: None,
             has_more: true,
         }
     }

@@ -15,6 +15,8 @@ use super::work::Work;
 
 /// So long after this node changed a breaker, what the store says of it may be older.
 const ON_ITS_WAY: Duration = Duration::from_secs(3);
+/// Dead letters are brought back no more often, however often a destination fails and answers in turn.
+const BRING_BACK_PAUSE: Duration = Duration::from_secs(10);
 
 pub struct Lanes {
     pub names: Vec<Lane>,
@@ -100,9 +102,10 @@ impl Lanes {
             // The dispatcher looks again within a moment.
             return Next::Nothing;
         }
-        let Some(work) = lane.waiting.pop_front() else { return Next::Nothing };
+        let Some(mut work) = lane.waiting.pop_front() else { return Next::Nothing };
         // Order matters: a probe is announced only when it really starts.
         lane.breaker.may_start(now);
+        work.is_probe = lane.breaker.is_open();
         lane.running += 1;
         lanes.running.insert(work.job.lease, work.bytes());
         Next::Run(work)
@@ -212,6 +215,30 @@ impl LaneBreaker<'_> {
         }
     }
 
+    /// The breaker as it is.
+    pub fn current(&self) -> Breaker {
+        self.lanes.lock().by_name.get(self.lane).map(|lane| lane.breaker.clone()).unwrap_or_default()
+    }
+
+    /// Something became a dead letter that may come back.
+    pub fn note_dead(&self) {
+        if let Some(lane) = self.lanes.lock().by_name.get_mut(self.lane) {
+            lane.has_dead = true;
+        }
+    }
+
+    /// The destination answered well: may its dead letters come back now? Says so once for all that died before.
+    pub fn brings_back(&self) -> bool {
+        let mut lanes = self.lanes.lock();
+        let Some(lane) = lanes.by_name.get_mut(self.lane).filter(|lane| lane.has_dead) else { return false };
+        if lane.brought_back.is_some_and(|at| at.elapsed() < BRING_BACK_PAUSE) {
+            return false;
+        }
+        lane.has_dead = false;
+        lane.brought_back = Some(Instant::now());
+        true
+    }
+
     pub fn set(&self, breaker: Breaker) {
         if let Some(lane) = self.lanes.lock().by_name.get_mut(self.lane) {
             lane.breaker = breaker;
@@ -291,10 +318,22 @@ mod tests {
         let later = NOW.plus_ms(5_000);
         assert_eq!(lanes.wants(true, later)[0], (lane.clone(), 1), "one probe");
         assert!(lanes.put(work(2, &lane)).is_none());
-        assert!(matches!(lanes.next(&lane, later), Next::Run(_)));
+        assert!(matches!(lanes.next(&lane, later), Next::Run(work) if work.is_probe));
         assert!(lanes.breaker(&lane).judge(true, later).is_some_and(|breaker| !breaker.is_open()));
         lanes.ran(&lane, work(2, &lane).job.lease);
         assert_eq!(lanes.wants(true, later)[0], (lane, 4));
+    }
+
+    #[test]
+    fn c2_an_answer_brings_dead_letters_back_once() {
+        let (lanes, lane) = lanes(2, None);
+        assert!(!lanes.breaker(&lane).brings_back(), "nothing died here");
+        lanes.breaker(&lane).note_dead();
+        assert!(lanes.breaker(&lane).brings_back() && !lanes.breaker(&lane).brings_back());
+        lanes.breaker(&lane).note_dead();
+        assert!(!lanes.breaker(&lane).brings_back(), "not so soon again");
+        assert!(lanes.put(work(1, &lane)).is_none());
+        assert!(matches!(lanes.next(&lane, NOW), Next::Run(work) if !work.is_probe));
     }
 
     #[test]

@@ -14,17 +14,19 @@ pub struct Work {
     pub event: Option<Arc<Stored>>,
     /// When its commit was answered, if it was born leased.
     pub born: Option<Instant>,
+    /// It runs to find out whether the destination of an open breaker answers again.
+    pub is_probe: bool,
 }
 
 impl Work {
     /// A job the store gave.
     pub fn claimed(job: Job, event: Option<Arc<Stored>>) -> Self {
-        Self { job, event, born: None }
+        Self { job, event, born: None, is_probe: false }
     }
 
     /// A job that was leased to this node when it was queued, just now.
     pub fn born(job: Job, event: Option<Arc<Stored>>) -> Self {
-        Self { job, event, born: Some(Instant::now()) }
+        Self { job, event, born: Some(Instant::now()), is_probe: false }
     }
 
     /// How long it has been ready to run, at most.

@@ -1,4 +1,5 @@
-//! Timers: schedules that put events in, counts of closed hours, comparing sources with their providers, and letting go of what was kept long enough. Each
+//! Timers: schedules that put events in, counts of closed hours, comparing sources with their providers, trying dead letters
+//! again, and letting go of what was kept long enough. Each
 //! firing plans the next; a key that names the moment keeps two nodes from planning it twice.
 
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ use sekisho_store::CLAIM_MAX;
 
 use super::deadline::Deadlines;
 use super::reconcile::Reconciler;
+use super::retry_dead::DeadRetrier;
 use super::unavailable;
 use crate::config::{Config, Notifications, Schedule};
 use crate::engine::{Engine, Ran, Work};
@@ -46,6 +48,7 @@ pub struct Timers {
     inquiries_ms: i64,
     reconciler: Arc<Reconciler>,
     deadlines: Deadlines,
+    dead_retrier: DeadRetrier,
     /// What was planned lately, so that the store is not asked again and again.
     planned: Mutex<Vec<(Timer, Time)>>,
     /// The ends of the audit log's chains that were written down.
@@ -61,6 +64,7 @@ impl Timers {
             inquiries_ms: i64::try_from(config.pages.inquiries.as_millis()).unwrap_or(i64::MAX),
             reconciler,
             deadlines,
+            dead_retrier: DeadRetrier::new(config),
             planned: Mutex::default(),
             anchored: Mutex::default(),
         }
@@ -84,6 +88,7 @@ impl Timers {
             due.extend(next.map(|next| (Timer::Schedule(schedule.name.clone()), next)));
         }
         due.extend(self.reconciler.due(at));
+        due.extend(self.dead_retrier.due(at));
         due.retain(|one| !self.is_planned(one));
         if due.is_empty() {
             return Ok(());
@@ -134,6 +139,9 @@ impl Timers {
             }
             Timer::Reconcile { source } => self.reconciler.fire(engine, source, job.due_at).await?,
             Timer::Deadline { kind, id } => return self.deadlines.run(engine, work, kind, id).await,
+            Timer::RetryDead { route, wave } => {
+                return self.dead_retrier.run(engine, work, route, wave.as_ref()).await;
+            }
         };
         let at = engine.node.now();
         let jobs = next.map(|due_at| timer.job(engine.node.next_seq(at), due_at)).into_iter().collect();

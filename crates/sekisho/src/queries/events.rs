@@ -1,8 +1,9 @@
 //! Events, by what they have in common or by an id.
 
 use sekisho_core::Seq;
-use sekisho_store::{EventFilter, Status, Store};
+use sekisho_store::{DeliveryStatus, EventFilter, Status, Store};
 
+use super::deliveries::delivery_status;
 use crate::refusal::{Refusal, Result};
 use crate::types::EventQuery;
 
@@ -24,6 +25,16 @@ impl EventQuery {
             before: self.until.map(Seq::floor_of),
             ..EventFilter::default()
         })
+    }
+}
+
+impl EventQuery {
+    /// Where one of its deliveries is to stand, if that is said.
+    pub fn delivery(&self) -> Result<Option<DeliveryStatus>> {
+        let status = |word: &String| {
+            delivery_status(word).map_err(|refusal| Refusal::Invalid(format!("delivery: {refusal}")))
+        };
+        self.delivery.as_ref().map(status).transpose()
     }
 }
 

@@ -25,6 +25,8 @@ pub struct DeadLetter {
     /// How often the server crashed while it was at work on it.
     pub crashes: i32,
     pub died_at: Time,
+    /// When it is tried again automatically, at the latest; null when only a person can retry it.
+    pub next_try_at: Option<Time>,
     /// What it is about: `evt_…`
     pub event: Option<String>,
     /// The provider's id of that event.

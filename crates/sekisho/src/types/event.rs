@@ -5,7 +5,7 @@ use sekisho_core::Time;
 use sekisho_core::provider::encode_base64;
 use serde::{Deserialize, Serialize};
 
-use super::Message;
+use super::{EventDeliveries, Message};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Event {
@@ -36,6 +36,8 @@ pub struct Event {
     /// Why it was skipped or failed.
     pub note: Option<String>,
     pub processed_at: Option<Time>,
+    /// What became of its deliveries: `status` above is that of processing it.
+    pub deliveries: EventDeliveries,
     pub about: About,
 }
 
@@ -127,6 +129,8 @@ pub struct EventQuery {
     pub event_type: Option<String>,
     /// `received`, `success` (or `processed`), `failed` or `skipped`.
     pub status: Option<String>,
+    /// Only events of whose deliveries one stands so: `waiting`, `failed` or `cancelled`; or all are `delivered`.
+    pub delivery: Option<String>,
     /// The provider's id of what the event is about.
     pub object: Option<String>,
     /// The payment that it turned out to be about.

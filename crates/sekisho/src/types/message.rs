@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use sekisho_core::Time;
 use serde::{Deserialize, Serialize};
 
-use super::Content;
+use super::{Content, Outage};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Message {
@@ -29,6 +29,8 @@ pub struct Message {
     /// `transient` or `terminal`.
     pub class: Option<String>,
     pub error: Option<String>,
+    /// Its destination does not answer: it waits until it does.
+    pub outage: Option<Outage>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

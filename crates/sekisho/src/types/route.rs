@@ -11,7 +11,9 @@ pub struct Route {
     pub url: String,
     /// `closed`, `open` or `half_open`.
     pub breaker: String,
+    /// When it began to fail, while its breaker is not closed.
     pub open_since: Option<Time>,
+    /// When the next delivery probes it.
     pub open_until: Option<Time>,
     /// When its oldest waiting message is due.
     pub oldest_due_at: Option<Time>,

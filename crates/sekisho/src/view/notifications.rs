@@ -5,7 +5,6 @@ use sekisho_core::job::Lane;
 use sekisho_core::mail_address::{MailAddress, mask_text};
 use sekisho_core::notification::advice::{Advice, Known};
 use sekisho_core::notification::{Limits, Notice, NoticeStatus, Quota, Step};
-use sekisho_core::queue::Breaker;
 use sekisho_core::state::{Key, Kind};
 use sekisho_core::time::DAY_MS;
 use sekisho_store::{AuditFilter, FIND_MAX, Result, StateFilter, Store};
@@ -141,10 +140,6 @@ pub async fn channels(
         let lane = Lane::by_channel(&configured.name);
         let waiting = lanes.iter().find(|(own, _)| *own == lane).map(|(_, due_at)| *due_at);
         let breaker = breaker_of(&breakers, &lane);
-        let until = match breaker {
-            Breaker::Open { until, .. } => Some(until),
-            Breaker::Closed { .. } | Breaker::HalfOpen { .. } => None,
-        };
         let quota = quotas.get(&quota_key(configured));
         let quota: Option<Quota> = quota.and_then(|state| serde_json::from_str(&state.facts).ok());
         let today = now.ms().div_euclid(DAY_MS);
@@ -155,7 +150,7 @@ pub async fn channels(
             breaker: breaker.state().to_owned(),
             why: breaker.why().map(str::to_owned),
             open_since: breaker.since(),
-            open_until: until,
+            open_until: breaker.next_probe(),
             used_today: (!configured.limits.is_free()).then_some(used),
             daily: configured.limits.daily,
             oldest_due_at: waiting,

@@ -65,7 +65,7 @@ pub fn ago(at: Time, now: Time, zone: &Zone, lang: Language) -> Html {
     Html(format!("<time datetime=\"{at}\" title=\"{}\">{text}</time>", escape(&zone.clock(at))))
 }
 
-fn distance(ms: i64, lang: Language) -> String {
+pub fn distance(ms: i64, lang: Language) -> String {
     match ms {
         ..MINUTE_MS => format!("{} {}", ms / 1000, lang.t("s", "秒")),
         MINUTE_MS..HOUR_MS => format!("{} {}", ms / MINUTE_MS, lang.t("min", "分")),

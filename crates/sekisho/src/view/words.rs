@@ -1,11 +1,13 @@
 //! What the program itself calls things by (statuses, reasons), put into words in both languages, with the tone that its
 //! badge has. Every other text stands where it is shown: `t("Events", "イベント")`.
 
+use sekisho_core::Time;
 use sekisho_core::job::{JobKind, Lane};
 use sekisho_core::language::Language;
 use serde_json::Value;
 
 use super::show;
+use crate::types::Outage;
 
 /// How good the news is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,6 +167,22 @@ pub fn lane(lane: &Lane, lang: Language) -> String {
         other => other,
     };
     words.to_owned()
+}
+
+/// What a delivery waits for whose destination does not answer.
+pub fn outage(outage: &Outage, now: Time, lang: Language) -> String {
+    let down = show::distance(now.ms().saturating_sub(outage.since.ms()).max(0), lang);
+    let probe = outage.next_probe_at.map(|at| show::distance((at.ms() - now.ms()).max(0), lang));
+    match (lang, probe) {
+        (Language::En, Some(probe)) => {
+            format!("waits for {} (down for {down}), next probe in {probe}", outage.route)
+        }
+        (Language::En, None) => format!("waits for {} (down for {down}), a probe is under way", outage.route),
+        (Language::Ja, Some(probe)) => {
+            format!("{} の復旧待ち（{down}前から応答なし）。次の確認は {probe}後", outage.route)
+        }
+        (Language::Ja, None) => format!("{} の復旧待ち（{down}前から応答なし）。確認中", outage.route),
+    }
 }
 
 /// A kind of work, for what has no event to be called by.
@@ -375,6 +393,24 @@ mod tests {
         for code in of_payments.into_iter().chain(of_billing).chain(of_notices).chain(of_orders) {
             check(code, |lang| status(code, lang).1.to_owned());
         }
+    }
+
+    #[test]
+    fn c4_what_waits_for_a_destination_says_so() {
+        let now = Time::from_ms(1_780_000_000_000);
+        let outage = |probe: Option<i64>| Outage {
+            route: "crm".into(),
+            since: now.plus_ms(-17 * 60_000),
+            next_probe_at: probe.map(|ms| now.plus_ms(ms)),
+        };
+        let said = |probe, lang| super::outage(&outage(probe), now, lang);
+        assert_eq!(said(Some(42_000), Language::En), "waits for crm (down for 17 min), next probe in 42 s");
+        assert_eq!(said(None, Language::En), "waits for crm (down for 17 min), a probe is under way");
+        assert!(said(Some(-5), Language::En).ends_with("next probe in 0 s"));
+        assert_eq!(
+            said(Some(42_000), Language::Ja),
+            "crm の復旧待ち（17 分前から応答なし）。次の確認は 42 秒後"
+        );
     }
 
     #[test]

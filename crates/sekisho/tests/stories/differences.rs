@@ -13,7 +13,9 @@ use sekisho_core::state::{Key, Naming, Posting, Write};
 use sekisho_core::time::HOUR_MS;
 use sekisho_core::{Seq, Time};
 use sekisho_store::memory::MemoryStore;
-use sekisho_store::{Access, AuditFilter, DeadFilter, EventFilter, LineFilter, RejectionFilter, StateFilter};
+use sekisho_store::{
+    Access, AuditFilter, DeadFilter, DeliveryFilter, EventFilter, LineFilter, RejectionFilter, StateFilter,
+};
 
 use crate::support::{Place, runtime, seed};
 use author::Author;
@@ -48,6 +50,7 @@ enum Verb {
     LoadEvents(Vec<Seq>),
     Revive(Vec<Seq>, Act),
     Discard(Vec<Seq>, Act),
+    Cancel(Vec<Seq>, Act),
     Replay(Vec<Seq>, Settle, Act),
     Load(Vec<String>, Vec<Key>),
     FindBranches(String),
@@ -69,6 +72,8 @@ enum Verb {
     FindNodes,
     FindMessage(Seq),
     FindMessages(Seq),
+    FindDeliveries(DeliveryFilter),
+    FindDeliveryCounts(Vec<Seq>),
     FindAttempts(Seq),
     FindCounts(Time, Time),
     FindMoney(Time, Time),
@@ -211,6 +216,11 @@ fn r13_the_stories_reach_every_kind_of_answer() {
         "Transient",
         "dead_letter.retried",
         "dead_letter.discarded",
+        "delivery.cancelled",
+        "DeliveryRecord {",
+        "last: Some(LastCall",
+        "failed: 1, cancelled: 0",
+        "failed: 0, cancelled: 1",
         "event.replayed",
         "Forgotten { events: 0, next: Some",
         "Forgotten { events: 1, next: Some",

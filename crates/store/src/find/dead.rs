@@ -18,6 +18,7 @@ pub struct DeadFilter {
     /// Exact, or a prefix when it ends in `*`.
     pub event_type: Option<String>,
     pub reason: Option<String>,
+    pub class: Option<Class>,
     pub lane: Option<Lane>,
     pub event: Option<Seq>,
     /// When it died: not before, and before.
@@ -43,6 +44,7 @@ impl DeadFilter {
             self.since.map(|since| Demand::AtLeast("dead.at", since.ms())),
             self.until.map(|until| Demand::Below("dead.at", until.ms())),
             text("dead.reason", &self.reason),
+            self.class.map(|class| Demand::Text("dead.class", class.name().to_owned())),
             self.lane.as_ref().map(|lane| Demand::Text("dead.lane", lane.0.to_string())),
             text("event.source", &self.source),
             self.event_type.clone().map(|wanted| Demand::Word("event.type", wanted)),
@@ -61,6 +63,7 @@ impl DeadFilter {
         });
         kind && is(&self.source, letter.source.as_deref())
             && is(&self.reason, Some(&letter.death.reason))
+            && self.class.is_none_or(|class| class == letter.death.class)
             && self.lane.as_ref().is_none_or(|lane| *lane == letter.lane)
             && self.event.is_none_or(|event| letter.event == Some(event))
             && self.since.is_none_or(|since| letter.at >= since)

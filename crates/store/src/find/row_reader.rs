@@ -9,6 +9,7 @@ pub(crate) trait RowReader {
     fn integer(&mut self) -> Result<i64, Self::Error>;
     fn optional_integer(&mut self) -> Result<Option<i64>, Self::Error>;
     fn small_integer(&mut self) -> Result<i32, Self::Error>;
+    fn optional_small_integer(&mut self) -> Result<Option<i32>, Self::Error>;
     /// A word in the column that was read last is none of ours.
     fn unreadable(&self, what: &'static str) -> Self::Error;
 }

@@ -3,7 +3,7 @@
 use sekisho_core::Seq;
 use sekisho_core::change::{Act, Replayed};
 use sekisho_core::event::About;
-use sekisho_core::job::{Outcome, Settle, Task};
+use sekisho_core::job::{JobKind, Outcome, Settle, Task};
 
 use super::{Ended, JobRow, Tables};
 use crate::audit;
@@ -42,6 +42,25 @@ impl Tables {
         };
         self.outcomes.insert(job, ended);
         self.note(audit::of_message(act, audit::DISCARDED, job));
+        true
+    }
+
+    pub(super) fn cancel(&mut self, job: Seq, act: &Act) -> bool {
+        let is_free = |row: &JobRow| row.owner.is_none() && row.task.kind() == JobKind::Deliver;
+        if !self.jobs.get(&job).is_some_and(is_free) {
+            return false;
+        }
+        let row = self.jobs.remove(&job).expect("it is there");
+        let ended = Ended {
+            outcome: Outcome::Discarded { note: audit::cancelled_note(act) },
+            at: act.at,
+            attempts: row.attempt,
+            lane: row.home.unwrap_or(row.lane),
+            event: row.event,
+            about: About::default(),
+        };
+        self.outcomes.insert(job, ended);
+        self.note(audit::of_message(act, audit::CANCELLED, job));
         true
     }
 

@@ -6,9 +6,27 @@ use sekisho_core::id::NODES_MAX;
 use sekisho_core::{Epoch, Seq, Time};
 
 use super::Tables;
-use crate::{Joined, NodeRecord};
+use crate::{Joined, NodeRecord, PeerNode, Pulse};
 
 impl Tables {
+    pub(super) fn beat(&mut self, epoch: Epoch, n: i64) -> Pulse {
+        let Some(node) = self.nodes.get_mut(&epoch) else { return Pulse::Ended };
+        node.beat = n;
+        let peers = self.nodes.values().filter(|peer| peer.epoch != epoch);
+        let peers = peers.map(|node| PeerNode { epoch: node.epoch, beat: node.beat }).collect();
+        Pulse::Alive { peers, store_time: None }
+    }
+
+    /// False when its beat moved on.
+    pub(super) fn give_up(&mut self, epoch: Epoch, n: i64) -> bool {
+        let still = self.nodes.get(&epoch).is_some_and(|node| node.beat == n);
+        if still {
+            self.nodes.remove(&epoch);
+            self.given_up.insert((self.last_epoch, epoch));
+        }
+        still
+    }
+
     /// `None` when every number is taken.
     pub(super) fn join(&mut self, now: Time) -> Option<Joined> {
         let epoch = self.next_epoch()?;

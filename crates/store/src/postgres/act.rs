@@ -16,6 +16,7 @@ use super::connection::{Link, value};
 use super::failure::QueryFailure;
 use super::find_work::task;
 use super::upkeep::without_nul;
+use super::work::give_turns;
 use crate::audit;
 use crate::error::Result;
 
@@ -131,6 +132,54 @@ pub async fn discard(link: &Link, jobs: &[Seq], act: &Act) -> Result<Vec<bool>> 
     let rows = link.query_chained(DISCARD, &values).await?;
     let mut discarded = rows.iter().map(|row| value(row, 0)).collect::<Result<BTreeSet<i64>>>()?;
     Ok(jobs.iter().map(|job| discarded.remove(&job.as_i64())).collect())
+}
+
+const CANCEL: &str = "
+WITH given AS MATERIALIZED (
+    SELECT * FROM unnest($1::bigint[], $2::text[], $3::bytea[]) WITH ORDINALITY AS given (job, target, digest, place)
+), locked AS MATERIALIZED (
+    SELECT job.id FROM given JOIN job ON job.id = given.job WHERE job.owner IS NULL AND job.kind = 'deliver'
+    ORDER BY job.id FOR UPDATE OF job
+), taken AS (
+    DELETE FROM job USING locked WHERE job.id = locked.id RETURNING job.*
+), put_aside AS (
+    INSERT INTO outcome (job, result, note, at, attempts, lane, event)
+    SELECT id, 'discarded', $9::text, $4::bigint, attempt, coalesce(home, lane), event FROM taken
+), noted AS (
+    INSERT INTO audit (at, actor, role, action, target_kind, target_id, details, digest, chain, n)
+    SELECT $4::bigint, $5::text, $6::text, $7::text, 'message', target, $8::text, digest, $10::bigint, $11::bigint
+    FROM given JOIN taken ON taken.id = given.job ORDER BY place
+    RETURNING number, digest
+), linked AS (
+    INSERT INTO link (chain, n, previous, hash)
+    SELECT $10::bigint, $11::bigint, $12::bytea,
+           sha256($12::bytea || string_agg(digest, ''::bytea ORDER BY number))
+    FROM noted HAVING count(*) > 0
+    RETURNING hash
+)
+SELECT id, fifo, (SELECT hash FROM linked) FROM taken";
+
+pub async fn cancel(link: &Link, jobs: &[Seq], act: &Act) -> Result<Vec<bool>> {
+    let noted = Noted::of(jobs, |job| audit::of_message(act, audit::CANCELLED, job));
+    let Some(entry) = noted.first() else { return Ok(Vec::new()) };
+    let Noted { ids, targets, digests, .. } = &noted;
+    let why = without_nul(&audit::cancelled_note(act)).into_owned();
+    let values: [&(dyn ToSql + Sync); 9] = [
+        ids,
+        targets,
+        digests,
+        &entry.at.ms(),
+        &entry.actor,
+        &entry.role,
+        &entry.action,
+        &entry.details,
+        &why,
+    ];
+    let rows = link.query_chained(CANCEL, &values).await?;
+    let mut cancelled = rows.iter().map(|row| value(row, 0)).collect::<Result<BTreeSet<i64>>>()?;
+    let fifos = rows.iter().map(|row| value(row, 1)).collect::<Result<Vec<Option<String>>>>()?;
+    give_turns(link, fifos.into_iter().flatten().collect::<BTreeSet<_>>()).await;
+    Ok(jobs.iter().map(|job| cancelled.remove(&job.as_i64())).collect())
 }
 
 /// An event that stands nowhere was let go: only its row still waits for its partition to be dropped.

@@ -47,6 +47,10 @@ impl RowReader for PostgresRow<'_> {
         self.cell()
     }
 
+    fn optional_small_integer(&mut self) -> Result<Option<i32>> {
+        self.cell()
+    }
+
     fn unreadable(&self, what: &'static str) -> Error {
         unreadable(what)
     }

@@ -5,6 +5,7 @@ use sekisho_core::Seq;
 use sekisho_core::change::{Act, Replayed};
 use sekisho_core::job::{Settle, Task};
 
+use super::commit::give_turn;
 use super::find_work::task;
 use super::transaction::Tx;
 use crate::audit;
@@ -47,6 +48,29 @@ pub fn discard(tx: &Tx<'_>, jobs: &[Seq], act: &Act) -> rusqlite::Result<Vec<boo
         discarded.push(found);
     }
     Ok(discarded)
+}
+
+pub fn cancel(tx: &Tx<'_>, jobs: &[Seq], act: &Act) -> rusqlite::Result<Vec<bool>> {
+    let why = audit::cancelled_note(act);
+    let mut put_aside = tx.prepare_cached(
+        "INSERT INTO outcome (job, result, note, at, attempts, lane, event)
+         SELECT id, 'discarded', $1, $2, attempt, coalesce(home, lane), event
+         FROM job WHERE id = $3 AND owner IS NULL AND kind = 'deliver'",
+    )?;
+    let mut take_out = tx.prepare_cached("DELETE FROM job WHERE id = $1 RETURNING fifo")?;
+    let mut cancelled = Vec::with_capacity(jobs.len());
+    for job in jobs {
+        let found = put_aside.execute(params![why, act.at.ms(), job.as_i64()])? == 1;
+        if found {
+            let fifo: Option<String> = take_out.query_row([job.as_i64()], |row| row.get(0))?;
+            if let Some(fifo) = fifo {
+                give_turn(tx, &fifo)?;
+            }
+            tx.note(&audit::of_message(act, audit::CANCELLED, *job))?;
+        }
+        cancelled.push(found);
+    }
+    Ok(cancelled)
 }
 
 pub fn replay(tx: &Tx<'_>, events: &[Seq], settle: &Settle, act: &Act) -> rusqlite::Result<Vec<Replayed>> {

@@ -113,10 +113,13 @@ fn at_home(tx: &Connection, mut job: Job) -> rusqlite::Result<Job> {
 /// Takes a job out of the queue; the next of its fifo has its turn.
 fn remove(tx: &Connection, job: &Job) -> rusqlite::Result<()> {
     tx.prepare_cached("DELETE FROM job WHERE id = $1")?.execute([job.lease.job.as_i64()])?;
-    if let Some(fifo) = &job.fifo {
-        tx.prepare_cached("UPDATE job SET parked = 0 WHERE id = (SELECT min(id) FROM job WHERE fifo = $1)")?
-            .execute([fifo])?;
-    }
+    job.fifo.as_ref().map_or(Ok(()), |fifo| give_turn(tx, fifo))
+}
+
+/// The first of a fifo can be had.
+pub fn give_turn(tx: &Connection, fifo: &str) -> rusqlite::Result<()> {
+    tx.prepare_cached("UPDATE job SET parked = 0 WHERE id = (SELECT min(id) FROM job WHERE fifo = $1)")?
+        .execute([fifo])?;
     Ok(())
 }
 

@@ -46,6 +46,10 @@ impl RowReader for SqliteRow<'_, '_> {
         self.cell()
     }
 
+    fn optional_small_integer(&mut self) -> rusqlite::Result<Option<i32>> {
+        self.cell()
+    }
+
     fn unreadable(&self, what: &'static str) -> rusqlite::Error {
         unreadable(self.next - 1, what)
     }

@@ -187,7 +187,7 @@ async fn h2_details_are_read_back_as_they_were_written() {
     let end = End::Dead(DeadReason::terminal("unusable_body", "odd"));
     store.commit(vec![ChangeSet::end(Lease::born(seq, epoch), end, NOW)]).await.unwrap();
     check_again(&view::event_with_all(&store, seq).await.unwrap().unwrap());
-    check_again(&view::dead_letter_with_all(&store, seq).await.unwrap().unwrap());
+    check_again(&view::dead_letter_with_all(&store, &[], seq, NOW).await.unwrap().unwrap());
     check_again(&view::message_with_all(&store, seq).await.unwrap().unwrap());
     let target = (String::new(), String::new());
     let (actor, role, tenant, event) = (None, None, None, Some(seq));

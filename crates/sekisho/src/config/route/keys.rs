@@ -155,11 +155,51 @@ pub const KEYS: &[SettingKey<RouteDraft>] = &[
         },
     },
     SettingKey {
+        name: "retry_dead",
+        example: "\"72h\"",
+        help: "How long a dead letter of a passing cause is still tried again by itself, when its destination answers again and at every retry_dead_every; \"0s\": never.",
+        set: |draft, given| {
+            let within = between(given, Duration::ZERO, Duration::from_hours(30 * 24))?;
+            draft.retry_dead.within_ms = within.as_millis() as i64;
+            Ok(())
+        },
+    },
+    SettingKey {
+        name: "retry_dead_every",
+        example: "\"1h\"",
+        help: "How often dead letters are tried again by themselves; 1s to 24h.",
+        set: |draft, given| {
+            let every = between(given, Duration::from_secs(1), Duration::from_hours(24))?;
+            draft.retry_dead.every_ms = every.as_millis() as i64;
+            Ok(())
+        },
+    },
+    SettingKey {
         name: "breaker_failures",
         example: "30",
         help: "After this many failures in a row, deliveries to the destination pause for a while; 0: never.",
         set: |draft, given| {
             draft.breaker.failures = given.count(0, 1_000_000)? as u32;
+            Ok(())
+        },
+    },
+    SettingKey {
+        name: "breaker_open",
+        example: "\"5s\"",
+        help: "How long the first pause is; each further one is twice as long, up to breaker_open_max. Then one delivery probes the destination.",
+        set: |draft, given| {
+            let open = between(given, Duration::from_millis(100), Duration::from_hours(1))?;
+            draft.breaker.open_ms = open.as_millis() as i64;
+            Ok(())
+        },
+    },
+    SettingKey {
+        name: "breaker_open_max",
+        example: "\"60s\"",
+        help: "The longest pause between two probes.",
+        set: |draft, given| {
+            let most = between(given, Duration::from_millis(100), Duration::from_hours(1))?;
+            draft.breaker.open_max_ms = most.as_millis() as i64;
             Ok(())
         },
     },

@@ -6,7 +6,8 @@ use sekisho_core::{Seq, Time, mail_address};
 use sekisho_store::{Standing, Store, StoredMessage};
 
 use crate::console::payload::{self, Bound, Eyes, Shown};
-use crate::view::words;
+use crate::types::Outage;
+use crate::view::{Outages, words};
 
 /// Calls of one message that are shown, the newest of them.
 const CALLS_MAX: usize = 30;
@@ -25,6 +26,8 @@ pub struct MessageView {
     pub note: String,
     pub attempts: i32,
     pub calls: Vec<CallView>,
+    /// Why it waits, if its destination does not answer.
+    pub outage: Option<Outage>,
 }
 
 impl MessageView {
@@ -44,6 +47,7 @@ impl MessageView {
             note: String::new(),
             attempts: message.attempts,
             calls: calls_of(store, message.job, eyes).await?,
+            outage: None,
         };
         match &message.standing {
             Standing::Running => {}
@@ -51,6 +55,9 @@ impl MessageView {
                 let has_failed = view.calls.last().is_some_and(|call| !call.is_good());
                 view.standing = if has_failed { "retrying" } else { "waiting" };
                 view.due_at = Some(*due_at);
+                if message.lane.route().is_some() {
+                    view.outage = Outages::find(store).await?.of(&message.lane);
+                }
             }
             Standing::Done(outcome, at) => {
                 view.standing = done_word(outcome, &message.lane);

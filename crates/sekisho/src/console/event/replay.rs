@@ -152,12 +152,23 @@ impl Chosen {
     }
 
     fn fields(&self) -> Vec<(&'static str, String)> {
-        let EventQuery { source, event_type, status, object, payment, tenant, since, until, own: _ } =
-            &self.query;
+        let EventQuery {
+            source,
+            event_type,
+            status,
+            delivery,
+            object,
+            payment,
+            tenant,
+            since,
+            until,
+            own: _,
+        } = &self.query;
         let texts = [
             ("source", source.clone()),
             ("type", event_type.clone()),
             ("status", status.clone()),
+            ("delivery", delivery.clone()),
             ("object", object.clone()),
             ("payment", payment.clone()),
             ("tenant", tenant.clone()),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use askama::Template;
 use sekisho_core::Time;
 use sekisho_core::state::{Key, Kind, State};
-use sekisho_store::{EventSummary, Result, Store};
+use sekisho_store::{DeliveryCounts, DeliveryStatus, EventSummary, Result, Store};
 
 use crate::console::frame::Frame;
 use crate::view::show;
@@ -23,6 +23,8 @@ pub struct EventRow {
     pub event_type: String,
     pub source: String,
     pub status: &'static str,
+    /// What became of its deliveries.
+    pub deliveries: DeliveryCounts,
     pub received_at: Time,
     pub is_test: bool,
     pub id_reused: bool,
@@ -35,6 +37,11 @@ pub struct EventRow {
 }
 
 impl EventRow {
+    /// Where its deliveries stand together, if it goes anywhere.
+    pub fn delivery(&self) -> Option<&'static str> {
+        self.deliveries.status().map(DeliveryStatus::name)
+    }
+
     pub fn is_about_nothing(&self) -> bool {
         self.payment.is_none() && self.tenant.is_none() && self.object.is_empty()
     }
@@ -47,7 +54,8 @@ pub async fn of(store: &dyn Store, events: &[EventSummary]) -> Result<Vec<EventR
     keys.sort();
     keys.dedup();
     let known = if keys.is_empty() { BTreeMap::new() } else { store.load(Vec::new(), keys).await?.states };
-    Ok(events.iter().map(|event| row(event, &known)).collect())
+    let counts = store.find_delivery_counts(events.iter().map(|event| event.seq).collect()).await?;
+    Ok(events.iter().zip(counts).map(|(event, counts)| row(event, counts, &known)).collect())
 }
 
 fn payment(event: &EventSummary) -> Option<Key> {
@@ -58,7 +66,7 @@ fn tenant(event: &EventSummary) -> Option<Key> {
     Some(Key::new(Kind::Tenant, event.about.tenant.as_ref()?))
 }
 
-fn row(event: &EventSummary, known: &BTreeMap<Key, State>) -> EventRow {
+fn row(event: &EventSummary, deliveries: DeliveryCounts, known: &BTreeMap<Key, State>) -> EventRow {
     let state = payment(event).and_then(|key| known.get(&key));
     let amount = state.and_then(|state| Some((state.index.amount?, state.index.currency.as_ref()?)));
     let is_gone = tenant(event).and_then(|key| known.get(&key)).is_some_and(State::is_deleted);
@@ -67,6 +75,7 @@ fn row(event: &EventSummary, known: &BTreeMap<Key, State>) -> EventRow {
         event_type: event.event_type.clone(),
         source: event.source.clone(),
         status: event.status.name(),
+        deliveries,
         received_at: event.received_at,
         is_test: event.livemode == Some(false),
         id_reused: event.id_reused,

@@ -27,7 +27,7 @@ pub async fn ended(room: &Room, path: &str) -> Seen {
     for _ in 0..100_000 {
         let seen = room.look(Rank::Viewer, path).await;
         assert_eq!(seen.status(), 200, "{}", seen.text);
-        if !seen.text.contains("data-refresh") {
+        if seen.text.contains("button primary") {
             return seen;
         }
         tokio::task::yield_now().await;

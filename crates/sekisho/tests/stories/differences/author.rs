@@ -11,7 +11,8 @@ use sekisho_core::{Seq, Time};
 use sekisho_lab::rng::Rng;
 use sekisho_store::conformance::Arrivals;
 use sekisho_store::{
-    AuditFilter, DeadFilter, EventFilter, LineFilter, Order, RejectionFilter, StateFilter, Status,
+    AuditFilter, DeadFilter, DeliveryFilter, DeliveryStatus, EventFilter, LineFilter, Order, RejectionFilter,
+    StateFilter, Status,
 };
 
 use super::{Draft, Ending, LATER, NOW, ORDERED, ROUTES, Set, Verb, Which, lanes};
@@ -75,6 +76,8 @@ impl Author {
             Verb::FindCounts(Time::from_ms(0), LATER),
             Verb::FindMoney(Time::from_ms(0), LATER),
             Verb::FindDeadGroups(DeadFilter { limit: ALL, ..DeadFilter::default() }),
+            Verb::FindDeliveries(DeliveryFilter { limit: ALL, ..DeliveryFilter::default() }),
+            Verb::FindDeliveryCounts(self.seqs.clone()),
             Verb::FindWork,
             Verb::FindNodes,
             Verb::FindRejections(RejectionFilter { limit: ALL, ..RejectionFilter::default() }),
@@ -131,6 +134,7 @@ impl Author {
                 suspect_after: self.rng.between(1, 3) as i32,
             },
             27..=28 => Verb::Revive(self.some_jobs(), self.act()),
+            29 if self.rng.chance(0.4) => Verb::Cancel(self.some_jobs(), self.act()),
             29 => Verb::Discard(self.some_jobs(), self.act()),
             30..=31 => {
                 let settle = if self.rng.chance(0.5) { Settle::Again } else { Settle::Once };
@@ -156,7 +160,7 @@ impl Author {
     }
 
     fn find(&mut self) -> Verb {
-        match self.rng.below(24) {
+        match self.rng.below(26) {
             0 => Verb::Lanes,
             1 => Verb::LoadEvents(self.some_events()),
             2 => Verb::FindStates(self.state_filter()),
@@ -177,6 +181,8 @@ impl Author {
             18 => Verb::FindNodes,
             23 => Verb::FindMoney(self.moment(), self.moment()),
             19 => Verb::FindDeadGroups(self.dead_filter()),
+            20 => Verb::FindDeliveries(self.delivery_filter()),
+            21 => Verb::FindDeliveryCounts(self.some_events()),
             _ => Verb::FindEvents(self.filter()),
         }
     }
@@ -368,10 +374,22 @@ impl Author {
             source: self.maybe_source(),
             event_type: self.maybe_type(),
             reason: self.rng.chance(0.3).then(|| format!("reason {}", self.rng.below(3))),
+            class: self.rng.chance(0.2).then_some(Class::Transient),
             lane: self.rng.chance(0.3).then(|| self.lane()),
             event: self.rng.chance(0.1).then(|| self.event()),
             since: self.rng.chance(0.2).then(|| self.time()),
             until: self.rng.chance(0.2).then(|| self.time()),
+            before: self.rng.chance(0.3).then(|| self.job()),
+            limit: self.rng.below(8) as usize,
+        }
+    }
+
+    fn delivery_filter(&mut self) -> DeliveryFilter {
+        let status = self.rng.below(8) as usize;
+        DeliveryFilter {
+            lane: self.rng.chance(0.3).then(|| self.lane()),
+            status: DeliveryStatus::ALL.get(status).copied(),
+            after: self.rng.chance(0.2).then(|| self.job()),
             before: self.rng.chance(0.3).then(|| self.job()),
             limit: self.rng.below(8) as usize,
         }

@@ -85,6 +85,7 @@ impl Player {
             Verb::LoadEvents(seqs) => format!("{:?}", store.load_events(seqs).await.unwrap()),
             Verb::Revive(jobs, act) => format!("{:?}", store.retry(jobs, act).await.unwrap()),
             Verb::Discard(jobs, act) => format!("{:?}", store.discard(jobs, act).await.unwrap()),
+            Verb::Cancel(jobs, act) => format!("{:?}", store.cancel(jobs, act).await.unwrap()),
             Verb::Replay(events, settle, act) => {
                 format!("{:?}", store.replay(events, settle, act).await.unwrap())
             }
@@ -116,6 +117,10 @@ impl Player {
             }
             Verb::FindMessage(job) => format!("{:?}", store.find_message(job).await.unwrap()),
             Verb::FindMessages(event) => format!("{:?}", store.find_messages(event).await.unwrap()),
+            Verb::FindDeliveries(filter) => format!("{:?}", store.find_deliveries(filter).await.unwrap()),
+            Verb::FindDeliveryCounts(events) => {
+                format!("{:?}", store.find_delivery_counts(events).await.unwrap())
+            }
             Verb::FindAttempts(job) => format!("{:?}", store.find_attempts(job).await.unwrap()),
             Verb::FindMoney(from, to) => format!("{:?}", store.find_money(from, to).await.unwrap()),
             Verb::FindCounts(from, to) => format!("{:?}", store.find_counts(from, to).await.unwrap()),

@@ -13,8 +13,9 @@ use sekisho_core::{Epoch, Seq, Time};
 use sekisho_lab::rng::Rng;
 use sekisho_store::{
     AuditFilter, AuditLink, AuditPage, BookedLine, ChainHead, Committers, Count, DeadFilter, DeadGroup,
-    DeadLetter, Error, EventFilter, EventPage, EventRecord, Forgotten, HourMoney, Joined, LineFilter, Loaded,
-    NodeRecord, PendingWork, Pulse, RejectionFilter, Result, StateFilter, Store, StoredMessage, Sum,
+    DeadLetter, DeliveryCounts, DeliveryFilter, DeliveryPage, Error, EventFilter, EventPage, EventRecord,
+    Forgotten, HourMoney, Joined, LineFilter, Loaded, NodeRecord, PendingWork, Pulse, RejectionFilter,
+    Result, StateFilter, Store, StoredMessage, Sum,
 };
 use serde_json::Value;
 
@@ -186,6 +187,7 @@ passed_on! {
     load_events(seqs: Vec<Seq>) -> Vec<Stored>;
     retry(jobs: Vec<Seq>, act: Act) -> Vec<bool>;
     discard(jobs: Vec<Seq>, act: Act) -> Vec<bool>;
+    cancel(jobs: Vec<Seq>, act: Act) -> Vec<bool>;
     replay(events: Vec<Seq>, settle: Settle, act: Act) -> Vec<Replayed>;
     find_branches(prefix: String, limit: usize) -> Vec<String>;
     find_states(filter: StateFilter) -> Vec<State>;
@@ -208,6 +210,8 @@ passed_on! {
     find_message(job: Seq) -> Option<StoredMessage>;
     find_messages(event: Seq) -> Vec<StoredMessage>;
     find_attempts(job: Seq) -> Vec<(i32, Attempt)>;
+    find_deliveries(filter: DeliveryFilter) -> DeliveryPage;
+    find_delivery_counts(events: Vec<Seq>) -> Vec<DeliveryCounts>;
     find_counts(from: Time, to: Time) -> Vec<Count>;
     find_money(from: Time, to: Time) -> Vec<HourMoney>;
     find_rejections(filter: RejectionFilter) -> Vec<Rejection>;

@@ -139,6 +139,7 @@ CREATE TABLE dead (
     payload  text NOT NULL
 );
 CREATE INDEX dead_event ON dead (event, job);
+CREATE INDEX dead_lane ON dead (lane, job);
 
 -- What is remembered of each thing: payments, billings, breakers, … Every write must show the version it was decided
 -- on. The columns after the facts are derived from them, and rewritten with them. Room on each page, so that a change

@@ -128,6 +128,7 @@ CREATE TABLE dead (
     payload  TEXT NOT NULL
 ) STRICT;
 CREATE INDEX dead_event ON dead (event, job);
+CREATE INDEX dead_lane ON dead (lane, job);
 
 -- What is remembered of each thing: payments, billings, breakers, … Every write must show the version it was decided
 -- on. The columns after the facts are derived from them, and rewritten with them.
