@@ -11,6 +11,7 @@ use crate::id::{Epoch, Seq};
 use crate::job::{Attempt, DeadReason, End, Job, Lease, NewJob, Settle};
 use crate::state::{Naming, Posting, Write};
 use crate::time::{Time, hour_of};
+use crate::traceparent::Traceparent;
 
 /// One event on its way in, with everything its rows need. The event, its dedupe entry and its first job are
 /// one commit; the job carries the event's own number.
@@ -69,6 +70,11 @@ impl Arrival {
             reason: death.reason.clone(),
             error: death.error.clone(),
         })
+    }
+
+    /// The same in the trace of what made it.
+    pub fn carry(&mut self, trace: Traceparent) {
+        self.headers = trace.put_before(&self.headers).into();
     }
 
     /// Its first job, if it is born leased.

@@ -15,11 +15,11 @@
 //! - [`reconcile`] what a provider lists, compared with what came
 //! - [`slot`] places that can be sold once · [`reservation`] whose they are · [`fulfilment`] what was paid for and must be made
 //! - [`compensation`] what is done when that goes wrong · [`case`] who sees to it, and until when
-//! - [`schedule`] when a cron line is due
+//! - [`schedule`] when a cron line is due · [`trace`] which trace an event belongs to, and its spans
 //! - [`actor`] who acts · [`user`] who may enter the console · [`api_key`] what a key may do · [`selection`] how much one order may touch
 //! - [`rule`] an operator's expression over an event
 //! - [`text`] what somebody meant who wrote a word that is not known · letters that nobody sees
-//! - [`calendar`], [`header`], [`id`], [`language`], [`mail_address`], [`pattern`], [`time`], [`secret`] the small words everything else is written in
+//! - [`calendar`], [`header`], [`id`], [`language`], [`mail_address`], [`pattern`], [`time`], [`traceparent`], [`secret`] the small words everything else is written in
 
 pub mod actor;
 pub mod announcement;
@@ -59,6 +59,8 @@ pub mod source_name;
 pub mod state;
 pub mod text;
 pub mod time;
+pub mod trace;
+pub mod traceparent;
 pub mod user;
 
 pub use id::{Epoch, Seq};

@@ -64,10 +64,12 @@ pub enum Kind {
     Inquiry,
     /// The key that links and tokens are signed with, where the configuration has none.
     HouseKey,
+    /// What this installation is called: ids of traces are computed from it.
+    Installation,
 }
 
 impl Kind {
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::Payment,
         Self::Billing,
         Self::Tenant,
@@ -91,6 +93,7 @@ impl Kind {
         Self::Compensation,
         Self::Inquiry,
         Self::HouseKey,
+        Self::Installation,
     ];
 
     pub const fn name(self) -> &'static str {
@@ -118,6 +121,7 @@ impl Kind {
             Self::Compensation => "compensation",
             Self::Inquiry => "inquiry",
             Self::HouseKey => "house_key",
+            Self::Installation => "installation",
         }
     }
 

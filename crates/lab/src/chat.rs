@@ -1,10 +1,12 @@
-//! Slack, Discord, PagerDuty, Twilio and a receiver of webhooks, on loopback, behind one address.
+//! Slack, Discord, PagerDuty, Twilio, Sentry, a collector of traces and a receiver of webhooks, on loopback, behind one
+//! address.
 //!
 //! The path says who is asked ([`Service`]). Each answers as the real one does, refuses what the real one would
 //! find too long or broken, and remembers what it got ([`Got`]), so that a checker can count what people would
 //! have seen. How a path behaves is set by its [`Mood`], at run time. Runs on a thread of its own until dropped.
 
 mod service;
+mod telemetry;
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
@@ -16,6 +18,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 pub use service::Service;
+pub use telemetry::CollectedSpan;
 
 use crate::app::Reply;
 use crate::server::{ServedRequest, StubServer, locked};
@@ -29,6 +32,11 @@ pub const TWILIO_SID: &str = "AClab4242";
 pub const TWILIO_PATH: &str = "/2010-04-01/Accounts/AClab4242/Calls.json";
 /// The only credentials that Twilio lets in.
 pub const TWILIO_TOKEN: &str = "twilio-secret";
+/// Where the collector takes traces.
+pub const OTLP_PATH: &str = "/v1/traces";
+pub const SENTRY_PATH: &str = "/api/42/envelope/";
+/// The only key that Sentry lets in, to its project 42.
+pub const SENTRY_PUBLIC_KEY: &str = "sentry-canary-key";
 /// The only key that PagerDuty lets in.
 pub const ROUTING_KEY: &str = "pagerduty-secret";
 
@@ -148,7 +156,10 @@ impl Chat {
         let taken = || state.got.iter().filter(|got| got.service == service && got.taken);
         let distinct = |name: fn(&Got) -> String| taken().map(name).collect::<BTreeSet<_>>().len();
         match service {
-            Service::Slack | Service::Discord | Service::Twilio => taken().count(),
+            Service::Slack | Service::Discord | Service::Twilio | Service::Otlp => taken().count(),
+            Service::Sentry => {
+                distinct(|got| telemetry::envelope(&got.body).unwrap_or_default()["event_id"].to_string())
+            }
             Service::PagerDuty => distinct(|got| got.json()["dedup_key"].to_string()),
             Service::Hook => distinct(|got| got.header("webhook-id").unwrap_or_default().to_owned()),
         }

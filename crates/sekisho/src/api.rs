@@ -137,6 +137,7 @@ pub struct ApiContext {
     reconciler: Arc<Reconciler>,
     /// How long access lasts beyond what was paid.
     grace: Duration,
+    trace_url: Option<String>,
     auth: Arc<Auth>,
 }
 
@@ -151,6 +152,8 @@ pub struct ApiSettings {
     pub grace: Duration,
     /// Where requests for places wait, if others share it.
     pub holds: Option<Holds>,
+    /// Where people see a trace.
+    pub trace_url: Option<String>,
 }
 
 impl ApiSettings {
@@ -164,6 +167,7 @@ impl ApiSettings {
             reconciler,
             grace: config.grace,
             holds: None,
+            trace_url: config.telemetry.trace_url.clone(),
         }
     }
 }
@@ -175,8 +179,17 @@ pub fn router(
     store: Arc<dyn Store>,
     engine: Option<Arc<Engine>>,
 ) -> Router {
-    let ApiSettings { known, places, schedules, channels, notifications, reconciler, grace, holds } =
-        settings;
+    let ApiSettings {
+        known,
+        places,
+        schedules,
+        channels,
+        notifications,
+        reconciler,
+        grace,
+        holds,
+        trace_url,
+    } = settings;
     let env = engine.as_ref().map_or_else(Env::system, |engine| engine.node.steady_env());
     let api = ApiContext {
         store,
@@ -190,6 +203,7 @@ pub fn router(
         notifications,
         reconciler,
         grace,
+        trace_url,
         auth,
     };
     let mut router = Router::new().route("/v1/{*rest}", any(async || problem::no_such_path().into_answer()));

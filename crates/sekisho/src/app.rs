@@ -1,6 +1,8 @@
 //! One running process: opens the store, joins it, starts the roles asked for, and stops them in order.
 
+mod buried;
 mod commands;
+mod stage;
 
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -12,7 +14,6 @@ use sekisho_core::link::LinkKeys;
 use sekisho_core::{Secret, Time};
 use sekisho_store::{Access, OpenError, Store};
 use tokio::net::{TcpListener, TcpSocket};
-use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::acts::Refusal;
@@ -23,15 +24,18 @@ use crate::checkpoint::rejection::Recorder;
 use crate::checkpoint::server::Front;
 use crate::checkpoint::{Checkpoint, gate, server};
 use crate::config::Config;
+use crate::effects::otlp::Otlp;
+use crate::effects::sentry::{self, Sentry};
 use crate::engine::dispatcher::Dispatcher;
 use crate::engine::{Base, Engine, Parts};
 use crate::env::Env;
 use crate::jobs::Jobs;
 use crate::node::{Health, Node};
-use crate::stop::{Stop, Stopper};
-use crate::telemetry::Metrics;
+use crate::telemetry::{Metrics, Reporter, Tracer};
 use crate::watch::OrderWatch;
 use crate::{acts, api, console, customer, jobs, pages, queries};
+
+use stage::TaskStage;
 
 pub use commands::{Needs, examine, migrate, open_api};
 
@@ -65,7 +69,7 @@ pub struct App {
 pub struct Process {
     /// What answers requests, over the network or by whoever holds it.
     pub front: Arc<Front>,
-    stages: Vec<Stage>,
+    stages: Vec<TaskStage>,
     env: Env,
     health: Arc<Health>,
     stop_within: Duration,
@@ -82,53 +86,12 @@ pub struct Assembled {
     front: Arc<Front>,
     watch: Option<OrderWatch>,
     first_invite: Option<String>,
+    collector: Option<Otlp>,
+    /// Errors of this process, and where they go.
+    reporting: Option<(Arc<Reporter>, Sentry)>,
 }
 
-/// Tasks that stop together. Stages stop one after the other: first what takes work in, last what others rely on.
-struct Stage {
-    env: Env,
-    stop: Stopper,
-    tasks: Vec<JoinHandle<()>>,
-}
-
-impl Stage {
-    fn new(env: &Env) -> Self {
-        Self { env: env.clone(), stop: Stopper::default(), tasks: Vec::new() }
-    }
-
-    fn start<F: Future<Output = ()> + Send + 'static>(
-        &mut self,
-        name: &'static str,
-        task: impl FnOnce(Stop) -> F,
-    ) {
-        let (stop, task) = (self.stop.listen(), self.env.spawn(task(self.stop.listen())));
-        let env = self.env.clone();
-        self.tasks.push(self.env.spawn(async move {
-            let ended = task.await;
-            if ended.is_err() || !stop.is_told() {
-                // Half a server would look alive and store nothing. What it acknowledged is safe: start again.
-                tracing::error!(
-                    name,
-                    "background task exited unexpectedly; exiting so the supervisor restarts the server"
-                );
-                env.exit(EXIT_PART_ENDED);
-            }
-        }));
-    }
-
-    async fn stop(self) {
-        self.stop.stop();
-        for task in self.tasks {
-            if let Err(error) = task.await {
-                tracing::error!(%error, "a background task failed");
-            }
-        }
-    }
-}
-
-/// What the process exits with when a part of it ended unasked (`EX_SOFTWARE`).
-const EXIT_PART_ENDED: i32 = 70;
-/// And when it could not hand everything back at a stop.
+/// What the process exits with when it could not hand everything back at a stop.
 const EXIT_UNFINISHED: i32 = 1;
 /// At a stop, for what must be written after the last request and the last run have ended.
 const LAST_WRITES: Duration = Duration::from_secs(5);
@@ -149,6 +112,7 @@ async fn when_the_database_is_there<T>(mut act: impl AsyncFnMut() -> anyhow::Res
             Err(error) if is_passing(&error) => {
                 if said.is_none_or(|at| at.elapsed() >= SAY_AGAIN) {
                     tracing::warn!(
+                        error_type = "store_unavailable",
                         reason = format!("{error:#}"),
                         "the database is unavailable; waiting for it before accepting requests"
                     );
@@ -200,6 +164,7 @@ async fn warn_of_names(store: &dyn Store, config: &Config) {
     for key in made.iter().filter(|key| key.revoked_at.is_none()) {
         if config.keys.iter().any(|known| known.name == key.name) {
             tracing::warn!(
+                error_type = "same_name",
                 name = key.name,
                 "a [[key]] of the configuration and an API key that was created later have the same name; rename or revoke one"
             );
@@ -213,6 +178,7 @@ impl App {
         mut config: Config,
         roles: &[ProcessRole],
         key: Option<Secret>,
+        reporter: Option<Arc<Reporter>>,
     ) -> anyhow::Result<Self> {
         // Another part of the process may have installed it already; either way it is ring.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -226,7 +192,13 @@ impl App {
         let listener = socket.listen(BACKLOG).with_context(no_port)?;
         // Where it really is, also when the system chose the port.
         config.server.listen = listener.local_addr()?;
-        let assembled = Self::assemble(config, store, Env::system(), roles, key).await?;
+        let sentry = config.telemetry.sentry_dsn.clone();
+        let mut assembled = Self::assemble(config, store, Env::system(), roles, key).await?;
+        if let Some((dsn, reporter)) = sentry.zip(reporter) {
+            let settings = sentry::Settings { dsn, allow_private: true };
+            let sentry = Sentry::new(&settings, &assembled.node.env).context("telemetry.sentry_dsn")?;
+            assembled.reporting = Some((reporter, sentry));
+        }
         assembled.serve(listener)
     }
 
@@ -249,11 +221,19 @@ impl App {
             works: roles.contains(&ProcessRole::Worker),
             schedules: roles.contains(&ProcessRole::Scheduler),
         };
+        let installation =
+            async || Ok(acts::make_installation(&*store, env.chance(), node.env.wall()).await?);
+        let installation = when_the_database_is_there(installation).await?;
+        let collector = config.telemetry.collector().map(|settings| Otlp::new(&settings, &env));
+        let collector = collector.transpose().context("telemetry.otlp")?;
+        let sample = collector.is_some().then_some(config.telemetry.sample);
+        let tracer = Arc::new(Tracer::new(installation, sample, config.log.events, Arc::clone(&metrics)));
         let base = Base {
             store: Arc::clone(&store),
             node: Arc::clone(&node),
             health: Arc::clone(&health),
             metrics: Arc::clone(&metrics),
+            tracer: Arc::clone(&tracer),
         };
         let (engine, jobs) = jobs::open(&config, parts, base)?;
 
@@ -312,9 +292,22 @@ impl App {
             Arc::clone(&committer),
             recorder.clone(),
             Arc::clone(&metrics),
+            tracer,
         );
         let front = Arc::new(Front { checkpoint, pages: router });
-        Ok(Assembled { node, engine, jobs, parts, committer, recorder, front, watch, first_invite })
+        Ok(Assembled {
+            node,
+            engine,
+            jobs,
+            parts,
+            committer,
+            recorder,
+            front,
+            watch,
+            first_invite,
+            collector,
+            reporting: None,
+        })
     }
 
     pub async fn stop(self) {
@@ -327,7 +320,7 @@ impl Process {
         let (front, env) = (Arc::clone(&self.front), self.env.clone());
         let (settings, connections) =
             (front.checkpoint.server.clone(), front.checkpoint.metrics.connections.clone());
-        let mut stage = Stage::new(&self.env);
+        let mut stage = TaskStage::new(&self.env);
         stage.start("server", |stop| server::run(listener, settings, connections, front, env, stop));
         // Order matters: whoever stops lets nobody in first.
         self.stages.insert(0, stage);
@@ -344,6 +337,7 @@ impl Process {
         });
         if tokio::time::timeout(self.stop_within, stages.as_mut()).await.is_err() {
             tracing::error!(
+                error_type = "stop_timeout",
                 "stopped without handing everything back: the store did not answer in time; nothing is lost, the rest is \
                  taken up by another node or at the next start"
             );
@@ -363,11 +357,22 @@ impl Assembled {
 
     /// Starts the work.
     pub fn start(self) -> Process {
-        let Self { node, engine, jobs, parts, committer, recorder, front, watch, .. } = self;
+        let Self {
+            node, engine, jobs, parts, committer, recorder, front, watch, collector, reporting, ..
+        } = self;
         let env = node.env.clone();
-        let stage = || Stage::new(&env);
+        let stage = || TaskStage::new(&env);
         let (mut intake, mut settling) = (stage(), stage());
-        let (mut work, mut ends, mut beat) = (stage(), stage(), stage());
+        let (mut work, mut ends, mut beat, mut telling) = (stage(), stage(), stage(), stage());
+        let (tracer, metrics) = (Arc::clone(&engine.tracer), Arc::clone(&engine.metrics));
+        if let Some(collector) = collector {
+            let (store, tracing) = (Arc::clone(&engine.store), Arc::clone(&tracer));
+            work.start("traces of dead letters", |stop| buried::run(store, tracing, stop));
+            telling.start("exporter", |stop| async move { tracer.export(collector, stop).await });
+        }
+        if let Some((reporter, sentry)) = reporting {
+            telling.start("reporter", |stop| reporter.run(sentry, metrics, stop));
+        }
         // Requests have this time, and runs after them.
         let stop_within = 2 * front.checkpoint.server.shutdown_timeout + LAST_WRITES;
         let (store, health) = (Arc::clone(&engine.store), Arc::clone(&engine.health));
@@ -390,7 +395,7 @@ impl Assembled {
             ends.start("completer", |stop| async move { engine.completer.run(stop).await });
         }
         beat.start("node", |stop| async move { node.run(stop).await });
-        let stages = vec![intake, settling, work, ends, beat];
+        let stages = vec![intake, settling, work, ends, beat, telling];
         Process { front, stages, env, health, stop_within }
     }
 }

@@ -17,7 +17,7 @@ use prometheus_client::metrics::counter::Counter;
 use crate::config::{Config, Server, Source};
 use crate::limits::{Bytes, NetworkRates, Rate};
 use crate::node::Node;
-use crate::telemetry::{Metrics, RejectionLabels, RequestLabels, SourceLabels};
+use crate::telemetry::{Metrics, RejectionLabels, RequestLabels, SourceLabels, Tracer};
 use certificate::Certificates;
 use committer::Committer;
 use rejection::{Recorder, RefusedRequest};
@@ -34,6 +34,7 @@ pub struct Checkpoint {
     pub rejections: Recorder,
     pub bodies: Bytes,
     pub metrics: Arc<Metrics>,
+    pub tracer: Arc<Tracer>,
 }
 
 /// A source with what it keeps while running.
@@ -87,6 +88,7 @@ impl Checkpoint {
         committer: Arc<Committer>,
         rejections: Recorder,
         metrics: Arc<Metrics>,
+        tracer: Arc<Tracer>,
     ) -> Self {
         let sources = config.sources.into_iter().map(|source| {
             let counts = Counts::new(&metrics, &source.name);
@@ -105,6 +107,7 @@ impl Checkpoint {
             certificates,
             rejections,
             metrics,
+            tracer,
         }
     }
 

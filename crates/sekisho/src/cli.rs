@@ -54,6 +54,7 @@ mod suppressions;
 mod target;
 mod templates;
 mod tenants;
+mod trace;
 mod trigger;
 mod users;
 mod verify;
@@ -101,6 +102,8 @@ enum Command {
     Verify(verify::Args),
     /// Show stored events; process them again
     Events(RemoteGroup<events::Command>),
+    /// Draw what was done because of an event: when, for how long, and what went wrong
+    Trace(Remote<trace::Args>),
     /// Show dead letters; retry or discard them
     Dead(RemoteGroup<dead::Command>),
     /// Show deliveries to the routes; cancel those that wait
@@ -232,6 +235,7 @@ pub fn main() -> ExitCode {
             Command::Send(args) => send::run(args, &context).await,
             Command::Verify(args) => verify::run(args, &context),
             Command::Events(remote) => events::run(remote.command, &context.to(remote.connection)).await,
+            Command::Trace(remote) => trace::run(remote.args, &context.to(remote.connection)).await,
             Command::Dead(remote) => dead::run(remote.command, &context.to(remote.connection)).await,
             Command::Deliveries(remote) => {
                 deliveries::run(remote.command, &context.to(remote.connection)).await

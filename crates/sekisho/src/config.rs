@@ -19,6 +19,7 @@ mod secret;
 mod settings;
 mod source;
 mod table;
+mod telemetry;
 mod told;
 mod whole;
 
@@ -55,6 +56,7 @@ pub use schedule::Schedule;
 pub use secret::resolve;
 pub use sekisho_store::StoreUrl;
 pub use source::{Api, Source, UnusableBody};
+pub use telemetry::Telemetry;
 
 /// Where the configuration is looked for when none is named.
 pub const FILE: &str = "sekisho.toml";
@@ -85,6 +87,7 @@ pub struct Config {
     pub console: Console,
     /// Who may read the figures without a key.
     pub metrics: Readers,
+    pub telemetry: Telemetry,
     pub log: Log,
     pub sources: Vec<Source>,
     pub routes: Vec<Route>,
@@ -225,10 +228,12 @@ pub enum Readers {
     Nobody,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Log {
     pub format: LogFormat,
     pub level: tracing::level_filters::LevelFilter,
+    /// The share of processed events that have a line.
+    pub events: f64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -287,7 +292,8 @@ impl Config {
             | ChannelKind::Discord { .. }
             | ChannelKind::Webhook { .. }
             | ChannelKind::PagerDuty { .. }
-            | ChannelKind::Twilio { .. } => None,
+            | ChannelKind::Twilio { .. }
+            | ChannelKind::Sentry { .. } => None,
         });
         let brand = &mut self.notifications.house.brand.name;
         if brand.is_empty() {

@@ -139,6 +139,8 @@ pub struct Console {
     pub templates: Templates,
     /// How long access lasts beyond what was paid.
     pub grace: Duration,
+    /// Where people see a trace.
+    pub trace_url: Option<String>,
     pub settings: config::Console,
     pub attempts: Arc<Attempts>,
     pub reconciler: Arc<Reconciler>,
@@ -184,6 +186,7 @@ pub fn router(
         notifications: config.notifications.clone(),
         templates: config.templates.clone(),
         grace: config.grace,
+        trace_url: config.telemetry.trace_url.clone(),
         settings: config.console.clone(),
         attempts,
         reconciler,

@@ -181,7 +181,11 @@ async fn admit(shop: Arc<Customers>, token: String, request: Request) -> Result<
 }
 
 fn later(error: &sekisho_store::Error) -> Trouble {
-    tracing::warn!(reason = error.chain(), "a customer's page could not be shown");
+    tracing::warn!(
+        error_type = "store_unavailable",
+        reason = error.chain(),
+        "a customer's page could not be shown"
+    );
     Trouble::Later
 }
 

@@ -16,6 +16,7 @@ pub mod lanes;
 pub mod order_barrier;
 pub mod run;
 pub mod settle_queue;
+mod traces;
 mod unserved;
 pub mod work;
 
@@ -29,7 +30,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use crate::node::{Health, Node};
-use crate::telemetry::Metrics;
+use crate::telemetry::{Metrics, Tracer};
 use completer::Completer;
 use held_jobs::HeldJobs;
 use lane::LanePolicy;
@@ -53,6 +54,7 @@ pub struct Base {
     pub node: Arc<Node>,
     pub health: Arc<Health>,
     pub metrics: Arc<Metrics>,
+    pub tracer: Arc<Tracer>,
 }
 
 /// How much of it is done at once, and how it ends.
@@ -71,6 +73,7 @@ pub struct Engine {
     pub node: Arc<Node>,
     pub health: Arc<Health>,
     pub metrics: Arc<Metrics>,
+    pub tracer: Arc<Tracer>,
     pub held: Arc<HeldJobs>,
     pub lanes: Arc<Lanes>,
     pub settle_queue: Arc<SettleQueue>,
@@ -94,12 +97,13 @@ impl Engine {
         let settle_queue = Arc::new(SettleQueue::new(parts.works, barrier, Arc::clone(&wake)));
         let completer =
             Completer::new(base.clone(), Arc::clone(&held), Arc::clone(&lanes), Arc::clone(&wake));
-        let Base { store, node, health, metrics } = base;
+        let Base { store, node, health, metrics, tracer } = base;
         Self {
             store,
             node,
             health,
             metrics,
+            tracer,
             held,
             lanes,
             settle_queue,
@@ -119,6 +123,7 @@ impl Engine {
             node: Arc::clone(&self.node),
             health: Arc::clone(&self.health),
             metrics: Arc::clone(&self.metrics),
+            tracer: Arc::clone(&self.tracer),
         }
     }
 

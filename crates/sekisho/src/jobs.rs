@@ -215,13 +215,20 @@ mod tests {
     use super::*;
     use crate::env::Env;
     use crate::node::{Health, Node};
+    use crate::telemetry::Tracer;
     use crate::view::words;
 
     #[tokio::test]
     async fn h1_every_lane_has_words_in_both_languages() {
         let (store, health) = (Arc::new(MemoryStore::default()), Arc::new(Health::default()));
         let node = Node::join(Arc::clone(&store) as _, Arc::clone(&health), Env::system()).await.unwrap();
-        let base = Base { store, node: Arc::new(node), health, metrics: Arc::default() };
+        let base = Base {
+            store,
+            node: Arc::new(node),
+            health,
+            metrics: Arc::default(),
+            tracer: Arc::new(Tracer::off()),
+        };
         let parts = Parts { works: true, schedules: true };
         let (engine, _) = open(&Config::default(), parts, base).unwrap();
         // Those that the configuration makes, and the one that has a queue of its own.

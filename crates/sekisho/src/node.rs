@@ -17,6 +17,7 @@ use tokio::time::Instant;
 
 use crate::env::{Env, Timing};
 use crate::stop::{Stop, Stopper};
+use crate::telemetry;
 use clock::{Clock, Moment, SKEW_MAX_MS};
 
 const SWEEP_MAX: usize = 1_000;
@@ -83,7 +84,11 @@ impl Health {
 
     fn store_is_down(&self, reason: String) {
         if !self.down.swap(true, Ordering::Relaxed) {
-            tracing::error!(reason, "the database does not respond; webhooks get 503 until it does");
+            tracing::error!(
+                error_type = "store_unavailable",
+                reason,
+                "the database does not respond; webhooks get 503 until it does"
+            );
         }
         *self.reason.lock().expect("no code panics here") = reason;
     }
@@ -117,8 +122,9 @@ pub struct Node {
 impl Node {
     pub async fn join(store: Arc<dyn Store>, health: Arc<Health>, env: Env) -> sekisho_store::Result<Self> {
         let joined = store.join(env.wall()).await?;
+        telemetry::set_node(joined.epoch);
         if joined.floor.made_at() > env.wall().plus_ms(FLOOR_AHEAD_MAX_MS) {
-            tracing::error!(newest = %joined.floor.made_at(),
+            tracing::error!(error_type = "clock_in_doubt", newest = %joined.floor.made_at(),
                 "the newest stored event is in the future: a clock is or was wrong; new ids continue from there");
         }
         // What an earlier life of this process had in hand is freed before anything new begins.
@@ -161,6 +167,7 @@ impl Node {
         }
         if jobs > 0 {
             tracing::warn!(
+                error_type = "clock_in_doubt",
                 jobs,
                 "jobs were queued by a clock that was ahead; they are due now, timers keep their time"
             );
@@ -241,7 +248,7 @@ impl Node {
         let asked = Instant::now();
         let pulse = self.store.beat(self.epoch(), n).await?;
         let Pulse::Alive { peers, store_time } = pulse else {
-            tracing::warn!("another node had removed this one");
+            tracing::warn!(error_type = "node_removed", "another node had removed this one");
             return self.join_anew().await;
         };
         *self.beaten.lock().expect("no code panics here") = asked;
@@ -253,6 +260,7 @@ impl Node {
             if self.store.end(dead.epoch, dead.beat).await? {
                 gave_up = true;
                 tracing::warn!(
+                    error_type = "node_removed",
                     epoch = dead.epoch.0,
                     "a node missed its heartbeats and was removed; its jobs are released"
                 );
@@ -273,6 +281,7 @@ impl Node {
         let was_sure = self.health.clock_is_sure(checked.is_sure);
         if checked.is_believed {
             tracing::warn!(
+                error_type = "clock_in_doubt",
                 jump_ms = checked.jump_ms,
                 "this machine's clock jumped and has been steady since; it is trusted, timers resume"
             );
@@ -280,6 +289,7 @@ impl Node {
             tracing::info!("clocks agree again; timers resume");
         } else if !checked.is_sure && was_sure {
             tracing::error!(
+                error_type = "clock_in_doubt",
                 jump_ms = checked.jump_ms,
                 skew_ms = checked.skew_ms,
                 "this machine's clock jumped, or disagrees with the database's: timers are held until it is set right, \
@@ -294,6 +304,7 @@ impl Node {
         *self.sequence.lock().expect("no code panics here") = Sequence::new(joined.epoch, joined.floor);
         self.beats.store(0, Ordering::Relaxed);
         self.epoch.store(joined.epoch.0, Ordering::Release);
+        telemetry::set_node(joined.epoch);
         *self.beaten.lock().expect("no code panics here") = Instant::now();
         tracing::info!(epoch = joined.epoch.0, "this node rejoined");
         Ok(())

@@ -27,6 +27,7 @@ mod orders;
 mod reminders;
 mod states;
 mod suppressions;
+mod trace;
 mod users;
 
 pub use api_keys::{find_key, find_key_called, list_keys, strongest_key};
@@ -54,6 +55,7 @@ pub use orders::{
 pub use reminders::{no_channel, reminders, reminders_summary};
 pub use states::load;
 pub use suppressions::{suppression, suppression_view, suppressions};
+pub use trace::trace;
 pub use users::{
     find_invite, find_open_invite, find_user, is_disabled, is_known_device, open_invites, users,
 };

@@ -1,8 +1,19 @@
-//! Logs for people and programs, figures for Prometheus. No secret and no full mail address is ever a field.
+//! Logs for people and programs, figures for Prometheus, spans for a collector, errors for Sentry. No secret and no full mail
+//! address is ever a field.
+//!
+//! - [`line`] how a log line is written · [`fields`] what it says · [`context`] what it is about
+//! - [`tracer`] spans on their way to a collector · [`reporter`] errors on their way to Sentry
 
+mod context;
+mod fields;
+mod line;
 mod orders;
+mod reporter;
+mod tracer;
 
 use std::io::IsTerminal;
+use std::panic;
+use std::sync::Arc;
 use std::time::Duration;
 
 use prometheus_client::encoding::EncodeLabelSet;
@@ -15,26 +26,51 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::config::{Log, LogFormat};
+pub use context::{LineContext, set_node};
+use line::{JsonLine, PrettyLine};
+use reporter::ReportLayer;
+pub use reporter::Reporter;
+pub use tracer::Tracer;
 
 pub use orders::OrderFigures;
 
-/// Starts logging to standard error, so that standard output stays for answers.
-pub fn start(log: Log) {
+/// Starts logging to standard error, so that standard output stays for answers. With a reporter, errors are handed to it, too.
+pub fn start(log: Log, reporter: Option<Arc<Reporter>>) {
     let terminal = std::io::stderr().is_terminal();
     let json = match log.format {
         LogFormat::Json => true,
         LogFormat::Pretty => false,
         LogFormat::Auto => !terminal,
     };
-    let registry = tracing_subscriber::registry().with(log.level);
+    let registry = tracing_subscriber::registry().with(log.level).with(reporter.map(ReportLayer));
     // A second start, in a test, keeps the first.
-    let _ = if json {
-        let layer = tracing_subscriber::fmt::layer().json().flatten_event(true).with_current_span(true);
+    let started = if json {
+        let layer = tracing_subscriber::fmt::layer().event_format(JsonLine);
         registry.with(layer.with_writer(std::io::stderr)).try_init()
     } else {
-        let layer = tracing_subscriber::fmt::layer().compact().with_target(false).with_ansi(terminal);
+        let layer = tracing_subscriber::fmt::layer().event_format(PrettyLine).with_ansi(terminal);
         registry.with(layer.with_writer(std::io::stderr)).try_init()
     };
+    if started.is_ok() && json {
+        panic::set_hook(Box::new(tell_panic));
+    }
+}
+
+/// A panic is a line like any other.
+fn tell_panic(panic: &panic::PanicHookInfo<'_>) {
+    let place = panic.location().map(ToString::to_string);
+    let error = panic.payload_as_str();
+    tracing::error!(
+        error_type = "panicked",
+        error,
+        place,
+        "the program panicked while it worked on something"
+    );
+}
+
+#[derive(Clone, Debug, Default, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct ResultLabels {
+    pub result: &'static str,
 }
 
 /// Buckets of how long something took.
@@ -97,6 +133,8 @@ pub struct Metrics {
     pub pick_up_seconds: Family<KindLabels, Histogram, fn() -> Histogram>,
     pub reconcile: Reconcile,
     pub orders: OrderFigures,
+    pub spans: Family<ResultLabels, Counter>,
+    pub reports: Family<ResultLabels, Counter>,
 }
 
 /// What comparing sources with their providers found.
@@ -149,6 +187,8 @@ impl Default for Metrics {
             pick_up_seconds: Family::new_with_constructor(|| Histogram::new(SECONDS)),
             reconcile: Reconcile::default(),
             orders: OrderFigures::default(),
+            spans: Family::default(),
+            reports: Family::default(),
         };
         let it = &mut metrics;
         let registry = &mut it.registry;
@@ -205,6 +245,8 @@ impl Default for Metrics {
             Unit::Seconds,
             it.pick_up_seconds.clone(),
         );
+        registry.register("spans", "Spans for the collector", it.spans.clone());
+        registry.register("reports", "Errors of this program for Sentry", it.reports.clone());
         it.reconcile.register(&mut it.registry);
         it.orders.register(&mut it.registry);
         metrics
@@ -242,7 +284,12 @@ impl Metrics {
             pick_up_seconds,
             reconcile: Reconcile { listed, missing, differing, completeness },
             orders,
+            spans,
+            reports,
         } = &metrics;
+        for counted in [spans, reports] {
+            drop(counted.get_or_create(&ResultLabels::default()));
+        }
         orders.have_one_of_each();
         for counted in [requests, events] {
             drop(counted.get_or_create(&RequestLabels::default()));

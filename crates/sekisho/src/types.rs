@@ -37,6 +37,7 @@ mod route;
 mod schedule;
 mod source;
 mod suppression;
+mod trace;
 mod user;
 
 pub use audit::{AuditCheck, AuditEntry, ChangeDetails, ExportedEntry, SealedEntry};
@@ -91,4 +92,5 @@ pub use route::{Reset, Route};
 pub use schedule::Schedule;
 pub use source::Source;
 pub use suppression::{Suppression, SuppressionTurn, Turn};
+pub use trace::{Trace, TraceAttribute, TraceSpan};
 pub use user::{Invite, NewInvite, NewRank, User};

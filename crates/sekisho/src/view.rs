@@ -17,6 +17,7 @@ mod proof;
 #[cfg(test)]
 pub(crate) mod samples;
 pub mod show;
+mod trace;
 mod veil;
 pub mod words;
 
@@ -43,6 +44,7 @@ pub use find::{find_member, find_payment};
 pub use links::unlink;
 pub use notifications::{ConfiguredChannel, channels, notice, notice_with_all};
 pub use proof::{page as proof_page, proof};
+pub use trace::{duration, trace};
 pub use veil::Veiled;
 
 /// Where the console's pages are.

@@ -16,6 +16,7 @@ use crate::header::{plain, trace_id};
 use crate::id::Seq;
 use crate::provider::encode_base64;
 use crate::time::Time;
+use crate::traceparent::{TRACEPARENT, Traceparent};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outgoing {
@@ -29,11 +30,14 @@ pub fn outgoing(
     event: &Stored,
     message: Seq,
     attempt: i32,
+    trace: Option<Traceparent>,
     now: Time,
 ) -> Outgoing {
     let stored: Vec<(String, String)> = serde_json::from_str(&event.headers).unwrap_or_default();
-    let trace =
-        stored.iter().find(|(name, value)| name == "traceparent" && trace_id(value).is_some()).cloned();
+    // As it came, where this attempt has none of its own.
+    let came =
+        || stored.iter().find(|(name, value)| name == TRACEPARENT && trace_id(value).is_some()).cloned();
+    let trace = trace.map_or_else(came, |own| Some((TRACEPARENT.to_owned(), own.to_string())));
     let message = message.as_message().to_string();
     let (kept, body) = match route.send {
         Send::Raw | Send::Settled => (stored, event.body.clone()),
@@ -127,7 +131,7 @@ mod tests {
     const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
     fn send(route: &Route, signer: &Signer, event: &Stored) -> Outgoing {
-        outgoing(route, signer, event, event.seq, 2, NOW)
+        outgoing(route, signer, event, event.seq, 2, None, NOW)
     }
 
     fn header<'o>(outgoing: &'o Outgoing, name: &str) -> Option<&'o str> {
@@ -169,6 +173,16 @@ mod tests {
         assert_eq!((header(&sent, "host"), header(&sent, "accept-encoding")), (None, None));
         assert_eq!(header(&sent, "x-forwarded-for"), None);
         assert_eq!(sent, send(&route(), &Signer::none(), &event), "the same again");
+    }
+
+    #[test]
+    fn h3_an_attempt_of_a_trace_names_its_own_span() {
+        let mut event = stored("{}");
+        event.headers = format!(r#"[["traceparent","{TRACE}"]]"#).into();
+        let own = TRACE.replace("b7ad6b7169203331", "00000000000000aa");
+        let trace = Traceparent::parse(&own);
+        let sent = outgoing(&route(), &Signer::none(), &event, event.seq, 2, trace, NOW);
+        assert_eq!(header(&sent, "traceparent"), Some(&*own));
     }
 
     #[test]

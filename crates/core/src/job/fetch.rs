@@ -18,6 +18,9 @@ pub struct Fetch {
     /// Of several questions about one thing, which this is.
     #[serde(default, skip_serializing_if = "is_default")]
     pub moment: Option<Time>,
+    /// The trace of what asked for it, while traces are kept: a `traceparent`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {

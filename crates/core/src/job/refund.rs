@@ -19,4 +19,7 @@ pub struct RefundCall {
     /// Our id of the payment when it was ordered, for whoever looks at the refund: the same in every try.
     #[serde(default)]
     pub payment: String,
+    /// The trace of what ordered it, while traces are kept: a `traceparent`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
 }

@@ -6,6 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::{CheckoutCall, Fetch, Notify, RefundCall, Timer};
+use crate::traceparent::Traceparent;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Task {
@@ -114,6 +115,36 @@ impl Task {
         }
     }
 
+    /// The same task, in the trace of what made it. What is done for an event has the event's; a session is asked for by a person.
+    pub fn carry(&mut self, trace: Traceparent) {
+        match self {
+            Self::Fetch(fetch) => fetch.trace = Some(trace.to_string()),
+            Self::Refund(call) => call.trace = Some(trace.to_string()),
+            Self::Settle(_)
+            | Self::Deliver { .. }
+            | Self::Send { .. }
+            | Self::Notify(_)
+            | Self::Checkout(_)
+            | Self::Timer(_)
+            | Self::Unreadable { .. } => {}
+        }
+    }
+
+    /// The trace that it carries itself.
+    pub fn trace(&self) -> Option<Traceparent> {
+        match self {
+            Self::Fetch(fetch) => fetch.trace.as_deref().and_then(Traceparent::parse),
+            Self::Refund(call) => call.trace.as_deref().and_then(Traceparent::parse),
+            Self::Settle(_)
+            | Self::Deliver { .. }
+            | Self::Send { .. }
+            | Self::Notify(_)
+            | Self::Checkout(_)
+            | Self::Timer(_)
+            | Self::Unreadable { .. } => None,
+        }
+    }
+
     /// The notice it sends, if that is what it does.
     pub fn notice(&self) -> Option<&str> {
         if let Self::Send { notice } = self { Some(notice) } else { None }
@@ -200,6 +231,7 @@ mod tests {
             id: "txn_1".into(),
             after_days: 0,
             moment: None,
+            trace: None,
         };
         let again = Fetch { after_days: 3, ..fetch.clone() };
         let fetched_again = r#"{"provider":"stripe","account":null,"livemode":true,"object":"balance_transaction","id":"txn_1","after_days":3}"#;
@@ -212,6 +244,7 @@ mod tests {
             order: "request/7".into(),
             generation: 2,
             payment: "pay_1".into(),
+            trace: None,
         };
         let refunded = r#"{"provider":"stripe","account":null,"livemode":true,"object":"payment_intent","id":"pi_1","order":"request/7","generation":2,"payment":"pay_1"}"#;
         let checkout = |step| {

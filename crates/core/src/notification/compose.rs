@@ -278,6 +278,7 @@ pub fn compose(
             batch: None,
             message: None,
             again: 0,
+            trace: None,
             steps: vec![match rule.to {
                 To::Place => Step::new(now, NoticeStatus::Queued),
                 To::Customer | To::Staff | To::Operators => Step::first(person, now),

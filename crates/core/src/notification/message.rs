@@ -25,6 +25,8 @@ pub struct Message {
     /// The template it was made from, and what went into it: for receivers that are programs.
     pub template: String,
     pub data: Value,
+    /// The trace of this try, while traces are kept: a `traceparent` for receivers that are programs.
+    pub trace: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

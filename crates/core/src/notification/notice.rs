@@ -46,6 +46,9 @@ pub struct Notice {
     /// How often a person asked for it to be sent once more.
     #[serde(default)]
     pub again: u32,
+    /// The trace of what made it, while traces are kept: a `traceparent`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<String>,
     pub steps: Vec<Step>,
 }
 

@@ -142,6 +142,7 @@ impl ReminderRun<'_> {
             batch: Some(batch(self.today)),
             message: None,
             again: 0,
+            trace: None,
             steps: vec![Step::first(&person, now)],
         })
     }

@@ -141,6 +141,7 @@ mod tests {
             batch: None,
             message: Some(Seq::from_i64(7).as_message().to_string()),
             again: 0,
+            trace: None,
             steps: vec![Step::new(NOW, status)],
         };
         Versioned { key: Key::new(Kind::Notice, "ntc_1"), version: 4, value: notice }

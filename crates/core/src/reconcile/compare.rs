@@ -151,6 +151,7 @@ mod tests {
             id: "pi_1".into(),
             after_days: 0,
             moment: None,
+            trace: None,
         };
         let event = fetch.arrival(Seq::from_i64(7), BEFORE, &to_raw_value(&object).unwrap()).stored();
         let stripe = Origin { provider: "stripe", livemode: None };

@@ -36,6 +36,7 @@ impl Fetch {
             id: id.to_owned(),
             after_days: 0,
             moment: None,
+            trace: None,
         })
     }
 
@@ -189,6 +190,7 @@ pub(super) mod listed {
             id: listed["id"].as_str().unwrap().to_owned(),
             after_days: 0,
             moment: None,
+            trace: None,
         };
         let answer = RawValue::from_string(listed.to_string()).unwrap();
         fetch.arrival(Seq::from_i64(8), Time::from_seconds(1_772_326_800), &answer).stored()
@@ -265,6 +267,7 @@ mod tests {
                 id: "1".into(),
                 after_days: 0,
                 moment: None,
+                trace: None,
             };
             fetch.when_unknown(job, made_at.plus_ms(after_ms))
         };
@@ -295,6 +298,7 @@ mod tests {
             id: "txn_1".into(),
             after_days: 0,
             moment: None,
+            trace: None,
         };
         let job = fetch.job(Seq::from_i64(7), Time::from_ms(1));
         assert_eq!(job.key.as_deref(), Some("fetch/stripe/acct_1/test/txn_1"));

@@ -126,6 +126,7 @@ impl RefundCall {
             order: order.to_owned(),
             generation,
             payment: String::new(),
+            trace: None,
         })
     }
 

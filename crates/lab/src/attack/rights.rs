@@ -40,7 +40,7 @@ const fn tenants(needs: Scope, asks: &'static str) -> Right {
 
 use Scope::{Admin, Machine, Nobody, Operate, Read, Write};
 
-const RIGHTS: [Right; 98] = [
+const RIGHTS: [Right; 99] = [
     house(Nobody, "GET /v1/openapi.json"),
     tenants(Read, "GET /v1/audit"),
     house(Read, "GET /v1/audit/export"),
@@ -73,6 +73,7 @@ const RIGHTS: [Right; 98] = [
     house(Operate, "POST /v1/deliveries/cancel"),
     house(Read, "GET /v1/events"),
     house(Read, "GET /v1/events/{id}"),
+    house(Read, "GET /v1/events/{id}/trace"),
     house(Operate, "POST /v1/events/replay"),
     house(Read, "GET /v1/counts"),
     tenants(Write, "POST /v1/import"),

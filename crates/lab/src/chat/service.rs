@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Got, ROUTING_KEY};
+use super::{Got, ROUTING_KEY, telemetry};
 use crate::app::Reply;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,6 +11,9 @@ pub enum Service {
     Discord,
     PagerDuty,
     Twilio,
+    /// A collector of traces.
+    Otlp,
+    Sentry,
     /// A program that receives webhooks.
     Hook,
 }
@@ -26,6 +29,8 @@ impl Service {
             _ if path.starts_with("/api/webhooks/") => Self::Discord,
             _ if path.starts_with("/2010-04-01/") => Self::Twilio,
             "/v2/enqueue" => Self::PagerDuty,
+            _ if path.ends_with("/v1/traces") => Self::Otlp,
+            _ if path.starts_with("/api/") && path.ends_with("/envelope/") => Self::Sentry,
             _ => Self::Hook,
         }
     }
@@ -45,6 +50,8 @@ impl Service {
             Self::PagerDuty => pagerduty(&got.json()),
             Self::Twilio if got.header("authorization") != Some(TWILIO_BASIC) => self.refusal(401),
             Self::Twilio => twilio(got, n),
+            Self::Otlp => telemetry::collect(got),
+            Self::Sentry => telemetry::report(got),
             Self::Hook => Reply::status(204),
         }
     }
@@ -57,7 +64,9 @@ impl Service {
                 "retry_after": f64::from(retry_after_ms) / 1000.0,
                 "global": false,
             }),
-            Self::Slack | Self::PagerDuty | Self::Twilio | Self::Hook => json!({ "message": "slow down" }),
+            Self::Slack | Self::PagerDuty | Self::Twilio | Self::Otlp | Self::Sentry | Self::Hook => {
+                json!({ "message": "slow down" })
+            }
         };
         json_reply(429, &body).with_header("retry-after", &seconds)
     }
@@ -96,6 +105,7 @@ impl Service {
                 };
                 json_reply(status, &json!({ "code": code, "message": message, "status": status }))
             }
+            Self::Otlp | Self::Sentry => json_reply(status, &json!({ "detail": "no" })),
             Self::Hook => Reply::status(status).with_body("no"),
         }
     }

@@ -1,13 +1,14 @@
 //! Events: what came in, and settling it again.
 
 use sekisho_core::time::DAY_MS;
+use sekisho_core::trace::Sampler;
 use sekisho_store::Order;
 
 use super::endpoint::{Answer, Call, Endpoint, Method, Success, schema};
 use super::params::{ADDRESSES, AFTER, BEFORE, LIMIT, Parameter};
 use super::problem;
 use crate::config::Scope;
-use crate::types::{Count, Event, EventDetail, EventQuery, List, Page, Replay, ReplayReport};
+use crate::types::{Count, Event, EventDetail, EventQuery, List, Page, Replay, ReplayReport, Trace};
 use crate::{acts, queries, view};
 
 pub const ENDPOINTS: &[Endpoint] = &[
@@ -36,6 +37,19 @@ pub const ENDPOINTS: &[Endpoint] = &[
         answer: schema::<EventDetail>,
         success: Success::Done,
         run: |call| Box::pin(show(call)),
+    },
+    Endpoint {
+        method: Method::Get,
+        path: "/v1/events/{id}/trace",
+        scope: Some(Scope::Read),
+        for_tenants: false,
+        summary: "What was done because of an event, as spans: when, for how long, and what went wrong",
+        parameters: &[Parameter::text("source", "Whose id it is, if several know it")],
+        query: None,
+        body: None,
+        answer: schema::<Trace>,
+        success: Success::Done,
+        run: |call| Box::pin(trace(call)),
     },
     Endpoint {
         method: Method::Post,
@@ -98,6 +112,21 @@ async fn show(call: Call) -> Answer {
     };
     let missing = || problem::missing(format!("no event has the id {}", call.path));
     call.veiled(shown.ok_or_else(missing)?)
+}
+
+async fn trace(call: Call) -> Answer {
+    let store = &*call.api.store;
+    let named = call.params.get(SOURCE.name).map(|source| vec![source.to_owned()]);
+    let sources = named.as_ref().unwrap_or(&call.api.known.sources);
+    let missing = || problem::missing(format!("no event has the id {}", call.path));
+    let seq = queries::find_event(store, sources, &call.path).await?.ok_or_else(missing)?;
+    let sampler = match &call.api.engine {
+        Some(engine) => engine.tracer.sampler,
+        None => Sampler::new(acts::read_installation(store).await?, 0.0),
+    };
+    let spans = queries::trace(store, &sampler, seq).await?;
+    let trace = view::trace(&spans, call.api.trace_url.as_deref()).ok_or_else(missing)?;
+    Ok(trace.into())
 }
 
 async fn replay(call: Call) -> Answer {

@@ -34,7 +34,11 @@ impl From<Refusal> for Problem {
 impl From<sekisho_store::Error> for Problem {
     fn from(error: sekisho_store::Error) -> Self {
         // What the database said is for the operator's log, not for whoever calls.
-        tracing::error!(error = error.chain(), "API: the database does not respond");
+        tracing::error!(
+            error_type = "store_unavailable",
+            error = error.chain(),
+            "API: the database does not respond"
+        );
         let mut problem = Self::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "urn:sekisho:problem:store-unavailable",

@@ -25,7 +25,7 @@ use crate::engine::{self, Base};
 use crate::env::Env;
 use crate::jobs;
 use crate::node::{Health, Node};
-use crate::telemetry::Metrics;
+use crate::telemetry::{Metrics, Tracer};
 
 const OWN: &str = "own-own-own-own-own";
 const READER: &str = "reader-reader-reader";
@@ -42,7 +42,7 @@ async fn router_of(config: Config, store: Arc<dyn Store>) -> Router {
     let parts = engine::Parts { works: false, schedules: false };
     let metrics = Arc::new(Metrics::default());
     let attempts = Arc::new(Attempts::new(Env::system(), Arc::clone(&metrics), Recorder::default()));
-    let base = Base { store: Arc::clone(&store), node, health, metrics };
+    let base = Base { store: Arc::clone(&store), node, health, metrics, tracer: Arc::new(Tracer::off()) };
     let (engine, jobs) = jobs::open(&config, parts, base).unwrap();
     let auth = Auth::new(&config.keys, Some(&Secret::new(OWN)), Arc::clone(&store), attempts);
     super::router(super::ApiSettings::of(&config, jobs.reconciler()), Arc::new(auth), store, Some(engine))

@@ -100,7 +100,11 @@ impl RedisGate {
                     Ok(Err(error)) => error.to_string(),
                     _ => "no answer in time".to_owned(),
                 };
-                tracing::warn!(reason, "Redis is unavailable; continuing without it");
+                tracing::warn!(
+                    error_type = "redis_unavailable",
+                    reason,
+                    "Redis is unavailable; continuing without it"
+                );
                 self.paused_until.store(self.elapsed_ms() + REDIS_PAUSE_MS, Ordering::Relaxed);
                 None
             }

@@ -4,6 +4,7 @@
 //! nothing that helps a forger.
 
 mod refuse;
+mod traced;
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -15,9 +16,9 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Body;
 use sekisho_core::change::{Admission, Arrival};
 use sekisho_core::event::{Event, Identity, Trust};
-use sekisho_core::header::trace_id;
 use sekisho_core::job::DeadReason;
 use sekisho_core::provider::{self, Handshake, Request, RequestReading, Unusable};
+use sekisho_core::traceparent::{TRACEPARENT, Traceparent};
 use sekisho_core::{Seq, Time, settlement};
 use tokio::time::Instant;
 
@@ -26,6 +27,7 @@ use super::{Checkpoint, OpenSource, certificate};
 use crate::config::{Source, UnusableBody};
 use crate::http::REQUEST_ID;
 use crate::limits::{Held, caller, network};
+use crate::telemetry::LineContext;
 use refuse::No;
 
 pub use refuse::no_door;
@@ -36,9 +38,6 @@ type Answer = Response<Full<Bytes>>;
 const EVENT_ID: HeaderName = HeaderName::from_static("sekisho-event-id");
 const MESSAGE_ID: HeaderName = HeaderName::from_static("sekisho-message-id");
 const OUTCOME: HeaderName = HeaderName::from_static("sekisho-outcome");
-
-/// What a request tells of the trace it belongs to.
-const TRACE: &str = "traceparent";
 
 /// A hint is an id or two; whoever sends more is no provider.
 const HINT_BYTES_MAX: usize = 4 << 10;
@@ -53,8 +52,9 @@ struct Visit<'c> {
     peer: IpAddr,
     id: Seq,
     at: Time,
-    /// From the caller's `traceparent`: the same word finds the request in the caller's traces and in our log.
-    trace_id: Option<&'c str>,
+    /// The caller's `traceparent`: its trace finds the request in the caller's traces and in our log.
+    trace: Option<Traceparent>,
+    began: Instant,
 }
 
 pub async fn receive(
@@ -67,9 +67,11 @@ pub async fn receive(
     let at = checkpoint.node.env.wall();
     let peer = caller(connection, &parts.headers, checkpoint.server.trusted_proxies);
     let id = checkpoint.node.next_seq(at);
-    let trace_id = parts.headers.get(TRACE).and_then(|value| trace_id(value.to_str().ok()?));
-    let visit = Visit { checkpoint, source, peer, id, at, trace_id };
-    visit.admit(&parts, body).await.unwrap_or_else(|no| visit.refuse(no))
+    let trace = parts.headers.get(TRACEPARENT).and_then(|value| Traceparent::parse(value.to_str().ok()?));
+    let visit = Visit { checkpoint, source, peer, id, at, trace, began: Instant::now() };
+    let name = Some(Arc::clone(&source.config.name));
+    let context = LineContext::of_request(id, name, trace.map(|trace| trace.trace));
+    context.around(async { visit.admit(&parts, body).await.unwrap_or_else(|no| visit.refuse(no)) }).await
 }
 
 impl Visit<'_> {
@@ -212,8 +214,8 @@ impl Visit<'_> {
         let (answer, new) = self.store(vec![arrival], held).await?;
         self.source.counts.unusable.inc();
         if new {
-            tracing::warn!(source = &*source.name, reason = %unusable, request_id = %self.id.as_request(),
-                trace_id = self.trace_id, "a genuine request holds no usable event; stored as a dead letter");
+            tracing::warn!(error_type = "unusable_body", source = &*source.name, reason = %unusable, request_id = %self.id.as_request(),
+                "a genuine request holds no usable event; stored as a dead letter");
         }
         match source.unusable {
             UnusableBody::Acknowledge => Ok(answer),
@@ -255,6 +257,7 @@ impl Visit<'_> {
     /// Stores what one request brought, and answers; whether any of it was new is told beside.
     async fn store(&self, arrivals: Vec<Arrival>, mut held: Held) -> Result<(Answer, bool), No> {
         let names: Vec<_> = arrivals.iter().map(|arrival| (arrival.event_id.clone(), arrival.seq)).collect();
+        let types = self.types(&arrivals);
         let headers: usize = arrivals.first().map_or(0, |arrival| arrival.headers.len());
         if !held.grow(headers) {
             return Err(No::Overloaded(Overloaded { retry_after: 1 }));
@@ -273,8 +276,8 @@ impl Visit<'_> {
                     accepted = true;
                     self.source.counts.events_accepted.inc();
                     self.source.counts.ids_reused.inc();
-                    tracing::warn!(source = &*self.source.config.name, event_id, id = %seq.as_event(), peer = %self.peer,
-                        request_id = %self.id.as_request(), trace_id = self.trace_id,
+                    tracing::warn!(error_type = "id_reused", source = &*self.source.config.name, event_id, id = %seq.as_event(), peer = %self.peer,
+                        request_id = %self.id.as_request(),
                         "another body came under this event's id before; the id is not signed, so both are stored");
                     seq
                 }
@@ -285,6 +288,7 @@ impl Visit<'_> {
                 }
                 Admission::Refused(reason) => {
                     tracing::error!(
+                        error_type = "unstorable",
                         source = &*self.source.config.name,
                         event_id,
                         reason,
@@ -294,9 +298,10 @@ impl Visit<'_> {
                 }
             };
             tracing::debug!(source = &*self.source.config.name, event_id, id = %stored.as_event(),
-                request_id = %self.id.as_request(), trace_id = self.trace_id, accepted, "an event was acknowledged");
+                request_id = %self.id.as_request(), accepted, "an event was acknowledged");
             ids.push((event_id, stored));
         }
+        self.record(&ids, &types);
         let mut answer = self.acknowledge(self.source.config.ack_status);
         let headers = answer.headers_mut();
         headers.insert(EVENT_ID, list(ids.iter().map(|(event_id, _)| sekisho_core::header::plain(event_id))));
@@ -343,15 +348,19 @@ const NOT_STORED: [&str; 10] = [
 /// may be anybody.
 fn stored_headers(headers: &HeaderMap, source: &Source) -> Arc<str> {
     let about = source.provider.about();
+    // First, so that it is found without reading the others.
+    let trace = headers.get(TRACEPARENT).and_then(|value| value.to_str().ok());
+    let trace = trace.filter(|value| Traceparent::parse(value).is_some());
+    let trace = trace.map(|value| (TRACEPARENT, Cow::Borrowed(value)));
     let kept: Vec<_> = if about.trust == Trust::Hint {
-        let trace = headers.get(TRACE).and_then(|value| value.to_str().ok());
-        let trace =
-            trace.filter(|value| trace_id(value).is_some()).map(|value| (TRACE, Cow::Borrowed(value)));
-        about.hint_headers.iter().map(|(name, value)| (*name, Cow::Borrowed(*value))).chain(trace).collect()
+        let own = about.hint_headers.iter().map(|(name, value)| (*name, Cow::Borrowed(*value)));
+        trace.into_iter().chain(own).collect()
     } else {
         let is_kept = |name: &str| !NOT_STORED.contains(&name) && !about.secret_headers.contains(&name);
-        let all = headers.iter().filter(|(name, _)| is_kept(name.as_str()));
-        all.map(|(name, value)| (name.as_str(), String::from_utf8_lossy(value.as_bytes()))).collect()
+        let is_first = |name: &str| trace.is_some() && name == TRACEPARENT;
+        let rest = headers.iter().filter(|(name, _)| is_kept(name.as_str()) && !is_first(name.as_str()));
+        let rest = rest.map(|(name, value)| (name.as_str(), String::from_utf8_lossy(value.as_bytes())));
+        trace.clone().into_iter().chain(rest).collect()
     };
     serde_json::to_string(&kept).expect("texts always serialise").into()
 }

@@ -67,7 +67,7 @@ impl Recorder {
             let detail: String =
                 detail.chars().filter(|letter| !letter.is_control()).take(DETAIL_MAX).collect();
             // Logged once per flush and kind, so that a flood can't fill the log either.
-            tracing::warn!(source = &**source, %peer, reason, detail, request_id, "request rejected");
+            tracing::warn!(source = &**source, %peer, error_type = reason, detail, request_id, "request rejected");
             let request_id = request_id.to_owned();
             lines.insert(alike, Line { peer, at, last_at: at, detail, request_id, count: 1 });
         }
@@ -85,7 +85,11 @@ impl Recorder {
             if !rejections.is_empty() {
                 // A record of refusals is worth no retry: the counters have them.
                 if let Err(error) = store.reject(rejections).await {
-                    tracing::warn!(error = error.chain(), "rejected requests could not be recorded");
+                    tracing::warn!(
+                        error_type = "store_unavailable",
+                        error = error.chain(),
+                        "rejected requests could not be recorded"
+                    );
                 }
             }
             if stopped {

@@ -27,6 +27,7 @@ use crate::env::Env;
 use crate::http::RemotePeer;
 use crate::limits::caller;
 use crate::stop::Stop;
+use crate::telemetry::LineContext;
 
 /// Most bytes of request line and headers together; more is answered 431. All connections together can make us hold this
 /// much each, before anything is known of them.
@@ -76,7 +77,9 @@ impl Front {
         }
         let mut request = request.map(axum::body::Body::new);
         request.extensions_mut().insert(RemotePeer { socket: peer.ip(), named });
-        let Ok(answer) = self.pages.clone().oneshot(request).await;
+        let node = &self.checkpoint.node;
+        let context = LineContext::of_request(node.next_seq(node.env.wall()), None, None);
+        let Ok(answer) = context.around(self.pages.clone().oneshot(request)).await;
         answer.map(Either::Right)
     }
 }
@@ -105,7 +108,7 @@ pub async fn run(
         let (stream, peer) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
+                tracing::warn!(error_type = "accept_failed", %error, "a connection could not be accepted");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             }
@@ -123,7 +126,10 @@ pub async fn run(
     drop(listener);
     let idle = room.acquire_many(settings.connections_max as u32);
     if tokio::time::timeout(settings.shutdown_timeout, idle).await.is_err() {
-        tracing::warn!("some requests did not finish in time; their senders will retry");
+        tracing::warn!(
+            error_type = "stop_timeout",
+            "some requests did not finish in time; their senders will retry"
+        );
     }
 }
 

@@ -91,7 +91,7 @@ impl Client {
         }
         // Causes that an answer of the API keeps to the log.
         let level = if style().is_verbose { LevelFilter::INFO } else { LevelFilter::ERROR };
-        telemetry::start(Log { level, format: LogFormat::Pretty });
+        telemetry::start(Log { level, format: LogFormat::Pretty, events: 0.0 }, None);
         if style().is_verbose {
             hint(&format!("no server runs: using the store {}", context.glance()?.store));
         }

@@ -38,7 +38,17 @@ const GROUPS: [(&str, &[&str]); 7] = [
     ("Orders", &["slots", "reservations", "fulfilments", "cases", "compensation", "pages"]),
     (
         "Events and deliveries",
-        &["events", "deliveries", "dead", "messages", "reconcile", "routes", "schedules", "rejections"],
+        &[
+            "events",
+            "trace",
+            "deliveries",
+            "dead",
+            "messages",
+            "reconcile",
+            "routes",
+            "schedules",
+            "rejections",
+        ],
     ),
     ("People", &["tenants", "customers", "staff", "subjects"]),
     ("Notifications", &["notices", "reminders", "channels", "suppressions", "templates", "notify"]),

@@ -131,7 +131,7 @@ async fn forward(app: &App, route: &Route, signer: &Signer, origin: Origin, even
     if let Some(why) = route.bars(origin, event) {
         return format!("{time}  {kind}  {id}  not sent: {why}");
     }
-    let out = outgoing(route, signer, event, event.seq, 1, at);
+    let out = outgoing(route, signer, event, event.seq, 1, None, at);
     let (answer, took) = app.post(&out.headers, out.body).await;
     let said = match (&answer, judge(&answer, at)) {
         (Ok(answer), _) => answer.status.to_string(),

@@ -20,7 +20,7 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
         None if context.is_built_in() => crate::config::Config::default().store.url,
         None => context.load()?.config.store.url,
     };
-    telemetry::start(crate::config::Config::default().log);
+    telemetry::start(crate::config::Config::default().log, None);
     app::migrate(&url).await?;
     if args.json {
         json_out(&serde_json::json!({ "store": url.to_string(), "up_to_date": true }));

@@ -101,6 +101,7 @@ fn message(config: &Config, args: &Test) -> anyhow::Result<Message> {
         html: rendered.html,
         template: TEMPLATE.into(),
         data,
+        trace: None,
         id,
     })
 }

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
 use sekisho_core::Secret;
@@ -13,6 +14,7 @@ use super::Context;
 use super::server_file::ServerFile;
 use crate::app::{App, ProcessRole};
 use crate::config::{Config, StoreUrl};
+use crate::telemetry::Reporter;
 use crate::test_event::reachable;
 use crate::view::ROOT;
 use crate::{now, telemetry, token};
@@ -38,9 +40,10 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
         loaded.config.server.listen = listen;
     }
     let mut config = loaded.config;
-    telemetry::start(config.log);
+    let reporter = config.telemetry.sentry_dsn.is_some().then(|| Arc::new(Reporter::default()));
+    telemetry::start(config.log, reporter.clone());
     for warning in &loaded.warnings {
-        tracing::warn!("{warning}");
+        tracing::warn!(error_type = "configuration", "{warning}");
     }
     let roles = if args.role.is_empty() { ProcessRole::ALL.to_vec() } else { args.role };
     if roles.contains(&ProcessRole::Gateway) && config.sources.is_empty() {
@@ -50,6 +53,7 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     if files < config.server.connections_max as u64 + FILES_SPARE {
         config.server.connections_max = files.saturating_sub(FILES_SPARE).max(16) as usize;
         tracing::warn!(
+            error_type = "open_files",
             connections_max = config.server.connections_max,
             "the system allows fewer open files than server.connections_max; raise it with ulimit -n"
         );
@@ -59,7 +63,7 @@ pub async fn run(args: Args, context: &Context) -> anyhow::Result<ExitCode> {
     let key = if roles.contains(&ProcessRole::Console) { Some(token::generate::<24>()) } else { None };
     let store = config.store.url.clone();
     let app = tokio::select! {
-        app = App::start(config, &roles, key.clone().map(Secret::new)) => app?,
+        app = App::start(config, &roles, key.clone().map(Secret::new), reporter) => app?,
         () = stop.wait() => {
             tracing::info!("stopped before it started serving");
             return Ok(ExitCode::SUCCESS);
@@ -83,12 +87,13 @@ fn leave_note(app: &App, key: String, store: &StoreUrl) -> ServerFile {
     let note = ServerFile::new(store, format!("http://{}", reachable(app.address)), key);
     let Some(file) = ServerFile::file(store) else {
         tracing::warn!(
+            error_type = "server_file",
             "neither XDG_RUNTIME_DIR nor HOME is set: commands on this machine can't discover this server"
         );
         return note;
     };
     if let Err(error) = note.write(&file) {
-        tracing::warn!(%error, file = %file.display(), "commands on this machine can't discover this server");
+        tracing::warn!(error_type = "server_file", %error, file = %file.display(), "commands on this machine can't discover this server");
     }
     note
 }

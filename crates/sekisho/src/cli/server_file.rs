@@ -71,7 +71,7 @@ impl ServerFile {
         let owner = opened.metadata().ok()?.uid();
         let we = rustix::process::geteuid().as_raw();
         if !is_believed(owner, we, owner_of(store)) {
-            tracing::warn!(file = %file.display(), "ignored the server file: it belongs to another user");
+            tracing::warn!(error_type = "foreign_file", file = %file.display(), "ignored the server file: it belongs to another user");
             return None;
         }
         let mut text = Vec::new();

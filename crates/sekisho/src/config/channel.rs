@@ -47,11 +47,12 @@ enum Kind {
     Webhook,
     PagerDuty,
     Twilio,
+    Sentry,
 }
 
 impl Kind {
-    const ALL: [Self; 6] =
-        [Self::Smtp, Self::Slack, Self::Discord, Self::Webhook, Self::PagerDuty, Self::Twilio];
+    const ALL: [Self; 7] =
+        [Self::Smtp, Self::Slack, Self::Discord, Self::Webhook, Self::PagerDuty, Self::Twilio, Self::Sentry];
 
     const fn name(self) -> &'static str {
         match self {
@@ -61,6 +62,7 @@ impl Kind {
             Self::Webhook => "webhook",
             Self::PagerDuty => "pagerduty",
             Self::Twilio => "twilio",
+            Self::Sentry => "sentry",
         }
     }
 }
@@ -112,12 +114,12 @@ const KEYS: &[SettingKey<ChannelDraft>] = &[
     SettingKey {
         name: "kind",
         example: "\"smtp\"",
-        help: "smtp, slack, discord, webhook, pagerduty or twilio.",
+        help: "smtp, slack, discord, webhook, pagerduty, twilio or sentry.",
         set: |draft, given| {
             let text = given.text()?;
             let kind = Kind::ALL.into_iter().find(|kind| kind.name() == text);
             draft.kind = Some(kind.ok_or(
-                "expected \"smtp\", \"slack\", \"discord\", \"webhook\", \"pagerduty\" or \"twilio\"",
+                "expected \"smtp\", \"slack\", \"discord\", \"webhook\", \"pagerduty\", \"twilio\" or \"sentry\"",
             )?);
             Ok(())
         },
@@ -177,6 +179,7 @@ const KEYS: &[SettingKey<ChannelDraft>] = &[
     text_key!("account", "\"env:TWILIO_ACCOUNT_SID\"", "twilio: the account's SID."),
     text_key!("token", "\"env:TWILIO_AUTH_TOKEN\"", "twilio: its token."),
     text_key!("to", "\"+819012345678\"", "twilio: the number that is called."),
+    text_key!("dsn", "\"env:SENTRY_DSN\"", "sentry: the project's DSN."),
     SettingKey {
         name: "rate",
         example: "14",
@@ -247,7 +250,7 @@ const KEYS: &[SettingKey<ChannelDraft>] = &[
     SettingKey {
         name: "allow_private",
         example: "false",
-        help: "slack, discord, webhook, pagerduty, twilio: allow an address inside your own network or on this machine.",
+        help: "slack, discord, webhook, pagerduty, twilio, sentry: allow an address inside your own network or on this machine.",
         set: |draft, given| {
             draft.allow_private = given.boolean()?;
             Ok(())

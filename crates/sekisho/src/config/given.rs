@@ -10,6 +10,8 @@ pub enum Given {
     /// The text of an environment variable, where commas make a list.
     Variable(String),
     Integer(i64),
+    /// As it is written.
+    Decimal(String),
     Boolean(bool),
     List(Vec<String>),
     /// Something no setting takes, by its name.
@@ -25,6 +27,7 @@ impl Given {
             DeValue::Boolean(boolean) => Self::Boolean(*boolean),
             DeValue::Integer(integer) => i64::from_str_radix(integer.as_str(), integer.radix())
                 .map_or(Self::Other("a number that is too large"), Self::Integer),
+            DeValue::Float(number) => Self::Decimal(number.as_str().to_owned()),
             DeValue::Array(values) => {
                 let texts: Option<Vec<_>> =
                     values.iter().map(|one| one.get_ref().as_str().map(str::to_owned)).collect();
@@ -63,6 +66,19 @@ impl Given {
             Self::Integer(number) => Err(format!("{number} is not between {least} and {most}")),
             other => Err(format!("expected a number between {least} and {most}, found {}", other.kind())),
         }
+    }
+
+    /// A share of all: from 0 to 1.
+    pub fn share(&self) -> Understood<f64> {
+        let read = match self {
+            Self::Integer(number) => Some(*number as f64),
+            Self::Decimal(text) | Self::Text(text) | Self::Variable(text) => {
+                text.replace('_', "").parse().ok()
+            }
+            Self::Boolean(_) | Self::List(_) | Self::Other(_) => None,
+        };
+        let wanted = "expected a number between 0 and 1, such as 0.1";
+        read.filter(|share| (0.0..=1.0).contains(share)).ok_or_else(|| wanted.to_owned())
     }
 
     pub fn list(&self) -> Understood<Vec<String>> {
@@ -110,7 +126,7 @@ impl Given {
     fn kind(&self) -> &'static str {
         match self {
             Self::Text(_) | Self::Variable(_) => "a text",
-            Self::Integer(_) => "a number",
+            Self::Integer(_) | Self::Decimal(_) => "a number",
             Self::Boolean(_) => "true or false",
             Self::List(_) => "a list",
             Self::Other(kind) => kind,

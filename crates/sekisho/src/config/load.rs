@@ -15,7 +15,7 @@ use sekisho_core::text::nearest;
 use sekisho_store::StoreUrl;
 
 use super::given::Given;
-use super::settings::{SETTINGS, Setting};
+use super::settings::{SETTINGS, Setting, overlay_otel};
 use super::table::Table;
 use super::{Config, channel, compensation, key, notify, overrides, route, schedule, source};
 
@@ -299,7 +299,12 @@ impl<'t> Reader<'t> {
     }
 
     fn overlay(&mut self, environment: impl Iterator<Item = (String, String)>) {
+        let mut of_otel = Vec::new();
         for (name, value) in environment {
+            if name.starts_with("OTEL_") {
+                of_otel.push((name, value));
+                continue;
+            }
             let Some(setting) = SETTINGS.iter().find(|setting| setting.variable() == name) else {
                 self.check_variable(&name);
                 continue;
@@ -307,6 +312,10 @@ impl<'t> Reader<'t> {
             if let Err(message) = (setting.set)(&mut self.config, &Given::from_env(&value)) {
                 self.problems.push(ConfigProblem { place: name, line: usize::MAX, message });
             }
+        }
+        if let Err(message) = overlay_otel(&mut self.config, &of_otel) {
+            let place = "OTEL_…".to_owned();
+            self.problems.push(ConfigProblem { place, line: usize::MAX, message });
         }
     }
 }

@@ -5,6 +5,7 @@ mod defaults;
 mod orders;
 mod pages;
 mod reconciliation;
+mod telemetry;
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -15,6 +16,8 @@ use ipnet::IpNet;
 use sekisho_core::user::Rank;
 use sekisho_core::{Secret, schedule};
 use sekisho_store::StoreUrl;
+
+pub use telemetry::overlay as overlay_otel;
 
 use super::given::Given;
 use super::{Config, LogFormat, Readers};
@@ -529,6 +532,12 @@ pub const SETTINGS: &[Setting] = &[
             Ok(())
         },
     },
+    telemetry::OTLP,
+    telemetry::OTLP_HEADERS,
+    telemetry::SAMPLE,
+    telemetry::SERVICE,
+    telemetry::TRACE_URL,
+    telemetry::SENTRY_DSN,
     Setting {
         section: "log",
         key: "format",
@@ -555,6 +564,7 @@ pub const SETTINGS: &[Setting] = &[
             Ok(())
         },
     },
+    telemetry::LOG_EVENTS,
 ];
 
 /// Where a reader is led; nothing but the web.

@@ -5,6 +5,7 @@ mod calls;
 mod changes;
 mod message;
 mod replay;
+mod waterfall;
 
 use askama::Template;
 use axum::body::Body;
@@ -23,6 +24,7 @@ use crate::queries;
 use crate::view::words;
 pub use calls::{CallView, MessageView, calls_of, veiled};
 use changes::{ActView, AnnouncedRow, ChangeRow};
+use waterfall::Waterfall;
 
 pub const PAGES: &[Page] = &[
     Page {
@@ -94,6 +96,7 @@ struct EventPage {
     messages: Vec<MessageView>,
     more_messages: usize,
     notices: Vec<NoticeView>,
+    waterfall: Option<Waterfall>,
     headers: Vec<(String, String)>,
     payload: Shown,
 }
@@ -169,6 +172,8 @@ async fn show(visit: Visit) -> Answer {
         None => None,
     };
     let notices = if tells { notices(store, &record.summary, &links).await? } else { Vec::new() };
+    let spans = queries::trace(store, &visit.console.engine.tracer.sampler, seq).await?;
+    let waterfall = Waterfall::of(&spans, visit.console.trace_url.as_deref(), lang);
     let payload = payload::show(&record.body, eyes, Bound::BODY);
     let headers = headers(&record.headers, eyes);
     let event = record.summary;
@@ -187,6 +192,7 @@ async fn show(visit: Visit) -> Answer {
         messages,
         more_messages,
         notices,
+        waterfall,
         headers,
         payload,
     })

@@ -128,7 +128,7 @@ fn note_behind(visit: &Visit, miss: Option<FailedLogin>) {
     let (Some(miss), store) = (miss, Arc::clone(&visit.console.store)) else { return };
     visit.console.env().spawn(async move {
         if let Err(error) = acts::note_failed_login(&*store, &miss).await {
-            tracing::warn!(%error, "a failed log-in could not be recorded");
+            tracing::warn!(error_type = "store_unavailable", %error, "a failed log-in could not be recorded");
         }
     });
 }

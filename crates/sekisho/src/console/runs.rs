@@ -146,6 +146,7 @@ impl Run {
         progress.error = result.err().map(|refusal| match &refusal {
             Refusal::Store(error) => {
                 tracing::error!(
+                    error_type = "store_unavailable",
                     error = error.chain(),
                     run = self.id,
                     "a bulk operation of the console stopped halfway"

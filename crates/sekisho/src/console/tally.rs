@@ -78,6 +78,7 @@ impl HourTally {
                 match count.await {
                     Ok(()) => run.succeed(now),
                     Err(error) => tracing::warn!(
+                        error_type = "store_unavailable",
                         error = error.chain(),
                         "events of the current hour could not be counted"
                     ),

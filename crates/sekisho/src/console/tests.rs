@@ -33,7 +33,7 @@ use crate::http::RemotePeer;
 use crate::jobs;
 use crate::node::{Health, Node};
 use crate::queries;
-use crate::telemetry::Metrics;
+use crate::telemetry::{Metrics, Tracer};
 use crate::{config, now};
 
 const PASSWORD: &str = "a gate in the hills";
@@ -71,6 +71,7 @@ impl Room {
             node,
             health: Arc::clone(&health),
             metrics: Arc::clone(&metrics),
+            tracer: Arc::new(Tracer::off()),
         };
         let (engine, jobs) = jobs::open(&config, parts, base).unwrap();
         let attempts = Arc::new(Attempts::new(Env::system(), Arc::clone(&metrics), Recorder::default()));

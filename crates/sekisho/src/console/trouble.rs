@@ -203,8 +203,16 @@ impl Trouble {
 
     pub fn into_response(self, lang: Language) -> Response<Body> {
         match &self {
-            Self::Store(error) => tracing::error!(error, "console: the database does not respond"),
-            Self::Broken(error) => tracing::error!(error, "a page of the console could not be rendered"),
+            Self::Store(error) => tracing::error!(
+                error_type = "store_unavailable",
+                error,
+                "console: the database does not respond"
+            ),
+            Self::Broken(error) => tracing::error!(
+                error_type = "template_error",
+                error,
+                "a page of the console could not be rendered"
+            ),
             _ => {}
         }
         let (title, text) = self.words(lang);

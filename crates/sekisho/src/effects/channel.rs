@@ -11,6 +11,7 @@ use sekisho_core::notification::{Message, Sent};
 use super::discord::{self, Discord};
 use super::mail::{self, Mailer};
 use super::pagerduty::{self, PagerDuty};
+use super::sentry::{self, Dsn, Sentry};
 use super::slack::{self, Slack};
 use super::twilio::{self, Twilio};
 use super::webhook::{self, Webhook};
@@ -25,6 +26,7 @@ pub enum ChannelKind {
     Webhook { url: String, secrets: Vec<Secret> },
     PagerDuty { url: Option<String>, routing_key: Secret },
     Twilio { url: Option<String>, account: String, token: Secret, from: String, to: String },
+    Sentry { dsn: Dsn },
 }
 
 impl ChannelKind {
@@ -36,6 +38,7 @@ impl ChannelKind {
             Self::Webhook { .. } => "webhook",
             Self::PagerDuty { .. } => "pagerduty",
             Self::Twilio { .. } => "twilio",
+            Self::Sentry { .. } => "sentry",
         }
     }
 }
@@ -76,6 +79,9 @@ pub fn open(
                 let settings = twilio::Settings { url, account_sid, auth_token, from, to, allow_private };
                 Box::new(Twilio::new(settings, env)?)
             }
+            ChannelKind::Sentry { dsn } => {
+                Box::new(Sentry::new(&sentry::Settings { dsn, allow_private }, env)?)
+            }
         })
     };
     opened().with_context(|| format!("channel {name}"))
@@ -93,4 +99,4 @@ macro_rules! channels {
     )*};
 }
 
-channels!(Mailer, Slack, Discord, Webhook, PagerDuty, Twilio);
+channels!(Mailer, Slack, Discord, Webhook, PagerDuty, Twilio, Sentry);

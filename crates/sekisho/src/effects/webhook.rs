@@ -12,6 +12,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use sekisho_core::Secret;
 use sekisho_core::delivery::{self, Signer, Signing};
 use sekisho_core::notification::{Message, Sent};
+use sekisho_core::traceparent::TRACEPARENT;
 use serde_json::{Value, json};
 
 use super::http as exchange;
@@ -46,7 +47,9 @@ impl Webhook {
     pub async fn send(&self, message: &Message, within: Duration) -> Sent {
         let body = Bytes::from(payload(message).to_string());
         let signed = self.signer.sign(&message.id, &body, self.post.wall());
-        match self.post.send(headers(signed), body, within).await {
+        let trace = message.trace.clone().map(|trace| (TRACEPARENT.to_owned(), trace));
+        let sent = headers(signed.into_iter().chain(trace));
+        match self.post.send(sent, body, within).await {
             Ok(response) => judge(&response),
             Err(sent) => sent,
         }
@@ -70,11 +73,11 @@ fn payload(message: &Message) -> Value {
     payload
 }
 
-fn headers(signed: Vec<(String, String)>) -> HeaderMap {
+fn headers(pairs: impl Iterator<Item = (String, String)>) -> HeaderMap {
     let sendable = |(name, value): (String, String)| {
         Some((name.parse::<HeaderName>().ok()?, value.parse::<HeaderValue>().ok()?))
     };
-    signed.into_iter().filter_map(sendable).collect()
+    pairs.filter_map(sendable).collect()
 }
 
 fn judge(response: &ServiceResponse) -> Sent {

@@ -19,6 +19,7 @@ use tokio::sync::Notify;
 use super::Base;
 use super::held_jobs::HeldJobs;
 use super::lanes::Lanes;
+use super::traces;
 use super::work::Work;
 use crate::stop::Stop;
 use crate::telemetry::JobLabels;
@@ -98,6 +99,7 @@ impl Completer {
         let lost = answers.iter().flatten().filter(|answer| **answer == Committed::Lost).count();
         if lost > 0 {
             tracing::warn!(
+                error_type = "lease_lost",
                 jobs = lost,
                 "leases were lost before the jobs were committed; other workers run them"
             );
@@ -206,7 +208,11 @@ impl Completer {
     ) -> Option<Vec<Committed>> {
         if let [set] = sets {
             let error = sekisho_store::chain(error);
-            tracing::error!(error, "the database refused the result of a job; it becomes a dead letter");
+            tracing::error!(
+                error_type = "unstorable",
+                error,
+                "the database refused the result of a job; it becomes a dead letter"
+            );
             self.held.doubt();
             let death =
                 DeadReason::terminal("unstorable", format!("the database refused its result: {error}"));
@@ -224,10 +230,11 @@ impl Completer {
 
     /// Counts an end, and says what a person may want to know.
     pub fn note(&self, work: &Work, ended: &Ended) {
-        let Ended { lease, end, attempt, .. } = ended;
+        let Ended { lease, end, attempt, about } = ended;
         let (message_id, lane) = (lease.job.as_message(), &*work.job.lane.0);
         let event = work.event.as_deref();
         let (event_id, source) = event.map(|event| (&*event.event_id, &*event.source)).unwrap_or_default();
+        traces::record(&self.base.tracer, work, ended);
         let result = match end {
             End::Done(outcome) => outcome.name(),
             // It will be noted when it has ended.
@@ -241,8 +248,10 @@ impl Completer {
             }
             End::Wait { .. } => "waiting",
             End::Dead(death) => {
-                tracing::error!(%message_id, event_id, source, lane, error_type = death.reason, error = death.error,
-                    attempt = lease.attempt, "job failed permanently; it is a dead letter now");
+                let trace_id = work.trace_id(&self.base.tracer).map(|trace| trace.to_string());
+                tracing::error!(%message_id, trace_id, event_id, source, lane, error_type = death.reason, error = death.error,
+                    attempt = lease.attempt, payment_id = about.payment, tenant = about.tenant,
+                    "job failed permanently; it is a dead letter now");
                 "dead"
             }
         };

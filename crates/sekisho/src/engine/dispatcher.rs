@@ -222,7 +222,11 @@ impl Dispatcher {
         }
         let unfinished = engine.lanes.running();
         if !unfinished.is_empty() {
-            tracing::warn!(jobs = unfinished.len(), "some jobs did not finish in time; they are released");
+            tracing::warn!(
+                error_type = "stop_timeout",
+                jobs = unfinished.len(),
+                "some jobs did not finish in time; they are released"
+            );
             let _ = engine.store.release(unfinished).await;
         }
     }

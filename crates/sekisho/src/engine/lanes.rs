@@ -32,6 +32,7 @@ struct Inner {
 }
 
 /// What a lane can do next.
+#[allow(clippy::large_enum_variant, reason = "it is taken apart where it is returned")]
 pub enum Next {
     Run(Work),
     /// The destination is left alone: these go back to the store.

@@ -10,8 +10,11 @@ use sekisho_core::change::ChangeSet;
 use sekisho_core::job::{DeadReason, End, Job, Lane};
 use sekisho_core::queue::{self, Failure, Retry};
 
+use tokio::time::Instant;
+
 use super::lanes::Next;
 use super::{Engine, Work, completer};
+use crate::telemetry::LineContext;
 
 /// How long to look away while this node may not start anything.
 const WAIT: Duration = Duration::from_millis(50);
@@ -61,9 +64,11 @@ impl Engine {
         }
     }
 
-    async fn run(self: Arc<Self>, work: Work) {
+    async fn run(self: Arc<Self>, mut work: Work) {
         let (lane, lease) = (work.job.lane.clone(), work.job.lease);
-        let ran = self.perform(&work).await;
+        work.begun = Some((self.node.now(), Instant::now()));
+        let context = LineContext::of_run(&work.job, work.event.as_ref(), work.trace_id(&self.tracer));
+        let ran = context.around(self.perform(&work)).await;
         // Order matters: at a stop, what no longer runs must be with the completer.
         match ran {
             Ran::Ended(set) => self.completer.push(&work, set),

@@ -10,6 +10,7 @@ use sekisho_core::notification::Alert;
 use sekisho_core::notification::alert::News;
 use sekisho_core::queue::breaker::Policy;
 use sekisho_core::queue::{self, Breaker, Failure, Retry, RetryDead};
+use sekisho_core::traceparent::Traceparent;
 
 use super::sources::Sources;
 use crate::config::{self, Config};
@@ -61,7 +62,8 @@ impl Deliverer {
             return Err(Failure::terminal("not_for_route", why));
         }
         engine.metrics.picked_up(work.job.task.kind().name(), work.waited(engine.node.now()));
-        let (judged, attempt) = target.deliver(engine, &work.job, event).await;
+        let trace = work.traceparent(&engine.tracer);
+        let (judged, attempt) = target.deliver(engine, &work.job, event, trace).await;
         target.judge(engine, judged.as_ref().err());
         let end = target.end(engine, work, &judged);
         let mut set = ChangeSet::end(work.job.lease, end, engine.node.now()).with_attempt(attempt);
@@ -106,10 +108,16 @@ impl Target {
     }
 
     /// What the app's answer means, and the attempt as it is kept.
-    async fn deliver(&self, engine: &Engine, job: &Job, event: &Stored) -> (Result<(), Failure>, Attempt) {
+    async fn deliver(
+        &self,
+        engine: &Engine,
+        job: &Job,
+        event: &Stored,
+        trace: Option<Traceparent>,
+    ) -> (Result<(), Failure>, Attempt) {
         let node = &engine.node;
         let (message, at) = (job.lease.job, node.now());
-        let out = outgoing(&self.route, &self.signer, event, message, job.lease.attempt, at);
+        let out = outgoing(&self.route, &self.signer, event, message, job.lease.attempt, trace, at);
         let (answer, took) = self.client.post(&out.headers, out.body).await;
         engine.metrics.delivery_seconds.observe(took.as_secs_f64());
         let judged = judge(&answer, node.now());
@@ -123,7 +131,12 @@ impl Target {
         let well = failure.is_none_or(|failure| !failure.blames_destination);
         let Some(breaker) = engine.lanes.breaker(&self.lane).judge(well, engine.node.now()) else { return };
         let route = self.route.name.clone();
-        tracing::warn!(route, state = breaker.state(), "the breaker of a route changed");
+        tracing::warn!(
+            error_type = "breaker_changed",
+            route,
+            state = breaker.state(),
+            "the breaker of a route changed"
+        );
         let detail = failure.map(|failure| failure.error.clone());
         let (own, lane) = (Arc::clone(engine), self.lane.clone());
         engine.spawn(async move {

@@ -63,10 +63,14 @@ impl Fetcher {
         judge_provider(engine, &Lane::fetch(fetch.provider.name()), went_well);
         let at = engine.node.now();
         let set = match (called.as_ref().map(|call| &call.result), wait_until) {
-            (Some(Ok(answer)), _) => ChangeSet {
-                events: vec![fetch.arrival(engine.node.next_seq(at), at, answer)],
-                ..ChangeSet::end(job.lease, End::Done(Outcome::SUCCESS), at)
-            },
+            (Some(Ok(answer)), _) => {
+                let mut event = fetch.arrival(engine.node.next_seq(at), at, answer);
+                work.traceparent(&engine.tracer).into_iter().for_each(|trace| event.carry(trace));
+                ChangeSet {
+                    events: vec![event],
+                    ..ChangeSet::end(job.lease, End::Done(Outcome::SUCCESS), at)
+                }
+            }
             (_, Some(due_at)) => ChangeSet::end(job.lease, End::Wait { due_at }, at),
             (Some(Err(failure)), None) => {
                 let unknown = match failure.reason {
@@ -116,7 +120,12 @@ pub fn judge_provider(engine: &Arc<Engine>, lane: &Lane, went_well: Option<bool>
     let now = engine.node.now();
     let Some(well) = went_well else { return engine.lanes.breaker(lane).unjudged(now) };
     if let Some(breaker) = engine.lanes.breaker(lane).judge(well, now) {
-        tracing::warn!(lane = &*lane.0, state = breaker.state(), "the breaker of a provider's API changed");
+        tracing::warn!(
+            error_type = "breaker_changed",
+            lane = &*lane.0,
+            state = breaker.state(),
+            "the breaker of a provider's API changed"
+        );
         let (own, lane) = (Arc::clone(engine), lane.clone());
         engine.spawn(async move { own.write_breaker(&lane, &breaker).await });
     }

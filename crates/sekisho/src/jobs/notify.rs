@@ -38,7 +38,7 @@ impl Notifier {
         let no_event = || Failure::terminal("event_missing", "it has no event");
         let note = match notify {
             Notify::Tell(rule) => {
-                self.tell(engine, rule, work.event.as_ref().ok_or_else(no_event)?, job.tries()).await?
+                self.tell(engine, rule, work, work.event.as_ref().ok_or_else(no_event)?).await?
             }
             Notify::Feedback => hear(engine, work.event.as_ref().ok_or_else(no_event)?, job.tries()).await?,
             Notify::Remind { tenant, date } => self.remind(engine, tenant, date).await?,
@@ -52,9 +52,10 @@ impl Notifier {
         &self,
         engine: &Engine,
         rule: &str,
+        work: &Work,
         event: &Arc<Stored>,
-        tries: i32,
     ) -> Result<String, Failure> {
+        let tries = work.job.tries();
         let gone = || {
             Failure::terminal("rule_removed", format!("the configuration has no [[notify]] {rule} any more"))
         };
@@ -74,7 +75,10 @@ impl Notifier {
             let error = "what the case was raised by is not told yet";
             return Err(Failure::transient("not_raised_yet", error));
         }
-        let notices = compose(rule, event, &parties, &self.notifications.house, engine.node.now());
+        let mut notices = compose(rule, event, &parties, &self.notifications.house, engine.node.now());
+        if let Some(trace) = work.traceparent(&engine.tracer) {
+            notices.iter_mut().for_each(|notice| notice.trace = Some(trace.to_string()));
+        }
         let posted = post(engine, &notices).await?;
         Ok(format!("{posted} of {} notices are new", notices.len()))
     }

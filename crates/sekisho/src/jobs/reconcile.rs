@@ -155,6 +155,7 @@ impl Reconciler {
             }
             None if report.found.has_found() => {
                 tracing::warn!(
+                    error_type = "events_missing",
                     source,
                     listed = figures.listed,
                     missing = figures.missing,

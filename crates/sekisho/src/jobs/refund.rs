@@ -289,6 +289,7 @@ impl Run<'_> {
                 id: refund::listed(refund)?.id,
                 after_days: 0,
                 moment: None,
+                trace: None,
             };
             Some(fetch.arrival(self.engine.node.next_seq(now), now, refund))
         };

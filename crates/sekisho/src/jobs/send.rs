@@ -7,6 +7,7 @@
 mod limit;
 mod paced_channel;
 mod pending;
+mod traced;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,6 +34,7 @@ use crate::engine::{Engine, Ran, Work};
 use crate::env::Env;
 use paced_channel::{Paced, PacedChannel};
 use pending::{PendingNotice, clipped};
+use traced::NoticeTry;
 
 /// How long a channel is left alone that did not say how long: then one message tries whether it was mended.
 const SHUT_MS: i64 = 15 * 60_000;
@@ -172,6 +174,7 @@ impl Sender {
             html: rendered.html,
             template: notice.template.clone(),
             data: notice.data.clone(),
+            trace: None,
         })
     }
 }
@@ -227,11 +230,15 @@ async fn try_all(
         }
         let (try_began, _) = (Instant::now(), began.get_or_insert_with(Instant::now));
         let within = Duration::from_millis(channel.tries.time_left_ms(spent_ms(began)) as u64);
+        let traced = NoticeTry::begin(engine, job, &pending, n);
+        let traced_message = traced.as_ref().map(|traced| traced.in_message(engine, message));
+        let message = traced_message.as_ref().unwrap_or(message);
         let sent = tokio::time::timeout(within + GRACE, channel.channel.send(message, within)).await;
         drop(room);
         let sent = sent.unwrap_or_else(|_| {
             message::Sent::Uncertain(Failure::transient("timeout", "no answer in time").blaming_destination())
         });
+        traced.into_iter().for_each(|traced| traced.end(engine, &channel.lane, &sent));
         engine.metrics.delivery_seconds.observe(try_began.elapsed().as_secs_f64());
         match channel.tries.after(sent, doubt, n, spent_ms(began)) {
             Then::Done(receipt) => {
@@ -326,7 +333,12 @@ async fn wait_for_channel(
 /// Tells the channel's breaker how it went, and operators if that changed anything.
 fn judge_channel(engine: &Arc<Engine>, channel: &PacedChannel, well: bool) {
     let Some(breaker) = engine.lanes.breaker(&channel.lane).judge(well, engine.node.now()) else { return };
-    tracing::warn!(channel = channel.name, state = breaker.state(), "the breaker of a channel changed");
+    tracing::warn!(
+        error_type = "breaker_changed",
+        channel = channel.name,
+        state = breaker.state(),
+        "the breaker of a channel changed"
+    );
     let (own, lane, name) = (Arc::clone(engine), channel.lane.clone(), channel.name.clone());
     engine.spawn(async move {
         own.write_breaker(&lane, &breaker).await;

@@ -6,6 +6,7 @@
 //! stale, loads again and decides again. Nothing is written by halves.
 
 mod build;
+mod processed;
 mod read;
 
 use std::collections::BTreeMap;
@@ -22,6 +23,7 @@ use sekisho_core::settlement::follow::OrderPolicy;
 use sekisho_core::settlement::{self, Change, References, Terms, Wanted};
 use sekisho_core::state::Loaded;
 use sekisho_core::{Epoch, Seq};
+use tokio::time::Instant;
 
 use super::accounts::ApiAccounts;
 use super::sources::Sources;
@@ -109,7 +111,7 @@ impl Settler {
                 }
                 ours
             });
-            works.iter().for_each(|work| note_pick_up(engine, work));
+            begin(engine, &mut works);
             let batch = Batch { engine, epoch, keep: Some(epoch), stop: &stop };
             self.run_batch(batch, works).await;
         }
@@ -232,7 +234,10 @@ impl Settler {
         let (engine, SettlementDraft { works, set }) = (batch.engine, draft);
         match answer {
             Some(Committed::Applied { repeated }) => {
-                works.iter().zip(&set.ends).for_each(|(work, ended)| engine.completer.note(work, ended));
+                for (work, ended) in works.iter().zip(&set.ends) {
+                    engine.completer.note(work, ended);
+                    processed::tell(engine, work, ended, &set.writes);
+                }
                 let events = works.iter().filter_map(|work| work.event.as_ref());
                 events.for_each(|event| engine.metrics.orders.announced(event));
                 engine.held.let_go(works.iter().map(|work| work.job.lease));
@@ -319,6 +324,15 @@ impl Batch<'_> {
         let leased = set.jobs.iter().filter(|job| job.owner.is_some());
         leased.for_each(|job| self.engine.lanes.unreserve(&job.lane));
         self.engine.held.let_go(born(set, self.epoch));
+    }
+}
+
+/// Notes when runs begin, and how long they waited for it.
+fn begin(engine: &Engine, works: &mut [Work]) {
+    let begun = (engine.node.now(), Instant::now());
+    for work in works {
+        note_pick_up(engine, work);
+        work.begun = Some(begun);
     }
 }
 

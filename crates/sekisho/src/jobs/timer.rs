@@ -219,6 +219,7 @@ impl Timers {
     async fn forget(&self, engine: &Engine) -> sekisho_store::Result<usize> {
         if !engine.node.may_forget() {
             tracing::warn!(
+                error_type = "clock_in_doubt",
                 "nothing had been stored for more than 30 days when Sekisho started, so the clock may be wrong: no \
                  event is deleted before the next start"
             );

@@ -201,6 +201,24 @@ pub fn work(kind: JobKind, lang: Language) -> &'static str {
 }
 
 /// Why something failed, was refused, or wants a person, in words. What is not known here is shown as it is.
+/// What a span is called.
+pub fn span(name: &str, lang: Language) -> String {
+    let (kind, rest) = name.split_once(' ').unwrap_or((name, ""));
+    let rest = rest.strip_prefix("/webhooks/").unwrap_or(rest);
+    let words = match kind {
+        "POST" => lang.t("Request from", "受信:"),
+        "announce" => lang.t("Event emitted:", "イベント発行:"),
+        "settle" => lang.t("Settle", "状態の判定"),
+        "deliver" => lang.t("Deliver to", "配送:"),
+        "notify" => lang.t("Work out notices", "通知先の判定"),
+        "send" => lang.t("Send by", "通知送信:"),
+        "fetch" => lang.t("Read from", "照会:"),
+        "refund" => lang.t("Refund at", "返金:"),
+        _ => return name.to_owned(),
+    };
+    format!("{words} {rest}").trim_end().to_owned()
+}
+
 pub fn reason(code: &str, lang: Language) -> &str {
     let (en, ja) = match code {
         // why money goes back

@@ -165,7 +165,7 @@ fn c2_by_default_three_retries_after_one_two_and_four_seconds() {
         let time = |name: &str| Time::parse_rfc3339(said[n][name].as_str().unwrap()).unwrap().ms();
         let next = time("next");
         assert!(next - ended[n] >= wait, "retry {} is planned {} ms later", n + 1, next - ended[n]);
-        assert!(next - time("timestamp") <= wait * 5 / 4, "{}", said[n]);
+        assert!(next - time("time") <= wait * 5 / 4, "{}", said[n]);
     }
 }
 

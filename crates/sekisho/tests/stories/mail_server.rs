@@ -84,6 +84,7 @@ fn message(to: &str) -> Message {
         html: Some("<p>山田様</p>\n<p>更新期限が近づいています。</p>".into()),
         template: "deadlines".into(),
         data: Value::Null,
+        trace: None,
     }
 }
 

@@ -144,7 +144,10 @@ fn lines_at(place: &Place, level: &str) {
     for line in log.lines() {
         let line: serde_json::Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}"));
         assert!(line["message"].as_str().is_some_and(|words| words.len() > 5), "{line}");
-        assert!(line["timestamp"].is_string() && line["level"].is_string(), "{line}");
+        assert!(
+            line["time"].is_string() && line["correlation_id"].is_string() && line["level"].is_string(),
+            "{line}"
+        );
     }
     let refused = log.lines().find(|line| line.contains("request rejected")).unwrap();
     for field in ["\"request_id\":\"req_", "\"peer\":\"127.0.0.1\"", "\"source\":\"stripe\"", "bad_signature"]

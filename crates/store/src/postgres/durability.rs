@@ -65,7 +65,11 @@ fn check<'s>(setting: impl Fn(&str) -> &'s str, allow_unsafe: bool) -> Result<()
     }
     for (name, refused) in [("fsync", "off"), ("full_page_writes", "off"), ("synchronous_commit", "off")] {
         if setting(name) == refused && allow_unsafe {
-            tracing::warn!(name, "durability is not assured, and [store] allow_unsafe_durability permits it");
+            tracing::warn!(
+                error_type = "unsafe_durability",
+                name,
+                "durability is not assured, and [store] allow_unsafe_durability permits it"
+            );
         } else if setting(name) == refused {
             return Err(Unsafe {
                 what: format!("PostgreSQL runs with {name} = {refused}"),

@@ -137,6 +137,7 @@ pub async fn drop_before(link: &Link, before: Time) -> Result<()> {
             Ok(dropped) => drops += usize::from(dropped),
             Err(failure) => {
                 tracing::warn!(
+                    error_type = "partition_busy",
                     partition = name,
                     error = failure.message(),
                     "an old partition is dropped later"

@@ -118,7 +118,11 @@ pub fn assert_durable(
         return Ok(());
     };
     if allow_unsafe {
-        tracing::warn!(what, "durability is not assured, and [store] allow_unsafe_durability permits it");
+        tracing::warn!(
+            error_type = "unsafe_durability",
+            what,
+            "durability is not assured, and [store] allow_unsafe_durability permits it"
+        );
         return Ok(());
     }
     Err(OpenError::Unsafe { what, cure: "Put the file on a local disk".into() })

@@ -244,7 +244,7 @@ impl Fresh {
 /// believes about the file is wrong: nothing more is acknowledged, and a person must look.
 fn doubled(one: Seq, other: Seq) -> ! {
     let (first, second) = (one.min(other), one.max(other));
-    tracing::error!(
+    tracing::error!(error_type = "stored_twice",
         first = %first.as_event(),
         second = %second.as_event(),
         "an event is stored twice: leaving, because nothing that comes can be told from what came before; see \

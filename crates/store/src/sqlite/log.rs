@@ -76,6 +76,7 @@ impl WriteAheadLog {
                 Some(moved) => {
                     if self.alarm.rings(moved.in_log) {
                         tracing::warn!(
+                            error_type = "log_grows",
                             pages = moved.in_log,
                             "somebody who reads the file keeps SQLite's log from beginning anew: it grows until they end; \
                              look for an open sqlite3 shell or a backup that hangs"
@@ -176,7 +177,7 @@ fn move_pages(connection: &Connection) -> Option<Moved> {
 
 fn failed(error: &rusqlite::Error) {
     exit_if_sync_failed(error);
-    tracing::warn!(%error, "SQLite could not move its log into the file; nothing is lost, it is tried again");
+    tracing::warn!(error_type = "log_grows", %error, "SQLite could not move its log into the file; nothing is lost, it is tried again");
 }
 
 #[cfg(test)]

@@ -133,7 +133,7 @@ pub fn fill_beside(keys: &Arc<DedupeKeys>, path: &Path) -> rusqlite::Result<()> 
     let (keys, db) = (Arc::downgrade(keys), open_reader(path)?);
     let run = move || {
         if let Err(error) = fill(&keys, &db) {
-            tracing::warn!(%error, "the keys could not be read into memory; each will be looked up, which is slower");
+            tracing::warn!(error_type = "store_slow", %error, "the keys could not be read into memory; each will be looked up, which is slower");
         }
     };
     std::thread::Builder::new().name("sqlite-sieve".into()).spawn(run).expect("a thread can be started");

@@ -54,7 +54,10 @@ pub struct LeaveOnPanic;
 impl Drop for LeaveOnPanic {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            tracing::error!("a thread of the SQLite store panicked: leaving, to be started again");
+            tracing::error!(
+                error_type = "panicked",
+                "a thread of the SQLite store panicked: leaving, to be started again"
+            );
             std::process::exit(EXIT_PANICKED);
         }
     }
@@ -156,7 +159,7 @@ impl Scribe {
         }
         drop(self.log);
         if let Err((_, error)) = self.connection.close() {
-            tracing::error!(%error, "the SQLite file could not be closed cleanly; it will recover when opened next");
+            tracing::error!(error_type = "close_failed", %error, "the SQLite file could not be closed cleanly; it will recover when opened next");
         }
     }
 
@@ -211,6 +214,7 @@ fn fail(batch: Vec<Box<dyn Command>>, error: &rusqlite::Error) {
     let text = error.to_string();
     if !is_constraint(error) {
         tracing::error!(
+            error_type = "commit_failed",
             error = text,
             commands = batch.len(),
             "SQLite could not commit; the callers were told so"
@@ -238,7 +242,7 @@ fn is_constraint(error: &rusqlite::Error) -> bool {
 pub fn exit_if_sync_failed(error: &rusqlite::Error) {
     let code = error.sqlite_error().map(|error| error.extended_code);
     if matches!(code, Some(ffi::SQLITE_IOERR_FSYNC | ffi::SQLITE_IOERR_DIR_FSYNC)) {
-        tracing::error!(%error, "the disk refused a sync: leaving, because going on could lose acknowledged events");
+        tracing::error!(error_type = "sync_failed", %error, "the disk refused a sync: leaving, because going on could lose acknowledged events");
         std::process::exit(EXIT_SYNC_FAILED);
     }
 }

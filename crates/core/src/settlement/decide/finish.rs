@@ -269,7 +269,8 @@ fn note(about: &mut About, key: &Key, tenant: Option<String>) {
         | Kind::Case
         | Kind::Compensation
         | Kind::Inquiry
-        | Kind::HouseKey => {}
+        | Kind::HouseKey
+        | Kind::Installation => {}
     }
 }
 

@@ -138,6 +138,7 @@ fn notice(to: &str, tenant: &str, status: NoticeStatus) -> Notice {
         batch: None,
         message: None,
         again: 0,
+        trace: None,
         steps: vec![
             Step::new(at, NoticeStatus::Queued),
             Step::new(at, NoticeStatus::Sending).noting("try 1"),

@@ -7,6 +7,7 @@ use sekisho_core::mail_address::MailAddress;
 use super::{ChannelKind, Kind};
 use crate::config::secret::{resolve, resolve_all};
 use crate::effects::mail::{self, Mailbox, Tls};
+use crate::effects::sentry::Dsn;
 
 /// Takes the texts of a block one by one; what nobody took does not belong to its kind.
 pub struct Taker<'a> {
@@ -36,6 +37,7 @@ impl<'a> Taker<'a> {
             Kind::Webhook => self.webhook(secrets),
             Kind::PagerDuty => self.pagerduty(),
             Kind::Twilio => self.twilio(),
+            Kind::Sentry => self.sentry(),
         };
         if port.is_some() && kind != Kind::Smtp {
             self.problem("port is for kind = \"smtp\"; remove it".into());
@@ -173,6 +175,19 @@ impl<'a> Taker<'a> {
         let (from, to) = (number("from"), number("to"));
         let url = self.text("url");
         Some(ChannelKind::Twilio { url, account: account?, token: token?, from: from?, to: to? })
+    }
+}
+
+impl Taker<'_> {
+    fn sentry(&mut self) -> Option<ChannelKind> {
+        let dsn = self.secret("dsn", "env:SENTRY_DSN")?;
+        match Dsn::parse(dsn.expose()) {
+            Ok(dsn) => Some(ChannelKind::Sentry { dsn }),
+            Err(error) => {
+                self.problem(format!("dsn: {error:#}"));
+                None
+            }
+        }
     }
 }
 

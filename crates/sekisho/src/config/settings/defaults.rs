@@ -15,7 +15,7 @@ use tracing::level_filters::LevelFilter;
 
 use crate::config::{
     Admission, Config, Console, Escalation, Gate, Log, LogFormat, Notifications, Pages, Readers,
-    Reservations, Retention, Server, Store,
+    Reservations, Retention, Server, Store, Telemetry,
 };
 
 impl Default for Config {
@@ -85,7 +85,8 @@ impl Default for Config {
                 ],
             },
             metrics: Readers::Private,
-            log: Log { format: LogFormat::Auto, level: LevelFilter::INFO },
+            telemetry: Telemetry::default(),
+            log: Log { format: LogFormat::Auto, level: LevelFilter::INFO, events: 1.0 },
             sources: Vec::new(),
             routes: Vec::new(),
             channels: Vec::new(),

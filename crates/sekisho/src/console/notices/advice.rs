@@ -194,6 +194,7 @@ mod tests {
             batch: None,
             message: None,
             again: 0,
+            trace: None,
             steps: vec![reason.map_or(step.clone(), |reason| step.because(reason, ""))],
         };
         let [en, ja] = [Language::En, Language::Ja]

@@ -46,6 +46,7 @@ fn notice(status: NoticeStatus, reason: &str) -> Notice {
         batch: None,
         message: None,
         again: 0,
+        trace: None,
         steps: vec![
             Step::new(now(), NoticeStatus::Queued),
             Step::new(now(), NoticeStatus::Sending).noting("try 1"),

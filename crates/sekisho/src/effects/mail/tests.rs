@@ -45,6 +45,7 @@ fn message() -> Message {
         html: Some("<p>山田様</p>".into()),
         template: "paid".into(),
         data: Value::Null,
+        trace: None,
     }
 }
 

@@ -33,6 +33,7 @@ pub fn message() -> Message {
         html: None,
         template: "refund_failed".to_owned(),
         data: json!({ "order": 42 }),
+        trace: None,
     }
 }
 

@@ -18,7 +18,7 @@ fn is_believed(got: &Got, secret: &str) -> bool {
     let setup = provider::Setup { secrets: vec![Secret::new(secret)], ..provider::Setup::default() };
     let request = provider::Request {
         method: &http::Method::POST,
-        headers: &headers(got.headers.clone()),
+        headers: &headers(got.headers.clone().into_iter()),
         query: "",
         body: &Bytes::from(got.body.clone()),
         certificate: None,

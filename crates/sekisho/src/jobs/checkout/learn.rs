@@ -44,6 +44,7 @@ impl Run<'_> {
             id: id.to_owned(),
             after_days: 0,
             moment: None,
+            trace: None,
         };
         let event = fetch.arrival(self.seq(), self.now(), answer).stored();
         settlement::read(Fetch::origin(&event), &event, &self.of.references).ok()??.payment

@@ -11,6 +11,7 @@ use crate::engine::Base;
 use crate::env::Env;
 use crate::node::{Health, Node};
 use crate::refusal::{Refusal, Result};
+use crate::telemetry::Tracer;
 use crate::types::{NewReconciliation, Reconciliation, ReconciliationReport};
 
 impl Reconciler {
@@ -61,7 +62,13 @@ impl Reconciler {
         let health = Arc::new(Health::default());
         let node = Arc::new(Node::join(Arc::clone(store), Arc::clone(&health), Env::system()).await?);
         let epoch = node.epoch();
-        let base = Base { store: Arc::clone(store), node, health, metrics: Arc::default() };
+        let base = Base {
+            store: Arc::clone(store),
+            node,
+            health,
+            metrics: Arc::default(),
+            tracer: Arc::new(Tracer::off()),
+        };
         let report = self.by_hand(&base, order, actor).await;
         store.leave(epoch).await?;
         report

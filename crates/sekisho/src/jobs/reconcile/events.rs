@@ -119,7 +119,7 @@ impl Reader<'_> {
         let event = match read_listed(&*door.scheme, item.get(), now) {
             Ok(event) => event,
             Err(unusable) => {
-                tracing::warn!(source = &*door.name, reason = %unusable, "a listed event can't be read; it is left out");
+                tracing::warn!(error_type = "unusable_body", source = &*door.name, reason = %unusable, "a listed event can't be read; it is left out");
                 return None;
             }
         };

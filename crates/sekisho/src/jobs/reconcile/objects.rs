@@ -156,6 +156,7 @@ impl Reader<'_> {
             id: named.id.clone(),
             after_days: 0,
             moment: None,
+            trace: None,
         };
         let now = self.base.node.now();
         // Compared as if it had been read when it was made: that it was read later is no news.

@@ -31,7 +31,7 @@ use crate::engine::{Base, Kinds, Parts};
 use crate::env::{Env, Exchange, Outside};
 use crate::jobs::{self, Jobs};
 use crate::node::{Health, Node};
-use crate::telemetry::Metrics;
+use crate::telemetry::{Metrics, Tracer};
 
 const START: Time = Time::from_ms(1_780_000_000_000);
 /// Refund orders, or as many as `SEKISHO_REFUNDS` says.
@@ -142,6 +142,7 @@ impl Shop {
                 id: event["data"]["object"]["id"].as_str().unwrap().to_owned(),
                 after_days: 0,
                 moment: None,
+                trace: None,
             };
             let object = serde_json::value::to_raw_value(&event["data"]["object"]).unwrap();
             let arrival = arrival.arrival(self.engine.node.next_seq(now), now, &object);
@@ -241,7 +242,13 @@ async fn process(config: &Config, store: &Arc<dyn Store>, env: &Env) -> (Arc<Eng
     let health = Arc::new(Health::default());
     let node = Node::join(Arc::clone(store), Arc::clone(&health), env.clone()).await.unwrap();
     let metrics = Arc::new(Metrics::default());
-    let base = Base { store: Arc::clone(store), node: Arc::new(node), health, metrics };
+    let base = Base {
+        store: Arc::clone(store),
+        node: Arc::new(node),
+        health,
+        metrics,
+        tracer: Arc::new(Tracer::off()),
+    };
     jobs::open(config, Parts { works: true, schedules: false }, base).unwrap()
 }
 

@@ -14,6 +14,7 @@ use sekisho_core::queue::Failure;
 use sekisho_core::state::{self, Key, Naming, Wanted};
 use tokio::time::Instant;
 
+use super::traced;
 use crate::engine::Engine;
 use crate::jobs::unavailable;
 use crate::telemetry::NoticeLabels;
@@ -161,7 +162,11 @@ impl PendingNotice {
         let notice = self.notice.with(step);
         let about = About { payment: notice.payment.clone(), billing: None, tenant: notice.tenant.clone() };
         // Outcomes say what an event was about; a notice says so itself.
-        let about = if matches!(end, End::Dead(_)) { about } else { About::default() };
+        let is_dead = matches!(end, End::Dead(_));
+        let about = if is_dead { about } else { About::default() };
+        if is_dead {
+            traced::bury(engine, job, &notice);
+        }
         let ends = vec![Ended { about, ..Ended::new(job.lease, end) }];
         let mut set = ChangeSet { ends, ..ChangeSet::nothing(at) };
         set.writes.push(post::write(&self.id, self.version, &notice));

@@ -54,12 +54,25 @@ impl Batch<'_> {
             ends.push(Ended { about, ..Ended::new(read.work.job.lease, end) });
             jobs.extend(self.jobs(read, at));
         }
-        let asked = change.into_set(at, || node.next_seq(at));
+        let mut asked = change.into_set(at, || node.next_seq(at));
+        self.carry(&works, &mut asked);
         jobs.extend_from_slice(&asked.jobs);
         let mut set = ChangeSet { ends, jobs, ..asked };
         let bytes = set.events.iter().map(|event| event.body.len()).sum();
         set.keep = self.keep.filter(|_| self.engine.settle_queue.has_room(set.events.len(), bytes));
         SettlementDraft { works, set }
+    }
+
+    /// What is made goes on in the trace of what made it; of several causes, of the first that is recorded.
+    fn carry(&self, works: &[Work], asked: &mut ChangeSet) {
+        let tracer = &self.engine.tracer;
+        if !tracer.is_on() || (asked.events.is_empty() && asked.jobs.is_empty()) {
+            return;
+        }
+        let traces: Vec<_> = works.iter().filter_map(|work| work.traceparent(tracer)).collect();
+        let Some(trace) = traces.iter().find(|trace| trace.is_sampled).or(traces.first()) else { return };
+        asked.events.iter_mut().for_each(|event| event.carry(*trace));
+        asked.jobs.iter_mut().for_each(|job| job.task.carry(*trace));
     }
 
     /// The deliveries of an event, and what is worked out because of it. They are born leased where there is room.

@@ -146,7 +146,8 @@ impl<'s> Stage<'s> {
                 | Kind::Case
                 | Kind::Compensation
                 | Kind::Inquiry
-                | Kind::HouseKey => {}
+                | Kind::HouseKey
+                | Kind::Installation => {}
             }
         }
     }
