@@ -7,6 +7,7 @@
 //! - [`change`] the language between the crates: what `store` is asked to write, and what it answers
 //! - [`state`] what is remembered of one thing · [`audit`] who changed it, so that anybody can check
 //! - [`settlement`] what an event means · [`money`] amounts and currencies
+//! - [`meter`] how much was done, by minute and node · [`target`] what is to be reached · [`alert`] when operators are called
 //! - [`announcement`] what Sekisho itself has to tell · [`source_name`] where events come from besides the configured sources
 //! - [`directory`] tenants, customers, staff, and what they have deadlines for · [`deletion`] what is left of what was deleted
 //! - [`delivery`] which events go to the app, what is sent, and what its answer means
@@ -22,6 +23,7 @@
 //! - [`calendar`], [`header`], [`id`], [`language`], [`mail_address`], [`pattern`], [`time`], [`traceparent`], [`secret`] the small words everything else is written in
 
 pub mod actor;
+pub mod alert;
 pub mod announcement;
 pub mod api_key;
 pub mod audit;
@@ -42,6 +44,7 @@ pub mod job;
 pub mod language;
 pub mod link;
 pub mod mail_address;
+pub mod meter;
 pub mod money;
 pub mod notification;
 pub mod pattern;
@@ -57,6 +60,7 @@ pub mod settlement;
 pub mod slot;
 pub mod source_name;
 pub mod state;
+pub mod target;
 pub mod text;
 pub mod time;
 pub mod trace;

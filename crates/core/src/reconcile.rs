@@ -1,21 +1,19 @@
 //! Reconciliation: what a provider has, compared with what came here. Which part of its lists is read, which events of it
-//! are a gap, whether an object says the same as our facts ([`compare`]), what is remembered of it ([`register`]), and when a
-//! source that says nothing is in trouble ([`silence`]).
+//! are a gap, whether an object says the same as our facts ([`compare`]), and what is remembered of it ([`register`]). Whether
+//! a source is silent is an alert, which reads what is remembered here.
 //!
 //! Nobody is overruled: what is missing here is taken in and joins; what ours says and theirs denies is told to a person.
 
 pub mod compare;
 pub mod conclude;
 pub mod register;
-pub mod silence;
 
 use crate::pattern::Pattern;
 use crate::time::{DAY_MS, Time};
 
 pub use compare::{Comparison, ReadAt, compare};
 pub use conclude::ReconcileResult;
-pub use register::{DayCount, Discrepancy, Done, EventStanding, Found, RunFigures, SourceRegister};
-pub use silence::{Heard, Rates, Silence, SilenceVerdict};
+pub use register::{DayCount, Discrepancy, Done, EventStanding, Found, Heard, RunFigures, SourceRegister};
 
 /// Objects are compared for so long after they were made, unless somebody asks for more.
 const OBJECTS_MS: i64 = 3 * DAY_MS;
@@ -37,27 +35,11 @@ pub struct ReconcilePolicy {
     pub grace_ms: i64,
     /// Types that are taken in besides those that are settled.
     pub events: Vec<Pattern>,
-    pub silent: Silent,
-}
-
-/// When a source that says nothing is told of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Silent {
-    /// When it can't be chance.
-    Auto,
-    AfterMs(i64),
-    Off,
 }
 
 impl Default for ReconcilePolicy {
     fn default() -> Self {
-        Self {
-            every_ms: 5 * 60_000,
-            overlap_ms: 3_600_000,
-            grace_ms: 2 * 60_000,
-            events: Vec::new(),
-            silent: Silent::Auto,
-        }
+        Self { every_ms: 5 * 60_000, overlap_ms: 3_600_000, grace_ms: 2 * 60_000, events: Vec::new() }
     }
 }
 

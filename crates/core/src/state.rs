@@ -66,10 +66,14 @@ pub enum Kind {
     HouseKey,
     /// What this installation is called: ids of traces are computed from it.
     Installation,
+    /// What a node counted in a minute, or all of them in an hour.
+    Meter,
+    /// How an alert stands.
+    Alert,
 }
 
 impl Kind {
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 26] = [
         Self::Payment,
         Self::Billing,
         Self::Tenant,
@@ -94,6 +98,8 @@ impl Kind {
         Self::Inquiry,
         Self::HouseKey,
         Self::Installation,
+        Self::Meter,
+        Self::Alert,
     ];
 
     pub const fn name(self) -> &'static str {
@@ -122,6 +128,8 @@ impl Kind {
             Self::Inquiry => "inquiry",
             Self::HouseKey => "house_key",
             Self::Installation => "installation",
+            Self::Meter => "meter",
+            Self::Alert => "alert",
         }
     }
 

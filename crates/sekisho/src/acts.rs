@@ -5,6 +5,7 @@
 //! answers what would happen and changes nothing. An act is: read the order, [`transact`](crate::transact) a rule of the core,
 //! answer. Each is audited in its own transaction.
 
+mod alert;
 mod api_key;
 mod breaker;
 mod case;
@@ -51,6 +52,7 @@ pub use crate::types::{
     RemindReport, Replay, ReplayReport,
 };
 
+pub use alert::{silence_alert, try_alert};
 pub use api_key::{CreatedKey, create_key, revoke_key};
 pub use breaker::{reset, resume};
 pub use case::{acknowledge_case, resolve_case};

@@ -4,6 +4,7 @@
 //! holds its part of the table and its answers. What is written goes through [`crate::acts`], what is shown
 //! through [`crate::view`]; [`crate::types`] says what all of it looks like.
 
+mod alerts;
 mod audit;
 mod auth;
 mod balances;
@@ -53,6 +54,8 @@ use axum::extract::{Query, RawPathParams, Request, State};
 use axum::routing::{MethodRouter, any};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Uri, header};
+use sekisho_core::alert::AlertPolicy;
+use sekisho_core::target::TargetPolicy;
 use sekisho_store::Store;
 
 use crate::acts;
@@ -111,6 +114,7 @@ pub fn endpoints() -> impl Iterator<Item = &'static Endpoint> {
         channels::ENDPOINTS,
         routes::ENDPOINTS,
         schedules::ENDPOINTS,
+        alerts::ENDPOINTS,
         audit::ENDPOINTS,
         keys::ENDPOINTS,
         users::ENDPOINTS,
@@ -138,6 +142,9 @@ pub struct ApiContext {
     /// How long access lasts beyond what was paid.
     grace: Duration,
     trace_url: Option<String>,
+    alerts: AlertPolicy,
+    targets: TargetPolicy,
+    console_url: String,
     auth: Arc<Auth>,
 }
 
@@ -154,6 +161,9 @@ pub struct ApiSettings {
     pub holds: Option<Holds>,
     /// Where people see a trace.
     pub trace_url: Option<String>,
+    pub alerts: AlertPolicy,
+    pub targets: TargetPolicy,
+    pub console_url: String,
 }
 
 impl ApiSettings {
@@ -168,6 +178,9 @@ impl ApiSettings {
             grace: config.grace,
             holds: None,
             trace_url: config.telemetry.trace_url.clone(),
+            alerts: config.alerts.clone(),
+            targets: config.targets,
+            console_url: config.console_url(),
         }
     }
 }
@@ -189,6 +202,9 @@ pub fn router(
         grace,
         holds,
         trace_url,
+        alerts,
+        targets,
+        console_url,
     } = settings;
     let env = engine.as_ref().map_or_else(Env::system, |engine| engine.node.steady_env());
     let api = ApiContext {
@@ -204,6 +220,9 @@ pub fn router(
         reconciler,
         grace,
         trace_url,
+        alerts,
+        targets,
+        console_url,
         auth,
     };
     let mut router = Router::new().route("/v1/{*rest}", any(async || problem::no_such_path().into_answer()));

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use sekisho_core::alert::AlertPolicy;
 use sekisho_core::link::LinkKeys;
+use sekisho_core::target::TargetPolicy;
 use sekisho_core::{Secret, Time};
 use sekisho_store::{Access, OpenError, Store};
 use tokio::net::{TcpListener, TcpSocket};
@@ -30,6 +32,7 @@ use crate::engine::dispatcher::Dispatcher;
 use crate::engine::{Base, Engine, Parts};
 use crate::env::Env;
 use crate::jobs::Jobs;
+use crate::jobs::meters::MeterWriter;
 use crate::node::{Health, Node};
 use crate::telemetry::{Metrics, Reporter, Tracer};
 use crate::watch::OrderWatch;
@@ -89,6 +92,8 @@ pub struct Assembled {
     collector: Option<Otlp>,
     /// Errors of this process, and where they go.
     reporting: Option<(Arc<Reporter>, Sentry)>,
+    alerts: AlertPolicy,
+    targets: TargetPolicy,
 }
 
 /// What the process exits with when it could not hand everything back at a stop.
@@ -241,6 +246,7 @@ impl App {
         if roles.contains(&ProcessRole::Console) {
             warn_of_names(&*store, &config).await;
         }
+        let (alerts, targets) = (config.alerts.clone(), config.targets);
         let recorder = Recorder::default();
         let attempts = Arc::new(Attempts::new(env.clone(), Arc::clone(&metrics), recorder.clone()));
         let auth = Auth::new(&config.keys, key.as_ref(), Arc::clone(&store), Arc::clone(&attempts));
@@ -307,6 +313,8 @@ impl App {
             first_invite,
             collector,
             reporting: None,
+            alerts,
+            targets,
         })
     }
 
@@ -358,7 +366,19 @@ impl Assembled {
     /// Starts the work.
     pub fn start(self) -> Process {
         let Self {
-            node, engine, jobs, parts, committer, recorder, front, watch, collector, reporting, ..
+            node,
+            engine,
+            jobs,
+            parts,
+            committer,
+            recorder,
+            front,
+            watch,
+            collector,
+            reporting,
+            alerts,
+            targets,
+            ..
         } = self;
         let env = node.env.clone();
         let stage = || TaskStage::new(&env);
@@ -388,6 +408,12 @@ impl Assembled {
         if parts.works {
             let engine = Arc::clone(&engine);
             settling.start("settler", |stop| jobs.settle(engine, stop));
+        }
+        let meters = MeterWriter::new(engine.base(), alerts.every_ms);
+        ends.start("meters", |stop| meters.run(stop));
+        if parts.schedules {
+            let engine = Arc::clone(&engine);
+            work.start("sampler", |stop| jobs::sampler::run(engine, targets, stop));
         }
         if parts.works || parts.schedules {
             let dispatcher = Dispatcher(Arc::clone(&engine));

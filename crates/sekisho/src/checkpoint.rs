@@ -17,7 +17,9 @@ use prometheus_client::metrics::counter::Counter;
 use crate::config::{Config, Server, Source};
 use crate::limits::{Bytes, NetworkRates, Rate};
 use crate::node::Node;
-use crate::telemetry::{Metrics, RejectionLabels, RequestLabels, SourceLabels, Tracer};
+use crate::telemetry::{
+    Metrics, OutcomeLabels, RejectionLabels, RequestLabels, SourceCounts, SourceLabels, Tracer,
+};
 use certificate::Certificates;
 use committer::Committer;
 use rejection::{Recorder, RefusedRequest};
@@ -58,6 +60,10 @@ pub struct Counts {
     pub events_accepted: Counter,
     pub events_duplicate: Counter,
     pub ids_reused: Counter,
+    pub published: Counter,
+    pub unpublished: Counter,
+    /// What alerts are made from.
+    pub meter: Arc<SourceCounts>,
 }
 
 impl Counts {
@@ -77,6 +83,9 @@ impl Counts {
             events_accepted: events("accepted"),
             events_duplicate: events("duplicate"),
             ids_reused: metrics.ids_reused.get_or_create_owned(&SourceLabels { source: source.to_owned() }),
+            published: metrics.published.get_or_create_owned(&OutcomeLabels { outcome: "stored" }),
+            unpublished: metrics.published.get_or_create_owned(&OutcomeLabels { outcome: "unavailable" }),
+            meter: metrics.meters.source(source),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What the operator types. Each command is one file: its arguments, then `run`. Tables for people, `--json` for
 //! programs; errors say what to do next; exit code 0 done, 1 failed, 2 wrongly called.
 
+mod alerts;
 mod amount;
 mod audit;
 mod balances;
@@ -52,6 +53,7 @@ mod style;
 mod subjects;
 mod suppressions;
 mod target;
+mod targets;
 mod templates;
 mod tenants;
 mod trace;
@@ -157,6 +159,10 @@ enum Command {
     Suppressions(Remote<suppressions::Args>),
     /// Run a day's reminders of deadlines, and see how they stand
     Reminders(RemoteGroup<reminders::Command>),
+    /// Show alerts and what fires; silence one, or try whether anybody hears it
+    Alerts(Remote<alerts::Args>),
+    /// Show whether targets are met
+    Targets(Remote<targets::Args>),
     /// Show channels; resume one
     Channels(Remote<channels::Args>),
     /// Send a test message
@@ -273,6 +279,8 @@ pub fn main() -> ExitCode {
             Command::Reminders(remote) => {
                 reminders::run(remote.command, &context.to(remote.connection)).await
             }
+            Command::Alerts(remote) => alerts::run(remote.args, &context.to(remote.connection)).await,
+            Command::Targets(remote) => targets::run(remote.args, &context.to(remote.connection)).await,
             Command::Channels(remote) => channels::run(remote.args, &context.to(remote.connection)).await,
             Command::Notify(command) => notify::run(command, &context).await,
             Command::Keys(remote) => keys::run(remote.args, &context.to(remote.connection)).await,

@@ -31,6 +31,7 @@ use std::time::Duration;
 use http::HeaderName;
 use ipnet::IpNet;
 use sekisho_core::Secret;
+use sekisho_core::alert::AlertPolicy;
 use sekisho_core::link::LinkKeys;
 use sekisho_core::mail_address::MailAddress;
 use sekisho_core::notification::template::Templates;
@@ -41,6 +42,7 @@ use sekisho_core::settlement::checkout::{CheckoutPolicy, CheckoutSource};
 use sekisho_core::settlement::follow::{LinkPolicy, OrderPolicy};
 use sekisho_core::settlement::{self, References, refund};
 use sekisho_core::source_name::{OWN, Origin};
+use sekisho_core::target::TargetPolicy;
 use sekisho_core::time::DAY_MS;
 use sekisho_core::user::Rank;
 
@@ -88,6 +90,10 @@ pub struct Config {
     /// Who may read the figures without a key.
     pub metrics: Readers,
     pub telemetry: Telemetry,
+    /// When operators are called.
+    pub alerts: AlertPolicy,
+    /// What is to be reached.
+    pub targets: TargetPolicy,
     pub log: Log,
     pub sources: Vec<Source>,
     pub routes: Vec<Route>,
@@ -267,14 +273,12 @@ impl Config {
                 template: "operator-alert".into(),
                 every_ms,
             };
+            rules.push(alert("sekisho-alerts", "alert.*", None));
             rules.push(alert("sekisho-channels", "channel.*", None));
             rules.push(alert("sekisho-keys", "source.key_*", None));
-            for (name, news) in [
-                ("sekisho-gaps", "source.gap_closed"),
-                ("sekisho-silence", "source.silent"),
-                ("sekisho-recovery", "source.recovered"),
-                ("sekisho-differences", "source.differs"),
-            ] {
+            for (name, news) in
+                [("sekisho-gaps", "source.gap_closed"), ("sekisho-differences", "source.differs")]
+            {
                 rules.push(alert(name, news, None));
             }
             rules.push(alert("sekisho-routes", "route.*", None));
@@ -344,9 +348,14 @@ impl Config {
 
     /// What customers and renderers are handed, signed with these keys.
     pub fn links(&self, keys: LinkKeys) -> LinkPolicy {
-        let api = self.console.url.clone().unwrap_or_else(|| format!("http://{}", self.server.listen));
+        let api = self.console_url();
         let lasts_ms = i64::try_from(self.pages.links.as_millis()).unwrap_or(i64::MAX);
         LinkPolicy { keys, pages: self.pages.url.clone(), lasts_ms, api: Some(api) }
+    }
+
+    /// Where people find the console, and apps the API.
+    pub fn console_url(&self) -> String {
+        self.console.url.clone().unwrap_or_else(|| format!("http://{}", self.server.listen))
     }
 
     /// How orders are decided, with who may be told to give money back.

@@ -5,6 +5,7 @@
 //! is written goes through [`crate::acts`].
 
 mod account;
+mod alerts;
 mod assets;
 mod audit;
 mod balances;
@@ -43,6 +44,7 @@ mod slots;
 mod sources;
 mod suppressions;
 mod tally;
+mod targets;
 mod trouble;
 mod users;
 mod value_format;
@@ -58,9 +60,11 @@ use axum::body::Body;
 use axum::extract::{RawPathParams, Request, State};
 use axum::routing::{MethodRouter, any};
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use sekisho_core::alert::AlertPolicy;
 use sekisho_core::calendar::Zone;
 use sekisho_core::language::Language;
 use sekisho_core::notification::template::Templates;
+use sekisho_core::target::TargetPolicy;
 use sekisho_store::Store;
 
 use crate::attempts::Attempts;
@@ -111,6 +115,8 @@ pub fn pages() -> impl Iterator<Item = &'static Page> {
         route::PAGES,
         reconciliation::PAGES,
         schedules::PAGES,
+        alerts::PAGES,
+        targets::PAGES,
         rejections::PAGES,
         audit::PAGES,
         users::PAGES,
@@ -142,6 +148,8 @@ pub struct Console {
     /// Where people see a trace.
     pub trace_url: Option<String>,
     pub settings: config::Console,
+    pub alerts: AlertPolicy,
+    pub targets: TargetPolicy,
     pub attempts: Arc<Attempts>,
     pub reconciler: Arc<Reconciler>,
     pub runs: runs::Runs,
@@ -188,6 +196,8 @@ pub fn router(
         grace: config.grace,
         trace_url: config.telemetry.trace_url.clone(),
         settings: config.console.clone(),
+        alerts: config.alerts.clone(),
+        targets: config.targets,
         attempts,
         reconciler,
         runs: runs::Runs::default(),

@@ -6,14 +6,17 @@ mod checkout;
 mod deadline;
 mod deliver;
 mod fetch;
+pub mod meters;
 mod notify;
 pub mod reconcile;
 mod refund;
 mod retry_dead;
+pub mod sampler;
 mod send;
 mod settle;
 mod sources;
 mod timer;
+mod watch;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -42,6 +45,7 @@ use send::Sender;
 use settle::Settler;
 use sources::Sources;
 use timer::Timers;
+use watch::Watcher;
 
 /// So many failures of a provider's API or a channel in a row, and its lane is left alone for a while. Of routes the
 /// operator says how many.
@@ -76,7 +80,12 @@ pub fn open(config: &Config, parts: Parts, base: Base) -> anyhow::Result<(Arc<En
         fetcher: Fetcher::new(Arc::clone(&accounts)),
         refunder: Refunder::new(Arc::clone(&accounts), Arc::clone(&orders)),
         sessions: SessionMaker::new(config, Arc::clone(&accounts), Arc::clone(&orders)),
-        timers: Timers::new(config, Arc::clone(&reconciler), Deadlines::new(Arc::clone(&orders), accounts)),
+        timers: Timers::new(
+            config,
+            Arc::clone(&reconciler),
+            Deadlines::new(Arc::clone(&orders), accounts),
+            Watcher::new(config, Arc::clone(&reconciler)),
+        ),
         orders,
         reconciler,
     });

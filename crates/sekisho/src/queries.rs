@@ -18,6 +18,7 @@ mod deliveries;
 mod directory;
 mod dossier;
 mod events;
+mod figures;
 mod forecast;
 mod look_up;
 mod notices;
@@ -43,6 +44,9 @@ pub use deliveries::{delivery_status, find_deliveries, find_events};
 pub use directory::{NAMED_MAX, every_of_id, find_member, several};
 pub use dossier::{Dossier, History, dossier, history};
 pub use events::{event_status, find_event};
+pub use figures::{
+    Present, WINDOWS, alert_states, meter_log, meter_rows, present, sample, target_course, target_figures,
+};
 pub use forecast::forecast;
 pub use look_up::{billing_state, payment_state, payments_by_reference};
 pub use notices::{NoticePage, NoticeQuery, mailed, notice, offices, parties};

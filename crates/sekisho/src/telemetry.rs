@@ -7,8 +7,10 @@
 mod context;
 mod fields;
 mod line;
+mod meters;
 mod orders;
 mod reporter;
+mod stock;
 mod tracer;
 
 use std::io::IsTerminal;
@@ -28,8 +30,10 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::config::{Log, LogFormat};
 pub use context::{LineContext, set_node};
 use line::{JsonLine, PrettyLine};
+pub use meters::{Meters, RunEnd, SourceCounts};
 use reporter::ReportLayer;
 pub use reporter::Reporter;
+pub use stock::{LaneStock, Stock, StockSample};
 pub use tracer::Tracer;
 
 pub use orders::OrderFigures;
@@ -111,6 +115,30 @@ pub struct KindLabels {
     pub kind: &'static str,
 }
 
+#[derive(Clone, Debug, Default, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct OutcomeLabels {
+    pub outcome: &'static str,
+}
+
+#[derive(Clone, Debug, Default, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct RunLabels {
+    pub kind: &'static str,
+    pub result: &'static str,
+    /// Whether it was a first try: `true` or `false`.
+    pub first: &'static str,
+}
+
+#[derive(Clone, Debug, Default, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct StageLabels {
+    pub stage: &'static str,
+}
+
+#[derive(Clone, Debug, Default, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct SendLabels {
+    pub channel: String,
+    pub result: &'static str,
+}
+
 /// The figures of one process. Owned, not global, so that tests can have several.
 pub struct Metrics {
     registry: Registry,
@@ -135,6 +163,13 @@ pub struct Metrics {
     pub orders: OrderFigures,
     pub spans: Family<ResultLabels, Counter>,
     pub reports: Family<ResultLabels, Counter>,
+    pub published: Family<OutcomeLabels, Counter>,
+    pub runs: Family<RunLabels, Counter>,
+    pub end_to_end_seconds: Family<StageLabels, Histogram, fn() -> Histogram>,
+    pub sends: Family<SendLabels, Counter>,
+    pub stock: Stock,
+    /// What targets and alerts are made from.
+    pub meters: Meters,
 }
 
 /// What comparing sources with their providers found.
@@ -165,6 +200,8 @@ impl Reconcile {
 
 impl Default for Metrics {
     fn default() -> Self {
+        const END_TO_END: [f64; 15] =
+            [0.005, 0.02, 0.05, 0.1, 0.5, 1.0, 2.0, 5.0, 8.0, 10.0, 30.0, 60.0, 300.0, 1_800.0, 3_600.0];
         const EVENTS: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 256.0, 1000.0];
         let mut metrics = Self {
             registry: Registry::with_prefix("sekisho"),
@@ -189,6 +226,12 @@ impl Default for Metrics {
             orders: OrderFigures::default(),
             spans: Family::default(),
             reports: Family::default(),
+            published: Family::default(),
+            runs: Family::default(),
+            end_to_end_seconds: Family::new_with_constructor(|| Histogram::new(END_TO_END)),
+            sends: Family::default(),
+            stock: Stock::default(),
+            meters: Meters::default(),
         };
         let it = &mut metrics;
         let registry = &mut it.registry;
@@ -249,11 +292,35 @@ impl Default for Metrics {
         registry.register("reports", "Errors of this program for Sentry", it.reports.clone());
         it.reconcile.register(&mut it.registry);
         it.orders.register(&mut it.registry);
+        let registry = &mut it.registry;
+        registry.register(
+            "published",
+            "Events stored or known, and requests answered 503",
+            it.published.clone(),
+        );
+        registry.register("runs", "Runs of jobs, by their kind", it.runs.clone());
+        registry.register_with_unit(
+            "end_to_end",
+            "From the receipt of an event to its settling and to each delivery",
+            Unit::Seconds,
+            it.end_to_end_seconds.clone(),
+        );
+        registry.register("sends", "Tries to send a notice", it.sends.clone());
+        it.stock.register(&mut it.registry);
         metrics
     }
 }
 
 impl Metrics {
+    /// An event was settled or delivered, so long after it came.
+    pub fn arrived(&self, stage: &'static str, ms: i64) {
+        match stage {
+            "settled" => self.meters.settled(ms),
+            _ => self.meters.delivered(ms),
+        }
+        self.end_to_end_seconds.get_or_create(&StageLabels { stage }).observe(ms as f64 / 1_000.0);
+    }
+
     pub fn picked_up(&self, kind: &'static str, waited: Duration) {
         self.pick_up_seconds.get_or_create(&KindLabels { kind }).observe(waited.as_secs_f64());
     }
@@ -286,11 +353,23 @@ impl Metrics {
             orders,
             spans,
             reports,
+            published,
+            runs,
+            end_to_end_seconds,
+            sends,
+            stock,
+            // Written down in the store, not here.
+            meters: _,
         } = &metrics;
         for counted in [spans, reports] {
             drop(counted.get_or_create(&ResultLabels::default()));
         }
         orders.have_one_of_each();
+        stock.set_one_of_each();
+        drop(published.get_or_create(&OutcomeLabels::default()));
+        drop(runs.get_or_create(&RunLabels::default()));
+        drop(end_to_end_seconds.get_or_create(&StageLabels::default()));
+        drop(sends.get_or_create(&SendLabels::default()));
         for counted in [requests, events] {
             drop(counted.get_or_create(&RequestLabels::default()));
         }
@@ -308,6 +387,7 @@ impl Metrics {
 
     /// The figures in the OpenMetrics text format.
     pub fn encode(&self) -> String {
+        self.stock.refresh();
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.registry)
             .expect("writing to a string can't fail");

@@ -4,6 +4,7 @@
 //! Names, nulls and forms are a promise to callers. Times are RFC 3339, ids are texts, amounts are whole numbers in the
 //! currency's smallest unit. These types know the core, and nothing of how things are stored, found or changed.
 
+mod alert;
 mod audit;
 mod billing;
 mod books;
@@ -40,6 +41,7 @@ mod suppression;
 mod trace;
 mod user;
 
+pub use alert::{AlertStanding, AlertTrial, SilenceAlert, TargetStanding, TargetWindow};
 pub use audit::{AuditCheck, AuditEntry, ChangeDetails, ExportedEntry, SealedEntry};
 pub use billing::{Billing, BillingReferences, Invoice, Period, Subscription};
 pub use books::{Account, Balance, Books, BooksReport, CurrencyBalance, Difference, Line, Total, Warning};

@@ -4,6 +4,7 @@
 //! Pages are made by the console, from [`words`] for statuses and reasons and [`show`] for times and amounts. The page of
 //! a proof is made here: a command prints it too.
 
+mod alerts;
 mod balance;
 mod books;
 mod chain;
@@ -35,6 +36,7 @@ use serde_json::Value;
 use crate::config::{Config, Schedule};
 use crate::types;
 
+pub use alerts::{alert, alerts, targets};
 pub use balance::{find_balance, find_balances};
 pub use books::{OfMember, balance, billing, books, invite, key, line, member, member_for, payment, user};
 pub use chain::{exported, sealed};

@@ -145,6 +145,7 @@ pub const PROMISES: &[Promise] = &[
     ("b6: requests that nobody sends again go, with their names", |s| Box::pin(upkeep::forgets_requests(s))),
     ("b6: traces of timers go, unfinished timers stay", |s| Box::pin(upkeep::forgets_timers(s))),
     ("b6: traces of notices and reminders go", |s| Box::pin(upkeep::forgets_notices(s))),
+    ("b6: meters between two ids go, the oldest first", |s| Box::pin(upkeep::forgets_meters(s))),
     ("h5: upkeep may run at any time, twice", |s| Box::pin(upkeep::upkeep(s))),
 ];
 

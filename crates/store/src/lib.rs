@@ -205,6 +205,9 @@ pub trait Store: Send + Sync {
     /// `limit` of each, and the answer leads on until none is left.
     async fn forget(&self, before: Time, after: Seq, limit: usize) -> Result<Forgotten>;
 
+    /// Lets go of up to `limit` meters with ids from one (with) to another (without); says how many.
+    async fn forget_meters(&self, from: String, to: String, limit: usize) -> Result<usize>;
+
     // --- reads -----------------------------------------------------------------------------------------------
 
     /// One page of events; at most [`FIND_MAX`], and after at most [`SCAN_MAX`] that were looked at. What is asked for by

@@ -303,6 +303,10 @@ impl Store for MemoryStore {
         Ok(self.tables().forget(before, after, limit.min(CLAIM_MAX)))
     }
 
+    async fn forget_meters(&self, from: String, to: String, limit: usize) -> Result<usize> {
+        Ok(self.tables().forget_meters(&from, &to, limit.min(CLAIM_MAX)))
+    }
+
     async fn find_events(&self, filter: EventFilter) -> Result<EventPage> {
         Ok(self.tables().find_events(&filter))
     }

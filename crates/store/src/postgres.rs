@@ -253,6 +253,10 @@ impl Store for PostgresStore {
         upkeep::forget(&self.upkeep, before, after, limit).await
     }
 
+    async fn forget_meters(&self, from: String, to: String, limit: usize) -> Result<usize> {
+        upkeep::forget_meters(&self.upkeep, &from, &to, limit).await
+    }
+
     async fn find_events(&self, filter: EventFilter) -> Result<EventPage> {
         find::events(&self.pages, &filter).await
     }

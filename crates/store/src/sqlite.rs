@@ -261,6 +261,10 @@ impl Store for SqliteStore {
         self.write(move |tx| upkeep::forget(tx, before, after, limit)).await
     }
 
+    async fn forget_meters(&self, from: String, to: String, limit: usize) -> Result<usize> {
+        self.write(move |tx| upkeep::forget_meters(tx, &from, &to, limit)).await
+    }
+
     async fn find_events(&self, filter: EventFilter) -> Result<EventPage> {
         self.read(move |db| find::events(db, &filter)).await
     }

@@ -2,7 +2,10 @@
 //! routes and rules that ask for one of these mean ours, unless they name the source they mean.
 
 /// Every type that Sekisho announces.
-pub const TYPES: [&str; 59] = [
+pub const TYPES: [&str; 60] = [
+    "alert.fired",
+    "alert.repeated",
+    "alert.resolved",
     "balance.credited",
     "balance.debited",
     "billing.active",
@@ -60,12 +63,13 @@ pub const TYPES: [&str; 59] = [
     "source.gap_closed",
     "source.key_accepted",
     "source.key_refused",
-    "source.recovered",
-    "source.silent",
 ];
 
 /// News for operators, and no fact of business.
-const ALERTS: [&str; 12] = [
+const ALERTS: [&str; 13] = [
+    "alert.fired",
+    "alert.repeated",
+    "alert.resolved",
     "channel.paused",
     "channel.resumed",
     "delivery.dead",
@@ -76,8 +80,6 @@ const ALERTS: [&str; 12] = [
     "source.gap_closed",
     "source.key_accepted",
     "source.key_refused",
-    "source.recovered",
-    "source.silent",
 ];
 
 pub fn is_alert(event_type: &str) -> bool {

@@ -285,6 +285,7 @@ mod tests {
             (Task::Timer(Timer::Forget), "timer", r#""forget""#),
             (Task::Timer(Timer::Anchor), "timer", r#""anchor""#),
             (Task::Timer(Timer::Remind), "timer", r#""remind""#),
+            (Task::Timer(Timer::Watch), "timer", r#""watch""#),
             (Task::Timer(reconcile), "timer", r#"{"reconcile":{"source":"stripe"}}"#),
             (Task::Timer(retry_dead), "timer", r#"{"retry_dead":{"route":"app"}}"#),
             (Task::Timer(wave), "timer", waved),

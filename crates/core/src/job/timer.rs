@@ -18,6 +18,8 @@ pub enum Timer {
     Forget,
     /// Writes down where the audit log ends.
     Anchor,
+    /// Looks at the figures of all nodes, and tells of what is wrong.
+    Watch,
     /// Looks whose morning it is, and has their reminders worked out.
     Remind,
     /// Compares what a source's provider lists with what came. How far back is decided when it runs.
@@ -41,6 +43,7 @@ impl Timer {
             Self::Forget => "forget".into(),
             Self::Anchor => "anchor".into(),
             Self::Remind => "remind".into(),
+            Self::Watch => "watch".into(),
             Self::Reconcile { source } => format!("reconcile/{source}"),
             Self::Deadline { kind, id } => format!("deadline/{kind}/{id}"),
             Self::RetryDead { route, wave: None } => format!("retry_dead/{route}"),
@@ -55,6 +58,7 @@ impl Timer {
             | Self::Forget
             | Self::Anchor
             | Self::Remind
+            | Self::Watch
             | Self::Deadline { .. }
             | Self::RetryDead { .. } => None,
         };
@@ -70,6 +74,7 @@ impl Timer {
                 | Self::Forget
                 | Self::Anchor
                 | Self::Remind
+                | Self::Watch
                 | Self::RetryDead { .. } => Lane::timer(),
             },
             fifo,

@@ -1,5 +1,6 @@
-//! News for operators: a channel or a route that was shut or is open again, a notice or a delivery that did not go out, a key that a provider's API
-//! refuses, a source that is silent or has gaps. Announced as events, so that rules and routes can name them like any other.
+//! News for operators: a channel or a route that was shut or is open again, a notice or a delivery that did not go out, a key that a
+//! provider's API refuses, a source that has gaps, an alert that fires. Announced as events, so that rules and routes can name them
+//! like any other.
 
 use serde_json::{Value, json};
 
@@ -43,10 +44,6 @@ pub enum News {
     KeyAccepted,
     /// Events that never came were read from the provider.
     GapClosed,
-    /// Nothing comes from a source that should speak.
-    Silent,
-    /// It speaks again.
-    Recovered,
     /// We say what the provider denies.
     Differs,
     /// A delivery became a dead letter.
@@ -55,23 +52,28 @@ pub enum News {
     RoutePaused,
     /// They go on.
     RouteResumed,
+    /// An alert fires; it still does; it is over.
+    Fired,
+    Repeated,
+    Resolved,
 }
 
 impl News {
     #[cfg(test)]
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::Paused,
         Self::Resumed,
         Self::Failed,
         Self::KeyRefused,
         Self::KeyAccepted,
         Self::GapClosed,
-        Self::Silent,
-        Self::Recovered,
         Self::Differs,
         Self::DeliveryDead,
         Self::RoutePaused,
         Self::RouteResumed,
+        Self::Fired,
+        Self::Repeated,
+        Self::Resolved,
     ];
 
     /// The type of its event.
@@ -83,12 +85,13 @@ impl News {
             Self::KeyRefused => "source.key_refused",
             Self::KeyAccepted => "source.key_accepted",
             Self::GapClosed => "source.gap_closed",
-            Self::Silent => "source.silent",
-            Self::Recovered => "source.recovered",
             Self::Differs => "source.differs",
             Self::DeliveryDead => "delivery.dead",
             Self::RoutePaused => "route.paused",
             Self::RouteResumed => "route.resumed",
+            Self::Fired => "alert.fired",
+            Self::Repeated => "alert.repeated",
+            Self::Resolved => "alert.resolved",
         }
     }
 
@@ -106,10 +109,6 @@ impl News {
             (Self::KeyAccepted, Language::En) => "An API key is accepted again",
             (Self::GapClosed, Language::Ja) => "届かなかったイベントを取り込みました",
             (Self::GapClosed, Language::En) => "Events that never arrived were read from the provider",
-            (Self::Silent, Language::Ja) => "イベントが届いていません",
-            (Self::Silent, Language::En) => "No events arrive from a source",
-            (Self::Recovered, Language::Ja) => "イベントが再び届いています",
-            (Self::Recovered, Language::En) => "Events arrive from a source again",
             (Self::Differs, Language::Ja) => "決済事業者の記録と一致しません",
             (Self::Differs, Language::En) => "The provider's records differ from ours",
             (Self::DeliveryDead, Language::Ja) => "イベントを配送できませんでした",
@@ -118,6 +117,12 @@ impl News {
             (Self::RoutePaused, Language::En) => "A destination fails: its deliveries are paused",
             (Self::RouteResumed, Language::Ja) => "配送先への配送を再開しました",
             (Self::RouteResumed, Language::En) => "Deliveries to a destination go on",
+            (Self::Fired, Language::Ja) => "警報",
+            (Self::Fired, Language::En) => "An alert fires",
+            (Self::Repeated, Language::Ja) => "警報が続いています",
+            (Self::Repeated, Language::En) => "An alert still fires",
+            (Self::Resolved, Language::Ja) => "警報が解消しました",
+            (Self::Resolved, Language::En) => "An alert is over",
         }
     }
 }
@@ -251,10 +256,12 @@ impl Alert {
 
 /// An alert as its reader sees it.
 pub fn in_words(mut alert: Value, language: Language) -> Value {
-    let title = alert["titles"][language.name()].clone();
-    if let Some(alert) = alert.as_object_mut() {
-        alert.remove("titles");
-        alert.insert("title".into(), title);
+    for (both, one) in [("titles", "title"), ("details", "detail"), ("fields_in", "fields")] {
+        let said = alert[both][language.name()].clone();
+        if let Some(alert) = alert.as_object_mut().filter(|_| !said.is_null()) {
+            alert.remove(both);
+            alert.insert(one.into(), said);
+        }
     }
     alert
 }

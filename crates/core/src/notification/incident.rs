@@ -1,4 +1,5 @@
-//! What is told of one case belongs to one incident: a pager folds it together, and closes it when the case is closed.
+//! What is told of one case, or of one firing of an alert, belongs to one incident: a pager folds it together, and closes it when
+//! it is over.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -7,7 +8,7 @@ use super::Notice;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Incident {
-    /// The same for everything that is told of one episode of a case.
+    /// The same for everything that is told of one episode of a case, or of one firing of an alert.
     pub key: String,
     /// Nothing is left to do.
     pub is_over: bool,
@@ -19,6 +20,10 @@ impl Incident {
         let is_over = match event_type {
             "case.raised" | "case.overdue" | "case.acknowledged" => false,
             "case.resolved" => true,
+            "alert.fired" | "alert.repeated" | "alert.resolved" => {
+                let key = body["about"]["incident"].as_str()?.to_owned();
+                return Some(Self { key, is_over: event_type == "alert.resolved" });
+            }
             _ => return None,
         };
         let (case, episode) = (body["data"]["id"].as_str()?, body["data"]["episode"].as_u64()?);
@@ -47,5 +52,16 @@ mod tests {
         }
         assert_eq!(of("case.resolved"), Some(Incident { key: "case_1/2".into(), is_over: true }));
         assert_eq!(of("payment.paid"), None);
+    }
+
+    #[test]
+    fn h4_all_that_is_told_of_an_alert_has_its_incident_and_its_end_ends_it() {
+        let body = json!({ "about": { "incident": "alert/dead_letters/to:app/3" } });
+        for (event_type, is_over) in
+            [("alert.fired", false), ("alert.repeated", false), ("alert.resolved", true)]
+        {
+            let incident = Incident { key: "alert/dead_letters/to:app/3".into(), is_over };
+            assert_eq!(Incident::of(event_type, &body), Some(incident), "{event_type}");
+        }
     }
 }

@@ -2,8 +2,7 @@
 
 use serde_json::json;
 
-use super::silence::judge;
-use super::{Done, Found, Heard, Rates, ReconcilePolicy, SilenceVerdict, SourceRegister, Window, register};
+use super::{Done, Found, Heard, ReconcilePolicy, SourceRegister, Window, register};
 use crate::actor::Actor;
 use crate::audit::{Entry, Role};
 use crate::notification::Alert;
@@ -22,7 +21,6 @@ pub struct ReconcileResult<'r> {
     /// Where a first run begins.
     pub born: Time,
     pub heard: Option<Heard>,
-    pub rates: &'r Rates,
 }
 
 impl ReconcileResult<'_> {
@@ -54,7 +52,6 @@ impl ReconcileResult<'_> {
             register.deep_tried = Some(self.at);
         }
         register.remember_unheard(self.found);
-        alerts.extend(self.silence(register, policy));
         alerts
     }
 
@@ -115,30 +112,6 @@ impl ReconcileResult<'_> {
         (!is_known)
             .then(|| Alert::of_key(self.source, "list", News::KeyRefused, failure.reason, &detail, self.at))
     }
-
-    fn silence(&self, register: &mut SourceRegister, policy: &ReconcilePolicy) -> Option<Alert> {
-        let verdict = judge(register, self.rates, policy.silent, register.unheard, self.at)?;
-        let (silence, news) = match verdict {
-            SilenceVerdict::Silent(silence) => (silence, News::Silent),
-            SilenceVerdict::Recovered(silence) => (silence, News::Recovered),
-        };
-        let what = if silence.after.is_empty() { "never" } else { &silence.after };
-        let detail = match (news, silence.is_deaf) {
-            (News::Recovered, _) => "webhooks arrive again".to_owned(),
-            (_, true) => {
-                "the provider lists newer events that never arrived: check the webhook endpoint there. \
-                 They are read from its API meanwhile"
-                    .to_owned()
-            }
-            (_, false) => {
-                "no event came for longer than chance explains: check the webhook endpoint at the provider"
-                    .to_owned()
-            }
-        };
-        let alert = Alert::of_source(self.source, news, what, &detail);
-        register.silence = (news == News::Silent).then_some(silence);
-        Some(alert)
-    }
 }
 
 /// The key is right, but may not do this.
@@ -154,18 +127,9 @@ mod tests {
     const NOW: Time = Time::from_ms(1_780_000_000_000);
 
     fn run(found: &Found, failure: Option<&Failure>, register: &mut SourceRegister) -> Vec<&'static str> {
-        let rates = Rates::of([], NOW);
         let window = Window { events_since: NOW, objects_since: NOW, is_deep: false };
-        let run = ReconcileResult {
-            source: "stripe",
-            at: NOW,
-            window,
-            found,
-            failure,
-            born: NOW,
-            heard: None,
-            rates: &rates,
-        };
+        let run =
+            ReconcileResult { source: "stripe", at: NOW, window, found, failure, born: NOW, heard: None };
         run.conclude(register, &ReconcilePolicy::default())
             .into_iter()
             .map(|alert| alert.news.name())
@@ -197,7 +161,7 @@ mod tests {
 
     #[test]
     fn e2_a_run_that_found_nothing_leaves_no_entry_unless_somebody_asked_for_it() {
-        let (found, rates) = (Found::default(), Rates::of([], NOW));
+        let found = Found::default();
         let window = Window { events_since: NOW, objects_since: NOW, is_deep: false };
         let run = ReconcileResult {
             source: "stripe",
@@ -207,7 +171,6 @@ mod tests {
             failure: None,
             born: NOW,
             heard: None,
-            rates: &rates,
         };
         assert_eq!(run.entry(None), None);
         let tomo = Actor { name: "tomo", role: Role::Operator, tenant: None, at: NOW };

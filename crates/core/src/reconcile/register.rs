@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Heard, Silence};
 use crate::state::{Key, Kind};
 use crate::time::{DAY_MS, Time};
 
@@ -36,11 +35,19 @@ pub struct SourceRegister {
     /// The newest first.
     pub differences: Vec<Discrepancy>,
     pub heard: Option<Heard>,
-    pub silence: Option<Silence>,
     /// The oldest event that is newer than all that came by themselves, and was only listed.
     pub unheard: Option<Time>,
     /// Since when Sekisho itself listens without a break, if there was one.
     pub resumed_at: Option<Time>,
+}
+
+/// The last event that came by itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Heard {
+    pub event: String,
+    /// By the provider's clock.
+    pub created: Time,
+    pub received: Time,
 }
 
 /// What a run found, in numbers.

@@ -40,7 +40,7 @@ const fn tenants(needs: Scope, asks: &'static str) -> Right {
 
 use Scope::{Admin, Machine, Nobody, Operate, Read, Write};
 
-const RIGHTS: [Right; 99] = [
+const RIGHTS: [Right; 103] = [
     house(Nobody, "GET /v1/openapi.json"),
     tenants(Read, "GET /v1/audit"),
     house(Read, "GET /v1/audit/export"),
@@ -58,6 +58,10 @@ const RIGHTS: [Right; 99] = [
     tenants(Read, "GET /v1/compensations"),
     house(Read, "GET /v1/compensation_rules"),
     tenants(Read, "GET /v1/compensation_rules/check/{id}"),
+    house(Read, "GET /v1/alerts"),
+    house(Operate, "POST /v1/alerts/{id}/silence"),
+    house(Operate, "POST /v1/alerts/{id}/test"),
+    house(Read, "GET /v1/targets"),
     house(Read, "GET /v1/channels"),
     house(Operate, "POST /v1/channels/{name}/resume"),
     tenants(Read, "GET /v1/customers"),

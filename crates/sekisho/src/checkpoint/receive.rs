@@ -9,6 +9,7 @@ mod traced;
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header, request::Parts};
@@ -91,6 +92,7 @@ impl Visit<'_> {
         let certificate = self.certificate(&request).await?;
         request.certificate = certificate.as_deref();
         let verified = provider::verify(&*source.scheme, request, self.at)?;
+        self.source.counts.meter.accepted.fetch_add(1, Ordering::Relaxed);
         self.check_rate()?;
         let transmission = source.scheme.transmission(&verified);
         let events = match provider::read(&*source.scheme, &verified) {
@@ -297,6 +299,8 @@ impl Visit<'_> {
                     return Err(No::Unavailable);
                 }
             };
+            self.source.counts.published.inc();
+            self.checkpoint.metrics.meters.stored();
             tracing::debug!(source = &*self.source.config.name, event_id, id = %stored.as_event(),
                 request_id = %self.id.as_request(), accepted, "an event was acknowledged");
             ids.push((event_id, stored));

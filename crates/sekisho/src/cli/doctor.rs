@@ -128,8 +128,9 @@ async fn check_routes(config: &Config, add: &mut dyn FnMut(&'static str, Grade, 
         let connected = tokio::time::timeout(SERVER_WAIT, tokio::net::TcpStream::connect((host, port))).await;
         let (grade, text) = match connected {
             Ok(Ok(_)) => (Grade::Good, format!("{name}: {url} answers")),
-            Ok(Err(error)) => (Grade::Look, format!("{name}: no answer at {url} ({error})")),
-            Err(_) => (Grade::Look, format!("{name}: no answer at {url} in time")),
+            // Whatever comes for it only waits.
+            Ok(Err(error)) => (Grade::Bad, format!("{name}: no answer at {url} ({error})")),
+            Err(_) => (Grade::Bad, format!("{name}: no answer at {url} in time")),
         };
         add("routes", grade, text);
     }
@@ -150,9 +151,10 @@ async fn check_channels(config: &Config, add: &mut dyn FnMut(&'static str, Grade
         };
         add("channels", grade, text);
     }
-    if !config.channels.is_empty() && config.notifications.alerts.is_none() {
-        let text = "no alerts are sent when a channel is paused; set [notifications] alerts = \"NAME\"";
-        add("channels", Grade::Look, text.into());
+    if config.notifications.alerts.is_none() {
+        let text = "nobody hears of dead letters, silent sources or paused channels; set [notifications] alerts = \"NAME\" to a [[channel]], \
+                    then `sekisho alerts test dead_letters`";
+        add("alerts", Grade::Look, text.into());
     }
 }
 
@@ -222,9 +224,6 @@ fn reconciliation(name: &str, register: &SourceRegister) -> (Grade, String) {
     let ours = register.differences.iter().filter(|one| one.kind == OURS).count();
     match &register.error {
         Some((_, error)) => (Grade::Bad, format!("{told}; the last run broke off: {error}")),
-        None if register.silence.is_some() => {
-            (Grade::Bad, format!("{told}; no webhooks arrive: check the endpoint at the provider"))
-        }
         None if ours > 0 => {
             let what = count(ours, "difference");
             (Grade::Look, format!("{told}; {what} from the provider, see /console/reconciliation"))
@@ -242,7 +241,11 @@ async fn check_store(config: &Config, add: &mut dyn FnMut(&'static str, Grade, S
             add("store", Grade::Look, format!("{url} does not exist yet; `sekisho serve` creates it"));
             return;
         }
-        Ok(Some(Condition { settings, dead, paused, registers, has_slots, has_fulfilments })) => {
+        Ok(Some(Condition { settings, dead, paused, registers, has_slots, has_fulfilments, firing })) => {
+            for alert in firing {
+                let text = format!("{alert}; see `sekisho alerts`");
+                add("alerts", Grade::Bad, text);
+            }
             dead.iter().for_each(|dead| tell_dead_letters(dead, add));
             tell_paused(&paused, add);
             tell_reconciliations(config, &registers, add);

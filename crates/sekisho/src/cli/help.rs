@@ -33,7 +33,7 @@ const NAME: &str = "sekisho";
 
 /// Every command under the heading that people look for it by.
 const GROUPS: [(&str, &[&str]); 7] = [
-    ("Run", &["serve", "doctor", "config", "migrate", "demo", "bench"]),
+    ("Run", &["serve", "doctor", "alerts", "targets", "config", "migrate", "demo", "bench"]),
     ("Money", &["payments", "billing", "balances", "books"]),
     ("Orders", &["slots", "reservations", "fulfilments", "cases", "compensation", "pages"]),
     (

@@ -1,5 +1,6 @@
 //! Every key that stands in the file once: where it stands, what it means when nobody writes it, and how it is set.
 
+mod alerts;
 mod checkout;
 mod defaults;
 mod orders;
@@ -322,7 +323,6 @@ pub const SETTINGS: &[Setting] = &[
     reconciliation::OVERLAP,
     reconciliation::GRACE,
     reconciliation::EVENTS,
-    reconciliation::SILENT,
     Setting {
         section: "notifications",
         key: "language",
@@ -406,7 +406,7 @@ pub const SETTINGS: &[Setting] = &[
         section: "notifications",
         key: "alerts",
         default: "\"\"",
-        help: "The [[channel]] for alerts to operators: a paused channel, notices that failed.",
+        help: "The [[channel]] for alerts to operators; without one nobody hears of dead letters, silent sources or paused channels.",
         set: |config, given| {
             config.notifications.alerts = Some(given.text()?).filter(|text| !text.is_empty());
             Ok(())
@@ -538,6 +538,28 @@ pub const SETTINGS: &[Setting] = &[
     telemetry::SERVICE,
     telemetry::TRACE_URL,
     telemetry::SENTRY_DSN,
+    alerts::EVERY,
+    alerts::OFF,
+    alerts::DIVISOR,
+    alerts::PUBLISH_FAILURES,
+    alerts::WORKER_ERRORS,
+    alerts::DEAD_LETTERS,
+    alerts::DEAD_LETTERS_OLD,
+    alerts::SLOW,
+    alerts::REJECTIONS,
+    alerts::WRONG_SECRET,
+    alerts::UNUSUAL,
+    alerts::SILENT,
+    alerts::RECONCILIATION,
+    alerts::MAIL_FAILURES,
+    alerts::LATE,
+    alerts::STALLED,
+    alerts::DESTINATION_DOWN,
+    alerts::PUBLISH,
+    alerts::WORKER,
+    alerts::RETRY,
+    alerts::NEW_DEAD_LETTERS,
+    alerts::MAIL,
     Setting {
         section: "log",
         key: "format",

@@ -75,7 +75,7 @@ impl Config {
 mod tests {
     use crate::config::load::tests::check;
 
-    const MAIL: &str = "[[channel]]\nname = \"mail\"\nkind = \"smtp\"\nhost = \"127.0.0.1\"\ntls = \"none\"\nfrom = \"a@example.jp\"\n";
+    const MAIL: &str = "[[channel]]\nname = \"mail\"\nkind = \"smtp\"\nhost = \"127.0.0.1\"\ntls = \"none\"\nauth = \"none\"\nfrom = \"a@example.jp\"\n";
     const CHAT: &str =
         "[[channel]]\nname = \"chat\"\nkind = \"slack\"\nurl = \"https://hooks.slack.com/services/T/B/s\"\n";
 

@@ -41,6 +41,8 @@ pub struct Item {
 /// Section, path, and what it is called; a line without a path begins a group.
 const MENU: &[(&str, &str, &str, &str)] = &[
     ("overview", "/console", "Overview", "概要"),
+    ("alerts", "/console/alerts", "Alerts", "警報"),
+    ("targets", "/console/targets", "Targets", "目標"),
     ("", "", "Money", "お金"),
     ("payments", "/console/payments", "Payments", "決済"),
     ("billing", "/console/billing", "Billing", "定期課金"),

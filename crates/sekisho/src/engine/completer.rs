@@ -11,7 +11,8 @@ use sekisho_core::audit::Entry;
 use sekisho_core::audit::died::{Case, OF_DEAD_LETTERS, is_noted};
 use sekisho_core::change::{ChangeSet, Committed, Ended};
 use sekisho_core::event::About;
-use sekisho_core::job::{Attempt, DeadReason, End, Lane, Lease};
+use sekisho_core::job::{Attempt, DeadReason, End, Lane, Lease, Settle, Task};
+use sekisho_core::time::HOUR_MS;
 use sekisho_core::{Epoch, Time};
 use sekisho_store::{AuditFilter, Error, EventRecord};
 use tokio::sync::Notify;
@@ -22,7 +23,7 @@ use super::lanes::Lanes;
 use super::traces;
 use super::work::Work;
 use crate::stop::Stop;
-use crate::telemetry::JobLabels;
+use crate::telemetry::{JobLabels, RunEnd, RunLabels};
 
 /// Sets committed together.
 const BATCH: usize = 256;
@@ -256,6 +257,40 @@ impl Completer {
             }
         };
         self.base.metrics.jobs.get_or_create(&JobLabels { lane: lane.to_owned(), result }).inc();
+        self.count(work, end);
+    }
+
+    /// For targets and alerts. What could not be tried is no run.
+    fn count(&self, work: &Work, end: &End) {
+        let (is_good, is_dead, result) = match end {
+            End::Done(_) => (true, false, "success"),
+            End::Retry { .. } => (false, false, "retry"),
+            End::Dead(_) => (false, true, "dead"),
+            End::Wait { .. } | End::NotYet => return,
+        };
+        let (job, metrics) = (&work.job, &self.base.metrics);
+        let is_retry = job.tries() > 1;
+        metrics.meters.ran(&job.lane, RunEnd { is_good, is_dead, is_retry });
+        let first = if is_retry { "false" } else { "true" };
+        metrics.runs.get_or_create(&RunLabels { kind: job.task.kind().name(), result, first }).inc();
+        let Some(event) = work.event.as_ref().filter(|_| is_good && job.base == 0) else { return };
+        let stage = match &job.task {
+            Task::Settle(Settle::Once) => "settled",
+            Task::Deliver { .. } => "delivered",
+            Task::Settle(Settle::Again | Settle::Held { .. })
+            | Task::Send { .. }
+            | Task::Notify(_)
+            | Task::Fetch(_)
+            | Task::Refund(_)
+            | Task::Checkout(_)
+            | Task::Timer(_)
+            | Task::Unreadable { .. } => return,
+        };
+        // A replay queues a delivery long after its event came: then the delivery counts from there.
+        let queued = job.lease.job.made_at();
+        let is_replay = queued.ms() - event.received_at.ms() > HOUR_MS;
+        let from = if is_replay { queued } else { event.received_at };
+        metrics.arrived(stage, (self.base.node.now().ms() - from.ms()).max(0));
     }
 }
 

@@ -18,14 +18,12 @@ use sekisho_core::event::Trust;
 use sekisho_core::job::{Outcome, Timer};
 use sekisho_core::provider::Scheme;
 use sekisho_core::queue::Failure;
-use sekisho_core::reconcile::silence::DAYS;
 use sekisho_core::reconcile::{
-    Found, Heard, Rates, Reach, ReconcilePolicy, ReconcileResult, RunOrder, Silent, SourceRegister, Window,
+    Found, Heard, Reach, ReconcilePolicy, ReconcileResult, RunOrder, SourceRegister, Window,
 };
 use sekisho_core::settlement::References;
 use sekisho_core::source_name::Origin;
 use sekisho_core::state::{Versioned, Wanted};
-use sekisho_core::time::{DAY_MS, hour_of};
 use sekisho_store::EventFilter;
 
 use super::accounts::{ApiAccount, ApiAccounts, Use};
@@ -205,17 +203,9 @@ impl Reconciler {
         if let Some(failure) = failure.as_ref().filter(|failure| failure.reason == "store_unavailable") {
             return Err(failure.clone());
         }
-        let (heard, rates) = (heard(base, source).await?, self.rates(base, source, at).await?);
-        let run = ReconcileResult {
-            source,
-            at,
-            window,
-            found: &found,
-            failure: failure.as_ref(),
-            born,
-            heard,
-            rates: &rates,
-        };
+        let heard = heard(base, source).await?;
+        let run =
+            ReconcileResult { source, at, window, found: &found, failure: failure.as_ref(), born, heard };
         let register = if order.dry_run {
             let mut shown = register.clone();
             run.conclude(&mut shown, &self.policy);
@@ -267,16 +257,6 @@ impl Reconciler {
             TransactError::Store(error) => contended(TransactError::Store(error)),
         })
     }
-
-    async fn rates(&self, base: &Base, source: &str, at: Time) -> Result<Rates, Failure> {
-        if self.policy.silent != Silent::Auto {
-            return Ok(Rates::of([], at));
-        }
-        let from = hour_of(at).plus_ms(-DAYS * DAY_MS);
-        let counts = base.store.find_counts(from, at).await.map_err(unavailable)?;
-        let own = counts.iter().filter(|count| count.source == source);
-        Ok(Rates::of(own.map(|count| (count.hour, &*count.event_type, count.events)), at))
-    }
 }
 
 fn contended(error: TransactError<Infallible>) -> Failure {
@@ -308,7 +288,7 @@ async fn first(base: &Base, source: &str, at: Time) -> Result<Time, Failure> {
 }
 
 /// The last event that came by itself.
-async fn heard(base: &Base, source: &str) -> Result<Option<Heard>, Failure> {
+pub async fn heard(base: &Base, source: &str) -> Result<Option<Heard>, Failure> {
     let filter = EventFilter { source: Some(source.to_owned()), limit: HEARD_MAX, ..EventFilter::default() };
     let page = base.store.find_events(filter).await.map_err(unavailable)?;
     let came = || page.events.iter().filter(|event| event.trust != Trust::Fetched.name());

@@ -32,6 +32,7 @@ use crate::config::Config;
 use crate::engine::lane::LanePolicy;
 use crate::engine::{Engine, Ran, Work};
 use crate::env::Env;
+use crate::telemetry::SendLabels;
 use paced_channel::{Paced, PacedChannel};
 use pending::{PendingNotice, clipped};
 use traced::NoticeTry;
@@ -240,6 +241,14 @@ async fn try_all(
         });
         traced.into_iter().for_each(|traced| traced.end(engine, &channel.lane, &sent));
         engine.metrics.delivery_seconds.observe(try_began.elapsed().as_secs_f64());
+        let result = match &sent {
+            message::Sent::Accepted(_) => "accepted",
+            message::Sent::Failed(_) => "failed",
+            message::Sent::Uncertain(_) => "uncertain",
+            message::Sent::Closed { .. } => "closed",
+        };
+        let labels = SendLabels { channel: channel.name.clone(), result };
+        engine.metrics.sends.get_or_create(&labels).inc();
         match channel.tries.after(sent, doubt, n, spent_ms(began)) {
             Then::Done(receipt) => {
                 judge_channel(engine, channel, true);

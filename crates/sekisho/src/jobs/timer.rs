@@ -1,5 +1,5 @@
-//! Timers: schedules that put events in, counts of closed hours, comparing sources with their providers, trying dead letters
-//! again, and letting go of what was kept long enough. Each
+//! Timers: schedules that put events in, counts of closed hours, looking after alerts, comparing sources with their providers, trying
+//! dead letters again, and letting go of what was kept long enough. Each
 //! firing plans the next; a key that names the moment keeps two nodes from planning it twice.
 
 use std::collections::BTreeMap;
@@ -22,7 +22,8 @@ use sekisho_store::CLAIM_MAX;
 use super::deadline::Deadlines;
 use super::reconcile::Reconciler;
 use super::retry_dead::DeadRetrier;
-use super::unavailable;
+use super::watch::Watcher;
+use super::{meters, unavailable};
 use crate::config::{Config, Notifications, Schedule};
 use crate::engine::{Engine, Ran, Work};
 use crate::transact::queue;
@@ -49,6 +50,7 @@ pub struct Timers {
     reconciler: Arc<Reconciler>,
     deadlines: Deadlines,
     dead_retrier: DeadRetrier,
+    watcher: Watcher,
     /// What was planned lately, so that the store is not asked again and again.
     planned: Mutex<Vec<(Timer, Time)>>,
     /// The ends of the audit log's chains that were written down.
@@ -56,7 +58,7 @@ pub struct Timers {
 }
 
 impl Timers {
-    pub fn new(config: &Config, reconciler: Arc<Reconciler>, deadlines: Deadlines) -> Self {
+    pub fn new(config: &Config, reconciler: Arc<Reconciler>, deadlines: Deadlines, watcher: Watcher) -> Self {
         Self {
             schedules: config.schedules.clone(),
             notifications: config.notifications.clone(),
@@ -65,6 +67,7 @@ impl Timers {
             reconciler,
             deadlines,
             dead_retrier: DeadRetrier::new(config),
+            watcher,
             planned: Mutex::default(),
             anchored: Mutex::default(),
         }
@@ -78,6 +81,7 @@ impl Timers {
             (Timer::Count, next_hour.plus_ms(COUNT_AFTER_MS)),
             (Timer::Forget, next_hour.plus_ms(FORGET_AFTER_MS)),
             (Timer::Anchor, next_hour.plus_ms(ANCHOR_AFTER_MS)),
+            (Timer::Watch, self.watcher.next_after(at)),
         ];
         if self.notifications.reminders.is_some() {
             let next = at.ms().div_euclid(QUARTER_MS) * QUARTER_MS + QUARTER_MS;
@@ -115,11 +119,16 @@ impl Timers {
                 // Once more a day later: what failed then may be mended now.
                 for hour in [closed, closed.plus_ms(-DAY_MS)] {
                     engine.store.count_hour(hour).await.map_err(unavailable)?;
+                    // Order matters: an hour that has its meters was counted.
+                    meters::fold(&*engine.store, hour, engine.node.now()).await.map_err(unavailable)?;
                 }
                 (Outcome::SUCCESS, Some(job.due_at.plus_ms(HOUR_MS)))
             }
             Timer::Forget => {
                 let forgotten = self.forget(engine).await.map_err(unavailable)?;
+                if engine.node.may_forget() {
+                    meters::forget(&*engine.store, engine.node.now()).await.map_err(unavailable)?;
+                }
                 let inquiries = self.forget_inquiries(engine).await?;
                 let note = (forgotten + inquiries > 0)
                     .then(|| format!("{forgotten} events and {inquiries} inquiries deleted"));
@@ -138,6 +147,7 @@ impl Timers {
                 (Outcome::SUCCESS, Some(job.due_at.plus_ms(HOUR_MS)))
             }
             Timer::Reconcile { source } => self.reconciler.fire(engine, source, job.due_at).await?,
+            Timer::Watch => return self.watcher.run(engine, job).await,
             Timer::Deadline { kind, id } => return self.deadlines.run(engine, work, kind, id).await,
             Timer::RetryDead { route, wave } => {
                 return self.dead_retrier.run(engine, work, route, wave.as_ref()).await;

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use sekisho_core::alert::announce::subject_name;
+use sekisho_core::alert::{AlertName, AlertPhase, AlertState};
 use sekisho_core::job::Lane;
 use sekisho_core::queue::Breaker;
 use sekisho_core::reconcile::SourceRegister;
@@ -18,6 +20,8 @@ pub struct Condition {
     /// Whether places are sold, and whether something is made for customers.
     pub has_slots: bool,
     pub has_fulfilments: bool,
+    /// Alerts that fire, in words.
+    pub firing: Vec<String>,
 }
 
 pub struct DeadLettersWaiting {
@@ -41,6 +45,7 @@ pub async fn condition(store: &dyn Store, sources: &[&str]) -> Result<Condition>
         registers: registers(store, sources).await.unwrap_or_default(),
         has_slots: has_any(store, Kind::Slot).await.unwrap_or_default(),
         has_fulfilments: has_any(store, Kind::Fulfilment).await.unwrap_or_default(),
+        firing: firing(store).await.unwrap_or_default(),
     })
 }
 
@@ -66,6 +71,16 @@ async fn paused(store: &dyn Store) -> Result<Vec<PausedChannel>> {
         Some(PausedChannel { name, why: breaker.why().map(str::to_owned) })
     });
     Ok(paused.collect())
+}
+
+async fn firing(store: &dyn Store) -> Result<Vec<String>> {
+    let states = super::alert_states(store).await?.into_iter();
+    let firing = states.filter(|(_, state)| state.phase == AlertPhase::Firing);
+    let words = |((alert, subject), state): ((AlertName, String), AlertState)| {
+        let rule = alert.rule();
+        format!("{} ({})", rule.title.0.replace("{}", &subject_name(rule, &subject)), state.value)
+    };
+    Ok(firing.map(words).collect())
 }
 
 async fn registers(store: &dyn Store, sources: &[&str]) -> Result<BTreeMap<String, SourceRegister>> {

@@ -43,6 +43,7 @@ impl Reconciliation {
         provider: Option<&str>,
         enabled: bool,
         register: Option<&SourceRegister>,
+        silent_since: Option<Time>,
     ) -> Self {
         let known = register.cloned().unwrap_or_default();
         Self {
@@ -58,7 +59,7 @@ impl Reconciliation {
             figures: known.last.into(),
             days: known.days.iter().map(|(date, day)| (date.clone(), day.into())).collect(),
             differences: known.differences.iter().map(Into::into).collect(),
-            silent_since: known.silence.map(|silence| silence.since),
+            silent_since,
         }
     }
 }

@@ -251,6 +251,7 @@ fn d7_a_top_up_is_credited_once_and_taken_back_with_its_refund() {
             "balance.credited",
             "balance.credited",
             "balance.debited",
+            "case.raised",
             "payment.paid",
             "payment.partially_refunded",
             "payment.refund_failed",

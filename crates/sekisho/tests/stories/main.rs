@@ -13,6 +13,7 @@
 
 mod support;
 
+mod alerts;
 mod api;
 mod apps;
 mod attacks;

@@ -133,7 +133,7 @@ fn b4_a_preview_changes_nothing() {
             .type_in(&["audit", "list", "--action", "dead_letter.retried"])
             .done()
             .mentions(&["no entries"]);
-        gateway.type_in(&["dead", "retry"]).failed(1).mentions(&["specify ids"]);
+        gateway.type_in(&["dead", "retry"]).failed(2).mentions(&["specify ids"]);
     });
 }
 

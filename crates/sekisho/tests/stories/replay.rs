@@ -68,7 +68,7 @@ fn b4_replay_never_repeats_a_delivery_that_was_made() {
         );
         assert_eq!(app.counts().processed, 3);
         gateway.type_in(&["audit"]).done().mentions(&["event.replayed", "cli:"]);
-        gateway.type_in(&["events", "replay"]).failed(1).mentions(&["specify ids"]);
+        gateway.type_in(&["events", "replay"]).failed(2).mentions(&["specify ids"]);
         gateway
             .type_in(&["events", "replay", "evt_none"])
             .failed(1)

@@ -315,6 +315,25 @@ pub async fn forgets_requests(store: Arc<dyn Store>) {
     }
 }
 
+pub async fn forgets_meters(store: Arc<dyn Store>) {
+    let meter = |id: &str| Key::new(things::Kind::Meter, id);
+    let ids = ["001/1", "002/1", "002/2", "003/1", "h/001"];
+    for key in ids.map(meter).into_iter().chain([payment("002/1")]) {
+        assert_eq!(commit(&store, writes(vec![write(&key, 0, "{}")])).await, APPLIED);
+    }
+    let forget = async |from: &str, to: &str, limit| {
+        store.forget_meters(from.to_owned(), to.to_owned(), limit).await.expect(UP)
+    };
+    assert_eq!(forget("", "003", 0).await, 0);
+    assert_eq!(forget("", "003", 2).await, 2);
+    assert_eq!(version(&store, &meter("002/2")).await, 1, "a step at a time, the oldest first");
+    assert_eq!((forget("", "003", 9).await, forget("", "003", 9).await), (1, 0));
+    for (key, stays) in [(meter("001/1"), 0), (meter("003/1"), 1), (meter("h/001"), 1), (payment("002/1"), 1)]
+    {
+        assert_eq!(version(&store, &key).await, stays, "{key:?}");
+    }
+}
+
 pub async fn forgets_timers(store: Arc<dyn Store>) {
     let mut new = Arrivals::new(1);
     let epoch = join(&store).await;

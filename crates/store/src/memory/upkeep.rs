@@ -131,6 +131,13 @@ impl Tables {
         old.len()
     }
 
+    pub(super) fn forget_meters(&mut self, from: &str, to: &str, limit: usize) -> usize {
+        let is_old = |key: &&Key| key.kind == state::Kind::Meter && (from..to).contains(&&*key.id);
+        let old: BTreeSet<Key> = self.states.keys().filter(is_old).take(limit).cloned().collect();
+        self.states.retain(|key, _| !old.contains(key));
+        old.len()
+    }
+
     /// The traces of a finished job.
     fn erase(&mut self, job: Seq) {
         self.outcomes.remove(&job);

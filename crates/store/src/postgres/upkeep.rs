@@ -245,6 +245,22 @@ pub async fn forget(link: &Link, before: Time, after: Seq, limit: usize) -> Resu
     Ok(Forgotten { events, next })
 }
 
+/// Rows of meters between two ids, the oldest first.
+const FORGET_METERS: &str = "
+WITH old AS MATERIALIZED (
+    SELECT id FROM state WHERE kind = 'meter' AND id >= $1 AND id < $2
+    ORDER BY id
+    LIMIT $3
+    FOR UPDATE SKIP LOCKED
+), meters AS (
+    DELETE FROM state USING old WHERE state.kind = 'meter' AND state.id = old.id
+)
+SELECT count(*) FROM old";
+
+pub async fn forget_meters(link: &Link, from: &str, to: &str, limit: usize) -> Result<usize> {
+    count(&link.query(FORGET_METERS, &[&from, &to, &limit_of(limit, CLAIM_MAX)]).await?, 0)
+}
+
 /// A count that a statement answers with.
 fn count(rows: &[Row], place: usize) -> Result<usize> {
     let count: i64 = rows.first().map_or(Ok(0), |row| value(row, place))?;

@@ -167,6 +167,16 @@ fn forget_requests(tx: &Connection, before: Time, limit: i64) -> rusqlite::Resul
     Ok(ids.len())
 }
 
+/// Rows of meters between two ids, the oldest first; says how many.
+pub fn forget_meters(tx: &Connection, from: &str, to: &str, limit: usize) -> rusqlite::Result<usize> {
+    let mut delete = tx.prepare_cached(
+        "DELETE FROM state WHERE kind = 'meter' AND id IN (
+             SELECT id FROM state WHERE kind = 'meter' AND id >= $1 AND id < $2 ORDER BY id LIMIT $3
+         )",
+    )?;
+    delete.execute(params![from, to, limit.min(CLAIM_MAX) as i64])
+}
+
 /// The traces of a finished job.
 fn erase(tx: &Connection, job: Seq) -> rusqlite::Result<()> {
     tx.prepare_cached("DELETE FROM outcome WHERE job = $1")?.execute([job.as_i64()])?;

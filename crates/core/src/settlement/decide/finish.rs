@@ -270,7 +270,9 @@ fn note(about: &mut About, key: &Key, tenant: Option<String>) {
         | Kind::Compensation
         | Kind::Inquiry
         | Kind::HouseKey
-        | Kind::Installation => {}
+        | Kind::Installation
+        | Kind::Meter
+        | Kind::Alert => {}
     }
 }
 

@@ -4,6 +4,7 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use http::{HeaderValue, StatusCode, header};
 use sekisho_core::provider::RequestRefusal;
@@ -98,6 +99,7 @@ impl Visit<'_> {
             }
             No::Overloaded(Overloaded { retry_after }) => {
                 counts.overloaded.inc();
+                self.not_published();
                 come_again("urn:sekisho:problem:overloaded", "Overloaded; retry later", retry_after)
             }
             No::RateLimited => {
@@ -106,6 +108,7 @@ impl Visit<'_> {
             }
             No::Unavailable => {
                 counts.unavailable.inc();
+                self.not_published();
                 come_again("urn:sekisho:problem:unavailable", "The event could not be stored in time", 5)
             }
             No::Unconfirmed(reason) => {
@@ -125,7 +128,12 @@ impl Visit<'_> {
             ),
             No::Address => self.reject("address_not_allowed", "the caller's address is not in allow_ips"),
             No::SecondBody => self.reject("second_body", "another body came by this transmission before"),
-            No::Forged(refusal) => self.reject(refusal.reason(), &refusal.to_string()),
+            No::Forged(refusal) => {
+                if matches!(refusal, RequestRefusal::BadSignature | RequestRefusal::BadToken) {
+                    counts.meter.wrong_signature.fetch_add(1, Ordering::Relaxed);
+                }
+                self.reject(refusal.reason(), &refusal.to_string())
+            }
         };
         problem.request_id = Some(self.id.as_request().to_string().into());
         let mut answer = problem.into_response();
@@ -141,8 +149,15 @@ impl Visit<'_> {
 
     fn reject(&self, reason: &'static str, detail: &str) -> Problem {
         self.source.counts.rejected.inc();
+        self.source.counts.meter.refused.fetch_add(1, Ordering::Relaxed);
         self.turned_away(reason, detail);
         Problem::new(self.source.config.reject_status, "urn:sekisho:problem:refused", "Request rejected")
+    }
+
+    /// What the provider offered was not taken: it is asked to come again.
+    fn not_published(&self) {
+        self.source.counts.unpublished.inc();
+        self.checkpoint.metrics.meters.unstored();
     }
 
     fn malformed(&self, reason: &'static str, detail: &str) {

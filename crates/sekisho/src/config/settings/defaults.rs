@@ -4,11 +4,13 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
 use ipnet::IpNet;
+use sekisho_core::alert::AlertPolicy;
 use sekisho_core::notification::House;
 use sekisho_core::notification::template::Templates;
 use sekisho_core::reconcile;
 use sekisho_core::settlement::References;
 use sekisho_core::settlement::follow::OrderPolicy;
+use sekisho_core::target::TargetPolicy;
 use sekisho_core::user::Rank;
 use sekisho_store::StoreUrl;
 use tracing::level_filters::LevelFilter;
@@ -85,6 +87,8 @@ impl Default for Config {
                 ],
             },
             metrics: Readers::Private,
+            alerts: AlertPolicy::default(),
+            targets: TargetPolicy::default(),
             telemetry: Telemetry::default(),
             log: Log { format: LogFormat::Auto, level: LevelFilter::INFO, events: 1.0 },
             sources: Vec::new(),

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use sekisho_core::pattern::Pattern;
-use sekisho_core::reconcile::Silent;
 
 use super::super::given::Given;
 use super::{Setting, at_least};
@@ -54,24 +53,6 @@ pub const EVENTS: Setting = Setting {
             return Err("expected at most 11 types".into());
         }
         config.reconcile.events = types.into_iter().filter(|one| !one.is_empty()).map(Pattern::new).collect();
-        Ok(())
-    },
-};
-
-pub const SILENT: Setting = Setting {
-    section: SECTION,
-    key: "silent",
-    default: "\"auto\"",
-    help: "When operators hear that no events come: auto (when it can't be chance), after a time such as \"24h\", or off.",
-    set: |config, given| {
-        config.reconcile.silent = match given.text().as_deref() {
-            Ok("auto") => Silent::Auto,
-            Ok("off") => Silent::Off,
-            _ => {
-                let wanted = "expected \"auto\", \"off\" or a time such as \"24h\"";
-                Silent::AfterMs(ms(given, Duration::from_secs(1)).map_err(|_| wanted)?)
-            }
-        };
         Ok(())
     },
 };

@@ -145,8 +145,11 @@ pub fn action(code: &str, lang: Language) -> &str {
             ("the provider accepts our API key again", "プロバイダーの API キーが再び有効")
         }
         "source.key_refused" => ("the provider refuses our API key", "プロバイダーが API キーを拒否"),
-        "source.silent" => ("no events arrive from a source", "イベントが届いていないことを検知"),
-        "source.recovered" => ("events arrive from a source again", "イベントの受信が再開"),
+        "alert.fired" => ("an alert fires", "警報が発生"),
+        "alert.repeated" => ("an alert still fires", "警報が継続"),
+        "alert.resolved" => ("an alert is over", "警報が解消"),
+        "alert.silenced" => ("silenced an alert", "警報を一時停止"),
+        "alert.tried" => ("sent a trial of an alert", "警報のテストを送信"),
         "source.tested" => ("a test event was sent", "テストイベントを送信"),
         "user.left" => ("a user logged out", "ログアウト"),
         "audit.anchored" => ("the log was anchored", "監査ログにアンカーを記録"),

@@ -39,6 +39,7 @@ async fn g1_the_receiver_can_check_and_dedupe_it() {
         assert!(is_believed(&got, WHSEC) && !is_believed(&got, "whsec_b2xkIHNlY3JldA=="));
         let expected = json!({
             "id": "ntc_1",
+            "closes": false,
             "key": "refund/re_1",
             "template": "refund_failed",
             "language": "ja",

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use sekisho_core::actor::Actor;
+use sekisho_core::alert::{AlertName, AlertPhase, AlertState};
 use sekisho_core::reconcile::{RunOrder, SourceRegister};
 use sekisho_store::Store;
 
@@ -82,8 +83,12 @@ impl Reconciler {
         provider: Option<&str>,
     ) -> Result<Reconciliation> {
         let key = SourceRegister::key(source);
-        let loaded = store.load(Vec::new(), vec![key.clone()]).await?;
+        let silent = AlertState::key(AlertName::Silent, source);
+        let loaded = store.load(Vec::new(), vec![key.clone(), silent.clone()]).await?;
         let register = loaded.read::<SourceRegister>(&key)?.map(|known| known.value);
-        Ok(Reconciliation::of(source, provider, self.compares(source), register.as_ref()))
+        let silent = loaded.read::<AlertState>(&silent).ok().flatten().map(|known| known.value);
+        let fires = silent.filter(|state| state.phase == AlertPhase::Firing);
+        let since = fires.and_then(|state| state.since);
+        Ok(Reconciliation::of(source, provider, self.compares(source), register.as_ref(), since))
     }
 }

@@ -174,6 +174,12 @@ impl PendingNotice {
         let status = notice.status();
         let labels = NoticeLabels { channel: notice.channel.clone(), status: status.name() };
         engine.metrics.notices.get_or_create(&labels).inc();
+        // Only a mail has an address.
+        if notice.to.is_some()
+            && matches!(status, NoticeStatus::Sent | NoticeStatus::Failed | NoticeStatus::Uncertain)
+        {
+            engine.metrics.meters.mailed(&notice.channel, status == NoticeStatus::Sent);
+        }
         tracing::info!(
             notice = self.id,
             channel = notice.channel,

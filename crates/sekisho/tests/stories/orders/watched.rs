@@ -201,6 +201,7 @@ passed_on! {
     upkeep(now: Time) -> ();
     count_hour(hour: Time) -> ();
     forget(before: Time, after: Seq, limit: usize) -> Forgotten;
+    forget_meters(first: String, last: String, limit: usize) -> usize;
     find_events(filter: EventFilter) -> EventPage;
     find_event(seq: Seq) -> Option<EventRecord>;
     find_dead(filter: DeadFilter) -> Vec<DeadLetter>;

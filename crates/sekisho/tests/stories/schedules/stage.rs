@@ -147,7 +147,9 @@ impl<'s> Stage<'s> {
                 | Kind::Compensation
                 | Kind::Inquiry
                 | Kind::HouseKey
-                | Kind::Installation => {}
+                | Kind::Installation
+                | Kind::Meter
+                | Kind::Alert => {}
             }
         }
     }
