@@ -140,15 +140,12 @@ impl CaseFacts {
 
     /// Takes in what a node says.
     pub fn hear(&mut self, report: &FaultReport, at: Time) {
-        match report.since {
-            Some(since) => {
-                let known = self.reports.entry(report.by.clone()).or_insert(FaultStanding { since, at });
-                *known = FaultStanding { since: known.since.min(since), at: known.at.max(at) };
-            }
-            None => {
-                self.reports.remove(&report.by);
-                self.reports.retain(|_, known| at.ms() - known.at.ms() < report.lasts_ms);
-            }
+        if let Some(since) = report.since {
+            let known = self.reports.entry(report.by.clone()).or_insert(FaultStanding { since, at });
+            *known = FaultStanding { since: known.since.min(since), at: known.at.max(at) };
+        } else {
+            self.reports.remove(&report.by);
+            self.reports.retain(|_, known| at.ms() - known.at.ms() < report.lasts_ms);
         }
     }
 

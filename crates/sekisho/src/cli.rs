@@ -235,7 +235,7 @@ pub fn main() -> ExitCode {
     let chosen = cli.command.unwrap_or_else(|| Command::Serve(serve::Args::default()));
     let result = runtime.block_on(async {
         match chosen {
-            Command::Serve(args) => serve::run(args, &context).await,
+            Command::Serve(args) => Box::pin(serve::run(args, &context)).await,
             Command::Demo(args) => demo::run(args, &context).await,
             Command::Trigger(args) => trigger::run(args, &context).await,
             Command::Send(args) => send::run(args, &context).await,

@@ -51,13 +51,11 @@ pub async fn change_reservation(
             return Ok(Prepared::Answer(answered));
         }
         let (known, input) = asked(loaded, env, policy, id, change, actor)?;
-        Ok(match input {
-            Some(input) => Prepared::Decide(vec![input], known),
-            None => {
-                let answer = view::reservation_with_link(id, &known, actor.at, policy);
-                Prepared::Answer(Answered { answer, repeated: false })
-            }
-        })
+        let Some(input) = input else {
+            let answer = view::reservation_with_link(id, &known, actor.at, policy);
+            return Ok(Prepared::Answer(Answered { answer, repeated: false }));
+        };
+        Ok(Prepared::Decide(vec![input], known))
     };
     let answer = |known: ReservationFacts, made: &Change| {
         let after = match made.writes.iter().find(|write| write.key == key) {

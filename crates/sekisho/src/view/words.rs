@@ -64,10 +64,9 @@ pub fn status(word: &str, lang: Language) -> (Tone, &str) {
         // reservations, cases, inquiries and rules
         "hold" => (Tone::Wait, "held", "仮押さえ中"),
         "confirmed" => (Tone::Good, "confirmed", "確定"),
-        "case_open" => (Tone::Bad, "open", "未対応"),
+        "case_open" | "inquiry_open" => (Tone::Bad, "open", "未対応"),
         "acknowledged" => (Tone::Wait, "acknowledged", "対応中"),
         "resolved" => (Tone::Good, "resolved", "解決済み"),
-        "inquiry_open" => (Tone::Bad, "open", "未対応"),
         "answered" => (Tone::Good, "closed", "対応済み"),
         "idle" => (Tone::Plain, "does not hold", "該当なし"),
         "rule_waiting" => (Tone::Wait, "holds", "該当"),

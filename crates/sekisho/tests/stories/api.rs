@@ -67,6 +67,7 @@ fn h2_every_route_needs_a_key() {
                 _ if path.starts_with("/v1/users") => 403,
                 (true, _) if path.ends_with("/resend") || path.ends_with("/refunds") => 422,
                 (true, _) if is_of_orders(&path) && method == "POST" => 422,
+                (true, _) if path.ends_with("/silence") => 422,
                 (true, _) if path.ends_with("/release") => 400,
                 (true, _) => 404,
                 (false, 201) => 422,

@@ -175,7 +175,7 @@ fn r13_memory_and_postgresql_give_the_same_answers() {
 fn r13_the_stories_reach_every_kind_of_answer() {
     let mut all = String::new();
     runtime().block_on(async {
-        for seed in 0..400 {
+        for seed in 0..800 {
             let story = Author::new(seed).story();
             all += &Player::play(Arc::new(MemoryStore::default()), &story).await.join("\n");
         }

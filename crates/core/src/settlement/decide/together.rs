@@ -36,14 +36,13 @@ impl Batch<'_, '_> {
     ) -> Result<(), String> {
         for part in parts {
             match part {
-                OrderPart::Hold(_) | OrderPart::Renewal(_) => {}
+                // Decided before the rest.
+                OrderPart::Hold(_) | OrderPart::Renewal(_) | OrderPart::Probe(_) => {}
                 OrderPart::Reservation { id, facts } => self.orders.join_reservation(n, id, facts)?,
                 OrderPart::NewFulfilment { id, facts } => self.orders.new_fulfilment(n, id, facts),
                 OrderPart::Fulfilment { id, facts } => self.orders.join_fulfilment(n, id, facts)?,
                 OrderPart::Case { id, word } => self.orders.hear_of_case(n, id, word, terms)?,
                 OrderPart::Fault(report) => self.orders.hear_of_fault(n, report, terms)?,
-                // Decided with the holds.
-                OrderPart::Probe(_) => {}
                 OrderPart::Deadline(anchor) => self.orders.touch(anchor.clone(), n),
             }
         }

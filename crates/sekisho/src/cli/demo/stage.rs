@@ -149,8 +149,19 @@ impl Stage {
             grace: Duration::from_secs(GRACE_S),
         };
         let planetarium = Some(Backstage { settings, stripe, heard });
-        let (_database, _folder) = (database, folder);
-        Ok(Self { server, app, shop, programme, key, planetarium, seed, kind, store, _database, _folder })
+        Ok(Self {
+            server,
+            app,
+            shop,
+            programme,
+            key,
+            planetarium,
+            seed,
+            kind,
+            store,
+            _database: database,
+            _folder: folder,
+        })
     }
 
     /// Lets the visitors in; once.

@@ -20,6 +20,7 @@ use crate::view::order_words;
 
 const NOTE_MAX: usize = 1_000;
 
+#[expect(clippy::struct_excessive_bools, reason = "a page asks each by itself")]
 #[derive(Template)]
 #[template(path = "console/case.html")]
 struct CasePage {

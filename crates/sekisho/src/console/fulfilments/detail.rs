@@ -16,6 +16,7 @@ use crate::console::trouble::{Resource, Trouble};
 use crate::queries::{self, OrderRecords};
 use crate::types::{FulfilmentResult, FulfilmentRun};
 
+#[expect(clippy::struct_excessive_bools, reason = "a page asks each by itself")]
 #[derive(Template)]
 #[template(path = "console/fulfilment.html")]
 struct FulfilmentPage {

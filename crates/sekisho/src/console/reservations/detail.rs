@@ -18,6 +18,7 @@ use crate::queries;
 use crate::types::CustomerLink;
 use crate::view::{order_words, show};
 
+#[expect(clippy::struct_excessive_bools, reason = "a page asks each by itself")]
 #[derive(Template)]
 #[template(path = "console/reservation.html")]
 struct ReservationPage {

@@ -30,6 +30,10 @@ struct Shop {
     holds: Holds,
 }
 
+fn actor() -> Actor<'static> {
+    Actor { name: "test", role: Rank::Admin.role(), tenant: None, at: now() }
+}
+
 impl Shop {
     async fn open() -> Self {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
@@ -39,17 +43,13 @@ impl Shop {
         Self { room, store, known, env: Env::system(), holds: Holds::new(Env::system(), None) }
     }
 
-    fn actor(&self) -> Actor<'static> {
-        Actor { name: "test", role: Rank::Admin.role(), tenant: None, at: now() }
-    }
-
     fn policy(&self) -> &Arc<OrderPolicy> {
         &self.known.orders
     }
 
     async fn hold(&self, body: Value) -> Value {
         let body = serde_json::from_value(body).unwrap();
-        let actor = self.actor();
+        let actor = actor();
         let draft = HoldDraft::read(body, self.known.reservations, self.policy(), &actor).unwrap();
         self.holds.hold(&self.store, self.policy(), draft, None, actor.at).await.unwrap().answer
     }
@@ -69,9 +69,7 @@ impl Shop {
                 error: Some("out of memory".into()),
                 url: None,
             };
-            acts::take_result(&*self.store, &self.env, self.policy(), &made, body, &self.actor())
-                .await
-                .unwrap();
+            acts::take_result(&*self.store, &self.env, self.policy(), &made, body, &actor()).await.unwrap();
         }
         let case = sekisho_core::case::id_of("RENDER_FAILURE", &made);
         (id, made, case)
@@ -173,7 +171,7 @@ async fn h1_a_slot_says_who_has_its_places_and_is_made_larger_but_not_too_small(
     let slot =
         json!({ "id": "dome:1", "capacity": 3, "title": "Winter stars", "livemode": false, "tenant": null });
     let body = serde_json::from_value(slot).unwrap();
-    acts::set_slot(&*shop.store, shop.policy(), body, None, &shop.actor()).await.unwrap();
+    acts::set_slot(&*shop.store, shop.policy(), body, None, &actor()).await.unwrap();
     let held = json!({ "slot": "dome:1", "quantity": 2, "reference": "R-1", "livemode": false, "customer": HOSTILE,
         "payment": { "amount": 100, "currency": "jpy" } });
     shop.hold(held).await;
@@ -194,7 +192,7 @@ async fn h1_a_slot_says_who_has_its_places_and_is_made_larger_but_not_too_small(
     assert_eq!(room.act(Rank::Operator, path, "capacity=9").await.status(), 404);
     // Slots that are too large to count say so.
     let body = serde_json::from_value(json!({ "id": "stadium", "capacity": 80_000 })).unwrap();
-    acts::set_slot(&*shop.store, shop.policy(), body, None, &shop.actor()).await.unwrap();
+    acts::set_slot(&*shop.store, shop.policy(), body, None, &actor()).await.unwrap();
     room.look(Rank::Viewer, "/console/slots/stadium").await.says(&["80,000", "up to: 51,200"]);
 }
 
@@ -329,7 +327,7 @@ async fn f8_an_inquiry_shows_its_order_and_is_closed() {
             language: Language::Ja,
             closed: None,
         };
-        acts::receive_inquiry(&*shop.store, &shop.env, NewInquiry { facts }, &shop.actor()).await.unwrap()
+        acts::receive_inquiry(&*shop.store, &shop.env, NewInquiry { facts }, &actor()).await.unwrap()
     };
     let first = ask(&format!("動画はいつ届きますか {HOSTILE}")).await;
     let second = ask("書き忘れました hanako@example.jp").await;

@@ -186,13 +186,12 @@ impl Planted {
                 set.writes.retain(|write| !is_cancel || write.key.kind != Kind::SlotBlock);
             }
             Some(OrderBug::ConfirmedWithoutPlace) => {
-                if set.events.iter().any(|told| told.event_type == "payment.refund_ordered") {
-                    of_kind(set, Kind::Reservation, |facts| {
-                        if facts["cancelled"].is_null() {
-                            facts["confirmed"] = json!(facts["lapsed"].as_u64().unwrap_or(0) + 1);
-                        }
-                    });
-                }
+                let is_ordered = set.events.iter().any(|told| told.event_type == "payment.refund_ordered");
+                of_kind(set, Kind::Reservation, |facts| {
+                    if is_ordered && facts["cancelled"].is_null() {
+                        facts["confirmed"] = json!(facts["lapsed"].as_u64().unwrap_or(0) + 1);
+                    }
+                });
             }
             Some(OrderBug::RefundOrderedTwice) => of_kind(set, Kind::Payment, |facts| {
                 let orders = facts.get_mut("refund_orders").and_then(Value::as_object_mut);

@@ -281,9 +281,10 @@ impl Desk {
             let sets = self.decide(&left).await;
             let mut again = Vec::new();
             for (members, set) in sets {
-                let committed = match set.is_empty() {
-                    true => Ok(vec![Committed::Applied { repeated: Vec::new() }]),
-                    false => self.store.commit(vec![set]).await,
+                let committed = if set.is_empty() {
+                    Ok(vec![Committed::Applied { repeated: Vec::new() }])
+                } else {
+                    self.store.commit(vec![set]).await
                 };
                 if !matches!(committed.as_deref(), Ok([Committed::Applied { .. }])) {
                     again.extend(members);

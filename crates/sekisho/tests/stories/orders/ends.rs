@@ -50,7 +50,7 @@ impl Ledger {
                 faults.push(format!("what was paid for failed for good, and the money stayed: {one:?}"));
             }
         }
-        self.check_books(written, till, &mut faults);
+        Self::check_books(written, till, &mut faults);
         faults
     }
 
@@ -70,7 +70,7 @@ impl Ledger {
             && !seen.cases.values().find(of).is_some_and(is_by_hand)
     }
 
-    fn check_books(&self, written: &Written, till: &Till, faults: &mut Vec<String>) {
+    fn check_books(written: &Written, till: &Till, faults: &mut Vec<String>) {
         if written.uneven > 0 {
             faults.push(format!("{} changes of the books don't sum to zero", written.uneven));
         }

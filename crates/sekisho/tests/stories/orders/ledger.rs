@@ -23,6 +23,7 @@ pub type HallKey = (String, Option<String>, bool);
 
 /// One booking, as its customer and the shop know it.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a thing that happened or not")]
 pub struct Booking {
     pub id: String,
     pub number: String,

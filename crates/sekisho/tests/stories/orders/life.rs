@@ -98,7 +98,7 @@ impl Life {
             rng,
             mail: Vec::new(),
             sweep,
-            is_made: seed % 2 == 0,
+            is_made: seed.is_multiple_of(2),
             nodes,
             begun,
             mark,
@@ -139,7 +139,7 @@ impl Life {
                 1 => self.deliver().await,
                 2 | 3 => self.make().await,
                 4 => self.see_to_cases().await,
-                _ => self.pass_time().await,
+                _ => self.pass_time(),
             }
         } else {
             self.act().await;
@@ -157,7 +157,7 @@ impl Life {
             7..=9 => self.deliver().await,
             10 => self.visit_session().await,
             11 => self.call_off().await,
-            12..=14 => self.pass_time().await,
+            12..=14 => self.pass_time(),
             15 => self.make().await,
             16 => self.see_to_cases().await,
             17 => self.give_back().await,
@@ -196,7 +196,7 @@ impl Life {
             let mut body = json!({
                 "slot": hall, "quantity": seats, "reference": number, "hold": text, "livemode": live,
                 "tenant": house, "payment": { "amount": price, "currency": "jpy" },
-                "starts_at": starts.map(|at| sekisho_core::Time::from_ms(at)),
+                "starts_at": starts.map(sekisho_core::Time::from_ms),
             });
             if self.is_made || self.rng.chance(0.3) {
                 body["fulfilment"] = json!({ "kind": "video" });
@@ -346,7 +346,7 @@ impl Life {
         }
     }
 
-    async fn pass_time(&mut self) {
+    fn pass_time(&mut self) {
         let now = self.desk.now();
         let ms = match self.rng.below(5) {
             // To the very end of some hold, or a moment before or after it.
