@@ -130,8 +130,11 @@ impl Timers {
                     meters::forget(&*engine.store, engine.node.now()).await.map_err(unavailable)?;
                 }
                 let inquiries = self.forget_inquiries(engine).await?;
-                let note = (forgotten + inquiries > 0)
-                    .then(|| format!("{forgotten} events and {inquiries} inquiries deleted"));
+                let note = match (forgotten, inquiries) {
+                    (0, 0) => None,
+                    (events, 0) => Some(format!("{events} events deleted")),
+                    (events, inquiries) => Some(format!("{events} events and {inquiries} inquiries deleted")),
+                };
                 (
                     Outcome::Success { note },
                     Some(hour_of(engine.node.now()).plus_ms(HOUR_MS + FORGET_AFTER_MS)),
