@@ -1,5 +1,6 @@
 //! One running process: opens the store, joins it, starts the roles asked for, and stops them in order.
 
+mod beginning;
 mod buried;
 mod commands;
 mod stage;
@@ -10,15 +11,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use sekisho_core::Secret;
 use sekisho_core::alert::AlertPolicy;
-use sekisho_core::link::LinkKeys;
 use sekisho_core::target::TargetPolicy;
-use sekisho_core::{Secret, Time};
-use sekisho_store::{Access, OpenError, Store};
-use tokio::net::{TcpListener, TcpSocket};
-use tokio::time::Instant;
+use sekisho_store::{Access, Store};
+use tokio::net::TcpListener;
 
-use crate::acts::Refusal;
 use crate::api::Auth;
 use crate::attempts::Attempts;
 use crate::checkpoint::committer::Committer;
@@ -36,8 +34,9 @@ use crate::jobs::meters::MeterWriter;
 use crate::node::{Health, Node};
 use crate::telemetry::{Metrics, Reporter, Tracer};
 use crate::watch::OrderWatch;
-use crate::{acts, api, console, customer, jobs, pages, queries};
+use crate::{acts, api, console, customer, jobs, pages};
 
+use beginning::{bind, link_keys, warn_of_names, when_the_database_is_there};
 use stage::TaskStage;
 
 pub use commands::{Needs, examine, migrate, open_api};
@@ -102,80 +101,6 @@ const EXIT_UNFINISHED: i32 = 1;
 const LAST_WRITES: Duration = Duration::from_secs(5);
 /// Connections that may wait to be accepted: a burst of them is not turned away.
 const BACKLOG: u32 = 4_096;
-
-/// While the database is away at a start, it is asked this often,
-const ASK_AGAIN: Duration = Duration::from_millis(500);
-/// and said this often that it is awaited.
-const SAY_AGAIN: Duration = Duration::from_secs(30);
-
-/// Waits for a database that is away: it starts, stops, changes hands, or comes up after us. Nothing but a signal ends that;
-/// what waiting can't heal is an error at once.
-async fn when_the_database_is_there<T>(mut act: impl AsyncFnMut() -> anyhow::Result<T>) -> anyhow::Result<T> {
-    let mut said: Option<Instant> = None;
-    loop {
-        match act().await {
-            Err(error) if is_passing(&error) => {
-                if said.is_none_or(|at| at.elapsed() >= SAY_AGAIN) {
-                    tracing::warn!(
-                        error_type = "store_unavailable",
-                        reason = format!("{error:#}"),
-                        "the database is unavailable; waiting for it before accepting requests"
-                    );
-                    said = Some(Instant::now());
-                }
-                tokio::time::sleep(ASK_AGAIN).await;
-            }
-            Ok(done) => {
-                if said.is_some() {
-                    tracing::info!("the database is available");
-                }
-                return Ok(done);
-            }
-            failed => return failed,
-        }
-    }
-}
-
-fn is_passing(error: &anyhow::Error) -> bool {
-    if let Some(error) = error.downcast_ref::<OpenError>() {
-        return error.is_passing();
-    }
-    let own = match error.downcast_ref::<Refusal>() {
-        Some(Refusal::Store(own)) => Some(own),
-        _ => error.downcast_ref::<sekisho_store::Error>(),
-    };
-    own.is_some_and(sekisho_store::Error::is_passing)
-}
-
-/// Takes the port. Nobody is let in yet.
-fn bind(address: SocketAddr) -> std::io::Result<TcpSocket> {
-    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)?;
-    Ok(socket)
-}
-
-/// What links and tokens are signed with.
-async fn link_keys(store: &dyn Store, config: &Config, at: Time) -> acts::Result<LinkKeys> {
-    if config.pages.secrets.is_empty() {
-        return Ok(LinkKeys::new(vec![acts::house_key(store, at).await?]));
-    }
-    Ok(LinkKeys::new(config.pages.secrets.clone()))
-}
-
-/// What the audit log says of a name should be said of one key.
-async fn warn_of_names(store: &dyn Store, config: &Config) {
-    let made = queries::list_keys(store).await.unwrap_or_default();
-    for key in made.iter().filter(|key| key.revoked_at.is_none()) {
-        if config.keys.iter().any(|known| known.name == key.name) {
-            tracing::warn!(
-                error_type = "same_name",
-                name = key.name,
-                "a [[key]] of the configuration and an API key that was created later have the same name; rename or revoke one"
-            );
-        }
-    }
-}
 
 impl App {
     /// `key` opens the API to commands on this machine.

@@ -30,7 +30,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::config::{Log, LogFormat};
 pub use context::{LineContext, set_node};
 use line::{JsonLine, PrettyLine};
-pub use meters::{Meters, RunEnd, SourceCounts};
+pub use meters::{MeteredRun, Meters, SourceCounts};
 use reporter::ReportLayer;
 pub use reporter::Reporter;
 pub use stock::{LaneStock, Stock, StockSample};

@@ -132,7 +132,11 @@ impl OrderWatch {
         };
         self.engine.metrics.orders.probed(problem.is_none());
         if let Some(reason) = &problem {
-            tracing::warn!(reason, "the probe could not hold a place and give it back");
+            tracing::warn!(
+                error_type = "probe_failed",
+                reason,
+                "the probe could not hold a place and give it back"
+            );
         }
         let verdict = runs.add(problem.is_none(), self.holds.answers().is_failing(at), at);
         let since = match verdict {
@@ -152,7 +156,11 @@ impl OrderWatch {
         let said = acts::report_fault(&*engine.store, &engine.node.env, &self.policy, &report, at).await;
         if let Err(refusal) = said {
             // Said again with the next try, with the moment when it began.
-            tracing::warn!(reason = refusal.to_string(), "what the probe found could not be reported");
+            tracing::warn!(
+                error_type = "probe_unreported",
+                reason = refusal.to_string(),
+                "what the probe found could not be reported"
+            );
         }
     }
 

@@ -27,7 +27,7 @@ use crate::{
     AuditEntry, AuditFilter, AuditLink, AuditPage, BookedLine, CLAIM_MAX, ChainHead, Committers, Count,
     DeadFilter, DeadGroup, DeadLetter, DeliveryCounts, DeliveryFilter, DeliveryPage, Error, EventFilter,
     EventPage, EventRecord, FIND_MAX, Forgotten, HourMoney, Joined, LineFilter, Loaded, NodeRecord,
-    PendingWork, Pulse, RejectionFilter, Result, StateFilter, Status, Store, StoredMessage, Sum,
+    PendingWork, Pulse, RejectionFilter, Result, StateFilter, Store, StoredMessage, Sum,
 };
 
 #[derive(Default)]
@@ -373,17 +373,7 @@ impl Store for MemoryStore {
     }
 
     async fn find_counts(&self, from: Time, to: Time) -> Result<Vec<Count>> {
-        let tables = self.tables();
-        let within = tables.counts.iter().filter(|((hour, ..), _)| (from..to).contains(hour));
-        Ok(within
-            .map(|((hour, source, event_type, status), events)| Count {
-                hour: *hour,
-                source: source.clone(),
-                event_type: event_type.clone(),
-                status: Status::parse(status).expect("it was one"),
-                events: *events,
-            })
-            .collect())
+        Ok(self.tables().find_counts(from, to))
     }
 
     async fn find_money(&self, from: Time, to: Time) -> Result<Vec<HourMoney>> {

@@ -217,11 +217,13 @@ pub(super) struct OrderMoney<'f> {
     pub id: &'f str,
     pub facts: &'f Facts,
     pub derived: Derived,
+    /// Whether the provider can be asked about it.
+    pub can_ask: bool,
 }
 
 impl<'f> OrderMoney<'f> {
     pub fn of(id: &'f str, facts: &'f Facts) -> Self {
-        Self { id, facts, derived: Derived::of(facts) }
+        Self { id, facts, derived: Derived::of(facts), can_ask: false }
     }
 
     pub fn is_paid(&self) -> bool {
@@ -265,7 +267,8 @@ impl<'f> OrderMoney<'f> {
         if let Some(seconds) = self.facts.intents.values().filter_map(|intent| intent.expires_at).max() {
             return Voucher::Until(Time::from_seconds(seconds));
         }
-        let is_unknown = |id: &String| !self.facts.intents.contains_key(id);
+        // Who can't be asked says nothing: then the customer has all the time there is.
+        let is_unknown = |id: &String| self.can_ask && !self.facts.intents.contains_key(id);
         let asked = self.facts.sessions.values().filter(|one| one.intent.as_ref().is_some_and(is_unknown));
         let completed = asked.filter_map(|one| one.completed_at).max().map(Time::from_seconds);
         match completed.map(|completed| completed.plus_ms(HOUR_MS)).filter(|by| at < *by) {

@@ -23,7 +23,8 @@ fn g1_each_service_says_yes_in_its_own_way() {
     assert_eq!((named.status, said(&named)["id"].is_string()), (200, true));
     let event = |key: &str| {
         let payload = json!({ "summary": "t", "source": "lab", "severity": "critical" });
-        json!({ "routing_key": key, "dedup_key": "k", "payload": payload }).to_string()
+        json!({ "routing_key": key, "event_action": "trigger", "dedup_key": "k", "payload": payload })
+            .to_string()
     };
     for _ in 0..2 {
         assert_eq!(post(&chat, PAGERDUTY_PATH, &[], &event(ROUTING_KEY)).status, 202);

@@ -11,6 +11,7 @@ use sekisho_core::delivery::{Answer, Fault};
 use sekisho_core::notification::{Message, Receipt, Sent};
 use sekisho_core::provider::{self, Setup};
 use sekisho_store::memory::MemoryStore;
+use tokio::time::Instant;
 
 use super::*;
 use crate::config;

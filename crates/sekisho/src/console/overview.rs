@@ -25,7 +25,7 @@ use self::chart::{Bar, Chart};
 use self::figures::DayBar;
 use self::latency::Spans;
 use self::money::MoneyRow;
-use self::range::Range;
+use self::range::OverviewRange;
 use self::standing::Situation;
 use super::config_summary::{ConfigSummary, SourceSummary};
 use super::events::address;
@@ -81,7 +81,7 @@ struct StandingPart {
 struct Now {
     /// What wants somebody's eyes; nothing is "all good".
     matters: Vec<Matter>,
-    range: Range,
+    range: OverviewRange,
     money: Vec<MoneyRow>,
     /// Whether anything ever came in.
     is_empty: bool,
@@ -133,7 +133,7 @@ impl Now {
         let (console, at) = (&visit.console, visit.at);
         let store = &*console.store;
         let as_of = console.tally.look(&console.store, at).await;
-        let range = Range::of(visit.param("range"));
+        let range = OverviewRange::of(visit.param("range"));
         let timed = EventFilter { received: true, limit: TIMED_MAX, ..EventFilter::default() };
         let dead = DeadFilter { limit: GROUPED_MAX, ..DeadFilter::default() };
         let newest_dead = DeadFilter { limit: LOOKED_AT, ..DeadFilter::default() };
@@ -189,9 +189,9 @@ impl Now {
     /// `09:00`, or the day where bars are longer; by the clock that was chosen.
     fn hour(&self, bar: &Bar) -> String {
         let part = match self.range {
-            Range::Day => 11..16,
-            Range::Week => 5..16,
-            Range::Month => 5..10,
+            OverviewRange::Day => 11..16,
+            OverviewRange::Week => 5..16,
+            OverviewRange::Month => 5..10,
         };
         clock(&self.zone.clock(bar.hour.at), part)
     }

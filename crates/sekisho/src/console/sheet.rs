@@ -12,9 +12,9 @@ pub const ROWS_MAX: usize = 10_000;
 
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
-pub struct Sheet(csv::Writer<Vec<u8>>);
+pub struct CsvFile(csv::Writer<Vec<u8>>);
 
-impl Sheet {
+impl CsvFile {
     pub fn new<const N: usize>(columns: [&str; N]) -> Result<Self, Trouble> {
         let mut sheet = Self(csv::Writer::from_writer(BYTE_ORDER_MARK.as_bytes().to_vec()));
         sheet.row(columns.map(str::to_owned))?;

@@ -76,7 +76,7 @@ pub async fn retry(visit: Visit) -> Answer {
         Err(Refusal::Conflict(_)) => return Ok(Reply::Go(visit.link("paying"))),
         Err(Refusal::Store(error)) => return Err(super::later(&error)),
         Err(refusal) => {
-            tracing::warn!(reason = %refusal, "a customer could not pay once more");
+            tracing::warn!(error_type = "retry_refused", reason = %refusal, "a customer could not pay once more");
             return Err(Trouble::Later);
         }
     }

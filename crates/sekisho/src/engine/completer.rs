@@ -23,7 +23,7 @@ use super::lanes::Lanes;
 use super::traces;
 use super::work::Work;
 use crate::stop::Stop;
-use crate::telemetry::{JobLabels, RunEnd, RunLabels};
+use crate::telemetry::{JobLabels, MeteredRun, RunLabels};
 
 /// Sets committed together.
 const BATCH: usize = 256;
@@ -270,7 +270,7 @@ impl Completer {
         };
         let (job, metrics) = (&work.job, &self.base.metrics);
         let is_retry = job.tries() > 1;
-        metrics.meters.ran(&job.lane, RunEnd { is_good, is_dead, is_retry });
+        metrics.meters.ran(&job.lane, MeteredRun { is_good, is_dead, is_retry });
         let first = if is_retry { "false" } else { "true" };
         metrics.runs.get_or_create(&RunLabels { kind: job.task.kind().name(), result, first }).inc();
         let Some(event) = work.event.as_ref().filter(|_| is_good && job.base == 0) else { return };

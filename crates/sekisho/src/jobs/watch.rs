@@ -140,7 +140,7 @@ impl Watcher {
             written.await.map_err(|error| unwritten(error, "others changed the alerts all the time"))?;
         for one in all {
             let Some(step) = one.step else { continue };
-            tracing::warn!(alert = one.alert.name(), subject = one.subject, value = one.state.value,
+            tracing::warn!(error_type = "alert_changed", alert = one.alert.name(), subject = one.subject, value = one.state.value,
                 threshold = one.state.threshold, step = ?step, "an alert changed");
         }
         Ok(Ran::Committed)

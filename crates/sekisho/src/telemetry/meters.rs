@@ -37,7 +37,7 @@ struct LaneCounts {
 
 /// How one run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RunEnd {
+pub struct MeteredRun {
     pub is_good: bool,
     pub is_dead: bool,
     /// Not a first try.
@@ -89,7 +89,7 @@ impl Meters {
         Arc::clone(sources.entry(name.to_owned()).or_default())
     }
 
-    pub fn ran(&self, lane: &Lane, end: RunEnd) {
+    pub fn ran(&self, lane: &Lane, end: MeteredRun) {
         let known = self.lanes.read().expect("no code panics here").get(lane).cloned();
         let counts = known.unwrap_or_else(|| {
             let mut lanes = self.lanes.write().expect("no code panics here");
@@ -164,7 +164,7 @@ mod tests {
         add(&stripe.refused, true);
         meters.stored();
         meters.unstored();
-        let failed = RunEnd { is_good: false, is_dead: true, is_retry: true };
+        let failed = MeteredRun { is_good: false, is_dead: true, is_retry: true };
         meters.ran(&Lane::to_route("app"), failed);
         meters.mailed("mail", false);
         meters.delivered(10_001);

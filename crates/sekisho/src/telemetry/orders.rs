@@ -14,13 +14,8 @@ use sekisho_core::event::Stored;
 use sekisho_core::source_name::is_own;
 use serde::Deserialize;
 
-use super::SECONDS;
+use super::{ResultLabels, SECONDS};
 use crate::refusal::Refusal;
-
-#[derive(Clone, Debug, Default, Hash, PartialEq, Eq, EncodeLabelSet)]
-pub struct ResultLabels {
-    pub result: &'static str,
-}
 
 #[derive(Clone, Debug, Default, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub struct OrderStatusLabels {

@@ -301,7 +301,7 @@ fn h2_what_is_wrongly_asked_of_notifications_says_what_to_write() {
         (&["suppressions", "add", "taro@example.jp"], 2, "--reason"),
         (&["suppressions", "add", "taro", "--reason", "x"], 2, "no mail address"),
         (&["suppressions", "add", "taro@example.jp", "--reason", " "], 2, "reason: expected a text"),
-        (&["suppressions", "--before", "x"], 1, "sup_"),
+        (&["suppressions", "--before", "x"], 2, "sup_"),
         (&["channels", "resume", "mail"], 1, "there is no channel mail"),
         (&["reminders", "run", "--date", "2031-02-30"], 2, "expected YYYY-MM-DD"),
         (&["reminders", "run"], 1, "reminders = \"mail\""),

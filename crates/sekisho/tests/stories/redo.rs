@@ -208,7 +208,7 @@ fn b4_discard_needs_a_reason_and_is_audited() {
         gateway.type_in(&["dead", "discard", id(&letters[0])]).failed(2).mentions(&["--reason"]);
         gateway
             .type_in(&["dead", "discard", id(&letters[0]), "--reason", " "])
-            .failed(1)
+            .failed(2)
             .mentions(&["reason"]);
         let words = ["dead", "discard", id(&letters[0]), "--reason", "a test of ours"];
         gateway.type_in(&words).done().mentions(&["1 dead letter discarded"]);

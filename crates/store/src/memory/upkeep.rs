@@ -11,9 +11,22 @@ use sekisho_core::time::HOUR_MS;
 use sekisho_core::{Seq, Time};
 
 use super::Tables;
-use crate::{BookedLine, Forgotten, HourMoney, REJECTIONS_MAX, REJECTIONS_OF_NETWORK_MAX};
+use crate::{BookedLine, Count, Forgotten, HourMoney, REJECTIONS_MAX, REJECTIONS_OF_NETWORK_MAX, Status};
 
 impl Tables {
+    pub(super) fn find_counts(&self, from: Time, to: Time) -> Vec<Count> {
+        let within = self.counts.iter().filter(|((hour, ..), _)| (from..to).contains(hour));
+        within
+            .map(|((hour, source, event_type, status), events)| Count {
+                hour: *hour,
+                source: source.clone(),
+                event_type: event_type.clone(),
+                status: Status::parse(status).expect("it was one"),
+                events: *events,
+            })
+            .collect()
+    }
+
     pub(super) fn count_hour(&mut self, hour: Time) {
         self.counts.retain(|(counted, ..), _| *counted != hour);
         let range = Seq::floor_of(hour)..Seq::floor_of(hour.plus_ms(HOUR_MS));

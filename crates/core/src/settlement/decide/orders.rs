@@ -9,6 +9,7 @@ mod cases;
 mod fault;
 mod kept;
 mod probe;
+mod records;
 mod renew;
 mod write;
 

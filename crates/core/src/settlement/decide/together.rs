@@ -67,7 +67,8 @@ impl Batch<'_, '_> {
         let Some(id) = self.payments.standing(id)? else { return Ok(()) };
         for _ in 0..ROUNDS_MAX {
             let facts = self.payments.rows[&id].facts().into_owned();
-            let money = OrderMoney::of(&id, &facts);
+            let can_ask = facts.realms.iter().any(|realm| (terms.can_fetch)(realm));
+            let money = OrderMoney { can_ask, ..OrderMoney::of(&id, &facts) };
             let mut followed = self.orders.follow(n, &facts.members, Some(&money), terms)?;
             if !self.orders.wanted.is_empty() {
                 return Ok(());

@@ -73,8 +73,11 @@ pub fn follow(
             }
             let until = facts.until;
             places.change(id, facts.claimed(), |claim| claim.until = until);
-            // Sessions are expired before the places are given away.
-            let has_sessions = money.is_some_and(|money| !money.facts.session_tries.is_empty());
+            // Sessions are expired, and vouchers that nobody told of are given their time, before the places are given away.
+            let has_sessions = money.is_some_and(|money| {
+                let is_asked = money.is_delayed() && matches!(money.voucher(at), Voucher::AskedFor { .. });
+                is_asked || !money.facts.session_tries.is_empty()
+            });
             wants.next = Some(if has_sessions && at < until { until } else { until.plus_ms(grace) });
         }
         ReservationStatus::Expired => {

@@ -4,7 +4,7 @@ use sekisho_store::FIND_MAX;
 
 use super::{GivenFilters, rows};
 use crate::console::page::{Answer, Visit};
-use crate::console::sheet::{ROWS_MAX, Sheet};
+use crate::console::sheet::{CsvFile, ROWS_MAX};
 
 /// Looks into the past for one file: filters may find little in each.
 const LOOKS_MAX: usize = 100;
@@ -14,7 +14,7 @@ pub async fn export(visit: Visit) -> Answer {
     let _alone = visit.alone()?;
     let store = &*visit.console.store;
     let mut filter = GivenFilters::of(&visit)?.filter(&visit)?;
-    let mut sheet = Sheet::new([
+    let mut sheet = CsvFile::new([
         "id",
         "received_at",
         "source",

@@ -84,7 +84,7 @@ mod tests {
     use sekisho_core::time::hour_of;
     use sekisho_store::{Count, Status};
 
-    use super::super::range::Range;
+    use super::super::range::OverviewRange;
     use super::*;
 
     #[test]
@@ -118,7 +118,7 @@ mod tests {
             events,
         };
         let counts = [count(Status::Success, 10), count(Status::Received, 5), count(Status::Failed, 5)];
-        let chart = Chart::of(&DayBar::of(&counts, Range::Day, now));
+        let chart = Chart::of(&DayBar::of(&counts, OverviewRange::Day, now));
         assert_eq!((chart.top, chart.bars.len()), (20, 24));
         let last = &chart.bars[23];
         let shown: Vec<_> = last.pieces.iter().map(|piece| (piece.class, piece.y, piece.height)).collect();

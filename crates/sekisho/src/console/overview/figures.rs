@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use sekisho_core::{Time, source_name};
 use sekisho_store::{Count, Status};
 
-use super::range::Range;
+use super::range::OverviewRange;
 use crate::console::events::address;
 
 /// Sources and types that are listed.
@@ -70,7 +70,7 @@ impl Share {
 }
 
 impl DayBar {
-    pub fn of(counts: &[Count], range: Range, now: Time) -> Self {
+    pub fn of(counts: &[Count], range: OverviewRange, now: Time) -> Self {
         let begin = range.begin(now);
         let hour =
             |n: usize| Hour { at: begin.plus_ms(n as i64 * range.bar_ms()), tallied: Tallied::default() };
@@ -129,7 +129,7 @@ mod tests {
                 count(0, "fetched", "charge", Status::Success, 50),
                 count(5, "shop", "c", Status::Received, 4),
             ],
-            Range::Day,
+            OverviewRange::Day,
             NOW,
         );
         assert_eq!(day.hours.len(), 24);
@@ -149,7 +149,9 @@ mod tests {
     #[test]
     fn h1_a_week_and_a_month_are_counted_whole_in_longer_bars() {
         let counts: Vec<_> = (0..24 * 31).map(|ago| count(ago, "s", "t", Status::Success, 1)).collect();
-        for (range, bars, each) in [(Range::Day, 24, 1), (Range::Week, 28, 6), (Range::Month, 30, 24)] {
+        for (range, bars, each) in
+            [(OverviewRange::Day, 24, 1), (OverviewRange::Week, 28, 6), (OverviewRange::Month, 30, 24)]
+        {
             let figures = DayBar::of(&counts, range, NOW);
             assert_eq!(figures.total.all(), bars * each, "{range:?}");
             assert!(figures.hours.iter().all(|bar| bar.tallied.all() == each), "{range:?}");
@@ -160,9 +162,9 @@ mod tests {
     fn h1_only_the_largest_are_listed_and_none_vanishes() {
         let counts: Vec<_> =
             (0..20).map(|n| count(0, "s", &format!("t{n:02}"), Status::Success, 1 << n)).collect();
-        let day = DayBar::of(&counts, Range::Day, NOW);
+        let day = DayBar::of(&counts, OverviewRange::Day, NOW);
         assert_eq!((day.types.len(), day.types[0].name.as_str()), (TOP, "t19"));
         assert!(day.types.iter().all(|share| share.percent >= 1));
-        assert!(DayBar::of(&[], Range::Day, NOW).sources.is_empty());
+        assert!(DayBar::of(&[], OverviewRange::Day, NOW).sources.is_empty());
     }
 }

@@ -5,14 +5,14 @@ use sekisho_core::language::Language;
 use sekisho_core::time::{HOUR_MS, hour_of};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Range {
+pub enum OverviewRange {
     #[default]
     Day,
     Week,
     Month,
 }
 
-impl Range {
+impl OverviewRange {
     pub const ALL: [Self; 3] = [Self::Day, Self::Week, Self::Month];
 
     /// As it stands in the address.

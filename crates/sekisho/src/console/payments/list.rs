@@ -9,7 +9,7 @@ use sekisho_store::{FIND_MAX, StateFilter, Store};
 use super::address;
 use crate::console::frame::Frame;
 use crate::console::page::{Answer, Reply, Visit, time};
-use crate::console::sheet::{ROWS_MAX, Sheet};
+use crate::console::sheet::{CsvFile, ROWS_MAX};
 use crate::console::trouble::Trouble;
 use crate::types::Owner;
 use crate::{queries, view};
@@ -110,7 +110,7 @@ pub async fn export(visit: Visit) -> Answer {
     let _alone = visit.alone()?;
     let store = &*visit.console.store;
     let mut filter = PaymentFilter::of(&visit, FIND_MAX)?;
-    let mut sheet = Sheet::new([
+    let mut sheet = CsvFile::new([
         "id",
         "reference",
         "status",
