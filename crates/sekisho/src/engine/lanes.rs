@@ -207,6 +207,10 @@ impl LaneBreaker<'_> {
 
     /// Takes over what another node or an operator wrote, unless our own word is on its way there.
     pub fn believe(&self, stored: Breaker) {
+        // Where others failed, theirs may be among the dead letters: an answer here brings them back, too.
+        if stored.is_open() {
+            self.note_dead();
+        }
         let differs = self.lanes.lock().by_name.get(self.lane).is_some_and(|lane| {
             let settled = lane.judged.is_none_or(|judged| judged.elapsed() > ON_ITS_WAY);
             settled && lane.breaker.is_open() != stored.is_open()

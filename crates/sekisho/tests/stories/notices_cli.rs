@@ -304,7 +304,7 @@ fn h2_what_is_wrongly_asked_of_notifications_says_what_to_write() {
         (&["suppressions", "--before", "x"], 2, "sup_"),
         (&["channels", "resume", "mail"], 1, "there is no channel mail"),
         (&["reminders", "run", "--date", "2031-02-30"], 2, "expected YYYY-MM-DD"),
-        (&["reminders", "run"], 1, "reminders = \"mail\""),
+        (&["reminders", "run"], 2, "reminders = \"mail\""),
         (&["notify", "test", "mail"], 1, "has no [[channel]]"),
     ];
     for (words, code, expected) in cases {

@@ -166,7 +166,15 @@ fn c2_two_nodes_bring_a_letter_back_once() {
     wait_until("all have failed for good", || dead(&place) == 30);
     app.set(Behaviour::Ok);
     (30..40).for_each(|n| send(&nodes[n % 2], n));
-    wait_until("all are delivered", || delivered(&place) == 40);
+    // A shop sells on, and each node hears from its destination.
+    let mut n = 40;
+    wait_until("all come back", || {
+        send(&nodes[n % 2], n);
+        n += 1;
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        dead(&place) == 0
+    });
+    wait_until("all are delivered", || delivered(&place) == n);
     assert_eq!((dead(&place), retried(&place)), (0, "sekisho|system|30".to_owned()));
     assert!(app.ledger().doubled().is_empty());
 }
