@@ -30,7 +30,7 @@ use crate::support::{Place, runtime, seed_or};
 use bugs::OrderBug;
 
 /// How many, when nobody says: what two cores play in a minute each, without optimisation.
-const IN_MEMORY: u64 = 4_000;
+const IN_MEMORY: u64 = 1_000;
 const ON_SQLITE: u64 = 150;
 const ON_POSTGRES: u64 = 60;
 /// The first of them, when nobody says: the same in every run, so that a change is what makes a difference.

@@ -26,8 +26,6 @@ pub enum OrderBug {
     ConfirmedWithoutPlace,
     /// A refund whose answer was lost is made once more, without a look.
     RefundMadeTwice,
-    /// A refund is ordered twice, under two keys.
-    RefundOrderedTwice,
     /// Operators hear of one level twice.
     LevelToldTwice,
     /// What a person resolved comes up again.
@@ -53,7 +51,7 @@ pub enum OrderBug {
 }
 
 impl OrderBug {
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 19] = [
         Self::NoGrace,
         Self::BlockNotWritten,
         Self::AckResolves,
@@ -62,7 +60,6 @@ impl OrderBug {
         Self::ClaimStaysOnCancel,
         Self::ConfirmedWithoutPlace,
         Self::RefundMadeTwice,
-        Self::RefundOrderedTwice,
         Self::LevelToldTwice,
         Self::CaseReopened,
         Self::HoldsNeverEnd,
@@ -193,14 +190,6 @@ impl Planted {
                     }
                 });
             }
-            Some(OrderBug::RefundOrderedTwice) => of_kind(set, Kind::Payment, |facts| {
-                let orders = facts.get_mut("refund_orders").and_then(Value::as_object_mut);
-                let Some(orders) = orders else { return };
-                if let Some((key, order)) = orders.iter().next().map(|(key, one)| (key.clone(), one.clone()))
-                {
-                    orders.entry(format!("{key}/again")).or_insert(order);
-                }
-            }),
             Some(OrderBug::LevelToldTwice) => {
                 let raised = set.events.iter().filter(|told| told.event_type == "case.raised");
                 let again: Vec<Arrival> = raised.cloned().map(under_another_id).collect();
